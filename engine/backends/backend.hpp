@@ -5,11 +5,12 @@
 
 #include "backends/bare_file.hpp"
 #include "backends/names.hpp"
-#include "plan/offer.hpp"
+#include "plan/capabilities.hpp"
 #include "plan/plan.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -19,13 +20,13 @@
 namespace sonde::backends {
 
 /// The answer to "can you run here?".
-struct Answer {
+struct Availability {
     bool yes = true;
     std::string why;  ///< when no: one sentence that names the cause and the remedy
 };
 
 /// One call to storage. `buffer` is valid until the operation has completed.
-struct Operation {
+struct IoRequest {
     std::uint64_t offset = 0;  ///< bytes from the start of the file
     std::byte* buffer = nullptr;
     std::uint32_t length = 0;  ///< bytes
@@ -52,6 +53,7 @@ struct OpenRequest {
     bool create = false;
     bool truncate = false;
     bool exclusive = false;
+    bool no_follow = false;  ///< fails with ELOOP where `path` is a symbolic link; mpiio cannot
     std::uint64_t size = 0;  ///< bytes the file will hold in the end: preallocation, mmap
     Blocks blocks;           ///< io.view only
 };
@@ -66,7 +68,7 @@ struct ChannelSetup {
     std::uint32_t max_length = 0;  ///< of one operation, bytes
     /// Buffer areas, one per queue slot; a backend may register them. Operations stay inside the area of their slot.
     std::span<const std::span<std::byte>> areas;
-    /// mpiio: opaque handle of the MPI module (ranks/mpi_module.hpp); null elsewhere.
+    /// mpiio: opaque handle of the MPI module (ranks/mpi_interface.hpp); null elsewhere.
     const void* mpi = nullptr;
     bool shared_file = false;  ///< all tasks open the same path (collective open)
 };
@@ -87,12 +89,12 @@ class Channel {
     virtual int close(std::uint16_t file) = 0;
 
     /// Performs one operation and waits for it: bytes moved (may be fewer than asked; 0 = end of file) or -errno.
-    virtual std::int64_t transfer(const Operation& operation) noexcept = 0;
+    virtual std::int64_t transfer(const IoRequest& operation) noexcept = 0;
     /// The open file `file`, when transfer() is one call on it and nothing else; else none. Until it is closed.
     virtual BareFile bare(std::uint16_t /*file*/) const noexcept { return {}; }
 
-    /// Queue depth above one (Traits::queue): hand over an operation; false when the queue is full.
-    virtual bool submit(const Operation& /*operation*/) noexcept { return false; }
+    /// Queue depth above one (BackendTraits::queue): hand over an operation; false when the queue is full.
+    virtual bool submit(const IoRequest& /*operation*/) noexcept { return false; }
     /// Waits for at least one completion and returns all that are there (at most done.size()). 0 = nothing in flight.
     virtual std::size_t reap(std::span<Completion> /*done*/) noexcept { return 0; }
 
@@ -100,17 +102,18 @@ class Channel {
     virtual int stat(const char* path) noexcept;
     virtual int remove(const char* path) noexcept;
 
-    /// Traits::names: operations on trees; null otherwise. Made by the first call, owned by the channel.
-    virtual Names* names() { return nullptr; }
+    /// BackendTraits::names: operations on trees; null otherwise. Made by the first call, owned by the channel.
+    virtual NameOperations* names() { return nullptr; }
 
     /// Collective access: true when any task wants to stop. Called by all tasks after every operation.
     virtual bool agree(bool stop) noexcept { return stop; }
 
-    /// Traits::virtual_time: nanoseconds since begin(). Other backends are timed by the machine's clock.
+    /// BackendTraits::virtual_time: nanoseconds since begin(). Other backends are timed by the machine's clock.
     virtual std::int64_t now() const noexcept { return 0; }
     /// Start of the timed part: schedules count from here.
     virtual void begin() noexcept {}
-    /// Traits::virtual_time: its clock goes on by `ns` without an operation. False: it has none, so the caller sleeps.
+    /// BackendTraits::virtual_time: its clock goes on by `ns` without an operation. False: it has none, so the caller
+    /// sleeps.
     virtual bool idle(std::int64_t /*ns*/) noexcept { return false; }
 
     /// What was asked for and could not be had, but did not prevent the work ("without registered buffers: …"): one
@@ -118,17 +121,17 @@ class Channel {
     virtual std::vector<std::string> notes() const { return {}; }
 };
 
-/// What it can do; the rules of a plan ask (plan/offer.hpp).
-using plan::Traits;
+/// What it can do; the rules of a plan ask (plan/capabilities.hpp).
+using plan::BackendTraits;
 
 struct Backend {
     std::string_view name;
     std::string_view summary;  ///< one line for `backends`
-    Traits traits;
+    BackendTraits traits;
     /// Can it run on this machine (directory may be empty: then only the build and the kernel are asked)?
-    Answer (*usable)(const std::string& directory);
+    Availability (*usable)(const std::string& directory);
     /// Makes one channel; throws std::runtime_error with one sentence when it cannot.
-    std::unique_ptr<Channel> (*make)(const ChannelSetup& setup);
+    std::function<std::unique_ptr<Channel>(const ChannelSetup& setup)> make;
 };
 
 /// All backends that were compiled in, in the order they are listed to people.

@@ -14,18 +14,18 @@ namespace sonde::backends {
 
 namespace {
 
-struct Watch {
+struct FaultWatch {
     sigjmp_buf back;
     std::uintptr_t low = 0, high = 0;  ///< addresses whose faults are ours
     const std::byte* fault = nullptr;
 };
 
 // A signal handler can only be told through the thread it runs on.
-thread_local Watch* watch = nullptr;
+thread_local FaultWatch* watch = nullptr;
 struct sigaction previous {};
 
 void on_bus_error(int signal, siginfo_t* info, void* context) {
-    Watch* const mine = watch;
+    FaultWatch* const mine = watch;
     const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
     if (mine != nullptr && address >= mine->low && address < mine->high) {
         mine->fault = static_cast<const std::byte*>(info->si_addr);
@@ -56,9 +56,9 @@ void install_fault_guard() {
     });
 }
 
-const std::byte* guarded_copy(void* to, const void* from, std::size_t bytes, Mapped mapped) noexcept {
+const std::byte* guarded_copy(void* to, const void* from, std::size_t bytes, MappedRange mapped) noexcept {
     static const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-    Watch mine;
+    FaultWatch mine;
     // Some faults are reported with the address of their page.
     mine.low = reinterpret_cast<std::uintptr_t>(mapped.base) & ~(page - 1);
     mine.high = reinterpret_cast<std::uintptr_t>(mapped.base) + mapped.bytes;

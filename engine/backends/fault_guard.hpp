@@ -11,13 +11,13 @@ namespace sonde::backends {
 void install_fault_guard();
 
 /// A range of a mapping that may fault.
-struct Mapped {
+struct MappedRange {
     const std::byte* base = nullptr;
     std::size_t bytes = 0;
 };
 
 /// memcpy(to, from, bytes), of which one side lies in `mapped`. Null when all bytes were copied, else the address in
 /// the mapping whose page could not be had; then an unknown part has been copied. Costs no system call.
-const std::byte* guarded_copy(void* to, const void* from, std::size_t bytes, Mapped mapped) noexcept;
+const std::byte* guarded_copy(void* to, const void* from, std::size_t bytes, MappedRange mapped) noexcept;
 
 }  // namespace sonde::backends

@@ -86,8 +86,8 @@ class UringChannel final : public Channel {
     int open(std::uint16_t file, const OpenRequest& request) override;
     int fsync(std::uint16_t file) override { return sync_file(descriptors_.at(file)); }
     int close(std::uint16_t file) override;
-    std::int64_t transfer(const Operation& operation) noexcept override;
-    bool submit(const Operation& operation) noexcept override;
+    std::int64_t transfer(const IoRequest& operation) noexcept override;
+    bool submit(const IoRequest& operation) noexcept override;
     std::size_t reap(std::span<Completion> done) noexcept override;
     std::vector<std::string> notes() const override { return notes_; }
 
@@ -96,8 +96,8 @@ class UringChannel final : public Channel {
     void register_files();
     int enter_thread();
     void leave_thread() noexcept;
-    void prepare(const Operation& operation, io_uring_sqe* entry) noexcept;
-    void prepare_sync(const Operation& operation) noexcept;
+    void prepare(const IoRequest& operation, io_uring_sqe* entry) noexcept;
+    void prepare_sync(const IoRequest& operation) noexcept;
     bool complete(const io_uring_cqe& entry, Completion& completion) noexcept;
     std::size_t collect(std::span<Completion> done) noexcept;
     std::size_t give_up(std::span<Completion> done) noexcept;
@@ -233,7 +233,7 @@ int UringChannel::close(std::uint16_t file) {
     return result;
 }
 
-void UringChannel::prepare(const Operation& operation, io_uring_sqe* entry) noexcept {
+void UringChannel::prepare(const IoRequest& operation, io_uring_sqe* entry) noexcept {
     const int file = fixed_files_ ? operation.file : descriptors_[operation.file];
     const auto slot = static_cast<int>(operation.slot);
     if (fixed_buffers_ && operation.write) {
@@ -252,7 +252,7 @@ void UringChannel::prepare(const Operation& operation, io_uring_sqe* entry) noex
 }
 
 /// The kernel starts the linked fsync when the write has succeeded in full, and cancels it otherwise.
-void UringChannel::prepare_sync(const Operation& operation) noexcept {
+void UringChannel::prepare_sync(const IoRequest& operation) noexcept {
     io_uring_sqe* entry = io_uring_get_sqe(&ring_);
     io_uring_prep_fsync(entry, fixed_files_ ? operation.file : descriptors_[operation.file], 0);
     if (fixed_files_) {
@@ -261,7 +261,7 @@ void UringChannel::prepare_sync(const Operation& operation) noexcept {
     io_uring_sqe_set_data64(entry, operation.slot | sync_mark);
 }
 
-bool UringChannel::submit(const Operation& operation) noexcept {
+bool UringChannel::submit(const IoRequest& operation) noexcept {
     if (in_flight_ == depth_) {
         return false;
     }
@@ -353,7 +353,7 @@ std::size_t UringChannel::reap(std::span<Completion> done) noexcept {
     return give_up(done);
 }
 
-std::int64_t UringChannel::transfer(const Operation& operation) noexcept {
+std::int64_t UringChannel::transfer(const IoRequest& operation) noexcept {
     if (!submit(operation)) {
         return -EBUSY;
     }
@@ -361,7 +361,7 @@ std::int64_t UringChannel::transfer(const Operation& operation) noexcept {
     return reap({&completion, 1}) == 1 ? completion.result : -EIO;
 }
 
-Answer usable(const std::string& /*directory*/) {
+Availability usable(const std::string& /*directory*/) {
     io_uring ring{};
     unsigned flags = 0;
     const int failed = make_ring(ring, 2, flags);

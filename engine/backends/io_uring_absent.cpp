@@ -13,7 +13,7 @@ constexpr const char* why =
     "build "
     "again, or use the backend posix.";
 
-Answer usable(const std::string& /*directory*/) {
+Availability usable(const std::string& /*directory*/) {
     return {false, why};
 }
 

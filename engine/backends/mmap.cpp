@@ -79,7 +79,7 @@ int extend(MappedFile& file, std::uint64_t end) {
 }
 
 /// Why a page could not be had: a read or write of one byte there gives the error that a page fault cannot.
-int fault_reason(const MappedFile& file, const Operation& operation, const std::byte* address) {
+int fault_reason(const MappedFile& file, const IoRequest& operation, const std::byte* address) {
     const auto offset =
         static_cast<off_t>(std::max<std::uint64_t>(static_cast<std::uint64_t>(address - file.base), operation.offset));
     if (static_cast<std::uint64_t>(offset) >= file_size(file.descriptor)) {
@@ -166,7 +166,7 @@ class MmapChannel final : public Channel {
         return result;
     }
 
-    std::int64_t transfer(const Operation& operation) noexcept override {
+    std::int64_t transfer(const IoRequest& operation) noexcept override {
         MappedFile& file = files_[operation.file];
         const std::uint64_t end = operation.offset + operation.length;
         auto bytes = static_cast<std::int64_t>(operation.length);
@@ -185,13 +185,13 @@ class MmapChannel final : public Channel {
     }
 
  private:
-    static int sync_range(const MappedFile& file, const Operation& operation) noexcept {
+    static int sync_range(const MappedFile& file, const IoRequest& operation) noexcept {
         const std::uint64_t first = operation.offset / page_size() * page_size();
         return ::msync(file.base + first, operation.offset + operation.length - first, MS_SYNC) == 0 ? 0 : -errno;
     }
 
     /// An operation that goes beyond what is mapped: how many bytes of it can be moved, 0 = end of file, or -errno.
-    static std::int64_t at_end(MappedFile& file, const Operation& operation, std::uint64_t end) noexcept {
+    static std::int64_t at_end(MappedFile& file, const IoRequest& operation, std::uint64_t end) noexcept {
         if (operation.write) {
             const int failed = file.writable ? extend(file, end) : -EBADF;
             return failed != 0 ? failed : static_cast<std::int64_t>(operation.length);
@@ -210,9 +210,9 @@ class MmapChannel final : public Channel {
         return static_cast<std::int64_t>(last - operation.offset);
     }
 
-    static std::int64_t move(MappedFile& file, const Operation& operation, std::size_t bytes) noexcept {
+    static std::int64_t move(MappedFile& file, const IoRequest& operation, std::size_t bytes) noexcept {
         std::byte* place = file.base + operation.offset;
-        const Mapped mapped{place, bytes};
+        const MappedRange mapped{place, bytes};
         const std::byte* fault = operation.write ? guarded_copy(place, operation.buffer, bytes, mapped)
                                                  : guarded_copy(operation.buffer, place, bytes, mapped);
         return fault == nullptr ? static_cast<std::int64_t>(bytes) : fault_reason(file, operation, fault);
@@ -237,7 +237,7 @@ int try_mapping(int descriptor) {
     return 0;
 }
 
-Answer usable(const std::string& directory) {
+Availability usable(const std::string& directory) {
     if (directory.empty()) {
         return {};
     }

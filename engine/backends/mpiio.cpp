@@ -2,7 +2,8 @@
 // MPI-IO: independent calls on a file that each task opens for itself, or collective calls on one that all open
 // together. MPI itself stays behind the module's C interface.
 #include "backends/backend.hpp"
-#include "ranks/mpi_module.hpp"
+#include "ranks/mpi_interface.hpp"
+#include "ranks/mpi_loader.hpp"
 
 #include <cerrno>
 #include <stdexcept>
@@ -23,7 +24,7 @@ class MpiioChannel final : public Channel {
     ~MpiioChannel() override {
         // Closing a common file takes all tasks. One that is destroyed while open belongs to a run that is ending
         // badly.
-        for (File& file : files_) {
+        for (OpenMpiFile& file : files_) {
             if (file.handle != nullptr && !io_.collective) {
                 mpi_.file_close(file.handle);
             }
@@ -33,24 +34,24 @@ class MpiioChannel final : public Channel {
     int open(std::uint16_t index, const OpenRequest& request) override;
     int fsync(std::uint16_t index) override;
     int close(std::uint16_t index) override;
-    std::int64_t transfer(const Operation& operation) noexcept override;
+    std::int64_t transfer(const IoRequest& operation) noexcept override;
     bool agree(bool stop) noexcept override {
         // A vote that fails means that MPI is broken: everybody who still can leaves.
         return io_.collective ? mpi_.any(stop ? 1 : 0) != 0 : stop;
     }
 
  private:
-    struct File {
+    struct OpenMpiFile {
         SondeMpiFile* handle = nullptr;
         Blocks blocks;
     };
 
     bool together(bool mine) const { return io_.collective ? mpi_.any(mine ? 1 : 0) > 0 : mine; }
-    std::int64_t place(const File& file, const Operation& operation) const noexcept;
+    std::int64_t place(const OpenMpiFile& file, const IoRequest& operation) const noexcept;
 
     const SondeMpiModule& mpi_;
     const plan::Io& io_;
-    std::vector<File> files_;
+    std::vector<OpenMpiFile> files_;
     std::vector<const char*> hint_names_, hint_values_;
 };
 
@@ -71,7 +72,7 @@ int MpiioChannel::open(std::uint16_t index, const OpenRequest& request) {
         wanted.size = io_.preallocate == plan::Preallocate::truncate ? request.size : 0;
         wanted.preallocate = io_.preallocate == plan::Preallocate::fallocate ? request.size : 0;
     }
-    File& file = files_[index];
+    OpenMpiFile& file = files_[index];
     file.blocks = request.blocks;
     if (io_.view) {
         if (file.blocks.length == 0 || file.blocks.stride < file.blocks.length) {
@@ -115,7 +116,7 @@ int MpiioChannel::close(std::uint16_t index) {
 }
 
 /// Where the operation starts, in bytes of the file or of the view; -EINVAL when the view does not show those bytes.
-std::int64_t MpiioChannel::place(const File& file, const Operation& operation) const noexcept {
+std::int64_t MpiioChannel::place(const OpenMpiFile& file, const IoRequest& operation) const noexcept {
     if (!io_.view) {
         return static_cast<std::int64_t>(operation.offset);
     }
@@ -131,8 +132,8 @@ std::int64_t MpiioChannel::place(const File& file, const Operation& operation) c
     return static_cast<std::int64_t>(beyond / blocks.stride * blocks.length + inside);
 }
 
-std::int64_t MpiioChannel::transfer(const Operation& operation) noexcept {
-    const File& file = files_[operation.file];
+std::int64_t MpiioChannel::transfer(const IoRequest& operation) noexcept {
+    const OpenMpiFile& file = files_[operation.file];
     const std::int64_t at = place(file, operation);
     if (at < 0) {
         return at;
@@ -150,7 +151,7 @@ std::int64_t MpiioChannel::transfer(const Operation& operation) noexcept {
     return moved;
 }
 
-Answer usable(const std::string& /*directory*/) {
+Availability usable(const std::string& /*directory*/) {
     const std::string why = ranks::why_no_mpi();
     return {why.empty(), why};
 }

@@ -29,29 +29,29 @@ struct Look {
     std::uint32_t fields = 0, flags = 0;
 };
 
-enum class Kind : std::uint8_t { unknown, file, directory, link, other };
+enum class EntryKind : std::uint8_t { unknown, file, directory, link, other };
 
 /// One name found in a directory.
-struct Entry {
+struct DirectoryEntry {
     const char* name = nullptr;
-    Kind kind = Kind::unknown;  ///< unknown: only a look tells
+    EntryKind kind = EntryKind::unknown;  ///< unknown: only a look tells
 };
 
 /// What a look found out; members that were not asked for are zero.
 struct Facts {
-    Kind kind = Kind::unknown;
+    EntryKind kind = EntryKind::unknown;
     std::uint64_t bytes = 0;
     std::int64_t modified_ns = 0;  ///< since 1970
 };
 
 /// One task's access to names. Every call returns 0 (or what it says) or -errno, and none allocates or prints. Names
 /// are never followed when they are symbolic links, except by look() when asked.
-class Names {
+class NameOperations {
  public:
-    Names() = default;
-    Names(const Names&) = delete;
-    Names& operator=(const Names&) = delete;
-    virtual ~Names() = default;
+    NameOperations() = default;
+    NameOperations(const NameOperations&) = delete;
+    NameOperations& operator=(const NameOperations&) = delete;
+    virtual ~NameOperations() = default;
 
     /// Opens a directory for the calls below: its number, or -errno.
     virtual Directory enter(Directory at, const char* name) noexcept = 0;
@@ -72,13 +72,13 @@ class Names {
     /// Fills `buffer` with the next entries of an entered directory: bytes used, 0 at its end, or -errno.
     virtual std::int64_t list(Directory directory, std::span<std::byte> buffer) noexcept = 0;
     /// Takes the entry at `*place` of what list() put there and moves on; false when there is none left.
-    virtual bool next(std::span<const std::byte> listed, std::size_t& place, Entry& entry) const noexcept = 0;
+    virtual bool next(std::span<const std::byte> listed, std::size_t& place, DirectoryEntry& entry) const noexcept = 0;
 
     /// Makes everything durable on the file system of an entered directory.
     virtual int sync(Directory directory) noexcept = 0;
 };
 
 /// Names of the operating system: openat(2) and its family. `direct`: bytes are written and read with O_DIRECT.
-std::unique_ptr<Names> make_posix_names(bool direct = false);
+std::unique_ptr<NameOperations> make_posix_names(bool direct = false);
 
 }  // namespace sonde::backends

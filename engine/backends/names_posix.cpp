@@ -64,26 +64,29 @@ int sync_all(int descriptor) noexcept {
     return 0;
 }
 
-Kind kind_of_listed(std::uint8_t type) noexcept {
+EntryKind kind_of_listed(std::uint8_t type) noexcept {
     switch (type) {
         case DT_REG:
-            return Kind::file;
+            return EntryKind::file;
         case DT_DIR:
-            return Kind::directory;
+            return EntryKind::directory;
         case DT_LNK:
-            return Kind::link;
+            return EntryKind::link;
         case DT_UNKNOWN:
-            return Kind::unknown;
+            return EntryKind::unknown;
         default:
-            return Kind::other;
+            return EntryKind::other;
     }
 }
 
-Kind kind_of_mode(mode_t mode) noexcept {
-    return S_ISREG(mode) ? Kind::file : S_ISDIR(mode) ? Kind::directory : S_ISLNK(mode) ? Kind::link : Kind::other;
+EntryKind kind_of_mode(mode_t mode) noexcept {
+    return S_ISREG(mode)   ? EntryKind::file
+           : S_ISDIR(mode) ? EntryKind::directory
+           : S_ISLNK(mode) ? EntryKind::link
+                           : EntryKind::other;
 }
 
-class PosixNames final : public Names {
+class PosixNames final : public NameOperations {
  public:
     explicit PosixNames(bool direct) : direct_(direct ? O_DIRECT : 0) {}
 
@@ -169,7 +172,7 @@ class PosixNames final : public Names {
         const long got = ::syscall(SYS_getdents64, directory, buffer.data(), buffer.size());
         return got < 0 ? -errno : got;
     }
-    bool next(std::span<const std::byte> listed, std::size_t& place, Entry& entry) const noexcept override {
+    bool next(std::span<const std::byte> listed, std::size_t& place, DirectoryEntry& entry) const noexcept override {
         while (place + offset_of_name < listed.size()) {
             std::uint16_t length = 0;
             std::uint8_t type = DT_UNKNOWN;
@@ -196,7 +199,7 @@ class PosixNames final : public Names {
 
 }  // namespace
 
-std::unique_ptr<Names> make_posix_names(bool direct) {
+std::unique_ptr<NameOperations> make_posix_names(bool direct) {
     return std::make_unique<PosixNames>(direct);
 }
 

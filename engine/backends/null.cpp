@@ -6,7 +6,7 @@
 namespace sonde::backends {
 namespace {
 
-class NullNames final : public Names {
+class NullNames final : public NameOperations {
  public:
     Directory enter(Directory /*at*/, const char* /*name*/) noexcept override { return 0; }
     void leave(Directory /*directory*/) noexcept override {}
@@ -14,7 +14,7 @@ class NullNames final : public Names {
     int make_directory(Directory /*at*/, const char* /*name*/) noexcept override { return 0; }
     int look(Directory /*at*/, const char* /*name*/, const Look& /*how*/) noexcept override { return 0; }
     int examine(Directory /*at*/, const char* /*name*/, const Look& /*how*/, Facts& facts) noexcept override {
-        facts.kind = Kind::file;
+        facts.kind = EntryKind::file;
         return 0;
     }
     int open_close(Directory /*at*/, const char* /*name*/) noexcept override { return 0; }
@@ -25,7 +25,8 @@ class NullNames final : public Names {
     int remove_file(Directory /*at*/, const char* /*name*/) noexcept override { return 0; }
     int remove_directory(Directory /*at*/, const char* /*name*/) noexcept override { return 0; }
     std::int64_t list(Directory /*directory*/, std::span<std::byte> /*buffer*/) noexcept override { return 0; }
-    bool next(std::span<const std::byte> /*listed*/, std::size_t& /*place*/, Entry& /*entry*/) const noexcept override {
+    bool next(std::span<const std::byte> /*listed*/, std::size_t& /*place*/,
+              DirectoryEntry& /*entry*/) const noexcept override {
         return false;
     }
     int sync(Directory /*directory*/) noexcept override { return 0; }
@@ -51,11 +52,11 @@ class NullChannel final : public Channel {
     int remove(const char* /*path*/) noexcept override { return 0; }
 
     // Operations on the names of a tree; leave it out, and `names` out of the traits below, when the storage has none.
-    Names* names() override { return &names_; }
+    NameOperations* names() override { return &names_; }
 
     // The hot path. Return what really moved: fewer bytes than asked is allowed (the engine continues), 0 means end of
     // file, and an error is -errno.
-    std::int64_t transfer(const Operation& operation) noexcept override { return operation.length; }
+    std::int64_t transfer(const IoRequest& operation) noexcept override { return operation.length; }
 
  private:
     NullNames names_;
@@ -69,7 +70,7 @@ const Backend null_backend{
     .summary = "moves nothing: the cost of the engine itself",
     .traits = {.stores_data = false, .needs_files = false, .direct = true, .sync = true, .names = true},
     // Ask the machine, not the build: kernel features, permissions, services. Say what would help.
-    .usable = [](const std::string&) { return Answer{}; },
+    .usable = [](const std::string&) { return Availability{}; },
     .make = [](const ChannelSetup& setup) -> std::unique_ptr<Channel> { return std::make_unique<NullChannel>(setup); },
 };
 

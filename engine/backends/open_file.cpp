@@ -29,6 +29,9 @@ int open_flags(const plan::Io& io, const OpenRequest& request) {
     if (request.exclusive) {
         flags |= O_CREAT | O_EXCL;
     }
+    if (request.no_follow) {
+        flags |= O_NOFOLLOW;
+    }
     if (io.direct) {
         flags |= O_DIRECT;
     }

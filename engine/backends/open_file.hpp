@@ -7,8 +7,8 @@
 
 namespace sonde::backends {
 
-/// Flags for open(2): access mode, O_CREAT, O_TRUNC and O_EXCL as requested, O_DIRECT, O_DSYNC or O_SYNC as the plan
-/// says, always O_CLOEXEC. O_TRUNC and the sync flags are only given to files opened for writing.
+/// Flags for open(2): access mode, O_CREAT, O_TRUNC, O_EXCL and O_NOFOLLOW as requested, O_DIRECT, O_DSYNC or O_SYNC as
+/// the plan says, always O_CLOEXEC. O_TRUNC and the sync flags are only given to files opened for writing.
 int open_flags(const plan::Io& io, const OpenRequest& request);
 
 /// Opens `request.path` with open_flags() and mode 0666 less the umask, and preallocates `request.size` bytes when the

@@ -18,7 +18,7 @@ class Profile {
  public:
     Profile(const plan::Paced& paced, int task) : steps_(paced.schedule), ramp_(paced.ramp) {
         if (const auto slow = paced.slow_tasks.find(task); slow != paced.slow_tasks.end()) {
-            for (plan::Paced::Step& step : steps_) {
+            for (plan::Paced::RateStep& step : steps_) {
                 step.rate /= slow->second;
             }
         }
@@ -58,13 +58,13 @@ class Profile {
         return flat ? steps_[i].rate : steps_[i].rate + slope_of(i) * (now - static_cast<double>(steps_[i].at));
     }
 
-    std::vector<plan::Paced::Step> steps_;
+    std::vector<plan::Paced::RateStep> steps_;
     bool ramp_;
 };
 
 constexpr double end_of_time = 4e18;  ///< ns, 126 years: what comes later is not told apart, and nothing overflows
 
-class PacedChannel final : public Channel, private Names {
+class PacedChannel final : public Channel, private NameOperations {
  public:
     explicit PacedChannel(const ChannelSetup& setup)
         : paced_(*setup.paced),
@@ -80,7 +80,7 @@ class PacedChannel final : public Channel, private Names {
     int stat(const char* /*path*/) noexcept override { return on_file(); }
     int remove(const char* /*path*/) noexcept override { return on_file(); }
 
-    Names* names() override { return this; }
+    NameOperations* names() override { return this; }
 
     bool idle(std::int64_t ns) noexcept override {
         now_ += paced_.virtual_clock ? static_cast<double>(ns) : 0;
@@ -93,12 +93,12 @@ class PacedChannel final : public Channel, private Names {
     }
     std::int64_t now() const noexcept override { return std::llround(std::min(now_, end_of_time)); }
 
-    std::int64_t transfer(const Operation& operation) noexcept override {
+    std::int64_t transfer(const IoRequest& operation) noexcept override {
         const Pending done = schedule(operation);
         wait_for(done.at);
         return done.result;
     }
-    bool submit(const Operation& operation) noexcept override {
+    bool submit(const IoRequest& operation) noexcept override {
         if (count_ == pending_.size()) {
             return false;
         }
@@ -131,7 +131,7 @@ class PacedChannel final : public Channel, private Names {
     int make_directory(Directory /*at*/, const char* /*name*/) noexcept override { return on_file(); }
     int look(Directory /*at*/, const char* /*name*/, const Look& /*how*/) noexcept override { return on_file(); }
     int examine(Directory /*at*/, const char* /*name*/, const Look& /*how*/, Facts& facts) noexcept override {
-        facts.kind = Kind::file;
+        facts.kind = EntryKind::file;
         return on_file();
     }
     int open_close(Directory /*at*/, const char* /*name*/) noexcept override {
@@ -148,7 +148,8 @@ class PacedChannel final : public Channel, private Names {
     int remove_file(Directory /*at*/, const char* /*name*/) noexcept override { return on_file(); }
     int remove_directory(Directory /*at*/, const char* /*name*/) noexcept override { return on_file(); }
     std::int64_t list(Directory /*directory*/, std::span<std::byte> /*buffer*/) noexcept override { return on_file(); }
-    bool next(std::span<const std::byte> /*listed*/, std::size_t& /*place*/, Entry& /*entry*/) const noexcept override {
+    bool next(std::span<const std::byte> /*listed*/, std::size_t& /*place*/,
+              DirectoryEntry& /*entry*/) const noexcept override {
         return false;
     }
     int sync(Directory /*directory*/) noexcept override { return on_file(); }
@@ -160,7 +161,7 @@ class PacedChannel final : public Channel, private Names {
     };
 
     /// One server moves the bytes of one operation after the other; the latency is added to each and overlaps.
-    Pending schedule(const Operation& operation) noexcept {
+    Pending schedule(const IoRequest& operation) noexcept {
         server_free_ = profile_.end_of(std::max(server_free_, now_), operation.length);
         const bool fails = paced_.fail_after && issued_++ >= *paced_.fail_after;
         const plan::Nanoseconds delay = paced_.latency + (operation.length > 0 ? paced_.delays.transfer : 0);
@@ -170,7 +171,7 @@ class PacedChannel final : public Channel, private Names {
     /// An operation without data takes the latency.
     int on_file() noexcept { return static_cast<int>(std::min<std::int64_t>(0, on_bytes(0))); }
     std::int64_t on_bytes(std::size_t bytes) noexcept {
-        Operation operation;
+        IoRequest operation;
         operation.length = static_cast<std::uint32_t>(bytes);
         const Pending done = schedule(operation);
         wait_for(done.at);
@@ -220,7 +221,7 @@ const Backend paced_backend{
                .sync = true,
                .names = true,
                .virtual_time = true},
-    .usable = [](const std::string&) { return Answer{}; },
+    .usable = [](const std::string&) { return Availability{}; },
     .make = [](const ChannelSetup& setup) -> std::unique_ptr<Channel> { return std::make_unique<PacedChannel>(setup); },
 };
 

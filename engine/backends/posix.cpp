@@ -35,14 +35,14 @@ class PosixChannel final : public Channel {
         return result;
     }
 
-    Names* names() override {
+    NameOperations* names() override {
         if (names_ == nullptr) {
             names_ = make_posix_names(io_.direct);
         }
         return names_.get();
     }
 
-    std::int64_t transfer(const Operation& operation) noexcept override {
+    std::int64_t transfer(const IoRequest& operation) noexcept override {
         return operation.write ? move<true>(operation) : move<false>(operation);
     }
     BareFile bare(std::uint16_t file) const noexcept override {
@@ -51,7 +51,7 @@ class PosixChannel final : public Channel {
 
  private:
     template <bool write>
-    std::int64_t move(const Operation& operation) const noexcept {
+    std::int64_t move(const IoRequest& operation) const noexcept {
         const BareFile file(descriptors_[operation.file]);
         std::int64_t moved = file.call<write>(operation.buffer, operation.length, operation.offset);
         if (moved < 0) [[unlikely]] {
@@ -67,7 +67,7 @@ class PosixChannel final : public Channel {
     const plan::Io& io_;
     std::vector<int> descriptors_;
     bool fsync_each_;
-    std::unique_ptr<Names> names_;
+    std::unique_ptr<NameOperations> names_;
 };
 
 }  // namespace
@@ -77,7 +77,7 @@ const Backend posix_backend{
     .name = "posix",
     .summary = "pread and pwrite, buffered or direct",
     .traits = {.stores_data = true, .needs_files = true, .direct = true, .sync = true, .names = true},
-    .usable = [](const std::string&) { return Answer{}; },
+    .usable = [](const std::string&) { return Availability{}; },
     .make = [](const ChannelSetup& setup) -> std::unique_ptr<Channel> { return std::make_unique<PosixChannel>(setup); },
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dialects/number.hpp"
 
-#include "plan/parse.hpp"
+#include "plan/plan_error.hpp"
 
 #include <algorithm>
 #include <cctype>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "dialects/dialect.hpp"
-#include "plan/parse.hpp"
+#include "plan/plan_error.hpp"
 
 #include <algorithm>
 #include <string>
@@ -13,7 +13,7 @@ namespace sonde::dialects {
 
 /// One option of a tool whose settings are S.
 template <class S>
-struct Option {
+struct ToolOption {
     char letter = 0;        ///< 0: a word only
     const char* word = "";  ///< "": a letter only
     bool takes_value = false;
@@ -25,7 +25,7 @@ struct Option {
 /// A tool's own options, and those of interfaces that are never in use here: the tools read them whatever -a says, and
 /// then they have no effect either.
 template <class S>
-std::vector<Option<S>> with_idle_options(std::vector<Option<S>> own) {
+std::vector<ToolOption<S>> with_idle_options(std::vector<ToolOption<S>> own) {
     for (const auto& [word, takes_value] :
          std::initializer_list<std::pair<const char*, bool>>{{"mpiio.showHints", false},
                                                              {"mpiio.preallocate", false},
@@ -46,7 +46,7 @@ std::vector<Option<S>> with_idle_options(std::vector<Option<S>> own) {
 template <class S>
 struct Language {
     const char* tool;
-    const std::vector<Option<S>>& options;
+    const std::vector<ToolOption<S>>& options;
     std::string (*why_refused)(const std::string& name);  ///< empty: the tool does not have it either
 };
 
@@ -57,7 +57,7 @@ std::string help_of(const Language<S>& language) {
                        "'s command line, done by Sonde's engine. Under mpiexec or srun, or alone.\n";
     for (const bool values : {false, true}) {
         text += values ? "\nWith a value (-n 10, -n=10 or -n10):\n" : "\nFlags, which may be joined (-FCu):\n";
-        for (const Option<S>& option : language.options) {
+        for (const ToolOption<S>& option : language.options) {
             if (option.takes_value != values) {
                 continue;
             }
@@ -101,7 +101,7 @@ class WordReader {
     std::string where_to_look() const { return std::string("`sonde-engine ") + language_.tool + " -h` lists all"; }
 
     template <class Fits>
-    const Option<S>& find(const std::string& shown, const std::string& name, Fits fits) const {
+    const ToolOption<S>& find(const std::string& shown, const std::string& name, Fits fits) const {
         const auto& options = language_.options;
         const auto found = std::find_if(options.begin(), options.end(), fits);
         if (found == options.end()) {
@@ -113,7 +113,7 @@ class WordReader {
         return *found;
     }
 
-    void apply(const Option<S>& option, const std::string& shown, const std::string& value) {
+    void apply(const ToolOption<S>& option, const std::string& shown, const std::string& value) {
         try {
             option.apply(settings_, value);
         } catch (const plan::PlanError& error) {
@@ -129,7 +129,7 @@ class WordReader {
     }
 
     /// A flag may be said to be off (-F=0) or on (-F=1).
-    void raise(const Option<S>& option, const std::string& shown, const std::string& number) {
+    void raise(const ToolOption<S>& option, const std::string& shown, const std::string& number) {
         if (number.empty() || number.find_first_not_of("0123456789") != std::string::npos) {
             throw plan::PlanError(shown + " is a flag: leave the value out, or give 0 or 1");
         }
@@ -142,8 +142,8 @@ class WordReader {
         const std::size_t equal = word.find('=');
         const std::string name = word.substr(0, equal);
         const std::string shown = "--" + name;
-        const Option<S>& option =
-            find(shown, name, [&name](const Option<S>& one) { return !name.empty() && one.word == name; });
+        const ToolOption<S>& option =
+            find(shown, name, [&name](const ToolOption<S>& one) { return !name.empty() && one.word == name; });
         if (!option.takes_value) {
             raise(option, shown, equal == std::string::npos ? "1" : word.substr(equal + 1));
         } else {
@@ -155,8 +155,8 @@ class WordReader {
         for (std::size_t i = 1; i < word.size(); ++i) {
             const char letter = word[i];
             const std::string shown = std::string("-") + letter;
-            const Option<S>& option =
-                find(shown, std::string(1, letter), [letter](const Option<S>& one) { return one.letter == letter; });
+            const ToolOption<S>& option = find(shown, std::string(1, letter),
+                                               [letter](const ToolOption<S>& one) { return one.letter == letter; });
             std::string value = word.substr(i + 1);
             const bool equals = value.starts_with('=');
             if (!option.takes_value) {

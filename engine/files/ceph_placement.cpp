@@ -196,14 +196,14 @@ CephPlacement ask_ceph_placement(std::chrono::milliseconds limit) {
         const auto seconds = std::chrono::ceil<std::chrono::seconds>(limit).count();
         Words all{"ceph", "--connect-timeout", std::to_string(seconds), "--format", "json"};
         all.insert(all.end(), words.begin(), words.end());
-        return records::output_of(all, longest_answer, limit);
+        return records::run_and_read(all, longest_answer, limit);
     };
     const auto unknown = [](const Words& words, const std::string& why) {
         std::string command = "ceph";
         for (const std::string& word : words) {
             command += " " + word;
         }
-        return CephPlacement(records::why_failed(command, why));
+        return CephPlacement(records::describe_failure(command, why));
     };
     const records::ProgramOutput pools = ask(pools_words);
     if (!pools.ok()) {

@@ -54,6 +54,6 @@ std::uint32_t ceph_name_hash(std::string_view name);
 
 /// Asks the monitors through the program `ceph`, twice, each time for no longer than `limit`. One that knows nothing,
 /// and says why, where the program is not there, may not ask or does not answer.
-CephPlacement ask_ceph_placement(std::chrono::milliseconds limit = records::longest_wait);
+CephPlacement ask_ceph_placement(std::chrono::milliseconds limit = records::default_time_limit);
 
 }  // namespace sonde::files

@@ -102,15 +102,15 @@ std::vector<workloads::Written> Dataset::written(const DataState& source, const 
     return list;
 }
 
-std::vector<Range> Dataset::certain(const DataState& source, const FileMap& map, int task, int k, int tasks) const {
-    std::vector<Range> ranges;
+std::vector<ByteRange> Dataset::certain(const DataState& source, const FileMap& map, int task, int k, int tasks) const {
+    std::vector<ByteRange> ranges;
     bool begun = false;
     for (auto state = states_.rbegin(); state != states_.rend(); ++state) {
         begun = begun || &*state == &source;
         if (!begun || !state->extends || !state->has(k) || state->suffix != source.suffix) {
             continue;
         }
-        if (const std::optional<Range> range = certain_range(*state, map, task, k, tasks)) {
+        if (const std::optional<ByteRange> range = certain_range(*state, map, task, k, tasks)) {
             ranges.push_back(*range);
         }
         if (state->fresh) {
@@ -140,7 +140,7 @@ int writer_of(const DataState& state, const FileMap& map, int task, std::uint64_
     return -1;
 }
 
-std::optional<Range> certain_range(const DataState& state, const FileMap& map, int task, int k, int tasks) {
+std::optional<ByteRange> certain_range(const DataState& state, const FileMap& map, int task, int k, int tasks) {
     const plan::Access& a = state.access;
     const std::uint64_t slots = a.block / a.transfer;
     const std::uint64_t per_file = state.operations_per_file();
@@ -163,9 +163,9 @@ std::optional<Range> certain_range(const DataState& state, const FileMap& map, i
         return std::nullopt;
     }
     if (complete) {
-        return Range{a.offset, patterns::Geometry(a, state.segments, share, 0).end_of_file()};
+        return ByteRange{a.offset, patterns::Geometry(a, state.segments, share, 0).end_of_file()};
     }
-    return Range{a.offset, a.offset + (alone ? least * a.transfer : least / slots * share.sharers * a.block)};
+    return ByteRange{a.offset, a.offset + (alone ? least * a.transfer : least / slots * share.sharers * a.block)};
 }
 
 json Dataset::to_json() const {
@@ -227,7 +227,7 @@ Dataset Dataset::from_json(const json& list) {
         s.exact = item.at("exact");
         s.extends = item.at("extends");
         s.fresh = item.at("fresh");
-        if (item.value("order_rule", 1) != patterns::Permutation::rule) {
+        if (item.at("order_rule") != patterns::Permutation::rule) {
             forget_order(s);
         }
         dataset.add(std::move(s));

@@ -5,7 +5,7 @@
 
 #include "files/file_map.hpp"
 #include "plan/plan.hpp"
-#include "workloads/data.hpp"
+#include "workloads/stream.hpp"
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -33,7 +33,7 @@ struct DataState {
 };
 
 /// Bytes `from` … `to` - 1 of a file.
-struct Range {
+struct ByteRange {
     std::uint64_t from = 0, to = 0;
 };
 
@@ -53,7 +53,7 @@ class Dataset {
                                             int task, int k) const;
     /// What a read with another geometry than the writers' may touch of a task's k-th file: parts that are certainly
     /// written, that of `source` first, then what older states left.
-    std::vector<Range> certain(const DataState& source, const FileMap& map, int task, int k, int tasks) const;
+    std::vector<ByteRange> certain(const DataState& source, const FileMap& map, int task, int k, int tasks) const;
     const std::vector<DataState>& states() const { return states_; }
 
     nlohmann::json to_json() const;
@@ -73,6 +73,6 @@ std::uint64_t operations_in_file(const DataState& state, int task, int k, std::u
 int writer_of(const DataState& state, const FileMap& map, int task, std::uint64_t offset, int tasks);
 
 /// The part of a task's k-th file that this state has certainly written without a hole. Empty: none can be told.
-std::optional<Range> certain_range(const DataState& state, const FileMap& map, int task, int k, int tasks);
+std::optional<ByteRange> certain_range(const DataState& state, const FileMap& map, int task, int k, int tasks);
 
 }  // namespace sonde::files

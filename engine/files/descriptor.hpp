@@ -3,23 +3,34 @@
 
 #include <dirent.h>
 #include <unistd.h>
+#include <utility>
 
 namespace sonde::files {
 
-/// A descriptor that is closed when it is no longer needed; -1 = none.
+/// A descriptor that is closed when it is no longer needed; negative = none.
 class Descriptor {
  public:
     explicit Descriptor(int number) : number_(number) {}
-    ~Descriptor() {
+    ~Descriptor() { close(); }
+    Descriptor(const Descriptor&) = delete;
+    Descriptor& operator=(const Descriptor&) = delete;
+    Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+    Descriptor& operator=(Descriptor&& other) noexcept {
+        if (this != &other) {
+            close();
+            number_ = std::exchange(other.number_, -1);
+        }
+        return *this;
+    }
+    int operator*() const { return number_; }
+
+ private:
+    void close() const {
         if (number_ >= 0) {
             ::close(number_);
         }
     }
-    Descriptor(const Descriptor&) = delete;
-    Descriptor& operator=(const Descriptor&) = delete;
-    int operator*() const { return number_; }
 
- private:
     int number_;
 };
 

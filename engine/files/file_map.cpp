@@ -11,7 +11,7 @@
 
 namespace sonde::files {
 
-using plan::Directories;
+using plan::DirectoryMapping;
 using plan::Mapping;
 
 namespace {
@@ -76,11 +76,11 @@ int FileMap::first_task_on(int node) const {
 
 std::string FileMap::folder(int task) const {
     switch (files_.directories) {
-        case Directories::one:
+        case DirectoryMapping::one:
             break;
-        case Directories::per_task:
+        case DirectoryMapping::per_task:
             return numbered("t%08llu", static_cast<std::uint64_t>(task));
-        case Directories::per_node:
+        case DirectoryMapping::per_node:
             return numbered("n%06llu", static_cast<std::uint64_t>(tasks_->node_of(task)));
     }
     return {};
@@ -125,7 +125,7 @@ std::string FileMap::path_in_place(int task) const {
     const bool own = files_.mapping != Mapping::shared;
     const std::uint64_t number = file_number(task, 0);
     std::string path = files_.paths[own ? number % files_.paths.size() : 0];
-    if (files_.directories == Directories::per_task) {
+    if (files_.directories == DirectoryMapping::per_task) {
         const std::size_t slash = path.rfind('/');
         const std::size_t at = slash == std::string::npos ? 0 : slash + 1;
         path.insert(at, std::to_string(task) + "/");
@@ -182,12 +182,12 @@ bool FileMap::makes_file(const std::string& folder, const std::string& name) con
 }
 
 bool FileMap::makes_folder(const std::string& name) const {
-    if (files_.directories == Directories::one) {
+    if (files_.directories == DirectoryMapping::one) {
         return false;
     }
     std::string_view rest = name;
     const auto all = static_cast<std::uint64_t>(tasks_->tasks());
-    const bool by_task = files_.directories == Directories::per_task;
+    const bool by_task = files_.directories == DirectoryMapping::per_task;
     const std::uint64_t number = take_number(rest, by_task ? "t" : "n").value_or(all);
     if (number >= all) {
         return false;
@@ -240,14 +240,14 @@ std::uint64_t FileMap::distinct_files() const {
 
 std::vector<std::string> FileMap::directories() const {
     std::vector<std::string> list(roots_.begin() + 1, roots_.end());
-    if (files_.directories == Directories::one) {
+    if (files_.directories == DirectoryMapping::one) {
         return list;
     }
     for (int task = 0; task < tasks_->tasks(); ++task) {
         if (files_.in_place()) {
             const std::string file = path_in_place(task);
             list.push_back(file.substr(0, file.rfind('/')));
-        } else if (files_.directories == Directories::per_task || tasks_->index_on_node(task) == 0) {
+        } else if (files_.directories == DirectoryMapping::per_task || tasks_->index_on_node(task) == 0) {
             list.push_back(root_of(task) + "/" + folder(task));
         }
     }

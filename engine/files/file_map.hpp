@@ -32,6 +32,8 @@ class FileMap {
     bool makes_file(const std::string& folder, const std::string& name) const;
     /// True when it makes a directory of that name below the root.
     bool makes_folder(const std::string& name) const;
+    /// The one of roots() in which a task's files lie.
+    const std::string& root_of(int task) const;
     patterns::Share share(int task) const;  ///< of a task in its files
     std::uint64_t distinct_files() const;
     /// The lowest task that uses the same files: it creates what is shared.
@@ -45,7 +47,6 @@ class FileMap {
 
  private:
     std::string folder(int task) const;
-    const std::string& root_of(int task) const;
     std::string path_in_place(int task) const;
     int first_task_on(int node) const;
 

@@ -69,7 +69,7 @@ std::vector<Fields> rows_of(std::string_view text, std::string_view program) {
 std::string said_by(const std::string& program, std::string_view text) {
     const std::string name = program + ": ";
     text.remove_prefix(text.starts_with(name) ? name.size() : 0);
-    return records::why_failed(program, std::string(text));
+    return records::describe_failure(program, std::string(text));
 }
 
 const std::string& field(const Fields& row, std::string_view name) {
@@ -120,7 +120,7 @@ GpfsAnswer ask_gpfs(const std::vector<std::string>& command) {
     for (const char* place : {"", "/usr/lpp/mmfs/bin/"}) {
         std::vector<std::string> words = command;
         words[0] = place + words[0];
-        const records::ProgramOutput said = records::output_of(words);
+        const records::ProgramOutput said = records::run_and_read(words);
         if (said.ok() || said.late) {
             return {said.ok(), said.late, said.text};
         }

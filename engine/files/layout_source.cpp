@@ -79,7 +79,7 @@ std::uint64_t shard_bytes(const std::string& path) {
     if (found != known.end()) {
         return found->second;
     }
-    const std::optional<records::Mount> mount = records::mount_of(path);
+    const std::optional<records::Mount> mount = records::find_mount(path);
     return known[status.st_dev] = mount ? shard_bytes_of(mount->point) : 0;
 }
 
@@ -91,7 +91,7 @@ bool by_program(Family family) {
 /// answer.
 std::string answer_of(std::initializer_list<std::vector<std::string>> commands) {
     for (const std::vector<std::string>& command : commands) {
-        const records::ProgramOutput said = records::output_of(command);
+        const records::ProgramOutput said = records::run_and_read(command);
         if (said.late) {
             throw std::runtime_error("`" + command[0] + " " + command[1] + "`: " + said.text);
         }
@@ -106,7 +106,7 @@ std::string answer_of(std::initializer_list<std::vector<std::string>> commands) 
 const GpfsDisks& gpfs_disks_of(const std::string& path) {
     static std::mutex lock;
     static std::map<std::string, GpfsDisks> known;
-    const std::optional<records::Mount> mount = records::mount_of(path);
+    const std::optional<records::Mount> mount = records::find_mount(path);
     const std::string device = mount ? mount->source : std::string();
     const std::lock_guard<std::mutex> held(lock);
     const auto found = known.find(device);
@@ -143,7 +143,7 @@ std::optional<StripeLayout> layout_by_kind(const std::string& path) {
         return gpfs_layout(path);
     }
     if (number == fuse) {
-        const std::optional<records::Mount> mount = records::mount_of(path);
+        const std::optional<records::Mount> mount = records::find_mount(path);
         if (mount && mount->source.starts_with("mfs#")) {  // "mfs#10.0.0.1:9421"; its type is plain "fuse"
             const std::string text = answer_of({{"mfsfileinfo", path}});
             const bool chunks = text.find("chunk ") != std::string::npos;  // an empty file has none
@@ -217,7 +217,7 @@ Untold untold_by_attribute(const std::string& path, const char* name) {
 }
 
 Untold untold_by_program(const std::vector<std::string>& command) {
-    const records::ProgramOutput said = records::output_of(command);
+    const records::ProgramOutput said = records::run_and_read(command);
     if (said.ok()) {
         return {};
     }
@@ -253,7 +253,7 @@ Untold why_untold(const std::string& path, const std::string& file_system) {
         case Family::gpfs:
             return untold_by_program({"mmlsattr", "-L", path});
         case Family::in_user_space: {
-            const std::optional<records::Mount> mount = records::mount_of(path);
+            const std::optional<records::Mount> mount = records::find_mount(path);
             return mount && mount->source.starts_with("mfs#") ? untold_by_program({"mfsfileinfo", path}) : Untold();
         }
         case Family::local:

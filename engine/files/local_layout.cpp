@@ -192,7 +192,7 @@ std::shared_ptr<const records::Volume> volume_below(dev_t device) {
     const auto [place, fresh] = known.try_emplace(device);
     if (fresh) {
         const std::string number = std::to_string(major(device)) + ":" + std::to_string(minor(device));
-        if (auto found = records::volume_of(number, records::mapper_table)) {
+        if (auto found = records::read_volume(number, records::read_mapper_table)) {
             place->second = std::make_shared<const records::Volume>(std::move(*found));
         }
     }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "files/manifest.hpp"
 
-#include "files/descriptor.hpp"
 #include "records/text.hpp"
 
 #include <fcntl.h>
@@ -57,42 +56,78 @@ std::string pid_namespace() {
     return {text.data(), static_cast<std::size_t>(std::max<ssize_t>(0, length))};
 }
 
-/// The whole of a regular file, not through a symbolic link; empty when there is none.
-std::optional<std::string> read_plain_file(const std::string& path) {
+bool belongs_to_caller_or_root(uid_t owner, const ConfinedDirectory& directory, Trust trust) {
+    return owner == ::geteuid() || owner == 0 || (trust == Trust::own && owner == directory.owner_of_new_files());
+}
+
+/// Throws UntrustedManifest unless the open file counts.
+void require_trust(const ConfinedDirectory& directory, const std::string& path, const struct stat& info, Trust trust) {
+    if (trust == Trust::anybody) {
+        return;
+    }
+    const std::string ignored = "the manifest " + path + " of " + user_text(info.st_uid) + " is ignored, ";
+    const std::string advice = ": look at " + directory.path() + " and remove by hand what a run left there";
+    if (!belongs_to_caller_or_root(info.st_uid, directory, trust)) {
+        const std::string mine = ::geteuid() == 0 ? "" : user_text(::geteuid()) + " and of ";
+        throw UntrustedManifest(ignored + "because only manifests of " + mine +
+                                "root count: let its owner run `sonde clean`");
+    }
+    if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+        throw UntrustedManifest(ignored + "because other users can write to it" + advice);
+    }
+    if (trust == Trust::own) {
+        return;
+    }
+    if (info.st_nlink > 1) {
+        throw UntrustedManifest(ignored + "because it has another name elsewhere, which no run gives it" + advice);
+    }
+    if (const std::string reason = directory.reason_others_can_replace(); !reason.empty()) {
+        throw UntrustedManifest(ignored + "because its directory " + reason + advice + ", or run `chmod go-w " +
+                                directory.path() + "` and clean again");
+    }
+}
+
+/// The whole of a manifest, not through a symbolic link; empty when there is none.
+std::optional<std::string> read_manifest(const ConfinedDirectory& directory, const char* name, Trust trust) {
     constexpr off_t longest = 1 << 28;
     // O_NONBLOCK: somebody may have put a pipe here, which would be waited for.
-    const Descriptor file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-    if (*file < 0 && errno == ENOENT) {
+    const Descriptor file = directory.open_file(name, O_RDONLY | O_NONBLOCK);
+    if (*file == -ENOENT) {
         return std::nullopt;
     }
     struct stat info {};
-    if (*file < 0 || ::fstat(*file, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size > longest) {
+    if (*file < 0 || ::fstat(*file, &info) != 0 || !S_ISREG(info.st_mode)) {
         throw std::runtime_error("not a file");
     }
-    std::string text(static_cast<std::size_t>(info.st_size), '\0');
-    std::size_t got = 0;
-    for (ssize_t count = 1; got < text.size() && count > 0; got += static_cast<std::size_t>(count)) {
-        count = std::max<ssize_t>(0, ::read(*file, text.data() + got, text.size() - got));
+    require_trust(directory, directory.path() + "/" + name, info, trust);
+    if (info.st_size > longest) {
+        throw std::runtime_error("too long");
     }
-    text.resize(got);
+    std::string text(static_cast<std::size_t>(info.st_size), '\0');
+    std::size_t length = 0;
+    for (ssize_t count = 1; length < text.size() && count > 0; length += static_cast<std::size_t>(count)) {
+        count = std::max<ssize_t>(0, ::read(*file, text.data() + length, text.size() - length));
+    }
+    text.resize(length);
     return text;
 }
 
-void write_all(const std::string& path, const std::string& text) {
-    const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
-    bool good = fd >= 0;
+/// Writes a draft that did not exist before, so that nobody else holds it open.
+void write_draft(const ConfinedDirectory& directory, const std::string& text) {
+    directory.unlink(manifest_draft_name);  // of a run that was killed while it wrote
+    const Descriptor file = directory.create_file(manifest_draft_name, 0644);
+    bool good = *file >= 0;
+    int code = good ? 0 : -*file;
     for (std::size_t done = 0; good && done < text.size();) {
-        const ssize_t count = ::write(fd, text.data() + done, text.size() - done);
+        const ssize_t count = ::write(*file, text.data() + done, text.size() - done);
         good = count > 0;
         done += good ? static_cast<std::size_t>(count) : 0;
     }
-    good = good && ::fsync(fd) == 0;
-    const int code = errno;
-    if (fd >= 0) {
-        ::close(fd);
-    }
+    good = good && ::fsync(*file) == 0;
     if (!good) {
-        const std::string why = "cannot write the manifest " + path + ": " + std::strerror(code);
+        code = code != 0 ? code : errno;
+        const std::string why =
+            "cannot write the manifest " + directory.path() + "/" + manifest_name + ": " + std::strerror(code);
         if (code == ENOSPC || code == EDQUOT || code == EFBIG) {
             throw NoSpace(why);
         }
@@ -123,7 +158,7 @@ Life Manifest::life() const {
     return process_start != 0 && start_of(pid) == process_start ? Life::alive : Life::ended;
 }
 
-void Manifest::save(const std::string& directory) const {
+void Manifest::save(const ConfinedDirectory& directory) const {
     json out{{"sonde_manifest", 1},
              {"run", run},
              {"host", records::json_text(host)},
@@ -147,21 +182,17 @@ void Manifest::save(const std::string& directory) const {
              {"data", data.to_json()},
              {"has_data", has_data},
              {"trees", trees.to_json()}};
-    const std::string path = directory + "/" + manifest_name;
-    const std::string draft = path + ".new";
     try {
-        write_all(draft, out.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
+        write_draft(directory, out.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
     } catch (...) {
-        ::unlink(draft.c_str());  // half a manifest says nothing, and the one before it still stands
+        directory.unlink(manifest_draft_name);  // half a manifest says nothing, and the one before it still stands
         throw;
     }
-    if (::rename(draft.c_str(), path.c_str()) != 0) {
-        throw std::runtime_error("cannot rename the manifest " + path + ": " + std::strerror(errno));
+    if (const int failed = directory.rename(manifest_draft_name, manifest_name); failed != 0) {
+        throw std::runtime_error("cannot rename the manifest " + directory.path() + "/" + manifest_name + ": " +
+                                 std::strerror(-failed));
     }
-    const Descriptor folder(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (*folder >= 0) {
-        ::fsync(*folder);  // the name as well; where directories cannot be synced, the file is all there is
-    }
+    directory.synchronize();  // the name as well; where directories cannot be synced, the file is all there is
 }
 
 namespace {
@@ -207,7 +238,7 @@ Manifest parse_manifest(const std::string& text) {
     }
     Manifest m;
     m.run = in.at("run");
-    m.host = records::bytes_of(in.at("host").get<std::string>());
+    m.host = records::from_json_text(in.at("host").get<std::string>());
     m.boot = in.at("boot");
     m.pid_space = in.value("pid_space", std::string());
     m.pid = in.at("pid");
@@ -223,7 +254,7 @@ Manifest parse_manifest(const std::string& text) {
     m.files.mapping = enumerator(f.at("mapping"), plan::Mapping::many);
     m.files.group_size = f.at("group_size");
     m.files.count = f.at("count");
-    m.files.directories = enumerator(f.at("directories"), plan::Directories::per_node);
+    m.files.directories = enumerator(f.at("directories"), plan::DirectoryMapping::per_node);
     m.files.name = f.at("name");
     m.files.across = f.value("across", std::vector<std::string>{});
     m.tasks.threads = in.at("threads");
@@ -242,25 +273,26 @@ Manifest parse_manifest(const std::string& text) {
 
 }  // namespace
 
-std::optional<Manifest> Manifest::load(const std::string& directory) {
-    const std::string path = directory + "/" + manifest_name;
+std::optional<Manifest> Manifest::load(const ConfinedDirectory& directory, Trust trust) {
     try {
-        std::optional<std::string> text = read_plain_file(path);
+        std::optional<std::string> text = read_manifest(directory, manifest_name, trust);
         if (!text) {
             // Killed while the very first one was written.
-            text = read_plain_file(path + ".new");
+            text = read_manifest(directory, manifest_draft_name, trust);
         }
         return text ? std::optional<Manifest>(parse_manifest(*text)) : std::nullopt;
+    } catch (const UntrustedManifest&) {
+        throw;
     } catch (const std::exception&) {
         throw std::runtime_error(
-            "the manifest " + path +
+            "the manifest " + directory.path() + "/" + manifest_name +
             " is damaged or was not written by Sonde, so it does not say what may be removed: look "
             "at the directory and remove it by hand");
     }
 }
 
-void Manifest::remove(const std::string& directory) {
-    ::unlink((directory + "/" + manifest_name).c_str());
+void Manifest::remove(const ConfinedDirectory& directory) {
+    directory.unlink(manifest_name);
 }
 
 }  // namespace sonde::files

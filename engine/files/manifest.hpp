@@ -3,6 +3,7 @@
 // it a later phase in another process knows the data, and `clean` removes what a killed run left, and nothing else.
 #pragma once
 
+#include "files/confined_directory.hpp"
 #include "files/dataset.hpp"
 #include "files/task_map.hpp"
 #include "files/trees.hpp"
@@ -20,7 +21,26 @@ struct NoSpace : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
+/// A manifest was found that does not count, because another user could have written it. what() is one sentence that
+/// names the file, its owner and what to do.
+struct UntrustedManifest : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
 constexpr const char* manifest_name = ".sonde-manifest.json";
+/// The manifest while it is being written; renamed when it is complete.
+constexpr const char* manifest_draft_name = ".sonde-manifest.json.new";
+
+/// Whose manifests count. All of them must be regular files.
+enum class Trust {
+    anybody,  ///< every manifest: to see which run uses a directory. Nothing may be removed by such a manifest.
+    /// Owned by the caller or root, written by nobody else: to continue a run of the caller. Where a server maps users
+    /// (root_squash), the owner of the caller's new files counts as the caller.
+    own,
+    /// Owned by the caller or root, written by nobody else, with one name, in a directory where other users cannot
+    /// replace it (ConfinedDirectory::reason_others_can_replace): to remove what it lists.
+    removal,
+};
 
 /// Whether a run still goes on, as far as can be told from here.
 enum class Life { alive, ended, elsewhere };
@@ -43,16 +63,17 @@ struct Manifest {
     bool has_data = true;  ///< false: the plan has no data files
     Forest trees;
 
-    /// Writes `directory/.sonde-manifest.json` atomically and durably. Throws NoSpace or another
+    /// Writes `.sonde-manifest.json` in `directory` atomically and durably. Throws NoSpace or another
     /// std::runtime_error with one sentence; then the one before it still stands.
-    void save(const std::string& directory) const;
-    /// Empty when there is none; throws when there is one that cannot be read or that no run can have written.
-    static std::optional<Manifest> load(const std::string& directory);
+    void save(const ConfinedDirectory& directory) const;
+    /// Empty when there is none. Throws UntrustedManifest when there is one that does not count, and another
+    /// std::runtime_error when there is one that cannot be read or that no run can have written.
+    static std::optional<Manifest> load(const ConfinedDirectory& directory, Trust trust);
     /// Of the process that wrote it. `elsewhere`: on another host or in another container, so it cannot be asked.
     Life life() const;
     void stamp_this_process();
     /// Removes the manifest of a directory whose files stay.
-    static void remove(const std::string& directory);
+    static void remove(const ConfinedDirectory& directory);
 };
 
 }  // namespace sonde::files

@@ -2,8 +2,8 @@
 #include "files/segments.hpp"
 
 #include "patterns/geometry.hpp"
-#include "plan/check.hpp"
-#include "plan/parse.hpp"
+#include "plan/check_data.hpp"
+#include "plan/plan_error.hpp"
 
 namespace sonde::files {
 namespace {

@@ -3,7 +3,6 @@
 // with stripe hints of beegfs_ioctl.h and `beegfs-ctl --setpattern`, the layout attributes of CephFS.
 #include "files/striping.hpp"
 
-#include "files/descriptor.hpp"
 #include "files/file_systems.hpp"
 #include "files/stripe_layout.hpp"
 #include "plan/units.hpp"
@@ -122,18 +121,12 @@ int set_ceph(int descriptor, const plan::Striping& wanted, const char* attribute
     return ::fsetxattr(descriptor, attribute, form.data(), form.size(), 0) == 0 ? 0 : errno;
 }
 
-int make_beegfs_file(const plan::Striping& wanted, const std::string& path) {
-    const std::size_t slash = path.rfind('/');
-    const std::string above = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-    const Descriptor parent(::open(above.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (*parent < 0) {
-        return errno;
-    }
+int make_beegfs_file(const plan::Striping& wanted, const ConfinedDirectory& parent, const std::string& name) {
     const mode_t mask = ::umask(0);
     ::umask(mask);
-    BeegfsHints hints{path.c_str() + (slash == std::string::npos ? 0 : slash + 1), 0666U & ~mask,
-                      static_cast<unsigned>(wanted.count.value_or(0)), static_cast<unsigned>(wanted.size.value_or(0))};
-    return ::ioctl(*parent, beegfs_make_file, &hints) == 0 ? 0 : errno;
+    BeegfsHints hints{name.c_str(), 0666U & ~mask, static_cast<unsigned>(wanted.count.value_or(0)),
+                      static_cast<unsigned>(wanted.size.value_or(0))};
+    return ::ioctl(parent.descriptor(), beegfs_make_file, &hints) == 0 ? 0 : errno;
 }
 
 void put_number(std::string& into, std::uint64_t value, unsigned bytes) {
@@ -213,35 +206,38 @@ void check_striping(const plan::Striping& wanted, const std::string& file_system
         ", which is not told how to stripe files: leave it out, or name a target on Lustre, BeeGFS or CephFS");
 }
 
-void stripe_directory(const plan::Striping& wanted, const std::string& file_system, const std::string& path) {
+void stripe_directory(const plan::Striping& wanted, const std::string& file_system,
+                      const ConfinedDirectory& directory) {
+    const std::string& path = directory.path();
     if (family_of(file_system) == Family::beegfs) {
-        const records::ProgramOutput said = records::output_of(beegfs_command(wanted, path));
+        const records::ProgramOutput said = records::run_and_read(beegfs_command(wanted, path));
         if (!said.ok()) {
             refuse_stripes("target.striping (" + shown(wanted) + ") was not granted at " + path +
                            ": beegfs-ctl --setpattern says: " + said.first_line());
         }
         return;
     }
-    const Descriptor directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    const int error = *directory < 0                             ? errno
-                      : family_of(file_system) == Family::lustre ? set_lustre(*directory, wanted)
-                                                                 : set_ceph(*directory, wanted, "ceph.dir.layout");
+    const int error = !directory ? directory.error()
+                      : family_of(file_system) == Family::lustre
+                          ? set_lustre(directory.descriptor(), wanted)
+                          : set_ceph(directory.descriptor(), wanted, "ceph.dir.layout");
     if (error != 0) {
         not_granted(wanted, path, error);
     }
 }
 
-void make_striped_file(const plan::Striping& wanted, const std::string& file_system, const std::string& path) {
-    int error = 0;
-    if (family_of(file_system) == Family::beegfs) {
-        error = make_beegfs_file(wanted, path);
-    } else {
+void make_striped_file(const plan::Striping& wanted, const std::string& file_system, const ConfinedDirectory& parent,
+                       const std::string& name) {
+    const std::string path = parent.path() + "/" + name;
+    int error = parent.error();
+    if (error == 0 && family_of(file_system) == Family::beegfs) {
+        error = make_beegfs_file(wanted, parent, name);
+    } else if (error == 0) {
         const bool lustre = family_of(file_system) == Family::lustre;
-        const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | (lustre ? lov_delay_create : 0);
-        const Descriptor file(::open(path.c_str(), flags, 0666));
-        error = *file < 0 ? errno : lustre ? set_lustre(*file, wanted) : set_ceph(*file, wanted, "ceph.file.layout");
+        const Descriptor file = parent.create_file(name, 0666, lustre ? lov_delay_create : 0);
+        error = *file < 0 ? -*file : lustre ? set_lustre(*file, wanted) : set_ceph(*file, wanted, "ceph.file.layout");
         if (*file >= 0 && error != 0) {
-            ::unlink(path.c_str());
+            parent.unlink(name);
         }
     }
     if (error == EEXIST) {

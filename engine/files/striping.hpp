@@ -3,6 +3,7 @@
 // attribute), BeeGFS and CephFS. What it made of the wish, `layout_source` reads back.
 #pragma once
 
+#include "files/confined_directory.hpp"
 #include "files/stripe_layout.hpp"
 #include "plan/plan.hpp"
 
@@ -17,10 +18,11 @@ void check_striping(const plan::Striping& wanted, const std::string& file_system
                     bool own_directory);
 
 /// What is made in the directory from now on is striped so. Throws std::invalid_argument with one sentence.
-void stripe_directory(const plan::Striping& wanted, const std::string& file_system, const std::string& path);
+void stripe_directory(const plan::Striping& wanted, const std::string& file_system, const ConfinedDirectory& directory);
 
 /// Makes an empty file, which must not exist, with these stripes. Throws std::invalid_argument with one sentence.
-void make_striped_file(const plan::Striping& wanted, const std::string& file_system, const std::string& path);
+void make_striped_file(const plan::Striping& wanted, const std::string& file_system, const ConfinedDirectory& parent,
+                       const std::string& name);
 
 /// What differs between wish and grant, as "2 targets instead of 4, stripes of 1 MiB instead of 4 MiB"; empty: nothing.
 std::string difference(const plan::Striping& wanted, const StripeLayout& granted);

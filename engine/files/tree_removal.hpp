@@ -3,7 +3,7 @@
 #pragma once
 
 #include "files/manifest.hpp"
-#include "files/removal.hpp"
+#include "files/removal_steps.hpp"
 
 #include <cstdint>
 #include <string>
@@ -17,20 +17,19 @@ class TreeSweep {
 
     /// True when a tree of the run lies in a directory of this name.
     bool makes(const std::string& name) const;
-    /// Removes the directory `name` of the directory open as `parent`, with the trees in it. True when it is gone.
-    bool top(int parent, const std::string& path, const std::string& name);
+    /// Removes the directory `name` of `parent`, with the trees in it. True when it is gone.
+    bool top(const ConfinedDirectory& parent, const std::string& name);
 
  private:
     using Namings = std::vector<const TreeNaming*>;
 
-    bool inside_top(int descriptor, const std::string& path, const Namings& namings);
-    bool tree(int descriptor, const std::string& path, const Namings& namings, const std::string& branch,
+    bool inside_top(const ConfinedDirectory& open, const Namings& namings);
+    bool tree(const ConfinedDirectory& open, const Namings& namings, const std::string& branch,
               std::uint64_t directory);
-    bool entry(int descriptor, const std::string& path, const std::string& name, const Namings& namings,
+    bool entry(const ConfinedDirectory& open, const std::string& name, const Namings& namings,
                const std::string& branch, std::uint64_t directory, bool& foreign);
-    bool file(int descriptor, const std::string& path, const std::string& name);
     template <class Inside>
-    bool remove_directory(int parent, const std::string& path, const std::string& name, Inside inside);
+    bool remove_directory(const ConfinedDirectory& parent, const std::string& name, Inside inside);
     void leave(const std::string& sentence) { removal_.left.push_back(sentence); }
 
     std::vector<TreeNaming> namings_;
@@ -41,6 +40,6 @@ class TreeSweep {
 /// Removes the items of tasks first … last-1 that phases have left in trees, as far as they are known.
 std::uint64_t remove_items(const std::string& directory, const Manifest& manifest, int first, int last);
 /// In a directory that was there before the run: removes the trees that the run made, and nothing else.
-Removal remove_trees(const std::string& directory, const Manifest& manifest, bool dry);
+Removal remove_trees(const ConfinedDirectory& directory, const Manifest& manifest, bool dry);
 
 }  // namespace sonde::files

@@ -84,7 +84,7 @@ bool possible(const TreeRule& rule) {
     const plan::Tree& t = rule.tree;
     return plain(t.top) && plain(rule.names.branch) && plain(rule.names.file) && plain(rule.names.directory) &&
            t.copies > 0 && t.copies <= 1'000'000 && t.depth >= 0 && t.depth <= 100'000 && t.branching > 0 &&
-           plan::directories_of(t) > 0 && static_cast<int>(t.scope) >= 0 && static_cast<int>(t.scope) <= 2;
+           plan::count_directories(t) > 0 && static_cast<int>(t.scope) >= 0 && static_cast<int>(t.scope) <= 2;
 }
 
 }  // namespace
@@ -230,11 +230,11 @@ bool TreeNaming::is_item(const std::string& prefix, bool shared, std::uint64_t p
     return known && number && *number / shape_.items_per_dir() == parent && shape_.holds_items(parent);
 }
 
-TreeNaming::Kind TreeNaming::item(std::uint64_t parent, const std::string& name) const {
+TreeNaming::NameKind TreeNaming::item(std::uint64_t parent, const std::string& name) const {
     if (is_item(rule_.names.file, rule_.shared_single, parent, name)) {
-        return Kind::file;
+        return NameKind::file;
     }
-    return is_item(rule_.names.directory, false, parent, name) ? Kind::directory : Kind::none;
+    return is_item(rule_.names.directory, false, parent, name) ? NameKind::directory : NameKind::none;
 }
 
 }  // namespace sonde::files

@@ -72,9 +72,9 @@ class TreeNaming {
     /// Number of a subdirectory of `parent` with this name in a tree of `branch`.
     std::optional<std::uint64_t> subdirectory(const std::string& branch, std::uint64_t parent,
                                               const std::string& name) const;
-    enum class Kind { none, file, directory };
+    enum class NameKind { none, file, directory };
     /// Whether an item of this name belongs into directory `parent`.
-    Kind item(std::uint64_t parent, const std::string& name) const;
+    NameKind item(std::uint64_t parent, const std::string& name) const;
 
  private:
     bool is_item(const std::string& prefix, bool shared, std::uint64_t parent, std::string_view name) const;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the program can be asked to do. Each returns an exit code (phases/outcome.hpp) and prints one sentence on
-// failure.
+// The commands of the program. Each returns an exit code (phases/outcome.hpp) and prints one sentence on failure.
 #pragma once
 
 #include <string>
@@ -17,15 +16,16 @@ struct RunArguments {
 
 struct ResolveArguments {
     std::string plan;    ///< file, or "-" for standard input
-    bool lines = false;  ///< each line of it is a request of its own
-    bool order = false;  ///< also what stands for every access in its order
+    bool lines = false;  ///< each line of the plan file is a request
+    bool order = false;  ///< also compute the hash of all accesses in order
 };
 
 struct CleanArguments {
     std::string directory;
     bool dry_run = false;
     bool json = false;
-    bool elsewhere = false;  ///< also what runs of other hosts left, which cannot be asked whether they have ended
+    bool outside = false;    ///< also in directories outside `directory` that a run names
+    bool elsewhere = false;  ///< also files of runs on other hosts, whose end cannot be checked
 };
 
 namespace dialects {
@@ -33,9 +33,9 @@ struct Dialect;
 }
 
 int command_run(const RunArguments& arguments);
-/// `sonde-engine NAME words…`: the words are those of another tool, besides Sonde's own `--sonde-…`.
-int command_dialect(const dialects::Dialect& dialect, const std::vector<std::string>& words);
-/// One line of JSON a plan: the plan with nothing left to a default, and what each phase would touch.
+/// `sonde-engine NAME arguments…`: the arguments of another tool, and options `--sonde-…`.
+int command_dialect(const dialects::Dialect& dialect, const std::vector<std::string>& arguments);
+/// Prints one line of JSON per plan: the resolved plan, and the files and bytes of each phase.
 int command_resolve(const ResolveArguments& arguments);
 int command_touched(const std::string& plan_file);
 int command_backends(bool json, const std::string& directory);

@@ -7,11 +7,11 @@
 #include "main/signals.hpp"
 #include "main/team_work.hpp"
 #include "plan/parse.hpp"
-#include "ranks/launcher.hpp"
+#include "ranks/team_factory.hpp"
 #include "records/text.hpp"
-#include "runs/offer.hpp"
+#include "runs/capabilities.hpp"
 #include "runs/run.hpp"
-#include "runs/target.hpp"
+#include "runs/target_checks.hpp"
 
 #include <cstdlib>
 #include <iostream>
@@ -21,27 +21,30 @@ namespace {
 
 using dialects::Session;
 
-/// What Sonde's own options say, which stand anywhere among the tool's.
-struct Own {
+/// Values of the options --sonde-…, which may appear anywhere among the tool's options.
+struct SondeOptions {
     std::string record, run_id, title, launch = "auto", mpi_module;
     int processes = 1;
     dialects::Beside beside = dialects::Beside::errors;
     bool show_plans = false;
 };
 
-constexpr const char* own_help =
-    "\n\nOf Sonde, anywhere among them:\n"
-    "  --sonde-record FILE      keep the record (NDJSON) in FILE, those of further plans in FILE.1, FILE.2, …;\n"
-    "                           or name it in the environment variable SONDE_RECORD\n"
-    "  --sonde-run-id NAME      name of the run\n"
-    "  --sonde-title TEXT       title of its plans, for people\n"
-    "  --sonde-processes N      without a launcher: fork N processes (1)\n"
-    "  --sonde-launch HOW       auto, single, forked, node or mpi\n"
-    "  --sonde-mpi-module FILE  MPI module to load\n"
-    "  --sonde-beside WHERE     Sonde's own figures and findings: stderr, output (among the tool's) or none\n"
-    "  --sonde-plan             print the plans that the words come to, and run nothing";
+std::string describe_sonde_options() {
+    return "\n\nOf Sonde, anywhere among them:\n"
+           "  --sonde-record FILE      keep the record (NDJSON) in FILE, those of further plans in FILE.1, FILE.2, …;\n"
+           "                           or name it in the environment variable SONDE_RECORD\n"
+           "  --sonde-run-id NAME      name of the run\n"
+           "  --sonde-title TEXT       title of its plans, for people\n"
+           "  --sonde-processes N      without a launcher: fork N processes (1)\n"
+           "  --sonde-launch HOW       " +
+           list_launch_names() +
+           "\n"
+           "  --sonde-mpi-module FILE  MPI module to load\n"
+           "  --sonde-beside WHERE     Sonde's own figures and findings: stderr, output (among the tool's) or none\n"
+           "  --sonde-plan             print the plans that the words come to, and run nothing";
+}
 
-int whole_number(const std::string& option, const std::string& text, int least, int most) {
+int read_whole_number(const std::string& option, const std::string& text, int least, int most) {
     char* end = nullptr;
     const long value = std::strtol(text.c_str(), &end, 10);
     if (text.empty() || *end != '\0' || value < least || value > most) {
@@ -51,7 +54,7 @@ int whole_number(const std::string& option, const std::string& text, int least, 
     return static_cast<int>(value);
 }
 
-dialects::Beside beside_named(const std::string& where) {
+dialects::Beside find_report_stream(const std::string& where) {
     if (where == "stderr") {
         return dialects::Beside::errors;
     }
@@ -61,21 +64,21 @@ dialects::Beside beside_named(const std::string& where) {
     return where == "output" ? dialects::Beside::output : dialects::Beside::nowhere;
 }
 
-/// Takes Sonde's own options out of the words.
-Own take_own(std::vector<std::string>& words) {
-    Own own;
+/// Removes the options --sonde-… from the arguments and returns their values.
+SondeOptions take_sonde_options(std::vector<std::string>& tool_arguments) {
+    SondeOptions own_options;
     if (const char* record = std::getenv("SONDE_RECORD")) {
-        own.record = record;
+        own_options.record = record;
     }
-    std::vector<std::string> rest;
-    for (std::size_t i = 0; i < words.size(); ++i) {
-        std::string name = words[i];
+    std::vector<std::string> remaining;
+    for (std::size_t i = 0; i < tool_arguments.size(); ++i) {
+        std::string name = tool_arguments[i];
         if (!name.starts_with("--sonde-")) {
-            rest.push_back(std::move(name));
+            remaining.push_back(std::move(name));
             continue;
         }
         if (name == "--sonde-plan") {
-            own.show_plans = true;
+            own_options.show_plans = true;
             continue;
         }
         const std::size_t equals = name.find('=');
@@ -83,100 +86,103 @@ Own take_own(std::vector<std::string>& words) {
         if (equals != std::string::npos) {
             value = name.substr(equals + 1);
             name.resize(equals);
-        } else if (i + 1 < words.size()) {
-            value = words[++i];
+        } else if (i + 1 < tool_arguments.size()) {
+            value = tool_arguments[++i];
         } else {
             throw plan::PlanError(name + " needs a value after it");
         }
         if (name == "--sonde-record") {
-            own.record = value;
+            own_options.record = value;
         } else if (name == "--sonde-run-id") {
-            own.run_id = value;
+            own_options.run_id = value;
         } else if (name == "--sonde-title") {
-            own.title = value;
+            own_options.title = value;
         } else if (name == "--sonde-launch") {
-            own.launch = value;
+            own_options.launch = value;
         } else if (name == "--sonde-mpi-module") {
-            own.mpi_module = value;
+            own_options.mpi_module = value;
         } else if (name == "--sonde-beside") {
-            own.beside = beside_named(value);
+            own_options.beside = find_report_stream(value);
         } else if (name == "--sonde-processes") {
-            own.processes = whole_number(name, value, 1, 65536);
+            own_options.processes = read_whole_number(name, value, 1, 65536);
         } else {
             throw plan::PlanError("there is no option " + name +
                                   ": use --sonde-record, --sonde-run-id, --sonde-title, --sonde-processes, "
                                   "--sonde-launch, --sonde-mpi-module, --sonde-beside or --sonde-plan");
         }
     }
-    words = std::move(rest);
-    return own;
+    tool_arguments = std::move(remaining);
+    return own_options;
 }
 
-/// The next plan, under the title that was asked for.
-std::optional<std::string> next_plan(Session& session, const Own& own) {
+/// The next plan, with the title of --sonde-title.
+std::optional<std::string> next_plan(Session& session, const SondeOptions& own_options) {
     std::optional<std::string> text = session.next();
-    if (text && !own.title.empty()) {
+    if (text && !own_options.title.empty()) {
         nlohmann::ordered_json plan = nlohmann::ordered_json::parse(*text);
-        plan["title"] = own.title;
+        plan["title"] = own_options.title;
         text = plan.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
     }
     return text;
 }
 
-/// What the root tells the others: the next plan, or the exit code of the program.
-nlohmann::json next_word(Session& session, const Own& own) {
+/// Message of the root to all processes: the next plan, or the exit code of the program.
+nlohmann::json next_message(Session& session, const SondeOptions& own_options) {
     try {
-        const std::optional<std::string> text = next_plan(session, own);
+        const std::optional<std::string> text = next_plan(session, own_options);
         return text ? nlohmann::json{{"plan", *text}} : nlohmann::json{{"done", true}};
     } catch (const plan::PlanError& error) {
-        records::complain(error.what());
+        records::print_error(error.what());
         return {{"code", static_cast<int>(phases::exit_plan)}};
     }
 }
 
-int show_plans(Session& session, const Own& own) {
+int show_plans(Session& session, const SondeOptions& own_options) {
     session.begin({});
-    while (const std::optional<std::string> text = next_plan(session, own)) {
-        std::cout << nlohmann::ordered_json::parse(plan::parse_plan(*text, runs::offer()).canonical).dump(2) << "\n";
+    while (const std::optional<std::string> text = next_plan(session, own_options)) {
+        std::cout << nlohmann::ordered_json::parse(plan::parse_plan(*text, runs::capabilities()).canonical).dump(2)
+                  << "\n";
         session.ended(phases::exit_done);
     }
     return phases::exit_done;
 }
 
-dialects::Setting setting_of(const ranks::Place& place, const std::vector<std::string>& words,
-                             const std::string& program, dialects::Beside beside) {
-    dialects::Setting setting{place.processes, place.nodes, place.node_of, {program}, beside};
-    setting.command.insert(setting.command.end(), words.begin(), words.end());
+dialects::Setting make_setting(const ranks::ProcessLocation& location, const std::vector<std::string>& tool_arguments,
+                               const std::string& program, dialects::Beside beside) {
+    dialects::Setting setting{location.processes, location.nodes, location.node_of, {program}, beside};
+    setting.command.insert(setting.command.end(), tool_arguments.begin(), tool_arguments.end());
     return setting;
 }
 
-/// All plans, by all processes. The worst exit code.
-int run_all(Session& session, const Own& own, const std::string& command, ranks::Team& team) {
-    const bool root = team.place().root();
-    phases::Ground ground;
+/// Runs all plans in all processes. Returns the worst exit code.
+int run_all(Session& session, const SondeOptions& own_options, const std::string& command, ranks::Team& team) {
+    const bool root = team.location().is_root();
+    phases::SharedArena ground;
     int worst = phases::exit_done;
     for (int number = 0;; ++number) {
-        const nlohmann::json word =
-            nlohmann::json::parse(team.broadcast(root ? next_word(session, own).dump() : std::string()));
-        if (!word.contains("plan")) {
-            return std::max(worst, word.value("code", worst));
+        const nlohmann::json message =
+            nlohmann::json::parse(team.broadcast(root ? next_message(session, own_options).dump() : std::string()));
+        if (!message.contains("plan")) {
+            return std::max(worst, message.value("code", worst));
         }
         int code = phases::exit_done;
         try {
-            const plan::Plan plan = plan::parse_plan(word.at("plan").get<std::string>(), runs::offer());
+            const plan::Plan plan = plan::parse_plan(message.at("plan").get<std::string>(), runs::capabilities());
             const std::string suffix = number == 0 ? "" : "." + std::to_string(number);
-            phases::RunOptions options{own.record.empty() || own.record == "-" ? own.record : own.record + suffix,
-                                       own.run_id + suffix, command};
-            options.ground = &ground;
+            phases::RunOptions options{own_options.record.empty() || own_options.record == "-"
+                                           ? own_options.record
+                                           : own_options.record + suffix,
+                                       own_options.run_id + suffix, command};
+            options.arena = &ground;
             if (root) {
                 options.listener = [&session](const char* type, const nlohmann::ordered_json& content) {
                     session.line(type, content);
                 };
             }
-            code = runs::execute(plan, options, team);
-        } catch (const plan::PlanError& error) {  // found by all alike
+            code = runs::execute_run(plan, options, team);
+        } catch (const plan::PlanError& error) {  // detected by all processes
             if (root) {
-                records::complain(error.what());
+                records::print_error(error.what());
             }
             code = phases::exit_plan;
         }
@@ -190,43 +196,44 @@ int run_all(Session& session, const Own& own, const std::string& command, ranks:
     }
 }
 
-int run(const dialects::Dialect& dialect, const std::vector<std::string>& arguments) {
-    std::vector<std::string> words(arguments.begin() + 2, arguments.end());
-    Own own = take_own(words);
-    const std::unique_ptr<Session> session = dialect.read(words);
-    if (own.show_plans) {
-        return show_plans(*session, own);
+int run_dialect(const dialects::Dialect& dialect, const std::vector<std::string>& arguments) {
+    std::vector<std::string> tool_arguments(arguments.begin() + 2, arguments.end());
+    SondeOptions own_options = take_sonde_options(tool_arguments);
+    const std::unique_ptr<Session> session = dialect.read(tool_arguments);
+    if (own_options.show_plans) {
+        return show_plans(*session, own_options);
     }
     std::string command;
-    for (const std::string& word : arguments) {
-        command += (command.empty() ? "" : " ") + word;
+    for (const std::string& message : arguments) {
+        command += (command.empty() ? "" : " ") + message;
     }
-    const std::optional<ranks::Launch> launch = launch_named(own.launch);
+    const std::optional<ranks::LaunchMode> launch = find_launch(own_options.launch);
     if (!launch) {
-        throw plan::PlanError("--sonde-launch is \"" + own.launch +
-                              "\", but must be one of auto, single, forked, node, mpi");
+        throw plan::PlanError("--sonde-launch is \"" + own_options.launch + "\", but must be " + list_launch_names());
     }
-    ranks::FormRequest request;
+    ranks::TeamRequest request;
     request.launch = *launch;
-    request.processes = own.processes;
-    request.mpi_module = own.mpi_module;
+    request.processes = own_options.processes;
+    request.mpi_module = own_options.mpi_module;
     request.need_mpi = session->needs_mpi();
-    const std::unique_ptr<ranks::Team> team = ranks::Team::form(request);
-    const bool root = team->place().root();
+    const std::unique_ptr<ranks::Team> team = ranks::form_team(request);
+    const bool root = team->location().is_root();
     install_signals(team->control(), root);
-    return work_together(*team, [&](int& code) {
-        own.run_id = team->broadcast(own.run_id.empty() ? make_run_id(std::string(dialect.name)) : own.run_id);
+    return run_in_team(*team, [&](int& code) {
+        own_options.run_id =
+            team->broadcast(own_options.run_id.empty() ? make_run_id(std::string(dialect.name)) : own_options.run_id);
         std::string complaint;
         if (root) {
             try {
-                session->begin(setting_of(team->place(), words, std::string(dialect.name), own.beside));
+                session->begin(
+                    make_setting(team->location(), tool_arguments, std::string(dialect.name), own_options.beside));
             } catch (const plan::PlanError& error) {
                 complaint = error.what();
-                records::complain(complaint);
+                records::print_error(complaint);
             }
         }
-        const bool good = team->all(complaint.empty());
-        code = good ? run_all(*session, own, command, *team) : static_cast<int>(phases::exit_plan);
+        const bool good = team->all_ok(complaint.empty());
+        code = good ? run_all(*session, own_options, command, *team) : static_cast<int>(phases::exit_plan);
         if (root && good) {
             code = session->finish(code);
         }
@@ -236,24 +243,24 @@ int run(const dialects::Dialect& dialect, const std::vector<std::string>& argume
 
 }  // namespace
 
-int command_dialect(const dialects::Dialect& dialect, const std::vector<std::string>& words) {
-    // Before the processes have met, each finds the same mistake: one of them says it.
-    const ranks::Launched how = ranks::launched();
+int command_dialect(const dialects::Dialect& dialect, const std::vector<std::string>& tool_arguments) {
+    // Before the team exists, every process detects the same error, so only one prints it.
+    const ranks::LaunchEnvironment launch = ranks::detect_launch();
     try {
-        return run(dialect, words);
+        return run_dialect(dialect, tool_arguments);
     } catch (const dialects::Help& help) {
-        if (how.process == 0) {
-            std::cout << help.what() << own_help << "\n";
+        if (launch.process == 0) {
+            std::cout << help.what() << describe_sonde_options() << "\n";
         }
         return phases::exit_done;
     } catch (const plan::PlanError& error) {
-        if (how.process == 0) {
-            records::complain(std::string(dialect.name) + ": " + error.what());
+        if (launch.process == 0) {
+            records::print_error(std::string(dialect.name) + ": " + error.what());
         }
         return phases::exit_plan;
     } catch (const std::exception& error) {
-        if (how.process == 0 || (how.local == 0 && !how.one_node())) {
-            records::complain(error.what());
+        if (launch.process == 0 || (launch.local_index == 0 && !launch.is_one_node())) {
+            records::print_error(error.what());
         }
         return phases::exit_environment;
     }

@@ -1,28 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words for how the processes come together.
+// The names of the ways to bring the processes of a run together, as on the command line.
 #pragma once
 
-#include "ranks/team.hpp"
+#include "ranks/launcher.hpp"
 
+#include <array>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace sonde {
 
-inline std::optional<ranks::Launch> launch_named(std::string_view name) {
-    if (name == "auto") {
-        return ranks::Launch::automatic;
+struct LaunchName {
+    std::string_view name;
+    ranks::LaunchMode launch;
+};
+
+inline constexpr std::array launch_names{
+    LaunchName{"auto", ranks::LaunchMode::automatic}, LaunchName{"single", ranks::LaunchMode::single},
+    LaunchName{"forked", ranks::LaunchMode::forked}, LaunchName{"node", ranks::LaunchMode::node},
+    LaunchName{"mpi", ranks::LaunchMode::mpi}};
+
+inline std::optional<ranks::LaunchMode> find_launch(std::string_view name) {
+    for (const LaunchName& row : launch_names) {
+        if (row.name == name) {
+            return row.launch;
+        }
     }
-    if (name == "single") {
-        return ranks::Launch::single;
+    return std::nullopt;
+}
+
+/// "auto, single, forked, node or mpi"
+inline std::string list_launch_names() {
+    std::string text;
+    for (std::size_t i = 0; i < launch_names.size(); ++i) {
+        text += i == 0 ? "" : i + 1 < launch_names.size() ? ", " : " or ";
+        text += launch_names[i].name;
     }
-    if (name == "forked") {
-        return ranks::Launch::forked;
-    }
-    if (name == "node") {
-        return ranks::Launch::node;
-    }
-    return name == "mpi" ? std::optional(ranks::Launch::mpi) : std::nullopt;
+    return text;
 }
 
 }  // namespace sonde

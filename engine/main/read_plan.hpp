@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the text of a plan comes from, and what a plan would do.
+// Reading the text of a plan, and the output of --dry-run.
 #pragma once
 
 #include "plan/plan.hpp"
@@ -12,6 +12,6 @@ namespace sonde {
 std::string read_plan(const std::string& path);
 
 /// Checks the plan on this machine and prints one line a phase. Returns an exit code.
-int say_what_would_be_done(const plan::Plan& plan);
+int print_dry_run(const plan::Plan& plan);
 
 }  // namespace sonde

@@ -7,11 +7,11 @@
 #include "main/team_work.hpp"
 #include "phases/stages.hpp"
 #include "plan/parse.hpp"
-#include "ranks/launcher.hpp"
+#include "ranks/team_factory.hpp"
 #include "records/text.hpp"
-#include "runs/offer.hpp"
+#include "runs/capabilities.hpp"
 #include "runs/run.hpp"
-#include "runs/target.hpp"
+#include "runs/target_checks.hpp"
 
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -24,8 +24,8 @@
 namespace sonde {
 namespace {
 
-/// Waits for the process of a stage; passes on what people and launchers send to this one. The signals are blocked, so
-/// that one which comes between two stages waits for the next stage, which then ends in good order.
+/// Waits for the process of a stage and forwards signals to it. The signals are blocked, so that a signal between two
+/// stages reaches the next stage, which then ends in good order.
 int wait_for_stage(pid_t child, const sigset_t& awaited) {
     for (;;) {
         int status = 0;
@@ -35,14 +35,14 @@ int wait_for_stage(pid_t child, const sigset_t& awaited) {
         }
         siginfo_t info{};
         const int number = sigwaitinfo(&awaited, &info);
-        // What is typed at the terminal (SI_KERNEL) reaches the whole process group by itself.
+        // A signal from the terminal (SI_KERNEL) reaches the whole process group directly.
         if (number > 0 && number != SIGCHLD && info.si_code != SI_KERNEL) {
             kill(child, number);
         }
     }
 }
 
-/// Forks one process for each stage, so that a later stage has nothing of the earlier one's memory or open files.
+/// Forks one process per stage, so that a later stage inherits no memory or open files of an earlier one.
 int run_stages(const RunArguments& arguments, int stages) {
     const sigset_t awaited = stop_signals(true);
     sigprocmask(SIG_BLOCK, &awaited, nullptr);
@@ -51,24 +51,24 @@ int run_stages(const RunArguments& arguments, int stages) {
         std::fflush(nullptr);
         const pid_t child = fork();
         if (child < 0) {
-            records::complain("cannot start a process for stage " + std::to_string(stage) + ": " +
-                              std::strerror(errno) + "; check `ulimit -u`");
+            records::print_error("cannot start a process for stage " + std::to_string(stage) + ": " +
+                                 std::strerror(errno) + "; check `ulimit -u`");
             return phases::exit_environment;
         }
         if (child == 0) {
-            prctl(PR_SET_PDEATHSIG, SIGTERM);  // nobody would start the next stage: end in good order
+            prctl(PR_SET_PDEATHSIG, SIGTERM);  // without the parent no next stage would start
             if (getppid() != parent) {
                 _exit(phases::exit_interrupted);
             }
-            RunArguments own = arguments;
-            own.stage = stage;
-            std::exit(command_run(own));
+            RunArguments stage_arguments = arguments;
+            stage_arguments.stage = stage;
+            std::exit(command_run(stage_arguments));
         }
         const int status = wait_for_stage(child, awaited);
         if (WIFSIGNALED(status)) {
-            records::complain("stage " + std::to_string(stage) + " was killed by signal " +
-                              std::to_string(WTERMSIG(status)) + " (" + strsignal(WTERMSIG(status)) +
-                              "); finished phases are kept, and `sonde clean` removes what it left on the target");
+            records::print_error("stage " + std::to_string(stage) + " was killed by signal " +
+                                 std::to_string(WTERMSIG(status)) + " (" + strsignal(WTERMSIG(status)) +
+                                 "); finished phases are kept, and `sonde clean` removes what it left on the target");
             return phases::exit_failed;
         }
         if (WEXITSTATUS(status) != phases::exit_done) {
@@ -78,17 +78,17 @@ int run_stages(const RunArguments& arguments, int stages) {
     return phases::exit_done;
 }
 
-int run(RunArguments arguments) {
-    plan::Plan plan = plan::parse_plan(read_plan(arguments.plan), runs::offer());
+int run_plan(RunArguments arguments) {
+    plan::Plan plan = plan::parse_plan(read_plan(arguments.plan), runs::capabilities());
     if (arguments.dry_run) {
-        return say_what_would_be_done(plan);
+        return print_dry_run(plan);
     }
     if (arguments.run_id.empty()) {
         arguments.run_id = make_run_id(plan.id);
     }
     const bool launched =
-        ranks::detect_launcher() != "none" && arguments.launch != "single" && arguments.launch != "forked";
-    const int stages = phases::stages_of(plan).back() + 1;
+        ranks::launcher_name() != "none" && arguments.launch != "single" && arguments.launch != "forked";
+    const int stages = phases::number_stages(plan).back() + 1;
     if (arguments.stage >= stages) {
         throw plan::PlanError("--stage " + std::to_string(arguments.stage) + ": the plan has only " +
                               std::to_string(stages) + " stages, counted from 0");
@@ -109,45 +109,45 @@ int run(RunArguments arguments) {
         throw plan::PlanError("plan: tasks.processes is " + std::to_string(plan.tasks.processes) +
                               ", but a launcher started this engine: leave it out, the launcher decides");
     }
-    ranks::FormRequest request;
-    request.launch = launch_named(arguments.launch).value_or(ranks::Launch::automatic);
+    ranks::TeamRequest request;
+    request.launch = find_launch(arguments.launch).value_or(ranks::LaunchMode::automatic);
     request.processes = plan.tasks.processes;
     request.mpi_module = arguments.mpi_module;
     for (const plan::Phase& phase : plan.phases) {
-        request.need_mpi = request.need_mpi || runs::offer().traits_of(phase.data.backend).mpi;
+        request.need_mpi = request.need_mpi || runs::capabilities().find_traits(phase.data.backend).mpi;
     }
-    const std::unique_ptr<ranks::Team> team = ranks::Team::form(request);
-    const bool root = team->place().root();
+    const std::unique_ptr<ranks::Team> team = ranks::form_team(request);
+    const bool root = team->location().is_root();
     install_signals(team->control(), root);
     phases::RunOptions options{arguments.record, arguments.run_id, arguments.command, arguments.stage};
-    return work_together(*team, [&](int& code) {
-        // All processes agree on the id: the directory is named after it.
+    return run_in_team(*team, [&](int& code) {
+        // All processes use the same id, because it names the run directory.
         options.run_id = team->broadcast(options.run_id);
-        code = runs::execute(plan, options, *team);
+        code = runs::execute_run(plan, options, *team);
     });
 }
 
 }  // namespace
 
 int command_run(const RunArguments& arguments) {
-    // Before the processes have met, each of a launcher's processes finds the same mistake: one of them says it. What
-    // may be wrong on one node only (a missing library, say) is said once a node.
-    const ranks::Launched how = ranks::launched();
+    // Before the team exists, every process detects the same error, so only one prints it. Errors that may affect a
+    // single node (for example a missing library) are printed once per node.
+    const ranks::LaunchEnvironment launch = ranks::detect_launch();
     try {
-        return run(arguments);
+        return run_plan(arguments);
     } catch (const plan::PlanError& error) {
-        if (how.process == 0) {
-            records::complain(error.what());
+        if (launch.process == 0) {
+            records::print_error(error.what());
         }
         return phases::exit_plan;
     } catch (const ranks::CommonError& error) {
-        if (how.process == 0) {
-            records::complain(error.what());
+        if (launch.process == 0) {
+            records::print_error(error.what());
         }
         return phases::exit_environment;
     } catch (const std::exception& error) {
-        if (how.process == 0 || (how.local == 0 && !how.one_node())) {
-            records::complain(error.what());
+        if (launch.process == 0 || (launch.local_index == 0 && !launch.is_one_node())) {
+            records::print_error(error.what());
         }
         return phases::exit_environment;
     }

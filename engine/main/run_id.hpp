@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a run is called when nobody has named it.
+// The default name of a run.
 #pragma once
 
 #include <string>

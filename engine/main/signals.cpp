@@ -17,8 +17,8 @@ bool speaker = false;
 std::atomic<std::int64_t> first_request{0};  // CLOCK_MONOTONIC ns
 static_assert(std::atomic<std::int64_t>::is_always_lock_free);
 
-// Only what may be called inside a signal handler.
-void on_signal(int number) {
+// Uses only async-signal-safe calls.
+void handle_signal(int number) {
     constexpr std::int64_t echo_ns = 333'000'000;
     const int error = errno;
     timespec now{};
@@ -41,7 +41,7 @@ void on_signal(int number) {
 
 }  // namespace
 
-// SIGUSR1: what schedulers are asked to send before a time limit, and what srun passes on to its tasks.
+// SIGUSR1: users ask schedulers to send it before a time limit, and srun forwards it to its tasks.
 sigset_t stop_signals(bool children) {
     sigset_t set;
     sigemptyset(&set);
@@ -54,11 +54,11 @@ sigset_t stop_signals(bool children) {
     return set;
 }
 
-void install_signals(ranks::NodeControl& control, bool speaks) {
+void install_signals(ranks::NodeControl& control, bool prints_message) {
     shared_control = &control;
-    speaker = speaks;
+    speaker = prints_message;
     struct sigaction action {};
-    action.sa_handler = on_signal;
+    action.sa_handler = handle_signal;
     action.sa_flags = SA_RESTART;
     sigemptyset(&action.sa_mask);
     for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGALRM}) {
@@ -66,7 +66,7 @@ void install_signals(ranks::NodeControl& control, bool speaks) {
     }
     std::signal(SIGPIPE, SIG_IGN);
     std::signal(SIGXFSZ, SIG_IGN);
-    // A stage was started with these blocked, so that none could end it before it could end in good order.
+    // A stage starts with these signals blocked, so that none kills it before the handlers are installed.
     const sigset_t set = stop_signals(true);
     sigprocmask(SIG_UNBLOCK, &set, nullptr);
 }

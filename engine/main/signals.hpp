@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Signals end a phase in good order; they never kill a run that still has something to write.
+// Signal handling: signals end a phase in good order, so that the record is completed.
 #pragma once
 
 #include "ranks/team.hpp"
@@ -11,10 +11,10 @@ namespace sonde {
 /// The signals that ask a run to end: SIGINT, SIGTERM and SIGHUP; with `children` also SIGCHLD.
 sigset_t stop_signals(bool children);
 
-/// SIGINT, SIGTERM and SIGHUP ask the tasks to stop; SIGALRM is the run's time limit; SIGPIPE and SIGXFSZ are ignored
-/// (the call that caused them returns an error). A second request ends the process at once, and the process that
-/// `speaks` says so; one within a third of a second is taken for an echo of the first, because shells, launchers and
-/// `timeout` send theirs to a process and to its group. Unblocks what stop_signals() names.
-void install_signals(ranks::NodeControl& control, bool speaks);
+/// SIGINT, SIGTERM and SIGHUP stop the tasks; SIGALRM is the run's time limit; SIGPIPE and SIGXFSZ are ignored (the
+/// call that caused them returns an error). A second request ends the process at once, and the process that `speaks`
+/// says so; one within a third of a second is taken for an echo of the first, because shells, launchers and `timeout`
+/// send theirs to a process and to its group. Unblocks what stop_signals() names.
+void install_signals(ranks::NodeControl& control, bool prints_message);
 
 }  // namespace sonde

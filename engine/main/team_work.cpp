@@ -13,41 +13,41 @@ namespace sonde {
 
 namespace {
 
-/// Launchers end all processes as soon as one ends with an error; the root has to clean up and to complete the record
-/// first. A signal says that it is over.
-void let_the_root_speak() {
+/// Launchers kill all processes as soon as one ends with an error, so other processes wait while the root removes files
+/// and completes the record. A signal ends the wait.
+void wait_before_abort() {
     const timespec time{3, 0};
     nanosleep(&time, nullptr);
 }
 
 }  // namespace
 
-int work_together(ranks::Team& team, const std::function<void(int& code)>& work) {
+int run_in_team(ranks::Team& team, const std::function<void(int& code)>& work) {
     int code = phases::exit_failed;
     try {
         work(code);
     } catch (const ranks::TeamError&) {
-        // When a peer is gone the root says so for all, or, when it was the root, who started it.
+        // The root reports a lost peer for all; the loss of the root is reported by its parent or launcher.
         const ranks::NodeControl& control = team.control();
         const bool lost = control.stop.load() == ranks::NodeControl::quit_peer_lost || control.lost_process.load() >= 0;
-        if (team.place().root() || !lost) {
+        if (team.location().is_root() || !lost) {
             throw;
         }
     }
-    // A root that is out of reach cannot speak for the others any more: somebody may look at their messages.
-    if (team.place().leader() && !team.place().root() && team.control().lost_in_silence.load() != 0 &&
+    // When the root is unreachable, the other processes print their own message.
+    if (team.location().is_leader() && !team.location().is_root() && team.control().is_lost_by_timeout.load() != 0 &&
         team.control().lost_process.load() == 0) {
-        records::complain(team.place().host +
-                          " ends: nothing was heard of the first node, which writes the record, for longer than "
-                          "SONDE_NODE_PATIENCE");
+        records::print_error(team.location().host +
+                             " ends: nothing was heard of the first node, which writes the record, for longer than "
+                             "SONDE_NODE_PATIENCE");
     }
     std::cout.flush();
-    if (!team.all(true)) {
+    if (!team.all_ok(true)) {
         std::fflush(nullptr);
-        if (team.place().nodes > 1 && !team.place().root()) {
-            let_the_root_speak();
+        if (team.location().nodes > 1 && !team.location().is_root()) {
+            wait_before_abort();
         }
-        _exit(code);  // nobody may wait for a peer that is gone
+        _exit(code);  // destructors could wait for the lost peer
     }
     team.finish();
     return code;

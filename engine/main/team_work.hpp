@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the processes of a team do together, and how they part.
+// Runs work in all processes of a team and ends the team.
 #pragma once
 
 #include "ranks/team.hpp"
@@ -8,9 +8,8 @@
 
 namespace sonde {
 
-/// Calls `work`, which all processes do alike and which says the exit code, and ends the team. Returns that code; when
-/// a peer is gone, what the code was by then. Does not return when nobody may wait for that peer: then the process
-/// ends.
-int work_together(ranks::Team& team, const std::function<void(int& code)>& work);
+/// Calls `work` in all processes, which sets the exit code, and ends the team. Returns that code; when a peer is gone,
+/// the code at that time. Does not return when waiting for the lost peer could block: then the process exits.
+int run_in_team(ranks::Team& team, const std::function<void(int& code)>& work);
 
 }  // namespace sonde

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "meters/clock.hpp"
-#include "plan/wide.hpp"
+#include "plan/uint128.hpp"
 
 #include <cstdlib>
 #include <cstring>

@@ -2,7 +2,7 @@
 // Time for the hot loop: the invariant time-stamp counter where it can be trusted, CLOCK_MONOTONIC elsewhere.
 #pragma once
 
-#include "plan/wide.hpp"
+#include "plan/uint128.hpp"
 
 #include <time.h>
 #include <cstdint>

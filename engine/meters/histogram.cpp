@@ -6,7 +6,7 @@
 
 namespace sonde::meters {
 
-Histogram::Range Histogram::touched() const noexcept {
+Histogram::BucketRange Histogram::touched() const noexcept {
     if (min_ns > max_ns) {
         return {0, 0};
     }
@@ -14,14 +14,14 @@ Histogram::Range Histogram::touched() const noexcept {
 }
 
 void Histogram::clear() noexcept {
-    const Range range = touched();
+    const BucketRange range = touched();
     std::fill(counts + range.from, counts + range.to, 0U);
     sum_ns = max_ns = overflow = 0;
     min_ns = ~0ULL;
 }
 
 void Histogram::merge(const Histogram& other) noexcept {
-    const Range range = other.touched();
+    const BucketRange range = other.touched();
     sum_ns += other.sum_ns;
     min_ns = std::min(min_ns, other.min_ns);
     max_ns = std::max(max_ns, other.max_ns);

@@ -91,11 +91,11 @@ struct alignas(4096) Histogram {
     std::vector<Bucket> filled() const;
 
  private:
-    struct Range {
+    struct BucketRange {
         std::size_t from, to;  ///< one past the last
     };
     /// The buckets that may hold values: those from min to max.
-    Range touched() const noexcept;
+    BucketRange touched() const noexcept;
 };
 
 }  // namespace sonde::meters

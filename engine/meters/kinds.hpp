@@ -4,7 +4,7 @@
 
 namespace sonde::meters {
 
-enum Kind : unsigned {
+enum CallKind : unsigned {
     kind_read,
     kind_write,
     kind_open,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "meters/slices.hpp"
-#include "plan/wide.hpp"
+#include "plan/uint128.hpp"
 
 #include <algorithm>
 #include <cstring>

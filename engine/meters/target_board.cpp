@@ -27,11 +27,11 @@ void raise_to(std::atomic<std::uint64_t>& most, std::uint64_t value) noexcept {
 }  // namespace
 
 /// From the place that the name gives on, the first that is free or has that name.
-TargetBoard::Target* TargetBoard::place_of(std::string_view name) noexcept {
+TargetBoard::TargetSlot* TargetBoard::place_of(std::string_view name) noexcept {
     const std::string_view kept = name.substr(0, longest_name);
     const std::size_t first = std::hash<std::string_view>()(kept) % targets.size();
     for (std::size_t i = 0; i < targets.size(); ++i) {
-        Target& target = targets[(first + i) % targets.size()];
+        TargetSlot& target = targets[(first + i) % targets.size()];
         std::uint32_t state = 0;
         if (target.state.compare_exchange_strong(state, 1, std::memory_order_acquire)) {
             std::memcpy(target.name.data(), kept.data(), kept.size());
@@ -62,9 +62,9 @@ void TargetBoard::add(const TargetsServed& stream, std::uint32_t doublings) noex
 void TargetBoard::add(const TargetMeter& meter, std::uint32_t doublings) noexcept {
     const std::uint32_t fold = doublings - std::min(doublings, meter.doublings());
     for (std::uint32_t t = 0; t < meter.names().size(); ++t) {
-        Target* const target = place_of(meter.names()[t]);
+        TargetSlot* const target = place_of(meter.names()[t]);
         for (unsigned k = 0; target != nullptr && k < 2; ++k) {
-            Kind& kind = target->kind[k];
+            DirectionCounts& kind = target->kind[k];
             raise_to(kind.longest_ns, meter.longest_ns(k, t));
             for (std::size_t bucket = 0; bucket < TargetLatency::buckets; ++bucket) {
                 add_to(kind.latency[bucket], meter.latencies(k, bucket, t));
@@ -84,7 +84,7 @@ void TargetBoard::add(const TargetMeter& meter, std::uint32_t doublings) noexcep
 void TargetBoard::clear() noexcept {
     files.store(0, relaxed);
     known.store(0, relaxed);
-    for (Target& target : targets) {
+    for (TargetSlot& target : targets) {
         if (target.state.load(relaxed) != 0) {
             std::memset(static_cast<void*>(&target), 0, sizeof target);
         }

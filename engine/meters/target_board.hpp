@@ -20,20 +20,20 @@ struct TargetBoard {
     struct Cell {
         std::atomic<std::uint64_t> bytes, single_ops, single_ns, split_ops;
     };
-    struct Kind {
+    struct DirectionCounts {
         std::atomic<std::uint64_t> longest_ns;
         std::array<std::atomic<std::uint64_t>, TargetLatency::buckets> latency;
         std::array<Cell, TargetMeter::most_rows> cells;
     };
-    struct Target {
+    struct TargetSlot {
         std::atomic<std::uint32_t> state;  ///< 0 free, 1 being named, 2 named
         std::array<char, longest_name + 1> name;
-        std::array<Kind, 2> kind;  ///< read, write
+        std::array<DirectionCounts, 2> kind;  ///< read, write
     };
 
     std::atomic<std::uint64_t> files;  ///< whose layout was asked for, once for each stream that opened them
     std::atomic<std::uint64_t> known;  ///< of these: that have one
-    std::array<Target, TargetMeter::most_targets> targets;
+    std::array<TargetSlot, TargetMeter::most_targets> targets;
 
     /// Adds a stream, whose slices become as wide as 2^`doublings` first widths. Processes may do so at the same time.
     /// What lies on a target that finds no place any more is left out.
@@ -43,7 +43,7 @@ struct TargetBoard {
 
  private:
     void add(const TargetMeter& meter, std::uint32_t doublings) noexcept;
-    Target* place_of(std::string_view name) noexcept;
+    TargetSlot* place_of(std::string_view name) noexcept;
 };
 
 }  // namespace sonde::meters

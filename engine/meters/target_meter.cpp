@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "meters/target_meter.hpp"
 
-#include "plan/wide.hpp"
+#include "plan/uint128.hpp"
 
 #include <algorithm>
 #include <new>
@@ -55,9 +55,9 @@ void TargetMeter::make_room() {
         capacity_ /= 2;
     }
     // Counts own what they hold, and what they held goes with `wider`. NOLINTBEGIN(clang-analyzer-unix.Malloc)
-    for (Counts& counts : counts_) {
-        Counts wider{zeroed<std::uint64_t>(TargetLatency::buckets * stride), zeroed<std::uint64_t>(stride),
-                     zeroed<TargetCell>(static_cast<std::size_t>(capacity_) * stride)};
+    for (TargetArrays& counts : counts_) {
+        TargetArrays wider{zeroed<std::uint64_t>(TargetLatency::buckets * stride), zeroed<std::uint64_t>(stride),
+                           zeroed<TargetCell>(static_cast<std::size_t>(capacity_) * stride)};
         for (std::size_t t = 0; t < stride_; ++t) {
             for (std::size_t bucket = 0; bucket < TargetLatency::buckets; ++bucket) {
                 if (const std::uint64_t value = counts.latency[bucket * stride_ + t]; value != 0) {
@@ -79,7 +79,7 @@ void TargetMeter::make_room() {
 
 /// Slices twice as wide: neighbors become one.
 void TargetMeter::halve() noexcept {
-    for (Counts& counts : counts_) {
+    for (TargetArrays& counts : counts_) {
         for (std::size_t row = 0; stride_ > 0 && row < capacity_; ++row) {
             for (std::size_t t = 0; t < stride_; ++t) {
                 const TargetCell from = counts.cells[row * stride_ + t];

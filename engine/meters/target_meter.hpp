@@ -73,7 +73,7 @@ class TargetMeter {
     /// A single operation of `kind` (read, write) from tick `from` to tick `to`, `ns` long. Hot.
     void add_single(unsigned kind, std::uint32_t target, std::uint64_t from, std::uint64_t to, std::uint64_t ns,
                     std::uint64_t bytes) noexcept {
-        Counts& counts = counts_[kind];
+        TargetArrays& counts = counts_[kind];
         ++counts.latency[TargetLatency::bucket_of(ns) * stride_ + target];
         counts.longest[target] = ns > counts.longest[target] ? ns : counts.longest[target];
         if (from < row_start_ || to > row_end_) [[unlikely]] {
@@ -95,7 +95,7 @@ class TargetMeter {
             add_single(kind, target, begin, ends[0], ns_of(ends[0] - begin), bytes);
             return 1;
         }
-        Counts& counts = counts_[kind];
+        TargetArrays& counts = counts_[kind];
         std::uint64_t* const latency = counts.latency.get() + target;
         const std::size_t stride = stride_;
         const std::uint64_t row_end = row_end_;
@@ -143,13 +143,13 @@ class TargetMeter {
     }
 
  private:
-    struct Free {
+    struct FreeMemory {
         void operator()(void* memory) const noexcept { std::free(memory); }
     };
     template <class T>
-    using Zeroed = std::unique_ptr<T[], Free>;
+    using Zeroed = std::unique_ptr<T[], FreeMemory>;
     /// By target within a bucket and a row, so that only the pages of buckets and rows in use are ever touched.
-    struct Counts {
+    struct TargetArrays {
         Zeroed<std::uint64_t> latency;  ///< TargetLatency::buckets × stride_
         Zeroed<std::uint64_t> longest;  ///< stride_
         Zeroed<TargetCell> cells;       ///< capacity_ × stride_
@@ -161,7 +161,7 @@ class TargetMeter {
     void move_to(std::uint64_t tick) noexcept;
     void halve() noexcept;
 
-    Counts counts_[2];
+    TargetArrays counts_[2];
     std::vector<std::string> names_;
     std::uint64_t row_start_ = 0, row_end_ = 0;
     std::uint64_t start_, width_;

@@ -2,7 +2,7 @@
 // Random orders that need no memory: a permutation of 0 … n-1 computed entry by entry.
 #pragma once
 
-#include "plan/wide.hpp"
+#include "plan/uint128.hpp"
 
 #include <array>
 #include <cstdint>
@@ -32,8 +32,7 @@ constexpr std::uint64_t scale(std::uint64_t bits, std::uint64_t n) noexcept {
 /// Which order a key gives is part of what a run's files hold: whoever changes it raises `rule`.
 class Permutation {
  public:
-    /// Kept with data whose order somebody must know later. 1: a Feistel network (until 0.3); 2: what is described
-    /// here.
+    /// Number of this order. The manifest stores it with data whose order later phases must know.
     static constexpr int rule = 2;
 
     Permutation(std::uint64_t n, std::uint64_t key);

@@ -3,7 +3,7 @@
 // file is opened; asked for operations, so without a division.
 #pragma once
 
-#include "plan/wide.hpp"
+#include "plan/uint128.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -49,12 +49,12 @@ class Reciprocal {
 
 class StripeMap {
  public:
-    static constexpr std::uint32_t nobody = std::numeric_limits<std::uint32_t>::max();
+    static constexpr std::uint32_t no_target = std::numeric_limits<std::uint32_t>::max();
 
     /// Bytes [from, to) of the file lie on `target`, a number that the maker of the map gave; `nobody`: not known.
-    struct Extent {
+    struct StripeExtent {
         std::uint64_t from = 0, to = 0;
-        std::uint32_t target = nobody;
+        std::uint32_t target = no_target;
         bool pending = false;  ///< not known yet: a target is chosen when somebody writes there
     };
 
@@ -87,7 +87,7 @@ class StripeMap {
     }
 
     /// The stretch around the byte at `offset` that lies on one target.
-    Extent find(std::uint64_t offset) const noexcept {
+    StripeExtent find(std::uint64_t offset) const noexcept {
         if (parts_.size() == 1 && offset >= parts_[0].start && offset < parts_[0].end) {
             return inside(parts_[0], offset);
         }
@@ -97,7 +97,7 @@ class StripeMap {
             return inside(*std::prev(next), offset);
         }
         // Between parts, or behind the last: up to the next one.
-        return {offset, next == parts_.end() ? ~0ULL : next->start, nobody, false};
+        return {offset, next == parts_.end() ? ~0ULL : next->start, no_target, false};
     }
 
  private:
@@ -107,9 +107,9 @@ class StripeMap {
         std::uint32_t first, stripes;  ///< in targets_
         bool whole, pending;
     };
-    Extent inside(const Flat& part, std::uint64_t offset) const noexcept {
+    StripeExtent inside(const Flat& part, std::uint64_t offset) const noexcept {
         if (part.stripes == 0) {
-            return {part.start, part.end, nobody, part.pending};
+            return {part.start, part.end, no_target, part.pending};
         }
         if (part.whole) {
             return {part.start, part.end, targets_[part.first], false};

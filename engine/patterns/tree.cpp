@@ -10,8 +10,8 @@ TreeShape::TreeShape(const plan::Tree& tree)
     : top_(tree.top),
       copies_(static_cast<std::uint64_t>(tree.copies)),
       branching_(static_cast<std::uint64_t>(tree.branching)),
-      directories_(plan::directories_of(tree)),
-      holders_(tree.leaf_only ? plan::leaves_of(tree) : directories_),
+      directories_(plan::count_directories(tree)),
+      holders_(tree.leaf_only ? plan::count_leaf_directories(tree) : directories_),
       first_holder_(directories_ - holders_),
       per_dir_(tree.items_per_dir) {
 }

@@ -30,10 +30,10 @@ class TreeShape {
     std::uint64_t first_holder() const { return first_holder_; }
     std::uint64_t parent(std::uint64_t directory) const { return (directory - 1) / branching_; }
 
-    struct Place {
+    struct ItemPosition {
         std::uint64_t copy = 0, directory = 0, number = 0;
     };
-    Place place(std::uint64_t item) const {
+    ItemPosition place(std::uint64_t item) const {
         const std::uint64_t slot = item / per_dir_;
         const std::uint64_t directory = first_holder_ + slot % holders_;
         return {slot / holders_, directory, directory * per_dir_ + item % per_dir_};

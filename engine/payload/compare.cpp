@@ -9,21 +9,21 @@
 
 namespace sonde::payload {
 
-const char* text(Mismatch::Kind kind) {
+const char* text(Mismatch::MismatchKind kind) {
     switch (kind) {
-        case Mismatch::Kind::changed:
+        case Mismatch::MismatchKind::changed:
             return "changed bytes";
-        case Mismatch::Kind::displaced:
+        case Mismatch::MismatchKind::displaced:
             return "a block from another place of the same file";
-        case Mismatch::Kind::foreign:
+        case Mismatch::MismatchKind::foreign:
             return "a block of another file";
-        case Mismatch::Kind::stale:
+        case Mismatch::MismatchKind::stale:
             return "an older version";
-        case Mismatch::Kind::torn:
+        case Mismatch::MismatchKind::torn:
             return "a half-written block";
-        case Mismatch::Kind::zeros:
+        case Mismatch::MismatchKind::zeros:
             return "zeros";
-        case Mismatch::Kind::truncated:
+        case Mismatch::MismatchKind::truncated:
             return "the end of the file";
     }
     return "?";
@@ -83,13 +83,13 @@ void blame(Mismatch& mismatch, const Stamp& stamp, const Image& expected, std::u
     const std::string by = ", generation " + std::to_string(stamp.origin.generation);
     const std::string holds = "holds offset " + std::to_string(first + stamp.belongs_at - stamp.place);
     if (stamp.origin.file != expected.origin().file) {
-        mismatch.kind = Mismatch::Kind::foreign;
+        mismatch.kind = Mismatch::MismatchKind::foreign;
         mismatch.text = holds + " of file number " + std::to_string(stamp.origin.file) + by;
     } else if (stamp.belongs_at != stamp.place) {
-        mismatch.kind = Mismatch::Kind::displaced;
+        mismatch.kind = Mismatch::MismatchKind::displaced;
         mismatch.text = holds + " of the same file" + by;
     } else {
-        mismatch.kind = Mismatch::Kind::stale;
+        mismatch.kind = Mismatch::MismatchKind::stale;
         mismatch.text = "holds generation " + std::to_string(stamp.origin.generation) + ", expected " +
                         std::to_string(expected.origin().generation);
     }
@@ -116,7 +116,7 @@ void explain(Mismatch& mismatch, const Image& expected, const std::byte* found, 
              std::uint64_t present) {
     const View view = view_of(found, offset, present, mismatch.offset);
     if (all_zero(view.data, view.bytes)) {
-        mismatch.kind = Mismatch::Kind::zeros;
+        mismatch.kind = Mismatch::MismatchKind::zeros;
         mismatch.text = "holds zeros: never written, or lost";
         return;
     }
@@ -125,7 +125,7 @@ void explain(Mismatch& mismatch, const Image& expected, const std::byte* found, 
         return;
     }
     if (const auto older = older_generation(expected, view.data, view.at, view.bytes)) {
-        mismatch.kind = Mismatch::Kind::stale;
+        mismatch.kind = Mismatch::MismatchKind::stale;
         mismatch.text =
             "holds generation " + std::to_string(*older) + ", expected " + std::to_string(expected.origin().generation);
         return;
@@ -134,7 +134,7 @@ void explain(Mismatch& mismatch, const Image& expected, const std::byte* found, 
     const std::uint64_t rest = view.at + view.bytes - mismatch.offset;
     if (const auto older = older_generation(expected, found + (mismatch.offset - offset), mismatch.offset,
                                             std::min<std::uint64_t>(rest, 64))) {
-        mismatch.kind = Mismatch::Kind::torn;
+        mismatch.kind = Mismatch::MismatchKind::torn;
         const std::string there = "generation " + std::to_string(*older);
         mismatch.text = mismatch.offset > view.at ? "begins with the expected generation and goes on with " + there
                                                   : "begins with " + there + " and goes on with something else";
@@ -178,7 +178,7 @@ std::optional<Mismatch> compare(Image& image, const std::byte* found, std::uint6
     const auto differs = std::mismatch(found, found + present, expected);
     const auto first = static_cast<std::uint64_t>(differs.first - found);
     if (first == present) {
-        mismatch.kind = Mismatch::Kind::truncated;
+        mismatch.kind = Mismatch::MismatchKind::truncated;
         mismatch.offset = offset + present;
         mismatch.bytes = length - present;
         mismatch.text = "the file ends at byte " + std::to_string(offset + present);

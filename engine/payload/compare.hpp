@@ -13,7 +13,7 @@ namespace sonde::payload {
 
 /// The first wrong bytes of one operation.
 struct Mismatch {
-    enum class Kind {
+    enum class MismatchKind {
         changed,    ///< bytes differ, the stamp is right
         displaced,  ///< another granule of the same file
         foreign,    ///< a granule of another file
@@ -22,7 +22,7 @@ struct Mismatch {
         zeros,      ///< never written, or lost
         truncated,  ///< the file ends before
     };
-    Kind kind = Kind::changed;
+    MismatchKind kind = MismatchKind::changed;
     std::uint64_t offset = 0;  ///< of the first wrong byte in the file
     std::uint64_t bytes = 0;   ///< wrong bytes in the operation
     std::string text;          ///< "holds offset 8192 of the same file, generation 1"
@@ -34,6 +34,6 @@ std::optional<Mismatch> compare(Image& expected, const std::byte* found, std::ui
                                 std::uint64_t got);
 
 /// "changed", "displaced", … for sentences.
-const char* text(Mismatch::Kind kind);
+const char* text(Mismatch::MismatchKind kind);
 
 }  // namespace sonde::payload

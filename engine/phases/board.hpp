@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the processes of a node count in together while a phase runs.
+// Counters that the processes of a node share during a phase.
 #pragma once
 
 #include "meters/clock.hpp"
@@ -12,16 +12,16 @@
 
 namespace sonde::phases {
 
-/// Shared by the processes of a node, at the start of its shared memory; the meters follow.
-struct Board {
+/// At the start of the node's shared memory; the meters of the streams follow.
+struct ProgressBoard {
     meters::Clock clock;
-    std::atomic<int> phase{-1};                        ///< number of the phase that is being timed, -1 = none
+    std::atomic<int> phase{-1};                        ///< index of the phase in its timed part, -1 = none
     std::atomic<std::int64_t> start_ns{0};             ///< of its timed part, node clock
-    std::atomic<std::uint64_t> planned_operations{0};  ///< of this node's tasks; 0 = a time decides
-    std::atomic<std::int64_t> time_limit_ns{0};        ///< the phase ends then at the latest; 0 = none
+    std::atomic<std::uint64_t> planned_operations{0};  ///< of this node's tasks; 0 = the phase ends by time
+    std::atomic<std::int64_t> time_limit_ns{0};        ///< latest end of the phase; 0 = none
     std::atomic<int> streams{0};                       ///< meters in use on this node
-    std::atomic<int> finished{0};                      ///< the run wrote its last line
-    records::Turns turns;                              ///< at the record, of the root and its monitor
+    std::atomic<int> finished{0};                      ///< 1 after 1 after the run wrote its last line
+    records::WriterLock turns;                         ///< serializes the root and its monitor at the record
     std::atomic<std::uint64_t> files_removed{0};
     int max_slices = 0;
 

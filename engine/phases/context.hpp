@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the phases of a run share: who asked for what, who takes part, where the files are, what was found out.
+// State that all phases of a run share: plan, options, team, storage, manifest, outcome.
 #pragma once
 
 #include "files/ceph_placement.hpp"
@@ -23,54 +23,59 @@
 
 namespace sonde::phases {
 
-/// Where the files of the run lie, as the root has found out and told the others.
-struct Storage {
-    std::string directory;        ///< the run directory, or the target's where the plan says where files lie
-    std::string file_system;      ///< type of the one that holds the target, as in /proc/mounts; empty: not looked at
-    bool makes_files = true;      ///< false: no backend of the plan needs any
+/// Location of the run's files, as determined by the root and broadcast.
+struct RunStorage {
+    std::string directory;        ///< the run directory; the target's directory when the plan names its files
+    std::string file_system;      ///< type of the target's file system, as in /proc/mounts; empty = unknown
+    bool makes_files = true;      ///< false = no backend of the plan uses files
     bool memory_backed = false;   ///< the target is tmpfs or the like
-    plan::Bytes full_stripe = 0;  ///< of the plan, else as the mount tells; 0: not known
+    plan::Bytes full_stripe = 0;  ///< from the plan, else from the mount options; 0 = unknown
     bool stripes_files = false;   ///< target.striping is set on each file, not on the run directory
 };
 
-/// In memory that all processes of the node see.
-struct Shared {
-    Board* board = nullptr;
-    workloads::WalkBoard* walk = nullptr;    ///< from the first walk on
-    meters::TargetBoard* targets = nullptr;  ///< from the first phase on whose file system tells layouts
+/// Objects in the shared memory of the node.
+struct NodeShared {
+    ProgressBoard* board = nullptr;
+    workloads::WalkBoard* walk = nullptr;    ///< set by the first walk
+    meters::TargetBoard* targets = nullptr;  ///< set by the first phase on a file system that reports layouts
 };
 
-/// What the root alone knows and does. Elsewhere it stays as it begins.
-struct AtRoot {
+/// State of the root. Unchanged in other processes.
+struct RootState {
     records::Writer* record = nullptr;
     std::vector<std::string> hosts;  ///< by node
     Outcome outcome;
 };
 
-/// One per process. Made by name (`Context{.plan = …}`): what is left out is as it begins.
-struct Context {
+/// One per process. Created with designated initializers (`RunContext{.plan = …}`).
+struct RunContext {
     const plan::Plan& plan;
     const RunOptions& options;
     ranks::Team& team;
     files::TaskMap tasks;
-    std::uint64_t node_memory = 0;  ///< bytes, of the node that has most
-    Storage storage = {};
-    Shared shared = {};
-    AtRoot at_root = {};
-    files::Manifest manifest = {};  ///< what phases have left so far; the same in all processes between two phases
-    std::size_t begun = 0;          ///< phases that have begun so far
-    /// Where CephFS keeps objects, asked before the first phase that has files there; the same in all processes.
+    std::uint64_t node_memory = 0;  ///< bytes, of the node with the most memory
+    RunStorage storage = {};
+    NodeShared shared = {};
+    RootState root_state = {};
+    files::Manifest manifest = {};  ///< files and trees so far; equal in all processes between phases
+    std::size_t phases_begun = 0;   ///< number of phases that have begun
+    /// Placement of objects of CephFS, queried before the first phase with files there; equal in all processes.
     std::optional<files::CephPlacement> placement = {};
-    /// Operations of each task, first pass, in the phases that a later one stays within (stop.within).
-    std::map<std::string, std::vector<std::uint64_t>> done = {};
+    /// Operations of each task in its first pass, for phases that a later phase names in stop.within.
+    std::map<std::string, std::vector<std::uint64_t>> operations_done = {};
 
     bool in_place() const { return plan.data.files.in_place(); }
-    bool root() const { return team.place().root(); }
-    const files::CephPlacement* placed() const { return placement ? &*placement : nullptr; }
+    /// Opens storage.directory: a link where the user named it, none where the run made it.
+    files::ConfinedDirectory open_directory() const {
+        return in_place() ? files::ConfinedDirectory::open(storage.directory)
+                          : files::ConfinedDirectory::open_made(storage.directory);
+    }
+    bool is_root() const { return team.location().is_root(); }
+    const files::CephPlacement* ceph_placement() const { return placement ? &*placement : nullptr; }
     bool stopped() const { return team.control().stop.load() != 0; }
 };
 
-/// Which process is gone, and when ("in phase w"), in one sentence.
-std::string lost_sentence(const Context& context, const std::string& when);
+/// One sentence: which process is gone, and when ("in phase w").
+std::string describe_lost_process(const RunContext& context, const std::string& when);
 
 }  // namespace sonde::phases

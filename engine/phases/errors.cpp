@@ -17,8 +17,8 @@ using nlohmann::ordered_json;
 
 namespace {
 
-/// What to do about an error, where there is something to say that its name does not.
-std::string advice(int code, const plan::Io& io) {
+/// Advice for an error, when its name is not self-explanatory.
+std::string advise_on_error(int code, const plan::Io& io) {
     switch (code) {
         case EIO:
         case EREMOTEIO:
@@ -37,7 +37,7 @@ std::string advice(int code, const plan::Io& io) {
     }
 }
 
-std::string sentence_of(const json& error, const plan::Phase& phase) {
+std::string describe_error(const json& error, const plan::Phase& phase) {
     const int code = error.at("errno");
     const std::string where =
         "task " + std::to_string(error.at("task").get<int>()) + " on " + error.at("host").get<std::string>();
@@ -53,46 +53,46 @@ std::string sentence_of(const json& error, const plan::Phase& phase) {
         code == ENODATA ? "the file ends before the data that was expected" : std::strerror(code);
     return where + ": " + text("what") + " of " + text("path") +
            (phase.meta || text("what") == "open" ? std::string() : offset) + " failed: " + reason + " (" +
-           records::errno_name(code) + ")" + advice(code, phase.data.io);
+           records::errno_name(code) + ")" + advise_on_error(code, phase.data.io);
 }
 
 }  // namespace
 
-json gather_errors(const Context& context, const plan::Phase& phase) {
-    json mine = json::array();
-    const ranks::Place& place = context.team.place();
-    if (place.leader()) {
+json gather_errors(const RunContext& context, const plan::Phase& phase) {
+    json own_errors = json::array();
+    const ranks::ProcessLocation& location = context.team.location();
+    if (location.is_leader()) {
         for (const ranks::ErrorSlot& slot : context.team.control().errors) {
             if (slot.state.load() == 2) {
-                mine.push_back({{"phase", phase.id},
-                                {"task", slot.task},
-                                {"node", place.node},
-                                {"host", records::json_text(place.host)},
-                                {"path", records::json_text(slot.path)},
-                                {"offset", slot.offset},
-                                {"what", slot.what},
-                                {"errno", slot.code},
-                                {"detail", records::json_text(slot.text)},
-                                {"phase_s", static_cast<double>(slot.at_ns) / 1e9}});
+                own_errors.push_back({{"phase", phase.id},
+                                      {"task", slot.task},
+                                      {"node", location.node},
+                                      {"host", records::json_text(location.host)},
+                                      {"path", records::json_text(slot.path)},
+                                      {"offset", slot.offset},
+                                      {"what", slot.what},
+                                      {"errno", slot.code},
+                                      {"detail", records::json_text(slot.text)},
+                                      {"phase_s", static_cast<double>(slot.at_ns) / 1e9}});
             }
         }
     }
-    return gather(context.team, mine);
+    return gather_list(context.team, own_errors);
 }
 
-void write_errors(Context& context, const plan::Phase& phase, const json& errors) {
+void write_errors(RunContext& context, const plan::Phase& phase, const json& errors) {
     for (const json& error : errors) {
         ordered_json line(error);
-        const std::string sentence = sentence_of(error, phase);
+        const std::string sentence = describe_error(error, phase);
         if (error.at("what") != "verify") {
             if (const int code = error.at("errno"); code != 0) {
                 line["name"] = records::errno_name(code);
             }
-            context.at_root.outcome.set(exit_failed, "phase " + phase.id + ": " + sentence);
+            context.root_state.outcome.set(exit_failed, "phase " + phase.id + ": " + sentence);
         }
         line["text"] = sentence;
         line.erase("detail");
-        context.at_root.record->line("error", line);
+        context.root_state.record->line("error", line);
     }
 }
 

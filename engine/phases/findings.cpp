@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "phases/findings.hpp"
 
-#include "results/tree_report.hpp"
+#include "results/tree_findings.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -9,20 +9,20 @@ namespace sonde::phases {
 
 using nlohmann::ordered_json;
 
-void write_findings(const Context& context, const Measured& measured, const results::PhaseFacts& facts,
-                    const results::Circumstances& about) {
-    records::Writer& record = *context.at_root.record;
-    if (about.phase->meta) {
-        for (const ordered_json& finding : results::findings_of_tree(measured.totals, about)) {
+void write_findings(const RunContext& context, const TimedResult& result, const results::PhaseFacts& facts,
+                    const results::Circumstances& circumstances) {
+    records::Writer& record = *context.root_state.record;
+    if (circumstances.phase->meta) {
+        for (const ordered_json& finding : results::find_tree_findings(result.totals, circumstances)) {
             record.line("finding", finding);
         }
     }
-    for (const ordered_json& finding : results::findings_of(measured.totals, facts, about)) {
+    for (const ordered_json& finding : results::find_phase_findings(result.totals, facts, circumstances)) {
         record.line("finding", finding);
     }
-    for (const auto& [note, tasks] : measured.notes) {
+    for (const auto& [note, tasks] : result.notes) {
         record.line("finding", {{"id", "backend"},
-                                {"phase", about.phase->id},
+                                {"phase", circumstances.phase->id},
                                 {"severity", "info"},
                                 {"text", note},
                                 {"evidence", {{"tasks", tasks}}}});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists that processes have made become one list at the root.
+// Joins lists of all processes at the root.
 #pragma once
 
 #include "ranks/team.hpp"
@@ -8,8 +8,8 @@
 
 namespace sonde::phases {
 
-/// All processes call it, each with an array (empty where it has nothing to say; only those of leaders travel between
-/// nodes). At the root: the members of all, node by node; elsewhere empty.
-nlohmann::json gather(ranks::Team& team, const nlohmann::json& mine);
+/// All processes call it with an array; only arrays of node leaders count. Returns the elements of all leaders in the
+/// order of nodes at the root, and an empty array elsewhere.
+nlohmann::json gather_list(ranks::Team& team, const nlohmann::json& own_list);
 
 }  // namespace sonde::phases

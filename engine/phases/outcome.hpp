@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run has come to, and the exit code that says so.
+// Outcome and exit code of a run.
 #pragma once
 
 #include <string>
 
 namespace sonde::phases {
 
-/// The same in the whole of Sonde: engine, lab and preload.
+/// Common to engine, lab and preload.
 enum ExitCode : int {
     exit_done = 0,
     exit_failed = 1,       ///< a measurement failed
     exit_plan = 2,         ///< a wrong plan or wrong arguments
     exit_environment = 3,  ///< the machine does not allow it
-    exit_mismatch = 4,     ///< verification found other bytes than were written
+    exit_mismatch = 4,     ///< verification found a mismatch
     exit_interrupted = 5
 };
 
-/// What the run has come to; the first serious thing wins.
+/// Outcome of a run; the first error is kept.
 struct Outcome {
     int code = exit_done;
     std::string text;  ///< one sentence, for people

@@ -2,18 +2,18 @@
 #include "phases/phase.hpp"
 
 #include "files/file_map.hpp"
-#include "phases/agree.hpp"
-#include "phases/announce.hpp"
+#include "phases/complaints.hpp"
 #include "phases/errors.hpp"
-#include "phases/facts.hpp"
+#include "phases/file_preparation.hpp"
 #include "phases/findings.hpp"
-#include "phases/layouts.hpp"
-#include "phases/lines.hpp"
-#include "phases/prepare.hpp"
-#include "phases/read_back.hpp"
-#include "phases/remember.hpp"
+#include "phases/layout_line.hpp"
+#include "phases/manifest_update.hpp"
+#include "phases/phase_begin.hpp"
+#include "phases/phase_facts.hpp"
+#include "phases/phase_treatments.hpp"
+#include "phases/readback.hpp"
+#include "phases/result_lines.hpp"
 #include "phases/timed_part.hpp"
-#include "phases/treat.hpp"
 #include "phases/tree_jobs.hpp"
 
 #include <nlohmann/json.hpp>
@@ -22,82 +22,82 @@
 namespace sonde::phases {
 namespace {
 
-/// What the record says of a phase that is over. At the root.
-void report(const Context& context, std::size_t index, const files::FileMap& map, const Measured& measured,
-            const Treated& treated, results::HalfRates& half) {
+/// Writes the results of a finished phase. At the root.
+void write_results(const RunContext& context, std::size_t index, const files::FileMap& map, const TimedResult& result,
+                   const TreatmentEffect& effect, results::DirectionRates& direction_rates) {
     const plan::Phase& phase = context.plan.phases[index];
-    const results::PhaseFacts facts = facts_of(context, phase, measured, treated.residency);
-    write_lines(context, index, measured.totals, facts, half);
+    const results::PhaseFacts facts = collect_phase_facts(context, phase, result, effect.residency);
+    write_result_lines(context, index, result.totals, facts, direction_rates);
     write_layouts(context, index, map);
     if (facts.stopped_by == "error" || facts.stopped_by == "interrupt" || !phase.measured) {
         return;
     }
-    write_findings(context, measured, facts, circumstances_of(context, index, map, measured, treated));
-    half.remember(phase.op, results::rates_of(measured.totals, facts));
+    write_findings(context, result, facts, collect_circumstances(context, index, map, result, effect));
+    direction_rates.add(phase.op, results::compute_rates(result.totals, facts));
 }
 
-/// What a phase that is over means for the run. At the root, after its errors.
-void take_outcome(Context& context, const plan::Phase& phase, const Measured& measured) {
+/// Sets the outcome of the run after a phase. At the root, after its errors were written.
+void adopt_outcome(RunContext& context, const plan::Phase& phase, const TimedResult& result) {
     using ranks::NodeControl;
-    Outcome& outcome = context.at_root.outcome;
-    if (measured.totals.mismatches > 0) {
+    Outcome& outcome = context.root_state.outcome;
+    if (result.totals.mismatches > 0) {
         outcome.set(exit_mismatch, "phase " + phase.id + ": verification found " +
-                                       std::to_string(measured.totals.mismatches) +
+                                       std::to_string(result.totals.mismatches) +
                                        " wrong operations; the first is named in the record");
     }
-    if (measured.stop == NodeControl::quit_interrupt) {
+    if (result.stop == NodeControl::quit_interrupt) {
         outcome.set(exit_interrupted, "interrupted in phase " + phase.id + "; finished phases are kept");
-    } else if (measured.stop == NodeControl::quit_time_limit) {
+    } else if (result.stop == NodeControl::quit_time_limit) {
         outcome.set(exit_interrupted,
                     "the time limit of the run ended phase " + phase.id + "; finished phases are kept");
-    } else if (measured.stop == NodeControl::quit_peer_lost) {
-        outcome.set(exit_failed, lost_sentence(context, "in phase " + phase.id));
-    } else if (measured.stop != 0) {
+    } else if (result.stop == NodeControl::quit_peer_lost) {
+        outcome.set(exit_failed, describe_lost_process(context, "in phase " + phase.id));
+    } else if (result.stop != 0) {
         outcome.set(exit_failed, "phase " + phase.id + " failed");
     }
 }
 
 }  // namespace
 
-bool run_phase(Context& context, std::size_t index, results::HalfRates& half) {
+bool run_phase(RunContext& context, std::size_t index, results::DirectionRates& direction_rates) {
     const plan::Phase& phase = context.plan.phases[index];
     const files::FileMap map(context.storage.directory, phase.data.files, context.tasks);
-    begin_counting(context.team);
-    ask_placement(context, phase);
+    reset_counters(context.team);
+    query_placement(context, phase);
 
-    Treated treated = treat(context, index, map);
-    if (!treated.may_begin) {
+    TreatmentEffect effect = apply_treatments(context, index, map);
+    if (!effect.may_begin) {
         return false;
     }
     const std::string complaint = phase.meta ? prepare_tree(context, index) : prepare_files(context, index, map);
     TimedPart part(context, index, map);
-    if (!agree(context, phase.id, complaint, exit_failed) || !part.set_up(false)) {
+    if (!have_no_complaint(context, phase.id, complaint, exit_failed) || !part.create_streams(false)) {
         return false;
     }
-    announce(context, index, map, treated.residency);
+    write_phase_begin(context, index, map, effect.residency);
     if (!part.run()) {
         return false;
     }
-    const Measured measured = part.collect();
+    const TimedResult result = part.collect();
 
     const nlohmann::json errors = gather_errors(context, phase);
-    if (context.root()) {
-        report(context, index, map, measured, treated, half);
-        context.manifest.half_write = half.write;
-        context.manifest.half_read = half.read;
+    if (context.is_root()) {
+        write_results(context, index, map, result, effect, direction_rates);
+        context.manifest.half_write = direction_rates.write;
+        context.manifest.half_read = direction_rates.read;
         write_errors(context, phase, errors);
-        take_outcome(context, phase, measured);
+        adopt_outcome(context, phase, result);
     }
-    if (measured.stop == ranks::NodeControl::quit_peer_lost) {
+    if (result.stop == ranks::NodeControl::quit_peer_lost) {
         return false;
     }
-    remember(context, index, measured.totals);
-    if (phase.meta && measured.stop == 0) {
-        finish_tree(context, index);
+    update_manifest(context, index, result.totals);
+    if (phase.meta && result.stop == 0) {
+        remove_tree_directories(context, index);
     }
-    const bool good = measured.stop == 0 && context.team.all(save_manifest(context, phase));
-    treated.held.clear();
-    return good && read_back(context, index);
+    const bool good = result.stop == 0 && context.team.all_ok(save_manifest(context, phase));
+    effect.held.clear();
+    return good && verify_by_readback(context, index);
 }
 
 }  // namespace sonde::phases

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One phase: treatments, preparation, the timed part, and what is said about it.
+// One phase: treatments, preparation, timed part, results.
 #pragma once
 
 #include "phases/context.hpp"
@@ -9,8 +9,8 @@
 
 namespace sonde::phases {
 
-/// Runs phase `index`. All processes call it, one phase after the other; `half` is what earlier phases have shown and
-/// learns from this one. False when the run must end (the outcome says why).
-bool run_phase(Context& context, std::size_t index, results::HalfRates& half);
+/// Runs phase `index`. All processes call it. `direction_rates` has the rates of earlier phases and is updated. Returns
+/// false when the run must end; the outcome has the reason.
+bool run_phase(RunContext& context, std::size_t index, results::DirectionRates& direction_rates);
 
 }  // namespace sonde::phases

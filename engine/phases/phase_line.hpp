@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The members with which the record's lines about a phase begin.
+// The first members of the record's lines about a phase.
 #pragma once
 
 #include "plan/plan.hpp"
@@ -10,6 +10,7 @@
 namespace sonde::phases {
 
 /// `phase`, `index` and `op`, then the members of `line`.
-nlohmann::ordered_json of_phase(const plan::Phase& phase, std::size_t index, const nlohmann::ordered_json& line);
+nlohmann::ordered_json with_phase_members(const plan::Phase& phase, std::size_t index,
+                                          const nlohmann::ordered_json& line);
 
 }  // namespace sonde::phases

@@ -3,7 +3,7 @@
 
 namespace sonde::phases {
 
-std::vector<int> stages_of(const plan::Plan& plan) {
+std::vector<int> number_stages(const plan::Plan& plan) {
     std::vector<int> stages;
     int stage = 0;
     for (const plan::Phase& phase : plan.phases) {
@@ -14,7 +14,7 @@ std::vector<int> stages_of(const plan::Plan& plan) {
 }
 
 bool is_last_stage(const plan::Plan& plan, int stage) {
-    return stage < 0 || stage == stages_of(plan).back();
+    return stage < 0 || stage == number_stages(plan).back();
 }
 
 }  // namespace sonde::phases

@@ -2,11 +2,12 @@
 #include "phases/timed_part.hpp"
 
 #include "files/layout_source.hpp"
-#include "phases/agree.hpp"
-#include "phases/crew.hpp"
+#include "phases/complaints.hpp"
 #include "phases/gather.hpp"
-#include "phases/layouts.hpp"
-#include "plan/parse.hpp"
+#include "phases/layout_line.hpp"
+#include "phases/stream_threads.hpp"
+#include "plan/plan_error.hpp"
+#include "workloads/stream_factory.hpp"
 
 #include <pthread.h>
 #include <sched.h>
@@ -23,8 +24,8 @@ namespace {
 
 using meters::StreamMeter;
 
-/// CPU time that all processes of this node have used so far, in seconds (user, nice, system, irq, steal).
-double node_cpu_seconds() {
+/// CPU time of all processes of this node since boot, in seconds (user, nice, system, irq, steal).
+double read_node_cpu_seconds() {
     std::ifstream file("/proc/stat");
     std::string label;
     double user = 0, nice = 0, system = 0, idle = 0, wait = 0, irq = 0, soft = 0, steal = 0;
@@ -33,12 +34,12 @@ double node_cpu_seconds() {
 }
 
 /// Streams of all processes of this node.
-int streams_on_node(const Context& context, const plan::Phase& phase) {
-    const ranks::Place& place = context.team.place();
+int count_streams_on_node(const RunContext& context, const plan::Phase& phase) {
+    const ranks::ProcessLocation& location = context.team.location();
     int streams = 0;
-    for (int p = 0; p < place.processes; ++p) {
-        if (place.node_of[static_cast<std::size_t>(p)] == place.node) {
-            streams += static_cast<int>(streams_of(phase, context.tasks, p).size());
+    for (int p = 0; p < location.processes; ++p) {
+        if (location.node_of[static_cast<std::size_t>(p)] == location.node) {
+            streams += static_cast<int>(assign_streams(phase, context.tasks, p).size());
         }
     }
     return streams;
@@ -46,8 +47,8 @@ int streams_on_node(const Context& context, const plan::Phase& phase) {
 
 }  // namespace
 
-void begin_counting(ranks::Team& team) {
-    if (team.place().leader()) {
+void reset_counters(ranks::Team& team) {
+    if (team.location().is_leader()) {
         ranks::NodeControl& control = team.control();
         control.first_done.store(0);
         control.wearout_target.store(0);
@@ -56,135 +57,139 @@ void begin_counting(ranks::Team& team) {
             slot.state.store(0);
         }
     }
-    team.all(true);
+    team.all_ok(true);
 }
 
-bool TimedPart::set_up(bool verification) {
+bool TimedPart::create_streams(bool verification) {
     verification_ = verification;
-    find_asker();
+    choose_stripe_query();
     std::string complaint;
     int code = exit_environment;
     try {
-        make_streams(streams_of(phase_, context_.tasks, context_.team.place().process), verification);
+        make_streams(assign_streams(phase_, context_.tasks, context_.team.location().process), verification);
     } catch (const plan::PlanError& error) {
         complaint = error.what();
         code = exit_plan;
     } catch (const std::exception& error) {
         complaint = "phase " + phase_.id + ": " + error.what();
     }
-    const int worst = static_cast<int>(context_.team.maximum(static_cast<std::uint64_t>(complaint.empty() ? 0 : code)));
-    const bool good = agree(context_, phase_.id, complaint, worst);
-    if (context_.team.place().leader()) {
-        context_.shared.board->streams.store(streams_on_node(context_, phase_));
+    const int worst =
+        static_cast<int>(context_.team.reduce_maximum(static_cast<std::uint64_t>(complaint.empty() ? 0 : code)));
+    const bool good = have_no_complaint(context_, phase_.id, complaint, worst);
+    if (context_.team.location().is_leader()) {
+        context_.shared.board->streams.store(count_streams_on_node(context_, phase_));
     }
     return good;
 }
 
-void TimedPart::make_streams(const std::vector<StreamPlace>& places, bool verification) {
-    jobs_.reserve(places.size());
+void TimedPart::make_streams(const std::vector<StreamAssignment>& assignments, bool verification) {
+    jobs_.reserve(assignments.size());
     base_ = std::make_unique<payload::Base>(phase_.data.payload, context_.manifest.period);
     if (phase_.op == plan::Op::walk) {
         make_walk_board();
     }
-    if (attributes_ && context_.shared.targets == nullptr) {
+    if (attributes_targets_ && context_.shared.targets == nullptr) {
         context_.shared.targets =
-            reinterpret_cast<meters::TargetBoard*>(context_.team.shared(sizeof(meters::TargetBoard)));
+            reinterpret_cast<meters::TargetBoard*>(context_.team.allocate_shared(sizeof(meters::TargetBoard)));
     }
-    for (std::size_t i = 0; i < places.size(); ++i) {
-        workloads::StreamJob job = job_of(context_, index_, places[i], map_);
+    for (std::size_t i = 0; i < assignments.size(); ++i) {
+        workloads::StreamJob job = make_stream_job(context_, index_, assignments[i], map_);
         job.stream = static_cast<int>(i);
-        job.stripes = ask_stripes_;
+        job.stripes = stripe_query_;
         jobs_.push_back(job);
     }
-    Board& board = *context_.shared.board;
-    const int per_process = static_cast<int>(places.size());
-    for (std::size_t i = 0; i < places.size(); ++i) {
-        StreamMeter& meter = board.meter(context_.team.place().local * per_process + static_cast<int>(i));
+    ProgressBoard& board = *context_.shared.board;
+    const int per_process = static_cast<int>(assignments.size());
+    for (std::size_t i = 0; i < assignments.size(); ++i) {
+        StreamMeter& meter = board.meter(context_.team.location().local_index * per_process + static_cast<int>(i));
         new (&meter) StreamMeter;
-        meter.task = places[i].task;
-        meter.lane = places[i].lane;
+        meter.task = assignments[i].task;
+        meter.lane = assignments[i].lane;
         const bool whole_volume = !phase_.stop.time && !phase_.stop.min_time;
-        if (places[i].task == nobody) {
-            // It waits at the barriers and does nothing.
+        if (assignments[i].task == no_task) {
+            // The stream only takes part in barriers.
         } else if (plan::on_files(phase_.op) || phase_.meta) {
             meter.planned_operations = whole_volume ? jobs_[i].files : 0;
         } else {
-            // All files of a task are alike, so the first one stands for them; it throws when there is nothing to read.
+            // All files of a task are alike, so the first one is representative; file() throws when nothing is
+            // readable.
             const workloads::FileJob first = jobs_[i].file(0);
             if (whole_volume && !verification) {
                 meter.planned_operations = first.operations * jobs_[i].files;
                 meter.planned_bytes = meter.planned_operations * phase_.data.access.transfer;
             }
         }
-        streams_.push_back(workloads::Stream::make(jobs_[i], *base_, context_.team, board.clock, meter));
+        streams_.push_back(workloads::make_stream(jobs_[i], *base_, context_.team, board.clock, meter));
     }
-    context_.team.arrange(per_process);
+    context_.team.set_streams_per_process(per_process);
 }
 
-/// The board of a walk lives as long as the run; its streams begin with empty stacks.
+/// The walk board exists until the run ends; each walk starts with empty stacks.
 void TimedPart::make_walk_board() {
-    const int streams = context_.tasks.tasks_on(context_.team.place().node);
+    const int streams = context_.tasks.tasks_on(context_.team.location().node);
     workloads::WalkBoard*& walk = context_.shared.walk;
     if (walk == nullptr) {
-        walk = reinterpret_cast<workloads::WalkBoard*>(context_.team.shared(workloads::WalkBoard::bytes_for(streams)));
+        walk = reinterpret_cast<workloads::WalkBoard*>(
+            context_.team.allocate_shared(workloads::WalkBoard::bytes_for(streams)));
     }
-    if (context_.team.place().leader()) {
+    if (context_.team.location().is_leader()) {
         walk->reset(streams);
     }
 }
 
 bool TimedPart::run() {
     ranks::Team& team = context_.team;
-    Board& board = *context_.shared.board;
-    Crew crew([&](std::size_t i) { work(i); });
+    ProgressBoard& board = *context_.shared.board;
+    StreamThreads threads([&](std::size_t i) { run_stream(i); });
     std::string complaint;
     try {
-        crew.enlist(streams_.size());
+        threads.create(streams_.size());
     } catch (const std::system_error& error) {
-        complaint = "phase " + phase_.id + ": process " + std::to_string(team.place().process) + " cannot start " +
+        complaint = "phase " + phase_.id + ": process " + std::to_string(team.location().process) + " cannot start " +
                     std::to_string(streams_.size()) + " task threads (" + error.code().message() +
                     "): ask for fewer tasks.threads or raise `ulimit -u`";
     }
-    if (!agree(context_, phase_.id, complaint, exit_environment)) {
+    if (!have_no_complaint(context_, phase_.id, complaint, exit_environment)) {
         return false;
     }
     double cpu_before = 0;
-    if (team.place().leader()) {
+    if (team.location().is_leader()) {
         drift_ns_ = board.clock.recalibrate();
-        cpu_before = node_cpu_seconds();
+        cpu_before = read_node_cpu_seconds();
     }
-    if (team.place().nodes > 1) {
+    if (team.location().nodes > 1) {
         team.align_clocks();
-        clock_ = {team.place().node, team.clock_offset_ns(), team.clock_error_ns(), 0, 0};
+        clock_ = {team.location().node, team.clock_offset_ns(), team.clock_error_ns(), 0, 0};
     }
-    const std::uint64_t start = team.maximum(static_cast<std::uint64_t>(board.clock.now_ns() + team.clock_offset_ns()));
-    if (team.place().leader()) {
-        const std::int64_t here = static_cast<std::int64_t>(start) - team.clock_offset_ns();
-        team.control().phase_start_ns.store(here);
-        board.start_ns.store(here);
+    const std::uint64_t start =
+        team.reduce_maximum(static_cast<std::uint64_t>(board.clock.now_ns() + team.clock_offset_ns()));
+    if (team.location().is_leader()) {
+        const std::int64_t node_start_ns = static_cast<std::int64_t>(start) - team.clock_offset_ns();
+        team.control().phase_start_ns.store(node_start_ns);
+        board.start_ns.store(node_start_ns);
         board.phase.store(verification_ ? -1 : static_cast<int>(index_));
     }
-    crew.start();
+    threads.start();
     if (!streams_.empty()) {
-        work(0);
+        run_stream(0);
     }
-    crew.join();
-    stop_ = static_cast<std::uint32_t>(team.maximum(team.control().stop.load()));
-    if (team.place().nodes > 1) {
+    threads.join();
+    stop_ = static_cast<std::uint32_t>(team.reduce_maximum(team.control().stop.load()));
+    if (team.location().nodes > 1) {
         team.align_clocks();
-        clock_.moved_ns = team.clock_offset_ns() - clock_.offset_ns;
-        clock_.moved_error_ns = team.clock_error_ns() + clock_.error_ns;
+        clock_.drift_ns = team.clock_offset_ns() - clock_.offset_ns;
+        clock_.drift_error_ns = team.clock_error_ns() + clock_.error_ns;
     }
-    if (team.place().leader()) {
+    if (team.location().is_leader()) {
         board.phase.store(-1);
-        other_cpu_s_ = node_cpu_seconds() - cpu_before;
+        other_cpu_s_ = read_node_cpu_seconds() - cpu_before;
         drift_ns_ = board.clock.recalibrate();
     }
     return true;
 }
 
-/// What each thread does.
-void TimedPart::work(std::size_t stream) {
+/// Body of each task thread.
+void TimedPart::run_stream(std::size_t stream) {
     if (context_.plan.tasks.pin) {
         cpu_set_t all;
         CPU_ZERO(&all);
@@ -192,27 +197,27 @@ void TimedPart::work(std::size_t stream) {
         CPU_SET(static_cast<std::size_t>(jobs_[stream].task) % static_cast<std::size_t>(cpus), &all);
         pthread_setaffinity_np(pthread_self(), sizeof all, &all);
     }
-    if (context_.team.meet(static_cast<int>(stream))) {
+    if (context_.team.wait_for_all(static_cast<int>(stream))) {
         streams_[stream]->run();
     }
 }
 
-/// Whether operations are given to the targets that served them: on all processes as soon as one can do so.
-void TimedPart::find_asker() {
-    ask_stripes_ = {};
-    attributes_ = false;
+/// Decides whether operations are attributed to targets: in all processes as soon as one of them can read layouts.
+void TimedPart::choose_stripe_query() {
+    stripe_query_ = {};
+    attributes_targets_ = false;
     if (!verification_ && !plan::on_files(phase_.op) && may_have_layouts(context_, phase_)) {
         try {
-            ask_stripes_ =
-                files::stripes_asker(context_.storage.directory, context_.storage.file_system, context_.placed());
+            stripe_query_ = files::stripes_asker(context_.storage.directory, context_.storage.file_system,
+                                                 context_.ceph_placement());
         } catch (const std::exception&) {
-            ask_stripes_ = {};  // this process tells nothing, and meets the others all the same
+            stripe_query_ = {};  // this process attributes nothing but takes part in the collectives
         }
-        attributes_ = context_.team.maximum(ask_stripes_ ? 1 : 0) != 0;
+        attributes_targets_ = context_.team.reduce_maximum(stripe_query_ ? 1 : 0) != 0;
     }
 }
 
-/// What the streams of this node have counted of each target, into the totals of its leader.
+/// Adds the target counters of this node's streams to the totals of its leader.
 void TimedPart::add_targets(results::Totals& totals) {
     std::uint64_t doublings = 0;
     for (const auto& stream : streams_) {
@@ -220,75 +225,75 @@ void TimedPart::add_targets(results::Totals& totals) {
             doublings = std::max<std::uint64_t>(doublings, served.meter->doublings());
         }
     }
-    doublings = context_.team.maximum(doublings);
+    doublings = context_.team.reduce_maximum(doublings);
     meters::TargetBoard& board = *context_.shared.targets;
     for (const auto& stream : streams_) {
         board.add(stream->targets(), static_cast<std::uint32_t>(doublings));
     }
-    context_.team.all(true);
-    if (context_.team.place().leader()) {
-        totals.targets = results::Targets::of(board, context_.plan.observe.slice << doublings);
+    context_.team.all_ok(true);
+    if (context_.team.location().is_leader()) {
+        totals.targets = results::TargetTotals::from_board(board, context_.plan.observe.slice << doublings);
         board.clear();
     }
 }
 
-Measured TimedPart::collect() {
+TimedResult TimedPart::collect() {
     ranks::Team& team = context_.team;
-    Board& board = *context_.shared.board;
-    Measured measured{
+    ProgressBoard& board = *context_.shared.board;
+    TimedResult result{
         .totals = {}, .stop = stop_, .drift_ns = drift_ns_, .other_cpu_s = other_cpu_s_, .clocks = {}, .notes = {}};
     std::uint32_t doublings = 0;
-    const bool leader = team.place().leader();
+    const bool leader = team.location().is_leader();
     for (int i = 0; leader && i < board.streams.load(); ++i) {
         doublings = std::max(doublings, board.meter(i).slices_doublings);
     }
-    doublings = static_cast<std::uint32_t>(team.maximum(doublings));
+    doublings = static_cast<std::uint32_t>(team.reduce_maximum(doublings));
     const std::int64_t width = context_.plan.observe.slice << doublings;
     for (int i = 0; leader && i < board.streams.load(); ++i) {
-        // Every node's phase time begins at the same moment of the root's clock, so offsets are already taken out.
-        if (board.meter(i).task != nobody) {
-            measured.totals.add(board.meter(i), team.place().node, context_.plan.observe.max_slices, width, doublings,
-                                0);
+        // Phase time begins at the same moment on all nodes, so clock offsets are already removed.
+        if (board.meter(i).task != no_task) {
+            result.totals.add(board.meter(i), team.location().node, context_.plan.observe.max_slices, width, doublings,
+                              0);
         }
     }
     if (leader) {
         double own_s = 0;
-        for (const results::TaskRow& row : measured.totals.rows) {
+        for (const results::TaskRow& row : result.totals.rows) {
             own_s += static_cast<double>(row.user_ns + row.system_ns) / 1e9;
         }
-        measured.other_cpu_s = std::max(0.0, measured.other_cpu_s - own_s);
+        result.other_cpu_s = std::max(0.0, result.other_cpu_s - own_s);
     }
-    if (attributes_) {
-        add_targets(measured.totals);
+    if (attributes_targets_) {
+        add_targets(result.totals);
     }
     for (const auto& stream : streams_) {
         for (const std::string& note : stream->notes()) {
-            ++measured.notes[note];
+            ++result.notes[note];
         }
     }
-    if (team.place().nodes > 1) {
-        const std::string joined = team.reduce(leader ? measured.totals.pack() : std::string(),
-                                               [](const std::string& a, const std::string& b) {
-                                                   results::Totals sum = results::Totals::unpack(a);
-                                                   sum.join(results::Totals::unpack(b));
-                                                   return sum.pack();
-                                               });
-        if (context_.root()) {
-            measured.totals = results::Totals::unpack(joined);
+    if (team.location().nodes > 1) {
+        const std::string joined = team.reduce_text(leader ? result.totals.pack() : std::string(),
+                                                    [](const std::string& a, const std::string& b) {
+                                                        results::Totals sum = results::Totals::unpack(a);
+                                                        sum.join(results::Totals::unpack(b));
+                                                        return sum.pack();
+                                                    });
+        if (context_.is_root()) {
+            result.totals = results::Totals::unpack(joined);
         }
-        measured.clocks = gather_clocks();
+        result.clocks = gather_clocks();
     }
-    return measured;
+    return result;
 }
 
 std::vector<results::NodeClock> TimedPart::gather_clocks() {
-    nlohmann::json mine = nlohmann::json::array();
-    if (context_.team.place().leader()) {
-        mine.push_back({clock_.node, clock_.offset_ns, clock_.error_ns, clock_.moved_ns, clock_.moved_error_ns});
+    nlohmann::json own_list = nlohmann::json::array();
+    if (context_.team.location().is_leader()) {
+        own_list.push_back({clock_.node, clock_.offset_ns, clock_.error_ns, clock_.drift_ns, clock_.drift_error_ns});
     }
     std::vector<results::NodeClock> clocks;
-    for (const nlohmann::json& one : gather(context_.team, mine)) {
-        clocks.push_back({one.at(0), one.at(1), one.at(2), one.at(3), one.at(4)});
+    for (const nlohmann::json& row : gather_list(context_.team, own_list)) {
+        clocks.push_back({row.at(0), row.at(1), row.at(2), row.at(3), row.at(4)});
     }
     return clocks;
 }

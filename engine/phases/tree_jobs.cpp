@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a phase on a tree to what each stream does, what is made ready before it, and what it leaves for later phases.
+// Phases on trees: stream jobs, preparation, and items left for later phases.
 #include "phases/tree_jobs.hpp"
 
 #include "backends/backend.hpp"
 #include "files/manifest.hpp"
+#include "files/run_directories.hpp"
 #include "files/trees.hpp"
-#include "plan/parse.hpp"
+#include "plan/plan_error.hpp"
 #include "workloads/cycle_turn.hpp"
 
 #include <sys/stat.h>
@@ -21,8 +22,9 @@ using plan::Op;
 using workloads::TreeJob;
 using workloads::TreePart;
 
-/// Items of one task that a phase works on.
-TreePart part_of(const Context& context, const plan::Phase& phase, std::size_t index, int owner, const TreeJob& job) {
+/// Selects the items of one task for a phase.
+TreePart find_task_part(const RunContext& context, const plan::Phase& phase, std::size_t index, int owner,
+                        const TreeJob& job) {
     const plan::Meta& meta = *phase.meta;
     TreePart part;
     part.owner = owner;
@@ -31,7 +33,7 @@ TreePart part_of(const Context& context, const plan::Phase& phase, std::size_t i
     part.items = job.shape.items();
     if (meta.window) {
         part.items = job.shape.copies() * job.shape.holders() * meta.window->count;
-        part.generation = index + 1;  // only says that the content is known: it tells itself
+        part.generation = index + 1;  // only marks the content as known: IOR content identifies itself
     } else if (phase.op == Op::create) {
         part.generation = index + 1;
     } else if (const files::TreeState* state = context.manifest.trees.find(meta)) {
@@ -48,48 +50,48 @@ TreePart part_of(const Context& context, const plan::Phase& phase, std::size_t i
         part.items = std::min(part.items, *phase.stop.items);
     }
     if (phase.op == Op::rename && part.items < 2) {
-        part.items = 0;  // nobody to take a name from
+        part.items = 0;  // no items, because there is no name to use
     }
     return part;
 }
 
-void add_items(const Context& context, const plan::Phase& phase, std::size_t index, int task, TreeJob& job) {
+void add_items(const RunContext& context, const plan::Phase& phase, std::size_t index, int task, TreeJob& job) {
     const plan::Meta& meta = *phase.meta;
     const int all = context.tasks.tasks();
     const bool makes_or_removes = phase.op == Op::create || phase.op == Op::remove_items || phase.op == Op::rename;
-    // Files of all are removed once; everybody may make, stat and read them.
+    // Shared items are removed once, but any task may create, stat and read them.
     const bool first_only = meta.by_first || (meta.shared_single && phase.op == Op::remove_items);
     if (task >= all || (first_only && task > 0)) {
         return;
     }
     if (meta.by_first && makes_or_removes) {
         for (int owner = 0; owner < all; ++owner) {
-            job.parts.push_back(part_of(context, phase, index, owner, job));
+            job.parts.push_back(find_task_part(context, phase, index, owner, job));
         }
         return;
     }
-    job.parts.push_back(part_of(context, phase, index, files::shifted(phase.shift, task, context.tasks), job));
+    job.parts.push_back(find_task_part(context, phase, index, files::shifted(phase.shift, task, context.tasks), job));
 }
 
-/// What a task did in the phase that this one stays within; everything when it stays within none.
-std::uint64_t most_of(const Context& context, const plan::Phase& phase, int task) {
-    const auto found = context.done.find(phase.stop.within);
-    if (phase.stop.within.empty() || found == context.done.end()) {
+/// Limit of a task from stop.within; no limit without stop.within.
+std::uint64_t limit_items(const RunContext& context, const plan::Phase& phase, int task) {
+    const auto limit = context.operations_done.find(phase.stop.within);
+    if (phase.stop.within.empty() || limit == context.operations_done.end()) {
         return ~0ULL;
     }
-    return found->second[static_cast<std::size_t>(task)];
+    return limit->second[static_cast<std::size_t>(task)];
 }
 
-/// A cycle takes and makes items of other tasks.
-void add_neighbors(const Context& context, const plan::Phase& phase, TreeJob& job) {
+/// A cycle reads items of other tasks and creates items for them.
+void add_neighbors(const RunContext& context, const plan::Phase& phase, TreeJob& job) {
     for (int task = 0; task < context.tasks.tasks(); ++task) {
         job.branches.push_back(files::branch_of(*phase.meta, task, context.tasks));
         job.stems.push_back(patterns::item_stem(*phase.meta, task));
     }
 }
 
-/// Directories: those of shared trees are made and removed by the first task that shares them, and listed by all.
-void add_directories(const Context& context, const plan::Phase& phase, int task, TreeJob& job) {
+/// Directories of shared trees are created and removed by the first task of the tree, and listed by all tasks.
+void add_directories(const RunContext& context, const plan::Phase& phase, int task, TreeJob& job) {
     const plan::Meta& meta = *phase.meta;
     const int all = context.tasks.tasks();
     if (task >= all) {
@@ -104,32 +106,37 @@ void add_directories(const Context& context, const plan::Phase& phase, int task,
         job.every = meta.by_first ? 1 : static_cast<std::uint64_t>(all);
         return;
     }
-    const bool mine = meta.tree.scope == plan::TreeScope::per_task ||
-                      (meta.tree.scope == plan::TreeScope::shared && task == 0) ||
-                      (meta.tree.scope == plan::TreeScope::per_node && context.tasks.index_on_node(task) == 0);
-    if (mine) {
-        plan::Meta own = meta;
-        own.tree.home_shift = 0;
-        job.branches = {files::branch_of(own, task, context.tasks)};
+    const bool is_own_tree = meta.tree.scope == plan::TreeScope::per_task ||
+                             (meta.tree.scope == plan::TreeScope::shared && task == 0) ||
+                             (meta.tree.scope == plan::TreeScope::per_node && context.tasks.index_on_node(task) == 0);
+    if (is_own_tree) {
+        plan::Meta effective = meta;
+        effective.tree.home_shift = 0;
+        job.branches = {files::branch_of(effective, task, context.tasks)};
     }
 }
 
-/// In a directory that others made, a link could stand where a tree should: working below it would leave the target.
-std::string complaint_about_links(const Context& context, const plan::Meta& meta) {
+/// In a directory that others created, a link could be in the place of a tree, and operations below it would leave the
+/// target.
+std::string find_link_in_tree(const RunContext& context, const plan::Meta& meta) {
     const patterns::TreeShape shape(meta.tree);
+    const files::ConfinedDirectory root = context.open_directory();
+    const auto complaint = [](const files::ConfinedDirectory& parent, const std::string& name) {
+        struct stat info {};
+        return parent.status(name, info) == 0 && !S_ISDIR(info.st_mode)
+                   ? parent.path() + "/" + name +
+                         " is no directory: Sonde works below no links or files that it finds; choose another "
+                         "target.directory"
+                   : std::string();
+    };
     for (std::uint64_t copy = 0; copy < shape.copies(); ++copy) {
-        const std::string top = context.storage.directory + "/" + shape.top(copy);
-        std::vector<std::string> places{top};
+        std::string sentence = complaint(root, shape.top(copy));
+        const files::ConfinedDirectory top = root.open_subdirectory(shape.top(copy));
         for (const std::string& branch : files::branches_of(meta, context.tasks)) {
-            places.push_back(top + "/" + patterns::TreeShape::name(branch, 0));
+            sentence = sentence.empty() ? complaint(top, patterns::TreeShape::name(branch, 0)) : sentence;
         }
-        for (const std::string& place : places) {
-            struct stat info {};
-            if (::lstat(place.c_str(), &info) == 0 && !S_ISDIR(info.st_mode)) {
-                return place +
-                       " is no directory: Sonde works below no links or files that it finds; choose another "
-                       "target.directory";
-            }
+        if (!sentence.empty()) {
+            return sentence;
         }
     }
     return {};
@@ -143,8 +150,8 @@ bool is_made_before(const plan::Plan& plan, std::size_t index) {
                        });
 }
 
-/// When the file that a search names was modified; absent when it cannot be looked at (errno says why).
-std::optional<std::int64_t> modified_ns(const Context& context, const plan::Find& find) {
+/// Modification time of the file that a search names; absent on failure (see errno).
+std::optional<std::int64_t> read_modification_time(const RunContext& context, const plan::EntryFilter& find) {
     const std::string& name = find.newer_than_file;
     const std::string path = name[0] == '/' ? name : context.plan.target.path + "/" + name;
     struct stat info {};
@@ -154,24 +161,27 @@ std::optional<std::int64_t> modified_ns(const Context& context, const plan::Find
     return info.st_mtim.tv_sec * std::int64_t{1'000'000'000} + info.st_mtim.tv_nsec;
 }
 
-std::string complaint_about_search(const Context& context, const plan::Phase& phase) {
+std::string explain_impossible_search(const RunContext& context, const plan::Phase& phase) {
     if (phase.op != Op::walk || !phase.meta->find || phase.meta->find->newer_than_file.empty() ||
-        modified_ns(context, *phase.meta->find)) {
+        read_modification_time(context, *phase.meta->find)) {
         return {};
     }
     return "phase " + phase.id + ": meta.find.newer_than_file is " + phase.meta->find->newer_than_file +
            ", which cannot be looked at: " + std::strerror(errno);
 }
 
-std::string make_directory(const std::string& path) {
-    if (::mkdir(path.c_str(), 0777) == 0) {
+/// Makes a directory of a tree, or finds it. One sentence, empty when all is well.
+std::string make_directory(files::LastSubdirectory& parents, const RunContext& context, const std::string& relative) {
+    const int failed = parents.make_directory(relative, 0777);
+    if (failed == 0) {
         return {};
     }
-    if (errno != EEXIST) {
-        return "cannot make " + path + ": " + std::strerror(errno);
+    const std::string path = context.storage.directory + "/" + relative;
+    if (failed != -EEXIST) {
+        return "cannot make " + path + ": " + std::strerror(-failed);
     }
     struct stat info {};
-    if (::lstat(path.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) {
+    if (parents.status(relative, info) != 0 || !S_ISDIR(info.st_mode)) {
         return path + " is there and is no directory" +
                (S_ISLNK(info.st_mode) ? " but a link, which may lead away from the target" : "") +
                ": choose another meta.tree.top or target.directory";
@@ -181,32 +191,32 @@ std::string make_directory(const std::string& path) {
 
 }  // namespace
 
-void add_tree(const Context& context, std::size_t index, StreamPlace place, workloads::StreamJob& job) {
+void set_tree_job(const RunContext& context, std::size_t index, int task, workloads::StreamJob& job) {
     const plan::Phase& phase = context.plan.phases[index];
     auto tree = std::make_shared<TreeJob>(phase.meta->tree);
     tree->root = context.storage.directory;
     tree->may_exist = context.plan.target.use_existing;
     if (plan::on_items(phase.op)) {
-        add_items(context, phase, index, place.task, *tree);
+        add_items(context, phase, index, task, *tree);
         job.files = tree->items() * (phase.op == Op::cycle ? workloads::calls_of_turn(phase.meta->cycle) : 1);
-        job.files = std::min(job.files, most_of(context, phase, place.task));
+        job.files = std::min(job.files, limit_items(context, phase, task));
         if (phase.op == Op::cycle) {
             add_neighbors(context, phase, *tree);
         }
     } else if (phase.op == Op::walk) {
         tree->walk = context.shared.walk;
-        tree->node = context.tasks.node_of(place.task);
+        tree->node = context.tasks.node_of(task);
         tree->nodes = context.tasks.nodes();
-        tree->stream_on_node = context.tasks.index_on_node(place.task);
+        tree->stream_on_node = context.tasks.index_on_node(task);
         tree->own_file = files::manifest_name;
-        tree->most = most_of(context, phase, place.task);
+        tree->most = limit_items(context, phase, task);
         if (const auto& find = phase.meta->find) {
-            tree->search.emplace(*find,
-                                 find->newer_than_file.empty() ? find->newer_than_ns : modified_ns(context, *find));
+            tree->search.emplace(
+                *find, find->newer_than_file.empty() ? find->newer_than_ns : read_modification_time(context, *find));
         }
         job.files = 0;
     } else {
-        add_directories(context, phase, place.task, *tree);
+        add_directories(context, phase, task, *tree);
         job.files = tree->own_directories();
     }
     job.verify = (phase.op == Op::read_items || phase.op == Op::cycle) &&
@@ -214,54 +224,57 @@ void add_tree(const Context& context, std::size_t index, StreamPlace place, work
     job.tree = tree;
 }
 
-std::string prepare_tree(const Context& context, std::size_t index) {
+std::string prepare_tree(const RunContext& context, std::size_t index) {
     const plan::Phase& phase = context.plan.phases[index];
-    if (std::string complaint = complaint_about_search(context, phase); !complaint.empty()) {
+    if (std::string complaint = explain_impossible_search(context, phase); !complaint.empty()) {
         return complaint;
     }
     const bool makes = phase.op == Op::mktree || (phase.op == Op::create && !is_made_before(context.plan, index));
-    if (!context.root() || !backends::find(phase.data.backend)->traits.needs_files) {
+    if (!context.is_root() || !backends::find(phase.data.backend)->traits.needs_files) {
         return {};
     }
     const patterns::TreeShape shape(phase.meta->tree);
-    std::string complaint = context.plan.target.use_existing ? complaint_about_links(context, *phase.meta) : "";
+    std::string complaint = context.plan.target.use_existing ? find_link_in_tree(context, *phase.meta) : "";
     if (!makes) {
         return complaint;
     }
+    const files::ConfinedDirectory root = context.open_directory();
+    files::LastSubdirectory parents(root);
     for (std::uint64_t copy = 0; complaint.empty() && copy < shape.copies(); ++copy) {
-        complaint = make_directory(context.storage.directory + "/" + shape.top(copy));
+        complaint = make_directory(parents, context, shape.top(copy));
         if (phase.op == Op::mktree) {
             continue;
         }
-        // A plan without mktree: the tree is there, as nobody asked how long it takes.
+        // A plan without mktree does not time the creation of the tree, so the tree is created here.
         for (const std::string& branch : files::branches_of(*phase.meta, context.tasks)) {
             for (std::uint64_t d = 0; complaint.empty() && d < shape.directories() && !context.stopped(); ++d) {
-                std::string path = context.storage.directory + "/";
-                shape.append_path(path, branch, copy, d);
-                complaint = make_directory(path);
+                std::string relative;
+                shape.append_path(relative, branch, copy, d);
+                complaint = make_directory(parents, context, relative);
             }
         }
     }
     return complaint;
 }
 
-void finish_tree(const Context& context, std::size_t index) {
+void remove_tree_directories(const RunContext& context, std::size_t index) {
     const plan::Phase& phase = context.plan.phases[index];
-    if (!context.root() || phase.op != Op::rmtree || !backends::find(phase.data.backend)->traits.needs_files) {
+    if (!context.is_root() || phase.op != Op::rmtree || !backends::find(phase.data.backend)->traits.needs_files) {
         return;
     }
     const patterns::TreeShape shape(phase.meta->tree);
+    const files::ConfinedDirectory root = context.open_directory();
     for (std::uint64_t copy = 0; copy < shape.copies(); ++copy) {
-        // What others have put there keeps it; the end of the run says so.
-        static_cast<void>(::rmdir((context.storage.directory + "/" + shape.top(copy)).c_str()));
+        // Foreign entries keep the directory; the end of the run reports them.
+        static_cast<void>(root.remove_directory(shape.top(copy)));
     }
 }
 
-void remember_tree(const plan::Phase& phase, std::size_t index, const files::TaskMap& tasks,
+void update_forest(const plan::Phase& phase, std::size_t index, const files::TaskMap& tasks,
                    const results::Totals& totals, files::Forest& forest) {
     const plan::Meta& meta = *phase.meta;
     if (meta.window) {
-        return;  // what is there is said by the window of each phase
+        return;  // the window of each phase defines the items
     }
     if (phase.op == Op::rmtree) {
         forest.forget(meta);

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules between a phase and its backend: there is one of that name, and it can do what is asked.
+// The rules between a phase and its backend.
 #pragma once
 
-#include "plan/offer.hpp"
+#include "plan/capabilities.hpp"
 #include "plan/plan.hpp"
 
 namespace sonde::plan {
 
-/// Throws PlanError. Whether a backend can run on this machine is asked when the run begins.
-void check_backend(const Phase& phase, const Offer& offer);
+/// Throws PlanError when the backend is unknown or lacks a feature. Whether it can run on this machine is checked when
+/// the run begins.
+void check_backend(const Phase& phase, const Capabilities& capabilities);
 
 }  // namespace sonde::plan

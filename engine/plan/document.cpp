@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/document.hpp"
 
-#include "plan/parse.hpp"
+#include "plan/plan_error.hpp"
 
 #include <algorithm>
 #include <set>
@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Refuses a member that is there twice: JSON leaves open which one counts, and the writer surely meant one.
+/// Rejects duplicate members, because JSON does not define which one counts.
 class DuplicateGuard {
  public:
     bool operator()(int /*depth*/, json::parse_event_t event, json& parsed) {
@@ -32,7 +32,7 @@ class DuplicateGuard {
     std::vector<std::set<std::string>> open_;
 };
 
-std::string not_json(std::string_view text, std::size_t byte) {
+std::string explain_parse_error(std::string_view text, std::size_t byte) {
     constexpr std::string_view blank = " \t\r\n";
     const std::size_t first = text.find_first_not_of(blank);
     if (first == std::string_view::npos) {
@@ -41,21 +41,22 @@ std::string not_json(std::string_view text, std::size_t byte) {
     const std::string_view before = text.substr(0, std::min(byte > 0 ? byte - 1 : 0, text.size()));
     const auto line = 1 + std::count(before.begin(), before.end(), '\n');
     const std::size_t begin = before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1;
-    const std::string place = "line " + std::to_string(line) + ", column " + std::to_string(before.size() - begin + 1);
+    const std::string position =
+        "line " + std::to_string(line) + ", column " + std::to_string(before.size() - begin + 1);
     const bool toml =
         text[first] != '{' && text.substr(first, text.find('\n', first) - first).find('=') != std::string_view::npos;
-    std::string what = before.size() >= text.size() ? "the text ends too early" : "something else was expected";
+    std::string problem = before.size() >= text.size() ? "the text ends too early" : "something else was expected";
     if (toml) {
-        what += "; it looks like TOML, which `sonde run` reads";
+        problem += "; it looks like TOML, which `sonde run` reads";
     }
-    return "the plan is not JSON: " + place + ": " + what;
+    return "the plan is not JSON: " + position + ": " + problem;
 }
 
 }  // namespace
 
 json parse_document(std::string_view text) {
     try {
-        // Depth is limited before the recursive parser sees the text: a plan needs seven levels.
+        // Depth is limited before the recursive parser sees the text: a plan has seven levels.
         int depth = 0;
         bool quoted = false;
         for (std::size_t i = 0; i < text.size(); ++i) {
@@ -72,7 +73,7 @@ json parse_document(std::string_view text) {
         }
         return json::parse(text, DuplicateGuard());
     } catch (const json::parse_error& error) {
-        throw PlanError(not_json(text, error.byte));
+        throw PlanError(explain_parse_error(text, error.byte));
     } catch (const json::out_of_range&) {
         throw PlanError("the plan holds a number beyond what a computer can hold, such as 1e999");
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON text as it stands in a file, with what is wrong with it in words.
+// Parses JSON text, with error messages for people.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -7,7 +7,7 @@
 
 namespace sonde::plan {
 
-/// Throws PlanError for text that is not JSON, says a member twice, or is nested too deep.
+/// Throws PlanError for text that is not JSON, has a duplicate member, or is nested too deeply.
 nlohmann::json parse_document(std::string_view text);
 
 }  // namespace sonde::plan

@@ -3,18 +3,18 @@
 
 namespace sonde::plan {
 
-std::uint64_t leaves_of(const Tree& tree) {
+std::uint64_t count_leaf_directories(const Tree& tree) {
     std::uint64_t count = 1;
     for (int level = 0; level < tree.depth && tree.branching > 1; ++level) {
         count *= static_cast<std::uint64_t>(tree.branching);
-        if (count > most_directories) {
+        if (count > max_directories) {
             return 0;
         }
     }
     return count;
 }
 
-std::uint64_t directories_of(const Tree& tree) {
+std::uint64_t count_directories(const Tree& tree) {
     if (tree.branching == 1) {
         return static_cast<std::uint64_t>(tree.depth) + 1;
     }
@@ -23,7 +23,7 @@ std::uint64_t directories_of(const Tree& tree) {
     for (int level = 0; level < tree.depth; ++level) {
         level_size *= static_cast<std::uint64_t>(tree.branching);
         count += level_size;
-        if (level_size > most_directories || count > most_directories) {
+        if (level_size > max_directories || count > max_directories) {
             return 0;
         }
     }

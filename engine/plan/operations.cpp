@@ -4,7 +4,7 @@
 namespace sonde::plan {
 namespace {
 
-constexpr bool in_order() {
+constexpr bool are_rows_ordered() {
     for (std::size_t i = 0; i < operations.size(); ++i) {
         if (static_cast<std::size_t>(operations[i].op) != i) {
             return false;
@@ -12,13 +12,13 @@ constexpr bool in_order() {
     }
     return operations.back().op == Op::rmtree;
 }
-static_assert(in_order(), "a row for each operation, in the order of Op, and none after the last");
+static_assert(are_rows_ordered(), "a row for each operation, in the order of Op, and none after the last");
 
 }  // namespace
 
-std::vector<std::string_view> names_of_operations(bool tree) {
+std::vector<std::string_view> list_operation_names(bool tree) {
     std::vector<std::string_view> names;
-    for (const Operation& row : operations) {
+    for (const OperationInfo& row : operations) {
         if (on_tree(row.op) == tree) {
             names.emplace_back(row.name);
         }
@@ -26,8 +26,8 @@ std::vector<std::string_view> names_of_operations(bool tree) {
     return names;
 }
 
-std::optional<Op> operation_named(std::string_view name, bool tree) {
-    for (const Operation& row : operations) {
+std::optional<Op> find_operation(std::string_view name, bool tree) {
+    for (const OperationInfo& row : operations) {
         if (on_tree(row.op) == tree && name == row.name) {
             return row.op;
         }

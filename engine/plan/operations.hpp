@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a phase can do: one row an operation. Reading plans, their rules, the workloads and the record all ask this
-// table; tests hold it against schema/plan and schema/record.
+// Operations of phases, one row each. Parser, rules, workloads and record use this table; tests compare it with
+// schema/plan and schema/record.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace sonde::plan {
 
-/// With data, and from `mktree` on with the names of a tree.
+/// On data, and from `mktree` on with names of a tree.
 enum class Op {
     write,
     rewrite,
@@ -35,80 +35,89 @@ enum class Op {
     rmtree
 };
 
-struct Operation {
-    /// What one call of it is about: bytes of a data file, a whole data file by its name, or in a tree one item, one
-    /// directory, or whatever is found.
-    enum class On { data, file, item, directory, tree };
-    /// What it leaves behind. `looks`: everything as it was, so it may be repeated; the others of a tree are done once
-    /// an item or directory.
-    enum class Effect { moves, looks, makes, renames, removes, turns_over };
+struct OperationInfo {
+    /// What one operation works on: bytes of a data file, a data file by name, an item or directory of a tree, or the
+    /// whole tree.
+    enum class Subject { data, file, item, directory, tree };
+    /// Effect on its subject. Operations that inspect may be repeated; other tree operations apply once to each item or
+    /// directory.
+    enum class OperationEffect { transfers, inspects, creates, renames, removes, replaces };
 
     Op op;
     const char* name;  ///< as in plans and records
-    On on;
-    Effect effect;
+    Subject subject;
+    OperationEffect effect;
     bool reads = false;       ///< bytes of data files
     bool writes = false;      ///< bytes of data files
-    bool only_files = false;  ///< items: directories cannot be opened or read
+    bool only_files = false;  ///< needs files, not directories
 };
 
 /// In the order of Op.
 inline constexpr std::array operations{
-    Operation{Op::write, "write", Operation::On::data, Operation::Effect::moves, false, true},
-    Operation{Op::rewrite, "rewrite", Operation::On::data, Operation::Effect::moves, false, true},
-    Operation{Op::read, "read", Operation::On::data, Operation::Effect::moves, true, false},
-    Operation{Op::reread, "reread", Operation::On::data, Operation::Effect::moves, true, false},
-    Operation{Op::read_only, "read_only", Operation::On::data, Operation::Effect::moves, true, false},
-    Operation{Op::mixed, "mixed", Operation::On::data, Operation::Effect::moves, true, true},
-    Operation{Op::duplex, "duplex", Operation::On::data, Operation::Effect::moves, true, true},
-    Operation{Op::stat, "stat", Operation::On::file, Operation::Effect::looks},
-    Operation{Op::remove, "remove", Operation::On::file, Operation::Effect::removes},
-    Operation{Op::mktree, "mktree", Operation::On::directory, Operation::Effect::makes},
-    Operation{Op::create, "create", Operation::On::item, Operation::Effect::makes},
-    Operation{Op::stat_items, "stat", Operation::On::item, Operation::Effect::looks},
-    Operation{Op::open_close, "open_close", Operation::On::item, Operation::Effect::looks, false, false, true},
-    Operation{Op::read_items, "read", Operation::On::item, Operation::Effect::looks, false, false, true},
-    Operation{Op::readdir, "readdir", Operation::On::directory, Operation::Effect::looks},
-    Operation{Op::walk, "walk", Operation::On::tree, Operation::Effect::looks},
-    Operation{Op::rename, "rename", Operation::On::item, Operation::Effect::renames},
-    Operation{Op::remove_items, "remove", Operation::On::item, Operation::Effect::removes},
-    Operation{Op::cycle, "cycle", Operation::On::item, Operation::Effect::turns_over},
-    Operation{Op::rmtree, "rmtree", Operation::On::directory, Operation::Effect::removes},
+    OperationInfo{Op::write, "write", OperationInfo::Subject::data, OperationInfo::OperationEffect::transfers, false,
+                  true},
+    OperationInfo{Op::rewrite, "rewrite", OperationInfo::Subject::data, OperationInfo::OperationEffect::transfers,
+                  false, true},
+    OperationInfo{Op::read, "read", OperationInfo::Subject::data, OperationInfo::OperationEffect::transfers, true,
+                  false},
+    OperationInfo{Op::reread, "reread", OperationInfo::Subject::data, OperationInfo::OperationEffect::transfers, true,
+                  false},
+    OperationInfo{Op::read_only, "read_only", OperationInfo::Subject::data, OperationInfo::OperationEffect::transfers,
+                  true, false},
+    OperationInfo{Op::mixed, "mixed", OperationInfo::Subject::data, OperationInfo::OperationEffect::transfers, true,
+                  true},
+    OperationInfo{Op::duplex, "duplex", OperationInfo::Subject::data, OperationInfo::OperationEffect::transfers, true,
+                  true},
+    OperationInfo{Op::stat, "stat", OperationInfo::Subject::file, OperationInfo::OperationEffect::inspects},
+    OperationInfo{Op::remove, "remove", OperationInfo::Subject::file, OperationInfo::OperationEffect::removes},
+    OperationInfo{Op::mktree, "mktree", OperationInfo::Subject::directory, OperationInfo::OperationEffect::creates},
+    OperationInfo{Op::create, "create", OperationInfo::Subject::item, OperationInfo::OperationEffect::creates},
+    OperationInfo{Op::stat_items, "stat", OperationInfo::Subject::item, OperationInfo::OperationEffect::inspects},
+    OperationInfo{Op::open_close, "open_close", OperationInfo::Subject::item, OperationInfo::OperationEffect::inspects,
+                  false, false, true},
+    OperationInfo{Op::read_items, "read", OperationInfo::Subject::item, OperationInfo::OperationEffect::inspects, false,
+                  false, true},
+    OperationInfo{Op::readdir, "readdir", OperationInfo::Subject::directory, OperationInfo::OperationEffect::inspects},
+    OperationInfo{Op::walk, "walk", OperationInfo::Subject::tree, OperationInfo::OperationEffect::inspects},
+    OperationInfo{Op::rename, "rename", OperationInfo::Subject::item, OperationInfo::OperationEffect::renames},
+    OperationInfo{Op::remove_items, "remove", OperationInfo::Subject::item, OperationInfo::OperationEffect::removes},
+    OperationInfo{Op::cycle, "cycle", OperationInfo::Subject::item, OperationInfo::OperationEffect::replaces},
+    OperationInfo{Op::rmtree, "rmtree", OperationInfo::Subject::directory, OperationInfo::OperationEffect::removes},
 };
 
-constexpr const Operation& operation(Op op) {
+constexpr const OperationInfo& operation_info(Op op) {
     return operations[static_cast<std::size_t>(op)];
 }
 
 /// The name of an operation, as in plans and records.
 constexpr const char* text(Op op) {
-    return operation(op).name;
+    return operation_info(op).name;
 }
 constexpr bool reads(Op op) {
-    return operation(op).reads;
+    return operation_info(op).reads;
 }
 constexpr bool writes(Op op) {
-    return operation(op).writes;
+    return operation_info(op).writes;
 }
-/// stat, remove: one operation a data file, by name.
+/// stat, remove: one operation per data file, by name.
 constexpr bool on_files(Op op) {
-    return operation(op).on == Operation::On::file;
+    return operation_info(op).subject == OperationInfo::Subject::file;
 }
-/// Names in a tree: one operation an item.
+/// Names in a tree: one operation per item.
 constexpr bool on_items(Op op) {
-    return operation(op).on == Operation::On::item;
+    return operation_info(op).subject == OperationInfo::Subject::item;
 }
 constexpr bool on_directories(Op op) {
-    return operation(op).on == Operation::On::directory;
+    return operation_info(op).subject == OperationInfo::Subject::directory;
 }
 /// Names in a tree.
 constexpr bool on_tree(Op op) {
-    return on_items(op) || on_directories(op) || operation(op).on == Operation::On::tree;
+    return on_items(op) || on_directories(op) || operation_info(op).subject == OperationInfo::Subject::tree;
 }
 
 /// All names of operations on data, or of those on trees, in the order of the table.
-std::vector<std::string_view> names_of_operations(bool tree);
-/// The operation of this name on data, or on a tree; none when there is none there.
-std::optional<Op> operation_named(std::string_view name, bool tree);
+std::vector<std::string_view> list_operation_names(bool tree);
+/// The operation of this name on data, or on a tree; none for unknown names.
+std::optional<Op> find_operation(std::string_view name, bool tree);
 
 }  // namespace sonde::plan

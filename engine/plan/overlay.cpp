@@ -6,32 +6,32 @@
 namespace sonde::plan {
 namespace {
 
-/// `member` is given instead of `other`, so laid over a table it takes that one away. `instead_of` in schema/plan.
-struct Instead {
+/// `member` excludes `replaced`, so a merge with `member` removes `replaced`. `instead_of` in schema/plan.
+struct Replacement {
     const char* member;
-    const char* other;
+    const char* replaced;
 };
-constexpr std::array instead_of{Instead{"segments", "volume"},
-                                Instead{"volume", "segments"},
-                                Instead{"items_per_dir", "items_per_task"},
-                                Instead{"items_per_task", "items_per_dir"},
-                                Instead{"size", "size_min"},
-                                Instead{"size", "size_max"},
-                                Instead{"size_min", "size"},
-                                Instead{"size_max", "size"},
-                                Instead{"newer_than", "newer_than_file"},
-                                Instead{"newer_than_file", "newer_than"}};
+constexpr std::array replacements{Replacement{"segments", "volume"},
+                                  Replacement{"volume", "segments"},
+                                  Replacement{"items_per_dir", "items_per_task"},
+                                  Replacement{"items_per_task", "items_per_dir"},
+                                  Replacement{"size", "size_min"},
+                                  Replacement{"size", "size_max"},
+                                  Replacement{"size_min", "size"},
+                                  Replacement{"size_max", "size"},
+                                  Replacement{"newer_than", "newer_than_file"},
+                                  Replacement{"newer_than_file", "newer_than"}};
 
 }  // namespace
 
-nlohmann::json laid_over(const nlohmann::json& base, const nlohmann::json& own) {
+nlohmann::json overlay_members(const nlohmann::json& base, const nlohmann::json& members) {
     nlohmann::json merged = base.is_object() ? base : nlohmann::json::object();
-    for (const Instead& one : instead_of) {
-        if (own.contains(one.member)) {
-            merged.erase(one.other);
+    for (const Replacement& replacement : replacements) {
+        if (members.contains(replacement.member)) {
+            merged.erase(replacement.replaced);
         }
     }
-    merged.update(own);
+    merged.update(members);
     return merged;
 }
 

@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a phase's own members are laid over those of the plan. schema/plan says the same (`instead_of`), and the lab
-// takes it from there.
+// Merges the members of a phase with those of the plan. schema/plan has the same rules (`instead_of`), which the lab
+// uses.
 #pragma once
 
 #include <nlohmann/json.hpp>
 
 namespace sonde::plan {
 
-/// Which rule this is: written into records, because it is a part of what a plan meant when it ran. Rule 1 took the
-/// plan's block away from a phase that gave a transfer, and segments or a volume, but no block.
+/// Number of this rule. Records store it, because the rule is part of the meaning of a plan.
 constexpr int overlay_rule = 2;
 
-/// `base` with the members of `own` in place of its own, one by one; what `own` does not name stays. A member that
-/// cannot stand beside another (segments and volume, say) takes that one away. A base that is not there (null) is
-/// empty.
-nlohmann::json laid_over(const nlohmann::json& base, const nlohmann::json& own);
+/// `base` with the members of `own` in place of its own, one by one; other members stay. A member that excludes another
+/// (for example segments and volume) removes it. A null base is empty.
+nlohmann::json overlay_members(const nlohmann::json& base, const nlohmann::json& members);
 
 }  // namespace sonde::plan

@@ -2,31 +2,31 @@
 #include "plan/parse.hpp"
 
 #include "plan/check.hpp"
+#include "plan/choices.hpp"
 #include "plan/document.hpp"
 #include "plan/parse_data.hpp"
 #include "plan/parse_meta.hpp"
 #include "plan/reader.hpp"
-#include "plan/words.hpp"
 
 namespace sonde::plan {
 namespace {
 
 using nlohmann::json;
-using namespace words;
+using namespace choices;
 
-Treatment read_treatment(const Reader& in, const Offer& offer) {
+Treatment read_treatment(const Reader& in, const Capabilities& capabilities) {
     std::vector<std::string_view> kinds;
-    for (const TreatmentRule& rule : offer.treatments) {
+    for (const TreatmentCapability& rule : capabilities.treatments) {
         kinds.push_back(rule.name);
     }
     Treatment treatment;
-    treatment.kind = in.one_of("kind", kinds);
+    treatment.kind = in.read_name("kind", kinds);
     treatment.required = in.choice("need", needs, treatment.required);
     treatment.time = in.duration("time", treatment.time);
     treatment.fraction = in.number("fraction", treatment.fraction, 0.0, 0.95);
     treatment.command = in.text("command", treatment.command);
     treatment.max_resident = in.number("max_resident", treatment.max_resident, 0.0, 1.0);
-    in.done();
+    in.reject_unknown_members();
     return treatment;
 }
 
@@ -47,7 +47,7 @@ Stop read_stop(const Reader& in) {
     stop.operations = in.integer("operations", 1, INT64_MAX);
     stop.items = in.integer("items", 1, INT64_MAX);
     stop.within = in.text("within", stop.within);
-    in.done();
+    in.reject_unknown_members();
     return stop;
 }
 
@@ -57,11 +57,11 @@ Lane read_lane(const Reader& in) {
     lane.write = in.choice("op", lane_ops);
     lane.tasks = in.choice("tasks", lane_tasks, lane.tasks);
     lane.file = static_cast<int>(in.integer("file", lane.file, 0, 1 << 30));
-    in.done();
+    in.reject_unknown_members();
     return lane;
 }
 
-/// The phase's part of the tree workload: `data` becomes what little of the data part it needs.
+/// Reads the tree part of a phase; `data` gets the members that a tree phase needs.
 void read_tree_phase(const Reader& in, const json& meta, Phase& phase) {
     for (const char* key : {"access", "io"}) {
         if (in.has(key)) {
@@ -80,15 +80,15 @@ void read_tree_phase(const Reader& in, const json& meta, Phase& phase) {
     const json merged = overlay_meta(meta, own);
     const std::string path = own.empty() ? "meta" : in.path() + ".meta over meta";
     phase.meta = read_meta(Reader(merged, path));
-    const json data = data_of_meta(merged, *phase.meta);
+    const json data = derive_data(merged, *phase.meta);
     phase.data = read_data(Reader(data, path));
 }
 
-/// "data" or "meta"; without a word the operation tells, or what the plan is about.
-bool works_on_tree(const Reader& in, bool plan_has_data, bool plan_has_meta) {
+/// Whether the phase works on a tree: from `on`, else from the operation, else from the parts of the plan.
+bool is_tree_phase(const Reader& in, bool plan_has_data, bool plan_has_meta) {
     const std::string op = in.has("op") && in.value("op").is_string() ? in.text("op") : std::string();
-    const bool of_tree = operation_named(op, true).has_value();
-    const bool tree_only = of_tree && !operation_named(op, false);
+    const bool of_tree = find_operation(op, true).has_value();
+    const bool tree_only = of_tree && !find_operation(op, false);
     const bool tree = in.choice("on", subjects, tree_only || (of_tree && plan_has_meta && !plan_has_data));
     if (tree_only && !tree) {
         in.fail("on", "is \"data\", but op = \"" + op + "\" works on a tree: leave it out");
@@ -96,23 +96,23 @@ bool works_on_tree(const Reader& in, bool plan_has_data, bool plan_has_meta) {
     return tree;
 }
 
-/// A phase that asks for less than one block of the plan's surely did not mean a whole one.
+/// Rejects a phase volume smaller than one block of the plan.
 void check_volume(const Reader& in, const Access& merged) {
     const Reader own = in.object_or_empty("access");
-    const bool given = own.has("volume") && !own.has("block");
-    if (given && merged.volume && merged.volume->of == Amount::Of::bytes && merged.volume->per == Amount::Per::task &&
-        merged.volume->bytes > 0 && merged.volume->bytes < merged.block) {
+    const bool has_own_volume = own.has("volume") && !own.has("block");
+    if (has_own_volume && merged.volume && merged.volume->of == Amount::Of::bytes &&
+        merged.volume->per == Amount::Per::task && merged.volume->bytes > 0 && merged.volume->bytes < merged.block) {
         own.fail("volume", "is " + std::to_string(merged.volume->bytes) + " B, but blocks are moved whole, and " +
                                "data.access.block is " + std::to_string(merged.block) +
                                " B: give the phase a block of its own");
     }
 }
 
-Phase read_phase(const Reader& in, const json& data, const json& document, const Offer& offer) {
+Phase read_phase(const Reader& in, const json& data, const json& document, const Capabilities& capabilities) {
     Phase phase;
     phase.id = in.identifier("id");
-    const bool tree = works_on_tree(in, document.contains("data"), document.contains("meta"));
-    phase.op = operation_named(in.one_of("op", names_of_operations(tree)), tree).value();
+    const bool tree = is_tree_phase(in, document.contains("data"), document.contains("meta"));
+    phase.op = find_operation(in.read_name("op", list_operation_names(tree)), tree).value();
     phase.data_of = in.text("data_of", phase.data_of);
     if (in.has("files")) {
         for (const Reader& file : in.array("files")) {
@@ -132,14 +132,14 @@ Phase read_phase(const Reader& in, const json& data, const json& document, const
     for (const Reader& owner : shift.list("owners")) {
         phase.shift.owners.push_back(static_cast<int>(owner.self_integer(0, 1 << 30)));
     }
-    shift.done();
+    shift.reject_unknown_members();
     phase.stop = read_stop(in.object_or_empty("stop"));
     const Reader valid = in.object_or_empty("valid");
     phase.valid.min_time = valid.duration("min_time");
     phase.valid.max_resident = valid.number("max_resident", 0.0, 1.0);
-    valid.done();
+    valid.reject_unknown_members();
     for (const Reader& treatment : in.list("before")) {
-        phase.before.push_back(read_treatment(treatment, offer));
+        phase.before.push_back(read_treatment(treatment, capabilities));
     }
     if (in.has("lanes")) {
         for (const Reader& lane : in.array("lanes")) {
@@ -148,7 +148,7 @@ Phase read_phase(const Reader& in, const json& data, const json& document, const
     }
     if (tree) {
         read_tree_phase(in, document.contains("meta") ? document.at("meta") : json::object(), phase);
-        in.done();
+        in.reject_unknown_members();
         return phase;
     }
     if (in.has("meta")) {
@@ -157,13 +157,13 @@ Phase read_phase(const Reader& in, const json& data, const json& document, const
     }
     const bool own = in.has("backend") || in.has("access") || in.has("io") || in.has("verify") || in.has("suffix");
     if (own) {
-        check_own_data(in);
+        check_phase_data(in);
     }
     const json merged = overlay_data(data, in);
     phase.data = read_data(Reader(merged, own ? in.path() + " over data" : "data"));
     phase.data_at = own ? in.path() : phase.data_at;
     check_volume(in, phase.data.access);
-    in.done({"backend", "access", "io", "verify", "suffix"});
+    in.reject_unknown_members({"backend", "access", "io", "verify", "suffix"});
     return phase;
 }
 
@@ -183,14 +183,14 @@ Striping read_striping(const Reader& in) {
         in.fail("pool", "must be one name without spaces and '/'");
     }
     striping.start = in.integer("start", 0, 65534);
-    in.done();
+    in.reject_unknown_members();
     if (!striping.count && !striping.size && striping.pool.empty() && !striping.start) {
         throw PlanError("plan: target.striping says nothing: give it count, size, pool or start, or leave it out");
     }
     return striping;
 }
 
-void read_target(const Reader& in, Target& target) {
+void read_target(const Reader& in, TargetSettings& target) {
     target.path = in.text("path");
     if (target.path.empty() || target.path.find('\0') != std::string::npos) {
         in.fail("path", "must name a directory");
@@ -208,16 +208,12 @@ void read_target(const Reader& in, Target& target) {
     if (in.has("striping")) {
         target.striping = read_striping(in.object("striping"));
     }
-    in.done();
+    in.reject_unknown_members();
 }
 
 }  // namespace
 
-void refuse(const std::string& where, const std::string& complaint) {
-    throw PlanError("plan: " + where + " " + complaint);
-}
-
-Plan parse_plan(std::string_view json_text, const Offer& offer) {
+Plan parse_plan(std::string_view json_text, const Capabilities& capabilities) {
     const json document = parse_document(json_text);
     if (!document.is_object()) {
         throw PlanError("the plan must be a JSON object with the members schema, id, target and phases");
@@ -236,32 +232,32 @@ Plan parse_plan(std::string_view json_text, const Offer& offer) {
     plan.tasks.threads = static_cast<int>(tasks.integer("threads", plan.tasks.threads, 1, 4096));
     plan.tasks.pin = tasks.boolean("pin", plan.tasks.pin);
     plan.tasks.used = static_cast<int>(tasks.integer("used", plan.tasks.used, 1, 1 << 28));
-    tasks.done();
+    tasks.reject_unknown_members();
     plan.has_data = document.contains("data") || !document.contains("meta");
     const json data = document.contains("data") ? document.at("data") : json::object();
     plan.data = read_data(in.object_or_empty("data"));
     if (in.has("meta")) {
-        read_meta(in.object("meta"));  // a mistake is named where it stands, also when no phase uses it
+        read_meta(in.object("meta"));  // errors name meta, also when no phase uses it
     }
     for (const Reader& phase : in.array("phases")) {
-        plan.phases.push_back(read_phase(phase, data, document, offer));
+        plan.phases.push_back(read_phase(phase, data, document, capabilities));
     }
     const Reader observe = in.object_or_empty("observe");
     plan.observe.slice = observe.duration("slice", plan.observe.slice);
     plan.observe.max_slices = static_cast<int>(observe.integer("max_slices", plan.observe.max_slices, 16, 65536));
     plan.observe.progress = observe.duration("progress", plan.observe.progress);
-    observe.done();
+    observe.reject_unknown_members();
     const Reader limits = in.object_or_empty("limits");
     plan.time_limit = limits.duration("time");
     plan.begin_limit = limits.duration("begin");
-    limits.done();
+    limits.reject_unknown_members();
     for (const std::string& name : in.texts("calibrated")) {
         if (name != "data.access.volume" && name != "data.files.count") {
             in.fail("calibrated", "names \"" + name + "\", but may name data.access.volume and data.files.count only");
         }
     }
-    in.done({"source", "notes", "data", "meta"});
-    check_plan(plan, offer);
+    in.reject_unknown_members({"source", "notes", "data", "meta"});
+    check_plan(plan, capabilities);
     return plan;
 }
 

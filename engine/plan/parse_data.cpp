@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/parse_data.hpp"
 
+#include "plan/choices.hpp"
 #include "plan/overlay.hpp"
-#include "plan/parse.hpp"
-#include "plan/words.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -13,7 +12,7 @@ namespace sonde::plan {
 namespace {
 
 using nlohmann::json;
-using namespace words;
+using namespace choices;
 
 Files read_files(const Reader& in) {
     Files files;
@@ -42,7 +41,7 @@ Files read_files(const Reader& in) {
     if (files.suffix.find('/') != std::string::npos || files.suffix.find('\0') != std::string::npos) {
         in.fail("suffix", "must be the end of a file name, without '/'");
     }
-    in.done();
+    in.reject_unknown_members();
     return files;
 }
 
@@ -68,7 +67,7 @@ Access read_access(const Reader& in) {
     access.seed = in.seed(access.seed);
     access.within = in.bytes("within");
     access.read_ratio = in.number("read_ratio", 0.0, 1.0);
-    in.done();
+    in.reject_unknown_members();
     return access;
 }
 
@@ -92,7 +91,7 @@ Io read_io(const Reader& in) {
             io.hints[key] = value.get<std::string>();
         }
     }
-    in.done();
+    in.reject_unknown_members();
     return io;
 }
 
@@ -107,7 +106,7 @@ Payload read_payload(const Reader& in) {
         (!std::has_single_bit(payload.period) || payload.period < 4096 || payload.period > (64U << 20U))) {
         in.fail("period", "must be a power of two from 4 KiB to 64 MiB");
     }
-    in.done();
+    in.reject_unknown_members();
     return payload;
 }
 
@@ -121,7 +120,7 @@ void read_schedule(const Reader& in, Paced& paced) {
         }
         for (const Reader& step : in.array("schedule")) {
             paced.schedule.push_back({step.duration("at", 0), step.rate("rate")});
-            step.done();
+            step.reject_unknown_members();
         }
     }
     for (std::size_t i = 0; i < paced.schedule.size(); ++i) {
@@ -155,10 +154,10 @@ Paced read_paced(const Reader& in) {
     paced.delays.close = delays.duration("close", paced.delays.close);
     paced.delays.sync = delays.duration("sync", paced.delays.sync);
     paced.delays.first_task_only = delays.boolean("first_task_only", paced.delays.first_task_only);
-    delays.done();
+    delays.reject_unknown_members();
     paced.fail_after = in.integer("fail_after", 0, INT64_MAX);
     paced.fail_errno = static_cast<int>(in.integer("fail_errno", paced.fail_errno, 1, 133));
-    in.done();
+    in.reject_unknown_members();
     return paced;
 }
 
@@ -178,11 +177,11 @@ Amount read_amount(const Reader& parent, const char* key) {
     if (amount.of == Amount::Of::bytes && !in.has("bytes")) {
         in.fail("bytes", "is missing: say how many, or use of = \"node_memory\"");
     }
-    in.done();
+    in.reject_unknown_members();
     return amount;
 }
 
-void check_own_data(const Reader& phase) {
+void check_phase_data(const Reader& phase) {
     read_access(phase.object_or_empty("access"));
     read_io(phase.object_or_empty("io"));
 }
@@ -196,7 +195,7 @@ Data read_data(const Reader& in) {
     data.payload = read_payload(in.object_or_empty("payload"));
     data.verify = in.choice("verify", verifications, data.verify);
     data.paced = read_paced(in.object_or_empty("paced"));
-    in.done();
+    in.reject_unknown_members();
     return data;
 }
 
@@ -212,7 +211,7 @@ json overlay_data(const json& data, const Reader& phase) {
     }
     for (const char* key : {"access", "io"}) {
         if (phase.has(key)) {
-            merged[key] = laid_over(merged[key], phase.value(key));
+            merged[key] = overlay_members(merged[key], phase.value(key));
         }
     }
     return merged;

@@ -7,17 +7,16 @@
 
 namespace sonde::plan {
 
-/// The member `data`, of the plan or of a phase laid over it.
+/// The member `data` of the plan, or of a phase merged with it.
 Data read_data(const Reader& in);
 
-/// A number of bytes, or an object that says of what it is a part.
+/// A number of bytes, or an object with a fraction of node memory.
 Amount read_amount(const Reader& parent, const char* key);
 
-/// Refuses what is wrong in a phase's own `access` and `io`, so that it is named where it stands and not where it is
-/// laid over the plan's.
-void check_own_data(const Reader& phase);
+/// Checks a phase's `access` and `io` before the merge, so that errors name the phase.
+void check_phase_data(const Reader& phase);
 
-/// The plan's data with the phase's own members laid over it (overlay.hpp).
+/// The plan's data merged with the members of the phase (overlay.hpp).
 nlohmann::json overlay_data(const nlohmann::json& data, const Reader& phase);
 
 }  // namespace sonde::plan

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/parse_meta.hpp"
 
+#include "plan/choices.hpp"
 #include "plan/overlay.hpp"
-#include "plan/parse.hpp"
-#include "plan/parse_find.hpp"
-#include "plan/words.hpp"
+#include "plan/parse_filter.hpp"
+#include "plan/plan_error.hpp"
 
 #include <algorithm>
 #include <array>
@@ -13,12 +13,12 @@ namespace sonde::plan {
 namespace {
 
 using nlohmann::json;
-using namespace words;
+using namespace choices;
 
 constexpr std::int64_t longest_file = 1LL << 30U;
 constexpr std::int64_t most_items = 1'000'000'000'000;
 
-std::string plain_name(const Reader& in, const char* key, const std::string& fallback) {
+std::string read_plain_name(const Reader& in, const char* key, const std::string& fallback) {
     const std::string name = in.text(key, fallback);
     if (name.empty() || name.find('/') != std::string::npos || name[0] == '.' || name.find('\0') != std::string::npos ||
         name.size() > 128) {
@@ -27,11 +27,11 @@ std::string plain_name(const Reader& in, const char* key, const std::string& fal
     return name;
 }
 
-/// Items of each directory from `items_per_dir`, or from `items_per_task` divided evenly.
+/// Reads items per directory, from `items_per_dir` or from `items_per_task` divided evenly.
 void read_items(const Reader& in, Tree& tree) {
-    const std::uint64_t all = directories_of(tree);
-    if (all == 0) {
-        in.fail("depth", "and branching make more than " + std::to_string(most_directories) + " directories");
+    const std::uint64_t directories = count_directories(tree);
+    if (directories == 0) {
+        in.fail("depth", "and branching make more than " + std::to_string(max_directories) + " directories");
     }
     if (in.has("items_per_dir") && in.has("items_per_task")) {
         in.fail("items_per_task", "and items_per_dir exclude each other: keep one");
@@ -40,14 +40,15 @@ void read_items(const Reader& in, Tree& tree) {
     tree.items_per_dir = in.count("items_per_dir", tree.items_per_dir, 0, most_items);
     if (of_task) {
         const auto items = static_cast<std::uint64_t>(*of_task);
-        const std::uint64_t places = (tree.leaf_only ? leaves_of(tree) : all) * static_cast<std::uint64_t>(tree.copies);
+        const std::uint64_t places =
+            (tree.leaf_only ? count_leaf_directories(tree) : directories) * static_cast<std::uint64_t>(tree.copies);
         if (items % places != 0) {
             in.fail("items_per_task", "is " + std::to_string(items) + ", but must be a multiple of the " +
                                           std::to_string(places) + " directories that hold items");
         }
         tree.items_per_dir = items / places;
     }
-    if (static_cast<double>(tree.items_per_dir) * static_cast<double>(all) * tree.copies >
+    if (static_cast<double>(tree.items_per_dir) * static_cast<double>(directories) * tree.copies >
         static_cast<double>(most_items)) {
         in.fail("items_per_dir", "makes more than " + std::to_string(most_items) + " items a task");
     }
@@ -55,7 +56,7 @@ void read_items(const Reader& in, Tree& tree) {
 
 Tree read_tree(const Reader& in) {
     Tree tree;
-    tree.top = plain_name(in, "top", tree.top);
+    tree.top = read_plain_name(in, "top", tree.top);
     tree.copies = static_cast<int>(in.integer("copies", tree.copies, 1, 1'000'000));
     tree.depth = static_cast<int>(in.integer("depth", tree.depth, 0, 100'000));
     tree.branching = static_cast<int>(in.integer("branching", tree.branching, 1, 1'000'000'000));
@@ -63,7 +64,7 @@ Tree read_tree(const Reader& in) {
     tree.scope = in.choice("scope", tree_scopes, tree.scope);
     tree.home_shift = static_cast<int>(in.integer("home_shift", tree.home_shift, -(1 << 24), 1 << 24));
     read_items(in, tree);
-    in.done();
+    in.reject_unknown_members();
     return tree;
 }
 
@@ -73,15 +74,15 @@ std::uint32_t read_fields(const Reader& in, std::uint32_t fallback) {
     }
     std::uint32_t mask = 0;
     for (const json& name : in.value("fields")) {
-        const auto* found = std::find_if(std::begin(fields), std::end(fields), [&name](const auto& field) {
+        const auto* field_row = std::find_if(std::begin(fields), std::end(fields), [&name](const auto& field) {
             return name.is_string() && name.get<std::string>() == field.name;
         });
-        if (found == std::end(fields)) {
+        if (field_row == std::end(fields)) {
             in.fail("fields", "holds " + name.dump() +
                                   ", which is none of type, mode, nlink, uid, gid, atime, mtime, "
                                   "ctime, ino, size, blocks, btime, basic, all");
         }
-        mask |= found->value;
+        mask |= field_row->value;
     }
     return mask;
 }
@@ -99,11 +100,11 @@ void read_file(const Reader& in, Meta& meta) {
     meta.direct = in.boolean("direct", meta.direct);
     meta.shared_single = in.boolean("shared_single", meta.shared_single);
     meta.exclusive = in.boolean("exclusive", meta.exclusive);
-    in.done();
+    in.reject_unknown_members();
 }
 
-Window read_window(const Reader& in, const Tree& tree) {
-    Window window;
+ItemWindow read_window(const Reader& in, const Tree& tree) {
+    ItemWindow window;
     window.first = in.count("first", window.first, 0, most_items);
     window.count = in.count("count", window.count, 0, most_items);
     window.across = in.boolean("across", window.across);
@@ -111,7 +112,7 @@ Window read_window(const Reader& in, const Tree& tree) {
         in.fail("count", "and first reach beyond the " + std::to_string(tree.items_per_dir) +
                              " items of a directory (tree.items_per_dir)");
     }
-    in.done();
+    in.reject_unknown_members();
     return window;
 }
 
@@ -121,14 +122,14 @@ Cycle read_cycle(const Reader& in) {
     cycle.spread = static_cast<int>(in.integer("spread", cycle.spread, -(1 << 24), 1 << 24));
     cycle.keep = in.boolean("keep", cycle.keep);
     cycle.wait = in.number("wait", cycle.wait, 0.0, 1e6);
-    in.done();
+    in.reject_unknown_members();
     return cycle;
 }
 
-/// A directory at the end of a tree must have a path that the system takes (4096 bytes), with room for the target.
+/// The longest path of the tree must fit into PATH_MAX (4096 bytes), with room for the target.
 void check_depth(const Reader& in, const Meta& meta) {
     constexpr std::size_t longest = 3500;
-    const std::size_t of_level = meta.names.branch.size() + 2 + std::to_string(directories_of(meta.tree)).size();
+    const std::size_t of_level = meta.names.branch.size() + 2 + std::to_string(count_directories(meta.tree)).size();
     if (static_cast<std::size_t>(meta.tree.depth) * of_level > longest) {
         in.fail("tree.depth", "is " + std::to_string(meta.tree.depth) +
                                   ", so paths would be longer than the 4096 B that "
@@ -137,15 +138,15 @@ void check_depth(const Reader& in, const Meta& meta) {
     }
 }
 
-/// Everything is as before, so it can be done again and again. A walk shares its work out once.
-bool repeats(Op op) {
-    return operation(op).effect == Operation::Effect::looks && op != Op::walk;
+/// Whether the operation changes nothing, so that it can be repeated. A walk distributes its work once.
+bool is_repeatable(Op op) {
+    return operation_info(op).effect == OperationInfo::OperationEffect::inspects && op != Op::walk;
 }
 
-std::string repeating_names() {
+std::string check_repeated_names() {
     std::vector<std::string> names;
-    for (const Operation& row : operations) {
-        if (on_tree(row.op) && repeats(row.op)) {
+    for (const OperationInfo& row : operations) {
+        if (on_tree(row.op) && is_repeatable(row.op)) {
             names.emplace_back(row.name);
         }
     }
@@ -158,7 +159,7 @@ std::string repeating_names() {
 
 void check_items(const std::string& where, const Phase& phase) {
     const Meta& meta = *phase.meta;
-    if (operation(phase.op).only_files && meta.objects == Objects::directories) {
+    if (operation_info(phase.op).only_files && meta.objects == Objects::directories) {
         refuse(where + ".meta.objects", "= \"directories\" does not go with op = \"" + std::string(text(phase.op)) +
                                             "\": only files are opened and read");
     }
@@ -171,7 +172,7 @@ void check_items(const std::string& where, const Phase& phase) {
     if (meta.fsync && phase.op == Op::create && meta.make == MakeFile::mknod) {
         refuse(where + ".meta.file.create", "= \"mknod\" opens nothing, so there is nothing to fsync");
     }
-    if (on_items(phase.op) && !repeats(phase.op) &&
+    if (on_items(phase.op) && !is_repeatable(phase.op) &&
         (meta.order == SelectOrder::replace || meta.order == SelectOrder::zipf)) {
         refuse(where + ".meta.select.order", "must be creation or permute: each item is made, renamed or removed once");
     }
@@ -218,9 +219,9 @@ void check_window(const std::string& where, const Phase& phase) {
 }
 
 void check_stop_rules(const std::string& where, const Phase& phase) {
-    if ((phase.stop.time || phase.stop.min_time) && !repeats(phase.op)) {
+    if ((phase.stop.time || phase.stop.min_time) && !is_repeatable(phase.op)) {
         refuse(where + ".stop", std::string("must not repeat op = \"") + text(phase.op) +
-                                    "\": use stop.stonewall, or stop.time with " + repeating_names());
+                                    "\": use stop.stonewall, or stop.time with " + check_repeated_names());
     }
     if (phase.stop.items && !on_items(phase.op)) {
         refuse(where + ".stop.items", std::string("counts the items of a task, but op = \"") + text(phase.op) +
@@ -229,7 +230,7 @@ void check_stop_rules(const std::string& where, const Phase& phase) {
     if (phase.stop.operations) {
         refuse(where + ".stop.operations", "is for the files of data: for a tree use stop.items");
     }
-    if (!phase.stop.within.empty() && operation(phase.op).effect != Operation::Effect::looks) {
+    if (!phase.stop.within.empty() && operation_info(phase.op).effect != OperationInfo::OperationEffect::inspects) {
         refuse(where + ".stop.within", std::string("is for what looks only, but op = \"") + text(phase.op) +
                                            "\" changes the tree: leave it out");
     }
@@ -253,21 +254,21 @@ Meta read_meta(const Reader& in) {
     Meta meta;
     meta.tree = read_tree(in.object_or_empty("tree"));
     const Reader names = in.object_or_empty("names");
-    meta.names.branch = plain_name(names, "branch", meta.names.branch);
-    meta.names.file = plain_name(names, "file", meta.names.file);
-    meta.names.directory = plain_name(names, "directory", meta.names.directory);
+    meta.names.branch = read_plain_name(names, "branch", meta.names.branch);
+    meta.names.file = read_plain_name(names, "file", meta.names.file);
+    meta.names.directory = read_plain_name(names, "directory", meta.names.directory);
     if (meta.names.file == meta.names.directory || meta.names.file == meta.names.branch ||
         meta.names.directory == meta.names.branch) {
         names.fail("file", "and directory and branch must differ from each other");
     }
-    names.done();
+    names.reject_unknown_members();
     meta.objects = in.choice("objects", objects, meta.objects);
     read_file(in.object_or_empty("file"), meta);
     const Reader select = in.object_or_empty("select");
     meta.order = select.choice("order", select_orders, meta.order);
     meta.exponent = select.number("exponent", meta.exponent, 0.01, 10.0);
     meta.seed = select.seed(meta.seed);
-    select.done();
+    select.reject_unknown_members();
     const Reader lookup = in.object_or_empty("lookup");
     meta.lookup = lookup.choice("stat", stat_calls, meta.lookup);
     meta.fields = read_fields(lookup, meta.fields);
@@ -275,10 +276,10 @@ Meta read_meta(const Reader& in) {
     meta.paths = lookup.choice("paths", path_kinds, meta.paths);
     meta.from_directory = lookup.choice("walk_from", walk_roots, meta.from_directory);
     if (in.has("find")) {
-        meta.find = read_find(in.object("find"));
+        meta.find = read_entry_filter(in.object("find"));
     }
     meta.look_at_all = lookup.boolean("each_entry", !meta.find);
-    lookup.done();
+    lookup.reject_unknown_members();
     meta.sync = in.boolean("sync", meta.sync);
     meta.by_first = in.boolean("by_first", meta.by_first);
     meta.go_on = in.choice("missing", absences, meta.go_on);
@@ -286,23 +287,23 @@ Meta read_meta(const Reader& in) {
         meta.window = read_window(in.object("window"), meta.tree);
     }
     meta.cycle = read_cycle(in.object_or_empty("cycle"));
-    in.done({"backend", "paced", "payload", "verify"});
+    in.reject_unknown_members({"backend", "paced", "payload", "verify"});
     check_depth(in, meta);
     return meta;
 }
 
-json overlay_meta(const json& base, const json& own) {
+json overlay_meta(const json& base, const json& own_meta) {
     json merged = base;
-    for (const auto& [key, value] : own.items()) {
-        json& place = merged[key];
-        // A pace is one schedule: half of another would be none.
-        const bool table = place.is_object() && value.is_object() && key != "paced";
-        place = table ? laid_over(place, value) : value;
+    for (const auto& [key, value] : own_meta.items()) {
+        json& member = merged[key];
+        // A schedule is replaced completely.
+        const bool table = member.is_object() && value.is_object() && key != "paced";
+        member = table ? overlay_members(member, value) : value;
     }
     return merged;
 }
 
-json data_of_meta(const json& meta, const Meta& read) {
+json derive_data(const json& meta, const Meta& read) {
     json data = json::object();
     for (const char* key : {"backend", "paced", "payload", "verify"}) {
         if (meta.contains(key)) {
@@ -337,12 +338,13 @@ void check_meta(const std::string& where, const Plan& plan, std::size_t index) {
     if (meta.tree.home_shift != 0 && meta.tree.scope != TreeScope::per_task) {
         refuse(where + ".meta.tree.home_shift", "is only used with scope = \"per_task\"");
     }
-    const Operation::Effect effect = operation(phase.op).effect;
-    const bool takes = effect == Operation::Effect::removes || effect == Operation::Effect::renames;
+    const OperationInfo::OperationEffect effect = operation_info(phase.op).effect;
+    const bool takes =
+        effect == OperationInfo::OperationEffect::removes || effect == OperationInfo::OperationEffect::renames;
     if (phase.shift.by == ShiftBy::random && on_items(phase.op) && takes) {
         refuse(where + ".shift", "= \"random\" lets two tasks change the same item: use permute");
     }
-    if (phase.shift.by != ShiftBy::none && effect == Operation::Effect::makes) {
+    if (phase.shift.by != ShiftBy::none && effect == OperationInfo::OperationEffect::creates) {
         refuse(where + ".shift", "is for what comes after: a task always makes its own items");
     }
     if (phase.separate_process && index == 0) {

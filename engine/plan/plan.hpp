@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What to do: the plan as a tree of small immutable values. The JSON form is schema/plan.
+// The plan as a tree of immutable values. The JSON form is schema/plan.
 #pragma once
 
 #include "plan/meta.hpp"
@@ -16,18 +16,18 @@ namespace sonde::plan {
 using Bytes = std::uint64_t;
 using Nanoseconds = std::int64_t;
 
-/// A volume: plain bytes, or a multiple of the memory of one node (known only at run time).
+/// A volume: bytes, or a multiple of the memory of one node (known at run time).
 struct Amount {
     enum class Of { bytes, node_memory };
     enum class Per { task, node, total };
     Of of = Of::bytes;
     Bytes bytes = 0;      ///< used when of == bytes
     double factor = 1.0;  ///< used when of == node_memory
-    Per per = Per::task;  ///< whom the amount is for; it is divided evenly among tasks
+    Per per = Per::task;  ///< scope of the amount, which is divided evenly among its tasks
 };
 
 enum class Mapping { shared, per_task, per_node, per_group, many };
-enum class Directories { one, per_task, per_node };
+enum class DirectoryMapping { one, per_task, per_node };
 enum class Order { sequential, reverse, stride, random_permute, random_replace };
 enum class Scope { block, task, file };
 enum class Sync { none, dsync, sync };
@@ -37,23 +37,23 @@ enum class Preallocate { none, truncate, fallocate, unwritten };
 enum class PayloadKind { stamped, random, zero, ior_timestamp, ior_offset, ior_incompressible, ior_random };
 enum class Verify { none, on_read, readback, both };
 
-/// How new files are spread over storage targets. What is absent is left to the file system.
+/// Striping of new files. The file system chooses absent members.
 struct Striping {
-    std::optional<std::int64_t> count;   ///< targets of a file; -1 = all that there are
-    std::optional<Bytes> size;           ///< bytes on one target before the next one's turn
-    std::string pool;                    ///< empty: any target
+    std::optional<std::int64_t> count;   ///< targets of a file; -1 = all
+    std::optional<Bytes> size;           ///< stripe size in bytes
+    std::string pool;                    ///< empty = any target
     std::optional<std::uint32_t> start;  ///< index of the target that gets the first byte
 };
 
-/// Where the run may write. Everything lives in `path/directory`, which the engine makes and removes.
-struct Target {
+/// The target of the run. All files lie in `path/directory`, which the engine creates and removes.
+struct TargetSettings {
     std::string path;
-    std::string directory;             ///< name below path; empty = "sonde-<run id>"
-    bool keep = false;                 ///< leave the files (and the manifest) behind
-    bool use_existing = false;         ///< the directory and its data files may already exist
-    bool keep_manifest = true;         ///< keep: with the manifest; false: the files are the user's from then on
-    Bytes min_free = 64ULL << 20U;     ///< refuse to start when the volume plus this does not fit
-    std::optional<Bytes> full_stripe;  ///< bytes; only used to label unaligned access; else what the mount tells is
+    std::string directory;          ///< name below path; empty = "sonde-<run id>"
+    bool keep = false;              ///< keep the files (and the manifest) after the run
+    bool use_existing = false;      ///< the directory and its data files may already exist
+    bool keep_manifest = true;      ///< with `keep`: also keep the manifest; false = the files then belong to the user
+    Bytes min_free = 64ULL << 20U;  ///< free space required beyond the volume
+    std::optional<Bytes> full_stripe;  ///< bytes, for the label of unaligned access; absent = from the mount options
     std::optional<Striping> striping;
 };
 
@@ -61,22 +61,21 @@ struct Tasks {
     int processes = 1;  ///< forked by the engine when no launcher started it; under a launcher: ranks
     int threads = 1;    ///< per process
     bool pin = false;   ///< bind each task thread to one core, round robin
-    int used = 0;       ///< only the first so many tasks work, the others wait at the barriers; 0 = all
+    int used = 0;       ///< number of tasks that work, the others only take part in barriers; 0 = all
 };
 
 struct Files {
     Mapping mapping = Mapping::per_task;
     int group_size = 0;  ///< tasks per file, mapping per_group
     int count = 1;       ///< files per task, mapping many
-    Directories directories = Directories::one;
+    DirectoryMapping directories = DirectoryMapping::one;
     std::string name = "data";
-    /// Not empty: the files lie where these paths say, not in a run directory, and are removed by `remove` phases only.
-    /// One path, or several that the files of mapping per_task or per_group take in turn. Names are made as IOR makes
-    /// them.
+    /// Not empty: paths of the files instead of a run directory; only `remove` phases remove them. One path, or several
+    /// for the files of mapping per_task or per_group in turn. Names follow IOR.
     std::vector<std::string> paths;
     std::string suffix;  ///< of a phase, with `paths`: ends every file name
-    /// More directories, of other targets: the files of tasks (or groups) lie in turn in the run directory and in one
-    /// of its name in each of these.
+    /// Directories of further targets: files of tasks (or groups) are distributed in turn over the run directory and a
+    /// directory of its name in each of these.
     std::vector<std::string> across;
     bool in_place() const { return !paths.empty(); }
 };
@@ -93,7 +92,7 @@ struct Access {
     Bytes gap = 0;              ///< unused bytes after every block
     Bytes offset = 0;           ///< of the first byte in each file
     std::uint64_t seed = 1;
-    std::optional<Bytes> within;       ///< order random_replace: drawn from so many bytes of each file, whoever made it
+    std::optional<Bytes> within;       ///< order random_replace: offsets are drawn from this many bytes of each file
     std::optional<double> read_ratio;  ///< op mixed: share of reads, 0..1
 };
 
@@ -103,11 +102,11 @@ struct Io {
     Fsync fsync = Fsync::none;
     Preallocate preallocate = Preallocate::none;
     int queue_depth = 1;
-    bool collective = false;                   ///< mpiio
-    bool view = false;                         ///< mpiio: set a file view instead of explicit offsets
-    bool registered = true;                    ///< io_uring: register buffers and files
-    bool continue_short = true;                ///< a call that moves less than asked is continued, not an error
-    Nanoseconds pause = 0;                     ///< idle time after every operation; in no latency, but in every rate
+    bool collective = false;     ///< mpiio
+    bool view = false;           ///< mpiio: set a file view instead of explicit offsets
+    bool registered = true;      ///< io_uring: register buffers and files
+    bool continue_short = true;  ///< short transfers are continued, not an error
+    Nanoseconds pause = 0;       ///< idle time after every operation; excluded from latencies, included in rates
     std::map<std::string, std::string> hints;  ///< mpiio
 };
 
@@ -116,21 +115,21 @@ struct Payload {
     std::uint64_t seed = 1;
     double compressible = 0.0;  ///< share of every 64 bytes that is zero, 0..1
     double duplicates = 0.0;    ///< share of 4 KiB granules that repeat, 0..1
-    Bytes period = 0;           ///< stamped: bytes after which content repeats but for stamps; 0 = by the transfer
+    Bytes period = 0;  ///< stamped: bytes after which content repeats except for stamps; 0 = from the transfer size
 };
 
 /// The `paced` backend: operations end on an exactly known schedule.
 struct Paced {
-    struct Step {
+    struct RateStep {
         Nanoseconds at = 0;  ///< since the start of the phase
         double rate = 0;     ///< bytes per second and task from here on
     };
-    bool virtual_clock = true;         ///< false: really sleep until the scheduled end
+    bool virtual_clock = true;         ///< false: sleep until the scheduled end
     Nanoseconds latency = 0;           ///< added to every operation
-    std::vector<Step> schedule;        ///< ascending `at`; rates between steps are constant
+    std::vector<RateStep> schedule;    ///< ascending `at`; rates between steps are constant
     bool ramp = false;                 ///< interpolate the rate linearly between steps instead
     std::map<int, double> slow_tasks;  ///< task -> factor by which its rate is divided
-    struct Delays {                    ///< each takes so long, beside the schedule; zero: none
+    struct Delays {                    ///< time of each call in addition to the schedule; zero = none
         Nanoseconds create = 0, transfer = 0, close = 0, sync = 0;
         bool first_task_only = false;  ///< and `latency` too: only task 0 is slow
     } delays;
@@ -152,7 +151,7 @@ enum class Open { truncate, overwrite, exclusive };
 enum class ShiftBy { none, tasks, nodes, random, permute, list };
 enum class Barrier { none, phase, intra };
 
-/// Which task reads whose data: so that a read does not come from the writer's own cache.
+/// Which task reads whose data, so that reads do not hit the writer's cache.
 struct Shift {
     ShiftBy by = ShiftBy::none;
     int n = 1;
@@ -161,8 +160,8 @@ struct Shift {
 };
 
 struct Treatment {
-    std::string kind = "sync";   ///< one that the engine offers (plan/offer.hpp)
-    bool required = false;       ///< a required treatment that fails or has no effect stops the run
+    std::string kind = "sync";   ///< one that the engine offers (plan/capabilities.hpp)
+    bool required = false;       ///< a failed or ineffective required treatment stops the run
     Nanoseconds time = 0;        ///< sleep
     double fraction = 0;         ///< memory_hog: share of node memory to hold, 0..1
     std::string command;         ///< command: run by /bin/sh on every node; remount: optional override
@@ -175,16 +174,16 @@ struct Stop {
     bool wearout = false;                     ///< after the stonewall, all continue to the count of the fastest task
     std::optional<Nanoseconds> min_time;      ///< repeat the pattern until this time has passed
     bool first_done = false;                  ///< the first task to finish stops all (IOzone)
-    std::optional<std::uint64_t> operations;  ///< of each file a task does at most so many
-    std::optional<std::uint64_t> items;       ///< trees: so many items of each task at most
-    std::string within;                       ///< trees: no more than each task did in the phase of this name
+    std::optional<std::uint64_t> operations;  ///< limit per file and task
+    std::optional<std::uint64_t> items;       ///< trees: limit of items per task
+    std::string within;                       ///< trees: limit: the operations of each task in the phase of this name
 };
 
 struct Lane {
-    enum class Tasks { same, first_half, second_half };
+    enum class TaskSubset { same, first_half, second_half };
     std::string id;
     bool write = true;
-    Tasks tasks = Tasks::same;
+    TaskSubset tasks = TaskSubset::same;
     int file = 0;  ///< mapping many: which of the task's files
 };
 
@@ -202,7 +201,7 @@ struct Phase {
     bool separate_process = false;
     bool measured = true;          ///< false = preparation: done, recorded, not rated
     std::string operations_file;   ///< one CSV line an operation goes to <this>-<task>.csv; empty: nowhere
-    bool unless_mismatch = false;  ///< left out when verification has found a mismatch before
+    bool unless_mismatch = false;  ///< skipped after a verification mismatch
     Barrier barrier = Barrier::phase;
     Shift shift;
     Stop stop;
@@ -210,12 +209,12 @@ struct Phase {
     std::vector<Treatment> before;
     std::vector<Lane> lanes;
     std::string data_at = "data";  ///< where the plan says what `data` holds, for messages: "data" or "phases[2]"
-    Data data;  ///< the plan's data with this phase's own `backend`, `access`, `io`, `verify` laid over it
-    std::optional<Meta> meta;  ///< operations on a tree: the plan's meta with the phase's own laid over it
+    Data data;  ///< the plan's data with this phase's own `backend`, `access`, `io`, `verify` merged into it
+    std::optional<Meta> meta;  ///< operations on a tree: the plan's meta with the phase's own merged into it
 };
 
 struct Observe {
-    Nanoseconds slice = 1'000'000;  ///< first width of a slice; doubles whenever max_slices are full
+    Nanoseconds slice = 1'000'000;  ///< first width of a slice; doubles whenever max_slices are used
     int max_slices = 512;
     Nanoseconds progress = 250'000'000;  ///< between progress lines; 0 = none
 };
@@ -223,10 +222,10 @@ struct Observe {
 struct Plan {
     std::string id;
     std::string title;
-    Target target;
+    TargetSettings target;
     Tasks tasks;
     Data data;
-    bool has_data = true;  ///< false: the plan is about trees only
+    bool has_data = true;  ///< false = the plan has trees only
     std::vector<Phase> phases;
     Observe observe;
     std::optional<Nanoseconds> time_limit;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/reader.hpp"
 
-#include "plan/parse.hpp"
+#include "plan/plan_error.hpp"
 #include "plan/units.hpp"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ const nlohmann::json& empty_object() {
     return empty;
 }
 
-/// Text of a plan that is quoted in a sentence must not start a line of its own or drive a terminal.
+/// Quoted text of a plan must not start a new line or control the terminal.
 std::string one_line(std::string text) {
     std::replace_if(
         text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
@@ -24,7 +24,7 @@ std::string one_line(std::string text) {
 }
 
 /// Levenshtein distance, for "did you mean".
-std::size_t distance(const std::string& a, const std::string& b) {
+std::size_t edit_distance(const std::string& a, const std::string& b) {
     std::vector<std::size_t> row(b.size() + 1);
     std::iota(row.begin(), row.end(), 0U);
     for (std::size_t i = 0; i < a.size(); ++i) {
@@ -39,8 +39,8 @@ std::size_t distance(const std::string& a, const std::string& b) {
     return row[b.size()];
 }
 
-/// A key that needs no quotes.
-bool plain(const std::string& key) {
+/// Whether a key needs no quotes.
+bool needs_no_quotes(const std::string& key) {
     return !key.empty() && key.size() <= 40 && std::all_of(key.begin(), key.end(), [](unsigned char c) {
         return std::isalnum(c) != 0 || c == '_' || c == '-';
     });
@@ -48,42 +48,42 @@ bool plain(const std::string& key) {
 
 }  // namespace
 
-std::string Reader::shown(const nlohmann::json& value) {
+std::string Reader::quote(const nlohmann::json& value) {
     std::string text = value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
     return text.size() > 60 ? text.substr(0, 57) + "..." : text;
 }
 
-std::string Reader::place(const std::string& key) const {
+std::string Reader::member_path(const std::string& key) const {
     return path_.empty() ? key : key.empty() ? path_ : path_ + "." + key;
 }
 
 void Reader::fail(const std::string& key, const std::string& complaint) const {
-    constexpr std::size_t longest = 600;  // what is quoted may be of any length
-    const std::string sentence = "plan: " + place(key) + " " + complaint;
+    constexpr std::size_t longest = 600;  // quoted text may have any length
+    const std::string sentence = "plan: " + member_path(key) + " " + complaint;
     throw PlanError(one_line(sentence.size() <= longest ? sentence : sentence.substr(0, longest) + "..."));
 }
 
 bool Reader::has(const std::string& key) const {
-    known_.insert(key);
+    known_members_.insert(key);
     if (!value_->is_object()) {
-        fail("", "is " + shown(*value_) + ", but must be an object");
+        fail("", "is " + quote(*value_) + ", but must be an object");
     }
     return value_->contains(key);
 }
 
-const nlohmann::json& Reader::value(const std::string& key, const std::string& wanted) const {
+const nlohmann::json& Reader::value(const std::string& key, const std::string& expectation) const {
     if (!has(key)) {
-        fail(key, "is missing" + (wanted.empty() ? wanted : ": it must be " + wanted));
+        fail(key, "is missing" + (expectation.empty() ? expectation : ": it must be " + expectation));
     }
     return value_->at(key);
 }
 
 std::string Reader::text(const char* key) const {
-    const nlohmann::json& found = value(key, "text");
-    if (!found.is_string()) {
-        fail(key, "is " + shown(found) + ", but must be text");
+    const nlohmann::json& member = value(key, "text");
+    if (!member.is_string()) {
+        fail(key, "is " + quote(member) + ", but must be text");
     }
-    return found.get<std::string>();
+    return member.get<std::string>();
 }
 
 std::string Reader::text(const char* key, const std::string& fallback) const {
@@ -92,27 +92,27 @@ std::string Reader::text(const char* key, const std::string& fallback) const {
 
 std::string Reader::identifier(const char* key) const {
     value(key, "a name of letters, digits, '_', '.' or '-'");
-    const std::string found = text(key);
-    const bool good = std::all_of(found.begin(), found.end(), [](unsigned char c) {
+    const std::string member = text(key);
+    const bool good = std::all_of(member.begin(), member.end(), [](unsigned char c) {
         return std::isalnum(c) != 0 || c == '_' || c == '.' || c == '-';
     });
-    if (found.empty() || found.size() > 100 || !good || found[0] == '.') {
-        fail(key, "is " + shown(found) + ", but must be 1 to 100 letters, digits, '_', '.' or '-'");
+    if (member.empty() || member.size() > 100 || !good || member[0] == '.') {
+        fail(key, "is " + quote(member) + ", but must be 1 to 100 letters, digits, '_', '.' or '-'");
     }
-    return found;
+    return member;
 }
 
-std::string Reader::one_of(const char* key, std::span<const std::string_view> names) const {
+std::string Reader::read_name(const char* key, std::span<const std::string_view> names) const {
     std::string allowed = "one of";
     for (const std::string_view name : names) {
         allowed += (allowed.back() == 'f' ? " " : ", ") + std::string(name);
     }
-    const nlohmann::json& found = value(key, allowed);
-    if (!found.is_string() ||
-        std::find(names.begin(), names.end(), found.get_ref<const std::string&>()) == names.end()) {
-        fail(key, "is " + shown(found) + ", but must be " + allowed);
+    const nlohmann::json& member = value(key, allowed);
+    if (!member.is_string() ||
+        std::find(names.begin(), names.end(), member.get_ref<const std::string&>()) == names.end()) {
+        fail(key, "is " + quote(member) + ", but must be " + allowed);
     }
-    return found.get<std::string>();
+    return member.get<std::string>();
 }
 
 bool Reader::boolean(const char* key, bool fallback) const {
@@ -120,13 +120,13 @@ bool Reader::boolean(const char* key, bool fallback) const {
         return fallback;
     }
     if (!value(key).is_boolean()) {
-        fail(key, "is " + shown(value(key)) + ", but must be true or false");
+        fail(key, "is " + quote(value(key)) + ", but must be true or false");
     }
     return value(key).get<bool>();
 }
 
 std::optional<std::int64_t> Reader::integer(const char* key, std::int64_t low, std::int64_t high) const {
-    return has(key) ? std::optional(Reader(value(key), place(key)).self_integer(low, high)) : std::nullopt;
+    return has(key) ? std::optional(Reader(value(key), member_path(key)).self_integer(low, high)) : std::nullopt;
 }
 
 std::int64_t Reader::integer(const char* key, std::int64_t fallback, std::int64_t low, std::int64_t high) const {
@@ -138,7 +138,7 @@ std::int64_t Reader::self_integer(std::int64_t low, std::int64_t high) const {
         value_->is_number_integer() &&
         !(value_->is_number_unsigned() && value_->get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX));
     if (!fits || value_->get<std::int64_t>() < low || value_->get<std::int64_t>() > high) {
-        fail("", "is " + shown(*value_) + ", but must be a whole number from " + std::to_string(low) +
+        fail("", "is " + quote(*value_) + ", but must be a whole number from " + std::to_string(low) +
                      (high == INT64_MAX ? " up" : " to " + std::to_string(high)));
     }
     return value_->get<std::int64_t>();
@@ -148,11 +148,11 @@ std::optional<double> Reader::number(const char* key, double low, double high) c
     if (!has(key)) {
         return std::nullopt;
     }
-    const nlohmann::json& found = value(key);
-    if (!found.is_number() || !(found.get<double>() >= low) || !(found.get<double>() <= high)) {
-        fail(key, "is " + shown(found) + ", but must be a number from " + shown(low) + " to " + shown(high));
+    const nlohmann::json& member = value(key);
+    if (!member.is_number() || !(member.get<double>() >= low) || !(member.get<double>() <= high)) {
+        fail(key, "is " + quote(member) + ", but must be a number from " + quote(low) + " to " + quote(high));
     }
-    return found.get<double>();
+    return member.get<double>();
 }
 
 double Reader::number(const char* key, double fallback, double low, double high) const {
@@ -163,15 +163,15 @@ std::optional<std::uint64_t> Reader::bytes(const char* key) const {
     if (!has(key)) {
         return std::nullopt;
     }
-    const nlohmann::json& found = value(key);
-    if (found.is_number_integer()) {
+    const nlohmann::json& member = value(key);
+    if (member.is_number_integer()) {
         return integer(key, 0, INT64_MAX);
     }
-    if (!found.is_string()) {
-        fail(key, "is " + shown(found) + ", but must be bytes such as 4096 or \"4KiB\"");
+    if (!member.is_string()) {
+        fail(key, "is " + quote(member) + ", but must be bytes such as 4096 or \"4KiB\"");
     }
     try {
-        return parse_bytes(found.get<std::string>());
+        return parse_bytes(member.get<std::string>());
     } catch (const std::invalid_argument& error) {
         fail(key, std::string("is wrong: ") + error.what());
     }
@@ -185,15 +185,15 @@ std::optional<std::int64_t> Reader::duration(const char* key) const {
     if (!has(key)) {
         return std::nullopt;
     }
-    const nlohmann::json& found = value(key);
-    if (found.is_number()) {
+    const nlohmann::json& member = value(key);
+    if (member.is_number()) {
         return std::llround(number(key, 0, 3.2e9).value_or(0) * 1e9);
     }
-    if (!found.is_string()) {
-        fail(key, "is " + shown(found) + ", but must be a duration such as \"10s\"");
+    if (!member.is_string()) {
+        fail(key, "is " + quote(member) + ", but must be a duration such as \"10s\"");
     }
     try {
-        return parse_duration(found.get<std::string>());
+        return parse_duration(member.get<std::string>());
     } catch (const std::invalid_argument& error) {
         fail(key, std::string("is wrong: ") + error.what());
     }
@@ -204,17 +204,17 @@ std::int64_t Reader::duration(const char* key, std::int64_t fallback) const {
 }
 
 double Reader::rate(const char* key) const {
-    const nlohmann::json& found = value(key, "a rate such as \"100MB/s\"");
-    double given = 0;
+    const nlohmann::json& member = value(key, "a rate such as \"100MB/s\"");
+    double rate = 0;
     try {
-        given = found.is_number() ? found.get<double>() : parse_rate(text(key));
+        rate = member.is_number() ? member.get<double>() : parse_rate(text(key));
     } catch (const std::invalid_argument& error) {
         fail(key, std::string("is wrong: ") + error.what());
     }
-    if (!(given >= 1) || !(given <= 1e18)) {
-        fail(key, "is " + shown(found) + ", but a rate must be from 1 B/s to 1e18 B/s");
+    if (!(rate >= 1) || !(rate <= 1e18)) {
+        fail(key, "is " + quote(member) + ", but a rate must be from 1 B/s to 1e18 B/s");
     }
-    return given;
+    return rate;
 }
 
 std::uint64_t Reader::count(const char* key, std::uint64_t fallback, std::int64_t low, std::int64_t high) const {
@@ -226,15 +226,15 @@ std::uint64_t Reader::seed(std::uint64_t fallback) const {
 }
 
 Reader Reader::object(const char* key) const {
-    const nlohmann::json& found = value(key, "an object");
-    if (!found.is_object()) {
-        fail(key, "is " + shown(found) + ", but must be an object");
+    const nlohmann::json& member = value(key, "an object");
+    if (!member.is_object()) {
+        fail(key, "is " + quote(member) + ", but must be an object");
     }
-    return Reader(found, place(key));
+    return Reader(member, member_path(key));
 }
 
 Reader Reader::object_or_empty(const char* key) const {
-    return has(key) ? object(key) : Reader(empty_object(), place(key));
+    return has(key) ? object(key) : Reader(empty_object(), member_path(key));
 }
 
 std::vector<Reader> Reader::list(const char* key) const {
@@ -243,57 +243,57 @@ std::vector<Reader> Reader::list(const char* key) const {
 }
 
 std::vector<std::string> Reader::texts(const char* key) const {
-    std::vector<std::string> all;
+    std::vector<std::string> values;
     for (const Reader& entry : list(key)) {
         if (!entry.value_->is_string()) {
             fail(key, "must be a list of texts");
         }
-        all.push_back(entry.value_->get<std::string>());
+        values.push_back(entry.value_->get<std::string>());
     }
-    return all;
+    return values;
 }
 
 std::vector<Reader> Reader::array(const char* key) const {
-    const nlohmann::json& found = value(key, "a list with at least one entry");
-    if (!found.is_array() || found.empty()) {
-        fail(key, "is " + shown(found) + ", but must be a list with at least one entry");
+    const nlohmann::json& member = value(key, "a list with at least one entry");
+    if (!member.is_array() || member.empty()) {
+        fail(key, "is " + quote(member) + ", but must be a list with at least one entry");
     }
     std::vector<Reader> entries;
-    for (std::size_t i = 0; i < found.size(); ++i) {
-        entries.emplace_back(found[i], place(key) + "[" + std::to_string(i) + "]");
+    for (std::size_t i = 0; i < member.size(); ++i) {
+        entries.emplace_back(member[i], member_path(key) + "[" + std::to_string(i) + "]");
     }
     return entries;
 }
 
 std::vector<std::pair<std::string, nlohmann::json>> Reader::members() const {
-    std::vector<std::pair<std::string, nlohmann::json>> all;
+    std::vector<std::pair<std::string, nlohmann::json>> values;
     for (const auto& [key, value] : value_->items()) {
-        all.emplace_back(key, value);
+        values.emplace_back(key, value);
     }
-    return all;
+    return values;
 }
 
-void Reader::done(std::initializer_list<const char*> also) const {
+void Reader::reject_unknown_members(std::initializer_list<const char*> also) const {
     if (!value_->is_object()) {
-        fail("", "is " + shown(*value_) + ", but must be an object");
+        fail("", "is " + quote(*value_) + ", but must be an object");
     }
-    known_.insert(also.begin(), also.end());
+    known_members_.insert(also.begin(), also.end());
     for (const auto& [key, value] : value_->items()) {
-        if (known_.contains(key)) {
+        if (known_members_.contains(key)) {
             continue;
         }
-        const std::string name = plain(key) ? key : shown(key);
-        const auto nearest = std::min_element(known_.begin(), known_.end(), [&k = key](const auto& a, const auto& b) {
-            return distance(k, a) < distance(k, b);
-        });
-        if (plain(key) && nearest != known_.end() && distance(key, *nearest) <= 3) {
+        const std::string name = needs_no_quotes(key) ? key : quote(key);
+        const auto nearest = std::min_element(
+            known_members_.begin(), known_members_.end(),
+            [&k = key](const auto& a, const auto& b) { return edit_distance(k, a) < edit_distance(k, b); });
+        if (needs_no_quotes(key) && nearest != known_members_.end() && edit_distance(key, *nearest) <= 3) {
             fail(name, "is not known; did you mean " + *nearest + "?");
         }
-        std::string all;
-        for (const std::string& one : known_) {
-            all += (all.empty() ? "" : ", ") + one;
+        std::string values;
+        for (const std::string& known : known_members_) {
+            values += (values.empty() ? "" : ", ") + known;
         }
-        fail(name, "is not known; there are " + all);
+        fail(name, "is not known; there are " + values);
     }
 }
 

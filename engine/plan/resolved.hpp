@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plan written out again: everything that the engine understood, with nothing left to a default.
+// The resolved plan: all members without defaults.
 #pragma once
 
 #include "plan/plan.hpp"
@@ -8,9 +8,9 @@
 
 namespace sonde::plan {
 
-/// The plan as JSON (schema/plan) in which each phase is complete in itself: sizes in bytes, durations as "<n>ns",
-/// rates in bytes per second, defaults and what the plan's `data` and `meta` say written out. Reading it gives the same
-/// plan. Absent: what has no default and was not given, and `source` and `notes`, which the engine does not read.
-nlohmann::ordered_json resolved(const Plan& plan);
+/// The plan as JSON (schema/plan) with complete phases: sizes in bytes, durations as "<n>ns", rates in bytes per
+/// second, defaults and the plan's `data` and `meta` included. Parsing it gives the same plan. Members without default
+/// that were not given are absent, and so are `source` and `notes`.
+nlohmann::ordered_json resolve_plan(const Plan& plan);
 
 }  // namespace sonde::plan

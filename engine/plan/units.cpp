@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/units.hpp"
 
-#include "plan/wide.hpp"
+#include "plan/uint128.hpp"
 
 #include <algorithm>
 #include <array>
@@ -14,33 +14,33 @@
 namespace sonde::plan {
 namespace {
 
-struct Unit {
+struct UnitFactor {
     std::string_view name;
     double factor;
 };
 
-constexpr std::array<Unit, 11> byte_units{{{"B", 1.0},
-                                           {"kB", 1e3},
-                                           {"MB", 1e6},
-                                           {"GB", 1e9},
-                                           {"TB", 1e12},
-                                           {"PB", 1e15},
-                                           {"KiB", 0x1p10},
-                                           {"MiB", 0x1p20},
-                                           {"GiB", 0x1p30},
-                                           {"TiB", 0x1p40},
-                                           {"PiB", 0x1p50}}};
-constexpr std::array<Unit, 6> time_units{
+constexpr std::array<UnitFactor, 11> byte_units{{{"B", 1.0},
+                                                 {"kB", 1e3},
+                                                 {"MB", 1e6},
+                                                 {"GB", 1e9},
+                                                 {"TB", 1e12},
+                                                 {"PB", 1e15},
+                                                 {"KiB", 0x1p10},
+                                                 {"MiB", 0x1p20},
+                                                 {"GiB", 0x1p30},
+                                                 {"TiB", 0x1p40},
+                                                 {"PiB", 0x1p50}}};
+constexpr std::array<UnitFactor, 6> time_units{
     {{"ns", 1.0}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"min", 60e9}, {"h", 3600e9}}};
 
-struct Parts {
+struct NumberParts {
     double number = 0;
     std::string_view digits;  ///< the number as written
     std::string_view unit;
 };
 
-Parts split(std::string_view text, const char* what) {
-    Parts parts;
+NumberParts split_number(std::string_view text, const char* what) {
+    NumberParts parts;
     std::size_t end = 0;
     while (end < text.size() && (std::isdigit(static_cast<unsigned char>(text[end])) != 0 || text[end] == '.')) {
         ++end;
@@ -61,8 +61,8 @@ Parts split(std::string_view text, const char* what) {
 
 constexpr uint128 largest = std::numeric_limits<std::int64_t>::max();  // bytes in a file
 
-/// `digits` times `factor` in decimals, as on paper: 1.001 kB is 1001 B, though no binary fraction is 1.001.
-std::uint64_t exact_bytes(std::string_view text, std::string_view digits, std::uint64_t factor) {
+/// `digits` times `factor` in decimal arithmetic: 1.001 kB is exactly 1001 B.
+std::uint64_t to_exact_bytes(std::string_view text, std::string_view digits, std::uint64_t factor) {
     const std::size_t point = std::min(digits.find('.'), digits.size());
     uint128 bytes = 0;
     for (const char digit : digits.substr(0, point)) {
@@ -72,7 +72,7 @@ std::uint64_t exact_bytes(std::string_view text, std::string_view digits, std::u
         }
     }
     uint128 rest = 0;   // bytes of the fraction, times scale
-    uint128 scale = 1;  // ten to the power of its places
+    uint128 scale = 1;  // ten to the power of the number of decimals
     for (std::size_t i = point + 1; i < digits.size(); ++i) {
         if (scale > largest) {
             rest += digits[i] != '0' ? 1U : 0U;
@@ -91,13 +91,13 @@ std::uint64_t exact_bytes(std::string_view text, std::string_view digits, std::u
 }  // namespace
 
 std::uint64_t parse_bytes(std::string_view text) {
-    const Parts parts = split(text, "a number of bytes such as 4KiB or 10kB");
+    const NumberParts parts = split_number(text, "a number of bytes such as 4KiB or 10kB");
     if (parts.unit.empty()) {
-        return exact_bytes(text, parts.digits, 1);
+        return to_exact_bytes(text, parts.digits, 1);
     }
-    for (const Unit& unit : byte_units) {
+    for (const UnitFactor& unit : byte_units) {
         if (unit.name == parts.unit) {
-            return exact_bytes(text, parts.digits, static_cast<std::uint64_t>(unit.factor));
+            return to_exact_bytes(text, parts.digits, static_cast<std::uint64_t>(unit.factor));
         }
     }
     if (parts.unit.size() == 1 && std::string_view("kKmMgGtTpP").find(parts.unit[0]) != std::string_view::npos) {
@@ -113,9 +113,9 @@ std::uint64_t parse_bytes(std::string_view text) {
 }
 
 std::int64_t parse_duration(std::string_view text) {
-    const Parts parts = split(text, "a duration such as 10s or 500ms");
+    const NumberParts parts = split_number(text, "a duration such as 10s or 500ms");
     const std::string_view name = parts.unit.empty() ? std::string_view("s") : parts.unit;
-    for (const Unit& unit : time_units) {
+    for (const UnitFactor& unit : time_units) {
         if (unit.name == name) {
             const double value = parts.number * unit.factor;
             if (value > 3.2e18) {
@@ -131,8 +131,8 @@ double parse_rate(std::string_view text) {
     if (text.size() < 3 || text.substr(text.size() - 2) != "/s") {
         throw std::invalid_argument("'" + std::string(text) + "' is not a rate such as 100MB/s");
     }
-    const Parts parts = split(text.substr(0, text.size() - 2), "a rate such as 100MB/s");
-    for (const Unit& unit : byte_units) {
+    const NumberParts parts = split_number(text.substr(0, text.size() - 2), "a rate such as 100MB/s");
+    for (const UnitFactor& unit : byte_units) {
         if (unit.name == parts.unit) {
             if (parts.number <= 0) {
                 throw std::invalid_argument("'" + std::string(text) + "' must be more than zero");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ranks/arena.hpp"
 
-#include "ranks/team.hpp"
+#include "ranks/team_error.hpp"
 
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -20,11 +20,11 @@
 namespace sonde::ranks {
 namespace {
 
-constexpr std::uint64_t widest = 1ULL << 40U;  // address space in the file, not memory
-constexpr std::uint64_t narrowest = 1ULL << 26U;
+constexpr std::uint64_t max_bytes = 1ULL << 40U;  // address space in the file, not memory
+constexpr std::uint64_t min_bytes = 1ULL << 26U;
 
-// Where memfd is forbidden: a file that is removed before it is used.
-int unnamed_file() {
+// Fallback where memfd is forbidden: a file that is unlinked before use.
+int open_unnamed_file() {
     const char* temporary = std::getenv("TMPDIR");
     const std::array<const char*, 3> folders{"/dev/shm", temporary != nullptr ? temporary : "/tmp", "/tmp"};
     for (const char* folder : folders) {
@@ -33,22 +33,22 @@ int unnamed_file() {
             return file;
         }
         std::string name = std::string(folder) + "/sonde-XXXXXX";
-        const int named = mkostemp(name.data(), O_CLOEXEC);
-        if (named >= 0) {
+        const int temporary_file = mkostemp(name.data(), O_CLOEXEC);
+        if (temporary_file >= 0) {
             unlink(name.c_str());
-            return named;
+            return temporary_file;
         }
     }
     return -1;
 }
 
-// A file longer than RLIMIT_FSIZE would not be an error but a signal (SIGXFSZ).
-std::uint64_t permitted() {
+// A file longer than RLIMIT_FSIZE causes a signal (SIGXFSZ), not an error.
+std::uint64_t max_arena_bytes() {
     rlimit limit{};
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
-        return std::min<std::uint64_t>(widest, limit.rlim_cur);
+        return std::min<std::uint64_t>(max_bytes, limit.rlim_cur);
     }
-    return widest;
+    return max_bytes;
 }
 
 }  // namespace
@@ -56,14 +56,14 @@ std::uint64_t permitted() {
 Arena Arena::create() {
     int descriptor = memfd_create("sonde", MFD_CLOEXEC);
     if (descriptor < 0) {
-        descriptor = unnamed_file();
+        descriptor = open_unnamed_file();
     }
     if (descriptor < 0) {
         throw TeamError(
             std::string("cannot make shared memory (memfd, /dev/shm and TMPDIR all refused, the last with: ") +
             std::strerror(errno) + "): set TMPDIR to a folder you can write to");
     }
-    for (std::uint64_t size = permitted(); size >= narrowest; size /= 2) {
+    for (std::uint64_t size = max_arena_bytes(); size >= min_bytes; size /= 2) {
         if (ftruncate(descriptor, static_cast<off_t>(size)) == 0) {
             return Arena(descriptor);
         }
@@ -110,7 +110,7 @@ Arena::~Arena() {
     }
 }
 
-std::byte* Arena::take(std::size_t bytes) {
+std::byte* Arena::allocate(std::size_t bytes) {
     const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
     const std::size_t length = (std::max<std::size_t>(bytes, 1) + page - 1) / page * page;
     const std::string amount = std::to_string((length + (1U << 20U) - 1) >> 20U) + " MiB of shared memory";
@@ -119,7 +119,7 @@ std::byte* Arena::take(std::size_t bytes) {
                         " MiB is used up; raise `ulimit -f`");
     }
     if (reserve_) {
-        // Allocating what a neighbor allocated already changes nothing.
+        // Allocating blocks that another process allocated before has no effect.
         const int error = posix_fallocate(descriptor_, static_cast<off_t>(next_), static_cast<off_t>(length));
         if (error != 0) {
             throw TeamError("cannot take " + amount + ": " + std::strerror(error) +
@@ -135,14 +135,14 @@ std::byte* Arena::take(std::size_t bytes) {
     return pieces_.back().first;
 }
 
-std::uint64_t Arena::place_of(const void* address) const {
-    const auto* wanted = static_cast<const std::byte*>(address);
-    std::uint64_t before = 0;
+std::uint64_t Arena::file_offset(const void* address) const {
+    const auto* target = static_cast<const std::byte*>(address);
+    std::uint64_t file_offset_of_piece = 0;
     for (const auto& [start, bytes] : pieces_) {
-        if (wanted >= start && wanted < start + bytes) {
-            return before + static_cast<std::uint64_t>(wanted - start);
+        if (target >= start && target < start + bytes) {
+            return file_offset_of_piece + static_cast<std::uint64_t>(target - start);
         }
-        before += bytes;
+        file_offset_of_piece += bytes;
     }
     return next_;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that the processes of one node share. It is a file without a name (memfd), so nothing is left behind however
-// the processes end. The file is sparse and far larger than needed: every process takes pieces in the same order and
-// so finds the same piece at the same place without a word between them.
+// Memory that the processes of one node share: a file without a name (memfd), so that nothing stays behind however the
+// processes end. The file is sparse and far larger than needed. Every process allocates pieces in the same order, and
+// so finds each piece at the same offset without communication.
 #pragma once
 
 #include <cstddef>
@@ -13,9 +13,9 @@ namespace sonde::ranks {
 
 class Arena {
  public:
-    /// A new, empty arena. Throws TeamError when the machine has no place for one.
+    /// A new, empty arena. Throws TeamError when no shared memory can be created.
     static Arena create();
-    /// The arena behind a descriptor that came from another process; takes the descriptor over.
+    /// The arena of a descriptor that another process sent. The arena owns the descriptor.
     static Arena adopt(int descriptor);
 
     Arena(Arena&& other) noexcept;
@@ -25,12 +25,12 @@ class Arena {
     ~Arena();
 
     /// The next piece: zeroed, page aligned, mapped until the arena ends. Throws TeamError when memory is short.
-    std::byte* take(std::size_t bytes);
+    std::byte* allocate(std::size_t bytes);
     int descriptor() const { return descriptor_; }
-    /// Bytes taken so far: everything taken lies below.
-    std::uint64_t taken() const { return next_; }
-    /// Where an address in a piece lies in the file; taken() when it is in none.
-    std::uint64_t place_of(const void* address) const;
+    /// Bytes allocated so far; all pieces lie below this offset of the file.
+    std::uint64_t allocated_bytes() const { return next_; }
+    /// Offset in the file of an address in a piece; allocated_bytes() for any other address.
+    std::uint64_t file_offset(const void* address) const;
 
  private:
     explicit Arena(int descriptor);

@@ -11,21 +11,21 @@
 namespace sonde::ranks {
 namespace {
 
-constexpr long look_every_ns = 100'000'000;  // how soon a sleeping stream notices that a peer died
-constexpr int spins = 2000;                  // some ten microseconds: less than one sleep and wake
+constexpr long check_interval_ns = 100'000'000;  // time until a sleeping stream notices that a peer died
+constexpr int spins = 2000;                      // about 10 us: less than one sleep and wake-up
 
-// Not FUTEX_PRIVATE: the waiters may be in other processes. False after the time-out.
-bool sleep_while(std::atomic<std::uint32_t>& word, std::uint32_t value) {
-    const timespec limit{0, look_every_ns};
+// Not FUTEX_PRIVATE, because waiters may be in other processes. Returns false after the timeout.
+bool sleep_while_equal(std::atomic<std::uint32_t>& word, std::uint32_t value) {
+    const timespec limit{0, check_interval_ns};
     return syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAIT, value, &limit, nullptr, 0) == 0 ||
            errno != ETIMEDOUT;
 }
 
-void wake_all(std::atomic<std::uint32_t>& word) {
+void wake_futex(std::atomic<std::uint32_t>& word) {
     syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-void pause_core() {
+void pause_processor() {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
 #elif defined(__aarch64__)
@@ -33,63 +33,63 @@ void pause_core() {
 #endif
 }
 
-bool wait_for(std::atomic<std::uint32_t>& word, std::uint32_t wanted, bool spin, Watch& watch) {
+bool wait_until(std::atomic<std::uint32_t>& word, std::uint32_t expected, bool spin, LivenessCheck& watch) {
     for (int turn = 0; spin && turn < spins; ++turn) {
-        if (word.load(std::memory_order_acquire) == wanted) {
+        if (word.load(std::memory_order_acquire) == expected) {
             return true;
         }
-        pause_core();
+        pause_processor();
     }
     for (bool late = false;;) {
-        const std::uint32_t seen = word.load(std::memory_order_acquire);
-        if (seen == wanted) {
+        const std::uint32_t value = word.load(std::memory_order_acquire);
+        if (value == expected) {
             return true;
         }
-        if (!watch.intact(late)) {
+        if (!watch.is_intact(late)) {
             return false;
         }
-        late = !sleep_while(word, seen);
+        late = !sleep_while_equal(word, value);
     }
 }
 
 }  // namespace
 
-bool Gate::pass(std::uint32_t streams, bool spin, Watch& watch) {
-    // Read before arriving: from then on the generation cannot change without us.
+bool NodeBarrier::wait_for_all(std::uint32_t streams, bool spin, LivenessCheck& watch) {
+    // The generation is read before arrival: afterwards it cannot change without this caller.
     const std::uint32_t next = generation_.load(std::memory_order_acquire) + 1;
     if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == streams) {
-        open();
+        release();
         return true;
     }
-    return wait_for(generation_, next, spin, watch);
+    return wait_until(generation_, next, spin, watch);
 }
 
-bool Gate::gather(std::uint32_t streams, bool spin, Watch& watch) {
+bool NodeBarrier::wait_for_followers(std::uint32_t streams, bool spin, LivenessCheck& watch) {
     const std::uint32_t next = generation_.load(std::memory_order_acquire) + 1;
     if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == streams) {
         return true;
     }
-    return wait_for(full_, next, spin, watch);
+    return wait_until(full_, next, spin, watch);
 }
 
-void Gate::open() {
+void NodeBarrier::release() {
     arrived_.store(0, std::memory_order_relaxed);
     generation_.fetch_add(1, std::memory_order_release);
-    wake_all(generation_);
+    wake_futex(generation_);
 }
 
-bool Gate::follow(std::uint32_t streams, bool spin, Watch& watch) {
+bool NodeBarrier::wait_for_release(std::uint32_t streams, bool spin, LivenessCheck& watch) {
     const std::uint32_t next = generation_.load(std::memory_order_acquire) + 1;
     if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == streams) {
         full_.store(next, std::memory_order_release);
-        wake_all(full_);
+        wake_futex(full_);
     }
-    return wait_for(generation_, next, spin, watch);
+    return wait_until(generation_, next, spin, watch);
 }
 
-void Gate::alarm() {
-    wake_all(full_);
-    wake_all(generation_);
+void NodeBarrier::wake_all() {
+    wake_futex(full_);
+    wake_futex(generation_);
 }
 
 }  // namespace sonde::ranks

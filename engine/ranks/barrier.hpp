@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The barrier of one node: plain data in shared memory, futexes underneath, so that it works alike between threads and
-// between processes. Streams that outnumber the cores sleep in the kernel instead of eating the others' time.
+// The barrier of one node: plain data in shared memory with futexes, so that it works between threads and between
+// processes. When there are more streams than cores, waiting streams sleep in the kernel instead of spinning.
 #pragma once
 
 #include <atomic>
@@ -8,37 +8,38 @@
 
 namespace sonde::ranks {
 
-/// Asked by whoever waits. False ends the wait (a peer is gone).
-class Watch {
+/// Called by every waiter. A result of false ends the wait, because a peer is gone.
+class LivenessCheck {
  public:
-    /// Cheap question before every sleep; `thorough` after a sleep that ran into its time-out.
-    virtual bool intact(bool thorough) = 0;
+    /// Called before every sleep and must be cheap; `thorough` after a sleep that reached its timeout.
+    virtual bool is_intact(bool thorough) = 0;
 
  protected:
-    ~Watch() = default;
+    ~LivenessCheck() = default;
 };
 
-struct Gate {
-    /// Waits until `streams` callers have arrived. True when all came; false when the watch gave up. After a false the
-    /// gate is of no more use: the count of the arrived is never set back.
-    bool pass(std::uint32_t streams, bool spin, Watch& watch);
+struct NodeBarrier {
+    /// Waits until `streams` callers have arrived. Returns true when all arrived, false when the liveness check failed.
+    /// After false the barrier cannot be used again, because the count of arrivals is not reset.
+    bool wait_for_all(std::uint32_t streams, bool spin, LivenessCheck& watch);
 
-    /// The same in two halves, for one distinguished caller that does something between the arrival of all and their
-    /// release: gather() waits for the others, open() lets them go. The others call follow() instead of pass().
-    bool gather(std::uint32_t streams, bool spin, Watch& watch);
-    void open();
-    bool follow(std::uint32_t streams, bool spin, Watch& watch);
+    /// The same in two halves, for one caller (the leader) that works between the arrival of all and their release. The
+    /// leader calls wait_for_followers() and then release(); all others call wait_for_release() instead of
+    /// wait_for_all().
+    bool wait_for_followers(std::uint32_t streams, bool spin, LivenessCheck& watch);
+    void release();
+    bool wait_for_release(std::uint32_t streams, bool spin, LivenessCheck& watch);
 
-    /// How many times the gate has opened.
+    /// Number of completed barriers.
     std::uint32_t generation() const { return generation_.load(std::memory_order_acquire); }
 
-    /// Wakes everybody to look at the watch now instead of at the end of their time-out.
-    void alarm();
+    /// Wakes all waiters, so that they call the liveness check now instead of after their timeout.
+    void wake_all();
 
  private:
-    // Each word has a cache line of its own: the arriving write one, the waiting read another.
+    // Each word has its own cache line: arriving callers write one, waiting callers read another.
     alignas(64) std::atomic<std::uint32_t> arrived_{0};
-    alignas(64) std::atomic<std::uint32_t> full_{0};  // the generation that all have reached
+    alignas(64) std::atomic<std::uint32_t> full_{0};  // last generation that all callers have reached
     alignas(64) std::atomic<std::uint32_t> generation_{0};
 };
 

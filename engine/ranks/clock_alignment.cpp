@@ -6,36 +6,36 @@
 namespace sonde::ranks {
 namespace {
 
-struct Bounds {
+struct OffsetBounds {
     std::int64_t lowest, highest;
     std::int64_t width() const { return highest - lowest; }
 };
 
-Bounds bounds_of(const Exchange& exchange) {
+OffsetBounds compute_bounds(const ClockExchange& exchange) {
     return {exchange.answered - exchange.returned, exchange.received - exchange.sent};
 }
 
-ClockOffset middle(const Bounds& bounds) {
-    // Rounded up, so that the stated interval still covers both ends.
+ClockOffset middle(const OffsetBounds& bounds) {
+    // Rounded up, so that the interval still includes both ends.
     return {bounds.lowest + bounds.width() / 2, bounds.width() - bounds.width() / 2};
 }
 
 }  // namespace
 
-ClockOffset offset_from(std::span<const Exchange> exchanges) {
-    Bounds left = bounds_of(exchanges.front());
-    Bounds shortest = left;
-    for (const Exchange& exchange : exchanges) {
-        const Bounds bounds = bounds_of(exchange);
-        left = {std::max(left.lowest, bounds.lowest), std::min(left.highest, bounds.highest)};
+ClockOffset estimate_offset(std::span<const ClockExchange> exchanges) {
+    OffsetBounds intersection = compute_bounds(exchanges.front());
+    OffsetBounds shortest = intersection;
+    for (const ClockExchange& exchange : exchanges) {
+        const OffsetBounds bounds = compute_bounds(exchange);
+        intersection = {std::max(intersection.lowest, bounds.lowest), std::min(intersection.highest, bounds.highest)};
         if (bounds.width() < shortest.width()) {
             shortest = bounds;
         }
     }
-    return middle(left.width() >= 0 ? left : shortest);
+    return middle(intersection.width() >= 0 ? intersection : shortest);
 }
 
-ClockOffset chained(const ClockOffset& to_second, const ClockOffset& second_to_third) {
+ClockOffset add_offsets(const ClockOffset& to_second, const ClockOffset& second_to_third) {
     return {to_second.offset_ns + second_to_third.offset_ns, to_second.error_ns + second_to_third.error_ns};
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far two clocks are apart, from messages that went to and fro. Pure arithmetic.
+// Offset between two clocks, computed from messages and their answers. Pure arithmetic.
 #pragma once
 
 #include <cstdint>
@@ -8,25 +8,25 @@
 namespace sonde::ranks {
 
 /// One message and its answer; all in nanoseconds.
-struct Exchange {
-    std::int64_t sent = 0;      ///< here, here's clock
-    std::int64_t received = 0;  ///< there, there's clock
-    std::int64_t answered = 0;  ///< there, there's clock
-    std::int64_t returned = 0;  ///< here, here's clock
+struct ClockExchange {
+    std::int64_t sent = 0;      ///< sent by this node, on its clock
+    std::int64_t received = 0;  ///< on the other node, on its clock
+    std::int64_t answered = 0;  ///< on the other node, on its clock
+    std::int64_t returned = 0;  ///< sent by this node, on its clock
 };
 
 struct ClockOffset {
-    std::int64_t offset_ns = 0;  ///< here + offset = there
-    std::int64_t error_ns = 0;   ///< the truth is at most this far from offset_ns
+    std::int64_t offset_ns = 0;  ///< this clock + offset = the other clock
+    std::int64_t error_ns = 0;   ///< largest possible error of offset_ns
 };
 
-/// Nothing arrives before it was sent: each exchange confines the offset to [answered - returned, received - sent],
-/// however unequal the two ways were. The answer is the middle of what all exchanges leave, its error half the width.
-/// When they contradict each other (the clocks drifted meanwhile), the exchange with the shortest journey decides
-/// alone. At least one exchange is needed.
-ClockOffset offset_from(std::span<const Exchange> exchanges);
+/// No message arrives before it was sent, so each exchange confines the offset to [answered - returned, received -
+/// sent], however unequal the two delays were. The result is the middle of the intersection of all exchanges, and its
+/// error half the width. If the intersection is empty because the clocks drifted, only the exchange with the shortest
+/// round trip counts. At least one exchange is required.
+ClockOffset estimate_offset(std::span<const ClockExchange> exchanges);
 
-/// The offset from a clock to a third one by way of a second: offsets add, and so do their errors.
-ClockOffset chained(const ClockOffset& to_second, const ClockOffset& second_to_third);
+/// The offset from a first clock to a third one through a second clock: offsets and errors add up.
+ClockOffset add_offsets(const ClockOffset& to_second, const ClockOffset& second_to_third);
 
 }  // namespace sonde::ranks

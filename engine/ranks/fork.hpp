@@ -10,24 +10,23 @@
 
 namespace sonde::ranks {
 
-/// What a node has left for processes.
-struct ProcessRoom {
-    std::uint64_t numbers = 0;  ///< process numbers that are free (kernel.pid_max less what runs)
-    std::uint64_t memory = 0;   ///< bytes available
+/// Resources of a node that limit the number of processes.
+struct ProcessCapacity {
+    std::uint64_t process_ids = 0;  ///< free process ids (kernel.pid_max minus running threads)
+    std::uint64_t memory = 0;       ///< bytes available
 };
-ProcessRoom process_room();
+ProcessCapacity read_process_capacity();
 
-/// Empty, or one sentence: so many processes cannot be on this node, and how many can.
-std::string why_too_many(int processes, const ProcessRoom& room);
+/// Empty when `processes` fit on this node, else one sentence with the limit.
+std::string explain_process_shortage(int processes, const ProcessCapacity& room);
 
-/// Forks `processes` workers and returns the team in each of them. The parent never returns: it passes SIGINT, SIGTERM
-/// and SIGHUP on to the workers, waits until all have ended, and exits with worst_status() of theirs. Must be called
-/// before the process has threads. Throws TeamError when a process cannot be made.
+/// Forks `processes` workers and returns the team in each of them. The parent never returns: it forwards SIGINT,
+/// SIGTERM and SIGHUP to the workers, waits for all of them, and exits with select_worst_status() of their codes. Must
+/// be called before the process creates threads. Throws TeamError when fork fails.
 std::unique_ptr<Team> fork_team(int processes);
 
-/// The exit code that stands for several: 2 (bad plan) before 3 (environment) before 1 (a measurement failed) before
-/// 4 (verification) before 5 (interrupted) before 0. Any code that the engine does not use counts as 3; a worker that
-/// was killed counts as 1, a measurement that failed.
-int worst_status(std::span<const int> codes);
+/// The most important of several exit codes: 2 (bad plan) before 3 (environment) before 1 (a measurement failed) before
+/// 4 (verification) before 5 (interrupted) before 0. Unknown codes count as 3. A worker that was killed counts as 1.
+int select_worst_status(std::span<const int> codes);
 
 }  // namespace sonde::ranks

@@ -11,7 +11,7 @@
 namespace sonde::ranks {
 namespace {
 
-std::optional<int> number(const Lookup& variable, const std::string& name) {
+std::optional<int> read_number(const EnvironmentLookup& variable, const std::string& name) {
     const auto text = variable(name);
     int value = 0;
     if (!text || text->empty()) {
@@ -24,44 +24,44 @@ std::optional<int> number(const Lookup& variable, const std::string& name) {
     return value;
 }
 
-struct Process {
+struct ProcessStatus {
     std::string name;
     long parent = 0;
-    std::string started;  // clock ticks since boot: tells processes with the same number apart
+    std::string started;  // clock ticks since boot: distinguishes processes that had the same id
 };
 
-std::optional<Process> process_facts(long id) {
+std::optional<ProcessStatus> read_process_status(long id) {
     std::ifstream file("/proc/" + std::to_string(id) + "/stat");
     std::string text;
     std::getline(file, text);
-    // The name is in parentheses and may itself hold any character: the last ')' ends it.
+    // The name is in parentheses and may contain any character, so the last ')' ends it.
     const auto open = text.find('(');
     const auto close = text.rfind(')');
     if (open == std::string::npos || close == std::string::npos || close < open) {
         return std::nullopt;
     }
-    Process facts{text.substr(open + 1, close - open - 1), 0, ""};
-    const char* rest = text.c_str() + close + 1;
+    ProcessStatus facts{text.substr(open + 1, close - open - 1), 0, ""};
+    const char* cursor = text.c_str() + close + 1;
     constexpr int parent_field = 1;  // after the name: state, parent, …
     constexpr int start_field = 19;
-    for (int field = 0; *rest != '\0' && field <= start_field; ++field) {
-        rest += std::strspn(rest, " ");
-        const std::size_t length = std::strcspn(rest, " ");
+    for (int field = 0; *cursor != '\0' && field <= start_field; ++field) {
+        cursor += std::strspn(cursor, " ");
+        const std::size_t length = std::strcspn(cursor, " ");
         if (field == parent_field) {
-            facts.parent = std::strtol(rest, nullptr, 10);
+            facts.parent = std::strtol(cursor, nullptr, 10);
         } else if (field == start_field) {
-            facts.started.assign(rest, length);
+            facts.started.assign(cursor, length);
         }
-        rest += length;
+        cursor += length;
     }
     return facts;
 }
 
-// All ranks of a hydra job on a node descend from one proxy, however many shells are between.
-std::string hydra_proxy() {
+// All ranks of a hydra job on a node are descendants of one proxy, with any number of shells between.
+std::string find_hydra_proxy() {
     long id = getppid();
     for (int generation = 0; generation < 64 && id > 1; ++generation) {
-        const auto facts = process_facts(id);
+        const auto facts = read_process_status(id);
         if (!facts) {
             break;
         }
@@ -73,109 +73,114 @@ std::string hydra_proxy() {
     return "";
 }
 
-// Process and processes; no answer when the launcher set only one of them.
-bool ranks(const Lookup& variable, const char* process, const char* processes, Launched& found) {
-    const auto rank = number(variable, process);
-    const auto size = number(variable, processes);
+// Reads rank and size. Returns false when the launcher set only one of them.
+bool read_ranks(const EnvironmentLookup& variable, const char* process, const char* processes,
+                LaunchEnvironment& launch) {
+    const auto rank = read_number(variable, process);
+    const auto size = read_number(variable, processes);
     if (!rank || !size || *size < 1 || *rank >= *size) {
         return false;
     }
-    found.process = *rank;
-    found.processes = *size;
+    launch.process = *rank;
+    launch.processes = *size;
     return true;
 }
 
-bool openmpi(const Lookup& variable, Launched& found) {
-    if (!ranks(variable, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", found)) {
+bool detect_openmpi(const EnvironmentLookup& variable, LaunchEnvironment& launch) {
+    if (!read_ranks(variable, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", launch)) {
         return false;
     }
-    found.by = "openmpi";
-    found.local = number(variable, "OMPI_COMM_WORLD_LOCAL_RANK").value_or(-1);
-    found.locals = number(variable, "OMPI_COMM_WORLD_LOCAL_SIZE").value_or(-1);
+    launch.launcher = "openmpi";
+    launch.local_index = read_number(variable, "OMPI_COMM_WORLD_LOCAL_RANK").value_or(-1);
+    launch.local_count = read_number(variable, "OMPI_COMM_WORLD_LOCAL_SIZE").value_or(-1);
     const auto job = variable("PMIX_NAMESPACE") ? variable("PMIX_NAMESPACE") : variable("OMPI_MCA_ess_base_jobid");
-    found.job = job ? "openmpi-" + *job : "";
+    launch.job = job ? "openmpi-" + *job : "";
     return true;
 }
 
-bool hydra(const Lookup& variable, Launched& found) {
-    // Slurm's own PMI sets PMI_RANK too; only hydra says how many ranks are on the node in this variable.
-    if (!number(variable, "MPI_LOCALNRANKS") || !ranks(variable, "PMI_RANK", "PMI_SIZE", found)) {
+bool detect_hydra(const EnvironmentLookup& variable, LaunchEnvironment& launch) {
+    // Slurm's PMI also sets PMI_RANK, but only hydra sets MPI_LOCALNRANKS.
+    if (!read_number(variable, "MPI_LOCALNRANKS") || !read_ranks(variable, "PMI_RANK", "PMI_SIZE", launch)) {
         return false;
     }
-    found.by = "hydra";
-    found.local = number(variable, "MPI_LOCALRANKID").value_or(-1);
-    found.locals = number(variable, "MPI_LOCALNRANKS").value_or(-1);
-    if (found.processes > 1) {
-        found.job = hydra_proxy();
+    launch.launcher = "hydra";
+    launch.local_index = read_number(variable, "MPI_LOCALRANKID").value_or(-1);
+    launch.local_count = read_number(variable, "MPI_LOCALNRANKS").value_or(-1);
+    if (launch.processes > 1) {
+        launch.job = find_hydra_proxy();
     }
     return true;
 }
 
-bool slurm(const Lookup& variable, Launched& found) {
+bool detect_slurm(const EnvironmentLookup& variable, LaunchEnvironment& launch) {
     // Without a step (a batch script, a login to an allocation) SLURM_PROCID does not count ranks.
-    if (!variable("SLURM_STEP_ID") || !ranks(variable, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", found)) {
+    if (!variable("SLURM_STEP_ID") || !read_ranks(variable, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", launch)) {
         return false;
     }
-    found.by = "slurm";
-    found.local = number(variable, "SLURM_LOCALID").value_or(-1);
-    found.locals = number(variable, "SLURM_STEP_NUM_NODES") == 1 ? found.processes : -1;
-    found.job = "slurm-" + variable("SLURM_JOB_ID").value_or("0") + "." + variable("SLURM_STEP_ID").value_or("0");
+    launch.launcher = "slurm";
+    launch.local_index = read_number(variable, "SLURM_LOCALID").value_or(-1);
+    launch.local_count = read_number(variable, "SLURM_STEP_NUM_NODES") == 1 ? launch.processes : -1;
+    launch.job = "slurm-" + variable("SLURM_JOB_ID").value_or("0") + "." + variable("SLURM_STEP_ID").value_or("0");
     return true;
 }
 
-bool flux(const Lookup& variable, Launched& found) {
-    if (!ranks(variable, "FLUX_TASK_RANK", "FLUX_JOB_SIZE", found)) {
+bool detect_flux(const EnvironmentLookup& variable, LaunchEnvironment& launch) {
+    if (!read_ranks(variable, "FLUX_TASK_RANK", "FLUX_JOB_SIZE", launch)) {
         return false;
     }
-    found.by = "flux";
-    found.local = number(variable, "FLUX_TASK_LOCAL_ID").value_or(-1);
-    found.locals = number(variable, "FLUX_JOB_NNODES") == 1 ? found.processes : -1;
-    found.job = "flux-" + variable("FLUX_JOB_ID").value_or("0");
+    launch.launcher = "flux";
+    launch.local_index = read_number(variable, "FLUX_TASK_LOCAL_ID").value_or(-1);
+    launch.local_count = read_number(variable, "FLUX_JOB_NNODES") == 1 ? launch.processes : -1;
+    launch.job = "flux-" + variable("FLUX_JOB_ID").value_or("0");
     return true;
 }
 
-bool jsrun(const Lookup& variable, Launched& found) {
-    if (!ranks(variable, "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE", found)) {
+bool detect_jsrun(const EnvironmentLookup& variable, LaunchEnvironment& launch) {
+    if (!read_ranks(variable, "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE", launch)) {
         return false;
     }
-    found.by = "jsrun";
-    found.local = number(variable, "JSM_NAMESPACE_LOCAL_RANK").value_or(-1);
-    found.locals = number(variable, "JSM_NAMESPACE_LOCAL_SIZE").value_or(-1);
-    found.job = "jsrun-" + variable("LSB_JOBID").value_or("0") + "." + variable("JSM_JSRUN_STEP_ID").value_or("0");
+    launch.launcher = "jsrun";
+    launch.local_index = read_number(variable, "JSM_NAMESPACE_LOCAL_RANK").value_or(-1);
+    launch.local_count = read_number(variable, "JSM_NAMESPACE_LOCAL_SIZE").value_or(-1);
+    launch.job = "jsrun-" + variable("LSB_JOBID").value_or("0") + "." + variable("JSM_JSRUN_STEP_ID").value_or("0");
     return true;
 }
 
-bool pmix(const Lookup& variable, Launched& found) {
-    const auto rank = number(variable, "PMIX_RANK");
+bool detect_pmix(const EnvironmentLookup& variable, LaunchEnvironment& launch) {
+    const auto rank = read_number(variable, "PMIX_RANK");
     const auto job = variable("PMIX_NAMESPACE");
     if (!rank || !job) {
         return false;
     }
-    // PMIx keeps the sizes in its server, not in the environment: only MPI can tell.
-    found = Launched{"pmix", *rank, -1, -1, -1, false, "pmix-" + *job};
+    // PMIx stores the sizes in its server, not in the environment, so only MPI can read them.
+    launch = LaunchEnvironment{"pmix", *rank, -1, -1, -1, false, "pmix-" + *job};
     return true;
 }
 
 }  // namespace
 
-Launched launched(const Lookup& variable) {
-    // A launcher inside an allocation sets more than the batch system around it: the inner one first.
-    constexpr std::array probes{openmpi, hydra, slurm, flux, jsrun, pmix};
+LaunchEnvironment detect_launch(const EnvironmentLookup& variable) {
+    // A launcher inside an allocation sets more variables than the batch system, so inner launchers come first.
+    constexpr std::array probes{detect_openmpi, detect_hydra, detect_slurm, detect_flux, detect_jsrun, detect_pmix};
     for (const auto probe : probes) {
-        Launched found;
-        if (probe(variable, found)) {
-            found.pmix = variable("PMIX_RANK").has_value();
-            return found;
+        LaunchEnvironment launch;
+        if (probe(variable, launch)) {
+            launch.pmix = variable("PMIX_RANK").has_value();
+            return launch;
         }
     }
     return {};
 }
 
-Launched launched() {
-    return launched([](const std::string& name) -> std::optional<std::string> {
+LaunchEnvironment detect_launch() {
+    return detect_launch([](const std::string& name) -> std::optional<std::string> {
         const char* value = std::getenv(name.c_str());
         return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
     });
+}
+
+std::string launcher_name() {
+    return detect_launch().launcher;
 }
 
 std::string host_name() {

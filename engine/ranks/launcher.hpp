@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the environment says about how this process was started.
+// How the processes of a run are started: what the caller requests, and what the environment of a launcher says.
 #pragma once
 
 #include <functional>
@@ -8,25 +8,39 @@
 
 namespace sonde::ranks {
 
-struct Launched {
-    std::string by = "none";  ///< "hydra", "openmpi", "slurm", "flux", "jsrun", "pmix" or "none"
+enum class LaunchMode { automatic, single, forked, node, mpi };
+
+struct TeamRequest {
+    LaunchMode launch = LaunchMode::automatic;
+    int processes = 1;       ///< forked: how many
+    std::string mpi_module;  ///< path of the module to load; empty = search next to the engine
+    bool need_mpi = false;   ///< a backend needs MPI: use it even on one node
+};
+
+struct LaunchEnvironment {
+    std::string launcher = "none";  ///< "hydra", "openmpi", "slurm", "flux", "jsrun", "pmix" or "none"
     int process = 0, processes = 1;
-    int local = 0, locals = 1;  ///< -1: the launcher does not say
-    bool pmix = false;          ///< a PMIx server is there to be talked to
-    /// Same for all processes of this job on this node and for nothing else; empty when there is no such thing.
+    int local_index = 0, local_count = 1;  ///< -1 = not given by the launcher
+    bool pmix = false;                     ///< a PMIx server is available
+    /// Unique name of this job on this node; empty when the launcher gives none.
     std::string job;
-    /// The launcher says that all processes are on this node, and there is a job name to meet by.
-    bool one_node() const { return processes == 1 || (locals == processes && local >= 0 && !job.empty()); }
+    /// Whether all processes are on this node and have a job name for the rendezvous.
+    bool is_one_node() const {
+        return processes == 1 || (local_count == processes && local_index >= 0 && !job.empty());
+    }
 };
 
 /// Value of an environment variable.
-using Lookup = std::function<std::optional<std::string>(const std::string&)>;
+using EnvironmentLookup = std::function<std::optional<std::string>(const std::string&)>;
 
-/// Pure apart from hydra's job name, which is the proxy that is an ancestor of this process (found in /proc).
-Launched launched(const Lookup& variable);
-Launched launched();
+/// Pure, except that the job name of hydra is that of its proxy, an ancestor of this process in /proc.
+LaunchEnvironment detect_launch(const EnvironmentLookup& variable);
+LaunchEnvironment detect_launch();
 
-/// This machine's name as the user knows it.
+/// Name of the launcher that started this process ("hydra", "openmpi", "slurm", "pmix", "none") from its environment.
+std::string launcher_name();
+
+/// Host name of this node.
 std::string host_name();
 
 }  // namespace sonde::ranks

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sockets between processes of one machine: they carry descriptors as well as bytes.
+// Sockets between processes of one node, which carry file descriptors as well as bytes.
 #pragma once
 
 #include <unistd.h>
@@ -8,7 +8,7 @@
 
 namespace sonde::ranks {
 
-/// Owns a descriptor.
+/// Owns a file descriptor.
 class Socket {
  public:
     explicit Socket(int descriptor) : descriptor_(descriptor) {}
@@ -29,7 +29,7 @@ class Socket {
     int descriptor_;
 };
 
-/// Sends one packet and a descriptor with it (-1: none). False when the other end is gone.
+/// Sends one packet and a descriptor with it (-1: none). Returns false when the peer is gone.
 bool send_descriptor(int socket, const void* data, std::size_t bytes, int descriptor);
 
 /// Receives one packet of exactly `bytes`, and the descriptor that came with it (-1: none).

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of the MPI module.
-#include "ranks/mpi_module_parts.hpp"
+#include "ranks/mpi_file.hpp"
 #include "ranks/mpi_waiting.hpp"
 
 #include <cerrno>
@@ -8,7 +7,7 @@
 #include <cstring>
 #include <memory>
 
-/// The layout of the view has a name of its own because MPI keeps using it while the file is open.
+/// The datatype of the view is stored because MPI uses it while the file is open.
 struct SondeMpiFile {
     MPI_File handle = MPI_FILE_NULL;
     MPI_Datatype view = MPI_DATATYPE_NULL;
@@ -19,39 +18,39 @@ struct SondeMpiFile {
 namespace sonde::ranks::mpi {
 namespace {
 
-/// A datatype of that many bytes: counts are ints, blocks need not be.
-int bytes_type(std::uint64_t bytes, MPI_Datatype& type) {
+/// A datatype of `bytes` bytes, which may exceed the int range of MPI counts.
+int make_bytes_type(std::uint64_t bytes, MPI_Datatype& type) {
     if (bytes <= INT_MAX) {
         return MPI_Type_contiguous(static_cast<int>(bytes), MPI_BYTE, &type);
     }
     constexpr std::uint64_t unit = 1U << 30U;
-    MPI_Datatype whole = MPI_DATATYPE_NULL;
-    if (const int code = MPI_Type_contiguous(static_cast<int>(unit), MPI_BYTE, &whole); code != MPI_SUCCESS) {
+    MPI_Datatype gibibyte_type = MPI_DATATYPE_NULL;
+    if (const int code = MPI_Type_contiguous(static_cast<int>(unit), MPI_BYTE, &gibibyte_type); code != MPI_SUCCESS) {
         return code;
     }
     int lengths[2] = {static_cast<int>(bytes / unit), static_cast<int>(bytes % unit)};
     MPI_Aint places[2] = {0, static_cast<MPI_Aint>(bytes / unit * unit)};
-    MPI_Datatype types[2] = {whole, MPI_BYTE};
+    MPI_Datatype types[2] = {gibibyte_type, MPI_BYTE};
     const int code = MPI_Type_create_struct(2, lengths, places, types, &type);
-    MPI_Type_free(&whole);
+    MPI_Type_free(&gibibyte_type);
     return code;
 }
 
-/// `bytes` bytes as count and type of a transfer; `type` is to be freed when it is not MPI_BYTE.
-int transfer_type(std::size_t bytes, int& count, MPI_Datatype& type) {
+/// Count and type for a transfer of `bytes` bytes. The caller frees `type` unless it is MPI_BYTE.
+int make_transfer_type(std::size_t bytes, int& count, MPI_Datatype& type) {
     type = MPI_BYTE;
     count = static_cast<int>(bytes);
     if (bytes <= INT_MAX) {
         return MPI_SUCCESS;
     }
     count = 1;
-    const int code = bytes_type(bytes, type);
+    const int code = make_bytes_type(bytes, type);
     return code == MPI_SUCCESS ? MPI_Type_commit(&type) : code;
 }
 
 int set_view(SondeMpiFile& file, const SondeMpiFileRequest& request) {
     MPI_Datatype block = MPI_DATATYPE_NULL;
-    int code = bytes_type(request.block, block);
+    int code = make_bytes_type(request.block, block);
     if (code == MPI_SUCCESS) {
         code = MPI_Type_create_resized(block, 0, static_cast<MPI_Aint>(request.stride), &file.view);
         MPI_Type_free(&block);
@@ -67,15 +66,15 @@ int set_view(SondeMpiFile& file, const SondeMpiFileRequest& request) {
     return code;
 }
 
-int mode_of(const SondeMpiFileRequest& request) {
+int to_open_mode(const SondeMpiFileRequest& request) {
     int mode = request.write != 0 ? (request.read != 0 ? MPI_MODE_RDWR : MPI_MODE_WRONLY) : MPI_MODE_RDONLY;
     mode |= request.create != 0 ? MPI_MODE_CREATE : 0;
     mode |= request.exclusive != 0 ? MPI_MODE_EXCL : 0;
     return mode;
 }
 
-// With a handle of its own: in Open MPI 4.1, collective writes on the one that preallocated may crash or hang. And it
-// needs the right to read, because ROMIO claims space by writing back what it has read.
+// Uses a separate handle: in Open MPI 4.1, collective writes on a handle that preallocated may crash or hang. The
+// handle needs read permission, because ROMIO allocates space by writing back the bytes that it read.
 int preallocate(MPI_Comm group, const std::string& path, const SondeMpiFileRequest& request) {
     MPI_File file = MPI_FILE_NULL;
     if (const int code = MPI_File_open(group, path.c_str(), MPI_MODE_RDWR, MPI_INFO_NULL, &file); code != MPI_SUCCESS) {
@@ -87,8 +86,8 @@ int preallocate(MPI_Comm group, const std::string& path, const SondeMpiFileReque
     return code != MPI_SUCCESS ? code : closed;
 }
 
-// After the open: all of these are collective over those who opened.
-int prepare(SondeMpiFile& file, MPI_Comm group, const SondeMpiFileRequest& request) {
+// Called after the open. All of these calls are collective over the ranks that opened the file.
+int prepare_file(SondeMpiFile& file, MPI_Comm group, const SondeMpiFileRequest& request) {
     int code = MPI_SUCCESS;
     if (request.truncate != 0) {
         code = MPI_File_set_size(file.handle, 0);
@@ -105,7 +104,7 @@ int prepare(SondeMpiFile& file, MPI_Comm group, const SondeMpiFileRequest& reque
     return code;
 }
 
-void release(SondeMpiFile& file) {
+void release_file(SondeMpiFile& file) {
     if (file.handle != MPI_FILE_NULL) {
         MPI_File_close(&file.handle);
     }
@@ -114,8 +113,9 @@ void release(SondeMpiFile& file) {
     }
 }
 
-/// Bytes that a finished transfer moved, or -errno.
-std::int64_t moved(int code, const MPI_Status& status, MPI_Datatype& type, const SondeMpiFile& file, const char* verb) {
+/// Returns the bytes of a finished transfer, or -errno.
+std::int64_t finish_transfer(int code, const MPI_Status& status, MPI_Datatype& type, const SondeMpiFile& file,
+                             const char* verb) {
     MPI_Count bytes = 0;
     if (code == MPI_SUCCESS) {
         code = MPI_Get_elements_x(&status, MPI_BYTE, &bytes);
@@ -123,7 +123,8 @@ std::int64_t moved(int code, const MPI_Status& status, MPI_Datatype& type, const
     if (type != MPI_BYTE) {
         MPI_Type_free(&type);
     }
-    return code == MPI_SUCCESS ? static_cast<std::int64_t>(bytes) : failed(code, std::string(verb) + file.path);
+    return code == MPI_SUCCESS ? static_cast<std::int64_t>(bytes)
+                               : report_mpi_error(code, std::string(verb) + file.path);
 }
 
 }  // namespace
@@ -132,11 +133,12 @@ int file_open(const SondeMpiFileRequest* request, SondeMpiFile** result) {
     int main_thread = 1;
     MPI_Is_thread_main(&main_thread);
     if (one_thread_only && main_thread == 0) {
-        return failed(MPI_ERR_UNSUPPORTED_OPERATION, "this MPI library allows files to one thread of a process only");
+        return report_mpi_error(MPI_ERR_UNSUPPORTED_OPERATION,
+                                "this MPI library allows files to one thread of a process only");
     }
     auto file = std::make_unique<SondeMpiFile>();
     file->collective = request->collective != 0;
-    // Open MPI 4.1 opens no name without a folder.
+    // Open MPI 4.1 cannot open a name without a directory.
     file->path = std::strchr(request->path, '/') != nullptr ? request->path : std::string("./") + request->path;
     MPI_Info hints = MPI_INFO_NULL;
     if (request->hints > 0) {
@@ -146,17 +148,17 @@ int file_open(const SondeMpiFileRequest* request, SondeMpiFile** result) {
         }
     }
     MPI_Comm group = request->shared != 0 ? member_group() : MPI_COMM_SELF;
-    int code = MPI_File_open(group, file->path.c_str(), mode_of(*request), hints, &file->handle);
+    int code = MPI_File_open(group, file->path.c_str(), to_open_mode(*request), hints, &file->handle);
     if (hints != MPI_INFO_NULL) {
         MPI_Info_free(&hints);
     }
     if (code == MPI_SUCCESS) {
         MPI_File_set_errhandler(file->handle, MPI_ERRORS_RETURN);
-        code = prepare(*file, group, *request);
+        code = prepare_file(*file, group, *request);
     }
-    if (const int error = failed(code, "opening " + file->path); error != 0) {
-        // Closing is collective, and so is every failure after the open: all close, or none has the file.
-        release(*file);
+    if (const int error = report_mpi_error(code, "opening " + file->path); error != 0) {
+        // Closing is collective, and failures after the open are too: all ranks close the file, or none has it open.
+        release_file(*file);
         return error;
     }
     *result = file.release();
@@ -167,36 +169,36 @@ std::int64_t file_write(SondeMpiFile* file, const void* data, std::size_t bytes,
     MPI_Datatype type = MPI_BYTE;
     MPI_Status status;
     int count = 0;
-    int code = transfer_type(bytes, count, type);
+    int code = make_transfer_type(bytes, count, type);
     if (code == MPI_SUCCESS) {
         const auto at = static_cast<MPI_Offset>(offset);
         code = file->collective ? MPI_File_write_at_all(file->handle, at, data, count, type, &status)
                                 : MPI_File_write_at(file->handle, at, data, count, type, &status);
     }
-    return moved(code, status, type, *file, "writing ");
+    return finish_transfer(code, status, type, *file, "writing ");
 }
 
 std::int64_t file_read(SondeMpiFile* file, void* data, std::size_t bytes, std::uint64_t offset) {
     MPI_Datatype type = MPI_BYTE;
     MPI_Status status;
     int count = 0;
-    int code = transfer_type(bytes, count, type);
+    int code = make_transfer_type(bytes, count, type);
     if (code == MPI_SUCCESS) {
         const auto at = static_cast<MPI_Offset>(offset);
         code = file->collective ? MPI_File_read_at_all(file->handle, at, data, count, type, &status)
                                 : MPI_File_read_at(file->handle, at, data, count, type, &status);
     }
-    return moved(code, status, type, *file, "reading ");
+    return finish_transfer(code, status, type, *file, "reading ");
 }
 
 int file_sync(SondeMpiFile* file) {
-    return failed(MPI_File_sync(file->handle), "syncing " + file->path);
+    return report_mpi_error(MPI_File_sync(file->handle), "syncing " + file->path);
 }
 
 int file_close(SondeMpiFile* file) {
     const std::unique_ptr<SondeMpiFile> owner(file);
-    const int error = failed(MPI_File_close(&file->handle), "closing " + file->path);
-    release(*file);
+    const int error = report_mpi_error(MPI_File_close(&file->handle), "closing " + file->path);
+    release_file(*file);
     return error;
 }
 

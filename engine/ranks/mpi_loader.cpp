@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ranks/mpi_loader.hpp"
 
-#include "ranks/team.hpp"
+#include "ranks/team_error.hpp"
 
 #include <dlfcn.h>
 #include <unistd.h>
@@ -20,14 +20,14 @@ std::string engine_folder() {
     return std::filesystem::read_symlink("/proc/self/exe", none).parent_path().string();
 }
 
-// The module, or null and the reason appended to `why`.
+// Returns the module, or null after appending the reason to `why`.
 const SondeMpiModule* open_module(const std::string& path, std::string& why) {
     const std::string name = std::filesystem::path(path).filename().string();
     const auto refuse = [&](const std::string& reason) {
         why += (why.empty() ? "" : "; ") + name + ": " + reason;
         return nullptr;
     };
-    // Global, because some MPI libraries load their own parts later and expect to be found.
+    // RTLD_GLOBAL, because some MPI libraries load plug-ins later that need the symbols.
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
     if (library == nullptr) {
         const char* reason = dlerror();
@@ -47,11 +47,11 @@ const SondeMpiModule* open_module(const std::string& path, std::string& why) {
 
 }  // namespace
 
-ModuleSearch usual_search(const std::string& only, Prefer prefer) {
-    ModuleSearch search{only, prefer, {}};
+ModuleSearch default_search(const std::string& required_path, ModulePreference preference) {
+    ModuleSearch search{required_path, preference, {}};
     const char* forced = std::getenv("SONDE_MPI_MODULE");
-    if (search.only.empty() && forced != nullptr) {
-        search.only = forced;
+    if (search.required_path.empty() && forced != nullptr) {
+        search.required_path = forced;
     }
     const std::string folder = engine_folder();
     search.folders = {folder, folder + "/../lib/sonde"};
@@ -60,13 +60,13 @@ ModuleSearch usual_search(const std::string& only, Prefer prefer) {
 
 const SondeMpiModule* load_module(const ModuleSearch& search) {
     std::string why;
-    if (!search.only.empty()) {
-        if (const SondeMpiModule* module = open_module(search.only, why)) {
+    if (!search.required_path.empty()) {
+        if (const SondeMpiModule* module = open_module(search.required_path, why)) {
             return module;
         }
         throw TeamError("the MPI module that was asked for cannot be used: " + why);
     }
-    for (const char* name : search.prefer == Prefer::site ? site_first : standard_first) {
+    for (const char* name : search.preference == ModulePreference::site ? site_first : standard_first) {
         for (const std::string& folder : search.folders) {
             const std::string path = folder + "/" + name;
             if (access(path.c_str(), R_OK) != 0) {
@@ -89,7 +89,7 @@ const SondeMpiModule* load_module(const ModuleSearch& search) {
 
 std::string why_no_mpi() {
     try {
-        load_module(usual_search("", Prefer::standard));
+        load_module(default_search("", ModulePreference::standard));
         return "";
     } catch (const TeamError& error) {
         return error.what();

@@ -1,29 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds and opens the MPI module that fits this machine.
+// Finds and loads the MPI module for this machine.
 #pragma once
 
-#include "ranks/mpi_module.hpp"
+#include "ranks/mpi_interface.hpp"
 
 #include <string>
 #include <vector>
 
 namespace sonde::ranks {
 
-/// Which flavour to try first. Open MPI's launcher and PMIx servers want the site's own library; everything else is
-/// served best by the standard ABI.
-enum class Prefer { standard, site };
+/// The flavor to try first. The launcher of Open MPI and PMIx servers need the site's MPI library; the standard ABI
+/// suits all others.
+enum class ModulePreference { standard, site };
 
 struct ModuleSearch {
-    std::string only;  ///< a path: nothing else is tried; empty = search
-    Prefer prefer = Prefer::standard;
-    std::vector<std::string> folders;  ///< where to look
+    std::string required_path;  ///< path of the only module to try; empty = search
+    ModulePreference preference = ModulePreference::standard;
+    std::vector<std::string> folders;  ///< directories to search
 };
 
-/// The usual search: SONDE_MPI_MODULE when set, else beside the engine and in ../lib/sonde.
-ModuleSearch usual_search(const std::string& only, Prefer prefer);
+/// Searches SONDE_MPI_MODULE when set, else the directory of the engine and ../lib/sonde.
+ModuleSearch default_search(const std::string& required_path, ModulePreference preference);
 
-/// Loads a module and leaves it loaded. MPI itself is not started. Throws TeamError that says what was tried and why it
-/// failed.
+/// Loads a module, which stays loaded, without starting MPI. Throws TeamError with the modules that were tried and the
+/// reasons.
 const SondeMpiModule* load_module(const ModuleSearch& search);
+
+/// Empty when a module can be loaded here; otherwise one sentence with the reason and a remedy.
+std::string why_no_mpi();
 
 }  // namespace sonde::ranks

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Processes and messages of the MPI module.
-#include "ranks/mpi_module.hpp"
+#include "ranks/mpi_interface.hpp"
 
-#include "ranks/mpi_module_parts.hpp"
+#include "ranks/mpi_file.hpp"
 #include "ranks/mpi_waiting.hpp"
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace sonde::ranks::mpi {
 namespace {
 
-MPI_Comm leaders = MPI_COMM_NULL;  // stays null while there is only one leader: nothing to say to oneself
+MPI_Comm leaders = MPI_COMM_NULL;  // null when there is only one leader
 constexpr int tag = 7;
 constexpr int member_tag = 8;
 constexpr std::size_t longest_message = 1U << 30U;  // counts are ints
@@ -37,22 +37,25 @@ void name_library(char* out, std::size_t size) {
     std::snprintf(out, size, "%s", name.c_str());
 }
 
-// Multiple, because each thread of a process may have a file of its own. Serialized would do for everything else:
-// barriers are crossed by a task thread, collectives between phases by the main thread.
+// MPI_THREAD_MULTIPLE, because each thread of a process may have its own file. MPI_THREAD_SERIALIZED suffices for
+// everything else: a task thread calls barriers, the main thread calls collectives between phases.
 int start(int* rank, int* size, char* library, std::size_t library_size) {
     name_library(library, library_size);
-    // MPICH would end the process here: it speaks PMI, and mpiexec of Open MPI speaks PMIx.
+    // MPICH would end the process here: it uses PMI, but mpiexec of Open MPI uses PMIx.
     if (std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr && std::strncmp(library, "MPICH", 5) == 0) {
-        return refused(std::string("mpiexec of Open MPI started this, and the MPI module here is for ") + library +
-                       ": build one for Open MPI with `sonde doctor --build-mpi`, or start with the mpiexec of MPICH");
+        return report_refusal(
+            std::string("mpiexec of Open MPI started this, and the MPI module here is for ") + library +
+            ": build one for Open MPI with `sonde doctor --build-mpi`, or start with the mpiexec of MPICH");
     }
     int provided = MPI_THREAD_SINGLE;
-    if (const int error = failed(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread");
+    if (const int error =
+            report_mpi_error(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread");
         error != 0) {
         return error;
     }
     if (provided < MPI_THREAD_SERIALIZED) {
-        return failed(MPI_ERR_UNSUPPORTED_OPERATION, "this MPI library allows calls from the main thread only");
+        return report_mpi_error(MPI_ERR_UNSUPPORTED_OPERATION,
+                                "this MPI library allows calls from the main thread only");
     }
     one_thread_only = provided < MPI_THREAD_MULTIPLE;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -69,38 +72,38 @@ int stop() {
     if (members != MPI_COMM_NULL) {
         MPI_Comm_free(&members);
     }
-    return failed(MPI_Finalize(), "MPI_Finalize");
+    return report_mpi_error(MPI_Finalize(), "MPI_Finalize");
 }
 
-// NOLINTBEGIN(clang-analyzer-optin.mpi.MPI-Checker): wait_for() completes every request, by testing.
-int allgather(const void* mine, std::size_t bytes, void* all) {
+// NOLINTBEGIN(clang-analyzer-optin.mpi.MPI-Checker): wait_for_request() completes every request, by testing.
+int allgather(const void* own_data, std::size_t bytes, void* all_data) {
     MPI_Request request = MPI_REQUEST_NULL;
     const int count = static_cast<int>(bytes);
-    const int code = MPI_Iallgather(mine, count, MPI_BYTE, all, count, MPI_BYTE, MPI_COMM_WORLD, &request);
-    return wait_for(code, request, "gathering from all processes");
+    const int code = MPI_Iallgather(own_data, count, MPI_BYTE, all_data, count, MPI_BYTE, MPI_COMM_WORLD, &request);
+    return wait_for_request(code, request, "gathering from all processes");
 }
 
-int broadcast_in(MPI_Comm group, void* data, std::size_t bytes, int root) {
+int broadcast_in(MPI_Comm group, void* data, std::size_t bytes, int is_root) {
     for (std::size_t at = 0; at < bytes; at += longest_message) {
         MPI_Request request = MPI_REQUEST_NULL;
         const int count = static_cast<int>(std::min(bytes - at, longest_message));
-        const int code = MPI_Ibcast(static_cast<char*>(data) + at, count, MPI_BYTE, root, group, &request);
-        if (const int error = wait_for(code, request, "broadcasting"); error != 0) {
+        const int code = MPI_Ibcast(static_cast<char*>(data) + at, count, MPI_BYTE, is_root, group, &request);
+        if (const int error = wait_for_request(code, request, "broadcasting"); error != 0) {
             return error;
         }
     }
     return 0;
 }
 
-int broadcast(void* data, std::size_t bytes, int root) {
-    return broadcast_in(MPI_COMM_WORLD, data, bytes, root);
+int broadcast(void* data, std::size_t bytes, int is_root) {
+    return broadcast_in(MPI_COMM_WORLD, data, bytes, is_root);
 }
 
-int any(int mine) {
+int any(int own_data) {
     MPI_Request request = MPI_REQUEST_NULL;
     int result = 0;
-    const int code = MPI_Iallreduce(&mine, &result, 1, MPI_INT, MPI_LOR, member_group(), &request);
-    const int error = wait_for(code, request, "voting among all processes");
+    const int code = MPI_Iallreduce(&own_data, &result, 1, MPI_INT, MPI_LOR, member_group(), &request);
+    const int error = wait_for_request(code, request, "voting among all processes");
     return error != 0 ? error : static_cast<int>(result != 0);
 }
 
@@ -119,10 +122,10 @@ int set_members(int count) {
     MPI_Group chosen = MPI_GROUP_NULL;
     MPI_Comm_group(MPI_COMM_WORLD, &world);
     int first[1][3] = {{0, count - 1, 1}};
-    int error = failed(MPI_Group_range_incl(world, 1, first, &chosen), "choosing the tasks that take part");
+    int error = report_mpi_error(MPI_Group_range_incl(world, 1, first, &chosen), "choosing the tasks that take part");
     if (error == 0) {
-        error =
-            failed(MPI_Comm_create_group(MPI_COMM_WORLD, chosen, member_tag, &members), "joining those who take part");
+        error = report_mpi_error(MPI_Comm_create_group(MPI_COMM_WORLD, chosen, member_tag, &members),
+                                 "joining those who take part");
         MPI_Group_free(&chosen);
     }
     MPI_Group_free(&world);
@@ -139,9 +142,10 @@ int set_leaders(const int* ranks, int count) {
     MPI_Group world = MPI_GROUP_NULL;
     MPI_Group chosen = MPI_GROUP_NULL;
     MPI_Comm_group(MPI_COMM_WORLD, &world);
-    int error = failed(MPI_Group_incl(world, count, ranks, &chosen), "choosing the node leaders");
+    int error = report_mpi_error(MPI_Group_incl(world, count, ranks, &chosen), "choosing the node leaders");
     if (error == 0) {
-        error = failed(MPI_Comm_create_group(MPI_COMM_WORLD, chosen, tag, &leaders), "joining the node leaders");
+        error =
+            report_mpi_error(MPI_Comm_create_group(MPI_COMM_WORLD, chosen, tag, &leaders), "joining the node leaders");
         MPI_Group_free(&chosen);
     }
     MPI_Group_free(&world);
@@ -158,7 +162,7 @@ int leaders_maximum(std::uint64_t* values, std::size_t count) {
     MPI_Request request = MPI_REQUEST_NULL;
     const int code =
         MPI_Iallreduce(MPI_IN_PLACE, values, static_cast<int>(count), MPI_UINT64_T, MPI_MAX, leaders, &request);
-    return wait_for(code, request, "meeting the other nodes");
+    return wait_for_request(code, request, "meeting the other nodes");
 }
 
 int leaders_broadcast(void* data, std::size_t bytes) {
@@ -171,7 +175,7 @@ int send(int leader, const void* data, std::size_t bytes) {
         const int count = static_cast<int>(std::min(bytes - at, longest_message));
         const int code =
             MPI_Isend(static_cast<const char*>(data) + at, count, MPI_BYTE, leader, tag, leaders, &request);
-        if (const int error = wait_for(code, request, "sending to another node"); error != 0) {
+        if (const int error = wait_for_request(code, request, "sending to another node"); error != 0) {
             return error;
         }
     }
@@ -183,7 +187,7 @@ int receive(int leader, void* data, std::size_t bytes) {
         MPI_Request request = MPI_REQUEST_NULL;
         const int count = static_cast<int>(std::min(bytes - at, longest_message));
         const int code = MPI_Irecv(static_cast<char*>(data) + at, count, MPI_BYTE, leader, tag, leaders, &request);
-        if (const int error = wait_for(code, request, "receiving from another node"); error != 0) {
+        if (const int error = wait_for_request(code, request, "receiving from another node"); error != 0) {
             return error;
         }
     }

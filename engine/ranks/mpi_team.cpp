@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ranks/mpi_team.hpp"
+#include "ranks/team_error.hpp"
 
 #include "ranks/clock_alignment.hpp"
 #include "ranks/mpi_loader.hpp"
@@ -24,28 +25,28 @@ std::int64_t monotonic_ns() {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(steady_clock::now().time_since_epoch()).count();
 }
 
-// How long a node may be silent before the others give it up: SONDE_NODE_PATIENCE in seconds, of the root.
-std::int64_t patience_with_nodes() {
-    constexpr double usual_s = 60;
-    constexpr double least_s = 1;
-    const char* wish = std::getenv("SONDE_NODE_PATIENCE");
-    const double seconds = wish != nullptr ? std::strtod(wish, nullptr) : usual_s;
-    return static_cast<std::int64_t>(1e9 * (seconds >= least_s && seconds < 1e6 ? seconds : usual_s));
+// Time without messages after which a node counts as lost: SONDE_NODE_PATIENCE of the root, in seconds.
+std::int64_t read_node_timeout_ns() {
+    constexpr double default_s = 60;
+    constexpr double min_s = 1;
+    const char* text = std::getenv("SONDE_NODE_PATIENCE");
+    const double seconds = text != nullptr ? std::strtod(text, nullptr) : default_s;
+    return static_cast<std::int64_t>(1e9 * (seconds >= min_s && seconds < 1e6 ? seconds : default_s));
 }
 
-// Everything between nodes begins with a vote: the largest value of all leaders, and whether a node has lost a process.
-// A node that has cast its farewell vote takes part in nothing any more, and the others learn of it in the very next
-// vote, whatever that was about. So no order of failures makes the nodes wait for each other.
+// Every exchange between nodes begins with a vote: the largest value of all leaders, and whether a node has lost a
+// process. A node that has cast its farewell vote takes no further part, and the other nodes learn this in their next
+// vote. So no order of failures can make nodes wait for each other.
 class MpiTeam final : public NodeTeam {
  public:
-    MpiTeam(const SondeMpiModule* module, NodeMap&& map, Joined&& joined, const std::string& description,
+    MpiTeam(const SondeMpiModule* module, NodeMap&& map, RendezvousResult&& joined, const std::string& description,
             std::unique_ptr<Wire> wire)
-        : NodeTeam(std::move(joined.arena), joined.head, map.place, description),
+        : NodeTeam(std::move(joined.arena), joined.head, map.location, description),
           module_(module),
           leaders_(std::move(map.leaders)),
           wire_(std::move(wire)) {
-        module_->set_watch([](void* self) { return static_cast<MpiTeam*>(self)->worth_waiting() ? 1 : 0; }, this);
-        if (speaks()) {
+        module_->set_watch([](void* self) { return static_cast<MpiTeam*>(self)->should_keep_waiting() ? 1 : 0; }, this);
+        if (uses_mpi()) {
             check(module_->set_leaders(leaders_.data(), static_cast<int>(leaders_.size())));
             connect_wires();
         }
@@ -54,267 +55,272 @@ class MpiTeam final : public NodeTeam {
     ~MpiTeam() override { module_->set_watch(nullptr, nullptr); }
 
     std::string broadcast(std::string text) override;
-    std::uint64_t maximum(std::uint64_t mine) override;
-    std::string reduce(std::string mine, const std::function<std::string(std::string, std::string)>& join) override;
+    std::uint64_t reduce_maximum(std::uint64_t own_value) override;
+    std::string reduce_text(std::string own_text,
+                            const std::function<std::string(std::string, std::string)>& join) override;
     void align_clocks() override;
-    bool meet(int stream) override;
-    const void* mpi() const override { return module_; }
-    void take_part(int processes) override {
-        if (processes != partakers_) {
+    bool wait_for_all(int stream) override;
+    const void* mpi_module() const override { return module_; }
+    void set_active_processes(int processes) override {
+        if (processes != active_processes_) {
             check(module_->set_members(processes));
-            partakers_ = processes;
+            active_processes_ = processes;
         }
     }
-    Remote remote_progress() const override {
+    RemoteProgress remote_progress() const override {
         return {head().remote_bytes.load(), head().remote_operations.load(), head().remote_nodes.load()};
     }
-    void count_progress(const std::byte* first, std::size_t stride, const std::atomic<int>* used) override;
+    void register_progress(const std::byte* first, std::size_t stride, const std::atomic<int>* used) override;
     void finish() override;
 
  private:
-    bool many() const { return place_.nodes > 1; }
-    bool speaks() const { return many() && place_.leader(); }
-    bool worth_waiting();
+    bool has_many_nodes() const { return location_.nodes > 1; }
+    bool uses_mpi() const { return has_many_nodes() && location_.is_leader(); }
+    bool should_keep_waiting();
     void connect_wires();
     void check(int result) const;
     bool vote(std::uint64_t& value);
-    bool give(int node, const void* data, std::size_t bytes);
-    bool take(int node, void* data, std::size_t bytes);
-    bool give_text(int node, const std::string& text);
-    bool take_text(int node, std::string& text);
-    bool answer_clock(int node, const ClockOffset& mine);
-    bool ask_clock(int node, ClockOffset& mine);
-    bool exchange_clocks(ClockOffset& mine);
+    bool send(int node, const void* data, std::size_t bytes);
+    bool receive(int node, void* data, std::size_t bytes);
+    bool send_text(int node, const std::string& text);
+    bool receive_text(int node, std::string& text);
+    bool serve_clock_exchange(int node, const ClockOffset& own_offset);
+    bool measure_clock_offset(int node, ClockOffset& own_offset);
+    bool exchange_clocks(ClockOffset& own_offset);
 
     const SondeMpiModule* module_;
     std::vector<int> leaders_;
-    std::unique_ptr<Wire> wire_;             // leaders of runs of several nodes, where one could be made
-    int partakers_ = place_.processes;       // as take_part() said last
-    bool departed_ = false;                  // the farewell vote is cast
-    std::atomic<std::int64_t> deadline_{0};  // of the farewell, ns; 0 = none
+    std::unique_ptr<Wire> wire_;  // of leaders in runs on several nodes; null when it could not be created
+    int active_processes_ = location_.processes;         // last argument of set_active_processes()
+    bool farewell_sent_ = false;                         // the farewell vote was cast
+    std::atomic<std::int64_t> farewell_deadline_ns_{0};  // of the farewell, ns; 0 = none
 };
 
-// Asked while MPI waits. A process lost on this node is no reason to leave a vote that the others will answer; news
-// that they are gone is.
-bool MpiTeam::worth_waiting() {
-    const std::int64_t deadline = deadline_.load(std::memory_order_relaxed);
-    return head().broken.load() != NodeHead::everywhere && (deadline == 0 || monotonic_ns() < deadline);
+// Called while MPI waits. A process lost on this node does not end the wait, because the other nodes will still answer
+// the vote; the loss of other nodes does.
+bool MpiTeam::should_keep_waiting() {
+    const std::int64_t deadline = farewell_deadline_ns_.load(std::memory_order_relaxed);
+    return head().broken.load() != NodeSharedState::all_nodes && (deadline == 0 || monotonic_ns() < deadline);
 }
 
 void MpiTeam::check(int result) const {
     if (result != 0) {
-        throw TeamError(std::string("MPI failed on ") + place_.host + " (process " + std::to_string(place_.process) +
-                        "): " + module_->last_error());
+        throw TeamError(std::string("MPI failed on ") + location_.host + " (process " +
+                        std::to_string(location_.process) + "): " + module_->last_error());
     }
 }
 
-// The root says where its wire can be reached; everybody's wire reports there.
+// The root broadcasts the addresses of its wire process; all wire processes send their reports there.
 void MpiTeam::connect_wires() {
     struct {
         std::uint64_t token;
         std::int64_t patience_ns;
-        Addresses hub;
-    } notice{Identity::mine().token, patience_with_nodes(), wire_ ? wire_->addresses() : Addresses{}};
+        HubAddresses hub;
+    } notice{ProcessIdentity::of_this_process().token, read_node_timeout_ns(),
+             wire_ ? wire_->addresses() : HubAddresses{}};
     check(module_->leaders_broadcast(&notice, sizeof notice));
     if (wire_) {
-        Wire::Task task;
-        task.token = notice.token;
-        task.node = place_.node;
-        task.nodes = place_.nodes;
-        task.process = place_.process;
-        task.head_bytes = NodeHead::bytes(place_.locals);
-        task.patience_ns = notice.patience_ns;
-        task.hub = notice.hub;
-        wire_->assign(task, arena().descriptor());
+        WireAssignment assignment;
+        assignment.token = notice.token;
+        assignment.node = location_.node;
+        assignment.nodes = location_.nodes;
+        assignment.process = location_.process;
+        assignment.head_bytes = NodeSharedState::bytes(location_.local_count);
+        assignment.patience_ns = notice.patience_ns;
+        assignment.hub = notice.hub;
+        wire_->assign(assignment, arena().descriptor());
     }
 }
 
-void MpiTeam::count_progress(const std::byte* first, std::size_t stride, const std::atomic<int>* used) {
-    if (speaks()) {
-        head().counted.first.store(arena().place_of(first));
-        head().counted.stride.store(stride);
-        head().counted.used.store(arena().place_of(used));
-        head().counted.bytes.store(arena().taken(), std::memory_order_release);
+void MpiTeam::register_progress(const std::byte* first, std::size_t stride, const std::atomic<int>* used) {
+    if (uses_mpi()) {
+        head().progress_counters.first.store(arena().file_offset(first));
+        head().progress_counters.stride.store(stride);
+        head().progress_counters.used.store(arena().file_offset(used));
+        head().progress_counters.bytes.store(arena().allocated_bytes(), std::memory_order_release);
     }
 }
 
-// True when all nodes are whole; `value` becomes the largest of all leaders.
+// Returns true when no node has lost a process; `value` becomes the largest value of all leaders.
 bool MpiTeam::vote(std::uint64_t& value) {
-    if (departed_ || head().broken.load() == NodeHead::everywhere) {
+    if (farewell_sent_ || head().broken.load() == NodeSharedState::all_nodes) {
         return false;
     }
-    std::array<std::uint64_t, 2> words{0, value};
+    std::array<std::uint64_t, 2> vote_values{0, value};
     if (broken()) {
-        // The farewell: the others hear it when they vote next. A phase may still be running there, so not for ever.
+        // The farewell vote: the others receive it with their next vote. A phase may still run there, so the wait is
+        // limited.
         constexpr std::int64_t patience_ns = 10'000'000'000;
-        departed_ = true;
-        deadline_.store(monotonic_ns() + patience_ns);
-        words[0] = static_cast<std::uint64_t>(control().lost_process.load()) + 2;
+        farewell_sent_ = true;
+        farewell_deadline_ns_.store(monotonic_ns() + patience_ns);
+        vote_values[0] = static_cast<std::uint64_t>(control().lost_process.load()) + 2;
     }
-    if (module_->leaders_maximum(words.data(), words.size()) != 0) {
-        head().lose_process(-1, NodeHead::everywhere);
+    if (module_->leaders_maximum(vote_values.data(), vote_values.size()) != 0) {
+        head().mark_process_lost(-1, NodeSharedState::all_nodes);
         return false;
     }
-    value = words[1];
-    if (words[0] != 0) {
-        head().lose_process(static_cast<int>(words[0]) - 2, NodeHead::everywhere);
+    value = vote_values[1];
+    if (vote_values[0] != 0) {
+        head().mark_process_lost(static_cast<int>(vote_values[0]) - 2, NodeSharedState::all_nodes);
     }
-    return words[0] == 0;
+    return vote_values[0] == 0;
 }
 
-bool MpiTeam::meet(int stream) {
-    if (!many()) {
-        return meet_node(stream);
+bool MpiTeam::wait_for_all(int stream) {
+    if (!has_many_nodes()) {
+        return wait_for_node(stream);
     }
-    if (broken() && !(place_.leader() && stream == 0)) {
+    if (broken() && !(location_.is_leader() && stream == 0)) {
         return false;
     }
-    const std::uint32_t waiters = streams();
-    if (!place_.leader() || stream != 0) {
-        return head().streams.follow(waiters, spin(waiters), watch()) && !broken();
+    const std::uint32_t waiters = count_streams();
+    if (!location_.is_leader() || stream != 0) {
+        return head().stream_barrier.wait_for_release(waiters, spin(waiters), watch()) && !broken();
     }
-    const bool complete = !broken() && head().streams.gather(waiters, spin(waiters), watch());
+    const bool all_arrived = !broken() && head().stream_barrier.wait_for_followers(waiters, spin(waiters), watch());
     std::uint64_t nothing = 0;
-    const bool whole = vote(nothing);
-    if (complete) {
-        head().streams.open();
+    const bool is_complete = vote(nothing);
+    if (all_arrived) {
+        head().stream_barrier.release();
     }
-    return whole;
+    return is_complete;
 }
 
-std::uint64_t MpiTeam::maximum(std::uint64_t mine) {
-    const std::uint64_t here = node_maximum(mine);
-    if (!many()) {
-        return here;
+std::uint64_t MpiTeam::reduce_maximum(std::uint64_t own_value) {
+    const std::uint64_t node_value = node_maximum(own_value);
+    if (!has_many_nodes()) {
+        return node_value;
     }
-    const auto waiters = static_cast<std::uint32_t>(place_.locals);
-    if (!place_.leader()) {
-        const bool told = !broken() && head().mains.follow(waiters, spin(waiters), watch());
-        return told ? head().verdict.load() : here;
+    const auto waiters = static_cast<std::uint32_t>(location_.local_count);
+    if (!location_.is_leader()) {
+        const bool is_released = !broken() && head().main_barrier.wait_for_release(waiters, spin(waiters), watch());
+        return is_released ? head().global_maximum.load() : node_value;
     }
-    const bool complete = !broken() && head().mains.gather(waiters, spin(waiters), watch());
-    std::uint64_t largest = here;
+    const bool all_arrived = !broken() && head().main_barrier.wait_for_followers(waiters, spin(waiters), watch());
+    std::uint64_t largest = node_value;
     if (!vote(largest)) {
-        largest = here;
+        largest = node_value;
     }
-    if (complete) {
-        head().verdict.store(largest);
-        head().mains.open();
+    if (all_arrived) {
+        head().global_maximum.store(largest);
+        head().main_barrier.release();
     }
     return largest;
 }
 
 std::string MpiTeam::broadcast(std::string text) {
-    if (speaks()) {
-        std::uint64_t length = place_.root() ? text.size() : 0;
+    if (uses_mpi()) {
+        std::uint64_t length = location_.is_root() ? text.size() : 0;
         if (vote(length)) {
             text.resize(length);
             if (module_->leaders_broadcast(text.data(), length) != 0) {
-                head().lose_process(-1, NodeHead::everywhere);
+                head().mark_process_lost(-1, NodeSharedState::all_nodes);
             }
         }
-        if (broken() && !place_.root()) {
-            throw TeamError("another process ended before the root had told " + place_.host + " what to do");
+        if (broken() && !location_.is_root()) {
+            throw TeamError("another process ended before the root had told " + location_.host + " what to do");
         }
     }
     return NodeTeam::broadcast(std::move(text));
 }
 
-bool MpiTeam::give(int node, const void* data, std::size_t bytes) {
+bool MpiTeam::send(int node, const void* data, std::size_t bytes) {
     if (module_->send(node, data, bytes) == 0) {
         return true;
     }
-    head().lose_process(-1, NodeHead::everywhere);
+    head().mark_process_lost(-1, NodeSharedState::all_nodes);
     return false;
 }
 
-bool MpiTeam::take(int node, void* data, std::size_t bytes) {
+bool MpiTeam::receive(int node, void* data, std::size_t bytes) {
     if (module_->receive(node, data, bytes) == 0) {
         return true;
     }
-    head().lose_process(-1, NodeHead::everywhere);
+    head().mark_process_lost(-1, NodeSharedState::all_nodes);
     return false;
 }
 
-bool MpiTeam::give_text(int node, const std::string& text) {
+bool MpiTeam::send_text(int node, const std::string& text) {
     const std::uint64_t length = text.size();
-    return give(node, &length, sizeof length) && give(node, text.data(), text.size());
+    return send(node, &length, sizeof length) && send(node, text.data(), text.size());
 }
 
-bool MpiTeam::take_text(int node, std::string& text) {
+bool MpiTeam::receive_text(int node, std::string& text) {
     std::uint64_t length = 0;
-    if (!take(node, &length, sizeof length)) {
+    if (!receive(node, &length, sizeof length)) {
         return false;
     }
     text.resize(length);
-    return take(node, text.data(), length);
+    return receive(node, text.data(), length);
 }
 
-std::string MpiTeam::reduce(std::string mine, const std::function<std::string(std::string, std::string)>& join) {
+std::string MpiTeam::reduce_text(std::string own_text,
+                                 const std::function<std::string(std::string, std::string)>& join) {
     std::uint64_t nothing = 0;
-    if (!speaks() || !vote(nothing)) {
-        return place_.root() ? mine : std::string();
+    if (!uses_mpi() || !vote(nothing)) {
+        return location_.is_root() ? own_text : std::string();
     }
     return reduce_in_tree(
-        place_.node, place_.nodes, std::move(mine),
-        [this](int node, const std::string& text) { give_text(node, text); },
-        [this](int node, std::string& text) { return take_text(node, text); }, join);
+        location_.node, location_.nodes, std::move(own_text),
+        [this](int node, const std::string& text) { send_text(node, text); },
+        [this](int node, std::string& text) { return receive_text(node, text); }, join);
 }
 
 constexpr int clock_rounds = 24;
 
-// The far side of a measurement: answers each message with the times of its arrival and of the answer.
-bool MpiTeam::answer_clock(int node, const ClockOffset& mine) {
+// Remote side of the clock measurement: answers each message with the times of its arrival and of the answer.
+bool MpiTeam::serve_clock_exchange(int node, const ClockOffset& own_offset) {
     for (int round = 0; round < clock_rounds; ++round) {
         char knock = 0;
-        if (!take(node, &knock, sizeof knock)) {
+        if (!receive(node, &knock, sizeof knock)) {
             return false;
         }
         std::array<std::int64_t, 2> times{monotonic_ns(), 0};
         times[1] = monotonic_ns();
-        if (!give(node, times.data(), sizeof times)) {
+        if (!send(node, times.data(), sizeof times)) {
             return false;
         }
     }
-    return give(node, &mine, sizeof mine);
+    return send(node, &own_offset, sizeof own_offset);
 }
 
-bool MpiTeam::ask_clock(int node, ClockOffset& mine) {
-    std::vector<Exchange> exchanges(clock_rounds);
-    for (Exchange& exchange : exchanges) {
+bool MpiTeam::measure_clock_offset(int node, ClockOffset& own_offset) {
+    std::vector<ClockExchange> exchanges(clock_rounds);
+    for (ClockExchange& exchange : exchanges) {
         const char knock = 'k';
         std::array<std::int64_t, 2> times{};
         exchange.sent = monotonic_ns();
-        if (!give(node, &knock, sizeof knock) || !take(node, times.data(), sizeof times)) {
+        if (!send(node, &knock, sizeof knock) || !receive(node, times.data(), sizeof times)) {
             return false;
         }
         exchange.returned = monotonic_ns();
         exchange.received = times[0];
         exchange.answered = times[1];
     }
-    ClockOffset theirs;
-    if (!take(node, &theirs, sizeof theirs)) {
+    ClockOffset peer_offset;
+    if (!receive(node, &peer_offset, sizeof peer_offset)) {
         return false;
     }
-    // The first exchange may include the setting up of a connection; it is valid all the same, only wide.
-    mine = chained(offset_from(exchanges), theirs);
+    // The first exchange may include the setup of a connection; it is valid, but its interval is wide.
+    own_offset = add_offsets(estimate_offset(exchanges), peer_offset);
     return true;
 }
 
-// Each node asks the one that it reports to in reduce(): log2(nodes) steps, and as many errors added at most.
-bool MpiTeam::exchange_clocks(ClockOffset& mine) {
-    const int node = place_.node;
+// Each node measures its offset to its parent in the tree of reduce_text(): log2(nodes) steps, so at most as many
+// errors add up.
+bool MpiTeam::exchange_clocks(ClockOffset& own_offset) {
+    const int node = location_.node;
     const int lowest = node == 0 ? 1 << 30 : node & -node;
-    if (node != 0 && !ask_clock(node - lowest, mine)) {
+    if (node != 0 && !measure_clock_offset(node - lowest, own_offset)) {
         return false;
     }
     int step = 1;
-    while (step < lowest && node + step < place_.nodes) {
+    while (step < lowest && node + step < location_.nodes) {
         step *= 2;
     }
-    // The largest subtree first: it has the longest way to go.
+    // The largest subtree first, because it has the most steps left.
     for (step /= 2; step >= 1; step /= 2) {
-        if (node + step < place_.nodes && !answer_clock(node + step, mine)) {
+        if (node + step < location_.nodes && !serve_clock_exchange(node + step, own_offset)) {
             return false;
         }
     }
@@ -322,55 +328,56 @@ bool MpiTeam::exchange_clocks(ClockOffset& mine) {
 }
 
 void MpiTeam::align_clocks() {
-    if (!many()) {
+    if (!has_many_nodes()) {
         return;
     }
     std::uint64_t nothing = 0;
-    ClockOffset mine;
-    if (place_.leader() && vote(nothing) && exchange_clocks(mine)) {
-        head().clock_offset.store(mine.offset_ns);
-        head().clock_error.store(mine.error_ns);
+    ClockOffset own_offset;
+    if (location_.is_leader() && vote(nothing) && exchange_clocks(own_offset)) {
+        head().clock_offset.store(own_offset.offset_ns);
+        head().clock_error.store(own_offset.error_ns);
     }
-    meet_mains();
+    wait_for_main_threads();
 }
 
 void MpiTeam::finish() {
-    // The vote makes sure that nobody takes MPI down while another still talks.
-    if (maximum(0) == 0 && !broken()) {
+    // The vote ensures that no process finalizes MPI while another one still communicates.
+    if (reduce_maximum(0) == 0 && !broken()) {
         NodeTeam::finish();
         if (!broken()) {
             if (wire_) {
-                wire_->dismiss();
+                wire_->finish();
             }
             module_->stop();
         }
     }
 }
 
-Prefer preference(const Launched& launched) {
-    return launched.by == "openmpi" || launched.by == "pmix" || launched.pmix ? Prefer::site : Prefer::standard;
+ModulePreference choose_module(const LaunchEnvironment& launch) {
+    return launch.launcher == "openmpi" || launch.launcher == "pmix" || launch.pmix ? ModulePreference::site
+                                                                                    : ModulePreference::standard;
 }
 
-void compare_counts(const Launched& launched, int size, const std::string& library) {
-    if (launched.processes > 0 && launched.by != "none" && launched.processes != size) {
-        throw TeamError("the launcher (" + launched.by + ") started " + std::to_string(launched.processes) +
+void check_process_count(const LaunchEnvironment& launch, int size, const std::string& library) {
+    if (launch.processes > 0 && launch.launcher != "none" && launch.processes != size) {
+        throw TeamError("the launcher (" + launch.launcher + ") started " + std::to_string(launch.processes) +
                         " processes, but " + library + " sees " + std::to_string(size) +
                         ": start with the launcher of that MPI, or name the module of another MPI in SONDE_MPI_MODULE");
     }
 }
 
-// A wire is of use to the leader of one node among several. Who that is becomes certain only when MPI has started, and
-// then it is too late to fork: the launcher's word decides.
-std::unique_ptr<Wire> early_wire(const Launched& launched) {
-    const bool likely = launched.local == 0 && launched.processes > 1 && launched.locals != launched.processes;
+// Only leaders in runs on several nodes need a wire process. Leaders are known only after MPI has started, when it is
+// too late to fork, so the environment of the launcher decides.
+std::unique_ptr<Wire> start_wire_if_leader(const LaunchEnvironment& launch) {
+    const bool likely = launch.local_index == 0 && launch.processes > 1 && launch.local_count != launch.processes;
     return likely ? Wire::start() : nullptr;
 }
 
 }  // namespace
 
-std::unique_ptr<Team> mpi_team(const FormRequest& request, const Launched& launched) {
-    auto wire = early_wire(launched);
-    const SondeMpiModule* module = load_module(usual_search(request.mpi_module, preference(launched)));
+std::unique_ptr<Team> form_mpi_team(const TeamRequest& request, const LaunchEnvironment& launch) {
+    auto wire = start_wire_if_leader(launch);
+    const SondeMpiModule* module = load_module(default_search(request.mpi_module, choose_module(launch)));
     int rank = 0;
     int size = 1;
     std::array<char, 256> library{};
@@ -380,24 +387,24 @@ std::unique_ptr<Team> mpi_team(const FormRequest& request, const Launched& launc
         }
     };
     check(module->start(&rank, &size, library.data(), library.size()));
-    compare_counts(launched, size, library.data());
-    const Identity mine = Identity::mine();
-    std::vector<Identity> all(static_cast<std::size_t>(size));
-    check(module->allgather(&mine, sizeof mine, all.data()));
-    if (const std::string mixed = mixed_engines(all); !mixed.empty()) {
+    check_process_count(launch, size, library.data());
+    const ProcessIdentity identity = ProcessIdentity::of_this_process();
+    std::vector<ProcessIdentity> all(static_cast<std::size_t>(size));
+    check(module->allgather(&identity, sizeof identity, all.data()));
+    if (const std::string mismatch = explain_version_mismatch(all); !mismatch.empty()) {
         module->stop();
-        throw CommonError(mixed);
+        throw CommonError(mismatch);
     }
     NodeMap map = map_nodes(all, rank);
-    if (wire && (map.place.nodes == 1 || !map.place.leader())) {
-        wire->dismiss();
+    if (wire && (map.location.nodes == 1 || !map.location.is_leader())) {
+        wire->finish();
         wire.reset();
     }
-    Meeting meeting;
+    RendezvousRequest meeting;
     meeting.name = "mpi-" + std::to_string(map.token);
-    meeting.local = map.place.local;
-    meeting.locals = map.place.locals;
-    Joined joined = rendezvous(meeting);
+    meeting.local_index = map.location.local_index;
+    meeting.local_count = map.location.local_count;
+    RendezvousResult joined = rendezvous(meeting);
     const std::string description = std::string("mpi (") + library.data() + ", " + module->flavour + ")";
     return std::make_unique<MpiTeam>(module, std::move(map), std::move(joined), description, std::move(wire));
 }

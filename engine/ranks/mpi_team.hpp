@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Processes on one or many nodes that an MPI library joins. Inside a node everything goes by shared memory; only the
-// leaders of the nodes speak MPI, and only when there is more than one node.
+// A team of MPI ranks on one or many nodes. Processes of one node communicate through shared memory. Only node leaders
+// use MPI, and only when there are several nodes.
 #pragma once
 
 #include "ranks/launcher.hpp"
@@ -8,7 +8,7 @@
 
 namespace sonde::ranks {
 
-/// Loads the module, starts MPI and meets the others. Throws TeamError.
-std::unique_ptr<Team> mpi_team(const FormRequest& request, const Launched& launched);
+/// Loads the module, starts MPI and joins the other processes. Throws TeamError.
+std::unique_ptr<Team> form_mpi_team(const TeamRequest& request, const LaunchEnvironment& launch);
 
 }  // namespace sonde::ranks

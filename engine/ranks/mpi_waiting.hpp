@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the two halves of the MPI module share: waiting without burning a core, and errors in words.
+// Shared by the sources of the MPI module: waiting without occupying a core, and error messages.
 #pragma once
 
 #include <mpi.h>
@@ -14,18 +14,20 @@
 
 namespace sonde::ranks::mpi {
 
-/// 0, or the negative errno that comes nearest to an MPI error; the sentence goes to last_error().
-int failed(int code, const std::string& doing);
-/// -EOPNOTSUPP; the sentence goes to last_error().
-int refused(const std::string& why);
-/// Completes a request by polling. Consumes `code`, the result of the call that began it.
-int wait_for(int code, MPI_Request& request, const std::string& doing, MPI_Status* status = MPI_STATUS_IGNORE);
+/// Returns 0, or the negative errno closest to an MPI error, and stores the message for last_error().
+int report_mpi_error(int code, const std::string& doing);
+/// Returns -EOPNOTSUPP and stores the message for last_error().
+int report_refusal(const std::string& why);
+/// SondeMpiModule::set_watch.
+void set_watch(int (*keep_waiting)(void*), void* context);
+/// Completes a request by polling. `code` is the result of the call that created the request.
+int wait_for_request(int code, MPI_Request& request, const std::string& doing, MPI_Status* status = MPI_STATUS_IGNORE);
 const char* last_error();
-/// The library forbids calls from several threads at a time, so only the main thread may have files.
+/// Set when the library forbids concurrent calls from several threads: then only the main thread may open files.
 extern bool one_thread_only;
-/// Who takes part, where not all ranks do; else null.
+/// Communicator of the members; null when all ranks are members.
 extern MPI_Comm members;
-/// Who opens shared files together.
+/// Communicator of the ranks that open shared files together.
 MPI_Comm member_group();
 
 }  // namespace sonde::ranks::mpi

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which processes are on one node, found out by each telling who it is and where.
+// Groups the processes of a run by node, from what each process reports about itself.
 #pragma once
 
 #include "ranks/team.hpp"
@@ -12,8 +12,8 @@
 
 namespace sonde::ranks {
 
-/// What a process says of itself. Plain data: travels between machines of one kind.
-struct Identity {
+/// What a process reports about itself. Plain data that is sent between machines of the same architecture.
+struct ProcessIdentity {
     /// Equal for processes that can share memory and sockets: made of the boot id, the host name and the network
     /// namespace, because containers may agree in any one or two of them.
     std::uint64_t machine = 0;
@@ -21,20 +21,20 @@ struct Identity {
     std::array<char, 64> host{};     ///< zero-terminated
     std::array<char, 32> version{};  ///< of the engine; zero-terminated
 
-    static Identity mine();
+    static ProcessIdentity of_this_process();
 };
 
 struct NodeMap {
-    Place place;
+    ProcessLocation location;
     std::vector<int> leaders;  ///< node -> its lowest process
     std::uint64_t token = 0;   ///< of this node's leader: the same for all of this node
 };
 
-/// Engines of two versions count differently and speak differently: one sentence that names both, empty when all are
-/// the same.
-std::string mixed_engines(std::span<const Identity> all);
+/// One sentence that names two different engine versions in the run; empty when all are equal. Different versions use
+/// different messages and layouts.
+std::string explain_version_mismatch(std::span<const ProcessIdentity> identities);
 
-/// `all[p]` is what process p said.
-NodeMap map_nodes(std::span<const Identity> all, int process);
+/// `identities[p]` is the identity of process p.
+NodeMap map_nodes(std::span<const ProcessIdentity> identities, int process);
 
 }  // namespace sonde::ranks

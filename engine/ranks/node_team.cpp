@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ranks/node_team.hpp"
+#include "ranks/team_error.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -12,38 +13,38 @@ namespace {
 
 constexpr std::size_t line = 64;
 
-std::size_t head_only() {
-    return (sizeof(NodeHead) + line - 1) / line * line;
+std::size_t compute_head_bytes() {
+    return (sizeof(NodeSharedState) + line - 1) / line * line;
 }
 
-void make_life(pthread_mutex_t& life) {
+void make_alive_lock(pthread_mutex_t& alive_lock) {
     pthread_mutexattr_t kind;
     pthread_mutexattr_init(&kind);
     pthread_mutexattr_setpshared(&kind, PTHREAD_PROCESS_SHARED);
     pthread_mutexattr_setrobust(&kind, PTHREAD_MUTEX_ROBUST);
-    pthread_mutex_init(&life, &kind);
+    pthread_mutex_init(&alive_lock, &kind);
     pthread_mutexattr_destroy(&kind);
 }
 
-// A held mutex says EBUSY. Anything else means that the owner is gone; one that we got by accident is given back
-// unrepaired, so that everybody after us hears ENOTRECOVERABLE.
-bool alive(Peer& peer) {
-    const int answer = pthread_mutex_trylock(&peer.life);
+// EBUSY means that the owner holds the mutex. Any other result means that the owner is gone. A mutex that this call
+// acquired is unlocked without repair, so that later callers get ENOTRECOVERABLE.
+bool is_alive(Peer& peer) {
+    const int answer = pthread_mutex_trylock(&peer.alive_lock);
     if (answer == EBUSY) {
         return true;
     }
     if (answer == 0 || answer == EOWNERDEAD) {
-        pthread_mutex_unlock(&peer.life);
+        pthread_mutex_unlock(&peer.alive_lock);
     }
     return false;
 }
 
-// While the processes join, one that never comes is as good as dead: the kernel knows nothing of it yet.
-class Patience final : public Watch {
+// While processes join, one that does not arrive in time counts as dead, because it holds no mutex yet.
+class JoinTimeout final : public LivenessCheck {
  public:
-    explicit Patience(NodeHead& head) : head_(head) {}
-    bool intact(bool thorough) override {
-        if (!head_.intact(thorough)) {
+    explicit JoinTimeout(NodeSharedState& head) : head_(head) {}
+    bool is_intact(bool thorough) override {
+        if (!head_.is_intact(thorough)) {
             return false;
         }
         if (!thorough || std::chrono::steady_clock::now() < end_) {
@@ -53,187 +54,191 @@ class Patience final : public Watch {
         const auto absent = std::find_if(peers.begin(), peers.end(),
                                          [](const Peer& peer) { return peer.state.load() == Peer::absent; });
         if (absent != peers.end()) {
-            head_.lose(static_cast<int>(absent - peers.begin()));
+            head_.mark_lost(static_cast<int>(absent - peers.begin()));
         }
         return absent == peers.end();
     }
 
  private:
-    NodeHead& head_;
+    NodeSharedState& head_;
     std::chrono::steady_clock::time_point end_ = std::chrono::steady_clock::now() + std::chrono::seconds(30);
 };
 
 }  // namespace
 
-std::size_t NodeHead::bytes(int locals) {
-    return head_only() + sizeof(Peer) * static_cast<std::size_t>(locals);
+std::size_t NodeSharedState::bytes(int local_count) {
+    return compute_head_bytes() + sizeof(Peer) * static_cast<std::size_t>(local_count);
 }
 
-std::span<Peer> NodeHead::peers() {
-    auto* first = reinterpret_cast<std::byte*>(this) + head_only();
-    return {std::launder(reinterpret_cast<Peer*>(first)), static_cast<std::size_t>(locals)};
+std::span<Peer> NodeSharedState::peers() {
+    auto* first = reinterpret_cast<std::byte*>(this) + compute_head_bytes();
+    return {std::launder(reinterpret_cast<Peer*>(first)), static_cast<std::size_t>(local_count)};
 }
 
-NodeHead* NodeHead::make(std::byte* memory, int locals) {
-    auto* head = new (memory) NodeHead;
-    head->locals = locals;
-    auto* first = memory + head_only();
-    for (int local = 0; local < locals; ++local) {
-        auto* peer = new (first + sizeof(Peer) * static_cast<std::size_t>(local)) Peer;
-        make_life(peer->life);
+NodeSharedState* NodeSharedState::make(std::byte* memory, int local_count) {
+    auto* head = new (memory) NodeSharedState;
+    head->local_count = local_count;
+    auto* first = memory + compute_head_bytes();
+    for (int local_index = 0; local_index < local_count; ++local_index) {
+        auto* peer = new (first + sizeof(Peer) * static_cast<std::size_t>(local_index)) Peer;
+        make_alive_lock(peer->alive_lock);
     }
     return head;
 }
 
-NodeHead* NodeHead::at(std::byte* memory) {
-    return std::launder(reinterpret_cast<NodeHead*>(memory));
+NodeSharedState* NodeSharedState::at(std::byte* memory) {
+    return std::launder(reinterpret_cast<NodeSharedState*>(memory));
 }
 
-void NodeHead::lose(int local) {
-    lose_process(peers()[static_cast<std::size_t>(local)].process.load(), here);
+void NodeSharedState::mark_lost(int local_index) {
+    mark_process_lost(peers()[static_cast<std::size_t>(local_index)].process.load(), this_node_only);
 }
 
-void NodeHead::lose_process(int process, std::uint32_t extent) {
+void NodeSharedState::mark_process_lost(int process, std::uint32_t extent) {
     int none = -1;
     control.lost_process.compare_exchange_strong(none, process);
-    std::uint32_t known = broken.load();
-    while (known < extent && !broken.compare_exchange_weak(known, extent)) {
+    std::uint32_t extent_so_far = broken.load();
+    while (extent_so_far < extent && !broken.compare_exchange_weak(extent_so_far, extent)) {
     }
-    // The first reason stays: an interrupted run remains an interrupted run.
+    // The first reason is kept: an interrupted run stays an interrupted run.
     std::uint32_t running = 0;
     control.stop.compare_exchange_strong(running, NodeControl::quit_peer_lost);
-    streams.alarm();
-    mains.alarm();
+    stream_barrier.wake_all();
+    main_barrier.wake_all();
 }
 
-bool NodeHead::intact(bool thorough) {
+bool NodeSharedState::is_intact(bool thorough) {
     if (broken.load(std::memory_order_acquire) != 0) {
         return false;
     }
     if (!thorough) {
         return true;
     }
-    const auto all = peers();
-    for (std::size_t local = 0; local < all.size(); ++local) {
-        if (all[local].state.load(std::memory_order_acquire) == Peer::present && !alive(all[local]) &&
-            all[local].state.load(std::memory_order_acquire) == Peer::present) {
-            lose(static_cast<int>(local));
+    const auto all_peers = peers();
+    for (std::size_t local_index = 0; local_index < all_peers.size(); ++local_index) {
+        if (all_peers[local_index].state.load(std::memory_order_acquire) == Peer::present &&
+            !is_alive(all_peers[local_index]) &&
+            all_peers[local_index].state.load(std::memory_order_acquire) == Peer::present) {
+            mark_lost(static_cast<int>(local_index));
             return false;
         }
     }
     return true;
 }
 
-NodeTeam::NodeTeam(Arena arena, NodeHead* head, Place place, std::string description)
-    : place_(std::move(place)), description_(std::move(description)), arena_(std::move(arena)), head_(head) {
-    Peer& me = self();
-    CPU_ZERO(&me.cores);
-    sched_getaffinity(0, sizeof me.cores, &me.cores);
-    pthread_mutex_lock(&me.life);
-    me.process.store(place_.process);
-    me.state.store(Peer::present, std::memory_order_release);
-    Patience patience(*head_);
-    const auto waiters = static_cast<std::uint32_t>(place_.locals);
-    if (broken() || !head_->mains.pass(waiters, false, patience)) {
-        me.state.store(Peer::left, std::memory_order_release);
-        pthread_mutex_unlock(&me.life);
-        throw TeamError("a process of " + place_.host + " ended or hung while the " + std::to_string(waiters) +
+NodeTeam::NodeTeam(Arena arena, NodeSharedState* head, ProcessLocation location, std::string description)
+    : location_(std::move(location)), description_(std::move(description)), arena_(std::move(arena)), head_(head) {
+    Peer& own_peer = self();
+    CPU_ZERO(&own_peer.cores);
+    sched_getaffinity(0, sizeof own_peer.cores, &own_peer.cores);
+    pthread_mutex_lock(&own_peer.alive_lock);
+    own_peer.process.store(location_.process);
+    own_peer.state.store(Peer::present, std::memory_order_release);
+    JoinTimeout patience(*head_);
+    const auto waiters = static_cast<std::uint32_t>(location_.local_count);
+    if (broken() || !head_->main_barrier.wait_for_all(waiters, false, patience)) {
+        own_peer.state.store(Peer::left, std::memory_order_release);
+        pthread_mutex_unlock(&own_peer.alive_lock);
+        throw TeamError("a process of " + location_.host + " ended or hung while the " + std::to_string(waiters) +
                         " processes of this node were still meeting");
     }
-    // Launchers bind ranks to different cores: what counts is the cores of all together.
-    cpu_set_t together;
-    CPU_ZERO(&together);
+    // Launchers bind ranks to different cores, so the union of all cores counts.
+    cpu_set_t shared_cores;
+    CPU_ZERO(&shared_cores);
     for (Peer& peer : head_->peers()) {
-        CPU_OR(&together, &together, &peer.cores);
+        CPU_OR(&shared_cores, &shared_cores, &peer.cores);
     }
-    cores_ = static_cast<std::uint32_t>(std::max(1, CPU_COUNT(&together)));
+    cores_ = static_cast<std::uint32_t>(std::max(1, CPU_COUNT(&shared_cores)));
 }
 
 NodeTeam::~NodeTeam() {
-    Peer& me = self();
+    Peer& own_peer = self();
     if (!finished_) {
-        head_->lose(place_.local);
+        head_->mark_lost(location_.local_index);
     }
-    me.state.store(Peer::left, std::memory_order_release);
-    // The kernel must not find the mutex in our list after the memory is unmapped.
-    pthread_mutex_unlock(&me.life);
+    own_peer.state.store(Peer::left, std::memory_order_release);
+    // The kernel must not find the mutex in this thread's robust list after the memory is unmapped.
+    pthread_mutex_unlock(&own_peer.alive_lock);
 }
 
 void NodeTeam::finish() {
-    if (!finished_ && meet_mains()) {
+    if (!finished_ && wait_for_main_threads()) {
         finished_ = true;
         self().state.store(Peer::left, std::memory_order_release);
     }
 }
 
-void NodeTeam::arrange(int streams_per_process) {
-    // Everybody counts arrivals against the same number, so there is nothing to tell the others.
+void NodeTeam::set_streams_per_process(int streams_per_process) {
+    // All processes compare arrivals with the same number, so no communication is needed.
     streams_per_process_.store(static_cast<std::uint32_t>(streams_per_process), std::memory_order_relaxed);
 }
 
-std::uint32_t NodeTeam::streams() const {
-    return streams_per_process_.load(std::memory_order_relaxed) * static_cast<std::uint32_t>(place_.locals);
+std::uint32_t NodeTeam::count_streams() const {
+    return streams_per_process_.load(std::memory_order_relaxed) * static_cast<std::uint32_t>(location_.local_count);
 }
 
-bool NodeTeam::meet_mains() {
-    const auto waiters = static_cast<std::uint32_t>(place_.locals);
-    return !broken() && head_->mains.pass(waiters, spin(waiters), *this);
+bool NodeTeam::wait_for_main_threads() {
+    const auto waiters = static_cast<std::uint32_t>(location_.local_count);
+    return !broken() && head_->main_barrier.wait_for_all(waiters, spin(waiters), *this);
 }
 
-bool NodeTeam::meet_node(int /*stream*/) {
-    const std::uint32_t waiters = streams();
-    return !broken() && head_->streams.pass(waiters, spin(waiters), *this);
+bool NodeTeam::wait_for_node(int /*stream*/) {
+    const std::uint32_t waiters = count_streams();
+    return !broken() && head_->stream_barrier.wait_for_all(waiters, spin(waiters), *this);
 }
 
-std::uint64_t NodeTeam::node_maximum(std::uint64_t mine) {
-    // Two values by turns: who is already at the next call cannot overwrite what a slow one still reads.
-    const unsigned turn = turn_++ % 2;
-    self().said[turn] = mine;
-    if (!meet_mains()) {
-        return mine;
+std::uint64_t NodeTeam::node_maximum(std::uint64_t own_value) {
+    // Two alternating slots: a process in the next call cannot overwrite a value that a slow process still reads.
+    const unsigned turn = vote_slot_++ % 2;
+    self().votes[turn] = own_value;
+    if (!wait_for_main_threads()) {
+        return own_value;
     }
     std::uint64_t largest = 0;
     for (const Peer& peer : head_->peers()) {
-        largest = std::max(largest, peer.said[turn]);
+        largest = std::max(largest, peer.votes[turn]);
     }
     return largest;
 }
 
-std::uint64_t NodeTeam::maximum(std::uint64_t mine) {
-    return node_maximum(mine);
+std::uint64_t NodeTeam::reduce_maximum(std::uint64_t own_value) {
+    return node_maximum(own_value);
 }
 
 std::string NodeTeam::broadcast(std::string text) {
-    const bool speaker = place_.leader();
-    if (speaker) {
-        head_->board_length.store(text.size());
+    const bool is_sender = location_.is_leader();
+    if (is_sender) {
+        head_->broadcast_length.store(text.size());
     }
-    bool complete = meet_mains();
-    const std::size_t length = complete ? head_->board_length.load() : 0;
-    if (!speaker) {
+    bool complete = wait_for_main_threads();
+    const std::size_t length = complete ? head_->broadcast_length.load() : 0;
+    if (!is_sender) {
         text.assign(length, '\0');
     }
-    // Once at least: without the meeting at its end, the next call could change the length before all have read it.
-    for (std::size_t at = 0; complete && (at == 0 || at < length); at += NodeHead::board_bytes) {
-        const std::size_t part = std::min(length - at, NodeHead::board_bytes);
-        if (speaker) {
-            std::memcpy(head_->board, text.data() + at, part);
+    // At least one iteration: without the barrier at its end, the next call could change the length before all have
+    // read it.
+    for (std::size_t offset = 0; complete && (offset == 0 || offset < length);
+         offset += NodeSharedState::broadcast_buffer_bytes) {
+        const std::size_t part = std::min(length - offset, NodeSharedState::broadcast_buffer_bytes);
+        if (is_sender) {
+            std::memcpy(head_->broadcast_buffer, text.data() + offset, part);
         }
-        complete = meet_mains();
-        if (complete && !speaker) {
-            std::memcpy(text.data() + at, head_->board, part);
+        complete = wait_for_main_threads();
+        if (complete && !is_sender) {
+            std::memcpy(text.data() + offset, head_->broadcast_buffer, part);
         }
-        complete = complete && meet_mains();
+        complete = complete && wait_for_main_threads();
     }
-    if (!complete && !speaker) {
+    if (!complete && !is_sender) {
         throw TeamError("process " + std::to_string(head_->control.lost_process.load()) +
                         " ended before it had told the others what to do");
     }
     return text;
 }
 
-std::string NodeTeam::reduce(std::string mine, const std::function<std::string(std::string, std::string)>& /*join*/) {
-    return place_.root() ? mine : std::string();
+std::string NodeTeam::reduce_text(std::string own_text,
+                                  const std::function<std::string(std::string, std::string)>& /*join*/) {
+    return location_.is_root() ? own_text : std::string();
 }
 
 }  // namespace sonde::ranks

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The processes of one node: they share one arena and meet at futex gates. A whole team when there is one node; the
-// lower half of the MPI team when there are more.
+// The processes of one node: they share one arena and synchronize with futex barriers. On one node this is the complete
+// team; on several nodes it is the base of the MPI team.
 //
-// A peer's death is noticed without any process id: each process holds a robust mutex for as long as it lives, and the
-// kernel itself marks the mutex when its owner ends, however it ends and whoever may reuse its number.
+// The death of a peer is detected without process ids: each process holds a robust mutex while it lives, and the kernel
+// marks the mutex when its owner ends.
 #pragma once
 
 #include "ranks/arena.hpp"
@@ -18,70 +18,73 @@
 
 namespace sonde::ranks {
 
-/// One process in the shared head.
+/// One process in the shared state of a node.
 struct Peer {
     enum State : int { absent, present, left };
-    pthread_mutex_t life;  ///< robust; held from join() to the end
+    pthread_mutex_t alive_lock;  ///< robust; locked from the constructor of NodeTeam to its destructor
     std::atomic<int> state{absent};
-    std::atomic<int> process{-1};         ///< global number
-    cpu_set_t cores;                      ///< that it may run on
-    std::array<std::uint64_t, 2> said{};  ///< values of all() and maximum(), even and odd calls
+    std::atomic<int> process{-1};          ///< global number
+    cpu_set_t cores;                       ///< on which the process may run
+    std::array<std::uint64_t, 2> votes{};  ///< values of all_ok() and reduce_maximum(), even and odd calls
 };
 
-/// The first piece of the arena. The peers follow it in memory.
-struct NodeHead {
-    static constexpr std::size_t board_bytes = 64U << 10U;
-    static constexpr std::uint32_t here = 1, everywhere = 2;
-    /// Where the wire finds the live counters of this node: places in the arena, of which the first `bytes` are needed.
-    struct Counted {
+/// The first piece of the arena. The array of peers follows it in memory.
+struct NodeSharedState {
+    static constexpr std::size_t broadcast_buffer_bytes = 64U << 10U;
+    static constexpr std::uint32_t this_node_only = 1, all_nodes = 2;
+    /// Offsets in the arena of the live counters of this node, for the wire process, which maps the first `bytes`
+    /// bytes.
+    struct ProgressCounters {
         std::atomic<std::uint64_t> bytes{0}, first{0}, stride{0}, used{0};
     };
-    Gate streams;                                                      ///< meet(), meet_node()
-    Gate mains;                                                        ///< the collectives of the main threads
-    std::atomic<std::uint64_t> board_length{0};                        ///< broadcast: bytes of the whole text
-    std::atomic<std::uint64_t> verdict{0};                             ///< maximum over all nodes, from the leader
-    std::atomic<std::int64_t> clock_offset{0}, clock_error{0};         ///< ns, see Team
-    std::atomic<std::uint64_t> remote_bytes{0}, remote_operations{0};  ///< from the other nodes; at the root's node
-    Counted counted;
+    NodeBarrier stream_barrier;                                 ///< wait_for_all(), wait_for_node()
+    NodeBarrier main_barrier;                                   ///< the collectives of the main threads
+    std::atomic<std::uint64_t> broadcast_length{0};             ///< broadcast: bytes of the whole text
+    std::atomic<std::uint64_t> global_maximum{0};               ///< maximum over all nodes, from the leader
+    std::atomic<std::int64_t> clock_offset{0}, clock_error{0};  ///< ns, see Team
+    std::atomic<std::uint64_t> remote_bytes{0},
+        remote_operations{0};  ///< from the other nodes; only on the root's node
+    ProgressCounters progress_counters;
     NodeControl control;
-    /// Not 0: nobody waits any more. `everywhere`: the other nodes know it or are gone.
+    /// Not 0: all waits end. `all_nodes`: the other nodes know it or are gone.
     std::atomic<std::uint32_t> broken{0};
     std::atomic<int> remote_nodes{0};
-    int locals = 0;
-    char board[board_bytes];
+    int local_count = 0;
+    char broadcast_buffer[broadcast_buffer_bytes];
 
-    static std::size_t bytes(int locals);
+    static std::size_t bytes(int local_count);
     std::span<Peer> peers();
-    /// Makes a head in zeroed memory.
-    static NodeHead* make(std::byte* memory, int locals);
-    /// A head that another process made in this memory.
-    static NodeHead* at(std::byte* memory);
-    /// Records that a process of this node is gone and wakes all who wait. Harmless when repeated.
-    void lose(int local);
+    /// Constructs the state in zeroed memory.
+    static NodeSharedState* make(std::byte* memory, int local_count);
+    /// The state that another process constructed in this memory.
+    static NodeSharedState* at(std::byte* memory);
+    /// Records that a process of this node is gone and wakes all waiters. May be repeated.
+    void mark_lost(int local_index);
     /// The same for a process of any node, by its global number (-1: unknown).
-    void lose_process(int process, std::uint32_t extent);
-    /// No peer has died (thorough: look at each; otherwise only at what others found).
-    bool intact(bool thorough);
+    void mark_process_lost(int process, std::uint32_t extent);
+    /// Whether no peer has died. `thorough` checks each peer; otherwise only the result of earlier checks counts.
+    bool is_intact(bool thorough);
 };
 
-class NodeTeam : public Team, private Watch {
+class NodeTeam : public Team, private LivenessCheck {
  public:
-    /// `arena` holds a head as its first piece, already taken at `head`. Joins as `place.local`; the calling thread
-    /// must be the one that lives as long as the process does. Throws TeamError when not all have joined after 30 s.
-    NodeTeam(Arena arena, NodeHead* head, Place place, std::string description);
+    /// `head` is the first piece of `arena`. Joins as `location.local_index`. The calling thread must live as long as
+    /// the process. Throws TeamError when not all have joined after 30 s.
+    NodeTeam(Arena arena, NodeSharedState* head, ProcessLocation location, std::string description);
     ~NodeTeam() override;
 
-    const Place& place() const override { return place_; }
+    const ProcessLocation& location() const override { return location_; }
     std::string description() const override { return description_; }
     std::string broadcast(std::string text) override;
-    bool all(bool ok) override { return maximum(ok ? 0 : 1) == 0 && !broken(); }
-    std::uint64_t maximum(std::uint64_t mine) override;
-    std::string reduce(std::string mine, const std::function<std::string(std::string, std::string)>& join) override;
-    std::byte* shared(std::size_t bytes) override { return arena_.take(bytes); }
-    void arrange(int streams_per_process) override;
+    bool all_ok(bool ok) override { return reduce_maximum(ok ? 0 : 1) == 0 && !broken(); }
+    std::uint64_t reduce_maximum(std::uint64_t own_value) override;
+    std::string reduce_text(std::string own_text,
+                            const std::function<std::string(std::string, std::string)>& join) override;
+    std::byte* allocate_shared(std::size_t bytes) override { return arena_.allocate(bytes); }
+    void set_streams_per_process(int streams_per_process) override;
     void align_clocks() override {}
-    bool meet(int stream) override { return meet_node(stream); }
-    bool meet_node(int stream) override;
+    bool wait_for_all(int stream) override { return wait_for_node(stream); }
+    bool wait_for_node(int stream) override;
     NodeControl& control() override { return head_->control; }
     std::int64_t clock_offset_ns() const override { return head_->clock_offset.load(); }
     std::int64_t clock_error_ns() const override { return head_->clock_error.load(); }
@@ -89,29 +92,29 @@ class NodeTeam : public Team, private Watch {
 
  protected:
     bool broken() const { return head_->broken.load(std::memory_order_acquire) != 0; }
-    NodeHead& head() { return *head_; }
-    const NodeHead& head() const { return *head_; }
-    std::uint32_t streams() const;  ///< of this node
+    NodeSharedState& head() { return *head_; }
+    const NodeSharedState& head() const { return *head_; }
+    std::uint32_t count_streams() const;  ///< of this node
     bool spin(std::uint32_t waiters) const { return waiters <= cores_; }
     /// Barrier over the main threads of the node.
-    bool meet_mains();
-    /// Says `mine` and, when all have spoken, returns the largest value of the node in every process.
-    std::uint64_t node_maximum(std::uint64_t mine);
-    Watch& watch() { return *this; }
+    bool wait_for_main_threads();
+    /// Returns the largest `own_value` of the node in every process.
+    std::uint64_t node_maximum(std::uint64_t own_value);
+    LivenessCheck& watch() { return *this; }
     const Arena& arena() const { return arena_; }
 
-    Place place_;
+    ProcessLocation location_;
     std::string description_;
 
  private:
-    bool intact(bool thorough) override { return head_->intact(thorough); }
-    Peer& self() { return head_->peers()[static_cast<std::size_t>(place_.local)]; }
+    bool is_intact(bool thorough) override { return head_->is_intact(thorough); }
+    Peer& self() { return head_->peers()[static_cast<std::size_t>(location_.local_index)]; }
 
     Arena arena_;
-    NodeHead* head_;
+    NodeSharedState* head_;
     std::atomic<std::uint32_t> streams_per_process_{1};
-    std::uint32_t cores_ = 1;  // that the processes of this node may use together
-    unsigned turn_ = 0;        // of said[]
+    std::uint32_t cores_ = 1;  // union of the cores of all processes of this node
+    unsigned vote_slot_ = 0;   // index into votes[]
     bool finished_ = false;
 };
 

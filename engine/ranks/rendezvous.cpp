@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ranks/rendezvous.hpp"
+#include "ranks/team_error.hpp"
 
 #include "ranks/local_socket.hpp"
 #include "ranks/node_team.hpp"
@@ -21,21 +22,21 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-/// What a process says when it connects.
-struct Hello {
+/// Message of a process that connects.
+struct JoinRequest {
     std::uint32_t version = 1;
-    std::int32_t local = 0, locals = 0;
+    std::int32_t local_index = 0, local_count = 0;
 };
 
-struct Address {
+struct SocketAddress {
     sockaddr_un name{};
     socklen_t length = 0;
 };
 
-// An abstract address: bound to the life of the socket, seen only in this network namespace.
-Address address(const std::string& meeting) {
-    const std::string text = "sonde/" + std::to_string(getuid()) + "/" + meeting;
-    Address result;
+// An abstract address: it exists as long as the socket, and only in this network namespace.
+SocketAddress make_address(const std::string& request) {
+    const std::string text = "sonde/" + std::to_string(getuid()) + "/" + request;
+    SocketAddress result;
     result.name.sun_family = AF_UNIX;
     const std::size_t room = sizeof result.name.sun_path - 1;
     std::string fitting = text;
@@ -49,88 +50,92 @@ Address address(const std::string& meeting) {
 }
 
 Socket new_socket() {
-    Socket made(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-    if (*made < 0) {
+    Socket new_socket_handle(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    if (*new_socket_handle < 0) {
         throw TeamError(std::string("cannot make a socket to meet the other processes of this node: ") +
                         std::strerror(errno));
     }
-    return made;
+    return new_socket_handle;
 }
 
-// Other users can take the same name: only our own processes count.
-bool ours(int connection) {
+// Other users can bind the same name, so only processes of this user are accepted.
+bool is_same_user(int connection) {
     ucred peer{};
     socklen_t size = sizeof peer;
     return getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == getuid();
 }
 
-bool readable(int descriptor, Clock::time_point until) {
-    const auto left = std::chrono::duration_cast<milliseconds>(until - Clock::now()).count();
+bool wait_until_readable(int descriptor, Clock::time_point deadline) {
+    const auto remaining_ms = std::chrono::duration_cast<milliseconds>(deadline - Clock::now()).count();
     pollfd wait{descriptor, POLLIN, 0};
-    return poll(&wait, 1, static_cast<int>(std::max<std::int64_t>(left, 0))) > 0;
+    return poll(&wait, 1, static_cast<int>(std::max<std::int64_t>(remaining_ms, 0))) > 0;
 }
 
-[[noreturn]] void too_late(const Meeting& meeting, const std::string& missing) {
-    throw TeamError("the " + std::to_string(meeting.locals) +
+[[noreturn]] void fail_rendezvous(const RendezvousRequest& request, const std::string& missing) {
+    throw TeamError("the " + std::to_string(request.local_count) +
                     " processes of this node did not find each other within " +
-                    std::to_string(meeting.patience.count() / 1000) + " s (" + missing +
+                    std::to_string(request.timeout.count() / 1000) + " s (" + missing +
                     "): check that the launcher started all of them in the same container, or use --mpi");
 }
 
-Socket bound(const Meeting& meeting, Clock::time_point until) {
-    Socket door = new_socket();
-    const Address where = address(meeting.name);
-    // Taken: by an earlier run of the same job that is just ending. Wait for it.
-    while (bind(*door, reinterpret_cast<const sockaddr*>(&where.name), where.length) != 0) {
-        if (errno != EADDRINUSE || Clock::now() >= until) {
-            too_late(meeting, std::string("the meeting point cannot be opened: ") + std::strerror(errno));
+Socket bind_socket(const RendezvousRequest& request, Clock::time_point deadline) {
+    Socket listener = new_socket();
+    const SocketAddress address = make_address(request.name);
+    // The address may belong to an earlier run of the same job that is about to end: retry.
+    while (bind(*listener, reinterpret_cast<const sockaddr*>(&address.name), address.length) != 0) {
+        if (errno != EADDRINUSE || Clock::now() >= deadline) {
+            fail_rendezvous(request, std::string("the meeting point cannot be opened: ") + std::strerror(errno));
         }
         std::this_thread::sleep_for(milliseconds(10));
     }
-    if (listen(*door, meeting.locals) != 0) {
-        too_late(meeting, std::string("the meeting point cannot be opened: ") + std::strerror(errno));
+    if (listen(*listener, request.local_count) != 0) {
+        fail_rendezvous(request, std::string("the meeting point cannot be opened: ") + std::strerror(errno));
     }
-    return door;
+    return listener;
 }
 
-Joined host(const Meeting& meeting, Clock::time_point until) {
-    Socket door = bound(meeting, until);
+RendezvousResult host_rendezvous(const RendezvousRequest& request, Clock::time_point deadline) {
+    Socket listener = bind_socket(request, deadline);
     Arena arena = Arena::create();
-    NodeHead* head = NodeHead::make(arena.take(NodeHead::bytes(meeting.locals)), meeting.locals);
-    std::vector<bool> came(static_cast<std::size_t>(meeting.locals), false);
-    came[0] = true;
-    for (auto missing = std::find(came.begin(), came.end(), false); missing != came.end();
-         missing = std::find(came.begin(), came.end(), false)) {
-        if (!readable(*door, until)) {
-            too_late(meeting, "local process " + std::to_string(missing - came.begin()) + " is missing");
+    NodeSharedState* head =
+        NodeSharedState::make(arena.allocate(NodeSharedState::bytes(request.local_count)), request.local_count);
+    std::vector<bool> has_joined(static_cast<std::size_t>(request.local_count), false);
+    has_joined[0] = true;
+    for (auto missing = std::find(has_joined.begin(), has_joined.end(), false); missing != has_joined.end();
+         missing = std::find(has_joined.begin(), has_joined.end(), false)) {
+        if (!wait_until_readable(*listener, deadline)) {
+            fail_rendezvous(request, "local process " + std::to_string(missing - has_joined.begin()) + " is missing");
         }
-        const Socket guest(accept4(*door, nullptr, nullptr, SOCK_CLOEXEC));
-        Hello hello;
-        if (*guest < 0 || !ours(*guest) || !readable(*guest, until) ||
-            recv(*guest, &hello, sizeof hello, 0) != sizeof hello) {
+        const Socket connection(accept4(*listener, nullptr, nullptr, SOCK_CLOEXEC));
+        JoinRequest hello;
+        if (*connection < 0 || !is_same_user(*connection) || !wait_until_readable(*connection, deadline) ||
+            recv(*connection, &hello, sizeof hello, 0) != sizeof hello) {
             continue;
         }
-        const auto who = static_cast<std::size_t>(std::max(hello.local, 0));
-        if (hello.version == Hello{}.version && hello.locals == meeting.locals && who < came.size() && !came[who]) {
-            came[who] = send_descriptor(*guest, "S", 1, arena.descriptor());
+        const auto sender = static_cast<std::size_t>(std::max(hello.local_index, 0));
+        if (hello.version == JoinRequest{}.version && hello.local_count == request.local_count &&
+            sender < has_joined.size() && !has_joined[sender]) {
+            has_joined[sender] = send_descriptor(*connection, "S", 1, arena.descriptor());
         }
     }
     return {std::move(arena), head};
 }
 
-Joined visit(const Meeting& meeting, Clock::time_point until) {
-    const Address where = address(meeting.name);
+RendezvousResult join_rendezvous(const RendezvousRequest& request, Clock::time_point deadline) {
+    const SocketAddress address = make_address(request.name);
     auto pause = milliseconds(1);
-    while (Clock::now() < until) {
-        const Socket line = new_socket();
-        if (connect(*line, reinterpret_cast<const sockaddr*>(&where.name), where.length) == 0 && ours(*line)) {
-            const Hello hello{Hello{}.version, meeting.local, meeting.locals};
-            if (send(*line, &hello, sizeof hello, MSG_NOSIGNAL) == sizeof hello && readable(*line, until)) {
+    while (Clock::now() < deadline) {
+        const Socket connection = new_socket();
+        if (connect(*connection, reinterpret_cast<const sockaddr*>(&address.name), address.length) == 0 &&
+            is_same_user(*connection)) {
+            const JoinRequest hello{JoinRequest{}.version, request.local_index, request.local_count};
+            if (send(*connection, &hello, sizeof hello, MSG_NOSIGNAL) == sizeof hello &&
+                wait_until_readable(*connection, deadline)) {
                 char byte = 0;
                 int descriptor = -1;
-                if (receive_descriptor(*line, &byte, 1, descriptor) && descriptor >= 0) {
+                if (receive_descriptor(*connection, &byte, 1, descriptor) && descriptor >= 0) {
                     Arena arena = Arena::adopt(descriptor);
-                    auto* head = NodeHead::at(arena.take(NodeHead::bytes(meeting.locals)));
+                    auto* head = NodeSharedState::at(arena.allocate(NodeSharedState::bytes(request.local_count)));
                     return {std::move(arena), head};
                 }
             }
@@ -138,14 +143,14 @@ Joined visit(const Meeting& meeting, Clock::time_point until) {
         std::this_thread::sleep_for(pause);
         pause = std::min(pause * 2, milliseconds(20));
     }
-    too_late(meeting, "local process 0 did not answer");
+    fail_rendezvous(request, "local process 0 did not answer");
 }
 
 }  // namespace
 
-Joined rendezvous(const Meeting& meeting) {
-    const auto until = Clock::now() + meeting.patience;
-    return meeting.local == 0 ? host(meeting, until) : visit(meeting, until);
+RendezvousResult rendezvous(const RendezvousRequest& request) {
+    const auto deadline = Clock::now() + request.timeout;
+    return request.local_index == 0 ? host_rendezvous(request, deadline) : join_rendezvous(request, deadline);
 }
 
 }  // namespace sonde::ranks

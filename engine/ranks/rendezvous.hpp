@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How processes of one node that nobody forked for us find each other: the leader hands the descriptor of a new arena
-// to everyone who connects to a socket that has a name but no file. So nothing needs cleaning up, whoever is killed.
+// Rendezvous of the processes of one node that a launcher started. The leader sends the descriptor of a new arena to
+// every process that connects to an abstract socket, so that nothing must be removed after a crash.
 #pragma once
 
 #include "ranks/arena.hpp"
@@ -10,21 +10,21 @@
 
 namespace sonde::ranks {
 
-struct NodeHead;
+struct NodeSharedState;
 
-struct Meeting {
-    std::string name;  ///< same for all who meet and for nobody else on this machine
-    int local = 0;     ///< 0 is the one who hands out
-    int locals = 1;
-    std::chrono::milliseconds patience{30'000};  ///< time for the slowest to start
+struct RendezvousRequest {
+    std::string name;     ///< equal for all processes of the rendezvous, unique on this machine
+    int local_index = 0;  ///< process 0 creates the arena
+    int local_count = 1;
+    std::chrono::milliseconds timeout{30'000};  ///< time in which all processes must connect
 };
 
-struct Joined {
+struct RendezvousResult {
     Arena arena;
-    NodeHead* head = nullptr;  ///< the arena's first piece
+    NodeSharedState* head = nullptr;  ///< the arena's first piece
 };
 
-/// Returns the common arena in every process. Throws TeamError when not all come in time.
-Joined rendezvous(const Meeting& meeting);
+/// Returns the common arena in every process. Throws TeamError when a process does not connect in time.
+RendezvousResult rendezvous(const RendezvousRequest& request);
 
 }  // namespace sonde::ranks

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ranks/wire.hpp"
 
+#include "ranks/wire_process.hpp"
+
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
@@ -11,13 +13,12 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include "ranks/wire_process.hpp"
 
 namespace sonde::ranks {
 namespace {
 
-// Nothing of the leader may be kept open: its launcher waits for the end of pipes and sockets.
-void keep_only(int descriptor) {
+// No descriptor of the leader may stay open: its launcher waits until pipes and sockets are closed.
+void close_all_but(int descriptor) {
     const int safe = fcntl(descriptor, F_DUPFD_CLOEXEC, 64);
     const int null = open("/dev/null", O_RDWR);
     for (const int standard : {0, 1, 2}) {
@@ -49,15 +50,16 @@ std::unique_ptr<Wire> Wire::start() {
     const pid_t leader = getpid();
     const pid_t process = fork();
     if (process == 0) {
-        // The run is stopped by its tasks; this process carries the word and ends with them.
+        // Signals are for the tasks; this process forwards their state and ends with them.
         for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGALRM, SIGPIPE, SIGUSR1, SIGUSR2}) {
             std::signal(signal, SIG_IGN);
         }
         prctl(PR_SET_NAME, "sonde-wire");
-        // Launchers clean up a failed node by killing process groups: the news of the failure has to get out first.
+        // Launchers kill the process group of a failed node. A separate session lets this process report the failure
+        // first.
         setsid();
-        keep_only(ends[1]);
-        run_wire(Socket(3), leader);
+        close_all_but(ends[1]);
+        run_wire_process(Socket(3), leader);
     }
     close(ends[1]);
     Socket line(ends[0]);
@@ -75,15 +77,15 @@ std::unique_ptr<Wire> Wire::start() {
 }
 
 Wire::~Wire() {
-    // Closing the line without a word is how a leader dies: the process tells the others and ends by itself.
+    // Closing the connection without a message signals the death of the leader: the wire process reports it and ends.
     line_.close();
 }
 
-void Wire::assign(const Task& task, int arena) {
-    send_descriptor(*line_, &task, sizeof task, arena);
+void Wire::assign(const WireAssignment& assignment, int arena) {
+    send_descriptor(*line_, &assignment, sizeof assignment, arena);
 }
 
-void Wire::dismiss() {
+void Wire::finish() {
     const char bye = 'b';
     send_descriptor(*line_, &bye, sizeof bye, -1);
     int status = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// News between nodes while the tasks are busy: stop flags, deaths, progress. On runs of several nodes, each leader has
-// a small process of its own (not a thread: a second thread makes every system call of a single-threaded task slower)
-// that reports to the one of node 0 by UDP five times a second and hears what the others say. When no datagram gets
-// through, nothing breaks: the root sees no remote progress, and stops reach the others at the next barrier.
+// Messages between nodes during a phase: stop flags, deaths, progress. In runs on several nodes, each leader has a
+// separate wire process, which sends reports to the wire process of node 0 by UDP five times a second and receives the
+// combined state. It is a process because a second thread slows down every system call of a single-threaded task.
+// Without UDP the run still works: the root sees no remote progress, and stops reach other nodes at the next barrier.
 #pragma once
 
 #include "ranks/local_socket.hpp"
@@ -16,35 +16,27 @@ namespace sonde::ranks {
 
 class Wire {
  public:
-    /// Forks the process; before MPI is started, since MPI libraries dislike it afterwards. Null when it cannot be
-    /// made.
+    /// Forks the wire process. Must be called before MPI starts, because MPI libraries do not support fork afterwards.
+    /// Returns null on failure.
     static std::unique_ptr<Wire> start();
-    /// Ends the process without a word to the others.
+    /// Ends the wire process as after the death of the leader.
     ~Wire();
     Wire(const Wire&) = delete;
     Wire& operator=(const Wire&) = delete;
 
-    /// Where this process can be reached.
-    const Addresses& addresses() const { return addresses_; }
-    struct Task {
-        std::uint64_t token = 0;
-        int node = 0, nodes = 1;
-        int process = 0;  ///< of the leader: who is lost when it dies
-        std::uint64_t head_bytes = 0;
-        std::int64_t patience_ns = 0;  ///< a node that is silent for longer is given up
-        Addresses hub;                 ///< those of node 0
-    };
-    /// From now on it speaks for the node whose arena this is. Should the leader end without dismiss(), the others hear
-    /// of its death.
-    void assign(const Task& task, int arena);
-    /// The run ends in good order. Waits for the process to end.
-    void dismiss();
+    /// Network addresses of the wire process.
+    const HubAddresses& addresses() const { return addresses_; }
+    /// Starts the reports for the node of this arena. If the leader ends without finish(), the other nodes learn of its
+    /// death.
+    void assign(const WireAssignment& assignment, int arena);
+    /// Ends the wire process in good order and waits for it.
+    void finish();
 
  private:
     Wire(pid_t process, Socket line) : process_(process), line_(std::move(line)) {}
     pid_t process_;
     Socket line_;
-    Addresses addresses_;
+    HubAddresses addresses_;
 };
 
 }  // namespace sonde::ranks

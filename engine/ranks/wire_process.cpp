@@ -2,6 +2,7 @@
 #include "ranks/wire_process.hpp"
 
 #include "ranks/node_team.hpp"
+#include "ranks/wire_message.hpp"
 
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -16,20 +17,21 @@
 namespace sonde::ranks {
 namespace {
 
-constexpr int last_words = 5;  // how many ticks the death of a leader is repeated: datagrams get lost
+constexpr int death_notice_ticks =
+    5;  // the death of a leader is sent in this many ticks, because datagrams may be lost
 
 std::int64_t now_ns() {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
         .count();
 }
 
-/// A UDP socket for both kinds of addresses where the kernel has both.
-class Radio {
+/// A UDP socket for IPv6 and IPv4, or for IPv4 only where the kernel lacks IPv6.
+class UdpSocket {
  public:
-    Radio() : socket_(socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
+    UdpSocket() : socket_(socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
         const int off = 0;
-        six_ = *socket_ >= 0 && setsockopt(*socket_, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) == 0;
-        if (!six_) {
+        is_ipv6_ = *socket_ >= 0 && setsockopt(*socket_, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) == 0;
+        if (!is_ipv6_) {
             socket_.close();
             Socket four(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
             descriptor_ = four.release();
@@ -37,21 +39,21 @@ class Radio {
             descriptor_ = socket_.release();
         }
         sockaddr_storage any{};
-        any.ss_family = six_ ? AF_INET6 : AF_INET;
-        const socklen_t size = six_ ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
-        // A port of the kernel's choice; without one, nobody is heard, and that is all.
-        bound_ = descriptor_ >= 0 && bind(descriptor_, reinterpret_cast<const sockaddr*>(&any), size) == 0;
+        any.ss_family = is_ipv6_ ? AF_INET6 : AF_INET;
+        const socklen_t size = is_ipv6_ ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
+        // The kernel chooses the port. Without a port, no messages arrive, and the run continues.
+        is_bound_ = descriptor_ >= 0 && bind(descriptor_, reinterpret_cast<const sockaddr*>(&any), size) == 0;
     }
     int descriptor() const { return descriptor_; }
 
     std::uint16_t port() const {
         sockaddr_storage bound{};
         socklen_t size = sizeof bound;
-        if (!bound_ || getsockname(descriptor_, reinterpret_cast<sockaddr*>(&bound), &size) != 0) {
+        if (!is_bound_ || getsockname(descriptor_, reinterpret_cast<sockaddr*>(&bound), &size) != 0) {
             return 0;
         }
-        return six_ ? reinterpret_cast<const sockaddr_in6*>(&bound)->sin6_port
-                    : reinterpret_cast<const sockaddr_in*>(&bound)->sin_port;
+        return is_ipv6_ ? reinterpret_cast<const sockaddr_in6*>(&bound)->sin6_port
+                        : reinterpret_cast<const sockaddr_in*>(&bound)->sin_port;
     }
 
     template <class Message>
@@ -66,11 +68,11 @@ class Radio {
                static_cast<ssize_t>(sizeof message);
     }
 
-    /// An entry of Addresses as this socket wants it. False: out of reach for it.
-    bool target(const Addresses& addresses, std::size_t index, sockaddr_storage& to) const {
+    /// Converts an address for this socket. Returns false when the socket cannot reach it.
+    bool target(const HubAddresses& addresses, std::size_t index, sockaddr_storage& to) const {
         const auto& bytes = addresses.address[index];
         to = {};
-        if (six_) {
+        if (is_ipv6_) {
             auto* name = reinterpret_cast<sockaddr_in6*>(&to);
             name->sin6_family = AF_INET6;
             name->sin6_port = addresses.port;
@@ -86,42 +88,42 @@ class Radio {
 
  private:
     Socket socket_;
-    bool six_ = false;
+    bool is_ipv6_ = false;
     int descriptor_ = -1;
-    bool bound_ = false;
+    bool is_bound_ = false;
 };
 
-// All addresses that other machines might know this one by; loopback last, for nodes that are containers of one
-// machine.
-Addresses own_addresses(std::uint16_t port) {
-    Addresses found;
-    found.port = port;
-    ifaddrs* all = nullptr;
-    if (getifaddrs(&all) != 0) {
-        return found;
+// All addresses of this machine; loopback last, for nodes that are containers on one machine.
+HubAddresses list_own_addresses(std::uint16_t port) {
+    HubAddresses addresses;
+    addresses.port = port;
+    ifaddrs* interfaces = nullptr;
+    if (getifaddrs(&interfaces) != 0) {
+        return addresses;
     }
     for (const bool loopback : {false, true}) {
-        for (const ifaddrs* one = all; one != nullptr && found.count < Addresses::most; one = one->ifa_next) {
-            if (one->ifa_addr == nullptr || (one->ifa_flags & IFF_UP) == 0 ||
-                ((one->ifa_flags & IFF_LOOPBACK) != 0) != loopback) {
+        for (const ifaddrs* interface = interfaces; interface != nullptr && addresses.count < HubAddresses::max_count;
+             interface = interface->ifa_next) {
+            if (interface->ifa_addr == nullptr || (interface->ifa_flags & IFF_UP) == 0 ||
+                ((interface->ifa_flags & IFF_LOOPBACK) != 0) != loopback) {
                 continue;
             }
-            auto& bytes = found.address[found.count];
-            if (one->ifa_addr->sa_family == AF_INET) {
+            auto& bytes = addresses.address[addresses.count];
+            if (interface->ifa_addr->sa_family == AF_INET) {
                 bytes = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-                std::memcpy(bytes.data() + 12, &reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr, 4);
-                ++found.count;
-            } else if (one->ifa_addr->sa_family == AF_INET6) {
-                const in6_addr& address = reinterpret_cast<const sockaddr_in6*>(one->ifa_addr)->sin6_addr;
+                std::memcpy(bytes.data() + 12, &reinterpret_cast<const sockaddr_in*>(interface->ifa_addr)->sin_addr, 4);
+                ++addresses.count;
+            } else if (interface->ifa_addr->sa_family == AF_INET6) {
+                const in6_addr& address = reinterpret_cast<const sockaddr_in6*>(interface->ifa_addr)->sin6_addr;
                 if (IN6_IS_ADDR_LINKLOCAL(&address) == 0) {
                     std::memcpy(bytes.data(), &address, bytes.size());
-                    ++found.count;
+                    ++addresses.count;
                 }
             }
         }
     }
-    freeifaddrs(all);
-    return found;
+    freeifaddrs(interfaces);
+    return addresses;
 }
 
 class WireProcess {
@@ -129,85 +131,85 @@ class WireProcess {
     WireProcess(Socket line, pid_t leader) : line_(std::move(line)), leader_(leader) {}
 
     void run() {
-        const Addresses mine = own_addresses(radio_.port());
+        const HubAddresses own_addresses = list_own_addresses(socket_.port());
         int arena = -1;
-        if (!send_descriptor(*line_, &mine, sizeof mine, -1) ||
-            !receive_descriptor(*line_, &task_, sizeof task_, arena) || arena < 0) {
+        if (!send_descriptor(*line_, &own_addresses, sizeof own_addresses, -1) ||
+            !receive_descriptor(*line_, &assignment_, sizeof assignment_, arena) || arena < 0) {
             return;
         }
         arena_ = arena;
-        void* memory = mmap(nullptr, task_.head_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, arena, 0);
+        void* memory = mmap(nullptr, assignment_.head_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, arena, 0);
         if (memory == MAP_FAILED) {
             return;
         }
-        head_ = NodeHead::at(static_cast<std::byte*>(memory));
-        tally_ = Tally(task_.nodes);
-        // The hub hears from all: on large runs everybody speaks less often.
-        tick_ms_ = std::clamp(task_.nodes / 2, 200, 2000);
-        hub_tally_ = Tally(1);
-        for (int left = last_words; left > 0;) {
-            if (!listen()) {
+        head_ = NodeSharedState::at(static_cast<std::byte*>(memory));
+        reports_ = ReportTable(assignment_.nodes);
+        // The hub receives all reports, so in large runs every node sends fewer.
+        tick_ms_ = std::clamp(assignment_.nodes / 2, 200, 2000);
+        hub_report_ = ReportTable(1);
+        for (int left = death_notice_ticks; left > 0;) {
+            if (!run_tick()) {
                 return;
             }
-            left -= gone_ ? 1 : 0;
+            left -= is_leader_gone_ ? 1 : 0;
         }
     }
 
  private:
-    bool hub() const { return task_.node == 0; }
+    bool is_hub() const { return assignment_.node == 0; }
 
-    // One tick. False when the leader said goodbye.
-    bool listen() {
+    // Runs one tick. Returns false after finish() of the leader.
+    bool run_tick() {
         const std::int64_t end = now_ns() + tick_ms_ * 1'000'000LL;
-        speak();
+        send_report();
         for (std::int64_t left = tick_ms_; left > 0; left = (end - now_ns()) / 1'000'000) {
-            pollfd waits[2] = {{radio_.descriptor(), POLLIN, 0}, {gone_ ? -1 : *line_, POLLIN, 0}};
+            pollfd waits[2] = {{socket_.descriptor(), POLLIN, 0}, {is_leader_gone_ ? -1 : *line_, POLLIN, 0}};
             if (poll(waits, 2, static_cast<int>(left)) <= 0) {
                 break;
             }
             if (waits[0].revents != 0) {
-                hear();
+                receive_messages();
             }
             if (waits[1].revents != 0) {
                 char bye = 0;
-                int none = -1;
-                if (receive_descriptor(*line_, &bye, 1, none)) {
+                int no_process = -1;
+                if (receive_descriptor(*line_, &bye, 1, no_process)) {
                     return false;
                 }
-                gone_ = true;
+                is_leader_gone_ = true;
             }
         }
-        // A forked child of the leader may hold the line open: the parent's number tells as well.
-        gone_ = gone_ || getppid() != leader_;
-        give_up_silent();
+        // A forked child of the leader may keep the connection open, so the parent process id is checked too.
+        is_leader_gone_ = is_leader_gone_ || getppid() != leader_;
+        mark_silent_nodes();
         return true;
     }
 
-    // A machine without power closes no connection: only its silence tells.
-    void give_up_silent() {
-        Tally& heard = hub() ? tally_ : hub_tally_;
-        heard.give_up_silent(now_ns(), task_.patience_ns, 2'000'000LL * tick_ms_);
-        if (!hub()) {
-            obey(heard.verdict(0));
+    // A machine that lost power closes no connection; only missing reports show it.
+    void mark_silent_nodes() {
+        ReportTable& heard = is_hub() ? reports_ : hub_report_;
+        heard.mark_silent_nodes(now_ns(), assignment_.patience_ns, 2'000'000LL * tick_ms_);
+        if (!is_hub()) {
+            apply_signals(heard.combine_signals(0));
         }
     }
 
-    Report report() {
-        Report mine;
-        mine.token = task_.token;
-        mine.node = task_.node;
-        mine.process = task_.process;
-        mine.signals.epoch = head_->streams.generation();
-        mine.signals.stop = head_->control.stop.load();
-        mine.signals.first_done = head_->control.first_done.load();
-        mine.signals.lost_process = gone_ ? task_.process : head_->control.lost_process.load();
-        mine.signals.leader_gone = gone_ ? Signals::leader_died : 0;
-        count(mine);
-        return mine;
+    NodeReport make_report() {
+        NodeReport own_report;
+        own_report.token = assignment_.token;
+        own_report.node = assignment_.node;
+        own_report.process = assignment_.process;
+        own_report.signals.epoch = head_->stream_barrier.generation();
+        own_report.signals.stop = head_->control.stop.load();
+        own_report.signals.first_done = head_->control.first_done.load();
+        own_report.signals.lost_process = is_leader_gone_ ? assignment_.process : head_->control.lost_process.load();
+        own_report.signals.leader_gone = is_leader_gone_ ? NodeSignals::leader_died : 0;
+        add_progress(own_report);
+        return own_report;
     }
 
-    void count(Report& mine) {
-        const std::uint64_t mapped = head_->counted.bytes.load(std::memory_order_acquire);
+    void add_progress(NodeReport& own_report) {
+        const std::uint64_t mapped = head_->progress_counters.bytes.load(std::memory_order_acquire);
         if (mapped == 0) {
             return;
         }
@@ -218,85 +220,89 @@ class WireProcess {
         if (counters_ == nullptr) {
             return;
         }
-        const auto word = [this](std::uint64_t at) {
-            return reinterpret_cast<const std::atomic<std::uint64_t>*>(counters_ + at)->load(std::memory_order_relaxed);
+        const auto load_counter = [this](std::uint64_t offset) {
+            return reinterpret_cast<const std::atomic<std::uint64_t>*>(counters_ + offset)
+                ->load(std::memory_order_relaxed);
         };
-        const int used = reinterpret_cast<const std::atomic<int>*>(counters_ + head_->counted.used.load())->load();
+        const int used =
+            reinterpret_cast<const std::atomic<int>*>(counters_ + head_->progress_counters.used.load())->load();
         for (std::uint64_t stream = 0; stream < static_cast<std::uint64_t>(std::max(used, 0)); ++stream) {
-            const std::uint64_t at = head_->counted.first.load() + stream * head_->counted.stride.load();
-            mine.bytes += word(at);
-            mine.operations += word(at + sizeof(std::uint64_t));
+            const std::uint64_t offset =
+                head_->progress_counters.first.load() + stream * head_->progress_counters.stride.load();
+            own_report.bytes += load_counter(offset);
+            own_report.operations += load_counter(offset + sizeof(std::uint64_t));
         }
     }
 
-    void speak() {
-        const Report mine = report();
-        if (hub()) {
-            tally_.note(mine, now_ns());
-            obey(tally_.verdict(mine.signals.epoch));
-            const Tally::Progress others = tally_.progress(mine.signals.epoch, task_.node, now_ns());
+    void send_report() {
+        const NodeReport own_report = make_report();
+        if (is_hub()) {
+            reports_.add_report(own_report, now_ns());
+            apply_signals(reports_.combine_signals(own_report.signals.epoch));
+            const ReportTable::OtherNodesProgress others =
+                reports_.sum_progress(own_report.signals.epoch, assignment_.node, now_ns());
             head_->remote_bytes.store(others.bytes);
             head_->remote_operations.store(others.operations);
             head_->remote_nodes.store(others.nodes);
             return;
         }
-        if (answered_) {
-            radio_.send(mine, way_);
+        if (has_hub_answered_) {
+            socket_.send(own_report, hub_address_);
             return;
         }
-        // Nobody has answered yet: any of the hub's addresses may be the one that can be reached from here.
-        for (std::size_t index = 0; index < task_.hub.count; ++index) {
+        // The hub has not answered yet: any of its addresses may be reachable from this node.
+        for (std::size_t index = 0; index < assignment_.hub.count; ++index) {
             sockaddr_storage to{};
-            if (radio_.target(task_.hub, index, to)) {
-                radio_.send(mine, to);
+            if (socket_.target(assignment_.hub, index, to)) {
+                socket_.send(own_report, to);
             }
         }
     }
 
-    void hear() {
+    void receive_messages() {
         sockaddr_storage from{};
-        if (hub()) {
-            Report theirs;
-            while (radio_.receive(theirs, from)) {
-                if (theirs.token == task_.token) {
-                    tally_.note(theirs, now_ns());
-                    tally_.note(report(), now_ns());
-                    radio_.send(Verdict{task_.token, tally_.verdict(theirs.signals.epoch)}, from);
-                    obey(tally_.verdict(head_->streams.generation()));
+        if (is_hub()) {
+            NodeReport received;
+            while (socket_.receive(received, from)) {
+                if (received.token == assignment_.token) {
+                    reports_.add_report(received, now_ns());
+                    reports_.add_report(make_report(), now_ns());
+                    socket_.send(HubReply{assignment_.token, reports_.combine_signals(received.signals.epoch)}, from);
+                    apply_signals(reports_.combine_signals(head_->stream_barrier.generation()));
                 }
             }
             return;
         }
-        Verdict verdict;
-        while (radio_.receive(verdict, from)) {
-            if (verdict.token == task_.token) {
-                way_ = from;
-                answered_ = true;
-                Report of_hub;
+        HubReply verdict;
+        while (socket_.receive(verdict, from)) {
+            if (verdict.token == assignment_.token) {
+                hub_address_ = from;
+                has_hub_answered_ = true;
+                NodeReport of_hub;
                 of_hub.process = 0;  // the root is the leader of node 0
-                hub_tally_.note(of_hub, now_ns());
-                obey(verdict.signals);
+                hub_report_.add_report(of_hub, now_ns());
+                apply_signals(verdict.signals);
             }
         }
     }
 
-    void obey(const Signals& signals) {
-        if (gone_) {
+    void apply_signals(const NodeSignals& signals) {
+        if (is_leader_gone_) {
             return;
         }
         if (signals.leader_gone != 0) {
-            if (signals.leader_gone == Signals::leader_silent) {
-                head_->control.lost_in_silence.store(1);
+            if (signals.leader_gone == NodeSignals::leader_silent) {
+                head_->control.is_lost_by_timeout.store(1);
             }
-            head_->lose_process(signals.lost_process, NodeHead::everywhere);
+            head_->mark_process_lost(signals.lost_process, NodeSharedState::all_nodes);
         }
-        if (signals.epoch != head_->streams.generation()) {
+        if (signals.epoch != head_->stream_barrier.generation()) {
             return;
         }
         if (signals.stop != 0) {
             if (signals.stop == NodeControl::quit_peer_lost) {
-                int none = -1;
-                head_->control.lost_process.compare_exchange_strong(none, signals.lost_process);
+                int no_process = -1;
+                head_->control.lost_process.compare_exchange_strong(no_process, signals.lost_process);
             }
             std::uint32_t running = 0;
             head_->control.stop.compare_exchange_strong(running, signals.stop);
@@ -308,22 +314,22 @@ class WireProcess {
 
     Socket line_;
     pid_t leader_;
-    Radio radio_;
-    Wire::Task task_;
-    NodeHead* head_ = nullptr;
+    UdpSocket socket_;
+    WireAssignment assignment_;
+    NodeSharedState* head_ = nullptr;
     int arena_ = -1;
     int tick_ms_ = 200;
     const std::byte* counters_ = nullptr;
-    Tally tally_{0};
-    Tally hub_tally_{0};  // of what is not the hub: when that was heard last
-    bool answered_ = false;
-    sockaddr_storage way_{};  // to the hub, once it answered
-    bool gone_ = false;       // the leader died
+    ReportTable reports_{0};
+    ReportTable hub_report_{0};  // other nodes: last message of the hub
+    bool has_hub_answered_ = false;
+    sockaddr_storage hub_address_{};  // to the hub, once it answered
+    bool is_leader_gone_ = false;     // the leader died
 };
 
 }  // namespace
 
-void run_wire(Socket line, pid_t leader) {
+void run_wire_process(Socket line, pid_t leader) {
     WireProcess(std::move(line), leader).run();
     _exit(0);
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The process of a node that speaks with those of the other nodes, so that no task has to.
+// The wire process of a node (wire.hpp).
 #pragma once
 
-#include "ranks/wire.hpp"
+#include "ranks/local_socket.hpp"
 
 #include <sys/types.h>
 
 namespace sonde::ranks {
 
-/// The process itself: reports to the hub, or is the hub. `line` leads to its node's leader, whose process is `leader`:
-/// it ends with that one. Never returns.
-[[noreturn]] void run_wire(Socket line, pid_t leader);
+/// Runs the wire process: it reports to the hub, or is the hub. `line` is the connection to the leader of its node,
+/// whose process id is `leader`. Ends when the leader ends. Never returns.
+[[noreturn]] void run_wire_process(Socket line, pid_t leader);
 
 }  // namespace sonde::ranks

@@ -14,6 +14,6 @@ namespace sonde::records {
 nlohmann::json describe_block_device(const std::string& device, const std::string& system_root = "");
 
 /// "major:minor" of the block special file at `path`, empty when it is none.
-std::string device_number(const std::string& path);
+std::string read_device_number(const std::string& path);
 
 }  // namespace sonde::records

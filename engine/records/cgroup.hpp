@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the control groups of this process allow: a container's memory and processors are those of its group.
+// Limits of the control groups of this process, for example of a container.
 #pragma once
 
 #include <cstdint>
@@ -8,15 +8,15 @@
 
 namespace sonde::records {
 
-/// The tightest limit on the way from this process's group to the root; nothing = no limit.
+/// The tightest limit between this process's group and the root; empty = no limit.
 struct CgroupLimits {
     std::optional<std::uint64_t> memory_bytes;
     std::optional<std::uint64_t> memory_used_bytes;   ///< of the group that sets memory_bytes
-    std::optional<std::uint64_t> memory_cache_bytes;  ///< part of it that is page cache, so that it can be had back
-    std::optional<double> cpus;                       ///< processors' worth of time (quota / period)
+    std::optional<std::uint64_t> memory_cache_bytes;  ///< part of it that is page cache, which can be reclaimed
+    std::optional<double> cpus;                       ///< number of processors by time (quota / period)
 };
 
 /// Version 1 and version 2 hierarchies, also mixed. `system_root` is put before /proc and all mount points.
-CgroupLimits cgroup_limits(const std::string& system_root = "");
+CgroupLimits read_cgroup_limits(const std::string& system_root = "");
 
 }  // namespace sonde::records

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collects what the node line of the record says. Knows /proc and the order of members; a fact that cannot be had is
-// left out.
+// Collects the facts of the record's `node` line from /proc; unknown facts are omitted.
 #include "records/environment.hpp"
 
 #include "records/block_device.hpp"
@@ -28,29 +27,29 @@ namespace {
 
 using nlohmann::json;
 
-/// Processors this process may run on. Machines beyond 1024 processors need a larger set than the fixed one.
-int usable_cpus() {
+/// Number of processors this process may run on. The fixed cpu_set_t covers only 1024 processors.
+int count_usable_cpus() {
     for (std::size_t cpus = 1024; cpus <= 1U << 20U; cpus *= 4) {
         cpu_set_t* set = CPU_ALLOC(cpus);
         const std::size_t size = CPU_ALLOC_SIZE(cpus);
-        const bool known = set != nullptr && ::sched_getaffinity(0, size, set) == 0;
-        const int count = known ? CPU_COUNT_S(size, set) : 0;
+        const bool is_known = set != nullptr && ::sched_getaffinity(0, size, set) == 0;
+        const int count = is_known ? CPU_COUNT_S(size, set) : 0;
         CPU_FREE(set);
-        if (known) {
+        if (is_known) {
             return count;
         }
     }
     return 0;
 }
 
-/// x86 says "model name", Arm server kernels give numbers only, Power says "cpu".
-std::string cpu_model() {
+/// The key is "model name" on x86 and "cpu" on Power; Arm kernels give numbers only.
+std::string read_cpu_model() {
     const std::string text = read_system_file("/proc/cpuinfo");
     for (const std::string name : {"model name", "Hardware", "cpu", "CPU part"}) {
-        for (std::size_t at = 0; at < text.size();) {
-            const std::size_t end = std::min(text.find('\n', at), text.size());
-            const std::string line = text.substr(at, end - at);
-            at = end + 1;
+        for (std::size_t position = 0; position < text.size();) {
+            const std::size_t end = std::min(text.find('\n', position), text.size());
+            const std::string line = text.substr(position, end - position);
+            position = end + 1;
             const std::size_t colon = line.find(':');
             const std::size_t word_end = colon == std::string::npos ? 0 : line.find_last_not_of(" \t", colon - 1) + 1;
             if (word_end != name.size() || line.compare(0, word_end, name) != 0 || colon + 2 > line.size()) {
@@ -62,67 +61,67 @@ std::string cpu_model() {
     return {};
 }
 
-void put(json& out, const char* name, const std::optional<std::uint64_t>& value) {
+void add_fact(json& out, const char* name, const std::optional<std::uint64_t>& value) {
     if (value) {
         out[name] = *value;
     }
 }
 
-void put_nonzero(json& out, const char* name, std::uint64_t value) {
+void add_nonzero(json& out, const char* name, std::uint64_t value) {
     if (value != 0) {
         out[name] = value;
     }
 }
 
-void put_processors(json& out) {
-    if (const int cpus = usable_cpus(); cpus > 0) {
+void add_processors(json& out) {
+    if (const int cpus = count_usable_cpus(); cpus > 0) {
         out["cpus"] = cpus;
     }
     if (const long online = ::sysconf(_SC_NPROCESSORS_ONLN); online > 0) {
         out["cpus_online"] = online;
     }
-    if (const std::string model = cpu_model(); !model.empty()) {
+    if (const std::string model = read_cpu_model(); !model.empty()) {
         out["cpu_model"] = json_text(model);
     }
 }
 
-void put_memory(json& out, const CgroupLimits& limits) {
+void add_memory(json& out, const CgroupLimits& limits) {
     const std::string text = read_system_file("/proc/meminfo");
-    out["memory_bytes"] = node_memory_bytes();
-    put(out, "memory_physical_bytes", bytes_in(text, "MemTotal"));
-    put(out, "memory_available_bytes", bytes_in(text, "MemAvailable"));
-    put(out, "memory_limit_bytes", limits.memory_bytes);
-    put(out, "swap_bytes", bytes_in(text, "SwapTotal"));
-    put(out, "swap_free_bytes", bytes_in(text, "SwapFree"));
+    out["memory_bytes"] = read_node_memory();
+    add_fact(out, "memory_physical_bytes", find_bytes(text, "MemTotal"));
+    add_fact(out, "memory_available_bytes", find_bytes(text, "MemAvailable"));
+    add_fact(out, "memory_limit_bytes", limits.memory_bytes);
+    add_fact(out, "swap_bytes", find_bytes(text, "SwapTotal"));
+    add_fact(out, "swap_free_bytes", find_bytes(text, "SwapFree"));
     out["page_bytes"] = ::sysconf(_SC_PAGESIZE);
-    if (const auto huge = system_word("/sys/kernel/mm/transparent_hugepage/enabled")) {
-        out["transparent_huge_pages"] = chosen(*huge);
+    if (const auto huge = read_system_text("/sys/kernel/mm/transparent_hugepage/enabled")) {
+        out["transparent_huge_pages"] = read_bracketed_choice(*huge);
     }
 }
 
-/// When dirty pages are written back: decides how much of a write is memory and how much is storage.
-json writeback() {
+/// Limits of dirty pages, which decide how much of a write stays in memory.
+json read_writeback() {
     const std::string folder = "/proc/sys/vm/dirty_";
     json out = json::object();
-    put(out, "ratio_percent", system_number(folder + "ratio"));
-    put(out, "background_ratio_percent", system_number(folder + "background_ratio"));
-    // Zero means that the ratio counts.
-    if (const auto bytes = system_number(folder + "bytes")) {
-        put_nonzero(out, "limit_bytes", *bytes);
+    add_fact(out, "ratio_percent", read_system_number(folder + "ratio"));
+    add_fact(out, "background_ratio_percent", read_system_number(folder + "background_ratio"));
+    // 0 means that the ratio applies.
+    if (const auto bytes = read_system_number(folder + "bytes")) {
+        add_nonzero(out, "limit_bytes", *bytes);
     }
-    if (const auto bytes = system_number(folder + "background_bytes")) {
-        put_nonzero(out, "background_limit_bytes", *bytes);
+    if (const auto bytes = read_system_number(folder + "background_bytes")) {
+        add_nonzero(out, "background_limit_bytes", *bytes);
     }
     for (const auto& [file, name] :
          {std::pair{"expire_centisecs", "expire_s"}, std::pair{"writeback_centisecs", "interval_s"}}) {
-        if (const auto hundredths = system_number(folder + file)) {
+        if (const auto hundredths = read_system_number(folder + file)) {
             out[name] = static_cast<double>(*hundredths) / 100;
         }
     }
     return out;
 }
 
-json user_limits() {
+json read_user_limits() {
     json out = json::object();
     for (const auto& [resource, name] :
          {std::pair{RLIMIT_NOFILE, "open_files"}, std::pair{RLIMIT_MEMLOCK, "locked_memory_bytes"},
@@ -135,11 +134,11 @@ json user_limits() {
     return out;
 }
 
-json file_system_line(const std::string& directory) {
+json describe_file_system_facts(const std::string& directory) {
     const FileSystem system = describe_file_system(directory);
     json out = json::object();
-    put_nonzero(out, "stripe_unit_bytes", system.stripe_unit_bytes);
-    put_nonzero(out, "stripe_width_bytes", system.stripe_width_bytes);
+    add_nonzero(out, "stripe_unit_bytes", system.stripe_unit_bytes);
+    add_nonzero(out, "stripe_width_bytes", system.stripe_width_bytes);
     for (const auto& [name, value] : {std::pair{"type", &system.type}, std::pair{"mount_point", &system.mount_point},
                                       std::pair{"source", &system.source}, std::pair{"options", &system.options}}) {
         if (!value->empty()) {
@@ -149,34 +148,34 @@ json file_system_line(const std::string& directory) {
     if (!system.root.empty() && system.root != "/") {
         out["root"] = json_text(system.root);
     }
-    // Of file systems that are modules of their own, such as beegfs and zfs; GPFS calls its own mmfs26.
+    // Versions of file systems in separate modules, such as beegfs and zfs; the module of GPFS is mmfs26.
     const std::string module = system.type == "gpfs" ? "mmfs26" : system.type;
     if (const auto version = system.type.empty() || system.type.find('/') != std::string::npos
                                  ? std::nullopt
-                                 : system_word("/sys/module/" + module + "/version")) {
+                                 : read_system_text("/sys/module/" + module + "/version")) {
         out["client_version"] = json_text(*version);
     }
-    put_nonzero(out, "block_bytes", system.block_bytes);
-    put_nonzero(out, "preferred_io_bytes", system.preferred_io_bytes);
+    add_nonzero(out, "block_bytes", system.block_bytes);
+    add_nonzero(out, "preferred_io_bytes", system.preferred_io_bytes);
     if (system.total_bytes != 0) {
         out["total_bytes"] = system.total_bytes;
         out["free_bytes"] = system.free_bytes;
         out["available_bytes"] = system.available_bytes;
     }
-    // Some file systems make inodes as they need them and report none.
+    // Some file systems allocate inodes on demand and report none.
     if (system.inodes_total != 0) {
         out["inodes_total"] = system.inodes_total;
         out["inodes_free"] = system.inodes_free;
     }
-    put_nonzero(out, "direct_memory_align_bytes", system.direct_memory_align);
-    put_nonzero(out, "direct_offset_align_bytes", system.direct_offset_align);
+    add_nonzero(out, "direct_memory_align_bytes", system.direct_memory_align);
+    add_nonzero(out, "direct_offset_align_bytes", system.direct_offset_align);
     out["read_only"] = system.read_only;
     out["network"] = system.network;
     out["memory_backed"] = system.memory_backed;
     json device = describe_block_device(system.device);
     if (device.is_null()) {
-        // btrfs and others have an anonymous device number, but name their device as the source.
-        const std::string number = device_number(system.source);
+        // btrfs and others have an anonymous device number; their source names the device.
+        const std::string number = read_device_number(system.source);
         device = number.empty() ? json() : describe_block_device(number);
     }
     if (!device.is_null()) {
@@ -187,13 +186,13 @@ json file_system_line(const std::string& directory) {
 
 }  // namespace
 
-std::uint64_t node_memory_bytes() {
-    std::uint64_t bytes = bytes_in(read_system_file("/proc/meminfo"), "MemTotal").value_or(0);
+std::uint64_t read_node_memory() {
+    std::uint64_t bytes = find_bytes(read_system_file("/proc/meminfo"), "MemTotal").value_or(0);
     if (bytes == 0) {
         bytes =
             static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
     }
-    const auto limit = cgroup_limits().memory_bytes;
+    const auto limit = read_cgroup_limits().memory_bytes;
     return limit ? std::min(bytes, *limit) : bytes;
 }
 
@@ -205,23 +204,23 @@ json describe_node(const std::string& directory) {
         out["kernel"] = json_text(std::string(name.sysname) + " " + name.release);
         out["architecture"] = json_text(name.machine);
     }
-    const CgroupLimits limits = cgroup_limits();
-    put_processors(out);
+    const CgroupLimits limits = read_cgroup_limits();
+    add_processors(out);
     if (limits.cpus) {
         out["cpu_quota"] = *limits.cpus;
     }
-    put_memory(out, limits);
+    add_memory(out, limits);
     double load = 0;
     if (::getloadavg(&load, 1) == 1) {
         out["load_1m"] = load;
     }
-    out["writeback"] = writeback();
-    out["limits"] = user_limits();
-    out["file_system"] = file_system_line(directory);
+    out["writeback"] = read_writeback();
+    out["limits"] = read_user_limits();
+    out["file_system"] = describe_file_system_facts(directory);
     const json& under = out["file_system"];
     const bool lustre = under.value("type", "") == "lustre";
-    if (lustre || lustre_pretended()) {
-        json client = describe_lustre_client(lustre ? lustre_name(under.value("source", "")) : std::string());
+    if (lustre || is_lustre_pretended()) {
+        json client = describe_lustre_client(lustre ? parse_lustre_name(under.value("source", "")) : std::string());
         if (!client.empty()) {
             out["lustre"] = std::move(client);
         }
@@ -229,7 +228,7 @@ json describe_node(const std::string& directory) {
     return out;
 }
 
-std::string utc_now() {
+std::string format_utc_now() {
     const std::time_t now = std::time(nullptr);
     std::tm parts{};
     gmtime_r(&now, &parts);

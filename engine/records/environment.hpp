@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Facts about the machine and the file system, without which a number means nothing.
+// Facts about the machine and the file system for the record.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +8,17 @@
 
 namespace sonde::records {
 
-/// The `node` line of the record (schema/record) without `node` and the clock members. Facts that cannot be had are
-/// left out, never guessed. `directory` must exist.
+/// The `node` line of the record (schema/record) without `node` and the clock members. Unknown facts are omitted.
+/// `directory` must exist.
 nlohmann::json describe_node(const std::string& directory);
 
-/// Physical memory of this node in bytes, cut to the cgroup's limit when there is one.
-std::uint64_t node_memory_bytes();
+/// Physical memory of this node in bytes, at most the cgroup's limit.
+std::uint64_t read_node_memory();
 
-/// Now, as the record writes times: "2026-11-22T16:12:33Z".
-std::string utc_now();
+/// The current time in the format of the record: "2026-11-22T16:12:33Z".
+std::string format_utc_now();
 
-/// Engine version ("0.1.0") and how it was built (compiler, type).
+/// Engine version ("0.1.0"), compiler and build type.
 nlohmann::json engine_version();
 
 }  // namespace sonde::records

@@ -40,8 +40,8 @@ std::string errno_name(int code) {
                                                   {ELOOP, "ELOOP"},
                                                   {EMLINK, "EMLINK"},
                                                   {EXDEV, "EXDEV"}};
-    const auto found = names.find(code);
-    return found == names.end() ? "E" + std::to_string(code) : found->second;
+    const auto entry = names.find(code);
+    return entry == names.end() ? "E" + std::to_string(code) : entry->second;
 }
 
 }  // namespace sonde::records

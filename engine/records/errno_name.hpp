@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Error numbers by their names, which manuals and kernel sources know.
+// Names of error numbers.
 #pragma once
 
 #include <string>
 
 namespace sonde::records {
 
-/// "ENOSPC" for 28, "E28" for names not in the list.
+/// "ENOSPC" for 28, "E28" for unknown numbers.
 std::string errno_name(int code);
 
 }  // namespace sonde::records

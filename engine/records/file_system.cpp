@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows statvfs(3), statx(2) and which file system types are reached over a network.
+// Uses statvfs(3), statx(2) and a list of network file systems.
 #include "records/file_system.hpp"
 
 #include "records/mounts.hpp"
@@ -26,36 +26,36 @@ constexpr std::array network_types{
     "ocfs2"sv, "orangefs"sv, "panfs"sv,    "pvfs2"sv,   "quobyte"sv,  "rclone"sv, "s3fs"sv,      "saunafs"sv,
     "smb3"sv,  "smbfs"sv,    "sshfs"sv,    "unifyfs"sv, "virtiofs"sv, "wekafs"sv, "xtreemfs"sv};
 
-bool network_type(std::string_view type) {
+bool is_network_type(std::string_view type) {
     constexpr std::string_view fuse = "fuse.";
     if (type.substr(0, fuse.size()) == fuse) {
         type.remove_prefix(fuse.size());
-        // "fuse.quobyte@host/volume", "fuse.mfs-client": what matters is how the name begins.
+        // "fuse.quobyte@host/volume", "fuse.mfs-client": only the prefix counts.
         type = type.substr(0, type.find_first_of("@-"));
     }
     return std::find(network_types.begin(), network_types.end(), type) != network_types.end();
 }
 
-/// Only a regular file says how direct I/O must be aligned: one without a name, which nobody sees and nothing leaves.
-ExtendedStatus direct_alignment(const std::string& path) {
+/// Only a regular file reports the alignment of direct I/O, so an unnamed temporary file is used.
+ExtendedStatus read_direct_alignment(const std::string& path) {
     struct stat status {};
     if (::stat(path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) {
-        return extended_status(AT_FDCWD, path);
+        return read_extended_status(AT_FDCWD, path);
     }
     const int descriptor = ::open(path.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (descriptor < 0) {
         return {};
     }
-    const ExtendedStatus found = extended_status(descriptor, "");
+    const ExtendedStatus extended = read_extended_status(descriptor, "");
     ::close(descriptor);
-    return found;
+    return extended;
 }
 
 }  // namespace
 
 FileSystem describe_file_system(const std::string& path) {
     FileSystem system;
-    if (auto mount = mount_of(path)) {
+    if (auto mount = find_mount(path)) {
         system.type = std::move(mount->type);
         system.mount_point = std::move(mount->point);
         system.source = std::move(mount->source);
@@ -74,17 +74,17 @@ FileSystem describe_file_system(const std::string& path) {
         system.inodes_free = status.f_ffree;
         system.read_only = system.read_only || (status.f_flag & ST_RDONLY) != 0;
     }
-    const Stripes stripes = stripes_of(system.type, system.options, system.block_bytes);
+    const MountStripes stripes = parse_mount_stripes(system.type, system.options, system.block_bytes);
     system.stripe_unit_bytes = stripes.unit_bytes;
     system.stripe_width_bytes = stripes.width_bytes;
     struct stat entry {};
     if (::stat(path.c_str(), &entry) == 0) {
         system.preferred_io_bytes = static_cast<std::uint64_t>(entry.st_blksize);
     }
-    const ExtendedStatus direct = direct_alignment(path);
+    const ExtendedStatus direct = read_direct_alignment(path);
     system.direct_memory_align = direct.direct_memory_align;
     system.direct_offset_align = direct.direct_offset_align;
-    system.network = network_type(system.type);
+    system.network = is_network_type(system.type);
     system.memory_backed = system.type == "tmpfs" || system.type == "ramfs";
     return system;
 }

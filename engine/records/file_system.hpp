@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file system under a path: what it is, how much room it has, what direct I/O needs there.
+// The file system of a path: type, free space, requirements of direct I/O.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@ struct FileSystem {
     std::uint64_t preferred_io_bytes = 0;                                ///< st_blksize
     std::uint64_t total_bytes = 0, free_bytes = 0, available_bytes = 0;  ///< available: to this user
     std::uint64_t inodes_total = 0, inodes_free = 0;
-    std::uint64_t stripe_unit_bytes = 0, stripe_width_bytes = 0;     ///< as the mount options tell; 0 = they do not
+    std::uint64_t stripe_unit_bytes = 0, stripe_width_bytes = 0;     ///< from the mount options; 0 = unknown
     std::uint32_t direct_memory_align = 0, direct_offset_align = 0;  ///< 0 = unknown or not supported (statx)
     bool read_only = false;
     bool network = false;        ///< known network or parallel file system
     bool memory_backed = false;  ///< tmpfs, ramfs
 };
 
-/// Facts that the kernel does not give stay as they begin. Never throws for them.
+/// Facts that the kernel does not provide keep their defaults. Does not throw for them.
 FileSystem describe_file_system(const std::string& path);
 
 }  // namespace sonde::records

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows where versions of Lustre from 1.8 to 2.16 keep what: settings moved from /proc to /sys, and what is for
-// developers to debugfs, so each is looked for in all three.
+// Locations of settings in Lustre 1.8 to 2.16: settings moved from /proc to /sys and debugfs, so each is searched in
+// all three.
 #include "records/lustre_client.hpp"
 
 #include "records/system_file.hpp"
@@ -21,13 +21,13 @@ using nlohmann::json;
 
 constexpr std::array roots{"/sys/fs/lustre", "/proc/fs/lustre", "/sys/kernel/debug/lustre"};
 
-std::string from_root(const std::string& path) {
+std::string add_root(const std::string& path) {
     const char* root = std::getenv("SONDE_LUSTRE_ROOT");
     return (root != nullptr ? root : "") + path;
 }
 
-/// Names in a folder, sorted; empty when it cannot be read.
-std::vector<std::string> names_in(const std::string& folder) {
+/// Sorted names in a directory; empty when it cannot be read.
+std::vector<std::string> list_names(const std::string& folder) {
     std::vector<std::string> names;
     DIR* directory = ::opendir(folder.c_str());
     if (directory == nullptr) {
@@ -43,32 +43,32 @@ std::vector<std::string> names_in(const std::string& folder) {
     return names;
 }
 
-/// Devices of a kind ("osc") that belong to the file system, by name, with the folders that are theirs.
-std::map<std::string, std::vector<std::string>> devices(const std::string& kind, const std::string& file_system) {
-    std::map<std::string, std::vector<std::string>> found;
+/// Devices of a kind ("osc") that belong to the file system, by name, with their directories.
+std::map<std::string, std::vector<std::string>> list_devices(const std::string& kind, const std::string& file_system) {
+    std::map<std::string, std::vector<std::string>> folders;
     for (const char* root : roots) {
-        const std::string folder = from_root(std::string(root) + "/" + kind);
-        for (const std::string& name : names_in(folder)) {
+        const std::string folder = add_root(std::string(root) + "/" + kind);
+        for (const std::string& name : list_names(folder)) {
             // scratch-OST0003-osc-ffff9c…, scratch-ffff9c…, and scratch-OST0003-osc-ffff… of a namespace alike.
             if (file_system.empty() || name.starts_with(file_system + "-")) {
-                found[name].push_back(folder + "/" + name);
+                folders[name].push_back(folder + "/" + name);
             }
         }
     }
-    return found;
+    return folders;
 }
 
-std::optional<std::string> word_in(const std::vector<std::string>& folders, const std::string& file) {
+std::optional<std::string> find_word(const std::vector<std::string>& folders, const std::string& file) {
     for (const std::string& folder : folders) {
-        if (auto word = system_word(folder + "/" + file)) {
+        if (auto word = read_system_text(folder + "/" + file)) {
             return word;
         }
     }
     return std::nullopt;
 }
 
-/// "8" when all say so, else "8 on 3, 32 on 1": by number, then by value.
-std::string summed(const std::map<std::string, std::uint64_t>& counts) {
+/// "8" when all values are equal, else "8 on 3, 32 on 1": by number, then by value.
+std::string summarize_values(const std::map<std::string, std::uint64_t>& counts) {
     if (counts.size() == 1) {
         return counts.begin()->first;
     }
@@ -81,97 +81,96 @@ std::string summed(const std::map<std::string, std::uint64_t>& counts) {
     return text;
 }
 
-/// Only the first line: some files explain themselves below it.
-std::string first_line(const std::string& text) {
+/// Only the first line, because some files continue with an explanation.
+std::string read_first_line(const std::string& text) {
     return text.substr(0, text.find('\n'));
 }
 
-struct Setting {
+struct LustreSetting {
     const char* kind;
     const char* file;
 };
-// What makes one client faster than another on the same servers.
-constexpr std::array settings{Setting{"osc", "checksums"},
-                              Setting{"osc", "checksum_type"},
-                              Setting{"osc", "max_rpcs_in_flight"},
-                              Setting{"osc", "max_dirty_mb"},
-                              Setting{"osc", "max_pages_per_rpc"},
-                              Setting{"osc", "short_io_bytes"},
-                              Setting{"mdc", "max_rpcs_in_flight"},
-                              Setting{"mdc", "max_mod_rpcs_in_flight"},
-                              Setting{"llite", "max_read_ahead_mb"},
-                              Setting{"llite", "max_read_ahead_per_file_mb"},
-                              Setting{"llite", "max_read_ahead_whole_mb"},
-                              Setting{"llite", "statahead_max"},
-                              Setting{"llite", "checksum_pages"},
-                              Setting{"llite", "fast_read"}};
+// Settings that affect the speed of a client.
+constexpr std::array settings{LustreSetting{"osc", "checksums"},
+                              LustreSetting{"osc", "checksum_type"},
+                              LustreSetting{"osc", "max_rpcs_in_flight"},
+                              LustreSetting{"osc", "max_dirty_mb"},
+                              LustreSetting{"osc", "max_pages_per_rpc"},
+                              LustreSetting{"osc", "short_io_bytes"},
+                              LustreSetting{"mdc", "max_rpcs_in_flight"},
+                              LustreSetting{"mdc", "max_mod_rpcs_in_flight"},
+                              LustreSetting{"llite", "max_read_ahead_mb"},
+                              LustreSetting{"llite", "max_read_ahead_per_file_mb"},
+                              LustreSetting{"llite", "max_read_ahead_whole_mb"},
+                              LustreSetting{"llite", "statahead_max"},
+                              LustreSetting{"llite", "checksum_pages"},
+                              LustreSetting{"llite", "fast_read"}};
 
-/// A list with its choice in brackets ("crc32 adler [crc32c]") is that choice.
-std::string value_of(const std::string& word) {
-    return chosen(first_line(word));
+/// For a list with its choice in brackets ("crc32 adler [crc32c]"), the choice.
+std::string read_value(const std::string& word) {
+    return read_bracketed_choice(read_first_line(word));
 }
 
-/// Numbers of locks that are kept: where the client decides by itself, the file shows how many it has just now, which
-/// says nothing.
-std::string lru_size_of(const std::vector<std::string>& folders, const std::string& shown) {
-    return word_in(folders, "lock_unused_count") == shown ? "dynamic" : shown;
+/// Limit of cached locks; "dynamic" when the file shows the current number instead of a limit.
+std::string describe_lru_size(const std::vector<std::string>& folders, const std::string& shown_value) {
+    return find_word(folders, "lock_unused_count") == shown_value ? "dynamic" : shown_value;
 }
 
-void put_settings(json& out, const std::string& name) {
-    std::map<std::string, std::map<std::string, std::vector<std::string>>> known;
-    for (const Setting& setting : settings) {
-        if (!known.contains(setting.kind)) {
-            known[setting.kind] = devices(setting.kind, name);
+void add_settings(json& out, const std::string& name) {
+    std::map<std::string, std::map<std::string, std::vector<std::string>>> values;
+    for (const LustreSetting& setting : settings) {
+        if (!values.contains(setting.kind)) {
+            values[setting.kind] = list_devices(setting.kind, name);
         }
         std::map<std::string, std::uint64_t> counts;
-        for (const auto& [device, folders] : known[setting.kind]) {
-            if (const auto word = word_in(folders, setting.file)) {
-                ++counts[value_of(*word)];
+        for (const auto& [device, folders] : values[setting.kind]) {
+            if (const auto word = find_word(folders, setting.file)) {
+                ++counts[read_value(*word)];
             }
         }
         if (!counts.empty()) {
-            out[setting.kind][setting.file] = json_text(summed(counts));
+            out[setting.kind][setting.file] = json_text(summarize_values(counts));
         }
     }
     for (const auto& [file, is_size] : {std::pair{"lru_size", true}, std::pair{"lru_max_age", false}}) {
         std::map<std::string, std::uint64_t> counts;
-        for (const auto& [device, folders] : devices("ldlm/namespaces", name)) {
-            if (const auto word = word_in(folders, file)) {
-                ++counts[is_size ? lru_size_of(folders, *word) : value_of(*word)];
+        for (const auto& [device, folders] : list_devices("ldlm/namespaces", name)) {
+            if (const auto word = find_word(folders, file)) {
+                ++counts[is_size ? describe_lru_size(folders, *word) : read_value(*word)];
             }
         }
         if (!counts.empty()) {
-            out["ldlm"][file] = json_text(summed(counts));
+            out["ldlm"][file] = json_text(summarize_values(counts));
         }
     }
 }
 
 /// "lustre: 2.12.8_ddn18" of older clients, "2.15.3" of newer ones.
-std::optional<std::string> client_version() {
+std::optional<std::string> read_client_version() {
     for (const char* root : roots) {
-        const auto word = system_word(from_root(std::string(root) + "/version"));
+        const auto word = read_system_text(add_root(std::string(root) + "/version"));
         if (!word) {
             continue;
         }
-        const std::string line = first_line(*word);
+        const std::string line = read_first_line(*word);
         constexpr std::string_view mark = "lustre: ";
         return line.starts_with(mark) ? line.substr(mark.size()) : line;
     }
-    return system_word(from_root("/sys/module/lustre/version"));
+    return read_system_text(add_root("/sys/module/lustre/version"));
 }
 
-/// `target_version` of each server, in the words of the client's connection to it (file `import`).
-std::map<std::string, std::uint64_t> server_versions(const std::string& name) {
+/// `target_version` of each server, from the client's connection (file `import`).
+std::map<std::string, std::uint64_t> read_server_versions(const std::string& name) {
     std::map<std::string, std::uint64_t> counts;
     for (const char* kind : {"osc", "mdc"}) {
-        for (const auto& [device, folders] : devices(kind, name)) {
+        for (const auto& [device, folders] : list_devices(kind, name)) {
             constexpr std::string_view mark = "target_version:";
-            const std::string text = word_in(folders, "import").value_or("");
-            const std::size_t at = text.find(mark);
-            if (at == std::string::npos) {
+            const std::string text = find_word(folders, "import").value_or("");
+            const std::size_t position = text.find(mark);
+            if (position == std::string::npos) {
                 continue;
             }
-            const std::size_t begin = text.find_first_not_of(' ', at + mark.size());
+            const std::size_t begin = text.find_first_not_of(' ', position + mark.size());
             const std::string version = text.substr(begin, text.find('\n', begin) - begin);
             if (!version.empty()) {
                 ++counts[version];
@@ -183,41 +182,41 @@ std::map<std::string, std::uint64_t> server_versions(const std::string& name) {
 
 }  // namespace
 
-std::string lustre_name(const std::string& source) {
-    const std::size_t at = source.find(":/");
-    if (at == std::string::npos) {
+std::string parse_lustre_name(const std::string& source) {
+    const std::size_t position = source.find(":/");
+    if (position == std::string::npos) {
         return {};
     }
-    return source.substr(at + 2, source.find('/', at + 2) - at - 2);
+    return source.substr(position + 2, source.find('/', position + 2) - position - 2);
 }
 
-bool lustre_pretended() {
+bool is_lustre_pretended() {
     return std::getenv("SONDE_LUSTRE_ROOT") != nullptr;
 }
 
 json describe_lustre_client(const std::string& name) {
     json out = json::object();
-    if (const auto version = client_version()) {
+    if (const auto version = read_client_version()) {
         out["client_version"] = json_text(*version);
     }
-    if (const auto versions = server_versions(name); !versions.empty()) {
-        out["server_version"] = json_text(summed(versions));
+    if (const auto versions = read_server_versions(name); !versions.empty()) {
+        out["server_version"] = json_text(summarize_values(versions));
     }
     for (const char* path : {"/sys/kernel/debug/lnet/debug", "/proc/sys/lnet/debug"}) {
-        if (const auto flags = system_word(from_root(path))) {
-            out["debug"] = json_text(first_line(*flags));
+        if (const auto flags = read_system_text(add_root(path))) {
+            out["debug"] = json_text(read_first_line(*flags));
             break;
         }
     }
-    put_settings(out, name);
+    add_settings(out, name);
     return out;
 }
 
-std::vector<LockSpace> lock_spaces(const std::string& name) {
+std::vector<LockSpace> list_lock_spaces(const std::string& name) {
     std::vector<LockSpace> spaces;
-    for (const auto& [device, folders] : devices("ldlm/namespaces", name)) {
+    for (const auto& [device, folders] : list_devices("ldlm/namespaces", name)) {
         for (const std::string& folder : folders) {
-            if (system_number(folder + "/lock_unused_count")) {
+            if (read_system_number(folder + "/lock_unused_count")) {
                 spaces.push_back({device, folder});
                 break;
             }
@@ -226,11 +225,11 @@ std::vector<LockSpace> lock_spaces(const std::string& name) {
     return spaces;
 }
 
-LockCount locks_in(const std::vector<LockSpace>& spaces) {
+LockCount count_locks(const std::vector<LockSpace>& spaces) {
     LockCount sum;
     for (const LockSpace& space : spaces) {
-        sum.held += system_number(space.folder + "/lock_count").value_or(0);
-        sum.unused += system_number(space.folder + "/lock_unused_count").value_or(0);
+        sum.held += read_system_number(space.folder + "/lock_count").value_or(0);
+        sum.unused += read_system_number(space.folder + "/lock_unused_count").value_or(0);
     }
     return sum;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows the format of mountinfo (proc(5)) and the layout of the kernel's struct statx.
+// Parses mountinfo (proc(5)) and the kernel's struct statx.
 #include "records/mounts.hpp"
 
 #include "records/system_file.hpp"
@@ -31,7 +31,7 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
     return parts;
 }
 
-bool octal(char digit) {
+bool parse_octal(char digit) {
     return digit >= '0' && digit <= '7';
 }
 
@@ -40,7 +40,8 @@ std::string unescape(std::string_view text) {
     std::string out;
     out.reserve(text.size());
     for (std::size_t i = 0; i < text.size(); ++i) {
-        if (text[i] == '\\' && i + 3 < text.size() && octal(text[i + 1]) && octal(text[i + 2]) && octal(text[i + 3])) {
+        if (text[i] == '\\' && i + 3 < text.size() && parse_octal(text[i + 1]) && parse_octal(text[i + 2]) &&
+            parse_octal(text[i + 3])) {
             out += static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 + (text[i + 3] - '0'));
             i += 3;
         } else {
@@ -50,7 +51,7 @@ std::string unescape(std::string_view text) {
     return out;
 }
 
-std::optional<int> number(std::string_view text) {
+std::optional<int> parse_number(std::string_view text) {
     int value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc{} || end != text.data() + text.size()) {
@@ -60,16 +61,16 @@ std::optional<int> number(std::string_view text) {
 }
 
 std::string join_options(std::string_view mount, std::string_view file_system) {
-    std::vector<std::string_view> seen = split(mount, ',');
+    std::vector<std::string_view> options_seen = split(mount, ',');
     for (const std::string_view option : split(file_system, ',')) {
-        // "rw" of the file system says nothing when the mount itself is "ro", and the reverse is said by the caller.
+        // "rw" of the file system is irrelevant when the mount is "ro"; the caller handles the reverse.
         const bool access = option == "rw" || option == "ro";
-        if (!access && std::find(seen.begin(), seen.end(), option) == seen.end()) {
-            seen.push_back(option);
+        if (!access && std::find(options_seen.begin(), options_seen.end(), option) == options_seen.end()) {
+            options_seen.push_back(option);
         }
     }
     std::string joined;
-    for (const std::string_view option : seen) {
+    for (const std::string_view option : options_seen) {
         joined += joined.empty() ? "" : ",";
         joined += option;
     }
@@ -83,46 +84,46 @@ bool has_option(std::string_view options, std::string_view wanted) {
 
 /// id parent major:minor root point options [optional …] - type source super-options
 std::optional<Mount> parse_line(std::string_view line) {
-    const std::vector<std::string_view> words = split(line, ' ');
-    const auto dash = std::find(words.begin(), words.end(), "-");
-    if (dash - words.begin() < 6 || words.end() - dash < 3) {
+    const std::vector<std::string_view> fields = split(line, ' ');
+    const auto dash = std::find(fields.begin(), fields.end(), "-");
+    if (dash - fields.begin() < 6 || fields.end() - dash < 3) {
         return std::nullopt;
     }
-    const auto id = number(words[0]);
-    const auto parent = number(words[1]);
+    const auto id = parse_number(fields[0]);
+    const auto parent = parse_number(fields[1]);
     if (!id || !parent) {
         return std::nullopt;
     }
-    // The source may be empty, and then only type and options follow the dash.
-    const bool sourced = words.end() - dash >= 4;
+    // With an empty source only type and options follow the dash.
+    const bool sourced = fields.end() - dash >= 4;
     const std::string_view file_system_options = sourced ? dash[3] : dash[2];
     Mount mount;
     mount.id = *id;
     mount.parent = *parent;
-    mount.device = words[2];
-    mount.root = unescape(words[3]);
-    mount.point = unescape(words[4]);
-    mount.options = join_options(words[5], file_system_options);
+    mount.device = fields[2];
+    mount.root = unescape(fields[3]);
+    mount.point = unescape(fields[4]);
+    mount.options = join_options(fields[5], file_system_options);
     mount.type = unescape(dash[1]);
     mount.source = sourced ? unescape(dash[2]) : std::string();
-    mount.read_only = has_option(words[5], "ro") || has_option(file_system_options, "ro");
+    mount.read_only = has_option(fields[5], "ro") || has_option(file_system_options, "ro");
     return mount;
 }
 
-const Mount* covering(const std::vector<Mount>& mounts, const Mount& below, const std::string& point) {
-    const Mount* found = nullptr;
+const Mount* find_covering(const std::vector<Mount>& mounts, const Mount& below, const std::string& point) {
+    const Mount* best = nullptr;
     for (const Mount& mount : mounts) {
         if (mount.parent == below.id && mount.id != below.id && mount.point == point) {
-            found = &mount;
+            best = &mount;
         }
     }
-    return found;
+    return best;
 }
 
 /// Follows mounts stacked on one point; a cycle in a damaged table ends the walk.
-const Mount* top_of_stack(const std::vector<Mount>& mounts, const Mount* mount, const std::string& point) {
+const Mount* find_top_of_stack(const std::vector<Mount>& mounts, const Mount* mount, const std::string& point) {
     for (std::size_t i = 0; i < mounts.size(); ++i) {
-        const Mount* next = covering(mounts, *mount, point);
+        const Mount* next = find_covering(mounts, *mount, point);
         if (next == nullptr) {
             break;
         }
@@ -131,7 +132,7 @@ const Mount* top_of_stack(const std::vector<Mount>& mounts, const Mount* mount, 
     return mount;
 }
 
-const Mount* root_mount(const std::vector<Mount>& mounts) {
+const Mount* find_root_mount(const std::vector<Mount>& mounts) {
     for (const Mount& mount : mounts) {
         const bool orphan = std::none_of(mounts.begin(), mounts.end(), [&](const Mount& other) {
             return other.id == mount.parent && other.id != mount.id;
@@ -155,34 +156,34 @@ std::vector<Mount> parse_mounts(std::string_view mountinfo) {
     return mounts;
 }
 
-std::optional<Mount> mount_of(const std::vector<Mount>& mounts, const std::string& path) {
-    const Mount* here = root_mount(mounts);
-    if (here == nullptr) {
+std::optional<Mount> find_mount(const std::vector<Mount>& mounts, const std::string& path) {
+    const Mount* mount = find_root_mount(mounts);
+    if (mount == nullptr) {
         return std::nullopt;
     }
-    here = top_of_stack(mounts, here, "/");
+    mount = find_top_of_stack(mounts, mount, "/");
     for (std::size_t end = path.find('/', 1); path.size() > 1; end = path.find('/', end + 1)) {
-        here = top_of_stack(mounts, here, path.substr(0, end));
+        mount = find_top_of_stack(mounts, mount, path.substr(0, end));
         if (end == std::string::npos) {
             break;
         }
     }
-    return *here;
+    return *mount;
 }
 
-std::optional<Mount> mount_of(const std::string& path) {
+std::optional<Mount> find_mount(const std::string& path) {
     const std::vector<Mount> mounts = parse_mounts(read_system_file("/proc/self/mountinfo"));
-    const ExtendedStatus status = extended_status(AT_FDCWD, path);
+    const ExtendedStatus status = read_extended_status(AT_FDCWD, path);
     for (const Mount& mount : mounts) {
         if (status.mount_id != 0 && static_cast<std::uint64_t>(mount.id) == status.mount_id) {
             return mount;
         }
     }
     const std::unique_ptr<char, void (*)(void*)> real(::realpath(path.c_str(), nullptr), std::free);
-    return real ? mount_of(mounts, std::string(real.get())) : std::nullopt;
+    return real ? find_mount(mounts, std::string(real.get())) : std::nullopt;
 }
 
-std::optional<std::string> mount_option(const std::string& options, std::string_view name) {
+std::optional<std::string> find_mount_option(const std::string& options, std::string_view name) {
     for (const std::string_view option : split(options, ',')) {
         if (option.size() > name.size() && option.substr(0, name.size()) == name && option[name.size()] == '=') {
             return std::string(option.substr(name.size() + 1));
@@ -191,19 +192,19 @@ std::optional<std::string> mount_option(const std::string& options, std::string_
     return std::nullopt;
 }
 
-Stripes stripes_of(const std::string& type, const std::string& options, std::uint64_t block_bytes) {
-    const auto told = [&options](std::string_view option, std::uint64_t unit) {
-        const auto value = mount_option(options, option);
+MountStripes parse_mount_stripes(const std::string& type, const std::string& options, std::uint64_t block_bytes) {
+    const auto read_option = [&options](std::string_view option, std::uint64_t unit) {
+        const auto value = find_mount_option(options, option);
         return value ? std::strtoull(value->c_str(), nullptr, 10) * unit : 0;
     };
     constexpr std::uint64_t sector = 512;
-    return type == "xfs"    ? Stripes{told("sunit", sector), told("swidth", sector)}
-           : type == "ext4" ? Stripes{0, told("stripe", block_bytes)}
-                            : Stripes{};
+    return type == "xfs"    ? MountStripes{read_option("sunit", sector), read_option("swidth", sector)}
+           : type == "ext4" ? MountStripes{0, read_option("stripe", block_bytes)}
+                            : MountStripes{};
 }
 
-ExtendedStatus extended_status(int descriptor, const std::string& path) {
-    // struct statx is 256 bytes and only ever gains members in its spare part; glibc before 2.39 lacks these.
+ExtendedStatus read_extended_status(int descriptor, const std::string& path) {
+    // struct statx has 256 bytes and gets new members in its spare part; glibc before 2.39 lacks these.
     constexpr unsigned want_mount_id = 0x1000;
     constexpr unsigned want_direct_align = 0x2000;
     constexpr std::size_t at_mount_id = 0x90;

@@ -20,13 +20,13 @@ namespace {
 
 using Moment = std::chrono::steady_clock::time_point;
 
-/// -1 with an errno in `failed`.
-pid_t start(const std::vector<std::string>& arguments, int output, int& failed) {
-    std::vector<char*> words;
+/// Returns -1 and sets `failed` to errno on failure.
+pid_t start_program(const std::vector<std::string>& arguments, int output, int& failed) {
+    std::vector<char*> argument_pointers;
     for (const std::string& word : arguments) {
-        words.push_back(const_cast<char*>(word.c_str()));
+        argument_pointers.push_back(const_cast<char*>(word.c_str()));
     }
-    words.push_back(nullptr);
+    argument_pointers.push_back(nullptr);
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
@@ -34,28 +34,28 @@ pid_t start(const std::vector<std::string>& arguments, int output, int& failed) 
     posix_spawn_file_actions_adddup2(&actions, output, STDERR_FILENO);
     posix_spawnattr_t attributes;
     posix_spawnattr_init(&attributes);
-    // A group of its own, so that it can be ended with what it started.
+    // A separate process group, so that it can be killed with its children.
     posix_spawnattr_setpgroup(&attributes, 0);
-    posix_spawnattr_setflags(&attributes, static_cast<short>(default_signals(attributes) | POSIX_SPAWN_SETPGROUP));
+    posix_spawnattr_setflags(&attributes, static_cast<short>(set_default_signals(attributes) | POSIX_SPAWN_SETPGROUP));
     pid_t child = -1;
-    failed = posix_spawnp(&child, words[0], &actions, &attributes, words.data(), environ);
+    failed = posix_spawnp(&child, argument_pointers[0], &actions, &attributes, argument_pointers.data(), environ);
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
     return failed == 0 ? child : -1;
 }
 
-/// Milliseconds to go, rounded up.
-int left_until(Moment end) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
-    return static_cast<int>(std::max<std::int64_t>(0, left.count()));
+/// Remaining milliseconds, rounded up.
+int compute_remaining(Moment end) {
+    const auto remaining = std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+    return static_cast<int>(std::max<std::int64_t>(0, remaining.count()));
 }
 
-/// False when the other end was not closed in time.
-bool take_all(int input, std::string& text, std::size_t most, Moment end) {
+/// Returns false when the peer did not close the pipe in time.
+bool read_all(int input, std::string& text, std::size_t most, Moment end) {
     std::array<char, 8192> piece{};
     for (;;) {
-        pollfd asked{input, POLLIN, 0};
-        const int ready = ::poll(&asked, 1, left_until(end));
+        pollfd events{input, POLLIN, 0};
+        const int ready = ::poll(&events, 1, compute_remaining(end));
         if (ready == 0) {
             return false;
         }
@@ -72,15 +72,15 @@ bool take_all(int input, std::string& text, std::size_t most, Moment end) {
     }
 }
 
-/// Waits for the end of a program that has said everything. False when it did not come in time.
-bool ended(pid_t child, int& status, Moment end) {
+/// Waits for a program that has closed its output. Returns false when it did not exit in time.
+bool wait_for_end(pid_t child, int& status, Moment end) {
     constexpr timespec glance{0, 1'000'000};
     for (;;) {
-        const pid_t gone = ::waitpid(child, &status, WNOHANG);
-        if (gone == child || (gone < 0 && errno != EINTR)) {
+        const pid_t ended = ::waitpid(child, &status, WNOHANG);
+        if (ended == child || (ended < 0 && errno != EINTR)) {
             return true;
         }
-        if (left_until(end) == 0) {
+        if (compute_remaining(end) == 0) {
             return false;
         }
         ::nanosleep(&glance, nullptr);
@@ -89,7 +89,7 @@ bool ended(pid_t child, int& status, Moment end) {
 
 }  // namespace
 
-short default_signals(posix_spawnattr_t& attributes) {
+short set_default_signals(posix_spawnattr_t& attributes) {
     sigset_t none;
     sigset_t all;
     sigemptyset(&none);
@@ -115,11 +115,12 @@ std::string ProgramOutput::last_line() const {
     return text.substr(begin, end - begin + 1);
 }
 
-std::string why_failed(const std::string& command, const std::string& said) {
-    return "`" + command + "`: " + (said.empty() ? "it failed and says nothing" : said);
+std::string describe_failure(const std::string& command, const std::string& output) {
+    return "`" + command + "`: " + (output.empty() ? "it failed and says nothing" : output);
 }
 
-ProgramOutput output_of(const std::vector<std::string>& arguments, std::size_t most, std::chrono::milliseconds limit) {
+ProgramOutput run_and_read(const std::vector<std::string>& arguments, std::size_t most,
+                           std::chrono::milliseconds limit) {
     ProgramOutput result;
     std::array<int, 2> ends{};
     if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
@@ -127,7 +128,7 @@ ProgramOutput output_of(const std::vector<std::string>& arguments, std::size_t m
         return result;
     }
     int failed = 0;
-    const pid_t child = start(arguments, ends[1], failed);
+    const pid_t child = start_program(arguments, ends[1], failed);
     ::close(ends[1]);
     if (child < 0) {
         ::close(ends[0]);
@@ -136,12 +137,12 @@ ProgramOutput output_of(const std::vector<std::string>& arguments, std::size_t m
     }
     const Moment end = std::chrono::steady_clock::now() + limit;
     int status = 0;
-    result.late = !take_all(ends[0], result.text, most, end) || !ended(child, status, end);
+    result.late = !read_all(ends[0], result.text, most, end) || !wait_for_end(child, status, end);
     ::close(ends[0]);
     if (result.late) {
         ::kill(-child, SIGKILL);
-        // One that waits in the kernel goes when that lets it; it is not waited for.
-        ended(child, status, std::chrono::steady_clock::now() + std::chrono::seconds(1));
+        // A process in an uninterruptible system call ends later; do not wait for it.
+        wait_for_end(child, status, std::chrono::steady_clock::now() + std::chrono::seconds(1));
         result.text = "no answer within " + std::to_string((limit.count() + 999) / 1000) + " s, so it was ended";
         return result;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows how /proc and /sys write numbers.
+// Parses numbers of /proc and /sys.
 #include "records/system_file.hpp"
 
 #include <fcntl.h>
@@ -12,7 +12,7 @@ namespace sonde::records {
 
 namespace {
 
-std::string_view trimmed(std::string_view text) {
+std::string_view trim(std::string_view text) {
     constexpr std::string_view blanks = " \t\r\n";
     const std::size_t first = text.find_first_not_of(blanks);
     if (first == std::string_view::npos) {
@@ -21,7 +21,7 @@ std::string_view trimmed(std::string_view text) {
     return text.substr(first, text.find_last_not_of(blanks) - first + 1);
 }
 
-std::optional<std::uint64_t> whole_number(std::string_view text) {
+std::optional<std::uint64_t> parse_whole_number(std::string_view text) {
     std::uint64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc{} || end != text.data() + text.size()) {
@@ -33,7 +33,7 @@ std::optional<std::uint64_t> whole_number(std::string_view text) {
 }  // namespace
 
 std::string read_system_file(const std::string& path) {
-    // Not an ifstream: /proc files have no size, and some of them fail half way.
+    // Not an ifstream, because /proc files have no size and reads may fail midway.
     const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (descriptor < 0) {
         return {};
@@ -47,37 +47,37 @@ std::string read_system_file(const std::string& path) {
     return text;
 }
 
-std::optional<std::string> system_word(const std::string& path) {
+std::optional<std::string> read_system_text(const std::string& path) {
     const std::string text = read_system_file(path);
-    const std::string_view word = trimmed(text);
+    const std::string_view word = trim(text);
     return word.empty() ? std::nullopt : std::optional<std::string>(word);
 }
 
-std::optional<std::uint64_t> system_number(const std::string& path) {
+std::optional<std::uint64_t> read_system_number(const std::string& path) {
     const std::string text = read_system_file(path);
-    return whole_number(trimmed(text));
+    return parse_whole_number(trim(text));
 }
 
-std::optional<std::uint64_t> bytes_in(std::string_view text, std::string_view name) {
-    for (std::size_t at = 0; at < text.size();) {
-        const std::size_t end = std::min(text.find('\n', at), text.size());
-        const std::string_view line = text.substr(at, end - at);
-        at = end + 1;
+std::optional<std::uint64_t> find_bytes(std::string_view text, std::string_view name) {
+    for (std::size_t position = 0; position < text.size();) {
+        const std::size_t end = std::min(text.find('\n', position), text.size());
+        const std::string_view line = text.substr(position, end - position);
+        position = end + 1;
         if (line.size() <= name.size() || line.substr(0, name.size()) != name || line[name.size()] != ':') {
             continue;
         }
-        std::string_view value = trimmed(line.substr(name.size() + 1));
+        std::string_view value = trim(line.substr(name.size() + 1));
         const bool kilobytes = value.size() > 3 && value.substr(value.size() - 3) == " kB";
         if (kilobytes) {
             value.remove_suffix(3);
         }
-        const auto count = whole_number(trimmed(value));
+        const auto count = parse_whole_number(trim(value));
         return count && kilobytes ? std::optional(*count * 1024) : count;
     }
     return std::nullopt;
 }
 
-std::string chosen(const std::string& word) {
+std::string read_bracketed_choice(const std::string& word) {
     const std::size_t open = word.find('[');
     const std::size_t close = word.find(']', open == std::string::npos ? 0 : open);
     if (open == std::string::npos || close == std::string::npos) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows UTF-8 as Unicode defines it (table 3-7, well-formed byte sequences).
+// UTF-8 as in the Unicode Standard, table 3-7 (well-formed byte sequences).
 #include "records/text.hpp"
 
 #include <algorithm>
@@ -11,8 +11,8 @@ namespace sonde::records {
 
 namespace {
 
-/// In whose name complain() speaks.
-const char*& speaker() {
+/// Program name of print_error().
+const char*& program_name() {
     static const char* name = "sonde-engine";
     return name;
 }
@@ -30,7 +30,7 @@ struct Lead {
     unsigned char low, high;  ///< range of the second byte: excludes overlong forms and surrogates
 };
 
-Lead lead(unsigned char byte) {
+Lead decode_lead_byte(unsigned char byte) {
     if (byte >= 0xC2 && byte <= 0xDF) {
         return {2, 0x80, 0xBF};
     }
@@ -46,13 +46,13 @@ Lead lead(unsigned char byte) {
 }
 
 /// Length of the well-formed multi-byte sequence at `at`, 0 when there is none.
-std::size_t sequence(std::string_view bytes, std::size_t at) {
-    const Lead first = lead(static_cast<unsigned char>(bytes[at]));
-    if (first.length == 0 || at + first.length > bytes.size()) {
+std::size_t sequence_length(std::string_view bytes, std::size_t position) {
+    const Lead first = decode_lead_byte(static_cast<unsigned char>(bytes[position]));
+    if (first.length == 0 || position + first.length > bytes.size()) {
         return 0;
     }
     for (std::size_t i = 1; i < first.length; ++i) {
-        const auto byte = static_cast<unsigned char>(bytes[at + i]);
+        const auto byte = static_cast<unsigned char>(bytes[position + i]);
         const unsigned char low = i == 1 ? first.low : 0x80;
         const unsigned char high = i == 1 ? first.high : 0xBF;
         if (byte < low || byte > high) {
@@ -62,7 +62,7 @@ std::size_t sequence(std::string_view bytes, std::size_t at) {
     return first.length;
 }
 
-int hex_value(char digit) {
+int parse_hex_digit(char digit) {
     if (digit >= '0' && digit <= '9') {
         return digit - '0';
     }
@@ -74,42 +74,42 @@ int hex_value(char digit) {
 std::string json_text(std::string_view bytes) {
     std::string out;
     out.reserve(bytes.size());
-    for (std::size_t at = 0; at < bytes.size();) {
-        const auto byte = static_cast<unsigned char>(bytes[at]);
+    for (std::size_t position = 0; position < bytes.size();) {
+        const auto byte = static_cast<unsigned char>(bytes[position]);
         if (byte < 0x80) {
-            const bool ambiguous = byte == '\\' && at + 1 < bytes.size() && bytes[at + 1] == 'x';
+            const bool ambiguous = byte == '\\' && position + 1 < bytes.size() && bytes[position + 1] == 'x';
             if (ambiguous) {
                 append_escaped(out, byte);
             } else {
-                out += bytes[at];
+                out += bytes[position];
             }
-            ++at;
-        } else if (const std::size_t length = sequence(bytes, at); length > 0) {
-            out += bytes.substr(at, length);
-            at += length;
+            ++position;
+        } else if (const std::size_t length = sequence_length(bytes, position); length > 0) {
+            out += bytes.substr(position, length);
+            position += length;
         } else {
             append_escaped(out, byte);
-            ++at;
+            ++position;
         }
     }
     return out;
 }
 
-std::string bytes_of(std::string_view text) {
+std::string from_json_text(std::string_view text) {
     std::string out;
     out.reserve(text.size());
-    for (std::size_t at = 0; at < text.size();) {
-        if (at + 3 < text.size() && text[at] == '\\' && text[at + 1] == 'x') {
-            const int high = hex_value(text[at + 2]);
-            const int low = hex_value(text[at + 3]);
+    for (std::size_t position = 0; position < text.size();) {
+        if (position + 3 < text.size() && text[position] == '\\' && text[position + 1] == 'x') {
+            const int high = parse_hex_digit(text[position + 2]);
+            const int low = parse_hex_digit(text[position + 3]);
             if (high >= 0 && low >= 0) {
                 out += static_cast<char>(high * 16 + low);
-                at += 4;
+                position += 4;
                 continue;
             }
         }
-        out += text[at];
-        ++at;
+        out += text[position];
+        ++position;
     }
     return out;
 }
@@ -117,7 +117,7 @@ std::string bytes_of(std::string_view text) {
 std::string one_line(std::string text) {
     std::replace_if(
         text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
-    // U+0080 ... U+009F drive a terminal as well.
+    // U+0080 … U+009F are control characters too.
     for (std::size_t i = 0; i + 1 < text.size(); ++i) {
         const auto next = static_cast<unsigned char>(text[i + 1]);
         if (static_cast<unsigned char>(text[i]) == 0xc2 && next >= 0x80 && next <= 0x9f) {
@@ -127,13 +127,13 @@ std::string one_line(std::string text) {
     return text;
 }
 
-void speak_as(const char* name) {
-    speaker() = name;
+void set_program_name(const char* name) {
+    program_name() = name;
 }
 
-void complain(const std::string& sentence) {
-    const std::string line = std::string(speaker()) + ": " + one_line(sentence) + "\n";
-    std::fflush(stdout);  // in the order in which a reader of both streams would want them
+void print_error(const std::string& sentence) {
+    const std::string line = std::string(program_name()) + ": " + one_line(sentence) + "\n";
+    std::fflush(stdout);  // keeps the order of both streams
     std::fwrite(line.data(), 1, line.size(), stderr);
 }
 

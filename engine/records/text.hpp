@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes from the outside world (paths, mount options, host names) as JSON text, whatever they hold.
+// Converts arbitrary bytes (paths, mount options, host names) to JSON text; messages to the user.
 #pragma once
 
 #include <string>
@@ -16,17 +16,16 @@ namespace sonde::records {
 std::string json_text(std::string_view bytes);
 
 /// The bytes that json_text() was given.
-std::string bytes_of(std::string_view text);
+std::string from_json_text(std::string_view text);
 
-/// Text in which names of files or words of the user are quoted, on one line: control characters, which could begin a
-/// second one or drive the terminal, become '?'.
+/// Replaces control characters, which could start a line or control the terminal, by '?'.
 std::string one_line(std::string text);
 
-/// The program in whose name complain() speaks, from now on; before that it is the engine. `name` outlives all calls.
-void speak_as(const char* name);
+/// Sets the program name that print_error() prints; the default is that of the engine. `name` must outlive all calls.
+void set_program_name(const char* name);
 
-/// Says one sentence to the user: one line on standard error, in one system call, so that those of several processes
-/// do not mix.
-void complain(const std::string& sentence);
+/// Prints one sentence as one line on standard error, in one system call, so that lines of several processes do not
+/// mix.
+void print_error(const std::string& sentence);
 
 }  // namespace sonde::records

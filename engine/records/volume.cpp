@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The forms are those of the kernel's Documentation: ABI/stable/sysfs-block, admin-guide/md.rst, device-mapper/linear
-// and striped.
+// Formats as in the kernel's Documentation: ABI/stable/sysfs-block, admin-guide/md.rst, device-mapper/linear and
+// striped.
 #include "records/volume.hpp"
 
 #include "records/program_output.hpp"
@@ -18,12 +18,13 @@ namespace {
 namespace sysfs_paths = std::filesystem;
 
 constexpr std::uint64_t sector_bytes = 512;
-// Deeper than any stack that works; ends what turns in a circle.
+// Limit against cycles; deeper than any real stack.
 constexpr int deepest_stack = 8;
 
-/// The bytes [from, from + length) of `below`, as those from `start` of a device on it.
-std::vector<VolumePiece> window(const Volume& below, std::uint64_t start, std::uint64_t from, std::uint64_t length) {
-    std::vector<VolumePiece> seen;
+/// The bytes [from, from + length) of `below`, mapped to offsets from `start` of the device above.
+std::vector<VolumePiece> intersect_pieces(const Volume& below, std::uint64_t start, std::uint64_t from,
+                                          std::uint64_t length) {
+    std::vector<VolumePiece> merged;
     const std::uint64_t to = length > ~0ULL - from ? ~0ULL : from + length;
     for (const VolumePiece& piece : below.pieces) {
         const std::uint64_t first = std::max(from, piece.start);
@@ -31,17 +32,17 @@ std::vector<VolumePiece> window(const Volume& below, std::uint64_t start, std::u
         if (first >= last) {
             continue;
         }
-        VolumePiece& here = seen.emplace_back(piece);
-        here.start = start + (first - from);
-        here.end = last == ~0ULL ? ~0ULL : start + (last - from);
+        VolumePiece& added = merged.emplace_back(piece);
+        added.start = start + (first - from);
+        added.end = last == ~0ULL ? ~0ULL : start + (last - from);
         if (const std::uint64_t turn = piece.stripe * piece.drives.size(); turn > 0) {
-            here.shift = (piece.shift + from % turn + turn - start % turn) % turn;
+            added.shift = (piece.shift + from % turn + turn - start % turn) % turn;
         }
     }
-    return seen;
+    return merged;
 }
 
-/// Finds what is below devices, each once.
+/// Resolves the devices below a device.
 class Stack {
  public:
     Stack(const MapperTable& table, const std::string& root) : table_(table), root_(root) {}
@@ -62,14 +63,14 @@ class Stack {
         std::replace(volume.name.begin(), volume.name.end(), '!', '/');  // as sysfs writes cciss/c0d0
         if (has(folder / "partition")) {
             const Volume disk = of_folder(folder.parent_path(), depth + 1);
-            // A partition of a drive is called by its own name, which holds that of the drive.
-            const std::uint64_t start = system_number((folder / "start").string()).value_or(0) * sector_bytes;
-            volume.pieces =
-                has_members(folder.parent_path()) ? window(disk, 0, start, size_of_device(folder)) : alone(volume.name);
+            // A partition keeps its name, which contains that of the drive.
+            const std::uint64_t start = read_system_number((folder / "start").string()).value_or(0) * sector_bytes;
+            volume.pieces = has_members(folder.parent_path()) ? intersect_pieces(disk, 0, start, size_of_device(folder))
+                                                              : alone(volume.name);
         } else if (has(folder / "md")) {
             volume.pieces = of_md(folder, depth);
         } else if (has(folder / "dm")) {
-            volume.name = system_word((folder / "dm/name").string()).value_or(volume.name);
+            volume.name = read_system_text((folder / "dm/name").string()).value_or(volume.name);
             volume.pieces = of_mapper(folder, volume.name, depth);
         } else {
             volume.pieces = alone(volume.name);
@@ -84,7 +85,7 @@ class Stack {
     static bool has_members(const sysfs_paths::path& folder) { return has(folder / "md") || has(folder / "dm"); }
     static std::vector<VolumePiece> alone(const std::string& name) { return {{0, ~0ULL, 0, 0, {name}}}; }
     static std::uint64_t size_of_device(const sysfs_paths::path& folder) {
-        const std::uint64_t sectors = system_number((folder / "size").string()).value_or(0);
+        const std::uint64_t sectors = read_system_number((folder / "size").string()).value_or(0);
         return sectors == 0 ? ~0ULL : sectors * sector_bytes;
     }
 
@@ -93,12 +94,12 @@ class Stack {
         return below(device, depth + 1).value_or(Volume{device, alone(device)});
     }
 
-    /// All drives below, in the order of their names, without an order of bytes.
+    /// All drives below, sorted by name, without a byte order.
     std::vector<VolumePiece> somewhere(const sysfs_paths::path& folder, int depth) const {
         std::set<std::string> names;
         std::error_code failed;
         for (const auto& entry : sysfs_paths::directory_iterator(folder / "slaves", failed)) {
-            const auto number = system_word((entry.path() / "dev").string());
+            const auto number = read_system_text((entry.path() / "dev").string());
             const std::vector<std::string> drives =
                 number ? member(*number, depth).drives() : std::vector{entry.path().filename().string()};
             names.insert(drives.begin(), drives.end());
@@ -109,11 +110,11 @@ class Stack {
         return {{0, ~0ULL, 0, 0, {names.begin(), names.end()}}};
     }
 
-    /// A stripe goes over members, each of which has to be one drive.
+    /// A striped volume whose members must be single drives.
     static std::optional<std::vector<std::string>> one_drive_each(const std::vector<Volume>& members) {
         std::vector<std::string> names;
-        for (const Volume& one : members) {
-            const std::vector<std::string> drives = one.drives();
+        for (const Volume& member_volume : members) {
+            const std::vector<std::string> drives = member_volume.drives();
             if (drives.size() != 1) {
                 return std::nullopt;
             }
@@ -124,17 +125,17 @@ class Stack {
 
     std::vector<VolumePiece> of_md(const sysfs_paths::path& folder, int depth) const {
         const sysfs_paths::path md = folder / "md";
-        const std::uint64_t chunk = system_number((md / "chunk_size").string()).value_or(0);
-        const std::uint64_t disks = system_number((md / "raid_disks").string()).value_or(0);
-        if (system_word((md / "level").string()) != "raid0" || chunk == 0 || disks == 0) {
+        const std::uint64_t chunk = read_system_number((md / "chunk_size").string()).value_or(0);
+        const std::uint64_t disks = read_system_number((md / "raid_disks").string()).value_or(0);
+        if (read_system_text((md / "level").string()) != "raid0" || chunk == 0 || disks == 0) {
             return somewhere(folder, depth);
         }
         std::vector<Volume> members;
         std::vector<std::uint64_t> sizes;  // whole chunks
         for (std::uint64_t i = 0; i < disks; ++i) {
             const sysfs_paths::path role = md / ("rd" + std::to_string(i));
-            const auto number = system_word((role / "block/dev").string());
-            const auto kib = system_number((role / "size").string());
+            const auto number = read_system_text((role / "block/dev").string());
+            const auto kib = read_system_number((role / "size").string());
             if (!number || !kib) {
                 return somewhere(folder, depth);
             }
@@ -142,12 +143,12 @@ class Stack {
             sizes.push_back(*kib * 1024 / chunk * chunk);
         }
         const auto names = one_drive_each(members);
-        return names ? zones_of(*names, sizes, chunk, system_number((md / "layout").string()).value_or(0))
+        return names ? zones_of(*names, sizes, chunk, read_system_number((md / "layout").string()).value_or(0))
                      : somewhere(folder, depth);
     }
 
-    /// RAID 0 over drives of different sizes goes on over those that have room left. Such arrays count the turn from
-    /// their beginning (layout 1) or from that of the zone (2); which, is not known of one that does not say.
+    /// RAID 0 over drives of different sizes continues on the drives with space left. Such arrays count stripes from
+    /// the start of the array (layout 1) or of the zone (layout 2); without a layout the order is unknown.
     static std::vector<VolumePiece> zones_of(const std::vector<std::string>& names,
                                              const std::vector<std::uint64_t>& sizes, std::uint64_t chunk,
                                              std::uint64_t layout) {
@@ -176,24 +177,24 @@ class Stack {
     }
 
     std::vector<VolumePiece> of_mapper(const sysfs_paths::path& folder, const std::string& name, int depth) const {
-        // The paths to one drive are no drives.
-        if (system_word((folder / "dm/uuid").string()).value_or("").starts_with("mpath-")) {
+        // Multipath: the paths to one drive are not drives.
+        if (read_system_text((folder / "dm/uuid").string()).value_or("").starts_with("mpath-")) {
             return alone(name);
         }
         std::vector<VolumePiece> pieces;
         std::istringstream table(table_(name));
         for (std::string line; std::getline(table, line);) {
-            const std::vector<VolumePiece> found = of_table_line(line, depth);
-            if (found.empty()) {
+            const std::vector<VolumePiece> line_pieces = of_table_line(line, depth);
+            if (line_pieces.empty()) {
                 return somewhere(folder, depth);
             }
-            pieces.insert(pieces.end(), found.begin(), found.end());
+            pieces.insert(pieces.end(), line_pieces.begin(), line_pieces.end());
         }
         return pieces.empty() ? somewhere(folder, depth) : pieces;
     }
 
     /// "0 83886080 linear 8:16 2048", "… crypt aes-xts-plain64 KEY 0 8:16 4096", "… striped 2 128 8:16 2048 8:32 2048";
-    /// nothing of another kind.
+    /// other kinds give nothing.
     std::vector<VolumePiece> of_table_line(const std::string& line, int depth) const {
         std::istringstream words(line);
         std::uint64_t start = 0, length = 0, count = 0, chunk = 0;
@@ -204,16 +205,17 @@ class Stack {
             words >> cipher >> key >> iv;
         }
         if ((kind == "linear" || kind == "crypt") && words >> device >> from && length > 0) {
-            return window(member(device, depth), start * sector_bytes, from * sector_bytes, length * sector_bytes);
+            return intersect_pieces(member(device, depth), start * sector_bytes, from * sector_bytes,
+                                    length * sector_bytes);
         }
         if (kind != "striped" || !(words >> count >> chunk) || chunk == 0) {
             return {};
         }
         std::vector<Volume> members;
         while (members.size() < count && words >> device >> from) {
-            Volume whole = member(device, depth);
-            whole.pieces = window(whole, 0, from * sector_bytes, length / count * sector_bytes);
-            members.push_back(std::move(whole));
+            Volume volume = member(device, depth);
+            volume.pieces = intersect_pieces(volume, 0, from * sector_bytes, length / count * sector_bytes);
+            members.push_back(std::move(volume));
         }
         const auto names = one_drive_each(members);
         if (!names || names->size() != count || count == 0) {
@@ -247,15 +249,15 @@ std::vector<std::string> Volume::drives() const {
     return names;
 }
 
-std::optional<Volume> volume_of(const std::string& device, const MapperTable& table, const std::string& system_root) {
+std::optional<Volume> read_volume(const std::string& device, const MapperTable& table, const std::string& system_root) {
     return Stack(table, system_root).below(device);
 }
 
-std::string mapper_table(const std::string& name) {
-    ProgramOutput said = output_of({"dmsetup", "table", name});
-    // Seldom in the PATH of users, and of some jobs.
-    said = said.ok() || said.late ? said : output_of({"/usr/sbin/dmsetup", "table", name});
-    return said.ok() ? said.text : std::string();
+std::string read_mapper_table(const std::string& name) {
+    ProgramOutput output = run_and_read({"dmsetup", "table", name});
+    // sbin is often missing in PATH.
+    output = output.ok() || output.late ? output : run_and_read({"/usr/sbin/dmsetup", "table", name});
+    return output.ok() ? output.text : std::string();
 }
 
 }  // namespace sonde::records

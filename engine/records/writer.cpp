@@ -49,11 +49,11 @@ void Writer::line(const char* type, const nlohmann::ordered_json& content) {
     if (descriptor_ < 0) {
         return;
     }
-    nlohmann::ordered_json whole;
-    whole["type"] = type;
-    whole["t"] = static_cast<double>((now_ ? now_() : meters::Clock::monotonic_ns()) - epoch_ns_) / 1e9;
-    whole.update(content);
-    const std::string text = whole.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+    nlohmann::ordered_json members;
+    members["type"] = type;
+    members["t"] = static_cast<double>((now_ ? now_() : meters::Clock::monotonic_ns()) - epoch_ns_) / 1e9;
+    members.update(content);
+    const std::string text = members.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
     if (begin_turn()) {
         unused_ = false;
         write_whole(text);
@@ -74,7 +74,7 @@ bool Writer::begin_turn() {
         return false;
     }
     turns_->engine.store(1);
-    // Not for ever: the monitor may have been killed in its turn.
+    // The wait is limited, because the monitor may have been killed while it held the lock.
     constexpr timespec moment{0, 100'000};
     for (int i = 0; i < 10'000 && turns_->monitor.load() != 0; ++i) {
         ::nanosleep(&moment, nullptr);
@@ -95,7 +95,7 @@ void Writer::write_whole(const std::string& text) {
         if (count >= 0) {
             written += static_cast<std::size_t>(count);
         } else if (errno == EAGAIN) {
-            pollfd room{descriptor_, POLLOUT, 0};  // a pipe that somebody made non-blocking
+            pollfd room{descriptor_, POLLOUT, 0};  // the pipe may be non-blocking
             ::poll(&room, 1, 1000);
         } else if (errno != EINTR) {
             if (trouble_.empty()) {
@@ -110,7 +110,7 @@ void Writer::write_whole(const std::string& text) {
 void Writer::take_back(std::size_t written) const {
     struct stat info {};
     const off_t end = written > 0 ? ::lseek(descriptor_, 0, SEEK_CUR) : -1;
-    // Only when nobody else has written behind it.
+    // Only when no other process has appended to the file.
     if (end >= 0 && ::fstat(descriptor_, &info) == 0 && S_ISREG(info.st_mode) && info.st_size == end) {
         (void)!::ftruncate(descriptor_, end - static_cast<off_t>(written));
     }
@@ -132,8 +132,8 @@ void Writer::mend() {
         const std::string_view text(piece.data(), static_cast<std::size_t>(got));
         const std::size_t newline = text.rfind('\n');
         if (newline != std::string_view::npos || begin == 0) {
-            const off_t whole = newline == std::string_view::npos ? 0 : begin + static_cast<off_t>(newline) + 1;
-            (void)!(whole < info.st_size ? ::ftruncate(descriptor_, whole) : 0);
+            const off_t complete = newline == std::string_view::npos ? 0 : begin + static_cast<off_t>(newline) + 1;
+            (void)!(complete < info.st_size ? ::ftruncate(descriptor_, complete) : 0);
             break;
         }
         end = begin;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The record on disk: one JSON object a line, each written by one system call, so that a crash keeps whole lines.
+// Writes the record: one JSON object per line, each with one system call, so that a crash leaves complete lines.
 #pragma once
 
 #include <atomic>
@@ -10,9 +10,9 @@
 
 namespace sonde::records {
 
-/// In memory shared by two processes that write one record, the engine and its monitor: a line that is longer than a
-/// pipe takes at once must not get one of the other's into its middle.
-struct Turns {
+/// Shared memory of the engine and its monitor, which write one record: serializes lines that are longer than an atomic
+/// pipe write.
+struct WriterLock {
     std::atomic<std::uint32_t> engine{0}, monitor{0};  ///< 1 = is writing a line
 };
 
@@ -20,32 +20,32 @@ class Writer {
  public:
     enum class Role { engine, monitor };
 
-    /// Appends to `path` (made if missing); "-" = standard output; empty = nowhere. Throws std::runtime_error with one
-    /// sentence. `epoch_ns` = CLOCK_MONOTONIC at the start of the run: `t` counts from it.
+    /// Appends to `path` (created if missing); "-" = standard output; empty = no file. Throws std::runtime_error with
+    /// one sentence. `epoch_ns` is CLOCK_MONOTONIC at the start of the run, from which `t` counts.
     Writer(const std::string& path, std::int64_t epoch_ns);
     ~Writer();
     Writer(const Writer&) = delete;
     Writer& operator=(const Writer&) = delete;
 
-    /// Moves time zero (a later stage continues the time of the first one).
+    /// Sets time zero (a later stage continues the time of the first one).
     void set_epoch(std::int64_t epoch_ns) { epoch_ns_ = epoch_ns; }
-    /// From now on `t` is what this clock says less the epoch, ns (a simulation has its own time).
+    /// Sets the clock (ns) for `t`; a simulation has its own time.
     void keep_time(std::function<std::int64_t()> now) { now_ = std::move(now); }
-    /// From now on lines are written by turns; a line of the monitor that finds the engine writing is left out. Null
-    /// ends that: the other is gone.
-    void take_turns(Turns* turns, Role role) {
+    /// Serializes lines with the other process from now on; the monitor omits a line while the engine writes. Null ends
+    /// the serialization.
+    void share_record(WriterLock* turns, Role role) {
         turns_ = turns;
         role_ = role;
     }
-    /// Called with each line that line() is given, without `t`, also when there is no file.
+    /// Called with each line of line(), without `t`, also without a file.
     using Listener = std::function<void(const char* type, const nlohmann::ordered_json& content)>;
     void tell(Listener listener) { listener_ = std::move(listener); }
-    /// Adds `type` and `t` and writes the line. A full disk does not stop the run: the first failure is kept, and a
-    /// line that was cut off is taken back, so that the record holds whole lines only.
+    /// Adds `type` and `t` and writes the line. A full disk does not stop the run: the first failure is stored, and an
+    /// incomplete line is removed, so that the record has complete lines only.
     void line(const char* type, const nlohmann::ordered_json& content);
-    /// Takes back the piece of a line that a killed process left at the end of the file.
+    /// Removes an incomplete line that a killed process left at the end of the file.
     void mend();
-    /// Removes the record if this writer made it and has written nothing.
+    /// Removes the record if this writer created it and has written nothing.
     void discard();
     /// Empty, or one sentence about the first line that could not be written.
     const std::string& trouble() const { return trouble_; }
@@ -62,9 +62,9 @@ class Writer {
     std::string trouble_;
     Listener listener_;
     std::function<std::int64_t()> now_;
-    Turns* turns_ = nullptr;
+    WriterLock* turns_ = nullptr;
     Role role_ = Role::engine;
-    bool unused_ = false;  ///< made by this writer and empty
+    bool unused_ = false;  ///< created by this writer and empty
 };
 
 }  // namespace sonde::records

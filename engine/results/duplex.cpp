@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "results/duplex.hpp"
 
-#include "plan/parse.hpp"
-
 #include <algorithm>
 #include <cstddef>
 
 namespace sonde::results {
 
-void HalfRates::remember(plan::Op op, const std::map<std::string, RateValue>& rates) {
+void DirectionRates::add(plan::Op op, const std::map<std::string, RateValue>& rates) {
     const auto rate = rates.find("transfer");
     if (rate == rates.end() || op == plan::Op::duplex || op == plan::Op::mixed) {
         return;
@@ -16,7 +14,7 @@ void HalfRates::remember(plan::Op op, const std::map<std::string, RateValue>& ra
     (plan::writes(op) ? write : read) = static_cast<double>(rate->second.bytes) / rate->second.seconds;
 }
 
-void add_duplex(nlohmann::ordered_json& line, const plan::Phase& phase, const HalfRates& half) {
+void add_duplex(nlohmann::ordered_json& line, const plan::Phase& phase, const DirectionRates& direction_rates) {
     double sum = 0;
     double least = 1e300;
     double most = 0;
@@ -33,8 +31,8 @@ void add_duplex(nlohmann::ordered_json& line, const plan::Phase& phase, const Ha
         return;
     }
     line["duplex"] = {{"bytes_per_s", sum}, {"fairness", least / most}};
-    if (half.write > 0 && half.read > 0) {
-        line["duplex"]["efficiency"] = sum / (half.write + half.read);
+    if (direction_rates.write > 0 && direction_rates.read > 0) {
+        line["duplex"]["efficiency"] = sum / (direction_rates.write + direction_rates.read);
     }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What two lanes that read and write at the same time come to, beside each direction on its own.
+// Results of duplex phases: two lanes that read and write at the same time, compared with each direction alone.
 #pragma once
 
 #include "plan/plan.hpp"
@@ -11,16 +11,16 @@
 
 namespace sonde::results {
 
-/// Rates of one direction at a time measured so far in a run, bytes/s; 0 = none yet.
-struct HalfRates {
+/// Latest rates of phases with one direction, bytes/s; 0 = none yet.
+struct DirectionRates {
     double write = 0, read = 0;
 
-    /// Takes over the transfer rate of a phase that only read or only wrote.
-    void remember(plan::Op op, const std::map<std::string, RateValue>& rates);
+    /// Stores the transfer rate of a phase that only read or only wrote.
+    void add(plan::Op op, const std::map<std::string, RateValue>& rates);
 };
 
 /// Adds to the `lanes` of a `phase_end` line their names, and the member `duplex`: sum, fairness (the slower lane over
-/// the faster) and efficiency (the sum over both half rates, where both are known).
-void add_duplex(nlohmann::ordered_json& line, const plan::Phase& phase, const HalfRates& half);
+/// the faster) and efficiency (the sum divided by the sum of both direction rates, when both are known).
+void add_duplex(nlohmann::ordered_json& line, const plan::Phase& phase, const DirectionRates& direction_rates);
 
 }  // namespace sonde::results

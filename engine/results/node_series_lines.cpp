@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "results/node_series_lines.hpp"
 
-#include "results/nodes_over_time.hpp"
+#include "results/node_series.hpp"
 
 #include <algorithm>
 
@@ -10,11 +10,11 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// A megabyte of text or so, whatever the number of nodes.
+// About 1 MB of text for any number of nodes.
 constexpr std::size_t most_values = 65'536;
 
-/// Neighboring slices as one, 2^`fold` of them. Active are as many as were in the busiest of them.
-std::vector<NodeSlice> folded(const std::vector<NodeSlice>& slices, unsigned fold) {
+/// Joins 2^`fold` neighboring slices. `active` is the largest value of them.
+std::vector<NodeSlice> fold_slices(const std::vector<NodeSlice>& slices, unsigned fold) {
     std::vector<NodeSlice> out((slices.size() + (std::size_t{1} << fold) - 1) >> fold);
     for (std::size_t i = 0; i < slices.size(); ++i) {
         NodeSlice& into = out[i >> fold];
@@ -25,7 +25,7 @@ std::vector<NodeSlice> folded(const std::vector<NodeSlice>& slices, unsigned fol
     return out;
 }
 
-unsigned fold_for(const std::vector<NodeSeries>& nodes) {
+unsigned choose_fold(const std::vector<NodeSeries>& nodes) {
     std::size_t longest = 0;
     for (const NodeSeries& node : nodes) {
         longest = std::max(longest, node.slices.size());
@@ -37,7 +37,7 @@ unsigned fold_for(const std::vector<NodeSeries>& nodes) {
     return fold;
 }
 
-void put_slices(ordered_json& line, std::int64_t slice_ns, const std::vector<NodeSlice>& slices) {
+void add_slices_to(ordered_json& line, std::int64_t slice_ns, const std::vector<NodeSlice>& slices) {
     line["slice_s"] = seconds(slice_ns);
     for (const char* name : {"bytes", "ops", "active"}) {
         line[name] = ordered_json::array();
@@ -49,34 +49,34 @@ void put_slices(ordered_json& line, std::int64_t slice_ns, const std::vector<Nod
     }
 }
 
-bool among(const std::vector<int>& numbers, int node) {
+bool rank_among(const std::vector<int>& numbers, int node) {
     return std::find(numbers.begin(), numbers.end(), node) != numbers.end();
 }
 
 }  // namespace
 
 std::vector<ordered_json> node_series_lines(const Totals& totals) {
-    NodesOverTime nodes = totals.nodes;
-    nodes.bound();
+    NodeSeriesSet nodes = totals.nodes;
+    nodes.enforce_limit();
     std::vector<ordered_json> lines;
     if (nodes.nodes() < 2) {
         return lines;
     }
-    if (nodes.banded()) {
+    if (nodes.is_reduced()) {
         ordered_json line{{"scope", "nodes"}, {"nodes", nodes.nodes()}};
-        put_slices(line, nodes.slice_ns(), nodes.sum());
-        line["node_rate"] = spread_json(nodes.byte_spread(), nodes.slice_ns());
-        line["node_ops_rate"] = spread_json(nodes.operation_spread(), nodes.slice_ns());
+        add_slices_to(line, nodes.slice_ns(), nodes.sum());
+        line["node_rate"] = histograms_to_json(nodes.byte_spread(), nodes.slice_ns());
+        line["node_ops_rate"] = histograms_to_json(nodes.operation_spread(), nodes.slice_ns());
         lines.push_back(std::move(line));
     }
     const std::vector<int> slowest = nodes.slowest();
-    const unsigned fold = fold_for(nodes.series());
+    const unsigned fold = choose_fold(nodes.series());
     for (const NodeSeries& node : nodes.series()) {
         ordered_json line{{"scope", "node"}, {"node", node.node}};
-        if (nodes.banded()) {
-            line["extreme"] = among(slowest, node.node) ? "slowest" : "fastest";
+        if (nodes.is_reduced()) {
+            line["extreme"] = rank_among(slowest, node.node) ? "slowest" : "fastest";
         }
-        put_slices(line, nodes.slice_ns() << fold, folded(node.slices, fold));
+        add_slices_to(line, nodes.slice_ns() << fold, fold_slices(node.slices, fold));
         lines.push_back(std::move(line));
     }
     return lines;

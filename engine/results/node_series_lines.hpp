@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lines of the record that say what each node moved over time.
+// The record's `series` lines of nodes.
 #pragma once
 
 #include "results/totals.hpp"

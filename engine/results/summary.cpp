@@ -14,8 +14,8 @@ using meters::Histogram;
 using meters::Interval;
 using nlohmann::ordered_json;
 
-/// Bytes and operations moved from `from` to `to` (ns), partial slices in proportion.
-RateValue window(const std::vector<SliceSum>& slices, std::int64_t width, std::int64_t from, std::int64_t to) {
+/// Bytes and operations between `from` and `to` (ns); partial slices count proportionally.
+RateValue sum_window(const std::vector<SliceSum>& slices, std::int64_t width, std::int64_t from, std::int64_t to) {
     double bytes = 0;
     double operations = 0;
     for (std::size_t i = 0; i < slices.size(); ++i) {
@@ -31,11 +31,11 @@ RateValue window(const std::vector<SliceSum>& slices, std::int64_t width, std::i
             seconds(to - from)};
 }
 
-/// Bytes and operations moved until `to` (ns), the moment when the first task had finished. The slice that holds it is
-/// divided as the tasks' own mean rates would fill it: the finished ones have moved nothing in its second part.
-RateValue moved_until(const Totals& totals, const std::vector<SliceSum>& slices, std::int64_t to) {
+/// Bytes and operations until `to` (ns), when the first task finished. The slice that contains `to` is divided by the
+/// mean rates of the tasks, because finished tasks move nothing in its second part.
+RateValue sum_until(const Totals& totals, const std::vector<SliceSum>& slices, std::int64_t to) {
     const std::int64_t start = to / totals.slice_ns * totals.slice_ns;
-    RateValue sum = window(slices, totals.slice_ns, 0, start);
+    RateValue sum = sum_window(slices, totals.slice_ns, 0, start);
     const auto last = static_cast<std::size_t>(to / totals.slice_ns);
     double before = 0;
     double all = 0;
@@ -61,7 +61,7 @@ RateValue moved_until(const Totals& totals, const std::vector<SliceSum>& slices,
     return sum;
 }
 
-Interval whole(const Totals& totals) {
+Interval phase_interval(const Totals& totals) {
     Interval all;
     for (const Interval& part : totals.part) {
         if (part.first_start_ns >= 0 || part.last_end_ns >= 0) {
@@ -73,7 +73,7 @@ Interval whole(const Totals& totals) {
     return all;
 }
 
-double length(const Interval& interval) {
+double seconds_between(const Interval& interval) {
     return seconds(interval.last_end_ns - interval.first_start_ns);
 }
 
@@ -119,10 +119,10 @@ ordered_json imbalance_json(const Totals& totals, const PhaseFacts& facts) {
         ends.push_back(row->end_ns);
     }
     std::sort(ends.begin(), ends.end());
-    const Interval all = whole(totals);
+    const Interval all = phase_interval(totals);
     if (all.last_end_ns > all.first_start_ns && !ends.empty()) {
-        const std::int64_t half = ends[(ends.size() - 1) / 2];
-        out["tail_share"] = seconds(all.last_end_ns - half) / length(all);
+        const std::int64_t direction_rates = ends[(ends.size() - 1) / 2];
+        out["tail_share"] = seconds(all.last_end_ns - direction_rates) / seconds_between(all);
     }
     std::sort(rows.begin(), rows.end(), [&](auto a, auto b) { return rate(a) < rate(b); });
     out["slowest"] = ordered_json::array();
@@ -151,85 +151,28 @@ ordered_json lanes_json(const Totals& totals) {
     const std::int64_t to = std::min(end[0], end[1]);
     ordered_json out = ordered_json::array();
     for (const LaneSum& lane : totals.lane) {
-        ordered_json one{{"bytes", lane.bytes}};
+        ordered_json lane_json{{"bytes", lane.bytes}};
         if (to > from && to != INT64_MAX) {
-            const RateValue rate = window(lane.slices, totals.slice_ns, from, to);
-            one["overlap_s"] = rate.seconds;
-            one["overlap_bytes"] = rate.bytes;
-            one["bytes_per_s"] = static_cast<double>(rate.bytes) / rate.seconds;
+            const RateValue rate = sum_window(lane.slices, totals.slice_ns, from, to);
+            lane_json["overlap_s"] = rate.seconds;
+            lane_json["overlap_bytes"] = rate.bytes;
+            lane_json["bytes_per_s"] = static_cast<double>(rate.bytes) / rate.seconds;
         }
-        out.push_back(one);
+        out.push_back(lane_json);
     }
     return out;
 }
 
-}  // namespace
-
-std::string name_of_node(const std::vector<std::string>& hosts, int node) {
-    const auto index = static_cast<std::size_t>(node);
-    return index < hosts.size() && !hosts[index].empty() ? records::json_text(hosts[index])
-                                                         : "node " + std::to_string(node);
+/// Operations of any kind, also those on files by name.
+std::uint64_t count_operations(const Totals& totals) {
+    return totals.operations[0] + totals.operations[1] + totals.file_operations;
 }
 
-std::map<std::string, RateValue> rates_of(const Totals& totals, const PhaseFacts& facts) {
-    std::map<std::string, RateValue> rates;
-    const std::uint64_t bytes = totals.bytes[0] + totals.bytes[1];
-    const std::uint64_t operations = totals.operations[0] + totals.operations[1] + totals.file_operations;
-    const auto put = [&rates](const char* name, const RateValue& value) {
-        if (value.seconds > 0) {
-            rates[name] = value;
-        }
-    };
-    const Interval all = whole(totals);
-    const Interval& transfer = totals.part[meters::part_transfer];
-    put("total", {bytes, operations, length(all)});
-    put("transfer", {bytes, operations, length(transfer)});
-    if (facts.stonewall_ns > 0) {
-        put("stonewall", {totals.stonewall_bytes, totals.stonewall_operations,
-                          seconds(std::min(facts.stonewall_ns, std::max<std::int64_t>(transfer.last_end_ns, 0)) -
-                                  all.first_start_ns)});
-    }
-    std::int64_t last_start = 0;
-    std::int64_t first_end = INT64_MAX;
-    double own = 0;
-    double own_operations = 0;
-    for (const TaskRow& row : totals.rows) {
-        last_start = std::max(last_start, row.transfer_start_ns);
-        first_end = std::min(first_end, row.transfer_end_ns);
-        if (row.end_ns > row.start_ns) {
-            own += static_cast<double>(row.bytes) / seconds(row.end_ns - row.start_ns);
-            own_operations += static_cast<double>(row.operations) / seconds(row.end_ns - row.start_ns);
-        }
-    }
-    const std::vector<SliceSum> slices = all_slices(totals);
-    if (totals.slice_ns > 0 && first_end != INT64_MAX) {
-        // Whole slices only: from the first one in which all tasks move to the last one in which all still do.
-        const std::int64_t from = (last_start + totals.slice_ns - 1) / totals.slice_ns * totals.slice_ns;
-        const std::int64_t to = first_end / totals.slice_ns * totals.slice_ns;
-        if (to - from >= 3 * totals.slice_ns) {
-            put("steady", window(slices, totals.slice_ns, from, to));
-        }
-        if (first_end > all.first_start_ns) {
-            RateValue first = moved_until(totals, slices, first_end);
-            first.seconds = seconds(first_end - all.first_start_ns);
-            put("first_done", first);
-        }
-    }
-    if (own_operations > 0) {
-        // Rates of tasks add up; stated over one second, because each task has its own interval.
-        put("task_sum", {static_cast<std::uint64_t>(std::llround(own)),
-                         static_cast<std::uint64_t>(std::llround(own_operations)), 1.0});
-    }
-    return rates;
-}
-
-ordered_json phase_end_line(const Totals& totals, const PhaseFacts& facts) {
-    ordered_json line;
-    line["stopped_by"] = facts.stopped_by;
-    const std::uint64_t bytes = totals.bytes[0] + totals.bytes[1];
-    const std::uint64_t operations = totals.operations[0] + totals.operations[1] + totals.file_operations;
-    line["bytes"] = {{"moved", bytes}, {"read", totals.bytes[0]}, {"written", totals.bytes[1]}};
-    line["ops"] = {{"done", operations},
+/// Members "bytes", "ops" and "entries".
+void add_amounts(ordered_json& line, const Totals& totals) {
+    line["bytes"] = {
+        {"moved", totals.bytes[0] + totals.bytes[1]}, {"read", totals.bytes[0]}, {"written", totals.bytes[1]}};
+    line["ops"] = {{"done", count_operations(totals)},
                    {"read", totals.operations[0]},
                    {"written", totals.operations[1]},
                    {"short", totals.short_operations},
@@ -241,20 +184,17 @@ ordered_json phase_end_line(const Totals& totals, const PhaseFacts& facts) {
         line["bytes"]["planned"] = totals.planned_bytes;
         line["ops"]["planned"] = totals.planned_operations;
     }
-    const std::map<std::string, RateValue> rates = rates_of(totals, facts);
+}
+
+/// Members "seconds" (wall-clock time of each part) and "task_seconds" (the same, summed over tasks).
+void add_times(ordered_json& line, const Totals& totals) {
+    constexpr const char* part_names[meters::parts] = {"open", "transfer", "fsync", "close"};
     ordered_json wall;
     ordered_json spent;
-    wall["elapsed"] = std::max(0.0, length(whole(totals)));
-    constexpr const char* part_names[meters::parts] = {"open", "transfer", "fsync", "close"};
-    std::uint64_t user = 0;
-    std::uint64_t system = 0;
-    for (const TaskRow& row : totals.rows) {
-        user += row.user_ns;
-        system += row.system_ns;
-    }
+    wall["elapsed"] = std::max(0.0, seconds_between(phase_interval(totals)));
     for (unsigned i = 0; i < meters::parts; ++i) {
         if (totals.part[i].first_start_ns >= 0) {
-            wall[part_names[i]] = length(totals.part[i]);
+            wall[part_names[i]] = seconds_between(totals.part[i]);
             spent[part_names[i]] = seconds(totals.part[i].sum_ns);
         }
     }
@@ -263,9 +203,11 @@ ordered_json phase_end_line(const Totals& totals, const PhaseFacts& facts) {
     }
     line["seconds"] = wall;
     line["task_seconds"] = spent;
-    if (totals.checked_bytes > 0) {
-        line["verify"] = {{"checked_bytes", totals.checked_bytes}, {"mismatches", totals.mismatches}};
-    }
+}
+
+/// Members "rates" and "wearout_ratio".
+void add_rates(ordered_json& line, const Totals& totals, const PhaseFacts& facts) {
+    const std::map<std::string, RateValue> rates = compute_rates(totals, facts);
     line["rates"] = ordered_json::object();
     for (const char* name : {"total", "transfer", "stonewall", "steady", "task_sum", "first_done"}) {
         if (const auto rate = rates.find(name); rate != rates.end()) {
@@ -278,19 +220,102 @@ ordered_json phase_end_line(const Totals& totals, const PhaseFacts& facts) {
         };
         line["wearout_ratio"] = per_second("total") / per_second("stonewall");
     }
+}
+
+ordered_json cpu_json(const Totals& totals) {
+    std::uint64_t user = 0;
+    std::uint64_t system = 0;
+    for (const TaskRow& row : totals.rows) {
+        user += row.user_ns;
+        system += row.system_ns;
+    }
+    const auto bytes = static_cast<double>(totals.bytes[0] + totals.bytes[1]);
+    ordered_json cpu{{"user_s", seconds(user)}, {"system_s", seconds(system)}};
+    if (system > 0) {
+        cpu["bytes_per_system_s"] = bytes / seconds(system);
+    }
+    if (user > 0) {
+        cpu["bytes_per_user_s"] = bytes / seconds(user);
+    }
+    return cpu;
+}
+
+}  // namespace
+
+std::string find_node_name(const std::vector<std::string>& hosts, int node) {
+    const auto index = static_cast<std::size_t>(node);
+    return index < hosts.size() && !hosts[index].empty() ? records::json_text(hosts[index])
+                                                         : "node " + std::to_string(node);
+}
+
+std::map<std::string, RateValue> compute_rates(const Totals& totals, const PhaseFacts& facts) {
+    std::map<std::string, RateValue> rates;
+    const std::uint64_t bytes = totals.bytes[0] + totals.bytes[1];
+    const std::uint64_t operations = count_operations(totals);
+    const auto add_rate = [&rates](const char* name, const RateValue& value) {
+        if (value.seconds > 0) {
+            rates[name] = value;
+        }
+    };
+    const Interval all = phase_interval(totals);
+    const Interval& transfer = totals.part[meters::part_transfer];
+    add_rate("total", {bytes, operations, seconds_between(all)});
+    add_rate("transfer", {bytes, operations, seconds_between(transfer)});
+    if (facts.stonewall_ns > 0) {
+        add_rate("stonewall", {totals.stonewall_bytes, totals.stonewall_operations,
+                               seconds(std::min(facts.stonewall_ns, std::max<std::int64_t>(transfer.last_end_ns, 0)) -
+                                       all.first_start_ns)});
+    }
+    std::int64_t last_start = 0;
+    std::int64_t first_end = INT64_MAX;
+    double task_sum_bytes = 0;
+    double task_sum_operations = 0;
+    for (const TaskRow& row : totals.rows) {
+        last_start = std::max(last_start, row.transfer_start_ns);
+        first_end = std::min(first_end, row.transfer_end_ns);
+        if (row.end_ns > row.start_ns) {
+            task_sum_bytes += static_cast<double>(row.bytes) / seconds(row.end_ns - row.start_ns);
+            task_sum_operations += static_cast<double>(row.operations) / seconds(row.end_ns - row.start_ns);
+        }
+    }
+    const std::vector<SliceSum> slices = all_slices(totals);
+    if (totals.slice_ns > 0 && first_end != INT64_MAX) {
+        // Only complete slices, from the first to the last one in which all tasks transfer data.
+        const std::int64_t from = (last_start + totals.slice_ns - 1) / totals.slice_ns * totals.slice_ns;
+        const std::int64_t to = first_end / totals.slice_ns * totals.slice_ns;
+        if (to - from >= 3 * totals.slice_ns) {
+            add_rate("steady", sum_window(slices, totals.slice_ns, from, to));
+        }
+        if (first_end > all.first_start_ns) {
+            RateValue first = sum_until(totals, slices, first_end);
+            first.seconds = seconds(first_end - all.first_start_ns);
+            add_rate("first_done", first);
+        }
+    }
+    if (task_sum_operations > 0) {
+        // Rates of tasks add up; stated over one second, because each task has its own interval.
+        add_rate("task_sum", {static_cast<std::uint64_t>(std::llround(task_sum_bytes)),
+                              static_cast<std::uint64_t>(std::llround(task_sum_operations)), 1.0});
+    }
+    return rates;
+}
+
+ordered_json phase_end_line(const Totals& totals, const PhaseFacts& facts) {
+    ordered_json line;
+    line["stopped_by"] = facts.stopped_by;
+    add_amounts(line, totals);
+    add_times(line, totals);
+    if (totals.checked_bytes > 0) {
+        line["verify"] = {{"checked_bytes", totals.checked_bytes}, {"mismatches", totals.mismatches}};
+    }
+    add_rates(line, totals, facts);
     line["latency"] = ordered_json::object();
     for (unsigned i = 0; i < meters::kinds; ++i) {
         if (totals.histogram[i].count() > 0) {
             line["latency"][meters::kind_names[i]] = latency_json(totals.histogram[i]);
         }
     }
-    line["cpu"] = {{"user_s", seconds(user)}, {"system_s", seconds(system)}};
-    if (system > 0) {
-        line["cpu"]["bytes_per_system_s"] = static_cast<double>(bytes) / seconds(system);
-    }
-    if (user > 0) {
-        line["cpu"]["bytes_per_user_s"] = static_cast<double>(bytes) / seconds(user);
-    }
+    line["cpu"] = cpu_json(totals);
     line["imbalance"] = imbalance_json(totals, facts);
     if (facts.resident >= 0) {
         line["resident"] = facts.resident;

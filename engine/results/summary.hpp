@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rates of a phase and the line of the record that sums it up. Pure arithmetic: everything here is tested against
-// known truths.
+// The rates of a phase and the record's `phase_end` line. Pure arithmetic.
 #pragma once
 
 #include "results/totals.hpp"
@@ -13,26 +12,26 @@
 
 namespace sonde::results {
 
-/// What was found of one node's clock around a phase; all in ns.
+/// Clock of one node around a phase; all in ns.
 struct NodeClock {
     int node = 0;
-    std::int64_t offset_ns = 0;  ///< its clock + offset = the root's, when the phase began
-    std::int64_t error_ns = 0;   ///< that is uncertain by so much, either way
-    std::int64_t moved_ns = 0;   ///< how much the offset grew until the phase was over
-    std::int64_t moved_error_ns = 0;
+    std::int64_t offset_ns = 0;  ///< node clock + offset = root clock, at the begin of the phase
+    std::int64_t error_ns = 0;   ///< largest error of the offset
+    std::int64_t drift_ns = 0;   ///< growth of the offset until the end of the phase
+    std::int64_t drift_error_ns = 0;
 };
 
-/// A node's host, or "node 3" where that is not known; `hosts` by node.
-std::string name_of_node(const std::vector<std::string>& hosts, int node);
+/// Host name of a node, or "node 3" when unknown; `hosts` by node.
+std::string find_node_name(const std::vector<std::string>& hosts, int node);
 
-/// How the runner names things for the record.
+/// Facts about a phase for the record that streams do not count.
 struct PhaseFacts {
     std::string stopped_by;
     std::int64_t stonewall_ns = 0;   ///< 0 = none
     std::vector<std::string> hosts;  ///< by node
     double resident = -1;            ///< share of the data in page cache before; < 0 = unknown
     std::vector<NodeClock> clocks;   ///< by node; empty where there is one node
-    std::string name_of(int node) const { return name_of_node(hosts, node); }
+    std::string find_node_name(int node) const { return results::find_node_name(hosts, node); }
 };
 
 struct RateValue {
@@ -40,9 +39,9 @@ struct RateValue {
     double seconds = 0;
 };
 /// The named rates of a phase (docs/concepts/rates). Absent ones are not in the map.
-std::map<std::string, RateValue> rates_of(const Totals& totals, const PhaseFacts& facts);
+std::map<std::string, RateValue> compute_rates(const Totals& totals, const PhaseFacts& facts);
 
-/// `phase_end` without phase, index, op (the runner adds them).
+/// The `phase_end` line without phase, index, op (phases/phase_line.hpp adds them).
 nlohmann::ordered_json phase_end_line(const Totals& totals, const PhaseFacts& facts);
 
 }  // namespace sonde::results

@@ -15,7 +15,7 @@ ordered_json series_line(const Totals& totals) {
     ordered_json bytes = ordered_json::array();
     ordered_json operations = ordered_json::array();
     ordered_json active = ordered_json::array();
-    std::vector<Spread> rates;
+    std::vector<AmountHistogram> rates;
     for (const SliceSum& slice : all_slices(totals)) {
         bytes.push_back(slice.bytes);
         operations.push_back(slice.operations);
@@ -25,7 +25,7 @@ ordered_json series_line(const Totals& totals) {
     line["bytes"] = bytes;
     line["ops"] = operations;
     line["active"] = active;
-    line["task_rate"] = spread_json(rates, totals.slice_ns);
+    line["task_rate"] = histograms_to_json(rates, totals.slice_ns);
     return line;
 }
 
@@ -117,11 +117,11 @@ ordered_json node_line(const Totals& totals, const PhaseFacts& facts) {
                                 busy > 0 ? ordered_json(static_cast<double>(sum.bytes) / busy) : ordered_json(nullptr),
                                 seconds(sum.user), seconds(sum.system)});
         if (!facts.clocks.empty()) {
-            const auto found = std::find_if(facts.clocks.begin(), facts.clocks.end(),
-                                            [&, n = node](const NodeClock& clock) { return clock.node == n; });
+            const auto clock = std::find_if(facts.clocks.begin(), facts.clocks.end(),
+                                            [&, n = node](const NodeClock& candidate) { return candidate.node == n; });
             for (const auto member :
-                 {&NodeClock::offset_ns, &NodeClock::error_ns, &NodeClock::moved_ns, &NodeClock::moved_error_ns}) {
-                line["rows"].back().push_back(found != facts.clocks.end() ? ordered_json((*found).*member) : nullptr);
+                 {&NodeClock::offset_ns, &NodeClock::error_ns, &NodeClock::drift_ns, &NodeClock::drift_error_ns}) {
+                line["rows"].back().push_back(clock != facts.clocks.end() ? ordered_json((*clock).*member) : nullptr);
             }
         }
     }

@@ -11,11 +11,11 @@ namespace {
 using meters::TargetCell;
 using nlohmann::ordered_json;
 
-// A megabyte or two of text, whatever the number of targets.
-constexpr std::size_t most_slices = 65'536;
+// About 1 to 2 MB of text for any number of targets.
+constexpr std::size_t max_slices_stored = 65'536;
 
-/// 2^`fold` neighboring slices as one.
-std::vector<TargetCell> joined(const std::vector<TargetCell>& slices, unsigned fold) {
+/// Joins 2^`fold` neighboring slices.
+std::vector<TargetCell> join_slices(const std::vector<TargetCell>& slices, unsigned fold) {
     std::vector<TargetCell> out((slices.size() + (std::size_t{1} << fold) - 1) >> fold);
     for (std::size_t i = 0; i < slices.size(); ++i) {
         out[i >> fold].add(slices[i]);
@@ -23,7 +23,7 @@ std::vector<TargetCell> joined(const std::vector<TargetCell>& slices, unsigned f
     return out;
 }
 
-unsigned fold_for(const Targets& targets) {
+unsigned choose_fold_for(const TargetTotals& targets) {
     std::size_t longest = 0;
     std::size_t lines = 0;
     for (const auto& [name, both] : targets.served) {
@@ -33,13 +33,13 @@ unsigned fold_for(const Targets& targets) {
         }
     }
     unsigned fold = 0;
-    while (longest > 1 && lines * ((longest + (std::size_t{1} << fold) - 1) >> fold) > most_slices) {
+    while (longest > 1 && lines * ((longest + (std::size_t{1} << fold) - 1) >> fold) > max_slices_stored) {
         ++fold;
     }
     return fold;
 }
 
-ordered_json row_of(const std::string& name, unsigned kind, const TargetCounts& counts) {
+ordered_json make_row(const std::string& name, unsigned kind, const TargetCounts& counts) {
     const TargetCell sum = counts.sum();
     ordered_json row{records::json_text(name),       meters::kind_names[kind], sum.bytes,
                      sum.single_ops + sum.split_ops, sum.single_ops,           sum.single_ns};
@@ -50,7 +50,8 @@ ordered_json row_of(const std::string& name, unsigned kind, const TargetCounts& 
     return row;
 }
 
-ordered_json series_of(const std::string& name, unsigned kind, double slice_s, const std::vector<TargetCell>& slices) {
+ordered_json make_series(const std::string& name, unsigned kind, double slice_s,
+                         const std::vector<TargetCell>& slices) {
     ordered_json line{{"scope", "target"},
                       {"target", records::json_text(name)},
                       {"kind", meters::kind_names[kind]},
@@ -70,7 +71,7 @@ ordered_json series_of(const std::string& name, unsigned kind, double slice_s, c
 }  // namespace
 
 ordered_json target_line(const Totals& totals) {
-    const Targets& targets = totals.targets;
+    const TargetTotals& targets = totals.targets;
     if (targets.served.empty()) {
         return nullptr;
     }
@@ -85,7 +86,7 @@ ordered_json target_line(const Totals& totals) {
     for (const auto& [name, both] : targets.served) {
         for (unsigned kind = 0; kind < 2; ++kind) {
             if (both[kind].used()) {
-                line["rows"].push_back(row_of(name, kind, both[kind]));
+                line["rows"].push_back(make_row(name, kind, both[kind]));
             }
         }
     }
@@ -93,13 +94,13 @@ ordered_json target_line(const Totals& totals) {
 }
 
 std::vector<ordered_json> target_series_lines(const Totals& totals) {
-    const unsigned fold = fold_for(totals.targets);
+    const unsigned fold = choose_fold_for(totals.targets);
     std::vector<ordered_json> lines;
     for (const auto& [name, both] : totals.targets.served) {
         for (unsigned kind = 0; kind < 2; ++kind) {
             if (both[kind].used()) {
-                lines.push_back(
-                    series_of(name, kind, seconds(totals.targets.slice_ns << fold), joined(both[kind].slices, fold)));
+                lines.push_back(make_series(name, kind, seconds(totals.targets.slice_ns << fold),
+                                            join_slices(both[kind].slices, fold)));
             }
         }
     }

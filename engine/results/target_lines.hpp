@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lines of the record that say what each storage target served.
+// The record's lines about storage targets.
 #pragma once
 
 #include "results/totals.hpp"
@@ -9,7 +9,7 @@
 
 namespace sonde::results {
 
-/// Line `targets` as in schema/record, without `phase`, `index` and `op`: a row for each target and kind of operation.
+/// Line `targets` as in schema/record, without `phase`, `index` and `op`: one row per target and kind of operation.
 /// Null when no target is known.
 nlohmann::ordered_json target_line(const Totals& totals);
 /// Lines `series` of scope `target`, one for each target and kind; neighboring slices joined until all of them together

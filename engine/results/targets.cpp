@@ -13,7 +13,7 @@ using nlohmann::json;
 
 namespace {
 
-TargetCounts counts_of(const TargetBoard::Kind& kind) {
+TargetCounts make_counts(const TargetBoard::DirectionCounts& kind) {
     TargetCounts counts;
     counts.longest_ns = kind.longest_ns.load();
     for (std::uint32_t bucket = 0; bucket < kind.latency.size(); ++bucket) {
@@ -59,10 +59,10 @@ std::uint64_t TargetCounts::quantile(double q) const {
         all += count;
     }
     const auto wanted = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::ceil(q * static_cast<double>(all))));
-    std::uint64_t seen = 0;
+    std::uint64_t cumulative = 0;
     for (const auto& [bucket, count] : latency) {
-        seen += count;
-        if (seen >= wanted) {
+        cumulative += count;
+        if (cumulative >= wanted) {
             const std::uint64_t low = TargetLatency::low(bucket);
             return std::min(longest_ns, low + (TargetLatency::low(bucket + 1) - 1 - low) / 2);
         }
@@ -70,23 +70,23 @@ std::uint64_t TargetCounts::quantile(double q) const {
     return 0;
 }
 
-Targets Targets::of(const TargetBoard& board, std::int64_t slice_ns) {
-    Targets targets;
+TargetTotals TargetTotals::from_board(const TargetBoard& board, std::int64_t slice_ns) {
+    TargetTotals targets;
     targets.slice_ns = slice_ns;
     targets.files = board.files.load();
     targets.known = board.known.load();
-    for (const TargetBoard::Target& target : board.targets) {
+    for (const TargetBoard::TargetSlot& target : board.targets) {
         if (target.state.load(std::memory_order_acquire) == 2) {
             auto& into = targets.served[target.name.data()];
             for (unsigned kind = 0; kind < 2; ++kind) {
-                join_counts(into[kind], counts_of(target.kind[kind]));
+                join_counts(into[kind], make_counts(target.kind[kind]));
             }
         }
     }
     return targets;
 }
 
-void Targets::join(const Targets& other) {
+void TargetTotals::join(const TargetTotals& other) {
     slice_ns = std::max(slice_ns, other.slice_ns);
     files += other.files;
     known += other.known;
@@ -98,7 +98,7 @@ void Targets::join(const Targets& other) {
     }
 }
 
-std::uint64_t Targets::bytes(unsigned kind) const {
+std::uint64_t TargetTotals::bytes(unsigned kind) const {
     std::uint64_t all = 0;
     for (const auto& [name, counts] : served) {
         all += counts[kind].sum().bytes;
@@ -106,7 +106,7 @@ std::uint64_t Targets::bytes(unsigned kind) const {
     return all;
 }
 
-json Targets::pack() const {
+json TargetTotals::pack() const {
     json out{{"w", slice_ns}, {"f", {files, known}}, {"t", json::array()}};
     for (const auto& [name, both] : served) {
         json target = json::array({name});
@@ -126,8 +126,8 @@ json Targets::pack() const {
     return out;
 }
 
-Targets Targets::unpack(const json& packed) {
-    Targets targets;
+TargetTotals TargetTotals::unpack(const json& packed) {
+    TargetTotals targets;
     targets.slice_ns = packed.at("w");
     targets.files = packed.at("f").at(0);
     targets.known = packed.at("f").at(1);

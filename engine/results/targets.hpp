@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each storage target served in a phase: of a node, joined over nodes. Pure arithmetic.
+// Amounts of each storage target in a phase, of one node or joined over nodes. Pure arithmetic.
 #pragma once
 
 #include "meters/target_board.hpp"
@@ -16,30 +16,30 @@ namespace sonde::results {
 /// One target, reads or writes.
 struct TargetCounts {
     std::uint64_t longest_ns = 0;
-    std::map<std::uint32_t, std::uint64_t> latency;  ///< of single operations: bucket -> how many
+    std::map<std::uint32_t, std::uint64_t> latency;  ///< of single operations: bucket -> number of operations
     std::vector<meters::TargetCell> slices;
 
     bool used() const { return !slices.empty(); }
     meters::TargetCell sum() const;
-    /// Smallest latency such that a share `q` (0..1) of the single operations took no longer: the middle of its bucket,
-    /// at most the longest. 0 without any.
+    /// Latency quantile `q` (0..1) of single operations: the middle of its bucket, at most the longest. 0 without
+    /// operations.
     std::uint64_t quantile(double q) const;
 };
 
 /// All targets of a phase by name. Joining is associative.
-struct Targets {
+struct TargetTotals {
     std::int64_t slice_ns = 0;
-    std::uint64_t files = 0, known = 0;  ///< files that streams opened, and those whose layout is known
+    std::uint64_t files = 0, known = 0;  ///< files that streams opened, and number of known layouts
     std::map<std::string, std::array<TargetCounts, 2>> served;  ///< read, write
 
     /// `slice_ns` is the width of the board's slices.
-    static Targets of(const meters::TargetBoard& board, std::int64_t slice_ns);
-    void join(const Targets& other);
+    static TargetTotals from_board(const meters::TargetBoard& board, std::int64_t slice_ns);
+    void join(const TargetTotals& other);
     /// Bytes, read or write, of which the target is known.
     std::uint64_t bytes(unsigned kind) const;
 
     nlohmann::json pack() const;
-    static Targets unpack(const nlohmann::json& packed);
+    static TargetTotals unpack(const nlohmann::json& packed);
 };
 
 }  // namespace sonde::results

@@ -11,7 +11,7 @@ using meters::Histogram;
 using meters::Interval;
 using nlohmann::json;
 
-void widen(Interval& into, const Interval& from, std::int64_t offset) {
+void widen_interval(Interval& into, const Interval& from, std::int64_t offset) {
     if (from.first_start_ns < 0) {
         return;
     }
@@ -23,19 +23,19 @@ void widen(Interval& into, const Interval& from, std::int64_t offset) {
     into.sum_ns += from.sum_ns;
 }
 
-TaskRow row_of(const meters::StreamMeter& meter, int node, std::int64_t offset) {
+TaskRow make_task_row(const meters::StreamMeter& meter, int node, std::int64_t offset) {
     TaskRow row;
     row.task = meter.task;
     row.lane = meter.lane;
     row.node = node;
     row.bytes = meter.bytes[0] + meter.bytes[1];
     row.operations = meter.operations[0] + meter.operations[1] + meter.file_operations;
-    Interval whole;
+    Interval busy;
     for (const Interval& part : meter.part) {
-        widen(whole, part, offset);
+        widen_interval(busy, part, offset);
     }
-    row.start_ns = std::max<std::int64_t>(0, whole.first_start_ns);
-    row.end_ns = std::max<std::int64_t>(row.start_ns, whole.last_end_ns);
+    row.start_ns = std::max<std::int64_t>(0, busy.first_start_ns);
+    row.end_ns = std::max<std::int64_t>(row.start_ns, busy.last_end_ns);
     row.open_ns = meter.part[meters::part_open].sum_ns;
     row.transfer_ns = meter.part[meters::part_transfer].sum_ns;
     row.fsync_ns = meter.part[meters::part_fsync].sum_ns;
@@ -59,7 +59,7 @@ void add_slice(SliceSum& into, const SliceSum& from) {
     }
 }
 
-/// What a stream and a sum of streams count under the same names.
+/// Adds the counters that a stream and Totals have in common.
 template <class Counted>
 void add_counts(Totals& into, const Counted& from) {
     into.planned_bytes += from.planned_bytes;
@@ -95,9 +95,9 @@ void join_lane(LaneSum& into, const LaneSum& from) {
 void Totals::add(meters::StreamMeter& meter, int node, int max_slices, std::int64_t slice_width,
                  std::uint32_t doublings, std::int64_t offset_ns) {
     add_counts(*this, meter);
-    walls += meter.wall_passed ? 1U : 0U;
+    stonewalled_streams += meter.wall_passed ? 1U : 0U;
     for (unsigned i = 0; i < meters::parts; ++i) {
-        widen(part[i], meter.part[i], offset_ns);
+        widen_interval(part[i], meter.part[i], offset_ns);
     }
     for (unsigned i = 0; i < meters::kinds; ++i) {
         if (const Histogram* seen = meter.seen(i)) {
@@ -105,7 +105,7 @@ void Totals::add(meters::StreamMeter& meter, int node, int max_slices, std::int6
         }
     }
     slice_ns = slice_width;
-    const TaskRow row = row_of(meter, node, offset_ns);
+    const TaskRow row = make_task_row(meter, node, offset_ns);
     rows.push_back(row);
 
     std::span<std::uint64_t> moved(meter.slice_bytes(), static_cast<std::size_t>(max_slices));
@@ -120,7 +120,7 @@ void Totals::add(meters::StreamMeter& meter, int node, int max_slices, std::int6
                std::min<std::size_t>(used, moved.size())});
     LaneSum& sum = lane[static_cast<std::size_t>(meter.lane)];
     sum.bytes += row.bytes;
-    // A stream is active in a slice that its transfer touches; its rate counts in slices that it fills.
+    // A stream is active in every slice that its transfer overlaps; its rate counts in complete slices only.
     const auto last =
         static_cast<std::size_t>(row.transfer_end_ns > 0 ? (row.transfer_end_ns - 1) / slice_width + 1 : 0);
     sum.slices.resize(std::max({sum.slices.size(), static_cast<std::size_t>(used),
@@ -129,26 +129,26 @@ void Totals::add(meters::StreamMeter& meter, int node, int max_slices, std::int6
         const auto from = static_cast<std::int64_t>(i) * slice_width;
         const std::int64_t to = from + slice_width;
         SliceSum& slice = sum.slices[i];
-        const std::uint64_t here = i < used ? moved[i] : 0;
-        slice.bytes += here;
+        const std::uint64_t slice_bytes = i < used ? moved[i] : 0;
+        slice.bytes += slice_bytes;
         slice.operations += i < used ? calls[i] : 0;
         if (row.transfer_start_ns < to && row.transfer_end_ns > from) {
             ++slice.active;
         }
         if (row.transfer_start_ns <= from && row.transfer_end_ns >= to) {
-            ++slice.rates[static_cast<std::uint32_t>(Histogram::bucket_of(here))];
+            ++slice.rates[static_cast<std::uint32_t>(Histogram::bucket_of(slice_bytes))];
         }
     }
 }
 
 void Totals::join(const Totals& other) {
     add_counts(*this, other);
-    walls += other.walls;
+    stonewalled_streams += other.stonewalled_streams;
     for (unsigned i = 0; i < 2; ++i) {
         join_lane(lane[i], other.lane[i]);
     }
     for (unsigned i = 0; i < meters::parts; ++i) {
-        widen(part[i], other.part[i], 0);
+        widen_interval(part[i], other.part[i], 0);
     }
     for (unsigned i = 0; i < meters::kinds; ++i) {
         histogram[i].merge(other.histogram[i]);
@@ -183,7 +183,7 @@ std::string Totals::pack() const {
                 mismatches,
                 stonewall_bytes,
                 stonewall_operations,
-                walls,
+                stonewalled_streams,
                 file_operations,
                 entries,
                 directories,
@@ -242,7 +242,7 @@ Totals Totals::unpack(const std::string& text) {
     totals.mismatches = n.at(9);
     totals.stonewall_bytes = n.at(10);
     totals.stonewall_operations = n.at(11);
-    totals.walls = n.at(12);
+    totals.stonewalled_streams = n.at(12);
     totals.file_operations = n.at(13);
     totals.entries = n.at(14);
     totals.directories = n.at(15);
@@ -276,9 +276,9 @@ Totals Totals::unpack(const std::string& text) {
             totals.lane[i].slices.push_back(std::move(slice));
         }
     }
-    totals.nodes = NodesOverTime::unpack(in.at("o"));
+    totals.nodes = NodeSeriesSet::unpack(in.at("o"));
     if (const auto targets = in.find("t"); targets != in.end()) {
-        totals.targets = Targets::unpack(*targets);
+        totals.targets = TargetTotals::unpack(*targets);
     }
     for (const json& r : in.at("r")) {
         totals.rows.push_back({r.at(0), r.at(1), r.at(2), r.at(3), r.at(4), r.at(5), r.at(6), r.at(7), r.at(8), r.at(9),

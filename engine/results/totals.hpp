@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the meters of streams have counted in a phase: totals of a node, joined over nodes. Pure arithmetic.
+// Totals of a phase from the meters of streams, of one node or joined over nodes. Pure arithmetic.
 #pragma once
 
 #include "meters/stream_meter.hpp"
-#include "results/nodes_over_time.hpp"
-#include "results/spread.hpp"
+#include "results/amount_histogram.hpp"
+#include "results/node_series.hpp"
 #include "results/targets.hpp"
 
 #include <array>
@@ -14,23 +14,23 @@
 
 namespace sonde::results {
 
-/// What one stream contributes to the table of tasks. Times in ns since the start of the phase (root's clock).
+/// One row of the table of tasks. Times in ns since the start of the phase (root's clock).
 struct TaskRow {
     int task = 0, lane = 0, node = 0;
     std::uint64_t bytes = 0, operations = 0;
     std::int64_t start_ns = 0, end_ns = 0;                                  ///< first open (or transfer) to last close
-    std::int64_t open_ns = 0, transfer_ns = 0, fsync_ns = 0, close_ns = 0;  ///< spent in each
+    std::int64_t open_ns = 0, transfer_ns = 0, fsync_ns = 0, close_ns = 0;  ///< time in each part
     std::int64_t transfer_start_ns = 0, transfer_end_ns = 0;
     std::uint64_t user_ns = 0, system_ns = 0;
-    std::uint64_t next_operation = 0;                             ///< operations done of the first pass: coverage
-    std::uint64_t stonewall_bytes = 0, stonewall_operations = 0;  ///< done until the deadline
+    std::uint64_t next_operation = 0;                             ///< operations of the first pass: coverage
+    std::uint64_t stonewall_bytes = 0, stonewall_operations = 0;  ///< amounts at the deadline
 };
 
 /// One slice over all streams of a lane.
 struct SliceSum {
     std::uint64_t bytes = 0, operations = 0;
     int active = 0;
-    Spread rates;  ///< streams that were active all through, by their bytes
+    AmountHistogram rates;  ///< bytes of streams that were active during the whole slice
 };
 
 struct LaneSum {
@@ -38,7 +38,7 @@ struct LaneSum {
     std::vector<SliceSum> slices;
 };
 
-/// Everything about one phase on some nodes. Joining is associative.
+/// Totals of one phase on some nodes. join() is associative.
 struct Totals {
     std::uint64_t planned_bytes = 0, planned_operations = 0;
     std::array<std::uint64_t, 2> bytes{}, operations{};  ///< read, write
@@ -46,15 +46,15 @@ struct Totals {
     std::uint64_t file_operations = 0;                          ///< on names
     std::uint64_t entries = 0;                                  ///< readdir, walk: names found
     std::uint64_t directories = 0, looked_at = 0, matched = 0;  ///< walk: of these
-    std::uint64_t walls = 0;                                    ///< streams that the deadline stopped
+    std::uint64_t stonewalled_streams = 0;                      ///< streams that the deadline stopped
     std::int64_t verify_ns = 0;                                 ///< longest of one stream
     std::uint64_t stonewall_bytes = 0, stonewall_operations = 0;
     std::array<meters::Interval, meters::parts> part;
     std::vector<meters::Histogram> histogram = std::vector<meters::Histogram>(meters::kinds);
     std::int64_t slice_ns = 0;
     std::array<LaneSum, 2> lane;
-    NodesOverTime nodes;
-    Targets targets;  ///< empty where no layout is known
+    NodeSeriesSet nodes;
+    TargetTotals targets;  ///< empty where no layout is known
     std::vector<TaskRow> rows;
 
     /// Adds one stream. `offset_ns` = this node's phase time + offset is the root's phase time.

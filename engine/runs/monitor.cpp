@@ -15,15 +15,15 @@
 namespace sonde::runs {
 namespace {
 
-struct Sample {
+struct ProgressSample {
     int phase = -1;
     std::int64_t at_ns = 0;
     std::uint64_t bytes = 0, operations = 0;
 };
 
-void write_progress(records::Writer& record, phases::Board& board, ranks::Team& team,
-                    const std::vector<std::string>& ids, Sample& last) {
-    Sample now;
+void write_progress(records::Writer& record, phases::ProgressBoard& board, ranks::Team& team,
+                    const std::vector<std::string>& ids, ProgressSample& last) {
+    ProgressSample now;
     now.phase = board.phase.load();
     if (now.phase < 0) {
         last = now;
@@ -41,7 +41,7 @@ void write_progress(records::Writer& record, phases::Board& board, ranks::Team& 
         now.operations += live.operations.load(std::memory_order_relaxed);
         active += live.active.load(std::memory_order_relaxed) != 0 ? 1 : 0;
     }
-    const ranks::Team::Remote remote = team.remote_progress();
+    const ranks::Team::RemoteProgress remote = team.remote_progress();
     now.bytes += remote.bytes;
     now.operations += remote.operations;
     const bool same = last.phase == now.phase;
@@ -59,7 +59,7 @@ void write_progress(records::Writer& record, phases::Board& board, ranks::Team& 
         line["ops_per_s"] = static_cast<double>(now.operations - operations_before) / interval;
     }
     const std::uint64_t planned =
-        board.planned_operations.load() * static_cast<std::uint64_t>(std::max(1, team.place().nodes));
+        board.planned_operations.load() * static_cast<std::uint64_t>(std::max(1, team.location().nodes));
     const std::int64_t limit = board.time_limit_ns.load();
     double share = planned > 0 ? static_cast<double>(now.operations) / static_cast<double>(planned) : 0.0;
     share = limit > 0 ? std::max(share, static_cast<double>(now.at_ns) / static_cast<double>(limit)) : share;
@@ -70,31 +70,32 @@ void write_progress(records::Writer& record, phases::Board& board, ranks::Team& 
     last = now;
 }
 
-[[noreturn]] void watch(phases::Board& board, ranks::Team& team, const std::string& path, std::int64_t epoch_ns,
-                        std::int64_t interval_ns, const std::vector<std::string>& ids, int pipe) {
-    // Ctrl-C and the launcher's signals are for the tasks; the monitor ends when they do. Some launchers kill whole
-    // groups of processes when one has failed: the record is to be completed first.
+[[noreturn]] void run_monitor(phases::ProgressBoard& board, ranks::Team& team, const std::string& path,
+                              std::int64_t epoch_ns, std::int64_t interval_ns, const std::vector<std::string>& ids,
+                              int pipe) {
+    // Signals are for the tasks; the monitor ends after them. A separate session protects the monitor from launchers
+    // that kill process groups, so that it can complete the record.
     setsid();
     for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGALRM}) {
         std::signal(number, SIG_IGN);
     }
-    Sample last;
+    ProgressSample last;
     try {
         records::Writer record(path, epoch_ns);
-        record.take_turns(&board.turns, records::Writer::Role::monitor);
+        record.share_record(&board.turns, records::Writer::Role::monitor);
         const std::int64_t pause_ms = std::clamp<std::int64_t>(interval_ns / 1'000'000, 1, 3'600'000);
         for (;;) {
             pollfd wait{pipe, POLLIN, 0};
             const int ready = ::poll(&wait, 1, interval_ns <= 0 ? -1 : static_cast<int>(pause_ms));
             if (ready > 0) {
-                break;  // the other end is closed: the engine has ended, in good order or not
+                break;  // the pipe was closed: the engine has ended
             }
             if (interval_ns > 0) {
                 write_progress(record, board, team, ids, last);
             }
         }
         if (board.finished.load() == 0) {
-            record.take_turns(nullptr, records::Writer::Role::monitor);
+            record.share_record(nullptr, records::Writer::Role::monitor);
             record.mend();
             const bool ending = team.control().stop.load() == ranks::NodeControl::quit_interrupt;
             record.line(
@@ -107,14 +108,14 @@ void write_progress(records::Writer& record, phases::Board& board, ranks::Team& 
                               ": finished phases are above, and `sonde clean` removes what it left on the target"}});
         }
     } catch (const std::exception&) {
-        _exit(1);  // the engine itself says what is wrong with the record
+        _exit(1);  // the engine reports errors of the record
     }
     _exit(0);
 }
 
 }  // namespace
 
-Monitor::Monitor(phases::Board& board, ranks::Team& team, const std::string& record, std::int64_t epoch_ns,
+Monitor::Monitor(phases::ProgressBoard& board, ranks::Team& team, const std::string& record, std::int64_t epoch_ns,
                  std::int64_t interval_ns, const std::vector<std::string>& phase_ids) {
     int ends[2];
     if (record.empty() || ::pipe2(ends, O_CLOEXEC) != 0) {
@@ -123,12 +124,12 @@ Monitor::Monitor(phases::Board& board, ranks::Team& team, const std::string& rec
     const pid_t child = ::fork();
     if (child == 0) {
         ::close(ends[1]);
-        watch(board, team, record, epoch_ns, interval_ns, phase_ids, ends[0]);
+        run_monitor(board, team, record, epoch_ns, interval_ns, phase_ids, ends[0]);
     }
     ::close(ends[0]);
     if (child < 0) {
         ::close(ends[1]);
-        return;  // a run without progress lines is still a run
+        return;  // the run continues without progress lines
     }
     pid_ = child;
     pipe_ = ends[1];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows threads and waiting; nothing of storage.
+// Threads and waiting.
 #include "treatments/background.hpp"
 
 #include <pthread.h>
@@ -19,18 +19,18 @@ namespace {
 using namespace std::chrono_literals;
 constexpr auto poll_interval = 50ms;
 
-struct Progress {
+struct ThreadProgress {
     std::mutex mutex;
     std::condition_variable changed;
     bool done = false;
 };
 
-bool asked(const StopAsked& stop) {
+bool is_stop_requested(const StopPredicate& stop) {
     return stop && stop();
 }
 
-/// Signals belong to the main thread: its handler sets the flag that `stop` reads.
-std::thread quiet_thread(std::function<void()> body) {
+/// The main thread handles signals: its handler sets the flag that `stop` reads.
+std::thread start_thread_without_signals(std::function<void()> body) {
     sigset_t all;
     sigset_t before;
     sigfillset(&all);
@@ -42,9 +42,9 @@ std::thread quiet_thread(std::function<void()> body) {
 
 }  // namespace
 
-bool run_or_leave(std::function<void()> work, const StopAsked& stop) {
-    const auto progress = std::make_shared<Progress>();
-    std::thread thread = quiet_thread([progress, work = std::move(work)] {
+bool run_until_stopped(std::function<void()> work, const StopPredicate& stop) {
+    const auto progress = std::make_shared<ThreadProgress>();
+    std::thread thread = start_thread_without_signals([progress, work = std::move(work)] {
         work();
         const std::lock_guard lock(progress->mutex);
         progress->done = true;
@@ -52,7 +52,7 @@ bool run_or_leave(std::function<void()> work, const StopAsked& stop) {
     });
     std::unique_lock lock(progress->mutex);
     while (!progress->changed.wait_for(lock, poll_interval, [&] { return progress->done; })) {
-        if (asked(stop)) {
+        if (is_stop_requested(stop)) {
             thread.detach();
             return false;
         }
@@ -62,11 +62,11 @@ bool run_or_leave(std::function<void()> work, const StopAsked& stop) {
     return true;
 }
 
-bool sleep_or_stop(double seconds, const StopAsked& stop) {
+bool sleep_until_stopped(double seconds, const StopPredicate& stop) {
     using Clock = std::chrono::steady_clock;
     const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
     for (auto now = Clock::now(); now < end; now = Clock::now()) {
-        if (asked(stop)) {
+        if (is_stop_requested(stop)) {
             return false;
         }
         std::this_thread::sleep_for(std::min<Clock::duration>(poll_interval, end - now));

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Long calls into the kernel that cannot be interrupted, such as a sync of a whole file system.
+// Runs uninterruptible system calls, such as a sync of a file system, in a thread.
 #pragma once
 
 #include <functional>
 
 namespace sonde::treatments {
 
-/// True when the run is to end. May be empty: nobody asks.
-using StopAsked = std::function<bool()>;
+/// Returns true when the run must end. May be empty.
+using StopPredicate = std::function<bool()>;
 
-/// Runs `work` in a thread of its own and waits for it, asking `stop` every 50 ms. False when `stop` came
-/// first: then the thread is left to itself, so `work` must own everything it uses.
-bool run_or_leave(std::function<void()> work, const StopAsked& stop);
+/// Runs `work` in a new thread and waits for it, polling `stop` every 50 ms. Returns false when `stop` came first: then
+/// the thread is detached, so `work` must own everything that it uses.
+bool run_until_stopped(std::function<void()> work, const StopPredicate& stop);
 
-/// Sleeps; false when `stop` ended it early.
-bool sleep_or_stop(double seconds, const StopAsked& stop);
+/// Sleeps. Returns false when `stop` ended it early.
+bool sleep_until_stopped(double seconds, const StopPredicate& stop);
 
 }  // namespace sonde::treatments

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gives back the locks that the client of Lustre keeps for files nobody uses just now, and with them what it caches
-// under them. Judged by the locks that are left, not by whether the write succeeded.
+// Releases unused locks of the Lustre client, together with the data that they protect in its cache. The outcome
+// depends on the remaining locks, not on the success of the write.
 #include "records/file_system.hpp"
 #include "records/lustre_client.hpp"
-#include "treatments/kind.hpp"
+#include "treatments/treatment_kind.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -17,11 +17,11 @@ using Outcome = TreatmentResult::Outcome;
 using records::LockCount;
 using records::LockSpace;
 
-// Locks are given back by threads of the client's own: those of a busy node take a moment.
+// Threads of the client release the locks asynchronously, which takes time on a busy node.
 constexpr double patience_s = 2, between_s = 0.05;
 
 /// 0 or an errno.
-int clear(const LockSpace& space) {
+int clear_locks(const LockSpace& space) {
     const int descriptor = ::open((space.folder + "/lru_size").c_str(), O_WRONLY | O_CLOEXEC);
     if (descriptor < 0) {
         return errno;
@@ -32,49 +32,49 @@ int clear(const LockSpace& space) {
     return error;
 }
 
-std::string counted(const LockCount& before, const LockCount& after) {
-    const auto words = [](const LockCount& count) {
+std::string describe_locks(const LockCount& before, const LockCount& after) {
+    const auto to_text = [](const LockCount& count) {
         return std::to_string(count.unused) + " of " + std::to_string(count.held);
     };
-    return "Locks kept without use: " + words(before) + " before, " + words(after) + " after.";
+    return "Locks kept without use: " + to_text(before) + " before, " + to_text(after) + " after.";
 }
 
-TreatmentResult apply_cancel_locks(const Subject& subject) {
-    const records::FileSystem system = records::describe_file_system(subject.directory);
+TreatmentResult apply_cancel_locks(const TreatmentContext& context) {
+    const records::FileSystem system = records::describe_file_system(context.directory);
     const bool lustre = system.type == "lustre";
     const std::vector<LockSpace> spaces =
-        lustre || records::lustre_pretended()
-            ? records::lock_spaces(lustre ? records::lustre_name(system.source) : std::string())
+        lustre || records::is_lustre_pretended()
+            ? records::list_lock_spaces(lustre ? records::parse_lustre_name(system.source) : std::string())
             : std::vector<LockSpace>{};
     if (spaces.empty()) {
-        return said(Outcome::skipped,
-                    lustre
-                        ? "This client tells nothing of its locks (ldlm/namespaces): no lock was given back."
-                        : "The target is on " + (system.type.empty() ? "no file system that is known" : system.type) +
-                              ": only clients of Lustre are asked to give locks back.");
+        return make_result(Outcome::skipped,
+                           lustre ? "This client tells nothing of its locks (ldlm/namespaces): no lock was given back."
+                                  : "The target is on " +
+                                        (system.type.empty() ? "no file system that is known" : system.type) +
+                                        ": only clients of Lustre are asked to give locks back.");
     }
-    const LockCount before = records::locks_in(spaces);
+    const LockCount before = records::count_locks(spaces);
     for (const LockSpace& space : spaces) {
-        if (const int error = clear(space); error != 0) {
-            return said(Outcome::failed, "The locks of " + space.name + " could not be given back (" +
-                                             std::strerror(error) +
-                                             "): run as root, or let an administrator do `lctl set_param "
-                                             "ldlm.namespaces.*.lru_size=clear`.");
+        if (const int error = clear_locks(space); error != 0) {
+            return make_result(Outcome::failed, "The locks of " + space.name + " could not be given back (" +
+                                                    std::strerror(error) +
+                                                    "): run as root, or let an administrator do `lctl set_param "
+                                                    "ldlm.namespaces.*.lru_size=clear`.");
         }
     }
-    LockCount after = records::locks_in(spaces);
+    LockCount after = records::count_locks(spaces);
     double waited = 0;
     while (after.unused > 0 && waited < patience_s) {
-        if (!sleep_or_stop(between_s, subject.stop)) {
-            return said(Outcome::failed, "Stopped while locks were given back.");
+        if (!sleep_until_stopped(between_s, context.stop)) {
+            return make_result(Outcome::failed, "Stopped while locks were given back.");
         }
-        after = records::locks_in(spaces);
+        after = records::count_locks(spaces);
         waited += between_s;
     }
     TreatmentResult result =
-        said(after.unused == 0 ? Outcome::done : Outcome::failed,
-             (after.unused == 0 ? "" : "Not all locks were given back; somebody may take new ones. ") +
-                 counted(before, after));
+        make_result(after.unused == 0 ? Outcome::done : Outcome::failed,
+                    (after.unused == 0 ? "" : "Not all locks were given back; somebody may take new ones. ") +
+                        describe_locks(before, after));
     result.locks_before = before.unused;
     result.locks_after = after.unused;
     return result;
@@ -82,7 +82,7 @@ TreatmentResult apply_cancel_locks(const Subject& subject) {
 
 }  // namespace
 
-extern const Kind cancel_locks_treatment;
-const Kind cancel_locks_treatment{.rule = {.name = "cancel_locks"}, .apply = apply_cancel_locks};
+extern const TreatmentKind cancel_locks_treatment;
+const TreatmentKind cancel_locks_treatment{.rule = {.name = "cancel_locks"}, .apply = apply_cancel_locks};
 
 }  // namespace sonde::treatments

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows posix_spawn, process groups and pipes.
+// Runs commands with posix_spawn, process groups and pipes.
 #include "treatments/child_command.hpp"
 
 #include "records/program_output.hpp"
@@ -26,15 +26,15 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr int poll_ms = 50;
-constexpr std::chrono::seconds grace{2};  ///< between SIGTERM and SIGKILL
+constexpr std::chrono::seconds kill_delay{2};  ///< between SIGTERM and SIGKILL
 
-/// The environment, with `variable` in the place of another one of its name.
-std::vector<char*> environment_with(const std::string& variable) {
+/// The environment with `variable` added, or replaced when it exists.
+std::vector<char*> make_environment(const std::string& variable) {
     std::vector<char*> all;
     const std::string_view name(variable.data(), std::min(variable.find('=') + 1, variable.size()));
-    for (char** one = environ; *one != nullptr; ++one) {
-        if (name.empty() || std::string_view(*one).substr(0, name.size()) != name) {
-            all.push_back(*one);
+    for (char** variable_pointer = environ; *variable_pointer != nullptr; ++variable_pointer) {
+        if (name.empty() || std::string_view(*variable_pointer).substr(0, name.size()) != name) {
+            all.push_back(*variable_pointer);
         }
     }
     if (!variable.empty()) {
@@ -44,18 +44,18 @@ std::vector<char*> environment_with(const std::string& variable) {
     return all;
 }
 
-double seconds_of(const timeval& time) {
+double to_seconds(const timeval& time) {
     return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
 }
 
 /// 0 or errno; the child's standard error goes to `errors`.
 int spawn(const std::vector<std::string>& arguments, const std::string& variable, int errors, pid_t& child) {
-    std::vector<char*> words;
-    words.reserve(arguments.size() + 1);
+    std::vector<char*> argument_pointers;
+    argument_pointers.reserve(arguments.size() + 1);
     for (const std::string& argument : arguments) {
-        words.push_back(const_cast<char*>(argument.c_str()));
+        argument_pointers.push_back(const_cast<char*>(argument.c_str()));
     }
-    words.push_back(nullptr);
+    argument_pointers.push_back(nullptr);
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attributes;
     posix_spawn_file_actions_init(&files);
@@ -65,16 +65,17 @@ int spawn(const std::vector<std::string>& arguments, const std::string& variable
     posix_spawn_file_actions_adddup2(&files, errors, STDERR_FILENO);
     posix_spawnattr_setpgroup(&attributes, 0);
     posix_spawnattr_setflags(&attributes,
-                             static_cast<short>(POSIX_SPAWN_SETPGROUP | records::default_signals(attributes)));
-    std::vector<char*> variables = environment_with(variable);
-    const int failed = ::posix_spawnp(&child, words[0], &files, &attributes, words.data(), variables.data());
+                             static_cast<short>(POSIX_SPAWN_SETPGROUP | records::set_default_signals(attributes)));
+    std::vector<char*> variables = make_environment(variable);
+    const int failed =
+        ::posix_spawnp(&child, argument_pointers[0], &files, &attributes, argument_pointers.data(), variables.data());
     posix_spawn_file_actions_destroy(&files);
     posix_spawnattr_destroy(&attributes);
     return failed;
 }
 
-/// Takes what has arrived; keeps the first line and drops the rest. False at the end of the stream.
-bool take(int errors, std::string& line, bool& complete) {
+/// Reads available output; stores the first line and discards the remainder. Returns false at the end of the stream.
+bool read_first_line(int errors, std::string& line, bool& complete) {
     constexpr std::size_t longest = 400;
     std::array<char, 4096> piece{};
     for (;;) {
@@ -91,8 +92,8 @@ bool take(int errors, std::string& line, bool& complete) {
     }
 }
 
-/// Waits for the child, reading along, so that a talkative one does not block on a full pipe.
-int wait_for(pid_t child, int errors, const StopAsked& stop, CommandResult& result) {
+/// Waits for the child and reads its output, so that it does not block on a full pipe.
+int wait_for_child(pid_t child, int errors, const StopPredicate& stop, CommandResult& result) {
     int status = 0;
     bool complete = false;
     bool open = true;
@@ -101,12 +102,12 @@ int wait_for(pid_t child, int errors, const StopAsked& stop, CommandResult& resu
         rusage used{};
         const pid_t ended = ::wait4(child, &status, WNOHANG, &used);
         if (ended == child) {
-            result.user_s = seconds_of(used.ru_utime);
-            result.system_s = seconds_of(used.ru_stime);
+            result.user_s = to_seconds(used.ru_utime);
+            result.system_s = to_seconds(used.ru_stime);
             break;
         }
         if (ended < 0 && errno != EINTR) {
-            result.start_error = errno;  // somebody else took its status: nothing can be said about it
+            result.start_error = errno;  // another wait() read its status
             break;
         }
         if (!result.stopped && stop && stop()) {
@@ -114,14 +115,14 @@ int wait_for(pid_t child, int errors, const StopAsked& stop, CommandResult& resu
             killed_at = Clock::now();
             ::kill(-child, SIGTERM);
         }
-        if (result.stopped && Clock::now() - killed_at > grace) {
+        if (result.stopped && Clock::now() - killed_at > kill_delay) {
             ::kill(-child, SIGKILL);
         }
-        pollfd wanted{.fd = open ? errors : -1, .events = POLLIN, .revents = 0};
-        ::poll(&wanted, 1, poll_ms);
-        open = open && take(errors, result.first_line, complete);
+        pollfd events{.fd = open ? errors : -1, .events = POLLIN, .revents = 0};
+        ::poll(&events, 1, poll_ms);
+        open = open && read_first_line(errors, result.first_line, complete);
     }
-    take(errors, result.first_line, complete);
+    read_first_line(errors, result.first_line, complete);
     return status;
 }
 
@@ -141,7 +142,7 @@ std::string CommandResult::reason() const {
     return first_line.empty() ? text : text + ": " + first_line;
 }
 
-CommandResult run_program(const std::vector<std::string>& arguments, const StopAsked& stop,
+CommandResult run_program(const std::vector<std::string>& arguments, const StopPredicate& stop,
                           const std::string& variable) {
     CommandResult result;
     std::array<int, 2> ends{-1, -1};
@@ -154,21 +155,21 @@ CommandResult run_program(const std::vector<std::string>& arguments, const StopA
     result.start_error = spawn(arguments, variable, ends[1], child);
     ::close(ends[1]);
     if (result.start_error == 0) {
-        const int status = wait_for(child, ends[0], stop, result);
+        const int status = wait_for_child(child, ends[0], stop, result);
         if (WIFSIGNALED(status)) {
             result.signal = WTERMSIG(status);
         } else {
             result.exit_code = WEXITSTATUS(status);
         }
         if (result.stopped) {
-            ::kill(-child, SIGKILL);  // what the shell left behind
+            ::kill(-child, SIGKILL);  // remaining children of the shell
         }
     }
     ::close(ends[0]);
     return result;
 }
 
-CommandResult run_shell(const std::string& command, const StopAsked& stop, const std::string& variable) {
+CommandResult run_shell(const std::string& command, const StopPredicate& stop, const std::string& variable) {
     return run_program({"/bin/sh", "-c", command}, stop, variable);
 }
 

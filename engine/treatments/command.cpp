@@ -1,33 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// A command of the user's before a phase.
+// The treatment `command`: runs a command of the user before a phase.
 #include "treatments/child_command.hpp"
-#include "treatments/kind.hpp"
+#include "treatments/treatment_kind.hpp"
 
 namespace sonde::treatments {
 namespace {
 
 using Outcome = TreatmentResult::Outcome;
 
-std::string missing_command(const plan::Treatment& asked) {
-    return asked.command.empty() ? "command is missing: which command to run" : "";
+std::string missing_command(const plan::Treatment& treatment) {
+    return treatment.command.empty() ? "command is missing: which command to run" : "";
 }
 
-TreatmentResult apply_command(const Subject& subject) {
-    const CommandResult result = run_shell(subject.asked.command, subject.stop, "SONDE_DIRECTORY=" + subject.directory);
-    TreatmentResult told =
-        result.ok()
-            ? said(Outcome::done, "The command succeeded.")
-            : said(Outcome::failed, "The command `" + subject.asked.command + "` failed: " + result.reason() + ".");
+TreatmentResult apply_command(const TreatmentContext& context) {
+    const CommandResult result =
+        run_shell(context.treatment.command, context.stop, "SONDE_DIRECTORY=" + context.directory);
+    TreatmentResult treatment_result = result.ok()
+                                           ? make_result(Outcome::done, "The command succeeded.")
+                                           : make_result(Outcome::failed, "The command `" + context.treatment.command +
+                                                                              "` failed: " + result.reason() + ".");
     if (result.start_error == 0) {
-        told.user_s = result.user_s;
-        told.system_s = result.system_s;
+        treatment_result.user_s = result.user_s;
+        treatment_result.system_s = result.system_s;
     }
-    return told;
+    return treatment_result;
 }
 
 }  // namespace
 
-extern const Kind command_treatment;
-const Kind command_treatment{.rule = {.name = "command", .missing = missing_command}, .apply = apply_command};
+extern const TreatmentKind command_treatment;
+const TreatmentKind command_treatment{.rule = {.name = "command", .missing = missing_command}, .apply = apply_command};
 
 }  // namespace sonde::treatments

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows anonymous memory, its locking and what is left of it.
+// The treatment `memory_hog`: allocates and locks anonymous memory.
 #include "treatments/memory_hog.hpp"
 
 #include "records/cgroup.hpp"
 #include "records/environment.hpp"
 #include "records/system_file.hpp"
-#include "treatments/kind.hpp"
+#include "treatments/treatment_kind.hpp"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -20,11 +20,11 @@ namespace {
 
 constexpr std::uint64_t mebibyte = 1ULL << 20U;
 
-/// What could still be taken without driving others out: of the node and of our control group.
-std::uint64_t available_bytes() {
+/// Memory that can be allocated without reclaiming that of other processes: of the node and of the control group.
+std::uint64_t read_available_bytes() {
     const std::string text = records::read_system_file("/proc/meminfo");
-    std::uint64_t bytes = records::bytes_in(text, "MemAvailable").value_or(0);
-    const records::CgroupLimits limits = records::cgroup_limits();
+    std::uint64_t bytes = records::find_bytes(text, "MemAvailable").value_or(0);
+    const records::CgroupLimits limits = records::read_cgroup_limits();
     if (limits.memory_bytes) {
         const std::uint64_t used = limits.memory_used_bytes.value_or(0);
         const std::uint64_t firm = used - std::min(used, limits.memory_cache_bytes.value_or(0));
@@ -33,8 +33,8 @@ std::uint64_t available_bytes() {
     return bytes;
 }
 
-/// Every page gets content of its own: equal pages could be merged or compressed away.
-void touch(std::byte* base, std::uint64_t bytes) {
+/// Every page gets different content, because equal pages could be merged or compressed.
+void touch_pages(std::byte* base, std::uint64_t bytes) {
     static const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
     for (std::uint64_t at = 0; at < bytes; at += page) {
         const auto mark = reinterpret_cast<std::uintptr_t>(base + at) * 0x9E3779B97F4A7C15ULL;
@@ -44,17 +44,17 @@ void touch(std::byte* base, std::uint64_t bytes) {
 
 }  // namespace
 
-std::string gibibytes(std::uint64_t bytes) {
+std::string format_gibibytes(std::uint64_t bytes) {
     const std::uint64_t hundredths = bytes * 100 / (1ULL << 30U);
     const std::string fraction = std::to_string(hundredths % 100);
     return std::to_string(hundredths / 100) + "." + (fraction.size() < 2 ? "0" : "") + fraction + " GiB";
 }
 
-HeldMemory hold_memory(double fraction, const StopAsked& stop) {
-    const std::uint64_t memory = records::node_memory_bytes();
+HeldMemory hold_memory(double fraction, const StopPredicate& stop) {
+    const std::uint64_t memory = records::read_node_memory();
     const std::uint64_t reserve = std::min(std::max(256 * mebibyte, memory / 50), memory / 4);
     HeldMemory result;
-    // Whole MiB, so that every piece can be locked.
+    // A multiple of 1 MiB, so that every piece can be locked.
     result.wanted = static_cast<std::uint64_t>(static_cast<double>(memory) * fraction) / mebibyte * mebibyte;
     if (result.wanted == 0) {
         return result;
@@ -75,13 +75,13 @@ HeldMemory hold_memory(double fraction, const StopAsked& stop) {
             result.stopped = true;
             break;
         }
-        if (available_bytes() < reserve + piece) {
-            result.trouble = "more would leave less than " + gibibytes(reserve) + " to everything else";
+        if (read_available_bytes() < reserve + piece) {
+            result.trouble = "more would leave less than " + format_gibibytes(reserve) + " to everything else";
             break;
         }
-        auto* place = static_cast<std::byte*>(base) + result.bytes;
-        touch(place, piece);
-        result.locked = result.locked && ::mlock(place, piece) == 0;
+        auto* page = static_cast<std::byte*>(base) + result.bytes;
+        touch_pages(page, piece);
+        result.locked = result.locked && ::mlock(page, piece) == 0;
         result.bytes += piece;
     }
     return result;
@@ -91,18 +91,18 @@ namespace {
 
 using Outcome = TreatmentResult::Outcome;
 
-std::string missing_fraction(const plan::Treatment& asked) {
-    return asked.fraction <= 0 ? "fraction is missing: which share of the memory to hold (0 to 0.95)" : "";
+std::string missing_fraction(const plan::Treatment& treatment) {
+    return treatment.fraction <= 0 ? "fraction is missing: which share of the memory to hold (0 to 0.95)" : "";
 }
 
-TreatmentResult apply_hog(const Subject& subject) {
-    HeldMemory memory = hold_memory(subject.asked.fraction, subject.stop);
+TreatmentResult apply_hog(const TreatmentContext& context) {
+    HeldMemory memory = hold_memory(context.treatment.fraction, context.stop);
     if (memory.wanted == 0) {
-        return said(Outcome::skipped, "No memory was to be held: set `fraction` above 0.");
+        return make_result(Outcome::skipped, "No memory was to be held: set `fraction` above 0.");
     }
     TreatmentResult result;
     result.held = std::move(memory.held);
-    result.text = "Holds " + gibibytes(memory.bytes) + " of memory" + (memory.locked ? ", locked." : ".");
+    result.text = "Holds " + format_gibibytes(memory.bytes) + " of memory" + (memory.locked ? ", locked." : ".");
     if (!memory.locked && memory.bytes > 0) {
         result.text += " It is not locked and could be swapped out (raise `ulimit -l`).";
     }
@@ -111,14 +111,15 @@ TreatmentResult apply_hog(const Subject& subject) {
         result.text += " Stopped before it was all.";
     } else if (!memory.trouble.empty()) {
         result.outcome = Outcome::failed;
-        result.text += " " + gibibytes(memory.wanted) + " were wanted, but " + memory.trouble + ".";
+        result.text += " " + format_gibibytes(memory.wanted) + " were wanted, but " + memory.trouble + ".";
     }
     return result;
 }
 
 }  // namespace
 
-extern const Kind memory_hog_treatment;
-const Kind memory_hog_treatment{.rule = {.name = "memory_hog", .missing = missing_fraction}, .apply = apply_hog};
+extern const TreatmentKind memory_hog_treatment;
+const TreatmentKind memory_hog_treatment{.rule = {.name = "memory_hog", .missing = missing_fraction},
+                                         .apply = apply_hog};
 
 }  // namespace sonde::treatments

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Holds memory while a phase runs, so that the page cache cannot hold the data.
+// Allocates memory during a phase, so that the data does not fit into the page cache.
 #pragma once
 
 #include "treatments/background.hpp"
@@ -11,18 +11,18 @@
 namespace sonde::treatments {
 
 struct HeldMemory {
-    std::shared_ptr<void> held;           ///< released when the last copy goes
-    std::uint64_t wanted = 0, bytes = 0;  ///< bytes asked for and really held
+    std::shared_ptr<void> held;           ///< released with the last copy
+    std::uint64_t wanted = 0, bytes = 0;  ///< bytes requested and allocated
     bool locked = false;                  ///< cannot be swapped out
     bool stopped = false;
-    std::string trouble;  ///< why there are fewer bytes than wanted, empty when there are not
+    std::string trouble;  ///< why fewer bytes were allocated than requested; else empty
 };
 
-/// Takes `fraction` of the node's memory, page by page, and never so much that less than a reserve (2 % of memory, at
-/// least 256 MiB, at most a quarter) would be left to others. Polls `stop`.
-HeldMemory hold_memory(double fraction, const StopAsked& stop);
+/// Allocates `fraction` of the node's memory, page by page, but leaves a reserve (2 % of memory, at least 256 MiB, at
+/// most a quarter) to other processes. Polls `stop`.
+HeldMemory hold_memory(double fraction, const StopPredicate& stop);
 
-/// "1.25 GiB": digits after the second are cut off.
-std::string gibibytes(std::uint64_t bytes);
+/// "1.25 GiB": two digits, truncated.
+std::string format_gibibytes(std::uint64_t bytes);
 
 }  // namespace sonde::treatments

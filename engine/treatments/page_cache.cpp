@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Emptying the page cache: all of it (root), or of the run's own files.
-#include "treatments/kind.hpp"
-#include "treatments/sync.hpp"
+// The treatments `drop_page_cache` (all of it; root) and `fadvise` (the files of the run).
+#include "treatments/treatment_kind.hpp"
+#include "treatments/write_back.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -15,10 +15,10 @@ namespace {
 
 using Outcome = TreatmentResult::Outcome;
 
-/// errno of dropping everybody's clean pages, inodes and directory entries, -1 = stopped.
-int drop_all_caches(const StopAsked& stop) {
+/// Drops all clean pages, inodes and directory entries. Returns 0 or errno, -1 = stopped.
+int drop_all_caches(const StopPredicate& stop) {
     const auto error = std::make_shared<int>(0);
-    const bool finished = run_or_leave(
+    const bool finished = run_until_stopped(
         [error] {
             const int descriptor = ::open("/proc/sys/vm/drop_caches", O_WRONLY | O_CLOEXEC);
             if (descriptor < 0 || ::write(descriptor, "3", 1) != 1) {
@@ -32,8 +32,8 @@ int drop_all_caches(const StopAsked& stop) {
     return finished ? *error : -1;
 }
 
-/// Shared with the thread that does it, which may outlive its caller.
-struct Advised {
+/// Shared with the thread, which may outlive its caller.
+struct AdvisedFiles {
     std::vector<std::string> files;
     std::atomic<bool> leave{false};
     std::atomic<std::size_t> done{0};
@@ -42,15 +42,15 @@ struct Advised {
     std::string path;  ///< where it happened
 };
 
-/// Gives up the pages of one file. `durable`: after fdatasync, which some file systems need before they let go, but
-/// which costs a flush of the device for every file; otherwise its dirty pages are only handed to the device.
+/// Drops the cached pages of one file. `durable`: after fdatasync, which some file systems require but which flushes
+/// the device once per file; otherwise dirty pages are only written to the device.
 int advise_file(const std::string& path, bool durable) {
     const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (descriptor < 0) {
         return errno;
     }
-    // Only clean pages can be given up. That sync_file_range is not supported everywhere is found out by the caller:
-    // the pages are still there.
+    // Only clean pages can be dropped. Where sync_file_range is not supported, the pages stay, which the caller
+    // detects.
     constexpr unsigned write_and_wait =
         SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
     int error = 0;
@@ -66,7 +66,7 @@ int advise_file(const std::string& path, bool durable) {
     return error;
 }
 
-void advise_all(Advised& all, bool durable) {
+void advise_all(AdvisedFiles& all, bool durable) {
     all.failed = 0;
     all.done = 0;
     for (const std::string& path : all.files) {
@@ -83,58 +83,61 @@ void advise_all(Advised& all, bool durable) {
     }
 }
 
-TreatmentResult apply_fadvise(const Subject& subject) {
-    const std::vector<std::string>& files = subject.files;
+TreatmentResult apply_fadvise(const TreatmentContext& context) {
+    const std::vector<std::string>& files = context.files;
     if (files.empty()) {
-        return said(Outcome::skipped, "There are no data files yet whose pages could be given up.");
+        return make_result(Outcome::skipped, "There are no data files yet whose pages could be given up.");
     }
-    const auto all = std::make_shared<Advised>();
+    const auto all = std::make_shared<AdvisedFiles>();
     all->files = files;
-    const auto give_up = [all] {
+    const auto drop_pages = [all] {
         advise_all(*all, false);
         if (!all->leave.load() && (all->failed > 0 || measure_residency(all->files).resident > 0)) {
             advise_all(*all, true);
         }
     };
-    if (!run_or_leave(give_up, subject.stop)) {
+    if (!run_until_stopped(drop_pages, context.stop)) {
         all->leave = true;
-        return said(Outcome::failed, "Stopped after the pages of " + std::to_string(all->done.load()) + " files.");
+        return make_result(Outcome::failed,
+                           "Stopped after the pages of " + std::to_string(all->done.load()) + " files.");
     }
     if (all->failed > 0) {
-        return said(Outcome::failed, "The pages of " + std::to_string(all->failed) + " of " +
-                                         std::to_string(files.size()) + " files could not be given up; first " +
-                                         all->path + ": " + std::strerror(all->error) + ".");
+        return make_result(Outcome::failed, "The pages of " + std::to_string(all->failed) + " of " +
+                                                std::to_string(files.size()) + " files could not be given up; first " +
+                                                all->path + ": " + std::strerror(all->error) + ".");
     }
-    return said(Outcome::done, "Gave up the cached pages of " + std::to_string(files.size()) + " files (fadvise).");
+    return make_result(Outcome::done,
+                       "Gave up the cached pages of " + std::to_string(files.size()) + " files (fadvise).");
 }
 
-TreatmentResult apply_drop(const Subject& subject) {
-    // Dirty pages survive a drop.
-    TreatmentResult synced = write_back(subject.directory, subject.stop);
+TreatmentResult apply_drop(const TreatmentContext& context) {
+    // drop_caches does not drop dirty pages.
+    TreatmentResult synced = write_back(context.directory, context.stop);
     if (synced.outcome != Outcome::done) {
         return synced;
     }
-    const int error = drop_all_caches(subject.stop);
+    const int error = drop_all_caches(context.stop);
     if (error < 0) {
-        return said(Outcome::failed, "Stopped while the page cache was being dropped.");
+        return make_result(Outcome::failed, "Stopped while the page cache was being dropped.");
     }
     if (error == 0) {
-        TreatmentResult dropped = said(Outcome::done, "Dropped the page cache of this node.");
-        dropped.forgot_names = true;
+        TreatmentResult dropped = make_result(Outcome::done, "Dropped the page cache of this node.");
+        dropped.emptied_name_cache = true;
         return dropped;
     }
-    TreatmentResult instead = apply_fadvise(subject);
-    instead.text = std::string("Dropping the whole page cache needs root (") + std::strerror(error) +
-                   "), so only this run's files were asked for. " + instead.text;
-    return instead;
+    TreatmentResult fallback = apply_fadvise(context);
+    fallback.text = std::string("Dropping the whole page cache needs root (") + std::strerror(error) +
+                    "), so only this run's files were asked for. " + fallback.text;
+    return fallback;
 }
 
 }  // namespace
 
-extern const Kind drop_page_cache_treatment;
-const Kind drop_page_cache_treatment{.rule = {.name = "drop_page_cache"}, .empties_caches = true, .apply = apply_drop};
+extern const TreatmentKind drop_page_cache_treatment;
+const TreatmentKind drop_page_cache_treatment{
+    .rule = {.name = "drop_page_cache"}, .empties_caches = true, .apply = apply_drop};
 
-extern const Kind fadvise_treatment;
-const Kind fadvise_treatment{.rule = {.name = "fadvise"}, .empties_caches = true, .apply = apply_fadvise};
+extern const TreatmentKind fadvise_treatment;
+const TreatmentKind fadvise_treatment{.rule = {.name = "fadvise"}, .empties_caches = true, .apply = apply_fadvise};
 
 }  // namespace sonde::treatments

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows umount(2), mount(8) and what can go wrong between them.
+// Implements remount with umount(2) and mount(8).
 #include "treatments/remount.hpp"
 
 #include "records/mounts.hpp"
 #include "treatments/child_command.hpp"
-#include "treatments/kind.hpp"
-#include "treatments/sync.hpp"
+#include "treatments/treatment_kind.hpp"
+#include "treatments/write_back.hpp"
 
 #include <fcntl.h>
 #include <sys/mount.h>
@@ -18,8 +18,8 @@ namespace sonde::treatments {
 
 namespace {
 
-/// Why this mount must not be touched; empty when it may be.
-std::string objection(const records::Mount& mount) {
+/// Why this mount must not be unmounted; empty when it may be.
+std::string explain_refusal(const records::Mount& mount) {
     if (::geteuid() != 0) {
         return "only root may unmount: give the treatment a `command` that is allowed to (sudo)";
     }
@@ -38,24 +38,24 @@ std::string objection(const records::Mount& mount) {
     return {};
 }
 
-/// Options as mount(8) takes them: SELinux' mark is only ever shown, never accepted.
-std::string acceptable(const std::string& options) {
-    std::string kept;
+/// Options for mount(8), without `seclabel`, which the kernel shows but does not accept.
+std::string filter_options(const std::string& options) {
+    std::string accepted;
     for (std::size_t at = 0; at <= options.size();) {
         const std::size_t end = std::min(options.find(',', at), options.size());
         const std::string option = options.substr(at, end - at);
         at = end + 1;
         if (!option.empty() && option != "seclabel") {
-            kept += (kept.empty() ? "" : ",") + option;
+            accepted += (accepted.empty() ? "" : ",") + option;
         }
     }
-    return kept;
+    return accepted;
 }
 
-/// Tries as it was, as fstab says, and with the defaults; a file system with other options is better than none.
+/// Tries the old options, fstab, and the defaults, because a file system with other options is better than none.
 std::string mount_again(const records::Mount& mount) {
     const std::vector<std::vector<std::string>> attempts{
-        {"mount", "-t", mount.type, "-o", acceptable(mount.options), "--", mount.source, mount.point},
+        {"mount", "-t", mount.type, "-o", filter_options(mount.options), "--", mount.source, mount.point},
         {"mount", "--", mount.point},
         {"mount", "-t", mount.type, "--", mount.source, mount.point}};
     std::string trouble;
@@ -73,15 +73,16 @@ std::string mount_again(const records::Mount& mount) {
 }  // namespace
 
 RemountResult remount(const std::string& directory) {
-    const auto mount = records::mount_of(directory);
+    const auto mount = records::find_mount(directory);
     if (!mount) {
         return {false, "Cannot remount: the mount table does not say which file system holds " + directory + "."};
     }
     const std::string refused = "Cannot remount " + mount->point + ": ";
-    if (const std::string reason = objection(*mount); !reason.empty()) {
+    if (const std::string reason = explain_refusal(*mount); !reason.empty()) {
         return {false, refused + reason + "."};
     }
-    // A loop device made by `mount -o loop` goes with its last user: holding it open keeps it for the second mount.
+    // The kernel removes a loop device of `mount -o loop` with its last user; an open descriptor keeps it for the
+    // second mount.
     const int device = ::open(mount->source.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (::umount2(mount->point.c_str(), UMOUNT_NOFOLLOW) != 0) {
         const int error = errno;
@@ -108,29 +109,29 @@ namespace {
 
 using Outcome = TreatmentResult::Outcome;
 
-TreatmentResult apply_remount(const Subject& subject) {
-    if (!subject.asked.command.empty()) {
-        const CommandResult result = run_shell(subject.asked.command, subject.stop);
+TreatmentResult apply_remount(const TreatmentContext& context) {
+    if (!context.treatment.command.empty()) {
+        const CommandResult result = run_shell(context.treatment.command, context.stop);
         TreatmentResult ran =
-            result.ok() ? said(Outcome::done, "Remounted by the given command.")
-                        : said(Outcome::failed, "The command for remounting failed: " + result.reason() + ".");
-        ran.forgot_names = result.ok();
+            result.ok() ? make_result(Outcome::done, "Remounted by the given command.")
+                        : make_result(Outcome::failed, "The command for remounting failed: " + result.reason() + ".");
+        ran.emptied_name_cache = result.ok();
         return ran;
     }
     const TreatmentResult synced =
-        write_back(subject.directory, subject.stop);  // else the umount would take that time unstoppably
+        write_back(context.directory, context.stop);  // otherwise umount would write back without polling `stop`
     if (synced.outcome != Outcome::done) {
         return synced;
     }
-    const RemountResult result = remount(subject.directory);
-    TreatmentResult done = said(result.done ? Outcome::done : Outcome::failed, result.text);
-    done.forgot_names = result.done;
+    const RemountResult result = remount(context.directory);
+    TreatmentResult done = make_result(result.done ? Outcome::done : Outcome::failed, result.text);
+    done.emptied_name_cache = result.done;
     return done;
 }
 
 }  // namespace
 
-extern const Kind remount_treatment;
-const Kind remount_treatment{.rule = {.name = "remount"}, .empties_caches = true, .apply = apply_remount};
+extern const TreatmentKind remount_treatment;
+const TreatmentKind remount_treatment{.rule = {.name = "remount"}, .empties_caches = true, .apply = apply_remount};
 
 }  // namespace sonde::treatments

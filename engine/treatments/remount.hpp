@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unmounts a file system and mounts it again: the surest way to empty its caches on this node.
+// The treatment `remount`: unmounts a file system and mounts it again, which empties its caches on this node.
 #pragma once
 
 #include <string>
@@ -8,12 +8,12 @@ namespace sonde::treatments {
 
 struct RemountResult {
     bool done = false;
-    std::string text;  ///< one sentence: what was done, or why not and what would help
+    std::string text;  ///< one sentence: the action, or the reason of a failure and a remedy
 };
 
-/// Remounts the file system that holds `directory` with its own options. Only as root, only a mount point of its own
-/// (no root, bind mount, memory or FUSE file system), and only when nobody else uses it: never by force. Nobody is
-/// asked to stop between umount and mount, so that the file system is never left unmounted on purpose.
+/// Remounts the file system of `directory` with its options. Requires root and a separate mount point (no root, bind
+/// mount, memory or FUSE file system) that no other process uses; never forces the umount. `stop` is not polled between
+/// umount and mount, so that the file system does not stay unmounted.
 RemountResult remount(const std::string& directory);
 
 }  // namespace sonde::treatments

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Knows cachestat(2) and mincore(2).
+// Residency with cachestat(2) and mincore(2).
 #include "treatments/residency.hpp"
 
 #include <fcntl.h>
@@ -15,7 +15,7 @@ namespace sonde::treatments {
 
 namespace {
 
-// The same number on every architecture; C libraries before 2.37 do not name it.
+// Equal on every architecture; C libraries before 2.37 have no constant.
 constexpr long cachestat_call = 451;
 
 struct CacheRange {
@@ -26,12 +26,12 @@ struct CacheCounts {
     std::uint64_t cached = 0, dirty = 0, writeback = 0, evicted = 0, recently_evicted = 0;
 };
 
-std::uint64_t page_size() {
+std::uint64_t read_page_size() {
     static const auto bytes = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
     return bytes;
 }
 
-std::optional<CacheCounts> ask_cachestat(int descriptor) {
+std::optional<CacheCounts> query_cachestat(int descriptor) {
     CacheRange range;
     CacheCounts counts;
     if (::syscall(cachestat_call, descriptor, &range, &counts, 0U) != 0) {
@@ -40,10 +40,10 @@ std::optional<CacheCounts> ask_cachestat(int descriptor) {
     return counts;
 }
 
-/// Window by window, so that the answer of a large file needs little memory. Looking at a mapping faults nothing in.
-std::optional<std::uint64_t> ask_mincore(int descriptor, std::uint64_t bytes) {
+/// Examines the mapping in windows, so that large files need little memory. mincore() causes no page faults.
+std::optional<std::uint64_t> query_mincore(int descriptor, std::uint64_t bytes) {
     constexpr std::uint64_t window = 1ULL << 30U;
-    std::vector<unsigned char> flags(std::min(bytes, window) / page_size() + 1);
+    std::vector<unsigned char> flags(std::min(bytes, window) / read_page_size() + 1);
     std::uint64_t resident = 0;
     for (std::uint64_t at = 0; at < bytes; at += window) {
         const std::uint64_t length = std::min(window, bytes - at);
@@ -51,48 +51,48 @@ std::optional<std::uint64_t> ask_mincore(int descriptor, std::uint64_t bytes) {
         if (base == MAP_FAILED) {
             return std::nullopt;
         }
-        const bool known = ::mincore(base, length, flags.data()) == 0;
+        const bool is_known = ::mincore(base, length, flags.data()) == 0;
         ::munmap(base, length);
-        if (!known) {
+        if (!is_known) {
             return std::nullopt;
         }
-        const auto pages = static_cast<std::ptrdiff_t>((length + page_size() - 1) / page_size());
+        const auto pages = static_cast<std::ptrdiff_t>((length + read_page_size() - 1) / read_page_size());
         resident += static_cast<std::uint64_t>(
             std::count_if(flags.begin(), flags.begin() + pages, [](unsigned char flag) { return (flag & 1U) != 0; }));
     }
     return resident;
 }
 
-/// mincore(2) tells the truth only to those who own the file or may write it; others are told "all".
-bool told_the_truth(int descriptor, const struct stat& status) {
+/// mincore(2) is exact only for files that the user owns or may write; for others it reports all pages.
+bool may_query_residency(int descriptor, const struct stat& status) {
     return ::geteuid() == 0 || status.st_uid == ::geteuid() || ::faccessat(descriptor, "", W_OK, AT_EMPTY_PATH) == 0;
 }
 
 Residency measure_file(const std::string& path) {
-    Residency found;
-    // Without O_NONBLOCK a pipe in the place of the file would hold us up.
+    Residency residency;
+    // O_NONBLOCK, because open() of a pipe would block.
     const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (descriptor < 0) {
-        return found;
+        return residency;
     }
     struct stat status {};
     if (::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode)) {
         const auto bytes = static_cast<std::uint64_t>(status.st_size);
-        found.pages = (bytes + page_size() - 1) / page_size();
-        if (const auto counts = ask_cachestat(descriptor)) {
-            found.known = true;
-            found.resident = counts->cached;
-            found.dirty = counts->dirty + counts->writeback;
-        } else if (told_the_truth(descriptor, status)) {
-            const auto resident = ask_mincore(descriptor, bytes);
-            found.known = resident.has_value();
-            found.resident = resident.value_or(0);
+        residency.pages = (bytes + read_page_size() - 1) / read_page_size();
+        if (const auto counts = query_cachestat(descriptor)) {
+            residency.known = true;
+            residency.resident = counts->cached;
+            residency.dirty = counts->dirty + counts->writeback;
+        } else if (may_query_residency(descriptor, status)) {
+            const auto resident = query_mincore(descriptor, bytes);
+            residency.known = resident.has_value();
+            residency.resident = resident.value_or(0);
         }
-        // Preallocated pages beyond the end are in the cache, too, but they are not data.
-        found.resident = std::min(found.resident, found.pages);
+        // Preallocated pages beyond the end of the file may be cached but are not data.
+        residency.resident = std::min(residency.resident, residency.pages);
     }
     ::close(descriptor);
-    return found.known ? found : Residency{};
+    return residency.known ? residency : Residency{};
 }
 
 }  // namespace
@@ -105,15 +105,15 @@ void Residency::add(const Residency& other) {
 }
 
 Residency measure_residency(const std::vector<std::string>& files, std::size_t max_files) {
-    Residency all;
+    Residency total;
     const std::size_t looked_at = std::min(files.size(), max_files);
     for (std::size_t i = 0; i < looked_at; ++i) {
-        // From the first to the last in equal steps.
+        // Equal steps from the first to the last file.
         const std::size_t index =
             looked_at == files.size() ? i : i * (files.size() - 1) / std::max<std::size_t>(looked_at - 1, 1);
-        all.add(measure_file(files[index]));
+        total.add(measure_file(files[index]));
     }
-    return all;
+    return total;
 }
 
 }  // namespace sonde::treatments

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is done to a node before a phase: caches dropped, memory held, … and whether it had the effect.
+// Treatments: actions on a node before a phase (drop caches, allocate memory, …) and a check of their effect.
 #pragma once
 
 #include "plan/plan.hpp"
-#include "treatments/kind.hpp"
+#include "treatments/treatment_kind.hpp"
 
 #include <span>
 #include <string>
@@ -11,14 +11,14 @@
 
 namespace sonde::treatments {
 
-/// All kinds of treatment, in the order in which they are listed to people.
-std::span<const Kind* const> list();
+/// All kinds of treatments, in the order of help texts.
+std::span<const TreatmentKind* const> list_treatments();
 
-/// Applies one treatment to this node (called by the leader of each node). `files` = the data files of this node's
-/// tasks; `directory` = the run directory. Outcome `failed` also when a cache treatment left more than
-/// treatment.max_resident of the data resident. Never throws for failures of the treatment itself.
-/// Polls `stop` in anything longer than 100 ms.
-TreatmentResult apply(const plan::Treatment& treatment, const std::string& directory,
-                      const std::vector<std::string>& files, const StopAsked& stop);
+/// Applies one treatment to this node; called by the leader of each node. `files` are the data files of this node's
+/// tasks, `directory` is the run directory. The outcome is also `failed` when a cache treatment left more than
+/// treatment.max_resident of the data in the page cache. Does not throw for failures of the treatment. Polls `stop` in
+/// actions longer than 100 ms.
+TreatmentResult apply_treatment(const plan::Treatment& treatment, const std::string& directory,
+                                const std::vector<std::string>& files, const StopPredicate& stop);
 
 }  // namespace sonde::treatments

@@ -19,8 +19,8 @@ std::uint64_t round_up(std::uint64_t bytes) {
 }
 
 /// How an area is laid out, and what follows all areas.
-struct Parts {
-    Parts(const Buffers::Needs& needs, std::uint64_t period)
+struct BufferParts {
+    BufferParts(const Buffers::Needs& needs, std::uint64_t period)
         : holds(Image::holds_for(period, needs.max_length, static_cast<std::uint64_t>(needs.tasks) * needs.slots)),
           // Verification stops the clock, so its copies are in no rate.
           holds_expected(Image::holds_for(period, needs.max_length, all)),
@@ -35,13 +35,13 @@ struct Parts {
 }  // namespace
 
 std::uint64_t Buffers::Needs::memory(std::uint64_t period) const {
-    const Parts parts(*this, period);
+    const BufferParts parts(*this, period);
     return (parts.write + parts.read) * slots + parts.expected;
 }
 
 Buffers::Buffers(const payload::Base& base, const Needs& needs)
     : size_(std::max<std::uint64_t>(needs.memory(base.period()), 1)) {
-    const Parts parts(needs, base.period());
+    const BufferParts parts(needs, base.period());
     const std::uint64_t area = parts.write + parts.read;
     read_offset_ = parts.write;
     shared_ = !needs.shared.empty();

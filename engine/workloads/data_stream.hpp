@@ -29,7 +29,7 @@ class DataStream final : public TimedStream<Time> {
           depth_(static_cast<std::size_t>(job.phase->data.io.queue_depth)),
           length_(static_cast<std::uint32_t>(job.phase->data.access.transfer)),
           buffers_(std::move(buffers)) {
-        for (const meters::Kind kind : {meters::kind_read, meters::kind_write}) {
+        for (const meters::CallKind kind : {meters::kind_read, meters::kind_write}) {
             if (kind == meters::kind_read ? job.reads : job.writes) {
                 histogram_[kind] = &meter.histogram(kind);
                 histogram_[kind]->warm();
@@ -75,10 +75,10 @@ class DataStream final : public TimedStream<Time> {
 
     void choose(std::span<bool> writes, const FileJob& file, std::uint64_t first, std::uint64_t pass) const noexcept;
     std::uint64_t idle(plan::Nanoseconds length) noexcept;
-    std::int64_t finish_short(const backends::Operation& operation, std::int64_t moved) noexcept;
+    std::int64_t finish_short(const backends::IoRequest& operation, std::int64_t moved) noexcept;
     void account(bool write, std::uint64_t from, std::uint64_t to) noexcept;
     void settle_all() noexcept;
-    void verify(const FileJob& file, std::uint64_t index, const backends::Operation& operation, std::int64_t got);
+    void verify(const FileJob& file, std::uint64_t index, const backends::IoRequest& operation, std::int64_t got);
 
     /// Counted since the last settle_all(), by read and write: one line of memory.
     struct alignas(64) Tally {

@@ -33,7 +33,7 @@ std::size_t longest_stem(const TreeJob& job) {
 
 }  // namespace
 
-ItemNames::ItemNames(const TreeJob& job, const plan::Meta& meta, backends::Names& names, bool single_directory)
+ItemNames::ItemNames(const TreeJob& job, const plan::Meta& meta, backends::NameOperations& names, bool single_directory)
     : job_(job), meta_(meta), names_(names), by_directory_(false), slots_(most) {
     const bool one = job.shape.copies() * job.shape.holders() == 1;
     const bool in_order = meta.order == plan::SelectOrder::creation && job.shape.items_per_dir() >= worth_entering;
@@ -83,7 +83,7 @@ std::uint64_t ItemNames::select(std::uint64_t index, std::uint64_t pass) const n
 }
 
 std::uint64_t ItemNames::item_of_window(std::uint64_t index) const noexcept {
-    const plan::Window& window = *meta_.window;
+    const plan::ItemWindow& window = *meta_.window;
     const std::uint64_t places = job_.shape.copies() * job_.shape.holders();
     const std::uint64_t place = window.across ? index % places : index / window.count;
     const std::uint64_t number = window.across ? index / places : index % window.count;
@@ -116,8 +116,8 @@ std::int64_t ItemNames::enter(std::uint64_t copy, std::uint64_t directory) {
     return 0;
 }
 
-void ItemNames::write(Slot& slot, std::uint64_t item) {
-    const patterns::TreeShape::Place place = job_.shape.place(item);
+void ItemNames::write(NameSlot& slot, std::uint64_t item) {
+    const patterns::TreeShape::ItemPosition place = job_.shape.place(item);
     const std::uint64_t directory = by_directory_ ? 0 : place.copy * job_.shape.directories() + place.directory;
     if (slot.part != part_ || slot.directory != directory) {
         scratch_.clear();
@@ -155,7 +155,7 @@ std::int64_t ItemNames::prepare(std::uint64_t next, std::uint64_t to, std::uint6
         if (meta_.order == plan::SelectOrder::creation) {
             count = std::min(count, per_dir - index % per_dir);
         }
-        const patterns::TreeShape::Place place = job_.shape.place(select(index, pass));
+        const patterns::TreeShape::ItemPosition place = job_.shape.place(select(index, pass));
         if (const std::int64_t failed = enter(place.copy, place.directory); failed < 0) {
             return failed;
         }
@@ -174,7 +174,7 @@ std::int64_t ItemNames::prepare(std::uint64_t next, std::uint64_t to, std::uint6
 std::string ItemNames::path(std::size_t k) const {
     std::string path = meta_.paths == plan::PathKind::full ? std::string() : job_.root + "/";
     if (by_directory_) {
-        const patterns::TreeShape::Place place = job_.shape.place(slots_[k].item);
+        const patterns::TreeShape::ItemPosition place = job_.shape.place(slots_[k].item);
         job_.shape.append_path(path, part_->branch, place.copy, place.directory);
         path += '/';
     }

@@ -19,7 +19,7 @@ class ItemNames {
     static constexpr std::size_t most = 64;
 
     /// `single_directory`: items are called by names relative to one directory only when all lie in the same (rename).
-    ItemNames(const TreeJob& job, const plan::Meta& meta, backends::Names& names, bool single_directory);
+    ItemNames(const TreeJob& job, const plan::Meta& meta, backends::NameOperations& names, bool single_directory);
     ~ItemNames();
     ItemNames(const ItemNames&) = delete;
     ItemNames& operator=(const ItemNames&) = delete;
@@ -38,7 +38,7 @@ class ItemNames {
     const std::string& trouble() const noexcept { return trouble_; }
 
  private:
-    struct Slot {
+    struct NameSlot {
         char* text = nullptr;
         std::size_t prefix = 0;  ///< bytes before the digits
         std::uint64_t directory = ~0ULL;
@@ -50,14 +50,14 @@ class ItemNames {
     std::uint64_t item_of_window(std::uint64_t index) const noexcept;
     void begin_part(const TreePart& part, std::uint64_t first);
     std::int64_t enter(std::uint64_t copy, std::uint64_t directory);
-    void write(Slot& slot, std::uint64_t item);
+    void write(NameSlot& slot, std::uint64_t item);
 
     const TreeJob& job_;
     const plan::Meta& meta_;
-    backends::Names& names_;
+    backends::NameOperations& names_;
     bool by_directory_;
     std::vector<char> memory_;
-    std::vector<Slot> slots_;
+    std::vector<NameSlot> slots_;
     const TreePart* part_ = nullptr;
     std::uint64_t part_first_ = 0;
     std::optional<patterns::Permutation> permutation_;

@@ -11,12 +11,12 @@
 
 namespace sonde::workloads {
 
-using backends::Operation;
+using backends::IoRequest;
 
 namespace {
 
 /// What is left of an operation when `moved` bytes of it are done.
-Operation rest_of(Operation operation, std::uint32_t moved) noexcept {
+IoRequest rest_of(IoRequest operation, std::uint32_t moved) noexcept {
     operation.offset += moved;
     operation.buffer += moved;
     operation.length -= moved;
@@ -102,7 +102,7 @@ typename DataStream<Time>::End DataStream<Time>::one_by_one(const FileJob& file,
     backends::Channel& channel = *channel_;
     const std::uint32_t length = length_;
     const plan::Nanoseconds pause = job_.phase->data.io.pause;
-    Operation operation;
+    IoRequest operation;
     operation.length = length;
     for (std::uint64_t next = from; next < to;) {
         const std::size_t count = std::min<std::uint64_t>(offsets.size(), to - next);
@@ -154,12 +154,12 @@ typename DataStream<Time>::End DataStream<Time>::one_by_one(const FileJob& file,
 template <class Time>
 typename DataStream<Time>::End DataStream<Time>::move_queued(const FileJob& file, std::uint64_t from, std::uint64_t to,
                                                              std::uint64_t pass) {
-    struct Slot {
-        Operation operation;
+    struct QueueSlot {
+        IoRequest operation;
         std::uint64_t start = 0, index = 0;
         std::uint32_t moved = 0;  ///< by calls of this operation that fell short
     };
-    std::vector<Slot> slots(depth_);
+    std::vector<QueueSlot> slots(depth_);
     std::vector<std::uint32_t> free(depth_);
     std::vector<backends::Completion> done(depth_);
     for (std::size_t i = 0; i < depth_; ++i) {
@@ -183,7 +183,7 @@ typename DataStream<Time>::End DataStream<Time>::move_queued(const FileJob& file
             }
             const std::uint64_t offset = offsets[used];
             const bool write = writes[used++];
-            Slot& slot = slots[free.back()];
+            QueueSlot& slot = slots[free.back()];
             slot.operation = {.offset = offset,
                               .buffer = nullptr,
                               .length = length_,
@@ -213,7 +213,7 @@ typename DataStream<Time>::End DataStream<Time>::move_queued(const FileJob& file
         }
         const std::uint64_t ended = now();
         for (std::size_t k = 0; k < count; ++k) {
-            Slot& slot = slots[done[k].slot];
+            QueueSlot& slot = slots[done[k].slot];
             std::int64_t moved = done[k].result;
             if (moved != length_) [[unlikely]] {
                 if (moved > 0 && slot.moved + moved < length_ && !failed_ && job_.phase->data.io.continue_short) {
@@ -261,7 +261,7 @@ typename DataStream<Time>::End DataStream<Time>::move_queued(const FileJob& file
 
 /// Continues a call that moved less than asked. Bytes moved in all (short only at the end of the file), or -errno.
 template <class Time>
-std::int64_t DataStream<Time>::finish_short(const Operation& operation, std::int64_t moved) noexcept {
+std::int64_t DataStream<Time>::finish_short(const IoRequest& operation, std::int64_t moved) noexcept {
     std::int64_t total = 0;
     while (moved > 0 && total + moved < length_ && job_.phase->data.io.continue_short) {
         ++meter_.short_operations;
@@ -272,7 +272,7 @@ std::int64_t DataStream<Time>::finish_short(const Operation& operation, std::int
 }
 
 template <class Time>
-void DataStream<Time>::verify(const FileJob& file, std::uint64_t index, const Operation& operation, std::int64_t got) {
+void DataStream<Time>::verify(const FileJob& file, std::uint64_t index, const IoRequest& operation, std::int64_t got) {
     const std::uint64_t from = time_.raw();
     std::uint64_t generation = 0;
     for (const Written& written : file.written) {

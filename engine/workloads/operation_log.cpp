@@ -10,9 +10,9 @@ namespace sonde::workloads {
 namespace {
 
 using backends::Completion;
-using backends::Operation;
+using backends::IoRequest;
 
-class LoggedChannel final : public backends::Channel, private backends::Names {
+class LoggedChannel final : public backends::Channel, private backends::NameOperations {
  public:
     LoggedChannel(std::unique_ptr<Channel> inner, const std::string& path, const meters::Clock& clock, unsigned slots)
         : inner_(std::move(inner)), clock_(clock), path_(path), flying_(slots) {
@@ -37,13 +37,13 @@ class LoggedChannel final : public backends::Channel, private backends::Names {
         return result;
     }
 
-    std::int64_t transfer(const Operation& operation) noexcept override {
+    std::int64_t transfer(const IoRequest& operation) noexcept override {
         const std::uint64_t from = clock_.ticks();
         const std::int64_t moved = inner_->transfer(operation);
         add(from, clock_.ticks(), moved);
         return moved;
     }
-    bool submit(const Operation& operation) noexcept override {
+    bool submit(const IoRequest& operation) noexcept override {
         flying_[operation.slot] = clock_.ticks();
         return inner_->submit(operation);
     }
@@ -56,7 +56,7 @@ class LoggedChannel final : public backends::Channel, private backends::Names {
         return count;
     }
 
-    Names* names() override {
+    NameOperations* names() override {
         names_ = inner_->names();
         return names_ == nullptr ? nullptr : this;
     }
@@ -78,7 +78,7 @@ class LoggedChannel final : public backends::Channel, private backends::Names {
     }
 
  private:
-    struct Entry {
+    struct LogEntry {
         std::uint64_t from = 0, to = 0;
         std::int64_t bytes = 0;
     };
@@ -126,7 +126,8 @@ class LoggedChannel final : public backends::Channel, private backends::Names {
     std::int64_t list(backends::Directory directory, std::span<std::byte> buffer) noexcept override {
         return timed(0, [&] { return names_->list(directory, buffer); });
     }
-    bool next(std::span<const std::byte> listed, std::size_t& place, backends::Entry& entry) const noexcept override {
+    bool next(std::span<const std::byte> listed, std::size_t& place,
+              backends::DirectoryEntry& entry) const noexcept override {
         return names_->next(listed, place, entry);
     }
     int sync(backends::Directory directory) noexcept override { return names_->sync(directory); }
@@ -141,7 +142,7 @@ class LoggedChannel final : public backends::Channel, private backends::Names {
     }
 
     void flush() noexcept {
-        for (const Entry& entry : entries_) {
+        for (const LogEntry& entry : entries_) {
             const double start = static_cast<double>(clock_.duration_ns(entry.from - begin_)) / 1e9;
             const double spent = static_cast<double>(clock_.duration_ns(entry.to - entry.from)) / 1e9;
             const double rate = spent > 0 && entry.bytes > 0 ? static_cast<double>(entry.bytes) / spent : 0;
@@ -164,13 +165,13 @@ class LoggedChannel final : public backends::Channel, private backends::Names {
     }
 
     std::unique_ptr<Channel> inner_;
-    Names* names_ = nullptr;
+    NameOperations* names_ = nullptr;
     const meters::Clock& clock_;
     std::string path_, trouble_;
     std::FILE* file_ = nullptr;
     std::uint64_t begin_ = 0;
     std::vector<std::uint64_t> flying_;
-    std::vector<Entry> entries_;
+    std::vector<LogEntry> entries_;
 };
 
 }  // namespace

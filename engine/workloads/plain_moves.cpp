@@ -14,7 +14,7 @@ constexpr std::uint64_t glance_ns = 100'000;
 
 namespace {
 
-using backends::Operation;
+using backends::IoRequest;
 
 /// Where all reads go.
 struct OneBuffer {
@@ -37,8 +37,8 @@ struct ShortRoad {
     }
 };
 
-Operation operation_of(bool write, std::byte* buffer, std::uint32_t length, std::uint64_t offset) noexcept {
-    Operation operation;
+IoRequest operation_of(bool write, std::byte* buffer, std::uint32_t length, std::uint64_t offset) noexcept {
+    IoRequest operation;
     operation.offset = offset;
     operation.buffer = buffer;
     operation.length = length;

@@ -7,7 +7,7 @@
 
 namespace sonde::workloads {
 
-Search::Search(const plan::Find& find, std::optional<std::int64_t> newer_than_ns)
+EntrySearch::EntrySearch(const plan::EntryFilter& find, std::optional<std::int64_t> newer_than_ns)
     : pattern_(find.name), type_(find.type), newer_than_ns_(newer_than_ns) {
     const std::string& name = find.name;
     if (name.size() > 2 && name.front() == '*' && name.back() == '*') {
@@ -26,7 +26,7 @@ Search::Search(const plan::Find& find, std::optional<std::int64_t> newer_than_ns
     }
 }
 
-bool Search::fits_name(const char* name) const noexcept {
+bool EntrySearch::fits_name(const char* name) const noexcept {
     if (pattern_.empty()) {
         return true;
     }
@@ -36,25 +36,25 @@ bool Search::fits_name(const char* name) const noexcept {
     return ::fnmatch(pattern_.c_str(), name, 0) == 0;
 }
 
-bool Search::fits_kind(backends::Kind kind) const noexcept {
-    using backends::Kind;
+bool EntrySearch::fits_kind(backends::EntryKind kind) const noexcept {
+    using backends::EntryKind;
     using plan::EntryType;
     switch (type_) {
         case EntryType::any:
             return true;
         case EntryType::file:
-            return kind == Kind::file;
+            return kind == EntryKind::file;
         case EntryType::directory:
-            return kind == Kind::directory;
+            return kind == EntryKind::directory;
         case EntryType::link:
-            return kind == Kind::link;
+            return kind == EntryKind::link;
         case EntryType::other:
-            return kind == Kind::other;
+            return kind == EntryKind::other;
     }
     return false;
 }
 
-bool Search::fits_facts(const backends::Facts& facts) const noexcept {
+bool EntrySearch::fits_facts(const backends::Facts& facts) const noexcept {
     return facts.bytes >= size_min_ && facts.bytes <= size_max_ &&
            (!newer_than_ns_ || facts.modified_ns > *newer_than_ns_);
 }

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "backends/names.hpp"
-#include "plan/find.hpp"
+#include "plan/entry_filter.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -11,13 +11,13 @@
 
 namespace sonde::workloads {
 
-class Search {
+class EntrySearch {
  public:
     /// `newer_than_ns`: of a file that the plan names, or the plan's own time; absent: no such condition.
-    Search(const plan::Find& find, std::optional<std::int64_t> newer_than_ns);
+    EntrySearch(const plan::EntryFilter& find, std::optional<std::int64_t> newer_than_ns);
 
     bool fits_name(const char* name) const noexcept;
-    bool fits_kind(backends::Kind kind) const noexcept;
+    bool fits_kind(backends::EntryKind kind) const noexcept;
     bool fits_facts(const backends::Facts& facts) const noexcept;
     /// Whether the name and the kind do not decide.
     bool needs_facts() const noexcept { return fields_ != 0; }

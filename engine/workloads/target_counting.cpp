@@ -7,7 +7,7 @@ namespace sonde::workloads {
 
 using meters::TargetMeter;
 using patterns::StripeMap;
-static_assert(TargetMeter::none == StripeMap::nobody);
+static_assert(TargetMeter::none == StripeMap::no_target);
 
 void TargetCounting::take(const std::string& path, const patterns::FileStripes& stripes) {
     path_ = path;
@@ -24,8 +24,8 @@ void TargetCounting::lay(const patterns::FileStripes& stripes) {
 }
 
 /// A part of a composite layout gets its targets when the first byte is written there: asked for once more then.
-StripeMap::Extent TargetCounting::find(std::uint64_t offset) noexcept {
-    StripeMap::Extent extent = map_.find(offset);
+StripeMap::StripeExtent TargetCounting::find(std::uint64_t offset) noexcept {
+    StripeMap::StripeExtent extent = map_.find(offset);
     const auto asked = [&] {
         return std::find(asked_again_.begin(), asked_again_.end(), extent.from) != asked_again_.end();
     };
@@ -43,7 +43,7 @@ StripeMap::Extent TargetCounting::find(std::uint64_t offset) noexcept {
 
 /// Makes the stretch around `offset` the current one. False when an operation there does not lie in it whole.
 bool TargetCounting::enter(std::uint64_t offset) noexcept {
-    const StripeMap::Extent extent = find(offset);
+    const StripeMap::StripeExtent extent = find(offset);
     if (extent.to - offset < length_) {
         return false;
     }
@@ -59,7 +59,7 @@ void TargetCounting::split(unsigned kind, std::uint64_t offset, std::uint64_t fr
     const std::uint32_t first = find(offset).target;
     bool alone = true;
     for (std::uint64_t at = offset; at < end && alone;) {
-        const StripeMap::Extent extent = find(at);
+        const StripeMap::StripeExtent extent = find(at);
         alone = extent.target == first;
         at = extent.to;
     }
@@ -71,7 +71,7 @@ void TargetCounting::split(unsigned kind, std::uint64_t offset, std::uint64_t fr
     }
     ++splits_;
     for (std::uint64_t at = offset; at < end;) {
-        const StripeMap::Extent extent = find(at);
+        const StripeMap::StripeExtent extent = find(at);
         const std::uint64_t next = std::min(end, extent.to);
         if (extent.target != TargetMeter::none) {
             meter_.add_part(kind, extent.target, from, to, next - at, seen_[extent.target] != splits_);

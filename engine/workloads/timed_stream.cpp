@@ -69,23 +69,23 @@ void TimedStream<Time>::after_stonewall() {
     worn_out_ = true;
     if (job_.intra_barriers && met_ == 0) {
         ++met_;  // this one never came to its transfers; the others have met before theirs
-        if (!team_.meet(job_.stream)) {
+        if (!team_.wait_for_all(job_.stream)) {
             return;
         }
     }
     std::uint64_t seen = control_.wearout_target.load();
     while (seen < done_ && !control_.wearout_target.compare_exchange_weak(seen, done_)) {
     }
-    if (!team_.meet(job_.stream)) {
+    if (!team_.wait_for_all(job_.stream)) {
         return;
     }
     if (job_.stream == 0) {
-        const std::uint64_t most = team_.maximum(control_.wearout_target.load());
-        if (team_.place().leader()) {
+        const std::uint64_t most = team_.reduce_maximum(control_.wearout_target.load());
+        if (team_.location().is_leader()) {
             control_.wearout_target.store(most);
         }
     }
-    if (!team_.meet(job_.stream)) {
+    if (!team_.wait_for_all(job_.stream)) {
         return;
     }
     target_ = std::max(control_.wearout_target.load(), done_);

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "meters/cpu.hpp"
-#include "plan/wide.hpp"
-#include "workloads/data.hpp"
+#include "plan/uint128.hpp"
+#include "workloads/stream.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -60,7 +60,7 @@ class ChannelTime {
 };
 
 template <class Time>
-class TimedStream : public Stream {
+class TimedStream : public TaskStream {
  public:
     void run() final;
     std::vector<std::string> notes() const final { return channel_->notes(); }
@@ -100,7 +100,7 @@ class TimedStream : public Stream {
             after_stonewall();
         }
         ++met_;
-        return team_.meet(job_.stream);
+        return team_.wait_for_all(job_.stream);
     }
     /// An operation of `length` bytes ended: into its slice. True when the deadline has passed with it.
     bool place(std::uint64_t from, std::uint64_t to, std::uint32_t length) noexcept {

@@ -38,7 +38,7 @@ struct TreeJob {
     WalkBoard* walk = nullptr;  ///< shared by the streams of this node
     int stream_on_node = 0, node = 0, nodes = 1;
     std::uint64_t most = ~0ULL;  ///< entries of this stream at most; the walk ends with the first stream that has them
-    std::optional<Search> search;
+    std::optional<EntrySearch> search;
     std::string own_file;  ///< of the run, in its directory: not part of what is walked
 
     /// Directories over all branches and copies.

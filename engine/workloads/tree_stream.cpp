@@ -85,7 +85,7 @@ std::span<const std::byte> TreeStream<Time>::packet(std::size_t k) {
         payload::prepare(packet, packet_.data(), length_);
         packet_of_ = part.owner;
     }
-    const patterns::TreeShape::Place place = tree_.shape.place(TreeJob::written_as(part, items_.item(k)));
+    const patterns::TreeShape::ItemPosition place = tree_.shape.place(TreeJob::written_as(part, items_.item(k)));
     payload::mark(packet, packet_.data(), length_,
                   meta_.window ? tree_.content_number(place.copy, place.number) : place.number);
     return packet_;
@@ -234,7 +234,8 @@ std::int64_t TreeStream<Time>::list(const char* path) {
     std::int64_t got = 0;
     while ((got = names_.list(directory, listing_)) > 0) {
         std::size_t place = 0;
-        for (backends::Entry entry; names_.next({listing_.data(), static_cast<std::size_t>(got)}, place, entry);) {
+        for (backends::DirectoryEntry entry;
+             names_.next({listing_.data(), static_cast<std::size_t>(got)}, place, entry);) {
             ++found;
         }
     }

@@ -29,7 +29,7 @@ bool WalkStack::put(std::string_view path) noexcept {
     const std::uint32_t count = count_.load(std::memory_order_relaxed);
     const bool room = count < places;
     if (room) {
-        Place& place = place_[(oldest_ + count) % places];
+        PathSlot& place = place_[(oldest_ + count) % places];
         place.length = static_cast<std::uint16_t>(path.size());
         std::memcpy(place.text, path.data(), path.size());
         count_.store(count + 1, std::memory_order_relaxed);
@@ -44,7 +44,7 @@ bool WalkStack::take_newest(std::string& path) noexcept {
     }
     const std::uint32_t count = count_.load(std::memory_order_relaxed);
     if (count > 0) {
-        const Place& place = place_[(oldest_ + count - 1) % places];
+        const PathSlot& place = place_[(oldest_ + count - 1) % places];
         path.assign(place.text, place.length);
         count_.store(count - 1, std::memory_order_relaxed);
     }
@@ -58,7 +58,7 @@ bool WalkStack::take_oldest(std::string& path) noexcept {
     }
     const std::uint32_t count = count_.load(std::memory_order_relaxed);
     if (count > 0) {
-        const Place& place = place_[oldest_];
+        const PathSlot& place = place_[oldest_];
         path.assign(place.text, place.length);
         oldest_ = (oldest_ + 1) % places;
         count_.store(count - 1, std::memory_order_relaxed);

@@ -26,7 +26,7 @@ class WalkStack {
     void clear() noexcept;
 
  private:
-    struct Place {
+    struct PathSlot {
         std::uint16_t length;
         char text[longest];
     };
@@ -37,7 +37,7 @@ class WalkStack {
     std::atomic<std::uint32_t> locked_;
     std::atomic<std::uint32_t> count_;
     std::uint32_t oldest_;
-    Place place_[places];
+    PathSlot place_[places];
 };
 
 /// At the start of the shared memory; the stacks follow. Zeroed memory is a valid empty board.

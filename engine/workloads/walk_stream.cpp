@@ -68,11 +68,12 @@ bool WalkStream<Time>::count_entry(std::uint64_t from, std::uint64_t to) {
 /// Counts an entry, after a look at it where that is asked for. `kind` is what is known of it afterwards. False when
 /// the walk is to end.
 template <class Time>
-bool WalkStream<Time>::meet(backends::Directory directory, const backends::Entry& entry, backends::Kind& kind) {
-    const bool unknown = entry.kind == backends::Kind::unknown;
+bool WalkStream<Time>::meet(backends::Directory directory, const backends::DirectoryEntry& entry,
+                            backends::EntryKind& kind) {
+    const bool unknown = entry.kind == backends::EntryKind::unknown;
     bool fits = search_ != nullptr && search_->fits_name(entry.name) && (unknown || search_->fits_kind(entry.kind));
     const bool looks = meta_.look_at_all || (search_ != nullptr && (unknown || (fits && search_->needs_facts())));
-    if (looks && !unpacking_ && !unknown && entry.kind != backends::Kind::directory &&
+    if (looks && !unpacking_ && !unknown && entry.kind != backends::EntryKind::directory &&
         tree_.walk->waiting.load(std::memory_order_relaxed) > 0 && give(entry)) {
         return true;
     }
@@ -117,7 +118,7 @@ bool WalkStream<Time>::opens_as_directory(backends::Directory directory, const c
 
 /// Keeps an entry for a stream that has nothing to do. False when it does not fit into a gift at all.
 template <class Time>
-bool WalkStream<Time>::give(const backends::Entry& entry) {
+bool WalkStream<Time>::give(const backends::DirectoryEntry& entry) {
     const std::size_t length = std::char_traits<char>::length(entry.name) + 2;
     if (1 + path_.size() + length > WalkStack::longest) {
         return false;
@@ -161,9 +162,9 @@ bool WalkStream<Time>::open_gift(const std::string& gift) {
     bool good = directory >= 0 || leave_for("open", directory);
     unpacking_ = true;
     while (good && place < gift.size()) {
-        const auto kind = static_cast<backends::Kind>(gift[place + 1] - '0');
+        const auto kind = static_cast<backends::EntryKind>(gift[place + 1] - '0');
         const char* name = gift.c_str() + place + 2;
-        backends::Kind known = kind;
+        backends::EntryKind known = kind;
         good = meet(directory, {name, kind}, known);
         place = std::min(gift.find('\0', place + 1), gift.size());
     }
@@ -176,7 +177,8 @@ bool WalkStream<Time>::open_gift(const std::string& gift) {
 }
 
 template <class Time>
-bool WalkStream<Time>::descend(backends::Directory directory, const backends::Entry& entry, std::size_t depth) {
+bool WalkStream<Time>::descend(backends::Directory directory, const backends::DirectoryEntry& entry,
+                               std::size_t depth) {
     const std::size_t length = path_.size();
     path_ += '/';
     path_ += entry.name;
@@ -209,19 +211,19 @@ int node_of(const char* name, int nodes) {
 }  // namespace
 
 template <class Time>
-bool WalkStream<Time>::visit(backends::Directory directory, const backends::Entry& entry, std::size_t depth) {
+bool WalkStream<Time>::visit(backends::Directory directory, const backends::DirectoryEntry& entry, std::size_t depth) {
     if (at_top_ && depth == 0 && is_own(entry.name)) {
         return true;
     }
     const bool mine = !dealing_ || node_of(entry.name, tree_.nodes) == tree_.node;
-    backends::Kind kind = entry.kind;
+    backends::EntryKind kind = entry.kind;
     if (mine && !meet(directory, entry, kind)) {
         return false;
     }
-    if (kind == backends::Kind::unknown && opens_as_directory(directory, entry.name)) {
-        kind = backends::Kind::directory;
+    if (kind == backends::EntryKind::unknown && opens_as_directory(directory, entry.name)) {
+        kind = backends::EntryKind::directory;
     }
-    if (kind != backends::Kind::directory) {
+    if (kind != backends::EntryKind::directory) {
         return true;
     }
     this->meter_.directories += mine ? 1U : 0U;
@@ -243,7 +245,7 @@ bool WalkStream<Time>::walk_inside(backends::Directory directory, std::size_t de
         std::size_t place = 0;
         const std::span<const std::byte> listed(listing.data(),
                                                 static_cast<std::size_t>(std::max<std::int64_t>(0, got)));
-        for (backends::Entry entry; good && names_.next(listed, place, entry);) {
+        for (backends::DirectoryEntry entry; good && names_.next(listed, place, entry);) {
             good = visit(directory, entry, depth);
         }
     }

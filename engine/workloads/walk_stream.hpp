@@ -27,12 +27,12 @@ class WalkStream final : public TimedStream<Time> {
     std::vector<std::string> roots() const;
     bool walk(const std::string& path);
     bool walk_inside(backends::Directory directory, std::size_t depth);
-    bool visit(backends::Directory directory, const backends::Entry& entry, std::size_t depth);
-    bool descend(backends::Directory directory, const backends::Entry& entry, std::size_t depth);
-    bool meet(backends::Directory directory, const backends::Entry& entry, backends::Kind& kind);
+    bool visit(backends::Directory directory, const backends::DirectoryEntry& entry, std::size_t depth);
+    bool descend(backends::Directory directory, const backends::DirectoryEntry& entry, std::size_t depth);
+    bool meet(backends::Directory directory, const backends::DirectoryEntry& entry, backends::EntryKind& kind);
     bool opens_as_directory(backends::Directory directory, const char* name);
     bool is_own(const char* name) const { return name[0] == '.' && tree_.own_file == name; }
-    bool give(const backends::Entry& entry);
+    bool give(const backends::DirectoryEntry& entry);
     bool hand_over();
     bool open_gift(const std::string& gift);
     bool leave_for(const char* what, std::int64_t result);
@@ -43,9 +43,9 @@ class WalkStream final : public TimedStream<Time> {
 
     const TreeJob& tree_;
     const plan::Meta& meta_;
-    backends::Names& names_;
+    backends::NameOperations& names_;
     backends::Look how_;
-    const Search* search_ = nullptr;              ///< nothing: all entries are alike
+    const EntrySearch* search_ = nullptr;         ///< nothing: all entries are alike
     std::string path_;                            ///< of the directory that is being walked, below the run directory
     bool at_top_ = false;                         ///< the walk through a directory began in the run directory itself
     std::string gift_;                            ///< names in one directory, for others to look at

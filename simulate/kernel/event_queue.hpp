@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What will happen, by time: a heap with four children a node in one array. Events of one moment come in the order in
-// which they were put in, so that a run has one result. A heap of 24-byte values stays in the processor's cache for the
-// tens of thousands of events that a simulated machine has pending (HACKING.md has the figures).
+// Pending events by time: a heap with four children per node in one array. Events of the same time are returned in
+// the order of push(), so that a run is deterministic. A heap of 24-byte values fits the processor's cache for the tens
+// of thousands of pending events of a simulated machine (HACKING.md has the measurements).
 #pragma once
 
 #include "kernel/time.hpp"
@@ -12,79 +12,77 @@
 
 namespace sonde::simulate {
 
-struct Event {
-    Time at = 0;
-    std::uint64_t order = 0;    ///< given by the queue
-    std::uint32_t kind = 0;     ///< what happens
-    std::uint32_t subject = 0;  ///< to what: an index
+struct ScheduledEvent {
+    Time time = 0;
+    std::uint64_t order = 0;    ///< set by the queue
+    std::uint32_t kind = 0;     ///< EventKind of the model
+    std::uint32_t subject = 0;  ///< index of the object that the event concerns
 };
 
 class EventQueue {
  public:
-    void push(Time at, std::uint32_t kind, std::uint32_t subject) {
+    void push(Time time, std::uint32_t kind, std::uint32_t subject) {
         heap_.push_back({});
-        const Event event{at, ++pushed_, kind, subject};
-        std::size_t place = heap_.size() - 1;
-        while (place > 0) {
-            const std::size_t parent = (place - 1) / arity;
-            if (!before(event, heap_[parent])) {
+        const ScheduledEvent event{time, ++push_count_, kind, subject};
+        std::size_t index = heap_.size() - 1;
+        while (index > 0) {
+            const std::size_t parent = (index - 1) / arity;
+            if (!is_before(event, heap_[parent])) {
                 break;
             }
-            heap_[place] = heap_[parent];
-            place = parent;
+            heap_[index] = heap_[parent];
+            index = parent;
         }
-        heap_[place] = event;
+        heap_[index] = event;
     }
 
-    /// The earliest event, taken out. Not to be called when empty.
-    Event pop() {
-        const Event first = heap_.front();
-        const Event last = heap_.back();
+    /// Removes and returns the earliest event. The queue must not be empty.
+    ScheduledEvent pop() {
+        const ScheduledEvent first = heap_.front();
+        const ScheduledEvent last = heap_.back();
         heap_.pop_back();
         if (!heap_.empty()) {
-            sink(last);
+            sift_down(last);
         }
         return first;
     }
 
-    bool empty() const noexcept { return heap_.empty(); }
-    std::size_t size() const noexcept { return heap_.size(); }
-    Time next() const noexcept { return heap_.empty() ? never : heap_.front().at; }
-    /// All that were ever put in.
-    std::uint64_t pushed() const noexcept { return pushed_; }
+    bool is_empty() const noexcept { return heap_.empty(); }
+    /// Time of the earliest event; `never` when empty.
+    Time next_time() const noexcept { return heap_.empty() ? never : heap_.front().time; }
 
  private:
     static constexpr std::size_t arity = 4;
 
-    static bool before(const Event& a, const Event& b) noexcept {
-        return a.at != b.at ? a.at < b.at : a.order < b.order;
+    static bool is_before(const ScheduledEvent& a, const ScheduledEvent& b) noexcept {
+        return a.time != b.time ? a.time < b.time : a.order < b.order;
     }
 
-    /// Puts `event` in the place of the first one and lets it sink.
-    void sink(const Event& event) {
+    /// Replaces the root by `event` and restores the heap order.
+    void sift_down(const ScheduledEvent& event) {
         const std::size_t size = heap_.size();
-        std::size_t place = 0;
+        std::size_t index = 0;
         for (;;) {
-            const std::size_t first = place * arity + 1;
+            const std::size_t first = index * arity + 1;
             if (first >= size) {
                 break;
             }
             const std::size_t end = first + arity < size ? first + arity : size;
-            std::size_t best = first;
+            std::size_t earliest = first;
             for (std::size_t child = first + 1; child < end; ++child) {
-                best = before(heap_[child], heap_[best]) ? child : best;
+                earliest = is_before(heap_[child], heap_[earliest]) ? child : earliest;
             }
-            if (!before(heap_[best], event)) {
+            if (!is_before(heap_[earliest], event)) {
                 break;
             }
-            heap_[place] = heap_[best];
-            place = best;
+            heap_[index] = heap_[earliest];
+            index = earliest;
         }
-        heap_[place] = event;
+        heap_[index] = event;
     }
 
-    std::vector<Event> heap_;
-    std::uint64_t pushed_ = 0;
+    std::vector<ScheduledEvent> heap_;
+    std::uint64_t push_count_ = 0;
 };
 
 }  // namespace sonde::simulate

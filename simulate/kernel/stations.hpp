@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where requests wait for their turn. First come, first served; whoever asks must ask in the order of arrival, which
-// the event queue gives. Then the end of a service is known when it is asked for, and no event is needed for it.
+// Stations of a queueing network with first-come, first-served order. reserve() must be called in the order of
+// arrival, which the event queue ensures. The end of a service is then known at its arrival and needs no event.
 #pragma once
 
 #include "kernel/time.hpp"
@@ -12,47 +12,47 @@
 
 namespace sonde::simulate {
 
-/// One server: a link, a disk, a journal.
-class Fifo {
+/// A station with one server: a link, a disk, a journal.
+class SingleServerStation {
  public:
-    struct Service {
+    struct ServiceInterval {
         Time start = 0, end = 0;
     };
-    Service reserve(Time now, Time length) noexcept {
+    ServiceInterval reserve(Time now, Time length) noexcept {
         const Time start = std::max(now, free_);
-        free_ = later(start, length);
-        busy_ = later(busy_, length);
+        free_ = add_time(start, length);
+        busy_ = add_time(busy_, length);
         return {start, free_};
     }
-    Time free_at() const noexcept { return free_; }
-    Time busy() const noexcept { return busy_; }  ///< sum of all services
+    Time free_time() const noexcept { return free_; }
+    Time busy_time() const noexcept { return busy_; }  ///< sum of all services
 
  private:
     Time free_ = 0, busy_ = 0;
 };
 
-/// Several servers with one queue: threads, a command queue.
-class Slots {
+/// A station with several servers and one queue: threads, a command queue.
+class MultiServerStation {
  public:
-    /// `count` of 0 is no limit.
-    explicit Slots(std::size_t count = 1) : free_(count, 0) {}
+    /// A `count` of 0 means no limit.
+    explicit MultiServerStation(std::size_t count = 1) : free_times_(count, 0) {}
 
-    Fifo::Service reserve(Time now, Time length) {
-        busy_ = later(busy_, length);
-        if (free_.empty()) {
-            return {now, later(now, length)};
+    SingleServerStation::ServiceInterval reserve(Time now, Time length) {
+        busy_ = add_time(busy_, length);
+        if (free_times_.empty()) {
+            return {now, add_time(now, length)};
         }
-        const Time start = std::max(now, free_.front());
-        std::pop_heap(free_.begin(), free_.end(), std::greater<>());
-        free_.back() = later(start, length);
-        std::push_heap(free_.begin(), free_.end(), std::greater<>());
-        return {start, later(start, length)};
+        const Time start = std::max(now, free_times_.front());
+        std::pop_heap(free_times_.begin(), free_times_.end(), std::greater<>());
+        free_times_.back() = add_time(start, length);
+        std::push_heap(free_times_.begin(), free_times_.end(), std::greater<>());
+        return {start, add_time(start, length)};
     }
-    std::size_t count() const noexcept { return free_.size(); }
-    Time busy() const noexcept { return busy_; }
+    std::size_t count() const noexcept { return free_times_.size(); }
+    Time busy_time() const noexcept { return busy_; }
 
  private:
-    std::vector<Time> free_;  ///< a heap: the one that is free first is in front
+    std::vector<Time> free_times_;  ///< when each server is free; a min-heap
     Time busy_ = 0;
 };
 

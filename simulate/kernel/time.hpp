@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Time of the model: whole nanoseconds since the machine was built, so that no result hangs on rounding of sums.
+// Time of the model: whole nanoseconds since the machine was built, so that no result depends on rounding of sums.
 #pragma once
 
 #include <cstdint>
@@ -10,31 +10,31 @@ namespace sonde::simulate {
 using Time = std::int64_t;
 constexpr Time never = std::numeric_limits<Time>::max();
 
-/// Longest time that one step of a machine takes, thirty years: several can be added. Who reads a time from outside
-/// refuses what is longer (system/parts.hpp); what follows from rates and factors ends here.
+/// Longest time in seconds of one step of a machine, about thirty years: several can be added without overflow.
+/// Readers of system files reject longer times (system/system_parts.hpp); times computed from rates are clamped here.
 constexpr double longest_s = 1e9;
 
-/// Nanoseconds as time, rounded; `longest_s` for more, and for what is no number.
-constexpr Time whole_ns(double ns) noexcept {
+/// Rounds nanoseconds to a time. Larger values and NaN become `longest_s`.
+constexpr Time round_to_ns(double ns) noexcept {
     return static_cast<Time>(ns < longest_s * 1e9 ? ns + 0.5 : longest_s * 1e9);
 }
-/// Seconds as time, rounded to the nearest nanosecond; not more than `longest_s`.
-constexpr Time time_of(double seconds) noexcept {
-    return whole_ns(seconds * 1e9);
+/// Rounds seconds to the nearest nanosecond, at most `longest_s`.
+constexpr Time seconds_to_time(double seconds) noexcept {
+    return round_to_ns(seconds * 1e9);
 }
-/// `length` times a factor of at least 0; not more than `longest_s`.
-constexpr Time scaled(Time length, double factor) noexcept {
-    return whole_ns(static_cast<double>(length) * factor);
+/// `length` times a factor of at least 0, at most `longest_s`.
+constexpr Time scale_time(Time length, double factor) noexcept {
+    return round_to_ns(static_cast<double>(length) * factor);
 }
-/// How long `bytes` take at `bytes_per_s`; a rate of 0 is no limit.
-constexpr Time time_for(double bytes, double bytes_per_s) noexcept {
-    return bytes_per_s > 0 ? time_of(bytes / bytes_per_s) : 0;
+/// Time to transfer `bytes` at `bytes_per_s`. A rate of 0 means no limit and takes no time.
+constexpr Time transfer_time(double bytes, double bytes_per_s) noexcept {
+    return bytes_per_s > 0 ? seconds_to_time(bytes / bytes_per_s) : 0;
 }
-/// `by` later than `at`, and never where no number is left: a line of steps of `longest_s` gets there soon.
-constexpr Time later(Time at, Time by) noexcept {
-    return at > never - by ? never : at + by;
+/// `start + length`, or `never` when the sum overflows.
+constexpr Time add_time(Time start, Time length) noexcept {
+    return start > never - length ? never : start + length;
 }
-constexpr double seconds(Time time) noexcept {
+constexpr double to_seconds(Time time) noexcept {
     return static_cast<double>(time) / 1e9;
 }
 

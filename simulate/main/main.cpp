@@ -3,8 +3,8 @@
 #include "phases/outcome.hpp"
 #include "plan/parse.hpp"
 #include "records/text.hpp"
-#include "runs/offer.hpp"
-#include "system/given_file.hpp"
+#include "runs/capabilities.hpp"
+#include "system/site_reader.hpp"
 #include "virtual/simulation.hpp"
 
 #include <CLI/CLI.hpp>
@@ -15,22 +15,23 @@ namespace {
 
 using namespace sonde;
 
-struct Words {
+struct SimulatorArguments {
     std::string plan, system, mount;
     std::vector<std::string> faults;
     simulate::SimulationOptions options;
 };
 
-int run(Words& words) {
-    for (const std::string& fault : words.faults) {
-        words.options.faults.push_back(simulate::parse_fault(fault));
+int run(SimulatorArguments& arguments) {
+    for (const std::string& fault : arguments.faults) {
+        arguments.options.faults.push_back(simulate::parse_fault(fault));
     }
-    plan::Plan plan = plan::parse_plan(simulate::text_of_file(words.plan, "plan"), runs::offer());
-    simulate::SiteModel site = simulate::read_site(simulate::text_of_file(words.system, "system"), words.mount);
-    if (words.options.run_id.empty()) {
-        words.options.run_id = "simulated-" + plan.id;
+    plan::Plan plan = plan::parse_plan(simulate::read_text_file(arguments.plan, "plan"), runs::capabilities());
+    simulate::SiteModel site =
+        simulate::read_site(simulate::read_text_file(arguments.system, "system"), arguments.mount);
+    if (arguments.options.run_id.empty()) {
+        arguments.options.run_id = "simulated-" + plan.id;
     }
-    simulate::Simulation simulation(std::move(plan), std::move(site), words.options);
+    simulate::Simulation simulation(std::move(plan), std::move(site), arguments.options);
     return simulation.run();
 }
 
@@ -47,23 +48,24 @@ int list_faults() {
 int run_simulator(int argc, char** argv) {
     CLI::App app("Runs a plan on a described machine in virtual time.", "sonde-simulate");
     app.require_subcommand(1);
-    Words words;
+    SimulatorArguments arguments;
     for (int i = 0; i < argc; ++i) {
-        words.options.command += (i > 0 ? " " : "") + std::string(argv[i]);
+        arguments.options.command += (i > 0 ? " " : "") + std::string(argv[i]);
     }
     CLI::App* run_command = app.add_subcommand("run", "simulate a plan and write its record");
-    run_command->add_option("plan", words.plan, "plan (JSON)")->required();
-    run_command->add_option("--system", words.system, "resolved system (JSON)")->required();
-    run_command->add_option("--mount", words.mount, "mount or file system; default: the first that can be simulated");
-    run_command->add_option("--record", words.options.record, "where the record goes; - is standard output");
-    run_command->add_option("--run-id", words.options.run_id, "names the run");
-    run_command->add_option("--started", words.options.started, "when it began, UTC, as 2014-08-23T12:00:00Z");
-    run_command->add_option("--traces", words.options.traces, "folder for counters of servers and their messages");
-    run_command->add_option("--processes", words.options.processes, "instead of the plan's")
+    run_command->add_option("plan", arguments.plan, "plan (JSON)")->required();
+    run_command->add_option("--system", arguments.system, "resolved system (JSON)")->required();
+    run_command->add_option("--mount", arguments.mount,
+                            "mount or file system; default: the first that can be simulated");
+    run_command->add_option("--record", arguments.options.record, "where the record goes; - is standard output");
+    run_command->add_option("--run-id", arguments.options.run_id, "names the run");
+    run_command->add_option("--started", arguments.options.started, "when it began, UTC, as 2014-08-23T12:00:00Z");
+    run_command->add_option("--traces", arguments.options.traces, "folder for counters of servers and their messages");
+    run_command->add_option("--processes", arguments.options.processes, "instead of the plan's")
         ->check(CLI::Range(1, 10000000));
-    run_command->add_option("--nodes", words.options.nodes, "nodes to use")->check(CLI::Range(1, 10000000));
-    run_command->add_option("--seed", words.options.seed, "of everything that is left to chance");
-    run_command->add_option("--fault", words.faults, "what is wrong, as `slow-target 3 10x`; may be repeated")
+    run_command->add_option("--nodes", arguments.options.nodes, "nodes to use")->check(CLI::Range(1, 10000000));
+    run_command->add_option("--seed", arguments.options.seed, "of everything that is left to chance");
+    run_command->add_option("--fault", arguments.faults, "what is wrong, as `slow-target 3 10x`; may be repeated")
         ->expected(1)
         ->take_all();
     CLI::App* faults_command = app.add_subcommand("faults", "list what may be wrong");
@@ -72,22 +74,22 @@ int run_simulator(int argc, char** argv) {
     } catch (const CLI::CallForHelp& help) {
         return app.exit(help);
     } catch (const CLI::ParseError& error) {
-        records::complain(std::string(error.what()) + "; `sonde-simulate --help` explains");
+        records::print_error(std::string(error.what()) + "; `sonde-simulate --help` explains");
         return phases::exit_plan;
     }
     if (faults_command->parsed()) {
         return list_faults();
     }
     try {
-        return run(words);
+        return run(arguments);
     } catch (const plan::PlanError& error) {
-        records::complain(error.what());
+        records::print_error(error.what());
         return phases::exit_plan;
     } catch (const simulate::SiteError& error) {
-        records::complain(error.what());
+        records::print_error(error.what());
         return phases::exit_plan;
     } catch (const std::exception& error) {
-        records::complain(error.what());
+        records::print_error(error.what());
         return phases::exit_environment;
     }
 }
@@ -95,11 +97,11 @@ int run_simulator(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    records::speak_as("sonde-simulate");
+    records::set_program_name("sonde-simulate");
     try {
         return run_simulator(argc, argv);
     } catch (...) {
-        // Nothing is expected to come here; if it does, it is not a reason to abort.
+        // No exception should reach this point; if one does, the program must not abort.
         static_cast<void>(std::fputs("sonde-simulate: an unknown failure\n", stderr));
     }
     return phases::exit_environment;

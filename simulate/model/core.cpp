@@ -8,8 +8,8 @@
 namespace sonde::simulate {
 namespace {
 
-/// As Lustre writes the names of targets.
-std::string lustre_name(const SiteModel& site, const TargetSite& target) {
+/// The name of a target in Lustre: fs1-OST0011. Other file systems have the id.
+std::string lustre_target_name(const SiteModel& site, const TargetSite& target) {
     if (site.fs.kind != "lustre") {
         return target.id;
     }
@@ -20,11 +20,14 @@ std::string lustre_name(const SiteModel& site, const TargetSite& target) {
 
 }  // namespace
 
-Core::Core(SiteModel of, const Machine::Options& how, Listener& who)
-    : site(std::move(of)), options(how), listener(who), chance(how.seed, 0x6d616368696e65ULL) {
+Core::Core(SiteModel described_site, const MachineOptions& machine_options, Listener& completion_listener)
+    : site(std::move(described_site)),
+      options(machine_options),
+      listener(completion_listener),
+      random(machine_options.seed, 0x6d616368696e65ULL) {
     std::uint64_t part = 1;
     for (ServerSite& server : site.servers) {
-        servers.emplace_back(server, how.seed, ++part);
+        servers.emplace_back(server, options.seed, ++part);
         if (server.rate.write > 0 || server.rate.read > 0) {
             LinkSite limit;
             limit.id = server.id;
@@ -34,17 +37,17 @@ Core::Core(SiteModel of, const Machine::Options& how, Listener& who)
         }
     }
     for (const LinkSite& link : site.links) {
-        links.emplace_back(link, how.seed, ++part);
+        links.emplace_back(link, options.seed, ++part);
     }
     for (const MediumSite& medium : site.media) {
-        media.emplace_back(medium, how.seed, ++part);
+        media.emplace_back(medium, options.seed, ++part);
         traces.media.push_back({medium.id, {}, {}, {}, {}, {}});
     }
     for (const TargetSite& target : site.targets) {
-        targets.emplace_back(target, how.seed, ++part);
+        targets.emplace_back(target, options.seed, ++part);
         traces.targets.push_back({});
         traces.targets.back().id = target.id;
-        traces.targets.back().name = lustre_name(site, target);
+        traces.targets.back().name = lustre_target_name(site, target);
         traces.targets.back().capacity = target.capacity;
     }
     traces.file_system = site.fs.id;
@@ -56,73 +59,74 @@ Core::Core(SiteModel of, const Machine::Options& how, Listener& who)
         clients.emplace_back();
         clients.back().site = client;
         clients.back().pages = ExtentCache(client.page_cache);
-        clients.back().factor = client.slowdown;
-        clients.back().forwarder_turn = static_cast<std::uint32_t>(clients.size() - 1);  // not all at the same one
+        clients.back().slowdown = client.slowdown;
+        clients.back().forwarder_turn =
+            static_cast<std::uint32_t>(clients.size() - 1);  // so that clients begin at different ones
         traces.nodes.push_back({client.id, {}, {}, {}, {}, {}});
     }
     for (const int router : site.routers) {
         const std::uint32_t weight = site.links[static_cast<std::size_t>(router)].weight;
         routers.insert(routers.end(), weight, static_cast<std::uint32_t>(router));
     }
-    forwarders.assign(site.forwarders.size(), Slots(site.forward_threads));
+    forwarders.assign(site.forwarders.size(), MultiServerStation(site.forward_threads));
     cached_page_cost_s = site.fs.cached_page_cost_s;
-    next_start = chance.below(targets.size());
-    if (options.sample > 0) {
-        push(options.sample, Happens::sample, 0);
-        sample();
+    next_start_target = random.integer_below(targets.size());
+    if (options.sample_interval > 0) {
+        push(options.sample_interval, EventKind::sample, 0);
+        add_sample();
     }
 }
 
-void Core::handle(const Event& event) {
-    now = event.at;
-    ++handled;
-    switch (static_cast<Happens>(event.kind)) {
-        case Happens::begin:
-            return begin(event.subject);
-        case Happens::hop:
-            return next_hop(event.subject);
-        case Happens::at_server:
-            return at_server(event.subject);
-        case Happens::at_media:
-            return at_media(event.subject);
-        case Happens::media_done:
-            return media_done(event.subject);
-        case Happens::arrived:
-            return arrived(event.subject);
-        case Happens::names:
-            return at_names(event.subject);
-        case Happens::names_done:
-            return finish(event.subject, now);
-        case Happens::wake: {
-            const std::uint64_t tag = alarms[event.subject];
+void Core::handle(const ScheduledEvent& event) {
+    now = event.time;
+    ++handled_event_count;
+    switch (static_cast<EventKind>(event.kind)) {
+        case EventKind::call_begins:
+            return begin_call(event.subject);
+        case EventKind::next_link:
+            return pass_next_link(event.subject);
+        case EventKind::at_server:
+            return receive_at_server(event.subject);
+        case EventKind::at_media:
+            return submit_to_media(event.subject);
+        case EventKind::media_done:
+            return complete_at_media(event.subject);
+        case EventKind::at_client:
+            return complete_request(event.subject);
+        case EventKind::metadata_call:
+            return serve_metadata_call(event.subject);
+        case EventKind::metadata_done:
+            return finish_call(event.subject, now);
+        case EventKind::alarm: {
+            const std::uint64_t tag = alarm_tags[event.subject];
             free_alarms.push_back(event.subject);
-            return listener.woken(now, tag);
+            return listener.on_alarm(now, tag);
         }
-        case Happens::neighbour:
-            return neighbour(event.subject);
-        case Happens::sample:
-            push(later(now, options.sample), Happens::sample, 0);
-            return sample();
-        case Happens::fault:
-            return begin_planned(event.subject);
+        case EventKind::neighbor_request:
+            return submit_neighbor_request(event.subject);
+        case EventKind::sample:
+            push(add_time(now, options.sample_interval), EventKind::sample, 0);
+            return add_sample();
+        case EventKind::fault:
+            return begin_planned_fault(event.subject);
     }
 }
 
 /// Processor time of a call on its client.
-Time Core::cost_of(const Client& client, const Operation& operation) const {
+Time Core::call_cpu_time(const Client& client, const ModelOperation& operation) const {
     Time cost = client.site.call_cost;
-    const bool moves = operation.call == Call::read || operation.call == Call::write;
-    if (moves && !operation.direct) {
-        cost += time_for(static_cast<double>(operation.length), client.site.copy_rate);
-        // Where the cache is full, each page that comes needs one that goes.
-        if (client.site.evict_cost > 0 && client.pages.bytes() + page > client.pages.capacity()) {
-            cost += static_cast<Time>(operation.length / page) * client.site.evict_cost;
+    const bool is_transfer = operation.kind == ModelCallKind::read || operation.kind == ModelCallKind::write;
+    if (is_transfer && !operation.direct) {
+        cost += transfer_time(static_cast<double>(operation.length), client.site.copy_rate);
+        // A full cache evicts a page for each page that it inserts.
+        if (client.site.evict_cost > 0 && client.pages.bytes() + page_bytes > client.pages.capacity()) {
+            cost += static_cast<Time>(operation.length / page_bytes) * client.site.evict_cost;
         }
     }
-    return client.factor == 1 ? cost : static_cast<Time>(static_cast<double>(cost) * client.factor);
+    return client.slowdown == 1 ? cost : static_cast<Time>(static_cast<double>(cost) * client.slowdown);
 }
 
-void Core::submit(Time at, const Operation& operation) {
+void Core::submit(Time time, const ModelOperation& operation) {
     std::uint32_t call = 0;
     if (free_calls.empty()) {
         call = static_cast<std::uint32_t>(calls.size());
@@ -131,91 +135,92 @@ void Core::submit(Time at, const Operation& operation) {
         call = free_calls.back();
         free_calls.pop_back();
     }
-    Stream& stream = streams[operation.stream];
+    ClientStream& stream = streams[operation.stream];
     PendingCall& pending = calls[call];
     pending = PendingCall{};
     pending.operation = operation;
-    pending.called = std::max(at, now);
-    pending.cpu = cost_of(clients[stream.client], operation);
-    ++under_way;
-    push(stream.cpu.reserve(std::max(at, now), pending.cpu).end, Happens::begin, call);
+    pending.call_time = std::max(time, now);
+    pending.cpu_time = call_cpu_time(clients[stream.client], operation);
+    ++in_flight_count;
+    push(stream.cpu.reserve(std::max(time, now), pending.cpu_time).end, EventKind::call_begins, call);
 }
 
-std::optional<Done> Core::at_once(Time at, const Operation& operation) {
+std::optional<CompletedOperation> Core::complete_without_event(Time time, const ModelOperation& operation) {
     if (operation.direct || operation.sync) {
         return std::nullopt;
     }
-    Stream& stream = streams[operation.stream];
+    ClientStream& stream = streams[operation.stream];
     const std::uint64_t end = operation.offset + operation.length;
-    if (operation.call == Call::write) {
-        Piece& piece = stream.piece;
-        // The last byte of a piece sends it on its way, which others notice.
-        if (!piece.open || piece.file != operation.file || piece.file_at != operation.offset || end >= piece.file_end) {
+    if (operation.kind == ModelCallKind::write) {
+        WritePiece& piece = stream.piece;
+        // The last byte of a piece sends a request, which needs an event.
+        if (!piece.is_open || piece.file != operation.file || piece.written_until != operation.offset ||
+            end >= piece.reserved_until) {
             return std::nullopt;
         }
-        piece.file_at = end;
-        File& file = files[operation.file];
+        piece.written_until = end;
+        FileState& file = files[operation.file];
         file.size = std::max(file.size, end);
-    } else if (operation.call == Call::read) {
-        if (stream.file != operation.file || operation.offset < stream.ready_from || end > stream.ready_to ||
+    } else if (operation.kind == ModelCallKind::read) {
+        if (stream.file != operation.file || operation.offset < stream.ready_from || end > stream.ready_until ||
             cached_page_cost_s > 0) {
             return std::nullopt;
         }
-        stream.next = end;
+        stream.last_read_end = end;
     } else {
         return std::nullopt;
     }
-    const Time cpu = cost_of(clients[stream.client], operation);
-    const Time over = stream.cpu.reserve(at, cpu).end;
-    traces.nodes[stream.client].add(operation, operation.length, over - at);
-    return Done{operation.tag, over, cpu};
+    const Time cpu = call_cpu_time(clients[stream.client], operation);
+    const Time return_time = stream.cpu.reserve(time, cpu).end;
+    traces.nodes[stream.client].add(operation, operation.length, return_time - time);
+    return CompletedOperation{operation.tag, return_time, cpu};
 }
 
-void Core::begin(std::uint32_t call) {
-    const Operation& operation = calls[call].operation;
-    switch (operation.call) {
-        case Call::write:
+void Core::begin_call(std::uint32_t call) {
+    const ModelOperation& operation = calls[call].operation;
+    switch (operation.kind) {
+        case ModelCallKind::write:
             if (operation.direct || operation.sync) {
                 return begin_direct(call);
             }
-            if (!continue_write(call)) {
-                wait_for_room(call);
+            if (!buffer_write(call)) {
+                wait_for_dirty_room(call);
             }
             return;
-        case Call::read:
+        case ModelCallKind::read:
             return operation.direct ? begin_direct(call) : begin_read(call);
-        case Call::fsync:
+        case ModelCallKind::fsync:
             return begin_fsync(call);
-        case Call::close:
-            seal(operation.stream);
-            end_writing(streams[operation.stream]);
-            return begin_names(call);
+        case ModelCallKind::close:
+            send_piece(operation.stream);
+            unregister_writer(streams[operation.stream]);
+            return send_metadata_call(call);
         default:
-            return begin_names(call);
+            return send_metadata_call(call);
     }
 }
 
-/// Bytes: a read ends with the file.
-std::uint64_t Core::moved_by(const Operation& operation) const {
+/// Bytes that a call transfers: a read ends with the file.
+std::uint64_t Core::transferred_bytes(const ModelOperation& operation) const {
     const std::uint64_t size = files[operation.file].size;
-    return operation.call != Call::read ? operation.length
-                                        : std::min(operation.length, size - std::min(size, operation.offset));
+    return operation.kind != ModelCallKind::read ? operation.length
+                                                 : std::min(operation.length, size - std::min(size, operation.offset));
 }
 
-void Core::finish(std::uint32_t call, Time at) {
+void Core::finish_call(std::uint32_t call, Time time) {
     const PendingCall& pending = calls[call];
-    traces.nodes[streams[pending.operation.stream].client].add(pending.operation, moved_by(pending.operation),
-                                                               at - pending.called);
-    const Done done{pending.operation.tag, at, pending.cpu};
+    traces.nodes[streams[pending.operation.stream].client].add(pending.operation, transferred_bytes(pending.operation),
+                                                               time - pending.call_time);
+    const CompletedOperation completed{pending.operation.tag, time, pending.cpu_time};
     free_calls.push_back(call);
-    --under_way;
-    listener.done(done);
+    --in_flight_count;
+    listener.on_completion(completed);
 }
 
-void Core::sample() {
-    count_others();
-    Sample row;
-    row.at = now;
+void Core::add_sample() {
+    count_background_metadata();
+    CounterSample row;
+    row.time = now;
     for (const TargetTrace& target : traces.targets) {
         row.read.push_back(target.read_bytes.sum);
         row.written.push_back(target.write_bytes.sum);
@@ -223,36 +228,36 @@ void Core::sample() {
     traces.samples.push_back(std::move(row));
 }
 
-/// What is not counted when it happens: calls of others, drives, and the space that is left.
-void Core::bring_counters_up_to_date() {
-    count_others();
+/// Updates the counters that events do not: calls of other users at metadata servers, and drives.
+void Core::update_counters() {
+    count_background_metadata();
     for (std::size_t i = 0; i < media.size(); ++i) {
         const Medium& medium = media[i];
         traces.media[i] = {medium.site.id, medium.reads,         medium.read_bytes,
-                           medium.writes,  medium.written_bytes, medium.busy()};
+                           medium.writes,  medium.written_bytes, medium.busy_time()};
     }
 }
 
-void Core::count_space() {
-    std::vector<std::uint64_t> held(targets.size(), 0);
-    for (const auto& [name, id] : names) {
-        const File& file = files[id];
+void Core::compute_free_space() {
+    std::vector<std::uint64_t> stored(targets.size(), 0);
+    for (const auto& [name, id] : files_by_name) {
+        const FileState& file = files[id];
         const std::uint64_t stripes = file.size / file.layout.size;
         for (std::uint32_t k = 0; file.size > 0 && k < file.layout.count; ++k) {
-            const std::uint64_t whole = stripes / file.layout.count + (k < stripes % file.layout.count ? 1 : 0);
-            const std::uint64_t rest = k == stripes % file.layout.count ? file.size % file.layout.size : 0;
-            held[(file.layout.start + k) % targets.size()] += whole * file.layout.size + rest;
+            const std::uint64_t full_stripes = stripes / file.layout.count + (k < stripes % file.layout.count ? 1 : 0);
+            const std::uint64_t partial_stripe = k == stripes % file.layout.count ? file.size % file.layout.size : 0;
+            stored[(file.layout.start + k) % targets.size()] += full_stripes * file.layout.size + partial_stripe;
         }
     }
     const double used = full_share >= 0 ? full_share : site.fs.used;
     for (std::size_t i = 0; i < targets.size(); ++i) {
-        const auto room =
+        const auto unused =
             static_cast<std::uint64_t>(std::llround(static_cast<double>(traces.targets[i].capacity) * (1 - used)));
-        traces.targets[i].space = room - std::min(room, held[i]);
+        traces.targets[i].free_bytes = unused - std::min(unused, stored[i]);
     }
 }
 
-void Core::say(const std::string& host, const std::string& text) {
+void Core::log(const std::string& host, const std::string& text) {
     traces.messages.push_back({now, host, text});
 }
 

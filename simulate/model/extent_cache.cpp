@@ -5,102 +5,102 @@
 
 namespace sonde::simulate {
 
-std::uint64_t ExtentCache::held_to(std::uint64_t file, std::uint64_t from) {
-    const auto held = files_.find(file);
-    if (held == files_.end()) {
+std::uint64_t ExtentCache::cached_until(std::uint64_t file, std::uint64_t from) {
+    const auto cached_file = files_.find(file);
+    if (cached_file == files_.end()) {
         return from;
     }
-    auto after = held->second.extents.upper_bound(from);
-    if (after == held->second.extents.begin()) {
+    auto after = cached_file->second.extents.upper_bound(from);
+    if (after == cached_file->second.extents.begin()) {
         return from;
     }
-    Extent& extent = std::prev(after)->second;
-    if (extent.to <= from) {
+    CachedExtent& extent = std::prev(after)->second;
+    if (extent.until <= from) {
         return from;
     }
-    order_.splice(order_.end(), order_, extent.use);
-    return extent.to;
+    use_order_.splice(use_order_.end(), use_order_, extent.use);
+    return extent.until;
 }
 
-std::uint64_t ExtentCache::insert(std::uint64_t file, std::uint64_t from, std::uint64_t to) {
-    if (capacity_ == 0 || from >= to) {
+std::uint64_t ExtentCache::insert(std::uint64_t file, std::uint64_t from, std::uint64_t until) {
+    if (capacity_ == 0 || from >= until) {
         return 0;
     }
-    Held& held = files_[file];
-    auto next = held.extents.lower_bound(from);
-    if (next != held.extents.begin() && std::prev(next)->second.to >= from) {
+    CachedFile& cached_file = files_[file];
+    auto next = cached_file.extents.lower_bound(from);
+    if (next != cached_file.extents.begin() && std::prev(next)->second.until >= from) {
         --next;
     }
-    // All that touches becomes one.
-    while (next != held.extents.end() && next->first <= to) {
+    // Merges all extents that overlap or touch the new one.
+    while (next != cached_file.extents.end() && next->first <= until) {
         from = std::min(from, next->first);
-        to = std::max(to, next->second.to);
-        const std::uint64_t had = next->second.to - next->first;
-        held.bytes -= had;
-        bytes_ -= had;
-        order_.erase(next->second.use);
-        next = held.extents.erase(next);
+        until = std::max(until, next->second.until);
+        const std::uint64_t length = next->second.until - next->first;
+        cached_file.bytes -= length;
+        bytes_ -= length;
+        use_order_.erase(next->second.use);
+        next = cached_file.extents.erase(next);
     }
-    order_.push_back({file, from});
-    held.extents.emplace(from, Extent{to, std::prev(order_.end())});
-    held.bytes += to - from;
-    bytes_ += to - from;
-    return shrink();
+    use_order_.push_back({file, from});
+    cached_file.extents.emplace(from, CachedExtent{until, std::prev(use_order_.end())});
+    cached_file.bytes += until - from;
+    bytes_ += until - from;
+    return evict_excess();
 }
 
-std::uint64_t ExtentCache::shrink() {
-    std::uint64_t given_up = 0;
+std::uint64_t ExtentCache::evict_excess() {
+    std::uint64_t evicted = 0;
     while (bytes_ > capacity_) {
-        const Place oldest = order_.front();
-        const auto held = files_.find(oldest.file);
-        const auto extent = held->second.extents.find(oldest.from);
-        const std::uint64_t to = extent->second.to;
-        const std::uint64_t length = to - oldest.from;
+        const ExtentKey oldest = use_order_.front();
+        const auto cached_file = files_.find(oldest.file);
+        const auto extent = cached_file->second.extents.find(oldest.from);
+        const std::uint64_t until = extent->second.until;
+        const std::uint64_t length = until - oldest.from;
         const std::uint64_t part = std::min(length, bytes_ - capacity_);
-        given_up += part;
+        evicted += part;
         bytes_ -= part;
-        held->second.bytes -= part;
+        cached_file->second.bytes -= part;
         const auto use = extent->second.use;
-        held->second.extents.erase(extent);
+        cached_file->second.extents.erase(extent);
         if (part < length) {
             use->from = oldest.from + part;
-            held->second.extents.emplace(use->from, Extent{to, use});
+            cached_file->second.extents.emplace(use->from, CachedExtent{until, use});
             continue;
         }
-        order_.erase(use);
-        if (held->second.extents.empty()) {
-            files_.erase(held);
+        use_order_.erase(use);
+        if (cached_file->second.extents.empty()) {
+            files_.erase(cached_file);
         }
     }
-    return given_up;
+    return evicted;
 }
 
-void ExtentCache::forget(std::uint64_t file) {
-    const auto held = files_.find(file);
-    if (held == files_.end()) {
+void ExtentCache::remove_file(std::uint64_t file) {
+    const auto cached_file = files_.find(file);
+    if (cached_file == files_.end()) {
         return;
     }
-    for (const auto& [from, extent] : held->second.extents) {
-        order_.erase(extent.use);
+    for (const auto& [from, extent] : cached_file->second.extents) {
+        use_order_.erase(extent.use);
     }
-    bytes_ -= held->second.bytes;
-    files_.erase(held);
+    bytes_ -= cached_file->second.bytes;
+    files_.erase(cached_file);
 }
 
 void ExtentCache::clear() {
     files_.clear();
-    order_.clear();
+    use_order_.clear();
     bytes_ = 0;
 }
 
 std::uint64_t ExtentCache::set_capacity(std::uint64_t capacity) {
     capacity_ = capacity;
-    return shrink();
+    return evict_excess();
 }
 
-std::uint64_t ExtentCache::bytes_of(std::uint64_t file) const {
-    const auto held = files_.find(file);
-    return held == files_.end() ? 0 : held->second.bytes;
+std::uint64_t ExtentCache::cached_bytes_of(std::uint64_t file) const {
+    const auto cached_file = files_.find(file);
+    return cached_file == files_.end() ? 0 : cached_file->second.bytes;
 }
 
 }  // namespace sonde::simulate

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// One mount of a described system as a discrete-event model. It does no I/O and reads no clock: a driver submits
-// operations and says when the time has come. In virtual time it calls step() until all is done; in real time it calls
-// advance() with the time that has passed and sleeps until next(). docs/concepts/simulate.md has every cost with its
-// formula and source.
+// One mount of a described system as a discrete-event model. It performs no I/O and reads no clock: a driver submits
+// operations and advances the time. A driver in virtual time calls step() until all operations are done; a driver in
+// real time calls advance_to() with the time that has passed and sleeps until next_event_time().
+// docs/concepts/simulate.md lists every cost with its formula and source.
 #pragma once
 
 #include "model/fault.hpp"
+#include "model/machine_options.hpp"
 #include "model/operation.hpp"
 #include "model/traces.hpp"
 #include "system/site.hpp"
@@ -23,82 +24,77 @@ class Core;
 
 class Machine {
  public:
-    struct Options {
-        std::uint64_t seed = 1;
-        Time sample = 5'000'000'000;  ///< between two rows of counters; 0: none are kept
-    };
-    /// The listener outlives the machine. Throws SiteError.
-    Machine(SiteModel site, const Options& options, Listener& listener);
+    /// The listener must outlive the machine. Throws SiteError.
+    Machine(SiteModel site, const MachineOptions& options, Listener& listener);
     ~Machine();
     Machine(const Machine&) = delete;
     Machine& operator=(const Machine&) = delete;
 
     const SiteModel& site() const;
 
-    // --- files and streams ---
+    // --- files and streams; none of these takes simulated time ---
 
-    /// The file of that name, laid out as the file system does when it is new. No cost: open and create have theirs.
-    FileId file(std::string_view path);
+    /// The file of that name, created with the default layout if it does not exist.
+    FileId get_file(std::string_view path);
     bool exists(std::string_view path) const;
-    Layout layout(FileId file) const;
-    /// Of an empty file. Throws SiteError when the file system has no such targets.
-    void set_layout(FileId file, const Layout& layout);
-    std::uint64_t size(FileId file) const;
-    void resize(FileId file, std::uint64_t size);    ///< truncates or extends; no cost
-    void allocate(FileId file, std::uint64_t size);  ///< blocks for so many bytes from the start; no cost
-    void forget(std::string_view path);              ///< it was removed
-    void rename(std::string_view from, std::string_view to);
-    std::vector<std::string> names() const;  ///< of all files, in no order
-    /// A stream of calls of a client (index in site().clients).
-    StreamId stream(std::uint32_t client);
+    ModelLayout get_layout(FileId file) const;
+    /// Sets the layout of an empty file. Throws SiteError when the file system has no such targets.
+    void set_layout(FileId file, const ModelLayout& layout);
+    std::uint64_t file_size(FileId file) const;
+    void resize(FileId file, std::uint64_t size);    ///< truncates or extends
+    void allocate(FileId file, std::uint64_t size);  ///< allocates blocks for the first `size` bytes
+    void remove_file(std::string_view path);
+    void rename_file(std::string_view from, std::string_view to);
+    std::vector<std::string> file_names() const;  ///< unsorted
+    /// Begins a stream of calls of a client (index in site().clients).
+    StreamId begin_stream(std::uint32_t client);
     void end_stream(StreamId stream);
 
     // --- time ---
 
     Time now() const;
-    /// Hands over an operation that is called at `at` (>= now()). The listener hears when it is done.
-    void submit(Time at, const Operation& operation);
-    /// The end of an operation that touches nothing that others share (bytes into a piece of the cache that the stream
-    /// has already reserved, or out of one that it has already fetched): nothing need be submitted then. Absent:
-    /// submit.
-    std::optional<Done> at_once(Time at, const Operation& operation);
-    /// Calls the listener's woken() at `at`.
-    void wake(Time at, std::uint64_t tag);
-    Time next() const;  ///< of the next event; `never` when nothing is pending
+    /// Submits an operation that is called at `time` (>= now()). The listener gets its completion.
+    void submit(Time time, const ModelOperation& operation);
+    /// Completes an operation that touches nothing shared (bytes into a cache extent that the stream has reserved, or
+    /// out of one that it has fetched) without an event. Empty: the operation must be submitted.
+    std::optional<CompletedOperation> complete_without_event(Time time, const ModelOperation& operation);
+    /// Calls the listener's on_alarm() at that time.
+    void set_alarm(Time time, std::uint64_t tag);
+    Time next_event_time() const;  ///< `never` when nothing is pending
     /// Handles one event. False when there is none.
     bool step();
-    /// Handles all events up to `until`, and then it is that time.
-    void advance(Time until);
+    /// Handles all events up to `time` and sets the clock to it.
+    void advance_to(Time time);
 
     // --- treatments and faults ---
 
-    /// Writes back what clients hold dirty, until that is done or it is `limit`.
-    void flush(Time limit);
-    void drop_caches(std::uint32_t client);
+    /// Writes dirty data of all clients back, until all is stored or the clock has passed `limit`.
+    void write_back_all(Time limit);
+    void drop_client_caches(std::uint32_t client);
     void drop_server_caches();
-    /// Bytes of a file that a client has in its page cache.
-    std::uint64_t cached(std::uint32_t client, FileId file) const;
-    /// Throws SiteError when there is no such part. A fault begins at its time or at once, in place of one of its kind
-    /// at that part that has begun.
+    /// Bytes of a file in the page cache of a client.
+    std::uint64_t cached_bytes(std::uint32_t client, FileId file) const;
+    /// Throws SiteError when the site has no such part. The fault begins at its time, or now if that has passed. It
+    /// replaces a fault of the same kind at the same part that has begun.
     void begin_fault(const Fault& fault);
     /// Ends all faults of that kind and part.
     void end_fault(const Fault& fault);
-    /// Planned or under way, in the order in which they were told.
+    /// Planned and active faults in the order of begin_fault().
     const std::vector<Fault>& faults() const;
 
-    // --- what is left ---
+    // --- results ---
 
     const Traces& traces() const;
-    /// The same but for the space that is left on targets, which costs a look at each file.
+    /// The same without TargetTrace::free_bytes, which needs an iteration over all files.
     const Traces& counters() const;
-    /// Bytes that entered and left each part, for tests: what came in has gone out when nothing is pending.
+    /// Bytes that passed a part, for tests: the same for all parts in series when nothing is pending.
     struct Flow {
         std::string part;
         std::uint64_t written = 0, read = 0;
         Time busy = 0;
     };
     std::vector<Flow> flows() const;
-    std::uint64_t events() const;  ///< handled so far
+    std::uint64_t handled_event_count() const;
 
  private:
     std::unique_ptr<Core> core_;

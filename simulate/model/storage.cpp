@@ -6,8 +6,9 @@
 namespace sonde::simulate {
 namespace {
 
-/// What is left of the rate of a target: by the place on the drives, a missing drive and its rebuild.
-double share_of_rate(const Target& target, const Medium* medium, double position) noexcept {
+/// Share of the rate of a target that remains: by position on the drives, a missing drive and its rebuild, and the
+/// number of clients.
+double remaining_rate_share(const StorageTarget& target, const Medium* medium, double position) noexcept {
     double share = 1;
     if (medium != nullptr) {
         share *= 1 - (1 - medium->site.inner_rate) * position;
@@ -15,163 +16,169 @@ double share_of_rate(const Target& target, const Medium* medium, double position
     if (target.rebuild_share > 0) {
         share *= (1 - target.rebuild_share) * (medium != nullptr ? medium->site.degraded_share : 0.8);
     }
-    // 1 / (1 + c (n - 1)): each further client takes a share c of what one has, and none can take all.
+    // 1 / (1 + c (n - 1)): each further client costs a share c of the rate of one.
     return share / (1 + target.site.contention * (std::max(target.active_clients, 1U) - 1));
 }
 
-/// Time of arms that a request does not find where they must be. Each of those that it touches moves, whatever the
-/// others do; without geometry all drives are one, and an average.
-Time time_of_moves(const MediumSite& site, const MediaRequest& request, bool follows, std::uint64_t touched) noexcept {
+/// Seek time of a request that is not sequential. Each touched drive moves its own arm. Without geometry there is one
+/// drive with the average time.
+Time seek_time(const MediumSite& site, const MediaRequest& request, bool is_sequential,
+               std::uint64_t touched_drives) noexcept {
     const std::uint64_t segment = site.segment > 0 ? site.segment : Defaults::segment;
-    const Time move = site.seek + site.rotation / 2;
+    const Time one_seek = site.seek + site.rotation / 2;
     Time time = 0;
-    if (!follows && site.seek > 0 && (!site.elevator || request.length <= segment)) {
-        const auto reached = std::min<std::uint64_t>((request.length + segment - 1) / segment, site.drives);
-        time += site.segment > 0 ? move : scaled(move, static_cast<double>(reached) / site.drives);
+    if (!is_sequential && site.seek > 0 && (!site.elevator || request.length <= segment)) {
+        const auto reached_drives = std::min<std::uint64_t>((request.length + segment - 1) / segment, site.drives);
+        time += site.segment > 0 ? one_seek : scale_time(one_seek, static_cast<double>(reached_drives) / site.drives);
     }
-    // Each further piece is a move of the arms that it lies on; parity takes its part of them.
-    const std::uint64_t piece = request.length / std::max(request.pieces, 1U);
-    const auto arms = std::clamp<std::uint64_t>((piece + segment - 1) / segment, 1, site.drives);
-    const std::uint64_t shared_by = touched >= site.data ? site.drives : std::max(touched, arms);
-    const double moves = (request.pieces - 1) * static_cast<double>(arms) / static_cast<double>(shared_by);
-    return time + scaled(move, moves);
+    // Each further fragment needs a seek of its drives, shared by all drives over time.
+    const std::uint64_t fragment_bytes = request.length / std::max(request.fragments, 1U);
+    const auto arms = std::clamp<std::uint64_t>((fragment_bytes + segment - 1) / segment, 1, site.drives);
+    const std::uint64_t sharing_drives = touched_drives >= site.data ? site.drives : std::max(touched_drives, arms);
+    const double seeks = (request.fragments - 1) * static_cast<double>(arms) / static_cast<double>(sharing_drives);
+    return time + scale_time(one_seek, seeks);
 }
 
-/// When the drives have done a request that may begin at `ready`, at `rate` of all of them together.
-Served of_drives(Medium& medium, const MediaRequest& request, std::uint64_t shift, DirectedRate rate, double rough,
-                 Time ready) noexcept {
+/// When the drives complete a request that may begin at `ready`. `rate` is that of all drives together.
+ServiceTimes serve_from_drives(Medium& medium, const MediaRequest& request, std::uint64_t shift, DirectedRate rate,
+                               double slowdown, Time ready) noexcept {
     const MediumSite& site = medium.site;
     const std::uint64_t from = request.offset + shift;
-    const Medium::Load load = medium.load_of(from, from + request.length, request.writing);
-    medium.reads += load.partial + (request.writing ? 0 : 1);
-    medium.read_bytes += load.reread + (request.writing ? 0 : request.length);
-    medium.writes += request.writing ? 1 : 0;
-    medium.written_bytes += request.writing ? request.length : 0;
-    const bool follows = medium.last_object == request.object && medium.last_end == request.offset;
-    const auto asked = [&load](std::size_t i) { return load.whole || load.more[i] > 0; };
-    std::uint64_t touched = 0;
+    const Medium::DriveLoad load = medium.compute_load(from, from + request.length, request.is_write);
+    medium.reads += load.partial_stripes + (request.is_write ? 0 : 1);
+    medium.read_bytes += load.reread_bytes + (request.is_write ? 0 : request.length);
+    medium.writes += request.is_write ? 1 : 0;
+    medium.written_bytes += request.is_write ? request.length : 0;
+    const bool is_sequential = medium.last_object == request.object && medium.last_end == request.offset;
+    const auto is_touched = [&load](std::size_t i) { return load.has_full_stripes || load.additional[i] > 0; };
+    std::uint64_t touched_drives = 0;
     for (std::size_t i = 0; i < medium.arms.size(); ++i) {
-        touched += asked(i) ? 1 : 0;
+        touched_drives += is_touched(i) ? 1 : 0;
     }
-    Time beside = time_of_moves(site, request, follows, touched) + load.partial * site.partial_stripe_cost;
-    if (medium.last_write != request.writing) {
-        beside += site.turnaround;
+    Time additional_time =
+        seek_time(site, request, is_sequential, touched_drives) + load.partial_stripes * site.partial_stripe_cost;
+    if (medium.last_is_write != request.is_write) {
+        additional_time += site.turnaround;
     }
     medium.last_object = request.object;
     medium.last_end = request.offset + request.length;
-    medium.last_write = request.writing;
-    // One drive has its part of the rate of all; without geometry there is one arm, and it has all of it.
-    const double share = rate.of(request.writing) / static_cast<double>(site.segment > 0 ? site.data : 1);
-    Served served{ready, ready};
+    medium.last_is_write = request.is_write;
+    // A drive has its share of the rate; without geometry, one arm has all of it.
+    const double share = rate.of(request.is_write) / static_cast<double>(site.segment > 0 ? site.data : 1);
+    ServiceTimes times{ready, ready};
     Time longest = 0;
     for (std::size_t i = 0; i < medium.arms.size(); ++i) {
-        const double bytes = load.each + load.more[i];
+        const double bytes = load.each_drive + load.additional[i];
         if (bytes <= 0) {
             continue;
         }
-        const Time time = scaled(time_for(bytes, share) + (asked(i) ? beside : 0), rough);
+        const Time time = scale_time(transfer_time(bytes, share) + (is_touched(i) ? additional_time : 0), slowdown);
         const Time done = medium.arms[i].reserve(ready, time).end;
-        if (asked(i) && done >= served.done) {
-            served.done = done;
+        if (is_touched(i) && done >= times.done) {
+            times.done = done;
             longest = time;
         }
     }
-    // A long read leaves stripe by stripe while the drives go on.
+    // A long read is sent stripe by stripe while the drives read on.
     const std::uint64_t stripe = site.segment * site.data;
-    served.first = served.done;
-    if (!request.writing && stripe > 0 && request.length > stripe) {
-        const double left = 1 - static_cast<double>(stripe) / static_cast<double>(request.length);
-        served.first -= static_cast<Time>(static_cast<double>(longest) * left);
+    times.first_byte = times.done;
+    if (!request.is_write && stripe > 0 && request.length > stripe) {
+        const double remaining = 1 - static_cast<double>(stripe) / static_cast<double>(request.length);
+        times.first_byte -= static_cast<Time>(static_cast<double>(longest) * remaining);
     }
-    return served;
+    return times;
 }
 
 }  // namespace
 
-Link::Passage Link::pass(Time head, Time tail, std::uint64_t length, bool writing) noexcept {
-    bytes[writing ? 1 : 0] += length;
-    const double rate = site.rate.of(writing);
+Link::Passage Link::pass_message(Time head, Time tail, std::uint64_t length, bool is_write) noexcept {
+    bytes[is_write ? 1 : 0] += length;
+    const double rate = site.rate.of(is_write);
     const Time time =
-        scaled(site.request_cost + time_for(static_cast<double>(length), rate), factor * weather.factor(head));
-    const Fifo::Service service = way[writing || site.half_duplex ? 1 : 0].reserve(head, time);
-    return {later(service.start, site.latency), later(std::max(service.end, tail), site.latency)};
+        scale_time(site.request_cost + transfer_time(static_cast<double>(length), rate), slowdown * noise.factor(head));
+    const SingleServerStation::ServiceInterval service =
+        directions[is_write || site.half_duplex ? 1 : 0].reserve(head, time);
+    return {add_time(service.start, site.latency), add_time(std::max(service.end, tail), site.latency)};
 }
 
-Medium::Load Medium::load_of(std::uint64_t from, std::uint64_t to, bool writing) const noexcept {
+Medium::DriveLoad Medium::compute_load(std::uint64_t from, std::uint64_t until, bool is_write) const noexcept {
     const std::uint64_t stripe = site.segment * site.data;
-    Load load;
+    DriveLoad load;
     if (stripe == 0) {
-        load.whole = true;
-        load.each = static_cast<double>(to - from);
+        load.has_full_stripes = true;
+        load.each_drive = static_cast<double>(until - from);
         return load;
     }
-    const std::uint64_t first_whole = (from + stripe - 1) / stripe;
-    const std::uint64_t last_whole = to / stripe;
+    const std::uint64_t first_full = (from + stripe - 1) / stripe;
+    const std::uint64_t last_full = until / stripe;
     double parity = 0;
-    const auto part = [&](std::uint64_t a, std::uint64_t b) {
+    const auto add_partial_stripe = [&](std::uint64_t a, std::uint64_t b) {
         std::uint64_t longest = 0;
-        for (std::uint64_t at = a; at < b;) {
-            const std::uint64_t end = std::min(b, (at / site.segment + 1) * site.segment);
-            const auto bytes = static_cast<double>(end - at);
-            // Old data is read from where new data goes, and old parity from where new parity goes.
-            load.more[at / site.segment % site.data % arms.size()] += writing && site.parity ? 2 * bytes : bytes;
-            longest = std::max(longest, end - at);
-            at = end;
+        for (std::uint64_t offset = a; offset < b;) {
+            const std::uint64_t end = std::min(b, (offset / site.segment + 1) * site.segment);
+            const auto bytes = static_cast<double>(end - offset);
+            // A write reads old data and old parity from the drives of the new ones.
+            load.additional[offset / site.segment % site.data % arms.size()] +=
+                is_write && site.parity ? 2 * bytes : bytes;
+            longest = std::max(longest, end - offset);
+            offset = end;
         }
-        if (writing && site.parity) {
-            ++load.partial;
-            load.reread += b - a + longest;
-            parity += static_cast<double>(longest);  // a whole stripe has its parity in the rate already
+        if (is_write && site.parity) {
+            ++load.partial_stripes;
+            load.reread_bytes += b - a + longest;
+            parity += static_cast<double>(longest);  // the rate includes the parity of full stripes
         }
     };
-    if (first_whole > last_whole) {
-        part(from, to);  // inside one stripe
+    if (first_full > last_full) {
+        add_partial_stripe(from, until);  // inside one stripe
     } else {
-        if (from < first_whole * stripe) {
-            part(from, first_whole * stripe);
+        if (from < first_full * stripe) {
+            add_partial_stripe(from, first_full * stripe);
         }
-        if (to > last_whole * stripe) {
-            part(last_whole * stripe, to);
+        if (until > last_full * stripe) {
+            add_partial_stripe(last_full * stripe, until);
         }
-        load.whole = last_whole > first_whole;
-        load.each = static_cast<double>((last_whole - first_whole) * site.segment);
+        load.has_full_stripes = last_full > first_full;
+        load.each_drive = static_cast<double>((last_full - first_full) * site.segment);
     }
-    // Parity goes round all drives, so each has its share of the additional accesses.
-    load.each += parity / (static_cast<double>(site.data) + 1);
+    // Parity rotates over all drives, so each has its share of the additional accesses.
+    load.each_drive += parity / (static_cast<double>(site.data) + 1);
     return load;
 }
 
-Time Medium::busy() const noexcept {
-    Time most = 0;
-    for (const Fifo& arm : arms) {
-        most = std::max(most, arm.busy());
+Time Medium::busy_time() const noexcept {
+    Time longest = 0;
+    for (const SingleServerStation& arm : arms) {
+        longest = std::max(longest, arm.busy_time());
     }
-    return most;
+    return longest;
 }
 
-Served serve(Target& target, Medium* medium, const MediaRequest& request, Time now) {
-    const double slow = target.factor * target.weather.factor(now);
-    // Commands are prepared side by side, as many as the queue takes; the bytes go one request after the other.
-    const Time cost = target.site.request_cost + (request.writers - 1) * target.site.writer_cost;
-    const Time ready = cost > 0 || target.queue.count() > 0 ? target.queue.reserve(now, scaled(cost, slow)).end : now;
-    const double share = share_of_rate(target, medium, request.position);
-    Served served{ready, ready};
-    const bool drives_say = medium != nullptr && medium->site.rate.write <= 0;  // then it is the rate of its drives
-    if (const double rate = target.site.rate.of(request.writing); rate > 0 && !drives_say) {
-        const Time time = time_for(static_cast<double>(request.length), rate * share);
-        served.first = served.done = target.rate.reserve(ready, scaled(time, slow)).end;
+ServiceTimes serve_request(StorageTarget& target, Medium* medium, const MediaRequest& request, Time now) {
+    const double slowdown = target.slowdown * target.noise.factor(now);
+    // The queue prepares commands in parallel; data is transferred one request after the other.
+    const Time cost = target.site.request_cost + (request.writer_count - 1) * target.site.writer_cost;
+    const Time ready =
+        cost > 0 || target.queue.count() > 0 ? target.queue.reserve(now, scale_time(cost, slowdown)).end : now;
+    const double share = remaining_rate_share(target, medium, request.drive_position);
+    ServiceTimes times{ready, ready};
+    // Where the drives have no rate, the target's rate is that of its drives together.
+    const bool is_drive_rate = medium != nullptr && medium->site.rate.write <= 0;
+    if (const double rate = target.site.rate.of(request.is_write); rate > 0 && !is_drive_rate) {
+        const Time time = transfer_time(static_cast<double>(request.length), rate * share);
+        times.first_byte = times.done = target.rate_station.reserve(ready, scale_time(time, slowdown)).end;
     }
     if (medium != nullptr) {
         DirectedRate rate = medium->site.rate;
         if (rate.write <= 0) {
-            rate = target.site.rate;  // the target says what its drives do together
+            rate = target.site.rate;
         }
         rate = {rate.read * share, rate.write * share};
-        const double rough = medium->factor * medium->weather.factor(now) * slow;
-        const Served below = of_drives(*medium, request, target.shift, rate, rough, ready);
-        served = {std::max(served.first, below.first), std::max(served.done, below.done)};
+        const double drive_slowdown = medium->slowdown * medium->noise.factor(now) * slowdown;
+        const ServiceTimes drive_times = serve_from_drives(*medium, request, target.shift, rate, drive_slowdown, ready);
+        times = {std::max(times.first_byte, drive_times.first_byte), std::max(times.done, drive_times.done)};
     }
-    return served;
+    return times;
 }
 
 }  // namespace sonde::simulate

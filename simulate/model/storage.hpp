@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Links, drives and targets with what waits at them, and how long a request takes there.
+// Links, servers, targets and drives with their queues, and the time of a request at each.
 #pragma once
 
 #include "kernel/random.hpp"
@@ -15,106 +15,112 @@
 namespace sonde::simulate {
 
 struct Link {
-    Link(const LinkSite& of, std::uint64_t seed, std::uint64_t part)
-        : site(of), weather(seed, part, of.noise), factor(of.slowdown) {}
+    Link(const LinkSite& described, std::uint64_t seed, std::uint64_t part)
+        : site(described), noise(seed, part, described.noise), slowdown(described.slowdown) {}
 
     LinkSite site;
-    Fifo way[2];  ///< to the client (reads), to storage (writes); half duplex uses the second one only
-    Weather weather;
-    double factor;
-    std::uint64_t bytes[2] = {0, 0};
+    SingleServerStation directions[2];  ///< reads, writes; a half-duplex link uses the second only
+    SlowdownNoise noise;
+    double slowdown;
+    std::uint64_t bytes[2] = {0, 0};  ///< reads, writes
 
-    /// A message of which the first byte is here at `head` and the last will be at `tail`: when its first and last
-    /// bytes are at the other end. What comes later waits until the link has carried it; what comes slowly does not
-    /// hold it.
+    /// When the first and the last byte of a message are at an end of the link.
     struct Passage {
         Time head = 0, tail = 0;
     };
-    Passage pass(Time head, Time tail, std::uint64_t length, bool writing) noexcept;
+    /// Passes a message whose first and last bytes arrive at `head` and `tail`: returns their times at the other end.
+    /// Later messages wait until the link has carried it, but not while its bytes arrive slowly.
+    Passage pass_message(Time head, Time tail, std::uint64_t length, bool is_write) noexcept;
 };
 
-/// What is below a target: drives under one RAID group.
+/// The drives below a target, under one RAID group.
 struct Medium {
-    /// Drives beyond so many data drives take their work together with those at the front.
+    /// Largest number of simulated drives; further data drives share those from the first on.
     static constexpr std::size_t most_arms = 64;
 
-    Medium(const MediumSite& of, std::uint64_t seed, std::uint64_t part)
-        : site(of),
-          arms(of.segment > 0 ? std::clamp<std::size_t>(of.data, 1, most_arms) : 1),
-          weather(seed, part, of.noise),
-          factor(of.slowdown) {}
+    Medium(const MediumSite& described, std::uint64_t seed, std::uint64_t part)
+        : site(described),
+          arms(described.segment > 0 ? std::clamp<std::size_t>(described.data, 1, most_arms) : 1),
+          noise(seed, part, described.noise),
+          slowdown(described.slowdown) {}
 
     MediumSite site;
-    /// Data drives: each does what is asked of it one after the other, and requests that touch different ones do not
-    /// wait for each other. Parity goes round, so its share is in each. One for all where no geometry is known.
-    std::vector<Fifo> arms;
-    Weather weather;
-    double factor;
+    /// Data drives, each with its queue. Parity rotates, so each carries a share of it. One for all drives where the
+    /// geometry is unknown.
+    std::vector<SingleServerStation> arms;
+    SlowdownNoise noise;
+    double slowdown;
     std::uint64_t last_object = ~0ULL, last_end = 0;
-    bool last_write = false;
-    // Data that was read and written, with the old data and parity that writes of part of a stripe read first.
+    bool last_is_write = false;
+    // Counters, with the old data and parity that writes of partial stripes read.
     std::uint64_t reads = 0, read_bytes = 0, writes = 0, written_bytes = 0;
 
-    /// What a range asks of the drives, in bytes.
-    struct Load {
-        double each = 0;                       ///< of every drive: whole stripes, and its share of more parity
-        std::array<double, most_arms> more{};  ///< of single ones: parts of stripes, and what they are read for
-        bool whole = false;                    ///< there are whole stripes, so every drive is touched
-        std::uint32_t partial = 0;             ///< stripes written in part
-        std::uint64_t reread = 0;              ///< bytes of old data and parity to read first
+    /// Bytes that a request transfers on the drives.
+    struct DriveLoad {
+        double each_drive = 0;                       ///< full stripes, and a share of additional parity
+        std::array<double, most_arms> additional{};  ///< by drive: partial stripes with their old data
+        bool has_full_stripes = false;               ///< so every drive is touched
+        std::uint32_t partial_stripes = 0;           ///< written
+        std::uint64_t reread_bytes = 0;              ///< old data and parity
     };
-    Load load_of(std::uint64_t from, std::uint64_t to, bool writing) const noexcept;
-    /// Of the busiest drive; for a record of what they did.
-    Time busy() const noexcept;
+    DriveLoad compute_load(std::uint64_t from, std::uint64_t until, bool is_write) const noexcept;
+    /// Of the busiest drive.
+    Time busy_time() const noexcept;
 };
 
-struct Target {
-    Target(const TargetSite& of, std::uint64_t seed, std::uint64_t part)
-        : site(of), queue(of.queue_depth), weather(seed, part, of.noise), factor(of.slowdown) {}
+struct StorageTarget {
+    StorageTarget(const TargetSite& described, std::uint64_t seed, std::uint64_t part)
+        : site(described),
+          queue(described.queue_depth),
+          noise(seed, part, described.noise),
+          slowdown(described.slowdown) {}
 
     TargetSite site;
-    Slots queue;  ///< commands that it takes at once
-    Fifo rate;    ///< its own rate, where it says one
-    Fifo locks;   ///< grants and revocations, one at a time
-    Weather weather;
-    double factor;
-    double retry_share = 0;    ///< failing drive
-    double rebuild_share = 0;  ///< of the rate that a rebuild takes; > 0: a drive is missing
-    std::uint64_t shift = 0;   ///< its space begins so far behind a stripe
+    MultiServerStation queue;          ///< commands in parallel
+    SingleServerStation rate_station;  ///< the target's own rate, where it is described
+    SingleServerStation lock_manager;  ///< grants and revokes one lock at a time
+    SlowdownNoise noise;
+    double slowdown;
+    double retry_share = 0;    ///< fault: of the requests
+    double rebuild_share = 0;  ///< fault: of the rate; > 0: a drive is missing
+    std::uint64_t shift = 0;   ///< fault: bytes from the begin of a stripe to that of the target's space
     std::uint32_t active_clients = 0;
-    bool neighbour_comes = false;  ///< the next request of others is planned
-    std::uint32_t turn = 0;        ///< of alternative local ways
+    bool neighbor_planned = false;  ///< the event of the next neighbor request is pending
+    std::uint32_t path_turn = 0;    ///< of alternative local paths
 };
 
 struct Server {
-    Server(const ServerSite& of, std::uint64_t seed, std::uint64_t part)
-        : site(of), threads(of.threads), cache(of.cache), weather(seed, part, of.noise), factor(of.slowdown) {}
+    Server(const ServerSite& described, std::uint64_t seed, std::uint64_t part)
+        : site(described),
+          threads(described.threads),
+          cache(described.cache),
+          noise(seed, part, described.noise),
+          slowdown(described.slowdown) {}
 
     ServerSite site;
-    Slots threads;
-    Fifo journal;
+    MultiServerStation threads;
+    SingleServerStation journal;
     ExtentCache cache;
-    Weather weather;
-    double factor;
-    int rate_link = -1;  ///< its own limit, as a link
+    SlowdownNoise noise;
+    double slowdown;
+    int rate_link = -1;  ///< the link that limits its rate
 };
 
-/// One request as its target sees it.
 struct MediaRequest {
-    std::uint64_t object = 0;  ///< file and target
+    std::uint64_t object = 0;  ///< identifies file and target
     std::uint64_t offset = 0;  ///< in the object
     std::uint64_t length = 0;
-    bool writing = false;
-    double position = 0;        ///< of the object: 0 outer edge, 1 inner edge
-    std::uint32_t pieces = 1;   ///< in which it lies: fragmentation
-    std::uint32_t writers = 1;  ///< tasks that have the object open for writing
+    bool is_write = false;
+    double drive_position = 0;       ///< of the object: 0 outer edge, 1 inner edge
+    std::uint32_t fragments = 1;     ///< of the range
+    std::uint32_t writer_count = 1;  ///< tasks that have the object open for writing
 };
 
-struct Served {
-    Time first = 0;  ///< when it can begin to leave: the first stripe of a longer read is there
+struct ServiceTimes {
+    Time first_byte = 0;  ///< when the answer can begin to leave: the first stripe of a longer read is ready
     Time done = 0;
 };
-/// When the target and the medium below it have done a request that arrived at `now`.
-Served serve(Target& target, Medium* medium, const MediaRequest& request, Time now);
+/// When the target and its medium complete a request that arrived at `now`. `medium` may be null.
+ServiceTimes serve_request(StorageTarget& target, Medium* medium, const MediaRequest& request, Time now);
 
 }  // namespace sonde::simulate

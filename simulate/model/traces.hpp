@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a machine leaves behind as a real one does: counters of targets and servers in the form of Lustre's files, rows
-// of bytes over time as LMT keeps them, and messages of its logs.
+// The traces of a machine: counters of targets and servers as in Lustre's files, rows of bytes over time as in LMT, and
+// log messages.
 #pragma once
 
 #include "kernel/time.hpp"
@@ -14,17 +14,18 @@
 
 namespace sonde::simulate {
 
-/// One line of a `stats` file.
-struct Tally {
-    std::uint64_t samples = 0, least = ~0ULL, most = 0, sum = 0, squares = 0;  ///< squares wrap, as Lustre's do
+/// One line of a Lustre `stats` file.
+struct StatsCounter {
+    std::uint64_t samples = 0, minimum = ~0ULL, maximum = 0, sum = 0,
+                  squares = 0;  ///< squares overflow, as Lustre's do
     void add(std::uint64_t value) noexcept {
         ++samples;
-        least = value < least ? value : least;
-        most = value > most ? value : most;
+        minimum = value < minimum ? value : minimum;
+        maximum = value > maximum ? value : maximum;
         sum += value;
         squares += value * value;
     }
-    /// The same value `count` times.
+    /// Adds the same value `count` times.
     void add_many(std::uint64_t count, std::uint64_t value) noexcept {
         if (count > 0) {
             add(value);
@@ -37,26 +38,26 @@ struct Tally {
 
 struct TargetTrace {
     std::string id;
-    std::string name;                                           ///< as Lustre has it: fs1-OST0011
-    Tally read_bytes, write_bytes;                              ///< of requests
-    Tally read_us, write_us;                                    ///< from arrival at the server to the end at the drives
-    std::uint64_t other_bytes = 0;                              ///< of the writes, those of neighbours
+    std::string name;                      ///< in Lustre: fs1-OST0011
+    StatsCounter read_bytes, write_bytes;  ///< of requests
+    StatsCounter read_us, write_us;        ///< from arrival at the server to completion at the drives
+    std::uint64_t neighbor_bytes = 0;      ///< part of write_bytes
     std::array<std::uint64_t, 24> read_pages{}, write_pages{};  ///< requests by log2 of their 4 KiB pages
     std::uint64_t cache_hits = 0, cache_misses = 0;             ///< pages, of the server's read cache
     std::uint64_t retries = 0;
-    std::uint64_t capacity = 0, space = 0;  ///< bytes: all, and those left; capacity 0: the system does not say
+    std::uint64_t capacity = 0, free_bytes = 0;  ///< bytes; capacity 0: unknown
 };
 
-/// What one node did: its lines of `llite.*.stats`.
+/// Counters of one node: `llite.*.stats`.
 struct NodeTrace {
     std::string id;
-    Tally read_bytes, write_bytes;          ///< of calls
-    Tally read_us, write_us;                ///< from the call to its return
-    std::array<std::uint64_t, 12> calls{};  ///< by Call
-    void add(const Operation& operation, std::uint64_t moved, Time length) noexcept;
+    StatsCounter read_bytes, write_bytes;   ///< of calls
+    StatsCounter read_us, write_us;         ///< from the call to its return
+    std::array<std::uint64_t, 12> calls{};  ///< by ModelCallKind
+    void add(const ModelOperation& operation, std::uint64_t bytes, Time duration) noexcept;
 };
 
-/// What the drives under a target did, together: a row of /proc/diskstats.
+/// Counters of the drives below a target together: a row of /proc/diskstats.
 struct MediumTrace {
     std::string id;
     std::uint64_t reads = 0, read_bytes = 0, writes = 0, written_bytes = 0;
@@ -65,19 +66,19 @@ struct MediumTrace {
 
 struct ServerTrace {
     std::string id;
-    std::array<Tally, 12> calls{};  ///< microseconds, by Call
-    double others = 0;              ///< getattr of others, beside those
-    std::uint64_t other_us = 0;     ///< each of them
+    std::array<StatsCounter, 12> calls{};  ///< µs, by ModelCallKind
+    double background_stats = 0;           ///< getattr calls of other users, not in `calls`
+    std::uint64_t background_us = 0;       ///< µs of each
 };
 
-struct Message {
-    Time at = 0;
-    std::string host, text;  ///< of its kernel, without the stamp
+struct LogMessage {
+    Time time = 0;
+    std::string host, text;  ///< kernel message without its time
 };
 
-/// Bytes of all targets since the beginning, at one time.
-struct Sample {
-    Time at = 0;
+/// Cumulative bytes of all targets at one time.
+struct CounterSample {
+    Time time = 0;
     std::vector<std::uint64_t> read, written;  ///< by target
 };
 
@@ -87,35 +88,35 @@ struct Traces {
     std::vector<ServerTrace> metadata;
     std::vector<NodeTrace> nodes;
     std::vector<MediumTrace> media;
-    std::vector<Message> messages;
-    std::vector<Sample> samples;
+    std::vector<LogMessage> messages;
+    std::vector<CounterSample> samples;
 };
 
-/// `obdfilter.<name>.stats`, as of Lustre 2.5; `at` = seconds of the epoch when it is read.
-std::string stats_text(const TargetTrace& target, double at);
+/// `obdfilter.<name>.stats` of Lustre 2.5, read at `read_time` (seconds since 1970, as below).
+std::string format_stats(const TargetTrace& target, double read_time);
 /// `obdfilter.<name>.brw_stats`: pages per bulk request.
-std::string brw_stats_text(const TargetTrace& target, double at);
+std::string format_brw_stats(const TargetTrace& target, double read_time);
 /// `llite.<name>.stats` of a node.
-std::string llite_text(const NodeTrace& node, double at);
-/// `obdfilter.<name>.kbytestotal` and the like: what is left of it.
-std::string kbytes_text(std::uint64_t bytes);
-/// /proc/diskstats, a row for what is below each target.
-std::string diskstats_text(const Traces& traces);
+std::string format_llite_stats(const NodeTrace& node, double read_time);
+/// `obdfilter.<name>.kbytestotal` and `kbytesavail`.
+std::string format_kbytes(std::uint64_t bytes);
+/// /proc/diskstats with a row for the drives of each target.
+std::string format_diskstats(const Traces& traces);
 /// `mdt.<name>.md_stats`.
-std::string md_stats_text(const ServerTrace& server, double at);
+std::string format_md_stats(const ServerTrace& server, double read_time);
 /// Rows of LMT's table OST_DATA as CSV: time, target, read_bytes, write_bytes (counters).
-std::string lmt_text(const Traces& traces, double epoch);
+std::string format_lmt_rows(const Traces& traces, double epoch);
 /// Messages as syslog lines.
-std::string log_text(const Traces& traces, double epoch);
+std::string format_log(const Traces& traces, double epoch);
 
-/// A file that a real machine would have of this.
+/// A file of a real machine.
 struct TraceFile {
     std::string path;  ///< proc/fs/lustre/obdfilter/fs1-OST0000/stats
-    /// `epoch` = when the machine began, `at` = when it is read, in seconds of the epoch.
-    std::function<std::string(const Traces& traces, double epoch, double at)> text;
-    bool of_space = false;  ///< it says what is left on a target
+    /// `epoch`: when the machine was built; `read_time`: when the file is read; in seconds since 1970.
+    std::function<std::string(const Traces& traces, double epoch, double read_time)> text;
+    bool reads_free_space = false;  ///< needs TargetTrace::free_bytes
 };
-/// The same list as long as the machine lives; of its nodes, that of the first `nodes`.
+/// All files of a machine, with those of its first `nodes` nodes. The list does not change while the machine exists.
 std::vector<TraceFile> trace_files(const Traces& traces, std::size_t nodes);
 
 }  // namespace sonde::simulate

@@ -1,204 +1,205 @@
 // SPDX-License-Identifier: Apache-2.0
-// Direct calls, and how the client's cache takes writes: a stream reserves room for a piece (up to the end of a stripe
-// or of the largest request, as Lustre's osc_extent does), fills it call by call, and a full piece is sent.
+// Direct calls, and buffered writes: a stream reserves dirty room for a piece (up to the end of a stripe or of the
+// largest request, as Lustre's osc_extent does), fills it call by call, and sends it when it is full.
 #include "model/core.hpp"
 
 #include <algorithm>
 
 namespace sonde::simulate {
 
-/// Streams that have written to a file since they opened it: what its targets see as its writers.
-void Core::count_writer(Stream& stream, FileId file) {
-    if (stream.writes != file) {
-        end_writing(stream);
-        stream.writes = file;
-        ++files[file].writers;
+/// Counts a stream among the writers of a file until it closes the file.
+void Core::register_writer(ClientStream& stream, FileId file) {
+    if (stream.written_file != file) {
+        unregister_writer(stream);
+        stream.written_file = file;
+        ++files[file].writer_count;
     }
 }
 
-void Core::end_writing(Stream& stream) {
-    if (stream.writes != none) {
-        File& before = files[stream.writes];
-        before.writers -= before.writers > 0 ? 1 : 0;
-        stream.writes = none;
+void Core::unregister_writer(ClientStream& stream) {
+    if (stream.written_file != none) {
+        FileState& file = files[stream.written_file];
+        file.writer_count -= file.writer_count > 0 ? 1 : 0;
+        stream.written_file = none;
     }
 }
 
-/// Past the cache, or durable when it returns: all requests at once, done when the last one is.
+/// Direct and synchronous calls: sends all requests at once. The call is done when the last request is.
 void Core::begin_direct(std::uint32_t call) {
-    const Operation operation = calls[call].operation;
-    Stream& stream = streams[operation.stream];
-    File& file = files[operation.file];
-    const bool writing = operation.call == Call::write;
+    const ModelOperation operation = calls[call].operation;
+    ClientStream& stream = streams[operation.stream];
+    FileState& file = files[operation.file];
+    const bool is_write = operation.kind == ModelCallKind::write;
     const std::uint64_t end =
-        writing ? operation.offset + operation.length : std::min(operation.offset + operation.length, file.size);
-    if (writing) {
-        count_writer(stream, operation.file);
+        is_write ? operation.offset + operation.length : std::min(operation.offset + operation.length, file.size);
+    if (is_write) {
+        register_writer(stream, operation.file);
         file.size = std::max(file.size, end);
     }
     if (operation.offset >= end) {
-        return finish(call, now);
+        return finish_call(call, now);
     }
-    // Counted before the first is sent: one that is answered at once must not end the call.
-    std::vector<std::uint32_t> made;
-    // A driver cuts a call after its largest transfer, wherever that is; a Lustre client where requests have their
-    // borders.
+    // All requests are counted before the first is sent, since a request that completes at once must not end the call.
+    std::vector<std::uint32_t> new_requests;
+    // A local driver splits a call after its largest transfer; a Lustre client splits it at request borders.
     constexpr std::uint64_t largest_transfer = std::uint64_t{16} << 20U;
     const std::uint64_t borders = site.fs.local ? file.layout.size : clients[stream.client].site.rpc_size;
-    for (std::uint64_t at = operation.offset; at < end;) {
-        const Where where = place_of(file, at, borders);
-        const std::uint64_t most = site.fs.local ? largest_transfer : where.to_border;
-        const std::uint64_t length = std::min({end - at, where.to_border, most});
-        const std::uint32_t request =
-            make_request(stream, operation.stream, where, operation.file, at, length, writing, For::call);
+    for (std::uint64_t offset = operation.offset; offset < end;) {
+        const StripeLocation location = locate_stripe(file, offset, borders);
+        const std::uint64_t longest = site.fs.local ? largest_transfer : location.bytes_to_border;
+        const std::uint64_t length = std::min({end - offset, location.bytes_to_border, longest});
+        const std::uint32_t request = create_request(stream, operation.stream, location, operation.file, offset, length,
+                                                     is_write, RequestPurpose::call);
         requests[request].call = call;
-        requests[request].lengthens = writing && lengthens(file, at + length);
-        made.push_back(request);
-        at += length;
+        requests[request].extends_file = is_write && extend_allocation(file, offset + length);
+        new_requests.push_back(request);
+        offset += length;
     }
-    calls[call].requests = static_cast<std::uint32_t>(made.size());
-    for (const std::uint32_t request : made) {
-        enqueue(request);
+    calls[call].pending_requests = static_cast<std::uint32_t>(new_requests.size());
+    for (const std::uint32_t request : new_requests) {
+        enqueue_request(request);
     }
 }
 
-/// Room for what may come up to the next border. False when the client has none.
-bool Core::open_piece(std::uint32_t call, FileId file_id, std::uint64_t offset) {
-    Stream& stream = streams[calls[call].operation.stream];
+/// Reserves dirty room up to the next border. False when the client has none.
+bool Core::reserve_piece(std::uint32_t call, FileId file_id, std::uint64_t offset) {
+    ClientStream& stream = streams[calls[call].operation.stream];
     Client& client = clients[stream.client];
-    const File& file = files[file_id];
-    const Where where = place_of(file, offset, client.site.rpc_size);
-    if (client.channels.empty()) {
-        client.channels.resize(targets.size());
+    const FileState& file = files[file_id];
+    const StripeLocation location = locate_stripe(file, offset, client.site.rpc_size);
+    if (client.target_queues.empty()) {
+        client.target_queues.resize(targets.size());
     }
-    Channel& channel = client.channels[where.target];
-    const std::uint64_t room = where.to_border;
+    TargetQueue& target_queue = client.target_queues[location.target];
+    const std::uint64_t room = location.bytes_to_border;
     const std::uint64_t limit = client.site.dirty_limit;
-    const std::uint64_t of_target = client.site.dirty_per_target;
-    // One piece may always be there, however small the limits are.
-    const bool full = of_target > 0 && channel.dirty > 0 && channel.dirty + room > of_target;
-    calls[call].full = full ? where.target : none;
-    if (full || (limit > 0 && client.dirty > 0 && client.dirty + room > limit)) {
+    const std::uint64_t target_limit = client.site.dirty_per_target;
+    // Limits smaller than a piece still allow one piece.
+    const bool is_target_full =
+        target_limit > 0 && target_queue.dirty_bytes > 0 && target_queue.dirty_bytes + room > target_limit;
+    calls[call].full_target = is_target_full ? location.target : none;
+    if (is_target_full || (limit > 0 && client.dirty_bytes > 0 && client.dirty_bytes + room > limit)) {
         return false;
     }
-    count_writer(stream, file_id);
-    client.dirty += room;
-    channel.dirty += room;
-    stream.piece = {true, file_id, where.target, offset, offset, offset + room, where.object_offset};
+    register_writer(stream, file_id);
+    client.dirty_bytes += room;
+    target_queue.dirty_bytes += room;
+    stream.piece = {true, file_id, location.target, offset, offset, offset + room, location.object_offset};
     return true;
 }
 
-/// Takes bytes of the call into pieces. False when it has to wait for room; then it is not finished.
-bool Core::continue_write(std::uint32_t call) {
-    const Operation operation = calls[call].operation;
+/// Buffers the bytes of a call in pieces and finishes the call. False when it must wait for dirty room.
+bool Core::buffer_write(std::uint32_t call) {
+    const ModelOperation operation = calls[call].operation;
     const std::uint64_t end = operation.offset + operation.length;
-    Stream& stream = streams[operation.stream];
-    while (calls[call].done < operation.length) {
-        const std::uint64_t at = operation.offset + calls[call].done;
-        if (stream.piece.open && (stream.piece.file != operation.file || stream.piece.file_at != at)) {
-            seal(operation.stream);
+    ClientStream& stream = streams[operation.stream];
+    while (calls[call].buffered_bytes < operation.length) {
+        const std::uint64_t offset = operation.offset + calls[call].buffered_bytes;
+        if (stream.piece.is_open && (stream.piece.file != operation.file || stream.piece.written_until != offset)) {
+            send_piece(operation.stream);
         }
-        if (!stream.piece.open && !open_piece(call, operation.file, at)) {
+        if (!stream.piece.is_open && !reserve_piece(call, operation.file, offset)) {
             return false;
         }
-        const std::uint64_t part = std::min(end, stream.piece.file_end) - at;
-        stream.piece.file_at += part;
-        calls[call].done += part;
-        if (stream.piece.file_at == stream.piece.file_end) {
-            seal(operation.stream);
+        const std::uint64_t part = std::min(end, stream.piece.reserved_until) - offset;
+        stream.piece.written_until += part;
+        calls[call].buffered_bytes += part;
+        if (stream.piece.written_until == stream.piece.reserved_until) {
+            send_piece(operation.stream);
         }
     }
-    File& file = files[operation.file];
+    FileState& file = files[operation.file];
     file.size = std::max(file.size, end);
-    finish(call, now);
+    finish_call(call, now);
     return true;
 }
 
-/// Until something is written back. If nothing is under way, all room is reserved by pieces that are not full: these
-/// go.
-void Core::wait_for_room(std::uint32_t call) {
+/// Queues a call until data is written back. With no write-back in flight, partial pieces occupy all dirty room: they
+/// are sent.
+void Core::wait_for_dirty_room(std::uint32_t call) {
     Client& client = clients[streams[calls[call].operation.stream].client];
-    client.writers.push_back(call);
-    if (client.flushing == 0) {
+    client.waiting_writers.push_back(call);
+    if (client.write_back_count == 0) {
         for (const StreamId id : client.streams) {
-            seal(id);
+            send_piece(id);
         }
     }
 }
 
-/// The stream's piece goes to its target as it is; room that it did not use is free again.
-void Core::seal(StreamId id) {
-    Stream& stream = streams[id];
-    if (!stream.piece.open) {
+/// Sends the stream's piece to its target and releases the unused room.
+void Core::send_piece(StreamId id) {
+    ClientStream& stream = streams[id];
+    if (!stream.piece.is_open) {
         return;
     }
-    const Piece piece = stream.piece;
-    stream.piece.open = false;
+    const WritePiece piece = stream.piece;
+    stream.piece.is_open = false;
     Client& client = clients[stream.client];
-    const std::uint64_t unused = piece.file_end - piece.file_at;
-    client.dirty -= unused;
-    client.channels[piece.target].dirty -= unused;
-    const std::uint64_t length = piece.file_at - piece.file_from;
+    const std::uint64_t unused = piece.reserved_until - piece.written_until;
+    client.dirty_bytes -= unused;
+    client.target_queues[piece.target].dirty_bytes -= unused;
+    const std::uint64_t length = piece.written_until - piece.file_from;
     if (length == 0) {
         return;
     }
-    client.pages.insert(piece.file, piece.file_from, piece.file_at);
-    const std::uint32_t request = make_request(stream, id, {piece.target, piece.object_from, 0}, piece.file,
-                                               piece.file_from, length, true, For::write_behind);
-    requests[request].lengthens = lengthens(files[piece.file], piece.file_at);
-    ++files[piece.file].pending[stream.client];
-    ++client.flushing;
-    enqueue(request);
+    client.pages.insert(piece.file, piece.file_from, piece.written_until);
+    const std::uint32_t request = create_request(stream, id, {piece.target, piece.object_offset, 0}, piece.file,
+                                                 piece.file_from, length, true, RequestPurpose::write_behind);
+    requests[request].extends_file = extend_allocation(files[piece.file], piece.written_until);
+    ++files[piece.file].pending_write_backs[stream.client];
+    ++client.write_back_count;
+    enqueue_request(request);
 }
 
-void Core::written_back(const Request& request) {
+void Core::finish_write_back(const StorageRequest& request) {
     Client& client = clients[request.client];
-    --client.flushing;
-    client.dirty -= request.length;
-    client.channels[request.target].dirty -= request.length;
-    File& file = files[request.file];
-    if (std::uint32_t& pending = file.pending[request.client]; --pending == 0) {
-        file.pending.erase(request.client);
+    --client.write_back_count;
+    client.dirty_bytes -= request.length;
+    client.target_queues[request.target].dirty_bytes -= request.length;
+    FileState& file = files[request.file];
+    if (std::uint32_t& pending = file.pending_write_backs[request.client]; --pending == 0) {
+        file.pending_write_backs.erase(request.client);
         std::vector<std::uint32_t> ready;
-        std::erase_if(file.syncing, [&](std::uint32_t call) {
-            const bool mine = streams[calls[call].operation.stream].client == request.client;
-            if (mine) {
+        std::erase_if(file.waiting_fsyncs, [&](std::uint32_t call) {
+            const bool is_of_client = streams[calls[call].operation.stream].client == request.client;
+            if (is_of_client) {
                 ready.push_back(call);
             }
-            return mine;
+            return is_of_client;
         });
         for (const std::uint32_t call : ready) {
-            finish(call, now);
+            finish_call(call, now);
         }
     }
-    // Whoever waits for room, in the order in which they began to wait; those of other targets may pass.
+    // Waiting writers continue in the order of arrival; a writer that waits for another target stays in the queue.
     std::deque<std::uint32_t> waiting;
-    waiting.swap(client.writers);
+    waiting.swap(client.waiting_writers);
     while (!waiting.empty()) {
         const std::uint32_t call = waiting.front();
         waiting.pop_front();
-        const std::uint32_t full = calls[call].full;
-        const bool still = full != none && full != request.target && client.channels[full].dirty > 0;
-        if (still || !continue_write(call)) {
-            wait_for_room(call);
+        const std::uint32_t full_target = calls[call].full_target;
+        const bool still_waits =
+            full_target != none && full_target != request.target && client.target_queues[full_target].dirty_bytes > 0;
+        if (still_waits || !buffer_write(call)) {
+            wait_for_dirty_room(call);
         }
     }
 }
 
-/// Durable: what all streams of this client have written to the file is at its targets.
+/// Sends all pieces of the file of this client, and waits for all write-backs of the file.
 void Core::begin_fsync(std::uint32_t call) {
-    const Operation operation = calls[call].operation;
+    const ModelOperation operation = calls[call].operation;
     const std::uint32_t client = streams[operation.stream].client;
     for (const StreamId id : clients[client].streams) {
-        if (streams[id].piece.open && streams[id].piece.file == operation.file) {
-            seal(id);
+        if (streams[id].piece.is_open && streams[id].piece.file == operation.file) {
+            send_piece(id);
         }
     }
-    File& file = files[operation.file];
-    if (file.pending.contains(client)) {
-        file.syncing.push_back(call);
+    FileState& file = files[operation.file];
+    if (file.pending_write_backs.contains(client)) {
+        file.waiting_fsyncs.push_back(call);
     } else {
-        finish(call, now);
+        finish_call(call, now);
     }
 }
 

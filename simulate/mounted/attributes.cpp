@@ -15,12 +15,12 @@ namespace {
 
 constexpr std::string_view lov_name = "lustre.lov", text_name = "sonde.layout";
 
-/// The kernel asks for these on its own, before writes and when it checks rights; what they rule is not supported.
-bool of_the_kernel(std::string_view name) {
+/// Attributes that the kernel reads before writes and when it checks permissions. They are not supported.
+bool is_kernel_attribute(std::string_view name) {
     return name.starts_with("security.") || name.starts_with("system.");
 }
 
-void answer_value(fuse_req_t request, std::string_view value, std::size_t size) {
+void reply_value(fuse_req_t request, std::string_view value, std::size_t size) {
     if (size == 0) {
         fuse_reply_xattr(request, value.size());
     } else if (size < value.size()) {
@@ -30,17 +30,17 @@ void answer_value(fuse_req_t request, std::string_view value, std::size_t size) 
     }
 }
 
-int change_times(const Inode& inode, const struct stat& wanted, int which) {
+int set_times(const Inode& inode, const struct stat& requested, int mask) {
     struct timespec times[2] = {{0, UTIME_OMIT}, {0, UTIME_OMIT}};
-    if ((which & FUSE_SET_ATTR_ATIME_NOW) != 0) {
+    if ((mask & FUSE_SET_ATTR_ATIME_NOW) != 0) {
         times[0].tv_nsec = UTIME_NOW;
-    } else if ((which & FUSE_SET_ATTR_ATIME) != 0) {
-        times[0] = wanted.st_atim;
+    } else if ((mask & FUSE_SET_ATTR_ATIME) != 0) {
+        times[0] = requested.st_atim;
     }
-    if ((which & FUSE_SET_ATTR_MTIME_NOW) != 0) {
+    if ((mask & FUSE_SET_ATTR_MTIME_NOW) != 0) {
         times[1].tv_nsec = UTIME_NOW;
-    } else if ((which & FUSE_SET_ATTR_MTIME) != 0) {
-        times[1] = wanted.st_mtim;
+    } else if ((mask & FUSE_SET_ATTR_MTIME) != 0) {
+        times[1] = requested.st_mtim;
     }
     if (S_ISLNK(inode.mode)) {
         return ::utimensat(inode.fd, "", times, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW);
@@ -48,71 +48,75 @@ int change_times(const Inode& inode, const struct stat& wanted, int which) {
     return ::utimensat(AT_FDCWD, DescriptorPath(inode.fd).c_str(), times, 0);
 }
 
-/// 0 or an errno.
-int change(const Inode& inode, const struct stat& wanted, int which) {
+/// Sets the attributes in `mask`. Returns 0 or an errno.
+int set_attributes(const Inode& inode, const struct stat& requested, int mask) {
     const DescriptorPath path(inode.fd);
-    if ((which & FUSE_SET_ATTR_MODE) != 0 && ::chmod(path.c_str(), wanted.st_mode) != 0) {
+    if ((mask & FUSE_SET_ATTR_MODE) != 0 && ::chmod(path.c_str(), requested.st_mode) != 0) {
         return errno;
     }
-    if ((which & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)) != 0) {
-        const uid_t owner = (which & FUSE_SET_ATTR_UID) != 0 ? wanted.st_uid : static_cast<uid_t>(-1);
-        const gid_t group = (which & FUSE_SET_ATTR_GID) != 0 ? wanted.st_gid : static_cast<gid_t>(-1);
+    if ((mask & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)) != 0) {
+        const uid_t owner = (mask & FUSE_SET_ATTR_UID) != 0 ? requested.st_uid : static_cast<uid_t>(-1);
+        const gid_t group = (mask & FUSE_SET_ATTR_GID) != 0 ? requested.st_gid : static_cast<gid_t>(-1);
         if (::fchownat(inode.fd, "", owner, group, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) != 0) {
             return errno;
         }
     }
-    if ((which & FUSE_SET_ATTR_SIZE) != 0 && ::truncate(path.c_str(), wanted.st_size) != 0) {
+    if ((mask & FUSE_SET_ATTR_SIZE) != 0 && ::truncate(path.c_str(), requested.st_size) != 0) {
         return errno;
     }
     constexpr int times = FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_ATIME_NOW | FUSE_SET_ATTR_MTIME_NOW;
-    return (which & times) != 0 && change_times(inode, wanted, which) != 0 ? errno : 0;
+    return (mask & times) != 0 && set_times(inode, requested, mask) != 0 ? errno : 0;
 }
 
 }  // namespace
 
-/// Who asks with an open file is the kernel itself, in the course of another call.
-void Service::getattr(fuse_req_t request, fuse_ino_t node, Info* info) {
-    Inode& of = inode(node);
-    if (of.control != nullptr) {
-        const struct stat attributes = ControlFiles::attributes_of(*of.control);
+/// The kernel passes an open file (`info`) in the course of another call, which has its own cost.
+void FuseService::getattr(fuse_req_t request, fuse_ino_t node, Info* info) {
+    Inode& file = inode(node);
+    if (file.control != nullptr) {
+        const struct stat attributes = ControlFiles::get_attributes(*file.control);
         fuse_reply_attr(request, &attributes, 0);
         return;
     }
     struct stat attributes {};
     int error = 0;
-    const auto look = [&] {
-        error = ::fstatat(of.fd, "", &attributes, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) == 0 ? 0 : errno;
+    const auto read_attributes = [&] {
+        error = ::fstatat(file.fd, "", &attributes, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) == 0 ? 0 : errno;
     };
     if (info != nullptr) {
-        look();
+        read_attributes();
     } else {
-        const Pace::Call call(pace_, on_names(request, Call::stat, store_.file(of)), caller(request));
-        look();
+        const RealTimeMachine::TimedCall call(
+            machine_, make_metadata_operation(request, ModelCallKind::stat, store_.get_file(file)),
+            calling_thread(request));
+        read_attributes();
     }
     if (error != 0) {
         fuse_reply_err(request, error);
         return;
     }
-    fuse_reply_attr(request, &attributes, entry_of(of, attributes).attr_timeout);
+    fuse_reply_attr(request, &attributes, make_entry(file, attributes).attr_timeout);
 }
 
-void Service::setattr(fuse_req_t request, fuse_ino_t node, struct stat* wanted, int which, Info* /*info*/) {
-    Inode& of = inode(node);
-    if (of.control != nullptr) {  // `>` truncates before it writes
-        const struct stat attributes = ControlFiles::attributes_of(*of.control);
+void FuseService::setattr(fuse_req_t request, fuse_ino_t node, struct stat* requested, int mask, Info* /*info*/) {
+    Inode& file = inode(node);
+    if (file.control != nullptr) {  // `>` truncates before it writes
+        const struct stat attributes = ControlFiles::get_attributes(*file.control);
         fuse_reply_attr(request, &attributes, 0);
         return;
     }
     struct stat attributes {};
     int error = 0;
     {
-        const FileId file = store_.file(of);
-        const Pace::Call call(pace_, on_names(request, Call::stat, file), caller(request));
-        error = change(of, *wanted, which);
-        if (error == 0 && (which & FUSE_SET_ATTR_SIZE) != 0) {
-            pace_.with([&](Machine& machine) { machine.resize(file, static_cast<std::uint64_t>(wanted->st_size)); });
+        const FileId model_file = store_.get_file(file);
+        const RealTimeMachine::TimedCall call(
+            machine_, make_metadata_operation(request, ModelCallKind::stat, model_file), calling_thread(request));
+        error = set_attributes(file, *requested, mask);
+        if (error == 0 && (mask & FUSE_SET_ATTR_SIZE) != 0) {
+            machine_.with_machine(
+                [&](Machine& machine) { machine.resize(model_file, static_cast<std::uint64_t>(requested->st_size)); });
         }
-        if (::fstatat(of.fd, "", &attributes, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) != 0 && error == 0) {
+        if (::fstatat(file.fd, "", &attributes, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) != 0 && error == 0) {
             error = errno;
         }
     }
@@ -120,52 +124,56 @@ void Service::setattr(fuse_req_t request, fuse_ino_t node, struct stat* wanted, 
         fuse_reply_err(request, error);
         return;
     }
-    fuse_reply_attr(request, &attributes, entry_of(of, attributes).attr_timeout);
+    fuse_reply_attr(request, &attributes, make_entry(file, attributes).attr_timeout);
 }
 
-void Service::statfs(fuse_req_t request, fuse_ino_t /*node*/) {
-    struct statvfs facts {};
-    if (::fstatvfs(store_.root().fd, &facts) != 0) {
+void FuseService::statfs(fuse_req_t request, fuse_ino_t /*node*/) {
+    struct statvfs attributes {};
+    if (::fstatvfs(store_.root().fd, &attributes) != 0) {
         fuse_reply_err(request, errno);
         return;
     }
-    fuse_reply_statfs(request, &facts);
+    fuse_reply_statfs(request, &attributes);
 }
 
-void Service::getxattr(fuse_req_t request, fuse_ino_t node, const char* name, std::size_t size) {
-    Inode& of = inode(node);
-    const std::string_view what = name;
-    if (of.control != nullptr || of_the_kernel(what)) {
-        fuse_reply_err(request, what.starts_with("system.") ? EOPNOTSUPP : ENODATA);
+void FuseService::getxattr(fuse_req_t request, fuse_ino_t node, const char* name, std::size_t size) {
+    Inode& file = inode(node);
+    const std::string_view attribute = name;
+    if (file.control != nullptr || is_kernel_attribute(attribute)) {
+        fuse_reply_err(request, attribute.starts_with("system.") ? EOPNOTSUPP : ENODATA);
         return;
     }
-    Pace::Call(pace_, on_names(request, Call::stat, store_.file(of)), caller(request)).wait();
-    if (what == lov_name || what == text_name) {
-        if (!S_ISREG(of.mode) && !of.directory()) {
+    RealTimeMachine::TimedCall(machine_, make_metadata_operation(request, ModelCallKind::stat, store_.get_file(file)),
+                               calling_thread(request))
+        .wait();
+    if (attribute == lov_name || attribute == text_name) {
+        if (!S_ISREG(file.mode) && !file.is_directory()) {
             fuse_reply_err(request, ENODATA);
             return;
         }
-        Layout layout;
-        if (of.directory()) {
-            const std::optional<WantedLayout> wanted = store_.inherited(of);
-            if (!wanted) {
+        ModelLayout layout;
+        if (file.is_directory()) {
+            const std::optional<RequestedLayout> requested = store_.get_inherited(file);
+            if (!requested) {
                 fuse_reply_err(request, ENODATA);
                 return;
             }
-            layout = wanted->over(layout, pace_.site());
+            layout = requested->apply_to(layout, machine_.site());
         } else {
-            layout = store_.layout(of);
+            layout = store_.get_layout(file);
         }
-        answer_value(request,
-                     what == lov_name ? lov_of(layout, pace_.site(), of.number) : text_of(layout, pace_.site()), size);
+        reply_value(request,
+                    attribute == lov_name ? format_lov(layout, machine_.site(), file.number)
+                                          : format_layout(layout, machine_.site()),
+                    size);
         return;
     }
-    if (what == kept_layout) {
+    if (attribute == layout_attribute) {
         fuse_reply_err(request, ENODATA);
         return;
     }
     std::string value(size, '\0');
-    const ssize_t length = ::getxattr(DescriptorPath(of.fd).c_str(), name, value.data(), size);
+    const ssize_t length = ::getxattr(DescriptorPath(file.fd).c_str(), name, value.data(), size);
     if (length < 0) {
         fuse_reply_err(request, errno);
     } else if (size == 0) {
@@ -175,60 +183,64 @@ void Service::getxattr(fuse_req_t request, fuse_ino_t node, const char* name, st
     }
 }
 
-void Service::setxattr(fuse_req_t request, fuse_ino_t node, const char* name, const char* value, std::size_t size,
-                       int flags) {
-    Inode& of = inode(node);
-    const std::string_view what = name;
-    if (of.control != nullptr || of_the_kernel(what) || what == kept_layout) {
+void FuseService::setxattr(fuse_req_t request, fuse_ino_t node, const char* name, const char* value, std::size_t size,
+                           int flags) {
+    Inode& file = inode(node);
+    const std::string_view attribute = name;
+    if (file.control != nullptr || is_kernel_attribute(attribute) || attribute == layout_attribute) {
         fuse_reply_err(request, EOPNOTSUPP);
         return;
     }
-    Pace::Call(pace_, on_names(request, Call::stat, store_.file(of)), caller(request)).wait();
-    if (what == lov_name || what == text_name) {
-        const std::string_view given(value, size);
-        const std::optional<WantedLayout> wanted = what == lov_name ? from_lov(given) : from_text(given);
+    RealTimeMachine::TimedCall(machine_, make_metadata_operation(request, ModelCallKind::stat, store_.get_file(file)),
+                               calling_thread(request))
+        .wait();
+    if (attribute == lov_name || attribute == text_name) {
+        const std::string_view text(value, size);
+        const std::optional<RequestedLayout> requested = attribute == lov_name ? parse_lov(text) : parse_layout(text);
         int error = EINVAL;
-        if (wanted && (S_ISREG(of.mode) || of.directory())) {
-            error = of.directory() ? store_.set_inherited(of, *wanted) : store_.set_layout(of, *wanted);
+        if (requested && (S_ISREG(file.mode) || file.is_directory())) {
+            error = file.is_directory() ? store_.set_inherited(file, *requested) : store_.set_layout(file, *requested);
         }
         fuse_reply_err(request, error);
         return;
     }
-    fuse_reply_err(request, ::setxattr(DescriptorPath(of.fd).c_str(), name, value, size, flags) == 0 ? 0 : errno);
+    fuse_reply_err(request, ::setxattr(DescriptorPath(file.fd).c_str(), name, value, size, flags) == 0 ? 0 : errno);
 }
 
-/// The layout is not listed, as programs that copy attributes would take it for one that they can set anywhere.
-void Service::listxattr(fuse_req_t request, fuse_ino_t node, std::size_t size) {
-    Inode& of = inode(node);
-    if (of.control != nullptr) {
-        answer_value(request, {}, size);
+/// The layout is not listed, since programs that copy attributes could not set it on other file systems.
+void FuseService::listxattr(fuse_req_t request, fuse_ino_t node, std::size_t size) {
+    Inode& file = inode(node);
+    if (file.control != nullptr) {
+        reply_value(request, {}, size);
         return;
     }
-    std::string all(XATTR_LIST_MAX, '\0');
-    const ssize_t length = ::listxattr(DescriptorPath(of.fd).c_str(), all.data(), all.size());
+    std::string names(XATTR_LIST_MAX, '\0');
+    const ssize_t length = ::listxattr(DescriptorPath(file.fd).c_str(), names.data(), names.size());
     if (length < 0) {
         fuse_reply_err(request, errno);
         return;
     }
-    std::string seen;
-    for (std::size_t at = 0; at < static_cast<std::size_t>(length);) {
-        const std::string name = all.c_str() + at;
-        at += name.size() + 1;
-        if (name != kept_layout && !of_the_kernel(name)) {
-            seen.append(name).push_back('\0');
+    std::string visible;
+    for (std::size_t offset = 0; offset < static_cast<std::size_t>(length);) {
+        const std::string name = names.c_str() + offset;
+        offset += name.size() + 1;
+        if (name != layout_attribute && !is_kernel_attribute(name)) {
+            visible.append(name).push_back('\0');
         }
     }
-    answer_value(request, seen, size);
+    reply_value(request, visible, size);
 }
 
-void Service::removexattr(fuse_req_t request, fuse_ino_t node, const char* name) {
-    Inode& of = inode(node);
-    if (of.control != nullptr || of_the_kernel(name) || std::string_view(name) == kept_layout) {
+void FuseService::removexattr(fuse_req_t request, fuse_ino_t node, const char* name) {
+    Inode& file = inode(node);
+    if (file.control != nullptr || is_kernel_attribute(name) || std::string_view(name) == layout_attribute) {
         fuse_reply_err(request, ENODATA);
         return;
     }
-    Pace::Call(pace_, on_names(request, Call::stat, store_.file(of)), caller(request)).wait();
-    fuse_reply_err(request, ::removexattr(DescriptorPath(of.fd).c_str(), name) == 0 ? 0 : errno);
+    RealTimeMachine::TimedCall(machine_, make_metadata_operation(request, ModelCallKind::stat, store_.get_file(file)),
+                               calling_thread(request))
+        .wait();
+    fuse_reply_err(request, ::removexattr(DescriptorPath(file.fd).c_str(), name) == 0 ? 0 : errno);
 }
 
 }  // namespace sonde::simulate

@@ -7,62 +7,63 @@
 namespace sonde::simulate {
 namespace {
 
-double seconds_of_the_epoch() {
+double seconds_since_1970() {
     return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
 }  // namespace
 
-ControlFiles::ControlFiles(Pace& pace, std::uint32_t nodes, std::function<std::string()> about)
-    : pace_(pace), epoch_(seconds_of_the_epoch()) {
-    files_.emplace_back().name = own_name;
-    add("mount.json").text = std::move(about);
+ControlFiles::ControlFiles(RealTimeMachine& machine, std::uint32_t nodes, std::function<std::string()> describe_mount)
+    : machine_(machine), epoch_(seconds_since_1970()) {
+    files_.emplace_back().name = control_directory_name;
+    add("mount.json").text = std::move(describe_mount);
     ControlFile& faults = add("faults");
-    faults.text = [this] { return faults_text(); };
-    faults.take = [this](std::string_view line) { tell_fault(line); };
-    add("drop_caches").take = [this](std::string_view) {
-        pace_.with([](Machine& machine) {
+    faults.text = [this] { return format_faults(); };
+    faults.write_line = [this](std::string_view line) { switch_fault(line); };
+    add("drop_caches").write_line = [this](std::string_view) {
+        machine_.with_machine([](Machine& machine) {
             for (std::uint32_t client = 0; client < machine.site().clients.size(); ++client) {
-                machine.drop_caches(client);
+                machine.drop_client_caches(client);
             }
             machine.drop_server_caches();
         });
     };
-    pace_.with([this, nodes](Machine& machine) {
+    machine_.with_machine([this, nodes](Machine& machine) {
         for (TraceFile& file : trace_files(machine.traces(), nodes)) {
             ControlFile& added = add(file.path);
             added.text = [this, file = std::move(file)] {
-                return pace_.with([&](Machine& of) {
-                    return file.text(file.of_space ? of.traces() : of.counters(), epoch_, seconds_of_the_epoch());
+                return machine_.with_machine([&](Machine& model) {
+                    return file.text(file.reads_free_space ? model.traces() : model.counters(), epoch_,
+                                     seconds_since_1970());
                 });
             };
         }
     });
-    ino_t number = ~ino_t{0};  // from the end, where no file system has its own
+    ino_t number = ~ino_t{0};  // counted down, since file systems use small numbers
     for (ControlFile& file : files_) {
         file.inode.control = &file;
         file.inode.number = --number;
-        const mode_t rights = (file.text ? 0444U : 0U) | (file.take ? 0200U : 0U);
+        const mode_t rights = (file.text ? 0444U : 0U) | (file.write_line ? 0200U : 0U);
         file.inode.mode = file.entries.empty() ? S_IFREG | rights : S_IFDIR | 0555U;
     }
 }
 
 ControlFile& ControlFiles::add(const std::string& path) {
-    ControlFile* at = &files_.front();
+    ControlFile* directory = &files_.front();
     for (std::size_t from = 0; from <= path.size();) {
         const std::size_t end = std::min(path.find('/', from), path.size());
         const std::string name = path.substr(from, end - from);
-        ControlFile* next = find(*at, name);
+        ControlFile* next = find(*directory, name);
         if (next == nullptr) {
             next = &files_.emplace_back();
             next->name = name;
-            next->parent = at;  // cppcheck-suppress invalidContainer  // a deque leaves its members where they are
-            at->entries.push_back(next);
+            next->parent = directory;  // cppcheck-suppress invalidContainer  // a deque does not move its members
+            directory->entries.push_back(next);
         }
-        at = next;
+        directory = next;
         from = end + 1;
     }
-    return *at;
+    return *directory;
 }
 
 ControlFile* ControlFiles::find(ControlFile& directory, std::string_view name) {
@@ -74,35 +75,36 @@ ControlFile* ControlFiles::find(ControlFile& directory, std::string_view name) {
     return nullptr;
 }
 
-struct stat ControlFiles::attributes_of(const ControlFile& file) {
+struct stat ControlFiles::get_attributes(const ControlFile& file) {
     struct stat attributes {};
     attributes.st_ino = file.inode.number;
     attributes.st_mode = file.inode.mode;
-    attributes.st_nlink = file.inode.directory() ? 2 : 1;
+    attributes.st_nlink = file.inode.is_directory() ? 2 : 1;
     attributes.st_blksize = 4096;
     return attributes;
 }
 
-/// "slow-target 3 10x" begins a fault, in place of one of that kind at that part; "end slow-target 3" ends it, "clear"
-/// ends all.
-void ControlFiles::tell_fault(std::string_view line) {
+/// "slow-target 3 10x" begins a fault and replaces one of that kind at that part. "end slow-target 3" ends it, "clear"
+/// ends all faults.
+void ControlFiles::switch_fault(std::string_view line) {
     if (line == "clear") {
-        pace_.with([](Machine& machine) {
+        machine_.with_machine([](Machine& machine) {
             while (!machine.faults().empty()) {
                 machine.end_fault(Fault(machine.faults().front()));
             }
         });
         return;
     }
-    constexpr std::string_view word = "end ";
-    if (line.starts_with(word)) {
-        const Fault wanted = parse_fault(line.substr(word.size()));
-        pace_.with([&](Machine& machine) {
-            const std::vector<Fault>& all = machine.faults();
-            if (std::none_of(all.begin(), all.end(), [&](const Fault& fault) { return same_part(fault, wanted); })) {
-                throw SiteError("fault \"" + std::string(line.substr(word.size())) + "\" is not switched on");
+    constexpr std::string_view end_prefix = "end ";
+    if (line.starts_with(end_prefix)) {
+        const Fault ended = parse_fault(line.substr(end_prefix.size()));
+        machine_.with_machine([&](Machine& machine) {
+            const std::vector<Fault>& faults = machine.faults();
+            if (std::none_of(faults.begin(), faults.end(),
+                             [&](const Fault& fault) { return has_same_part(fault, ended); })) {
+                throw SiteError("fault \"" + std::string(line.substr(end_prefix.size())) + "\" is not switched on");
             }
-            machine.end_fault(wanted);
+            machine.end_fault(ended);
         });
         return;
     }
@@ -110,11 +112,11 @@ void ControlFiles::tell_fault(std::string_view line) {
     if (fault.from > 0) {
         throw SiteError("fault \"" + std::string(line) + "\": a mount switches faults now; leave `at` out");
     }
-    pace_.with([&](Machine& machine) { machine.begin_fault(fault); });
+    machine_.with_machine([&](Machine& machine) { machine.begin_fault(fault); });
 }
 
-std::string ControlFiles::faults_text() {
-    return pace_.with([](Machine& machine) {
+std::string ControlFiles::format_faults() {
+    return machine_.with_machine([](Machine& machine) {
         std::string text;
         for (const Fault& fault : machine.faults()) {
             text += fault.text() + "\n";

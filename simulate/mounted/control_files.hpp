@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files below DIR/.sonde, which are in no store: what is wrong with the machine, read and told; what its servers
-// count, in the form of Lustre's files; and what the mount is.
+// The files below DIR/.sonde, which are not in the store: the machine's faults, for reading and writing; counters of
+// its servers, as in Lustre's files; and a description of the mount.
 #pragma once
 
 #include "mounted/store.hpp"
@@ -16,30 +16,30 @@ namespace sonde::simulate {
 struct ControlFile {
     std::string name;
     ControlFile* parent = nullptr;
-    std::vector<ControlFile*> entries;           ///< of a directory
-    std::function<std::string()> text;           ///< what is read; empty: a directory, or nothing to read
-    std::function<void(std::string_view)> take;  ///< one line that is written; throws SiteError with a sentence
+    std::vector<ControlFile*> entries;                 ///< of a directory
+    std::function<std::string()> text;                 ///< content; empty: a directory, or not readable
+    std::function<void(std::string_view)> write_line;  ///< handles one written line; throws SiteError
     Inode inode;
 };
 
 class ControlFiles {
  public:
-    /// `about` gives the content of mount.json; of the machine's nodes the first `nodes` have files.
-    ControlFiles(Pace& pace, std::uint32_t nodes, std::function<std::string()> about);
+    /// `describe_mount` returns the content of mount.json. The first `nodes` nodes of the machine have files.
+    ControlFiles(RealTimeMachine& machine, std::uint32_t nodes, std::function<std::string()> describe_mount);
     ControlFile& root() { return files_.front(); }
     static ControlFile* find(ControlFile& directory, std::string_view name);
 
-    /// What stat() says: sizes are 0, as those of files in /proc.
-    static struct stat attributes_of(const ControlFile& file);
+    /// The attributes of stat(2). Sizes are 0, like those of files in /proc.
+    static struct stat get_attributes(const ControlFile& file);
 
  private:
     ControlFile& add(const std::string& path);
-    void tell_fault(std::string_view line);
-    std::string faults_text();
+    void switch_fault(std::string_view line);
+    std::string format_faults();
 
-    Pace& pace_;
+    RealTimeMachine& machine_;
     double epoch_;
-    std::deque<ControlFile> files_;  ///< the first one is the directory itself
+    std::deque<ControlFile> files_;  ///< the first is the root directory
 };
 
 }  // namespace sonde::simulate

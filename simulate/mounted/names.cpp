@@ -13,185 +13,196 @@
 namespace sonde::simulate {
 namespace {
 
-/// The kernel may keep what it knows of names, as nobody else changes them; but it asks for attributes each time, so
-/// that the machine sees each stat.
-constexpr double keep_names_s = 86400;
+/// The kernel caches names this long, in seconds, since nobody else changes them. It does not cache attributes, so that
+/// the machine gets each stat.
+constexpr double name_timeout_s = 86400;
 
 }  // namespace
 
-struct Service::Listing {
-    struct Entry {
+struct DirectoryListing {
+    struct ListedEntry {
         std::string name;
         ino_t number;
         mode_t type;
     };
-    std::vector<Entry> entries;
-    bool read = false;
+    std::vector<ListedEntry> entries;
+    bool is_loaded = false;
 };
 
-bool Service::ours(const Inode& parent, const char* name) const {
-    return parent.control != nullptr || (&parent == &store_.root() && std::strcmp(name, own_name) == 0);
+bool FuseService::is_control_name(const Inode& parent, const char* name) const {
+    return parent.control != nullptr || (&parent == &store_.root() && std::strcmp(name, control_directory_name) == 0);
 }
 
-Operation Service::on_names(fuse_req_t request, Call call, FileId file) {
-    Operation operation;
-    operation.call = call;
+ModelOperation FuseService::make_metadata_operation(fuse_req_t request, ModelCallKind kind, FileId file) {
+    ModelOperation operation;
+    operation.kind = kind;
     operation.file = file;
-    operation.stream = callers_.names_of(fuse_req_ctx(request)->pid);
+    operation.stream = program_nodes_.get_metadata_stream(fuse_req_ctx(request)->pid);
     return operation;
 }
 
-struct fuse_entry_param Service::entry_of(Inode& inode, const struct stat& attributes) const {
+struct fuse_entry_param FuseService::make_entry(Inode& inode, const struct stat& attributes) const {
     struct fuse_entry_param entry {};
     entry.ino = reinterpret_cast<fuse_ino_t>(&inode);
     entry.attr = attributes;
-    entry.entry_timeout = keep_names_s;
-    // Who checks permissions for other users asks for those of each directory on the way.
-    entry.attr_timeout = options_.allow_other && inode.directory() ? keep_names_s : 0;
+    entry.entry_timeout = name_timeout_s;
+    // With allow_other, the kernel checks the permissions of each directory of a path.
+    entry.attr_timeout = options_.allow_other && inode.is_directory() ? name_timeout_s : 0;
     return entry;
 }
 
-/// Free: a call on a path is one message to a metadata server, which is charged when the call itself comes.
-void Service::lookup(fuse_req_t request, fuse_ino_t parent, const char* name) {
-    Inode& at = inode(parent);
-    if (ours(at, name)) {
-        ControlFile* file =
-            at.control == nullptr ? &controls_.root() : ControlFiles::find(const_cast<ControlFile&>(*at.control), name);
+/// Takes no time: a call on a path is one message to a metadata server, whose cost is that of the call itself.
+void FuseService::lookup(fuse_req_t request, fuse_ino_t parent, const char* name) {
+    Inode& directory = inode(parent);
+    if (is_control_name(directory, name)) {
+        ControlFile* file = directory.control == nullptr
+                                ? &controls_.root()
+                                : ControlFiles::find(const_cast<ControlFile&>(*directory.control), name);
         if (file == nullptr) {
             fuse_reply_err(request, ENOENT);
             return;
         }
-        const struct fuse_entry_param entry = entry_of(file->inode, ControlFiles::attributes_of(*file));
+        const struct fuse_entry_param entry = make_entry(file->inode, ControlFiles::get_attributes(*file));
         fuse_reply_entry(request, &entry);
         return;
     }
     struct stat attributes {};
-    Inode* found = store_.look_up(at, name, attributes);
-    if (found == nullptr) {
+    Inode* created = store_.look_up_inode(directory, name, attributes);
+    if (created == nullptr) {
         fuse_reply_err(request, errno);
         return;
     }
-    const struct fuse_entry_param entry = entry_of(*found, attributes);
+    const struct fuse_entry_param entry = make_entry(*created, attributes);
     fuse_reply_entry(request, &entry);
 }
 
-void Service::forget(fuse_req_t request, fuse_ino_t node, std::uint64_t lookups) {
-    store_.forget(inode(node), lookups);
+void FuseService::forget(fuse_req_t request, fuse_ino_t node, std::uint64_t lookups) {
+    store_.release_lookups(inode(node), lookups);
     fuse_reply_none(request);
 }
 
-void Service::forget_multi(fuse_req_t request, std::size_t count, struct fuse_forget_data* all) {
+void FuseService::forget_multi(fuse_req_t request, std::size_t count, struct fuse_forget_data* forgotten) {
     for (std::size_t i = 0; i < count; ++i) {
-        store_.forget(inode(all[i].ino), all[i].nlookup);
+        store_.release_lookups(inode(forgotten[i].ino), forgotten[i].nlookup);
     }
     fuse_reply_none(request);
 }
 
-/// What root makes for others belongs to them; a directory passes its layout on.
-Inode* Service::made(fuse_req_t request, Inode& parent, const char* name, struct stat& attributes) {
-    Inode* found = store_.look_up(parent, name, attributes);
-    if (found == nullptr || attributes.st_nlink > 1 + (S_ISDIR(attributes.st_mode) ? 1U : 0U)) {
-        return found;  // one more name of what was there
+/// Sets the owner to the calling user. A new directory inherits the layout of its parent.
+Inode* FuseService::find_new_inode(fuse_req_t request, Inode& parent, const char* name, struct stat& attributes) {
+    Inode* created = store_.look_up_inode(parent, name, attributes);
+    if (created == nullptr || attributes.st_nlink > 1 + (S_ISDIR(attributes.st_mode) ? 1U : 0U)) {
+        return created;  // a further name of an existing file
     }
     const struct fuse_ctx* caller = fuse_req_ctx(request);
     if (::geteuid() == 0 && (caller->uid != 0 || caller->gid != 0) &&
-        ::fchownat(found->fd, "", caller->uid, caller->gid, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) == 0) {
+        ::fchownat(created->fd, "", caller->uid, caller->gid, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) == 0) {
         attributes.st_uid = caller->uid;
         attributes.st_gid = caller->gid;
     }
-    const std::optional<WantedLayout> wanted = found->directory() ? store_.inherited(parent) : std::nullopt;
-    if (wanted) {
-        store_.set_inherited(*found, *wanted);
+    const std::optional<RequestedLayout> requested =
+        created->is_directory() ? store_.get_inherited(parent) : std::nullopt;
+    if (requested) {
+        store_.set_inherited(*created, *requested);
     }
-    return found;
+    return created;
 }
 
-void Service::answer_entry(fuse_req_t request, Call what, Inode& parent, const char* name, int error, Time came) {
+void FuseService::reply_created(fuse_req_t request, ModelCallKind kind, Inode& parent, const char* name, int error,
+                                Time arrival) {
     struct stat attributes {};
-    Inode* found = error == 0 ? made(request, parent, name, attributes) : nullptr;
-    if (error == 0 && found == nullptr) {
+    Inode* created = error == 0 ? find_new_inode(request, parent, name, attributes) : nullptr;
+    if (error == 0 && created == nullptr) {
         error = errno;
     }
-    const FileId file = found != nullptr ? store_.file(*found, &parent) : store_.file(parent);
-    Pace::Call(pace_, on_names(request, what, file), caller(request), came).wait();
+    const FileId file = created != nullptr ? store_.get_file(*created, &parent) : store_.get_file(parent);
+    RealTimeMachine::TimedCall(machine_, make_metadata_operation(request, kind, file), calling_thread(request), arrival)
+        .wait();
     if (error != 0) {
         fuse_reply_err(request, error);
         return;
     }
-    const struct fuse_entry_param entry = entry_of(*found, attributes);
+    const struct fuse_entry_param entry = make_entry(*created, attributes);
     fuse_reply_entry(request, &entry);
 }
 
-/// `done` is the call on the store; 0 or -1 and errno.
-template <class Done>
-void Service::make(fuse_req_t request, Call what, fuse_ino_t parent, const char* name, Done done) {
-    Inode& at = inode(parent);
-    if (ours(at, name)) {
+/// `action` performs the call on the store and returns 0, or -1 with errno.
+template <class Action>
+void FuseService::create_name(fuse_req_t request, ModelCallKind kind, fuse_ino_t parent, const char* name,
+                              Action action) {
+    Inode& directory = inode(parent);
+    if (is_control_name(directory, name)) {
         fuse_reply_err(request, EPERM);
         return;
     }
-    const Time came = pace_.now();
-    answer_entry(request, what, at, name, done(at) == 0 ? 0 : errno, came);
+    const Time arrival = machine_.now();
+    reply_created(request, kind, directory, name, action(directory) == 0 ? 0 : errno, arrival);
 }
 
-void Service::mknod(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode, dev_t device) {
-    make(request, Call::create, parent, name, [&](const Inode& at) { return ::mknodat(at.fd, name, mode, device); });
+void FuseService::mknod(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode, dev_t device) {
+    create_name(request, ModelCallKind::create, parent, name,
+                [&](const Inode& directory) { return ::mknodat(directory.fd, name, mode, device); });
 }
 
-void Service::mkdir(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode) {
-    make(request, Call::mkdir, parent, name, [&](const Inode& at) { return ::mkdirat(at.fd, name, mode); });
+void FuseService::mkdir(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode) {
+    create_name(request, ModelCallKind::mkdir, parent, name,
+                [&](const Inode& directory) { return ::mkdirat(directory.fd, name, mode); });
 }
 
-void Service::symlink(fuse_req_t request, const char* text, fuse_ino_t parent, const char* name) {
-    make(request, Call::create, parent, name, [&](const Inode& at) { return ::symlinkat(text, at.fd, name); });
+void FuseService::symlink(fuse_req_t request, const char* text, fuse_ino_t parent, const char* name) {
+    create_name(request, ModelCallKind::create, parent, name,
+                [&](const Inode& directory) { return ::symlinkat(text, directory.fd, name); });
 }
 
-void Service::link(fuse_req_t request, fuse_ino_t node, fuse_ino_t parent, const char* name) {
-    const Inode& of = inode(node);
-    if (of.control != nullptr) {
+void FuseService::link(fuse_req_t request, fuse_ino_t node, fuse_ino_t parent, const char* name) {
+    const Inode& file = inode(node);
+    if (file.control != nullptr) {
         fuse_reply_err(request, EPERM);
         return;
     }
-    make(request, Call::create, parent, name, [&](const Inode& at) {
-        return ::linkat(AT_FDCWD, DescriptorPath(of.fd).c_str(), at.fd, name, AT_SYMLINK_FOLLOW);
+    create_name(request, ModelCallKind::create, parent, name, [&](const Inode& directory) {
+        return ::linkat(AT_FDCWD, DescriptorPath(file.fd).c_str(), directory.fd, name, AT_SYMLINK_FOLLOW);
     });
 }
 
-void Service::take_away(fuse_req_t request, Call what, fuse_ino_t parent, const char* name, int flags) {
-    Inode& at = inode(parent);
-    if (ours(at, name)) {
+void FuseService::remove_name(fuse_req_t request, ModelCallKind kind, fuse_ino_t parent, const char* name, int flags) {
+    Inode& directory = inode(parent);
+    if (is_control_name(directory, name)) {
         fuse_reply_err(request, EPERM);
         return;
     }
-    Pace::Call call(pace_, on_names(request, what, store_.file(at)), caller(request));
-    const int error = ::unlinkat(at.fd, name, flags) == 0 ? 0 : errno;
+    RealTimeMachine::TimedCall call(machine_, make_metadata_operation(request, kind, store_.get_file(directory)),
+                                    calling_thread(request));
+    const int error = ::unlinkat(directory.fd, name, flags) == 0 ? 0 : errno;
     call.wait();
     fuse_reply_err(request, error);
 }
 
-void Service::unlink(fuse_req_t request, fuse_ino_t parent, const char* name) {
-    take_away(request, Call::remove, parent, name, 0);
+void FuseService::unlink(fuse_req_t request, fuse_ino_t parent, const char* name) {
+    remove_name(request, ModelCallKind::remove, parent, name, 0);
 }
 
-void Service::rmdir(fuse_req_t request, fuse_ino_t parent, const char* name) {
-    take_away(request, Call::rmdir, parent, name, AT_REMOVEDIR);
+void FuseService::rmdir(fuse_req_t request, fuse_ino_t parent, const char* name) {
+    remove_name(request, ModelCallKind::rmdir, parent, name, AT_REMOVEDIR);
 }
 
-void Service::rename(fuse_req_t request, fuse_ino_t parent, const char* name, fuse_ino_t to, const char* to_name,
-                     unsigned flags) {
+void FuseService::rename(fuse_req_t request, fuse_ino_t parent, const char* name, fuse_ino_t to, const char* to_name,
+                         unsigned flags) {
     Inode& from = inode(parent);
     Inode& into = inode(to);
-    if (ours(from, name) || ours(into, to_name)) {
+    if (is_control_name(from, name) || is_control_name(into, to_name)) {
         fuse_reply_err(request, EPERM);
         return;
     }
-    Pace::Call call(pace_, on_names(request, Call::rename, store_.file(from)), caller(request));
+    RealTimeMachine::TimedCall call(machine_,
+                                    make_metadata_operation(request, ModelCallKind::rename, store_.get_file(from)),
+                                    calling_thread(request));
     const int error = ::renameat2(from.fd, name, into.fd, to_name, flags) == 0 ? 0 : errno;
     call.wait();
     fuse_reply_err(request, error);
 }
 
-void Service::readlink(fuse_req_t request, fuse_ino_t node) {
+void FuseService::readlink(fuse_req_t request, fuse_ino_t node) {
     char text[PATH_MAX + 1];
     const ssize_t length = ::readlinkat(inode(node).fd, "", text, PATH_MAX);
     if (length < 0) {
@@ -202,40 +213,41 @@ void Service::readlink(fuse_req_t request, fuse_ino_t node) {
     fuse_reply_readlink(request, text);
 }
 
-void Service::opendir(fuse_req_t request, fuse_ino_t /*node*/, Info* info) {
-    info->fh = reinterpret_cast<std::uintptr_t>(new Listing);
+void FuseService::opendir(fuse_req_t request, fuse_ino_t /*node*/, Info* info) {
+    info->fh = reinterpret_cast<std::uintptr_t>(new DirectoryListing);
     fuse_reply_open(request, info);
 }
 
-/// All of a directory is read when its first entries are asked for: one call, as the machine has it. `seekdir` to the
-/// beginning reads it again.
-void Service::readdir(fuse_req_t request, fuse_ino_t node, std::size_t size, off_t offset, Info* info) {
+/// Reads the whole directory with its first entries: one call of the machine. `seekdir` to the begin reads it again.
+void FuseService::readdir(fuse_req_t request, fuse_ino_t node, std::size_t size, off_t offset, Info* info) {
     Inode& directory = inode(node);
-    Listing& listing = *kept<Listing>(info->fh);
-    if (!listing.read || offset == 0) {
+    DirectoryListing& listing = *object_of_number<DirectoryListing>(info->fh);
+    if (!listing.is_loaded || offset == 0) {
         listing.entries.clear();
-        listing.read = true;
+        listing.is_loaded = true;
         if (directory.control != nullptr) {
             for (const ControlFile* file : directory.control->entries) {
                 listing.entries.push_back({file->name, file->inode.number, file->inode.mode});
             }
         } else {
-            const Time came = pace_.now();
+            const Time arrival = machine_.now();
             const int fd = ::openat(directory.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
             DIR* stream = fd >= 0 ? ::fdopendir(fd) : nullptr;
             if (stream == nullptr) {
                 fuse_reply_err(request, errno);
                 return;
             }
-            while (const dirent* one = ::readdir(stream)) {
-                if (!ours(directory, one->d_name)) {
-                    listing.entries.push_back({one->d_name, one->d_ino, static_cast<mode_t>(DTTOIF(one->d_type))});
+            while (const dirent* entry = ::readdir(stream)) {
+                if (!is_control_name(directory, entry->d_name)) {
+                    listing.entries.push_back(
+                        {entry->d_name, entry->d_ino, static_cast<mode_t>(DTTOIF(entry->d_type))});
                 }
             }
             ::closedir(stream);
-            Operation operation = on_names(request, Call::readdir, store_.file(directory));
+            ModelOperation operation =
+                make_metadata_operation(request, ModelCallKind::readdir, store_.get_file(directory));
             operation.length = listing.entries.size();
-            Pace::Call(pace_, operation, caller(request), came).wait();
+            RealTimeMachine::TimedCall(machine_, operation, calling_thread(request), arrival).wait();
         }
     }
     std::vector<char> buffer(size);
@@ -255,12 +267,12 @@ void Service::readdir(fuse_req_t request, fuse_ino_t node, std::size_t size, off
     fuse_reply_buf(request, buffer.data(), used);
 }
 
-void Service::releasedir(fuse_req_t request, fuse_ino_t /*node*/, Info* info) {
-    delete kept<Listing>(info->fh);
+void FuseService::releasedir(fuse_req_t request, fuse_ino_t /*node*/, Info* info) {
+    delete object_of_number<DirectoryListing>(info->fh);
     fuse_reply_err(request, 0);
 }
 
-void Service::fsyncdir(fuse_req_t request, fuse_ino_t node, int /*only_data*/, Info* /*info*/) {
+void FuseService::fsyncdir(fuse_req_t request, fuse_ino_t node, int /*only_data*/, Info* /*info*/) {
     const Inode& directory = inode(node);
     int error = 0;
     if (directory.control == nullptr) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers the kernel. Each operation goes to the machine when it arrives, is done on the store meanwhile, and is
-// answered when both have ended. names.cpp: what has a path; attributes.cpp: sizes, owners, extended attributes;
-// data.cpp: bytes; session.cpp: the table of calls and the threads that serve them.
+// Serves the calls of the kernel (FUSE). An operation is submitted to the machine when it arrives, performed on the
+// store meanwhile, and answered when both are done. names.cpp has the calls on names, attributes.cpp those on
+// attributes, file_data.cpp those on open files, session.cpp the table of calls and the threads.
 #pragma once
 
-#include "mounted/callers.hpp"
 #include "mounted/control_files.hpp"
 #include "mounted/fuse.hpp"
+#include "mounted/program_nodes.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -17,33 +17,40 @@
 namespace sonde::simulate {
 
 struct MountOptions {
-    std::string directory;      ///< where the mount appears
-    bool kernel_cache = false;  ///< the kernel keeps pages: programs may map files, and the machine sees what is left
-    bool allow_other = false;   ///< other users may use it
+    std::string directory;  ///< mount point
+    bool kernel_cache =
+        false;  ///< the kernel caches pages: programs may map files, and the machine gets only the misses
+    bool allow_other = false;  ///< other users have access
     bool foreground = false;
-    std::uint32_t nodes = 1;  ///< of the machine, to which programs are dealt
-    unsigned threads = 256;   ///< that answer: as many operations may be under way
-    Time spin = 0;            ///< of the clock, before the thread that waits for the next call sleeps
+    std::uint32_t nodes = 1;  ///< of the machine, that programs are assigned to
+    unsigned threads = 256;   ///< that serve calls: limit of the operations in flight
+    Time spin = 0;            ///< ns of busy waiting for the next call before a thread sleeps
 };
 
-/// What a number stands for that the kernel keeps for us: its handles and inodes are addresses of ours.
-template <typename Ours>
-Ours* kept(std::uint64_t number) {
-    return reinterpret_cast<Ours*>(number);
+/// The object of a handle or inode number of the kernel: the number is the address.
+template <typename Object>
+Object* object_of_number(std::uint64_t number) {
+    return reinterpret_cast<Object*>(number);
 }
 
-class Service {
- public:
-    Service(Pace& pace, Store& store, ControlFiles& controls, const MountOptions& options);
+/// An open file.
+struct OpenFile {
+    int fd = -1;  ///< -1: a control file
+    FileId file = 0;
+    StreamId stream = 0;
+    bool is_direct = false, is_sync = false;
+    std::string text;  ///< of a control file: its content when it was opened, or the error of a written line
+};
 
-    /// Mounts, serves until it is unmounted or told to end, and unmounts. `mounted` is called once it answers. An exit
-    /// code: 0, or 3 when it cannot be mounted.
+class FuseService {
+ public:
+    FuseService(RealTimeMachine& machine, Store& store, ControlFiles& controls, const MountOptions& options);
+
+    /// Mounts, serves until an unmount or a signal, and unmounts. Returns 0, or 3 when the mount fails.
     int run();
 
  private:
-    friend struct Calls;
-    struct Handle;
-    struct Listing;
+    friend struct FuseCallbacks;
     using Info = struct fuse_file_info;
 
     // names.cpp
@@ -72,7 +79,7 @@ class Service {
                   int flags);
     void listxattr(fuse_req_t request, fuse_ino_t node, std::size_t size);
     void removexattr(fuse_req_t request, fuse_ino_t node, const char* name);
-    // data.cpp
+    // file_data.cpp
     void create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode, Info* info);
     void open(fuse_req_t request, fuse_ino_t node, Info* info);
     void read(fuse_req_t request, fuse_ino_t node, std::size_t size, off_t offset, Info* info);
@@ -83,47 +90,39 @@ class Service {
     void fallocate(fuse_req_t request, fuse_ino_t node, int mode, off_t offset, off_t length, Info* info);
     void lseek(fuse_req_t request, fuse_ino_t node, off_t offset, int whence, Info* info);
 
-    Inode& inode(fuse_ino_t node) { return node == FUSE_ROOT_ID ? store_.root() : *kept<Inode>(node); }
-    /// Not to be made, removed or moved: the name of the control files, and everything in there.
-    bool ours(const Inode& parent, const char* name) const;
-    /// The thread whose call it is.
-    static pid_t caller(fuse_req_t request) { return fuse_req_ctx(request)->pid; }
-    /// An operation on the names of `file`, by whoever makes the call.
-    Operation on_names(fuse_req_t request, Call call, FileId file);
-    /// An operation on the bytes of an open file.
-    static Operation on_file(const Handle& handle, Call call);
-    struct fuse_entry_param entry_of(Inode& inode, const struct stat& attributes) const;
-    /// The inode of a name that was just made. Null: errno says why.
-    Inode* made(fuse_req_t request, Inode& parent, const char* name, struct stat& attributes);
-    /// Charges the call, which came at that time of the machine, and answers with what was made, or with the error.
-    void answer_entry(fuse_req_t request, Call what, Inode& parent, const char* name, int error, Time came);
-    /// Makes a name with `done` and answers; template of names.cpp alone.
-    template <class Done>
-    void make(fuse_req_t request, Call what, fuse_ino_t parent, const char* name, Done done);
-    /// Removes a name; `flags` are those of unlinkat.
-    void take_away(fuse_req_t request, Call what, fuse_ino_t parent, const char* name, int flags);
-    void answer_open(fuse_req_t request, std::unique_ptr<Handle> handle, const Info& info,
-                     const fuse_entry_param* entry);
-    /// Ends what answer_open began.
-    void close_handle(const Handle& handle);
+    Inode& inode(fuse_ino_t node) { return node == FUSE_ROOT_ID ? store_.root() : *object_of_number<Inode>(node); }
+    /// Whether a name is that of the control directory or inside of it. Programs cannot create, remove or rename it.
+    bool is_control_name(const Inode& parent, const char* name) const;
+    /// The thread that makes the call.
+    static pid_t calling_thread(fuse_req_t request) { return fuse_req_ctx(request)->pid; }
+    /// A metadata operation on `file` by the calling thread.
+    ModelOperation make_metadata_operation(fuse_req_t request, ModelCallKind kind, FileId file);
+    /// An operation on an open file.
+    static ModelOperation make_file_operation(const OpenFile& file, ModelCallKind kind);
+    struct fuse_entry_param make_entry(Inode& inode, const struct stat& attributes) const;
+    /// The inode of a name that was just created. Null: errno is set.
+    Inode* find_new_inode(fuse_req_t request, Inode& parent, const char* name, struct stat& attributes);
+    /// Completes a create call that arrived at that time of the machine, and replies with the new entry or the error.
+    void reply_created(fuse_req_t request, ModelCallKind kind, Inode& parent, const char* name, int error,
+                       Time arrival);
+    /// Creates a name with `action` and replies. Defined in names.cpp.
+    template <class Action>
+    void create_name(fuse_req_t request, ModelCallKind kind, fuse_ino_t parent, const char* name, Action action);
+    /// Removes a name. `flags` are those of unlinkat(2).
+    void remove_name(fuse_req_t request, ModelCallKind kind, fuse_ino_t parent, const char* name, int flags);
+    void reply_open(fuse_req_t request, std::unique_ptr<OpenFile> file, const Info& info,
+                    const fuse_entry_param* entry);
+    /// Closes a file of reply_open().
+    void close_file(const OpenFile& file);
     void open_control(fuse_req_t request, const Inode& inode, Info* info);
-    void write_control(fuse_req_t request, const Inode& inode, Handle& handle, struct fuse_bufvec* data);
+    void write_control(fuse_req_t request, const Inode& inode, OpenFile& file, struct fuse_bufvec* data);
 
-    Pace& pace_;
+    RealTimeMachine& machine_;
     Store& store_;
     ControlFiles& controls_;
     MountOptions options_;
-    Callers callers_;
-    std::atomic_flag spinning_ = ATOMIC_FLAG_INIT;  ///< a thread looks out for the next call: one is enough
-};
-
-/// An open file.
-struct Service::Handle {
-    int fd = -1;  ///< -1: a control file
-    FileId file = 0;
-    StreamId stream = 0;
-    bool direct = false, sync = false;
-    std::string text;  ///< of a control file: as it was when it was opened, or why it refused a line
+    ProgramNodes program_nodes_;
+    std::atomic_flag spinning_ = ATOMIC_FLAG_INIT;  ///< set while a thread waits busily for the next call
 };
 
 }  // namespace sonde::simulate

@@ -12,16 +12,16 @@
 namespace sonde::simulate {
 namespace {
 
-/// What the machine calls a file. The number of an inode, as names may change and there may be several.
-std::string name_of(const Inode& inode) {
+/// The machine's name of a file: its inode number, since a file may have several names.
+std::string model_file_name(const Inode& inode) {
     return std::to_string(inode.device) + ":" + std::to_string(inode.number);
 }
 
-std::string text_of_wanted(const WantedLayout& wanted) {
+std::string format_requested_layout(const RequestedLayout& requested) {
     return "stripe_count: " +
-           std::to_string(wanted.count ? static_cast<std::int64_t>(std::int32_t(*wanted.count)) : 0) +
-           " stripe_size: " + std::to_string(wanted.size.value_or(0)) +
-           " stripe_offset: " + std::to_string(wanted.start ? std::int64_t{*wanted.start} : -1);
+           std::to_string(requested.count ? static_cast<std::int64_t>(std::int32_t(*requested.count)) : 0) +
+           " stripe_size: " + std::to_string(requested.size.value_or(0)) +
+           " stripe_offset: " + std::to_string(requested.start ? std::int64_t{*requested.start} : -1);
 }
 
 }  // namespace
@@ -30,7 +30,7 @@ DescriptorPath::DescriptorPath(int fd) {
     std::snprintf(text_, sizeof text_, "/proc/self/fd/%d", fd);
 }
 
-Store::Store(int root, Pace& pace) : pace_(pace) {
+Store::Store(int root, RealTimeMachine& pace) : machine_(pace) {
     struct stat attributes {};
     ::fstat(root, &attributes);
     root_.fd = root;
@@ -46,7 +46,7 @@ Store::~Store() {
     ::close(root_.fd);
 }
 
-Inode* Store::look_up(const Inode& parent, const char* name, struct stat& attributes) {
+Inode* Store::look_up_inode(const Inode& parent, const char* name, struct stat& attributes) {
     const int fd = ::openat(parent.fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0) {
         return nullptr;
@@ -58,21 +58,21 @@ Inode* Store::look_up(const Inode& parent, const char* name, struct stat& attrib
         return nullptr;
     }
     const std::lock_guard lock(mutex_);
-    std::unique_ptr<Inode>& found = inodes_[{attributes.st_dev, attributes.st_ino}];
-    if (found) {
+    std::unique_ptr<Inode>& inode = inodes_[{attributes.st_dev, attributes.st_ino}];
+    if (inode) {
         ::close(fd);
     } else {
-        found = std::make_unique<Inode>();
-        found->fd = fd;
-        found->device = attributes.st_dev;
-        found->number = attributes.st_ino;
-        found->mode = attributes.st_mode;
+        inode = std::make_unique<Inode>();
+        inode->fd = fd;
+        inode->device = attributes.st_dev;
+        inode->number = attributes.st_ino;
+        inode->mode = attributes.st_mode;
     }
-    ++found->lookups;
-    return found.get();
+    ++inode->lookups;
+    return inode.get();
 }
 
-void Store::forget(Inode& inode, std::uint64_t lookups) {
+void Store::release_lookups(Inode& inode, std::uint64_t lookups) {
     if (&inode == &root_ || inode.control != nullptr) {
         return;
     }
@@ -82,113 +82,113 @@ void Store::forget(Inode& inode, std::uint64_t lookups) {
         return;
     }
     struct stat attributes {};
-    const bool gone = ::fstatat(inode.fd, "", &attributes, AT_EMPTY_PATH) == 0 && attributes.st_nlink == 0;
-    if (gone && inode.known) {
-        pace_.with([&](Machine& machine) { machine.forget(name_of(inode)); });
+    const bool is_removed = ::fstatat(inode.fd, "", &attributes, AT_EMPTY_PATH) == 0 && attributes.st_nlink == 0;
+    if (is_removed && inode.has_file) {
+        machine_.with_machine([&](Machine& machine) { machine.remove_file(model_file_name(inode)); });
     }
     ::close(inode.fd);
     inodes_.erase({inode.device, inode.number});
 }
 
-void Store::keep(const Inode& inode, const std::string& text) {
-    ::setxattr(DescriptorPath(inode.fd).c_str(), kept_layout, text.data(), text.size(), 0);
+void Store::store_layout(const Inode& inode, const std::string& text) {
+    ::setxattr(DescriptorPath(inode.fd).c_str(), layout_attribute, text.data(), text.size(), 0);
 }
 
-std::optional<WantedLayout> Store::kept(const Inode& inode) {
+std::optional<RequestedLayout> Store::load_layout(const Inode& inode) {
     char text[256];
-    const ssize_t length = ::getxattr(DescriptorPath(inode.fd).c_str(), kept_layout, text, sizeof text);
-    return length > 0 ? from_text({text, static_cast<std::size_t>(length)}) : std::nullopt;
+    const ssize_t length = ::getxattr(DescriptorPath(inode.fd).c_str(), layout_attribute, text, sizeof text);
+    return length > 0 ? parse_layout({text, static_cast<std::size_t>(length)}) : std::nullopt;
 }
 
-std::optional<WantedLayout> Store::passed_on(Inode& directory) {
-    if (!directory.asked) {
-        directory.asked = true;
-        directory.inherited = kept(directory);
+std::optional<RequestedLayout> Store::load_inherited(Inode& directory) {
+    if (!directory.has_loaded_inherited) {
+        directory.has_loaded_inherited = true;
+        directory.inherited = load_layout(directory);
     }
     return directory.inherited;
 }
 
-std::optional<WantedLayout> Store::inherited(Inode& directory) {
+std::optional<RequestedLayout> Store::get_inherited(Inode& directory) {
     const std::lock_guard lock(mutex_);
-    return passed_on(directory);
+    return load_inherited(directory);
 }
 
-FileId Store::file(Inode& inode, const Inode* parent) {
+FileId Store::get_file(Inode& inode, const Inode* parent) {
     const std::lock_guard lock(mutex_);
-    if (inode.known) {
+    if (inode.has_file) {
         return inode.file;
     }
-    const bool regular = S_ISREG(inode.mode);
-    std::optional<WantedLayout> wanted;
+    const bool is_regular = S_ISREG(inode.mode);
+    std::optional<RequestedLayout> requested;
     std::uint64_t size = 0;
-    if (regular) {
+    if (is_regular) {
         struct stat attributes {};
         if (::fstatat(inode.fd, "", &attributes, AT_EMPTY_PATH) == 0) {
             size = static_cast<std::uint64_t>(attributes.st_size);
         }
-        wanted = parent != nullptr ? passed_on(const_cast<Inode&>(*parent)) : kept(inode);
+        requested = parent != nullptr ? load_inherited(const_cast<Inode&>(*parent)) : load_layout(inode);
     }
-    Layout layout;
-    inode.file = pace_.with([&](Machine& machine) {
-        const std::string name = name_of(inode);
-        const bool fresh = !machine.exists(name);
-        const FileId file = machine.file(name);
-        if (fresh && wanted) {
+    ModelLayout layout;
+    inode.file = machine_.with_machine([&](Machine& machine) {
+        const std::string name = model_file_name(inode);
+        const bool is_new = !machine.exists(name);
+        const FileId file = machine.get_file(name);
+        if (is_new && requested) {
             try {
-                machine.set_layout(file, wanted->over(machine.layout(file), machine.site()));
+                machine.set_layout(file, requested->apply_to(machine.get_layout(file), machine.site()));
             } catch (const SiteError&) {
-                layout = {};  // of another machine: the file lies as this one has dealt it
+                layout = {};  // the stored layout is of another machine
             }
         }
-        if (fresh && size > 0) {
+        if (is_new && size > 0) {
             machine.resize(file, size);
         }
-        layout = machine.layout(file);
+        layout = machine.get_layout(file);
         return file;
     });
-    inode.known = true;
-    if (regular && (parent != nullptr || !wanted)) {
-        keep(inode, text_of(layout, pace_.site()));
+    inode.has_file = true;
+    if (is_regular && (parent != nullptr || !requested)) {
+        store_layout(inode, format_layout(layout, machine_.site()));
     }
     return inode.file;
 }
 
-Layout Store::layout(Inode& inode) {
-    const FileId id = file(inode);
-    return pace_.with([id](Machine& machine) { return machine.layout(id); });
+ModelLayout Store::get_layout(Inode& inode) {
+    const FileId id = get_file(inode);
+    return machine_.with_machine([id](Machine& machine) { return machine.get_layout(id); });
 }
 
-int Store::set_layout(Inode& inode, const WantedLayout& wanted) {
-    const FileId id = file(inode);
+int Store::set_layout(Inode& inode, const RequestedLayout& requested) {
+    const FileId id = get_file(inode);
     struct stat attributes {};
     if (::fstatat(inode.fd, "", &attributes, AT_EMPTY_PATH) != 0) {
         return errno;
     }
     if (attributes.st_size > 0) {
-        return EEXIST;  // as Lustre says of a file that has its objects
+        return EEXIST;  // as Lustre returns for a file that has objects
     }
     try {
-        const Layout layout = pace_.with([&](Machine& machine) {
-            machine.set_layout(id, wanted.over(machine.layout(id), machine.site()));
-            return machine.layout(id);
+        const ModelLayout layout = machine_.with_machine([&](Machine& machine) {
+            machine.set_layout(id, requested.apply_to(machine.get_layout(id), machine.site()));
+            return machine.get_layout(id);
         });
-        keep(inode, text_of(layout, pace_.site()));
+        store_layout(inode, format_layout(layout, machine_.site()));
     } catch (const SiteError&) {
         return EINVAL;
     }
     return 0;
 }
 
-int Store::set_inherited(Inode& directory, const WantedLayout& wanted) {
-    const SiteModel& site = pace_.site();
-    const Layout layout = wanted.over({}, site);
+int Store::set_inherited(Inode& directory, const RequestedLayout& requested) {
+    const SiteModel& site = machine_.site();
+    const ModelLayout layout = requested.apply_to({}, site);
     if (layout.size < 4096 || layout.size % 4096 != 0 || layout.count == 0 || layout.start >= site.targets.size()) {
         return EINVAL;
     }
     const std::lock_guard lock(mutex_);
-    directory.asked = true;
-    directory.inherited = wanted;
-    keep(directory, text_of_wanted(wanted));
+    directory.has_loaded_inherited = true;
+    directory.inherited = requested;
+    store_layout(directory, format_requested_layout(requested));
     return 0;
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the bytes are: a directory of an ordinary file system with the same names. What is written lies there before
-// the call is answered, so that the end of this program, however sudden, loses nothing. The machine knows each file by
-// its inode, and its layout is kept beside it in an attribute.
+// The bytes of a mounted machine: a directory of an ordinary file system with the same names. Data is written there
+// before a call is answered, so that no end of this program loses data. The machine identifies a file by its inode; the
+// file's layout is stored in an extended attribute.
 #pragma once
 
-#include "mounted/layout_forms.hpp"
-#include "mounted/pace.hpp"
+#include "mounted/layout_formats.hpp"
+#include "mounted/real_time_machine.hpp"
 
 #include <cstdint>
 #include <map>
@@ -20,24 +20,24 @@ namespace sonde::simulate {
 
 struct ControlFile;
 
-/// What the kernel knows by a number: a file, a directory or a link of the store, or a control file.
+/// A file, directory or link of the store, or a control file. The kernel identifies it by its address.
 struct Inode {
     int fd = -1;  ///< O_PATH; -1: a control file
     dev_t device = 0;
     ino_t number = 0;
     mode_t mode = 0;
-    std::uint64_t lookups = 0;  ///< that the kernel has not forgotten
+    std::uint64_t lookups = 0;  ///< of the kernel that are not forgotten
     const ControlFile* control = nullptr;
-    // Under the store's lock:
-    bool known = false;  ///< to the machine, as `file`
+    // Protected by the store's mutex:
+    bool has_file = false;  ///< `file` is set
     FileId file = 0;
-    bool asked = false;                     ///< a directory: `inherited` has been looked up
-    std::optional<WantedLayout> inherited;  ///< by new files in it
+    bool has_loaded_inherited = false;         ///< a directory: `inherited` is set
+    std::optional<RequestedLayout> inherited;  ///< layout of new files in it
 
-    bool directory() const { return S_ISDIR(mode); }
+    bool is_directory() const { return S_ISDIR(mode); }
 };
 
-/// "/proc/self/fd/N", through which an O_PATH descriptor is opened and its attributes are reached.
+/// "/proc/self/fd/N": opens an O_PATH descriptor and accesses its attributes.
 class DescriptorPath {
  public:
     explicit DescriptorPath(int fd);
@@ -47,33 +47,33 @@ class DescriptorPath {
     char text_[32];
 };
 
-/// The attribute in which a layout is kept.
-constexpr const char* kept_layout = "user.sonde.layout";
-/// In the store's root: says what the directory is. The mount shows its control files under this name instead.
-constexpr const char* own_name = ".sonde";
+/// The extended attribute that stores a layout.
+constexpr const char* layout_attribute = "user.sonde.layout";
+/// A file of this name marks the store's root. The mount shows its control files under this name.
+constexpr const char* control_directory_name = ".sonde";
 
 class Store {
  public:
-    /// `root`: an open directory; it is closed with the store.
-    Store(int root, Pace& pace);
+    /// `root`: an open directory, which the store closes.
+    Store(int root, RealTimeMachine& pace);
     ~Store();
     Store(const Store&) = delete;
     Store& operator=(const Store&) = delete;
 
     Inode& root() { return root_; }
-    /// The inode of that name, with one lookup more. Null: errno says why; `attributes` are its own.
-    Inode* look_up(const Inode& parent, const char* name, struct stat& attributes);
-    void forget(Inode& inode, std::uint64_t lookups);
+    /// The inode of a name with its attributes, counted as one lookup. Null: errno is set.
+    Inode* look_up_inode(const Inode& parent, const char* name, struct stat& attributes);
+    void release_lookups(Inode& inode, std::uint64_t lookups);
 
-    /// The machine's file. Its layout is that which was kept; a file that `parent` has just got takes the one that it
-    /// passes on. A layout that the machine does not have any more is dealt anew.
-    FileId file(Inode& inode, const Inode* parent = nullptr);
-    Layout layout(Inode& inode);
-    /// Of an empty file. 0 or an errno.
-    int set_layout(Inode& inode, const WantedLayout& wanted);
-    /// What new files in a directory get; and new directories, which have the same.
-    int set_inherited(Inode& directory, const WantedLayout& wanted);
-    std::optional<WantedLayout> inherited(Inode& directory);
+    /// The machine's file of an inode. It has the stored layout; a new file in `parent` inherits the layout of that. A
+    /// layout that does not fit the machine is replaced by the default.
+    FileId get_file(Inode& inode, const Inode* parent = nullptr);
+    ModelLayout get_layout(Inode& inode);
+    /// Sets the layout of an empty file. Returns 0 or an errno.
+    int set_layout(Inode& inode, const RequestedLayout& requested);
+    /// Sets the layout of new files in a directory; new directories inherit it. Returns 0 or an errno.
+    int set_inherited(Inode& directory, const RequestedLayout& requested);
+    std::optional<RequestedLayout> get_inherited(Inode& directory);
 
  private:
     struct Key {
@@ -83,11 +83,11 @@ class Store {
             return device != other.device ? device < other.device : number < other.number;
         }
     };
-    static void keep(const Inode& inode, const std::string& text);
-    static std::optional<WantedLayout> kept(const Inode& inode);
-    static std::optional<WantedLayout> passed_on(Inode& directory);
+    static void store_layout(const Inode& inode, const std::string& text);
+    static std::optional<RequestedLayout> load_layout(const Inode& inode);
+    static std::optional<RequestedLayout> load_inherited(Inode& directory);
 
-    Pace& pace_;
+    RealTimeMachine& machine_;
     Inode root_;
     std::mutex mutex_;
     std::map<Key, std::unique_ptr<Inode>> inodes_;

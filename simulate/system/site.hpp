@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the model takes of a described system: the parts between the tasks of one mount and the bytes on its drives,
-// with every cost as a number. What the system does not say is a default of `Defaults` or no limit at all, and
-// `assumptions` says so in words.
+// The parts of a described system between the tasks of one mount and its drives, with every cost as a number. A cost
+// that the system lacks is a default of `Defaults` or 0; important ones are listed in `assumptions`.
 #pragma once
 
 #include "kernel/time.hpp"
@@ -11,17 +10,16 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace sonde::simulate {
 
-/// The system cannot be simulated as asked; what() is one sentence: what, where, what to do.
+/// The system cannot be simulated as requested. what() is one sentence: what is wrong, where, what to do.
 struct SiteError : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-/// Used where a system says nothing. Each is the usual value of the software, or marked as a guess.
+/// Values that a system may omit. Each is the default of the software, or marked as a guess.
 struct Defaults {
     static constexpr double call_cost_s = 2e-6;           ///< guess: a system call with its path through a client
     static constexpr double copy_rate = 5e9;              ///< guess: bytes/s of one memcpy between user and kernel
@@ -34,25 +32,25 @@ struct Defaults {
     static constexpr std::uint64_t read_ahead_local = 128U << 10U;  ///< Linux: read_ahead_kb
     static constexpr double hdd_seek_s = 8.5e-3;                    ///< guess: data sheets of 7200 rpm drives
     static constexpr std::uint64_t segment = 128U << 10U;           ///< guess: the usual chunk of hardware RAIDs
-    static constexpr double metadata_cost_s = 100e-6;     ///< guess: one operation on names on one server thread
-    static constexpr std::uint32_t metadata_threads = 8;  ///< guess: as many run at once without waiting for each other
+    static constexpr double metadata_cost_s = 100e-6;               ///< guess: one metadata operation on one thread
+    static constexpr std::uint32_t metadata_threads = 8;            ///< guess: operations in parallel
 };
 
-/// Bytes per second by direction; 0 = no limit is known.
+/// Bytes/s by direction; 0: unknown, no limit.
 struct DirectedRate {
     double read = 0, write = 0;
-    double of(bool writing) const { return writing ? write : read; }
+    double of(bool is_write) const { return is_write ? write : read; }
 };
 
-/// A shared piece of the way: an adapter, a router, a forwarder, a channel, a controller.
+/// A shared link of a path: an adapter, a router, a forwarder, a channel or a controller.
 struct LinkSite {
     std::string id;
     DirectedRate rate;
     bool half_duplex = false;  ///< both directions share one rate
     Time latency = 0;          ///< one way
-    Time request_cost = 0;     ///< of each message, while it holds the link
+    Time request_cost = 0;     ///< of each message; it occupies the link
     double noise = 0, slowdown = 1;
-    std::uint32_t weight = 1;  ///< among alternatives
+    std::uint32_t weight = 1;  ///< share among alternative links
 };
 
 struct ClientSite {
@@ -61,46 +59,46 @@ struct ClientSite {
     std::uint64_t memory = 0;  ///< bytes, 0 = unknown
     Time call_cost = 0;        ///< of one I/O call
     double copy_rate = 0;      ///< bytes/s between user memory and page cache
-    std::uint64_t page_cache = 0, dirty_limit = 0, dirty_per_target = 0;  ///< bytes; page_cache 0: nothing is kept
+    std::uint64_t page_cache = 0, dirty_limit = 0, dirty_per_target = 0;  ///< bytes; page_cache 0: no cache
     std::uint64_t read_ahead = 0, rpc_size = 0;                           ///< bytes
     std::uint32_t rpcs_in_flight = 0;
-    double write_behind = 0;  ///< bytes/s of all background writing of the node; 0 = as fast as storage takes it
+    double write_behind = 0;  ///< bytes/s of all background writing of the node; 0: no limit
     Time evict_cost = 0;      ///< of one page of 4 KiB
     double slowdown = 1;
-    int software = -1;    ///< link: what its client of this mount moves; none that limits
-    int link = -1;        ///< its adapter, or none that limits
+    int software = -1;    ///< link: limit of its client software; -1: none
+    int link = -1;        ///< its adapters; -1: no limit
     bool routed = false;  ///< reaches the servers through `SiteModel::routers`
 };
 
 struct ServerSite {
     std::string id;
     int link = -1;              ///< its adapter
-    DirectedRate rate;          ///< through it
+    DirectedRate rate;          ///< limit of the server
     std::uint32_t threads = 0;  ///< 0 = no limit
     Time request_cost = 0;
-    std::uint64_t cache = 0;               ///< bytes that it keeps of what drives hold
-    std::uint64_t cache_max_file = ~0ULL;  ///< larger files are not kept (readcache_max_filesize)
+    std::uint64_t cache = 0;               ///< bytes of its read cache
+    std::uint64_t cache_max_file = ~0ULL;  ///< larger files are not cached (readcache_max_filesize)
     double noise = 0, slowdown = 1;
-    // Metadata: service times of one operation.
+    // Service times of one metadata operation.
     Time create = 0, stat = 0, open = 0, remove = 0, readdir = 0, rename = 0, mkdir = 0, journal = 0;
-    Time cached = -1;  ///< of one answered from memory; < 0: as any other
+    Time cached = -1;  ///< of a stat answered from memory; < 0: like any other
 };
 
-/// What several targets may share: a RAID group, or whatever holds one target alone.
+/// The drives below one or several targets: a RAID group or a single drive.
 struct MediumSite {
     std::string id;
     DirectedRate rate;
-    std::uint32_t data = 1;        ///< drives' worth of data in a stripe
-    std::uint32_t drives = 1;      ///< that hold them
-    std::uint64_t segment = 0;     ///< bytes on one drive before the next; 0 = unknown
-    bool parity = false;           ///< a write of part of a stripe reads what it needs to make parity
-    Time partial_stripe_cost = 0;  ///< of each partial stripe, beside the bytes
-    Time seek = 0, rotation = 0;   ///< of a request that does not follow another; rotation = one turn
-    bool elevator = false;         ///< seeks were not given: long requests are taken as merged into runs
+    std::uint32_t data = 1;        ///< number of drives that a stripe's data fills
+    std::uint32_t drives = 1;      ///< number of drives
+    std::uint64_t segment = 0;     ///< bytes of a stripe on one drive; 0: unknown
+    bool parity = false;           ///< a write of a partial stripe reads old data and parity
+    Time partial_stripe_cost = 0;  ///< of each partial stripe, in addition to its bytes
+    Time seek = 0, rotation = 0;   ///< of a request that is not sequential; rotation: one turn
+    bool elevator = false;         ///< no seek time is described: long requests are merged and do not seek
     Time turnaround = 0;           ///< between a read and a write
     double inner_rate = 1;         ///< at the inner edge, as a share of the outer one
     double rebuild_share = 0.3;    ///< guess: of the rate that a rebuild takes
-    double degraded_share = 0.8;   ///< guess: of the rate that is left with a drive missing
+    double degraded_share = 0.8;   ///< guess: of the rate that remains with a drive missing
     double noise = 0, slowdown = 1;
 };
 
@@ -108,26 +106,26 @@ struct TargetSite {
     std::string id;
     std::uint32_t index = 0;  ///< in the file system
     int server = -1, medium = -1;
-    DirectedRate rate;              ///< as seen by its server; 0: that of the medium
-    std::uint32_t queue_depth = 0;  ///< requests at once; 0 = no limit
+    DirectedRate rate;              ///< as seen by its server; 0: that of its medium
+    std::uint32_t queue_depth = 0;  ///< requests in parallel; 0: no limit
     Time request_cost = 0, writer_cost = 0;
-    double contention = 0;  ///< of the rate, for each further client at the same time
+    double contention = 0;  ///< share of the rate that each further simultaneous client costs
     std::uint64_t capacity = 0;
     double noise = 0, slowdown = 1;
-    std::vector<std::vector<int>> paths;  ///< local storage: ways to it, each a list of links, near ones first
+    std::vector<std::vector<int>> paths;  ///< local storage: alternative paths, each a list of links from the node on
 };
 
 struct FileSystemSite {
     std::string id, kind;
-    bool local = false;  ///< no servers: the node reaches the drives
+    bool local = false;  ///< without servers: the node accesses the drives
     std::uint64_t stripe_size = 1U << 20U;
     std::int64_t stripe_count = 1;              ///< -1 = all
-    std::optional<std::uint32_t> stripe_start;  ///< place in `targets` where all files begin; absent: in turn
-    double used = 0;                            ///< how full, 0..1
+    std::optional<std::uint32_t> stripe_start;  ///< index in `targets` of the first stripe of all files; empty: in turn
+    double used = 0;                            ///< fill level, 0..1
     Time lock_cost = 0, revoke_cost = 0;
-    std::uint64_t lock_unit = 0;    ///< bytes; 0: locks never meet
+    std::uint64_t lock_unit = 0;    ///< bytes; 0: no lock conflicts
     double cached_page_cost_s = 0;  ///< of reading a page, for each page of the file that the client caches
-    double log_rate = 0;            ///< bytes/s of writes that make a file longer, where the log is no part of its own
+    double log_rate = 0;            ///< bytes/s of writes that extend a file, where the log is no separate part
     Time layout_cost = 0;           ///< of an open, for each target of the file
 };
 
@@ -137,23 +135,19 @@ struct SiteModel {
     FileSystemSite fs;
     std::vector<LinkSite> links;
     std::vector<ClientSite> clients;    ///< the nodes that have the mount
-    int log = -1;                       ///< link that writes pass which make a file longer (log_rate); -1: no limit
-    std::vector<int> routers;           ///< links; requests are dealt to them by weight
+    int log = -1;                       ///< link that writes pass which extend a file (log_rate); -1: no limit
+    std::vector<int> routers;           ///< links; requests are distributed by weight
     std::vector<int> forwarders;        ///< links of the nodes that forward (DVS, NFS); empty: native
-    Time forward_cost = 0;              ///< of a request or an operation on names, on a thread of a forwarder
+    Time forward_cost = 0;              ///< of a request or metadata operation on a thread of a forwarder
     std::uint32_t forward_threads = 0;  ///< of each forwarder; 0 = no limit
-    std::uint32_t reads_in_flight = 0, writes_in_flight = 0;  ///< requests of one stream under way; 0 = no limit
-    Time data_cost = 0;                                       ///< more until a file is made that holds something
-    double size_cost_s = 0;                                   ///< more until it is made, for each KiB that it holds
+    std::uint32_t reads_in_flight = 0, writes_in_flight = 0;  ///< requests of one stream in flight; 0: no limit
+    Time data_cost = 0;                                       ///< additional time to create a file with content
+    double size_cost_s = 0;  ///< additional time in seconds for each KiB of that content
     std::vector<ServerSite> servers;
     std::vector<MediumSite> media;
-    std::vector<TargetSite> targets;       ///< that hold data, by index
+    std::vector<TargetSite> targets;       ///< that store data, by index
     std::vector<int> metadata_servers;     ///< indices in servers
-    std::vector<std::string> assumptions;  ///< what the system does not say and the model takes for granted
+    std::vector<std::string> assumptions;  ///< sentences on omitted values that matter
 };
-
-/// From a resolved system (schema/system/resolved.schema.json). `mount` names a mount or a file system; empty: the
-/// only one, or the first with targets that can be simulated. Throws SiteError.
-SiteModel read_site(std::string_view resolved_json, const std::string& mount);
 
 }  // namespace sonde::simulate

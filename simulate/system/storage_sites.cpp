@@ -9,46 +9,47 @@ namespace {
 
 using nlohmann::json;
 
-/// From a slice, LUN or volume with one member down to the RAID group or drive that holds it.
-const json& medium_below(const Parts& system, const json& device) {
-    const std::string below = Parts::below(device);
+/// The RAID group or drive below a slice, LUN or volume with one member.
+const json& find_medium(const SystemParts& system, const json& device) {
+    const std::string next = SystemParts::device_below(device);
     // It is a part of the system. NOLINTNEXTLINE(bugprone-return-const-ref-from-parameter)
-    return below.empty() ? device : medium_below(system, system.named(below));
+    return next.empty() ? device : find_medium(system, system.get(next));
 }
 
-/// Drives of a RAID group that say how fast they are, or none.
-const json* drive_of(const Parts& system, const json& medium, std::size_t& count) {
+/// The first drive of a RAID group, or the drive itself; null where none is described. `count` gets their number.
+const json* find_drive(const SystemParts& system, const json& medium, std::size_t& count) {
     const std::vector<std::string> drives = texts(medium, "drives");
     count = drives.size();
-    const json* one = drives.empty() ? nullptr : system.sought(drives.front());
-    if (one == nullptr && medium.contains("capacity") && !medium.contains("level")) {
+    const json* drive = drives.empty() ? nullptr : system.find(drives.front());
+    if (drive == nullptr && medium.contains("capacity") && !medium.contains("level")) {
         count = 1;
         return &medium;  // a drive without a RAID
     }
-    return one;
+    return drive;
 }
 
-MediumSite medium_of(const Parts& system, const json& group) {
+MediumSite read_medium(const SystemParts& system, const json& group) {
     MediumSite medium;
     medium.id = text(group, "id");
     medium.data = count(group, "data", 1, 1);
     const double parity = count(group, "parity", 0);
     const std::string level = text(group, "level");
-    const bool mirror = level == "1" || level == "10";
-    medium.parity = parity > 0 && !mirror;
+    const bool is_mirror = level == "1" || level == "10";
+    medium.parity = parity > 0 && !is_mirror;
     medium.segment = bytes(group, "segment", 0);
-    std::size_t drives = 0;
-    if (const json* drive = drive_of(system, group, drives)) {
-        const DirectedRate one = rate_of(*drive);
-        const double all = static_cast<double>(medium.data) + parity;
-        const double n = std::max(static_cast<double>(drives), 1.0);
-        // Each byte of data costs (data + parity) / data bytes on the drives; a copy may be read from either.
-        medium.rate = {one.read * n * (mirror ? 1 : medium.data / all), one.write * n * medium.data / all};
-        const double turn = number(*drive, "rpm", 0) > 0 ? 60 / number(*drive, "rpm", 0) : 0;
-        const bool spins = text(*drive, "kind") == "hdd";
-        medium.elevator = spins && !has_parameter(*drive, "seek");
-        medium.seek = parameter_duration(*drive, "seek", spins ? static_cast<double>(Defaults::hdd_seek_s) : 0);
-        medium.rotation = medium.seek > 0 ? parameter_duration(*drive, "rotation", turn) : 0;
+    std::size_t drive_count = 0;
+    if (const json* drive = find_drive(system, group, drive_count)) {
+        const DirectedRate drive_rate = rate_of(*drive);
+        const double data_and_parity = static_cast<double>(medium.data) + parity;
+        const double n = std::max(static_cast<double>(drive_count), 1.0);
+        // A write transfers (data + parity) / data bytes per byte; a mirror reads from all drives.
+        medium.rate = {drive_rate.read * n * (is_mirror ? 1 : medium.data / data_and_parity),
+                       drive_rate.write * n * medium.data / data_and_parity};
+        const double rotation_s = number(*drive, "rpm", 0) > 0 ? 60 / number(*drive, "rpm", 0) : 0;
+        const bool is_rotating = text(*drive, "kind") == "hdd";
+        medium.elevator = is_rotating && !has_parameter(*drive, "seek");
+        medium.seek = parameter_duration(*drive, "seek", is_rotating ? static_cast<double>(Defaults::hdd_seek_s) : 0);
+        medium.rotation = medium.seek > 0 ? parameter_duration(*drive, "rotation", rotation_s) : 0;
         medium.turnaround = parameter_duration(*drive, "turnaround", 0);
         medium.inner_rate = parameter(*drive, "inner_rate", text(*drive, "kind") == "hdd" ? 0.5 : 1.0);
         medium.drives = static_cast<std::uint32_t>(n);
@@ -61,20 +62,20 @@ MediumSite medium_of(const Parts& system, const json& group) {
     return medium;
 }
 
-/// Adds the medium below a device once; its index.
-int medium_index(SiteModel& site, const Parts& system, const std::string& device) {
-    const json& group = medium_below(system, system.named(device));
+/// Index of the medium below a device, which is added when it is new.
+int get_medium_index(SiteModel& site, const SystemParts& system, const std::string& device) {
+    const json& group = find_medium(system, system.get(device));
     const std::string id = text(group, "id");
     for (std::size_t i = 0; i < site.media.size(); ++i) {
         if (site.media[i].id == id) {
             return static_cast<int>(i);
         }
     }
-    site.media.push_back(medium_of(system, group));
+    site.media.push_back(read_medium(system, group));
     return static_cast<int>(site.media.size()) - 1;
 }
 
-ServerSite server_of(const json& server) {
+ServerSite read_server(const json& server) {
     ServerSite site;
     site.id = text(server, "id");
     site.rate = rate_of(server);
@@ -104,18 +105,18 @@ ServerSite server_of(const json& server) {
     return site;
 }
 
-int server_index(SiteModel& site, const Parts& system, const std::string& id) {
+int get_server_index(SiteModel& site, const SystemParts& system, const std::string& id) {
     for (std::size_t i = 0; i < site.servers.size(); ++i) {
         if (site.servers[i].id == id) {
             return static_cast<int>(i);
         }
     }
-    site.servers.push_back(server_of(system.named(id)));
+    site.servers.push_back(read_server(system.get(id)));
     return static_cast<int>(site.servers.size()) - 1;
 }
 
-/// What is promised for a unit or the whole file system, by each of its targets.
-DirectedRate promised(const Parts& system, const SiteModel& site, const std::string& target) {
+/// The rated peak of a unit or of the file system, divided by the number of its targets.
+DirectedRate read_rated_peak(const SystemParts& system, const SiteModel& site, const std::string& target) {
     for (const json& unit : system.list("units")) {
         const std::vector<std::string> targets = texts(unit, "targets");
         if (std::find(targets.begin(), targets.end(), target) != targets.end() && unit.contains("peak")) {
@@ -124,54 +125,57 @@ DirectedRate promised(const Parts& system, const SiteModel& site, const std::str
             return {peak.read / n, peak.write / n};
         }
     }
-    const json& fs = system.named(site.fs.id);
+    const json& fs = system.get(site.fs.id);
     if (!fs.contains("peak")) {
         return {};
     }
-    double targets = 0;
+    double target_count = 0;
     for (const json& other : system.list("targets")) {
-        targets += text(other, "file_system") == site.fs.id && holds_data(other) ? 1 : 0;
+        target_count += text(other, "file_system") == site.fs.id && holds_data(other) ? 1 : 0;
     }
     const DirectedRate peak = rate_of(fs, "peak");
-    return {peak.read / targets, peak.write / targets};
+    return {peak.read / target_count, peak.write / target_count};
 }
 
-TargetSite target_of(SiteModel& site, const Parts& system, const json& target) {
-    TargetSite one;
-    one.id = text(target, "id");
-    one.index = count(target, "index", 0);
-    one.rate = rate_of(target);
+TargetSite read_target(SiteModel& site, const SystemParts& system, const json& target) {
+    TargetSite target_site;
+    target_site.id = text(target, "id");
+    target_site.index = count(target, "index", 0);
+    target_site.rate = rate_of(target);
     if (const double rate = parameter_rate(target, "rate", 0); rate > 0) {
-        one.rate = {rate, rate};
+        target_site.rate = {rate, rate};
     }
-    one.queue_depth = parameter_count(target, "queue_depth", 0);
-    one.request_cost = parameter_duration(target, "request_cost", 0);
-    one.writer_cost = parameter_duration(target, "writer_cost", 0);
-    one.contention = parameter(target, "contention", 0);
-    one.capacity = bytes(target, "capacity", 0);
-    one.noise = parameter(target, "noise", 0);
-    one.slowdown = parameter(target, "slowdown", 1);
+    target_site.queue_depth = parameter_count(target, "queue_depth", 0);
+    target_site.request_cost = parameter_duration(target, "request_cost", 0);
+    target_site.writer_cost = parameter_duration(target, "writer_cost", 0);
+    target_site.contention = parameter(target, "contention", 0);
+    target_site.capacity = bytes(target, "capacity", 0);
+    target_site.noise = parameter(target, "noise", 0);
+    target_site.slowdown = parameter(target, "slowdown", 1);
     if (const std::string server = text(target, "server"); !server.empty()) {
-        one.server = server_index(site, system, server);
+        target_site.server = get_server_index(site, system, server);
     }
     if (const std::vector<std::string> on = texts(target, "on"); on.size() == 1) {
-        one.medium = medium_index(site, system, on.front());
+        target_site.medium = get_medium_index(site, system, on.front());
     }
-    return one;
+    return target_site;
 }
 
-/// A target knows its rate from itself, its drives, what its unit promises, or the limit of its server.
-void settle_rate(SiteModel& site, const Parts& system, TargetSite& target) {
-    const bool medium = target.medium >= 0 && site.media[static_cast<std::size_t>(target.medium)].rate.write > 0;
-    if (target.rate.write > 0 || medium) {
+/// Sets the rate of a target: the first of these that is given: its own, that of its drives, the rated peak of its unit
+/// or file system, the limit of its server or links. Throws SiteError when none is.
+void resolve_rate(SiteModel& site, const SystemParts& system, TargetSite& target) {
+    const bool has_drive_rate =
+        target.medium >= 0 && site.media[static_cast<std::size_t>(target.medium)].rate.write > 0;
+    if (target.rate.write > 0 || has_drive_rate) {
         return;
     }
-    target.rate = promised(system, site, target.id);
+    target.rate = read_rated_peak(system, site, target.id);
     if (target.rate.write > 0) {
         return;
     }
-    const bool server = target.server >= 0 && site.servers[static_cast<std::size_t>(target.server)].rate.write > 0;
-    if (server) {
+    const bool has_server_rate =
+        target.server >= 0 && site.servers[static_cast<std::size_t>(target.server)].rate.write > 0;
+    if (has_server_rate) {
         site.assumptions.push_back("target " + target.id + " says no rate: only its server limits it");
         return;
     }
@@ -183,12 +187,12 @@ void settle_rate(SiteModel& site, const Parts& system, TargetSite& target) {
                     " is: give it a rate, give its drives one, or give its unit or file system a peak");
 }
 
-void add_volume(SiteModel& site, const Parts& system, const std::string& device) {
-    const json& volume = system.named(device);
+void add_volume(SiteModel& site, const SystemParts& system, const std::string& device) {
+    const json& volume = system.get(device);
     std::vector<std::string> members = texts(volume, "members");
     if (members.empty()) {
         members = {device};
-        site.fs.stripe_size = std::uint64_t{1} << 40U;  // in one piece: only the drives below have stripes
+        site.fs.stripe_size = std::uint64_t{1} << 40U;  // not striped over targets
     } else {
         site.fs.stripe_size = bytes(volume, "stripe_unit", 1U << 20U, 1);
     }
@@ -197,21 +201,21 @@ void add_volume(SiteModel& site, const Parts& system, const std::string& device)
         TargetSite target;
         target.id = member;
         target.index = static_cast<std::uint32_t>(site.targets.size());
-        target.medium = medium_index(site, system, member);
-        // The LUN on the way says how many commands it takes.
-        for (const json* part = system.sought(member); part != nullptr;) {
+        target.medium = get_medium_index(site, system, member);
+        // The LUN below limits the commands in its queue.
+        for (const json* part = system.find(member); part != nullptr;) {
             target.queue_depth = std::max(target.queue_depth, count(*part, "queue_depth", 0));
             target.capacity = bytes(*part, "capacity", 0);
-            part = part->contains("on") ? system.sought(text(*part, "on")) : nullptr;
+            part = part->contains("on") ? system.find(text(*part, "on")) : nullptr;
         }
         site.targets.push_back(target);
     }
 }
 
-/// Where no target is for names alone (GPFS), the servers of the data that say what operations on names cost them.
-void add_serving_names(SiteModel& site, const Parts& system) {
+/// Without metadata targets (GPFS), the data servers with metadata costs serve metadata.
+void use_data_servers_for_metadata(SiteModel& site, const SystemParts& system) {
     for (std::size_t i = 0; i < site.servers.size(); ++i) {
-        const json& server = system.named(site.servers[i].id);
+        const json& server = system.get(site.servers[i].id);
         if (has_parameter(server, "create_cost") || has_parameter(server, "stat_cost")) {
             site.metadata_servers.push_back(static_cast<int>(i));
         }
@@ -220,8 +224,8 @@ void add_serving_names(SiteModel& site, const Parts& system) {
 
 }  // namespace
 
-void add_storage(SiteModel& site, const Parts& system) {
-    const std::string device = text(system.named(site.fs.id), "device");
+void add_storage(SiteModel& site, const SystemParts& system) {
+    const std::string device = text(system.get(site.fs.id), "device");
     if (!device.empty()) {
         add_volume(site, system, device);
     }
@@ -230,9 +234,9 @@ void add_storage(SiteModel& site, const Parts& system) {
             continue;
         }
         if (holds_data(target)) {
-            site.targets.push_back(target_of(site, system, target));
+            site.targets.push_back(read_target(site, system, target));
         } else if (text(target, "kind") == "mdt" && !text(target, "server").empty()) {
-            site.metadata_servers.push_back(server_index(site, system, text(target, "server")));
+            site.metadata_servers.push_back(get_server_index(site, system, text(target, "server")));
         }
     }
     if (site.targets.empty()) {
@@ -243,25 +247,26 @@ void add_storage(SiteModel& site, const Parts& system) {
                      [](const TargetSite& a, const TargetSite& b) { return a.index < b.index; });
     if (device.empty()) {
         for (TargetSite& target : site.targets) {
-            settle_rate(site, system, target);
+            resolve_rate(site, system, target);
         }
     }
     if (site.metadata_servers.empty()) {
-        add_serving_names(site, system);
+        use_data_servers_for_metadata(site, system);
     }
     if (site.metadata_servers.empty()) {
-        ServerSite names = server_of(json{{"id", site.fs.id + "-names"}});
-        if (site.fs.local) {  // a call of the node's own kernel
-            names.create = names.remove = names.rename = names.mkdir = names.stat = names.open = time_of(10e-6);
+        ServerSite metadata_server = read_server(json{{"id", site.fs.id + "-names"}});
+        if (site.fs.local) {  // a call of the local kernel
+            metadata_server.create = metadata_server.remove = metadata_server.rename = metadata_server.mkdir =
+                metadata_server.stat = metadata_server.open = seconds_to_time(10e-6);
         }
         site.metadata_servers.push_back(static_cast<int>(site.servers.size()));
-        site.servers.push_back(names);
+        site.servers.push_back(metadata_server);
         site.assumptions.push_back("no part says what operations on names cost: each takes " +
-                                   std::to_string(names.create / 1000) + " us");
+                                   std::to_string(metadata_server.create / 1000) + " us");
     }
     for (const int server : site.metadata_servers) {
-        ServerSite& names = site.servers[static_cast<std::size_t>(server)];
-        names.threads = names.threads == 0 ? Defaults::metadata_threads : names.threads;
+        ServerSite& metadata_server = site.servers[static_cast<std::size_t>(server)];
+        metadata_server.threads = metadata_server.threads == 0 ? Defaults::metadata_threads : metadata_server.threads;
     }
 }
 

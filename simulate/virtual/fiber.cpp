@@ -10,26 +10,26 @@
 namespace sonde::simulate {
 namespace {
 
-/// makecontext() hands over nothing wider than an int.
-Fiber* entering = nullptr;
+/// The fiber that begins: makecontext() passes no argument wider than an int.
+Fiber* entering_fiber = nullptr;
 
 }  // namespace
 
-struct Fiber::Contexts {
+struct FiberContexts {
     ucontext_t start{}, caller{};
     jmp_buf inside{}, outside{};
 };
 
 Fiber::Fiber(std::span<std::byte> stack, std::function<void()> body)
-    : stack_(stack), body_(std::move(body)), contexts_(std::make_unique<Contexts>()) {
+    : stack_(stack), body_(std::move(body)), contexts_(std::make_unique<FiberContexts>()) {
 }
 
 Fiber::~Fiber() = default;
 
 void Fiber::enter() {
-    Fiber* const self = entering;
+    Fiber* const self = entering_fiber;
     self->body_();
-    self->ended_ = true;
+    self->has_ended_ = true;
     _longjmp(self->contexts_->outside, 1);
 }
 
@@ -37,11 +37,11 @@ void Fiber::resume() {
     if (_setjmp(contexts_->outside) != 0) {
         return;
     }
-    if (begun_) {
+    if (has_begun_) {
         _longjmp(contexts_->inside, 1);
     }
-    begun_ = true;
-    entering = this;
+    has_begun_ = true;
+    entering_fiber = this;
     getcontext(&contexts_->start);
     contexts_->start.uc_stack.ss_sp = stack_.data();
     contexts_->start.uc_stack.ss_size = stack_.size();
@@ -56,20 +56,20 @@ void Fiber::pause() {
     }
 }
 
-Stacks::Stacks(std::size_t count) : size_(count * each) {
-    void* memory = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+FiberStacks::FiberStacks(std::size_t count) : bytes_(count * stack_bytes) {
+    void* memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) {
         throw std::bad_alloc();
     }
     memory_ = static_cast<std::byte*>(memory);
 }
 
-Stacks::~Stacks() {
-    munmap(memory_, size_);
+FiberStacks::~FiberStacks() {
+    munmap(memory_, bytes_);
 }
 
-std::span<std::byte> Stacks::at(std::size_t index) const {
-    return {memory_ + index * each, each};
+std::span<std::byte> FiberStacks::stack(std::size_t index) const {
+    return {memory_ + index * stack_bytes, stack_bytes};
 }
 
 }  // namespace sonde::simulate

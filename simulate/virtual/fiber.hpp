@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many threads of control in one thread: a task of the engine runs as it is, and where it would wait for storage
-// another one goes on. Changing from one to another saves registers only (setjmp and longjmp after the first entry, as
-// GNU Pth does): no system call, a few nanoseconds.
+// Several threads of control in one thread: where a task of the engine would wait for storage, another task runs.
+// A switch saves registers only (setjmp and longjmp after the first entry, as GNU Pth does): no system call, a few
+// nanoseconds.
 #pragma once
 
 #include <cstddef>
@@ -11,43 +11,45 @@
 
 namespace sonde::simulate {
 
+/// Saved registers of a fiber and of its caller.
+struct FiberContexts;
+
 class Fiber {
  public:
-    /// `body` runs on `stack` from the first resume() on and must not throw.
+    /// `body` runs on `stack` from the first resume() on. It must not throw.
     Fiber(std::span<std::byte> stack, std::function<void()> body);
     ~Fiber();
     Fiber(const Fiber&) = delete;
     Fiber& operator=(const Fiber&) = delete;
 
-    /// Goes on where it was, and returns when it pauses or ends.
+    /// Runs the body from where it paused. Returns when it pauses or ends.
     void resume();
-    /// Of the fiber that runs: back to whoever resumed it.
+    /// Called by the running fiber: returns to the caller of resume().
     void pause();
-    bool ended() const noexcept { return ended_; }
+    bool has_ended() const noexcept { return has_ended_; }
 
  private:
     static void enter();
 
-    struct Contexts;
     std::span<std::byte> stack_;
     std::function<void()> body_;
-    std::unique_ptr<Contexts> contexts_;
-    bool begun_ = false, ended_ = false;
+    std::unique_ptr<FiberContexts> contexts_;
+    bool has_begun_ = false, has_ended_ = false;
 };
 
-/// Memory for the stacks of many fibers: only pages that are used are taken.
-class Stacks {
+/// Memory for the stacks of many fibers. Only touched pages occupy memory.
+class FiberStacks {
  public:
-    explicit Stacks(std::size_t count);
-    ~Stacks();
-    Stacks(const Stacks&) = delete;
-    Stacks& operator=(const Stacks&) = delete;
-    std::span<std::byte> at(std::size_t index) const;
+    explicit FiberStacks(std::size_t count);
+    ~FiberStacks();
+    FiberStacks(const FiberStacks&) = delete;
+    FiberStacks& operator=(const FiberStacks&) = delete;
+    std::span<std::byte> stack(std::size_t index) const;
 
  private:
-    static constexpr std::size_t each = 64U << 10U;
+    static constexpr std::size_t stack_bytes = 64U << 10U;
     std::byte* memory_;
-    std::size_t size_;
+    std::size_t bytes_;
 };
 
 }  // namespace sonde::simulate

@@ -36,4 +36,4 @@ def test_the_parts_of_the_examples_are_in_their_systems() -> None:
     assert len(read_events(FOLDER / "example.toml", edison)) == 5
     for event in read_events(FOLDER / "example.ndjson"):
         system = read_system(ROOT / "systems" / f"{event.system}.toml")
-        assert event.named_parts(system)
+        assert event.resolve_parts(system)

@@ -43,11 +43,11 @@ def test_every_example_follows_the_schema_and_loads(path: Path) -> None:
     assert experiment.cells
     assert "ci" in experiment.profiles
     for cell in (experiment.cells[0], experiment.cells[-1]):
-        plan = experiment.plan_of(cell, "/some/where")
+        plan = experiment.build_plan(cell, "/some/where")
         assert str(plan.target) == "/some/where"
 
 
-def test_the_members_of_a_plan_in_an_experiment_are_those_of_the_plan_format() -> None:
+def test_plan_members_in_an_experiment_match_the_plan_schema() -> None:
     inside = FORMAT["properties"]["plan"]["anyOf"][1]["properties"]
     assert set(inside) == set(PLAN["properties"])
     target = PLAN["properties"]["target"]["properties"]

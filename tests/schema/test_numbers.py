@@ -14,9 +14,9 @@ from jsonschema import Draft202012Validator
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "lab"))
 
 from sonde.model.errors import SystemFileError
-from sonde.model.tables.as_schema import definitions
+from sonde.model.tables.json_schema import build_definitions
 from sonde.model.tables.quantity import PARSERS
-from sonde.model.tables.reading import Reading, quantity
+from sonde.model.tables.table_reader import ReadContext, read_quantity
 
 UNITS = [
     "",
@@ -68,9 +68,9 @@ WRITTEN = st.one_of(
 @example("4 KiB\n")
 @example("\u0664 KiB")
 def test_what_the_model_reads_the_schema_allows(kind: str, written: object) -> None:
-    allowed = Draft202012Validator(definitions()[kind])
+    allowed = Draft202012Validator(build_definitions()[kind])
     try:
-        quantity(kind, written, Reading(SystemFileError, "x", ("n",)))
+        read_quantity(kind, written, ReadContext(SystemFileError, "x", ("n",)))
     except SystemFileError:
         return
     assert allowed.is_valid(written)

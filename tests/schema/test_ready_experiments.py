@@ -17,19 +17,19 @@ from referencing import Registry, Resource
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "lab"))
 
-from sonde.experiments.judging.grid import Grid  # noqa: E402
-from sonde.experiments.judging.samples import MissingError  # noqa: E402
-from sonde.experiments.ready import plan_source, ready_experiments, ready_made  # noqa: E402
-from sonde.model.experiment import Experiment, contradictions, read_experiment  # noqa: E402
-from sonde.model.shipped import system_source  # noqa: E402
+from sonde.experiments.claims.grid import CellGrid  # noqa: E402
+from sonde.experiments.claims.samples import MissingError  # noqa: E402
+from sonde.experiments.shipped_experiments import resolve_plan_source, shipped_experiments, shipped_plans  # noqa: E402
+from sonde.model.bundled_files import find_system_file  # noqa: E402
+from sonde.model.experiment import Experiment, find_contradictions, read_experiment  # noqa: E402
 from sonde.model.system import System, read_system  # noqa: E402
-from sonde.model.volume import phase_volumes, written_bytes  # noqa: E402
+from sonde.model.volume import compute_phase_volumes, compute_required_bytes  # noqa: E402
 
 PLAN: dict[str, Any] = json.loads((ROOT / "schema/plan/plan.schema.json").read_text(encoding="utf-8"))
 FORMAT: dict[str, Any] = json.loads((ROOT / "schema/experiment/experiment.schema.json").read_text(encoding="utf-8"))
 REGISTRY: Registry[Any] = Registry().with_resource("sonde-plan-1", Resource.from_contents(PLAN))
 VALIDATOR = Draft202012Validator(FORMAT, registry=REGISTRY)
-FILES = ready_experiments()
+FILES = shipped_experiments()
 PROFILES = ("published", "laptop", "ci")
 SYSTEMS: dict[str, System] = {}
 FIRST_LETTER = {"cray-x1": "A", "edison": "B", "cumulus": "C", "sonexion-1300": "D", "hpcs": "E"}
@@ -49,18 +49,18 @@ def test_the_catalogue_has_all_its_folders() -> None:
 
 
 def test_names_of_plans_and_experiments_differ() -> None:
-    assert not ready_made().keys() & FILES.keys()
+    assert not shipped_plans().keys() & FILES.keys()
     files = [*(ROOT / "experiments").rglob("*.toml")]
     assert len({one.stem for one in files}) == len(files)
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_ready_experiment_follows_the_schema_and_says_where_it_comes_from(name: str) -> None:
+def test_bundled_experiment_is_valid_and_names_its_source(name: str) -> None:
     file = FILES[name]
     VALIDATOR.validate(tomllib.loads(file.read_text(encoding="utf-8")))
     whole = read_experiment(file)
     assert whole.id == name
-    assert plan_source(name) == str(file)
+    assert resolve_plan_source(name) == str(file)
     assert whole.file.status
     assert whole.file.notes
     assert whole.file.expect
@@ -76,7 +76,7 @@ def test_every_profile_of_a_ready_experiment_has_plans_for_its_cells(name: str) 
         experiment = read(name, profile)
         assert experiment.cells
         for cell in (experiment.cells[0], experiment.cells[-1]):
-            assert str(experiment.plan_of(cell, "/some/where").target) == "/some/where"
+            assert str(experiment.build_plan(cell, "/some/where").target) == "/some/where"
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -86,19 +86,19 @@ def test_a_ready_experiment_agrees_with_the_machine_that_it_names(name: str) -> 
     if not named:
         return
     if named not in SYSTEMS:
-        SYSTEMS[named] = read_system(system_source(named))
-    told = [one for one in contradictions(experiment, SYSTEMS[named]) if '.mounts names "' not in one]
+        SYSTEMS[named] = read_system(find_system_file(named))
+    told = [one for one in find_contradictions(experiment, SYSTEMS[named]) if '.mounts names "' not in one]
     assert told == []
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_every_claim_finds_cells_at_the_published_size(name: str) -> None:
     experiment = read(name, "published")
-    grid = Grid(experiment)
+    grid = CellGrid(experiment)
     for one in experiment.file.expect:
-        assert experiment.missing(experiment.claims[one.id]) is None, one.id
+        assert experiment.find_missing_cell(experiment.claims[one.id]) is None, one.id
         try:
-            assert grid.contexts(experiment.claims[one.id]), one.id
+            assert grid.find_contexts(experiment.claims[one.id]), one.id
         except MissingError as reason:
             pytest.fail(f"{one.id}: {reason}")
 
@@ -107,9 +107,9 @@ def test_every_claim_finds_cells_at_the_published_size(name: str) -> None:
 def test_no_cell_of_the_smallest_profile_writes_much_or_waits_long(name: str) -> None:
     small = read(name, "ci")
     for cell in small.cells:
-        plan = small.plan_of(cell, "/some/where")
-        volumes = phase_volumes(plan, plan.processes * plan.threads)
-        assert written_bytes(volumes) <= 256 << 20, cell.id
+        plan = small.build_plan(cell, "/some/where")
+        volumes = compute_phase_volumes(plan, plan.processes * plan.threads)
+        assert compute_required_bytes(volumes) <= 256 << 20, cell.id
         for phase in plan.phases:
             data = {**plan.document.get("data", {}).get("access", {}), **phase.get("access", {})}
             assert not isinstance(data.get("volume"), dict), cell.id

@@ -48,7 +48,7 @@ def test_readme_and_schema_name_the_same_members(kind: str) -> None:
     assert in_schema <= described
 
 
-def test_a_member_that_is_missing_is_noticed_and_one_that_is_new_is_not() -> None:
+def test_missing_trace_member_is_rejected_and_a_new_one_accepted() -> None:
     line = dict(next(line for line in EXAMPLE if line["type"] == "file"))
     VALIDATOR.validate({**line, "new": 1})
     del line["read"]

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a cache or a setting of clients changes, each fault against what it is said to do: to
-// rates, to counters, and to the logs.
+// Faults of caches and of client tunables: their effects on rates, counters and logs.
 #include "fault_bench.hpp"
 
 #include <doctest/doctest.h>
@@ -10,85 +9,85 @@ namespace {
 
 /// Reads a file twice through a server that keeps what passes it. Pages that came from its memory.
 std::uint64_t hits(std::uint64_t size, const char* fault, std::uint64_t kept_to = ~0ULL) {
-    SiteModel site = with_server(small_site(1, 1, 100e6));
+    SiteModel site = add_server(small_site(1, 1, 100e6));
     site.servers.back().cache = 1024 * mib;
     site.servers.back().cache_max_file = kept_to;
     Bench bench(site);
-    bench.add(Call::read, 0, size / mib);
+    bench.add(ModelCallKind::read, 0, size / mib);
     if (fault != nullptr) {
         bench.begin(fault);
     }
     bench.run();
-    const Time before = bench.last();
-    bench.again(size / mib);
-    const bool from_memory = bench.last() == before;
+    const Time before = bench.last_end();
+    bench.run_again(size / mib);
+    const bool from_memory = bench.last_end() == before;
     CHECK(from_memory == (bench.target(0).cache_hits == size / 4096));
     CHECK(bench.target(0).cache_hits + bench.target(0).cache_misses ==
           (fault == nullptr || from_memory ? 2 : 0) * size / 4096);
     return bench.target(0).cache_hits;
 }
 
-TEST_CASE("cache-limit: a server keeps files up to this size and no others") {
+TEST_CASE("cache-limit: server caches only files up to the limit") {
     CHECK(hits(8 * mib, nullptr) == 8 * mib / 4096);
     CHECK(hits(8 * mib, "cache-limit 8 MiB") == 8 * mib / 4096);
     CHECK(hits(8 * mib, "cache-limit 7 MiB") == 0);
     CHECK(hits(8 * mib, "cache-limit 0") == 0);
-    CHECK(refused(with_server(small_site(1, 1, 1e9)), "cache-limit").find("no server") != std::string::npos);
+    CHECK(rejection(add_server(small_site(1, 1, 1e9)), "cache-limit").find("no server") != std::string::npos);
     // When it ends, the limit is that of the system again.
-    SiteModel site = with_server(small_site(1, 1, 100e6));
+    SiteModel site = add_server(small_site(1, 1, 100e6));
     site.servers.back().cache = 1024 * mib;
     site.servers.back().cache_max_file = 4 * mib;
     Bench bench(site);
-    bench.add(Call::read, 0, 8);
+    bench.add(ModelCallKind::read, 0, 8);
     bench.begin("cache-limit 1 GiB");
     bench.end("cache-limit");
     bench.run();
-    bench.again(8);
+    bench.run_again(8);
     CHECK(bench.target(0).cache_hits == 0);
 }
 
-TEST_CASE("tunable: rpc_size is the largest request") {
+TEST_CASE("tunable: rpc_size limits the size of requests") {
     Bench bench(small_site(1, 1, 100e6));
-    bench.add(Call::write, 0, 4);
+    bench.add(ModelCallKind::write, 0, 4);
     bench.begin("tunable rpc_size 256 KiB");
     bench.run();
     CHECK(bench.target(0).write_bytes.samples == 16);
     CHECK(bench.target(0).write_pages[6] == 16);  // 64 pages
     bench.end("tunable rpc_size");
-    bench.again(4);
+    bench.run_again(4);
     CHECK(bench.target(0).write_bytes.samples == 20);
 }
 
-TEST_CASE("tunable: rpcs_in_flight is how many requests are under way to a target") {
+TEST_CASE("tunable: rpcs_in_flight limits requests to a target") {
     const auto time = [](const char* fault) {
         SiteModel site = small_site(1, 1, 0);
         site.targets[0].request_cost = 1'000'000;  // side by side
         site.clients[0].link = add_link(site, "way", 0, 4'500'000);
         Bench bench(site);
-        bench.add(Call::write, 0, 5, 16 * mib);
+        bench.add(ModelCallKind::write, 0, 5, 16 * mib);
         if (fault != nullptr) {
             bench.begin(fault);
         }
         bench.run();
-        return bench.last();
+        return bench.last_end();
     };
     CHECK(time(nullptr) == 5 * 2 * 10'000'000);  // 8 at a time
     CHECK(time("tunable rpcs_in_flight 1") == 5 * 16 * 10'000'000);
     CHECK(time("tunable rpcs_in_flight 4") == 5 * 4 * 10'000'000);
 }
 
-TEST_CASE("tunable: dirty_limit and dirty_per_target are what a node may have written and not yet stored") {
+TEST_CASE("tunable: dirty limits bound the unstored data of a node") {
     const auto time = [](const char* fault) {
         SiteModel site = small_site(1, 2, 100e6);
         site.fs.stripe_size = 64 * mib;
         site.clients[0].copy_rate = 10e9;
         Bench bench(site);
-        bench.add(Call::write, 0, 64, mib, false);
+        bench.add(ModelCallKind::write, 0, 64, mib, false);
         if (fault != nullptr) {
             bench.begin(fault);
         }
         bench.run();
-        return seconds(bench.last());
+        return to_seconds(bench.last_end());
     };
     const double copies = 64 * mib / 10e9, store = mib / 100e6;
     CHECK(time(nullptr) == doctest::Approx(copies).epsilon(0.001));
@@ -98,7 +97,7 @@ TEST_CASE("tunable: dirty_limit and dirty_per_target are what a node may have wr
     CHECK(time("tunable dirty_per_target 16 MiB") == doctest::Approx(48 * store + mib / 10e9).epsilon(0.01));
 }
 
-TEST_CASE("tunable: without read_ahead each read waits for the way, and without page_cache nothing is read twice") {
+TEST_CASE("tunable: read_ahead 0 and page_cache 0 disable both") {
     SiteModel site = small_site(1, 1, 0);
     site.targets[0].request_cost = 1'000;
     site.clients[0].link = add_link(site, "way", 0, 1'000'000);
@@ -106,52 +105,52 @@ TEST_CASE("tunable: without read_ahead each read waits for the way, and without 
     site.clients[0].page_cache = 256 * mib;
     {
         Bench bench(site);
-        bench.add(Call::read, 0, 100, 65536, false);
+        bench.add(ModelCallKind::read, 0, 100, 65536, false);
         bench.begin("tunable read_ahead 0");
         bench.run();
-        CHECK(bench.last() == 100 * 2'001'000);
+        CHECK(bench.last_end() == 100 * 2'001'000);
         const std::uint64_t once = bench.target(0).read_bytes.sum;
-        bench.again(100);
+        bench.run_again(100);
         CHECK(bench.target(0).read_bytes.sum == once);
     }
     Bench ahead(site);
-    ahead.add(Call::read, 0, 100, 65536, false);
+    ahead.add(ModelCallKind::read, 0, 100, 65536, false);
     ahead.run();
-    CHECK(ahead.last() < 20 * 2'001'000);
+    CHECK(ahead.last_end() < 20 * 2'001'000);
     Bench bench(site);
-    bench.add(Call::read, 0, 100, 65536, false);
+    bench.add(ModelCallKind::read, 0, 100, 65536, false);
     bench.begin("tunable read_ahead 0");
     bench.begin("tunable page_cache 0");
     bench.run();
-    bench.again(100);
+    bench.run_again(100);
     CHECK(bench.target(0).read_bytes.sum == 200 * 65536);
 }
 
-TEST_CASE("client-software: a page costs so much for each page that the node has of the file, under one lock") {
+TEST_CASE("client-software: page cost grows with cached pages of file") {
     SiteModel site = small_site(1, 2, 0);
     site.targets[0].request_cost = site.targets[1].request_cost = 1'000;
     site.clients[0].page_cache = 4096 * mib;
     constexpr double cost = 1e-9;
     Bench bench(site);
-    bench.add(Call::read, 0, 64, mib, false);
+    bench.add(ModelCallKind::read, 0, 64, mib, false);
     bench.run();  // now it has 64 MiB of the file, all of it
-    Time before = bench.last();
+    Time before = bench.last_end();
     bench.begin("client-software 1ns");
-    bench.again(64);
+    bench.run_again(64);
     const double held = 64 * mib / 4096.0, wanted = mib / 4096.0;
-    CHECK(seconds(bench.last() - before) == doctest::Approx(64 * cost * held * wanted).epsilon(1e-6));
+    CHECK(to_seconds(bench.last_end() - before) == doctest::Approx(64 * cost * held * wanted).epsilon(1e-6));
     // A second task on the node waits for the same lock.
-    bench.add(Call::read, 0, 0, mib, false, "f0");
+    bench.add(ModelCallKind::read, 0, 0, mib, false, "f0");
     before = bench.machine.now();
-    bench.again(64);
-    CHECK(seconds(bench.last() - before) == doctest::Approx(2 * 64 * cost * held * wanted).epsilon(0.01));
+    bench.run_again(64);
+    CHECK(to_seconds(bench.last_end() - before) == doctest::Approx(2 * 64 * cost * held * wanted).epsilon(0.01));
     // What is not cached costs nothing, and a sound client neither.
-    bench.machine.drop_caches(0);
+    bench.machine.drop_client_caches(0);
     bench.end("client-software");
     before = bench.machine.now();
-    bench.again(64);
-    CHECK(seconds(bench.last() - before) < 64 * cost * held * wanted / 10);
-    CHECK(refused(small_site(1, 1, 1e9), "client-software").find("page cache") != std::string::npos);
+    bench.run_again(64);
+    CHECK(to_seconds(bench.last_end() - before) < 64 * cost * held * wanted / 10);
+    CHECK(rejection(small_site(1, 1, 1e9), "client-software").find("page cache") != std::string::npos);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes in at clients comes out at targets, and passes every part between them once: on random machines, both ways.
+// Conservation of bytes: all bytes of clients reach the targets and pass each part between them once, on random
+// machines and in both directions.
 #include "kernel/random.hpp"
 #include "small_site.hpp"
 
@@ -10,40 +11,42 @@ namespace sonde::simulate {
 namespace {
 
 SiteModel random_site(Random& chance) {
-    SiteModel site = small_site(1 + chance.below(4), 1 + chance.below(7), 20e6 + 400e6 * chance.uniform());
-    site.fs.stripe_size = (1 + chance.below(32)) * 65536;
-    site.fs.stripe_count = static_cast<std::int64_t>(chance.below(site.targets.size() + 1));
+    SiteModel site =
+        small_site(1 + chance.integer_below(4), 1 + chance.integer_below(7), 20e6 + 400e6 * chance.uniform());
+    site.fs.stripe_size = (1 + chance.integer_below(32)) * 65536;
+    site.fs.stripe_count = static_cast<std::int64_t>(chance.integer_below(site.targets.size() + 1));
     const auto link = [&](const std::string& id) {
-        const int index = add_link(site, id, 1e7 + 1e9 * chance.uniform(), static_cast<Time>(chance.below(50'000)));
-        site.links[static_cast<std::size_t>(index)].half_duplex = chance.below(2) == 0;
+        const int index =
+            add_link(site, id, 1e7 + 1e9 * chance.uniform(), static_cast<Time>(chance.integer_below(50'000)));
+        site.links[static_cast<std::size_t>(index)].half_duplex = chance.integer_below(2) == 0;
         return index;
     };
     for (std::size_t i = 0; i < 2; ++i) {
         ServerSite server;
         server.id = "oss" + std::to_string(i);
         server.link = link(server.id);
-        server.threads = static_cast<std::uint32_t>(chance.below(4));
-        server.request_cost = static_cast<Time>(chance.below(100'000));
+        server.threads = static_cast<std::uint32_t>(chance.integer_below(4));
+        server.request_cost = static_cast<Time>(chance.integer_below(100'000));
         site.servers.push_back(server);
     }
     for (std::size_t i = 0; i < site.targets.size(); ++i) {
         site.targets[i].server = static_cast<int>(1 + i % 2);
         site.targets[i].noise = 0.4 * chance.uniform();
     }
-    for (std::size_t i = chance.below(4); i > 0; --i) {
+    for (std::size_t i = chance.integer_below(4); i > 0; --i) {
         site.routers.push_back(link("router" + std::to_string(i)));
     }
-    for (std::size_t i = chance.below(3); i > 0; --i) {
+    for (std::size_t i = chance.integer_below(3); i > 0; --i) {
         site.forwarders.push_back(link("forwarder" + std::to_string(i)));
     }
     for (ClientSite& client : site.clients) {
         client.link = link(client.id);
         client.routed = !site.routers.empty();
-        client.rpc_size = (1 + chance.below(16)) * 65536;
-        client.rpcs_in_flight = static_cast<std::uint32_t>(1 + chance.below(8));
-        client.dirty_limit = chance.below(3) * (8 * mib);
-        client.read_ahead = chance.below(2) * (4 * mib);
-        client.page_cache = chance.below(2) * (64 * mib);
+        client.rpc_size = (1 + chance.integer_below(16)) * 65536;
+        client.rpcs_in_flight = static_cast<std::uint32_t>(1 + chance.integer_below(8));
+        client.dirty_limit = chance.integer_below(3) * (8 * mib);
+        client.read_ahead = chance.integer_below(2) * (4 * mib);
+        client.page_cache = chance.integer_below(2) * (64 * mib);
     }
     return site;
 }
@@ -66,54 +69,55 @@ Sums sums_of(const Machine& machine, bool writing) {
     return sums;
 }
 
-TEST_CASE("every byte that is written or read passes every part on its way once") {
+TEST_CASE("every transferred byte passes each part of its path once") {
     Random chance(2026);
     for (int round = 0; round < 120; ++round) {
         const SiteModel site = random_site(chance);
-        Heard heard;
-        Machine machine(site, {static_cast<std::uint64_t>(round), 0}, heard);
-        std::uint64_t written = 0, asked = 0, tag = 0;
+        CompletionTimes completions;
+        Machine machine(site, {static_cast<std::uint64_t>(round), 0}, completions);
+        std::uint64_t written = 0, requested = 0, tag = 0;
         for (std::uint32_t i = 0; i < 30; ++i) {
-            const bool writing = chance.below(2) == 0;
-            Operation operation;
-            operation.call = writing ? Call::write : Call::read;
-            operation.direct = chance.below(2) == 0;
-            operation.length = 1 + chance.below(6 * mib);
-            operation.stream = machine.stream(static_cast<std::uint32_t>(i % site.clients.size()));
-            // Files that are read are read by one stream each, so that what is asked for is what is moved.
-            operation.file = machine.file(writing ? "w" + std::to_string(chance.below(4)) : "r" + std::to_string(i));
-            operation.offset = chance.below(500) * 4096;
+            const bool writing = chance.integer_below(2) == 0;
+            ModelOperation operation;
+            operation.kind = writing ? ModelCallKind::write : ModelCallKind::read;
+            operation.direct = chance.integer_below(2) == 0;
+            operation.length = 1 + chance.integer_below(6 * mib);
+            operation.stream = machine.begin_stream(static_cast<std::uint32_t>(i % site.clients.size()));
+            // Files that are read are read by one stream each, so that what is requested for is what is moved.
+            operation.file =
+                machine.get_file(writing ? "w" + std::to_string(chance.integer_below(4)) : "r" + std::to_string(i));
+            operation.offset = chance.integer_below(500) * 4096;
             operation.tag = ++tag;
-            (writing ? written : asked) += operation.length;
+            (writing ? written : requested) += operation.length;
             if (!writing) {
                 machine.resize(operation.file, operation.offset + operation.length);
             }
-            machine.submit(static_cast<Time>(chance.below(20'000'000)), operation);
+            machine.submit(static_cast<Time>(chance.integer_below(20'000'000)), operation);
             if (writing) {
-                Operation sync = operation;
-                sync.call = Call::fsync;
+                ModelOperation sync = operation;
+                sync.kind = ModelCallKind::fsync;
                 sync.tag = ++tag;
                 machine.submit(60'000'000'000, sync);
             }
         }
-        while (heard.at.size() < tag) {
+        while (completions.times.size() < tag) {
             REQUIRE(machine.step());
         }
         for (const bool writing : {true, false}) {
             const Sums sums = sums_of(machine, writing);
-            const std::uint64_t moved = writing ? written : asked;
+            const std::uint64_t moved = writing ? written : requested;
             REQUIRE(sums.targets == moved);
             REQUIRE(sums.clients == moved);
             REQUIRE(sums.servers == moved);
             REQUIRE(sums.routers == (site.routers.empty() ? 0 : moved));
             REQUIRE(sums.forwarders == (site.forwarders.empty() ? 0 : moved));
         }
-        // And the nodes' own counters: what their tasks asked for, once.
+        // And the nodes' own counters: what their tasks requested for, once.
         std::uint64_t of_nodes = 0;
         for (const NodeTrace& node : machine.traces().nodes) {
             of_nodes += node.write_bytes.sum + node.read_bytes.sum;
         }
-        REQUIRE(of_nodes == written + asked);
+        REQUIRE(of_nodes == written + requested);
     }
 }
 

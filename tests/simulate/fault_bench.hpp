@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams of calls on machines small enough that the truth of a fault is arithmetic.
+// Streams of calls on small machines where the effect of a fault can be computed.
 #pragma once
 
 #include "small_site.hpp"
@@ -9,58 +9,59 @@
 
 namespace sonde::simulate {
 
-/// Streams that call one after the other, each on a file of its own that lies on target number (stream % targets).
+/// Streams of sequential calls. Stream i has its own file on target i % targets.
 struct Bench : Listener {
     Machine machine;
-    std::vector<Operation> next;
-    std::vector<std::uint64_t> left;
-    std::vector<Time> ended;  ///< by stream: of its last call
+    std::vector<ModelOperation> next;
+    std::vector<std::uint64_t> remaining_calls;
+    std::vector<Time> end_times;  ///< by stream: end of its last call
 
     explicit Bench(const SiteModel& site) : machine(site, {1, 0}, *this) {}
 
-    void add(Call call, std::uint32_t client, std::uint64_t calls, std::uint64_t transfer = mib, bool direct = true,
-             const std::string& name = {}) {
+    void add(ModelCallKind call, std::uint32_t client, std::uint64_t calls, std::uint64_t transfer = mib,
+             bool direct = true, const std::string& name = {}) {
         const auto number = static_cast<std::uint32_t>(next.size());
-        Operation operation;
-        operation.call = call;
+        ModelOperation operation;
+        operation.kind = call;
         operation.direct = direct;
         operation.length = transfer;
-        operation.stream = machine.stream(client);
-        operation.file = machine.file(name.empty() ? "f" + std::to_string(number) : name);
+        operation.stream = machine.begin_stream(client);
+        operation.file = machine.get_file(name.empty() ? "f" + std::to_string(number) : name);
         operation.tag = number;
         const auto targets = static_cast<std::uint32_t>(machine.site().targets.size());
-        if (machine.size(operation.file) == 0) {
-            machine.set_layout(operation.file, {machine.layout(operation.file).size, 1, number % targets});
+        if (machine.file_size(operation.file) == 0) {
+            machine.set_layout(operation.file, {machine.get_layout(operation.file).size, 1, number % targets});
         }
-        if (call == Call::read) {
-            machine.resize(operation.file, std::max(machine.size(operation.file), calls * transfer));
+        if (call == ModelCallKind::read) {
+            machine.resize(operation.file, std::max(machine.file_size(operation.file), calls * transfer));
         }
         next.push_back(operation);
-        left.push_back(calls);
-        ended.push_back(0);
+        remaining_calls.push_back(calls);
+        end_times.push_back(0);
     }
-    /// Until all calls are done; their number of streams may be given more of by setting `left` again.
+    /// Runs all remaining calls.
     void run() {
-        for (Operation& operation : next) {
-            if (left[operation.tag] > 0) {
+        for (ModelOperation& operation : next) {
+            if (remaining_calls[operation.tag] > 0) {
                 machine.submit(machine.now(), operation);
             }
         }
-        while (std::any_of(left.begin(), left.end(), [](std::uint64_t calls) { return calls > 0; })) {
+        while (std::any_of(remaining_calls.begin(), remaining_calls.end(),
+                           [](std::uint64_t calls) { return calls > 0; })) {
             REQUIRE(machine.step());
         }
     }
-    void again(std::uint64_t calls) {
+    void run_again(std::uint64_t calls) {
         for (std::size_t i = 0; i < next.size(); ++i) {
             next[i].offset = 0;
-            left[i] = calls;
+            remaining_calls[i] = calls;
         }
         run();
     }
-    Time last() const { return *std::max_element(ended.begin(), ended.end()); }
+    Time last_end() const { return *std::max_element(end_times.begin(), end_times.end()); }
     const TargetTrace& target(std::size_t i) const { return machine.traces().targets[i]; }
-    const std::vector<Message>& messages() const { return machine.traces().messages; }
-    std::uint64_t through(const std::string& part) const {
+    const std::vector<LogMessage>& messages() const { return machine.traces().messages; }
+    std::uint64_t bytes_through(const std::string& part) const {
         for (const Machine::Flow& flow : machine.flows()) {
             if (flow.part == part) {
                 return flow.written + flow.read;
@@ -72,18 +73,18 @@ struct Bench : Listener {
     void begin(const char* fault) { machine.begin_fault(parse_fault(fault)); }
     void end(const char* fault) { machine.end_fault(parse_fault(fault)); }
 
-    void done(const Done& what) override {
-        ended[what.tag] = what.at;
-        Operation& operation = next[what.tag];
+    void on_completion(const CompletedOperation& completed) override {
+        end_times[completed.tag] = completed.end;
+        ModelOperation& operation = next[completed.tag];
         operation.offset += operation.length;
-        if (--left[what.tag] > 0) {
-            machine.submit(what.at, operation);
+        if (--remaining_calls[completed.tag] > 0) {
+            machine.submit(completed.end, operation);
         }
     }
-    void woken(Time, std::uint64_t) override {}
+    void on_alarm(Time, std::uint64_t) override {}
 };
 
-inline std::string refused(const SiteModel& site, const char* fault) {
+inline std::string rejection(const SiteModel& site, const char* fault) {
     Bench bench(site);
     try {
         bench.begin(fault);
@@ -93,7 +94,7 @@ inline std::string refused(const SiteModel& site, const char* fault) {
     return "accepted";
 }
 
-inline SiteModel with_server(SiteModel site) {
+inline SiteModel add_server(SiteModel site) {
     ServerSite server;
     server.id = "oss";
     site.servers.push_back(server);

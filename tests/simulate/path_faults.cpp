@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is wrong on the way: nodes, routers, metadata servers; and how a fault is written, each fault against what it is
-// said to do: to rates, to counters, and to the logs.
+// Faults of nodes, routers, paths and metadata servers: their effects on rates, counters and logs; and parse_fault().
 #include "fault_bench.hpp"
 
 #include <doctest/doctest.h>
@@ -10,7 +9,7 @@ namespace {
 
 /// `count` routers of `rate` between the clients and the targets.
 SiteModel routed_site(std::size_t count, double rate) {
-    SiteModel site = with_server(small_site(4, 4, 10e9));
+    SiteModel site = add_server(small_site(4, 4, 10e9));
     for (std::size_t i = 0; i < count; ++i) {
         site.routers.push_back(add_link(site, "r" + std::to_string(i), rate));
     }
@@ -20,7 +19,7 @@ SiteModel routed_site(std::size_t count, double rate) {
     return site;
 }
 
-TEST_CASE("slow-node: its calls, copies and adapter take so many times as long, and its counters say so") {
+TEST_CASE("slow-node: calls, copies, adapter and counters are slowed") {
     SiteModel site = small_site(3, 3, 100e9);
     for (ClientSite& client : site.clients) {
         client.call_cost = 100'000;
@@ -28,46 +27,49 @@ TEST_CASE("slow-node: its calls, copies and adapter take so many times as long, 
     }
     Bench bench(site);
     for (std::uint32_t i = 0; i < 3; ++i) {
-        bench.add(Call::write, i, 20);
+        bench.add(ModelCallKind::write, i, 20);
     }
     bench.begin("slow-node c1 4x");
     bench.run();
-    const Time drives = time_for(mib, 100e9), own = 100'000 + time_for(mib, 1e9);
-    CHECK(bench.ended[0] == 20 * (own + drives));
-    CHECK(bench.ended[2] == bench.ended[0]);
-    CHECK(bench.ended[1] == doctest::Approx(20 * (4 * own + drives)).epsilon(1e-6));
+    const Time drives = transfer_time(mib, 100e9), own = 100'000 + transfer_time(mib, 1e9);
+    CHECK(bench.end_times[0] == 20 * (own + drives));
+    CHECK(bench.end_times[2] == bench.end_times[0]);
+    CHECK(bench.end_times[1] == doctest::Approx(20 * (4 * own + drives)).epsilon(1e-6));
     const std::vector<NodeTrace>& nodes = bench.machine.traces().nodes;
     CHECK(nodes[1].write_bytes.sum == nodes[0].write_bytes.sum);  // it does the same work, and more slowly
     CHECK(static_cast<double>(nodes[1].write_us.sum) / static_cast<double>(nodes[0].write_us.sum) ==
           doctest::Approx(static_cast<double>(4 * own + drives) / static_cast<double>(own + drives)).epsilon(1e-3));
-    CHECK(llite_text(nodes[1], 0).find("write_bytes               20 samples [bytes] 1048576 1048576 20971520") !=
-          std::string::npos);
+    CHECK(
+        format_llite_stats(nodes[1], 0).find("write_bytes               20 samples [bytes] 1048576 1048576 20971520") !=
+        std::string::npos);
 }
 
-TEST_CASE("router-lost: nothing goes through it any more, the others carry its share, and LNet says so") {
+TEST_CASE("router-lost: other routers carry its share, LNet logs it") {
     Bench bench(routed_site(4, 100e6));
     for (std::uint32_t i = 0; i < 16; ++i) {
-        bench.add(Call::write, i % 4, 300);
+        bench.add(ModelCallKind::write, i % 4, 300);
     }
     bench.begin("router-lost r2");
     bench.run();
-    CHECK(bench.through("r2") == 0);
+    CHECK(bench.bytes_through("r2") == 0);
     for (const char* router : {"r0", "r1", "r3"}) {
-        CHECK(static_cast<double>(bench.through(router)) == doctest::Approx(16 * 300 * mib / 3.0).epsilon(0.001));
+        CHECK(static_cast<double>(bench.bytes_through(router)) == doctest::Approx(16 * 300 * mib / 3.0).epsilon(0.001));
     }
-    CHECK(16 * 300 * mib / seconds(bench.last()) == doctest::Approx(300e6).epsilon(0.01));
+    CHECK(16 * 300 * mib / to_seconds(bench.last_end()) == doctest::Approx(300e6).epsilon(0.01));
     REQUIRE(bench.messages().size() == 1);
     CHECK(bench.messages()[0].text == "LNet: router r2 is down");
     bench.end("router-lost r2");
     bench.end("router-lost r2");  // twice is once
-    const std::uint64_t before = bench.through("r2"), first = bench.through("r0");
-    bench.again(300);
-    CHECK(static_cast<double>(bench.through("r2") - before) == doctest::Approx(16 * 300 * mib / 4.0).epsilon(0.001));
-    CHECK(static_cast<double>(bench.through("r0") - first) == doctest::Approx(16 * 300 * mib / 4.0).epsilon(0.001));
+    const std::uint64_t before = bench.bytes_through("r2"), first = bench.bytes_through("r0");
+    bench.run_again(300);
+    CHECK(static_cast<double>(bench.bytes_through("r2") - before) ==
+          doctest::Approx(16 * 300 * mib / 4.0).epsilon(0.001));
+    CHECK(static_cast<double>(bench.bytes_through("r0") - first) ==
+          doctest::Approx(16 * 300 * mib / 4.0).epsilon(0.001));
 }
 
-TEST_CASE("router-lost: the last router cannot be lost") {
-    CHECK(refused(routed_site(1, 1e9), "router-lost r0").find("only router") != std::string::npos);
+TEST_CASE("router-lost: fault of the last router is rejected") {
+    CHECK(rejection(routed_site(1, 1e9), "router-lost r0").find("only router") != std::string::npos);
     Bench bench(routed_site(3, 1e9));
     bench.begin("router-lost r0");
     bench.begin("router-lost r0");
@@ -76,61 +78,62 @@ TEST_CASE("router-lost: the last router cannot be lost") {
                          "fault \"router-lost r2\": it is the last router, and nothing would arrive", SiteError);
     bench.end("router-lost r1");
     bench.begin("router-lost r2");
-    bench.add(Call::write, 0, 1000, 16 * mib);
+    bench.add(ModelCallKind::write, 0, 1000, 16 * mib);
     bench.run();  // and the one that was ended before its time does not begin
-    CHECK(bench.last() > 3'000'000'000);
-    CHECK(bench.through("r1") == 16'000 * mib);
+    CHECK(bench.last_end() > 3'000'000'000);
+    CHECK(bench.bytes_through("r1") == 16'000 * mib);
 }
 
-TEST_CASE("unbalanced-path: the first way gets so many times the share of another, and limits them all") {
+TEST_CASE("unbalanced-path: first path gets its weight and limits all") {
     for (const double weight : {8.0, 2.0, 1.5}) {
         Bench bench(routed_site(4, 100e6));
         for (std::uint32_t i = 0; i < 16; ++i) {
-            bench.add(Call::write, i % 4, 600);
+            bench.add(ModelCallKind::write, i % 4, 600);
         }
         bench.begin(("unbalanced-path " + std::to_string(weight)).c_str());
         bench.run();
         const double all = 16 * 600 * mib;
-        CHECK(static_cast<double>(bench.through("r0")) / all == doctest::Approx(weight / (weight + 3)).epsilon(0.002));
-        CHECK(static_cast<double>(bench.through("r1")) / all == doctest::Approx(1 / (weight + 3)).epsilon(0.005));
-        CHECK(static_cast<double>(bench.through("r3")) / all == doctest::Approx(1 / (weight + 3)).epsilon(0.005));
-        CHECK(all / seconds(bench.last()) == doctest::Approx(100e6 * (weight + 3) / weight).epsilon(0.02));
+        CHECK(static_cast<double>(bench.bytes_through("r0")) / all ==
+              doctest::Approx(weight / (weight + 3)).epsilon(0.002));
+        CHECK(static_cast<double>(bench.bytes_through("r1")) / all == doctest::Approx(1 / (weight + 3)).epsilon(0.005));
+        CHECK(static_cast<double>(bench.bytes_through("r3")) / all == doctest::Approx(1 / (weight + 3)).epsilon(0.005));
+        CHECK(all / to_seconds(bench.last_end()) == doctest::Approx(100e6 * (weight + 3) / weight).epsilon(0.02));
     }
-    CHECK(refused(small_site(1, 1, 1e9), "unbalanced-path").find("have one way only") != std::string::npos);
+    CHECK(rejection(small_site(1, 1, 1e9), "unbalanced-path").find("have one way only") != std::string::npos);
 }
 
-TEST_CASE("mds-saturated: names get what others leave of the servers' time, and their calls are in the counters") {
+TEST_CASE("mds-saturated: metadata gets the remaining server time") {
     const auto run = [](const char* fault) {
         Bench bench(small_site(1, 1, 1e9));
         for (int i = 0; i < 4; ++i) {
-            bench.add(Call::stat, 0, 500, 0);
+            bench.add(ModelCallKind::stat, 0, 500, 0);
         }
         if (fault != nullptr) {
             bench.begin(fault);
         }
         bench.run();
         const Traces& traces = bench.machine.traces();
-        const double length = seconds(bench.last());
-        CHECK(traces.metadata[0].calls[static_cast<std::size_t>(Call::stat)].samples == 2000);
+        const double length = to_seconds(bench.last_end());
+        CHECK(traces.metadata[0].calls[static_cast<std::size_t>(ModelCallKind::stat)].samples == 2000);
         CHECK(traces.messages.size() == (fault != nullptr ? 1 : 0));
         // One thread, 1 ms a stat: what it did for others is what ours did not take.
-        CHECK(traces.metadata[0].others * 1e-3 == doctest::Approx(length - 2000 * 1e-3).epsilon(0.001));
+        CHECK(traces.metadata[0].background_stats * 1e-3 == doctest::Approx(length - 2000 * 1e-3).epsilon(0.001));
         return length;
     };
     CHECK(run(nullptr) == doctest::Approx(2.0).epsilon(1e-6));
     CHECK(run("mds-saturated 90%") == doctest::Approx(20.0).epsilon(1e-6));
     ServerTrace counted;
-    counted.others = 500;
-    counted.other_us = 10;
-    CHECK(md_stats_text(counted, 0).find("getattr                   500 samples [usec] 10 10 5000 50000") !=
+    counted.background_stats = 500;
+    counted.background_us = 10;
+    CHECK(format_md_stats(counted, 0).find("getattr                   500 samples [usec] 10 10 5000 50000") !=
           std::string::npos);
 }
 
-TEST_CASE("every fault is as it is written, and no other is one") {
+TEST_CASE("parse_fault accepts each fault and rejects other text") {
     for (const FaultRule& rule : fault_rules) {
         const std::string part = *rule.part == 0 ? "" : rule.kind == FaultKind::tunable ? " rpc_size" : " x1";
         const std::string number = *rule.amount == 0 ? "" : " 1";
-        const Fault fault = parse_fault(rule.name + part + (rule.most < 1 ? "" : number) + " at 2s");
+        const Fault fault = parse_fault(rule.name + part + (rule.maximum < 1 ? "" : number) + " at 2s");
         CHECK(fault.kind == rule.kind);
         CHECK(fault.from == 2'000'000'000);
         CHECK(parse_fault(fault.text()).text() == fault.text());

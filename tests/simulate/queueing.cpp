@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waiting lines against what textbooks say of them (L. Kleinrock, Queueing Systems, 1975; J. R. Jackson 1963).
+// Stations against results of queueing theory (L. Kleinrock, Queueing Systems, 1975; J. R. Jackson 1963).
 #include "kernel/event_queue.hpp"
 #include "kernel/random.hpp"
 #include "kernel/stations.hpp"
@@ -23,25 +23,25 @@ double mean_time(Station& station, double load, int count, Service service) {
     return sum / count / 1e6;
 }
 
-TEST_CASE("a line with random arrivals and equal services waits as M/D/1 says") {
+TEST_CASE("single server with equal services waits as in M/D/1") {
     for (const double load : {0.3, 0.6, 0.8}) {
-        Fifo station;
+        SingleServerStation station;
         const double truth = 1 + load / (2 * (1 - load));
-        const double seen = mean_time(station, load, 2'000'000, [](Random&) { return Time{1'000'000}; });
-        CHECK(seen == doctest::Approx(truth).epsilon(0.01));
+        const double mean = mean_time(station, load, 2'000'000, [](Random&) { return Time{1'000'000}; });
+        CHECK(mean == doctest::Approx(truth).epsilon(0.01));
     }
 }
 
-TEST_CASE("a line with random arrivals and random services waits as M/M/1 says") {
+TEST_CASE("single server with random services waits as in M/M/1") {
     for (const double load : {0.3, 0.6, 0.8}) {
-        Fifo station;
+        SingleServerStation station;
         const auto service = [](Random& chance) { return static_cast<Time>(1e6 * chance.exponential()); };
         CHECK(mean_time(station, load, 4'000'000, service) == doctest::Approx(1 / (1 - load)).epsilon(0.01));
     }
 }
 
-TEST_CASE("four servers with one line wait as M/M/4 says") {
-    Slots station(4);
+TEST_CASE("four servers with one queue wait as in M/M/4") {
+    MultiServerStation station(4);
     const double load = 0.7;
     // Erlang C for c = 4, a = 2.8.
     const double a = 4 * load;
@@ -52,7 +52,7 @@ TEST_CASE("four servers with one line wait as M/M/4 says") {
     CHECK(mean_time(station, 4 * load, 4'000'000, service) == doctest::Approx(truth).epsilon(0.01));
 }
 
-TEST_CASE("a closed network of two stations and a pause has the throughput of mean value analysis") {
+TEST_CASE("closed network has the throughput of mean value analysis") {
     constexpr int customers = 6;
     constexpr double think = 4, first = 1, second = 0.7;  // ms, exponential
     // Exact MVA for two queueing stations and a delay.
@@ -64,45 +64,46 @@ TEST_CASE("a closed network of two stations and a pause has the throughput of me
         q2 = throughput * r2;
     }
     Random chance(3);
-    Fifo one, two;
+    SingleServerStation first_station, second_station;
     EventQueue queue;
     const auto draw = [&chance](double ms) { return static_cast<Time>(ms * 1e6 * chance.exponential()); };
     for (std::uint32_t i = 0; i < customers; ++i) {
         queue.push(draw(think), 0, i);
     }
-    std::uint64_t done = 0;
+    std::uint64_t on_completion = 0;
     Time now = 0;
-    while (done < 600'000) {
-        const Event event = queue.pop();
-        now = event.at;
+    while (on_completion < 600'000) {
+        const ScheduledEvent event = queue.pop();
+        now = event.time;
         if (event.kind == 0) {
-            queue.push(one.reserve(now, draw(first)).end, 1, event.subject);
+            queue.push(first_station.reserve(now, draw(first)).end, 1, event.subject);
         } else if (event.kind == 1) {
-            queue.push(two.reserve(now, draw(second)).end, 2, event.subject);
+            queue.push(second_station.reserve(now, draw(second)).end, 2, event.subject);
         } else {
-            ++done;
+            ++on_completion;
             queue.push(now + draw(think), 0, event.subject);
         }
     }
-    CHECK(static_cast<double>(done) / (static_cast<double>(now) / 1e6) == doctest::Approx(throughput).epsilon(0.01));
+    CHECK(static_cast<double>(on_completion) / (static_cast<double>(now) / 1e6) ==
+          doctest::Approx(throughput).epsilon(0.01));
 }
 
-TEST_CASE("events come in the order of time, and those of one moment as they were put in") {
+TEST_CASE("events are returned by time, then by order of push") {
     EventQueue queue;
     Random chance(1);
     for (std::uint32_t i = 0; i < 20'000; ++i) {
-        queue.push(static_cast<Time>(chance.below(500)), 0, i);
+        queue.push(static_cast<Time>(chance.integer_below(500)), 0, i);
     }
-    Event last = queue.pop();
-    while (!queue.empty()) {
-        const Event next = queue.pop();
-        REQUIRE((next.at > last.at || (next.at == last.at && next.subject > last.subject)));
+    ScheduledEvent last = queue.pop();
+    while (!queue.is_empty()) {
+        const ScheduledEvent next = queue.pop();
+        REQUIRE((next.time > last.time || (next.time == last.time && next.subject > last.subject)));
         last = next;
     }
 }
 
-TEST_CASE("weather is one-sided, has the variation that was asked for, and resembles itself a step later") {
-    Weather weather(5, 1, 0.2);
+TEST_CASE("slowdown noise is one-sided and autocorrelated") {
+    SlowdownNoise weather(5, 1, 0.2);
     double sum = 0, squares = 0, products = 0, before = 0;
     constexpr int steps = 200'000;
     for (int i = 0; i < steps; ++i) {

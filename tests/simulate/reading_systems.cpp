@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a resolved system to what the model needs: what cannot be simulated is refused with one sentence that says
-// where.
+// Reading of resolved systems: values, defaults, and rejection of systems that cannot be simulated.
 #include "kernel/stations.hpp"
 #include "kernel/time.hpp"
-#include "system/site.hpp"
+#include "system/site_reader.hpp"
 
 #include <doctest/doctest.h>
 #include <limits>
@@ -35,16 +34,16 @@ std::string refusal(const json& system) {
     return "";
 }
 
-/// What is said when the member at that place has that value.
-std::string refusal(const char* place, const json& value) {
+/// The error message for a system whose member at a JSON pointer has that value.
+std::string refusal(const char* pointer, const json& value) {
     json system = small_system();
-    system[json::json_pointer(place)] = value;
+    system[json::json_pointer(pointer)] = value;
     return refusal(system);
 }
 
 }  // namespace
 
-TEST_CASE("what a system says is what the model has, and its defaults where it says nothing") {
+TEST_CASE("site has the system's values, or defaults where absent") {
     const SiteModel site = read_site(small_system().dump(), "");
     CHECK(site.clients.front().call_cost == 2000);
     CHECK(site.clients.front().memory == 1'000'000'000);
@@ -55,7 +54,7 @@ TEST_CASE("what a system says is what the model has, and its defaults where it s
     CHECK(site.fs.stripe_count == 2);
 }
 
-TEST_CASE("a number that no machine has is refused with its part and its borders") {
+TEST_CASE("number outside of its limits is rejected with both named") {
     CHECK(refusal(small_system()) == "");
     const std::string begin = "the resolved system cannot be simulated: ";
     CHECK(refusal("/nodes/0/model/call_cost", 1e300) ==
@@ -77,7 +76,7 @@ TEST_CASE("a number that no machine has is refused with its part and its borders
     CHECK(refusal("/file_systems/0/stripe/count", -2) != "");
 }
 
-TEST_CASE("parts that lie on themselves are refused, and not followed for ever") {
+TEST_CASE("parts in a circle are rejected") {
     json circle = small_system();
     circle["luns"] = json::parse(R"([{"id": "a", "on": "b"}, {"id": "b", "on": "a"}])");
     circle["targets"][0]["on"] = "a";
@@ -89,29 +88,29 @@ TEST_CASE("parts that lie on themselves are refused, and not followed for ever")
     CHECK(refusal(circle) == "the resolved system cannot be simulated: \"b\" lies on itself");
 }
 
-TEST_CASE("times that follow from rates and factors end at the longest, and are exact below it") {
+TEST_CASE("computed times are exact up to longest_s, then clamped") {
     constexpr Time longest = 1'000'000'000'000'000'000;
-    CHECK(time_of(longest_s) == longest);
-    CHECK(time_of(2e-9) == 2);
-    CHECK(time_of(2.4e-9) == 2);
-    CHECK(time_of(2.6e-9) == 3);
-    CHECK(time_of(1e300) == longest);
-    CHECK(time_of(std::numeric_limits<double>::quiet_NaN()) == longest);
-    CHECK(time_for(1e18, 1) == longest);
-    CHECK(time_for(1e6, 1e9) == 1'000'000);
-    CHECK(time_for(1e6, 0) == 0);
-    CHECK(scaled(123'456'789'012'345, 1) == 123'456'789'012'345);
-    CHECK(scaled(1000, 2.5) == 2500);
-    CHECK(scaled(longest, 1e6) == longest);
-    CHECK(later(5, 7) == 12);
-    CHECK(later(never - 1, 1) == never);
-    CHECK(later(never, longest) == never);
-    Fifo line;
+    CHECK(seconds_to_time(longest_s) == longest);
+    CHECK(seconds_to_time(2e-9) == 2);
+    CHECK(seconds_to_time(2.4e-9) == 2);
+    CHECK(seconds_to_time(2.6e-9) == 3);
+    CHECK(seconds_to_time(1e300) == longest);
+    CHECK(seconds_to_time(std::numeric_limits<double>::quiet_NaN()) == longest);
+    CHECK(transfer_time(1e18, 1) == longest);
+    CHECK(transfer_time(1e6, 1e9) == 1'000'000);
+    CHECK(transfer_time(1e6, 0) == 0);
+    CHECK(scale_time(123'456'789'012'345, 1) == 123'456'789'012'345);
+    CHECK(scale_time(1000, 2.5) == 2500);
+    CHECK(scale_time(longest, 1e6) == longest);
+    CHECK(add_time(5, 7) == 12);
+    CHECK(add_time(never - 1, 1) == never);
+    CHECK(add_time(never, longest) == never);
+    SingleServerStation line;
     for (int i = 0; i < 12; ++i) {
         CHECK(line.reserve(0, longest).end >= longest);
     }
-    CHECK(line.free_at() == never);
-    CHECK(line.busy() == never);
+    CHECK(line.free_time() == never);
+    CHECK(line.busy_time() == never);
 }
 
 }  // namespace sonde::simulate

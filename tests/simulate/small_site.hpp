@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Machines small enough to be worked out on paper, and a driver that makes calls one after the other.
+// Machines whose times can be computed by hand, and a driver that makes calls one after the other.
 #pragma once
 
 #include "model/machine.hpp"
@@ -12,7 +12,8 @@ namespace sonde::simulate {
 
 inline constexpr std::uint64_t mib = 1U << 20U;
 
-/// `clients` nodes with free calls and copies, no cache, and `targets` targets of `rate` bytes/s each without servers.
+/// `clients` nodes with calls and copies that take no time and no cache, and `targets` targets of `rate` bytes/s
+/// without servers.
 inline SiteModel small_site(std::size_t clients, std::size_t targets, double rate) {
     SiteModel site;
     site.system = site.mount = "small";
@@ -37,13 +38,13 @@ inline SiteModel small_site(std::size_t clients, std::size_t targets, double rat
     ServerSite names;
     names.id = "names";
     names.threads = 1;
-    names.create = names.open = names.stat = names.remove = time_of(1e-3);
+    names.create = names.open = names.stat = names.remove = seconds_to_time(1e-3);
     site.servers.push_back(names);
     site.metadata_servers = {0};
     return site;
 }
 
-/// A link of `rate` bytes/s in both directions; its index.
+/// Adds a link of `rate` bytes/s per direction and returns its index.
 inline int add_link(SiteModel& site, const std::string& id, double rate, Time latency = 0) {
     LinkSite link;
     link.id = id;
@@ -71,18 +72,18 @@ inline SiteModel raid_site(double rate) {
     return site;
 }
 
-/// Keeps when each tag was done.
-struct Heard : Listener {
-    std::map<std::uint64_t, Time> at;
-    void done(const Done& what) override { at[what.tag] = what.at; }
-    void woken(Time when, std::uint64_t tag) override { at[tag] = when; }
+/// Records the completion time of each tag.
+struct CompletionTimes : Listener {
+    std::map<std::uint64_t, Time> times;
+    void on_completion(const CompletedOperation& completed) override { times[completed.tag] = completed.end; }
+    void on_alarm(Time when, std::uint64_t tag) override { times[tag] = when; }
 };
 
-/// Each stream makes its next call when the last one is done, `calls` of them.
+/// Each stream makes its next call when the last one is done.
 struct ClosedLoop : Listener {
     Machine* machine = nullptr;
-    std::vector<Operation> next;      ///< by stream number
-    std::vector<std::uint64_t> left;  ///< calls of each
+    std::vector<ModelOperation> next;            ///< by stream number
+    std::vector<std::uint64_t> remaining_calls;  ///< by stream
     Time last = 0;
 
     void start() {
@@ -90,27 +91,27 @@ struct ClosedLoop : Listener {
             next[i].tag = i;
             machine->submit(0, next[i]);
         }
-        while (active()) {
+        while (is_active()) {
             machine->step();
         }
     }
-    bool active() const {
-        for (const std::uint64_t calls : left) {
+    bool is_active() const {
+        for (const std::uint64_t calls : remaining_calls) {
             if (calls > 0) {
                 return true;
             }
         }
         return false;
     }
-    void done(const Done& what) override {
-        last = what.at;
-        Operation& operation = next[what.tag];
+    void on_completion(const CompletedOperation& completed) override {
+        last = completed.end;
+        ModelOperation& operation = next[completed.tag];
         operation.offset += operation.length;
-        if (--left[what.tag] > 0) {
-            machine->submit(what.at, operation);
+        if (--remaining_calls[completed.tag] > 0) {
+            machine->submit(completed.end, operation);
         }
     }
-    void woken(Time, std::uint64_t) override {}
+    void on_alarm(Time, std::uint64_t) override {}
 };
 
 }  // namespace sonde::simulate

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is wrong with targets and their drives, each fault against what it is said to do: to
-// rates, to counters, and to the logs.
+// Faults of targets and drives: their effects on rates, counters and logs.
 #include "fault_bench.hpp"
 
 #include <doctest/doctest.h>
@@ -15,55 +14,54 @@ MediumSite hard_disk(double rate) {
     MediumSite medium;
     medium.rate = {rate, rate};
     medium.inner_rate = 0.5;
-    medium.seek = time_of(8e-3);
-    medium.rotation = time_of(8e-3);
+    medium.seek = seconds_to_time(8e-3);
+    medium.rotation = seconds_to_time(8e-3);
     medium.elevator = true;
     medium.segment = 128U << 10U;
     return medium;
 }
 
-TEST_CASE("slow-target: its requests take so many times as long, from when it begins, and those of others do not") {
+TEST_CASE("slow-target: only requests of the target are slowed") {
     Bench bench(small_site(4, 4, 100e6));
     for (std::uint32_t i = 0; i < 4; ++i) {
-        bench.add(Call::write, i, 50);
+        bench.add(ModelCallKind::write, i, 50);
     }
-    const Time sound = time_for(mib, 100e6);
+    const Time sound = transfer_time(mib, 100e6);
     bench.begin("slow-target 2 5x");
     bench.run();
     for (const std::size_t i : {0U, 1U, 3U}) {
-        CHECK(bench.ended[i] == 50 * sound);
+        CHECK(bench.end_times[i] == 50 * sound);
         CHECK(bench.target(i).write_us.sum == 50 * static_cast<std::uint64_t>(sound / 1000));
     }
-    CHECK(seconds(bench.ended[2]) == doctest::Approx(5 * 50 * seconds(sound)).epsilon(1e-6));
-    CHECK(bench.target(2).write_us.sum == doctest::Approx(5 * 50 * 1e6 * seconds(sound)).epsilon(1e-3));
+    CHECK(to_seconds(bench.end_times[2]) == doctest::Approx(5 * 50 * to_seconds(sound)).epsilon(1e-6));
+    CHECK(bench.target(2).write_us.sum == doctest::Approx(5 * 50 * 1e6 * to_seconds(sound)).epsilon(1e-3));
     CHECK(bench.target(2).write_bytes.sum == 50 * mib);
     REQUIRE(bench.messages().size() == 1);
     CHECK(bench.messages()[0].text.find("slow start_page_write") != std::string::npos);
     const Time before = bench.machine.now();
     bench.end("slow-target 2 5x");
-    bench.again(50);
-    CHECK(bench.last() - before == 50 * sound);
+    bench.run_again(50);
+    CHECK(bench.last_end() - before == 50 * sound);
 }
 
-TEST_CASE("slow-target: one that is planned begins at its time") {
+TEST_CASE("slow-target: planned fault begins at its time") {
     Bench bench(small_site(1, 1, 100e6));
-    bench.add(Call::write, 0, 100);
+    bench.add(ModelCallKind::write, 0, 100);
     bench.begin("slow-target t0 3x at 500ms");
     bench.run();
-    const double one = mib / 100e6;
-    const double sound = std::ceil(0.5 / one);  // the one under way at that time ends as it began
-    CHECK(seconds(bench.last()) == doctest::Approx(one * (sound + 3 * (100 - sound))).epsilon(1e-6));
+    const double request_s = mib / 100e6;
+    const double sound = std::ceil(0.5 / request_s);  // the request in flight at that time is not slowed
+    CHECK(to_seconds(bench.last_end()) == doctest::Approx(request_s * (sound + 3 * (100 - sound))).epsilon(1e-6));
 }
 
-TEST_CASE(
-    "failing-drive: so many requests are tried again half a second later, and the log has an error now and then") {
-    const SiteModel site = with_server(small_site(1, 2, 100e6));
+TEST_CASE("failing-drive: share of requests is retried and logged") {
+    const SiteModel site = add_server(small_site(1, 2, 100e6));
     SUBCASE("all of them") {
         Bench bench(site);
-        bench.add(Call::read, 0, 40);
+        bench.add(ModelCallKind::read, 0, 40);
         bench.begin("failing-drive t0 1");
         bench.run();
-        CHECK(bench.last() == 40 * (time_for(mib, 100e6) + 500'000'000));
+        CHECK(bench.last_end() == 40 * (transfer_time(mib, 100e6) + 500'000'000));
         CHECK(bench.target(0).retries == 40);
         CHECK(bench.messages().size() == 3);  // of the 1st, 17th and 33rd
         CHECK(bench.messages()[0].text.find("I/O error, dev t0") != std::string::npos);
@@ -71,26 +69,26 @@ TEST_CASE(
     }
     SUBCASE("one in ten, and none at another target") {
         Bench bench(site);
-        bench.add(Call::read, 0, 4000);
-        bench.add(Call::read, 0, 4000);
+        bench.add(ModelCallKind::read, 0, 4000);
+        bench.add(ModelCallKind::read, 0, 4000);
         bench.begin("failing-drive t0 10%");
         bench.run();
         const auto retries = static_cast<double>(bench.target(0).retries);
         CHECK(std::abs(retries - 400) < 3.5 * std::sqrt(4000 * 0.1 * 0.9));
-        CHECK(seconds(bench.ended[0]) == doctest::Approx(4000 * mib / 100e6 + retries * 0.5).epsilon(1e-6));
+        CHECK(to_seconds(bench.end_times[0]) == doctest::Approx(4000 * mib / 100e6 + retries * 0.5).epsilon(1e-6));
         CHECK(bench.target(1).retries == 0);
-        CHECK(bench.ended[1] == 4000 * time_for(mib, 100e6));
+        CHECK(bench.end_times[1] == 4000 * transfer_time(mib, 100e6));
     }
 }
 
-TEST_CASE("raid-rebuild: the rate is what the missing drive and its rebuild leave, and md says so") {
-    SiteModel site = with_server(raid_site(100e6));
+TEST_CASE("raid-rebuild: rate falls to the remaining share, md logs it") {
+    SiteModel site = add_server(raid_site(100e6));
     site.fs.local = false;
     site.media[0].degraded_share = 0.75;
     site.media[0].rebuild_share = 0.4;
     const auto time = [&site](const char* fault) {
         Bench bench(site);
-        bench.add(Call::read, 0, 10, 2 * mib);
+        bench.add(ModelCallKind::read, 0, 10, 2 * mib);
         if (fault != nullptr) {
             bench.begin(fault);
             CHECK(bench.messages().size() == 2);
@@ -98,60 +96,61 @@ TEST_CASE("raid-rebuild: the rate is what the missing drive and its rebuild leav
             CHECK(bench.messages()[1].text == "md: recovery of RAID array md0");
         }
         bench.run();
-        return seconds(bench.last());
+        return to_seconds(bench.last_end());
     };
     const double sound = time(nullptr);
     CHECK(time("raid-rebuild t0 20%") == doctest::Approx(sound / (0.8 * 0.75)).epsilon(1e-6));
     // Without a number it is what the RAID group says of its rebuilds.
     CHECK(time("raid-rebuild t0") == doctest::Approx(sound / (0.6 * 0.75)).epsilon(1e-6));
     Bench bench(site);
-    bench.add(Call::read, 0, 10, 2 * mib);
+    bench.add(ModelCallKind::read, 0, 10, 2 * mib);
     bench.begin("raid-rebuild t0");
     bench.end("raid-rebuild t0");
     bench.run();
-    CHECK(seconds(bench.last()) == doctest::Approx(sound).epsilon(1e-9));
+    CHECK(to_seconds(bench.last_end()) == doctest::Approx(sound).epsilon(1e-9));
     CHECK(bench.messages().back().text == "md: md0: recovery done.");
 }
 
-TEST_CASE("noisy-neighbour: a stream that keeps a target busy gets what others leave, and they are in its counters") {
+TEST_CASE("noisy-neighbour: stream gets the rate left by neighbors") {
     SiteModel site = small_site(1, 1, 100e6);
     Bench bench(site);
     for (int i = 0; i < 8; ++i) {  // enough that the target always has some of ours
-        bench.add(Call::write, 0, 1000);
+        bench.add(ModelCallKind::write, 0, 1000);
     }
     bench.begin("noisy-neighbour 40%");
     bench.run();
-    CHECK(8000 * mib / seconds(bench.last()) == doctest::Approx(60e6).epsilon(0.02));
+    CHECK(8000 * mib / to_seconds(bench.last_end()) == doctest::Approx(60e6).epsilon(0.02));
     const TargetTrace& trace = bench.target(0);
-    CHECK(static_cast<double>(trace.other_bytes) / seconds(bench.last()) == doctest::Approx(40e6).epsilon(0.05));
-    CHECK(trace.write_bytes.sum == 8000 * mib + trace.other_bytes);
+    CHECK(static_cast<double>(trace.neighbor_bytes) / to_seconds(bench.last_end()) ==
+          doctest::Approx(40e6).epsilon(0.05));
+    CHECK(trace.write_bytes.sum == 8000 * mib + trace.neighbor_bytes);
     // Switched off and on, there is one of them, not two; off, there is none.
     bench.end("noisy-neighbour");
     bench.begin("noisy-neighbour 40%");
-    Time before = bench.last();
-    bench.again(1000);
-    CHECK(8000 * mib / seconds(bench.last() - before) == doctest::Approx(60e6).epsilon(0.03));
+    Time before = bench.last_end();
+    bench.run_again(1000);
+    CHECK(8000 * mib / to_seconds(bench.last_end() - before) == doctest::Approx(60e6).epsilon(0.03));
     bench.end("noisy-neighbour");
-    bench.again(10);
-    before = bench.last();
-    bench.again(100);
-    CHECK(800 * mib / seconds(bench.last() - before) == doctest::Approx(100e6).epsilon(0.001));
+    bench.run_again(10);
+    before = bench.last_end();
+    bench.run_again(100);
+    CHECK(800 * mib / to_seconds(bench.last_end() - before) == doctest::Approx(100e6).epsilon(0.001));
 }
 
-TEST_CASE("noisy-neighbour: a call waits for others as long as M/D/1 says") {
+TEST_CASE("noisy-neighbour: call waits for neighbors as in M/D/1") {
     SiteModel site = small_site(1, 1, 100e6);
     site.clients[0].call_cost = 200'000'000;  // so far apart that each finds the others as they are on average
     Bench bench(site);
-    bench.add(Call::write, 0, 20'000, 4096);
+    bench.add(ModelCallKind::write, 0, 20'000, 4096);
     bench.begin("noisy-neighbour 50%");
     bench.run();
     const double others = mib / 100e6, load = 0.5;
     const double wait = load * others / (2 * (1 - load));
-    const double seen = seconds(bench.last()) / 20'000 - 0.2 - 4096 / 100e6;
-    CHECK(seen == doctest::Approx(wait).epsilon(0.03));
+    const double mean_wait = to_seconds(bench.last_end()) / 20'000 - 0.2 - 4096 / 100e6;
+    CHECK(mean_wait == doctest::Approx(wait).epsilon(0.03));
 }
 
-TEST_CASE("full-file-system: new files lie further in and in pieces, old ones stay, and there is less room") {
+TEST_CASE("full-file-system: new files are slower and space shrinks") {
     SiteModel site = small_site(1, 1, 0);
     site.fs.local = true;
     site.fs.stripe_size = 1024 * mib;
@@ -162,52 +161,52 @@ TEST_CASE("full-file-system: new files lie further in and in pieces, old ones st
     const auto times = [&site](const char* fault) {
         std::vector<double> all;
         Bench bench(site);
-        bench.add(Call::write, 0, 1);
+        bench.add(ModelCallKind::write, 0, 1);
         bench.run();
-        const double old = seconds(bench.last());
+        const double old = to_seconds(bench.last_end());
         if (fault != nullptr) {
             bench.begin(fault);
         }
         for (int i = 0; i < 400; ++i) {
             const Time before = bench.machine.now();
-            bench.left.assign(bench.left.size(), 0);
-            bench.add(Call::write, 0, 1);
+            bench.remaining_calls.assign(bench.remaining_calls.size(), 0);
+            bench.add(ModelCallKind::write, 0, 1);
             bench.run();
-            all.push_back(seconds(bench.last() - before));
+            all.push_back(to_seconds(bench.last_end() - before));
         }
         const Time before = bench.machine.now();
-        bench.left.assign(bench.left.size(), 0);
-        bench.left[0] = 1;
+        bench.remaining_calls.assign(bench.remaining_calls.size(), 0);
+        bench.remaining_calls[0] = 1;
         bench.next[0].offset = 0;
         bench.run();
-        CHECK(seconds(bench.last() - before) == doctest::Approx(old).epsilon(1e-6));
+        CHECK(to_seconds(bench.last_end() - before) == doctest::Approx(old).epsilon(1e-6));
         return all;
     };
-    const auto mean_of = [](const std::vector<double>& of) {
-        return std::accumulate(of.begin(), of.end(), 0.0) / static_cast<double>(of.size());
+    const auto mean_of = [](const std::vector<double>& values) {
+        return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
     };
-    const double one = mib / 100e6;
+    const double request_s = mib / 100e6;
     const std::vector<double> clean = times(nullptr);
-    CHECK(*std::min_element(clean.begin(), clean.end()) == doctest::Approx(one).epsilon(1e-6));
-    CHECK(*std::max_element(clean.begin(), clean.end()) == doctest::Approx(one).epsilon(1e-6));
+    CHECK(*std::min_element(clean.begin(), clean.end()) == doctest::Approx(request_s).epsilon(1e-6));
+    CHECK(*std::max_element(clean.begin(), clean.end()) == doctest::Approx(request_s).epsilon(1e-6));
     // Half full: anywhere on the drives. 1 / (1 - x / 2) with x uniform in 0 … 1 is 2 ln 2 on average, and at most 2.
     const std::vector<double> half = times("full-file-system 50%");
-    CHECK(mean_of(half) == doctest::Approx(one * 2 * std::log(2)).epsilon(0.04));
-    CHECK(*std::max_element(half.begin(), half.end()) < 2 * one * 1.001);
-    CHECK(*std::max_element(half.begin(), half.end()) > 1.9 * one);
+    CHECK(mean_of(half) == doctest::Approx(request_s * 2 * std::log(2)).epsilon(0.04));
+    CHECK(*std::max_element(half.begin(), half.end()) < 2 * request_s * 1.001);
+    CHECK(*std::max_element(half.begin(), half.end()) > 1.9 * request_s);
     // 90 %: in ten pieces beside that, nine moves of the arm of 12 ms.
     const std::vector<double> full = times("full-file-system 90%");
-    CHECK(mean_of(full) - 9 * 12e-3 == doctest::Approx(one * 2 * std::log(2)).epsilon(0.04));
+    CHECK(mean_of(full) - 9 * 12e-3 == doctest::Approx(request_s * 2 * std::log(2)).epsilon(0.04));
     Bench bench(site);
     bench.begin("full-file-system 90%");
-    bench.add(Call::write, 0, 20);
+    bench.add(ModelCallKind::write, 0, 20);
     bench.run();
-    CHECK(bench.target(0).space == 100 * mib - 20 * mib);
-    CHECK(refused(small_site(1, 1, 1e9), "full-file-system").find("where files lie costs nothing") !=
+    CHECK(bench.target(0).free_bytes == 100 * mib - 20 * mib);
+    CHECK(rejection(small_site(1, 1, 1e9), "full-file-system").find("where files lie costs nothing") !=
           std::string::npos);
 }
 
-TEST_CASE("full-file-system: moves of arms of several drives are shared by them") {
+TEST_CASE("full-file-system: several drives share the seeks") {
     SiteModel site = small_site(1, 1, 100e6);  // the target says what its drives do together
     site.fs.stripe_size = 1024 * mib;
     MediumSite medium = hard_disk(0);
@@ -218,15 +217,15 @@ TEST_CASE("full-file-system: moves of arms of several drives are shared by them"
     site.targets[0].medium = 0;
     Bench bench(site);
     bench.begin("full-file-system 90%");
-    bench.add(Call::write, 0, 100);
+    bench.add(ModelCallKind::write, 0, 100);
     bench.run();
     // Ten pieces of about 100 KiB, each on one drive of ten; moving bytes and moving arms is the same drives' time.
-    CHECK(seconds(bench.last()) == doctest::Approx(100 * (mib / 100e6 + 9 * 12e-3 / 10)).epsilon(1e-4));
+    CHECK(to_seconds(bench.last_end()) == doctest::Approx(100 * (mib / 100e6 + 9 * 12e-3 / 10)).epsilon(1e-4));
 }
 
-TEST_CASE("misaligned-slices: whole stripes become parts of two, reads stay, and the drives are seen to read") {
+TEST_CASE("misaligned-slices: writes of full stripes become partial") {
     const SiteModel site = raid_site(272e6);
-    const auto run = [&site](Call call, const char* fault, std::uint64_t& read) {
+    const auto run = [&site](ModelCallKind call, const char* fault, std::uint64_t& read) {
         Bench bench(site);
         bench.add(call, 0, 50, 2 * mib);
         if (fault != nullptr) {
@@ -234,20 +233,20 @@ TEST_CASE("misaligned-slices: whole stripes become parts of two, reads stay, and
         }
         bench.run();
         read = bench.machine.traces().media[0].read_bytes;
-        CHECK(bench.machine.traces().media[0].written_bytes == (call == Call::write ? 100 * mib : 0));
-        return seconds(bench.last());
+        CHECK(bench.machine.traces().media[0].written_bytes == (call == ModelCallKind::write ? 100 * mib : 0));
+        return to_seconds(bench.last_end());
     };
     std::uint64_t read = 0;
-    const double aligned = run(Call::write, nullptr, read);
+    const double aligned = run(ModelCallKind::write, nullptr, read);
     CHECK(read == 0);
     // Old data and parity of both parts are read: 2 MiB, and a segment of parity for each part.
-    CHECK(run(Call::write, "misaligned-slices 256 KiB", read) ==
+    CHECK(run(ModelCallKind::write, "misaligned-slices 256 KiB", read) ==
           doctest::Approx(aligned * (2 + 2.0 / 9)).epsilon(1e-6));
     CHECK(read == 50 * (2 * mib + 2 * 262144));
-    CHECK(run(Call::write, "misaligned-slices 2 MiB", read) == doctest::Approx(aligned).epsilon(1e-9));
-    CHECK(run(Call::read, "misaligned-slices 256 KiB", read) ==
-          doctest::Approx(run(Call::read, nullptr, read)).epsilon(1e-9));
-    CHECK(refused(small_site(1, 1, 1e9), "misaligned-slices").find("parity") != std::string::npos);
+    CHECK(run(ModelCallKind::write, "misaligned-slices 2 MiB", read) == doctest::Approx(aligned).epsilon(1e-9));
+    CHECK(run(ModelCallKind::read, "misaligned-slices 256 KiB", read) ==
+          doctest::Approx(run(ModelCallKind::read, nullptr, read)).epsilon(1e-9));
+    CHECK(rejection(small_site(1, 1, 1e9), "misaligned-slices").find("parity") != std::string::npos);
 }
 
 }  // namespace

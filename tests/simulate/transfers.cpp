@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transfers whose time can be worked out by hand, and what holds for all of them.
+// Transfers whose time can be computed by hand, and invariants of all transfers.
 #include "kernel/random.hpp"
 #include "small_site.hpp"
 
@@ -8,67 +8,67 @@
 namespace sonde::simulate {
 namespace {
 
-Time one_call(SiteModel site, const Operation& asked, std::uint64_t size = 0) {
-    Heard heard;
-    Machine machine(std::move(site), {1, 0}, heard);
-    Operation operation = asked;
-    operation.stream = machine.stream(0);
-    operation.file = machine.file("f");
+Time one_call(SiteModel site, const ModelOperation& requested, std::uint64_t size = 0) {
+    CompletionTimes completions;
+    Machine machine(std::move(site), {1, 0}, completions);
+    ModelOperation operation = requested;
+    operation.stream = machine.begin_stream(0);
+    operation.file = machine.get_file("f");
     machine.resize(operation.file, size);
     machine.submit(0, operation);
-    while (heard.at.empty()) {
+    while (completions.times.empty()) {
         REQUIRE(machine.step());
     }
-    return heard.at.begin()->second;
+    return completions.times.begin()->second;
 }
 
-Operation direct(Call call, std::uint64_t offset, std::uint64_t length) {
-    Operation operation;
-    operation.call = call;
+ModelOperation direct(ModelCallKind call, std::uint64_t offset, std::uint64_t length) {
+    ModelOperation operation;
+    operation.kind = call;
     operation.direct = true;
     operation.offset = offset;
     operation.length = length;
     return operation;
 }
 
-TEST_CASE("a striped transfer takes the time of its share on one target") {
+TEST_CASE("striped transfer takes the time of its share on one target") {
     for (const std::size_t targets : {1U, 2U, 4U, 8U}) {
-        const Time time = one_call(small_site(1, targets, 100e6), direct(Call::write, 0, 8 * mib));
-        CHECK(seconds(time) == doctest::Approx(8.0 * mib / 100e6 / static_cast<double>(targets)).epsilon(1e-6));
+        const Time time = one_call(small_site(1, targets, 100e6), direct(ModelCallKind::write, 0, 8 * mib));
+        CHECK(to_seconds(time) == doctest::Approx(8.0 * mib / 100e6 / static_cast<double>(targets)).epsilon(1e-6));
     }
 }
 
-TEST_CASE("every one of several reads that a stream has under way is answered when its bytes are there") {
-    Heard heard;
-    Machine machine(small_site(1, 1, 100e6), {1, 0}, heard);
-    Operation operation = direct(Call::read, 0, mib);
+TEST_CASE("parallel reads complete as their bytes arrive") {
+    CompletionTimes completions;
+    Machine machine(small_site(1, 1, 100e6), {1, 0}, completions);
+    ModelOperation operation = direct(ModelCallKind::read, 0, mib);
     operation.direct = false;
-    operation.stream = machine.stream(0);
-    operation.file = machine.file("f");
+    operation.stream = machine.begin_stream(0);
+    operation.file = machine.get_file("f");
     machine.resize(operation.file, 3 * mib);
     for (const std::uint64_t number : {0U, 2U, 1U}) {
         operation.offset = number * mib;
         operation.tag = number;
         machine.submit(0, operation);
     }
-    while (heard.at.size() < 3) {
+    while (completions.times.size() < 3) {
         REQUIRE(machine.step());
     }
-    CHECK(heard.at.at(0) == time_for(mib, 100e6));
-    CHECK(heard.at.at(2) == 2 * time_for(mib, 100e6));
-    CHECK(heard.at.at(1) == 3 * time_for(mib, 100e6));
+    CHECK(completions.times.at(0) == transfer_time(mib, 100e6));
+    CHECK(completions.times.at(2) == 2 * transfer_time(mib, 100e6));
+    CHECK(completions.times.at(1) == 3 * transfer_time(mib, 100e6));
 }
 
-TEST_CASE("a call costs its processor time and the latency of the way there and back") {
+TEST_CASE("call takes its cpu time and the round-trip latency") {
     SiteModel site = small_site(1, 1, 100e6);
     site.clients[0].call_cost = 5'000;
     site.clients[0].link = add_link(site, "adapter", 0, 20'000);
-    const Time time = one_call(site, direct(Call::write, 0, mib));
-    CHECK(time == 5'000 + 2 * 20'000 + time_for(mib, 100e6));
-    CHECK(one_call(site, direct(Call::read, 0, mib), mib) == time);
+    const Time time = one_call(site, direct(ModelCallKind::write, 0, mib));
+    CHECK(time == 5'000 + 2 * 20'000 + transfer_time(mib, 100e6));
+    CHECK(one_call(site, direct(ModelCallKind::read, 0, mib), mib) == time);
 }
 
-TEST_CASE("a slow link on the way sets the rate, and a fast one behind it adds nothing but the drives") {
+TEST_CASE("slowest link of a path sets the rate") {
     SiteModel site = small_site(1, 1, 1e9);
     site.clients[0].link = add_link(site, "adapter", 50e6);
     ServerSite server;
@@ -76,37 +76,37 @@ TEST_CASE("a slow link on the way sets the rate, and a fast one behind it adds n
     server.link = add_link(site, "server", 200e6);
     site.servers.push_back(server);
     site.targets[0].server = 1;
-    const Time time = one_call(site, direct(Call::write, 0, mib));
-    CHECK(time == time_for(mib, 50e6) + time_for(mib, 1e9));
+    const Time time = one_call(site, direct(ModelCallKind::write, 0, mib));
+    CHECK(time == transfer_time(mib, 50e6) + transfer_time(mib, 1e9));
 }
 
 /// Rate of `streams` writers in a closed loop, bytes/s.
-double rate_of(SiteModel site, std::size_t streams, Call call, std::uint64_t transfer = mib) {
+double rate_of(SiteModel site, std::size_t streams, ModelCallKind call, std::uint64_t transfer = mib) {
     ClosedLoop loop;
     const std::size_t clients = site.clients.size();
     Machine machine(std::move(site), {1, 0}, loop);
     loop.machine = &machine;
     constexpr std::uint64_t calls = 200;
     for (std::size_t i = 0; i < streams; ++i) {
-        Operation operation = direct(call, 0, transfer);
-        operation.stream = machine.stream(static_cast<std::uint32_t>(i % clients));
-        operation.file = machine.file("f" + std::to_string(i));
+        ModelOperation operation = direct(call, 0, transfer);
+        operation.stream = machine.begin_stream(static_cast<std::uint32_t>(i % clients));
+        operation.file = machine.get_file("f" + std::to_string(i));
         machine.resize(operation.file, calls * transfer);
         loop.next.push_back(operation);
-        loop.left.push_back(calls);
+        loop.remaining_calls.push_back(calls);
     }
     loop.start();
-    return static_cast<double>(streams * calls * transfer) / seconds(loop.last);
+    return static_cast<double>(streams * calls * transfer) / to_seconds(loop.last);
 }
 
-TEST_CASE("many streams get the rate of the narrowest part, whatever that is") {
+TEST_CASE("many streams get the rate of the bottleneck") {
     SiteModel site = small_site(4, 8, 100e6);
-    CHECK(rate_of(site, 16, Call::write) == doctest::Approx(800e6).epsilon(0.01));
+    CHECK(rate_of(site, 16, ModelCallKind::write) == doctest::Approx(800e6).epsilon(0.01));
     for (ClientSite& client : site.clients) {
         client.link = add_link(site, client.id, 150e6);
     }
-    CHECK(rate_of(site, 16, Call::write) == doctest::Approx(600e6).epsilon(0.01));
-    CHECK(rate_of(site, 16, Call::read) == doctest::Approx(600e6).epsilon(0.01));
+    CHECK(rate_of(site, 16, ModelCallKind::write) == doctest::Approx(600e6).epsilon(0.01));
+    CHECK(rate_of(site, 16, ModelCallKind::read) == doctest::Approx(600e6).epsilon(0.01));
 }
 
 /// Writers and readers at once over one link, bytes/s of both together.
@@ -119,124 +119,124 @@ double duplex_rate(bool half) {
     Machine machine(site, {1, 0}, loop);
     loop.machine = &machine;
     for (std::uint32_t i = 0; i < 8; ++i) {
-        Operation operation = direct(i % 2 == 0 ? Call::write : Call::read, 0, mib);
-        operation.stream = machine.stream(i % 2);
-        operation.file = machine.file("f" + std::to_string(i));
+        ModelOperation operation = direct(i % 2 == 0 ? ModelCallKind::write : ModelCallKind::read, 0, mib);
+        operation.stream = machine.begin_stream(i % 2);
+        operation.file = machine.get_file("f" + std::to_string(i));
         machine.resize(operation.file, 200 * mib);
         loop.next.push_back(operation);
-        loop.left.push_back(200);
+        loop.remaining_calls.push_back(200);
     }
     loop.start();
-    return 8.0 * 200 * mib / seconds(loop.last);
+    return 8.0 * 200 * mib / to_seconds(loop.last);
 }
 
-TEST_CASE("both directions at once get twice a full-duplex link and once a half-duplex one") {
+TEST_CASE("full-duplex link carries both directions at its rate") {
     CHECK(duplex_rate(false) == doctest::Approx(200e6).epsilon(0.02));
     CHECK(duplex_rate(true) == doctest::Approx(100e6).epsilon(0.02));
 }
 
-TEST_CASE("a write that begins inside a stripe takes twice as long as an aligned one") {
-    const Time aligned = one_call(raid_site(272e6), direct(Call::write, 0, 2 * mib));
-    CHECK(aligned == time_for(2 * mib, 272e6));
+TEST_CASE("partial-stripe write takes twice as long as an aligned one") {
+    const Time aligned = one_call(raid_site(272e6), direct(ModelCallKind::write, 0, 2 * mib));
+    CHECK(aligned == transfer_time(2 * mib, 272e6));
     // Each data drive reads and writes the same bytes again; parity is read and written once more, over nine drives.
-    const Time shifted = one_call(raid_site(272e6), direct(Call::write, 256U << 10U, 2 * mib));
+    const Time shifted = one_call(raid_site(272e6), direct(ModelCallKind::write, 256U << 10U, 2 * mib));
     const double ratio = static_cast<double>(shifted) / static_cast<double>(aligned);
     CHECK(ratio == doctest::Approx(2 + 2.0 / 9).epsilon(0.001));
     SUBCASE("but not where there is no parity") {
         SiteModel mirror = raid_site(272e6);
         mirror.media[0].parity = false;
-        CHECK(one_call(mirror, direct(Call::write, 256U << 10U, 2 * mib)) == aligned);
+        CHECK(one_call(mirror, direct(ModelCallKind::write, 256U << 10U, 2 * mib)) == aligned);
     }
     SUBCASE("and not when it reads") {
-        CHECK(one_call(raid_site(272e6), direct(Call::read, 256U << 10U, 2 * mib), 4 * mib) == aligned);
+        CHECK(one_call(raid_site(272e6), direct(ModelCallKind::read, 256U << 10U, 2 * mib), 4 * mib) == aligned);
     }
 }
 
 /// When each of several direct reads that are made at once is done, by offset.
 std::map<std::uint64_t, Time> reads_at_once(const SiteModel& site, const std::vector<std::uint64_t>& offsets,
                                             std::uint64_t length) {
-    Heard heard;
-    Machine machine(site, {1, 0}, heard);
-    Operation operation = direct(Call::read, 0, length);
-    operation.stream = machine.stream(0);
-    operation.file = machine.file("f");
+    CompletionTimes completions;
+    Machine machine(site, {1, 0}, completions);
+    ModelOperation operation = direct(ModelCallKind::read, 0, length);
+    operation.stream = machine.begin_stream(0);
+    operation.file = machine.get_file("f");
     machine.resize(operation.file, 64 * mib);
     for (const std::uint64_t offset : offsets) {
         operation.offset = operation.tag = offset;
         machine.submit(0, operation);
     }
-    while (heard.at.size() < offsets.size()) {
+    while (completions.times.size() < offsets.size()) {
         REQUIRE(machine.step());
     }
-    return heard.at;
+    return completions.times;
 }
 
-TEST_CASE("drives of a group work side by side: requests wait for those that touch the same ones only") {
+TEST_CASE("requests wait only for requests on the same drives") {
     constexpr std::uint64_t kib = 1024, segment = 256 * kib;
-    const Time one = time_for(64 * kib, 272e6 / 8);
-    const auto apart = reads_at_once(raid_site(272e6), {0, segment, 7 * segment}, 64 * kib);
-    for (const auto& [offset, at] : apart) {
-        CHECK(at == one);
+    const Time one_read = transfer_time(64 * kib, 272e6 / 8);
+    const auto different_drives = reads_at_once(raid_site(272e6), {0, segment, 7 * segment}, 64 * kib);
+    for (const auto& [offset, at] : different_drives) {
+        CHECK(at == one_read);
     }
     const auto same = reads_at_once(raid_site(272e6), {0, 64 * kib, 8 * segment}, 64 * kib);
-    CHECK(same.at(0) == one);
-    CHECK(same.at(64 * kib) == 2 * one);
-    CHECK(same.at(8 * segment) == 3 * one);
+    CHECK(same.at(0) == one_read);
+    CHECK(same.at(64 * kib) == 2 * one_read);
+    CHECK(same.at(8 * segment) == 3 * one_read);
     // Whole stripes need all of them, and so does what comes behind.
-    const Time stripe = time_for(2 * mib, 272e6);
+    const Time stripe = transfer_time(2 * mib, 272e6);
     CHECK(reads_at_once(raid_site(272e6), {0, 2 * mib}, 2 * mib).at(2 * mib) == 2 * stripe);
     SUBCASE("and each moves its own arm") {
         SiteModel site = raid_site(272e6);
-        site.media[0].seek = time_of(8e-3);
+        site.media[0].seek = seconds_to_time(8e-3);
         const auto moved = reads_at_once(site, {4 * segment, segment, 7 * segment}, 64 * kib);
         for (const auto& [offset, at] : moved) {
-            CHECK(at == time_of(8e-3) + one);
+            CHECK(at == seconds_to_time(8e-3) + one_read);
         }
     }
 }
 
-TEST_CASE("a long read leaves stripe by stripe while the drives go on") {
+TEST_CASE("long read is sent stripe by stripe while drives read on") {
     SiteModel site = raid_site(272e6);
     site.targets[0].paths = {{add_link(site, "channel", 272e6)}};
-    const Time stripe = time_for(2 * mib, 272e6);
-    CHECK(one_call(site, direct(Call::read, 0, 2 * mib), 64 * mib) == 2 * stripe);
-    CHECK(seconds(one_call(site, direct(Call::read, 0, 8 * mib), 64 * mib)) ==
-          doctest::Approx(seconds(5 * stripe)).epsilon(1e-6));
+    const Time stripe = transfer_time(2 * mib, 272e6);
+    CHECK(one_call(site, direct(ModelCallKind::read, 0, 2 * mib), 64 * mib) == 2 * stripe);
+    CHECK(to_seconds(one_call(site, direct(ModelCallKind::read, 0, 8 * mib), 64 * mib)) ==
+          doctest::Approx(to_seconds(5 * stripe)).epsilon(1e-6));
     // A fast channel waits for the drives.
     site.links[0].rate = {272e7, 272e7};
-    CHECK(seconds(one_call(site, direct(Call::read, 0, 8 * mib), 64 * mib)) ==
-          doctest::Approx(seconds(4 * stripe)).epsilon(1e-6));
+    CHECK(to_seconds(one_call(site, direct(ModelCallKind::read, 0, 8 * mib), 64 * mib)) ==
+          doctest::Approx(to_seconds(4 * stripe)).epsilon(1e-6));
 }
 
-TEST_CASE("writes that make a file longer pass the log, others do not") {
+TEST_CASE("only writes that extend a file pass the log") {
     SiteModel site = small_site(1, 1, 100e6);
     site.fs.local = true;
     site.log = add_link(site, "fs/log", 50e6);
     // Stripes of 1 MiB one behind the other: the last one is stored when it has passed the log.
-    const Time last = time_for(mib, 100e6), moved = 8 * last, logged = time_for(8 * mib, 50e6) + last;
+    const Time last = transfer_time(mib, 100e6), moved = 8 * last, logged = transfer_time(8 * mib, 50e6) + last;
     for (const bool buffered : {false, true}) {
-        Heard heard;
-        Machine machine(site, {1, 0}, heard);
-        Operation operation = direct(Call::write, 0, 8 * mib);
+        CompletionTimes completions;
+        Machine machine(site, {1, 0}, completions);
+        ModelOperation operation = direct(ModelCallKind::write, 0, 8 * mib);
         operation.sync = buffered;
         operation.direct = !buffered;
-        operation.stream = machine.stream(0);
+        operation.stream = machine.begin_stream(0);
         const auto time_of_call = [&](std::uint64_t tag) {
             operation.tag = tag;
             const Time begin = machine.now();
             machine.submit(begin, operation);
-            while (heard.at.count(tag) == 0) {
+            while (completions.times.count(tag) == 0) {
                 REQUIRE(machine.step());
             }
-            return heard.at[tag] - begin;
+            return completions.times[tag] - begin;
         };
-        operation.file = machine.file("new");
+        operation.file = machine.get_file("new");
         CHECK(time_of_call(1) == logged);
         CHECK(time_of_call(2) == moved);  // its blocks are there
         operation.offset = 4 * mib;
-        CHECK(time_of_call(3) == time_for(4 * mib, 50e6) + last);  // half of it is new
+        CHECK(time_of_call(3) == transfer_time(4 * mib, 50e6) + last);  // half of it is new
         operation.offset = 0;
-        operation.file = machine.file("made");
+        operation.file = machine.get_file("made");
         machine.allocate(operation.file, 8 * mib);
         CHECK(time_of_call(4) == moved);
         machine.resize(operation.file, 0);
@@ -244,58 +244,58 @@ TEST_CASE("writes that make a file longer pass the log, others do not") {
     }
 }
 
-TEST_CASE("a run of writes that begin inside stripes takes what each of them takes, across every 16 MiB") {
+TEST_CASE("run of partial-stripe writes takes the sum of their times") {
     const auto run = [](std::uint64_t offset) {
         ClosedLoop loop;
         Machine machine(raid_site(272e6), {1, 0}, loop);
         loop.machine = &machine;
-        Operation operation = direct(Call::write, offset, 2 * mib);
-        operation.stream = machine.stream(0);
-        operation.file = machine.file("f");
+        ModelOperation operation = direct(ModelCallKind::write, offset, 2 * mib);
+        operation.stream = machine.begin_stream(0);
+        operation.file = machine.get_file("f");
         loop.next = {operation};
-        loop.left = {31};
+        loop.remaining_calls = {31};
         loop.start();
         return static_cast<double>(loop.last);
     };
     CHECK(run(256U << 10U) / run(0) == doctest::Approx(2 + 2.0 / 9).epsilon(0.001));
 }
 
-TEST_CASE("a call longer than the largest transfer of a driver is cut after so much, not at borders of its own") {
-    Heard heard;
-    Machine machine(raid_site(272e6), {1, 0}, heard);
-    Operation operation = direct(Call::write, 10 * mib, 40 * mib);
-    operation.stream = machine.stream(0);
-    operation.file = machine.file("f");
+TEST_CASE("long call is split after the largest transfer of a driver") {
+    CompletionTimes completions;
+    Machine machine(raid_site(272e6), {1, 0}, completions);
+    ModelOperation operation = direct(ModelCallKind::write, 10 * mib, 40 * mib);
+    operation.stream = machine.begin_stream(0);
+    operation.file = machine.get_file("f");
     machine.submit(0, operation);
-    while (heard.at.empty()) {
+    while (completions.times.empty()) {
         REQUIRE(machine.step());
     }
     CHECK(machine.traces().targets[0].write_bytes.samples == 3);
-    CHECK(machine.traces().targets[0].write_bytes.least == 8 * mib);
-    CHECK(machine.traces().targets[0].write_bytes.most == 16 * mib);
+    CHECK(machine.traces().targets[0].write_bytes.minimum == 8 * mib);
+    CHECK(machine.traces().targets[0].write_bytes.maximum == 16 * mib);
 }
 
-TEST_CASE("each target deals its requests to all its ways, whatever the order of the stripes") {
+TEST_CASE("target distributes its requests over all paths") {
     SiteModel site = small_site(1, 2, 1e9);
     site.fs.local = true;
-    const int left = add_link(site, "left", 100e6), right = add_link(site, "right", 100e6);
+    const int left_link = add_link(site, "left", 100e6), right_link = add_link(site, "right", 100e6);
     for (TargetSite& target : site.targets) {
-        target.paths = {{left}, {right}};
+        target.paths = {{left_link}, {right_link}};
     }
     site.targets.pop_back();  // one target, or every second stripe of two: both ways carry half
     for (const bool two : {false, true}) {
-        SiteModel one = site;
+        SiteModel variant = site;
         if (two) {
-            one.targets.push_back(one.targets[0]);
-            one.targets[1].paths = {};
+            variant.targets.push_back(variant.targets[0]);
+            variant.targets[1].paths = {};
         }
-        Heard heard;
-        Machine machine(one, {1, 0}, heard);
-        Operation operation = direct(Call::write, 0, 32 * mib);
-        operation.stream = machine.stream(0);
-        operation.file = machine.file("f");
+        CompletionTimes completions;
+        Machine machine(variant, {1, 0}, completions);
+        ModelOperation operation = direct(ModelCallKind::write, 0, 32 * mib);
+        operation.stream = machine.begin_stream(0);
+        operation.file = machine.get_file("f");
         machine.submit(0, operation);
-        while (heard.at.empty()) {
+        while (completions.times.empty()) {
             REQUIRE(machine.step());
         }
         for (const Machine::Flow& flow : machine.flows()) {
@@ -306,18 +306,20 @@ TEST_CASE("each target deals its requests to all its ways, whatever the order of
     }
 }
 
-TEST_CASE("a stripe takes every offset that is a multiple of it alike") {
+TEST_CASE("aligned writes take the same time at every stripe") {
     for (const std::uint64_t stripes : {1U, 3U, 17U}) {
-        CHECK(one_call(raid_site(272e6), direct(Call::write, stripes * 2 * mib, 2 * mib)) == time_for(2 * mib, 272e6));
+        CHECK(one_call(raid_site(272e6), direct(ModelCallKind::write, stripes * 2 * mib, 2 * mib)) ==
+              transfer_time(2 * mib, 272e6));
     }
 }
 
-TEST_CASE("all bytes that are asked for pass every part once, on any machine") {
+TEST_CASE("requested bytes pass every part once on random machines") {
     Random chance(11);
     for (int round = 0; round < 60; ++round) {
-        SiteModel site = small_site(1 + chance.below(4), 1 + chance.below(9), 20e6 + 200e6 * chance.uniform());
-        site.fs.stripe_size = (1 + chance.below(64)) * 65536;
-        site.fs.stripe_count = static_cast<std::int64_t>(chance.below(site.targets.size() + 1));
+        SiteModel site =
+            small_site(1 + chance.integer_below(4), 1 + chance.integer_below(9), 20e6 + 200e6 * chance.uniform());
+        site.fs.stripe_size = (1 + chance.integer_below(64)) * 65536;
+        site.fs.stripe_count = static_cast<std::int64_t>(chance.integer_below(site.targets.size() + 1));
         const int server_link = add_link(site, "server", 1e9 * chance.uniform() + 1e7, 3'000);
         ServerSite server;
         server.id = "oss";
@@ -325,34 +327,35 @@ TEST_CASE("all bytes that are asked for pass every part once, on any machine") {
         site.servers.push_back(server);
         for (TargetSite& target : site.targets) {
             target.server = 1;
-            target.queue_depth = static_cast<std::uint32_t>(chance.below(5));
-            target.request_cost = static_cast<Time>(chance.below(200'000));
+            target.queue_depth = static_cast<std::uint32_t>(chance.integer_below(5));
+            target.request_cost = static_cast<Time>(chance.integer_below(200'000));
             target.noise = 0.3 * chance.uniform();
         }
         for (ClientSite& client : site.clients) {
-            client.page_cache = chance.below(2) * (64 * mib);
-            client.dirty_limit = chance.below(3) * (8 * mib);
-            client.dirty_per_target = chance.below(3) * (2 * mib);
-            client.rpc_size = (1 + chance.below(16)) * 65536;
+            client.page_cache = chance.integer_below(2) * (64 * mib);
+            client.dirty_limit = chance.integer_below(3) * (8 * mib);
+            client.dirty_per_target = chance.integer_below(3) * (2 * mib);
+            client.rpc_size = (1 + chance.integer_below(16)) * 65536;
         }
-        Heard heard;
+        CompletionTimes completions;
         const std::size_t clients = site.clients.size();
-        Machine machine(site, {static_cast<std::uint64_t>(round), 0}, heard);
+        Machine machine(site, {static_cast<std::uint64_t>(round), 0}, completions);
         std::uint64_t written = 0, tag = 0;
         for (std::uint32_t i = 0; i < 24; ++i) {
-            Operation operation = direct(Call::write, chance.below(1000) * 4096, 1 + chance.below(6 * mib));
-            operation.direct = chance.below(2) == 0;
-            operation.stream = machine.stream(static_cast<std::uint32_t>(i % clients));
-            operation.file = machine.file("f" + std::to_string(chance.below(5)));
+            ModelOperation operation =
+                direct(ModelCallKind::write, chance.integer_below(1000) * 4096, 1 + chance.integer_below(6 * mib));
+            operation.direct = chance.integer_below(2) == 0;
+            operation.stream = machine.begin_stream(static_cast<std::uint32_t>(i % clients));
+            operation.file = machine.get_file("f" + std::to_string(chance.integer_below(5)));
             operation.tag = ++tag;
             written += operation.length;
-            machine.submit(static_cast<Time>(chance.below(1'000'000)), operation);
-            Operation sync = operation;
-            sync.call = Call::fsync;
+            machine.submit(static_cast<Time>(chance.integer_below(1'000'000)), operation);
+            ModelOperation sync = operation;
+            sync.kind = ModelCallKind::fsync;
             sync.tag = ++tag;
             machine.submit(machine.now() + 60'000'000'000, sync);
         }
-        while (heard.at.size() < tag) {
+        while (completions.times.size() < tag) {
             REQUIRE(machine.step());
         }
         std::uint64_t at_targets = 0, at_server = 0;
@@ -365,33 +368,33 @@ TEST_CASE("all bytes that are asked for pass every part once, on any machine") {
     }
 }
 
-TEST_CASE("a buffered stream is as fast as its copies until the limit, then as fast as its target") {
+TEST_CASE("buffered stream slows from copy to target rate at limit") {
     SiteModel site = small_site(1, 1, 100e6);
     site.clients[0].copy_rate = 1e9;
     site.clients[0].dirty_limit = 64 * mib;
     ClosedLoop loop;
     Machine machine(site, {1, 0}, loop);
     loop.machine = &machine;
-    Operation operation = direct(Call::write, 0, mib);
+    ModelOperation operation = direct(ModelCallKind::write, 0, mib);
     operation.direct = false;
-    operation.stream = machine.stream(0);
-    operation.file = machine.file("f");
+    operation.stream = machine.begin_stream(0);
+    operation.file = machine.get_file("f");
     loop.next = {operation};
-    loop.left = {32};
+    loop.remaining_calls = {32};
     loop.start();
-    CHECK(seconds(loop.last) == doctest::Approx(32.0 * mib / 1e9).epsilon(0.01));
+    CHECK(to_seconds(loop.last) == doctest::Approx(32.0 * mib / 1e9).epsilon(0.01));
     loop.next[0].offset = 32 * mib;
-    loop.left = {1000};
+    loop.remaining_calls = {1000};
     const Time before = loop.last;
     loop.next[0].tag = 0;
     machine.submit(before, loop.next[0]);
-    while (loop.active()) {
+    while (loop.is_active()) {
         machine.step();
     }
-    CHECK(1000.0 * mib / seconds(loop.last - before) == doctest::Approx(100e6).epsilon(0.05));
+    CHECK(1000.0 * mib / to_seconds(loop.last - before) == doctest::Approx(100e6).epsilon(0.05));
 }
 
-TEST_CASE("reading ahead hides the latency of the way from a stream, but not from random reads") {
+TEST_CASE("read-ahead hides latency from sequential reads only") {
     SiteModel site = small_site(1, 4, 100e6);
     site.clients[0].link = add_link(site, "adapter", 0, 5'000'000);
     site.clients[0].read_ahead = 32 * mib;
@@ -400,30 +403,30 @@ TEST_CASE("reading ahead hides the latency of the way from a stream, but not fro
         ClosedLoop loop;
         Machine machine(site, {1, 0}, loop);
         loop.machine = &machine;
-        Operation operation = direct(Call::read, 0, 65536);
+        ModelOperation operation = direct(ModelCallKind::read, 0, 65536);
         operation.direct = false;
-        operation.stream = machine.stream(0);
-        operation.file = machine.file("f");
+        operation.stream = machine.begin_stream(0);
+        operation.file = machine.get_file("f");
         machine.resize(operation.file, 512 * mib);
         Random chance(1);
         std::uint64_t bytes = 0;
         for (std::uint64_t i = 0; i < 400; ++i) {
-            operation.offset = sequential ? i * 65536 : chance.below(8192) * 65536;
+            operation.offset = sequential ? i * 65536 : chance.integer_below(8192) * 65536;
             operation.tag = 0;
             loop.next = {operation};
-            loop.left = {1};
+            loop.remaining_calls = {1};
             machine.submit(loop.last, operation);
-            while (loop.active()) {
+            while (loop.is_active()) {
                 machine.step();
             }
             bytes += operation.length;
         }
-        return static_cast<double>(bytes) / seconds(loop.last);
+        return static_cast<double>(bytes) / to_seconds(loop.last);
     };
     CHECK(rate(true) > 10 * rate(false));
 }
 
-TEST_CASE("the same seed gives the same times, another seed others") {
+TEST_CASE("equal seeds give equal times, other seeds others") {
     SiteModel site = small_site(3, 5, 100e6);
     for (TargetSite& target : site.targets) {
         target.noise = 0.2;
@@ -433,11 +436,11 @@ TEST_CASE("the same seed gives the same times, another seed others") {
         Machine machine(site, {seed, 0}, loop);
         loop.machine = &machine;
         for (std::uint32_t i = 0; i < 6; ++i) {
-            Operation operation = direct(Call::write, 0, 3 * mib);
-            operation.stream = machine.stream(i % 3);
-            operation.file = machine.file("f" + std::to_string(i));
+            ModelOperation operation = direct(ModelCallKind::write, 0, 3 * mib);
+            operation.stream = machine.begin_stream(i % 3);
+            operation.file = machine.get_file("f" + std::to_string(i));
             loop.next.push_back(operation);
-            loop.left.push_back(100);
+            loop.remaining_calls.push_back(100);
         }
         loop.start();
         return loop.last;

@@ -8,18 +8,18 @@
 namespace sonde::dialects::ior {
 namespace {
 
-class Csv final : public Layout {
+class Csv final : public OutputLayout {
  public:
     explicit Csv(std::ostream& out) : out_(out) {}
     void begin(const std::string&) override {}
-    void begin_test(const Test&) override {
+    void begin_test(const IorTest&) override {
         out_ << "access,bw(MiB/s),IOPS,Latency,block(KiB),xfer(KiB),open(s),wr/rd(s),close(s),total(s),numTasks,iter\n";
     }
-    void point(const Test& test, const Point& point) override {
-        if (point.step.kind != Step::Kind::write && point.step.kind != Step::Kind::read) {
+    void point(const IorTest& test, const Point& point) override {
+        if (point.step.kind != IorStep::StepKind::write && point.step.kind != IorStep::StepKind::read) {
             return;
         }
-        const Settings& s = *test.settings;
+        const IorSettings& s = *test.settings;
         out_ << (point.writes() ? "write" : "read") << std::fixed << std::setprecision(9);
         for (const double value :
              {point.bandwidth() / 0x1p20, point.per_second(), point.latency, static_cast<double>(s.block) / 1024,
@@ -29,8 +29,8 @@ class Csv final : public Layout {
         out_ << "," << test.crowd.used(s) << "," << point.step.repetition << "\n";
         out_.flush();
     }
-    void end_test(const Test&) override {}
-    void end(const std::vector<const Test*>&, bool) override { out_.flush(); }
+    void end_test(const IorTest&) override {}
+    void end(const std::vector<const IorTest*>&, bool) override { out_.flush(); }
 
  private:
     std::ostream& out_;
@@ -38,7 +38,7 @@ class Csv final : public Layout {
 
 }  // namespace
 
-std::unique_ptr<Layout> make_csv(std::ostream& out) {
+std::unique_ptr<OutputLayout> make_csv(std::ostream& out) {
     return std::make_unique<Csv>(out);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dialects/ior/hints.hpp"
 
-#include "plan/parse.hpp"
+#include "plan/plan_error.hpp"
 
 #include <unistd.h>
 #include <cerrno>

@@ -16,7 +16,7 @@ std::string column(double value) {
     return text("%-10.*f", value < 1 ? 6 : value < 3600 ? 2 : 0, value);
 }
 
-class Human final : public Layout {
+class Human final : public OutputLayout {
  public:
     Human(std::ostream& out, int verbose) : out_(out), verbose_(verbose) {}
 
@@ -28,8 +28,8 @@ class Human final : public Layout {
         out_.flush();
     }
 
-    void begin_test(const Test& test) override {
-        const Settings& s = *test.settings;
+    void begin_test(const IorTest& test) override {
+        const IorSettings& s = *test.settings;
         value("TestID", std::to_string(test.number));
         value("StartTime", test.began);
         const std::string file = file_of_task(s);
@@ -51,9 +51,9 @@ class Human final : public Layout {
         out_.flush();
     }
 
-    void point(const Test& test, const Point& point) override {
-        const Settings& s = *test.settings;
-        if (point.step.kind == Step::Kind::remove) {
+    void point(const IorTest& test, const Point& point) override {
+        const IorSettings& s = *test.settings;
+        if (point.step.kind == IorStep::StepKind::remove) {
             if (verbose_ >= 3) {
                 out_ << "task 0 removing " << file_of(test, point, 0) << "\n";
             }
@@ -64,10 +64,10 @@ class Human final : public Layout {
             }
             return;
         }
-        if (point.step.kind == Step::Kind::check_write && verbose_ >= 1) {
+        if (point.step.kind == IorStep::StepKind::check_write && verbose_ >= 1) {
             out_ << "Verifying contents of the file(s) just written.\n" << date_now() << "\n\n";
         }
-        if (point.step.kind != Step::Kind::write && point.step.kind != Step::Kind::read) {
+        if (point.step.kind != IorStep::StepKind::write && point.step.kind != IorStep::StepKind::read) {
             return;
         }
         if (point.step.repetition > 0 && (point.writes() || !s.write)) {
@@ -87,8 +87,8 @@ class Human final : public Layout {
         out_.flush();
     }
 
-    void end_test(const Test& test) override {
-        const Settings& s = *test.settings;
+    void end_test(const IorTest& test) override {
+        const IorSettings& s = *test.settings;
         if (s.wear_out && s.status_file.empty() && !test.of(true).empty()) {
             out_ << "Pairs deadlineForStonewallingaccessed: " << test.of(true).front().most_operations << "\n";
         }
@@ -110,14 +110,14 @@ class Human final : public Layout {
 
     void error(const std::string& reason) override { out_ << "ERROR: " << reason << "\n" << std::flush; }
 
-    void end(const std::vector<const Test*>& tests, bool complete) override {
+    void end(const std::vector<const IorTest*>& tests, bool complete) override {
         if (!complete) {
             out_.flush();
             return;
         }
         out_ << "\nSummary of all tests:";
         heading();
-        for (const Test* test : tests) {
+        for (const IorTest* test : tests) {
             row(*test, true);
             row(*test, false);
         }
@@ -130,14 +130,14 @@ class Human final : public Layout {
         out_ << std::left << std::setw(20) << key << ": " << what << "\n";
     }
 
-    void show_stamp(const Test& test) {
+    void show_stamp(const IorTest& test) {
         if (verbose_ >= 2) {
             const auto stamp = static_cast<std::uint32_t>(test.stamp);
             out_ << text("Using Time Stamp %u (0x%x) for Data Signature\n", stamp, stamp);
         }
     }
 
-    void show_parameters(const Test& test) {
+    void show_parameters(const IorTest& test) {
         out_ << "\nParameters: \n";
         const nlohmann::ordered_json parameters = parameters_of(test);
         for (const auto& [key, setting] : parameters.items()) {
@@ -148,13 +148,13 @@ class Human final : public Layout {
         }
     }
 
-    static std::string file_of(const Test& test, const Point& point, int task) {
-        const Settings& s = *test.settings;
+    static std::string file_of(const IorTest& test, const Point& point, int task) {
+        const IorSettings& s = *test.settings;
         return file_of_task(s, task) + (s.multiple_files ? "." + std::to_string(point.step.repetition) : "");
     }
 
     /// When each task opened, moved and closed, in seconds since the tasks began together.
-    void show_times(const Test& test, const Point& point) {
+    void show_times(const IorTest& test, const Point& point) {
         const char* access = point.writes() ? "write" : "read";
         for (const TaskTimes& task : point.tasks) {
             out_ << "task " << task.task << (point.writes() ? " writing " : " reading ")
@@ -177,8 +177,8 @@ class Human final : public Layout {
         }
     }
 
-    void show_options(const Test& test) {
-        const Settings& s = *test.settings;
+    void show_options(const IorTest& test) {
+        const IorSettings& s = *test.settings;
         out_ << "\nOptions: \n";
         value("api", s.api);
         value("apiVersion", "");
@@ -227,8 +227,8 @@ class Human final : public Layout {
              << text("%8s %8s %9s %5s RefNum\n", " blksiz", "xsize", "aggs(MiB)", "API");
     }
 
-    void row(const Test& test, bool writes) {
-        const Settings& s = *test.settings;
+    void row(const IorTest& test, bool writes) {
+        const IorSettings& s = *test.settings;
         const std::vector<Point> points = test.of(writes);
         if (points.empty()) {
             return;
@@ -243,8 +243,8 @@ class Human final : public Layout {
             wall_bytes += point.stonewall_bytes / test.crowd.used(s);  // of a task: that is what IOR shows
         }
         const auto count = static_cast<double>(points.size());
-        const Spread rate = spread_of(rates);
-        const Spread call = spread_of(calls);
+        const RateSpread rate = spread_of(rates);
+        const RateSpread call = spread_of(calls);
         out_ << text("%-9s %10.2f %10.2f %10.2f %10.2f %10.2f %10.2f %10.2f %10.2f %10.5f ", writes ? "write" : "read",
                      rate.most / mebi, rate.least / mebi, rate.mean / mebi, rate.deviation / mebi, call.most,
                      call.least, call.mean, call.deviation, seconds / count);
@@ -263,7 +263,7 @@ class Human final : public Layout {
 
     /// How far the tasks had come when the deadline passed, and to which count all then went on. IOR takes the call
     /// that was under way for done; here it is not.
-    void at_deadline(const Test& test, const Point& point) {
+    void at_deadline(const IorTest& test, const Point& point) {
         if (point.tasks.empty()) {
             return;
         }
@@ -283,7 +283,7 @@ class Human final : public Layout {
             point.stonewall_seconds);
     }
 
-    void most(const Test& test, bool writes) {
+    void most(const IorTest& test, bool writes) {
         double best = 0;
         for (const Point& point : test.of(writes)) {
             best = std::max(best, point.bandwidth());
@@ -300,7 +300,7 @@ class Human final : public Layout {
 
 }  // namespace
 
-std::unique_ptr<Layout> make_human(std::ostream& out, int verbose) {
+std::unique_ptr<OutputLayout> make_human(std::ostream& out, int verbose) {
     return std::make_unique<Human>(out, verbose);
 }
 

@@ -25,8 +25,8 @@ const char* packet_name(Packet packet) {
 
 }  // namespace
 
-ordered_json parameters_of(const Test& test) {
-    const Settings& s = *test.settings;
+ordered_json parameters_of(const IorTest& test) {
+    const IorSettings& s = *test.settings;
     const auto memory_per_node = static_cast<std::int64_t>(0);
     return {{"testID", test.number},
             {"refnum", s.reference},
@@ -75,8 +75,8 @@ ordered_json parameters_of(const Test& test) {
 
 namespace {
 
-ordered_json options_of(const Test& test) {
-    const Settings& s = *test.settings;
+ordered_json options_of(const IorTest& test) {
+    const IorSettings& s = *test.settings;
     ordered_json options{{"api", s.api},
                          {"apiVersion", ""},
                          {"test filename", s.file},
@@ -125,9 +125,9 @@ ordered_json own_of(const Point& point) {
     return own;
 }
 
-ordered_json result_of(const Test& test, const Point& point, bool own) {
-    const Settings& s = *test.settings;
-    if (point.step.kind == Step::Kind::remove) {
+ordered_json result_of(const IorTest& test, const Point& point, bool own) {
+    const IorSettings& s = *test.settings;
+    if (point.step.kind == IorStep::StepKind::remove) {
         return {{"access", "remove"}, {"totalTime", point.total}};
     }
     ordered_json result{{"access", point.writes() ? "write" : "read"},
@@ -146,8 +146,8 @@ ordered_json result_of(const Test& test, const Point& point, bool own) {
     return result;
 }
 
-ordered_json summary_of(const Test& test, bool writes, bool own) {
-    const Settings& s = *test.settings;
+ordered_json summary_of(const IorTest& test, bool writes, bool own) {
+    const IorSettings& s = *test.settings;
     const std::vector<Point> points = test.of(writes);
     std::vector<double> rates, calls;
     double seconds = 0, wall_seconds = 0, wall_bytes = 0;
@@ -158,8 +158,8 @@ ordered_json summary_of(const Test& test, bool writes, bool own) {
         wall_seconds += point.stonewall_seconds;
         wall_bytes += point.stonewall_bytes / test.crowd.used(s);
     }
-    const Spread rate = spread_of(rates);
-    const Spread call = spread_of(calls);
+    const RateSpread rate = spread_of(rates);
+    const RateSpread call = spread_of(calls);
     const auto count = static_cast<double>(points.size());
     ordered_json summary{{"operation", writes ? "write" : "read"},
                          {"API", s.api},
@@ -197,7 +197,7 @@ ordered_json summary_of(const Test& test, bool writes, bool own) {
     return summary;
 }
 
-class Json final : public Layout {
+class Json final : public OutputLayout {
  public:
     Json(std::ostream& out, int verbose, bool own) : out_(out), verbose_(verbose), own_(own) {}
 
@@ -207,8 +207,8 @@ class Json final : public Layout {
                      {"tests", ordered_json::array()}, {"summary", ordered_json::array()}};
     }
 
-    void begin_test(const Test& test) override {
-        const Settings& s = *test.settings;
+    void begin_test(const IorTest& test) override {
+        const IorSettings& s = *test.settings;
         ordered_json entry{{"TestID", test.number}, {"StartTime", test.began}};
         const std::string file = file_of_task(s);
         if (const FileSystemUse use = file_system_use(file); use.known) {
@@ -224,15 +224,15 @@ class Json final : public Layout {
         document_["tests"].push_back(entry);
     }
 
-    void point(const Test& test, const Point& point) override {
-        const bool shown = point.step.kind == Step::Kind::write || point.step.kind == Step::Kind::read ||
-                           (point.step.kind == Step::Kind::remove && verbose_ > 0);
+    void point(const IorTest& test, const Point& point) override {
+        const bool shown = point.step.kind == IorStep::StepKind::write || point.step.kind == IorStep::StepKind::read ||
+                           (point.step.kind == IorStep::StepKind::remove && verbose_ > 0);
         if (shown) {
             document_["tests"].back()["Results"].push_back(result_of(test, point, own_));
         }
     }
 
-    void end_test(const Test& test) override {
+    void end_test(const IorTest& test) override {
         ordered_json most = ordered_json::object();
         for (const bool writes : {true, false}) {
             double best = 0;
@@ -249,8 +249,8 @@ class Json final : public Layout {
         }
     }
 
-    void end(const std::vector<const Test*>& tests, bool complete) override {
-        for (const Test* test : tests) {
+    void end(const std::vector<const IorTest*>& tests, bool complete) override {
+        for (const IorTest* test : tests) {
             for (const bool writes : {true, false}) {
                 if (!test->of(writes).empty()) {
                     document_["summary"].push_back(summary_of(*test, writes, own_));
@@ -273,7 +273,7 @@ class Json final : public Layout {
 
 }  // namespace
 
-std::unique_ptr<Layout> make_json(std::ostream& out, int verbose, bool own) {
+std::unique_ptr<OutputLayout> make_json(std::ostream& out, int verbose, bool own) {
     return std::make_unique<Json>(out, verbose, own);
 }
 

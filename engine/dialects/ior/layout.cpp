@@ -19,17 +19,17 @@ std::string text(const char* format, ...) {
     return line.data();
 }
 
-std::vector<Point> Test::of(bool writes) const {
+std::vector<Point> IorTest::of(bool writes) const {
     std::vector<Point> all;
     for (const Point& point : points) {
-        if (point.step.kind == (writes ? Step::Kind::write : Step::Kind::read)) {
+        if (point.step.kind == (writes ? IorStep::StepKind::write : IorStep::StepKind::read)) {
             all.push_back(point);
         }
     }
     return all;
 }
 
-double Test::expected_bytes() const {
+double IorTest::expected_bytes() const {
     return static_cast<double>(settings->block) * static_cast<double>(settings->segments) * crowd.used(*settings);
 }
 
@@ -65,12 +65,12 @@ std::string platform() {
 }
 
 std::string human_size(double bytes) {
-    struct Unit {
+    struct SizeUnit {
         double size;
         const char* name;
     };
-    static constexpr Unit units[] = {{0x1p40, "TiB"}, {0x1p30, "GiB"}, {0x1p20, "MiB"}};
-    for (const Unit& unit : units) {
+    static constexpr SizeUnit units[] = {{0x1p40, "TiB"}, {0x1p30, "GiB"}, {0x1p20, "MiB"}};
+    for (const SizeUnit& unit : units) {
         if (bytes >= unit.size) {
             const double count = bytes / unit.size;
             const bool whole = count == static_cast<double>(static_cast<std::int64_t>(count));

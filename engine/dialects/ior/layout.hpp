@@ -14,9 +14,9 @@
 namespace sonde::dialects::ior {
 
 /// One test as the layouts see it.
-struct Test {
+struct IorTest {
     int number = 0;
-    const Settings* settings = nullptr;
+    const IorSettings* settings = nullptr;
     Crowd crowd;
     std::string began;       ///< as IOR writes dates
     std::int64_t stamp = 0;  ///< signature of the content
@@ -25,33 +25,33 @@ struct Test {
     double expected_bytes() const;
 };
 
-class Layout {
+class OutputLayout {
  public:
-    Layout() = default;
-    Layout(const Layout&) = delete;
-    Layout& operator=(const Layout&) = delete;
-    virtual ~Layout() = default;
+    OutputLayout() = default;
+    OutputLayout(const OutputLayout&) = delete;
+    OutputLayout& operator=(const OutputLayout&) = delete;
+    virtual ~OutputLayout() = default;
     virtual void begin(const std::string& command) = 0;
-    virtual void begin_test(const Test& test) = 0;
-    virtual void point(const Test& test, const Point& point) = 0;  ///< also of removals
-    virtual void end_test(const Test& test) = 0;
+    virtual void begin_test(const IorTest& test) = 0;
+    virtual void point(const IorTest& test, const Point& point) = 0;  ///< also of removals
+    virtual void end_test(const IorTest& test) = 0;
     /// Why the program ends before its time, as IOR says it.
     virtual void error(const std::string& /*reason*/) {}
     /// What IOR warns of in its output; false where this layout has no room for that.
     virtual bool warning(const std::string& /*sentence*/) { return false; }
     /// `complete`: all tests came to their end. IOR that fails says no more.
-    virtual void end(const std::vector<const Test*>& tests, bool complete) = 0;
+    virtual void end(const std::vector<const IorTest*>& tests, bool complete) = 0;
 };
 
-std::unique_ptr<Layout> make_human(std::ostream& out, int verbose);
-std::unique_ptr<Layout> make_json(std::ostream& out, int verbose, bool own);  ///< own: with members named "sonde"
-std::unique_ptr<Layout> make_csv(std::ostream& out);
+std::unique_ptr<OutputLayout> make_human(std::ostream& out, int verbose);
+std::unique_ptr<OutputLayout> make_json(std::ostream& out, int verbose, bool own);  ///< own: with members named "sonde"
+std::unique_ptr<OutputLayout> make_csv(std::ostream& out);
 
 /// What both readable layouts say alike.
 std::string text(const char* format, ...) __attribute__((format(printf, 1, 2)));  ///< at most 1023 letters
 std::string date_now();                                                           ///< "Sun Nov 22 00:01:47 2026"
 std::string machine(int verbose);  ///< "Linux host"; from verbose 2 on with release, version and hardware
-nlohmann::ordered_json parameters_of(const Test& test);  ///< the settings under the names that IOR shows them by
+nlohmann::ordered_json parameters_of(const IorTest& test);  ///< the settings under the names that IOR shows them by
 std::string platform();                ///< "host(Linux)", without the number at the end of the host's name
 std::string human_size(double bytes);  ///< "256 KiB" is "262144 bytes", "1 MiB", "1.50 GiB"
 struct FileSystemUse {

@@ -3,7 +3,7 @@
 
 #include "dialects/ior/hints.hpp"
 #include "dialects/number.hpp"
-#include "plan/parse.hpp"
+#include "plan/plan_error.hpp"
 
 #include <unistd.h>
 #include <algorithm>
@@ -15,26 +15,26 @@ namespace sonde::dialects::ior {
 namespace {
 
 using plan::PlanError;
-using Takes = Option::Takes;
+using Takes = IorOption::Takes;
 
 std::int64_t whole(const std::string& text, const std::string& what) {
     return read_number(text, what, INT_MIN, INT_MAX);
 }
 
 template <auto Member>
-void set_flag(Settings& settings, const std::string& value) {
+void set_flag(IorSettings& settings, const std::string& value) {
     settings.*Member = whole(value, "the number of a flag") != 0;
 }
 template <auto Member>
-void set_level(Settings& settings, const std::string& value) {
+void set_level(IorSettings& settings, const std::string& value) {
     settings.*Member = static_cast<int>(whole(value, "the number of a flag"));
 }
 template <auto Member>
-void set_size(Settings& settings, const std::string& value) {
+void set_size(IorSettings& settings, const std::string& value) {
     settings.*Member = read_number(value, "a size");
 }
 template <auto Member>
-void set_number(Settings& settings, const std::string& value) {
+void set_number(IorSettings& settings, const std::string& value) {
     if (value.find('.') != std::string::npos) {
         settings.tell_note(value + " is taken as " + std::to_string(whole(value, "a number")) +
                            ": IOR cuts decimals off");
@@ -42,7 +42,7 @@ void set_number(Settings& settings, const std::string& value) {
     settings.*Member = static_cast<std::remove_reference_t<decltype(settings.*Member)>>(whole(value, "a number"));
 }
 template <auto Member>
-void set_text(Settings& settings, const std::string& value) {
+void set_text(IorSettings& settings, const std::string& value) {
     settings.*Member = value;
 }
 
@@ -52,7 +52,7 @@ std::string lower(std::string_view text) {
     return small;
 }
 
-void set_api(Settings& settings, const std::string& value) {
+void set_api(IorSettings& settings, const std::string& value) {
     static constexpr std::string_view here[] = {"POSIX", "MPIIO", "MMAP", "AIO", "DUMMY"};
     for (const std::string_view name : here) {
         if (lower(name) == lower(value)) {
@@ -74,7 +74,7 @@ void set_api(Settings& settings, const std::string& value) {
     refuse("there is no API " + value + ": use POSIX, MPIIO, MMAP, AIO or DUMMY");
 }
 
-void set_packet(Settings& settings, const std::string& value) {
+void set_packet(IorSettings& settings, const std::string& value) {
     switch (value.empty() ? '\0' : value[0]) {
         case 't':
             settings.packet = Packet::timestamp;
@@ -93,7 +93,7 @@ void set_packet(Settings& settings, const std::string& value) {
     }
 }
 
-void set_format(Settings& settings, const std::string& value) {
+void set_format(IorSettings& settings, const std::string& value) {
     const std::string small = lower(value);
     if (small != "default" && small != "json" && small != "csv") {
         refuse("summaryFormat=" + value + " is not known: use default, JSON or CSV");
@@ -101,7 +101,7 @@ void set_format(Settings& settings, const std::string& value) {
     settings.format = small == "json" ? Format::json : small == "csv" ? Format::csv : Format::human;
 }
 
-void set_memory_per_node(Settings& settings, const std::string& value) {
+void set_memory_per_node(IorSettings& settings, const std::string& value) {
     const auto bytes = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
     double share = 0;
     if (!value.empty() && value.back() == '%') {
@@ -116,30 +116,30 @@ void set_memory_per_node(Settings& settings, const std::string& value) {
     settings.memory_per_task = 0;
 }
 
-void set_memory_per_task(Settings& settings, const std::string& value) {
+void set_memory_per_task(IorSettings& settings, const std::string& value) {
     settings.memory_per_task = read_number(value, "memoryPerTask");
     settings.memory_share = 0;
 }
 
-void set_direct(Settings& settings, const std::string& value) {
+void set_direct(IorSettings& settings, const std::string& value) {
     settings.direct = whole(value, "posix.odirect") != 0;
 }
 
-void set_old_direct(Settings& settings, const std::string& value) {
+void set_old_direct(IorSettings& settings, const std::string& value) {
     set_direct(settings, value);
     settings.tell_note("-B is from IOR before 3.3; it is taken as --posix.odirect (O_DIRECT)");
 }
 
-void set_hints_file(Settings& settings, const std::string& value) {
+void set_hints_file(IorSettings& settings, const std::string& value) {
     settings.hints = hints_of_file(value, settings.hints);
 }
 
-void set_strided(Settings&, const std::string&) {
+void set_strided(IorSettings&, const std::string&) {
     refuse("--mpiio.useStridedDatatype is not built here: IOR itself marks it as not working; use --mpiio.useFileView");
 }
 
 template <char const* Text>
-void take_note(Settings& settings, const std::string& value) {
+void take_note(IorSettings& settings, const std::string& value) {
     if (value != "0") {
         settings.tell_note(Text);
     }
@@ -149,7 +149,7 @@ constexpr char note_granularity[] = "--aio.granularity is not used: io_uring han
 constexpr char note_madvise[] = "--mmap.madv_… are not used: pages are mapped without advice";
 constexpr char note_range_locks[] = "--posix.rangelocks is not used: no locks are taken around transfers";
 
-void refuse_gpu(Settings&, const std::string& value) {
+void refuse_gpu(IorSettings&, const std::string& value) {
     if (value != "0") {
         refuse(
             "buffers in the memory of a GPU are not built into Sonde: leave allocateBufferOnGPU, GPUid and GPUDirect "
@@ -157,11 +157,11 @@ void refuse_gpu(Settings&, const std::string& value) {
     }
 }
 
-void set_gpu_id(Settings&, const std::string&) {
+void set_gpu_id(IorSettings&, const std::string&) {
     // Without a buffer there, the number of the GPU says nothing.
 }
 
-void refuse_dual(Settings&, const std::string& value) {
+void refuse_dual(IorSettings&, const std::string& value) {
     if (value != "0") {
         refuse(
             "-y (one mount point per processor socket) is not built into Sonde: name the mount points with -F -o "
@@ -169,7 +169,7 @@ void refuse_dual(Settings&, const std::string& value) {
     }
 }
 
-void refuse_ignored_locks(Settings&, const std::string& value) {
+void refuse_ignored_locks(IorSettings&, const std::string& value) {
     if (value != "0") {
         refuse(
             "--posix.lustre.ignorelocks is not built into Sonde: tasks that write without Lustre's locks may lose "
@@ -177,126 +177,129 @@ void refuse_ignored_locks(Settings&, const std::string& value) {
     }
 }
 
-void refuse_gpfs(Settings&, const std::string& value) {
+void refuse_gpfs(IorSettings&, const std::string& value) {
     if (value != "0") {
         refuse("the GPFS options need the gpfs_fcntl library, which is not built into Sonde: leave --posix.gpfs.… out");
     }
 }
 
-const Option table[] = {
+const IorOption table[] = {
     {'a', "", "api", Takes::value, "API for I/O [POSIX|MPIIO|MMAP|AIO|DUMMY]", set_api},
-    {'A', "", "refNum", Takes::value, "reference number to show in the summary", set_number<&Settings::reference>},
+    {'A', "", "refNum", Takes::value, "reference number to show in the summary", set_number<&IorSettings::reference>},
     {'b', "", "blockSize", Takes::value, "contiguous bytes of a task in a segment (4k, 2m, 1g)",
-     set_size<&Settings::block>},
+     set_size<&IorSettings::block>},
     {'B', "", "", Takes::flag, "O_DIRECT, as before IOR 3.3 (now --posix.odirect)", set_old_direct},
-    {'c', "collective", "collective", Takes::flag, "collective I/O (MPIIO)", set_flag<&Settings::collective>},
-    {'C', "", "reorderTasks", Takes::flag, "read what a task of the next node wrote", set_level<&Settings::reorder>},
-    {0, "", "reorderTasksConstant", Takes::value, "", set_level<&Settings::reorder>},
-    {'d', "", "interTestDelay", Takes::value, "seconds before each write and read", set_number<&Settings::test_delay>},
+    {'c', "collective", "collective", Takes::flag, "collective I/O (MPIIO)", set_flag<&IorSettings::collective>},
+    {'C', "", "reorderTasks", Takes::flag, "read what a task of the next node wrote", set_level<&IorSettings::reorder>},
+    {0, "", "reorderTasksConstant", Takes::value, "", set_level<&IorSettings::reorder>},
+    {'d', "", "interTestDelay", Takes::value, "seconds before each write and read",
+     set_number<&IorSettings::test_delay>},
     {'D', "", "deadlineForStonewalling", Takes::value, "seconds after which a write or read stops",
-     set_number<&Settings::deadline>},
+     set_number<&IorSettings::deadline>},
     {0, "", "stoneWallingWearOut", Takes::value, "1: after the deadline all tasks reach the count of the fastest",
-     set_flag<&Settings::wear_out>},
+     set_flag<&IorSettings::wear_out>},
     {0, "", "stoneWallingWearOutIterations", Takes::value, "stop after so many transfers of a task",
-     set_size<&Settings::wear_out_iterations>},
+     set_size<&IorSettings::wear_out_iterations>},
     {0, "", "stoneWallingStatusFile", Takes::value, "keeps the transfers of a stonewalled write for a later read",
-     set_text<&Settings::status_file>},
+     set_text<&IorSettings::status_file>},
     {0, "", "minTimeDuration", Takes::value, "seconds to go on for, from the beginning of the file again",
-     set_number<&Settings::min_seconds>},
-    {'e', "", "fsync", Takes::flag, "fsync after the last write", set_flag<&Settings::fsync>},
+     set_number<&IorSettings::min_seconds>},
+    {'e', "", "fsync", Takes::flag, "fsync after the last write", set_flag<&IorSettings::fsync>},
     {'E', "", "useExistingTestFile", Takes::flag, "do not remove the file before writing",
-     set_flag<&Settings::use_existing>},
-    {'F', "", "filePerProc", Takes::flag, "a file per task", set_flag<&Settings::file_per_process>},
+     set_flag<&IorSettings::use_existing>},
+    {'F', "", "filePerProc", Takes::flag, "a file per task", set_flag<&IorSettings::file_per_process>},
     {'g', "", "intraTestBarriers", Takes::flag, "barriers between open, transfers and close",
-     set_flag<&Settings::intra_barriers>},
-    {'G', "", "setTimeStampSignature", Takes::value, "signature of the content", set_size<&Settings::signature>},
-    {'i', "", "repetitions", Takes::value, "repetitions", set_number<&Settings::repetitions>},
+     set_flag<&IorSettings::intra_barriers>},
+    {'G', "", "setTimeStampSignature", Takes::value, "signature of the content", set_size<&IorSettings::signature>},
+    {'i', "", "repetitions", Takes::value, "repetitions", set_number<&IorSettings::repetitions>},
     {'j', "", "outlierThreshold", Takes::value, "warn of tasks so many seconds off the mean",
-     set_number<&Settings::outlier_seconds>},
-    {'k', "", "keepFile", Takes::flag, "keep the files", set_flag<&Settings::keep>},
+     set_number<&IorSettings::outlier_seconds>},
+    {'k', "", "keepFile", Takes::flag, "keep the files", set_flag<&IorSettings::keep>},
     {'K', "", "keepFileWithError", Takes::flag, "keep files whose content was wrong",
-     set_flag<&Settings::keep_with_error>},
+     set_flag<&IorSettings::keep_with_error>},
     {'l', "dataPacketType", "dataPacketType", Takes::value, "content [timestamp|offset|incompressible|random]",
      set_packet},
-    {'m', "", "multiFile", Takes::flag, "a file for each repetition", set_flag<&Settings::multiple_files>},
+    {'m', "", "multiFile", Takes::flag, "a file for each repetition", set_flag<&IorSettings::multiple_files>},
     {'M', "", "memoryPerNode", Takes::value, "memory to hold on each node (2g, 75%)", set_memory_per_node},
     {0, "", "memoryPerTask", Takes::value, "memory to hold for each task", set_memory_per_task},
-    {'N', "", "numTasks", Takes::value, "only the first so many tasks take part", set_number<&Settings::tasks>},
-    {0, "", "numNodes", Takes::value, "number of nodes to show", set_number<&Settings::nodes>},
-    {0, "", "numTasksOnNode0", Takes::value, "tasks of a node, for -C and -Z", set_number<&Settings::tasks_on_node0>},
-    {'o', "", "testFile", Takes::value, "the file; with -F several: a@b", set_text<&Settings::file>},
+    {'N', "", "numTasks", Takes::value, "only the first so many tasks take part", set_number<&IorSettings::tasks>},
+    {0, "", "numNodes", Takes::value, "number of nodes to show", set_number<&IorSettings::nodes>},
+    {0, "", "numTasksOnNode0", Takes::value, "tasks of a node, for -C and -Z",
+     set_number<&IorSettings::tasks_on_node0>},
+    {'o', "", "testFile", Takes::value, "the file; with -F several: a@b", set_text<&IorSettings::file>},
     {'Q', "", "taskPerNodeOffset", Takes::value, "nodes to move on by for -C (exactly) and -Z (at least)",
-     set_number<&Settings::task_offset>},
-    {'r', "", "readFile", Takes::flag, "read", set_flag<&Settings::read>},
-    {'R', "", "checkRead", Takes::flag, "read and compare", set_flag<&Settings::check_read>},
-    {'s', "", "segmentCount", Takes::value, "segments", set_size<&Settings::segments>},
-    {'t', "", "transferSize", Takes::value, "bytes of a transfer (4k, 2m, 1g)", set_size<&Settings::transfer>},
+     set_number<&IorSettings::task_offset>},
+    {'r', "", "readFile", Takes::flag, "read", set_flag<&IorSettings::read>},
+    {'R', "", "checkRead", Takes::flag, "read and compare", set_flag<&IorSettings::check_read>},
+    {'s', "", "segmentCount", Takes::value, "segments", set_size<&IorSettings::segments>},
+    {'t', "", "transferSize", Takes::value, "bytes of a transfer (4k, 2m, 1g)", set_size<&IorSettings::transfer>},
     {'T', "", "maxTimeDuration", Takes::value, "minutes after which no further write or read begins",
-     set_number<&Settings::max_minutes>},
-    {'u', "", "uniqueDir", Takes::flag, "a directory per task (with -F)", set_flag<&Settings::unique_directory>},
-    {'v', "", "verbose", Takes::flag, "say more; may be repeated", set_level<&Settings::verbose>},
-    {'w', "", "writeFile", Takes::flag, "write", set_flag<&Settings::write>},
-    {'W', "", "checkWrite", Takes::flag, "read back and compare, not timed", set_flag<&Settings::check_write>},
+     set_number<&IorSettings::max_minutes>},
+    {'u', "", "uniqueDir", Takes::flag, "a directory per task (with -F)", set_flag<&IorSettings::unique_directory>},
+    {'v', "", "verbose", Takes::flag, "say more; may be repeated", set_level<&IorSettings::verbose>},
+    {'w', "", "writeFile", Takes::flag, "write", set_flag<&IorSettings::write>},
+    {'W', "", "checkWrite", Takes::flag, "read back and compare, not timed", set_flag<&IorSettings::check_write>},
     {'x', "", "singleXferAttempt", Takes::flag, "a transfer that moves less than asked is an error",
-     set_flag<&Settings::single_attempt>},
+     set_flag<&IorSettings::single_attempt>},
     {'X', "", "reorderTasksRandomSeed", Takes::value, "seed of -Z; below zero: another for each repetition",
-     set_number<&Settings::reorder_seed>},
+     set_number<&IorSettings::reorder_seed>},
     {'y', "", "dualMount", Takes::flag, "", refuse_dual},
-    {'Y', "", "fsyncPerWrite", Takes::flag, "fsync after every write", set_flag<&Settings::fsync_per_write>},
+    {'Y', "", "fsyncPerWrite", Takes::flag, "fsync after every write", set_flag<&IorSettings::fsync_per_write>},
     {'z', "", "randomOffset", Takes::flag, "transfers in random order; twice: at random places",
-     set_level<&Settings::random_offset>},
+     set_level<&IorSettings::random_offset>},
     {'Z', "", "reorderTasksRandom", Takes::flag, "read what a random task wrote; twice: a permutation",
-     set_level<&Settings::reorder_random>},
+     set_level<&IorSettings::reorder_random>},
     {0, "randomPrefill", "", Takes::value, "before writing with -z, fill the files in transfers of this size",
-     set_size<&Settings::random_prefill>},
-    {0, "random-offset-seed", "", Takes::value, "seed of -z", set_number<&Settings::random_offset_seed>},
+     set_size<&IorSettings::random_prefill>},
+    {0, "random-offset-seed", "", Takes::value, "seed of -z", set_number<&IorSettings::random_offset_seed>},
     {0, "warningAsErrors", "warningAsErrors", Takes::flag, "a warning ends the program",
-     set_flag<&Settings::warnings_are_errors>},
-    {0, "dryRun", "", Takes::flag, "show the test, do nothing", set_flag<&Settings::dry_run>},
-    {0, "", "interIODelay", Takes::value, "microseconds after every transfer", set_number<&Settings::operation_delay>},
-    {0, "", "summaryFile", Takes::value, "write the results there", set_text<&Settings::summary_file>},
+     set_flag<&IorSettings::warnings_are_errors>},
+    {0, "dryRun", "", Takes::flag, "show the test, do nothing", set_flag<&IorSettings::dry_run>},
+    {0, "", "interIODelay", Takes::value, "microseconds after every transfer",
+     set_number<&IorSettings::operation_delay>},
+    {0, "", "summaryFile", Takes::value, "write the results there", set_text<&IorSettings::summary_file>},
     {0, "", "summaryFormat", Takes::value, "default, JSON or CSV", set_format},
     {0, "", "summaryAlways", Takes::value, "1: the long summary after each test too",
-     set_flag<&Settings::summary_always>},
+     set_flag<&IorSettings::summary_always>},
     {0, "", "saveRankPerformanceDetailsCSV", Takes::value, "times of each task as CSV",
-     set_text<&Settings::rank_details_file>},
+     set_text<&IorSettings::rank_details_file>},
     {0, "", "savePerOpDataCSV", Takes::value, "a line for each transfer, files <this>-<repetition>-<rank>.csv",
-     set_text<&Settings::operations_prefix>},
-    {0, "", "platform", Takes::value, "", set_text<&Settings::platform>},
-    {0, "", "debug", Takes::value, "", set_text<&Settings::debug>},
+     set_text<&IorSettings::operations_prefix>},
+    {0, "", "platform", Takes::value, "", set_text<&IorSettings::platform>},
+    {0, "", "debug", Takes::value, "", set_text<&IorSettings::debug>},
     {0, "posix.odirect", "useO_DIRECT", Takes::flag, "POSIX: O_DIRECT", set_direct},
     {0, "posix.rangelocks", "", Takes::flag, "", take_note<note_range_locks>},
-    {0, "aio.max-pending", "", Takes::value, "AIO: transfers in flight (128)", set_number<&Settings::aio_pending>},
+    {0, "aio.max-pending", "", Takes::value, "AIO: transfers in flight (128)", set_number<&IorSettings::aio_pending>},
     {0, "aio.granularity", "", Takes::value, "", take_note<note_granularity>},
     {0, "dummy.delay-xfer", "", Takes::value, "DUMMY: microseconds a transfer takes",
-     set_number<&Settings::dummy_transfer_us>},
+     set_number<&IorSettings::dummy_transfer_us>},
     {0, "dummy.delay-create", "", Takes::value, "DUMMY: microseconds a create takes",
-     set_number<&Settings::dummy_create_us>},
+     set_number<&IorSettings::dummy_create_us>},
     {0, "dummy.delay-close", "", Takes::value, "DUMMY: microseconds a close takes",
-     set_number<&Settings::dummy_close_us>},
+     set_number<&IorSettings::dummy_close_us>},
     {0, "dummy.delay-sync", "", Takes::value, "DUMMY: microseconds an fsync takes",
-     set_number<&Settings::dummy_sync_us>},
+     set_number<&IorSettings::dummy_sync_us>},
     {0, "dummy.delay-only-rank0", "", Takes::flag, "DUMMY: task 0 only is delayed",
-     set_flag<&Settings::dummy_only_first>},
+     set_flag<&IorSettings::dummy_only_first>},
     {0, "mpiio.hintsFileName", "", Takes::value, "MPIIO: file of hints (IOR_HINT__MPI__name=value)", set_hints_file},
     {0, "mpiio.showHints", "", Takes::flag, "MPIIO: show the hints that are given",
-     set_flag<&Settings::mpi_show_hints>},
-    {0, "mpiio.preallocate", "", Takes::flag, "MPIIO: preallocate the file", set_flag<&Settings::mpi_preallocate>},
-    {0, "mpiio.useFileView", "", Takes::flag, "MPIIO: address through a file view", set_flag<&Settings::mpi_view>},
+     set_flag<&IorSettings::mpi_show_hints>},
+    {0, "mpiio.preallocate", "", Takes::flag, "MPIIO: preallocate the file", set_flag<&IorSettings::mpi_preallocate>},
+    {0, "mpiio.useFileView", "", Takes::flag, "MPIIO: address through a file view", set_flag<&IorSettings::mpi_view>},
     {0, "mpiio.useStridedDatatype", "", Takes::flag, "", set_strided},
     {0, "mmap.madv_dont_need", "", Takes::flag, "", take_note<note_madvise>},
     {0, "mmap.madv_pattern", "", Takes::flag, "", take_note<note_madvise>},
     {0, "posix.lustre.stripecount", "", Takes::value, "POSIX: targets of a new file on Lustre (-1: all)",
-     set_number<&Settings::stripe_count>},
+     set_number<&IorSettings::stripe_count>},
     {0, "posix.lustre.stripesize", "", Takes::value, "POSIX: bytes on one target before the next one's turn",
-     set_size<&Settings::stripe_size>},
+     set_size<&IorSettings::stripe_size>},
     {0, "posix.lustre.startost", "", Takes::value, "POSIX: index of its first target",
-     set_number<&Settings::stripe_start>},
-    {0, "posix.lustre.pool", "", Takes::value, "POSIX: pool of its targets", set_text<&Settings::stripe_pool>},
+     set_number<&IorSettings::stripe_start>},
+    {0, "posix.lustre.pool", "", Takes::value, "POSIX: pool of its targets", set_text<&IorSettings::stripe_pool>},
     {0, "posix.lustre.ignorelocks", "", Takes::flag, "", refuse_ignored_locks},
     {0, "posix.beegfs.NumTargets", "", Takes::value, "POSIX: targets of a new file on BeeGFS",
-     set_number<&Settings::stripe_count>},
-    {0, "posix.beegfs.ChunkSize", "", Takes::value, "POSIX: bytes of a chunk", set_size<&Settings::stripe_size>},
+     set_number<&IorSettings::stripe_count>},
+    {0, "posix.beegfs.ChunkSize", "", Takes::value, "POSIX: bytes of a chunk", set_size<&IorSettings::stripe_size>},
     {0, "posix.gpfs.hintaccess", "", Takes::flag, "", refuse_gpfs},
     {0, "posix.gpfs.releasetoken", "", Takes::value, "", refuse_gpfs},
     {0, "posix.gpfs.finegrainwritesharing", "", Takes::flag, "", refuse_gpfs},
@@ -309,25 +312,25 @@ const Option table[] = {
 
 }  // namespace
 
-std::span<const Option> options() {
+std::span<const IorOption> options() {
     return table;
 }
 
-const Option* by_letter(char letter) {
+const IorOption* by_letter(char letter) {
     const auto found =
-        std::find_if(std::begin(table), std::end(table), [&](const Option& o) { return o.letter == letter; });
+        std::find_if(std::begin(table), std::end(table), [&](const IorOption& o) { return o.letter == letter; });
     return found == std::end(table) || letter == 0 ? nullptr : found;
 }
 
-const Option* by_word(std::string_view word) {
+const IorOption* by_word(std::string_view word) {
     const auto found =
-        std::find_if(std::begin(table), std::end(table), [&](const Option& o) { return o.word == word; });
+        std::find_if(std::begin(table), std::end(table), [&](const IorOption& o) { return o.word == word; });
     return found == std::end(table) || word.empty() ? nullptr : found;
 }
 
-const Option* by_directive(std::string_view directive) {
+const IorOption* by_directive(std::string_view directive) {
     const std::string wanted = lower(directive);
-    for (const Option& option : table) {
+    for (const IorOption& option : table) {
         if (!option.directive.empty() && lower(option.directive) == wanted) {
             return &option;
         }
@@ -358,7 +361,7 @@ std::string why_refused(const std::string& option) {
 
 std::string help_text() {
     std::string text = "Synopsis sonde-engine ior [options]: the command line of IOR 4.1, run by Sonde\n";
-    for (const Option& option : table) {
+    for (const IorOption& option : table) {
         if (option.help.empty()) {
             continue;
         }

@@ -11,7 +11,7 @@
 
 namespace sonde::dialects::ior {
 
-struct Option {
+struct IorOption {
     enum class Takes { flag, value };
     char letter = 0;             ///< 0: none
     std::string_view word;       ///< after "--"; empty: none
@@ -19,15 +19,15 @@ struct Option {
     Takes takes = Takes::value;
     std::string_view help;  ///< empty: accepted, but not shown
     /// `value` of a flag is its number. Throws plan::PlanError.
-    void (*apply)(Settings& settings, const std::string& value);
+    void (*apply)(IorSettings& settings, const std::string& value);
 };
 
-std::span<const Option> options();
+std::span<const IorOption> options();
 
 /// Null when there is none.
-const Option* by_letter(char letter);
-const Option* by_word(std::string_view word);
-const Option* by_directive(std::string_view directive);  ///< any case; back-end options too, with or without "--"
+const IorOption* by_letter(char letter);
+const IorOption* by_word(std::string_view word);
+const IorOption* by_directive(std::string_view directive);  ///< any case; back-end options too, with or without "--"
 
 /// Why an option of some IOR is not taken here, in one sentence; empty when it is unknown.
 std::string why_refused(const std::string& option);

@@ -29,8 +29,8 @@ T cell(const ordered_json& table, const ordered_json& row, const char* column) {
 
 }  // namespace
 
-Spread spread_of(const std::vector<double>& values) {
-    Spread spread;
+RateSpread spread_of(const std::vector<double>& values) {
+    RateSpread spread;
     if (values.empty()) {
         return spread;
     }
@@ -48,12 +48,12 @@ Spread spread_of(const std::vector<double>& values) {
     return spread;
 }
 
-const Step* Results::step_of(const ordered_json& content) const {
+const IorStep* IorResults::step_of(const ordered_json& content) const {
     const auto found = places_.find(content.value("phase", std::string()));
     return found == places_.end() ? nullptr : &steps_[found->second];
 }
 
-void Results::take_end(const ordered_json& content) {
+void IorResults::take_end(const ordered_json& content) {
     point_ = Point{};
     rows_ = 0;
     point_.step = *step_of(content);
@@ -82,7 +82,7 @@ void Results::take_end(const ordered_json& content) {
     point_.latency = std::numeric_limits<double>::max();
 }
 
-bool Results::take_tasks(const ordered_json& content) {
+bool IorResults::take_tasks(const ordered_json& content) {
     for (const ordered_json& row : content.at("rows")) {
         TaskTimes times;
         times.task = cell<int>(content, row, "task");
@@ -118,7 +118,7 @@ bool Results::take_tasks(const ordered_json& content) {
     return true;
 }
 
-bool Results::line(std::string_view type, const ordered_json& content) {
+bool IorResults::line(std::string_view type, const ordered_json& content) {
     if (type == "node" && hosts_first.empty()) {
         hosts_first = content.value("host", std::string());
     } else if (type == "error") {
@@ -136,10 +136,10 @@ bool Results::line(std::string_view type, const ordered_json& content) {
     return false;
 }
 
-std::vector<Point> Results::of(bool writes) const {
+std::vector<Point> IorResults::of(bool writes) const {
     std::vector<Point> all;
     for (const Point& point : points_) {
-        if (point.step.kind == (writes ? Step::Kind::write : Step::Kind::read)) {
+        if (point.step.kind == (writes ? IorStep::StepKind::write : IorStep::StepKind::read)) {
             all.push_back(point);
         }
     }

@@ -27,7 +27,7 @@ struct TaskTimes {
 /// One write or read of one repetition.
 // NOLINTNEXTLINE(bugprone-exception-escape): the JSON library's move is said to throw, and does not.
 struct Point {
-    Step step;
+    IorStep step;
     bool failed = false;  ///< ended by an error
     double bytes = 0;
     std::int64_t operations = 0;
@@ -43,19 +43,19 @@ struct Point {
 
     double bandwidth() const { return total > 0 ? bytes / total : 0; }
     double per_second() const { return transfer > 0 ? static_cast<double>(operations) / transfer : 0; }
-    bool writes() const { return step.kind == Step::Kind::write; }
+    bool writes() const { return step.kind == IorStep::StepKind::write; }
 };
 
 /// Over the repetitions of one operation; deviation of the population, as IOR has it.
-struct Spread {
+struct RateSpread {
     double most = 0, least = 0, mean = 0, deviation = 0;
 };
-Spread spread_of(const std::vector<double>& values);
+RateSpread spread_of(const std::vector<double>& values);
 
 /// Reads the record of one test while it is written.
-class Results {
+class IorResults {
  public:
-    explicit Results(std::vector<Step> steps) : steps_(std::move(steps)) {
+    explicit IorResults(std::vector<IorStep> steps) : steps_(std::move(steps)) {
         for (std::size_t i = 0; i < steps_.size(); ++i) {
             places_[steps_[i].id] = i;
         }
@@ -70,11 +70,11 @@ class Results {
     std::string hosts_first;  ///< name of the first node
 
  private:
-    const Step* step_of(const nlohmann::ordered_json& content) const;
+    const IorStep* step_of(const nlohmann::ordered_json& content) const;
     void take_end(const nlohmann::ordered_json& content);
     bool take_tasks(const nlohmann::ordered_json& content);
 
-    std::vector<Step> steps_;
+    std::vector<IorStep> steps_;
     std::map<std::string, std::size_t> places_;  ///< of steps, by their id
     Point point_;
     std::size_t rows_ = 0, tasks_ = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rules between IOR's options. What IOR corrects with a warning is corrected here too, and said.
-#include "dialects/ior/words.hpp"
-#include "plan/parse.hpp"
+#include "dialects/ior/arguments.hpp"
+#include "plan/plan_error.hpp"
 
 namespace sonde::dialects::ior {
 
@@ -14,7 +14,7 @@ namespace {
 constexpr std::int64_t word = 8;
 constexpr int most_repetitions = 10'000;
 
-void check_sizes(const Settings& s) {
+void check_sizes(const IorSettings& s) {
     const std::string sizes = "-b is " + std::to_string(s.block) + " and -t is " + std::to_string(s.transfer);
     if (s.transfer <= 0 || s.transfer % word != 0) {
         refuse("-t is " + std::to_string(s.transfer) +
@@ -38,7 +38,7 @@ void check_sizes(const Settings& s) {
     }
 }
 
-void check_stops(const Settings& s) {
+void check_stops(const IorSettings& s) {
     if (s.deadline < 0 || s.max_minutes < 0 || s.min_seconds < 0 || s.operation_delay < 0 || s.outlier_seconds < 0 ||
         s.wear_out_iterations < 0) {
         refuse("-D, -T, -j, minTimeDuration, interIODelay and stoneWallingWearOutIterations cannot be below zero");
@@ -56,7 +56,7 @@ void check_stops(const Settings& s) {
     }
 }
 
-void check_order(const Settings& s) {
+void check_order(const IorSettings& s) {
     if (s.reorder != 0 && s.reorder_random != 0) {
         refuse("-C and -Z exclude each other: keep one");
     }
@@ -79,7 +79,7 @@ void check_order(const Settings& s) {
 
 }  // namespace
 
-std::vector<std::string> check(Settings& s, bool in_script) {
+std::vector<std::string> check(IorSettings& s, bool in_script) {
     std::vector<std::string> doubts;
     check_sizes(s);
     check_stops(s);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // IOR's script files: what stands before `IOR START` is ignored, `RUN` ends a test, `IOR STOP` ends the script.
-#include "dialects/ior/words.hpp"
-#include "plan/parse.hpp"
+#include "dialects/ior/arguments.hpp"
+#include "plan/plan_error.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -31,14 +31,14 @@ std::string plain(const std::string& line) {
 
 }  // namespace
 
-std::vector<Settings> read_script(const std::string& path, const Settings& defaults) {
+std::vector<IorSettings> read_script(const std::string& path, const IorSettings& defaults) {
     std::ifstream file(path);
     if (!file) {
         throw plan::PlanError("the script " + path + " cannot be read (" + std::strerror(errno) +
                               "): name an existing file after -f");
     }
-    std::vector<Settings> tests;
-    Settings current = defaults;
+    std::vector<IorSettings> tests;
+    IorSettings current = defaults;
     bool begun = false;
     bool pending = true;  // settings that no RUN has used yet
     int number = 0;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // One command line of IOR from its words to its summary.
 #include "dialects/dialect.hpp"
-#include "dialects/ior/beside.hpp"
+#include "dialects/ior/arguments.hpp"
 #include "dialects/ior/layout.hpp"
-#include "dialects/ior/words.hpp"
-#include "plan/parse.hpp"
+#include "dialects/ior/sonde_figures.hpp"
+#include "plan/plan_error.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -58,9 +58,9 @@ std::optional<std::int64_t> read_status(const std::string& path) {
 
 class IorSession final : public Session {
  public:
-    explicit IorSession(std::vector<Settings> tests) : settings_(std::move(tests)) {
+    explicit IorSession(std::vector<IorSettings> tests) : settings_(std::move(tests)) {
         choose_driver();
-        for (Settings& s : settings_) {
+        for (IorSettings& s : settings_) {
             for (const std::string& doubt : check(s, settings_.size() > 1)) {
                 s.tell_note(doubt);
             }
@@ -69,20 +69,20 @@ class IorSession final : public Session {
 
     bool needs_mpi() const override {
         return std::any_of(settings_.begin(), settings_.end(),
-                           [](const Settings& s) { return s.api == "MPIIO" && !s.dry_run; });
+                           [](const IorSettings& s) { return s.api == "MPIIO" && !s.dry_run; });
     }
 
     void begin(const Setting& setting) override {
         crowd_ = crowd_of(setting);
         beside_ = setting.beside;
         now_ = static_cast<std::int64_t>(std::time(nullptr));
-        const Settings& first = settings_.front();
+        const IorSettings& first = settings_.front();
         check_writable(settings_.back().summary_file);
         std::ostream& out = settings_.back().summary_file.empty() ? std::cout : file_;
         layout_ = settings_.back().format == Format::json  ? make_json(out, first.verbose, beside_ == Beside::output)
                   : settings_.back().format == Format::csv ? make_csv(out)
                                                            : make_human(out, first.verbose);
-        for (Settings& s : settings_) {
+        for (IorSettings& s : settings_) {
             if (s.tasks > crowd_.tasks) {
                 s.tell_note("-N asks for " + std::to_string(s.tasks) + " tasks, but there are " +
                             std::to_string(crowd_.tasks) + ": these take part");
@@ -112,8 +112,8 @@ class IorSession final : public Session {
 
     std::optional<std::string> next() override {
         while (tests_.size() < settings_.size()) {
-            const Settings& s = settings_[tests_.size()];
-            auto test = std::make_unique<Test>();
+            const IorSettings& s = settings_[tests_.size()];
+            auto test = std::make_unique<IorTest>();
             test->number = static_cast<int>(tests_.size());
             test->settings = &s;
             test->crowd = crowd_;
@@ -132,7 +132,7 @@ class IorSession final : public Session {
                 ended(0);
                 continue;
             }
-            results_ = std::make_unique<Results>(translation.steps);
+            results_ = std::make_unique<IorResults>(translation.steps);
             return translation.plan.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
         }
         return std::nullopt;
@@ -145,7 +145,7 @@ class IorSession final : public Session {
                            "\") failed: " + std::strerror(content.value("errno", 0)));
         }
         if (results_->line(type, content)) {
-            Test& test = *tests_.back();
+            IorTest& test = *tests_.back();
             test.points = results_->points();
             before_row(test, results_->current());
             layout_->point(test, results_->current());
@@ -153,7 +153,7 @@ class IorSession final : public Session {
     }
 
     void ended(int code) override {
-        Test& test = *tests_.back();
+        IorTest& test = *tests_.back();
         if (results_) {
             test.points = results_->points();
         }
@@ -171,7 +171,7 @@ class IorSession final : public Session {
         if (!headed_ && code != 0) {
             return code;  // nothing has run; why was said
         }
-        std::vector<const Test*> all;
+        std::vector<const IorTest*> all;
         for (const auto& test : tests_) {
             all.push_back(test.get());
         }
@@ -195,7 +195,7 @@ class IorSession final : public Session {
     /// holds for all files of the program. Other MPI-IOs have no such words, and none of these drivers.
     void choose_driver() const {
         std::set<std::string> drivers;
-        for (const Settings& s : settings_) {
+        for (const IorSettings& s : settings_) {
             if (s.api == "MPIIO") {
                 drivers.insert(romio_driver(s));
             }
@@ -228,7 +228,7 @@ class IorSession final : public Session {
         }
     }
 
-    void tell_own(const std::vector<const Test*>& all) {
+    void tell_own(const std::vector<const IorTest*>& all) {
         if (beside_ == Beside::output && settings_.back().format == Format::human) {
             tell_beside(settings_.back().summary_file.empty() ? std::cout : file_, all);
         } else if (beside_ == Beside::errors) {
@@ -255,7 +255,7 @@ class IorSession final : public Session {
         std::cout << "Writing output to " << path << "\n" << std::flush;
     }
 
-    static void say_notes(const Settings& s) {
+    static void say_notes(const IorSettings& s) {
         for (const std::string& note : s.notes) {
             warn(note);
         }
@@ -279,8 +279,8 @@ class IorSession final : public Session {
     }
 
     /// Sizes of the files of a test, which are still there.
-    static double bytes_on_disk(const Test& test, const Point& point) {
-        const Settings& s = *test.settings;
+    static double bytes_on_disk(const IorTest& test, const Point& point) {
+        const IorSettings& s = *test.settings;
         double bytes = 0;
         for (int task = 0; task < (s.file_per_process ? test.crowd.used(s) : 1); ++task) {
             struct stat info {};
@@ -291,9 +291,9 @@ class IorSession final : public Session {
         return bytes;
     }
 
-    void before_row(const Test& test, const Point& point) {
-        const Settings& s = *test.settings;
-        if (point.step.kind != Step::Kind::write && point.step.kind != Step::Kind::read) {
+    void before_row(const IorTest& test, const Point& point) {
+        const IorSettings& s = *test.settings;
+        if (point.step.kind != IorStep::StepKind::write && point.step.kind != IorStep::StepKind::read) {
             return;
         }
         const double expected = test.expected_bytes();
@@ -315,7 +315,7 @@ class IorSession final : public Session {
         }
     }
 
-    static void say_outliers(const Settings& s, const Point& point) {
+    static void say_outliers(const IorSettings& s, const Point& point) {
         const auto look = [&](const char* what, double TaskTimes::*member) {
             double mean = 0;
             for (const TaskTimes& task : point.tasks) {
@@ -334,7 +334,7 @@ class IorSession final : public Session {
         look("elapsed time", &TaskTimes::total);
     }
 
-    static void add_details(const Settings& s, const Point& point) {
+    static void add_details(const IorSettings& s, const Point& point) {
         const bool first = point.step.repetition == 0 && (point.writes() || !s.write);
         std::ofstream file(s.rank_details_file, first ? std::ios::trunc : std::ios::app);
         if (first) {
@@ -351,8 +351,8 @@ class IorSession final : public Session {
         }
     }
 
-    static void store_status(const Test& test) {
-        const Settings& s = *test.settings;
+    static void store_status(const IorTest& test) {
+        const IorSettings& s = *test.settings;
         const std::vector<Point> writes = test.of(true);
         if (s.status_file.empty() || writes.empty()) {
             return;
@@ -365,19 +365,20 @@ class IorSession final : public Session {
         }
     }
 
-    void say_mismatches(const Test& test) {
+    void say_mismatches(const IorTest& test) {
         for (const Point& point : test.points) {
             if (point.mismatches > 0) {
-                say("Incorrect data on " + std::string(point.step.kind == Step::Kind::check_write ? "write" : "read") +
-                    " (" + std::to_string(point.mismatches) + " errors found).");
+                say("Incorrect data on " +
+                    std::string(point.step.kind == IorStep::StepKind::check_write ? "write" : "read") + " (" +
+                    std::to_string(point.mismatches) + " errors found).");
             }
         }
     }
 
-    std::vector<Settings> settings_;
-    std::vector<std::unique_ptr<Test>> tests_;
-    std::unique_ptr<Results> results_;
-    std::unique_ptr<Layout> layout_;
+    std::vector<IorSettings> settings_;
+    std::vector<std::unique_ptr<IorTest>> tests_;
+    std::unique_ptr<IorResults> results_;
+    std::unique_ptr<OutputLayout> layout_;
     std::string command_;
     bool headed_ = false;
     std::size_t shown_ = 0;  ///< tests whose heading is out

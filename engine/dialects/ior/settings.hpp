@@ -12,7 +12,7 @@ namespace sonde::dialects::ior {
 enum class Packet { timestamp, offset, incompressible, random };
 enum class Format { human, json, csv };
 
-struct Settings {
+struct IorSettings {
     // What moves
     std::string api = "POSIX";
     std::string file = "testFile";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dialects/ior/translate.hpp"
 
-#include "plan/parse.hpp"
+#include "plan/plan_error.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@ namespace {
 using nlohmann::ordered_json;
 
 /// Bytes of the smallest of the files that a test reads, in whole transfers; 0 when one is missing or too small.
-std::int64_t smallest_file(const Settings& s, const Crowd& crowd) {
+std::int64_t smallest_file(const IorSettings& s, const Crowd& crowd) {
     std::int64_t least = INT64_MAX;
     for (int task = 0; task < (s.file_per_process ? crowd.used(s) : 1); ++task) {
         struct stat info {};
@@ -27,7 +27,7 @@ std::int64_t smallest_file(const Settings& s, const Crowd& crowd) {
 }
 
 /// The paths that -o names, without ROMIO's words for its drivers.
-std::vector<std::string> paths_of(const Settings& s) {
+std::vector<std::string> paths_of(const IorSettings& s) {
     const std::string& file = s.file;
     std::vector<std::string> paths;
     for (std::size_t from = 0; from <= file.size();) {
@@ -49,7 +49,7 @@ std::string directory_of(const std::string& path) {
     return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
 }
 
-const char* backend_of(const Settings& s) {
+const char* backend_of(const IorSettings& s) {
     if (s.api == "MPIIO") {
         return "mpiio";
     }
@@ -64,7 +64,7 @@ const char* backend_of(const Settings& s) {
 }
 
 /// The delays of DUMMY.
-ordered_json paced_of(const Settings& s) {
+ordered_json paced_of(const IorSettings& s) {
     const auto us = [](std::int64_t delay) { return std::to_string(std::max<std::int64_t>(0, delay)) + "us"; };
     return {{"virtual_clock", false},
             {"delays",
@@ -75,7 +75,7 @@ ordered_json paced_of(const Settings& s) {
               {"first_task_only", s.dummy_only_first}}}};
 }
 
-ordered_json io_of(const Settings& s) {
+ordered_json io_of(const IorSettings& s) {
     ordered_json io = ordered_json::object();
     if (s.direct && (s.api == "POSIX" || s.api == "AIO")) {
         io["direct"] = true;
@@ -112,14 +112,14 @@ ordered_json io_of(const Settings& s) {
     return io;
 }
 
-ordered_json payload_of(const Settings& s, std::int64_t now) {
+ordered_json payload_of(const IorSettings& s, std::int64_t now) {
     static constexpr const char* kinds[] = {"ior_timestamp", "ior_offset", "ior_incompressible", "ior_random"};
     // Random packets take no time for a seed: IOR would not find its own data again.
     const std::int64_t signature = s.signature != 0 || s.packet == Packet::random ? s.signature : now;
     return {{"kind", kinds[static_cast<int>(s.packet)]}, {"seed", static_cast<std::uint32_t>(signature)}};
 }
 
-ordered_json access_of(const Settings& s, const Crowd& crowd, std::int64_t now) {
+ordered_json access_of(const IorSettings& s, const Crowd& crowd, std::int64_t now) {
     ordered_json access{{"transfer", s.transfer}, {"block", s.block}, {"segments", s.segments}};
     if (s.random_offset > 0) {
         const std::int64_t seed = s.random_offset_seed == -1 ? now : s.random_offset_seed;
@@ -134,7 +134,7 @@ ordered_json access_of(const Settings& s, const Crowd& crowd, std::int64_t now) 
     return access;
 }
 
-ordered_json stop_of(const Settings& s) {
+ordered_json stop_of(const IorSettings& s) {
     ordered_json stop = ordered_json::object();
     if (s.deadline > 0) {
         stop["stonewall"] = std::to_string(s.deadline) + "s";
@@ -151,7 +151,7 @@ ordered_json stop_of(const Settings& s) {
     return stop;
 }
 
-ordered_json before_of(const Settings& s, const Crowd& crowd) {
+ordered_json before_of(const IorSettings& s, const Crowd& crowd) {
     ordered_json before = ordered_json::array();
     if (s.test_delay > 0) {
         before.push_back({{"kind", "sleep"}, {"time", std::to_string(s.test_delay) + "s"}});
@@ -171,7 +171,7 @@ ordered_json before_of(const Settings& s, const Crowd& crowd) {
 }
 
 /// What new files get, as `target.striping`; empty: nothing was asked for. IOR sets stripes with its POSIX interface.
-ordered_json striping_of(const Settings& s) {
+ordered_json striping_of(const IorSettings& s) {
     ordered_json striping = ordered_json::object();
     if (s.api != "POSIX") {
         return striping;
@@ -194,7 +194,7 @@ ordered_json striping_of(const Settings& s) {
 /// The phases of one test.
 class Steps {
  public:
-    Steps(const Settings& s, const Crowd& crowd, std::optional<std::int64_t> status)
+    Steps(const IorSettings& s, const Crowd& crowd, std::optional<std::int64_t> status)
         : s_(s), crowd_(crowd), status_(status), before_(before_of(s, crowd)) {}
 
     Translation make() {
@@ -216,7 +216,7 @@ class Steps {
     }
 
  private:
-    ordered_json phase(const char* op, Step::Kind kind, const char* name, int repetition) {
+    ordered_json phase(const char* op, IorStep::StepKind kind, const char* name, int repetition) {
         const std::string id = std::string(name) + "-" + std::to_string(repetition);
         done_.steps.push_back({id, kind, repetition});
         ordered_json phase{{"id", id}, {"op", op}};
@@ -246,7 +246,7 @@ class Steps {
     void write(int repetition) {
         bool fresh = !s_.use_existing;
         if (s_.random_prefill > 0) {
-            ordered_json fill = phase("write", Step::Kind::prefill, "prefill", repetition);
+            ordered_json fill = phase("write", IorStep::StepKind::prefill, "prefill", repetition);
             fill["open"] = fresh ? "truncate" : "overwrite";
             fill["measure"] = false;
             fill["access"] = {{"transfer", s_.random_prefill},
@@ -256,7 +256,7 @@ class Steps {
             put(fill);
             fresh = false;
         }
-        ordered_json step = phase("write", Step::Kind::write, "write", repetition);
+        ordered_json step = phase("write", IorStep::StepKind::write, "write", repetition);
         step["open"] = fresh ? "truncate" : "overwrite";
         log(step, repetition);
         if (!before_.empty()) {
@@ -267,7 +267,7 @@ class Steps {
     }
 
     void check_written(int repetition) {
-        ordered_json step = phase("read", Step::Kind::check_write, "check", repetition);
+        ordered_json step = phase("read", IorStep::StepKind::check_write, "check", repetition);
         step["measure"] = false;
         step["verify"] = "on_read";
         step["io"] = {{"fsync", "none"}};
@@ -281,7 +281,7 @@ class Steps {
     }
 
     void read(int repetition) {
-        ordered_json step = phase("read", Step::Kind::read, "read", repetition);
+        ordered_json step = phase("read", IorStep::StepKind::read, "read", repetition);
         if (s_.check_read) {
             step["verify"] = "on_read";
         }
@@ -303,7 +303,7 @@ class Steps {
     }
 
     void remove(int repetition) {
-        ordered_json step = phase("remove", Step::Kind::remove, "remove", repetition);
+        ordered_json step = phase("remove", IorStep::StepKind::remove, "remove", repetition);
         if (s_.keep_with_error) {
             step["unless_mismatch"] = true;
         }
@@ -319,7 +319,7 @@ class Steps {
         }
     }
 
-    const Settings& s_;
+    const IorSettings& s_;
     const Crowd& crowd_;
     std::optional<std::int64_t> status_;
     ordered_json before_;
@@ -337,7 +337,7 @@ std::string driver_of(const std::string& path) {
     return found == drivers.end() ? std::string() : *found;
 }
 
-std::string romio_driver(const Settings& s) {
+std::string romio_driver(const IorSettings& s) {
     std::string one;
     bool first = true;
     for (std::size_t from = 0; s.api == "MPIIO" && from <= s.file.size(); first = false) {
@@ -353,7 +353,7 @@ std::string romio_driver(const Settings& s) {
     return one;
 }
 
-std::string file_of_task(const Settings& s, int task) {
+std::string file_of_task(const IorSettings& s, int task) {
     const std::vector<std::string> paths = paths_of(s);
     if (!s.file_per_process) {
         return paths.front();
@@ -368,7 +368,7 @@ std::string file_of_task(const Settings& s, int task) {
     return path + number;
 }
 
-std::vector<int> shuffled_owners(const Settings& s, const Crowd& crowd, int repetition) {
+std::vector<int> shuffled_owners(const IorSettings& s, const Crowd& crowd, int repetition) {
     const int tasks = crowd.used(s);
     const std::int64_t seed = s.reorder_seed < 0 ? -s.reorder_seed + repetition : s.reorder_seed;
     std::vector<int> owners(static_cast<std::size_t>(tasks));
@@ -396,7 +396,7 @@ std::vector<int> shuffled_owners(const Settings& s, const Crowd& crowd, int repe
     return owners;
 }
 
-Translation translate(const Settings& s, const Crowd& crowd, int number, std::int64_t now,
+Translation translate(const IorSettings& s, const Crowd& crowd, int number, std::int64_t now,
                       std::optional<std::int64_t> status) {
     const std::vector<std::string> paths = paths_of(s);
     const int used = crowd.used(s);

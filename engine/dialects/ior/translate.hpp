@@ -18,40 +18,40 @@ struct Crowd {
     int nodes = 1;
     int on_node0 = 1;
     bool blocks = true;  ///< task 1 is on the node of task 0: tasks fill one node after the other
-    int used(const Settings& settings) const { return settings.tasks < 0 ? tasks : std::min(settings.tasks, tasks); }
-    int per_node(const Settings& settings) const {
+    int used(const IorSettings& settings) const { return settings.tasks < 0 ? tasks : std::min(settings.tasks, tasks); }
+    int per_node(const IorSettings& settings) const {
         return settings.tasks_on_node0 > 0 ? static_cast<int>(settings.tasks_on_node0) : on_node0;
     }
 };
 
 /// A phase of the plan, as IOR sees it.
-struct Step {
-    enum class Kind { prefill, write, check_write, read, remove };
+struct IorStep {
+    enum class StepKind { prefill, write, check_write, read, remove };
     std::string id;
-    Kind kind = Kind::write;
+    StepKind kind = StepKind::write;
     int repetition = 0;
 };
 
 // NOLINTNEXTLINE(bugprone-exception-escape): the JSON library's move is said to throw, and does not.
 struct Translation {
     nlohmann::ordered_json plan;
-    std::vector<Step> steps;  ///< by phase
+    std::vector<IorStep> steps;  ///< by phase
 };
 
 /// The plan of test number `number`. `now` stands for the signature of -G and the seed of -z where they are not given;
 /// `status` is what a status file says about transfers to read.
-Translation translate(const Settings& settings, const Crowd& crowd, int number, std::int64_t now,
+Translation translate(const IorSettings& settings, const Crowd& crowd, int number, std::int64_t now,
                       std::optional<std::int64_t> status);
 
 /// The word of a driver before a path, with its colon ("ufs:/scratch/f"), as ROMIO takes it; empty when there is none.
 std::string driver_of(const std::string& path);
 /// The one that a test names for MPI-IO. Throws plan::PlanError when it names several.
-std::string romio_driver(const Settings& settings);
+std::string romio_driver(const IorSettings& settings);
 
 /// The name of the file that a task uses, without the number of the repetition (-m).
-std::string file_of_task(const Settings& settings, int task = 0);
+std::string file_of_task(const IorSettings& settings, int task = 0);
 
 /// IOR's -Z: whose data each task reads in a repetition. Draws from the C library's generator as IOR does.
-std::vector<int> shuffled_owners(const Settings& settings, const Crowd& crowd, int repetition);
+std::vector<int> shuffled_owners(const IorSettings& settings, const Crowd& crowd, int repetition);
 
 }  // namespace sonde::dialects::ior

@@ -53,12 +53,12 @@ std::uint64_t count_of(const ordered_json& end, const char* kind) {
     return latency.contains(kind) ? latency.at(kind).at("count").get<std::uint64_t>() : 0;
 }
 
-struct Spread {
+struct WorkbenchSpread {
     double least = 0, most = 0, mean = 0, deviation = 0;
 };
 
-Spread spread_of(const std::vector<double>& values) {
-    Spread spread;
+WorkbenchSpread spread_of(const std::vector<double>& values) {
+    WorkbenchSpread spread;
     if (values.empty()) {
         return spread;
     }
@@ -78,11 +78,11 @@ double quotient(double amount, double seconds) {
 
 /// Counts of the calls that a line is about: of all tasks, or of one. All tasks have the same work, so that of one is
 /// told by its share of all calls.
-struct Counts {
+struct CallCounts {
     double time = 0, sets_made = 0, sets_removed = 0, made = 0, read = 0, looked = 0, removed = 0;
 };
 
-Counts counts_of(const Measured& m, std::optional<std::size_t> task) {
+CallCounts counts_of(const WorkbenchPhase& m, std::optional<std::size_t> task) {
     const double calls = std::accumulate(m.task_calls.begin(), m.task_calls.end(), 0.0);
     const double share = !task ? 1 : calls > 0 ? m.task_calls[*task] / calls : 0;
     const auto of = [share](std::uint64_t all) { return std::round(share * static_cast<double>(all)); };
@@ -95,7 +95,8 @@ Counts counts_of(const Measured& m, std::optional<std::size_t> task) {
             of(m.removed)};
 }
 
-std::string row_of(const Settings& s, const Step& step, const Measured& m, const Counts& c) {
+std::string row_of(const WorkbenchSettings& s, const WorkbenchStep& step, const WorkbenchPhase& m,
+                   const CallCounts& c) {
     const double throughput = quotient((c.made + c.read) * static_cast<double>(s.size), c.time) / mebi;
     if (m.errors > 0) {
         return worded("%s err\t0\t0\t0\t%.0f\t0\t0", name_of(step.phase), static_cast<double>(m.errors));
@@ -105,7 +106,8 @@ std::string row_of(const Settings& s, const Step& step, const Measured& m, const
                   m.most_latency());
 }
 
-std::string figures_of(const Settings& s, const Step& step, const Measured& m, const Counts& c) {
+std::string figures_of(const WorkbenchSettings& s, const WorkbenchStep& step, const WorkbenchPhase& m,
+                       const CallCounts& c) {
     const double throughput = quotient((c.made + c.read) * static_cast<double>(s.size), c.time) / mebi;
     if (step.phase == Phase::benchmark) {
         const double calls = c.read * (s.read_only ? 2 : 4);
@@ -125,7 +127,7 @@ std::string figures_of(const Settings& s, const Step& step, const Measured& m, c
                   quotient(c.sets_removed, c.time), m.most_latency());
 }
 
-std::string latencies_text(const Measured& m) {
+std::string latencies_text(const WorkbenchPhase& m) {
     std::string text;
     for (const auto& [kind, name] : {std::pair{"read", "read"}, std::pair{"stat", "stat"},
                                      std::pair{"create", "create"}, std::pair{"remove", "delete"}}) {
@@ -141,7 +143,7 @@ std::string latencies_text(const Measured& m) {
 
 }  // namespace
 
-void Measured::line(std::string_view type, const ordered_json& content) {
+void WorkbenchPhase::line(std::string_view type, const ordered_json& content) {
     if (type == "phase_end") {
         sets_made += count_of(content, "mkdir");
         sets_removed += count_of(content, "rmdir");
@@ -178,7 +180,7 @@ void Measured::line(std::string_view type, const ordered_json& content) {
     }
 }
 
-double Measured::most_latency() const {
+double WorkbenchPhase::most_latency() const {
     double most = 0;
     for (const char* kind : {"read", "stat", "create", "remove"}) {
         const auto found = latency.find(kind);
@@ -187,14 +189,15 @@ double Measured::most_latency() const {
     return most;
 }
 
-std::string line_of(const Settings& s, const Step& step, const Measured& m, std::optional<std::size_t> task) {
-    const Counts counts = counts_of(m, task);
+std::string line_of(const WorkbenchSettings& s, const WorkbenchStep& step, const WorkbenchPhase& m,
+                    std::optional<std::size_t> task) {
+    const CallCounts counts = counts_of(m, task);
     if (s.detailed) {
         return row_of(s, step, m, counts);
     }
     std::string text = worded("%s process max:%.2fs ", name_of(step.phase), counts.time);
     if (!task) {
-        const Spread spread = spread_of(m.task_times);
+        const WorkbenchSpread spread = spread_of(m.task_times);
         text += worded("min:%.2fs mean: %.2fs balance:%.1f stddev:%.1f ", spread.least, spread.mean,
                        100 * quotient(spread.least, spread.most), spread.deviation);
     }

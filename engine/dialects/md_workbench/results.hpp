@@ -20,7 +20,7 @@ struct Latencies {
     double least = 0, q1 = 0, median = 0, q3 = 0, q90 = 0, q99 = 0, most = 0;
 };
 
-struct Measured {
+struct WorkbenchPhase {
     double time = 0;                 ///< seconds until the last task was done, all parts of the phase
     std::vector<double> task_times;  ///< by task
     std::vector<double> task_calls;  ///< by task: calls done
@@ -37,7 +37,7 @@ struct Measured {
 
 /// The line or the row of a phase; `task`: of one task only. Single calls of one task are not told apart: then
 /// latencies are left out.
-std::string line_of(const Settings& settings, const Step& step, const Measured& measured,
+std::string line_of(const WorkbenchSettings& settings, const WorkbenchStep& step, const WorkbenchPhase& measured,
                     std::optional<std::size_t> task);
 
 }  // namespace sonde::dialects::md_workbench

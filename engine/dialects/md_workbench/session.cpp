@@ -3,7 +3,7 @@
 // begins is known only when the one before it has ended.
 #include "dialects/dialect.hpp"
 #include "dialects/md_workbench/results.hpp"
-#include "plan/parse.hpp"
+#include "plan/plan_error.hpp"
 
 #include <unistd.h>
 #include <array>
@@ -32,7 +32,7 @@ std::string stamp() {
 
 class WorkbenchSession final : public Session {
  public:
-    explicit WorkbenchSession(Settings settings) : s_(std::move(settings)) {}
+    explicit WorkbenchSession(WorkbenchSettings settings) : s_(std::move(settings)) {}
 
     void begin(const Setting& setting) override {
         setting_ = setting;
@@ -46,12 +46,12 @@ class WorkbenchSession final : public Session {
     }
 
     std::optional<std::string> next() override {
-        std::optional<Step> step = next_step();
+        std::optional<WorkbenchStep> step = next_step();
         if (!step) {
             return std::nullopt;
         }
         step_ = *step;
-        measured_ = Measured{};
+        measured_ = WorkbenchPhase{};
         std::error_code failure;
         const bool exists = std::filesystem::exists(s_.directory, failure);
         if (step_.phase != Phase::precreate && !exists && s_.api != "DUMMY" && !setting_.command.empty()) {
@@ -95,23 +95,23 @@ class WorkbenchSession final : public Session {
 
  private:
     /// Steps in order: precreate, the iterations of the benchmark (with -T each eight times), cleanup.
-    std::optional<Step> next_step() {
+    std::optional<WorkbenchStep> next_step() {
         const int turns = s_.adaptive ? 8 : 1;
         while (at_ < 2 + s_.iterations * turns) {
             const int at = at_++;
             if (at == 0) {
                 if (s_.create) {
-                    return Step{Phase::precreate, 0, 0, first_};
+                    return WorkbenchStep{Phase::precreate, 0, 0, first_};
                 }
             } else if (at <= s_.iterations * turns) {
                 const int turn = (at - 1) % turns;
                 // With -T: without waiting first, then from 1/16 on twice as long each time.
                 const double wait = !s_.adaptive ? s_.wait : turn == 0 ? 0 : 0.0625 * (1 << (turn - 1));
                 if (s_.bench && s_.objects > 0) {
-                    return Step{Phase::benchmark, (at - 1) / turns, wait, first_};
+                    return WorkbenchStep{Phase::benchmark, (at - 1) / turns, wait, first_};
                 }
             } else if (s_.clean) {
-                return Step{Phase::cleanup, 0, 0, first_};
+                return WorkbenchStep{Phase::cleanup, 0, 0, first_};
             }
         }
         return std::nullopt;
@@ -202,11 +202,11 @@ class WorkbenchSession final : public Session {
         return code;
     }
 
-    Settings s_;
+    WorkbenchSettings s_;
     Setting setting_;
-    Step step_;
-    std::optional<Step> finished_;
-    Measured measured_;
+    WorkbenchStep step_;
+    std::optional<WorkbenchStep> finished_;
+    WorkbenchPhase measured_;
     std::int64_t seed_ = 0;
     std::uint64_t first_ = 0;
     std::time_t began_ = 0;

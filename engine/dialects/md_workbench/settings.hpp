@@ -11,7 +11,7 @@
 
 namespace sonde::dialects::md_workbench {
 
-struct Settings {
+struct WorkbenchSettings {
     std::string api = "POSIX";
     std::string directory = "./out";
     std::string info_file = "md-workbench.status";
@@ -37,6 +37,6 @@ struct Settings {
 };
 
 /// Throws plan::PlanError with one sentence, or Help.
-Settings read_words(const std::vector<std::string>& words);
+WorkbenchSettings read_words(const std::vector<std::string>& words);
 
 }  // namespace sonde::dialects::md_workbench

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dialects/md_workbench/translate.hpp"
 
-#include "plan/parse.hpp"
+#include "plan/plan_error.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -19,11 +19,11 @@ const char* packet_kind(const std::string& letter) {
 }
 
 /// More numbers than any run comes to: names do not depend on which phases a command line has.
-std::uint64_t numbers(const Settings& s) {
+std::uint64_t numbers(const WorkbenchSettings& s) {
     return std::min<std::uint64_t>(1'000'000'000, 1'000'000'000'000 / static_cast<std::uint64_t>(s.sets));
 }
 
-ordered_json meta_of(const Settings& s, std::int64_t seed) {
+ordered_json meta_of(const WorkbenchSettings& s, std::int64_t seed) {
     ordered_json meta{{"backend", s.api == "DUMMY" ? "null" : "posix"}};
     meta["tree"] = {{"top", "set"}, {"copies", s.sets}, {"scope", "per_task"}, {"items_per_dir", numbers(s)}};
     meta["names"] = {{"branch", "rank"}, {"file", "file"}, {"directory", "dir"}};
@@ -41,7 +41,7 @@ ordered_json window(std::uint64_t first, std::uint64_t count, bool across) {
     return {{"window", {{"first", first}, {"count", count}, {"across", across}}}};
 }
 
-ordered_json phases_of(const Settings& s, const Step& step) {
+ordered_json phases_of(const WorkbenchSettings& s, const WorkbenchStep& step) {
     ordered_json phases = ordered_json::array();
     if (step.phase == Phase::precreate) {
         phases.push_back({{"id", id_sets}, {"op", "mktree"}});
@@ -75,7 +75,7 @@ const char* name_of(Phase phase) {
     return phase == Phase::precreate ? "precreate" : phase == Phase::benchmark ? "benchmark" : "cleanup";
 }
 
-ordered_json plan_of(const Settings& s, const Step& step, std::int64_t seed, bool exists) {
+ordered_json plan_of(const WorkbenchSettings& s, const WorkbenchStep& step, std::int64_t seed, bool exists) {
     namespace fs = std::filesystem;
     std::error_code failure;
     fs::path place = fs::weakly_canonical(fs::absolute(s.directory, failure), failure);

@@ -13,7 +13,7 @@ enum class Phase { precreate, benchmark, cleanup };
 const char* name_of(Phase phase);
 
 /// One phase as it comes up.
-struct Step {
+struct WorkbenchStep {
     Phase phase = Phase::precreate;
     int iteration = 0;        ///< of the benchmark
     double wait = 0;          ///< in force
@@ -21,7 +21,8 @@ struct Step {
 };
 
 /// The plan of a step. `seed`: of the content; `exists`: the directory is there already.
-nlohmann::ordered_json plan_of(const Settings& settings, const Step& step, std::int64_t seed, bool exists);
+nlohmann::ordered_json plan_of(const WorkbenchSettings& settings, const WorkbenchStep& step, std::int64_t seed,
+                               bool exists);
 
 /// Ids of the phases of such a plan.
 constexpr const char* id_sets = "sets";        ///< directories made

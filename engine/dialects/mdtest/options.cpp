@@ -2,7 +2,7 @@
 // The table of options.
 #include "dialects/mdtest/settings.hpp"
 #include "dialects/number.hpp"
-#include "plan/parse.hpp"
+#include "plan/plan_error.hpp"
 
 #include <array>
 #include <cstdlib>
@@ -39,14 +39,12 @@ std::string packet_type(const std::string& text) {
     return found->second;
 }
 
-using S = Settings;
+using S = MdtestSettings;
 using V = const std::string&;
 constexpr int many = 1 << 28;
 
-}  // namespace
-
-const std::vector<Option<Settings>>& options() {
-    static const std::vector<Option<Settings>> all = with_idle_options<Settings>({
+std::vector<ToolOption<MdtestSettings>> list_flags() {
+    return {
         {'C', "", false, "only create files and directories", [](S& s, V) { s.create = true; }},
         {'T', "", false, "only stat files and directories", [](S& s, V) { s.stat = true; }},
         {'E', "", false, "only read files", [](S& s, V) { s.read = true; }},
@@ -77,6 +75,16 @@ const std::vector<Option<Settings>>& options() {
          [](S& s, V) { s.dummy_only_first = true; }},
         {0, "warningAsErrors", false, "a warning ends the run", [](S& s, V) { s.warnings_are_errors = true; }},
         {0, "showRankStatistics", false, "statistics over tasks too", [](S& s, V) { s.rank_statistics = true; }},
+        {0, "posix.rangelocks", false, "not used: no locks are taken around what is read and written",
+         [](S& s, V) {
+             s.warnings.emplace_back(
+                 "--posix.rangelocks is not used: no locks are taken around what is read and written");
+         }},
+    };
+}
+
+std::vector<ToolOption<MdtestSettings>> list_value_options() {
+    return {
         {'a', "", true, "interface: POSIX (default) or DUMMY", [](S& s, V v) { s.api = v; }},
         {'b', "", true, "branching factor of the tree (1)", [](S& s, V v) { s.branching = small(v, 1, many); }},
         {'d', "", true, "directory in which the test runs (./out)", [](S& s, V v) { s.directory = v; }},
@@ -122,13 +130,21 @@ const std::vector<Option<Settings>>& options() {
          [](S& s, V v) { s.after_phase = v; }},
         {0, "savePerOpDataCSV", true, "a line for each operation on files, in <this>-<test>-<task>.csv",
          [](S& s, V v) { s.operations_prefix = v; }},
-        {0, "posix.rangelocks", false, "not used: no locks are taken around what is read and written",
-         [](S& s, V) {
-             s.warnings.emplace_back("--posix.rangelocks is not used: no locks are taken around what is read and written");
-         }},
         {0, "saveRankPerformanceDetails", true, "CSV file with rate and time of each task",
          [](S& s, V v) { s.rank_details = v; }},
-    });
+    };
+}
+
+}  // namespace
+
+const std::vector<ToolOption<MdtestSettings>>& options() {
+    static const std::vector<ToolOption<MdtestSettings>> all = [] {
+        std::vector<ToolOption<MdtestSettings>> list = list_flags();
+        for (const ToolOption<MdtestSettings>& option : list_value_options()) {
+            list.push_back(option);
+        }
+        return with_idle_options<MdtestSettings>(std::move(list));
+    }();
     return all;
 }
 

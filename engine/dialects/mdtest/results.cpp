@@ -12,7 +12,7 @@ using nlohmann::ordered_json;
 
 /// Seconds of the phase before the first task began, which are none of the tool's. A table comes in parts, and a test
 /// may be several phases: with -c files are made by the first and opened by all.
-void take_begin(Measured& test, const std::string& phase, double begin) {
+void take_begin(TestResult& test, const std::string& phase, double begin) {
     if (test.phase == phase) {
         test.begin += std::min(0.0, begin - test.phase_begin);
         test.phase_begin = std::min(test.phase_begin, begin);
@@ -23,7 +23,7 @@ void take_begin(Measured& test, const std::string& phase, double begin) {
     test.begin += begin;
 }
 
-void take_rows(Measured& test, const ordered_json& table, int tasks) {
+void take_rows(TestResult& test, const ordered_json& table, int tasks) {
     const auto& columns = table.at("columns");
     const auto column = [&columns](const char* name) {
         return static_cast<std::size_t>(std::find(columns.begin(), columns.end(), name) - columns.begin());
@@ -55,7 +55,7 @@ void take_rows(Measured& test, const ordered_json& table, int tasks) {
     }
 }
 
-void take_end(Measured& test, const ordered_json& end) {
+void take_end(TestResult& test, const ordered_json& end) {
     const double done = end.at("ops").at("done");
     test.operations += done;
     test.entries = end.value("entries", 0.0);
@@ -74,7 +74,7 @@ void take_end(Measured& test, const ordered_json& end) {
 
 }  // namespace
 
-void Results::line(std::string_view type, const ordered_json& content, int tasks) {
+void MdtestResults::line(std::string_view type, const ordered_json& content, int tasks) {
     if (type == "finding" && content.at("severity") != "info") {
         findings.push_back(content.value("phase", std::string()) + ": " + content.at("text").get<std::string>());
     }
@@ -82,7 +82,7 @@ void Results::line(std::string_view type, const ordered_json& content, int tasks
     if (!name || static_cast<std::size_t>(name->iteration) >= iteration.size()) {
         return;
     }
-    Measured& test = iteration[static_cast<std::size_t>(name->iteration)][static_cast<std::size_t>(name->test)];
+    TestResult& test = iteration[static_cast<std::size_t>(name->iteration)][static_cast<std::size_t>(name->test)];
     if (type == "phase_end") {
         take_end(test, content);
         if (content.contains("verify")) {
@@ -105,10 +105,10 @@ void Results::line(std::string_view type, const ordered_json& content, int tasks
     }
 }
 
-void Results::share_out(int tasks, const Settings& settings) {
+void MdtestResults::share_out(int tasks, const MdtestSettings& settings) {
     for (auto& all : iteration) {
         for (int i = 0; i < tests; ++i) {
-            Measured& test = all[static_cast<std::size_t>(i)];
+            TestResult& test = all[static_cast<std::size_t>(i)];
             const bool by_one = settings.by_first || (settings.shared_file && i == file_remove);
             if (!test.done || !by_one || i == tree_create || i == tree_remove) {
                 continue;

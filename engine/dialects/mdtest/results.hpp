@@ -13,7 +13,7 @@
 namespace sonde::dialects::mdtest {
 
 /// One test of one iteration.
-struct Measured {
+struct TestResult {
     bool done = false;
     bool stonewalled = false;   ///< the deadline ended it
     std::vector<double> items;  ///< by task
@@ -32,10 +32,10 @@ struct Measured {
     double time_of(std::size_t task) const { return std::max(0.0, ends[task] - begin); }
 };
 
-struct Results {
-    explicit Results(int iterations = 0) : iteration(static_cast<std::size_t>(iterations)) {}
+struct MdtestResults {
+    explicit MdtestResults(int iterations = 0) : iteration(static_cast<std::size_t>(iterations)) {}
 
-    std::vector<std::array<Measured, tests>> iteration;
+    std::vector<std::array<TestResult, tests>> iteration;
     std::uint64_t mismatches = 0;
     double stonewall_s = 0, stonewall_items = 0;  ///< file creation: when it came, and how much all had done
     std::uint64_t most_created = 0;               ///< files of the task that created most
@@ -43,7 +43,7 @@ struct Results {
 
     void line(std::string_view type, const nlohmann::ordered_json& content, int tasks);
     /// -c and -S leave work to the first task; mdtest counts as if each had done its own.
-    void share_out(int tasks, const Settings& settings);
+    void share_out(int tasks, const MdtestSettings& settings);
 };
 
 /// A row of mdtest's table over iterations: max, min, mean and sample standard deviation.

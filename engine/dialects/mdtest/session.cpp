@@ -2,7 +2,7 @@
 // One command line of mdtest from its words to its summary.
 #include "dialects/dialect.hpp"
 #include "dialects/mdtest/table.hpp"
-#include "plan/parse.hpp"
+#include "plan/plan_error.hpp"
 
 #include <array>
 #include <cstdio>
@@ -36,7 +36,7 @@ void say(const char* format, Values... values) {
 
 class MdtestSession final : public Session {
  public:
-    explicit MdtestSession(Settings settings) : s_(std::move(settings)) { shape_of(s_, std::nullopt); }
+    explicit MdtestSession(MdtestSettings settings) : s_(std::move(settings)) { shape_of(s_, std::nullopt); }
 
     void begin(const Setting& setting) override {
         setting_ = setting;
@@ -62,7 +62,7 @@ class MdtestSession final : public Session {
             return std::nullopt;
         }
         tasks_ += s_.step;
-        results_ = Results(s_.iterations);
+        results_ = MdtestResults(s_.iterations);
         shape_ = shape_of(s_, expected_);
         if (s_.iterations == 0) {
             ended(0);
@@ -215,10 +215,10 @@ class MdtestSession final : public Session {
         }
     }
 
-    Settings s_;
+    MdtestSettings s_;
     Setting setting_;
     Shape shape_;
-    Results results_;
+    MdtestResults results_;
     std::optional<std::uint64_t> expected_;
     int tasks_ = 0, last_ = 0;
     std::int64_t now_ = 0;

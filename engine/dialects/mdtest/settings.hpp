@@ -11,7 +11,7 @@
 
 namespace sonde::dialects::mdtest {
 
-struct Settings {
+struct MdtestSettings {
     std::string api = "POSIX";
     std::string directory = "./out";
     int branching = 1, depth = 0;
@@ -50,11 +50,11 @@ struct Settings {
 };
 
 /// Options of mdtest 4.1 that are read, in the order of its help.
-const std::vector<Option<Settings>>& options();
+const std::vector<ToolOption<MdtestSettings>>& options();
 /// Why an option that mdtest has is not read; empty when mdtest does not have it either.
 std::string why_refused(const std::string& name);
 
 /// From the words to settings that go together. Throws plan::PlanError with one sentence, or Help.
-Settings read_words(const std::vector<std::string>& words);
+MdtestSettings read_words(const std::vector<std::string>& words);
 
 }  // namespace sonde::dialects::mdtest

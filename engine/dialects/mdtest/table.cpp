@@ -24,10 +24,11 @@ std::string verbose_line(int line, const std::string& text) {
 }
 
 /// Over iterations, what `value` says of one test; only iterations that have it.
-std::vector<double> over(const Results& results, Test test, const std::function<double(const Measured&)>& value) {
+std::vector<double> over(const MdtestResults& results, MdtestTest test,
+                         const std::function<double(const TestResult&)>& value) {
     std::vector<double> values;
     for (const auto& all : results.iteration) {
-        const Measured& measured = all[static_cast<std::size_t>(test)];
+        const TestResult& measured = all[static_cast<std::size_t>(test)];
         values.push_back(measured.done ? value(measured) : 0.0);
     }
     return values;
@@ -39,7 +40,7 @@ double quotient(double items, double seconds) {
 
 /// mdtest's rate of an iteration: the slowest task's, times the tasks. All tasks wait for the last, so that is what
 /// they have in common.
-double rate_of(const Measured& test) {
+double rate_of(const TestResult& test) {
     double least = 0;
     for (std::size_t k = 0; k < test.items.size(); ++k) {
         const double rate = quotient(test.items[k], test.time);
@@ -48,11 +49,11 @@ double rate_of(const Measured& test) {
     return least * static_cast<double>(test.items.size());
 }
 
-std::vector<Test> rows_of(const Settings& s) {
-    std::vector<Test> rows;
+std::vector<MdtestTest> rows_of(const MdtestSettings& s) {
+    std::vector<MdtestTest> rows;
     for (int i = s.directories ? 0 : static_cast<int>(file_create);
          i < (s.files ? static_cast<int>(tree_create) : static_cast<int>(file_create)); ++i) {
-        rows.push_back(static_cast<Test>(i));
+        rows.push_back(static_cast<MdtestTest>(i));
     }
     return rows;
 }
@@ -62,10 +63,10 @@ void print_columns(std::ostream& out, const Row& row) {
 }
 
 /// Over all tasks of all iterations: rate or time of their own work, without waiting for others.
-Row of_tasks(const Results& results, Test test, bool times) {
+Row of_tasks(const MdtestResults& results, MdtestTest test, bool times) {
     std::vector<double> values;
     for (const auto& all : results.iteration) {
-        const Measured& m = all[static_cast<std::size_t>(test)];
+        const TestResult& m = all[static_cast<std::size_t>(test)];
         for (std::size_t k = 0; k < m.items.size(); ++k) {
             values.push_back(times ? m.time_of(k) : quotient(m.items[k], m.time_of(k)));
         }
@@ -73,14 +74,14 @@ Row of_tasks(const Results& results, Test test, bool times) {
     return row_of(values);
 }
 
-void print_processes(std::ostream& out, const Results& results, const Settings& s, int tasks, bool times) {
+void print_processes(std::ostream& out, const MdtestResults& results, const MdtestSettings& s, int tasks, bool times) {
     out << "\nPer process result (" << (times ? "time" : "rate") << "):\n";
-    std::vector<Test> rows = rows_of(s);
+    std::vector<MdtestTest> rows = rows_of(s);
     rows.insert(rows.end(), {tree_create, tree_remove});
     for (std::size_t j = 0; j < results.iteration.size(); ++j) {
         out << "iteration: " << j << "\n";
-        for (const Test test : rows) {
-            const Measured& m = results.iteration[j][static_cast<std::size_t>(test)];
+        for (const MdtestTest test : rows) {
+            const TestResult& m = results.iteration[j][static_cast<std::size_t>(test)];
             out << "Test " << test_name(test);
             for (std::size_t k = 0; k < static_cast<std::size_t>(tasks); ++k) {
                 const bool known = k < m.items.size() && test < tree_create;
@@ -96,9 +97,9 @@ void print_processes(std::ostream& out, const Results& results, const Settings& 
 
 }  // namespace
 
-void print_deadlines(std::ostream& out, const Results& results) {
+void print_deadlines(std::ostream& out, const MdtestResults& results) {
     for (const auto& all : results.iteration) {
-        const Measured& create = all[file_create];
+        const TestResult& create = all[file_create];
         const std::vector<double>& items = create.at_deadline;
         if (!items.empty()) {
             const double sum = std::accumulate(items.begin(), items.end(), 0.0);
@@ -110,7 +111,7 @@ void print_deadlines(std::ostream& out, const Results& results) {
     }
 }
 
-void print_settings(std::ostream& out, const Settings& s) {
+void print_settings(std::ostream& out, const MdtestSettings& s) {
     const auto yes = [](bool what) { return std::string(what ? "True" : "False"); };
     const auto number = [](auto value) { return std::to_string(value); };
     const std::pair<int, std::string> lines[] = {
@@ -150,14 +151,14 @@ void print_settings(std::ostream& out, const Settings& s) {
     }
 }
 
-void print_tests(std::ostream& out, const Results& results, const Settings& s, const Shape& shape) {
+void print_tests(std::ostream& out, const MdtestResults& results, const MdtestSettings& s, const Shape& shape) {
     out << verbose_line(2677, "") << verbose_line(2678, "   Operation               Duration              Rate")
         << verbose_line(2679, "   ---------               --------              ----");
     const auto directories = static_cast<double>(shape.directories);
     for (std::size_t j = 0; j < results.iteration.size(); ++j) {
         const auto& all = results.iteration[j];
-        const auto line = [&](int number, const char* name, Test test) {
-            const Measured& m = all[static_cast<std::size_t>(test)];
+        const auto line = [&](int number, const char* name, MdtestTest test) {
+            const TestResult& m = all[static_cast<std::size_t>(test)];
             const bool tree = test == tree_create || test == tree_remove;
             const double rate = tree ? quotient(directories, m.time) : rate_of(m);
             out << verbose_line(number, worded("%s: %14.3f sec, %14.3f ops/sec", name, m.time, m.done ? rate : 0.0));
@@ -184,8 +185,8 @@ void print_tests(std::ostream& out, const Results& results, const Settings& s, c
     }
 }
 
-void print_summary(std::ostream& out, const Results& results, const Settings& s, const Shape& shape, int tasks,
-                   bool times) {
+void print_summary(std::ostream& out, const MdtestResults& results, const MdtestSettings& s, const Shape& shape,
+                   int tasks, bool times) {
     if (s.print_all) {
         print_processes(out, results, s, tasks, times);
     }
@@ -196,8 +197,9 @@ void print_summary(std::ostream& out, const Results& results, const Settings& s,
         << " Max            Min           Mean        Std Dev\n   ---------      "
         << (s.rank_statistics ? "         ---            ---           ----       " : "")
         << "               ---            ---           ----        -------\n";
-    for (const Test test : rows_of(s)) {
-        const Row row = row_of(over(results, test, [times](const Measured& m) { return times ? m.time : rate_of(m); }));
+    for (const MdtestTest test : rows_of(s)) {
+        const Row row =
+            row_of(over(results, test, [times](const TestResult& m) { return times ? m.time : rate_of(m); }));
         out << worded("   %-18s ", test_name(test));
         if (s.rank_statistics) {
             print_columns(out, of_tasks(results, test, times));
@@ -207,10 +209,10 @@ void print_summary(std::ostream& out, const Results& results, const Settings& s,
         print_columns(out, row);
         out << worded("%14.3f\n", row.deviation);
     }
-    for (const Test test : {tree_create, tree_remove}) {
+    for (const MdtestTest test : {tree_create, tree_remove}) {
         // mdtest counts one tree, whatever the number of tasks that make one.
         const auto directories = static_cast<double>(shape.directories);
-        const Row row = row_of(over(results, test, [times, directories](const Measured& m) {
+        const Row row = row_of(over(results, test, [times, directories](const TestResult& m) {
             return times ? m.time : quotient(directories, m.time);
         }));
         out << worded("   %-22s ", test_name(test));
@@ -223,23 +225,23 @@ void print_summary(std::ostream& out, const Results& results, const Settings& s,
     }
 }
 
-void print_ours(std::ostream& out, const Results& results, const Settings& s) {
+void print_ours(std::ostream& out, const MdtestResults& results, const MdtestSettings& s) {
     out << "sonde: all operations that were done / time from the first task's start to the last task's end\n"
            "sonde:                        done          ops/s      median    99 % below\n";
-    std::vector<Test> rows = rows_of(s);
+    std::vector<MdtestTest> rows = rows_of(s);
     rows.insert(rows.end(), {tree_create, tree_remove});
-    for (const Test test : rows) {
-        const auto mean = [&](const std::function<double(const Measured&)>& value) {
+    for (const MdtestTest test : rows) {
+        const auto mean = [&](const std::function<double(const TestResult&)>& value) {
             return row_of(over(results, test, value)).mean;
         };
-        if (mean([](const Measured& m) { return m.operations; }) <= 0) {
+        if (mean([](const TestResult& m) { return m.operations; }) <= 0) {
             continue;
         }
         out << worded("sonde: %-14s %12.0f %14.1f %8.2f us %10.2f us\n", test_id(test),
-                      mean([](const Measured& m) { return m.operations; }),
-                      mean([](const Measured& m) { return m.ops_per_s; }),
-                      mean([](const Measured& m) { return m.median_ns; }) / 1e3,
-                      mean([](const Measured& m) { return m.p99_ns; }) / 1e3);
+                      mean([](const TestResult& m) { return m.operations; }),
+                      mean([](const TestResult& m) { return m.ops_per_s; }),
+                      mean([](const TestResult& m) { return m.median_ns; }) / 1e3,
+                      mean([](const TestResult& m) { return m.p99_ns; }) / 1e3);
     }
     if (results.stonewall_s > 0) {
         out << worded("sonde: file-create: %.0f files when the stonewall came after %.3f s\n", results.stonewall_items,
@@ -257,7 +259,7 @@ bool begin_details(const std::string& path) {
     std::ofstream file(path, std::ios::trunc);
     file << "rank,items";
     for (int i = 0; i < tests; ++i) {
-        file << ",rate-" << test_name(static_cast<Test>(i)) << ",time-" << test_name(static_cast<Test>(i));
+        file << ",rate-" << test_name(static_cast<MdtestTest>(i)) << ",time-" << test_name(static_cast<MdtestTest>(i));
         if (i == dir_stat) {
             file << ",rate-Directory read,time-Directory read";
         }
@@ -266,7 +268,7 @@ bool begin_details(const std::string& path) {
     return static_cast<bool>(file.flush());
 }
 
-bool append_details(const std::string& path, const Results& results, const Shape& shape, int tasks) {
+bool append_details(const std::string& path, const MdtestResults& results, const Shape& shape, int tasks) {
     std::ofstream file(path, std::ios::app);
     const auto cell = [](double items, double seconds) {
         return items > 0 && seconds > 0 ? worded(",%.10e,%.10e", items / seconds, seconds) : std::string(",,");
@@ -274,7 +276,7 @@ bool append_details(const std::string& path, const Results& results, const Shape
     const auto directories = static_cast<double>(shape.directories);
     file << "all," << shape.items;
     for (int i = 0; i < tests; ++i) {
-        const Measured& m = results.iteration.front()[static_cast<std::size_t>(i)];
+        const TestResult& m = results.iteration.front()[static_cast<std::size_t>(i)];
         const bool tree = i == tree_create || i == tree_remove;
         const double items = tree ? directories : std::accumulate(m.items.begin(), m.items.end(), 0.0);
         file << (m.done ? cell(items, m.time) : ",,") << (i == dir_stat ? ",," : "");
@@ -284,7 +286,7 @@ bool append_details(const std::string& path, const Results& results, const Shape
         for (int k = 0; k < tasks; ++k) {
             file << k << ",";
             for (int i = 0; i < tree_create; ++i) {
-                const Measured& m = all[static_cast<std::size_t>(i)];
+                const TestResult& m = all[static_cast<std::size_t>(i)];
                 const auto task = static_cast<std::size_t>(k);
                 file << (m.done && task < m.items.size() ? cell(m.items[task], m.time_of(task)) : ",,")
                      << (i == dir_stat ? ",," : "");

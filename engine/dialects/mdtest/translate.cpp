@@ -2,7 +2,7 @@
 #include "dialects/mdtest/translate.hpp"
 
 #include "plan/meta.hpp"
-#include "plan/parse.hpp"
+#include "plan/plan_error.hpp"
 
 #include <algorithm>
 #include <array>
@@ -27,13 +27,13 @@ const char* packet_kind(const std::string& letter) {
                            : "ior_timestamp";
 }
 
-const char* backend_of(const Settings& s) {
+const char* backend_of(const MdtestSettings& s) {
     const bool delays = s.dummy_create_us + s.dummy_close_us + s.dummy_sync_us + s.dummy_transfer_us > 0;
     return s.api != "DUMMY" ? "posix" : delays ? "paced" : "null";
 }
 
 /// The delays of DUMMY. Writing is a part of making a file here, and of reading only the transfer takes time.
-ordered_json paced_of(const Settings& s) {
+ordered_json paced_of(const MdtestSettings& s) {
     const auto us = [](std::int64_t delay) { return std::to_string(delay) + "us"; };
     return {{"virtual_clock", false},
             {"delays",
@@ -47,7 +47,7 @@ ordered_json paced_of(const Settings& s) {
 /// Phases of one iteration.
 class Iteration {
  public:
-    Iteration(const Settings& settings, const Shape& shape, int number, int shift,
+    Iteration(const MdtestSettings& settings, const Shape& shape, int number, int shift,
               std::optional<std::uint64_t> expected)
         : s_(settings), items_(shape.items > 0), number_(number), shift_(shift), expected_(expected) {}
 
@@ -132,7 +132,7 @@ class Iteration {
         }
     }
 
-    ordered_json& add(Test test, const char* op, const char* objects, bool first = false) {
+    ordered_json& add(MdtestTest test, const char* op, const char* objects, bool first = false) {
         ordered_json phase{{"id", phase_id(number_, test, first)}, {"op", op}};
         phase["meta"] = {{"tree", {{"top", "test-dir." + std::to_string(number_)}}}, {"objects", objects}};
         if (first) {
@@ -178,7 +178,7 @@ class Iteration {
         return phase;
     }
 
-    const Settings& s_;
+    const MdtestSettings& s_;
     bool items_;  ///< there are any; else only the tree is made and removed
     int number_;
     int shift_;
@@ -188,85 +188,27 @@ class Iteration {
     ordered_json* phases_ = nullptr;
 };
 
-}  // namespace
-
-const char* test_name(Test test) {
-    return names.at(static_cast<std::size_t>(test));
-}
-
-const char* test_id(Test test) {
-    return ids.at(static_cast<std::size_t>(test));
-}
-
-std::string phase_id(int iteration, Test test, bool by_first) {
-    return std::to_string(iteration) + "-" + ids[static_cast<std::size_t>(test)] + (by_first ? "-by-first" : "");
-}
-
-std::optional<PhaseName> phase_named(const std::string& id) {
-    const std::size_t dash = id.find('-');
-    std::string rest = dash == std::string::npos ? std::string() : id.substr(dash + 1);
-    if (rest.ends_with("-by-first")) {
-        rest.resize(rest.size() - std::strlen("-by-first"));
-    }
-    const auto found = std::find(ids.begin(), ids.end(), rest);
-    if (found == ids.end()) {
-        return std::nullopt;
-    }
-    return PhaseName{std::stoi(id), static_cast<Test>(found - ids.begin())};
-}
-
-Shape shape_of(const Settings& s, std::optional<std::uint64_t> expected) {
-    plan::Tree tree;
-    tree.depth = s.depth;
-    tree.branching = s.branching;
-    tree.leaf_only = s.leaf_only;
-    Shape shape;
-    shape.directories = plan::directories_of(tree);
-    if (shape.directories == 0) {
-        throw plan::PlanError("-b " + std::to_string(s.branching) + " -z " + std::to_string(s.depth) +
-                              " makes more than " + std::to_string(plan::most_directories) + " directories");
-    }
-    shape.holders = s.leaf_only ? plan::leaves_of(tree) : shape.directories;
-    shape.loops = s.loops();
-    shape.items_per_dir = s.items_per_dir > 0 ? s.items_per_dir : s.items / shape.holders;
-    if (expected && !s.create && shape.holders == 1 && shape.loops == 1) {
-        shape.items_per_dir = std::max(shape.items_per_dir, *expected);
-    }
-    shape.items = shape.items_per_dir * shape.holders * shape.loops;
-    return shape;
-}
-
-int shift_of(const Settings& s, const Setting& setting) {
-    const auto& nodes = setting.node_of;
-    const bool block_wise = nodes.size() > 1 && nodes[0] == nodes[1];
-    if (s.shift == 0 || setting.nodes == 1 || !block_wise) {
-        return s.shift;
-    }
-    return s.shift * static_cast<int>(std::count(nodes.begin(), nodes.end(), nodes.front()));
-}
-
-ordered_json plan_of(const Settings& s, const Setting& setting, int tasks, const Shape& shape,
-                     std::optional<std::uint64_t> expected, bool exists, std::int64_t now) {
+/// The member "target". Throws plan::PlanError when -d names no directory below the root.
+ordered_json make_target(const MdtestSettings& s, bool exists) {
     namespace fs = std::filesystem;
     std::error_code failure;
-    fs::path place = fs::weakly_canonical(fs::absolute(s.directory, failure), failure);
-    if (!place.has_filename()) {
-        place = place.parent_path();
+    fs::path path = fs::weakly_canonical(fs::absolute(s.directory, failure), failure);
+    if (!path.has_filename()) {
+        path = path.parent_path();
     }
-    if (failure || place == place.root_path()) {
+    if (failure || path == path.root_path()) {
         throw plan::PlanError("-d " + s.directory + " must name a directory below the root");
     }
-    ordered_json plan{{"schema", "sonde-plan/1"}, {"id", "mdtest"}, {"title", "mdtest in " + s.directory}};
-    plan["target"] = {{"path", place.parent_path().string()},
-                      {"directory", place.filename().string()},
-                      {"keep", !s.remove},
-                      {"keep_manifest", s.remove},
-                      {"use_existing", exists},
-                      {"min_free", 0}};
-    if (tasks < setting.tasks) {
-        plan["tasks"] = {{"used", tasks}};
-    }
-    const int shift = tasks > 0 ? shift_of(s, setting) % tasks : 0;
+    return {{"path", path.parent_path().string()},
+            {"directory", path.filename().string()},
+            {"keep", !s.remove},
+            {"keep_manifest", s.remove},
+            {"use_existing", exists},
+            {"min_free", 0}};
+}
+
+/// The member "meta" of the plan.
+ordered_json make_meta(const MdtestSettings& s, const Shape& shape, int shift, std::int64_t now) {
     ordered_json tree{{"copies", shape.loops},
                       {"depth", s.depth},
                       {"branching", s.branching},
@@ -297,12 +239,80 @@ ordered_json plan_of(const Settings& s, const Setting& setting, int tasks, const
     meta["by_first"] = s.by_first;
     meta["payload"] = {{"kind", packet_kind(s.packets)},
                        {"seed", static_cast<std::uint32_t>(s.signature.value_or(now & INT32_MAX))}};
-    plan["meta"] = meta;
+    return meta;
+}
+
+}  // namespace
+
+const char* test_name(MdtestTest test) {
+    return names.at(static_cast<std::size_t>(test));
+}
+
+const char* test_id(MdtestTest test) {
+    return ids.at(static_cast<std::size_t>(test));
+}
+
+std::string phase_id(int iteration, MdtestTest test, bool by_first) {
+    return std::to_string(iteration) + "-" + ids[static_cast<std::size_t>(test)] + (by_first ? "-by-first" : "");
+}
+
+std::optional<PhaseName> phase_named(const std::string& id) {
+    const std::size_t dash = id.find('-');
+    std::string rest = dash == std::string::npos ? std::string() : id.substr(dash + 1);
+    if (rest.ends_with("-by-first")) {
+        rest.resize(rest.size() - std::strlen("-by-first"));
+    }
+    const auto found = std::find(ids.begin(), ids.end(), rest);
+    if (found == ids.end()) {
+        return std::nullopt;
+    }
+    return PhaseName{std::stoi(id), static_cast<MdtestTest>(found - ids.begin())};
+}
+
+Shape shape_of(const MdtestSettings& s, std::optional<std::uint64_t> expected) {
+    plan::Tree tree;
+    tree.depth = s.depth;
+    tree.branching = s.branching;
+    tree.leaf_only = s.leaf_only;
+    Shape shape;
+    shape.directories = plan::count_directories(tree);
+    if (shape.directories == 0) {
+        throw plan::PlanError("-b " + std::to_string(s.branching) + " -z " + std::to_string(s.depth) +
+                              " makes more than " + std::to_string(plan::max_directories) + " directories");
+    }
+    shape.holders = s.leaf_only ? plan::count_leaf_directories(tree) : shape.directories;
+    shape.loops = s.loops();
+    shape.items_per_dir = s.items_per_dir > 0 ? s.items_per_dir : s.items / shape.holders;
+    if (expected && !s.create && shape.holders == 1 && shape.loops == 1) {
+        shape.items_per_dir = std::max(shape.items_per_dir, *expected);
+    }
+    shape.items = shape.items_per_dir * shape.holders * shape.loops;
+    return shape;
+}
+
+int shift_of(const MdtestSettings& s, const Setting& setting) {
+    const auto& nodes = setting.node_of;
+    const bool block_wise = nodes.size() > 1 && nodes[0] == nodes[1];
+    if (s.shift == 0 || setting.nodes == 1 || !block_wise) {
+        return s.shift;
+    }
+    return s.shift * static_cast<int>(std::count(nodes.begin(), nodes.end(), nodes.front()));
+}
+
+ordered_json plan_of(const MdtestSettings& s, const Setting& setting, int tasks, const Shape& shape,
+                     std::optional<std::uint64_t> expected, bool exists, std::int64_t now) {
+    const int shift = tasks > 0 ? shift_of(s, setting) % tasks : 0;
+    ordered_json plan{{"schema", "sonde-plan/1"}, {"id", "mdtest"}, {"title", "mdtest in " + s.directory}};
+    plan["target"] = make_target(s, exists);
+    if (tasks < setting.tasks) {
+        plan["tasks"] = {{"used", tasks}};
+    }
+    plan["meta"] = make_meta(s, shape, shift, now);
     plan["phases"] = ordered_json::array();
-    for (int iteration = 0; iteration < s.iterations; ++iteration) {
-        Iteration one(s, shape, iteration, shift, expected);
-        one.add_to(plan["phases"]);
-        one.close(plan["phases"]);
+    for (int number = 0; number < s.iterations; ++number) {
+        Iteration iteration(s, shape, number, shift, expected);
+        iteration.add_to(plan["phases"]);
+        iteration.close(plan["phases"]);
     }
     return plan;
 }

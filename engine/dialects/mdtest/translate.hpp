@@ -12,7 +12,7 @@
 namespace sonde::dialects::mdtest {
 
 /// The rows of mdtest's table, in its order.
-enum Test : int {
+enum MdtestTest : int {
     dir_create,
     dir_stat,
     dir_rename,
@@ -25,8 +25,8 @@ enum Test : int {
     tree_remove,
     tests
 };
-const char* test_name(Test test);  ///< in the table
-const char* test_id(Test test);    ///< in ids of phases
+const char* test_name(MdtestTest test);  ///< in the table
+const char* test_id(MdtestTest test);    ///< in ids of phases
 
 /// The tree of one iteration, as mdtest counts it.
 struct Shape {
@@ -38,22 +38,22 @@ struct Shape {
 };
 /// No items when -n is less than the directories that are to hold them: mdtest then makes and removes the tree only.
 /// `expected`: items that a run before has created. Throws plan::PlanError when there are too many directories.
-Shape shape_of(const Settings& settings, std::optional<std::uint64_t> expected);
+Shape shape_of(const MdtestSettings& settings, std::optional<std::uint64_t> expected);
 
 /// How far -N shifts: by whole nodes where ranks are laid out node by node, as mdtest does.
-int shift_of(const Settings& settings, const Setting& setting);
+int shift_of(const MdtestSettings& settings, const Setting& setting);
 
 /// The id of a phase, and back.
-std::string phase_id(int iteration, Test test, bool by_first = false);
+std::string phase_id(int iteration, MdtestTest test, bool by_first = false);
 struct PhaseName {
     int iteration = 0;
-    Test test = tests;
+    MdtestTest test = tests;
 };
 std::optional<PhaseName> phase_named(const std::string& id);
 
 /// The plan for the first `tasks` tasks. `exists`: the directory is there already; `now`: seconds since 1970, for seeds
 /// that mdtest takes from the clock.
-nlohmann::ordered_json plan_of(const Settings& settings, const Setting& setting, int tasks, const Shape& shape,
+nlohmann::ordered_json plan_of(const MdtestSettings& settings, const Setting& setting, int tasks, const Shape& shape,
                                std::optional<std::uint64_t> expected, bool exists, std::int64_t now);
 
 }  // namespace sonde::dialects::mdtest

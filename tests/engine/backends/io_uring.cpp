@@ -112,7 +112,7 @@ void round_trip(const TemporaryFolder& folder, const Io& io, std::uint32_t count
 
 }  // namespace
 
-TEST_CASE("io_uring: every operation of a deep queue ends once, with the right data") {
+TEST_CASE("io_uring: each operation of a deep queue completes once") {
     if (absent()) {
         return;
     }
@@ -123,7 +123,7 @@ TEST_CASE("io_uring: every operation of a deep queue ends once, with the right d
     round_trip(folder, queue(4096), 5000);
 }
 
-TEST_CASE("io_uring: the same without registered buffers and files, and with an fsync linked to each write") {
+TEST_CASE("io_uring: unregistered buffers and linked fsync work") {
     if (absent()) {
         return;
     }
@@ -148,7 +148,7 @@ TEST_CASE("io_uring: direct I/O moves the same data") {
     round_trip(folder, io, 500);
 }
 
-TEST_CASE("io_uring: a full queue takes no more, an empty one gives nothing") {
+TEST_CASE("io_uring: full queue refuses, empty queue returns nothing") {
     if (absent()) {
         return;
     }
@@ -172,7 +172,7 @@ TEST_CASE("io_uring: a full queue takes no more, an empty one gives nothing") {
     CHECK(channel->reap(done) == 0);
 }
 
-TEST_CASE("io_uring: short reads, the end of the file and errors are results") {
+TEST_CASE("io_uring: short reads, end of file and errors are results") {
     if (absent()) {
         return;
     }
@@ -191,7 +191,7 @@ TEST_CASE("io_uring: short reads, the end of the file and errors are results") {
     CHECK(channel.read(0, block) == block);
 }
 
-TEST_CASE("io_uring: a failed write with linked fsync tells the write's error") {
+TEST_CASE("io_uring: failed write with linked fsync reports its error") {
     if (absent()) {
         return;
     }
@@ -203,7 +203,7 @@ TEST_CASE("io_uring: a failed write with linked fsync tells the write's error") 
     CHECK(channel.write(0, block) == -ENOSPC);
 }
 
-TEST_CASE("io_uring: several files at once, and one channel for each thread") {
+TEST_CASE("io_uring: several files and one channel per thread work") {
     if (absent()) {
         return;
     }
@@ -261,7 +261,7 @@ TEST_CASE("io_uring: a channel made in one thread works in another") {
     CHECK(moved == block);
 }
 
-TEST_CASE("io_uring: where memory may not be locked it works without registered buffers, and notes it") {
+TEST_CASE("io_uring: without locked memory buffers stay unregistered") {
     if (absent()) {
         return;
     }
@@ -291,7 +291,7 @@ TEST_CASE("io_uring: where memory may not be locked it works without registered 
     CHECK((result == "skipped" || result.find("limit on locked memory") != std::string::npos));
 }
 
-TEST_CASE("io_uring: where it is forbidden it says who forbids it and what to do") {
+TEST_CASE("io_uring: forbidden use names the cause and the remedy") {
     CHECK(in_child([] {
               return sonde::tests::forbid(SYS_io_uring_setup, EPERM) ? io_uring_backend.usable("").why : "skipped";
           }).find("posix") != std::string::npos);

@@ -33,7 +33,7 @@ constexpr std::uint32_t block = 64U << 10U;
 
 }  // namespace
 
-TEST_CASE("mmap: what is written can be read, by the channel and by read(2)") {
+TEST_CASE("mmap: written data is visible to channel and read(2)") {
     const TemporaryFolder folder;
     const std::string path = folder / "data";
     const TaskChannel channel(mmap_backend, {}, block);
@@ -67,7 +67,7 @@ TEST_CASE("mmap: reads end where the file ends") {
     CHECK(channel.read(100ULL * block, block) == 0);
 }
 
-TEST_CASE("mmap: an empty file reads as ended, and is seen when it grows") {
+TEST_CASE("mmap: empty file reads as ended and is seen growing") {
     const TemporaryFolder folder;
     const std::string path = folder.write("data", "");
     const TaskChannel channel(mmap_backend, {}, block);
@@ -92,7 +92,7 @@ TEST_CASE("mmap: a file grows exactly to what was written") {
     CHECK(size_of(path) == 4 * block);
 }
 
-TEST_CASE("mmap: two channels that grow one file do not cut each other's data") {
+TEST_CASE("mmap: two channels extending one file keep each other's data") {
     const TemporaryFolder folder;
     const std::string path = folder / "data";
     const auto writer = [&](std::uint32_t first) {
@@ -118,7 +118,7 @@ TEST_CASE("mmap: two channels that grow one file do not cut each other's data") 
     }
 }
 
-TEST_CASE("mmap: a file that was truncated behind our back is EIO for reads and writes") {
+TEST_CASE("mmap: externally truncated file gives EIO") {
     const TemporaryFolder folder;
     const std::string path = folder.write("data", std::string(4 * block, 'x'));
     const TaskChannel channel(mmap_backend, {}, block);
@@ -196,7 +196,7 @@ TEST_CASE("a SIGBUS that is not ours still ends the process") {
     CHECK(end.rfind("died ", 0) == 0);
 }
 
-TEST_CASE("mmap: fsync after each operation, and errors of closed or read-only files") {
+TEST_CASE("mmap: fsync per operation and errors of bad files") {
     const TemporaryFolder folder;
     sonde::plan::Io io;
     io.fsync = sonde::plan::Fsync::per_op;

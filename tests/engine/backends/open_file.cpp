@@ -79,7 +79,7 @@ TEST_CASE("errors of open come back as they are") {
     CHECK(open_file({}, to_write(folder.path())) == -EISDIR);
 }
 
-TEST_CASE("preallocate truncate sets the size without blocks, and never makes a file smaller") {
+TEST_CASE("truncate preallocation sets size and never shrinks a file") {
     const TemporaryFolder folder;
     const std::string path = folder / "data";
     ::close(open_with(path, Preallocate::truncate, 8 * mebibyte));
@@ -115,7 +115,7 @@ TEST_CASE("preallocate unwritten reserves blocks beyond the size") {
     CHECK(allocated(path) >= 8 * mebibyte);
 }
 
-TEST_CASE("nothing to preallocate is no error, and what cannot be is one") {
+TEST_CASE("impossible preallocation is an error, none is not") {
     const TemporaryFolder folder;
     const std::string path = folder.write("data", "x");
     const int descriptor = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
@@ -129,7 +129,7 @@ TEST_CASE("nothing to preallocate is no error, and what cannot be is one") {
     ::close(full);
 }
 
-TEST_CASE("a file that cannot be preallocated is closed and its error told") {
+TEST_CASE("failed preallocation closes the file and reports the error") {
     const TemporaryFolder folder;
     // The limit of this process, not the end of the disk: a disk that is full for a moment harms whoever else writes.
     rlimit before{};

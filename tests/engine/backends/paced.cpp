@@ -10,7 +10,7 @@
 using sonde::backends::Channel;
 using sonde::backends::ChannelSetup;
 using sonde::backends::Completion;
-using sonde::backends::Operation;
+using sonde::backends::IoRequest;
 using sonde::plan::Io;
 using sonde::plan::Paced;
 
@@ -31,7 +31,7 @@ struct Storage {
     }
     /// Time after one more operation of `megabytes`.
     std::int64_t move(double megabytes) const {
-        Operation operation;
+        IoRequest operation;
         operation.length = static_cast<std::uint32_t>(std::llround(megabytes * 1e6));
         CHECK(channel->transfer(operation) == operation.length);
         return channel->now();
@@ -42,7 +42,7 @@ struct Storage {
     std::unique_ptr<Channel> channel;
 };
 
-Paced schedule_of(std::vector<Paced::Step> steps, bool ramp = false) {
+Paced schedule_of(std::vector<Paced::RateStep> steps, bool ramp = false) {
     Paced paced;
     paced.schedule = std::move(steps);
     paced.ramp = ramp;
@@ -117,11 +117,11 @@ TEST_CASE("a slow task is slower by its factor, the others are not") {
     CHECK(fast.move(100) == second);
 }
 
-TEST_CASE("in a queue latencies overlap and the bytes go one after the other") {
+TEST_CASE("queued latencies overlap while bytes are sequential") {
     Paced paced = schedule_of({{0, 100e6}});
     paced.latency = 50'000'000;
     const Storage storage(paced, 0, 4);
-    Operation operation;
+    IoRequest operation;
     operation.length = 1'000'000;
     for (std::uint32_t slot = 0; slot < 4; ++slot) {
         operation.slot = slot;
@@ -137,14 +137,14 @@ TEST_CASE("in a queue latencies overlap and the bytes go one after the other") {
     CHECK(storage.channel->reap(done) == 0);
 }
 
-TEST_CASE("failures begin after the given number of operations, with the given error") {
+TEST_CASE("failures begin after the given number of operations") {
     Paced paced = schedule_of({{0, 100e6}});
     paced.fail_after = 2;
     paced.fail_errno = 28;
     const Storage storage(paced);
     storage.move(1);
     storage.move(1);
-    Operation operation;
+    IoRequest operation;
     operation.length = 1000;
     CHECK(storage.channel->transfer(operation) == -28);
     CHECK(storage.channel->transfer(operation) == -28);

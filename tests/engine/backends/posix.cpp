@@ -22,7 +22,7 @@ const sonde::backends::Backend& posix() {
 
 }  // namespace
 
-TEST_CASE("who goes past the channel of posix reads and writes the same file") {
+TEST_CASE("bare calls and the posix channel access the same file") {
     const TemporaryFolder folder;
     const TaskChannel channel(posix(), {}, 100);
     REQUIRE(channel->open(0, to_write(folder.path() + "/data")) == 0);
@@ -41,7 +41,7 @@ TEST_CASE("who goes past the channel of posix reads and writes the same file") {
     CHECK(!channel->bare(0));
 }
 
-TEST_CASE("nobody goes past a channel that does more than one call an operation") {
+TEST_CASE("channels with several calls per operation have no bare call") {
     const TemporaryFolder folder;
     sonde::plan::Io durable;
     durable.fsync = sonde::plan::Fsync::per_op;
@@ -54,7 +54,7 @@ TEST_CASE("nobody goes past a channel that does more than one call an operation"
     CHECK(!none->bare(0));
 }
 
-TEST_CASE("a call that a signal interrupted is made again, one that failed says why") {
+TEST_CASE("interrupted call is repeated, failed call reports why") {
     const TemporaryFolder folder;
     const TaskChannel channel(posix(), {}, 100);
     const std::string path = folder.write("data", "content");

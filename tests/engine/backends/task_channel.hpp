@@ -39,9 +39,9 @@ class TaskChannel {
         return std::string(reinterpret_cast<const char*>(areas_[slot].data()), bytes);
     }
 
-    backends::Operation operation(bool write, std::uint64_t offset, std::uint32_t length, std::uint32_t slot = 0,
+    backends::IoRequest operation(bool write, std::uint64_t offset, std::uint32_t length, std::uint32_t slot = 0,
                                   std::uint16_t file = 0) const {
-        backends::Operation made;
+        backends::IoRequest made;
         made.offset = offset;
         made.buffer = areas_[slot].data();
         made.length = length;

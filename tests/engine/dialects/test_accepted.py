@@ -61,36 +61,38 @@ MDTEST = {
 }
 
 
-def run(engine: Path, tool: str, words: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([str(engine), tool, *words.split()], cwd=folder, capture_output=True, text=True, timeout=60)
+def run(engine: Path, tool: str, command_line: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(engine), tool, *command_line.split()], cwd=folder, capture_output=True, text=True, timeout=60
+    )
 
 
-@pytest.mark.parametrize("words", IOR)
-def test_ior_takes(words: str, engine_path: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("command_line", IOR)
+def test_ior_takes(command_line: str, engine_path: Path, tmp_path: Path) -> None:
     (tmp_path / "script").write_text(SCRIPT)
-    result = run(engine_path, "ior", f"{words} -o f", tmp_path)
+    result = run(engine_path, "ior", f"{command_line} -o f", tmp_path)
     assert result.returncode == 0, result.stderr
-    assert IOR[words] in result.stdout
+    assert IOR[command_line] in result.stdout
     assert [path.name for path in tmp_path.iterdir()] == ["script"]
 
 
-@pytest.mark.parametrize("words", MDTEST)
-def test_mdtest_takes(words: str, engine_path: Path, tmp_path: Path) -> None:
-    result = run(engine_path, "mdtest", f"{words} -d m", tmp_path)
+@pytest.mark.parametrize("command_line", MDTEST)
+def test_mdtest_takes(command_line: str, engine_path: Path, tmp_path: Path) -> None:
+    result = run(engine_path, "mdtest", f"{command_line} -d m", tmp_path)
     assert result.returncode == 0, result.stderr
     table = [line.split() for line in result.stdout.split("SUMMARY")[1].splitlines() if line.count(".") == 4]
     assert len(table) in (6, 10)
     rated = {" ".join(row[:2]) for row in table if float(row[2]) > 0}
-    expected = {"": 0, "t": 2, "ft": 6, "adeft": 10}[MDTEST[words]]
+    expected = {"": 0, "t": 2, "ft": 6, "adeft": 10}[MDTEST[command_line]]
     assert len(rated) == expected, rated
     assert list(tmp_path.iterdir()) == []
 
 
 def test_delays_of_dummy_take_the_time_that_is_asked_for(engine_path: Path, tmp_path: Path) -> None:
     """At least so long, for each create and close; with rank 0 only, the other task is done before."""
-    words = "-a DUMMY -F -w -t 4k -b 8k --dummy.delay-create=20000 --dummy.delay-close=30000 --sonde-processes=2"
+    command_line = "-a DUMMY -F -w -t 4k -b 8k --dummy.delay-create=20000 --dummy.delay-close=30000 --sonde-processes=2"
     result = run(
-        engine_path, "ior", words + " -O saveRankPerformanceDetailsCSV=r --dummy.delay-only-rank0 -o f", tmp_path
+        engine_path, "ior", command_line + " -O saveRankPerformanceDetailsCSV=r --dummy.delay-only-rank0 -o f", tmp_path
     )
     assert result.returncode == 0, result.stderr
     first, second = (line.split(",") for line in (tmp_path / "r").read_text().splitlines()[1:])
@@ -99,10 +101,10 @@ def test_delays_of_dummy_take_the_time_that_is_asked_for(engine_path: Path, tmp_
 
 
 def test_commands_of_mdtest_run_before_and_after_every_test(engine_path: Path, tmp_path: Path) -> None:
-    for words, pairs in (("-n 2", 8), ("-n 2 -C -F", 1), ("-n 2 -T -F -d n", 1)):
-        command = [str(engine_path), "mdtest", *words.split(), *(() if "-d" in words else ("-d", "m"))]
+    for command_line, pairs in (("-n 2", 8), ("-n 2 -C -F", 1), ("-n 2 -T -F -d n", 1)):
+        command = [str(engine_path), "mdtest", *command_line.split(), *(() if "-d" in command_line else ("-d", "m"))]
         command += ["--run-cmd-before-phase=echo b >> log", "--run-cmd-after-phase=echo a >> log"]
-        if "-d" in words:
+        if "-d" in command_line:
             subprocess.run(
                 [str(engine_path), *["mdtest", "-C", "-F", "-n", "2", "-d", "n"]],
                 cwd=tmp_path,
@@ -116,8 +118,8 @@ def test_commands_of_mdtest_run_before_and_after_every_test(engine_path: Path, t
 
 
 def test_direct_io_of_mdtest_writes_what_is_verified(engine_path: Path, tmp_path: Path) -> None:
-    words = "-n 3 -F -w 8192 -e 8192 --posix.odirect -X -G 5 -d m"
-    result = run(engine_path, "mdtest", words, tmp_path)
+    command_line = "-n 3 -F -w 8192 -e 8192 --posix.odirect -X -G 5 -d m"
+    result = run(engine_path, "mdtest", command_line, tmp_path)
     assert result.returncode == 0, result.stderr
-    shown = run(engine_path, "mdtest", words + " --sonde-plan", tmp_path)
-    assert '"direct": true' in shown.stdout
+    planned = run(engine_path, "mdtest", command_line + " --sonde-plan", tmp_path)
+    assert '"direct": true' in planned.stdout

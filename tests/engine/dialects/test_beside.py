@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 MDTEST_ROWS = (
-    *(f"Directory {what}" for what in ("creation", "stat", "rename", "removal")),
-    *(f"File {what}" for what in ("creation", "stat", "read", "removal")),
-    *(f"Tree {what}" for what in ("creation", "removal")),
+    *(f"Directory {operation}" for operation in ("creation", "stat", "rename", "removal")),
+    *(f"File {operation}" for operation in ("creation", "stat", "read", "removal")),
+    *(f"Tree {operation}" for operation in ("creation", "removal")),
 )
 
 
-def both(engine: Path, words: str, folder: Path) -> str:
+def both(engine: Path, command_line: str, folder: Path) -> str:
     """Output and errors in one, as most job scripts keep them."""
-    command = [str(engine), *words.split()]
+    command = [str(engine), *command_line.split()]
     result = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert result.returncode == 0, result.stdout
     return result.stdout
@@ -34,9 +34,9 @@ def test_the_last_line_with_the_name_of_a_row_of_mdtest_is_that_row(
     row: str, mdtest_output: str, tmp_path: Path
 ) -> None:
     """`grep "File creation" | awk '{print $3}' | tail -1`, and its kin."""
-    found = grep(mdtest_output, re.escape(row))
-    assert len(found) == 1
-    assert re.fullmatch(rf"   {row} +(\d+\.\d{{3}} +){{3}}\d+\.\d{{3}}", found[0])
+    matches = grep(mdtest_output, re.escape(row))
+    assert len(matches) == 1
+    assert re.fullmatch(rf"   {row} +(\d+\.\d{{3}} +){{3}}\d+\.\d{{3}}", matches[0])
 
 
 @pytest.fixture(scope="module")
@@ -64,21 +64,21 @@ def test_lines_with_a_word_of_ior_are_rows_of_ior(word: str, engine_path: Path, 
 
 @pytest.mark.parametrize("layout", ["default", "JSON", "CSV"])
 def test_ior_prints_nothing_of_ours_unless_asked(layout: str, engine_path: Path, tmp_path: Path) -> None:
-    words = f"ior -w -r -t 4k -b 64k -D 30 -O stoneWallingWearOut=1,summaryFormat={layout} -o f"
-    command = [str(engine_path), *words.split()]
-    said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert "sonde" not in said.stdout.replace("4.1.0+sonde", "").replace(str(engine_path), "")
-    assert "sonde: Write of test 0, iteration 0: transfers" in said.stderr
+    command_line = f"ior -w -r -t 4k -b 64k -D 30 -O stoneWallingWearOut=1,summaryFormat={layout} -o f"
+    command = [str(engine_path), *command_line.split()]
+    completed = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "sonde" not in completed.stdout.replace("4.1.0+sonde", "").replace(str(engine_path), "")
+    assert "sonde: Write of test 0, iteration 0: transfers" in completed.stderr
 
 
 def test_what_is_told_beside_can_be_moved_or_left_out(engine_path: Path, tmp_path: Path) -> None:
-    for tool, words in (("ior", "-w -t 4k -b 64k -o f"), ("mdtest", "-n 3 -d m")):
+    for tool, command_line in (("ior", "-w -t 4k -b 64k -o f"), ("mdtest", "-n 3 -d m")):
         for where, in_output in (("output", True), ("none", False)):
-            command = [str(engine_path), tool, *words.split(), f"--sonde-beside={where}"]
-            said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
-            assert ("\nsonde: " in said.stdout) is in_output
-            assert said.stderr == ""
+            command = [str(engine_path), tool, *command_line.split(), f"--sonde-beside={where}"]
+            completed = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+            assert ("\nsonde: " in completed.stdout) is in_output
+            assert completed.stderr == ""
     wrong = [str(engine_path), "ior", "--sonde-beside=here"]
-    said = subprocess.run(wrong, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert said.returncode == 2
-    assert "must be stderr, output or none" in said.stderr
+    completed = subprocess.run(wrong, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert completed.returncode == 2
+    assert "must be stderr, output or none" in completed.stderr

@@ -19,8 +19,10 @@ WORDS = {
 @pytest.mark.parametrize("tool", WORDS)
 def test_a_link_with_the_name_of_a_tool_is_that_tool(tool: str, engine_path: Path, tmp_path: Path) -> None:
     (tmp_path / tool).symlink_to(engine_path)
-    words, wanted = WORDS[tool]
-    result = subprocess.run([f"./{tool}", *words.split()], cwd=tmp_path, capture_output=True, text=True, check=False)
+    command_line, wanted = WORDS[tool]
+    result = subprocess.run(
+        [f"./{tool}", *command_line.split()], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
     assert result.returncode == 0, result.stderr
     assert wanted in result.stdout
     on_path = subprocess.run(
@@ -37,9 +39,9 @@ def test_a_link_with_the_name_of_a_tool_is_that_tool(tool: str, engine_path: Pat
 
 def test_nodes_that_the_environment_plays_move_readers_on(engine_path: Path, tmp_path: Path) -> None:
     """IOR's own test: one task on each of two nodes, so that with -C each reads what the other wrote."""
-    words = "ior -w -r -C -W -t 16 -b 16 -G 7 -o f --sonde-processes=2 --sonde-record=r"
+    command_line = "ior -w -r -C -W -t 16 -b 16 -G 7 -o f --sonde-processes=2 --sonde-record=r"
     environment = {**os.environ, "IOR_FAKE_TASK_PER_NODES": "1", "IOR_FAKE_NODES": "2"}
-    command = [str(engine_path), *words.split()]
+    command = [str(engine_path), *command_line.split()]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr
     assert "Fake tasks per node: using 1\n" in done.stdout

@@ -13,8 +13,8 @@ import pytest
 from engine_under_test import DONE, FAILED, tree
 
 
-def run(engine: Path, words: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([str(engine), *words.split()], cwd=folder, capture_output=True, text=True, timeout=60)
+def run(engine: Path, command_line: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([str(engine), *command_line.split()], cwd=folder, capture_output=True, text=True, timeout=60)
 
 
 @pytest.fixture
@@ -25,14 +25,14 @@ def created(engine_path: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("what", ["-T", "-E -e 64", "-T -E -e 64"])
-def test_one_lost_file_is_said_and_the_others_are_done(what: str, engine_path: Path, created: Path) -> None:
+@pytest.mark.parametrize("operation", ["-T", "-E -e 64", "-T -E -e 64"])
+def test_one_lost_file_is_said_and_the_others_are_done(operation: str, engine_path: Path, created: Path) -> None:
     before = tree(created)
-    result = run(engine_path, f"mdtest {what} -F -n 10 -w 64 -d m", created)
+    result = run(engine_path, f"mdtest {operation} -F -n 10 -w 64 -d m", created)
     assert result.returncode == FAILED
     assert "file.mdtest.0.4 failed: No such file or directory" in result.stderr
-    assert ("WARNING: unable to stat file" in result.stdout) is ("-T" in what)
-    assert "sonde: file-stat                 9 " in result.stderr or "-T" not in what
+    assert ("WARNING: unable to stat file" in result.stdout) is ("-T" in operation)
+    assert "sonde: file-stat                 9 " in result.stderr or "-T" not in operation
     assert tree(created) == before  # neither a file fewer nor anything of ours
 
 
@@ -42,7 +42,7 @@ def test_removing_goes_on_after_a_lost_file(engine_path: Path, created: Path) ->
     assert tree(created) == ["m"]
 
 
-def test_a_run_that_fails_before_it_looks_at_anything_leaves_nothing_of_ours(engine_path: Path, created: Path) -> None:
+def test_run_that_fails_before_start_leaves_no_files(engine_path: Path, created: Path) -> None:
     """Directories stand where files should be: no file of that kind can be read."""
     for path in created.rglob("file.*"):
         path.unlink()
@@ -68,21 +68,23 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_a_file_that_is_replaced_needs_no_further_space(engine_path: Path, small_disk: Path) -> None:
-    words = "ior -w -k -t 64k -b 5m -o f"
-    assert run(engine_path, words, small_disk).returncode == DONE
-    assert run(engine_path, words, small_disk).returncode == DONE
-    assert run(engine_path, words + " -E", small_disk).returncode == DONE
+    command_line = "ior -w -k -t 64k -b 5m -o f"
+    assert run(engine_path, command_line, small_disk).returncode == DONE
+    assert run(engine_path, command_line, small_disk).returncode == DONE
+    assert run(engine_path, command_line + " -E", small_disk).returncode == DONE
     other = run(engine_path, "ior -w -k -t 64k -b 5m -o g", small_disk)
     assert other.returncode != DONE
     assert "free, but the plan needs 5 MiB" in other.stderr
     (small_disk / "kept").hardlink_to(small_disk / "f")  # then replacing it frees nothing
-    assert run(engine_path, words, small_disk).returncode != DONE
+    assert run(engine_path, command_line, small_disk).returncode != DONE
 
 
-@pytest.mark.parametrize("words", ["-r -o missing", "-r -F -i 2 -o missing"])
-def test_ior_names_what_is_missing_and_prints_no_row_of_it(words: str, engine_path: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("command_line", ["-r -o missing", "-r -F -i 2 -o missing"])
+def test_ior_names_what_is_missing_and_prints_no_row_of_it(
+    command_line: str, engine_path: Path, tmp_path: Path
+) -> None:
     """The real one ends in an abort, without a row, a summary or a time at which it finished."""
-    result = run(engine_path, f"ior {words}", tmp_path)
+    result = run(engine_path, f"ior {command_line}", tmp_path)
     assert result.returncode == FAILED
     assert 'ERROR: open("missing' in result.stdout
     assert "failed: No such file or directory" in result.stdout

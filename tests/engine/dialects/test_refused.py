@@ -76,28 +76,28 @@ def row_of(tool: str, name: str) -> str:
     options = (PAGES / f"{tool}.md").read_text(encoding="utf-8").partition("## Options\n")[2]
     for line in options.splitlines():
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")] if line.startswith("|") else []
-        named = [word for cell in cells[:-1] for word in re.findall(r"`([^`]+)`", cell)]
-        if any(name == word or (word.endswith(".*") and name.startswith(word[:-1])) for word in named):
+        option_names = [word for cell in cells[:-1] for word in re.findall(r"`([^`]+)`", cell)]
+        if any(name == word or (word.endswith(".*") and name.startswith(word[:-1])) for word in option_names):
             return cells[-1]
     return ""
 
 
 @pytest.mark.parametrize("tool", ["ior", "mdtest", "md-workbench"])
-def test_each_option_of_the_real_tool_is_accepted_or_said_to_be_refused(
+def test_every_option_of_the_peer_is_accepted_or_refused_on_its_page(
     tool: str, engine_path: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "hints").write_text("")
     wrong = []
     for _, option in (case for case in CASES if case[0] == tool):
         name = option.partition("=")[0]
-        said = row_of(tool, name)
-        words = [option] if name.startswith("-") else ["-O", option]
-        command = [str(engine_path), tool, *words, *BESIDE[tool].get(name, "").split(), "--sonde-plan"]
+        row_text = row_of(tool, name)
+        arguments = [option] if name.startswith("-") else ["-O", option]
+        command = [str(engine_path), tool, *arguments, *BESIDE[tool].get(name, "").split(), "--sonde-plan"]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
-        if not said:
+        if not row_text:
             wrong.append(f"{name}: not on the page")
-        elif (done.returncode == 2) != said.startswith("refused"):
-            wrong.append(f"{name}: the page says {said!r}; exit code {done.returncode} {done.stderr.strip()}")
+        elif (done.returncode == 2) != row_text.startswith("refused"):
+            wrong.append(f"{name}: the page says {row_text!r}; exit code {done.returncode} {done.stderr.strip()}")
         elif done.returncode == 2 and done.stderr.count("\n") != 1:
             wrong.append(f"{name}: refused in more than one sentence")
     assert not wrong, "\n".join(wrong)

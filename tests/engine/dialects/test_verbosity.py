@@ -47,8 +47,8 @@ SETTINGS = [
 ]
 
 
-def run(engine: Path, words: str, folder: Path) -> str:
-    command = [str(engine), *words.split()]
+def run(engine: Path, command_line: str, folder: Path) -> str:
+    command = [str(engine), *command_line.split()]
     result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
     assert result.returncode == 0, result.stderr
     return result.stdout
@@ -60,8 +60,8 @@ def ior(engine: Path, folder: Path, level: int, more: str = "") -> str:
 
 def test_ior_says_nothing_more_without_v(engine_path: Path, tmp_path: Path) -> None:
     output = ior(engine_path, tmp_path, 0)
-    for words in ("remove ", "Max Write", "Time Stamp", "Parameters", "Time=", "verbose"):
-        assert words not in output
+    for title in ("remove ", "Max Write", "Time Stamp", "Parameters", "Time=", "verbose"):
+        assert title not in output
 
 
 def test_ior_shows_the_signature_before_each_repetition(engine_path: Path, tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_ior_shows_parameters_and_when_each_task_did_what(engine_path: Path, tmp
         assert output.count(f"Commencing {access} performance test: ") == 2
         for task in (0, 1):
             lines = re.findall(rf"^Test 0: Iter=1, Task={task}, Time=([\d.]+), {access} (.+)$", output, re.MULTILINE)
-            assert [what for _, what in lines] == TIMES
+            assert [title for _, title in lines] == TIMES
             assert [float(time) for time, _ in lines] == sorted(float(time) for time, _ in lines)
     assert "task 1 writing f.00000001\n" in output
     assert "task 0 removing f.00000000\n" in output
@@ -114,8 +114,8 @@ def test_mdtest_says_nothing_more_without_v(engine_path: Path, tmp_path: Path) -
 
 def test_ior_says_what_is_missing_where_ior_says_it(engine_path: Path, tmp_path: Path) -> None:
     """Three transfers of 4 KiB, of the sixteen of the block. With JSON nothing but the document is in the output."""
-    words = "ior -w -k -t 4k -b 64k -O stoneWallingWearOutIterations=3 -o f"
-    output = run(engine_path, words, tmp_path)
+    command_line = "ior -w -k -t 4k -b 64k -O stoneWallingWearOutIterations=3 -o f"
+    output = run(engine_path, command_line, tmp_path)
     warned, row = output.split("access    bw(MiB/s)")[1].split("\nwrite ", 1)
     assert re.findall(r"^WARNING: (.*?) += (\d+)$", warned, re.MULTILINE) == [
         ("Expected aggregate file size", "65536"),
@@ -123,4 +123,4 @@ def test_ior_says_what_is_missing_where_ior_says_it(engine_path: Path, tmp_path:
         ("Using actual aggregate bytes moved", "12288"),
     ]
     assert "WARNING" not in row
-    json.loads(run(engine_path, words + " -O summaryFormat=JSON", tmp_path))
+    json.loads(run(engine_path, command_line + " -O summaryFormat=JSON", tmp_path))

@@ -24,8 +24,8 @@ def failing_calls(tmp_path_factory: pytest.TempPathFactory) -> Fail:
     if compiler is None:
         pytest.skip("no C compiler for the library of failing calls")
     library = tmp_path_factory.mktemp("failing") / "failing_calls.so"
-    words = [compiler, "-shared", "-fPIC", "-O1", "-o", str(library), str(HERE / "failing_calls.c"), "-ldl"]
-    subprocess.run(words, check=True)
+    command = [compiler, "-shared", "-fPIC", "-O1", "-o", str(library), str(HERE / "failing_calls.c"), "-ldl"]
+    subprocess.run(command, check=True)
 
     def environment(call: str, error: int | str, after: int = 0, path: str = "data.") -> dict[str, str]:
         return {

@@ -16,9 +16,9 @@ import pytest
 SIZE_MIB = {"ext4": 64, "xfs": 320}
 
 
-def command(*words: str) -> subprocess.CompletedProcess[str]:
+def command(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Runs a command; what it printed is kept."""
-    return subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    return subprocess.run(arguments, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
 
 
 def need_root() -> None:
@@ -28,11 +28,11 @@ def need_root() -> None:
 
 
 @contextmanager
-def mounted(words: tuple[str, ...], point: Path) -> Iterator[Path]:
+def mounted(mount_arguments: tuple[str, ...], point: Path) -> Iterator[Path]:
     """`mount WORDS POINT`, undone however the test ends."""
     need_root()
     point.mkdir(parents=True, exist_ok=True)
-    done = command("mount", *words, str(point))
+    done = command("mount", *mount_arguments, str(point))
     if done.returncode != 0:
         pytest.skip(f"cannot mount here: {done.stderr.strip()}")
     try:
@@ -75,11 +75,11 @@ def file_system(kind: str, folder: Path, image_folder: Path | None = None, optio
     with image.open("wb") as file:
         file.truncate(SIZE_MIB[kind] << 20)
     force = {"ext4": ("-F", "-q", "-m", "0", "-E", "lazy_itable_init=1,lazy_journal_init=1"), "xfs": ("-f", "-q")}
-    made = command(maker, *force[kind], str(image))
-    assert made.returncode == 0, made.stderr
+    completed = command(maker, *force[kind], str(image))
+    assert completed.returncode == 0, completed.stderr
     with loop_device(image) as device:
-        words = ("-t", kind, *(("-o", options) if options else ()), device)
-        with mounted(words, folder / f"{kind}-mounted") as point:
+        mount_options = ("-t", kind, *(("-o", options) if options else ()), device)
+        with mounted(mount_options, folder / f"{kind}-mounted") as point:
             yield point
 
 

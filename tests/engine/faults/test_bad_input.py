@@ -20,14 +20,14 @@ def changed(plan: Plan, changes: dict[str, Any]) -> Plan:
     """The plan with members replaced or removed; paths have dots between members."""
     plan = copy.deepcopy(plan)
     for path, value in changes.items():
-        *way, last = path.split(".")
-        place = plan
-        for step in way:
-            place = place.setdefault(step, {})
+        *parents, last = path.split(".")
+        table = plan
+        for step in parents:
+            table = table.setdefault(step, {})
         if value is DROP:
-            place.pop(last, None)
+            table.pop(last, None)
         else:
-            place[last] = value
+            table[last] = value
     return plan
 
 
@@ -71,13 +71,15 @@ def test_what_is_no_plan_is_refused_in_one_sentence(
 ) -> None:
     plan = tmp_path / "plan.json"
     plan.write_bytes(text)
-    for words, given in ((["run", str(plan)], b""), (["run", "-"], text), (["touched", str(plan)], b"")):
-        done = subprocess.run([str(engine.path), *words], input=given, capture_output=True, timeout=60, check=False)
-        said = done.stderr.decode("utf-8", errors="strict")
-        assert done.returncode == BAD_PLAN, said
-        assert said.count("\n") == 1
-        assert says in said
-        check_sentence(said.strip())
+    for arguments, standard_input in ((["run", str(plan)], b""), (["run", "-"], text), (["touched", str(plan)], b"")):
+        done = subprocess.run(
+            [str(engine.path), *arguments], input=standard_input, capture_output=True, timeout=60, check=False
+        )
+        message = done.stderr.decode("utf-8", errors="strict")
+        assert done.returncode == BAD_PLAN, message
+        assert message.count("\n") == 1
+        assert says in message
+        check_sentence(message.strip())
 
 
 COMMAND_LINES: list[tuple[list[str], str]] = [
@@ -102,15 +104,15 @@ COMMAND_LINES: list[tuple[list[str], str]] = [
 
 
 @pytest.mark.parametrize(
-    ("words", "says"), COMMAND_LINES, ids=[" ".join(line[0]) or "nothing" for line in COMMAND_LINES]
+    ("arguments", "says"), COMMAND_LINES, ids=[" ".join(line[0]) or "nothing" for line in COMMAND_LINES]
 )
 def test_a_wrong_command_line_is_refused_in_one_sentence(
-    engine: Engine, tmp_path: Path, words: list[str], says: str
+    engine: Engine, tmp_path: Path, arguments: list[str], says: str
 ) -> None:
     (tmp_path / "target").mkdir()
     (tmp_path / "plan.json").write_text(json.dumps(write_plan(tmp_path / "target")), encoding="utf-8")
     done = subprocess.run(
-        [str(engine.path), *words], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+        [str(engine.path), *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode in (2, 3), done.stderr
     assert says.lower() in done.stderr.lower()

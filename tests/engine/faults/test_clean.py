@@ -56,8 +56,8 @@ LAYOUTS: list[Plan] = [
 
 @pytest.mark.parametrize("data", LAYOUTS, ids=lambda data: "-".join(map(str, data["files"].values())))
 def test_all_that_a_killed_run_left_is_removed(engine: Engine, target: Path, data: Plan) -> None:
-    left = kill_a_run(engine, target, **data)
-    files = [path for path in left.rglob("*") if path.is_file() and path.name != MANIFEST]
+    run_directory = kill_a_run(engine, target, **data)
+    files = [path for path in run_directory.rglob("*") if path.is_file() and path.name != MANIFEST]
     assert files
     before = tree(target)
     code, report = engine.clean(target, "--dry-run")
@@ -69,8 +69,8 @@ def test_all_that_a_killed_run_left_is_removed(engine: Engine, target: Path, dat
 
 
 def test_clean_finds_the_run_directory_itself_as_well(engine: Engine, target: Path) -> None:
-    left = kill_a_run(engine, target)
-    code, report = engine.clean(left)
+    run_directory = kill_a_run(engine, target)
+    code, report = engine.clean(run_directory)
     assert (code, len(report)) == (DONE, 1)
     assert tree(target) == []
 
@@ -91,22 +91,22 @@ NEIGHBORS = ["data.t00000002", "data.t0", "data.t00000000.bak", "data", "notes.t
 
 
 def test_foreign_files_inside_stay_and_are_named(engine: Engine, target: Path) -> None:
-    left = kill_a_run(engine, target)
+    run_directory = kill_a_run(engine, target)
     for name in NEIGHBORS:
-        (left / name).write_text("mine", encoding="utf-8")
-    (left / "folder").mkdir()
-    (left / "t00000000").mkdir()
+        (run_directory / name).write_text("mine", encoding="utf-8")
+    (run_directory / "folder").mkdir()
+    (run_directory / "t00000000").mkdir()
     code, report = engine.clean(target)
     assert code == FAILED
     assert report[0]["files"] == 2
-    assert report[0]["left"] == [f"{left} holds files that this run did not make: left alone"]
+    assert report[0]["left"] == [f"{run_directory} holds files that this run did not make: left alone"]
     # The manifest stays too, so that a second attempt knows what is ours.
-    assert sorted(tree(left)) == sorted([*NEIGHBORS, "folder", "t00000000", MANIFEST])
-    assert all((left / name).read_text(encoding="utf-8") == "mine" for name in NEIGHBORS)
+    assert sorted(tree(run_directory)) == sorted([*NEIGHBORS, "folder", "t00000000", MANIFEST])
+    assert all((run_directory / name).read_text(encoding="utf-8") == "mine" for name in NEIGHBORS)
     for name in NEIGHBORS:
-        (left / name).unlink()
-    (left / "folder").rmdir()
-    (left / "t00000000").rmdir()
+        (run_directory / name).unlink()
+    (run_directory / "folder").rmdir()
+    (run_directory / "t00000000").rmdir()
     assert engine.clean(target)[0] == DONE
     assert tree(target) == []
 
@@ -142,10 +142,10 @@ def test_a_killed_run_that_nobody_has_buried_is_not_alive(engine: Engine, target
 
 
 def test_a_reused_process_number_is_no_sign_of_life(engine: Engine, target: Path) -> None:
-    left = kill_a_run(engine, target)
-    manifest = read_manifest(left)
+    run_directory = kill_a_run(engine, target)
+    manifest = read_manifest(run_directory)
     manifest["pid"] = os.getpid()
-    write_manifest(left, manifest)
+    write_manifest(run_directory, manifest)
     assert engine.clean(target)[0] == DONE
     assert tree(target) == []
 
@@ -155,10 +155,10 @@ def test_a_reused_process_number_is_no_sign_of_life(engine: Engine, target: Path
 )
 def test_a_run_that_cannot_be_asked_is_kept_until_told(engine: Engine, target: Path, member: str, value: str) -> None:
     # On a parallel file system, `clean` on a login node must not remove the files of a running job.
-    left = kill_a_run(engine, target)
-    manifest = read_manifest(left)
+    run_directory = kill_a_run(engine, target)
+    manifest = read_manifest(run_directory)
     manifest[member] = value
-    write_manifest(left, manifest)
+    write_manifest(run_directory, manifest)
     before = tree(target)
     code, report = engine.clean(target)
     assert code == DONE
@@ -170,18 +170,18 @@ def test_a_run_that_cannot_be_asked_is_kept_until_told(engine: Engine, target: P
 
 
 def test_a_run_before_the_last_boot_has_ended(engine: Engine, target: Path) -> None:
-    left = kill_a_run(engine, target)
-    manifest = read_manifest(left)
+    run_directory = kill_a_run(engine, target)
+    manifest = read_manifest(run_directory)
     assert manifest["host"] == socket.gethostname()
     manifest.update(boot="another", pid=os.getpid())
-    write_manifest(left, manifest)
+    write_manifest(run_directory, manifest)
     assert engine.clean(target)[0] == DONE
     assert tree(target) == []
 
 
 def test_a_run_killed_while_it_wrote_its_first_manifest_is_removed(engine: Engine, target: Path) -> None:
-    left = kill_a_run(engine, target)
-    (left / MANIFEST).rename(left / (MANIFEST + ".new"))
+    run_directory = kill_a_run(engine, target)
+    (run_directory / MANIFEST).rename(run_directory / (MANIFEST + ".new"))
     assert engine.clean(target)[0] == DONE
     assert tree(target) == []
 
@@ -198,11 +198,11 @@ def damaged(manifest: Manifest) -> Iterator[tuple[str, Manifest | str]]:
     def changed(name: str, **members: Any) -> tuple[str, Manifest]:
         other = copy.deepcopy(manifest)
         for path, value in members.items():
-            place = other
+            table = other
             *parents, last = path.split("__")
             for parent in parents:
-                place = place[parent]
-            place[last] = value
+                table = table[parent]
+            table[last] = value
         return name, other
 
     for name in ("../../precious/data", "/etc/passwd", "..", ".", "", ".hidden", "a/b", "x" * 300, "nul\0byte"):
@@ -228,39 +228,39 @@ def damaged(manifest: Manifest) -> Iterator[tuple[str, Manifest | str]]:
 
 
 def test_a_damaged_or_hostile_manifest_removes_nothing(engine: Engine, target: Path) -> None:
-    left = kill_a_run(engine, target)
-    good = read_manifest(left)
+    run_directory = kill_a_run(engine, target)
+    good = read_manifest(run_directory)
     precious = target.parent / "precious"
     precious.mkdir()
     (precious / "data.t00000000").write_text("thesis", encoding="utf-8")
     before = tree(target.parent)
     for name, manifest in damaged(good):
-        write_manifest(left, manifest)
+        write_manifest(run_directory, manifest)
         code, report = engine.clean(target)
         assert code == FAILED, name
         assert "damaged or was not written by Sonde" in report[0]["kept"], name
-        assert str(left) in report[0]["kept"], name
+        assert str(run_directory) in report[0]["kept"], name
         assert tree(target.parent) == before, name
-    write_manifest(left, good)
+    write_manifest(run_directory, good)
     assert engine.clean(target)[0] == DONE
     assert tree(target) == []
 
 
 @pytest.mark.parametrize("kind", ["pipe", "directory", "symlink", "device"])
 def test_a_manifest_that_is_no_file_is_not_opened(engine: Engine, target: Path, kind: str) -> None:
-    left = target / "trap"
-    left.mkdir()
-    place = left / MANIFEST
+    trap = target / "trap"
+    trap.mkdir()
+    pipe = trap / MANIFEST
     if kind == "pipe":
-        os.mkfifo(place)  # opening it would wait for ever
+        os.mkfifo(pipe)  # opening it would wait for ever
     elif kind == "directory":
-        place.mkdir()
+        pipe.mkdir()
     elif kind == "device":
-        place.symlink_to("/dev/zero")
+        pipe.symlink_to("/dev/zero")
     else:
         other = target.parent / "manifest"
         other.write_text("{}", encoding="utf-8")
-        place.symlink_to(other)
+        pipe.symlink_to(other)
     code, report = engine.clean(target)
     assert code == FAILED
     assert "damaged" in report[0]["kept"]
@@ -268,18 +268,18 @@ def test_a_manifest_that_is_no_file_is_not_opened(engine: Engine, target: Path, 
 
 
 def test_no_symbolic_link_leads_out_of_the_directory(engine: Engine, target: Path) -> None:
-    left = kill_a_run(engine, target, files={"mapping": "per_task", "directories": "per_task"})
+    run_directory = kill_a_run(engine, target, files={"mapping": "per_task", "directories": "per_task"})
     outside = target.parent / "outside"
     outside.mkdir()
     (outside / "data.t00000000").write_text("thesis", encoding="utf-8")
     # A directory of the run is replaced by a link to somebody's directory that holds a file of the right name …
-    inner = left / "t00000000"
+    inner = run_directory / "t00000000"
     (inner / "data.t00000000").unlink()
     inner.rmdir()
     inner.symlink_to(outside)
     # … and a data file by a link to it.
-    (left / "t00000001" / "data.t00000001").unlink()
-    (left / "t00000001" / "data.t00000001").symlink_to(outside / "data.t00000000")
+    (run_directory / "t00000001" / "data.t00000001").unlink()
+    (run_directory / "t00000001" / "data.t00000001").symlink_to(outside / "data.t00000000")
     code, report = engine.clean(target)
     assert code == FAILED
     assert report[0]["files"] == 0
@@ -290,17 +290,17 @@ def test_no_symbolic_link_leads_out_of_the_directory(engine: Engine, target: Pat
     assert (outside / "data.t00000000").read_text(encoding="utf-8") == "thesis"
     # A link among the run directories is not followed either.
     (target / "link").symlink_to(outside)
-    write_manifest(outside, read_manifest(left))
+    write_manifest(outside, read_manifest(run_directory))
     engine.clean(target)
     assert (outside / "data.t00000000").read_text(encoding="utf-8") == "thesis"
 
 
-@pytest.mark.parametrize("place", ["folder", "pipe"])
-def test_a_data_file_that_became_something_else_stays(engine: Engine, target: Path, place: str) -> None:
-    left = kill_a_run(engine, target)
-    file = left / "data.t00000001"
+@pytest.mark.parametrize("replacement", ["folder", "pipe"])
+def test_a_data_file_that_became_something_else_stays(engine: Engine, target: Path, replacement: str) -> None:
+    run_directory = kill_a_run(engine, target)
+    file = run_directory / "data.t00000001"
     file.unlink()
-    if place == "folder":
+    if replacement == "folder":
         file.mkdir()
     else:
         os.mkfifo(file)
@@ -312,10 +312,10 @@ def test_a_data_file_that_became_something_else_stays(engine: Engine, target: Pa
 
 
 def test_what_cannot_be_removed_is_named(engine: Engine, target: Path) -> None:
-    left = kill_a_run(engine, target)
-    protect, release = ["chmod", "555", str(left)], ["chmod", "755", str(left)]
+    run_directory = kill_a_run(engine, target)
+    protect, release = ["chmod", "555", str(run_directory)], ["chmod", "755", str(run_directory)]
     if os.geteuid() == 0:
-        protect, release = ["chattr", "+i", str(left)], ["chattr", "-i", str(left)]
+        protect, release = ["chattr", "+i", str(run_directory)], ["chattr", "-i", str(run_directory)]
     done = subprocess.run(protect, capture_output=True, check=False)
     if done.returncode != 0:
         pytest.skip(f"cannot protect a directory from root here: {done.stderr!r}")
@@ -336,9 +336,9 @@ def existing_plan(target: Path, *phases: Plan, **members: Any) -> Plan:
 
 
 def test_a_directory_that_was_there_before_is_never_removed(engine: Engine, target: Path) -> None:
-    mine = target / "mine"
-    mine.mkdir()
-    (mine / "data.t00000000").write_bytes(b"thesis" * 200_000)
+    user_directory = target / "mine"
+    user_directory.mkdir()
+    (user_directory / "data.t00000000").write_bytes(b"thesis" * 200_000)
     result = engine.run(existing_plan(target, {"id": "r", "op": "read"}))
     assert result.code == DONE, result.err
     assert tree(target) == ["mine", "mine/data.t00000000"]
@@ -352,7 +352,7 @@ def test_a_directory_that_was_there_before_is_never_removed(engine: Engine, targ
     code, report = engine.clean(target, "--elsewhere")
     assert code == DONE
     assert "use_existing" in report[0]["kept"]
-    assert (mine / "data.t00000000").read_bytes() == b"thesis" * 200_000
+    assert (user_directory / "data.t00000000").read_bytes() == b"thesis" * 200_000
 
 
 def test_files_of_a_kept_run_can_be_used_again_and_removed_later(engine: Engine, target: Path) -> None:
@@ -410,20 +410,18 @@ def test_nothing_is_written_through_what_was_found(engine: Engine, target: Path,
     precious = target.parent / "precious"
     precious.write_bytes(b"thesis" * 200_000)
     (target / "mine").mkdir()
-    place = target / "mine" / "data.t00000000"
+    link = target / "mine" / "data.t00000000"
     if kind == "link":
-        place.symlink_to(precious)
+        link.symlink_to(precious)
     else:
-        os.mkfifo(place)
+        os.mkfifo(link)
     result = engine.run(existing_plan(target, {"id": "w", "op": op, "open": "overwrite"}))
     assert result.code == FAILED
-    assert f"{place} is not a regular file" in result.only_sentence
+    assert f"{link} is not a regular file" in result.only_sentence
     assert precious.read_bytes() == b"thesis" * 200_000
 
 
-def test_a_directory_called_like_a_run_without_its_list_of_files_is_named_and_kept(
-    engine: Engine, target: Path
-) -> None:
+def test_run_like_directory_without_manifest_is_named_and_kept(engine: Engine, target: Path) -> None:
     """As when the server that holds the manifest is away."""
     like, others = target / "sonde-20261123T031203Z-dying-68133f98", target / "sonde-2.0"
     for folder in (like, others):
@@ -431,6 +429,6 @@ def test_a_directory_called_like_a_run_without_its_list_of_files_is_named_and_ke
         (folder / "file").write_text("x")
     code, report = engine.clean(target)
     assert code == DONE
-    assert [one["directory"] for one in report] == [str(like)]
+    assert [entry["directory"] for entry in report] == [str(like)]
     assert "clean again when it is back" in report[0]["kept"]
     assert (like / "file").exists()

@@ -153,9 +153,7 @@ def test_when_the_root_is_killed_the_monitor_completes_the_record(engine: Engine
 
 
 @pytest.mark.parametrize("tasks", [ONE, THREADS], ids=["one", "threads"])
-def test_when_the_only_process_is_killed_the_monitor_completes_the_record(
-    engine: Engine, target: Path, tasks: Plan
-) -> None:
+def test_monitor_completes_record_when_only_process_is_killed(engine: Engine, target: Path, tasks: Plan) -> None:
     with start_long(engine, target, tasks) as running:
         running.process.kill()
         result = running.result()
@@ -170,7 +168,7 @@ def test_when_the_only_process_is_killed_the_monitor_completes_the_record(
     assert tree(target) == []
 
 
-def test_when_the_parent_of_the_workers_is_killed_they_end_in_good_order(engine: Engine, target: Path) -> None:
+def test_workers_end_cleanly_when_parent_is_killed(engine: Engine, target: Path) -> None:
     with start_long(engine, target, FORKED) as running:
         running.process.kill()
         result = running.result()
@@ -191,7 +189,7 @@ def test_when_the_monitor_is_killed_the_run_goes_on(engine: Engine, target: Path
     assert tree(target) == []
 
 
-def test_a_task_that_is_stopped_and_continued_delays_the_run_and_no_more(engine: Engine, target: Path) -> None:
+def test_stopped_and_continued_task_only_delays_the_run(engine: Engine, target: Path) -> None:
     phases: list[Plan] = [{"id": "w", "op": "write", "stop": {"time": "4s"}}]
     with engine.start(write_plan(target, *phases, tasks=FORKED, observe=OBSERVE)) as running:
         running.wait_for_phase("w")
@@ -239,8 +237,8 @@ def test_a_signal_ends_a_treatment(engine: Engine, target: Path) -> None:
 def test_a_closed_terminal_ends_the_run_in_good_order(engine: Engine, target: Path) -> None:
     # Nobody reads standard output any more: no SIGPIPE may kill the run before it has cleaned up.
     plan = write_plan(target, *LONG, observe=OBSERVE)
-    words = [str(engine.path), "run", str(engine.plan_file(plan)), "--record", "-"]
-    with Running(words, None, {}) as running:
+    command = [str(engine.path), "run", str(engine.plan_file(plan)), "--record", "-"]
+    with Running(command, None, {}) as running:
         assert running.process.stdout is not None
         while '"progress"' not in (line := running.process.stdout.readline()):
             assert line

@@ -44,8 +44,8 @@ def null_plan(target: Path, operations: int) -> Plan:
 def test_a_long_run_takes_no_more_memory_than_a_short_one(engine: Engine, target: Path, tmp_path: Path) -> None:
     """Ten times the operations. Both last longer than all slices together before they double."""
     peaks: dict[int, int] = {}
-    few, many = 400_000, 4_000_000
-    for operations in (few, many):
+    few, long_count = 400_000, 4_000_000
+    for operations in (few, long_count):
         record = tmp_path / f"{operations}.ndjson"
         code, peaks[operations] = peak_kib(engine, null_plan(target, operations), record)
         assert code == DONE
@@ -54,7 +54,7 @@ def test_a_long_run_takes_no_more_memory_than_a_short_one(engine: Engine, target
         assert end["ops"]["done"] == 2 * operations
         [series] = [line for line in lines if line["type"] == "series"]
         assert series["slice_s"] > 10e-6
-    assert peaks[many] <= peaks[few] + CHANCE_KIB
+    assert peaks[long_count] <= peaks[few] + CHANCE_KIB
 
 
 def test_a_task_among_many_takes_no_more_than_128_kib(engine: Engine, target: Path, tmp_path: Path) -> None:
@@ -62,9 +62,9 @@ def test_a_task_among_many_takes_no_more_than_128_kib(engine: Engine, target: Pa
 
     Both numbers of tasks are so large that tasks share the content they write; a few have it for themselves.
     """
-    few, many = 320, 1024
+    few, long_count = 320, 1024
     peaks: dict[int, int] = {}
-    for tasks in (few, many):
+    for tasks in (few, long_count):
         access = {"transfer": "4KiB", "block": "32KiB", "segments": 2}
         plan = write_plan(
             target,
@@ -79,7 +79,7 @@ def test_a_task_among_many_takes_no_more_than_128_kib(engine: Engine, target: Pa
         assert code == DONE
         ends = [line for line in parse_record(record.read_text(encoding="utf-8")) if line["type"] == "phase_end"]
         assert [end["bytes"]["moved"] for end in ends] == [tasks * 64 * 1024] * 2
-    assert (peaks[many] - peaks[few]) / (many - few) <= 128
+    assert (peaks[long_count] - peaks[few]) / (long_count - few) <= 128
 
 
 def test_a_day_takes_no_more_memory_than_a_second(engine: Engine, target: Path, tmp_path: Path) -> None:

@@ -15,12 +15,12 @@ from file_systems import tmpfs
 LONG: list[Plan] = [{"id": "first", "op": "write"}, {"id": "long", "op": "rewrite", "stop": {"time": "60s"}}]
 
 
-@pytest.mark.parametrize("place", ["no-such-folder/record", "folder"])
-def test_a_record_that_cannot_be_written_is_noticed_before_the_run(engine: Engine, target: Path, place: str) -> None:
+@pytest.mark.parametrize("location", ["no-such-folder/record", "folder"])
+def test_a_record_that_cannot_be_written_is_noticed_before_the_run(engine: Engine, target: Path, location: str) -> None:
     (engine.folder / "folder").mkdir()
-    result = engine.ask("run", str(engine.plan_file(write_plan(target))), "--record", str(engine.folder / place))
+    result = engine.ask("run", str(engine.plan_file(write_plan(target))), "--record", str(engine.folder / location))
     assert result.code == ENVIRONMENT
-    assert f"cannot write the record {engine.folder / place}: " in result.only_sentence
+    assert f"cannot write the record {engine.folder / location}: " in result.only_sentence
     assert tree(target) == []
 
 
@@ -40,9 +40,9 @@ def test_a_record_is_appended_to(engine: Engine, target: Path) -> None:
     first = engine.run(write_plan(target))
     second = engine.run(write_plan(target))
     assert (first.code, second.code) == (DONE, DONE)
-    whole = parse_record((engine.folder / "record.ndjson").read_text(encoding="utf-8"))
-    assert [line["type"] for line in whole].count("end") == 2
-    assert len(whole) == len(first.lines) + len(second.lines)
+    record = parse_record((engine.folder / "record.ndjson").read_text(encoding="utf-8"))
+    assert [line["type"] for line in record].count("end") == 2
+    assert len(record) == len(first.lines) + len(second.lines)
 
 
 def test_a_record_on_standard_output_holds_nothing_else(engine: Engine, target: Path) -> None:
@@ -57,9 +57,7 @@ def test_a_record_on_standard_output_holds_nothing_else(engine: Engine, target: 
 
 
 @pytest.mark.root
-def test_a_record_on_a_full_file_system_keeps_whole_lines_and_is_reported(
-    engine: Engine, target: Path, tmp_path: Path
-) -> None:
+def test_record_on_full_file_system_keeps_whole_lines(engine: Engine, target: Path, tmp_path: Path) -> None:
     with tmpfs(tmp_path / "tiny", 1) as folder:
         (folder / "ballast").write_bytes(bytes((1 << 20) - 4096))
         result = engine.run(write_plan(target), record=folder / "record.ndjson")
@@ -93,8 +91,8 @@ def test_a_line_that_is_cut_off_is_taken_back(engine: Engine, target: Path) -> N
         file.seek(0, 2)
         file.write(b"\n")
     size = record.stat().st_size
-    words = ["bash", "-c", f'ulimit -f {limit_kib}; exec "$@"', "limited", str(engine.path), "run"]
-    command = [*words, str(engine.plan_file(write_plan(target))), "--record", str(record)]
+    limited_engine = ["bash", "-c", f'ulimit -f {limit_kib}; exec "$@"', "limited", str(engine.path), "run"]
+    command = [*limited_engine, str(engine.plan_file(write_plan(target))), "--record", str(record)]
     with Running(command, record, {}) as running:
         result = running.result()
     assert result.code == ENVIRONMENT
@@ -103,7 +101,7 @@ def test_a_line_that_is_cut_off_is_taken_back(engine: Engine, target: Path) -> N
     assert result.lines[0]["type"] == "run"
 
 
-def test_what_a_killed_process_left_of_a_line_is_removed_before_the_end(engine: Engine, target: Path) -> None:
+def test_partial_line_of_killed_process_is_removed(engine: Engine, target: Path) -> None:
     plan = write_plan(target, *LONG, observe={"progress": "0s"})
     with engine.start(plan) as running:
         running.wait_for('"phase":"long"')

@@ -32,7 +32,7 @@ def small_then_full(point: Path, **second: object) -> Plan:
     )
 
 
-def assert_error_is_named(result: Result, phase: str, what: str, error: int) -> None:
+def assert_error_is_named(result: Result, phase: str, call: str, error: int) -> None:
     """The sentence and the record say the same: which task, where, what, which error."""
     assert result.code == FAILED
     name = errno.errorcode[error]
@@ -40,18 +40,18 @@ def assert_error_is_named(result: Result, phase: str, what: str, error: int) -> 
     assert (first["phase"], first["host"], first["what"], first["errno"], first["name"]) == (
         phase,
         HOST,
-        what,
+        call,
         error,
         name,
     )
-    place = "" if what == "open" else r" at offset \d+"
-    pattern = rf"phase {phase}: task \d+ on {re.escape(HOST)}: {what} of (\S+){place} failed: .*\({name}\)"
-    found = re.match(pattern, result.sentence)
-    assert found, result.sentence
-    assert found[1] == first["path"]
+    offset_pattern = "" if call == "open" else r" at offset \d+"
+    pattern = rf"phase {phase}: task \d+ on {re.escape(HOST)}: {call} of (\S+){offset_pattern} failed: .*\({name}\)"
+    match = re.match(pattern, result.sentence)
+    assert match, result.sentence
+    assert match[1] == first["path"]
     assert result.end["status"] == "failed"
     assert result.end["exit_code"] == FAILED
-    assert result.end["text"].startswith(found[0])
+    assert result.end["text"].startswith(match[0])
     ended = [line for line in result.of("phase_end") if line["phase"] == phase]
     assert [line["stopped_by"] for line in ended] == ["error"]
     assert ended[0]["ops"]["failed"] >= 1
@@ -71,15 +71,15 @@ WAYS: list[tuple[str, Plan, str]] = [
 
 @pytest.mark.root
 @pytest.mark.parametrize("kind", ["ext4", "xfs"])
-@pytest.mark.parametrize(("members", "what"), [way[1:] for way in WAYS], ids=[way[0] for way in WAYS])
-def test_no_space_left(engine: Engine, tmp_path: Path, kind: str, members: Plan, what: str) -> None:
+@pytest.mark.parametrize(("members", "call"), [case[1:] for case in WAYS], ids=[case[0] for case in WAYS])
+def test_no_space_left(engine: Engine, tmp_path: Path, kind: str, members: Plan, call: str) -> None:
     with file_system(kind, tmp_path) as point:
         result = engine.run(small_then_full(point, **members))
         if result.code == ENVIRONMENT and "cannot run here" in result.err:
             pytest.skip(result.sentence)
         if members.get("backend") == "mmap":
-            what = result.of("error")[0]["what"]  # where a mapping notices it is the kernel's choice
-        assert_error_is_named(result, "full", what, errno.ENOSPC)
+            call = result.of("error")[0]["what"]  # where a mapping notices it is the kernel's choice
+        assert_error_is_named(result, "full", call, errno.ENOSPC)
         assert result.finished("small")["stopped_by"] == "volume"
         # What the test itself put there stays.
         assert [name for name in tree(point) if name != "lost+found"] == ["ballast"]
@@ -149,13 +149,13 @@ CALLS = [
 ]
 
 
-@pytest.mark.parametrize(("call", "what", "data"), CALLS, ids=[case[0] for case in CALLS])
+@pytest.mark.parametrize(("call", "operation", "data"), CALLS, ids=[case[0] for case in CALLS])
 def test_an_error_of_any_call_ends_the_phase(
-    engine: Engine, target: Path, failing_calls: Callable[..., dict[str, str]], call: str, what: str, data: Plan
+    engine: Engine, target: Path, failing_calls: Callable[..., dict[str, str]], call: str, operation: str, data: Plan
 ) -> None:
     plan = write_plan(target, {"id": "fails", "op": "write"}, data=data)
     result = engine.run(plan, env=failing_calls(call, errno.EIO))
-    assert_error_is_named(result, "fails", what, errno.EIO)
+    assert_error_is_named(result, "fails", operation, errno.EIO)
     assert "dmesg" in result.sentence
     assert tree(target) == []
 
@@ -231,9 +231,9 @@ def test_a_directory_of_somebody_else_is_no_target(engine_path: Path) -> None:
     with TemporaryDirectory() as folder:  # where nobody may look, other than in pytest's
         Path(folder).chmod(0o755)
         engine, target, record = Engine(engine_path, Path(folder)), Path(folder) / "target", Path(folder) / "nobody/r"
-        for place, mode in ((target, 0o755), (record.parent, 0o777)):
-            place.mkdir()
-            place.chmod(mode)
+        for directory, mode in ((target, 0o755), (record.parent, 0o777)):
+            directory.mkdir()
+            directory.chmod(mode)
         result = engine.run(write_plan(target), before=become, record=record)
         assert result.code == ENVIRONMENT
         assert f"target {target} is not writable for this user" in result.only_sentence
@@ -243,7 +243,7 @@ def test_a_directory_of_somebody_else_is_no_target(engine_path: Path) -> None:
 
 
 @pytest.mark.root
-def test_names_are_cold_where_the_caches_were_dropped_and_not_where_that_was_refused(engine_path: Path) -> None:
+def test_names_are_cold_only_where_caches_were_dropped(engine_path: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("needs root (to drop caches, and to become nobody)")
     become = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
@@ -267,16 +267,16 @@ def test_names_are_cold_where_the_caches_were_dropped_and_not_where_that_was_ref
             assert result.code == 0, result.err
             (treated,) = result.of("treatment")
             assert treated.get("forgot_names", False) is cold, treated
-            told = [one for one in result.of("finding") if one["id"] == "names_cached"]
-            assert [one["phase"] for one in told] == ([] if cold else ["stat"])
-            assert cold or "the treatment before did not empty" in told[0]["text"]
+            findings = [finding for finding in result.of("finding") if finding["id"] == "names_cached"]
+            assert [finding["phase"] for finding in findings] == ([] if cold else ["stat"])
+            assert cold or "the treatment before did not empty" in findings[0]["text"]
 
 
 @pytest.mark.root
 def test_a_target_that_is_unmounted_during_the_run(engine: Engine, tmp_path: Path) -> None:
     with tmpfs(tmp_path / "vanishing", 16) as point:
-        gone: Plan = {"kind": "command", "command": f"umount -l {point}", "need": "required"}
-        plan = write_plan(point, {"id": "w", "op": "write"}, {"id": "r", "op": "read", "before": [gone]})
+        unmount: Plan = {"kind": "command", "command": f"umount -l {point}", "need": "required"}
+        plan = write_plan(point, {"id": "w", "op": "write"}, {"id": "r", "op": "read", "before": [unmount]})
         result = engine.run(plan)
         assert_error_is_named(result, "r", "open", errno.ENOENT)
         assert result.finished("w")["stopped_by"] == "volume"

@@ -57,7 +57,7 @@ TEST_CASE("objects lie where the cluster says, as far as it tells") {
     }
 }
 
-TEST_CASE("bytes of a file go to the OSDs of its objects, block by block") {
+TEST_CASE("file bytes map to the OSDs of their objects") {
     const CephPlacement placement = CephPlacement::from_answers(pools, groups);
     const StripeLayout plain = placed_ceph_layout(usual, inode, placement);
     CHECK(plain.components[0].count == 1);
@@ -77,7 +77,7 @@ TEST_CASE("bytes of a file go to the OSDs of its objects, block by block") {
     CHECK(targets_of_byte(plain, plain.components[1].start) == std::vector<std::string>{"?"});
 }
 
-TEST_CASE("without placement the pool stands for its OSDs, and what is no answer is refused") {
+TEST_CASE("without placement the pool is the target, junk is refused") {
     const StripeLayout layout = placed_ceph_layout(usual, inode, CephPlacement());
     CHECK(targets_of_byte(layout, 0) == std::vector<std::string>{"pool bytes"});
     CHECK_THROWS_AS(CephPlacement::from_answers("error", groups), std::invalid_argument);
@@ -106,7 +106,7 @@ class CalledCeph {
 
 }  // namespace
 
-TEST_CASE("why nobody knows where objects are is told: who was asked, and what was wrong") {
+TEST_CASE("unknown placement names the command and its failure") {
     using std::chrono::milliseconds;
     const std::string answers = "case \"$*\" in *pool*) cat <<'.'\n" + std::string(pools) + ".\n;; *) ";
     {

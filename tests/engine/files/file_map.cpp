@@ -11,7 +11,7 @@ using sonde::files::FileMap;
 using sonde::files::shifted;
 using sonde::files::TaskMap;
 using sonde::patterns::Share;
-using sonde::plan::Directories;
+using sonde::plan::DirectoryMapping;
 using sonde::plan::Files;
 using sonde::plan::Mapping;
 using sonde::plan::Shift;
@@ -45,13 +45,14 @@ TEST_CASE("tasks are counted by node") {
     CHECK(uneven.index_on_node(9) == 3);
 }
 
-TEST_CASE("a path belongs to one file number and a file number has one path") {
+TEST_CASE("paths and file numbers map one to one") {
     for (const Mapping mapping :
          {Mapping::shared, Mapping::per_task, Mapping::per_node, Mapping::per_group, Mapping::many}) {
-        for (const Directories directories : {Directories::one, Directories::per_task, Directories::per_node}) {
+        for (const DirectoryMapping directories :
+             {DirectoryMapping::one, DirectoryMapping::per_task, DirectoryMapping::per_node}) {
             Files files = files_like(mapping);
             files.directories = directories;
-            if (mapping == Mapping::shared && directories == Directories::per_task) {
+            if (mapping == Mapping::shared && directories == DirectoryMapping::per_task) {
                 continue;  // refused by the plan's rules
             }
             const FileMap map("/t", files, uneven);
@@ -72,7 +73,7 @@ TEST_CASE("a path belongs to one file number and a file number has one path") {
     }
 }
 
-TEST_CASE("the sharers of a file are numbered without gap, and one of them is the first") {
+TEST_CASE("sharers of a file are numbered without gap") {
     for (const Mapping mapping :
          {Mapping::shared, Mapping::per_task, Mapping::per_node, Mapping::per_group, Mapping::many}) {
         const FileMap map("/t", files_like(mapping), uneven);
@@ -104,7 +105,7 @@ TEST_CASE("a last group may be smaller") {
 }
 
 TEST_CASE("directories exist for every path") {
-    for (const Directories directories : {Directories::per_task, Directories::per_node}) {
+    for (const DirectoryMapping directories : {DirectoryMapping::per_task, DirectoryMapping::per_node}) {
         for (const Mapping mapping : {Mapping::per_task, Mapping::per_node, Mapping::per_group, Mapping::many}) {
             Files files = files_like(mapping);
             files.directories = directories;
@@ -152,7 +153,7 @@ TEST_CASE("a shift by nodes goes on by the tasks of a node") {
     }
 }
 
-TEST_CASE("a shift by nodes leaves the node wherever processes sit, and no two tasks read the same") {
+TEST_CASE("shift by nodes always changes the node and never overlaps") {
     for (const TaskMap& tasks : {TaskMap{1, {0, 1, 0, 1}}, TaskMap{2, {0, 1, 2, 0, 1, 2}}, TaskMap{3, {0, 1}}}) {
         const Shift shift{ShiftBy::nodes, 1, 1};
         std::set<int> read;
@@ -165,7 +166,7 @@ TEST_CASE("a shift by nodes leaves the node wherever processes sit, and no two t
     }
 }
 
-TEST_CASE("nodes of different size are shifted past each other all the same") {
+TEST_CASE("nodes of different size are shifted past each other") {
     for (const int n : {1, 2, -1}) {
         std::set<int> read;
         for (int task = 0; task < uneven.tasks(); ++task) {
@@ -176,7 +177,7 @@ TEST_CASE("nodes of different size are shifted past each other all the same") {
     }
 }
 
-TEST_CASE("a permuted shift is an exchange, a random one is any task; both follow the seed") {
+TEST_CASE("permuted shift is an exchange, random is any task") {
     const TaskMap many{1, std::vector<int>(97, 0)};
     Shift shift{ShiftBy::permute, 1, 5};
     std::set<int> read;

@@ -49,7 +49,7 @@ const char* const in_nlsas =
 
 }  // namespace
 
-TEST_CASE("GPFS tells the disks of each pool that hold data, with their servers in the order of asking") {
+TEST_CASE("GPFS lists data disks of each pool with their servers") {
     const GpfsDisks found = parse_gpfs_disks(five_disks, their_servers);
     CHECK(found.why_unknown.empty());
     const std::map<std::string, Nsds> truth{
@@ -58,7 +58,7 @@ TEST_CASE("GPFS tells the disks of each pool that hold data, with their servers 
     CHECK(found.of_pool == truth);
 }
 
-TEST_CASE("columns are found by the names of that version, not by their places") {
+TEST_CASE("columns are found by name in every version") {
     const GpfsDisks found = parse_gpfs_disks(
         "mmlsdisk::HEADER:version:storagePool:nsdName:data:\nmmlsdisk::0:1:p:d1:yes:\nmmlsdisk::0:1:p:d2:no:\n",
         "mmlsnsd:nsd:HEADER:version:reserved:reserved:fileSystem:diskName:volumeId:serverList:deviceType:localDiskName:"
@@ -66,7 +66,7 @@ TEST_CASE("columns are found by the names of that version, not by their places")
     CHECK(found.of_pool == std::map<std::string, Nsds>{{"p", {"d1@ec01"}}});
 }
 
-TEST_CASE("disks are known without their servers, and a text of another form names none") {
+TEST_CASE("disks without servers are valid, other text names none") {
     CHECK(parse_gpfs_disks(five_disks, "mmlsnsd: You must have root authority.").of_pool.at("nlsas") ==
           Nsds{"data1", "data2", "data:3"});
     for (const char* wrong :
@@ -78,7 +78,7 @@ TEST_CASE("disks are known without their servers, and a text of another form nam
     }
 }
 
-TEST_CASE("the pool stands for its disks, which are its members, and no operation is given to one of them") {
+TEST_CASE("pool is the target and its disks are members") {
     const StripeLayout layout = parse_gpfs_layout(in_nlsas, parse_gpfs_disks(five_disks, their_servers));
     REQUIRE(layout.components.size() == 1);
     CHECK(layout.components[0].members == Nsds{"data1@server-4.domain.com,server-3.domain.com", "data2", "data:3"});
@@ -87,7 +87,7 @@ TEST_CASE("the pool stands for its disks, which are its members, and no operatio
     CHECK(parse_gpfs_layout(elsewhere, GpfsDisks()).components[0].members.empty());
 }
 
-TEST_CASE("a file of two replicas lies in its pool twice, and any copy may be read") {
+TEST_CASE("file with two replicas counts twice in its pool") {
     const StripeLayout twice = parse_gpfs_layout("data replication:     2 max 2\nstorage pool name:    nlsas\n",
                                                  parse_gpfs_disks(five_disks, their_servers));
     CHECK(twice.mirrors == 2);
@@ -95,7 +95,7 @@ TEST_CASE("a file of two replicas lies in its pool twice, and any copy may be re
     CHECK(stripes_of(twice).empty());
 }
 
-TEST_CASE("the programs are asked by the device, and what they will not tell this user is said") {
+TEST_CASE("refused GPFS command is reported with its answer") {
     const TemporaryFolder folder;
     const std::string path = std::getenv("PATH");
     setenv("PATH", (folder.path() + ":" + path).c_str(), 1);

@@ -51,7 +51,7 @@ Stripe pattern details:
           Held{{"4201@oss-4-4-stor2", 512 * kib}, {"4202@oss-4-4-stor2", 188 * kib}});
 }
 
-TEST_CASE("BeeGFS tells fewer targets than were asked for, a pool, and groups of a mirror") {
+TEST_CASE("BeeGFS reports fewer targets, a pool and mirror groups") {
     const StripeLayout fewer = parse_beegfs_layout(
         "Entry type: file\nStripe pattern details:\n+ Type: RAID0\n+ Chunksize: 1M\n"
         "+ Number of storage targets: desired: 4; actual: 3\n+ Storage Pool: 2 (fast)\n+ Storage targets:\n"
@@ -72,7 +72,7 @@ TEST_CASE("BeeGFS tells fewer targets than were asked for, a pool, and groups of
     }
 }
 
-TEST_CASE("CephFS tells stripes and a pool, which stands as the target of all bytes") {
+TEST_CASE("CephFS pool is the target of all bytes") {
     const StripeLayout layout =
         parse_ceph_layout("stripe_unit=65536 stripe_count=3 object_size=4194304 pool=cephfs_data");
     CHECK(layout.kind == "ceph");
@@ -106,7 +106,7 @@ Encrypted:            no
     CHECK_THROWS_AS(parse_gpfs_layout("mmlsattr: File x is not in a GPFS file system.\n"), std::invalid_argument);
 }
 
-TEST_CASE("file systems whose layouts need a program for each file are asked for few") {
+TEST_CASE("layouts that need a command per file are read for few") {
     CHECK(sonde::files::most_layouts("lustre") == 1024);
     CHECK(sonde::files::most_layouts("beegfs") == 32);
     CHECK(sonde::files::most_layouts("gpfs") == 32);
@@ -119,7 +119,7 @@ TEST_CASE("file systems whose layouts need a program for each file are asked for
     CHECK_FALSE(sonde::files::has_layouts("btrfs"));
 }
 
-TEST_CASE("why a file told no layout is said, where one is to be expected") {
+TEST_CASE("missing layout is explained where one is expected") {
     using sonde::files::why_untold;
     const sonde::tests::TemporaryFolder folder;
     const std::string file = folder.write("f", "bytes");
@@ -152,7 +152,7 @@ TEST_CASE("MooseFS tells the chunk server of each 64 MiB") {
     CHECK(targets_of_byte(layout, 65 * 1024 * kib) == Names{"10.99.0.1:9522"});
 }
 
-TEST_CASE("MooseFS tells several copies, and those that are not valid hold nothing") {
+TEST_CASE("MooseFS copies count only when valid") {
     const StripeLayout layout = parse_moosefs_layout(
         "f:\n chunk 0: 01_01 / (id:1 ver:1)\n copy 1: a:1 (status:VALID)\n copy 2: b:1 (status:VALID)\n"
         " chunk 1: 02_01 / (id:2 ver:1)\n copy 1: c:1 (status:INVALID)\n");
@@ -175,7 +175,7 @@ TEST_CASE("of what MooseFS says only chunks in their turn are believed") {
     CHECK(targets_of_byte(parse_moosefs_layout(" chunk 0: empty\n copy 1\n"), 0) == Names{"?"});
 }
 
-TEST_CASE("of a file of MooseFS whose text was cut off the rest is not known") {
+TEST_CASE("truncated MooseFS output leaves the rest unknown") {
     const StripeLayout layout = parse_moosefs_layout(
         "f:\n chunk 0: 01_01\n copy 1: a:1 (status:VALID)\n chunk 1: 02_01\n copy 1: b:1 (status:VALID)\n copy 2: c");
     CHECK(bytes_on_targets(layout, 300 * 1024 * kib) == Held{{"a:1", 64 * 1024 * kib}, {"?", 236 * 1024 * kib}});

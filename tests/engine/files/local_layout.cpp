@@ -48,7 +48,7 @@ std::string drive_at(const Volume& volume, const ExtentsOfFile& found, std::uint
 
 }  // namespace
 
-TEST_CASE("drawn extents on drawn volumes lie on the drives that a calculation byte by byte names") {
+TEST_CASE("random extents map to the drives of a bytewise count") {
     std::mt19937 random(11);
     const auto below = [&random](std::uint64_t limit) { return random() % limit; };
     for (int round = 0; round < 200; ++round) {
@@ -86,8 +86,8 @@ TEST_CASE("drawn extents on drawn volumes lie on the drives that a calculation b
             const std::string drive = drive_at(volume, found, byte);
             const DriveNames told = targets_of_byte(layout, byte);
             REQUIRE((told.empty() || told[0] == "?" ? "" : told[0]) == drive);
-            const StripeMap::Extent stretch = map.find(byte);
-            REQUIRE((stretch.target == StripeMap::nobody ? "" : names[stretch.target]) == drive);
+            const StripeMap::StripeExtent stretch = map.find(byte);
+            REQUIRE((stretch.target == StripeMap::no_target ? "" : names[stretch.target]) == drive);
             REQUIRE((stretch.from <= byte && byte < stretch.to));
             held[drive.empty() ? "?" : drive] += drive.empty() ? 0 : 1;
         }
@@ -98,7 +98,7 @@ TEST_CASE("drawn extents on drawn volumes lie on the drives that a calculation b
     }
 }
 
-TEST_CASE("extents that follow one another on the device are one fragment, and what has no place is counted apart") {
+TEST_CASE("consecutive extents are one fragment, unplaced are counted") {
     const Volume drive{"sda1", {{0, ~0ULL, 0, 0, {"sda1"}}}};
     const StripeLayout layout =
         local_layout(drive, {{{0, 1000, 100}, {100, 1100, 50}, {150, 5000, 30}, {180, 0, 20, false}, {300, 5150, 10}}});
@@ -113,7 +113,7 @@ TEST_CASE("extents that follow one another on the device are one fragment, and w
     CHECK(bytes_on_targets(layout, 310) == std::map<std::string, std::uint64_t>{{"sda1", 310}});
 }
 
-TEST_CASE("what several drives have together, in an order that nobody tells, is one target with members") {
+TEST_CASE("drives in unknown order are one target with members") {
     const Volume parity{"md0", {{0, ~0ULL, 0, 0, {"sda2", "sdb2", "sdc2"}}}};
     const StripeLayout layout = local_layout(parity, {{{0, 4096, 100}}});
     REQUIRE(layout.components.size() == 1);
@@ -123,7 +123,7 @@ TEST_CASE("what several drives have together, in an order that nobody tells, is 
     CHECK_FALSE(divided(parity));
 }
 
-TEST_CASE("of a file in more pieces than are looked at the rest is of no known drive") {
+TEST_CASE("pieces beyond the limit belong to no known drive") {
     const Volume striped{"md0", {{0, ~0ULL, 10, 0, {"sda", "sdb"}}}};
     ExtentsOfFile found{{{0, 0, 10}, {10, 10, 10}}};
     found.all = false;

@@ -104,7 +104,7 @@ std::map<std::string, std::uint64_t> counted(const StripeLayout& layout, std::ui
 
 }  // namespace
 
-TEST_CASE("a plain layout names stripe size, count and targets, each byte on the target that its offset says") {
+TEST_CASE("plain layout gives stripe size, count and target per byte") {
     const StripeLayout layout = parse_lustre_layout(plain_form(kib64, {3, 0, 10}));
     REQUIRE(layout.components.size() == 1);
     CHECK(layout.kind == "lustre");
@@ -120,7 +120,7 @@ TEST_CASE("a plain layout names stripe size, count and targets, each byte on the
     CHECK(bytes_on_targets(layout, 0).empty());
 }
 
-TEST_CASE("a layout with a pool has its name, and a released file lies on no target that is known") {
+TEST_CASE("pool of a layout is named, released file has no target") {
     const StripeLayout pooled = parse_lustre_layout(plain_form(kib64, {1}, "flash"));
     CHECK(pooled.components[0].pool == "flash");
     CHECK(pooled.components[0].targets == std::vector<std::string>{"OST0001"});
@@ -137,7 +137,7 @@ TEST_CASE("with overstriping a target holds several stripes of one file") {
           std::map<std::string, std::uint64_t>{{"OST0005", 2 * kib64}, {"OST0006", kib64}});
 }
 
-TEST_CASE("a composite layout: the beginning on the metadata server, then one target, then four") {
+TEST_CASE("composite layout has metadata, one and four targets") {
     const StripeLayout layout =
         parse_lustre_layout(composite_form({{0, kib64, plain_form(kib64, {}, "", 0x100)},
                                             {kib64, 16 * kib64, plain_form(kib64, {2})},
@@ -162,7 +162,7 @@ TEST_CASE("a component that nobody has written into has no targets yet") {
     CHECK(bytes_on_targets(layout, kib64) == std::map<std::string, std::uint64_t>{{"OST0009", kib64}});
 }
 
-TEST_CASE("bytes of a mirror count on both sides, but not on one that is out of date") {
+TEST_CASE("stale mirror does not count, valid ones all do") {
     const std::string left = plain_form(kib64, {1});
     const std::string right = plain_form(kib64, {2});
     CHECK(bytes_on_targets(parse_lustre_layout(composite_form({{0, ~0ULL, left}, {0, ~0ULL, right}}, 1)), kib64) ==
@@ -172,7 +172,7 @@ TEST_CASE("bytes of a mirror count on both sides, but not on one that is out of 
     CHECK(bytes_on_targets(stale, kib64) == std::map<std::string, std::uint64_t>{{"OST0001", kib64}});
 }
 
-TEST_CASE("of any layout the bytes on its targets are those counted piece by piece") {
+TEST_CASE("bytes per target equal a bytewise count for any layout") {
     std::mt19937 random(5);
     const auto pick = [&random](int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); };
     for (int round = 0; round < 200; ++round) {
@@ -195,7 +195,7 @@ TEST_CASE("of any layout the bytes on its targets are those counted piece by pie
     }
 }
 
-TEST_CASE("a layout cut short, or changed anywhere, is a layout or refused in words, never read past its end") {
+TEST_CASE("damaged layout is refused without reading past its end") {
     std::mt19937 random(6);
     const std::string whole = composite_form(
         {{0, kib64, plain_form(kib64, {}, "", 0x100)}, {kib64, ~0ULL, plain_form(kib64, {4, 5, 6, 7}, "disk")}});
@@ -237,7 +237,7 @@ TEST_CASE("Gluster says the bricks of a file") {
     CHECK_THROWS_AS(parse_gluster_layout("<POSIX(/bricks/b1):server1"), std::invalid_argument);
 }
 
-TEST_CASE("of a file of Gluster that is cut into shards only the first one is told") {
+TEST_CASE("only the first Gluster shard is attributed") {
     using sonde::files::bytes_in_gluster_words;
     const auto layout = sonde::files::parse_gluster_layout(
         "(<DISTRIBUTE:shard-dht> <POSIX(/b3/shard):vm:/b3/shard/f>) ", bytes_in_gluster_words("4MB"));

@@ -44,7 +44,7 @@ std::string refusal(const Striping& wanted, const std::string& file_system, bool
 
 }  // namespace
 
-TEST_CASE("a wish for stripes is the structure that lfs setstripe hands to Lustre") {
+TEST_CASE("stripe request equals the structure of lfs setstripe") {
     CHECK(hexadecimal(lustre_form({.count = 4, .size = 1 << 20, .pool = "", .start = 2})) ==
           "d00bd10b01000000000000000000000000000000000000000000100004000200");
     // Nothing said: size and count 0, any first target.
@@ -54,7 +54,7 @@ TEST_CASE("a wish for stripes is the structure that lfs setstripe hands to Lustr
           "666c6173680000000000000000000000");
 }
 
-TEST_CASE("CephFS gets objects of whole stripe units, of 4 MiB or the next multiple") {
+TEST_CASE("CephFS object size is a multiple of the stripe unit") {
     CHECK(ceph_form({.count = 2, .size = 65536, .pool = "fast", .start = {}}) ==
           "stripe_unit=65536 object_size=4194304 stripe_count=2 pool=fast");
     CHECK(ceph_form({.count = {}, .size = 3U << 20U, .pool = "", .start = {}}) ==
@@ -63,7 +63,7 @@ TEST_CASE("CephFS gets objects of whole stripe units, of 4 MiB or the next multi
           "stripe_unit=8388608 object_size=8388608");
 }
 
-TEST_CASE("BeeGFS is told by its own program, and what that complains of is in the sentence") {
+TEST_CASE("BeeGFS command failure is part of the sentence") {
     const Striping wanted{.count = 8, .size = 4U << 20U, .pool = "2", .start = {}};
     const std::vector<std::string> words{"beegfs-ctl",          "--setpattern",      "--numtargets=8",
                                          "--chunksize=4194304", "--storagepoolid=2", "/b/d"};
@@ -75,18 +75,18 @@ TEST_CASE("BeeGFS is told by its own program, and what that complains of is in t
         chmod(folder.write("beegfs-ctl", "#!/bin/sh\n" + script + "\n").c_str(), 0700);
     };
     is("echo \"$@\" > " + folder.path() + "/told; echo 'New chunksize: 4194304'");
-    sonde::files::stripe_directory(wanted, "beegfs", "/b/d");
+    sonde::files::stripe_directory(wanted, "beegfs", sonde::files::ConfinedDirectory::open("/b/d"));
     std::ostringstream told;
     told << std::ifstream(folder.path() + "/told").rdbuf();
     CHECK(told.str() == "--setpattern --numtargets=8 --chunksize=4194304 --storagepoolid=2 /b/d\n");
     is("echo 'Error: Only root may do this'; exit 1");
-    CHECK_THROWS_WITH(sonde::files::stripe_directory(wanted, "beegfs", "/b/d"),
+    CHECK_THROWS_WITH(sonde::files::stripe_directory(wanted, "beegfs", sonde::files::ConfinedDirectory::open("/b/d")),
                       "target.striping (count 8, size 4 MiB, pool 2) was not granted at /b/d: beegfs-ctl --setpattern "
                       "says: Error: Only root may do this");
     setenv("PATH", path.c_str(), 1);
 }
 
-TEST_CASE("what a file system cannot do is refused in one sentence before anything is made") {
+TEST_CASE("unsupported striping is refused before files are created") {
     const Striping four{.count = 4, .size = {}, .pool = "", .start = {}};
     for (const char* can : {"lustre", "fuse.sonde", "beegfs", "ceph", "fuse.ceph-fuse"}) {
         CHECK(refusal(four, can) == "");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The clock: conversions that do not drift, and agreement with CLOCK_MONOTONIC.
 #include "meters/clock.hpp"
-#include "plan/wide.hpp"
+#include "plan/uint128.hpp"
 
 #include <doctest/doctest.h>
 #include <cmath>
@@ -27,7 +27,7 @@ Clock counter_of(double mhz) {
 
 }  // namespace
 
-TEST_CASE("without a counter ticks are nanoseconds and nothing is rounded") {
+TEST_CASE("without a counter ticks are nanoseconds") {
     const Clock clock;
     for (const std::uint64_t ns : {0ULL, 1ULL, 999ULL, 1'000'000'007ULL, 1ULL << 62U}) {
         CHECK(clock.duration_ns(ns) == ns);
@@ -88,7 +88,7 @@ TEST_CASE("a calibrated clock runs with CLOCK_MONOTONIC") {
     CHECK(best < 20'000);
 }
 
-TEST_CASE("recalibration says how far the old conversion was off, and mends it") {
+TEST_CASE("recalibration reports and corrects the conversion error") {
     Clock clock = Clock::calibrate();
     if (!clock.counter) {
         CHECK(clock.recalibrate() == 0);

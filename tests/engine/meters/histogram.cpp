@@ -152,7 +152,7 @@ TEST_CASE("what is longer than the last bucket is counted and not lost") {
     CHECK(relative_error(histogram.quantile(0.1), 1000) <= 0.008);
 }
 
-TEST_CASE("a quantile among those that were too long for the buckets is the longest of them") {
+TEST_CASE("quantile beyond the buckets is the longest operation") {
     Histogram histogram;
     histogram.add(1000);
     for (std::uint64_t i = 0; i < 9; ++i) {
@@ -176,7 +176,7 @@ TEST_CASE("a latency of zero is a value like others") {
     CHECK(histogram.quantile(0.5) == 0);
 }
 
-TEST_CASE("zeroed memory is emptied without being touched, and used memory completely") {
+TEST_CASE("zeroed memory stays untouched, used memory is cleared") {
     const auto memory = std::make_unique<Histogram>();
     memory->min_ns = 0;  // as zeroed pages are
     memory->clear();

@@ -108,7 +108,7 @@ TEST_CASE("a jump of many doublings at once keeps everything") {
     CHECK(meter.slices.doublings() == 36);  // 16 * 2^36 is the first above 10^12
 }
 
-TEST_CASE("the sum is exact under random operations, spans and doublings") {
+TEST_CASE("sum is exact under random operations and doublings") {
     std::mt19937_64 random(11);
     for (int round = 0; round < 300; ++round) {
         const std::uint32_t capacity = 2 * std::uniform_int_distribution<std::uint32_t>(1, 40)(random);
@@ -139,7 +139,7 @@ TEST_CASE("the sum is exact under random operations, spans and doublings") {
     }
 }
 
-TEST_CASE("overlapping operations that finish out of order keep their sum") {
+TEST_CASE("out-of-order overlapping operations keep their sum") {
     std::mt19937_64 random(5);
     Meter meter(8, 0, 10);
     std::uint64_t moved = 0;

@@ -84,7 +84,7 @@ TEST_CASE("a meter begins with nothing counted") {
     CHECK(meter.kinds_used == 0);
 }
 
-TEST_CASE("an interval is from the first start to the last end, and knows the sum of all") {
+TEST_CASE("interval spans first start to last end with exact sum") {
     Interval interval;
     CHECK(interval.first_start_ns == -1);
     CHECK(interval.last_end_ns == -1);
@@ -103,7 +103,7 @@ TEST_CASE("an interval is from the first start to the last end, and knows the su
     CHECK(interval.sum_ns == 20 + 5 + 90 + 10);
 }
 
-TEST_CASE("histograms and slices lie behind one another without touching") {
+TEST_CASE("histograms and slices do not overlap in memory") {
     const Made made;
     StreamMeter& meter = made.meter;
     auto* base = reinterpret_cast<std::byte*>(&meter);
@@ -123,7 +123,7 @@ TEST_CASE("histograms and slices lie behind one another without touching") {
     CHECK(end <= base + StreamMeter::bytes_for(Made::slices));
 }
 
-TEST_CASE("the memory of a meter is its head, its slices in whole pages, and the histograms that it uses") {
+TEST_CASE("meter memory is head, slice pages and used histograms") {
     const std::size_t histograms = sonde::meters::kinds * sizeof(Histogram);
     CHECK(StreamMeter::bytes_for(256) == 4096 + histograms + 4096);
     CHECK(StreamMeter::bytes_for(257) == 4096 + histograms + 8192);
@@ -131,7 +131,7 @@ TEST_CASE("the memory of a meter is its head, its slices in whole pages, and the
     CHECK(StreamMeter::memory_for(256, 2) == 4096 + 2 * sizeof(Histogram) + 4096);
 }
 
-TEST_CASE("a histogram of an earlier phase is emptied when it is first used again") {
+TEST_CASE("histogram of an earlier phase is cleared on first use") {
     const Made made;
     made.meter.histogram(0).add(5);
     made.meter.kinds_used = 0;
@@ -139,7 +139,7 @@ TEST_CASE("a histogram of an earlier phase is emptied when it is first used agai
     CHECK(made.meter.histogram(0).count() == 0);
 }
 
-TEST_CASE("the processor time of a thread is what the kernel counts for it") {
+TEST_CASE("thread CPU time equals the kernel's count") {
     const std::uint64_t before = nanoseconds(CLOCK_THREAD_CPUTIME_ID);
     const auto first = thread_cpu();
     volatile unsigned work = 0;
@@ -156,7 +156,7 @@ TEST_CASE("the processor time of a thread is what the kernel counts for it") {
     CHECK(second.user_ns >= first.user_ns);
 }
 
-TEST_CASE("a reading of the clock lies between two readings of the system's") {
+TEST_CASE("clock reading lies between two system clock readings") {
     const auto before = static_cast<std::int64_t>(nanoseconds(CLOCK_MONOTONIC));
     const std::int64_t now = Clock::monotonic_ns();
     const Clock clock;
@@ -167,7 +167,7 @@ TEST_CASE("a reading of the clock lies between two readings of the system's") {
     CHECK(read <= after);
 }
 
-TEST_CASE("what did not fit into one histogram or the other is counted in both") {
+TEST_CASE("overflows of two histograms add up") {
     Histogram one;
     Histogram other;
     one.clear();

@@ -23,8 +23,8 @@ TargetCell row(const TargetMeter& meter, std::uint32_t at, std::uint32_t target 
 }
 
 /// The place of a name on a board; null when it has none.
-const TargetBoard::Target* place_of(const TargetBoard& board, const std::string& name) {
-    for (const TargetBoard::Target& target : board.targets) {
+const TargetBoard::TargetSlot* place_of(const TargetBoard& board, const std::string& name) {
+    for (const TargetBoard::TargetSlot& target : board.targets) {
         if (target.state.load() == 2 && name == target.name.data()) {
             return &target;
         }
@@ -34,7 +34,7 @@ const TargetBoard::Target* place_of(const TargetBoard& board, const std::string&
 
 }  // namespace
 
-TEST_CASE("bytes are spread over the slices that an operation lasts, and it counts where it ends") {
+TEST_CASE("bytes spread over slices, operation counts at its end") {
     TargetMeter meter(1000, 100);
     const std::uint32_t target = add_target(meter, "OST0");
     meter.add_single(1, target, 1050, 1250, 200, 400);  // 50 in the first, 100 in the second, 50 in the third
@@ -50,7 +50,7 @@ TEST_CASE("bytes are spread over the slices that an operation lasts, and it coun
     CHECK(meter.longest_ns(1, target) == 200);
 }
 
-TEST_CASE("slices widen when time goes on and when targets come, and their sums stay") {
+TEST_CASE("widened slices keep their sums") {
     TargetMeter meter(0, 10);
     std::mt19937 random(3);
     std::vector<std::uint64_t> bytes;
@@ -74,7 +74,7 @@ TEST_CASE("slices widen when time goes on and when targets come, and their sums 
     }
 }
 
-TEST_CASE("when slices double, each takes in its neighbor, and the current one stays the one that holds the time") {
+TEST_CASE("doubled slices merge neighbors and keep the current one") {
     TargetMeter meter(0, 10);
     const std::uint32_t target = add_target(meter, "A");
     for (std::uint64_t i = 0; i < 64; ++i) {
@@ -108,7 +108,7 @@ TEST_CASE("slices are as wide as was asked for, and never of no width") {
     }
 }
 
-TEST_CASE("what was counted stays where it was when more targets come, and these begin at nothing") {
+TEST_CASE("counts stay when targets are added") {
     TargetMeter meter(0, 10);
     const std::uint32_t first = add_target(meter, "A");
     meter.add_single(0, first, 0, 5, 40, 7);
@@ -136,7 +136,7 @@ TEST_CASE("what was counted stays where it was when more targets come, and these
     CHECK(counted == 3);
 }
 
-TEST_CASE("a meter has room for half as many targets again, and for the slices that fit into 64 KiB beside them") {
+TEST_CASE("meter has spare targets and slices within 64 KiB") {
     const auto meter_of = [](int targets) {
         auto meter = std::make_unique<TargetMeter>(0, 10);
         for (int i = 0; i < targets; ++i) {
@@ -158,7 +158,7 @@ TEST_CASE("a meter has room for half as many targets again, and for the slices t
     CHECK(meter->rows() == 32);
 }
 
-TEST_CASE("when targets come and slices double for them, an early operation is still counted early") {
+TEST_CASE("early operation stays early after doublings") {
     TargetMeter meter(0, 10);
     for (int i = 0; i < 32; ++i) {
         meter.number_of("OST" + std::to_string(i));
@@ -194,7 +194,7 @@ TEST_CASE("latency buckets hold what lies between their ends") {
     CHECK(TargetLatency::bucket_of(~0ULL) == TargetLatency::buckets - 1);
 }
 
-TEST_CASE("a board adds what streams counted, by the name of the target, in slices as wide as those of the widest") {
+TEST_CASE("board adds streams by target in the widest slices") {
     TargetMeter narrow(0, 100);
     TargetMeter wide(0, 100);
     const std::uint32_t a = add_target(narrow, "A");
@@ -208,7 +208,7 @@ TEST_CASE("a board adds what streams counted, by the name of the target, in slic
     const auto board = board_of({{&narrow, 2, 1}, {&wide, 3, 2}, {nullptr, 4, 0}}, 1);
     CHECK(board->files == 9);
     CHECK(board->known == 3);
-    const TargetBoard::Target* const on_a = place_of(*board, "A");
+    const TargetBoard::TargetSlot* const on_a = place_of(*board, "A");
     REQUIRE(on_a != nullptr);
     CHECK(on_a->kind[0].cells[0].bytes == 7);
     CHECK(on_a->kind[0].cells[63].bytes == 11);
@@ -219,7 +219,7 @@ TEST_CASE("a board adds what streams counted, by the name of the target, in slic
     CHECK(on_a->kind[0].latency[TargetLatency::bucket_of(90)] == 1);
     CHECK(on_a->kind[1].cells[2].bytes == 5);
     CHECK(on_a->kind[1].longest_ns == 30);
-    const TargetBoard::Target* const on_b = place_of(*board, "B");
+    const TargetBoard::TargetSlot* const on_b = place_of(*board, "B");
     REQUIRE(on_b != nullptr);
     CHECK(on_b->kind[1].cells[2].bytes == 3);
     CHECK(on_b->kind[1].cells[2].split_ops == 1);
@@ -236,7 +236,7 @@ TEST_CASE("a board adds what streams counted, by the name of the target, in slic
     CHECK(place_of(*board, "A")->kind[0].longest_ns == 40);
 }
 
-TEST_CASE("slices become as wide as is asked for, by the doublings that the stream has not made itself") {
+TEST_CASE("slices widen to the requested width") {
     TargetMeter meter(0, 100);
     const std::uint32_t target = add_target(meter, "A");
     meter.add_single(0, target, 6300, 6400, 1, 9);
@@ -246,7 +246,7 @@ TEST_CASE("slices become as wide as is asked for, by the doublings that the stre
     CHECK(place_of(*board, "A")->kind[0].cells[7].bytes == 9);
 }
 
-TEST_CASE("a board has places for as many targets as a meter, and leaves out what comes after them") {
+TEST_CASE("board has as many targets as a meter and drops the rest") {
     TargetMeter first(0, 100);
     for (std::size_t i = 0; i < TargetMeter::most_targets; ++i) {
         first.number_of("OST" + std::to_string(i));
@@ -260,7 +260,7 @@ TEST_CASE("a board has places for as many targets as a meter, and leaves out wha
     const auto board = board_of({{&first, 1, 1}, {&late, 1, 1}, {&first, 1, 1}}, 0);
     CHECK(place_of(*board, "one more") == nullptr);
     std::uint64_t sum = 0;
-    for (const TargetBoard::Target& target : board->targets) {
+    for (const TargetBoard::TargetSlot& target : board->targets) {
         REQUIRE(target.state == 2);
         sum += target.kind[0].cells[0].bytes;
     }

@@ -33,16 +33,16 @@ class Tree:
 
     def directories(self, branch: str) -> dict[str, tuple[int, bool]]:
         """Path below the top -> (number, is a leaf) of all directories of one tree."""
-        found: dict[str, tuple[int, bool]] = {}
+        sizes: dict[str, tuple[int, bool]] = {}
         level = [(f"{branch}.0", 0)]
         for depth in range(self.depth + 1):
-            found |= {path: (number, depth == self.depth) for path, number in level}
+            sizes |= {path: (number, depth == self.depth) for path, number in level}
             level = [
                 (f"{path}/{branch}.{number * self.branching + child}", number * self.branching + child)
                 for path, number in level
                 for child in range(1, self.branching + 1)
             ]
-        return found
+        return sizes
 
     def branches(self, tasks: int) -> dict[str, list[int]]:
         """Branch -> the tasks whose items lie there; one node."""

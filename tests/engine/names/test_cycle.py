@@ -39,18 +39,18 @@ def make(count: int) -> list[Plan]:
 
 
 def cycle(first: int, count: int, working: int, **more: Any) -> Plan:
-    own = {"working": working, **more.pop("cycle", {})}
-    return {"id": f"cycle-{first}", "op": "cycle", "meta": {**window(first, count), "cycle": own}, **more}
+    cycle_members = {"working": working, **more.pop("cycle", {})}
+    return {"id": f"cycle-{first}", "op": "cycle", "meta": {**window(first, count), "cycle": cycle_members}, **more}
 
 
 def numbers(target: Path) -> dict[str, list[int]]:
     """Numbers of the files by directory."""
-    found: dict[str, list[int]] = {}
+    items_of: dict[str, list[int]] = {}
     for name in tree(target / "w"):
         if "/file." in name:
-            place, _, file = name.rpartition("/")
-            found.setdefault(place, []).append(int(file.rpartition(".")[2]))
-    return {place: sorted(found[place]) for place in sorted(found)}
+            directory, _, file = name.rpartition("/")
+            items_of.setdefault(directory, []).append(int(file.rpartition(".")[2]))
+    return {directory: sorted(items_of[directory]) for directory in sorted(items_of)}
 
 
 def test_the_set_moves_on_by_as_many_as_were_taken(engine: Engine, target: Path) -> None:
@@ -58,7 +58,7 @@ def test_the_set_moves_on_by_as_many_as_were_taken(engine: Engine, target: Path)
     result = engine.run(plan_of(target, phases))
     assert result.code == DONE, result.err
     places = [f"set-{copy}/branch.{task}.0" for copy in (0, 1) for task in (0, 1, 2)]
-    assert numbers(target) == {place: [7, 8, 9, 10, 11] for place in places}
+    assert numbers(target) == {directory: [7, 8, 9, 10, 11] for directory in places}
     end = result.finished("cycle-0")
     assert {kind: end["latency"][kind]["count"] for kind in ("stat", "read", "remove", "create")} == dict.fromkeys(
         ("stat", "read", "remove", "create"), 3 * 2 * 3
@@ -104,13 +104,16 @@ def test_a_changed_byte_is_found_and_the_rest_is_done(engine: Engine, target: Pa
 
 def test_objects_of_other_numbers_are_told_apart(engine: Engine, target: Path) -> None:
     """With content that says its place, two objects that changed names are both wrong."""
-    own: dict[str, Any] = {"payload": {"kind": "ior_offset", "seed": 7}, "file": {"write": 8192, "read": 8192}}
-    assert engine.run(plan_of(target, make(2), **own)).code == DONE
+    payload_members: dict[str, Any] = {
+        "payload": {"kind": "ior_offset", "seed": 7},
+        "file": {"write": 8192, "read": 8192},
+    }
+    assert engine.run(plan_of(target, make(2), **payload_members)).code == DONE
     a, b = (target / f"w/set-{copy}/branch.0.0/file.0.1" for copy in (0, 1))
     a.rename(target / "aside")
     b.rename(a)
     (target / "aside").rename(b)
-    result = engine.run(plan_of(target, [cycle(0, 2, 2, verify="on_read")], **own))
+    result = engine.run(plan_of(target, [cycle(0, 2, 2, verify="on_read")], **payload_members))
     assert result.code == MISMATCH
     assert result.finished("cycle-0")["verify"]["mismatches"] == 2
 

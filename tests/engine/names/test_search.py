@@ -48,27 +48,27 @@ def folder(target: Path) -> Path:
 
 def there(folder: Path) -> list[tuple[str, os.stat_result]]:
     """(name, what lstat says) of all that lies below, found by Python."""
-    found = []
+    entries = []
     for here, folders, files in os.walk(folder):
-        found += [(name, os.lstat(os.path.join(here, name))) for name in folders + files]
-    return found
+        entries += [(name, os.lstat(os.path.join(here, name))) for name in folders + files]
+    return entries
 
 
-def kind_of(seen: os.stat_result) -> str:
+def kind_of(status: os.stat_result) -> str:
     for name, holds in (("file", stat.S_ISREG), ("directory", stat.S_ISDIR), ("link", stat.S_ISLNK)):
-        if holds(seen.st_mode):
+        if holds(status.st_mode):
             return name
     return "other"
 
 
-def fits(name: str, seen: os.stat_result, find: dict[str, Any]) -> bool:
+def fits(name: str, status: os.stat_result, find: dict[str, Any]) -> bool:
     """The conditions as Python understands them."""
     return (
         fnmatch.fnmatchcase(name.replace("\n", "_"), find.get("name", "*"))
-        and find.get("type", "any") in ("any", kind_of(seen))
-        and find.get("size", seen.st_size) == seen.st_size
-        and find.get("size_min", 0) <= seen.st_size <= find.get("size_max", 1 << 62)
-        and seen.st_mtime_ns > find.get("newer_than", -1) * 10**9
+        and find.get("type", "any") in ("any", kind_of(status))
+        and find.get("size", status.st_size) == status.st_size
+        and find.get("size_min", 0) <= status.st_size <= find.get("size_max", 1 << 62)
+        and status.st_mtime_ns > find.get("newer_than", -1) * 10**9
     )
 
 
@@ -113,9 +113,9 @@ def test_what_is_counted_is_what_fits(engine: Engine, target: Path, folder: Path
     for tasks in (1, 2, 16):
         end = search(engine, target, find, tasks)
         assert end["entries"] == len(expected)
-        assert end["walk"]["directories"] == sum(kind_of(seen) == "directory" for _, seen in expected)
+        assert end["walk"]["directories"] == sum(kind_of(status) == "directory" for _, status in expected)
         counts.append(end["walk"]["matched"])
-    assert counts == [sum(fits(name, seen, plain) for name, seen in expected)] * 3
+    assert counts == [sum(fits(name, status, plain) for name, status in expected)] * 3
 
 
 @pytest.fixture(scope="module")
@@ -126,8 +126,8 @@ def untyped_listing(tmp_path_factory: pytest.TempPathFactory) -> str:
         pytest.skip("no C compiler for the library of untyped listings")
     library = tmp_path_factory.mktemp("untyped") / "untyped_listing.so"
     source = Path(__file__).with_name("untyped_listing.c")
-    words = [compiler, "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", str(library), str(source), "-ldl"]
-    subprocess.run(words, check=True)
+    command = [compiler, "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", str(library), str(source), "-ldl"]
+    subprocess.run(command, check=True)
     return str(library)
 
 
@@ -139,15 +139,15 @@ def test_where_listings_tell_no_types_every_entry_is_looked_at(
     for find in ({"type": "file", "name": "*01*"}, {"type": "directory"}, {"size": 3901}):
         end = search(engine, target, find, tasks, untyped_listing)
         assert end["entries"] == end["walk"]["looked_at"] == len(expected)
-        assert end["walk"]["directories"] == sum(kind_of(seen) == "directory" for _, seen in expected)
-        assert end["walk"]["matched"] == sum(fits(name, seen, find) for name, seen in expected)
+        assert end["walk"]["directories"] == sum(kind_of(status) == "directory" for _, status in expected)
+        assert end["walk"]["matched"] == sum(fits(name, status, find) for name, status in expected)
 
 
 def test_entries_are_looked_at_only_where_a_condition_needs_it(engine: Engine, target: Path, folder: Path) -> None:
     expected = there(folder)
-    named = sum("01" in name for name, _ in expected)
+    matching_names = sum("01" in name for name, _ in expected)
     assert search(engine, target, {"name": "*01*", "type": "file"})["walk"]["looked_at"] == 0
-    assert search(engine, target, {"name": "*01*", "size": 1})["walk"]["looked_at"] == named
+    assert search(engine, target, {"name": "*01*", "size": 1})["walk"]["looked_at"] == matching_names
     everything = search(engine, target, {"name": "*01*"}, each_entry=True)
     assert everything["walk"]["looked_at"] == len(expected) == everything["latency"]["stat"]["count"]
 
@@ -155,7 +155,7 @@ def test_entries_are_looked_at_only_where_a_condition_needs_it(engine: Engine, t
 def test_a_file_can_say_how_new(engine: Engine, target: Path, folder: Path) -> None:
     (target / "stamp").touch()
     os.utime(target / "stamp", ns=(0, NEW * 10**9 + 4))
-    expected = sum(seen.st_mtime_ns > NEW * 10**9 + 4 for _, seen in there(folder))
+    expected = sum(status.st_mtime_ns > NEW * 10**9 + 4 for _, status in there(folder))
     assert expected > 0
     for name in ("stamp", str(target / "stamp")):
         assert search(engine, target, {"newer_than_file": name}, 2)["walk"]["matched"] == expected
@@ -172,7 +172,7 @@ def test_a_walk_without_conditions_tells_directories_too(engine: Engine, target:
     phase = {"id": "walk", "op": "walk", "meta": {"lookup": {"walk_from": "directory"}}}
     result = engine.run(plan_of(target, Tree(), phase, target={"use_existing": True}))
     expected = there(folder)
-    folders = sum(kind_of(seen) == "directory" for _, seen in expected)
+    folders = sum(kind_of(status) == "directory" for _, status in expected)
     assert result.finished("walk")["walk"] == {"directories": folders, "looked_at": len(expected)}
 
 

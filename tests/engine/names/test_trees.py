@@ -37,13 +37,13 @@ FULL: list[Plan] = [
 ]
 
 
-def plan_of(place: Path, shape: Tree, *phases: Plan, tasks: int = 3, **members: Any) -> Plan:
+def plan_of(target_path: Path, shape: Tree, *phases: Plan, tasks: int = 3, **members: Any) -> Plan:
     """A plan about a tree, run by forked processes."""
     meta = {"tree": shape.plan, **members.pop("meta", {})}
     return {
         "schema": "sonde-plan/1",
         "id": "names",
-        "target": {"path": str(place), "directory": "run", "min_free": 0, **members.pop("target", {})},
+        "target": {"path": str(target_path), "directory": "run", "min_free": 0, **members.pop("target", {})},
         "tasks": {"processes": tasks},
         "meta": meta,
         "phases": list(phases),
@@ -75,7 +75,7 @@ def test_a_tree_is_made_as_computed(engine: Engine, target: Path, shape: Tree, p
 def test_every_operation_meets_every_name_and_nothing_is_left(
     engine: Engine, target: Path, shape: Tree, objects: str
 ) -> None:
-    phases = [one for one in FULL if objects == "files" or one["op"] != "open_close"]
+    phases = [phase for phase in FULL if objects == "files" or phase["op"] != "open_close"]
     result = engine.run(plan_of(target, shape, *phases, meta={"objects": objects}))
     assert result.code == DONE, result.err
     folders, items = shape.holds(3)
@@ -161,8 +161,8 @@ def test_a_stopped_removal_is_not_taken_for_a_whole_one(engine: Engine, target: 
 
 
 def test_an_item_that_is_missing_is_named_with_its_error(engine: Engine, target: Path) -> None:
-    gone = {"kind": "command", "command": f"rm {target}/run/items-0/branch.0/file.2.1", "need": "required"}
-    result = engine.run(plan_of(target, Tree(), *FULL[:2], {"id": "stat", "op": "stat", "before": [gone]}))
+    removal = {"kind": "command", "command": f"rm {target}/run/items-0/branch.0/file.2.1", "need": "required"}
+    result = engine.run(plan_of(target, Tree(), *FULL[:2], {"id": "stat", "op": "stat", "before": [removal]}))
     assert result.code == FAILED
     assert f"task 2 on {os.uname().nodename}: stat of {target}/run/items-0/branch.0/file.2.1 failed" in result.sentence
     assert "(ENOENT)" in result.sentence
@@ -183,10 +183,12 @@ def test_a_tree_that_is_not_empty_is_not_removed(engine: Engine, target: Path) -
     assert tree(target) == []  # the end of the run takes what it made
 
 
-def killed(engine: Engine, place: Path, **members: Any) -> None:
+def killed(engine: Engine, target_path: Path, **members: Any) -> None:
     """A run with many items that is killed while it looks at them."""
     phases = [*FULL[:2], {"id": "long", "op": "stat", "stop": {"time": "60s"}}]
-    plan = plan_of(place, Tree(depth=1, branching=3, per_dir=200), *phases, observe={"progress": "20ms"}, **members)
+    plan = plan_of(
+        target_path, Tree(depth=1, branching=3, per_dir=200), *phases, observe={"progress": "20ms"}, **members
+    )
     plan["tasks"] = {"threads": 3}
     with engine.start(plan) as running:
         running.wait_for_phase("long")
@@ -213,29 +215,29 @@ def test_clean_removes_a_killed_tree_by_its_rule_and_nothing_else(engine: Engine
 
 
 def test_a_directory_of_others_keeps_all_that_was_there(engine: Engine, target: Path) -> None:
-    theirs = target / "run"
-    (theirs / "items-1" / "branch.0").mkdir(parents=True)
+    foreign_directory = target / "run"
+    (foreign_directory / "items-1" / "branch.0").mkdir(parents=True)
     for name in ("file.0.0", "-rf", "a\nb", " ", "\udcff\udcfe", "x" * 255, "items-0x"):
-        (theirs / name).write_text(name if name.isprintable() else "odd")
-        (theirs / "items-1" / "branch.0" / name).write_text("theirs")
-    before = {path: path.read_bytes() for path in theirs.rglob("*") if path.is_file()}
+        (foreign_directory / name).write_text(name if name.isprintable() else "odd")
+        (foreign_directory / "items-1" / "branch.0" / name).write_text("theirs")
+    before = {path: path.read_bytes() for path in foreign_directory.rglob("*") if path.is_file()}
     result = engine.run(plan_of(target, Tree(per_dir=50), *FULL, target={"use_existing": True}))
     assert result.code == DONE, result.err
-    assert {path: path.read_bytes() for path in theirs.rglob("*") if path.is_file()} == before
+    assert {path: path.read_bytes() for path in foreign_directory.rglob("*") if path.is_file()} == before
     killed(engine, target, target={"use_existing": True})
-    assert (theirs / "items-0").exists()
+    assert (foreign_directory / "items-0").exists()
     assert engine.clean(target)[0] == DONE
-    assert {path: path.read_bytes() for path in theirs.rglob("*") if path.is_file()} == before
-    assert not (theirs / "items-0").exists()
+    assert {path: path.read_bytes() for path in foreign_directory.rglob("*") if path.is_file()} == before
+    assert not (foreign_directory / "items-0").exists()
 
 
-@pytest.mark.parametrize("place", ["items-0", "items-0/branch.0"])
-def test_a_link_leads_nowhere(engine: Engine, target: Path, tmp_path: Path, place: str) -> None:
+@pytest.mark.parametrize("link_path", ["items-0", "items-0/branch.0"])
+def test_a_link_leads_nowhere(engine: Engine, target: Path, tmp_path: Path, link_path: str) -> None:
     away = tmp_path / "away"
     (away / "branch.0").mkdir(parents=True)
-    link = target / "run" / place
+    link = target / "run" / link_path
     link.parent.mkdir(parents=True)
-    link.symlink_to(away if place == "items-0" else away / "branch.0")
+    link.symlink_to(away if link_path == "items-0" else away / "branch.0")
     result = engine.run(plan_of(target, Tree(), *FULL, target={"use_existing": True}))
     assert result.code == FAILED
     assert f"{link} is no directory" in result.sentence
@@ -290,8 +292,8 @@ def peak_bytes(engine: Engine, target: Path, items: int) -> int:
 
 
 def test_memory_does_not_grow_with_the_number_of_items(engine: Engine, target: Path) -> None:
-    few, many = (peak_bytes(engine, target, items) for items in (100, 100_000))
-    assert many - few < 2 << 20
+    few, large = (peak_bytes(engine, target, items) for items in (100, 100_000))
+    assert large - few < 2 << 20
 
 
 def test_a_later_process_knows_what_an_earlier_one_made(engine: Engine, target: Path) -> None:

@@ -51,7 +51,7 @@ def test_a_walk_that_stays_within_another_meets_no_more_entries(engine: Engine, 
 
 
 @pytest.mark.parametrize(
-    ("phases", "told"),
+    ("phases", "reason"),
     [
         ([{"id": "w", "op": "stat", "stop": {"within": "nothing"}}], "no earlier phase of that name"),
         ([{"id": "c", "op": "walk"}, {"id": "w", "op": "stat", "stop": {"within": "c"}}], 'does op = "stat"'),
@@ -63,7 +63,7 @@ def test_a_walk_that_stays_within_another_meets_no_more_entries(engine: Engine, 
         ([{"id": "r", "op": "readdir"}, {"id": "w", "op": "readdir", "stop": {"within": "r"}}], "counts directories"),
     ],
 )
-def test_what_cannot_be_stayed_within_is_refused(engine: Engine, target: Path, phases: list[Plan], told: str) -> None:
+def test_what_cannot_be_stayed_within_is_refused(engine: Engine, target: Path, phases: list[Plan], reason: str) -> None:
     result = engine.run(plan_of(target, *phases))
     assert result.code == BAD_PLAN
-    assert told in result.sentence
+    assert reason in result.sentence

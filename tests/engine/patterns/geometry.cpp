@@ -111,7 +111,7 @@ TEST_CASE("fill agrees with offset_of at every start and length") {
     }
 }
 
-TEST_CASE("a random permutation touches the sequential set, in another order, anew in each pass") {
+TEST_CASE("permutation covers the sequential set, new in each pass") {
     for (const Scope scope : {Scope::block, Scope::task}) {
         Access access = access_of(8, 16);
         access.gap = 4;
@@ -126,7 +126,7 @@ TEST_CASE("a random permutation touches the sequential set, in another order, an
     }
 }
 
-TEST_CASE("scope block permutes inside each block, alike in all segments, as IOR's -z") {
+TEST_CASE("block scope permutes each block alike, as IOR -z") {
     const Geometry geometry(access_of(4, 10, Order::random_permute, Scope::block), 3, {2, 1}, 0);
     const std::vector<std::uint64_t> list = offsets(geometry);
     for (std::size_t g = 0; g < 3; ++g) {
@@ -139,7 +139,7 @@ TEST_CASE("scope block permutes inside each block, alike in all segments, as IOR
     }
 }
 
-TEST_CASE("scope file deals all slots of a shared file without a slot dealt twice") {
+TEST_CASE("file scope distributes all slots without overlap") {
     const Access access = access_of(8, 5, Order::random_permute, Scope::file);
     constexpr std::uint64_t sharers = 7;
     std::vector<std::uint64_t> all;
@@ -160,7 +160,7 @@ TEST_CASE("scope file deals all slots of a shared file without a slot dealt twic
     CHECK(sorted(all) == expected);
 }
 
-TEST_CASE("random with replacement stays inside its scope and repeats itself") {
+TEST_CASE("replacement stays inside its scope and repeats slots") {
     for (const Scope scope : {Scope::block, Scope::task, Scope::file}) {
         Access access = access_of(8, 8);
         const std::vector<std::uint64_t> own = offsets(Geometry(access, 50, {2, 1}, 0));
@@ -181,7 +181,7 @@ TEST_CASE("random with replacement stays inside its scope and repeats itself") {
     }
 }
 
-TEST_CASE("seed, file and task each give another random order, and the same ones the same") {
+TEST_CASE("seed, file and task each change the random order") {
     Access access = access_of(8, 64, Order::random_permute);
     const std::vector<std::uint64_t> base = offsets(Geometry(access, 1, {1, 0}, 0));
     CHECK(offsets(Geometry(access, 1, {1, 0}, 0)) == base);
@@ -196,7 +196,7 @@ TEST_CASE("seed, file and task each give another random order, and the same ones
     CHECK(second != offsets(Geometry(access, 1, {2, 0}, 0)));
 }
 
-TEST_CASE("sharers of a file never overlap and leave no hole but the gaps") {
+TEST_CASE("sharers of a file leave no hole but the gaps") {
     std::mt19937_64 random(8);
     for (int round = 0; round < 200; ++round) {
         Access access = access_of(1 + random() % 9, 1 + random() % 6);
@@ -249,7 +249,7 @@ TEST_CASE("an amount is divided among those it is for") {
     CHECK(volume_of_task(amount, 1, 1, 0) == (1ULL << 60U) + 1);
 }
 
-TEST_CASE("drawing within some bytes stays there, at multiples of the transfer, and reaches all of them") {
+TEST_CASE("draws within a limit reach all multiples of the transfer") {
     Access access = access_of(8, 4, Order::random_replace);
     access.offset = 1000;
     access.within = 80;
@@ -263,7 +263,7 @@ TEST_CASE("drawing within some bytes stays there, at multiples of the transfer, 
     CHECK(offsets(Geometry(access, 100, {3, 2}, 0)) != drawn);
 }
 
-TEST_CASE("the offsets that a seed draws are those that data of this rule was written at") {
+TEST_CASE("seeded offsets equal those of stored data") {
     // Computed from the description in geometry.hpp and permutation.hpp by other code: T = 4 B, gap 8 B, offset 1000.
     struct Known {
         Order order;
@@ -334,7 +334,7 @@ TEST_CASE("the offsets that a seed draws are those that data of this rule was wr
     CHECK(drawn == std::vector<std::uint64_t>{1264, 1080, 1168, 1272, 1216, 1360});
 }
 
-TEST_CASE("reverse and sequential places of one, two and three segments, from their middle on") {
+TEST_CASE("reverse and sequential offsets for up to three segments") {
     struct Known {
         Order order;
         std::uint64_t segments;

@@ -61,7 +61,7 @@ TEST_CASE("every size from 1 to 200 is permuted without loss") {
     }
 }
 
-TEST_CASE("large sizes at and around powers of two are permuted without loss") {
+TEST_CASE("sizes near powers of two are permuted without loss") {
     for (const std::uint64_t n : {4095ULL, 4096ULL, 4097ULL, 65'535ULL, 65'537ULL, 1'000'003ULL, 1ULL << 20U}) {
         CAPTURE(n);
         CHECK(is_bijection(n, 42));
@@ -125,7 +125,7 @@ TEST_CASE("distances between successive places look random") {
     CHECK(next_door < 20);  // two are expected
 }
 
-TEST_CASE("pairs of numbers lie as far from each other as chance has it, whatever their own distance") {
+TEST_CASE("distances of permuted pairs are uniformly distributed") {
     // Halves and quarters of a power of two are where a mixer that does not reach the high bits shows first.
     constexpr std::uint64_t n = 512;
     for (const std::uint64_t apart : {1ULL, 2ULL, 64ULL, 128ULL, 256ULL}) {
@@ -161,7 +161,7 @@ TEST_CASE("scaling random bits reaches all numbers and no others") {
     CHECK(chi_square(counts) < critical(6));
 }
 
-TEST_CASE("the order that a key gives is the one that data of rule 2 was written in") {
+TEST_CASE("order of a key equals that of stored rule-2 data") {
     // Computed from the description in permutation.hpp by other code: another order is another rule.
     REQUIRE(Permutation::rule == 2);
     CHECK(mix64(0) == 0xe220a8397b1dcdafULL);  // the first number of SplitMix64 with seed 0

@@ -96,7 +96,7 @@ const AskStripes nobody_answers = [](const std::string&) { return FileStripes();
 
 }  // namespace
 
-TEST_CASE("a reciprocal divides as division does, also at the ends of 64 bits") {
+TEST_CASE("reciprocal division equals division up to 64 bits") {
     std::mt19937_64 random(7);
     for (int i = 0; i < 100'000; ++i) {
         const std::uint64_t divisor = std::max<std::uint64_t>(1, random() >> (random() % 64));
@@ -117,12 +117,12 @@ const auto number_of_target = [](const std::string& name) {
 
 /// "[from, to) on target" of the stretch around a byte; "-" for nobody, "?" when a target is chosen later.
 std::string stretch(const StripeMap& map, std::uint64_t offset) {
-    const StripeMap::Extent found = map.find(offset);
+    const StripeMap::StripeExtent found = map.find(offset);
     return "[" + std::to_string(found.from) + ", " +
            (found.to == ~std::uint64_t{0} ? "end" : std::to_string(found.to)) + ") on " +
-           (found.pending                       ? "?"
-            : found.target == StripeMap::nobody ? "-"
-                                                : std::to_string(found.target));
+           (found.pending                          ? "?"
+            : found.target == StripeMap::no_target ? "-"
+                                                   : std::to_string(found.target));
 }
 
 }  // namespace
@@ -142,7 +142,7 @@ TEST_CASE("a stretch of a file ends with its stripe, or with its part") {
     CHECK(stretch(one, 99) == "[99, 100) on -");
 }
 
-TEST_CASE("parts of a file: between them is nobody, one whole on a target is one stretch, and some wait for theirs") {
+TEST_CASE("file parts: gaps, whole parts and waiting components") {
     const StripeMap map(
         {{.start = 50, .end = 60, .stripe = 4, .targets = {"OST1", "OST1"}},  // whole, though in stripes
          {.start = 0, .end = 20, .stripe = 8, .targets = {"OST2", "OST3"}},
@@ -164,7 +164,7 @@ TEST_CASE("parts of a file: between them is nobody, one whole on a target is one
     CHECK(stretch({}, 7) == "[7, end) on -");
 }
 
-TEST_CASE("a part of which nothing more is said is all of a file, on one target, from its beginning on") {
+TEST_CASE("default part is the whole file on one target") {
     StripePart part;
     part.targets = {"OST5"};
     const StripeMap whole({part}, number_of_target);
@@ -179,7 +179,7 @@ TEST_CASE("a part of which nothing more is said is all of a file, on one target,
     CHECK(Reciprocal().quotient(77) == 77);
 }
 
-TEST_CASE("drawn operations on drawn layouts go to the targets that a calculation byte by byte names") {
+TEST_CASE("random operations map to targets of a bytewise count") {
     std::mt19937 random(20261122);
     for (int round = 0; round < 400; ++round) {
         const auto length = static_cast<std::uint32_t>(1 + random() % 200);
@@ -200,7 +200,7 @@ TEST_CASE("drawn operations on drawn layouts go to the targets that a calculatio
     }
 }
 
-TEST_CASE("operations that are counted together give the same as one by one, in all slices and of all lengths") {
+TEST_CASE("batched counting equals counting one by one") {
     std::mt19937 random(5);
     for (int round = 0; round < 200; ++round) {
         const auto length = static_cast<std::uint32_t>(1 + random() % 60);
@@ -246,7 +246,7 @@ TEST_CASE("operations that are counted together give the same as one by one, in 
     }
 }
 
-TEST_CASE("a component gets its targets when the file system has chosen them, and is asked for once") {
+TEST_CASE("late component targets are requested once") {
     StripePart first{.start = 0, .end = 100, .stripe = 10, .shift = 0, .targets = {"OST0"}, .pending = false};
     StripePart second{.start = 100, .end = ~0ULL, .stripe = 10, .shift = 0, .targets = {}, .pending = true};
     int asked = 0;
@@ -283,7 +283,7 @@ TEST_CASE("a component gets its targets when the file system has chosen them, an
     CHECK(sums_of(*never).empty());
 }
 
-TEST_CASE("several whole copies are nobody's, because any of them may have served") {
+TEST_CASE("bytes with several valid copies belong to no target") {
     const auto meter = fresh();
     TargetCounting counting(nobody_answers, meter, 10);
     counting.take("file",

@@ -3,7 +3,7 @@
 #include "patterns/tree.hpp"
 #include "files/trees.hpp"
 #include "patterns/zipf.hpp"
-#include "results/tree_report.hpp"
+#include "results/tree_findings.hpp"
 
 #include <doctest/doctest.h>
 #include <cmath>
@@ -29,16 +29,16 @@ plan::Tree tree_of(int depth, int branching, bool leaf_only, std::uint64_t per_d
 }  // namespace
 
 TEST_CASE("directories and leaves are counted as a geometric series") {
-    CHECK(plan::directories_of(tree_of(0, 5, false, 0)) == 1);
-    CHECK(plan::directories_of(tree_of(7, 1, false, 0)) == 8);
-    CHECK(plan::leaves_of(tree_of(7, 1, false, 0)) == 1);
-    CHECK(plan::directories_of(tree_of(3, 4, false, 0)) == 85);
-    CHECK(plan::leaves_of(tree_of(3, 4, false, 0)) == 64);
-    CHECK(plan::directories_of(tree_of(100'000, 2, false, 0)) == 0);
-    CHECK(plan::directories_of(tree_of(2, 1'000'000'000, false, 0)) == 0);
+    CHECK(plan::count_directories(tree_of(0, 5, false, 0)) == 1);
+    CHECK(plan::count_directories(tree_of(7, 1, false, 0)) == 8);
+    CHECK(plan::count_leaf_directories(tree_of(7, 1, false, 0)) == 1);
+    CHECK(plan::count_directories(tree_of(3, 4, false, 0)) == 85);
+    CHECK(plan::count_leaf_directories(tree_of(3, 4, false, 0)) == 64);
+    CHECK(plan::count_directories(tree_of(100'000, 2, false, 0)) == 0);
+    CHECK(plan::count_directories(tree_of(2, 1'000'000'000, false, 0)) == 0);
 }
 
-TEST_CASE("each item has a place of its own, and its number tells its directory") {
+TEST_CASE("each item has its own path and its directory number") {
     for (const bool leaf_only : {false, true}) {
         const patterns::TreeShape shape(tree_of(2, 3, leaf_only, 5, 2));
         std::set<std::pair<std::uint64_t, std::uint64_t>> seen;
@@ -67,7 +67,7 @@ TEST_CASE("a path names the ancestors of a directory") {
     CHECK(!shape.copy_of("items"));
 }
 
-TEST_CASE("a shape says how many of each it has, and where the root and its first child lie") {
+TEST_CASE("tree shape gives counts, root and first child") {
     const patterns::TreeShape leaves(tree_of(2, 3, true, 5, 2));
     CHECK(leaves.directories() == 13);
     CHECK(leaves.copies() == 2);
@@ -138,7 +138,7 @@ TEST_CASE("Zipf: ranks come as often as 1 / rank^s") {
     }
 }
 
-TEST_CASE("Zipf: one item is always itself, and very many need no memory") {
+TEST_CASE("Zipf: one item is constant and many need no memory") {
     CHECK(patterns::Zipf(1, 1.0, 3)(5) == 1);
     const patterns::Zipf many(1'000'000'000'000, 1.0, 3);
     std::uint64_t beyond = 0;
@@ -154,7 +154,7 @@ TEST_CASE("a rule knows its names and no others") {
     rule.tree = tree_of(1, 3, true, 10);
     files::TaskMap tasks{2, {0, 0}};
     const files::TreeNaming naming(rule, tasks);
-    using Kind = files::TreeNaming::Kind;
+    using Kind = files::TreeNaming::NameKind;
     CHECK(naming.branch_of_root("branch.0") == "branch");
     CHECK(naming.branch_of_root("branch.1.0").empty());
     CHECK(naming.subdirectory("branch", 0, "branch.3") == 3);
@@ -184,7 +184,7 @@ std::string said_of_names(const std::function<void(plan::Phase&, results::Circum
     with(phase, about);
     results::Totals totals;
     totals.file_operations = 100;
-    const auto findings = results::findings_of_tree(totals, about);
+    const auto findings = results::find_tree_findings(totals, about);
     return findings.empty() ? "" : findings.front().at("text").get<std::string>();
 }
 
@@ -200,7 +200,7 @@ results::Totals creations(double system_us) {
 
 }  // namespace
 
-TEST_CASE("creates that pay for recently deleted inodes on ext4 are said to, and only those") {
+TEST_CASE("only creates after mass deletes on ext4 are reported") {
     plan::Phase phase;
     phase.id = "create";
     phase.op = plan::Op::create;
@@ -210,7 +210,7 @@ TEST_CASE("creates that pay for recently deleted inodes on ext4 are said to, and
     about.file_system = "ext4";
     about.removed_before = "remove";
     const auto told = [&](double system_us) {
-        const auto findings = results::findings_of_tree(creations(system_us), about);
+        const auto findings = results::find_tree_findings(creations(system_us), about);
         return !findings.empty() && findings.front().at("id") == "recent_deletes";
     };
     CHECK(told(280));
@@ -224,13 +224,13 @@ TEST_CASE("creates that pay for recently deleted inodes on ext4 are said to, and
     CHECK(!told(280));
 }
 
-TEST_CASE("names are believed to be cold for what was done, not for what was planned") {
+TEST_CASE("names are cold by what was done, not planned") {
     const auto drops = [](plan::Phase& phase) { phase.before.emplace_back().kind = "drop_page_cache"; };
     const std::string cached = "names and attributes that this node made may have come from its memory";
     CHECK(said_of_names([](auto&, auto&) {}) == cached);
     CHECK(said_of_names([&](auto& phase, auto& about) {
               drops(phase);
-              about.forgot_names = true;
+              about.emptied_name_cache = true;
           }) == "");
     CHECK(said_of_names([&](auto& phase, auto&) { drops(phase); }) ==
           cached + ", which the treatment before did not empty on every node");

@@ -12,7 +12,7 @@ using sonde::payload::Mismatch;
 using sonde::plan::Payload;
 using sonde::plan::PayloadKind;
 using sonde::tests::Content;
-using Kind = sonde::payload::Mismatch::Kind;
+using MismatchKind = sonde::payload::Mismatch::MismatchKind;
 
 namespace {
 
@@ -68,11 +68,11 @@ TEST_CASE("a flipped bit outside the stamp is called changed bytes") {
     bytes[granule + 1000] ^= std::byte{1};
     const auto wrong = judge(content, bytes, 0);
     REQUIRE(wrong);
-    CHECK(wrong->kind == Kind::changed);
+    CHECK(wrong->kind == MismatchKind::changed);
     CHECK(wrong->text.find("byte 1000 of the 4 KiB block") != std::string::npos);
 }
 
-TEST_CASE("a block from another place of the file is displaced, and the place is named") {
+TEST_CASE("displaced block is reported with its origin") {
     Content content(plain);
     for (const Read& read : reads) {
         const std::uint64_t from = read.offset + 40 * granule;
@@ -80,7 +80,7 @@ TEST_CASE("a block from another place of the file is displaced, and the place is
         REQUIRE(wrong);
         CAPTURE(read.length);
         if (read.length > 2 * granule) {  // a stamp is visible
-            CHECK(wrong->kind == Kind::displaced);
+            CHECK(wrong->kind == MismatchKind::displaced);
             CHECK(wrong->text.find("of the same file") != std::string::npos);
         }
         CHECK(wrong->offset < read.offset + 64);
@@ -96,7 +96,7 @@ TEST_CASE("a block of another file is foreign, and the file is named") {
         REQUIRE(wrong);
         CAPTURE(read.length);
         if (read.length > 2 * granule) {
-            CHECK(wrong->kind == Kind::foreign);
+            CHECK(wrong->kind == MismatchKind::foreign);
             CHECK(wrong->text.find("of file number 9") != std::string::npos);
         }
     }
@@ -109,12 +109,12 @@ TEST_CASE("an older version is stale, also when no stamp is visible") {
         REQUIRE(wrong);
         CAPTURE(read.offset);
         CAPTURE(read.length);
-        CHECK(wrong->kind == Kind::stale);
+        CHECK(wrong->kind == MismatchKind::stale);
         CHECK(wrong->text.find("generation 2") != std::string::npos);
     }
 }
 
-TEST_CASE("a granule that goes on with an older version is torn, wherever it was cut") {
+TEST_CASE("granule continued by an older version is torn") {
     Content content(plain);
     const auto older = content.bytes(file, generation - 1, 0, 4 * granule);
     for (const std::size_t cut : {512U, 1024U, 2048U, 3584U, 4032U}) {
@@ -124,7 +124,7 @@ TEST_CASE("a granule that goes on with an older version is torn, wherever it was
         const auto wrong = judge(content, bytes, 0);
         REQUIRE(wrong);
         CAPTURE(cut);
-        CHECK(wrong->kind == Kind::torn);
+        CHECK(wrong->kind == MismatchKind::torn);
         CHECK(wrong->offset >= granule + cut);
         CHECK(wrong->offset < granule + cut + 16);
     }
@@ -138,7 +138,7 @@ TEST_CASE("a torn block whose head is old is stale there") {
     std::copy(older.begin(), older.begin() + 2048, bytes.begin());
     const auto wrong = judge(content, bytes, 0);
     REQUIRE(wrong);
-    CHECK((wrong->kind == Kind::stale || wrong->kind == Kind::torn));
+    CHECK((wrong->kind == MismatchKind::stale || wrong->kind == MismatchKind::torn));
     CHECK(wrong->offset < 32);
 }
 
@@ -147,13 +147,13 @@ TEST_CASE("zeros are called zeros, in a whole block and in part of one") {
     for (const Read& read : reads) {
         const auto wrong = judge(content, std::vector<std::byte>(read.length), read.offset);
         REQUIRE(wrong);
-        CHECK(wrong->kind == Kind::zeros);
+        CHECK(wrong->kind == MismatchKind::zeros);
     }
     auto bytes = content.bytes(file, generation, 0, 4 * granule);
     std::fill(bytes.begin() + 2 * granule, bytes.begin() + 3 * granule, std::byte{0});
     const auto wrong = judge(content, bytes, 0);
     REQUIRE(wrong);
-    CHECK(wrong->kind == Kind::zeros);
+    CHECK(wrong->kind == MismatchKind::zeros);
     CHECK(wrong->offset == 2 * granule);
 }
 
@@ -164,7 +164,7 @@ TEST_CASE("a short read says where the file ends") {
         for (const std::uint64_t got : {std::uint64_t{0}, std::uint64_t{1}, read.length / 2, read.length - 1}) {
             const auto wrong = judge(content, bytes, read.offset, got);
             REQUIRE(wrong);
-            CHECK(wrong->kind == Kind::truncated);
+            CHECK(wrong->kind == MismatchKind::truncated);
             CHECK(wrong->offset == read.offset + got);
             CHECK(wrong->bytes == read.length - got);
         }
@@ -177,7 +177,7 @@ TEST_CASE("damage before the end of a truncated file is named first") {
     bytes[100] ^= std::byte{1};
     const auto wrong = judge(content, bytes, 0, 2 * granule);
     REQUIRE(wrong);
-    CHECK(wrong->kind == Kind::changed);
+    CHECK(wrong->kind == MismatchKind::changed);
     CHECK(wrong->offset == 100);
 }
 
@@ -185,7 +185,7 @@ TEST_CASE("bytes of somebody else are not taken for ours") {
     Content content(plain);
     const auto wrong = judge(content, std::vector<std::byte>(2 * granule, std::byte{0x61}), 0);
     REQUIRE(wrong);
-    CHECK(wrong->kind == Kind::changed);
+    CHECK(wrong->kind == MismatchKind::changed);
     CHECK(wrong->text == "holds bytes that this run did not write");
     Content stranger({PayloadKind::stamped, 2, 0.0, 0.0});  // another run: another seed
     CHECK(judge(content, stranger.bytes(file, generation, 0, granule), 0)->text ==

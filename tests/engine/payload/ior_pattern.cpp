@@ -58,7 +58,7 @@ TEST_CASE("the words of a transfer are those that IOR writes") {
     }
 }
 
-TEST_CASE("a signature beyond 31 bits is negative to IOR, and bytes after the last word are their own index") {
+TEST_CASE("IOR signature above 31 bits is negative, tail is its index") {
     std::vector<std::byte> bytes(21);
     payload::prepare({PayloadKind::ior_timestamp, 0xffffffffU, 3}, bytes.data(), bytes.size());
     CHECK(word(bytes, 0) == 0xffffffffffffffffULL);
@@ -68,7 +68,7 @@ TEST_CASE("a signature beyond 31 bits is negative to IOR, and bytes after the la
     }
 }
 
-TEST_CASE("verification of IOR's content needs no version, and finds what another task wrote") {
+TEST_CASE("IOR content verifies without version and names other tasks") {
     plan::Payload settings;
     settings.kind = PayloadKind::ior_offset;
     settings.seed = 7;
@@ -91,5 +91,5 @@ TEST_CASE("verification of IOR's content needs no version, and finds what anothe
     CHECK(changed->bytes == 1);
     const auto cut = payload::compare(image, found.data(), place, length, 4096);
     REQUIRE(cut);
-    CHECK(cut->kind == payload::Mismatch::Kind::truncated);
+    CHECK(cut->kind == payload::Mismatch::MismatchKind::truncated);
 }

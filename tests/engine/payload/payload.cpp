@@ -76,7 +76,7 @@ constexpr std::uint64_t mib = 1U << 20U;
 
 }  // namespace
 
-TEST_CASE("no two granules are equal: in a file, between files, between generations") {
+TEST_CASE("granules differ within files, between files and versions") {
     for (const PayloadKind kind : {PayloadKind::stamped, PayloadKind::random}) {
         Content content({kind, 7, 0.0, 0.0});
         std::vector<std::string> all;
@@ -90,7 +90,7 @@ TEST_CASE("no two granules are equal: in a file, between files, between generati
     }
 }
 
-TEST_CASE("a block does not repeat inside what storage compresses together") {
+TEST_CASE("block does not repeat within a compression unit") {
     // Without their stamps, granules still differ over the whole period of 256 KiB.
     Content content({PayloadKind::stamped, 7, 0.0, 0.0});
     const sonde::payload::Base base({PayloadKind::stamped, 7, 0.0, 0.0}, 256U << 10U);
@@ -102,7 +102,7 @@ TEST_CASE("a block does not repeat inside what storage compresses together") {
     CHECK(entropy(content.bytes(0, 1, 0, mib)) > 7.99);
 }
 
-TEST_CASE("successive generations differ everywhere, not only in their stamps") {
+TEST_CASE("successive generations differ in every byte range") {
     for (const PayloadKind kind : {PayloadKind::stamped, PayloadKind::random}) {
         Content content({kind, 3, 0.0, 0.0});
         for (std::uint64_t generation = 1; generation < 20; ++generation) {
@@ -116,7 +116,7 @@ TEST_CASE("successive generations differ everywhere, not only in their stamps") 
     }
 }
 
-TEST_CASE("content depends on seed, file, generation and offset, on nothing else") {
+TEST_CASE("content depends on seed, file, generation and offset only") {
     for (const PayloadKind kind : {PayloadKind::stamped, PayloadKind::random}) {
         for (const double duplicates : {0.0, 0.5}) {
             Content one({kind, 9, 0.25, duplicates});
@@ -134,7 +134,7 @@ TEST_CASE("content depends on seed, file, generation and offset, on nothing else
     }
 }
 
-TEST_CASE("the stamp of a granule is magic, file, offset and generation, and no two neighbors have it at one place") {
+TEST_CASE("stamp holds magic, file, offset, generation and moves") {
     Content content({PayloadKind::stamped, 77, 0.0, 0.0});
     sonde::payload::Base base({PayloadKind::stamped, 77, 0.0, 0.0}, 256U << 10U);
     std::set<std::uint64_t> places;
@@ -154,7 +154,7 @@ TEST_CASE("the stamp of a granule is magic, file, offset and generation, and no 
     CHECK(base.stamped(5000, 9000, {6, 3}) == content.bytes(6, 3, 5000, 9000));
 }
 
-TEST_CASE("the compressibility dial is the share that compression removes") {
+TEST_CASE("compressible is the fraction that compression removes") {
     for (const PayloadKind kind : {PayloadKind::stamped, PayloadKind::random}) {
         for (const double dial : {0.0, 0.25, 0.5, 0.75, 0.9}) {
             Content content({kind, 5, dial, 0.0});
@@ -207,7 +207,7 @@ TEST_CASE("zeros are zeros") {
     }
 }
 
-TEST_CASE("buffers are aligned like their offset, so that direct I/O can use them") {
+TEST_CASE("buffers are aligned like their offset for direct I/O") {
     Content content({PayloadKind::stamped, 5, 0.0, 0.0});
     content.image().set_origin({4, 2});
     for (const std::uint64_t offset : {0ULL, 512ULL, 4096ULL, 1'000'448ULL, 123ULL}) {
@@ -216,7 +216,7 @@ TEST_CASE("buffers are aligned like their offset, so that direct I/O can use the
     }
 }
 
-TEST_CASE("the period of the base grows with the transfer, unless the plan chooses it") {
+TEST_CASE("base period follows the transfer unless the plan sets it") {
     const Payload settings;
     CHECK(sonde::payload::period_for(settings, 4096) == 256U << 10U);
     CHECK(sonde::payload::period_for(settings, (256U << 10U) - 1) == 256U << 10U);
@@ -227,7 +227,7 @@ TEST_CASE("the period of the base grows with the transfer, unless the plan choos
     CHECK(sonde::payload::period_for(chosen, 4096) == 16U << 20U);
 }
 
-TEST_CASE("content does not depend on the calls that make it, whatever its period") {
+TEST_CASE("content does not depend on the sizes of calls") {
     for (const std::uint64_t period : {4096ULL, 32'768ULL, 131'072ULL, 524'288ULL}) {
         Content one({PayloadKind::stamped, 9, 0.0, 0.0, period}, mib, period);
         Content other({PayloadKind::stamped, 9, 0.0, 0.0, period}, mib, period);
@@ -244,7 +244,7 @@ TEST_CASE("content does not depend on the calls that make it, whatever its perio
     }
 }
 
-TEST_CASE("content copied from the shared base is the content of a task with a base of its own") {
+TEST_CASE("content from the shared base equals that of an own base") {
     using sonde::payload::Image;
     for (const PayloadKind kind : {PayloadKind::stamped, PayloadKind::random, PayloadKind::zero}) {
         for (const double duplicates : {0.0, 0.5}) {
@@ -276,7 +276,7 @@ TEST_CASE("content copied from the shared base is the content of a task with a b
     }
 }
 
-TEST_CASE("tasks have a base of their own until those of a node take 64 MiB") {
+TEST_CASE("tasks have own bases until a node uses 64 MiB") {
     using sonde::payload::Image;
     constexpr std::uint64_t period = 256U << 10U;
     CHECK(Image::holds_for(period, 4096, 64) == Image::Holds::period);
@@ -287,7 +287,7 @@ TEST_CASE("tasks have a base of their own until those of a node take 64 MiB") {
     CHECK(Image::holds_for(period, 4096, (64U << 20U) / image + 1) == Image::Holds::transfer);
 }
 
-TEST_CASE("content of granules that were marked beforehand is the content of stamps made one by one") {
+TEST_CASE("premarked granules equal stamps made one by one") {
     using sonde::payload::Image;
     for (const std::uint64_t period : {4096ULL, 32'768ULL, 262'144ULL}) {
         constexpr std::uint64_t longest = 20'000;
@@ -317,7 +317,7 @@ TEST_CASE("content of granules that were marked beforehand is the content of sta
     }
 }
 
-TEST_CASE("one task of a process has no second copy of the base, and who reads unchecked has none") {
+TEST_CASE("unchecked readers need no copy of the base") {
     using sonde::payload::Image;
     constexpr std::uint64_t period = 256U << 10U;
     const Payload settings{PayloadKind::stamped, 9, 0.0, 0.0};

@@ -6,12 +6,12 @@
 
 using namespace sonde;
 
-TEST_CASE("a phase with a process of its own begins the next stage, and only the last is the last") {
+TEST_CASE("separate_process_begins_next_stage") {
     plan::Plan plan;
     plan.phases.resize(4);
     plan.phases[1].separate_process = true;
     plan.phases[3].separate_process = true;
-    CHECK(phases::stages_of(plan) == std::vector<int>{0, 1, 1, 2});
+    CHECK(phases::number_stages(plan) == std::vector<int>{0, 1, 1, 2});
     CHECK_FALSE(phases::is_last_stage(plan, 0));
     CHECK_FALSE(phases::is_last_stage(plan, 1));
     CHECK(phases::is_last_stage(plan, 2));

@@ -53,7 +53,7 @@ std::vector<json> no_plain_names() {
 
 }  // namespace
 
-TEST_CASE("limits of what surrounds a plan: identifiers, the target, tasks, observation") {
+TEST_CASE("limits_of_identifiers_target_tasks_observation") {
     const std::string hundred(100, 'i');
     hold_borders(
         data_plan(),
@@ -92,7 +92,7 @@ TEST_CASE("limits of what surrounds a plan: identifiers, the target, tasks, obse
          {"/calibrated", {}, {"x", json::object()}, "must be a list with at least one entry"}});
 }
 
-TEST_CASE("limits of how files are named and accessed") {
+TEST_CASE("limits_of_file_names_and_access") {
     hold_borders(
         data_plan(),
         {{"/data/files/name", plain_names(), no_plain_names(), "data.files.name must be a plain file name"},
@@ -132,7 +132,7 @@ TEST_CASE("limits of how files are named and accessed") {
     hold_borders(mixed, {{"/phases/1/access/read_ratio", {0, 1, 0.5}, {-0.001, 1.001, "x"}, "access.read_ratio is"}});
 }
 
-TEST_CASE("limits of a volume and of sizes, which may not reach beyond a file") {
+TEST_CASE("limits_of_volume_and_sizes") {
     constexpr std::uint64_t largest = 1ULL << 62U;
     json plan = data_plan();
     plan["data"]["access"] = {{"transfer", 4096}, {"volume", 1}};
@@ -156,7 +156,7 @@ TEST_CASE("limits of a volume and of sizes, which may not reach beyond a file") 
     CHECK(said_of(plan, {{"/data/access/volume", {{"of", "node_memory"}, {"bytes", 0}}}}) == "");
 }
 
-TEST_CASE("how many segments fit where blocks have gaps, an offset or a stride") {
+TEST_CASE("segment_limit_with_gap_offset_stride") {
     const auto most = [](json access, std::uint64_t segments) {
         json plan = data_plan();
         access["transfer"] = 1;
@@ -178,7 +178,7 @@ TEST_CASE("how many segments fit where blocks have gaps, an offset or a stride")
     CHECK(most({{"block", 1}, {"order", "stride"}, {"stride", TiB}}, 1U << 22U));
 }
 
-TEST_CASE("limits of a paced storage") {
+TEST_CASE("limits_of_paced_backend") {
     hold_borders(
         data_plan(),
         {{"/data/paced/latency", {"3600000000000ns"}, {"3600000000001ns"}, "latency must be at most 1 h"},
@@ -200,7 +200,7 @@ TEST_CASE("limits of a paced storage") {
           "plan: data.paced.schedule and rate exclude each other: keep one");
 }
 
-TEST_CASE("limits of phases and what comes before them") {
+TEST_CASE("limits_of_phases_and_treatments") {
     hold_borders(
         data_plan(),
         {{"/phases/0/shift/n", {-(1 << 30), 1 << 30}, {-(1 << 30) - 1, (1 << 30) + 1}, "phases[0].shift.n is"},
@@ -227,7 +227,7 @@ TEST_CASE("limits of phases and what comes before them") {
         {{"/phases/1/files", {{0}, {0, 3}}, {{-1}, {4}, {1LL << 31U}, json::array(), "x"}, "phases[1].files"}});
 }
 
-TEST_CASE("limits of trees and of what they are called") {
+TEST_CASE("limits_of_trees_and_names") {
     hold_borders(
         tree_plan(),
         {{"/meta/names/branch", plain_names(), no_plain_names(), "meta.names.branch must be a plain name"},
@@ -274,7 +274,7 @@ TEST_CASE("limits of trees and of what they are called") {
                  {{"/phases/2/meta", {{"window", windows}, {"lookup", {{"paths", "full"}}}}}});
 }
 
-TEST_CASE("limits of what a walk searches for") {
+TEST_CASE("limits_of_entry_filters") {
     json walk = tree_plan();
     walk["phases"][2] = {{"id", "f"}, {"op", "walk"}, {"meta", {{"find", {{"type", "file"}}}}}};
     hold_borders(walk, {{"/phases/2/meta/find/name",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A wrong plan is refused with one sentence that names the member and what to write instead.
 #include "plan/parse.hpp"
-#include "runs/offer.hpp"
+#include "runs/capabilities.hpp"
 
 #include <doctest/doctest.h>
 #include <algorithm>
@@ -27,7 +27,7 @@ std::string refusal(const char* pointer, const json& value) {
     json plan = good();
     plan[json::json_pointer(pointer)] = value;
     try {
-        parse_plan(plan.dump(), sonde::runs::offer());
+        parse_plan(plan.dump(), sonde::runs::capabilities());
     } catch (const PlanError& error) {
         return error.what();
     }
@@ -36,7 +36,7 @@ std::string refusal(const char* pointer, const json& value) {
 
 std::string text_refusal(const std::string& text) {
     try {
-        parse_plan(text, sonde::runs::offer());
+        parse_plan(text, sonde::runs::capabilities());
     } catch (const PlanError& error) {
         return error.what();
     }
@@ -51,8 +51,8 @@ struct Wrong {
 
 }  // namespace
 
-TEST_CASE("a good plan is read as written, and members left out have their documented values") {
-    const Plan plan = parse_plan(good().dump(), sonde::runs::offer());
+TEST_CASE("valid_plan_has_given_and_default_values") {
+    const Plan plan = parse_plan(good().dump(), sonde::runs::capabilities());
     CHECK(plan.phases.size() == 2);
     CHECK(plan.phases[0].data.access.transfer == 4096);
     CHECK(plan.phases[0].data.access.segments == 2);
@@ -64,7 +64,7 @@ TEST_CASE("a good plan is read as written, and members left out have their docum
     CHECK(plan.observe.max_slices == 512);
 }
 
-TEST_CASE("each wrong member is named where it stands") {
+TEST_CASE("wrong_member_is_named_with_path") {
     const Wrong table[] = {
         {"/schema", "sonde-plan/2", "schema is \"sonde-plan/2\", but this engine reads \"sonde-plan/1\""},
         {"/id", "", "id is \"\", but must be 1 to 100 letters"},
@@ -121,7 +121,7 @@ TEST_CASE("each wrong member is named where it stands") {
     }
 }
 
-TEST_CASE("offsets beyond what a file can hold are refused, not wrapped") {
+TEST_CASE("offsets_beyond_largest_file_are_rejected") {
     json plan = good();
     plan["data"]["access"] = {
         {"transfer", "1MiB"}, {"block", "1MiB"}, {"segments", 1'000'000}, {"order", "stride"}, {"stride", "1PiB"}};
@@ -135,7 +135,7 @@ TEST_CASE("offsets beyond what a file can hold are refused, not wrapped") {
     CHECK(text_refusal(plan.dump()).find("largest file") != std::string::npos);
 }
 
-TEST_CASE("a storage that takes no time cannot be measured by time") {
+TEST_CASE("timed_phase_on_timeless_storage_is_rejected") {
     json plan = good();
     plan["data"]["backend"] = "paced";
     plan["phases"][0]["stop"] = {{"time", "1s"}};
@@ -146,7 +146,7 @@ TEST_CASE("a storage that takes no time cannot be measured by time") {
     CHECK(text_refusal(plan.dump()) == "");
 }
 
-TEST_CASE("tasks of virtual time cannot stop each other") {
+TEST_CASE("first_done_with_virtual_clock_is_rejected") {
     json plan = good();
     plan["data"]["backend"] = "paced";
     plan["data"]["paced"] = {{"rate", "1MB/s"}};
@@ -157,7 +157,7 @@ TEST_CASE("tasks of virtual time cannot stop each other") {
     CHECK(text_refusal(plan.dump()) == "");
 }
 
-TEST_CASE("data that a later phase replaces cannot be read") {
+TEST_CASE("reading_replaced_data_is_rejected") {
     json plan = good();
     plan["data"]["files"] = {{"mapping", "many"}, {"count", 4}};
     plan["phases"] = json::parse(R"([{"id": "a", "op": "write"}, {"id": "b", "op": "write", "files": [0, 1]},
@@ -175,7 +175,7 @@ TEST_CASE("data that a later phase replaces cannot be read") {
     CHECK(text_refusal(plan.dump()) == "");
 }
 
-TEST_CASE("what is not JSON is said to be so, with the place") {
+TEST_CASE("invalid_json_is_reported_with_position") {
     CHECK(text_refusal("").find("the plan is empty") != std::string::npos);
     CHECK(text_refusal("{\"schema\": }").find("not JSON: line 1, column 12") != std::string::npos);
     CHECK(text_refusal("[]").find("must be a JSON object") != std::string::npos);
@@ -184,16 +184,16 @@ TEST_CASE("what is not JSON is said to be so, with the place") {
     CHECK(text_refusal("{\"schema\":\"sonde-plan/1\",\"id\":\"\xff\xfe\"}") != "");
 }
 
-TEST_CASE("text of a plan that is quoted cannot start a line or drive a terminal") {
+TEST_CASE("quoted_plan_text_has_no_control_characters") {
     const std::string said = refusal("/data/verify", "on\nread\x1b[2J");
     CHECK(said != "");
     CHECK(std::none_of(said.begin(), said.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }));
 }
 
-TEST_CASE("a phase's own access is laid over the plan's, and a wrong member is named in the phase") {
+TEST_CASE("phase_access_is_merged_and_errors_name_the_phase") {
     json plan = good();
     plan["phases"][1]["access"] = {{"transfer", "64KiB"}, {"volume", "10MiB"}, {"order", "random_permute"}};
-    const Plan read = parse_plan(plan.dump(), sonde::runs::offer());
+    const Plan read = parse_plan(plan.dump(), sonde::runs::capabilities());
     CHECK(read.phases[1].data.access.transfer == 65'536);
     CHECK(read.phases[1].data.access.block == 1U << 20U);  // the phase names none, so the plan's stays
     CHECK_FALSE(read.phases[1].data.access.segments);

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "plan/parse.hpp"
-#include "runs/offer.hpp"
+#include "runs/capabilities.hpp"
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
@@ -58,7 +58,7 @@ inline std::string said_of(json plan, const Changes& changes) {
         plan[json::json_pointer(pointer)] = value;
     }
     try {
-        sonde::plan::parse_plan(plan.dump(), sonde::runs::offer());
+        sonde::plan::parse_plan(plan.dump(), sonde::runs::capabilities());
     } catch (const sonde::plan::PlanError& error) {
         return error.what();
     }

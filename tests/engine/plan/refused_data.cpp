@@ -22,13 +22,13 @@ json with(json table, const char* name, const json& value) {
 
 }  // namespace
 
-TEST_CASE("the plans that are changed are good as they are") {
+TEST_CASE("base_plans_are_valid") {
     for (const json& plan : {data_plan(), many_plan(), duplex_plan(), tree_plan(), cycle_plan()}) {
         CHECK(said_of(plan, {}) == "");
     }
 }
 
-TEST_CASE("rules about where accesses go") {
+TEST_CASE("access_rules") {
     hold({
         {data_plan(), {{"/data/access/transfer", 0}}, "must be from 1 B to 1 GiB", {{"/data/access/transfer", 1}}},
         {data_plan(),
@@ -65,7 +65,7 @@ TEST_CASE("rules about where accesses go") {
     });
 }
 
-TEST_CASE("how many blocks fit into the largest file, for each way to share it") {
+TEST_CASE("block_limit_for_each_mapping") {
     const auto at_most = [](const json& files, const json& tasks, std::uint64_t segments) {
         json plan = data_plan();
         plan["data"] = {{"files", files},
@@ -90,7 +90,7 @@ TEST_CASE("how many blocks fit into the largest file, for each way to share it")
     }
 }
 
-TEST_CASE("rules about files, backends and how they are opened") {
+TEST_CASE("file_backend_and_open_rules") {
     const json mpi = "mpiio";
     hold({
         {data_plan(), {{"/data/files", {{"group_size", 2}}}}, "group_size is only used with", {}},
@@ -161,7 +161,7 @@ TEST_CASE("rules about files, backends and how they are opened") {
     });
 }
 
-TEST_CASE("rules about files that lie where others put them") {
+TEST_CASE("rules_of_files_in_place") {
     const auto in_place = [](const json& files) {
         json plan = data_plan();
         plan["target"]["use_existing"] = true;
@@ -183,7 +183,7 @@ TEST_CASE("rules about files that lie where others put them") {
     });
 }
 
-TEST_CASE("rules about files that are dealt out over several directories") {
+TEST_CASE("rules_of_files_across_directories") {
     json across = data_plan();
     across["data"]["files"] = {{"mapping", "per_task"}, {"across", {"/a", "/b"}}};
     const json many = {{"mapping", "many"}, {"count", 2}, {"across", {"/a"}}};

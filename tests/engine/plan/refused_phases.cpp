@@ -18,7 +18,7 @@ json lanes(const char* first, const char* second) {
 
 }  // namespace
 
-TEST_CASE("rules about when a phase ends and what comes before it") {
+TEST_CASE("stop_and_treatment_rules") {
     hold({
         {data_plan(),
          {{"/phases/0/stop", {{"stonewall", "1s"}, {"min_time", "1001ms"}}}},
@@ -58,7 +58,7 @@ TEST_CASE("rules about when a phase ends and what comes before it") {
     });
 }
 
-TEST_CASE("rules about lanes, verification and whose data is read") {
+TEST_CASE("lane_verification_and_source_rules") {
     hold({
         {duplex_plan(), {{"/phases/1/lanes/0/op", "write"}}, "must be two: one that writes", {}},
         {duplex_plan(),
@@ -100,7 +100,7 @@ TEST_CASE("rules about lanes, verification and whose data is read") {
     });
 }
 
-TEST_CASE("rules about whose files a task takes") {
+TEST_CASE("shift_rules") {
     const auto shifted = [](const json& shift, int used) {
         json plan = data_plan();
         plan["phases"][1]["shift"] = shift;

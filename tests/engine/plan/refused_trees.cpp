@@ -9,7 +9,7 @@ using sonde::tests::hold;
 using sonde::tests::said_of;
 using sonde::tests::tree_plan;
 
-TEST_CASE("rules about trees and the items in them") {
+TEST_CASE("tree_and_item_rules") {
     const json deep = {{"depth", 318}, {"branching", 1}, {"items_per_dir", 1}};
     hold({
         {tree_plan(), {{"/meta/tree", json::object()}}, "has no items", {{"/meta/tree/items_per_dir", 1}}},
@@ -96,7 +96,7 @@ TEST_CASE("rules about trees and the items in them") {
     });
 }
 
-TEST_CASE("rules about what a walk searches for") {
+TEST_CASE("entry_filter_rules") {
     const auto find = [](const json& value) {
         return said_of(tree_plan(), {{"/phases/2", {{"id", "f"}, {"op", "walk"}, {"meta", {{"find", value}}}}}});
     };
@@ -121,7 +121,7 @@ TEST_CASE("rules about what a walk searches for") {
     }
 }
 
-TEST_CASE("rules about windows and cycles") {
+TEST_CASE("window_and_cycle_rules") {
     hold({
         {cycle_plan(),
          {{"/meta/window", {{"first", 7}, {"count", 4}}}},

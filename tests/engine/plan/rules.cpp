@@ -21,9 +21,9 @@ json with_phases(const char* phases) {
 }
 
 /// What is said of a plan for data when backends are offered that there are not.
-std::string said_by(const sonde::plan::Offer& offer, const json& plan) {
+std::string said_by(const sonde::plan::Capabilities& capabilities, const json& plan) {
     try {
-        sonde::plan::parse_plan(plan.dump(), offer);
+        sonde::plan::parse_plan(plan.dump(), capabilities);
     } catch (const sonde::plan::PlanError& error) {
         return error.what();
     }
@@ -32,7 +32,7 @@ std::string said_by(const sonde::plan::Offer& offer, const json& plan) {
 
 }  // namespace
 
-TEST_CASE("what a phase may take from an earlier one that looked at the same tree") {
+TEST_CASE("stop_within_refers_to_earlier_phase_on_same_tree") {
     json plan = tree_plan();
     plan["phases"].push_back(json::parse(R"({"id": "again", "op": "stat", "stop": {"within": "s"}})"));
     CHECK(said_of(plan, {}) == "");
@@ -58,7 +58,7 @@ TEST_CASE("what a phase may take from an earlier one that looked at the same tre
            {}}});
 }
 
-TEST_CASE("which earlier phase a read is about: the nearest that writes, the one that is named, that of its suffix") {
+TEST_CASE("read_source_is_nearest_named_or_same_suffix_write") {
     const char* const not_exact = "cannot be exact: phase \"a\" writes with random_replace";
     const json two = with_phases(R"([{"id": "a", "op": "write", "access": {"order": "random_replace"}},
                                      {"id": "b", "op": "write", "open": "overwrite"},
@@ -83,7 +83,7 @@ TEST_CASE("which earlier phase a read is about: the nearest that writes, the one
            {{"/phases/0/verify", "on_read"}, {"/phases/1/verify", "none"}}}});
 }
 
-TEST_CASE("files that are made anew are those of the phase, or all where it names none") {
+TEST_CASE("replaced_files_are_those_of_the_phase_or_all") {
     json plan = many_plan();
     plan["phases"] = json::parse(R"([{"id": "a", "op": "write"}, {"id": "b", "op": "write"},
                                      {"id": "r", "op": "read", "data_of": "a"}])");
@@ -94,7 +94,7 @@ TEST_CASE("files that are made anew are those of the phase, or all where it name
           {plan, {}, anew, {{"/phases/2/op", "rewrite"}}}});  // what writes finds something in any case
 }
 
-TEST_CASE("which phases need data that somebody wrote") {
+TEST_CASE("phases_that_need_written_data") {
     for (const char* op : {"read", "reread", "read_only", "stat", "remove", "rewrite"}) {
         CAPTURE(op);
         json plan = data_plan();
@@ -106,7 +106,7 @@ TEST_CASE("which phases need data that somebody wrote") {
     }
 }
 
-TEST_CASE("lanes are two, that differ in what they do") {
+TEST_CASE("lanes_are_one_write_and_one_read") {
     json three = duplex_plan();
     three["phases"][1]["lanes"].push_back(json::parse(R"({"id": "more", "op": "read", "file": 2})"));
     json one = duplex_plan();
@@ -123,7 +123,7 @@ TEST_CASE("lanes are two, that differ in what they do") {
           {duplex_plan(), {{"/phases/1/lanes/0/file", -1}}, "file is -1", {{"/phases/1/lanes/0/file", 2}}}});
 }
 
-TEST_CASE("rules of files, of direct access and of pauses, with what is allowed beside them") {
+TEST_CASE("file_direct_io_and_pause_rules_with_allowed_cases") {
     json existing = data_plan();
     existing["target"]["use_existing"] = true;
     existing["data"]["files"] = {{"mapping", "per_task"}, {"paths", {"/tmp/a"}}};
@@ -166,7 +166,7 @@ TEST_CASE("rules of files, of direct access and of pauses, with what is allowed 
            {{"/data/backend", "paced"}, {"/phases/0/stop/time", "1s"}, {"/data/paced/virtual_clock", false}}}});
 }
 
-TEST_CASE("a volume that is less than a block is refused where the phase gave no block of its own") {
+TEST_CASE("volume_below_inherited_block_is_rejected") {
     hold({{data_plan(),
            {{"/phases/1/access", {{"volume", 4096}}}},
            "phases[1].access.volume is 4096 B, but blocks are moved whole, and data.access.block is 1048576 B",
@@ -181,7 +181,7 @@ TEST_CASE("a volume that is less than a block is refused where the phase gave no
           "plan: phases[1].access.volume must be more than zero");
 }
 
-TEST_CASE("a mistake is named where it stands: in the phase, or in what it lays over the plan") {
+TEST_CASE("error_names_phase_or_merged_member") {
     CHECK(said_of(data_plan(), {{"/phases/1/access", 3}}) == "plan: phases[1].access is 3, but must be an object");
     CHECK(said_of(data_plan(), {{"/phases/1/io", {{"queue_depth", 2}}}})
               .rfind("plan: phases[1].io.queue_depth is 2", 0) == 0);
@@ -199,7 +199,7 @@ TEST_CASE("a mistake is named where it stands: in the phase, or in what it lays 
     CHECK(said_of(tree_plan(), {{"/phases/0/op", 3}}).find("op is 3, but must be one of") != std::string::npos);
 }
 
-TEST_CASE("rules of trees, with what is allowed beside them") {
+TEST_CASE("tree_rules_with_allowed_cases") {
     json looks = tree_plan();
     looks["phases"].erase(1);
     const json mknod = {{"create", "mknod"}, {"write", 1}, {"fsync", true}};
@@ -271,36 +271,36 @@ TEST_CASE("rules of trees, with what is allowed beside them") {
           {tree_plan(), {}, "", {{"/phases/2/op", "open_close"}, {"/phases/2/stop/min_time", "1s"}}}});
 }
 
-TEST_CASE("a backend is asked for what it says of itself, also one that there is not yet") {
-    sonde::plan::Offer offer;
-    offer.backends = {{"posix", {.direct = true, .names = true}},
-                      {"mpi_plain", {.mpi = true}},
-                      {"mpi_queue", {.queue = true, .collective = true, .mpi = true}},
-                      {"nothing", {.stores_data = false, .direct = true}}};
+TEST_CASE("rules_use_backend_traits_also_of_new_backends") {
+    sonde::plan::Capabilities capabilities;
+    capabilities.backends = {{"posix", {.direct = true, .names = true}},
+                             {"mpi_plain", {.mpi = true}},
+                             {"mpi_queue", {.queue = true, .collective = true, .mpi = true}},
+                             {"nothing", {.stores_data = false, .direct = true}}};
     json plan = data_plan();
     plan["data"]["files"] = {{"mapping", "shared"}};
     plan["data"]["io"] = {{"collective", true}};
     plan["data"]["backend"] = "mpi_plain";
-    CHECK(said_by(offer, plan) == "plan: data.io.collective does not go with backend \"mpi_plain\"");
+    CHECK(said_by(capabilities, plan) == "plan: data.io.collective does not go with backend \"mpi_plain\"");
     plan["data"]["backend"] = "mpi_queue";
-    CHECK(said_by(offer, plan) == "");
+    CHECK(said_by(capabilities, plan) == "");
     plan["data"]["io"]["queue_depth"] = 2;
-    CHECK(said_by(offer, plan) == "plan: data.io.collective needs queue_depth = 1");
+    CHECK(said_by(capabilities, plan) == "plan: data.io.collective needs queue_depth = 1");
     plan["data"]["backend"] = "tape";
     plan["data"]["io"] = json::object();
-    CHECK(said_by(offer, plan) ==
+    CHECK(said_by(capabilities, plan) ==
           "plan: data.backend is \"tape\", but there are only posix, mpi_plain, mpi_queue, nothing");
     plan["data"]["backend"] = "mpi_plain";
     plan["data"]["io"] = {{"direct", true}};
-    CHECK(said_by(offer, plan) == "plan: data.io.direct does not go with backend \"mpi_plain\": use posix");
-    CHECK(offer.backends_with(&sonde::plan::Traits::mpi) == "mpi_plain or mpi_queue");
-    CHECK(offer.treatment("sync") == nullptr);
-    const sonde::plan::Traits unknown = offer.traits_of("tape");
+    CHECK(said_by(capabilities, plan) == "plan: data.io.direct does not go with backend \"mpi_plain\": use posix");
+    CHECK(capabilities.list_backends_with(&sonde::plan::BackendTraits::mpi) == "mpi_plain or mpi_queue");
+    CHECK(capabilities.treatment("sync") == nullptr);
+    const sonde::plan::BackendTraits unknown = capabilities.find_traits("tape");
     CHECK((unknown.stores_data && unknown.needs_files));
     CHECK_FALSE((unknown.queue || unknown.direct || unknown.sync || unknown.names || unknown.collective ||
                  unknown.mpi || unknown.virtual_time));
-    offer.treatments = {{"wish", nullptr}};
+    capabilities.treatments = {{"wish", nullptr}};
     plan["data"]["io"] = json::object();
     plan["phases"][1]["before"] = json::parse(R"([{"kind": "wish"}])");
-    CHECK(said_by(offer, plan) == "");
+    CHECK(said_by(capabilities, plan) == "");
 }

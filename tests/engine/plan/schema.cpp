@@ -3,7 +3,7 @@
 #include "backends/backend.hpp"
 #include "meters/kinds.hpp"
 #include "plan/operations.hpp"
-#include "runs/offer.hpp"
+#include "runs/capabilities.hpp"
 
 #include <doctest/doctest.h>
 #include <fstream>
@@ -26,35 +26,35 @@ Names names_at(const json& document, const char* pointer) {
 
 }  // namespace
 
-TEST_CASE("the operations of the engine's table are those that plans and records may name") {
+TEST_CASE("operation_table_matches_schemas") {
     Names own;
-    for (const sonde::plan::Operation& row : sonde::plan::operations) {
+    for (const sonde::plan::OperationInfo& row : sonde::plan::operations) {
         own.insert(row.name);
-        CHECK(sonde::plan::operation(row.op).op == row.op);
-        CHECK(sonde::plan::operation_named(row.name, sonde::plan::on_tree(row.op)) == row.op);
+        CHECK(sonde::plan::operation_info(row.op).op == row.op);
+        CHECK(sonde::plan::find_operation(row.name, sonde::plan::on_tree(row.op)) == row.op);
     }
     CHECK(own == names_at(schema("plan/plan.schema.json"), "/properties/phases/items/properties/op"));
     CHECK(own == names_at(schema("record/record.schema.json"), "/$defs/line_phase_begin/properties/op"));
 }
 
-TEST_CASE("an operation that no data file knows is found among those of trees, and the other way round") {
-    CHECK(sonde::plan::operation_named("stat", false) == sonde::plan::Op::stat);
-    CHECK(sonde::plan::operation_named("stat", true) == sonde::plan::Op::stat_items);
-    CHECK_FALSE(sonde::plan::operation_named("walk", false));
-    CHECK_FALSE(sonde::plan::operation_named("write", true));
-    CHECK(sonde::plan::names_of_operations(false).size() + sonde::plan::names_of_operations(true).size() ==
+TEST_CASE("operations_are_found_for_data_and_for_trees") {
+    CHECK(sonde::plan::find_operation("stat", false) == sonde::plan::Op::stat);
+    CHECK(sonde::plan::find_operation("stat", true) == sonde::plan::Op::stat_items);
+    CHECK_FALSE(sonde::plan::find_operation("walk", false));
+    CHECK_FALSE(sonde::plan::find_operation("write", true));
+    CHECK(sonde::plan::list_operation_names(false).size() + sonde::plan::list_operation_names(true).size() ==
           sonde::plan::operations.size());
 }
 
-TEST_CASE("latencies are counted by the kinds that the record may name") {
+TEST_CASE("latency_kinds_match_record_schema") {
     const Names own(std::begin(sonde::meters::kind_names), std::end(sonde::meters::kind_names));
     CHECK(own.size() == sonde::meters::kinds);
     CHECK(own == names_at(schema("record/record.schema.json"), "/$defs/kind"));
 }
 
-TEST_CASE("the treatments that the engine offers are those that plans and records may name") {
+TEST_CASE("treatments_match_schemas") {
     Names own;
-    for (const sonde::plan::TreatmentRule& rule : sonde::runs::offer().treatments) {
+    for (const sonde::plan::TreatmentCapability& rule : sonde::runs::capabilities().treatments) {
         own.insert(std::string(rule.name));
     }
     CHECK(own == names_at(schema("plan/plan.schema.json"),
@@ -62,15 +62,15 @@ TEST_CASE("the treatments that the engine offers are those that plans and record
     CHECK(own == names_at(schema("record/record.schema.json"), "/$defs/line_treatment/properties/kind"));
 }
 
-TEST_CASE("a plan's rules know of each backend what it says of itself") {
-    const sonde::plan::Offer& offer = sonde::runs::offer();
-    CHECK(offer.backends.size() == sonde::backends::list().size());
+TEST_CASE("plan_rules_use_traits_of_each_backend") {
+    const sonde::plan::Capabilities& capabilities = sonde::runs::capabilities();
+    CHECK(capabilities.backends.size() == sonde::backends::list().size());
     for (const sonde::backends::Backend* backend : sonde::backends::list()) {
-        REQUIRE(offer.backend(backend->name) != nullptr);
-        CHECK(offer.traits_of(backend->name).stores_data == backend->traits.stores_data);
-        CHECK(offer.traits_of(backend->name).direct == backend->traits.direct);
+        REQUIRE(capabilities.backend(backend->name) != nullptr);
+        CHECK(capabilities.find_traits(backend->name).stores_data == backend->traits.stores_data);
+        CHECK(capabilities.find_traits(backend->name).direct == backend->traits.direct);
     }
-    CHECK(offer.backends_with(&sonde::plan::Traits::mpi) == "mpiio");
-    CHECK(offer.backends_with(&sonde::plan::Traits::direct) == "posix or io_uring");
-    CHECK(offer.backend("tape") == nullptr);
+    CHECK(capabilities.list_backends_with(&sonde::plan::BackendTraits::mpi) == "mpiio");
+    CHECK(capabilities.list_backends_with(&sonde::plan::BackendTraits::direct) == "posix or io_uring");
+    CHECK(capabilities.backend("tape") == nullptr);
 }

@@ -3,7 +3,7 @@
 // the place in a text that is not JSON.
 #include "plan/document.hpp"
 #include "plan/meta.hpp"
-#include "plan/parse.hpp"
+#include "plan/plan_error.hpp"
 #include "plan/reader.hpp"
 #include "plan/units.hpp"
 
@@ -37,7 +37,7 @@ std::string said_of_text(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("members that may be absent are absent or what they are, and what is wrong is said with their place") {
+TEST_CASE("optional_members_are_absent_valid_or_rejected") {
     const nlohmann::json value = nlohmann::json::parse(R"({"n": 7, "d": 1.5, "t": "4KiB", "s": "2s", "b": true,
         "big": 18446744073709551615, "most": 9223372036854775807, "list": ["a", "b"], "empty": [], "o": {"p": 1}})");
     const Reader in(value, "x");
@@ -103,10 +103,10 @@ TEST_CASE("members that may be absent are absent or what they are, and what is w
           "plan: x.o is {\"p\":1}, but must be a list with at least one entry");
     const nlohmann::json seven = 7;
     CHECK(sentence_of([&] { Reader(seven, "y").has("z"); }) == "plan: y is 7, but must be an object");
-    CHECK(sentence_of([&] { Reader(seven, "y").done(); }) == "plan: y is 7, but must be an object");
+    CHECK(sentence_of([&] { Reader(seven, "y").reject_unknown_members(); }) == "plan: y is 7, but must be an object");
 }
 
-TEST_CASE("what is quoted is 60 letters at most, a sentence 600, and no line of its own") {
+TEST_CASE("quotes_and_sentences_have_maximum_lengths") {
     const auto said = [](const std::string& text) {
         const nlohmann::json value = {{"k", text}};
         return sentence_of([&] { Reader(value, "").integer("k", 0, 1); });
@@ -126,13 +126,13 @@ TEST_CASE("what is quoted is 60 letters at most, a sentence 600, and no line of 
                  "d e") == "plan: k a?b?c?d e");
 }
 
-TEST_CASE("a name that is not known is told the nearest that is at most three letters away, or all that there are") {
+TEST_CASE("unknown_name_gets_nearest_or_all_names") {
     const auto said = [](const std::string& name) {
         const nlohmann::json value = {{name, 1}};
         const Reader in(value, "");
         in.has("transfer");
         in.has("block");
-        return sentence_of([&] { in.done({"stride"}); });
+        return sentence_of([&] { in.reject_unknown_members({"stride"}); });
     };
     CHECK(said("tranfer") == "plan: tranfer is not known; did you mean transfer?");
     CHECK(said("trans") == "plan: trans is not known; did you mean transfer?");
@@ -151,7 +151,7 @@ TEST_CASE("a name that is not known is told the nearest that is at most three le
     CHECK(said("block") == "");
 }
 
-TEST_CASE("a member may be there once in an object, and as often as it likes in others") {
+TEST_CASE("duplicate_member_in_one_object_is_rejected") {
     CHECK(said_of_text(R"({"a": 1, "a": 2})") == "plan: \"a\" is there twice in one object: keep one");
     CHECK(said_of_text(R"({"b": {"a": 1}, "a": 2, "c": [{"a": 1}, {"a": 2}]})") == "");
     CHECK(said_of_text(R"({"b": {"a": 1}, "b": 2})") == "plan: \"b\" is there twice in one object: keep one");
@@ -161,7 +161,7 @@ TEST_CASE("a member may be there once in an object, and as often as it likes in 
           "plan: \"" + std::string(59, 'n') + " is there twice in one object: keep one");
 }
 
-TEST_CASE("a document is 64 levels deep at most; brackets in texts are none") {
+TEST_CASE("document_depth_is_limited_to_64") {
     const auto nested = [](std::size_t levels, const std::string& inside) {
         return std::string(levels, '[') + inside + std::string(levels, ']');
     };
@@ -176,7 +176,7 @@ TEST_CASE("a document is 64 levels deep at most; brackets in texts are none") {
     CHECK(parse_document("[1, {\"a\": [2]}]").dump() == "[1,{\"a\":[2]}]");
 }
 
-TEST_CASE("where a text is not JSON is told by line and column, and what it may be instead") {
+TEST_CASE("json_error_has_line_column_and_toml_hint") {
     const char* const expected = ": something else was expected";
     CHECK(said_of_text("{\"a\": }") == std::string("the plan is not JSON: line 1, column 7") + expected);
     CHECK(said_of_text("{\n\"a\": 1,\n  x}") == std::string("the plan is not JSON: line 3, column 3") + expected);
@@ -197,7 +197,7 @@ TEST_CASE("where a text is not JSON is told by line and column, and what it may 
     CHECK(said_of_text("{\"a\": 1e999}") == "the plan holds a number beyond what a computer can hold, such as 1e999");
 }
 
-TEST_CASE("quantities at the ends of what they can be, and what is said beyond") {
+TEST_CASE("quantities_at_and_beyond_their_limits") {
     using sonde::plan::format_bytes;
     using sonde::plan::parse_bytes;
     using sonde::plan::parse_duration;
@@ -225,20 +225,20 @@ TEST_CASE("quantities at the ends of what they can be, and what is said beyond")
     CHECK(format_bytes((1ULL << 50U) - (1ULL << 49U)) == "512 TiB");
 }
 
-TEST_CASE("trees of up to a billion directories are counted, and none larger") {
+TEST_CASE("directories_are_counted_up_to_one_billion") {
     const auto tree = [](int depth, int branching) {
         sonde::plan::Tree made;
         made.depth = depth;
         made.branching = branching;
         return made;
     };
-    CHECK(sonde::plan::directories_of(tree(1, 999'999'999)) == 1'000'000'000);
-    CHECK(sonde::plan::directories_of(tree(1, 1'000'000'000)) == 0);
-    CHECK(sonde::plan::leaves_of(tree(1, 1'000'000'000)) == 1'000'000'000);
-    CHECK(sonde::plan::leaves_of(tree(2, 1'000'000'000)) == 0);
-    CHECK(sonde::plan::leaves_of(tree(0, 5)) == 1);
-    CHECK(sonde::plan::leaves_of(tree(2, 5)) == 25);
-    CHECK(sonde::plan::directories_of(tree(29, 2)) == 0);
-    CHECK(sonde::plan::directories_of(tree(28, 2)) == 536'870'911);
-    CHECK(sonde::plan::directories_of(tree(100'000, 1)) == 100'001);
+    CHECK(sonde::plan::count_directories(tree(1, 999'999'999)) == 1'000'000'000);
+    CHECK(sonde::plan::count_directories(tree(1, 1'000'000'000)) == 0);
+    CHECK(sonde::plan::count_leaf_directories(tree(1, 1'000'000'000)) == 1'000'000'000);
+    CHECK(sonde::plan::count_leaf_directories(tree(2, 1'000'000'000)) == 0);
+    CHECK(sonde::plan::count_leaf_directories(tree(0, 5)) == 1);
+    CHECK(sonde::plan::count_leaf_directories(tree(2, 5)) == 25);
+    CHECK(sonde::plan::count_directories(tree(29, 2)) == 0);
+    CHECK(sonde::plan::count_directories(tree(28, 2)) == 536'870'911);
+    CHECK(sonde::plan::count_directories(tree(100'000, 1)) == 100'001);
 }

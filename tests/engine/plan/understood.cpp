@@ -3,7 +3,7 @@
 // given, and of a plan that says nothing come the defaults of the schema.
 #include "plan/parse.hpp"
 #include "plan/resolved.hpp"
-#include "runs/offer.hpp"
+#include "runs/capabilities.hpp"
 
 #include <doctest/doctest.h>
 #include <fstream>
@@ -15,7 +15,8 @@ namespace {
 using nlohmann::json;
 
 json understood(const json& plan) {
-    return json::parse(sonde::plan::resolved(sonde::plan::parse_plan(plan.dump(), sonde::runs::offer())).dump());
+    return json::parse(
+        sonde::plan::resolve_plan(sonde::plan::parse_plan(plan.dump(), sonde::runs::capabilities())).dump());
 }
 
 /// Every leaf of `given` stands in `found`, at the same place with the same value.
@@ -150,7 +151,7 @@ void refuse_strangers(json& whole, json& here, const std::string& place) {
 
 }  // namespace
 
-TEST_CASE("a plan for data that leaves nothing out is understood member by member") {
+TEST_CASE("complete_data_plan_is_parsed_member_by_member") {
     const json plan = whole_data_plan();
     json given = plan;
     given["phases"][1].erase("access");  // what it lays over the plan's is below
@@ -167,7 +168,7 @@ TEST_CASE("a plan for data that leaves nothing out is understood member by membe
     CHECK_FALSE(found["phases"][2].contains("lanes"));
 }
 
-TEST_CASE("a volume, groups, direct I/O and hints come back as they were given") {
+TEST_CASE("volume_groups_direct_io_and_hints_survive_resolve") {
     const json plan = json::parse(R"({
         "schema": "sonde-plan/1", "id": "more", "target": {"path": "/tmp"}, "tasks": {"threads": 4},
         "data": {"files": {"mapping": "per_group", "group_size": 2, "directories": "per_task"},
@@ -190,7 +191,7 @@ TEST_CASE("a volume, groups, direct I/O and hints come back as they were given")
     holds(collective, understood(collective), "");
 }
 
-TEST_CASE("a plan for a tree that leaves nothing out is understood member by member") {
+TEST_CASE("complete_tree_plan_is_parsed_member_by_member") {
     const json plan = whole_tree_plan();
     const json found = understood(plan);
     for (const json& phase : found["phases"]) {
@@ -213,12 +214,12 @@ TEST_CASE("a plan for a tree that leaves nothing out is understood member by mem
     CHECK(sizes["phases"][1]["meta"]["find"]["size_max"] == 7);
     CHECK(sizes["phases"][1]["meta"]["lookup"]["each_entry"] == false);
     CHECK(sizes["phases"][0]["meta"]["lookup"]["each_entry"] == true);
-    const auto parsed = sonde::plan::parse_plan(plan.dump(), sonde::runs::offer());
+    const auto parsed = sonde::plan::parse_plan(plan.dump(), sonde::runs::capabilities());
     CHECK(parsed.phases[1].data.io.direct);
     CHECK(parsed.phases[1].data.access.transfer == 100);
 }
 
-TEST_CASE("a window is understood as it was given") {
+TEST_CASE("window_is_parsed_as_given") {
     const json plan = json::parse(R"({"schema": "sonde-plan/1", "id": "t", "target": {"path": "/tmp"},
         "meta": {"tree": {"items_per_dir": 10}, "lookup": {"paths": "full"},
                  "window": {"first": 2, "count": 3, "across": true}},
@@ -226,7 +227,7 @@ TEST_CASE("a window is understood as it was given") {
     holds(plan["meta"], understood(plan)["phases"][0]["meta"], "");
 }
 
-TEST_CASE("a plan that says nothing has the defaults of the schema") {
+TEST_CASE("minimal_plan_has_schema_defaults") {
     const json members = schema().at("properties");
     const json data = understood(json::parse(R"({"schema": "sonde-plan/1", "id": "p", "target": {"path": "/tmp"},
         "data": {}, "phases": [{"id": "w", "op": "write", "before": [{"kind": "sync"}]}]})"));
@@ -245,7 +246,7 @@ TEST_CASE("a plan that says nothing has the defaults of the schema") {
     CHECK_FALSE(tree.contains("data"));
 }
 
-TEST_CASE("what was meant is the nearest name, by letters changed, left out or added") {
+TEST_CASE("suggestion_is_name_with_smallest_edit_distance") {
     const auto said = [](const char* name) {
         json plan = json::parse(R"({"schema": "sonde-plan/1", "id": "p", "target": {"path": "/tmp"},
                                     "phases": [{"id": "w", "op": "write"}]})");
@@ -267,7 +268,7 @@ TEST_CASE("what was meant is the nearest name, by letters changed, left out or a
     CHECK(said("something").find("is not known; there are directory, full_stripe, keep") != std::string::npos);
 }
 
-TEST_CASE("a member that nobody knows is refused in every table") {
+TEST_CASE("unknown_member_is_rejected_in_every_table") {
     json data = whole_data_plan();
     data["phases"][1].erase("access");
     refuse_strangers(data, data, "");
@@ -275,7 +276,7 @@ TEST_CASE("a member that nobody knows is refused in every table") {
     refuse_strangers(tree, tree, "");
 }
 
-TEST_CASE("what is no table is said to be none, and the largest number is a number") {
+TEST_CASE("non_object_is_rejected_and_largest_number_accepted") {
     json plan = whole_data_plan();
     plan["phases"].push_back(3);
     std::string said;

@@ -30,7 +30,7 @@ std::string bytes_refusal(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("bytes are exact in every unit") {
+TEST_CASE("bytes_are_exact_in_every_unit") {
     const std::pair<const char*, std::uint64_t> table[] = {
         {"0", 0},
         {"4096", 4096},
@@ -60,7 +60,7 @@ TEST_CASE("bytes are exact in every unit") {
     }
 }
 
-TEST_CASE("decimal fractions of a unit are whole bytes when they are on paper") {
+TEST_CASE("decimal_fractions_of_units_are_exact_bytes") {
     // 1.001 * 1000 is 1000.9999999999999 in binary: the sum must be done in decimals.
     for (int thousandths = 1; thousandths < 10'000; ++thousandths) {
         std::string digits = std::to_string(thousandths % 1000);
@@ -75,7 +75,7 @@ TEST_CASE("decimal fractions of a unit are whole bytes when they are on paper") 
     CHECK(bytes_refusal("1.0000000000001TB") == "'1.0000000000001TB' is not a whole number of bytes");
 }
 
-TEST_CASE("an ambiguous unit is refused with both readings") {
+TEST_CASE("ambiguous_unit_is_rejected_with_both_readings") {
     CHECK(bytes_refusal("4k") == "'4k' is ambiguous: write 4KiB (powers of 1024) or 4kB (powers of 1000)");
     CHECK(bytes_refusal("1.5M") == "'1.5M' is ambiguous: write 1.5MiB (powers of 1024) or 1.5MB (powers of 1000)");
     for (const char* text : {"1K", "1m", "1g", "1G", "1t", "1T", "1p", "1P"}) {
@@ -84,7 +84,7 @@ TEST_CASE("an ambiguous unit is refused with both readings") {
     }
 }
 
-TEST_CASE("what is not a number of bytes is refused") {
+TEST_CASE("invalid_byte_number_is_rejected") {
     for (const char* text : {"", " ", "-1", "+1", "KiB", "1..5KiB", ".", "1,5KiB", "0x10", "1e3", "1KB", "1kib",
                              "1 KiB ", "1KiB/s", "nan", "inf", "\xff"}) {
         CAPTURE(text);
@@ -92,7 +92,7 @@ TEST_CASE("what is not a number of bytes is refused") {
     }
 }
 
-TEST_CASE("more than a file can hold is refused, with and without a unit") {
+TEST_CASE("bytes_beyond_largest_file_are_rejected") {
     for (const char* text : {"9223372036854775808", "18446744073709551615", "18446744073709551616", "8192PiB", "9224PB",
                              "99999999999999999999999999PiB"}) {
         CAPTURE(text);
@@ -101,7 +101,7 @@ TEST_CASE("more than a file can hold is refused, with and without a unit") {
     CHECK(parse_bytes("9223372036854775807") == 9'223'372'036'854'775'807ULL);
 }
 
-TEST_CASE("durations are nanoseconds, a bare number is seconds") {
+TEST_CASE("durations_are_ns_and_bare_numbers_seconds") {
     CHECK(parse_duration("1ns") == 1);
     CHECK(parse_duration("1.5us") == 1500);
     CHECK(parse_duration("500ms") == 500'000'000);
@@ -116,7 +116,7 @@ TEST_CASE("durations are nanoseconds, a bare number is seconds") {
     }
 }
 
-TEST_CASE("rates are bytes per second and never zero") {
+TEST_CASE("rates_are_bytes_per_second_and_not_zero") {
     CHECK(parse_rate("100MB/s") == 100e6);
     CHECK(parse_rate("1.5GiB/s") == 1.5 * 0x1p30);
     CHECK(parse_rate("1B/s") == 1.0);
@@ -126,7 +126,7 @@ TEST_CASE("rates are bytes per second and never zero") {
     }
 }
 
-TEST_CASE("bytes are shown in binary units, exactly where that is possible") {
+TEST_CASE("bytes_are_formatted_in_exact_binary_units") {
     CHECK(format_bytes(0) == "0 B");
     CHECK(format_bytes(17) == "17 B");
     CHECK(format_bytes(1023) == "1023 B");

@@ -3,7 +3,7 @@
 #include "plan/overlay.hpp"
 #include "plan/parse.hpp"
 #include "plan/resolved.hpp"
-#include "runs/offer.hpp"
+#include "runs/capabilities.hpp"
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>
@@ -18,11 +18,11 @@ namespace plan = sonde::plan;
 plan::Plan parsed(const char* members) {
     return plan::parse_plan(
         std::string(R"({"schema": "sonde-plan/1", "id": "p", "target": {"path": "/tmp"}, )") + members + "}",
-        sonde::runs::offer());
+        sonde::runs::capabilities());
 }
 
 json resolved_of(const char* members) {
-    return json::parse(plan::resolved(parsed(members)).dump());
+    return json::parse(plan::resolve_plan(parsed(members)).dump());
 }
 
 const char* const access_of_nothing = R"({"transfer": 1048576, "block": 1048576, "segments": 1, "order": "sequential",
@@ -57,7 +57,7 @@ json data_phase(const char* id, const char* op, const char* open) {
 
 }  // namespace
 
-TEST_CASE("all that a plan for data may leave out has these values") {
+TEST_CASE("defaults_of_data_plan") {
     json expected = json::parse(R"({"schema": "sonde-plan/1", "id": "p",
         "target": {"path": "/tmp", "keep": false, "use_existing": false, "keep_manifest": true, "min_free": 67108864},
         "tasks": {"processes": 1, "threads": 1, "pin": false},
@@ -75,7 +75,7 @@ TEST_CASE("all that a plan for data may leave out has these values") {
                                     {"id": "r", "op": "reread", "before": [{"kind": "sync"}]}])") == expected);
 }
 
-TEST_CASE("all that a plan for a tree may leave out has these values") {
+TEST_CASE("defaults_of_tree_plan") {
     json meta = json::parse(R"({"backend": "posix",
         "tree": {"top": "items", "copies": 1, "depth": 0, "branching": 1, "leaf_only": false, "items_per_dir": 0,
                  "scope": "shared", "home_shift": 0},
@@ -103,7 +103,7 @@ TEST_CASE("all that a plan for a tree may leave out has these values") {
     CHECK_FALSE(phase.data.io.direct);
 }
 
-TEST_CASE("lanes, windows, searches and amounts that say little mean the least") {
+TEST_CASE("minimal_lanes_windows_filters_and_amounts") {
     const json duplex = resolved_of(R"("data": {"files": {"mapping": "many", "count": 2}},
         "phases": [{"id": "w", "op": "write"},
                    {"id": "d", "op": "duplex", "lanes": [{"id": "i", "op": "read"},
@@ -127,7 +127,7 @@ TEST_CASE("lanes, windows, searches and amounts that say little mean the least")
     CHECK(volume(R"({"bytes": 5, "per": "node"})") == json::parse(R"({"of": "bytes", "bytes": 5, "per": "node"})"));
 }
 
-TEST_CASE("words that stand for numbers and answers stand for the right ones") {
+TEST_CASE("choice_names_have_their_values") {
     const auto meta = [](const char* lookup) {
         return *parsed(
                     (std::string(R"("meta": {"lookup": )") + lookup + R"(}, "phases": [{"id": "m", "op": "mktree"}])")
@@ -165,7 +165,7 @@ TEST_CASE("words that stand for numbers and answers stand for the right ones") {
     CHECK_FALSE(both.phases[5].meta->go_on);
 }
 
-TEST_CASE("an operation that both have is the tree's where the plan has no data, or says so") {
+TEST_CASE("shared_operation_name_means_tree_without_data") {
     CHECK(parsed(R"("meta": {"tree": {"items_per_dir": 1}}, "phases": [{"id": "s", "op": "stat"}])").phases[0].op ==
           plan::Op::stat_items);
     CHECK(parsed(R"("meta": {"tree": {"items_per_dir": 1}}, "data": {},
@@ -177,7 +177,7 @@ TEST_CASE("an operation that both have is the tree's where the plan has no data,
     CHECK(parsed(R"("meta": {}, "data": {}, "phases": [{"id": "w", "op": "write"}])").has_data);
 }
 
-TEST_CASE("a phase's part of a tree is laid over the plan's table by table, and its pace is all its own") {
+TEST_CASE("phase_meta_is_merged_by_table_and_replaces_schedule") {
     const plan::Plan found = parsed(R"("meta": {"backend": "paced", "paced": {"latency": "1us"},
             "file": {"write": 10, "read": 20, "direct": true}, "tree": {"items_per_dir": 3}, "verify": "none"},
         "phases": [{"id": "c", "op": "create", "backend": "posix", "verify": "on_read", "meta": {"file": {"write": 30}}},
@@ -198,11 +198,11 @@ TEST_CASE("a phase's part of a tree is laid over the plan's table by table, and 
     CHECK(second.data.access.transfer == 20);
 }
 
-TEST_CASE("a member that is laid over a table takes those away that cannot stand beside it, and no others") {
+TEST_CASE("merged_member_removes_only_excluded_members") {
     const json base = {{"segments", 1}, {"volume", 2},   {"items_per_dir", 3}, {"items_per_task", 4},  {"size", 5},
                        {"size_min", 6}, {"size_max", 7}, {"newer_than", 8},    {"newer_than_file", 9}, {"other", 10}};
     const auto gone = [&](const char* member) {
-        const json merged = plan::laid_over(base, {{member, 0}});
+        const json merged = plan::overlay_members(base, {{member, 0}});
         CHECK(merged.at(member) == 0);
         std::string names;
         for (const auto& [name, value] : base.items()) {
@@ -220,6 +220,6 @@ TEST_CASE("a member that is laid over a table takes those away that cannot stand
     CHECK(gone("newer_than") == "newer_than_file");
     CHECK(gone("newer_than_file") == "newer_than");
     CHECK(gone("other") == "");
-    CHECK(plan::laid_over(nullptr, {{"a", 1}}) == json({{"a", 1}}));
+    CHECK(plan::overlay_members(nullptr, {{"a", 1}}) == json({{"a", 1}}));
     CHECK(plan::overlay_rule == 2);  // kept with records: another meaning is another rule
 }

@@ -13,69 +13,69 @@ using namespace sonde::ranks;
 namespace {
 
 /// A message there and back, given the true offset and the time of each way.
-Exchange journey(std::int64_t sent, std::int64_t offset, std::int64_t out, std::int64_t work, std::int64_t back) {
+ClockExchange journey(std::int64_t sent, std::int64_t offset, std::int64_t out, std::int64_t work, std::int64_t back) {
     return {sent, sent + out + offset, sent + out + work + offset, sent + out + work + back};
 }
 
 }  // namespace
 
-TEST_CASE("equal ways give the offset itself, with half a round trip of doubt") {
-    const std::vector<Exchange> one{journey(1000, 5'000'000, 200, 50, 200)};
-    const ClockOffset found = offset_from(one);
+TEST_CASE("equal_delays_give_offset_with_half_round_trip_error") {
+    const std::vector<ClockExchange> one{journey(1000, 5'000'000, 200, 50, 200)};
+    const ClockOffset found = estimate_offset(one);
     CHECK(found.offset_ns == 5'000'000);
     CHECK(found.error_ns == 200);
 }
 
-TEST_CASE("the time the other side takes to answer does not count") {
-    CHECK(offset_from(std::vector{journey(0, -70, 100, 1'000'000'000, 100)}).error_ns == 100);
+TEST_CASE("answer_time_of_peer_does_not_count") {
+    CHECK(estimate_offset(std::vector{journey(0, -70, 100, 1'000'000'000, 100)}).error_ns == 100);
 }
 
-TEST_CASE("a slow way in one direction shifts the answer by no more than the stated error") {
-    const ClockOffset found = offset_from(std::vector{journey(0, 0, 1000, 0, 10)});
+TEST_CASE("asymmetric_delay_stays_within_stated_error") {
+    const ClockOffset found = estimate_offset(std::vector{journey(0, 0, 1000, 0, 10)});
     CHECK(found.offset_ns == 495);
     CHECK(found.error_ns == 505);
 }
 
-TEST_CASE("the fastest way out and the fastest way back need not be one journey") {
+TEST_CASE("fastest_directions_of_different_exchanges_combine") {
     // Neither journey alone is better than 505; together they pin the offset to 10 both ways.
-    const std::vector<Exchange> both{journey(0, 123, 1000, 0, 10), journey(5000, 123, 10, 0, 1000)};
-    const ClockOffset found = offset_from(both);
+    const std::vector<ClockExchange> both{journey(0, 123, 1000, 0, 10), journey(5000, 123, 10, 0, 1000)};
+    const ClockOffset found = estimate_offset(both);
     CHECK(found.offset_ns == 123);
     CHECK(found.error_ns == 10);
 }
 
-TEST_CASE("odd widths are rounded so that the interval covers both ends") {
-    const ClockOffset found = offset_from(std::vector{journey(0, 0, 0, 0, 3)});
+TEST_CASE("odd_width_is_rounded_to_cover_both_ends") {
+    const ClockOffset found = estimate_offset(std::vector{journey(0, 0, 0, 0, 3)});
     CHECK(found.offset_ns - found.error_ns <= -3);
     CHECK(found.offset_ns + found.error_ns >= 0);
 }
 
-TEST_CASE("the truth is inside the stated error, whatever the delays") {
+TEST_CASE("true_offset_is_within_stated_error") {
     std::mt19937_64 random(7);
     for (int trial = 0; trial < 2000; ++trial) {
         const auto up_to = [&](std::int64_t most) { return static_cast<std::int64_t>(random() % (most + 1)); };
         const std::int64_t truth = up_to(2'000'000'000'000) - 1'000'000'000'000;
-        std::vector<Exchange> exchanges;
+        std::vector<ClockExchange> exchanges;
         std::int64_t at = up_to(1'000'000'000);
         for (std::int64_t count = 1 + up_to(31); count > 0; --count) {
             exchanges.push_back(journey(at, truth, up_to(100'000), up_to(1000), up_to(3000)));
             at += 200'000;
         }
-        const ClockOffset found = offset_from(exchanges);
+        const ClockOffset found = estimate_offset(exchanges);
         REQUIRE(std::abs(found.offset_ns - truth) <= found.error_ns);
         REQUIRE(found.error_ns <= 51'500);
     }
 }
 
-TEST_CASE("clocks that drift apart while they are compared: the shortest journey decides") {
-    const std::vector<Exchange> drifting{journey(0, 0, 50, 0, 50), journey(1'000'000, 5000, 20, 0, 30)};
-    const ClockOffset found = offset_from(drifting);
+TEST_CASE("shortest_round_trip_decides_for_drifting_clocks") {
+    const std::vector<ClockExchange> drifting{journey(0, 0, 50, 0, 50), journey(1'000'000, 5000, 20, 0, 30)};
+    const ClockOffset found = estimate_offset(drifting);
     CHECK(std::abs(found.offset_ns - 5000) <= 25);
     CHECK(found.error_ns == 25);
 }
 
-TEST_CASE("by way of a third clock, offsets and errors add") {
-    const ClockOffset both = chained({-300, 20}, {1000, 15});
+TEST_CASE("offsets_and_errors_add_through_third_clock") {
+    const ClockOffset both = add_offsets({-300, 20}, {1000, 15});
     CHECK(both.offset_ns == 700);
     CHECK(both.error_ns == 35);
 }

@@ -2,7 +2,7 @@
 // Runs a function in every process of a forked team, in the middle of a test.
 #pragma once
 
-#include "ranks/team.hpp"
+#include "ranks/team_factory.hpp"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -29,10 +29,10 @@ inline pid_t start_team(int processes, const InTeam& body, unsigned seconds = 30
         std::signal(signal, SIG_DFL);
     }
     try {
-        ranks::FormRequest request;
-        request.launch = ranks::Launch::forked;
+        ranks::TeamRequest request;
+        request.launch = ranks::LaunchMode::forked;
         request.processes = processes;
-        const auto team = ranks::Team::form(request);
+        const auto team = ranks::form_team(request);
         alarm(seconds);
         code = body(*team);
         if (code == 0) {

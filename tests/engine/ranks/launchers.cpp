@@ -15,8 +15,8 @@ using namespace sonde::ranks;
 
 namespace {
 
-Launched in(const std::map<std::string, std::string>& environment) {
-    return launched([&](const std::string& name) -> std::optional<std::string> {
+LaunchEnvironment in(const std::map<std::string, std::string>& environment) {
+    return detect_launch([&](const std::string& name) -> std::optional<std::string> {
         const auto found = environment.find(name);
         return found != environment.end() ? std::optional(found->second) : std::nullopt;
     });
@@ -42,110 +42,110 @@ const std::map<std::string, std::string> slurm{
 
 }  // namespace
 
-TEST_CASE("no launcher, one process") {
-    const Launched found = in({{"HOME", "/"}});
-    CHECK(found.by == "none");
+TEST_CASE("no_launcher_means_one_process") {
+    const LaunchEnvironment found = in({{"HOME", "/"}});
+    CHECK(found.launcher == "none");
     CHECK(found.processes == 1);
-    CHECK(found.one_node());
+    CHECK(found.is_one_node());
 }
 
-TEST_CASE("Open MPI says everything") {
-    const Launched found = in(openmpi);
-    CHECK(found.by == "openmpi");
+TEST_CASE("openmpi_sets_all_counts") {
+    const LaunchEnvironment found = in(openmpi);
+    CHECK(found.launcher == "openmpi");
     CHECK(found.process == 2);
     CHECK(found.processes == 3);
-    CHECK(found.local == 2);
+    CHECK(found.local_index == 2);
     CHECK(found.job == "openmpi-1128857601");
     CHECK(found.pmix);
-    CHECK(found.one_node());
-    CHECK_FALSE(in(with(openmpi, "OMPI_COMM_WORLD_LOCAL_SIZE", "2")).one_node());
+    CHECK(found.is_one_node());
+    CHECK_FALSE(in(with(openmpi, "OMPI_COMM_WORLD_LOCAL_SIZE", "2")).is_one_node());
 }
 
-TEST_CASE("hydra over two nodes") {
-    const Launched found = in(hydra);
-    CHECK(found.by == "hydra");
+TEST_CASE("hydra_on_two_nodes") {
+    const LaunchEnvironment found = in(hydra);
+    CHECK(found.launcher == "hydra");
     CHECK(found.process == 1);
     CHECK(found.processes == 4);
-    CHECK(found.locals == 2);
+    CHECK(found.local_count == 2);
     CHECK_FALSE(found.pmix);
-    CHECK_FALSE(found.one_node());
+    CHECK_FALSE(found.is_one_node());
 }
 
-TEST_CASE("hydra's job is its proxy: without one among our ancestors there is nothing to meet by") {
-    const Launched found = in(with(hydra, "MPI_LOCALNRANKS", "4"));
-    CHECK(found.locals == found.processes);
+TEST_CASE("hydra_without_proxy_ancestor_has_no_job_name") {
+    const LaunchEnvironment found = in(with(hydra, "MPI_LOCALNRANKS", "4"));
+    CHECK(found.local_count == found.processes);
     CHECK(found.job.empty());
-    CHECK_FALSE(found.one_node());
+    CHECK_FALSE(found.is_one_node());
 }
 
-TEST_CASE("a Slurm step on one node, and on two") {
-    const Launched found = in(slurm);
-    CHECK(found.by == "slurm");
+TEST_CASE("slurm_step_on_one_and_two_nodes") {
+    const LaunchEnvironment found = in(slurm);
+    CHECK(found.launcher == "slurm");
     CHECK(found.process == 5);
     CHECK(found.job == "slurm-77.3");
-    CHECK(found.one_node());
-    CHECK_FALSE(in(with(slurm, "SLURM_STEP_NUM_NODES", "2")).one_node());
+    CHECK(found.is_one_node());
+    CHECK_FALSE(in(with(slurm, "SLURM_STEP_NUM_NODES", "2")).is_one_node());
 }
 
-TEST_CASE("a Slurm batch script is no step: its numbers are not ranks") {
+TEST_CASE("slurm_batch_script_is_not_a_step") {
     auto batch = slurm;
     batch.erase("SLURM_STEP_ID");
     batch.erase("PMI_RANK");
-    CHECK(in(batch).by == "none");
+    CHECK(in(batch).launcher == "none");
 }
 
-TEST_CASE("hydra inside a Slurm step is hydra") {
+TEST_CASE("hydra_in_slurm_step_is_hydra") {
     auto both = slurm;
     both.insert(hydra.begin(), hydra.end());
-    CHECK(in(both).by == "hydra");
+    CHECK(in(both).launcher == "hydra");
 }
 
-TEST_CASE("a task of Flux on one node, and on two") {
+TEST_CASE("flux_task_on_one_and_two_nodes") {
     const std::map<std::string, std::string> flux{{"FLUX_TASK_RANK", "1"},
                                                   {"FLUX_JOB_SIZE", "4"},
                                                   {"FLUX_JOB_NNODES", "1"},
                                                   {"FLUX_TASK_LOCAL_ID", "1"},
                                                   {"FLUX_JOB_ID", "f2Kx9"}};
-    const Launched found = in(flux);
-    CHECK(found.by == "flux");
+    const LaunchEnvironment found = in(flux);
+    CHECK(found.launcher == "flux");
     CHECK(found.process == 1);
     CHECK(found.processes == 4);
     CHECK(found.job == "flux-f2Kx9");
-    CHECK(found.one_node());
-    CHECK_FALSE(in(with(flux, "FLUX_JOB_NNODES", "2")).one_node());
+    CHECK(found.is_one_node());
+    CHECK_FALSE(in(with(flux, "FLUX_JOB_NNODES", "2")).is_one_node());
 }
 
-TEST_CASE("a task of jsrun") {
-    const Launched found = in({{"JSM_NAMESPACE_RANK", "5"},
-                               {"JSM_NAMESPACE_SIZE", "8"},
-                               {"JSM_NAMESPACE_LOCAL_RANK", "1"},
-                               {"JSM_NAMESPACE_LOCAL_SIZE", "4"},
-                               {"LSB_JOBID", "311"}});
-    CHECK(found.by == "jsrun");
+TEST_CASE("jsrun_task") {
+    const LaunchEnvironment found = in({{"JSM_NAMESPACE_RANK", "5"},
+                                        {"JSM_NAMESPACE_SIZE", "8"},
+                                        {"JSM_NAMESPACE_LOCAL_RANK", "1"},
+                                        {"JSM_NAMESPACE_LOCAL_SIZE", "4"},
+                                        {"LSB_JOBID", "311"}});
+    CHECK(found.launcher == "jsrun");
     CHECK(found.process == 5);
-    CHECK(found.locals == 4);
+    CHECK(found.local_count == 4);
     CHECK(found.job == "jsrun-311.0");
-    CHECK_FALSE(found.one_node());
+    CHECK_FALSE(found.is_one_node());
 }
 
-TEST_CASE("a bare PMIx server leaves the counts to MPI") {
-    const Launched found = in({{"PMIX_RANK", "3"}, {"PMIX_NAMESPACE", "prte.1"}});
-    CHECK(found.by == "pmix");
+TEST_CASE("bare_pmix_server_leaves_counts_to_mpi") {
+    const LaunchEnvironment found = in({{"PMIX_RANK", "3"}, {"PMIX_NAMESPACE", "prte.1"}});
+    CHECK(found.launcher == "pmix");
     CHECK(found.process == 3);
     CHECK(found.processes == -1);
-    CHECK_FALSE(found.one_node());
+    CHECK_FALSE(found.is_one_node());
 }
 
-TEST_CASE("numbers that make no sense are no launcher") {
-    CHECK(in(with(openmpi, "OMPI_COMM_WORLD_RANK", "3")).by == "pmix");
-    CHECK(in(with(hydra, "PMI_SIZE", "0")).by == "none");
-    CHECK(in(with(hydra, "PMI_RANK", "-1")).by == "none");
-    CHECK(in(with(hydra, "PMI_RANK", "1x")).by == "none");
-    CHECK(in(with(hydra, "PMI_SIZE", "99999999999999999999")).by == "none");
+TEST_CASE("invalid_numbers_mean_no_launcher") {
+    CHECK(in(with(openmpi, "OMPI_COMM_WORLD_RANK", "3")).launcher == "pmix");
+    CHECK(in(with(hydra, "PMI_SIZE", "0")).launcher == "none");
+    CHECK(in(with(hydra, "PMI_RANK", "-1")).launcher == "none");
+    CHECK(in(with(hydra, "PMI_RANK", "1x")).launcher == "none");
+    CHECK(in(with(hydra, "PMI_SIZE", "99999999999999999999")).launcher == "none");
 }
 
-TEST_CASE("processes are sorted into nodes by what they say of themselves") {
-    std::vector<Identity> all(6);
+TEST_CASE("processes_are_grouped_into_nodes_by_identity") {
+    std::vector<ProcessIdentity> all(6);
     const std::array<std::uint64_t, 6> machines{70, 50, 70, 60, 50, 70};
     for (std::size_t i = 0; i < all.size(); ++i) {
         all[i].machine = machines[i];
@@ -153,31 +153,31 @@ TEST_CASE("processes are sorted into nodes by what they say of themselves") {
         std::strcpy(all[i].host.data(), ("host" + std::to_string(machines[i])).c_str());
     }
     const NodeMap five = map_nodes(all, 5);
-    CHECK(five.place.node_of == std::vector<int>{0, 1, 0, 2, 1, 0});
+    CHECK(five.location.node_of == std::vector<int>{0, 1, 0, 2, 1, 0});
     CHECK(five.leaders == std::vector<int>{0, 1, 3});
-    CHECK(five.place.nodes == 3);
-    CHECK(five.place.node == 0);
-    CHECK(five.place.local == 2);
-    CHECK(five.place.locals == 3);
-    CHECK(five.place.host == "host70");
+    CHECK(five.location.nodes == 3);
+    CHECK(five.location.node == 0);
+    CHECK(five.location.local_index == 2);
+    CHECK(five.location.local_count == 3);
+    CHECK(five.location.host == "host70");
     CHECK(five.token == 1000);
     const NodeMap four = map_nodes(all, 4);
-    CHECK(four.place.local == 1);
-    CHECK(four.place.node == 1);
+    CHECK(four.location.local_index == 1);
+    CHECK(four.location.node == 1);
     CHECK(four.token == 1001);
-    CHECK_FALSE(four.place.leader());
-    CHECK(map_nodes(all, 3).place.leader());
+    CHECK_FALSE(four.location.is_leader());
+    CHECK(map_nodes(all, 3).location.is_leader());
 }
 
-TEST_CASE("this process knows itself again") {
-    const Identity one = Identity::mine();
-    const Identity two = Identity::mine();
+TEST_CASE("own_identity_is_stable") {
+    const ProcessIdentity one = ProcessIdentity::of_this_process();
+    const ProcessIdentity two = ProcessIdentity::of_this_process();
     CHECK(one.machine == two.machine);
     CHECK(one.token != two.token);
     CHECK(one.host[0] != '\0');
 }
 
-TEST_CASE("a module that cannot be used says why") {
+TEST_CASE("unusable_module_gives_reason") {
     const auto complaint = [](const ModuleSearch& search) -> std::string {
         try {
             load_module(search);
@@ -186,8 +186,9 @@ TEST_CASE("a module that cannot be used says why") {
             return error.what();
         }
     };
-    CHECK(complaint({"/nowhere/module.so", Prefer::standard, {}}).find("module.so: ") != std::string::npos);
-    CHECK(complaint({"libm.so.6", Prefer::standard, {}}).find("is not an MPI module of Sonde") != std::string::npos);
-    const std::string none = complaint({"", Prefer::standard, {"/nowhere"}});
+    CHECK(complaint({"/nowhere/module.so", ModulePreference::standard, {}}).find("module.so: ") != std::string::npos);
+    CHECK(complaint({"libm.so.6", ModulePreference::standard, {}}).find("is not an MPI module of Sonde") !=
+          std::string::npos);
+    const std::string none = complaint({"", ModulePreference::standard, {"/nowhere"}});
     CHECK(none.find("no MPI module was built or found in /nowhere") != std::string::npos);
 }

@@ -2,7 +2,7 @@
 // Goes through the mpiio backend as the tasks of a run would, one process a task, below the folder given as the only
 // argument. Started by launchers in test_mpiio.py; prints "ok" from the root, or what was wrong from whoever saw it.
 #include "backends/backend.hpp"
-#include "ranks/team.hpp"
+#include "ranks/team_factory.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,7 +17,7 @@
 namespace {
 
 using namespace sonde;
-using backends::Operation;
+using backends::IoRequest;
 
 constexpr std::uint32_t transfer = 1000;
 constexpr std::uint64_t block = 3 * transfer;
@@ -45,17 +45,17 @@ class Task {
     Task(ranks::Team& team, const plan::Io& io, bool shared) : team_(team), io_(io), shared_(shared) {
         backends::ChannelSetup setup;
         setup.io = &io_;
-        setup.task = team.place().process;
-        setup.tasks = team.place().processes;
+        setup.task = team.location().process;
+        setup.tasks = team.location().processes;
         setup.max_length = transfer;
-        setup.mpi = team.mpi();
+        setup.mpi = team.mpi_module();
         setup.shared_file = shared;
         channel_ = backends::find("mpiio")->make(setup);
     }
     backends::Channel* operator->() { return channel_.get(); }
 
-    std::uint64_t tasks() const { return shared_ ? static_cast<std::uint64_t>(team_.place().processes) : 1; }
-    std::uint64_t index() const { return shared_ ? static_cast<std::uint64_t>(team_.place().process) : 0; }
+    std::uint64_t tasks() const { return shared_ ? static_cast<std::uint64_t>(team_.location().processes) : 1; }
+    std::uint64_t index() const { return shared_ ? static_cast<std::uint64_t>(team_.location().process) : 0; }
     std::uint64_t offset(std::uint64_t segment, std::uint64_t slot) const {
         return (segment * tasks() + index()) * (block + gap) + slot * transfer;
     }
@@ -79,7 +79,7 @@ class Task {
                 buffer_[i] = content(at + i);
             }
         }
-        Operation operation;
+        IoRequest operation;
         operation.offset = at;
         operation.buffer = buffer_.data();
         operation.length = length;
@@ -132,24 +132,24 @@ void inspect(const std::string& path, std::uint64_t tasks, bool gaps) {
 void write_and_read(ranks::Team& team, const std::string& path, const plan::Io& io, bool shared) {
     Task task(team, io, shared);
     // As in a run: one task creates, unless all open together.
-    const bool creates = io.collective || !shared || team.place().root();
+    const bool creates = io.collective || !shared || team.location().is_root();
     for (const bool first : {true, false}) {
         if (creates == first) {
             expect(task.open(path, true, creates) == 0, path + ": open for writing");
         }
-        team.all(true);
+        team.all_ok(true);
     }
     task.everything(true);
     expect(task->fsync(0) == 0, path + ": fsync");
     expect(task->close(0) == 0, path + ": close");
-    team.all(true);
-    if (!shared || team.place().root()) {
+    team.all_ok(true);
+    if (!shared || team.location().is_root()) {
         inspect(path, task.tasks(), !io.collective);
     }
     expect(task.open(path, false, false) == 0, path + ": open for reading");
     task.everything(false);
     expect(task->close(0) == 0, path + ": close after reading");
-    team.all(true);
+    team.all_ok(true);
 }
 
 void all_kinds(ranks::Team& team, const std::string& names) {
@@ -164,7 +164,7 @@ void all_kinds(ranks::Team& team, const std::string& names) {
                 io.view = view;
                 io.hints = {{"romio_cb_write", "enable"}, {"cb_buffer_size", "65536"}, {"no_such_hint", "1"}};
                 std::string path = names + (shared ? "shared" : "own") + (collective ? "-all" : "") +
-                                   (view ? "-view" : "") + (shared ? "" : std::to_string(team.place().process));
+                                   (view ? "-view" : "") + (shared ? "" : std::to_string(team.location().process));
                 write_and_read(team, path, io, shared);
                 io.fsync = plan::Fsync::per_op;
                 io.preallocate = shared && !collective ? plan::Preallocate::truncate : plan::Preallocate::fallocate;
@@ -177,7 +177,7 @@ void all_kinds(ranks::Team& team, const std::string& names) {
 void ends_of_files(ranks::Team& team, const std::string& names) {
     plan::Io io;
     Task task(team, io, false);
-    const std::string path = names + "short" + std::to_string(team.place().process);
+    const std::string path = names + "short" + std::to_string(team.location().process);
     expect(task.open(path, true, true) == 0, "open short");
     expect(task.move(true, 0, 700) == 700, "write 700 bytes");
     expect(task.move(false, 0) == 700, "a read over the end moves what is there");
@@ -187,14 +187,14 @@ void ends_of_files(ranks::Team& team, const std::string& names) {
     expect(task.open("/proc/sys/kernel/none", true, true) < 0, "a file that cannot be made is an error");
     mkdir((names + "folder").c_str(), 0777);
     expect(task.open(names + "folder", true, false) < 0, "a folder is no file");
-    team.all(true);
+    team.all_ok(true);
 }
 
 void views_show_only_their_blocks(ranks::Team& team, const std::string& names) {
     plan::Io io;
     io.view = true;
     Task task(team, io, true);
-    if (team.place().root()) {
+    if (team.location().is_root()) {
         expect(task.open(names + "viewed", true, true) == 0, "open viewed");
         const std::uint64_t own = task.offset(1, 0);
         expect(task.move(true, own + block - 10) == -EINVAL, "a transfer that leaves the block is refused");
@@ -202,7 +202,7 @@ void views_show_only_their_blocks(ranks::Team& team, const std::string& names) {
         expect(task.move(true, own + block - transfer) == transfer, "the last transfer of a block is not");
         expect(task->close(0) == 0, "close viewed");
     }
-    team.all(true);
+    team.all_ok(true);
 }
 
 /// One task fails, leaves the loop and closes, while the others go on to fsync: nobody hangs, nobody syncs alone.
@@ -211,14 +211,14 @@ void failures_do_not_hang(ranks::Team& team, const std::string& names) {
     io.collective = true;
     Task task(team, io, true);
     expect(task.open(names + "failing", true, true) == 0, "open failing");
-    const bool fails = team.place().process == team.place().processes - 1;
+    const bool fails = team.location().process == team.location().processes - 1;
     expect(task->agree(fails), "agree with one that wants to stop");
     if (!fails) {
         expect(task->fsync(0) == -ECANCELED, "fsync while another closes");
     }
     expect(task->close(0) == 0, "close failing");
     expect(task.open(names + "no/such/folder", true, true) < 0, "a collective open that fails, fails for all");
-    team.all(true);
+    team.all_ok(true);
 }
 
 void refusals(ranks::Team& team) {
@@ -237,15 +237,15 @@ void refusals(ranks::Team& team) {
     plan::Io io;
     expect(refused(io, false, nullptr, "mpiexec"), "without MPI");
     io.direct = true;
-    expect(refused(io, false, team.mpi(), "io.direct"), "direct");
+    expect(refused(io, false, team.mpi_module(), "io.direct"), "direct");
     io.direct = false;
     io.sync = plan::Sync::dsync;
-    expect(refused(io, false, team.mpi(), "io.sync"), "sync");
+    expect(refused(io, false, team.mpi_module(), "io.sync"), "sync");
     io.sync = plan::Sync::none;
     io.preallocate = plan::Preallocate::unwritten;
-    expect(refused(io, false, team.mpi(), "unwritten"), "unwritten");
+    expect(refused(io, false, team.mpi_module(), "unwritten"), "unwritten");
     io.preallocate = plan::Preallocate::fallocate;
-    expect(refused(io, true, team.mpi(), "io.collective"), "preallocating a shared file alone");
+    expect(refused(io, true, team.mpi_module(), "io.collective"), "preallocating a shared file alone");
 }
 
 }  // namespace
@@ -256,9 +256,9 @@ int main(int count, char** words) {
         return 2;
     }
     try {
-        ranks::FormRequest request;
+        ranks::TeamRequest request;
         request.need_mpi = true;
-        const auto team = ranks::Team::form(request);
+        const auto team = ranks::form_team(request);
         // Open MPI 4 names a semaphore after the last part of the path, and waits forever for one that a killed run
         // held.
         const std::string names = std::string(words[1]) + "/" + team->broadcast(std::to_string(getpid())) + "-";
@@ -267,7 +267,7 @@ int main(int count, char** words) {
         views_show_only_their_blocks(*team, names);
         failures_do_not_hang(*team, names);
         refusals(*team);
-        if (team->place().root()) {
+        if (team->location().is_root()) {
             std::printf("ok %s\n", team->description().c_str());
         }
         team->finish();

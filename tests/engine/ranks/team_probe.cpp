@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program that does nothing but be a team: started by launchers in test_launchers.py, it goes through every call of
 // the interface, checks what it can check itself, and prints one line of JSON from the root.
-#include "ranks/team.hpp"
+#include "ranks/team_factory.hpp"
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -20,10 +20,11 @@
 
 namespace {
 
-using sonde::ranks::FormRequest;
-using sonde::ranks::Launch;
+using sonde::ranks::form_team;
+using sonde::ranks::LaunchMode;
 using sonde::ranks::NodeControl;
 using sonde::ranks::Team;
+using sonde::ranks::TeamRequest;
 using Options = std::map<std::string, std::string>;
 
 int number(const Options& options, const std::string& name, int otherwise) {
@@ -31,15 +32,15 @@ int number(const Options& options, const std::string& name, int otherwise) {
     return found != options.end() ? std::atoi(found->second.c_str()) : otherwise;
 }
 
-FormRequest request_from(const Options& options) {
-    const std::map<std::string, Launch> kinds{{"automatic", Launch::automatic},
-                                              {"single", Launch::single},
-                                              {"forked", Launch::forked},
-                                              {"node", Launch::node},
-                                              {"mpi", Launch::mpi}};
-    FormRequest request;
+TeamRequest request_from(const Options& options) {
+    const std::map<std::string, LaunchMode> kinds{{"automatic", LaunchMode::automatic},
+                                                  {"single", LaunchMode::single},
+                                                  {"forked", LaunchMode::forked},
+                                                  {"node", LaunchMode::node},
+                                                  {"mpi", LaunchMode::mpi}};
+    TeamRequest request;
     const auto kind = options.find("launch");
-    request.launch = kind != options.end() ? kinds.at(kind->second) : Launch::automatic;
+    request.launch = kind != options.end() ? kinds.at(kind->second) : LaunchMode::automatic;
     request.processes = number(options, "processes", 1);
     return request;
 }
@@ -58,17 +59,17 @@ struct Rounds {
     std::atomic<int> early{0}, refused{0};
 
     void stream(int number) {
-        const std::int64_t each = static_cast<std::int64_t>(threads) * team.place().locals;
+        const std::int64_t each = static_cast<std::int64_t>(threads) * team.location().local_count;
         for (int round = 0; round < rounds; ++round) {
             counter.fetch_add(1);
-            if (!team.meet(number)) {
+            if (!team.wait_for_all(number)) {
                 ++refused;
                 return;
             }
             if (counter.load() < each * (round + 1)) {
                 ++early;
             }
-            if (!team.meet_node(number)) {
+            if (!team.wait_for_node(number)) {
                 ++refused;
                 return;
             }
@@ -76,7 +77,7 @@ struct Rounds {
     }
 
     bool run() {
-        team.arrange(threads);
+        team.set_streams_per_process(threads);
         std::vector<std::thread> others;
         for (int number = 1; number < threads; ++number) {
             others.emplace_back([this, number] { stream(number); });
@@ -99,57 +100,59 @@ void expect(bool truth, const std::string& what) {
 
 void check_shared(Team& team) {
     // Two pieces in the same order: each process writes its cell, everyone reads all cells.
-    team.shared(10);
-    auto* cells = reinterpret_cast<std::atomic<int>*>(team.shared(sizeof(int) * 4096));
-    for (int local = 0; local < team.place().locals; ++local) {
-        expect(cells[local].load() == 0 || cells[local].load() == local + 1, "shared memory not zeroed");
+    team.allocate_shared(10);
+    auto* cells = reinterpret_cast<std::atomic<int>*>(team.allocate_shared(sizeof(int) * 4096));
+    for (int local_index = 0; local_index < team.location().local_count; ++local_index) {
+        expect(cells[local_index].load() == 0 || cells[local_index].load() == local_index + 1,
+               "shared memory not zeroed");
     }
-    cells[team.place().local].store(team.place().local + 1);
-    team.arrange(1);
-    expect(team.meet_node(0), "meet_node");
-    for (int local = 0; local < team.place().locals; ++local) {
-        expect(cells[local].load() == local + 1, "shared memory is not the same memory");
+    cells[team.location().local_index].store(team.location().local_index + 1);
+    team.set_streams_per_process(1);
+    expect(team.wait_for_node(0), "meet_node");
+    for (int local_index = 0; local_index < team.location().local_count; ++local_index) {
+        expect(cells[local_index].load() == local_index + 1, "shared memory is not the same memory");
     }
 }
 
 void check_collectives(Team& team) {
-    const bool root = team.place().root();
-    const auto process = static_cast<std::uint64_t>(team.place().process);
+    const bool root = team.location().is_root();
+    const auto process = static_cast<std::uint64_t>(team.location().process);
     for (const std::size_t length : {std::size_t{0}, std::size_t{5}, std::size_t{65536}, std::size_t{300001}}) {
         const std::string text(length, static_cast<char>('a' + length % 7));
         expect(team.broadcast(root ? text : "not me") == text, "broadcast of " + std::to_string(length));
     }
-    expect(team.maximum(process * 3 + 1) == static_cast<std::uint64_t>(team.place().processes) * 3 - 2, "maximum");
-    expect(team.maximum(~std::uint64_t{0} - process) == ~std::uint64_t{0}, "maximum of large values");
-    expect(team.all(true), "all of true");
-    expect(!team.all(!root), "all with one false");
-    expect(team.all(true), "all after a false");
+    expect(team.reduce_maximum(process * 3 + 1) == static_cast<std::uint64_t>(team.location().processes) * 3 - 2,
+           "maximum");
+    expect(team.reduce_maximum(~std::uint64_t{0} - process) == ~std::uint64_t{0}, "maximum of large values");
+    expect(team.all_ok(true), "all of true");
+    expect(!team.all_ok(!root), "all with one false");
+    expect(team.all_ok(true), "all after a false");
 }
 
 int check(Team& team, const Options& options) {
     check_shared(team);
     check_collectives(team);
-    Rounds rounds{team, *reinterpret_cast<std::atomic<std::int64_t>*>(team.shared(64)), number(options, "threads", 1),
-                  number(options, "rounds", 20)};
-    expect(team.all(rounds.run()), "barrier");
+    Rounds rounds{team, *reinterpret_cast<std::atomic<std::int64_t>*>(team.allocate_shared(64)),
+                  number(options, "threads", 1), number(options, "rounds", 20)};
+    expect(team.all_ok(rounds.run()), "barrier");
     team.align_clocks();
-    const std::string mine = std::to_string(team.place().node) + "@" + team.place().host + " " +
+    const std::string mine = std::to_string(team.location().node) + "@" + team.location().host + " " +
                              std::to_string(team.clock_offset_ns()) + " " + std::to_string(team.clock_error_ns());
-    const std::string nodes = team.reduce(mine, [](std::string a, std::string b) { return a + "|" + b; });
-    const std::uint64_t peak = team.maximum(static_cast<std::uint64_t>(peak_kib()));
-    const bool fine = team.all(wrong.empty());
+    const std::string nodes = team.reduce_text(mine, [](std::string a, std::string b) { return a + "|" + b; });
+    const std::uint64_t peak = team.reduce_maximum(static_cast<std::uint64_t>(peak_kib()));
+    const bool fine = team.all_ok(wrong.empty());
     if (!wrong.empty()) {
-        std::fprintf(stderr, "process %d: wrong: %s\n", team.place().process, wrong.c_str());
+        std::fprintf(stderr, "process %d: wrong: %s\n", team.location().process, wrong.c_str());
     }
-    if (team.place().root()) {
+    if (team.location().is_root()) {
         std::string map;
-        for (const int node : team.place().node_of) {
+        for (const int node : team.location().node_of) {
             map += (map.empty() ? "" : ",") + std::to_string(node);
         }
         std::printf(
             "{\"ok\": %s, \"description\": \"%s\", \"processes\": %d, \"nodes\": %d, \"node_of\": [%s], "
             "\"reduced\": \"%s\", \"peak_kib\": %llu}\n",
-            fine ? "true" : "false", team.description().c_str(), team.place().processes, team.place().nodes,
+            fine ? "true" : "false", team.description().c_str(), team.location().processes, team.location().nodes,
             map.c_str(), nodes.c_str(), static_cast<unsigned long long>(peak));
     }
     team.finish();
@@ -159,17 +162,17 @@ int check(Team& team, const Options& options) {
 /// One process dies in the middle; all others must come out of the barrier and say so. Into files, since launchers stop
 /// forwarding output when a process dies.
 int lose(Team& team, const Options& options) {
-    team.all(true);
-    if (team.place().process == number(options, "victim", 1)) {
+    team.all_ok(true);
+    if (team.location().process == number(options, "victim", 1)) {
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
         raise(SIGKILL);
     }
-    while (team.meet(0)) {
+    while (team.wait_for_all(0)) {
     }
-    const bool all = team.all(true);
+    const bool all = team.all_ok(true);
     const auto folder = options.find("folder");
     if (folder != options.end()) {
-        std::ofstream(folder->second + "/" + std::to_string(team.place().process))
+        std::ofstream(folder->second + "/" + std::to_string(team.location().process))
             << "{\"lost\": " << team.control().lost_process.load() << ", \"stop\": " << team.control().stop.load()
             << ", \"all\": " << (all ? "true" : "false") << "}\n";
     }
@@ -181,15 +184,15 @@ int stop(Team& team) {
     struct Counter {
         std::atomic<std::uint64_t> bytes, operations, padding[6];
     };
-    auto* used = reinterpret_cast<std::atomic<int>*>(team.shared(sizeof(std::atomic<int>)));
-    auto* counters = reinterpret_cast<Counter*>(team.shared(sizeof(Counter) * 64));
-    team.count_progress(reinterpret_cast<const std::byte*>(counters), sizeof(Counter), used);
-    counters[team.place().local].bytes.store(1000);
-    counters[team.place().local].operations.store(1);
-    used->store(team.place().locals);
-    team.meet(0);
+    auto* used = reinterpret_cast<std::atomic<int>*>(team.allocate_shared(sizeof(std::atomic<int>)));
+    auto* counters = reinterpret_cast<Counter*>(team.allocate_shared(sizeof(Counter) * 64));
+    team.register_progress(reinterpret_cast<const std::byte*>(counters), sizeof(Counter), used);
+    counters[team.location().local_index].bytes.store(1000);
+    counters[team.location().local_index].operations.store(1);
+    used->store(team.location().local_count);
+    team.wait_for_all(0);
     const auto start = std::chrono::steady_clock::now();
-    if (team.place().process == team.place().processes - 1) {
+    if (team.location().process == team.location().processes - 1) {
         team.control().stop.store(NodeControl::quit_interrupt);
     }
     const auto waited = [&] {
@@ -200,14 +203,14 @@ int stop(Team& team) {
     }
     const auto took = static_cast<std::uint64_t>(waited());
     // The stop may come before the progress of every node has.
-    const auto moved = 1000 * static_cast<std::uint64_t>(team.place().processes - team.place().locals);
-    while (team.place().root() && team.remote_progress().bytes < moved && waited() < 10'000) {
+    const auto moved = 1000 * static_cast<std::uint64_t>(team.location().processes - team.location().local_count);
+    while (team.location().is_root() && team.remote_progress().bytes < moved && waited() < 10'000) {
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
-    const Team::Remote remote = team.remote_progress();
-    team.meet(0);
-    const std::uint64_t slowest = team.maximum(took);
-    if (team.place().root()) {
+    const Team::RemoteProgress remote = team.remote_progress();
+    team.wait_for_all(0);
+    const std::uint64_t slowest = team.reduce_maximum(took);
+    if (team.location().is_root()) {
         std::printf("{\"slowest_ms\": %llu, \"stop\": %u, \"heard\": %d, \"bytes\": %llu, \"operations\": %llu}\n",
                     static_cast<unsigned long long>(slowest), team.control().stop.load(), remote.nodes,
                     static_cast<unsigned long long>(remote.bytes), static_cast<unsigned long long>(remote.operations));
@@ -229,7 +232,7 @@ Options parse(int count, char** words) {
 int main(int count, char** words) {
     try {
         const Options options = parse(count, words);
-        const auto team = Team::form(request_from(options));
+        const auto team = form_team(request_from(options));
         const auto action = options.find("do");
         if (action != options.end() && action->second == "lose") {
             return lose(*team, options);

@@ -15,11 +15,11 @@
 #include <filesystem>
 
 using nlohmann::json;
-using sonde::records::cgroup_limits;
 using sonde::records::describe_block_device;
+using sonde::records::read_cgroup_limits;
 using sonde::tests::TemporaryFolder;
 
-TEST_CASE("cgroup v2: the tightest limit on the way to the root counts") {
+TEST_CASE("cgroup_v2_tightest_limit_counts") {
     const TemporaryFolder root;
     root.write("proc/self/cgroup", "0::/batch/job 7\n");
     root.write("proc/self/mountinfo", "30 20 0:26 / /cg rw - cgroup2 cgroup2 rw\n");
@@ -29,23 +29,23 @@ TEST_CASE("cgroup v2: the tightest limit on the way to the root counts") {
     root.write("cg/batch/memory.current", "1000\n");
     root.write("cg/batch/memory.stat", "anon 400\nfile 600\ninactive_file 500\nactive_file 70\n");
     root.write("cg/batch/cpu.max", "150000 100000\n");
-    const auto limits = cgroup_limits(root.path());
+    const auto limits = read_cgroup_limits(root.path());
     CHECK(limits.memory_bytes == 4096000);
     CHECK(limits.memory_used_bytes == 1000);
     CHECK(limits.memory_cache_bytes == 570);
     CHECK(limits.cpus == 1.5);
 }
 
-TEST_CASE("cgroup v2 in a container: only the part of the hierarchy that is mounted can be seen") {
+TEST_CASE("cgroup_v2_in_container_uses_mounted_part") {
     const TemporaryFolder root;
     root.write("proc/self/cgroup", "0::/docker/abc/inner\n");
     root.write("proc/self/mountinfo", "30 20 0:26 /docker/abc /cg rw - cgroup2 cgroup rw\n");
     root.write("cg/inner/memory.max", "8000\n");
     root.write("cg/memory.max", "7000\n");
-    CHECK(cgroup_limits(root.path()).memory_bytes == 7000);
+    CHECK(read_cgroup_limits(root.path()).memory_bytes == 7000);
 }
 
-TEST_CASE("cgroup v1: each controller has its own hierarchy, and no limit is a huge number") {
+TEST_CASE("cgroup_v1_huge_number_means_no_limit") {
     const TemporaryFolder root;
     root.write("proc/self/cgroup", "5:memory:/slurm/job\n4:cpu,cpuacct:/slurm\n1:name=systemd:/\n");
     root.write("proc/self/mountinfo",
@@ -58,20 +58,20 @@ TEST_CASE("cgroup v1: each controller has its own hierarchy, and no limit is a h
     root.write("cg/cpu/cpu.cfs_period_us", "100000\n");
     root.write("cg/cpu/slurm/cpu.cfs_quota_us", "400000\n");
     root.write("cg/cpu/slurm/cpu.cfs_period_us", "100000\n");
-    const auto limits = cgroup_limits(root.path());
+    const auto limits = read_cgroup_limits(root.path());
     CHECK(limits.memory_bytes == 123456789);
     CHECK(limits.memory_cache_bytes == 15);
     CHECK(limits.cpus == 4.0);
 }
 
-TEST_CASE("no cgroups, no limits") {
+TEST_CASE("no_cgroups_mean_no_limits") {
     const TemporaryFolder root;
-    const auto limits = cgroup_limits(root.path());
+    const auto limits = read_cgroup_limits(root.path());
     CHECK_FALSE(limits.memory_bytes.has_value());
     CHECK_FALSE(limits.cpus.has_value());
 }
 
-TEST_CASE("a partition has its own size and its disk's queue") {
+TEST_CASE("partition_has_own_size_and_queue_of_disk") {
     const TemporaryFolder root;
     const std::string disk = "sys/devices/pci0/nvme0n1/";
     root.write(disk + "size", "2000\n");
@@ -96,7 +96,7 @@ TEST_CASE("a partition has its own size and its disk's queue") {
                          {"model", "Fast \\xe9 Disk"}});
 }
 
-TEST_CASE("read-ahead that is switched off is zero, not unknown; no preference is absent") {
+TEST_CASE("disabled_read_ahead_is_zero_not_absent") {
     const TemporaryFolder root;
     root.write("sys/dev/block/7:0/size", "2000\n");
     root.write("sys/dev/block/7:0/queue/read_ahead_kb", "0\n");
@@ -106,7 +106,7 @@ TEST_CASE("read-ahead that is switched off is zero, not unknown; no preference i
     CHECK_FALSE(device.contains("optimal_io_bytes"));
 }
 
-TEST_CASE("a RAID device names its members and its chunk") {
+TEST_CASE("raid_device_lists_members_and_chunk") {
     const TemporaryFolder root;
     const std::string device = "sys/dev/block/9:0/";
     root.write(device + "md/level", "raid6\n");
@@ -119,22 +119,22 @@ TEST_CASE("a RAID device names its members and its chunk") {
     CHECK(found["members"] == json::array({"sdb"}));
 }
 
-TEST_CASE("no device is null, not an empty description") {
+TEST_CASE("missing_device_is_null") {
     const TemporaryFolder root;
     CHECK(describe_block_device("0:45", root.path()).is_null());
-    CHECK(sonde::records::device_number("/dev/null").empty());
+    CHECK(sonde::records::read_device_number("/dev/null").empty());
 }
 
-TEST_CASE("numbers of /proc are read with their unit, or not at all") {
-    CHECK(sonde::records::bytes_in("A: 5 kB\nMemTotal:       16 kB\nX: 1\n", "MemTotal") == 16384);
-    CHECK(sonde::records::bytes_in("HugePages_Total:       3\n", "HugePages_Total") == 3);
-    CHECK_FALSE(sonde::records::bytes_in("MemTotalX: 1 kB\n", "MemTotal").has_value());
-    CHECK_FALSE(sonde::records::bytes_in("MemTotal: many kB", "MemTotal").has_value());
-    CHECK(sonde::records::chosen("always [madvise] never") == "madvise");
-    CHECK(sonde::records::chosen("none") == "none");
+TEST_CASE("proc_numbers_need_their_unit") {
+    CHECK(sonde::records::find_bytes("A: 5 kB\nMemTotal:       16 kB\nX: 1\n", "MemTotal") == 16384);
+    CHECK(sonde::records::find_bytes("HugePages_Total:       3\n", "HugePages_Total") == 3);
+    CHECK_FALSE(sonde::records::find_bytes("MemTotalX: 1 kB\n", "MemTotal").has_value());
+    CHECK_FALSE(sonde::records::find_bytes("MemTotal: many kB", "MemTotal").has_value());
+    CHECK(sonde::records::read_bracketed_choice("always [madvise] never") == "madvise");
+    CHECK(sonde::records::read_bracketed_choice("none") == "none");
 }
 
-TEST_CASE("the node line holds what the system says") {
+TEST_CASE("node_line_matches_system") {
     const TemporaryFolder folder;
     const json node = sonde::records::describe_node(folder.path());
     utsname name{};
@@ -155,7 +155,7 @@ TEST_CASE("the node line holds what the system says") {
     CHECK(std::filesystem::is_empty(folder.path()));
 }
 
-TEST_CASE("fewer processors are told when the process is bound to fewer") {
+TEST_CASE("node_line_counts_bound_processors") {
     cpu_set_t before;
     REQUIRE(::sched_getaffinity(0, sizeof before, &before) == 0);
     cpu_set_t one;
@@ -171,14 +171,14 @@ TEST_CASE("fewer processors are told when the process is bound to fewer") {
     REQUIRE(::sched_setaffinity(0, sizeof before, &before) == 0);
 }
 
-TEST_CASE("a folder with an odd name can be described in JSON") {
+TEST_CASE("directory_with_invalid_utf8_is_described") {
     const TemporaryFolder folder;
     const std::string odd = folder / "odd \xFF name\n\"quoted\"";
     std::filesystem::create_directory(odd);
     CHECK_NOTHROW(sonde::records::describe_node(odd).dump());
 }
 
-TEST_CASE("memory-backed and pseudo file systems are called what they are") {
+TEST_CASE("memory_backed_and_pseudo_file_systems_are_recognized") {
     const auto shared = sonde::records::describe_file_system("/dev/shm");
     if (shared.type == "tmpfs") {
         CHECK(shared.memory_backed);
@@ -190,7 +190,7 @@ TEST_CASE("memory-backed and pseudo file systems are called what they are") {
     CHECK(sonde::records::describe_file_system("/proc").type == "proc");
 }
 
-TEST_CASE("direct I/O alignment is learnt where the file system tells it") {
+TEST_CASE("direct_io_alignment_is_read_when_reported") {
     const TemporaryFolder folder;
     const auto system = sonde::records::describe_file_system(folder.path());
     if (system.type != "ext4" && system.type != "xfs") {

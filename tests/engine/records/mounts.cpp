@@ -14,11 +14,11 @@
 #include <unistd.h>
 #include <filesystem>
 
-using sonde::records::extended_status;
+using sonde::records::find_mount;
+using sonde::records::find_mount_option;
 using sonde::records::Mount;
-using sonde::records::mount_of;
-using sonde::records::mount_option;
 using sonde::records::parse_mounts;
+using sonde::records::read_extended_status;
 
 namespace {
 
@@ -38,14 +38,14 @@ constexpr const char* table =
     "31 20 0:71 / /short rw\n";
 
 std::string source_of(const std::string& path) {
-    const auto mount = mount_of(parse_mounts(table), path);
+    const auto mount = find_mount(parse_mounts(table), path);
     REQUIRE(mount.has_value());
     return mount->source;
 }
 
 }  // namespace
 
-TEST_CASE("damaged lines are skipped and the others understood") {
+TEST_CASE("malformed_mount_lines_are_skipped") {
     const auto mounts = parse_mounts(table);
     CHECK(mounts.size() == 11);
     CHECK(mounts[0].options == "rw,relatime,errors=remount-ro,stripe=256");
@@ -57,7 +57,7 @@ TEST_CASE("damaged lines are skipped and the others understood") {
     CHECK(mounts[10].type == "tmpfs");
 }
 
-TEST_CASE("the deepest mount on the way to a path holds it") {
+TEST_CASE("deepest_mount_holds_path") {
     CHECK(source_of("/") == "/dev/sda1");
     CHECK(source_of("/usr/bin") == "/dev/sda1");
     CHECK(source_of("/scratch") == "10.0.0.1@o2ib:/fs");
@@ -67,44 +67,44 @@ TEST_CASE("the deepest mount on the way to a path holds it") {
     CHECK(source_of("/mnt/with blank\\and\ttab/x") == "/dev/sda1");
 }
 
-TEST_CASE("of two mounts on one point the later one holds the path") {
+TEST_CASE("later_mount_on_same_point_holds_path") {
     CHECK(source_of("/over/x") == "second");
 }
 
-TEST_CASE("a mount hidden by a later one above it holds nothing") {
+TEST_CASE("hidden_mount_holds_no_path") {
     CHECK(source_of("/data/x") == "server:/b");
     CHECK(source_of("/data/inner/x") == "server:/b");
 }
 
-TEST_CASE("a table without root says nothing instead of guessing") {
-    CHECK_FALSE(mount_of(parse_mounts("5 4 0:1 / /proc rw - proc proc rw\n"), "/home").has_value());
-    CHECK_FALSE(mount_of(parse_mounts(""), "/").has_value());
+TEST_CASE("mount_table_without_root_gives_nothing") {
+    CHECK_FALSE(find_mount(parse_mounts("5 4 0:1 / /proc rw - proc proc rw\n"), "/home").has_value());
+    CHECK_FALSE(find_mount(parse_mounts(""), "/").has_value());
 }
 
-TEST_CASE("a mount that is its own parent does not loop") {
-    CHECK(mount_of(parse_mounts("1 1 0:1 / / rw - rootfs rootfs rw\n"), "/a/b")->type == "rootfs");
+TEST_CASE("mount_with_itself_as_parent_does_not_loop") {
+    CHECK(find_mount(parse_mounts("1 1 0:1 / / rw - rootfs rootfs rw\n"), "/a/b")->type == "rootfs");
 }
 
-TEST_CASE("options with a value are found by their whole name") {
-    CHECK(mount_option("rw,sunit=8,swidth=64", "swidth") == "64");
-    CHECK_FALSE(mount_option("rw,xsunit=8", "sunit").has_value());
-    CHECK_FALSE(mount_option("rw,sunit", "sunit").has_value());
+TEST_CASE("mount_option_is_found_by_whole_name") {
+    CHECK(find_mount_option("rw,sunit=8,swidth=64", "swidth") == "64");
+    CHECK_FALSE(find_mount_option("rw,xsunit=8", "sunit").has_value());
+    CHECK_FALSE(find_mount_option("rw,sunit", "sunit").has_value());
 }
 
-TEST_CASE("stripes are what the mount options tell in the unit of the file system") {
-    const auto xfs = sonde::records::stripes_of("xfs", "rw,noatime,sunit=128,swidth=1024", 4096);
+TEST_CASE("mount_stripes_use_unit_of_file_system") {
+    const auto xfs = sonde::records::parse_mount_stripes("xfs", "rw,noatime,sunit=128,swidth=1024", 4096);
     CHECK(xfs.unit_bytes == 128 * 512);
     CHECK(xfs.width_bytes == 1024 * 512);
-    const auto ext4 = sonde::records::stripes_of("ext4", "rw,relatime,errors=remount-ro,stripe=256", 1024);
+    const auto ext4 = sonde::records::parse_mount_stripes("ext4", "rw,relatime,errors=remount-ro,stripe=256", 1024);
     CHECK(ext4.unit_bytes == 0);
     CHECK(ext4.width_bytes == 256 * 1024);
-    CHECK(sonde::records::stripes_of("xfs", "rw,noatime", 4096).width_bytes == 0);
-    CHECK(sonde::records::stripes_of("lustre", "rw,stripe=256", 4096).width_bytes == 0);
+    CHECK(sonde::records::parse_mount_stripes("xfs", "rw,noatime", 4096).width_bytes == 0);
+    CHECK(sonde::records::parse_mount_stripes("lustre", "rw,stripe=256", 4096).width_bytes == 0);
 }
 
-TEST_CASE("the mount of a real folder has the device that stat tells") {
+TEST_CASE("mount_of_directory_has_device_of_stat") {
     const sonde::tests::TemporaryFolder folder;
-    const auto mount = mount_of(folder.path());
+    const auto mount = find_mount(folder.path());
     REQUIRE(mount.has_value());
     struct stat status {};
     REQUIRE(::stat(folder.path().c_str(), &status) == 0);
@@ -113,10 +113,10 @@ TEST_CASE("the mount of a real folder has the device that stat tells") {
         return;
     }
     CHECK(mount->device == std::to_string(major(status.st_dev)) + ":" + std::to_string(minor(status.st_dev)));
-    CHECK_FALSE(mount_of(folder / "absent").has_value());
+    CHECK_FALSE(find_mount(folder / "absent").has_value());
 }
 
-TEST_CASE("a bind mount is told apart from the file system it shows") {
+TEST_CASE("bind_mount_is_distinguished_by_root") {
     if (!sonde::tests::is_root()) {
         MESSAGE("skipped: mounting needs root");
         return;
@@ -133,7 +133,7 @@ TEST_CASE("a bind mount is told apart from the file system it shows") {
             ::mount(from.c_str(), onto.c_str(), nullptr, MS_BIND, nullptr) != 0) {
             ::_exit(77);
         }
-        const auto mount = mount_of(onto);
+        const auto mount = find_mount(onto);
         const bool right = mount && mount->point == onto && mount->root.size() >= 5 &&
                            mount->root.substr(mount->root.size() - 5) == "/from";
         ::_exit(right ? 0 : 1);

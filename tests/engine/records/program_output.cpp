@@ -10,8 +10,8 @@
 #include <string>
 #include <thread>
 
-using sonde::records::output_of;
 using sonde::records::ProgramOutput;
+using sonde::records::run_and_read;
 using std::chrono::milliseconds;
 
 namespace {
@@ -27,25 +27,25 @@ bool is_over(const std::string& pid) {
 
 }  // namespace
 
-TEST_CASE("what a program says and how it ended is told") {
-    const ProgramOutput good = output_of({"sh", "-c", "echo out; echo err >&2"});
+TEST_CASE("program_output_and_exit_code_are_returned") {
+    const ProgramOutput good = run_and_read({"sh", "-c", "echo out; echo err >&2"});
     CHECK(good.ok());
     CHECK(good.text == "out\nerr\n");
     CHECK(good.first_line() == "out");
     CHECK(good.last_line() == "err");
-    CHECK(output_of({"echo"}).last_line().empty());
-    CHECK(output_of({"printf", "remark\n why \n\n"}).last_line() == " why");
-    CHECK(output_of({"sh", "-c", "exit 3"}).code == 3);
-    CHECK(output_of({"sh", "-c", "kill -9 $$"}).code == -1);
-    CHECK(output_of({"/nowhere/at/all"}).text == "No such file or directory");
+    CHECK(run_and_read({"echo"}).last_line().empty());
+    CHECK(run_and_read({"printf", "remark\n why \n\n"}).last_line() == " why");
+    CHECK(run_and_read({"sh", "-c", "exit 3"}).code == 3);
+    CHECK(run_and_read({"sh", "-c", "kill -9 $$"}).code == -1);
+    CHECK(run_and_read({"/nowhere/at/all"}).text == "No such file or directory");
 }
 
-TEST_CASE("a program that hangs is ended with what it started, and the sentence says so") {
+TEST_CASE("hanging_program_is_killed_with_its_group") {
     const sonde::tests::TemporaryFolder folder;
     const std::string file = folder / "pid";
     for (const std::string& hang :
          {"sleep 1000 & echo $! > " + file + "; echo so far; wait", std::string("exec >&- 2>&-; exec sleep 1000")}) {
-        const ProgramOutput late = output_of({"sh", "-c", hang}, 262144, milliseconds(500));
+        const ProgramOutput late = run_and_read({"sh", "-c", hang}, 262144, milliseconds(500));
         CHECK(late.late);
         CHECK_FALSE(late.ok());
         CHECK(late.text == "no answer within 1 s, so it was ended");

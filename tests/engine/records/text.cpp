@@ -7,18 +7,18 @@
 #include <random>
 #include <string>
 
-using sonde::records::bytes_of;
+using sonde::records::from_json_text;
 using sonde::records::json_text;
 using namespace std::string_literals;
 
-TEST_CASE("names in valid UTF-8 stay as they are") {
+TEST_CASE("valid_utf8_stays_unchanged") {
     for (const std::string& name : {"/scratch/run 1"s, "/daten/größe"s, "/データ/測定"s, "emoji \xF0\x9F\x98\x80"s,
                                     "a\\b"s, ""s, "line\nbreak\ttab"s, "nul\0inside"s}) {
         CHECK(json_text(name) == name);
     }
 }
 
-TEST_CASE("bytes that are not UTF-8 become \\xHH") {
+TEST_CASE("invalid_utf8_becomes_hex_escape") {
     CHECK(json_text("caf\xE9") == "caf\\xe9");
     CHECK(json_text("\xFF\xFE") == "\\xff\\xfe");
     CHECK(json_text("cut \xE3\x83") == "cut \\xe3\\x83");
@@ -27,12 +27,12 @@ TEST_CASE("bytes that are not UTF-8 become \\xHH") {
     CHECK(json_text("too large \xF4\x90\x80\x80") == "too large \\xf4\\x90\\x80\\x80");
 }
 
-TEST_CASE("a name that looks like an escape is told apart from the byte it would mean") {
+TEST_CASE("name_like_an_escape_is_distinguished") {
     CHECK(json_text("\\xe9") == "\\x5cxe9");
     CHECK(json_text("\\xe9") != json_text("\xE9"));
 }
 
-TEST_CASE("every string of bytes can be had back, and is accepted by the JSON serializer") {
+TEST_CASE("every_byte_string_survives_json_text") {
     std::mt19937 random(7);
     // Bytes that matter: backslash, x, hex digits, lead and continuation bytes, controls.
     const std::string alphabet = "\\x5cef0/ \n\0\x80\xBF\xC3\xA9\xE2\x82\xAC\xED\xA0\xF0\x9F\x98\x80\xFF"s;
@@ -43,7 +43,7 @@ TEST_CASE("every string of bytes can be had back, and is accepted by the JSON se
             bytes += alphabet[random() % alphabet.size()];
         }
         const std::string text = json_text(bytes);
-        REQUIRE(bytes_of(text) == bytes);
+        REQUIRE(from_json_text(text) == bytes);
         REQUIRE_NOTHROW(nlohmann::json(text).dump());
     }
 }

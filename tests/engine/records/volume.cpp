@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
+using sonde::records::read_volume;
 using sonde::records::Volume;
-using sonde::records::volume_of;
 using sonde::records::VolumePiece;
 using sonde::tests::TemporaryFolder;
 
@@ -71,7 +71,7 @@ class Sysfs {
             const auto found = tables_.find(name);
             return found == tables_.end() ? std::string() : found->second;
         };
-        const auto found = volume_of(number, table, root_->path());
+        const auto found = read_volume(number, table, root_->path());
         REQUIRE(found);
         return *found;
     }
@@ -121,17 +121,17 @@ std::string drive_of(const Volume& volume, std::uint64_t at) {
 
 }  // namespace
 
-TEST_CASE("a drive and a partition of one are called as the kernel calls them") {
+TEST_CASE("drive_and_partition_have_kernel_names") {
     const Sysfs sys = two_drives();
     CHECK(sys.at("8:0").name == "sda");
     CHECK(sys.at("8:0").drives() == Names{"sda"});
     CHECK(sys.at("8:18").drives() == Names{"sdb2"});
     CHECK(sys.at("8:18").pieces.size() == 1);
-    CHECK_FALSE(volume_of(
+    CHECK_FALSE(read_volume(
         "8:99", [](const std::string&) { return std::string(); }, sys.root()));
 }
 
-TEST_CASE("RAID 0 of md puts chunk after chunk on its members in the order of their roles") {
+TEST_CASE("md_raid0_stripes_over_members_by_role") {
     Sysfs sys = two_drives();
     sys.md("md0", "9:0", "raid0", 512 * 1024, {"sdb2", "sda2"}, 10 * gib / 1024);
     const Volume volume = sys.at("9:0");
@@ -145,7 +145,7 @@ TEST_CASE("RAID 0 of md puts chunk after chunk on its members in the order of th
     CHECK(drive_of(volume, mib) == "sdb2");
 }
 
-TEST_CASE("RAID 0 over drives of different sizes goes on over the longer ones, by either layout of the kernel") {
+TEST_CASE("md_raid0_of_unequal_drives_has_two_layouts") {
     for (const int layout : {1, 2, 0}) {
         Sysfs sys = two_drives();
         sys.disk("sdc", "8:32", 100 * gib);
@@ -163,7 +163,7 @@ TEST_CASE("RAID 0 over drives of different sizes goes on over the longer ones, b
     }
 }
 
-TEST_CASE("where parity or copies decide, the drives are known and their order is not") {
+TEST_CASE("parity_raid_has_drives_without_order") {
     for (const char* level : {"raid5", "raid1", "raid10"}) {
         Sysfs sys = two_drives();
         sys.md("md0", "9:0", level, 65536, {"sda2", "sdb2"}, 1024);
@@ -174,7 +174,7 @@ TEST_CASE("where parity or copies decide, the drives are known and their order i
     }
 }
 
-TEST_CASE("LVM's tables are followed: linear, striped from a segment on, and what they stand on") {
+TEST_CASE("lvm_linear_and_striped_tables_are_resolved") {
     Sysfs sys = two_drives();
     // 2 GiB on sda2, then stripes of 256 sectors over both; then a piece of 1 GiB + 64 KiB of sdb2.
     sys.mapper("dm-0", "253:0", "vg0-scratch", "LVM-x", {"sda2", "sdb2"},
@@ -197,7 +197,7 @@ TEST_CASE("LVM's tables are followed: linear, striped from a segment on, and wha
     CHECK(sys.at("253:2").drives() == Names{"sda2", "sdb2"});
 }
 
-TEST_CASE("a volume on a RAID 0 begins in the middle of its turn") {
+TEST_CASE("volume_on_raid0_has_stripe_shift") {
     Sysfs sys = two_drives();
     sys.md("md0", "9:0", "raid0", mib, {"sda2", "sdb2"}, 10 * gib / 1024);
     // The piece begins with 1.5 MiB of the array and 1 MiB of the volume.
@@ -217,7 +217,7 @@ TEST_CASE("a volume on a RAID 0 begins in the middle of its turn") {
     CHECK(part.pieces.back().end == gib);
 }
 
-TEST_CASE("a table that is not told, or is not understood, leaves the drives; paths to one drive are one") {
+TEST_CASE("unknown_mapper_table_leaves_drives") {
     Sysfs sys = two_drives();
     for (const char* table : {"", "0 100 mirror 8:2", "0 100 striped 2 0 8:2 0 8:18 0", "0 100 striped 3 8 8:2 0",
                               "nonsense", "0 100 striped 18446744073709551615 8 8:2 0 8:18 0"}) {

@@ -12,7 +12,7 @@ namespace {
 plan::Phase write_beside_read() {
     plan::Phase phase;
     phase.op = plan::Op::duplex;
-    phase.lanes = {{"out", true, plan::Lane::Tasks::same, 0}, {"in", false, plan::Lane::Tasks::same, 1}};
+    phase.lanes = {{"out", true, plan::Lane::TaskSubset::same, 0}, {"in", false, plan::Lane::TaskSubset::same, 1}};
     return phase;
 }
 
@@ -22,7 +22,7 @@ ordered_json lanes(double write, double read) {
 
 }  // namespace
 
-TEST_CASE("lanes of 300 and 100 B/s have the sum 400, the fairness 1/3, and of 500 + 300 alone the efficiency 1/2") {
+TEST_CASE("duplex_sum_fairness_and_efficiency") {
     ordered_json line = lanes(300, 100);
     results::add_duplex(line, write_beside_read(), {.write = 500, .read = 300});
     CHECK(line.at("lanes").at(0).at("id") == "out");
@@ -33,7 +33,7 @@ TEST_CASE("lanes of 300 and 100 B/s have the sum 400, the fairness 1/3, and of 5
     CHECK(line.at("duplex").at("efficiency") == 0.5);
 }
 
-TEST_CASE("without both directions alone there is no efficiency, and where nothing moved no duplex at all") {
+TEST_CASE("efficiency_needs_rates_of_both_directions") {
     ordered_json line = lanes(300, 100);
     results::add_duplex(line, write_beside_read(), {.write = 500, .read = 0});
     CHECK_FALSE(line.at("duplex").contains("efficiency"));
@@ -45,19 +45,19 @@ TEST_CASE("without both directions alone there is no efficiency, and where nothi
     CHECK_FALSE(still.contains("duplex"));
 }
 
-TEST_CASE("half rates are those of the last phase that only wrote or only read") {
-    results::HalfRates half;
+TEST_CASE("direction_rates_are_those_of_last_single_phase") {
+    results::DirectionRates half;
     const auto rate = [](std::uint64_t bytes) {
         return std::map<std::string, results::RateValue>{{"transfer", {bytes, 1, 2.0}}};
     };
-    half.remember(plan::Op::write, rate(200));
-    half.remember(plan::Op::read, rate(600));
+    half.add(plan::Op::write, rate(200));
+    half.add(plan::Op::read, rate(600));
     CHECK(half.write == 100.0);
     CHECK(half.read == 300.0);
-    half.remember(plan::Op::duplex, rate(10));
-    half.remember(plan::Op::mixed, rate(10));
-    half.remember(plan::Op::write, {});
+    half.add(plan::Op::duplex, rate(10));
+    half.add(plan::Op::mixed, rate(10));
+    half.add(plan::Op::write, {});
     CHECK(half.write == 100.0);
-    half.remember(plan::Op::rewrite, rate(20));
+    half.add(plan::Op::rewrite, rate(20));
     CHECK(half.write == 10.0);
 }

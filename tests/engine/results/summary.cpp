@@ -5,8 +5,8 @@
 
 #include <doctest/doctest.h>
 
+using sonde::results::compute_rates;
 using sonde::results::PhaseFacts;
-using sonde::results::rates_of;
 using sonde::results::RateValue;
 using sonde::results::Totals;
 using sonde::tests::mb;
@@ -37,9 +37,9 @@ struct Example {
 
 }  // namespace
 
-TEST_CASE("the example that can be followed with a pencil") {
+TEST_CASE("rates_of_hand_computed_example") {
     const Example example;
-    const auto rates = rates_of(example.totals, example.facts);
+    const auto rates = compute_rates(example.totals, example.facts);
     const auto check = [&](const char* name, double bytes, double seconds, double result) {
         CAPTURE(name);
         REQUIRE(rates.contains(name));
@@ -57,71 +57,71 @@ TEST_CASE("the example that can be followed with a pencil") {
     CHECK(rates.at("stonewall").operations == 15);
 }
 
-TEST_CASE("open and close count in the total and not in the transfer") {
+TEST_CASE("open_and_close_count_in_total_only") {
     Stream only(0);
     only.open(0, 1000).write(1000, 2000, 10, mb).close(2000, 4000);
-    const auto rates = rates_of(totals_of({&only}), {});
+    const auto rates = compute_rates(totals_of({&only}), {});
     CHECK(rates.at("total").seconds == doctest::Approx(4));
     CHECK(rates.at("transfer").seconds == doctest::Approx(1));
     CHECK(per_second(rates.at("task_sum")) == doctest::Approx(2.5e6));
     CHECK_FALSE(rates.contains("stonewall"));
 }
 
-TEST_CASE("the steady window is where all move, cut to whole slices") {
+TEST_CASE("steady_window_is_whole_slices_with_all_tasks") {
     Stream early(0);
     early.write(0, 2000, 200, mb);
     Stream late(1);
     late.write(450, 2730, 228, mb);
-    const auto rates = rates_of(totals_of({&early, &late}), {});
+    const auto rates = compute_rates(totals_of({&early, &late}), {});
     // [0.45, 2.0] s cut to slices of 0.1 s: [0.5, 2.0]; 1 MB in 10 ms each.
     CHECK(rates.at("steady").seconds == doctest::Approx(1.5));
     CHECK(rates.at("steady").bytes == 300 * mb);
     CHECK(rates.at("steady").operations == 300);
 }
 
-TEST_CASE("a window shorter than three slices is no steady rate") {
+TEST_CASE("window_below_three_slices_has_no_steady_rate") {
     Stream early(0);
     early.write(0, 1000, 10, mb);
     Stream late(1);
     late.write(710, 2000, 10, mb);
-    CHECK_FALSE(rates_of(totals_of({&early, &late}), {}).contains("steady"));
+    CHECK_FALSE(compute_rates(totals_of({&early, &late}), {}).contains("steady"));
     Stream later(1);
     later.write(1500, 2000, 10, mb);
-    const auto rates = rates_of(totals_of({&early, &later}), {});
+    const auto rates = compute_rates(totals_of({&early, &later}), {});
     CHECK_FALSE(rates.contains("steady"));
     CHECK(rates.contains("first_done"));
 }
 
-TEST_CASE("first_done is what all had moved when the first had finished, also inside a slice") {
+TEST_CASE("first_done_counts_until_first_finished_task") {
     Stream fast(0);
     fast.write(0, 3050, 61, mb);  // 20 MB/s
     Stream slow(1);
     slow.write(0, 6100, 61, mb);  // 10 MB/s
-    const auto rates = rates_of(totals_of({&fast, &slow}), {});
+    const auto rates = compute_rates(totals_of({&fast, &slow}), {});
     CHECK(rates.at("first_done").seconds == doctest::Approx(3.05));
     CHECK(static_cast<double>(rates.at("first_done").bytes) == doctest::Approx(91.5e6).epsilon(0.003));
 }
 
-TEST_CASE("a deadline after the end divides by what it really took") {
+TEST_CASE("stonewall_after_end_uses_real_duration") {
     Stream only(0);
     only.write(0, 2000, 10, mb).at_wall(10 * mb, 10, false);
     PhaseFacts facts;
     facts.stonewall_ns = 60'000'000'000;
-    const auto rates = rates_of(totals_of({&only}), facts);
+    const auto rates = compute_rates(totals_of({&only}), facts);
     CHECK(rates.at("stonewall").seconds == doctest::Approx(2));
     CHECK(per_second(rates.at("stonewall")) == per_second(rates.at("transfer")));
 }
 
-TEST_CASE("nothing moved gives no rates, and a duration of zero none either") {
-    CHECK(rates_of(Totals{}, {}).empty());
+TEST_CASE("no_bytes_or_zero_duration_give_no_rates") {
+    CHECK(compute_rates(Totals{}, {}).empty());
     Stream instant(0);
     instant.write(0, 0, 1, mb);
-    const auto rates = rates_of(totals_of({&instant}), {});
+    const auto rates = compute_rates(totals_of({&instant}), {});
     CHECK_FALSE(rates.contains("total"));
     CHECK_FALSE(rates.contains("transfer"));
 }
 
-TEST_CASE("the phase_end line divides what it states") {
+TEST_CASE("phase_end_rates_are_quotients_of_its_members") {
     const Example example;
     const auto line = sonde::results::phase_end_line(example.totals, example.facts);
     for (const auto& [name, rate] : line.at("rates").items()) {
@@ -145,7 +145,7 @@ TEST_CASE("the phase_end line divides what it states") {
     CHECK_FALSE(line.contains("lanes"));
 }
 
-TEST_CASE("lanes of a duplex phase are rated where both run") {
+TEST_CASE("lanes_are_rated_during_overlap") {
     Stream writer(0, 0);
     writer.write(0, 4000, 40, mb);
     Stream reader(0, 1);
@@ -161,7 +161,7 @@ TEST_CASE("lanes of a duplex phase are rated where both run") {
     CHECK(line.at("lanes").at(1).at("bytes_per_s") == doctest::Approx(20e6));
 }
 
-TEST_CASE("the phase_end line states all that was counted, and what it is divided by") {
+TEST_CASE("phase_end_line_has_all_counters") {
     Totals totals;
     totals.bytes = {300, 700};
     totals.operations = {3, 7};
@@ -226,7 +226,7 @@ TEST_CASE("the phase_end line states all that was counted, and what it is divide
     }
 }
 
-TEST_CASE("the five slowest tasks are named with their host, the slowest first") {
+TEST_CASE("five_slowest_tasks_are_listed_with_host") {
     Totals totals;
     for (int task = 0; task < 7; ++task) {
         const std::int64_t end = task == 3 ? second : 3 * second;
@@ -249,7 +249,7 @@ TEST_CASE("the five slowest tasks are named with their host, the slowest first")
     CHECK(imbalance.at("tail_share") == 0.0);
 }
 
-TEST_CASE("the tail is what follows the end of the first half of the tasks") {
+TEST_CASE("tail_follows_end_of_first_half_of_tasks") {
     const auto tail = [](std::initializer_list<std::int64_t> ends_s) {
         Totals totals;
         for (const std::int64_t end : ends_s) {
@@ -263,7 +263,7 @@ TEST_CASE("the tail is what follows the end of the first half of the tasks") {
     CHECK(tail({10}) == 0);
 }
 
-TEST_CASE("lanes that never ran at the same time have bytes and no rate") {
+TEST_CASE("lanes_without_overlap_have_no_rate") {
     Stream writer(0, 0);
     writer.write(0, 1000, 10, mb);
     Stream reader(0, 1);
@@ -273,7 +273,7 @@ TEST_CASE("lanes that never ran at the same time have bytes and no rate") {
     CHECK(line.at("lanes").at(1) == nlohmann::ordered_json{{"bytes", 10 * mb}});
 }
 
-TEST_CASE("a lane of two streams is rated from the later start to the earlier end of them") {
+TEST_CASE("lane_overlap_is_latest_start_to_earliest_end") {
     Stream first(0, 0);
     first.write(0, 4000, 40, mb);
     Stream other(1, 0);
@@ -286,7 +286,7 @@ TEST_CASE("a lane of two streams is rated from the later start to the earlier en
     CHECK(line.at("lanes").at(1).at("overlap_bytes") == 35 * mb);
 }
 
-TEST_CASE("a wearout ratio compares the whole with what was done until the stonewall, if that was anything") {
+TEST_CASE("wearout_ratio_compares_total_with_stonewall") {
     Stream only(0);
     only.write(0, 4000, 4, mb).at_wall(0, 0, true);
     PhaseFacts facts;
@@ -296,20 +296,20 @@ TEST_CASE("a wearout ratio compares the whole with what was done until the stone
     CHECK(sonde::results::phase_end_line(totals_of({&only}), facts).at("wearout_ratio") == doctest::Approx(1.0 / 1.5));
 }
 
-TEST_CASE("a node has the name of its host, or its number where that is not known") {
+TEST_CASE("node_name_is_host_or_number") {
     PhaseFacts facts;
     facts.hosts = {"alpha", ""};
-    CHECK(facts.name_of(0) == "alpha");
-    CHECK(facts.name_of(1) == "node 1");
-    CHECK(facts.name_of(2) == "node 2");
+    CHECK(facts.find_node_name(0) == "alpha");
+    CHECK(facts.find_node_name(1) == "node 1");
+    CHECK(facts.find_node_name(2) == "node 2");
 }
 
-TEST_CASE("exactly three whole slices are a steady rate") {
+TEST_CASE("three_whole_slices_give_steady_rate") {
     Stream early(0);
     early.write(0, 1000, 100, mb);
     Stream late(1);
     late.write(700, 2000, 130, mb);
-    const auto rates = rates_of(totals_of({&early, &late}), {});
+    const auto rates = compute_rates(totals_of({&early, &late}), {});
     REQUIRE(rates.contains("steady"));
     CHECK(rates.at("steady").seconds == doctest::Approx(0.3));
     CHECK(rates.at("steady").bytes == 60 * mb);

@@ -31,7 +31,7 @@ TaskRow row(int task, int node, std::int64_t start_ns, std::int64_t end_ns) {
 
 }  // namespace
 
-TEST_CASE("a task has its row, in the order of tasks, and its rate is what it moved by its own time") {
+TEST_CASE("task_rows_are_ordered_with_own_rates") {
     Totals totals;
     totals.rows = {row(1, 1, second, 4 * second), row(0, 0, second, second)};
     PhaseFacts facts;
@@ -49,7 +49,7 @@ TEST_CASE("a task has its row, in the order of tasks, and its rate is what it mo
     CHECK(walled[0]["rows"][1][15] == 5);
 }
 
-TEST_CASE("a line holds the rows of 1,024 tasks") {
+TEST_CASE("task_line_has_at_most_1024_rows") {
     Totals totals;
     for (int task = 0; task < 1025; ++task) {
         totals.rows.push_back(row(task, 0, 0, second));
@@ -62,7 +62,7 @@ TEST_CASE("a line holds the rows of 1,024 tasks") {
     CHECK(task_lines(Totals{}, PhaseFacts{}).empty());
 }
 
-TEST_CASE("a node has the sums of its tasks, from the first start to the last end of them") {
+TEST_CASE("node_row_sums_its_tasks") {
     Totals totals;
     totals.rows = {row(0, 0, 2 * second, 5 * second), row(1, 0, second, 4 * second), row(2, 1, 0, 0)};
     PhaseFacts facts;
@@ -74,7 +74,7 @@ TEST_CASE("a node has the sums of its tasks, from the first start to the last en
     CHECK(line["rows"][1] == ordered_json{1, "", 1, 600, 6, 0.0, nullptr, 1.0, 2.0});
 }
 
-TEST_CASE("what was found of the clock of a node stands in its row, and null where nothing was") {
+TEST_CASE("node_row_has_clock_or_null") {
     Totals totals;
     totals.rows = {row(0, 0, 0, second), row(1, 1, 0, second)};
     PhaseFacts facts;
@@ -82,8 +82,8 @@ TEST_CASE("what was found of the clock of a node stands in its row, and null whe
     clock.node = 1;
     clock.offset_ns = 10;
     clock.error_ns = 20;
-    clock.moved_ns = 30;
-    clock.moved_error_ns = 40;
+    clock.drift_ns = 30;
+    clock.drift_error_ns = 40;
     facts.clocks = {clock};
     const ordered_json line = node_line(totals, facts);
     CHECK(line["columns"].size() == 13);
@@ -95,7 +95,7 @@ TEST_CASE("what was found of the clock of a node stands in its row, and null whe
     CHECK(line["rows"][1][12] == 40);
 }
 
-TEST_CASE("a histogram states its values, its sums and what did not fit, and one without values is left out") {
+TEST_CASE("histogram_line_has_values_sums_and_overflow") {
     Totals totals;
     sonde::meters::Histogram& writes = totals.histogram[sonde::meters::kind_write];
     writes.add(5);
@@ -114,12 +114,12 @@ TEST_CASE("a histogram states its values, its sums and what did not fit, and one
     CHECK(histogram_lines(Totals{}).empty());
 }
 
-TEST_CASE("the share of nobody is null, and that of one is the middle of its bucket, a second") {
+TEST_CASE("quantile_of_none_is_null_and_of_one_its_bucket") {
     // Below 128 each value has a bucket; 200 and 201 share theirs.
     const auto bucket_of_200 = static_cast<std::uint32_t>(sonde::meters::Histogram::bucket_of(200));
-    const std::vector<sonde::results::Spread> slices{
+    const std::vector<sonde::results::AmountHistogram> slices{
         {}, {{100, 1}}, {{10, 1}, {20, 1}, {30, 1}, {40, 1}, {50, 1}}, {{bucket_of_200, 3}}};
-    const ordered_json out = sonde::results::spread_json(slices, second / 2);
+    const ordered_json out = sonde::results::histograms_to_json(slices, second / 2);
     CHECK(out["min"] == ordered_json{nullptr, 200.0, 20.0, 401.0});
     CHECK(out["p25"] == ordered_json{nullptr, 200.0, 40.0, 401.0});
     CHECK(out["p50"] == ordered_json{nullptr, 200.0, 60.0, 401.0});
@@ -127,7 +127,7 @@ TEST_CASE("the share of nobody is null, and that of one is the middle of its buc
     CHECK(out["max"] == ordered_json{nullptr, 200.0, 100.0, 401.0});
 }
 
-TEST_CASE("what streams and nodes count of names is added up, and the longest verification is the longest") {
+TEST_CASE("name_counters_add_and_longest_verify_is_kept") {
     Totals one;
     one.file_operations = 1;
     one.entries = 2;

@@ -14,7 +14,7 @@ using sonde::meters::TargetMeter;
 using sonde::results::target_line;
 using sonde::results::target_series_lines;
 using sonde::results::TargetCounts;
-using sonde::results::Targets;
+using sonde::results::TargetTotals;
 using sonde::results::Totals;
 using sonde::tests::add_target;
 using sonde::tests::board_of;
@@ -33,13 +33,13 @@ Totals many(int targets, std::size_t slices) {
 
 }  // namespace
 
-TEST_CASE("a quantile is within 6 % of the value of its rank") {
+TEST_CASE("target_quantile_is_within_6_percent") {
     TargetMeter meter(0, 1'000'000);
     const std::uint32_t target = add_target(meter, "OST0");
     for (std::uint64_t i = 1; i <= 10'000; ++i) {
         meter.add_single(0, target, 0, 1, i * 1000, 1);
     }
-    const Targets targets = Targets::of(*board_of({{&meter, 2, 1}}, 0), 1);
+    const TargetTotals targets = TargetTotals::from_board(*board_of({{&meter, 2, 1}}, 0), 1);
     const TargetCounts& counts = targets.served.at("OST0")[0];
     for (const double q : {0.5, 0.9, 0.99}) {
         CHECK(static_cast<double>(counts.quantile(q)) == doctest::Approx(q * 1e7).epsilon(0.063));
@@ -48,7 +48,7 @@ TEST_CASE("a quantile is within 6 % of the value of its rank") {
     CHECK(counts.quantile(1.0) <= 10'000'000);
 }
 
-TEST_CASE("streams and nodes join to the same sums, whatever the width of their slices") {
+TEST_CASE("target_sums_do_not_depend_on_slice_width") {
     TargetMeter narrow(0, 100);
     TargetMeter wide(0, 100);
     const std::uint32_t a = add_target(narrow, "A");
@@ -60,9 +60,10 @@ TEST_CASE("streams and nodes join to the same sums, whatever the width of their 
     REQUIRE(wide.doublings() > 0);
     const std::int64_t width = std::int64_t{100} << wide.doublings();
     const auto together = board_of({{&narrow, 2, 1}, {&wide, 2, 1}}, wide.doublings());
-    const Targets one = Targets::of(*together, width);
-    Targets joined = Targets::of(*board_of({{&narrow, 2, 1}}, wide.doublings()), width);
-    joined.join(Targets::unpack(Targets::of(*board_of({{&wide, 2, 1}}, wide.doublings()), width).pack()));
+    const TargetTotals one = TargetTotals::from_board(*together, width);
+    TargetTotals joined = TargetTotals::from_board(*board_of({{&narrow, 2, 1}}, wide.doublings()), width);
+    joined.join(
+        TargetTotals::unpack(TargetTotals::from_board(*board_of({{&wide, 2, 1}}, wide.doublings()), width).pack()));
     CHECK(one.pack() == joined.pack());
     CHECK(one.files == 4);
     CHECK(one.known == 2);
@@ -74,10 +75,10 @@ TEST_CASE("streams and nodes join to the same sums, whatever the width of their 
     CHECK_FALSE(one.served.at("B")[0].used());
 
     together->clear();
-    CHECK(Targets::of(*together, width).served.empty());
+    CHECK(TargetTotals::from_board(*together, width).served.empty());
 }
 
-TEST_CASE("the rank of a quantile is the next whole one, and no latency is longer than the longest") {
+TEST_CASE("quantile_rank_rounds_up_and_is_at_most_longest") {
     TargetCounts counts;
     CHECK(counts.quantile(0.5) == 0);
     counts.latency = {{5, 2}, {9, 2}};  // of 5 and 9 ns: below 16 each value has a bucket of its own
@@ -119,7 +120,7 @@ TEST_CASE(
     CHECK(target_line(Totals()).is_null());
 }
 
-TEST_CASE("the series of a target states what it did in each slice") {
+TEST_CASE("target_series_has_each_slice") {
     Totals totals;
     totals.targets.slice_ns = 250'000'000;
     totals.targets.served["A"][1].slices = {{100, 4, 20, 1}, {}, {50, 6, 34, 2}};
@@ -136,7 +137,7 @@ TEST_CASE("the series of a target states what it did in each slice") {
     CHECK(target_series_lines(Totals()).empty());
 }
 
-TEST_CASE("the series of many targets together have at most 65,536 slices and keep their sums") {
+TEST_CASE("target_series_have_at_most_65536_slices") {
     const auto exactly = target_series_lines(many(1024, 64));
     REQUIRE(exactly.size() == 1024);
     CHECK(exactly[0]["bytes"].size() == 64);
@@ -158,8 +159,8 @@ TEST_CASE("the series of many targets together have at most 65,536 slices and ke
     CHECK(table["rows"][0][2] == 192);
 }
 
-TEST_CASE("what was counted of targets survives the journey, and joining slices of other numbers keeps all of them") {
-    Targets one;
+TEST_CASE("target_totals_survive_packing_and_joining") {
+    TargetTotals one;
     one.slice_ns = 50;
     one.files = 3;
     one.known = 2;
@@ -167,14 +168,14 @@ TEST_CASE("what was counted of targets survives the journey, and joining slices 
     one.served["A"][1].slices = {{5, 6, 7, 8}, {9, 10, 11, 12}};
     one.served["A"][1].latency = {{4, 40}, {7, 70}};
     one.served["A"][1].longest_ns = 7;
-    const Targets back = Targets::unpack(one.pack());
+    const TargetTotals back = TargetTotals::unpack(one.pack());
     CHECK(back.pack() == one.pack());
     CHECK(back.slice_ns == 50);
     CHECK(back.files == 3);
     CHECK(back.known == 2);
     CHECK(back.served.at("A")[1].latency.at(7) == 70);
     CHECK(back.served.at("A")[1].slices.at(1).single_ns == 11);
-    Targets other = one;
+    TargetTotals other = one;
     other.slice_ns = 40;
     other.served["A"][0].slices.resize(3, {100, 0, 0, 0});
     other.served["A"][1].longest_ns = 6;

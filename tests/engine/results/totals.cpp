@@ -58,7 +58,7 @@ Totals joined(Totals left, const Totals& right) {
 
 }  // namespace
 
-TEST_CASE("a packed and unpacked total is the same, to the last histogram bucket") {
+TEST_CASE("packed_total_is_identical_after_unpack") {
     std::mt19937_64 random(2);
     for (int round = 0; round < 30; ++round) {
         const Totals totals = random_node(random, round);
@@ -68,7 +68,7 @@ TEST_CASE("a packed and unpacked total is the same, to the last histogram bucket
     CHECK(Totals::unpack(Totals{}.pack()).pack() == Totals{}.pack());
 }
 
-TEST_CASE("every figure survives the journey") {
+TEST_CASE("every_counter_survives_packing") {
     std::mt19937_64 random(3);
     const Totals totals = random_node(random, 4);
     const Totals back = Totals::unpack(totals.pack());
@@ -84,7 +84,7 @@ TEST_CASE("every figure survives the journey") {
     CHECK(back.failed == totals.failed);
     CHECK(back.checked_bytes == totals.checked_bytes);
     CHECK(back.mismatches == totals.mismatches);
-    CHECK(back.walls == totals.walls);
+    CHECK(back.stonewalled_streams == totals.stonewalled_streams);
     CHECK(back.verify_ns == totals.verify_ns);
     CHECK(back.stonewall_bytes == totals.stonewall_bytes);
     CHECK(back.slice_ns == totals.slice_ns);
@@ -105,7 +105,7 @@ TEST_CASE("every figure survives the journey") {
     }
 }
 
-TEST_CASE("joining does not depend on the grouping") {
+TEST_CASE("totals_join_is_associative") {
     std::mt19937_64 random(5);
     for (int round = 0; round < 30; ++round) {
         const Totals a = random_node(random, 0);
@@ -115,14 +115,14 @@ TEST_CASE("joining does not depend on the grouping") {
     }
 }
 
-TEST_CASE("an empty total changes nothing") {
+TEST_CASE("empty_total_is_neutral") {
     std::mt19937_64 random(6);
     const Totals some = random_node(random, 0);
     CHECK(joined(some, Totals{}).pack() == some.pack());
     CHECK(joined(Totals{}, some).pack() == some.pack());
 }
 
-TEST_CASE("intervals over nodes are first start to last end, and times spent add up") {
+TEST_CASE("intervals_span_first_start_to_last_end") {
     Stream a(0);
     a.open(10, 20).write(20, 500, 1, mb);
     Stream b(1);
@@ -136,7 +136,7 @@ TEST_CASE("intervals over nodes are first start to last end, and times spent add
     CHECK(all.part[sonde::meters::part_close].first_start_ns == -1);
 }
 
-TEST_CASE("the row of a task is in the time of the root, and knows what was spent in each part") {
+TEST_CASE("task_row_is_in_root_time_with_part_times") {
     Stream one(3, 1);
     one.open(100, 150).write(200, 500, 3, mb).close(500, 560).at_wall(7, 8, true);
     auto& meter = one.meter();
@@ -173,7 +173,7 @@ TEST_CASE("the row of a task is in the time of the root, and knows what was spen
     CHECK(row.next_operation == 13);
     CHECK(row.stonewall_bytes == 7);
     CHECK(row.stonewall_operations == 8);
-    CHECK(totals.walls == 1);
+    CHECK(totals.stonewalled_streams == 1);
     CHECK(totals.lane[1].bytes == row.bytes);
     CHECK(totals.lane[0].slices.empty());
     // A clock so far off that the task would have begun before the phase: no time is negative.
@@ -186,7 +186,7 @@ TEST_CASE("the row of a task is in the time of the root, and knows what was spen
     CHECK(added(-9000).rows[0].transfer_end_ns == 0);
 }
 
-TEST_CASE("a stream is active in each slice that its transfer touches, and its rate counts in those that it fills") {
+TEST_CASE("stream_is_active_in_touched_slices") {
     Stream exact(0);
     exact.write(100, 300, 2, mb);
     Stream inside(1);
@@ -207,7 +207,7 @@ TEST_CASE("a stream is active in each slice that its transfer touches, and its r
     }
 }
 
-TEST_CASE("both lanes together are slice by slice the sum of each") {
+TEST_CASE("all_slices_are_sums_of_lanes") {
     Stream writer(0, 0);
     writer.write(0, 300, 3, mb);
     Stream reader(0, 1);
@@ -222,7 +222,7 @@ TEST_CASE("both lanes together are slice by slice the sum of each") {
     CHECK(all[2].active == 1);
 }
 
-TEST_CASE("streams whose slices doubled differently are brought to one width") {
+TEST_CASE("slices_of_different_width_are_aligned") {
     Stream quick(0);
     quick.write(0, 1000, 10, mb);
     Stream slow(1);
@@ -244,7 +244,7 @@ TEST_CASE("streams whose slices doubled differently are brought to one width") {
     CHECK(totals.lane[0].slices[3].active == 1);
 }
 
-TEST_CASE("a stream that hangs shows as active without bytes") {
+TEST_CASE("hanging_stream_is_active_without_bytes") {
     Stream stuck(0);
     stuck.write(0, 100, 1, mb).write(3000, 3100, 1, mb);
     const Totals totals = totals_of({&stuck});
@@ -254,7 +254,7 @@ TEST_CASE("a stream that hangs shows as active without bytes") {
     CHECK(totals.lane[0].slices[10].rates.at(0) == 1);
 }
 
-TEST_CASE("the series line states all of it") {
+TEST_CASE("series_line_has_all_members") {
     Stream a(0);
     a.write(0, 1000, 100, mb);
     Stream b(1);

@@ -46,20 +46,20 @@ int remount_once(const std::string& image, const std::string& point) {
     sonde::plan::Treatment treatment;
     treatment.kind = "remount";
     const auto busy_descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    const auto busy = sonde::treatments::apply(treatment, point, {path}, not_asked);
+    const auto busy = sonde::treatments::apply_treatment(treatment, point, {path}, not_asked);
     ::close(busy_descriptor);
     if (busy.outcome != sonde::treatments::TreatmentResult::Outcome::failed ||
         busy.text.find("has a file open there") == std::string::npos) {
         return 2;
     }
-    const auto result = sonde::treatments::apply(treatment, point, {path}, not_asked);
+    const auto result = sonde::treatments::apply_treatment(treatment, point, {path}, not_asked);
     if (result.outcome != sonde::treatments::TreatmentResult::Outcome::done) {
         return 3;
     }
     if (result.before.share() < 1.0 || result.after.share() != 0.0 || result.after.pages != 256) {
         return 4;
     }
-    const auto mount = sonde::records::mount_of(path);
+    const auto mount = sonde::records::find_mount(path);
     if (!mount || mount->point != point || mount->options.find("noatime") == std::string::npos) {
         return 5;
     }
@@ -68,7 +68,7 @@ int remount_once(const std::string& image, const std::string& point) {
 
 }  // namespace
 
-TEST_CASE("a remount empties the cache and keeps files, options and loop device; a busy one is left alone") {
+TEST_CASE("remount_empties_cache_and_keeps_options") {
     if (!sonde::tests::is_root()) {
         MESSAGE("skipped: mounting needs root");
         return;

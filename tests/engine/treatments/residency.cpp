@@ -54,7 +54,7 @@ bool droppable(const TemporaryFolder& folder) {
 
 }  // namespace
 
-TEST_CASE("a file just written is resident, dropped it is not, and looking brings nothing back") {
+TEST_CASE("written_file_is_resident_until_dropped") {
     const TemporaryFolder folder;
     if (!droppable(folder)) {
         return;
@@ -70,7 +70,7 @@ TEST_CASE("a file just written is resident, dropped it is not, and looking bring
     }
 }
 
-TEST_CASE("exactly the pages that were read are resident") {
+TEST_CASE("read_pages_are_resident") {
     const TemporaryFolder folder;
     if (!droppable(folder)) {
         return;
@@ -83,7 +83,7 @@ TEST_CASE("exactly the pages that were read are resident") {
     CHECK(found.share() == doctest::Approx(0.25));
 }
 
-TEST_CASE("holes are not resident, and a partial last page counts as a page") {
+TEST_CASE("holes_are_not_resident") {
     const TemporaryFolder folder;
     const std::string path = folder.write("sparse", "");
     REQUIRE(::truncate(path.c_str(), static_cast<off_t>(8 * mebibyte + 1)) == 0);
@@ -93,7 +93,7 @@ TEST_CASE("holes are not resident, and a partial last page counts as a page") {
     CHECK(found.resident == 0);
 }
 
-TEST_CASE("an empty file has no pages, and its share is 0") {
+TEST_CASE("empty_file_has_no_pages") {
     const TemporaryFolder folder;
     const Residency found = measure_residency({folder.write("empty", "")});
     CHECK(found.known);
@@ -101,7 +101,7 @@ TEST_CASE("an empty file has no pages, and its share is 0") {
     CHECK(found.share() == 0.0);
 }
 
-TEST_CASE("what is no file that can be asked is unknown, not zero") {
+TEST_CASE("unreadable_file_has_unknown_residency") {
     const TemporaryFolder folder;
     CHECK_FALSE(measure_residency({}).known);
     CHECK_FALSE(measure_residency({folder / "absent"}).known);
@@ -111,7 +111,7 @@ TEST_CASE("what is no file that can be asked is unknown, not zero") {
     CHECK_FALSE(measure_residency({pipe}).known);
 }
 
-TEST_CASE("of many files an even sample is looked at, the first and the last among them") {
+TEST_CASE("many_files_are_sampled_evenly") {
     const TemporaryFolder folder;
     std::vector<std::string> files;
     for (std::size_t i = 0; i < 101; ++i) {
@@ -124,7 +124,7 @@ TEST_CASE("of many files an even sample is looked at, the first and the last amo
     CHECK(measure_residency(files, 101).pages == 101 * 102 / 2);
 }
 
-TEST_CASE("shares of several files add up by pages, not by files") {
+TEST_CASE("residency_adds_by_pages") {
     Residency all;
     all.add({.pages = 100, .resident = 0, .known = true});
     all.add({.pages = 300, .resident = 300, .dirty = 7, .known = true});
@@ -134,7 +134,7 @@ TEST_CASE("shares of several files add up by pages, not by files") {
     CHECK(all.share() == doctest::Approx(0.75));
 }
 
-TEST_CASE("mincore answers like cachestat where the kernel has no cachestat") {
+TEST_CASE("mincore_matches_cachestat") {
     const TemporaryFolder folder;
     if (!droppable(folder)) {
         return;
@@ -155,7 +155,7 @@ TEST_CASE("mincore answers like cachestat where the kernel has no cachestat") {
     CHECK(measure_residency({path}).resident == mebibyte / page());
 }
 
-TEST_CASE("a stranger's file is unknown without cachestat, because the kernel would call all of it resident") {
+TEST_CASE("foreign_file_is_unknown_without_cachestat") {
     if (!sonde::tests::is_root()) {
         MESSAGE("skipped: becoming a stranger needs root");
         return;

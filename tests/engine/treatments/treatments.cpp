@@ -21,7 +21,7 @@
 
 using sonde::plan::Treatment;
 using sonde::tests::TemporaryFolder;
-using sonde::treatments::apply;
+using sonde::treatments::apply_treatment;
 using sonde::treatments::TreatmentResult;
 using Outcome = TreatmentResult::Outcome;
 
@@ -60,24 +60,24 @@ bool in_memory(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("every kind has the name that plans use") {
+TEST_CASE("treatment_names_match_plan") {
     std::vector<std::string_view> names;
-    for (const sonde::treatments::Kind* kind : sonde::treatments::list()) {
+    for (const sonde::treatments::TreatmentKind* kind : sonde::treatments::list_treatments()) {
         names.push_back(kind->rule.name);
     }
     CHECK(names == std::vector<std::string_view>{"sync", "drop_page_cache", "fadvise", "remount", "memory_hog", "sleep",
                                                  "command", "cancel_locks"});
 }
 
-TEST_CASE("sync leaves no dirty page of the file") {
+TEST_CASE("sync_leaves_no_dirty_pages") {
     const TemporaryFolder folder;
     const std::string path = folder.write("data", std::string(1 << 20, 'x'));
-    const TreatmentResult result = apply(kind("sync"), folder.path(), {path}, never);
+    const TreatmentResult result = apply_treatment(kind("sync"), folder.path(), {path}, never);
     CHECK(result.outcome == Outcome::done);
     CHECK(sonde::treatments::measure_residency({path}).dirty == 0);
 }
 
-TEST_CASE("fadvise empties the cache of the files, dirty pages included, and says from what to what") {
+TEST_CASE("fadvise_drops_pages_of_files_and_reports_residency") {
     const TemporaryFolder folder;
     if (in_memory(folder.path())) {
         MESSAGE("skipped: this folder lives in memory");
@@ -85,7 +85,7 @@ TEST_CASE("fadvise empties the cache of the files, dirty pages included, and say
     }
     const std::vector<std::string> files{folder.write("a", std::string(1 << 20, 'a')),
                                          folder.write("b", std::string(1 << 20, 'b'))};
-    const TreatmentResult result = apply(kind("fadvise"), folder.path(), files, nullptr);
+    const TreatmentResult result = apply_treatment(kind("fadvise"), folder.path(), files, nullptr);
     CHECK(result.outcome == Outcome::done);
     CHECK(result.before.share() == 1.0);
     CHECK(result.after.share() == 0.0);
@@ -93,20 +93,20 @@ TEST_CASE("fadvise empties the cache of the files, dirty pages included, and say
     CHECK(result.seconds > 0);
 }
 
-TEST_CASE("fadvise on files in memory fails and says that they cannot be dropped") {
+TEST_CASE("fadvise_on_tmpfs_fails_with_reason") {
     if (!in_memory("/dev/shm")) {
         MESSAGE("skipped: no tmpfs at /dev/shm");
         return;
     }
     const TemporaryFolder folder("/dev/shm");
     const std::string path = folder.write("data", std::string(1 << 20, 'x'));
-    const TreatmentResult result = apply(kind("fadvise"), folder.path(), {path}, never);
+    const TreatmentResult result = apply_treatment(kind("fadvise"), folder.path(), {path}, never);
     CHECK(result.outcome == Outcome::failed);
     CHECK(result.after.share() == 1.0);
     CHECK(contains(result.text, "tmpfs keeps its files in memory"));
 }
 
-TEST_CASE("pages that another mapping has locked stay, which is told; max_resident can allow it") {
+TEST_CASE("locked_pages_fail_treatment_above_max_resident") {
     const TemporaryFolder folder;
     if (in_memory(folder.path())) {
         MESSAGE("skipped: this folder lives in memory");
@@ -122,89 +122,89 @@ TEST_CASE("pages that another mapping has locked stay, which is told; max_reside
         MESSAGE("skipped: no memory may be locked here");
     } else {
         Treatment treatment = kind("fadvise");
-        const TreatmentResult strict = apply(treatment, folder.path(), {path}, never);
+        const TreatmentResult strict = apply_treatment(treatment, folder.path(), {path}, never);
         CHECK(strict.outcome == Outcome::failed);
         CHECK(contains(strict.text, "mapped or locked"));
         treatment.max_resident = 1;
-        CHECK(apply(treatment, folder.path(), {path}, never).outcome == Outcome::done);
+        CHECK(apply_treatment(treatment, folder.path(), {path}, never).outcome == Outcome::done);
     }
     ::munmap(base, bytes);
     ::close(descriptor);
 }
 
-TEST_CASE("fadvise names the first file that could not be opened") {
+TEST_CASE("fadvise_names_first_unreadable_file") {
     const TemporaryFolder folder;
     const std::vector<std::string> files{folder.write("here", "x"), folder / "gone", folder / "also gone"};
-    const TreatmentResult result = apply(kind("fadvise"), folder.path(), files, never);
+    const TreatmentResult result = apply_treatment(kind("fadvise"), folder.path(), files, never);
     CHECK(result.outcome == Outcome::failed);
     CHECK(contains(result.text, "2 of 3 files"));
     CHECK(contains(result.text, "/gone: No such file"));
 }
 
-TEST_CASE("without files there is nothing to give up: skipped, not done") {
+TEST_CASE("fadvise_without_files_is_skipped") {
     const TemporaryFolder folder;
-    CHECK(apply(kind("fadvise"), folder.path(), {}, never).outcome == Outcome::skipped);
+    CHECK(apply_treatment(kind("fadvise"), folder.path(), {}, never).outcome == Outcome::skipped);
 }
 
-TEST_CASE("without root drop_page_cache asks for this run's files only, and says so") {
+TEST_CASE("drop_page_cache_without_root_uses_fadvise") {
     const TemporaryFolder folder;
     if (in_memory(folder.path()) || sonde::tests::is_root()) {
         MESSAGE("skipped: this user may drop the caches of the whole machine (or the folder lives in memory)");
         return;
     }
     const std::string path = folder.write("data", std::string(1 << 20, 'x'));
-    const TreatmentResult result = apply(kind("drop_page_cache"), folder.path(), {path}, never);
+    const TreatmentResult result = apply_treatment(kind("drop_page_cache"), folder.path(), {path}, never);
     CHECK(result.outcome == Outcome::done);
     CHECK(contains(result.text, "needs root"));
     CHECK(contains(result.text, "fadvise"));
     CHECK(result.after.share() == 0.0);
 }
 
-TEST_CASE("drop_page_cache empties the cache of the machine") {
+TEST_CASE("drop_page_cache_empties_cache_of_node") {
     const TemporaryFolder folder;
     if (!sonde::tests::is_root() || std::getenv("SONDE_TEST_WHOLE_MACHINE") == nullptr || in_memory(folder.path())) {
         MESSAGE("skipped: disturbs the whole machine; as root set SONDE_TEST_WHOLE_MACHINE=1");
         return;
     }
     const std::string path = folder.write("data", std::string(1 << 20, 'x'));
-    const TreatmentResult result = apply(kind("drop_page_cache"), folder.path(), {path}, never);
+    const TreatmentResult result = apply_treatment(kind("drop_page_cache"), folder.path(), {path}, never);
     CHECK(result.outcome == Outcome::done);
     CHECK(result.before.share() == 1.0);
     CHECK(result.after.share() == 0.0);
     CHECK(contains(result.text, "of this node"));
 }
 
-TEST_CASE("remount refuses memory, bind mounts and the root file system, and touches nothing") {
-    const TreatmentResult root = apply(kind("remount"), "/", {}, never);
+TEST_CASE("remount_refuses_tmpfs_bind_mounts_and_root") {
+    const TreatmentResult root = apply_treatment(kind("remount"), "/", {}, never);
     CHECK(root.outcome == Outcome::failed);
     CHECK(contains(root.text, sonde::tests::is_root() ? "root file system" : "only root may unmount"));
     if (in_memory("/dev/shm") && sonde::tests::is_root()) {
-        const TreatmentResult memory = apply(kind("remount"), "/dev/shm", {}, never);
+        const TreatmentResult memory = apply_treatment(kind("remount"), "/dev/shm", {}, never);
         CHECK(memory.outcome == Outcome::failed);
         CHECK(contains(memory.text, "would destroy it"));
     }
 }
 
-TEST_CASE("remount by a command of the user's is as good as that command") {
+TEST_CASE("remount_by_command_has_result_of_command") {
     const TemporaryFolder folder;
     Treatment treatment = kind("remount");
     treatment.command = "true";
-    CHECK(apply(treatment, folder.path(), {}, never).outcome == Outcome::done);
+    CHECK(apply_treatment(treatment, folder.path(), {}, never).outcome == Outcome::done);
     treatment.command = "echo no such server >&2; exit 32";
-    const TreatmentResult failed = apply(treatment, folder.path(), {}, never);
+    const TreatmentResult failed = apply_treatment(treatment, folder.path(), {}, never);
     CHECK(failed.outcome == Outcome::failed);
     CHECK(contains(failed.text, "exit code 32: no such server"));
 }
 
-TEST_CASE("memory is held until the last copy of the result goes, and no more than asked for") {
+TEST_CASE("memory_hog_holds_memory_until_last_copy") {
     Treatment treatment = kind("memory_hog");
-    const auto memory = sonde::records::node_memory_bytes();
+    const auto memory = sonde::records::read_node_memory();
     treatment.fraction = static_cast<double>(64ULL << 20U) / static_cast<double>(memory);
     const auto resident = [] {
-        return sonde::records::bytes_in(sonde::records::read_system_file("/proc/self/status"), "VmRSS").value_or(0);
+        return sonde::records::find_bytes(sonde::records::read_system_file("/proc/self/status"), "VmRSS").value_or(0);
     };
     const auto before = resident();
-    TreatmentResult result = apply(treatment, ".", {}, never);
+    TreatmentResult result = apply_treatment(treatment, ".", {}, never);
     CHECK(result.outcome == Outcome::done);
     CHECK(resident() >= before + (62ULL << 20U));
     CHECK(resident() <= before + (80ULL << 20U));
@@ -215,7 +215,7 @@ TEST_CASE("memory is held until the last copy of the result goes, and no more th
     CHECK(resident() < before + (16ULL << 20U));
 }
 
-TEST_CASE("more memory than there is is not taken: something is left to everything else") {
+TEST_CASE("memory_hog_leaves_reserve") {
     // Stopped at the first piece, so that the test itself takes none.
     const auto stopped = sonde::treatments::hold_memory(0.9, at_once);
     CHECK(stopped.stopped);
@@ -227,47 +227,48 @@ TEST_CASE("more memory than there is is not taken: something is left to everythi
     CHECK((held.stopped || !held.trouble.empty()));
 }
 
-TEST_CASE("a fraction of zero is skipped") {
-    CHECK(apply(kind("memory_hog"), ".", {}, never).outcome == Outcome::skipped);
+TEST_CASE("memory_hog_of_zero_is_skipped") {
+    CHECK(apply_treatment(kind("memory_hog"), ".", {}, never).outcome == Outcome::skipped);
 }
 
-TEST_CASE("sleep takes its time, and ends early when the run stops") {
+TEST_CASE("sleep_waits_and_ends_early_on_stop") {
     Treatment treatment = kind("sleep");
     treatment.time = 120'000'000;
-    const TreatmentResult whole = apply(treatment, ".", {}, never);
+    const TreatmentResult whole = apply_treatment(treatment, ".", {}, never);
     CHECK(whole.outcome == Outcome::done);
     CHECK(whole.seconds >= 0.12);
     treatment.time = 60'000'000'000;
     polls = 0;
-    const TreatmentResult cut = apply(treatment, ".", {}, at_third_poll);
+    const TreatmentResult cut = apply_treatment(treatment, ".", {}, at_third_poll);
     CHECK(cut.outcome == Outcome::failed);
     CHECK(cut.seconds < 5);
 }
 
-TEST_CASE("a command's failure is told with its exit code and the first line of its complaint") {
-    CHECK(apply(command("true"), ".", {}, never).outcome == Outcome::done);
-    const TreatmentResult failed = apply(command("echo; echo first >&2; echo second >&2; exit 3"), ".", {}, never);
+TEST_CASE("failed_command_reports_code_and_first_line") {
+    CHECK(apply_treatment(command("true"), ".", {}, never).outcome == Outcome::done);
+    const TreatmentResult failed =
+        apply_treatment(command("echo; echo first >&2; echo second >&2; exit 3"), ".", {}, never);
     CHECK(failed.outcome == Outcome::failed);
     CHECK(contains(failed.text, "exit code 3: first."));
-    CHECK(contains(apply(command("kill -9 $$"), ".", {}, never).text, "signal 9"));
-    CHECK(contains(apply(command("no-such-program-at-all"), ".", {}, never).text, "exit code 127"));
+    CHECK(contains(apply_treatment(command("kill -9 $$"), ".", {}, never).text, "signal 9"));
+    CHECK(contains(apply_treatment(command("no-such-program-at-all"), ".", {}, never).text, "exit code 127"));
 }
 
-TEST_CASE("a command that writes much to standard error does not block") {
+TEST_CASE("command_with_long_stderr_does_not_block") {
     const auto result = sonde::treatments::run_shell("head -c 3000000 /dev/zero | tr '\\0' 'e' >&2", never);
     CHECK(result.ok());
     CHECK(result.first_line.size() <= 400);
 }
 
-TEST_CASE("a command that runs on, and what it started, ends when the run stops") {
+TEST_CASE("stop_ends_command_and_its_children") {
     const TemporaryFolder folder;
     polls = 0;
     const std::string pid_file = folder / "pid";
     const TreatmentResult result =
-        apply(command("sleep 1000 & echo $! > '" + pid_file + "'; wait"), ".", {}, at_third_poll);
+        apply_treatment(command("sleep 1000 & echo $! > '" + pid_file + "'; wait"), ".", {}, at_third_poll);
     CHECK(result.outcome == Outcome::failed);
     CHECK(result.seconds < 5);
-    const auto pid = sonde::records::system_number(pid_file);
+    const auto pid = sonde::records::read_system_number(pid_file);
     REQUIRE(pid.has_value());
     for (int wait = 0; wait < 100 && ::kill(static_cast<pid_t>(*pid), 0) == 0; ++wait) {
         const std::string state = sonde::records::read_system_file("/proc/" + std::to_string(*pid) + "/stat");
@@ -280,23 +281,23 @@ TEST_CASE("a command that runs on, and what it started, ends when the run stops"
     CHECK((state.empty() || contains(state, ") Z")));
 }
 
-TEST_CASE("a command that ignores SIGTERM is killed") {
+TEST_CASE("command_that_ignores_sigterm_is_killed") {
     polls = 0;
     const auto result = sonde::treatments::run_shell("trap '' TERM; while :; do sleep 0.2; done", at_third_poll);
     CHECK(result.stopped);
     CHECK_FALSE(result.ok());
 }
 
-TEST_CASE("a program that does not exist is told as such") {
+TEST_CASE("missing_program_is_reported") {
     const auto result = sonde::treatments::run_program({"/no/such/program"}, never);
     CHECK_FALSE(result.ok());
     CHECK(contains(result.reason(), "could not be started"));
 }
 
-TEST_CASE("a stop before the work leaves the caches alone") {
+TEST_CASE("stop_before_treatment_changes_nothing") {
     const TemporaryFolder folder;
     const std::string path = folder.write("data", std::string(1 << 16, 'x'));
-    const TreatmentResult result = apply(kind("sync"), folder.path(), {path}, at_once);
+    const TreatmentResult result = apply_treatment(kind("sync"), folder.path(), {path}, at_once);
     // The sync may be quicker than the first poll; what must not happen is a claim that contradicts it.
     CHECK((result.outcome == Outcome::done || contains(result.text, "Stopped")));
 }

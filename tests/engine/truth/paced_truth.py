@@ -67,10 +67,10 @@ class Served:
     def when(self, served: float) -> float:
         """The inverse."""
         step = bisect.bisect_right(self.before, served) - 1
-        left, rate, slope = served - self.before[step], self.rate[step], self.slope[step]
+        remaining, rate, slope = served - self.before[step], self.rate[step], self.slope[step]
         if abs(slope) < 1e-12:
-            return self.at[step] + left / rate
-        return self.at[step] + (-rate + math.sqrt(rate * rate + 2 * slope * left)) / slope
+            return self.at[step] + remaining / rate
+        return self.at[step] + (-rate + math.sqrt(rate * rate + 2 * slope * remaining)) / slope
 
 
 @dataclass

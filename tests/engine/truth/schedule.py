@@ -12,26 +12,26 @@ Steps = Sequence[tuple[float, float]]  # (seconds since the start, bytes per sec
 
 def time_for(volume: float, start: float, steps: Steps, ramp: bool) -> float:
     """When `volume` bytes that begin at `start` have moved, by integrating the rate in small exact pieces."""
-    now, left = start, float(volume)
-    for index, (at, rate) in enumerate(steps):
+    now, remaining = start, float(volume)
+    for index, (step_start, rate) in enumerate(steps):
         last = index + 1 == len(steps)
         until = float("inf") if last else steps[index + 1][0]
         if now >= until:
             continue
-        slope = 0.0 if last or not ramp else (steps[index + 1][1] - rate) / (until - at)
-        rate_now = rate + slope * (now - at)
+        slope = 0.0 if last or not ramp else (steps[index + 1][1] - rate) / (until - step_start)
+        rate_now = rate + slope * (now - step_start)
         if last:
-            return now + left / rate_now
+            return now + remaining / rate_now
         room = (rate_now + slope * (until - now) / 2) * (until - now)
-        if left > room:
-            left -= room
+        if remaining > room:
+            remaining -= room
             now = until
             continue
         low, high = 0.0, until - now  # bisection: another way than the engine's closed form
         for _ in range(200):
             middle = (low + high) / 2
             moved = (rate_now + slope * middle / 2) * middle
-            low, high = (middle, high) if moved < left else (low, middle)
+            low, high = (middle, high) if moved < remaining else (low, middle)
         return now + high
     raise AssertionError("the last step has no end")
 
@@ -62,10 +62,10 @@ class Task:
 
 def task(count: int, transfer: int, steps: Steps, ramp: bool = False, latency: float = 0.0, slow: float = 1.0) -> Task:
     """`count` operations, one after the other; each takes its bytes over the rate, plus the latency."""
-    scaled = [(at, rate / slow) for at, rate in steps]
-    made = Task(transfer)
+    scaled = [(start, rate / slow) for start, rate in steps]
+    task_truth = Task(transfer)
     now = 0.0
     for _ in range(count):
         now = time_for(transfer, now, scaled, ramp) + latency
-        made.ends.append(now)
-    return made
+        task_truth.ends.append(now)
+    return task_truth

@@ -12,10 +12,10 @@ from engine_under_test import BAD_PLAN, DONE, ENVIRONMENT, FAILED, Engine, Plan
 
 @pytest.fixture
 def disks(target: Path) -> list[Path]:
-    made = [target / name for name in ("a", "b", "c")]
-    for one in made:
-        one.mkdir()
-    return made
+    paths = [target / name for name in ("a", "b", "c")]
+    for path in paths:
+        path.mkdir()
+    return paths
 
 
 def plan_of(disks: list[Path], *phases: Plan, **files: Any) -> Plan:
@@ -25,7 +25,7 @@ def plan_of(disks: list[Path], *phases: Plan, **files: Any) -> Plan:
         "target": {"path": str(disks[0]), "min_free": 0},
         "tasks": {"threads": 4},
         "data": {
-            "files": {"mapping": "per_task", "across": [str(one) for one in disks[1:]], **files},
+            "files": {"mapping": "per_task", "across": [str(disk) for disk in disks[1:]], **files},
             "access": {"transfer": "4KiB", "block": "64KiB"},
         },
         "phases": list(phases),
@@ -44,7 +44,7 @@ def looking(into: Path, disks: list[Path]) -> Plan:
 
 
 def left(disks: list[Path]) -> list[str]:
-    return [path.as_posix() for one in disks for path in one.rglob("*")]
+    return [path.as_posix() for disk in disks for path in disk.rglob("*")]
 
 
 @pytest.mark.parametrize(
@@ -70,18 +70,18 @@ def left(disks: list[Path]) -> list[str]:
     ids=["per_task", "per_group", "folders", "many"],
 )  # fmt: skip
 @pytest.mark.parametrize("process", ["same", "separate"])
-def test_files_of_tasks_lie_in_the_directories_in_turn_and_are_read_there(
+def test_files_across_directories_alternate_and_are_read_back(
     engine: Engine, target: Path, disks: list[Path], files: Plan, places: dict[str, list[str]], process: str
 ) -> None:
-    seen = target / "seen"
-    result = engine.run(plan_of(disks, write(), {**looking(seen, disks), "process": process}, **files))
+    listing = target / "seen"
+    result = engine.run(plan_of(disks, write(), {**looking(listing, disks), "process": process}, **files))
     assert result.code == DONE, result.err
-    found: dict[str, list[str]] = {one.name: [] for one in disks}
-    for line in seen.read_text().splitlines():
+    files_of: dict[str, list[str]] = {disk.name: [] for disk in disks}
+    for line in listing.read_text().splitlines():
         disk, _, name = line.removeprefix("./").partition("/")
-        if disk in found:
-            found[disk].append(name.partition("/")[2])
-    assert found == places
+        if disk in files_of:
+            files_of[disk].append(name.partition("/")[2])
+    assert files_of == places
     read = result.finished("read")
     assert read["verify"]["mismatches"] == 0
     assert read["verify"]["checked_bytes"] == read["bytes"]["moved"] > 0
@@ -94,15 +94,15 @@ def test_what_a_run_kept_is_removed_from_all_directories_by_clean(
     plan = plan_of(disks, write())
     plan["target"] |= {"keep": True, "keep_manifest": True}
     assert engine.run(plan).code == DONE
-    assert sum(Path(one).is_file() for one in left(disks)) == 5, "a file for each of four tasks, and the manifest"
+    assert sum(Path(path).is_file() for path in left(disks)) == 5, "a file for each of four tasks, and the manifest"
     foreign = next(path for path in disks[2].rglob("data.*")).parent / "mine"
     foreign.write_text("not of the run")
-    code, told = engine.clean(disks[0])
+    code, report = engine.clean(disks[0], "--yes")
     assert code == FAILED
-    assert "holds files that this run did not make" in str(told)
+    assert "holds files that this run did not make" in str(report)
     assert [path for path in left(disks) if Path(path).is_file() and ".sonde" not in path] == [str(foreign)]
     foreign.unlink()
-    assert engine.clean(disks[0])[0] == DONE
+    assert engine.clean(disks[0], "--yes")[0] == DONE
     assert left(disks) == []
 
 

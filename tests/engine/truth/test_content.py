@@ -37,8 +37,8 @@ def mix(x: int) -> int:
 @lru_cache(maxsize=512)
 def noise(key: int, length: int, compressible: float) -> bytes:
     """Pseudo-random bytes; of every 64 the share `compressible` at the front is zero."""
-    words = [mix((key + i) & MASK) for i in range(0, length, 8)]
-    out = bytearray(struct.pack(f"<{len(words)}Q", *words))
+    words64 = [mix((key + i) & MASK) for i in range(0, length, 8)]
+    out = bytearray(struct.pack(f"<{len(words64)}Q", *words64))
     zeros = int(compressible * 64 + 0.5)
     for start in range(0, length, 64):
         out[start : start + zeros] = bytes(zeros)
@@ -64,7 +64,7 @@ class Payload:
         if self.kind == "zero":
             return bytes(GRANULE)
         duplicate = self.is_duplicate(file, offset)
-        place = 0
+        stamp_offset = 0
         if self.kind == "random":
             identity = self.identity(file, offset)
             key = mix(self.seed + identity % 64) if duplicate else mix(identity ^ generation)
@@ -73,10 +73,10 @@ class Payload:
             places = period // GRANULE
             rotation = GRANULE * (((mix(file) + generation * 2654435761) & MASK) % places)
             start = (offset + rotation) % period
-            place = start // GRANULE % min(64, places) * 64
+            stamp_offset = start // GRANULE % min(64, places) * 64
             body = noise(mix(self.seed), period, self.compressible)[start : start + GRANULE]
-        rest = (0, 0, 0) if duplicate else (file, offset, generation)
-        return body[:place] + struct.pack("<4Q", MAGIC ^ self.seed, *rest) + body[place + 32 :]
+        fields = (0, 0, 0) if duplicate else (file, offset, generation)
+        return body[:stamp_offset] + struct.pack("<4Q", MAGIC ^ self.seed, *fields) + body[stamp_offset + 32 :]
 
 
 # The cases -----------------------------------------------------------------------------------------------------------
@@ -199,19 +199,21 @@ def run_case(engine: Engine, target: Path, case: Case) -> Result:
 
 def check_file(case: Case, path: Path, number: int, sharers: int, generation: int) -> int:
     """Compares each granule; the number of granules."""
-    found = path.read_bytes()
+    content = path.read_bytes()
     blocks = case.blocks(sharers)
-    assert len(found) == blocks[-1][1], path
-    written = bytearray(len(found))
+    assert len(content) == blocks[-1][1], path
+    written = bytearray(len(content))
     for begin, end in blocks:
         written[begin:end] = b"\1" * (end - begin)
-    for at in range(0, len(found), GRANULE):
-        whole = case.payload.granule(number, at, generation, case.period())
-        asked = written[at : at + GRANULE]
+    for start in range(0, len(content), GRANULE):
+        granule_bytes = case.payload.granule(number, start, generation, case.period())
+        written_mask = written[start : start + GRANULE]
         # What lies between the blocks was never written.
-        wanted = bytes(byte if there else 0 for byte, there in zip(whole, asked, strict=False))
-        assert found[at : at + GRANULE] == wanted, f"{path.name}: the granule at {at} is not what it should be"
-    return -(-len(found) // GRANULE)
+        wanted = bytes(byte if there else 0 for byte, there in zip(granule_bytes, written_mask, strict=False))
+        assert content[start : start + GRANULE] == wanted, (
+            f"{path.name}: the granule at {start} is not what it should be"
+        )
+    return -(-len(content) // GRANULE)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -221,10 +223,10 @@ def test_every_granule_is_what_the_description_says(engine: Engine, target: Path
         pytest.skip(result.err.strip())
     assert result.code == DONE, result.err
     wanted = case.expected_files()
-    kept = target / "kept"
-    assert sorted(p.name for p in kept.iterdir() if not p.name.startswith(".")) == sorted(wanted)
+    run_directory = target / "kept"
+    assert sorted(p.name for p in run_directory.iterdir() if not p.name.startswith(".")) == sorted(wanted)
     for name, (number, sharers, generation) in wanted.items():
-        assert check_file(case, kept / name, number, sharers, generation) > 0
+        assert check_file(case, run_directory / name, number, sharers, generation) > 0
 
 
 def test_no_granule_comes_twice(engine: Engine, target: Path) -> None:
@@ -232,7 +234,7 @@ def test_no_granule_comes_twice(engine: Engine, target: Path) -> None:
     case = Case("unique", mapping="many", count=3, access={"transfer": 64 * KIB, "block": 512 * KIB, "segments": 2})
     assert run_case(engine, target, case).code == DONE
     contents = [p.read_bytes() for p in sorted((target / "kept").iterdir()) if re.match("data", p.name)]
-    granules = [content[at : at + GRANULE] for content in contents for at in range(0, len(content), GRANULE)]
+    granules = [content[start : start + GRANULE] for content in contents for start in range(0, len(content), GRANULE)]
     assert len(granules) == 6 * 256
     assert len(set(granules)) == len(granules)
     for content in contents[:2]:
@@ -258,7 +260,7 @@ def test_the_share_of_duplicates(engine: Engine, target: Path, share: float) -> 
     case = Case("dials", payload=Payload("random", 12, duplicates=share), access=access, mapping="shared")
     assert run_case(engine, target, case).code == DONE
     content = (target / "kept" / "data").read_bytes()
-    granules = [content[at : at + GRANULE] for at in range(0, len(content), GRANULE)]
+    granules = [content[start : start + GRANULE] for start in range(0, len(content), GRANULE)]
     # 2048 granules; the duplicates are drawn from 64 different ones, which remain.
     saved = 1 - len(set(granules)) / len(granules)
     assert abs(saved - (share - 64 / 2048)) < 0.04

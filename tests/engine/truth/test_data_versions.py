@@ -52,8 +52,8 @@ def assert_clean(result: Result, volume: int, checked: int | None = None) -> Lin
     assert end["bytes"]["read"] == volume
     checked = volume if checked is None else checked
     assert end.get("verify", {"checked_bytes": 0})["checked_bytes"] == checked
-    said = [finding for finding in result.of("finding") if finding["id"] == "not_verified"]
-    assert len(said) == (checked < volume)
+    findings = [finding for finding in result.of("finding") if finding["id"] == "not_verified"]
+    assert len(findings) == (checked < volume)
     return end
 
 
@@ -174,9 +174,9 @@ def test_the_writer_of_a_shared_file_is_found_by_the_place(engine: Engine, targe
     damage = [{"kind": "command", "command": spoil, "need": "required"}]
     result = engine.run(plan_of(target, write(), read(access=OTHER, before=damage), files={"mapping": "shared"}))
     assert result.code == MISMATCH
-    found = {error["offset"]: re.search(r"written by task (\d+)", error["text"]) for error in result.of("error")}
+    writers = {error["offset"]: re.search(r"written by task (\d+)", error["text"]) for error in result.of("error")}
     # Blocks of 64 KiB in turn: 70000 lies in the one of task 1, 140000 again in one of task 0.
-    assert {offset: match and match[1] for offset, match in found.items()} == {70000: "1", 140000: "0"}
+    assert {offset: match and match[1] for offset, match in writers.items()} == {70000: "1", 140000: "0"}
 
 
 @pytest.mark.parametrize("depth", [2, 8])

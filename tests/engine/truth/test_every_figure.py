@@ -57,14 +57,14 @@ def assert_rates(end: dict[str, Any], truth: Truth, slice_s: float, precision: f
 def assert_latencies(end: dict[str, Any], truth: Truth, kind: str) -> None:
     """Smallest, mean and largest exactly, percentiles within the resolution of the histogram."""
     latencies = truth.latencies()
-    found = end["latency"][kind]
-    assert found["count"] == len(latencies)
-    assert found["min_ns"] == pytest.approx(latencies[0] * 1e9, rel=EXACT, abs=1)
-    assert found["max_ns"] == pytest.approx(latencies[-1] * 1e9, rel=EXACT, abs=1)
-    assert found["mean_ns"] == pytest.approx(math.fsum(latencies) / len(latencies) * 1e9, rel=EXACT, abs=1)
+    summary = end["latency"][kind]
+    assert summary["count"] == len(latencies)
+    assert summary["min_ns"] == pytest.approx(latencies[0] * 1e9, rel=EXACT, abs=1)
+    assert summary["max_ns"] == pytest.approx(latencies[-1] * 1e9, rel=EXACT, abs=1)
+    assert summary["mean_ns"] == pytest.approx(math.fsum(latencies) / len(latencies) * 1e9, rel=EXACT, abs=1)
     for name, share in {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}.items():
         exact = latencies[math.ceil(share * len(latencies)) - 1] * 1e9
-        assert found[f"{name}_ns"] == pytest.approx(exact, rel=0.01, abs=1), name
+        assert summary[f"{name}_ns"] == pytest.approx(exact, rel=0.01, abs=1), name
 
 
 def assert_series(line: dict[str, Any], truth: Truth) -> None:
@@ -110,8 +110,8 @@ def assert_truth(result: Result, plan: Plan) -> None:
     assert_latencies(end, truth, kind)
     assert_series(series, truth)
     assert_tasks(task_rows(result), truth)
-    own = sum(row[2] for line in result.of("histogram") if line["kind"] == kind for row in line["buckets"])
-    assert own == len(truth.latencies())
+    counted = sum(row[2] for line in result.of("histogram") if line["kind"] == kind for row in line["buckets"])
+    assert counted == len(truth.latencies())
 
 
 SLOW_ONE: Plan = {**STEADY, "slow_tasks": {"1": 10}}

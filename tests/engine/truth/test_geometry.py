@@ -93,7 +93,7 @@ def segment_count(plan: Plan) -> int:
     return segments
 
 
-def slots(plan: Plan, place: Place) -> list[list[int]]:
+def slots(plan: Plan, share: Place) -> list[list[int]]:
     """Offsets of the task's transfers in a file in sequential order, one list a segment."""
     access = plan["data"]["access"]
     block, transfer, gap, first = access["block"], access["transfer"], access.get("gap", 0), access.get("offset", 0)
@@ -102,11 +102,11 @@ def slots(plan: Plan, place: Place) -> list[list[int]]:
     if access["order"] == "stride":
         step = access["stride"]
         return [
-            [first + ((g * in_block + j) * place.sharers + place.index) * step for j in range(in_block)]
+            [first + ((g * in_block + j) * share.sharers + share.index) * step for j in range(in_block)]
             for g in segments
         ]
     return [
-        [first + (g * place.sharers + place.index) * (block + gap) + j * transfer for j in range(in_block)]
+        [first + (g * share.sharers + share.index) * (block + gap) + j * transfer for j in range(in_block)]
         for g in segments
     ]
 
@@ -180,7 +180,7 @@ def touched(engine: Path, plan: Plan) -> dict[str, Touched]:
     )
     assert answer.returncode == 0, answer.stderr
     phases: dict[str, Touched] = {phase["id"]: defaultdict(lambda: defaultdict(list)) for phase in plan["phases"]}
-    numbers = {place.path: place.number for task in range(task_count(plan)) for place in places(plan, task)}
+    numbers = {share.path: share.number for task in range(task_count(plan)) for share in places(plan, task)}
     for text in answer.stdout.splitlines():
         line = json.loads(text)
         assert line["length"] == plan["data"]["access"]["transfer"]
@@ -189,20 +189,20 @@ def touched(engine: Path, plan: Plan) -> dict[str, Touched]:
     return phases
 
 
-def by_file(told: Touched) -> Iterator[tuple[str, list[int]]]:
+def by_file(offsets_of: Touched) -> Iterator[tuple[str, list[int]]]:
     """Path and the offsets of all tasks."""
     joined: dict[str, list[int]] = defaultdict(list)
-    for of_task in told.values():
+    for of_task in offsets_of.values():
         for path, offsets in of_task.items():
             joined[path] += offsets
     yield from joined.items()
 
 
-def check_files_whole(plan: Plan, told: Touched) -> None:
+def check_files_whole(plan: Plan, offsets_of: Touched) -> None:
     """Seen from the files alone: nothing twice, nothing left out but the gaps that were asked for."""
     access = plan["data"]["access"]
     transfer, first = access["transfer"], access.get("offset", 0)
-    for path, offsets in by_file(told):
+    for path, offsets in by_file(offsets_of):
         line = sorted(offsets)
         assert line[0] == first, path
         steps = [after - before for before, after in pairwise(line)]
@@ -214,32 +214,32 @@ def check_files_whole(plan: Plan, told: Touched) -> None:
             assert step == transfer + (access["gap"] if n % in_block == 0 else 0), (path, n)
 
 
-def check_order(plan: Plan, place: Place, found: list[int], scope: str) -> None:
+def check_order(plan: Plan, share: Place, offsets: list[int], scope: str) -> None:
     """The transfers of one task in one file."""
     access = plan["data"]["access"]
     order, in_block = access["order"], access["block"] // access["transfer"]
-    own = slots(plan, place)
-    everything = flat(own)
-    assert len(found) == len(everything)
-    segments = [found[i : i + in_block] for i in range(0, len(found), in_block)]
+    task_slots = slots(plan, share)
+    everything = flat(task_slots)
+    assert len(offsets) == len(everything)
+    segments = [offsets[i : i + in_block] for i in range(0, len(offsets), in_block)]
     if order in ("sequential", "stride"):
-        assert found == everything
+        assert offsets == everything
     elif order == "reverse":
-        assert found == everything[::-1]
+        assert offsets == everything[::-1]
     elif scope == "block":
-        for mine, allowed in zip(segments, own, strict=True):
-            assert set(mine) <= set(allowed)
+        for segment, allowed in zip(segments, task_slots, strict=True):
+            assert set(segment) <= set(allowed)
             if order == "random_permute":
-                assert Counter(mine) == Counter(allowed)
-                assert [x - allowed[0] for x in mine] == [x - own[0][0] for x in segments[0]]
+                assert Counter(segment) == Counter(allowed)
+                assert [x - allowed[0] for x in segment] == [x - task_slots[0][0] for x in segments[0]]
     elif scope == "task":
-        assert set(found) <= set(everything)
+        assert set(offsets) <= set(everything)
         if order == "random_permute":
-            assert Counter(found) == Counter(everything)
-            assert len(everything) < ENOUGH or found != everything
+            assert Counter(offsets) == Counter(everything)
+            assert len(everything) < ENOUGH or offsets != everything
     else:
-        sharers = [Place(place.path, place.number, place.sharers, index) for index in range(place.sharers)]
-        assert set(found) <= {x for sharer in sharers for x in flat(slots(plan, sharer))}
+        sharers = [Place(share.path, share.number, share.sharers, index) for index in range(share.sharers)]
+        assert set(offsets) <= {x for sharer in sharers for x in flat(slots(plan, sharer))}
 
 
 # The tests -----------------------------------------------------------------------------------------------------------
@@ -248,27 +248,27 @@ def check_order(plan: Plan, place: Place, found: list[int], scope: str) -> None:
 @pytest.mark.parametrize("mapping", MAPPINGS)
 @pytest.mark.parametrize(("order", "scope"), ORDERS)
 def test_a_plan_touches_what_it_says(engine_path: Path, order: str, scope: str, mapping: str) -> None:
-    seen: set[str] = set()
+    seen_plans: set[str] = set()
 
     @IN_TIME
     @given(plan=plans(order, scope, mapping))
     def compare(plan: Plan) -> None:
-        seen.add(json.dumps(plan, sort_keys=True))
-        told = touched(engine_path, plan)["write"]
-        assert sorted(told) == list(range(task_count(plan)))
-        for task, of_task in told.items():
+        seen_plans.add(json.dumps(plan, sort_keys=True))
+        offsets_of = touched(engine_path, plan)["write"]
+        assert sorted(offsets_of) == list(range(task_count(plan)))
+        for task, of_task in offsets_of.items():
             wanted = places(plan, task)
-            assert list(of_task) == [place.path for place in wanted]
-            for place in wanted:
-                check_order(plan, place, of_task[place.path], scope)
+            assert list(of_task) == [share.path for share in wanted]
+            for share in wanted:
+                check_order(plan, share, of_task[share.path], scope)
         if order != "random_replace":
-            check_files_whole(plan, told)
+            check_files_whole(plan, offsets_of)
         if (order, scope) == ("random_permute", "file"):
-            for path, offsets in by_file(told):
+            for path, offsets in by_file(offsets_of):
                 assert len(offsets) < ENOUGH or offsets != sorted(offsets), path
 
     compare()
-    assert len(seen) >= 10, "with all orders and mappings that makes at least 450 different plans"
+    assert len(seen_plans) >= 10, "with all orders and mappings that makes at least 450 different plans"
 
 
 @pytest.mark.parametrize("mapping", MAPPINGS)
@@ -283,11 +283,11 @@ def test_shifted_readers_read_one_writers_data(engine_path: Path, by: str, mappi
     def compare(plan: Plan, n: int, seed: int) -> None:
         plan["phases"].append({**plan["phases"][0], "id": "read", "op": "read"})
         plan["phases"][1]["shift"] = {"by": by, "n": n, "seed": seed}
-        told = touched(engine_path, plan)
-        written = told["write"]
+        touched_by = touched(engine_path, plan)
+        written = touched_by["write"]
         owners = []
-        for task, of_task in told["read"].items():
-            writers = [writer for writer, theirs in written.items() if theirs == of_task]
+        for task, of_task in touched_by["read"].items():
+            writers = [writer for writer, offsets in written.items() if offsets == of_task]
             assert len(writers) == 1, f"task {task} reads a mixture of several tasks' data"
             owners += writers
         assert len(owners) == task_count(plan)
@@ -318,15 +318,15 @@ def fixed(order: str, scope: str, **access: Any) -> Plan:
 def test_draws_with_replacement_are_spread(engine_path: Path, scope: str) -> None:
     """Of 64 equally likely slots 64 draws reach 64 * (1 - 1/e) = 40.5 on average, with a deviation of 2.5."""
     plan = fixed("random_replace", scope)
-    told = touched(engine_path, plan)["write"]
-    for task, of_task in told.items():
+    offsets_of = touched(engine_path, plan)["write"]
+    for task, of_task in offsets_of.items():
         [offsets] = of_task.values()
-        own = set(flat(slots(plan, places(plan, task)[0])))
+        task_slots = set(flat(slots(plan, places(plan, task)[0])))
         # From the whole file there are four times as many slots: 64 draws reach 56.6, and a quarter of them is own.
         low, high = (46, 64) if scope == "file" else (28, 53)
         assert low <= len(set(offsets)) <= high
-        assert (2 <= sum(x in own for x in offsets) <= 34) if scope == "file" else set(offsets) <= own
-    assert len({tuple(*of_task.values()) for of_task in told.values()}) == 4, "two tasks draw the same"
+        assert (2 <= sum(x in task_slots for x in offsets) <= 34) if scope == "file" else set(offsets) <= task_slots
+    assert len({tuple(*of_task.values()) for of_task in offsets_of.values()}) == 4, "two tasks draw the same"
 
 
 def test_a_file_is_dealt_to_its_tasks_at_random(engine_path: Path) -> None:
@@ -334,8 +334,8 @@ def test_a_file_is_dealt_to_its_tasks_at_random(engine_path: Path) -> None:
     plan = fixed("random_permute", "file")
     for task, of_task in touched(engine_path, plan)["write"].items():
         [offsets] = of_task.values()
-        own = set(flat(slots(plan, places(plan, task)[0])))
-        assert 3 <= sum(x in own for x in offsets) <= 29
+        task_slots = set(flat(slots(plan, places(plan, task)[0])))
+        assert 3 <= sum(x in task_slots for x in offsets) <= 29
 
 
 @pytest.mark.parametrize("scope", ["block", "task", "file"])
@@ -352,8 +352,8 @@ def test_files_have_orders_of_their_own(engine_path: Path, scope: str) -> None:
     """Otherwise all tasks would reach the same part of their files at the same moment."""
     plan = fixed("random_permute", scope)
     plan["data"]["files"] = {"mapping": "many", "count": 3, "directories": "one"}
-    told = touched(engine_path, plan)["write"]
-    orders = [tuple(offsets) for of_task in told.values() for offsets in of_task.values()]
+    offsets_of = touched(engine_path, plan)["write"]
+    orders = [tuple(offsets) for of_task in offsets_of.values() for offsets in of_task.values()]
     assert len(orders) == 12
     assert len(set(orders)) == 12
 

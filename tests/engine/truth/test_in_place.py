@@ -58,16 +58,18 @@ def test_one_task_removes_a_shared_file(engine: Engine, target: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("files", "made"),
+    ("files", "expected_names"),
     [
         ({"mapping": "shared"}, ["f.1"]),
         ({}, ["f.00000000.1", "f.00000001.1"]),
         ({"directories": "per_task"}, ["0", "0/f.00000000.1", "1", "1/f.00000001.1"]),
     ],
 )
-def test_a_phase_may_end_the_names_of_its_files(files: Plan, made: list[str], engine: Engine, target: Path) -> None:
+def test_a_phase_may_end_the_names_of_its_files(
+    files: Plan, expected_names: list[str], engine: Engine, target: Path
+) -> None:
     assert engine.run(plan_of(target, write(suffix=".1"), read(suffix=".1"), files=files)).code == DONE
-    assert names(target) == made
+    assert names(target) == expected_names
 
 
 def test_files_of_another_suffix_are_other_files(engine: Engine, target: Path) -> None:
@@ -75,9 +77,9 @@ def test_files_of_another_suffix_are_other_files(engine: Engine, target: Path) -
     new = {"id": "new", "op": "write", "suffix": ".1"}
     read_old = {"id": "read-old", "op": "read", "suffix": ".0", "verify": "on_read"}
     read_new = {"id": "read-new", "op": "read", "suffix": ".1", "verify": "on_read", "data_of": "new"}
-    gone = {"id": "gone", "op": "remove", "suffix": ".1"}
+    removal = {"id": "gone", "op": "remove", "suffix": ".1"}
     again = {**read_old, "id": "again", "data_of": "old"}
-    result = engine.run(plan_of(target, old, new, read_old, read_new, gone, again))
+    result = engine.run(plan_of(target, old, new, read_old, read_new, removal, again))
     assert result.code == DONE, result.err
     for phase in ("read-old", "read-new", "again"):
         assert result.finished(phase)["verify"] == {"checked_bytes": 2 * BLOCK, "mismatches": 0}

@@ -143,18 +143,18 @@ class Setup:
         )
 
 
-def command(script: Path, **what: object) -> Plan:
-    words = [sys.executable, "-I", "-S", str(script), json.dumps(what)]
-    return {"kind": "command", "need": "required", "command": shlex.join(words)}
+def command(script: Path, **options: object) -> Plan:
+    command_line = [sys.executable, "-I", "-S", str(script), json.dumps(options)]
+    return {"kind": "command", "need": "required", "command": shlex.join(command_line)}
 
 
-def run_damaged(engine: Engine, setup: Setup, tmp_path: Path, kind: str, place: Place, other: Place) -> Result:
+def run_damaged(engine: Engine, setup: Setup, tmp_path: Path, kind: str, block: Place, other: Place) -> Result:
     script = tmp_path / "damage.py"
     script.write_text(DAMAGE, encoding="utf-8")
     old = tmp_path / "old"
     keep = command(script, kind="keep", place=[str(setup.folder)], old=[str(old)], length=0)
-    older = (str(old / Path(place[0]).name), place[1])
-    harm = command(script, kind=kind, place=place, other=other, old=older, length=setup.length)
+    older = (str(old / Path(block[0]).name), block[1])
+    harm = command(script, kind=kind, place=block, other=other, old=older, length=setup.length)
     return engine.run(
         setup.plan(
             setup.folder.parent,
@@ -168,9 +168,9 @@ def run_damaged(engine: Engine, setup: Setup, tmp_path: Path, kind: str, place: 
 def usable(engine: Engine, backend: str) -> None:
     answer = engine.ask("backends", "--json") if backend == "io_uring" else None
     if answer is not None and answer.code == DONE:
-        found = {one["name"]: one for one in json.loads(answer.out)}
-        if not found[backend].get("usable", True):
-            pytest.skip(f"{backend} cannot be used here: {found[backend]}")
+        backends = {entry["name"]: entry for entry in json.loads(answer.out)}
+        if not backends[backend].get("usable", True):
+            pytest.skip(f"{backend} cannot be used here: {backends[backend]}")
 
 
 @pytest.fixture(params=SETUPS, ids="-".join)
@@ -180,13 +180,13 @@ def setup(request: pytest.FixtureRequest, engine: Engine, target: Path) -> Setup
     return Setup(backend, mapping, size, target / "kept")
 
 
-def check_error(error: Line, place: Place, length: int, writer: int, words: str) -> None:
+def check_error(error: Line, block: Place, length: int, writer: int, phrase: str) -> None:
     assert error["what"] == "verify"
-    assert error["path"] == place[0]
-    assert place[1] <= error["offset"] < place[1] + length
+    assert error["path"] == block[0]
+    assert block[1] <= error["offset"] < block[1] + length
     assert f"written by task {writer}, generation 2" in error["text"]
     assert error["task"] == (writer - 1) % TASKS, "the reader is not the writer"
-    assert words in error["text"]
+    assert phrase in error["text"]
 
 
 def check_mismatch(result: Result, mismatches: int) -> list[Line]:
@@ -226,37 +226,39 @@ DAMAGES = [(setup, kind) for setup in SETUPS for kind in WORDS if (setup[1], kin
 def test_a_damaged_block_is_found(engine: Engine, setup: Setup, tmp_path: Path, kind: str) -> None:
     slots = setup.access["block"] // setup.length * setup.access["segments"]
     slot = slots - 2
-    place = setup.place(WRITER, slot)
-    other, other_writer = place, WRITER
+    block = setup.place(WRITER, slot)
+    other, other_writer = block, WRITER
     if kind == "swapped":
         other_writer = 0 if setup.mapping == "shared" else WRITER
         other = setup.place(other_writer, 1)
     elif kind == "neighbour":
         other_writer = WRITER if setup.mapping == "many" else 0
         other = setup.place(other_writer, slot, file=0)
-    result = run_damaged(engine, setup, tmp_path, kind, place, other)
-    errors = check_mismatch(result, 1 if other == place else 2)
-    damaged = {place: WRITER, other: other_writer}
+    result = run_damaged(engine, setup, tmp_path, kind, block, other)
+    errors = check_mismatch(result, 1 if other == block else 2)
+    damaged = {block: WRITER, other: other_writer}
     assert len(errors) == len(damaged)
     for error in errors:
-        [found] = [p for p in damaged if p[0] == error["path"] and p[1] <= error["offset"] < p[1] + setup.length]
-        check_error(error, found, setup.length, damaged.pop(found), words_for(kind, setup.size))
+        [damaged_block] = [
+            p for p in damaged if p[0] == error["path"] and p[1] <= error["offset"] < p[1] + setup.length
+        ]
+        check_error(error, damaged_block, setup.length, damaged.pop(damaged_block), words_for(kind, setup.size))
     if kind == "flipped":
-        assert errors[0]["offset"] == place[1] + setup.length // 2
+        assert errors[0]["offset"] == block[1] + setup.length // 2
     if kind == "torn":
-        assert errors[0]["offset"] >= place[1] + setup.length // 2
+        assert errors[0]["offset"] >= block[1] + setup.length // 2
     assert result.finished("read")["verify"]["checked_bytes"] == setup.volume
 
 
 def test_a_truncated_file_is_found(engine: Engine, setup: Setup, tmp_path: Path) -> None:
     """The last two operations of the last task are lost: one in half, one wholly."""
     slots = setup.access["block"] // setup.length * setup.access["segments"]
-    place = setup.place(WRITER, slots - 2)
-    result = run_damaged(engine, setup, tmp_path, "truncated", place, place)
+    block = setup.place(WRITER, slots - 2)
+    result = run_damaged(engine, setup, tmp_path, "truncated", block, block)
     errors = check_mismatch(result, 2)
-    cut = place[1] + setup.length // 2
+    cut = block[1] + setup.length // 2
     first = min(errors, key=lambda error: int(error["offset"]))
-    check_error(first, place, setup.length, WRITER, "the end of the file")
+    check_error(first, block, setup.length, WRITER, "the end of the file")
     assert first["offset"] == cut
     assert f"the file ends at byte {cut}" in first["text"]
 
@@ -298,8 +300,8 @@ def lying_storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("no C compiler for the library of lying calls")
     library = tmp_path_factory.mktemp("lying") / "lying_storage.so"
     source = Path(__file__).with_name("lying_storage.c")
-    words = [compiler, "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", str(library), str(source), "-ldl"]
-    subprocess.run(words, check=True)
+    command = [compiler, "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", str(library), str(source), "-ldl"]
+    subprocess.run(command, check=True)
     return library
 
 
@@ -311,15 +313,15 @@ def test_read_back_finds_what_storage_did_not_keep(
     """Every call succeeds, but one write changes a byte, is lost, or lands on the next block."""
     setup = Setup("posix", "per_task", size, target / "kept")
     slots = setup.access["block"] // setup.length * setup.access["segments"]
-    place = setup.place(WRITER, slots - 2)
+    block = setup.place(WRITER, slots - 2)
     # In reverse order the misplaced block is not overwritten by the right one afterwards.
     plan = setup.plan(target, {"id": "write", "op": "write", "verify": "readback"})
     plan["data"]["access"] = {**setup.access, "order": "reverse"}
     env = {
         "LD_PRELOAD": str(lying_storage),
         "LIE_KIND": lie,
-        "LIE_PATH": place[0],
-        "LIE_OFFSET": str(place[1]),
+        "LIE_PATH": block[0],
+        "LIE_OFFSET": str(block[1]),
     }
     result = engine.run(plan, env=env)
     assert result.code == MISMATCH, result.err
@@ -330,8 +332,8 @@ def test_read_back_finds_what_storage_did_not_keep(
     errors = sorted(result.of("error"), key=lambda error: int(error["offset"]))
     assert len(errors) == lost
     for n, error in enumerate(errors):
-        begin = place[1] + n * setup.length
-        assert error["path"] == place[0]
+        begin = block[1] + n * setup.length
+        assert error["path"] == block[0]
         assert begin <= error["offset"] < begin + setup.length
         assert f"written by task {WRITER}, generation 1" in error["text"]
     assert result.finished("write")["ops"]["failed"] == 0

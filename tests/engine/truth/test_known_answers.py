@@ -23,7 +23,7 @@ RAMPING: Steps = [(0.0, 50e6), (2.0, 300e6)]
 
 def plan_of(target: Path, steps: Steps, *phases: Plan, threads: int = 1, processes: int = 1, **data: Any) -> Plan:
     """A plan on the backend `paced`: 256 operations of 1 MiB a task unless told otherwise."""
-    paced: Plan = {"schedule": [{"at": at, "rate": rate} for at, rate in steps], **data.pop("paced", {})}
+    paced: Plan = {"schedule": [{"at": start, "rate": rate} for start, rate in steps], **data.pop("paced", {})}
     return {
         "schema": "sonde-plan/1",
         "id": "known",
@@ -49,11 +49,11 @@ def series(result: Result, phase: str = "p") -> Line:
 
 
 def rows(result: Result, phase: str = "p") -> list[dict[str, float]]:
-    found = []
+    rows_found = []
     for line in result.of("tasks"):
         if line["phase"] == phase:
-            found += [dict(zip(line["columns"], row, strict=True)) for row in line["rows"]]
-    return found
+            rows_found += [dict(zip(line["columns"], row, strict=True)) for row in line["rows"]]
+    return rows_found
 
 
 def check(result: Result, tasks: list[Task], phase: str = "p", within: float = EXACT) -> Line:
@@ -70,16 +70,18 @@ def check(result: Result, tasks: list[Task], phase: str = "p", within: float = E
         sum(len(t.ends) * t.transfer / t.ends[-1] for t in tasks), rel=within
     )
     first = min(t.ends[-1] for t in tasks)
-    shown = series(result, phase)
-    slice_s = shown["slice_s"]
+    series_line = series(result, phase)
+    slice_s = series_line["slice_s"]
     if first > 50 * slice_s:  # interpolated inside a slice
         truth = sum(t.bytes_until(first) for t in tasks) / first
         assert rate(line, "first_done") == pytest.approx(truth, rel=max(within, 5e-3))
-    assert sum(shown["bytes"]) == volume, "the slices are the bytes"
-    assert sum(shown["ops"]) == sum(len(t.ends) for t in tasks)
-    for index, moved in enumerate(shown["bytes"]):
+    assert sum(series_line["bytes"]) == volume, "the slices are the bytes"
+    assert sum(series_line["ops"]) == sum(len(t.ends) for t in tasks)
+    for index, moved in enumerate(series_line["bytes"]):
         truth = sum(t.bytes_until((index + 1) * slice_s) - t.bytes_until(index * slice_s) for t in tasks)
-        assert moved == pytest.approx(truth, rel=within, abs=len(tasks) * 4 + within * volume / len(shown["bytes"]))
+        assert moved == pytest.approx(
+            truth, rel=within, abs=len(tasks) * 4 + within * volume / len(series_line["bytes"])
+        )
     by_task = {int(row["task"]): row for row in rows(result, phase)}
     for number, truth_task in enumerate(tasks):
         assert by_task[number]["end_s"] == pytest.approx(truth_task.ends[-1], rel=within)
@@ -90,14 +92,14 @@ def check(result: Result, tasks: list[Task], phase: str = "p", within: float = E
 def check_latency(line: Line, tasks: list[Task], kind: str = "write") -> None:
     """Percentiles within the 1 % that a bucket of the histogram is wide; extremes and mean exactly."""
     sorted_ns = sorted(1e9 * latency for t in tasks for latency in t.latencies)
-    shown = line["latency"][kind]
-    assert shown["count"] == len(sorted_ns)
-    assert shown["mean_ns"] == pytest.approx(sum(sorted_ns) / len(sorted_ns), rel=EXACT)
-    assert shown["min_ns"] == pytest.approx(sorted_ns[0], rel=EXACT, abs=1.5)
-    assert shown["max_ns"] == pytest.approx(sorted_ns[-1], rel=EXACT, abs=1.5)
+    latency = line["latency"][kind]
+    assert latency["count"] == len(sorted_ns)
+    assert latency["mean_ns"] == pytest.approx(sum(sorted_ns) / len(sorted_ns), rel=EXACT)
+    assert latency["min_ns"] == pytest.approx(sorted_ns[0], rel=EXACT, abs=1.5)
+    assert latency["max_ns"] == pytest.approx(sorted_ns[-1], rel=EXACT, abs=1.5)
     for name, share in (("p50_ns", 0.5), ("p90_ns", 0.9), ("p95_ns", 0.95), ("p99_ns", 0.99), ("p999_ns", 0.999)):
         exact = sorted_ns[math.ceil(share * len(sorted_ns)) - 1]
-        assert shown[name] == pytest.approx(exact, rel=0.01, abs=1.5), name
+        assert latency[name] == pytest.approx(exact, rel=0.01, abs=1.5), name
 
 
 @pytest.mark.parametrize(("steps", "ramp"), [(STEADY, False), (STEPPED, False), (RAMPING, True)])
@@ -144,8 +146,8 @@ def test_stonewall_counts_what_was_moved_until_the_deadline(engine: Engine, targ
     moved = sum(t.bytes_until(0.7) for t in truth)
     assert line["rates"]["stonewall"]["seconds"] == pytest.approx(0.7, rel=EXACT)
     assert line["rates"]["stonewall"]["bytes"] == pytest.approx(moved, rel=EXACT)
-    whole = sum(t.done_until(0.7) + 1 for t in truth) * MIB  # each finishes the operation that it is in
-    assert line["bytes"]["moved"] == whole
+    total = sum(t.done_until(0.7) + 1 for t in truth) * MIB  # each finishes the operation that it is in
+    assert line["bytes"]["moved"] == total
 
 
 @pytest.mark.parametrize(("threads", "processes"), [(4, 1), (1, 4), (2, 8)])
@@ -168,7 +170,7 @@ def test_wearout_brings_all_tasks_to_the_count_of_the_fastest(
 
 
 @pytest.mark.parametrize(("threads", "processes"), [(4, 1), (1, 4), (2, 8)])
-def test_who_finishes_before_the_deadline_waits_for_the_others_before_the_files_are_closed(
+def test_early_finishers_wait_for_deadline_before_closing_files(
     engine: Engine, target: Path, threads: int, processes: int
 ) -> None:
     tasks = threads * processes

@@ -16,8 +16,8 @@ from test_known_answers import MIB, STEPPED, check, check_latency, plan_of
 def mpiexec() -> str | None:
     """That of the Python package mpich: the engine's module for the MPI standard ABI finds its library by it."""
     places = [Path(sys.prefix) / "bin" / "mpiexec", ROOT / ".venv" / "bin" / "mpiexec"]
-    found = next((str(path) for path in places if path.exists()), None)
-    return found or shutil.which("mpiexec.hydra")
+    program = next((str(path) for path in places if path.exists()), None)
+    return program or shutil.which("mpiexec.hydra")
 
 
 @pytest.mark.parametrize("kind", ["node", "mpi"])

@@ -31,24 +31,26 @@ def test_each_node_has_its_own_series_and_they_add_up(engine: Engine, target: Pa
     truth = [task(256, MIB, STEPPED, latency=1e-3, slow=slow.get(str(number), 1)) for number in range(NODES * RANKS)]
     check(result, truth)
     assert result.of("run")[0]["nodes"] == NODES
-    found = [line for line in result.of("series") if line["scope"] == "node"]
-    assert [line["node"] for line in found] == list(range(NODES))
-    for line in found:
-        mine = truth[RANKS * line["node"] :][:RANKS]
-        volume = sum(len(one.ends) * one.transfer for one in mine)
+    node_lines = [line for line in result.of("series") if line["scope"] == "node"]
+    assert [line["node"] for line in node_lines] == list(range(NODES))
+    for line in node_lines:
+        node_tasks = truth[RANKS * line["node"] :][:RANKS]
+        volume = sum(len(task.ends) * task.transfer for task in node_tasks)
         slice_s = line["slice_s"]
         assert slice_s == series(result)["slice_s"]
         assert sum(line["bytes"]) == volume
         assert sum(line["ops"]) == 256 * RANKS
         for index, moved in enumerate(line["bytes"]):
-            exact = sum(one.bytes_until((index + 1) * slice_s) - one.bytes_until(index * slice_s) for one in mine)
+            exact = sum(
+                task.bytes_until((index + 1) * slice_s) - task.bytes_until(index * slice_s) for task in node_tasks
+            )
             assert moved == pytest.approx(exact, rel=0.02, abs=8 + 2 * EXACT * volume / len(line["bytes"])), index
-            at_work = sum(one.ends[-1] > index * slice_s for one in mine)
+            at_work = sum(task.ends[-1] > index * slice_s for task in node_tasks)
             assert line["active"][index] == at_work
-    whole = series(result)
+    job_series = series(result)
     for name in ("bytes", "ops", "active"):
-        columns = [line[name] + [0] * (len(whole[name]) - len(line[name])) for line in found]
-        assert [sum(values) for values in zip(*columns, strict=True)] == whole[name]
+        columns = [line[name] + [0] * (len(job_series[name]) - len(line[name])) for line in node_lines]
+        assert [sum(values) for values in zip(*columns, strict=True)] == job_series[name]
 
 
 def test_one_node_alone_has_no_series_beside_that_of_all(engine: Engine, target: Path) -> None:

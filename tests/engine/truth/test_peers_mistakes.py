@@ -84,7 +84,7 @@ def test_the_wall_clock_may_be_wrong_or_run_ten_times_too_fast(
 
 
 @pytest.mark.serial
-def test_random_offsets_cost_the_same_however_many_tasks_share_the_file(engine: Engine, target: Path) -> None:
+def test_random_offsets_cost_the_same_for_any_number_of_tasks(engine: Engine, target: Path) -> None:
     """W3: offsets made by walking all ranks' transfers cost 55 ns an operation and rank."""
     spent = {}
     for processes in (1, 16):
@@ -160,14 +160,12 @@ def test_one_system_call_an_operation_and_one_fsync_a_write(engine: Engine, targ
     if result.code != DONE and "ptrace" in result.err.lower():
         pytest.skip("ptrace is not permitted here")
     lines = [line for line in counts.read_text(encoding="utf-8").splitlines() if "/data.t00000000>" in line]
-    seen = [line.split("(")[0].split()[-1] for line in lines]
-    assert {name: seen.count(name) for name in set(seen)} == {"pwrite64": 100, "pread64": 100, "fsync": 100}
+    call_names = [line.split("(")[0].split()[-1] for line in lines]
+    assert {name: call_names.count(name) for name in set(call_names)} == {"pwrite64": 100, "pread64": 100, "fsync": 100}
 
 
 @pytest.mark.parametrize(("code", "name"), [(28, "ENOSPC"), (5, "EIO"), (122, "EDQUOT")])
-def test_an_error_of_storage_is_a_sentence_and_its_operations_do_not_count(
-    engine: Engine, target: Path, code: int, name: str
-) -> None:
+def test_storage_error_is_one_sentence_and_not_counted(engine: Engine, target: Path, code: int, name: str) -> None:
     """W7, W11: an assertion that aborts; failed operations that are counted as done."""
     plan = plan_of(target, STEADY, threads=2, paced={"fail_after": 10, "fail_errno": code})
     result = engine.run(plan)
@@ -183,9 +181,9 @@ def test_an_error_of_storage_is_a_sentence_and_its_operations_do_not_count(
 def test_every_phase_has_its_rate_over_time(engine: Engine, target: Path) -> None:
     """W8, W10: one average, and no way to see when the rate fell."""
     plan = plan_of(target, [(0.0, 200e6), (0.5, 20e6)])
-    shown = engine.run(plan).of("series")[0]
-    rates = [moved / shown["slice_s"] for moved in shown["bytes"]]
-    at_half = int(0.5 / shown["slice_s"])
+    series_line = engine.run(plan).of("series")[0]
+    rates = [moved / series_line["slice_s"] for moved in series_line["bytes"]]
+    at_half = int(0.5 / series_line["slice_s"])
     assert rates[at_half - 2] == pytest.approx(200e6, rel=0.01)
     assert rates[at_half + 2] == pytest.approx(20e6, rel=0.01)
 
@@ -262,8 +260,8 @@ def test_reading_again_from_page_cache_is_said(engine: Engine, target: Path) -> 
         pytest.skip("the temporary directory is a memory file system, where there is no other number")
     plan = write_plan(target, {"id": "w", "op": "write"}, {"id": "r", "op": "read"})
     result = engine.run(plan, record=engine.folder / "again.ndjson")
-    said = [finding["phase"] for finding in result.of("finding") if finding["id"] == "cache_suspect"]
-    assert said == ["w", "r"]
+    phases = [finding["phase"] for finding in result.of("finding") if finding["id"] == "cache_suspect"]
+    assert phases == ["w", "r"]
     again = write_plan(target, {"id": "w", "op": "write"}, {"id": "r", "op": "read", "stop": {"time": "200ms"}})
     again["phases"][1]["before"] = [{"kind": "sync"}, {"kind": "fadvise"}]
     result = engine.run(again, record=engine.folder / "repeated.ndjson")

@@ -55,8 +55,8 @@ def test_a_launcher_may_start_each_stage(engine: Engine, target: Path) -> None:
             assert tree(target), "the files of a stage wait for the next one"
     assert codes == [DONE, DONE, DONE]
     assert tree(target) == []
-    whole = (engine.folder / "record.ndjson").read_text(encoding="utf-8")
-    ends = [json.loads(line) for line in whole.splitlines() if '"phase_end"' in line]
+    record_text = (engine.folder / "record.ndjson").read_text(encoding="utf-8")
+    ends = [json.loads(line) for line in record_text.splitlines() if '"phase_end"' in line]
     assert ends[-1]["verify"]["mismatches"] == 0
     times = [line["t"] for line in ends]
     assert times == sorted(times), "one time axis for all stages"
@@ -103,11 +103,11 @@ def test_a_stage_without_the_one_before_it_is_refused(engine: Engine, target: Pa
 
 def test_a_stage_with_other_tasks_is_refused_and_the_files_are_kept(engine: Engine, target: Path) -> None:
     assert engine.run(staged_plan(target, 2), "--stage", "0", "--run-id", "r").code == DONE
-    made = tree(target)
+    files_before = tree(target)
     result = engine.run(staged_plan(target, 3), "--stage", "1", "--run-id", "r")
     assert result.code in (BAD_PLAN, ENVIRONMENT)
     assert "as many tasks as the stage before" in result.only_sentence
-    assert set(made) <= set(tree(target)), "somebody may still want to run it rightly"
+    assert set(files_before) <= set(tree(target)), "somebody may still want to run it rightly"
     code, _ = engine.clean(target)
     assert code == DONE
     assert tree(target) == []
@@ -122,7 +122,7 @@ def test_after_a_failed_stage_no_other_is_started(engine: Engine, target: Path) 
     assert tree(target) == []
 
 
-def test_a_duplex_phase_in_a_process_of_its_own_is_held_against_both_halves(engine: Engine, target: Path) -> None:
+def test_separate_duplex_phase_is_verified_against_both_halves(engine: Engine, target: Path) -> None:
     """Each half has a process of its own, too, and a preparation is no half."""
     lanes = [{"id": "out", "op": "write", "file": 0}, {"id": "in", "op": "read", "file": 1}]
     plan = write_plan(
@@ -141,8 +141,10 @@ def test_a_duplex_phase_in_a_process_of_its_own_is_held_against_both_halves(engi
         result = engine.run(plan, "--stage", str(stage), "--run-id", "r")
         assert result.code == DONE, result.err
     both = result.finished("both")["duplex"]
-    whole = (engine.folder / "record.ndjson").read_text(encoding="utf-8")
-    ends = {line["phase"]: line for line in map(json.loads, whole.splitlines()) if line.get("type") == "phase_end"}
+    record_text = (engine.folder / "record.ndjson").read_text(encoding="utf-8")
+    ends = {
+        line["phase"]: line for line in map(json.loads, record_text.splitlines()) if line.get("type") == "phase_end"
+    }
     halves = [ends[name]["rates"]["transfer"]["bytes_per_s"] for name in ("half_write", "half_read")]
     assert both["efficiency"] == pytest.approx(both["bytes_per_s"] / sum(halves), rel=1e-6)
     assert "duplex" not in ends["half_read"]

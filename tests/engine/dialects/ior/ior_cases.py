@@ -163,10 +163,10 @@ ENVIRONMENT = {
 }
 
 
-def run(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+def run(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     """Runs a command in a folder."""
     return subprocess.run(
-        words,
+        arguments,
         cwd=folder,
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -183,31 +183,33 @@ def run_real(case: Case, folder: Path) -> Files | None:
     if program is None or start is None:
         return None
     prepare(case, folder)
-    for words in case.commands:
-        result = run([*start, program, *words], folder)
-        shown = [line for line in result.stdout.splitlines() if line.startswith("tasks ")]
-        used = int(words[words.index("-N") + 1]) if "-N" in words else case.tasks
-        if result.returncode != 0 or any(int(line.split(":")[1]) != used for line in shown):
+    for command_line in case.commands:
+        result = run([*start, program, *command_line], folder)
+        headers = [line for line in result.stdout.splitlines() if line.startswith("tasks ")]
+        used = int(command_line[command_line.index("-N") + 1]) if "-N" in command_line else case.tasks
+        if result.returncode != 0 or any(int(line.split(":")[1]) != used for line in headers):
             return None
     return found(folder)
 
 
 def recorded() -> dict[str, Files]:
     """The files of the real IOR by the name of the case."""
-    known = json.loads(RECORDED.read_text(encoding="utf-8"))
-    return {name: {file: (size, digest) for file, (size, digest) in files.items()} for name, files in known.items()}
+    recorded_files = json.loads(RECORDED.read_text(encoding="utf-8"))
+    return {
+        name: {file: (size, digest) for file, (size, digest) in files.items()} for name, files in recorded_files.items()
+    }
 
 
 def record(folder: Path) -> None:
     """Runs all cases with the real IOR and writes down what it left."""
-    known: dict[str, Files] = {}
+    recorded_files: dict[str, Files] = {}
     for number, case in enumerate(CASES):
         files = run_real(case, folder / str(number))
         if files is None:
             print(f"the ior on PATH cannot do: {case.name}", file=sys.stderr)
             continue
-        known[case.name] = files
-    RECORDED.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
+        recorded_files[case.name] = files
+    RECORDED.write_text(json.dumps(recorded_files, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

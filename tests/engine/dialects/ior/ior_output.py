@@ -23,8 +23,8 @@ COMMANDS = {
 
 def recorded() -> dict[str, str]:
     """Standard output by the name of the command."""
-    known: dict[str, str] = json.loads(RECORDED.read_text(encoding="utf-8"))
-    return known
+    recorded_output: dict[str, str] = json.loads(RECORDED.read_text(encoding="utf-8"))
+    return recorded_output
 
 
 def record(folder: Path) -> None:
@@ -32,12 +32,12 @@ def record(folder: Path) -> None:
     start, program = launch(TASKS), shutil.which("ior")
     if start is None or program is None:
         sys.exit("there is no ior on PATH, or no launcher")
-    known: dict[str, Any] = {}
-    for name, words in COMMANDS.items():
-        result = run([*start, program, *words.split()], folder)
+    recorded_output: dict[str, Any] = {}
+    for name, command_line in COMMANDS.items():
+        result = run([*start, program, *command_line.split()], folder)
         assert result.returncode == 0, result.stderr
-        known[name] = result.stdout.replace(program, "ior")
-    RECORDED.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
+        recorded_output[name] = result.stdout.replace(program, "ior")
+    RECORDED.write_text(json.dumps(recorded_output, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

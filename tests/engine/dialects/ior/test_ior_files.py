@@ -16,15 +16,15 @@ def run_ours(case: Case, engine: Path, folder: Path) -> Files:
     """What our engine leaves, its processes forked by itself or, where MPI is needed, started by its launcher."""
     prepare(case, folder)
     start: list[str] = []
-    own = [f"--sonde-processes={case.tasks}"]
+    options = [f"--sonde-processes={case.tasks}"]
     if case.mpi:
         launcher = ior_cases.launch(case.tasks)
         module = engine.parent / "sonde-mpi-site.so"
         if launcher is None or not module.exists():
             pytest.skip("MPI-IO needs a launcher and the MPI module of this site")
-        start, own = launcher, [f"--sonde-mpi-module={module}"]
-    for words in case.commands:
-        result = run([*start, str(engine), "ior", *words, *own], folder)
+        start, options = launcher, [f"--sonde-mpi-module={module}"]
+    for command_line in case.commands:
+        result = run([*start, str(engine), "ior", *command_line, *options], folder)
         assert result.returncode == 0, result.stderr
     return found(folder)
 
@@ -45,15 +45,15 @@ def test_the_recording_is_what_ior_does(case: Case, tmp_path: Path) -> None:
 
 
 def test_asynchronous_transfers_leave_the_same_files(engine_path: Path, tmp_path: Path) -> None:
-    words = "-w -k -G 5 -o f -a AIO -t 4k -b 64k -F --aio.max-pending=8 --aio.granularity=4"
-    files = run_ours(Case(words, 2), engine_path, tmp_path / "ours")
+    command_line = "-w -k -G 5 -o f -a AIO -t 4k -b 64k -F --aio.max-pending=8 --aio.granularity=4"
+    files = run_ours(Case(command_line, 2), engine_path, tmp_path / "ours")
     assert files == ior_cases.recorded()["-w -k -G 5 -o f -a POSIX -t 4k -b 64k -F by 2"]
 
 
 def test_a_shared_file_in_random_order_is_as_large_and_verifies(engine_path: Path, tmp_path: Path) -> None:
     """Who writes which transfer is dealt otherwise than by IOR, evenly, so the content differs in the task numbers."""
-    words = "-w -r -R -k -G 5 -o f -z -t 4k -b 64k -s 2 --random-offset-seed=3 --sonde-record=r"
-    files = run_ours(Case(words, 2), engine_path, tmp_path / "ours")
+    command_line = "-w -r -R -k -G 5 -o f -z -t 4k -b 64k -s 2 --random-offset-seed=3 --sonde-record=r"
+    files = run_ours(Case(command_line, 2), engine_path, tmp_path / "ours")
     assert files["f"][0] == 2 * 2 * 65536
     ends = [line for line in parse_record((tmp_path / "ours" / "r").read_text()) if line["type"] == "phase_end"]
     assert [end["ops"]["done"] for end in ends] == [64, 64]
@@ -68,8 +68,8 @@ def test_a_launcher_needs_no_python(tasks: int, engine_path: Path, tmp_path: Pat
         pytest.skip("there is no mpirun or mpiexec")
     folder = tmp_path / "ours"
     folder.mkdir()
-    words = "-w -r -R -k -G 5 -o f -t 4k -b 16k -l o"
-    result = run([*launcher, str(engine_path), "ior", *words.split()], folder)
+    command_line = "-w -r -R -k -G 5 -o f -t 4k -b 16k -l o"
+    result = run([*launcher, str(engine_path), "ior", *command_line.split()], folder)
     assert result.returncode == 0, result.stderr
     assert f"tasks               : {tasks}\n" in result.stdout
     assert found(folder)["f"][0] == tasks * 16384

@@ -21,16 +21,16 @@ from ior_output import COMMANDS, TASKS
 MEBI = 1 << 20
 
 
-def ours(engine: Path, words: str, folder: Path, tasks: int = TASKS) -> subprocess.CompletedProcess[str]:
-    result = run([str(engine), "ior", *words.split(), f"--sonde-processes={tasks}", "--sonde-record=r"], folder)
+def ours(engine: Path, command_line: str, folder: Path, tasks: int = TASKS) -> subprocess.CompletedProcess[str]:
+    result = run([str(engine), "ior", *command_line.split(), f"--sonde-processes={tasks}", "--sonde-record=r"], folder)
     assert result.returncode == 0, result.stderr
     return result
 
 
-def document(engine: Path, words: str, folder: Path, tasks: int = TASKS) -> dict[str, Any]:
+def document(engine: Path, command_line: str, folder: Path, tasks: int = TASKS) -> dict[str, Any]:
     """With our members in it."""
     answer: dict[str, Any] = json.loads(
-        ours(engine, words + " -O summaryFormat=JSON --sonde-beside=output", folder, tasks).stdout
+        ours(engine, command_line + " -O summaryFormat=JSON --sonde-beside=output", folder, tasks).stdout
     )
     return answer
 
@@ -42,25 +42,25 @@ def ends(folder: Path) -> list[Line]:
 
 def test_json_has_the_members_of_ior(engine_path: Path, tmp_path: Path) -> None:
     real = json.loads(ior_output.recorded()["json"])
-    mine = json.loads(ours(engine_path, COMMANDS["json"], tmp_path).stdout)
-    assert list(mine) == list(real)
-    assert list(mine["tests"][0]) == list(real["tests"][0])
-    test, known = mine["tests"][0], real["tests"][0]
+    output = json.loads(ours(engine_path, COMMANDS["json"], tmp_path).stdout)
+    assert list(output) == list(real)
+    assert list(output["tests"][0]) == list(real["tests"][0])
+    test, recorded_test = output["tests"][0], real["tests"][0]
     # What IOR prints there is the name of the next type of packet.
-    assert known["Parameters"].pop("data packet type") == "g"
+    assert recorded_test["Parameters"].pop("data packet type") == "g"
     assert test["Parameters"].pop("data packet type") == "timestamp"
-    for facts in (known["Parameters"], test["Parameters"]):
+    for facts in (recorded_test["Parameters"], test["Parameters"]):
         facts.pop("platform")
-    assert test["Parameters"] == known["Parameters"]
-    assert test["Options"] == known["Options"]
-    assert [list(one) for one in known["Results"]] == [list(one) for one in test["Results"]]
-    for one, other in zip(known["Results"], test["Results"], strict=True):
+    assert test["Parameters"] == recorded_test["Parameters"]
+    assert test["Options"] == recorded_test["Options"]
+    assert [list(result) for result in recorded_test["Results"]] == [list(result) for result in test["Results"]]
+    for result, other in zip(recorded_test["Results"], test["Results"], strict=True):
         for key in ("access", "blockKiB", "xferKiB"):
-            assert one[key] == other[key]
+            assert result[key] == other[key]
     measured = re.compile("bw|OPs|MeanTime")
-    for one, other in zip(real["summary"], mine["summary"], strict=True):
-        assert list(one) == list(other)
-        assert {k: v for k, v in one.items() if not measured.match(k)} == {
+    for result, other in zip(real["summary"], output["summary"], strict=True):
+        assert list(result) == list(other)
+        assert {k: v for k, v in result.items() if not measured.match(k)} == {
             k: v for k, v in other.items() if not measured.match(k)
         }
 
@@ -72,21 +72,21 @@ def rows(text: str, label: str) -> list[list[str]]:
 @pytest.mark.parametrize("name", ["human", "human wear-out"])
 def test_the_layout_for_people_is_that_of_ior(name: str, engine_path: Path, tmp_path: Path) -> None:
     real = ior_output.recorded()[name]
-    mine = ours(engine_path, COMMANDS[name], tmp_path).stdout
+    output = ours(engine_path, COMMANDS[name], tmp_path).stdout
     changing = re.compile(
         r"(IOR-|Began|StartTime|Finished|Command line|Machine|FS|Max |write |read |remove |stonewalling pairs)"
     )
-    assert [line for line in mine.splitlines() if not changing.match(line)] == [
+    assert [line for line in output.splitlines() if not changing.match(line)] == [
         line for line in real.splitlines() if not changing.match(line)
     ]
     for label in ("write", "read", "remove"):
-        for one, other in zip(rows(real, label), rows(mine, label), strict=True):
-            assert len(one) == len(other)
+        for row, other in zip(rows(real, label), rows(output, label), strict=True):
+            assert len(row) == len(other)
             # Beside what was measured: repetition in the table; test, tasks, sizes, API in the summary.
-            assert (one[12:] if len(one) > 12 else one[-1:]) == (other[12:] if len(one) > 12 else other[-1:])
+            assert (row[12:] if len(row) > 12 else row[-1:]) == (other[12:] if len(row) > 12 else other[-1:])
     order = re.compile(r"(write|read|remove|Max \w+|Summary|Operation|Results|Finished|Pairs|stonewalling pairs)")
-    said = [[found[0] for line in text.splitlines() if (found := order.match(line))] for text in (real, mine)]
-    assert said[0] == said[1]
+    titles = [[match[0] for line in text.splitlines() if (match := order.match(line))] for text in (real, output)]
+    assert titles[0] == titles[1]
 
 
 def test_columns_begin_where_those_of_ior_begin(engine_path: Path, tmp_path: Path) -> None:
@@ -99,20 +99,20 @@ def test_columns_begin_where_those_of_ior_begin(engine_path: Path, tmp_path: Pat
         return [[match.start() for match in re.finditer(r"\S+", line)] for line in table if len(line.split()) == 11]
 
     real = starts(ior_output.recorded()["human"])
-    mine = starts(ours(engine_path, COMMANDS["human"], tmp_path).stdout)
-    assert real == mine
+    columns = starts(ours(engine_path, COMMANDS["human"], tmp_path).stdout)
+    assert real == columns
     assert len(real) == 6
 
 
 def test_csv_is_that_of_ior(engine_path: Path, tmp_path: Path) -> None:
     real = list(csv.DictReader(io.StringIO(ior_output.recorded()["csv"])))
-    mine = list(csv.DictReader(io.StringIO(ours(engine_path, COMMANDS["csv"], tmp_path).stdout)))
-    assert [list(row) for row in mine] == [list(row) for row in real]
+    output_rows = list(csv.DictReader(io.StringIO(ours(engine_path, COMMANDS["csv"], tmp_path).stdout)))
+    assert [list(row) for row in output_rows] == [list(row) for row in real]
     same = ("access", "block(KiB)", "xfer(KiB)", "numTasks", "iter")
-    for one, other in zip(real, mine, strict=True):
-        assert one["access"] == other["access"]
+    for row, other in zip(real, output_rows, strict=True):
+        assert row["access"] == other["access"]
         for key in same[1:]:
-            assert float(one[key]) == float(other[key])
+            assert float(row[key]) == float(other[key])
         assert all(float(value) >= 0 for key, value in other.items() if key != "access")
 
 
@@ -127,15 +127,15 @@ def test_figures_are_those_of_the_record_by_iors_definitions(engine_path: Path, 
         assert moved == TASKS * 3 * 65536
         assert result["bwMiB"] == pytest.approx(moved / end["seconds"]["elapsed"] / MEBI)
         assert result["iops"] == pytest.approx(moved / 4096 / end["seconds"]["transfer"])
-        assert result["latency"] == pytest.approx(min(one["transfer_s"] / one["ops"] for one in tasks))
+        assert result["latency"] == pytest.approx(min(task["transfer_s"] / task["ops"] for task in tasks))
         assert result["totalTime"] == end["seconds"]["elapsed"]
         assert result["latency"] > 0  # four decimals of a second, as IOR has them, would be zero
 
 
 def test_the_summary_is_max_min_mean_and_deviation_of_the_repetitions(engine_path: Path, tmp_path: Path) -> None:
-    mine = document(engine_path, "-w -t 4k -b 64k -i 4 -G 5 -o f", tmp_path)
-    rates = [one["bwMiB"] for one in mine["tests"][0]["Results"]]
-    summary = mine["summary"][0]
+    document_of_runs = document(engine_path, "-w -t 4k -b 64k -i 4 -G 5 -o f", tmp_path)
+    rates = [repetition["bwMiB"] for repetition in document_of_runs["tests"][0]["Results"]]
+    summary = document_of_runs["summary"][0]
     assert len(rates) == 4
     assert summary["bwMaxMIB"] == pytest.approx(max(rates))
     assert summary["bwMinMIB"] == pytest.approx(min(rates))
@@ -146,19 +146,17 @@ def test_the_summary_is_max_min_mean_and_deviation_of_the_repetitions(engine_pat
 
 def test_comparing_is_in_iors_time_and_not_in_ours(engine_path: Path, tmp_path: Path) -> None:
     result = document(engine_path, "-w -r -R -t 1m -b 64m -l o -G 5 -o f", tmp_path, 1)["tests"][0]["Results"][1]
-    own = result["sonde"]
-    assert own["seconds"]["verify"] > 0
-    assert result["totalTime"] == pytest.approx(own["seconds"]["elapsed"] + own["seconds"]["verify"])
-    assert result["bwMiB"] < own["rates"]["total"]["bytes_per_s"] / MEBI
-    assert own["checked_bytes"] == 64 * MEBI
-    assert own["mismatches"] == 0
+    figures = result["sonde"]
+    assert figures["seconds"]["verify"] > 0
+    assert result["totalTime"] == pytest.approx(figures["seconds"]["elapsed"] + figures["seconds"]["verify"])
+    assert result["bwMiB"] < figures["rates"]["total"]["bytes_per_s"] / MEBI
+    assert figures["checked_bytes"] == 64 * MEBI
+    assert figures["mismatches"] == 0
 
 
-def test_a_deadline_says_the_rate_of_a_task_under_iors_name_and_of_all_under_ours(
-    engine_path: Path, tmp_path: Path
-) -> None:
-    words = "-w -F -t 4k -b 1g -D 1 -O stoneWallingWearOut=1,stoneWallingStatusFile=status -k -a DUMMY"
-    summary = document(engine_path, words + " --dummy.delay-xfer=2000 -o f", tmp_path)["summary"][0]
+def test_deadline_rates_use_the_names_of_ior_and_of_sonde(engine_path: Path, tmp_path: Path) -> None:
+    command_line = "-w -F -t 4k -b 1g -D 1 -O stoneWallingWearOut=1,stoneWallingStatusFile=status -k -a DUMMY"
+    summary = document(engine_path, command_line + " --dummy.delay-xfer=2000 -o f", tmp_path)["summary"][0]
     rate = ends(tmp_path)[0]["rates"]["stonewall"]
     assert summary["StoneWallbwMeanMIB"] * TASKS == pytest.approx(rate["bytes_per_s"] / MEBI)
     assert summary["sonde"]["StoneWallbwMeanMIB of all tasks"] == pytest.approx(rate["bytes_per_s"] / MEBI)
@@ -169,16 +167,16 @@ def test_a_deadline_says_the_rate_of_a_task_under_iors_name_and_of_all_under_our
 
 
 def test_results_go_to_a_file_and_warnings_do_not(engine_path: Path, tmp_path: Path) -> None:
-    words = "-w -r -t 4k -b 64k -a DUMMY -B -O summaryFile=out,summaryFormat=JSON -o f"
-    said = ours(engine_path, words, tmp_path)
-    assert said.stdout == "Writing output to out\n"
-    assert "-B is from IOR before 3.3" in said.stderr
+    command_line = "-w -r -t 4k -b 64k -a DUMMY -B -O summaryFile=out,summaryFormat=JSON -o f"
+    completed = ours(engine_path, command_line, tmp_path)
+    assert completed.stdout == "Writing output to out\n"
+    assert "-B is from IOR before 3.3" in completed.stderr
     assert len(json.loads((tmp_path / "out").read_text())["tests"][0]["Results"]) == 2
 
 
 def test_times_of_tasks_and_of_operations_as_csv(engine_path: Path, tmp_path: Path) -> None:
-    words = "-w -F -t 4k -b 64k -i 2 -O saveRankPerformanceDetailsCSV=ranks,savePerOpDataCSV=each -G 5 -o f"
-    ours(engine_path, words, tmp_path)
+    command_line = "-w -F -t 4k -b 64k -i 2 -O saveRankPerformanceDetailsCSV=ranks,savePerOpDataCSV=each -G 5 -o f"
+    ours(engine_path, command_line, tmp_path)
     table = list(csv.DictReader(io.StringIO((tmp_path / "ranks").read_text())))
     assert [(row["access"], row["rank"]) for row in table] == [("write", "0"), ("write", "1")] * 2
     for row in table:

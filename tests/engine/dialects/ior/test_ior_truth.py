@@ -16,8 +16,8 @@ WRITE = "-w -k -G 7 -l o -t 4k -b 1m -o f"
 CHECK = "-r -R -k -G 7 -l o -t 4k -b 1m -o f"
 
 
-def ior(engine: Path, words: str, folder: Path, tasks: int = 1) -> subprocess.CompletedProcess[str]:
-    return run([str(engine), "ior", *words.split(), f"--sonde-processes={tasks}", "--sonde-record=r"], folder)
+def ior(engine: Path, command_line: str, folder: Path, tasks: int = 1) -> subprocess.CompletedProcess[str]:
+    return run([str(engine), "ior", *command_line.split(), f"--sonde-processes={tasks}", "--sonde-record=r"], folder)
 
 
 def errors(folder: Path) -> list[dict[str, Any]]:
@@ -133,47 +133,55 @@ ACCEPTANCE = [
 
 def write_hints(folder: Path) -> None:
     for name in ("enable", "disable"):
-        lines = (f"IOR_HINT__MPI__romio_cb_{way}={name}\n" for way in ("write", "read"))
+        lines = (f"IOR_HINT__MPI__romio_cb_{operation}={name}\n" for operation in ("write", "read"))
         (folder / name).write_text("".join(lines))
 
 
-@pytest.mark.parametrize("words", ACCEPTANCE[3:])
+@pytest.mark.parametrize("command_line", ACCEPTANCE[3:])
 def test_the_published_lines_get_the_hints_they_were_printed_with(
-    words: str, engine_path: Path, tmp_path: Path
+    command_line: str, engine_path: Path, tmp_path: Path
 ) -> None:
     write_hints(tmp_path)
-    plan = json.loads(ior(engine_path, words + " --sonde-plan", tmp_path).stdout)
-    wanted = "disable" if "-t 10000 " in words else "enable"
+    plan = json.loads(ior(engine_path, command_line + " --sonde-plan", tmp_path).stdout)
+    wanted = "disable" if "-t 10000 " in command_line else "enable"
     assert plan["data"]["io"]["hints"] == {"romio_cb_write": wanted, "romio_cb_read": wanted}
 
 
-@pytest.mark.parametrize("words", APPLIANCE + ACCEPTANCE)
-def test_published_command_lines_run(words: str, engine_path: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("command_line", APPLIANCE + ACCEPTANCE)
+def test_published_command_lines_run(command_line: str, engine_path: Path, tmp_path: Path) -> None:
     write_hints(tmp_path)
-    start = launch(2) if "MPIIO" in words else []
+    start = launch(2) if "MPIIO" in command_line else []
     module = engine_path.parent / "sonde-mpi-site.so"
     if start is None or (start and not module.exists()):
         pytest.skip("MPI-IO needs a launcher and the MPI module of this site")
-    own = [f"--sonde-mpi-module={module}"] if start else ["--sonde-processes=2"]
-    command = [*start, str(engine_path), "ior", *words.split(), *own, "-O", "summaryFile=out,summaryFormat=JSON"]
+    options = [f"--sonde-mpi-module={module}"] if start else ["--sonde-processes=2"]
+    command = [
+        *start,
+        str(engine_path),
+        "ior",
+        *command_line.split(),
+        *options,
+        "-O",
+        "summaryFile=out,summaryFormat=JSON",
+    ]
     result = run(command, tmp_path)
     assert result.returncode == 0, result.stderr
     answer = json.loads((tmp_path / "out").read_text())
-    repetitions = 3 if "-i 3" in words else 1
-    accesses = [one["access"] for one in answer["tests"][0]["Results"] if one["access"] != "remove"]
+    repetitions = 3 if "-i 3" in command_line else 1
+    accesses = [result["access"] for result in answer["tests"][0]["Results"] if result["access"] != "remove"]
     assert accesses == ["write", "read"] * repetitions
-    size = {"4m": 4 << 20, "1000000": 1_000_000, "4000000": 4_000_000}[words.split("-b ")[1].split()[0]]
-    assert all(one["xsizeMiB"] * (1 << 20) == pytest.approx(2 * size) for one in answer["summary"])
-    if "-k" in words:
+    size = {"4m": 4 << 20, "1000000": 1_000_000, "4000000": 4_000_000}[command_line.split("-b ")[1].split()[0]]
+    assert all(result["xsizeMiB"] * (1 << 20) == pytest.approx(2 * size) for result in answer["summary"])
+    if "-k" in command_line:
         assert (tmp_path / "D.00000001").stat().st_size == size
 
 
-def test_random_reads_go_on_in_files_that_are_smaller_than_what_is_asked_for(engine_path: Path, tmp_path: Path) -> None:
+def test_random_reads_wrap_in_files_smaller_than_the_volume(engine_path: Path, tmp_path: Path) -> None:
     """The command line of IO500's random reads asks for 40 GB of each file, whatever its size."""
     assert ior(engine_path, "-w -k -F -G 7 -t 4k -b 1m -o f", tmp_path, 2).returncode == 0
     (tmp_path / "r").unlink()
-    words = "-r -k -F -G 7 -z -z -t=4096 -b=4096 -s=3000 -O stoneWallingWearOut=1 -D 100 -C -Q 2 -o f"
-    result = ior(engine_path, words, tmp_path, 2)
+    command_line = "-r -k -F -G 7 -z -z -t=4096 -b=4096 -s=3000 -O stoneWallingWearOut=1 -D 100 -C -Q 2 -o f"
+    result = ior(engine_path, command_line, tmp_path, 2)
     assert result.returncode == 0, result.stderr
     (end,) = [line for line in parse_record((tmp_path / "r").read_text()) if line["type"] == "phase_end"]
     assert end["ops"]["done"] == 6000

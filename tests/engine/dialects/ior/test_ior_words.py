@@ -77,9 +77,9 @@ REFUSED = {
 }
 
 
-def refused(engine: Path, words: list[str], folder: Path) -> str:
+def refused(engine: Path, arguments: list[str], folder: Path) -> str:
     """The one sentence about words that are not taken."""
-    result: subprocess.CompletedProcess[str] = run([str(engine), "ior", *words], folder)
+    result: subprocess.CompletedProcess[str] = run([str(engine), "ior", *arguments], folder)
     assert result.returncode == 2, result
     assert result.stdout == ""
     assert result.stderr.startswith("sonde-engine: ")
@@ -87,9 +87,9 @@ def refused(engine: Path, words: list[str], folder: Path) -> str:
     return result.stderr
 
 
-@pytest.mark.parametrize("words", REFUSED)
-def test_wrong_words_are_refused_in_one_sentence(words: str, engine_path: Path, tmp_path: Path) -> None:
-    assert REFUSED[words] in refused(engine_path, words.split(), tmp_path)
+@pytest.mark.parametrize("command_line", REFUSED)
+def test_wrong_words_are_refused_in_one_sentence(command_line: str, engine_path: Path, tmp_path: Path) -> None:
+    assert REFUSED[command_line] in refused(engine_path, command_line.split(), tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -118,7 +118,7 @@ def test_a_number_directly_after_its_letter_is_a_number_only(engine_path: Path, 
 
 
 def test_plans_get_the_title_that_is_asked_for(engine_path: Path, tmp_path: Path) -> None:
-    words = ["ior", "-a", "DUMMY", "-o", "f", "--sonde-plan", "--sonde-title", 'the "first" of many']
-    result = run([str(engine_path), *words], tmp_path)
+    arguments = ["ior", "-a", "DUMMY", "-o", "f", "--sonde-plan", "--sonde-title", 'the "first" of many']
+    result = run([str(engine_path), *arguments], tmp_path)
     assert result.returncode == 0, result.stderr
     assert json.loads(result.stdout)["title"] == 'the "first" of many'

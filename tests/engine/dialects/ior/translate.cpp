@@ -2,11 +2,11 @@
 // From IOR's words to settings, and from settings to a plan: pure functions.
 #include "dialects/ior/translate.hpp"
 #include "dialects/dialect.hpp"
+#include "dialects/ior/arguments.hpp"
 #include "dialects/ior/results.hpp"
-#include "dialects/ior/words.hpp"
 #include "dialects/number.hpp"
 #include "plan/parse.hpp"
-#include "runs/offer.hpp"
+#include "runs/capabilities.hpp"
 
 #include <doctest/doctest.h>
 
@@ -20,13 +20,13 @@ using nlohmann::ordered_json;
 
 namespace {
 
-Settings settings_of(const std::string& line) {
+IorSettings settings_of(const std::string& line) {
     std::istringstream in(line);
     std::vector<std::string> words;
     for (std::string word; in >> word;) {
         words.push_back(word);
     }
-    std::vector<Settings> tests = read_words(words);
+    std::vector<IorSettings> tests = read_words(words);
     REQUIRE(tests.size() == 1);
     check(tests.front(), false);
     return tests.front();
@@ -34,8 +34,8 @@ Settings settings_of(const std::string& line) {
 
 /// The plan, read by the engine's own parser, so that every member is one that it knows.
 plan::Plan plan_of(const std::string& line, const Crowd& crowd = {}) {
-    const Settings settings = settings_of(line);
-    return plan::parse_plan(translate(settings, crowd, 0, 1000, std::nullopt).plan.dump(), sonde::runs::offer());
+    const IorSettings settings = settings_of(line);
+    return plan::parse_plan(translate(settings, crowd, 0, 1000, std::nullopt).plan.dump(), sonde::runs::capabilities());
 }
 
 std::string ids(const plan::Plan& plan) {
@@ -48,10 +48,10 @@ std::string ids(const plan::Plan& plan) {
 
 }  // namespace
 
-TEST_CASE("a value may follow its option in any of the three ways, and flags may stand together") {
+TEST_CASE("option values follow in three ways, flags combine") {
     for (const char* line : {"-t 4k -b 1m -wkF", "-t=4k -b=1m -w -k -F=1", "-t4k -b1m -w -kF"}) {
         CAPTURE(line);
-        const Settings s = settings_of(line);
+        const IorSettings s = settings_of(line);
         CHECK(s.transfer == 4096);
         CHECK(s.block == 1 << 20);
         CHECK(s.write);
@@ -81,8 +81,8 @@ TEST_CASE("sizes are powers of 1024 whatever the case of the letter") {
     }
 }
 
-TEST_CASE("directives have any case, several stand in a row, and what follows # is a comment") {
-    Settings s;
+TEST_CASE("directives ignore case and comments and may share a line") {
+    IorSettings s;
     apply_directives(s, " BLOCKSIZE = 16k, transfersize=4K ,fileperproc=1 # keepFile=1", "here");
     CHECK(s.block == 16384);
     CHECK(s.transfer == 4096);
@@ -94,7 +94,7 @@ TEST_CASE("directives have any case, several stand in a row, and what follows # 
     CHECK(!s.direct);
 }
 
-TEST_CASE("write and read when nothing is said, and only what is said otherwise") {
+TEST_CASE("default is write and read, options select exactly") {
     CHECK(ids(plan_of("-o f")) == "write-0 read-0 remove-0");
     CHECK(ids(plan_of("-o f -k")) == "write-0 read-0");
     CHECK(ids(plan_of("-o f -r")) == "read-0 remove-0");
@@ -112,7 +112,7 @@ TEST_CASE("the plan has IOR's geometry, content and files") {
     const plan::Phase& write = plan.phases[3];
     CHECK(write.id == "write-1");
     CHECK(write.data.files.mapping == plan::Mapping::per_task);
-    CHECK(write.data.files.directories == plan::Directories::per_task);
+    CHECK(write.data.files.directories == plan::DirectoryMapping::per_task);
     CHECK(write.data.files.paths == std::vector<std::string>{"/data/f"});
     CHECK(write.data.files.suffix == ".1");
     CHECK(write.data.access.transfer == 10000);
@@ -127,13 +127,13 @@ TEST_CASE("the plan has IOR's geometry, content and files") {
     CHECK(write.open == plan::Open::truncate);
 }
 
-TEST_CASE("without -G the content is that of the time, for random packets that of nothing") {
+TEST_CASE("content without -G is the time, for random packets nothing") {
     CHECK(plan_of("-o f").data.payload.seed == 1000);
     CHECK(plan_of("-o f -l r").data.payload.seed == 0);
     CHECK(plan_of("-o f -G -1").data.payload.seed == 0xffffffffU);
 }
 
-TEST_CASE("-C reads as many tasks on as a node has, and the check of a write one node further") {
+TEST_CASE("-C shifts by tasks of a node, write check one node further") {
     const Crowd blocks{8, 2, 4, true};
     CHECK(plan_of("-o f -w -W -r -C", blocks).phases[2].shift.n == 4);
     CHECK(plan_of("-o f -w -W -r -C", blocks).phases[1].shift.by == plan::ShiftBy::none);  // two nodes on: home again
@@ -144,7 +144,7 @@ TEST_CASE("-C reads as many tasks on as a node has, and the check of a write one
     CHECK(plan_of("-o f -r -C", {4, 1, 4, true}).phases[0].shift.by == plan::ShiftBy::none);
 }
 
-TEST_CASE("-Z -Z is a permutation, -Z keeps away from the own node, and both are the same for the same seed") {
+TEST_CASE("-Z -Z permutes, -Z avoids the own node, seeds repeat both") {
     const Crowd crowd{12, 3, 4, true};
     const auto owners = [&crowd](const char* line, int repetition) {
         return shuffled_owners(settings_of(line), crowd, repetition);
@@ -164,13 +164,13 @@ TEST_CASE("-Z -Z is a permutation, -Z keeps away from the own node, and both are
     }
 }
 
-TEST_CASE("-N leaves the other tasks waiting; more than there are is all of them") {
+TEST_CASE("-N leaves other tasks waiting and is capped") {
     CHECK(plan_of("-o f -N 3", {4, 1, 4, true}).tasks.used == 3);
     CHECK(plan_of("-o f -N 9", {4, 1, 4, true}).tasks.used == 0);
 }
 
 TEST_CASE("IOR's deviation is that of the population") {
-    const Spread spread = spread_of({2, 4, 4, 4, 5, 5, 7, 9});
+    const RateSpread spread = spread_of({2, 4, 4, 4, 5, 5, 7, 9});
     CHECK(spread.mean == doctest::Approx(5));
     CHECK(spread.deviation == doctest::Approx(2));
     CHECK(spread.least == 2);
@@ -178,7 +178,7 @@ TEST_CASE("IOR's deviation is that of the population") {
     CHECK(spread_of({}).mean == 0);
 }
 
-TEST_CASE("whatever the words are, they come to a plan that the engine reads, or to one sentence") {
+TEST_CASE("any arguments give a valid plan or one sentence") {
     const std::vector<std::string> pieces{"-a",
                                           "POSIX",
                                           "MPIIO",
@@ -275,11 +275,11 @@ TEST_CASE("whatever the words are, they come to a plan that the engine reads, or
         }
         CAPTURE(line);
         try {
-            for (Settings& settings : read_words(words)) {
+            for (IorSettings& settings : read_words(words)) {
                 check(settings, false);
                 const Crowd crowd{static_cast<int>(1 + draw(8)), 1, 4, true};
                 const Translation found = translate(settings, crowd, 0, 1000, std::nullopt);
-                const plan::Plan plan = plan::parse_plan(found.plan.dump(), sonde::runs::offer());
+                const plan::Plan plan = plan::parse_plan(found.plan.dump(), sonde::runs::capabilities());
                 CHECK(plan.phases.size() == found.steps.size());
                 ++plans;
             }

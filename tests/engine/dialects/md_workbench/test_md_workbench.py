@@ -41,8 +41,8 @@ REAL = [
 REAL_ROWS = ["precreate \t4\t0\t16\t0\t0\t0\t", "benchmark \t0\t0\t8\t8\t8\t8\t", "cleanup \t0\t4\t0\t0\t0\t16\t"]
 
 
-def run(engine: Path, words: str, folder: Path, tasks: int = 2) -> subprocess.CompletedProcess[str]:
-    command = [str(engine), "md-workbench", *words.split(), "-o=w", f"--sonde-processes={tasks}"]
+def run(engine: Path, command_line: str, folder: Path, tasks: int = 2) -> subprocess.CompletedProcess[str]:
+    command = [str(engine), "md-workbench", *command_line.split(), "-o=w", f"--sonde-processes={tasks}"]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
 
 
@@ -52,18 +52,18 @@ def lines(result: subprocess.CompletedProcess[str]) -> list[str]:
 
 
 def test_the_tests_of_ior_run_one_after_the_other(engine_path: Path, tmp_path: Path) -> None:
-    for number, words in enumerate(OF_IOR):
-        said = lines(run(engine_path, words, tmp_path, 3 if number < 8 else 2))
-        assert said, words
-        assert "errs!!!" not in " ".join(said), words
-        assert " err\t" not in " ".join(said), words
+    for number, command_line in enumerate(OF_IOR):
+        output = lines(run(engine_path, command_line, tmp_path, 3 if number < 8 else 2))
+        assert output, command_line
+        assert "errs!!!" not in " ".join(output), command_line
+        assert " err\t" not in " ".join(output), command_line
     assert sorted(path.name for path in tmp_path.iterdir()) == ["md-workbench.status", "mdw.tst"]
 
 
 def test_lines_have_the_form_of_the_real_ones(engine_path: Path, tmp_path: Path) -> None:
-    said = lines(run(engine_path, "-D=2 -P=4 -I=2 -R=1", tmp_path))
+    output_lines = lines(run(engine_path, "-D=2 -P=4 -I=2 -R=1", tmp_path))
     figure = r"(?:(?<=[:(])|(?<=[:,] ))\d+\.\d+(?:e[+-]\d+)?"
-    assert [re.sub(figure, "N", line) for line in said] == REAL
+    assert [re.sub(figure, "N", line) for line in output_lines] == REAL
     rows = lines(run(engine_path, "-D=2 -P=4 -I=2 -R=1 --print-detailed-stats", tmp_path))
     assert [row[: len(real)] for row, real in zip(rows, REAL_ROWS, strict=True)] == REAL_ROWS
     assert all(re.search(r"\t\d+\.\d{3}s\t\d+\.\d{3}s\t\d+\.\d\d MiB/s \d\.\d{4}e[+-]\d\d$", row) for row in rows)
@@ -88,33 +88,33 @@ def test_rates_follow_from_counts_and_the_time_of_the_slowest_task(engine_path: 
 
 
 def test_phases_go_on_where_the_last_one_ended(engine_path: Path, tmp_path: Path) -> None:
-    words = "-D=2 -P=5 -I=3 -R=2 -G=4 -X"
+    command_line = "-D=2 -P=5 -I=3 -R=2 -G=4 -X"
     status = tmp_path / "md-workbench.status"
-    assert lines(run(engine_path, words + " -1", tmp_path))
+    assert lines(run(engine_path, command_line + " -1", tmp_path))
     assert status.read_text() == "pos: 0\n"
-    assert len(lines(run(engine_path, words + " -2", tmp_path))) == 2
+    assert len(lines(run(engine_path, command_line + " -2", tmp_path))) == 2
     assert status.read_text() == "pos: 6\n"
-    assert lines(run(engine_path, words + " -2 --read-only", tmp_path))
+    assert lines(run(engine_path, command_line + " -2 --read-only", tmp_path))
     assert status.read_text() == "pos: 6\n"
     assert sum(path.is_file() for path in (tmp_path / "w").rglob("*")) == 2 * 2 * 5
-    (gone,) = lines(run(engine_path, words + " -3", tmp_path))
-    assert "objects:20 dsets: 4" in gone
+    (removal_line,) = lines(run(engine_path, command_line + " -3", tmp_path))
+    assert "objects:20 dsets: 4" in removal_line
     assert not (tmp_path / "w").exists()
 
 
 def test_a_stonewall_moves_all_tasks_on_by_the_same(engine_path: Path, tmp_path: Path) -> None:
-    words = "-D=2 -P=20 -I=100000000 -R=2 -W -w 1 -1 -2"
-    said = lines(run(engine_path, words, tmp_path))
-    rounds = [int(re.findall(r"stonewall-iter:(\d+)", line)[0]) for line in said[1:]]
-    assert all(0 < one < 100000000 for one in rounds)
+    command_line = "-D=2 -P=20 -I=100000000 -R=2 -W -w 1 -1 -2"
+    output_lines = lines(run(engine_path, command_line, tmp_path))
+    rounds = [int(re.findall(r"stonewall-iter:(\d+)", line)[0]) for line in output_lines[1:]]
+    assert all(0 < iteration < 100000000 for iteration in rounds)
     assert (tmp_path / "md-workbench.status").read_text() == f"pos: {sum(rounds)}\n"
     assert sum(path.is_file() for path in (tmp_path / "w").rglob("*")) == 2 * 2 * 20
     assert lines(run(engine_path, "-D=2 -P=20 -3", tmp_path))
 
 
 def test_adaptive_waiting_times_double(engine_path: Path, tmp_path: Path) -> None:
-    said = lines(run(engine_path, "-D=1 -P=4 -I=1 -R=2 -T", tmp_path, 1))
-    factors = [re.findall(r"waiting_factor:([\d.]+)", line) for line in said[1:-1]]
+    output_lines = lines(run(engine_path, "-D=1 -P=4 -I=1 -R=2 -T", tmp_path, 1))
+    factors = [re.findall(r"waiting_factor:([\d.]+)", line) for line in output_lines[1:-1]]
     assert factors == [[], *([f"{0.0625 * 2**k:.2f}"] for k in range(7))] * 2
 
 
@@ -137,7 +137,7 @@ def test_a_lost_object_ends_the_run_with_a_sentence(engine_path: Path, tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence"),
+    ("command_line", "sentence"),
     [
         ("-2", "run the precreate phase (-1) with the same file first"),
         ("-a HDF5", "must be POSIX or DUMMY"),
@@ -149,9 +149,11 @@ def test_a_lost_object_ends_the_run_with_a_sentence(engine_path: Path, tmp_path:
         ("--dataPacketType=z", "must be one of timestamp"),
     ],
 )
-def test_wrong_words_are_refused_in_one_sentence(words: str, sentence: str, engine_path: Path, tmp_path: Path) -> None:
+def test_wrong_words_are_refused_in_one_sentence(
+    command_line: str, sentence: str, engine_path: Path, tmp_path: Path
+) -> None:
     result = subprocess.run(
-        [str(engine_path), "md-workbench", "-o=w", *words.split()], cwd=tmp_path, capture_output=True, text=True
+        [str(engine_path), "md-workbench", "-o=w", *command_line.split()], cwd=tmp_path, capture_output=True, text=True
     )
     assert result.returncode == BAD_PLAN
     assert sentence in result.stderr

@@ -84,10 +84,10 @@ CASES = [
 ]
 
 
-def run(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+def run(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     """Runs a command in a folder."""
     return subprocess.run(
-        words,
+        arguments,
         cwd=folder,
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -139,17 +139,17 @@ def printed(output: str) -> Facts:
     }
 
 
-def run_case(case: Case, program: list[str], folder: Path, own: list[str]) -> Facts | None:
+def run_case(case: Case, program: list[str], folder: Path, options: list[str]) -> Facts | None:
     """All commands of a case; what they leave and print. None when one does not work here."""
     folder.mkdir()
-    said: list[Facts] = []
-    for words in case.commands:
-        result = run([*program, *words, *own], folder)
+    printed_facts: list[Facts] = []
+    for command_line in case.commands:
+        result = run([*program, *command_line, *options], folder)
         if result.returncode != 0 or f"with {case.tasks} total task(s)" not in result.stdout:
             print(result.stdout[-500:], result.stderr[-2000:], file=sys.stderr)
             return None
-        said.append(printed(result.stdout))
-    return {**found(folder), "printed": said}
+        printed_facts.append(printed(result.stdout))
+    return {**found(folder), "printed": printed_facts}
 
 
 def run_real(case: Case, folder: Path) -> Facts | None:
@@ -161,20 +161,20 @@ def run_real(case: Case, folder: Path) -> Facts | None:
 
 def recorded() -> dict[str, Facts]:
     """What the real mdtest did, by the name of the case."""
-    known: dict[str, Facts] = json.loads(RECORDED.read_text(encoding="utf-8"))
-    return known
+    recorded_facts: dict[str, Facts] = json.loads(RECORDED.read_text(encoding="utf-8"))
+    return recorded_facts
 
 
 def record(folder: Path) -> None:
     """Runs all cases with the real mdtest and writes down what it did."""
-    known: dict[str, Facts] = {}
+    recorded_facts: dict[str, Facts] = {}
     for number, case in enumerate(CASES):
         facts = run_real(case, folder / str(number))
         if facts is None:
             print(f"the mdtest on PATH cannot do: {case.name}", file=sys.stderr)
             continue
-        known[case.name] = facts
-    RECORDED.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
+        recorded_facts[case.name] = facts
+    RECORDED.write_text(json.dumps(recorded_facts, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -13,11 +13,11 @@ from mdtest_cases import CASES, Case, run_case
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_the_tree_and_the_table_are_those_of_mdtest(case: Case, engine_path: Path, tmp_path: Path) -> None:
-    known = mdtest_cases.recorded()
-    if case.name not in known:
+    recorded_facts = mdtest_cases.recorded()
+    if case.name not in recorded_facts:
         pytest.skip("mdtest itself does not do this")
-    own = [f"--sonde-processes={case.tasks}"]
-    assert run_case(case, [str(engine_path), "mdtest"], tmp_path / "ours", own) == known[case.name]
+    options = [f"--sonde-processes={case.tasks}"]
+    assert run_case(case, [str(engine_path), "mdtest"], tmp_path / "ours", options) == recorded_facts[case.name]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -31,10 +31,10 @@ def test_the_recording_is_what_mdtest_does(case: Case, tmp_path: Path) -> None:
 
 
 def test_the_recordings_are_of_something() -> None:
-    known = mdtest_cases.recorded()
-    assert len(known) >= 40
-    assert sum(facts["files"] > 0 for facts in known.values()) >= 25
-    assert len({facts["digest"] for facts in known.values()}) >= 25
+    recorded_facts = mdtest_cases.recorded()
+    assert len(recorded_facts) >= 40
+    assert sum(facts["files"] > 0 for facts in recorded_facts.values()) >= 25
+    assert len({facts["digest"] for facts in recorded_facts.values()}) >= 25
 
 
 @pytest.mark.parametrize("tasks", [2, 8])

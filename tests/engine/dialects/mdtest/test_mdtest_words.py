@@ -54,12 +54,12 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("words", REFUSED)
-def test_what_cannot_be_run_is_refused_in_one_sentence(words: str, engine_path: Path, tmp_path: Path) -> None:
-    result = run([str(engine_path), "mdtest", *words.split()], tmp_path)
+@pytest.mark.parametrize("command_line", REFUSED)
+def test_what_cannot_be_run_is_refused_in_one_sentence(command_line: str, engine_path: Path, tmp_path: Path) -> None:
+    result = run([str(engine_path), "mdtest", *command_line.split()], tmp_path)
     assert result.returncode == BAD_PLAN
     assert result.stderr.count("\n") == 1
-    assert REFUSED[words] in result.stderr
+    assert REFUSED[command_line] in result.stderr
     assert list(tmp_path.iterdir()) == []
 
 
@@ -82,13 +82,13 @@ def test_items_that_are_not_there_are_an_error_and_no_rate(engine_path: Path, tm
 
 
 def test_a_changed_byte_is_found_and_named(engine_path: Path, tmp_path: Path) -> None:
-    words = "-n 8 -F -w 100 -e 100 -G 5 -d d"
-    assert run([str(engine_path), "mdtest", *words.split(), "-C"], tmp_path).returncode == DONE
+    command_line = "-n 8 -F -w 100 -e 100 -G 5 -d d"
+    assert run([str(engine_path), "mdtest", *command_line.split(), "-C"], tmp_path).returncode == DONE
     wrong = tmp_path / "d" / "test-dir.0-0" / "mdtest_tree.0" / "file.mdtest.0.3"
     content = bytearray(wrong.read_bytes())
     content[57] ^= 1
     wrong.write_bytes(content)
-    result = run([str(engine_path), "mdtest", *words.split(), "-E", "-X", "--sonde-record=r"], tmp_path)
+    result = run([str(engine_path), "mdtest", *command_line.split(), "-E", "-X", "--sonde-record=r"], tmp_path)
     assert result.returncode == MISMATCH
     errors = [line for line in parse_record((tmp_path / "r").read_text()) if line["type"] == "error"]
     assert [(Path(line["path"]).name, line["offset"]) for line in errors] == [("file.mdtest.0.3", 57)]
@@ -96,19 +96,19 @@ def test_a_changed_byte_is_found_and_named(engine_path: Path, tmp_path: Path) ->
 
 
 def test_the_plan_is_shown_and_can_be_run_by_itself(engine_path: Path, tmp_path: Path) -> None:
-    words = "mdtest -n 6 -z 1 -b 2 -C -F -w 10 -d d --sonde-plan"
-    shown = run([str(engine_path), *words.split()], tmp_path)
-    assert shown.returncode == DONE
-    plan = json.loads(shown.stdout)
+    command_line = "mdtest -n 6 -z 1 -b 2 -C -F -w 10 -d d --sonde-plan"
+    completed = run([str(engine_path), *command_line.split()], tmp_path)
+    assert completed.returncode == DONE
+    plan = json.loads(completed.stdout)
     assert plan["meta"]["tree"]["items_per_dir"] == 2
-    (tmp_path / "plan.json").write_text(shown.stdout)
+    (tmp_path / "plan.json").write_text(completed.stdout)
     assert run([str(engine_path), "run", "plan.json"], tmp_path).returncode == DONE
     assert sum(path.is_file() for path in (tmp_path / "d").rglob("*")) == 6
 
 
 def test_details_of_ranks_have_mdtests_columns(engine_path: Path, tmp_path: Path) -> None:
-    words = "mdtest -n 6 -i 2 -d d --saveRankPerformanceDetails=details.csv --sonde-processes=2"
-    assert run([str(engine_path), *words.split()], tmp_path).returncode == DONE
+    command_line = "mdtest -n 6 -i 2 -d d --saveRankPerformanceDetails=details.csv --sonde-processes=2"
+    assert run([str(engine_path), *command_line.split()], tmp_path).returncode == DONE
     head, *rows = [line.split(",") for line in (tmp_path / "details.csv").read_text().splitlines()]
     assert head[:4] == ["rank", "items", "rate-Directory creation", "time-Directory creation"]
     assert len(head) == 2 + 2 * 11
@@ -118,19 +118,19 @@ def test_details_of_ranks_have_mdtests_columns(engine_path: Path, tmp_path: Path
 
 
 def test_a_stonewall_ends_creation_and_all_have_made_the_same(engine_path: Path, tmp_path: Path) -> None:
-    words = "mdtest -n 100000000 -F -C -T -r -W 1 -x status -d d --sonde-processes=2 --sonde-record=r"
-    result = run([str(engine_path), *words.split()], tmp_path)
+    command_line = "mdtest -n 100000000 -F -C -T -r -W 1 -x status -d d --sonde-processes=2 --sonde-record=r"
+    result = run([str(engine_path), *command_line.split()], tmp_path)
     assert result.returncode == DONE, result.stderr
-    made = int((tmp_path / "status").read_text())
+    created_items = int((tmp_path / "status").read_text())
     ends = {line["phase"]: line for line in parse_record((tmp_path / "r").read_text()) if line["type"] == "phase_end"}
-    assert 0 < made < 100000000
+    assert 0 < created_items < 100000000
     assert ends["0-file-create"]["stopped_by"] == "stonewall"
     line = next(line for line in result.stdout.splitlines() if line.startswith("Continue stonewall hit"))
     least, most, mean = (float(word) for word in re.findall(r"[0-9.]+", line))
-    assert 0 < least <= mean <= most == made
-    assert line == f"Continue stonewall hit min: {least:.0f} max: {made} avg: {mean:.1f} "
+    assert 0 < least <= mean <= most == created_items
+    assert line == f"Continue stonewall hit min: {least:.0f} max: {created_items} avg: {mean:.1f} "
     assert 2 * mean == ends["0-file-create"]["rates"]["stonewall"]["ops"]
-    assert [ends[f"0-file-{test}"]["ops"]["done"] for test in ("create", "stat", "remove")] == [2 * made] * 3
+    assert [ends[f"0-file-{test}"]["ops"]["done"] for test in ("create", "stat", "remove")] == [2 * created_items] * 3
     assert not (tmp_path / "d").exists()
 
 
@@ -139,8 +139,8 @@ def test_what_an_interrupted_creation_leaves_can_be_cleaned(there: bool, engine_
     if there:
         (tmp_path / "d").mkdir()
         (tmp_path / "d" / "theirs").write_text("stays")
-    words = [str(engine_path), "mdtest", *"-n 100000000 -F -C -W 60 -d d".split()]  # noqa: SIM905
-    with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as run:
+    command = [str(engine_path), "mdtest", *"-n 100000000 -F -C -W 60 -d d".split()]  # noqa: SIM905
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as run:
         until = time.monotonic() + 60
         while not list(tmp_path.glob("d/test-dir.0-0/mdtest_tree.0/*.99")):
             assert time.monotonic() < until
@@ -155,8 +155,8 @@ def test_what_an_interrupted_creation_leaves_can_be_cleaned(there: bool, engine_
 
 
 def test_a_line_for_each_operation_on_files(engine_path: Path, tmp_path: Path) -> None:
-    words = "mdtest -n 30 -w 64 -e 64 -d d --savePerOpDataCSV=ops --sonde-processes=2"
-    result = run([str(engine_path), *words.split()], tmp_path)
+    command_line = "mdtest -n 30 -w 64 -e 64 -d d --savePerOpDataCSV=ops --sonde-processes=2"
+    result = run([str(engine_path), *command_line.split()], tmp_path)
     assert result.returncode == DONE, result.stderr
     names = ("creation", "stat", "read", "removal")
     assert sorted(path.name for path in tmp_path.glob("ops*")) == sorted(

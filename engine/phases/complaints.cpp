@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "phases/complaints.hpp"
+
+#include <cstdio>
+
+namespace sonde::phases {
+
+bool have_no_complaint(RunContext& context, const std::string& phase, const std::string& complaint, int code) {
+    ranks::Team& team = context.team;
+    if (team.all_ok(complaint.empty())) {
+        return true;
+    }
+    // reduce_text() sends texts of leaders only; other processes use the shared error slots.
+    ranks::NodeControl& control = team.control();
+    if (!complaint.empty() && control.error_count.fetch_add(1) == 0) {
+        ranks::ErrorSlot& slot = control.errors[0];
+        std::snprintf(slot.text, sizeof slot.text, "%s", complaint.c_str());
+        slot.code = code;
+        slot.state.store(2);
+    }
+    const bool team_is_complete = team.all_ok(true);
+    const ranks::ErrorSlot& first = control.errors[0];
+    const std::string joined =
+        team.reduce_text(first.state.load() == 2 ? std::string(first.text) : std::string(),
+                         [](const std::string& a, const std::string& b) { return a.empty() ? b : a; });
+    if (!context.is_root()) {
+        return false;
+    }
+    Outcome& outcome = context.root_state.outcome;
+    if (!joined.empty()) {
+        outcome.set(code, joined);
+    } else if (!team_is_complete) {
+        outcome.set(exit_failed, describe_lost_process(context, "before phase " + phase));
+    } else {
+        outcome.set(code, "phase " + phase + " could not be prepared");
+    }
+    return false;
+}
+
+}  // namespace sonde::phases

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "phases/layout_line.hpp"
+
+#include "files/layout_source.hpp"
+#include "files/striping.hpp"
+#include "phases/phase_line.hpp"
+#include "records/text.hpp"
+
+#include <sys/stat.h>
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace sonde::phases {
+namespace {
+
+using files::LayoutComponent;
+using files::StripeLayout;
+using nlohmann::ordered_json;
+
+// About 300 kB of the record.
+constexpr std::size_t most_values = 16'384;
+
+ordered_json describe_component(const StripeLayout& layout) {
+    ordered_json out = ordered_json::array();
+    for (const LayoutComponent& component : layout.volume.empty() ? layout.components : layout.volume) {
+        ordered_json row{{"pattern", files::pattern_word(component.pattern)}, {"start", component.start}};
+        if (component.end != ~0ULL) {
+            row["end"] = component.end;
+        }
+        if (component.stripe > 0) {
+            row["stripe_bytes"] = component.stripe;
+        }
+        row["stripe_count"] = component.count;
+        if (!component.pool.empty()) {
+            row["pool"] = records::json_text(component.pool);
+        }
+        if (component.stale) {
+            row["stale"] = true;
+        }
+        for (const std::string& member : component.members) {
+            row["members"].push_back(records::json_text(member));
+        }
+        out.push_back(std::move(row));
+    }
+    return out;
+}
+
+/// The requested striping, in the members of a shape.
+ordered_json striping_to_text(const plan::Striping& striping) {
+    ordered_json out = ordered_json::object();
+    if (striping.count) {
+        out["stripe_count"] = *striping.count;
+    }
+    if (striping.size) {
+        out["stripe_bytes"] = *striping.size;
+    }
+    if (!striping.pool.empty()) {
+        out["pool"] = records::json_text(striping.pool);
+    }
+    if (striping.start) {
+        out["start"] = *striping.start;
+    }
+    return out;
+}
+
+/// Extents of the file on the device; null when there are more than were examined.
+void add_extents(ordered_json& row, const files::FileExtents& layouts) {
+    for (const std::uint64_t value :
+         {layouts.extents, layouts.fragments, layouts.longest_bytes, layouts.unplaced_bytes}) {
+        row.push_back(layouts.all ? ordered_json(value) : ordered_json(nullptr));
+    }
+}
+
+struct TargetSum {
+    std::uint64_t files = 0, bytes = 0;
+};
+
+/// Collects the content of the line, file by file.
+struct Layouts {
+    std::uint64_t files = 0, reported = 0;
+    std::size_t values = 0;
+    std::string kind;
+    std::vector<ordered_json> shapes;
+    ordered_json rows = ordered_json::array();
+    std::map<std::string, TargetSum> targets;
+    const std::optional<plan::Striping>* striping = nullptr;
+    const files::CephPlacement* placement = nullptr;
+    std::uint64_t most_files = 0;
+    std::uint64_t otherwise = 0;   ///< files whose striping differs from the request
+    std::string first_difference;  ///< description of the first difference
+    std::string unknown;           ///< facts about the last such file that cannot be read
+
+    bool full() const { return reported >= most_files || values >= most_values; }
+
+    /// `task` >= 0: the only task that uses the file.
+    void add(const std::string& path, std::uint64_t number, int task) {
+        struct stat status {};
+        const auto layout = files::layout_of(path, placement);
+        if (!layout || stat(path.c_str(), &status) != 0) {
+            return;
+        }
+        kind = layout->kind;
+        unknown = layout->unknown.empty() ? unknown : layout->unknown;
+        if (const std::string differs = *striping ? files::difference(**striping, *layout) : std::string();
+            !differs.empty()) {
+            if (otherwise++ == 0) {
+                first_difference = differs;
+            }
+        }
+        ordered_json shape = describe_component(*layout);
+        const auto same = std::find(shapes.begin(), shapes.end(), shape);
+        const auto shape_index = same - shapes.begin();
+        if (same == shapes.end()) {
+            shapes.push_back(std::move(shape));
+        }
+        const auto size = static_cast<std::uint64_t>(status.st_size);
+        ordered_json held = ordered_json::array();
+        for (const auto& [target, bytes] : files::bytes_on_targets(*layout, size)) {
+            held.push_back({records::json_text(target), bytes});
+            ++targets[target].files;
+            targets[target].bytes += bytes;
+        }
+        values += 1 + held.size();
+        ++reported;
+        ordered_json row = {number, task >= 0 ? ordered_json(task) : ordered_json(nullptr), size, shape_index,
+                            std::move(held)};
+        if (layout->extents) {
+            add_extents(row, *layout->extents);
+        }
+        rows.push_back(std::move(row));
+    }
+};
+
+ordered_json make_line(const Layouts& layouts) {
+    ordered_json line{
+        {"kind", layouts.kind}, {"files", layouts.files}, {"told", layouts.reported}, {"shapes", layouts.shapes}};
+    if (*layouts.striping) {
+        line["asked"] = striping_to_text(**layouts.striping);
+    }
+    line["columns"] = {"file", "task", "bytes", "shape", "targets"};
+    if (layouts.kind == "local") {
+        line["columns"].insert(line["columns"].end(), {"extents", "fragments", "longest_bytes", "unplaced_bytes"});
+    }
+    line["rows"] = layouts.rows;
+    line["target_columns"] = {"target", "files", "bytes"};
+    line["targets"] = ordered_json::array();
+    for (const auto& [target, sum] : layouts.targets) {
+        line["targets"].push_back({records::json_text(target), sum.files, sum.bytes});
+    }
+    return line;
+}
+
+ordered_json make_unreadable_finding(const std::string& reason, const std::string& advice) {
+    ordered_json finding{{"id", "layout_unreadable"},
+                         {"severity", "info"},
+                         {"text", records::json_text("which target holds which byte is not known: " + reason)}};
+    if (!advice.empty()) {
+        finding["advice"] = advice;
+    }
+    return finding;
+}
+
+/// The finding about missing layout facts; absent when the layouts are complete or unsupported.
+std::optional<ordered_json> make_layout_finding(const RunContext& context, const Layouts& layouts,
+                                                const std::string& first_file) {
+    if (layouts.reported == 0) {
+        const files::Untold untold = files::why_untold(first_file, context.storage.file_system);
+        return untold.why.empty() ? std::nullopt : std::optional(make_unreadable_finding(untold.why, untold.advice));
+    }
+    const std::string why = layouts.placement != nullptr ? layouts.placement->why_unknown() : std::string();
+    if (why.empty()) {
+        return std::nullopt;
+    }
+    return ordered_json{{"id", "placement_unknown"},
+                        {"severity", "info"},
+                        {"text", records::json_text("which OSD holds which byte is not known, so the pool stands for "
+                                                    "all of them: " +
+                                                    why)},
+                        {"advice", "let `ceph` ask the monitors from the first node of the run"}};
+}
+
+/// The finding that a pool is reported as target instead of one of its disks.
+ordered_json make_pool_finding(const std::string& why) {
+    return {{"id", "placement_unknown"},
+            {"severity", "info"},
+            {"text", records::json_text("the pool stands for all of its disks: " + why)},
+            {"advice",
+             "`mmdiag --iohist` on a server shows which of its disks is slow, `mmfileid` (root) whose blocks it has"}};
+}
+
+/// The finding about striping that differs from the request or cannot be read.
+ordered_json make_striping_finding(const Layouts& layouts) {
+    if (layouts.reported == 0) {
+        return {{"id", "striping_unknown"},
+                {"severity", "info"},
+                {"text",
+                 "the plan asks for stripes (target.striping), but the layout of no file can be read: what was "
+                 "granted is not known"},
+                {"advice", "look at one with the file system's own tools"}};
+    }
+    return {{"id", "striping_differs"},
+            {"severity", "warning"},
+            {"text", std::to_string(layouts.otherwise) + " of " + std::to_string(layouts.reported) +
+                         " files were not striped as target.striping asks; the first has " + layouts.first_difference},
+            {"advice", "ask for what the file system can grant, and compare by what it granted (line `layout`)"}};
+}
+
+}  // namespace
+
+bool may_have_layouts(const RunContext& context, const plan::Phase& phase) {
+    return !phase.meta && context.storage.makes_files && files::has_layouts(context.storage.file_system);
+}
+
+void query_placement(RunContext& context, const plan::Phase& phase) {
+    if (context.placement || !may_have_layouts(context, phase) || !files::has_placement(context.storage.file_system)) {
+        return;
+    }
+    const files::CephPlacement striping = context.is_root() ? files::ask_ceph_placement() : files::CephPlacement();
+    const std::string placement_text = context.team.broadcast(context.is_root() ? striping.to_text() : "");
+    context.placement = context.is_root() ? striping : files::CephPlacement::from_text(placement_text);
+}
+
+void write_layouts(const RunContext& context, std::size_t index, const files::FileMap& map) {
+    const plan::Phase& phase = context.plan.phases[index];
+    if (!may_have_layouts(context, phase)) {
+        return;
+    }
+    const std::optional<plan::Striping>& striping = context.plan.target.striping;
+    Layouts layouts;
+    layouts.striping = &striping;
+    layouts.placement = context.ceph_placement();
+    layouts.most_files = files::most_layouts(context.storage.file_system);
+    layouts.files = map.distinct_files();
+    const auto mapping = map.files().mapping;
+    const bool own = mapping == plan::Mapping::per_task || mapping == plan::Mapping::many || context.tasks.tasks() == 1;
+    try {
+        for (int task = 0; task < context.tasks.tasks() && !layouts.full(); ++task) {
+            for (int k = 0; k < map.files_per_task() && map.first_of_file(task) && !layouts.full(); ++k) {
+                layouts.add(map.path(task, k), map.file_number(task, k), own ? task : -1);
+            }
+        }
+    } catch (const std::invalid_argument& reason) {
+        const char* advice = "please report this with the output of `getfattr -e hex -n lustre.lov FILE`";
+        context.root_state.record->line(
+            "finding", with_phase_members(phase, index, make_unreadable_finding(reason.what(), advice)));
+        return;
+    } catch (const std::runtime_error& reason) {
+        const char* advice = "see why the file system's own tool does not answer; the other files were not asked for";
+        context.root_state.record->line(
+            "finding", with_phase_members(phase, index, make_unreadable_finding(reason.what(), advice)));
+        return;
+    }
+    if (layouts.reported > 0) {
+        context.root_state.record->line("layout", with_phase_members(phase, index, make_line(layouts)));
+    }
+    if (!layouts.unknown.empty()) {
+        context.root_state.record->line("finding",
+                                        with_phase_members(phase, index, make_pool_finding(layouts.unknown)));
+    }
+    if (const auto finding = make_layout_finding(context, layouts, map.path(0, 0))) {
+        context.root_state.record->line("finding", with_phase_members(phase, index, *finding));
+    }
+    if (striping && phase.op == plan::Op::write && (layouts.reported == 0 || layouts.otherwise > 0)) {
+        context.root_state.record->line("finding", with_phase_members(phase, index, make_striping_finding(layouts)));
+    }
+}
+
+}  // namespace sonde::phases

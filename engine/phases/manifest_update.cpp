@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "phases/manifest_update.hpp"
+
+#include "files/segments.hpp"
+#include "phases/stages.hpp"
+#include "phases/tree_jobs.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace sonde::phases {
+namespace {
+
+using nlohmann::json;
+
+/// The data state after a writing phase.
+files::DataState make_data_state(const RunContext& context, std::size_t index, const results::Totals& totals) {
+    const plan::Phase& phase = context.plan.phases[index];
+    files::DataState state;
+    state.phase = phase.id;
+    state.generation = index + 1;
+    state.access = phase.data.access;
+    state.segments = files::segments_of(phase, context.tasks, context.node_memory);
+    state.suffix = phase.data.files.suffix;
+    state.files = phase.files;
+    state.exact = phase.op != plan::Op::mixed && phase.data.access.order != plan::Order::random_replace;
+    state.extends = phase.op != plan::Op::mixed;
+    state.fresh = phase.op == plan::Op::write && phase.open != plan::Open::overwrite;
+    state.operations.assign(static_cast<std::size_t>(context.tasks.tasks()), 0);
+    int writing_lane = 0;
+    if (phase.op == plan::Op::duplex) {
+        writing_lane = phase.lanes[0].write ? 0 : 1;
+        state.files = {phase.lanes[static_cast<std::size_t>(writing_lane)].file};
+    }
+    for (const results::TaskRow& row : totals.rows) {
+        if (row.lane == writing_lane) {
+            std::uint64_t& done = state.operations[static_cast<std::size_t>(row.task)];
+            done = std::max(done, row.next_operation);
+        }
+    }
+    return state;
+}
+
+/// Operations of each task in its first pass, when a later phase refers to this one in stop.within.
+std::vector<std::uint64_t> count_done_by_task(const RunContext& context, const plan::Phase& phase,
+                                              const results::Totals& totals) {
+    const auto asks = [&phase](const plan::Phase& later) { return later.stop.within == phase.id; };
+    if (std::none_of(context.plan.phases.begin(), context.plan.phases.end(), asks)) {
+        return {};
+    }
+    std::vector<std::uint64_t> done(static_cast<std::size_t>(context.tasks.all()), 0);
+    for (const results::TaskRow& row : totals.rows) {
+        done[static_cast<std::size_t>(row.task)] = row.next_operation;
+    }
+    return done;
+}
+
+}  // namespace
+
+void update_manifest(RunContext& context, std::size_t index, const results::Totals& totals) {
+    const plan::Phase& phase = context.plan.phases[index];
+    files::Manifest& manifest = context.manifest;
+    if (phase.meta) {
+        update_forest(phase, index, context.tasks, totals, manifest.trees);
+    } else if (phase.op == plan::Op::remove) {
+        manifest.data.forget(phase.data.files.suffix);
+    } else if (plan::writes(phase.op)) {
+        manifest.data.add(make_data_state(context, index, totals));
+    }
+    const std::string text = context.team.broadcast(
+        context.is_root() ? json::array({manifest.data.to_json(), manifest.trees.states_to_json(),
+                                         count_done_by_task(context, phase, totals)})
+                                .dump()
+                          : std::string());
+    const json parts = json::parse(text);
+    if (!parts.at(2).empty()) {
+        context.operations_done[phase.id] = parts.at(2).get<std::vector<std::uint64_t>>();
+    }
+    if (!context.is_root()) {
+        manifest.data = files::Dataset::from_json(parts.at(0));
+        manifest.trees.take_states(parts.at(1), context.tasks.all());
+    }
+}
+
+bool save_manifest(RunContext& context, const plan::Phase& phase) {
+    if (!context.is_root() || !context.storage.makes_files || context.in_place()) {
+        return true;
+    }
+    const bool last = is_last_stage(context.plan, context.options.stage);
+    if (phase.meta && last) {
+        return true;  // saves one fsync per phase in runs with many short phases
+    }
+    const std::string done = "phase " + phase.id + " is done, but ";
+    try {
+        context.manifest.save(context.open_directory());
+        return true;
+    } catch (const files::NoSpace&) {
+        if (last) {
+            return true;
+        }
+        context.root_state.outcome.set(
+            exit_failed, done + context.storage.directory +
+                             " has no space left for the manifest that the next stage needs: make the volume smaller");
+    } catch (const std::exception& error) {
+        context.root_state.outcome.set(exit_failed, done + error.what());
+    }
+    return false;
+}
+
+}  // namespace sonde::phases

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "phases/phase_treatments.hpp"
+
+#include "backends/backend.hpp"
+#include "phases/complaints.hpp"
+#include "phases/gather.hpp"
+#include "records/text.hpp"
+#include "treatments/treatments.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace sonde::phases {
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+bool needs_files(const plan::Phase& phase) {
+    return backends::find(phase.data.backend)->traits.needs_files;
+}
+
+/// Lists the data files that this phase uses on this node.
+std::vector<std::string> list_node_files(const RunContext& context, const plan::Phase& phase,
+                                         const files::FileMap& map) {
+    std::vector<std::string> paths;
+    if (!needs_files(phase) || phase.meta) {
+        return paths;
+    }
+    for (int task = 0; task < context.tasks.tasks(); ++task) {
+        if (context.tasks.node_of(task) != context.team.location().node) {
+            continue;
+        }
+        const int owner = plan::writes(phase.op) ? task : files::shifted(phase.shift, task, context.tasks);
+        for (const plan::Lane& lane : phase.lanes) {
+            if (!lane.write) {
+                paths.push_back(map.path(owner, lane.file));
+            }
+        }
+        for (const int k : phase.files) {
+            paths.push_back(map.path(owner, k));
+        }
+        for (int k = 0; phase.files.empty() && phase.lanes.empty() && k < map.files_per_task(); ++k) {
+            paths.push_back(map.path(owner, k));
+        }
+    }
+    std::sort(paths.begin(), paths.end());
+    paths.erase(std::unique(paths.begin(), paths.end()), paths.end());
+    return paths;
+}
+
+/// The record's `treatment` line of one node.
+json make_line(const plan::Phase& phase, const plan::Treatment& treatment, const treatments::TreatmentResult& result,
+               int node) {
+    static constexpr const char* outcomes[] = {"done", "failed", "skipped"};
+    json line{{"phase", phase.id},
+              {"kind", treatment.kind},
+              {"need", treatment.required ? "required" : "best_effort"},
+              {"outcome", outcomes[static_cast<int>(result.outcome)]},
+              {"seconds", result.seconds},
+              {"text", records::json_text(result.text)},
+              {"node", node}};
+    if (result.user_s && result.system_s) {
+        line["user_s"] = *result.user_s;
+        line["system_s"] = *result.system_s;
+    }
+    if (result.emptied_name_cache) {
+        line["forgot_names"] = true;
+    }
+    if (result.locks_before && result.locks_after) {
+        line["locks_before"] = *result.locks_before;
+        line["locks_after"] = *result.locks_after;
+    }
+    if (result.before.known) {
+        line["resident_before"] = result.before.share();
+    }
+    if (result.after.known) {
+        line["resident_after"] = result.after.share();
+    }
+    return line;
+}
+
+}  // namespace
+
+TreatmentEffect apply_treatments(RunContext& context, std::size_t index, const files::FileMap& map) {
+    const plan::Phase& phase = context.plan.phases[index];
+    const auto stopped = [&control = context.team.control()] { return control.stop.load() != 0; };
+    const bool leader = context.team.location().is_leader();
+    const std::vector<std::string> paths = leader && (!phase.before.empty() || plan::reads(phase.op))
+                                               ? list_node_files(context, phase, map)
+                                               : std::vector<std::string>{};
+    TreatmentEffect effect;
+    for (const plan::Treatment& treatment : phase.before) {
+        json own_list = json::array();
+        if (leader) {
+            const treatments::TreatmentResult result =
+                treatments::apply_treatment(treatment, context.storage.directory, paths, stopped);
+            effect.held.push_back(result.held);
+            own_list.push_back(make_line(phase, treatment, result, context.team.location().node));
+        }
+        std::string complaint;
+        const json lines = gather_list(context.team, own_list);
+        effect.emptied_name_cache = effect.emptied_name_cache ||
+                                    (!lines.empty() && std::all_of(lines.begin(), lines.end(), [](const json& line) {
+                                        return line.contains("forgot_names") && line.at("forgot_names") == true;
+                                    }));
+        for (const json& line : lines) {
+            context.root_state.record->line("treatment", ordered_json(line));
+            if (treatment.required && line.at("outcome") != "done" && complaint.empty()) {
+                complaint = "phase " + phase.id + ": the required treatment " + treatment.kind +
+                            " failed: " + line.at("text").get<std::string>();
+            }
+        }
+        // All processes decide together, because a signal may have reached only some of them.
+        if (context.team.reduce_maximum(context.team.control().stop.load()) != 0) {
+            return effect;
+        }
+        effect.may_begin = have_no_complaint(context, phase.id, complaint, exit_environment);
+        if (!effect.may_begin) {
+            return effect;
+        }
+    }
+    if (leader && plan::reads(phase.op) && needs_files(phase)) {
+        effect.residency = treatments::measure_residency(paths);
+    }
+    return effect;
+}
+
+}  // namespace sonde::phases

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "phases/planned_accesses.hpp"
+
+#include "files/file_map.hpp"
+#include "files/segments.hpp"
+#include "phases/manifest_update.hpp"
+#include "phases/stream_jobs.hpp"
+#include "workloads/cycle_turn.hpp"
+#include "workloads/item_names.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace sonde::phases {
+namespace {
+
+using plan::Op;
+using workloads::StreamJob;
+
+/// Beyond this number, the files of a task are assumed to be like the first ones.
+constexpr std::uint64_t max_files_examined = 4096;
+
+/// Hash of a sequence that depends on its elements and their order.
+class SequenceHash {
+ public:
+    void add(std::uint64_t number) { state_ = patterns::mix64(state_ ^ number) + 1; }
+    void add(std::string_view text) {
+        add(text.size());
+        std::uint64_t sum = 0;
+        for (const char c : text) {
+            sum = sum * 1099511628211ULL + static_cast<unsigned char>(c);
+        }
+        add(sum);
+    }
+    std::uint64_t value() const { return state_; }
+
+ private:
+    std::uint64_t state_ = 0x736f6e6465ULL;
+};
+
+/// Enumerates the accesses of all streams of one phase.
+class PhaseWalk {
+ public:
+    PhaseWalk(const RunContext& context, std::size_t index, bool in_order, const AccessListener& listener)
+        : context_(context),
+          index_(index),
+          phase_(context.plan.phases[index]),
+          map_(context.storage.directory, phase_.data.files, context.tasks),
+          in_order_(in_order),
+          listener_(listener) {}
+
+    PlannedPhase list_phase(results::Totals& totals) {
+        if (!phase_.meta) {
+            sum_.segments = files::segments_of(phase_, context_.tasks, context_.node_memory);
+        }
+        const int processes = static_cast<int>(context_.tasks.node_of_process.size());
+        for (int process = 0; process < processes; ++process) {
+            for (const StreamAssignment assignment : assign_streams(phase_, context_.tasks, process)) {
+                if (assignment.task != no_task) {
+                    list_stream(assignment, totals);
+                }
+            }
+        }
+        totals.planned_operations = totals.file_operations = sum_.operations;
+        count_files();
+        sum_.order = in_order_ ? sequence_.value() : 0;
+        return sum_;
+    }
+
+ private:
+    void list_stream(StreamAssignment assignment, results::Totals& totals) {
+        const StreamJob job = make_stream_job(context_, index_, assignment, map_);
+        const std::uint64_t before = sum_.operations;
+        if (in_order_) {
+            sequence_.add(static_cast<std::uint64_t>(assignment.task));
+        }
+        if (job.tree) {
+            list_tree(job);
+        } else if (plan::on_files(phase_.op)) {
+            list_names(job);
+        } else {
+            list_data(job);
+        }
+        files_ += job.files;
+        results::TaskRow row;
+        row.task = assignment.task;
+        row.lane = assignment.lane;
+        row.next_operation = sum_.operations - before;
+        totals.rows.push_back(row);
+    }
+
+    void list_data(const StreamJob& job) {
+        const std::uint64_t looked_at = in_order_ ? job.files : std::min(job.files, max_files_examined);
+        std::uint64_t operations = 0;
+        for (std::uint64_t k = 0; k < looked_at; ++k) {
+            const workloads::FileJob file = job.file(k);
+            operations += file.operations;
+            if (in_order_) {
+                list_file(job, file);
+            }
+        }
+        if (looked_at < job.files) {
+            operations = operations / looked_at * job.files;
+        }
+        sum_.operations += operations;
+        sum_.bytes += operations * phase_.data.access.transfer;
+    }
+
+    void list_file(const StreamJob& job, const workloads::FileJob& file) {
+        sequence_.add(phase_.data.files.suffix);
+        sequence_.add(file.number);
+        sequence_.add(static_cast<std::uint64_t>(job.writes) * 2 + static_cast<std::uint64_t>(job.reads));
+        std::array<std::uint64_t, 64> batch;
+        for (std::uint64_t done = 0; done < file.operations;) {
+            const std::size_t count = std::min<std::uint64_t>(batch.size(), file.operations - done);
+            file.geometry.fill(done, 0, {batch.data(), count});
+            for (std::size_t k = 0; k < count; ++k) {
+                sequence_.add(batch[k]);
+                sequence_.add(file.geometry.transfer());
+                report({index_, job.task, file.number, file.path, batch[k], file.geometry.transfer()});
+            }
+            done += count;
+        }
+    }
+
+    void list_names(const StreamJob& job) {
+        std::string path;
+        for (std::uint64_t k = 0; in_order_ && k < job.files; ++k) {
+            job.name(k, path);
+            sequence_.add(path);
+            report({index_, job.task, k, path, 0, 0});
+        }
+        sum_.operations += job.files;
+    }
+
+    void list_tree(const StreamJob& job) {
+        if (phase_.op == Op::cycle) {
+            list_cycle(job);
+            return;
+        }
+        sum_.operations += job.files;
+        const std::uint64_t length = phase_.op == Op::create       ? phase_.meta->write
+                                     : phase_.op == Op::read_items ? phase_.meta->read
+                                                                   : 0;
+        sum_.bytes += job.files * length;
+        if (!in_order_ || job.files == 0) {
+            return;
+        }
+        sequence_.add(length);
+        if (plan::on_items(phase_.op)) {
+            list_items(job, length);
+            return;
+        }
+        std::string path;
+        for (std::uint64_t n = 0; n < job.files; ++n) {
+            job.tree->directory_path(n, phase_.op == Op::rmtree, path);
+            sequence_.add(path);
+            report({index_, job.task, 0, path, 0, 0});
+        }
+    }
+
+    void list_items(const StreamJob& job, std::uint64_t length) {
+        const backends::Backend& nothing = *backends::find("null");
+        const std::unique_ptr<backends::Channel> channel = nothing.make({});
+        workloads::ItemNames items(*job.tree, *phase_.meta, *channel->names(), phase_.op == Op::rename);
+        for (std::uint64_t next = 0; next < job.files;) {
+            const auto count = static_cast<std::size_t>(items.prepare(next, job.files, 0));
+            for (std::size_t k = 0; k < count; ++k) {
+                const std::string path = items.path(k);
+                sequence_.add(path);
+                report({index_, job.task, 0, path, 0, length});
+            }
+            next += count;
+        }
+    }
+
+    /// In the order of CycleStream: round by round, all copies of the tree in each.
+    void list_cycle(const StreamJob& job) {
+        const plan::Meta& meta = *phase_.meta;
+        const std::uint64_t copies = job.tree->parts.empty() ? 0 : job.tree->shape.copies();
+        const std::uint64_t all = copies * meta.window->count;
+        sum_.operations += all * workloads::calls_of_turn(meta.cycle);
+        sum_.bytes += all * (meta.read + (meta.cycle.keep ? 0 : meta.write));
+        workloads::CycleTurn turn;
+        for (std::uint64_t turns = 0; in_order_ && turns < all; ++turns) {
+            workloads::set_turn(*job.tree, meta, job.task, job.tasks, turns / copies, turns % copies, turn);
+            sequence_.add(turn.taken);
+            sequence_.add(meta.read);
+            report({index_, job.task, 0, turn.taken, 0, meta.read});
+            if (!meta.cycle.keep) {
+                sequence_.add(turn.made);
+                sequence_.add(meta.write);
+                report({index_, job.task, 0, turn.made, 0, meta.write});
+            }
+        }
+    }
+
+    void count_files() {
+        if (phase_.meta) {
+            const auto tasks = static_cast<std::uint64_t>(phase_.meta->shared_single ? 1 : context_.tasks.tasks());
+            sum_.files = patterns::TreeShape(phase_.meta->tree).items() * tasks;
+        } else {
+            sum_.files = phase_.data.files.mapping == plan::Mapping::many ? files_ : map_.distinct_files();
+        }
+    }
+
+    void report(const PlannedAccess& access) const {
+        if (listener_) {
+            listener_(access);
+        }
+    }
+
+    const RunContext& context_;
+    std::size_t index_;
+    const plan::Phase& phase_;
+    files::FileMap map_;
+    bool in_order_;
+    const AccessListener& listener_;
+    PlannedPhase sum_;
+    std::uint64_t files_ = 0;
+    SequenceHash sequence_;
+};
+
+}  // namespace
+
+std::vector<PlannedPhase> list_accesses(const plan::Plan& plan, const files::TaskMap& tasks, std::uint64_t node_memory,
+                                        ranks::Team& team, bool in_order, const AccessListener& listener) {
+    const RunOptions options;
+    RunContext context{.plan = plan,
+                       .options = options,
+                       .team = team,
+                       .tasks = tasks,
+                       .node_memory = node_memory,
+                       .storage = {.directory = plan.target.path, .file_system = {}}};
+    std::vector<PlannedPhase> phases;
+    for (std::size_t index = 0; index < plan.phases.size(); ++index) {
+        results::Totals totals;
+        phases.push_back(PhaseWalk(context, index, in_order, listener).list_phase(totals));
+        update_manifest(context, index, totals);
+    }
+    return phases;
+}
+
+}  // namespace sonde::phases

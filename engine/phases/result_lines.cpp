@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "phases/result_lines.hpp"
+
+#include "phases/phase_line.hpp"
+#include "results/node_series_lines.hpp"
+#include "results/tables.hpp"
+#include "results/target_lines.hpp"
+#include "results/tree_findings.hpp"
+
+#include <nlohmann/json.hpp>
+#include <optional>
+
+namespace sonde::phases {
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json make_phase_end(const RunContext& context, const plan::Phase& phase, const results::Totals& totals,
+                            const results::PhaseFacts& facts, const results::DirectionRates& direction_rates) {
+    ordered_json end = results::phase_end_line(totals, facts);
+    end["measured"] = phase.measured;
+    const std::optional<results::RateDecline> droop =
+        phase.meta ? results::compute_rate_decline(totals, phase.op) : std::nullopt;
+    if (droop) {
+        end["droop"] = {{"first_ops_per_s", droop->first}, {"last_ops_per_s", droop->last}, {"ratio", droop->ratio()}};
+    }
+    if (phase.op == plan::Op::walk) {
+        end["walk"] = {{"directories", totals.directories}, {"looked_at", totals.looked_at}};
+        if (phase.meta->find) {
+            end["walk"]["matched"] = totals.matched;
+        }
+    }
+    end["tasks"] = context.tasks.tasks();
+    if (phase.op == plan::Op::duplex && end.contains("lanes")) {
+        results::add_duplex(end, phase, direction_rates);
+    }
+    return end;
+}
+
+}  // namespace
+
+void write_result_lines(const RunContext& context, std::size_t index, const results::Totals& totals,
+                        const results::PhaseFacts& facts, const results::DirectionRates& direction_rates) {
+    const plan::Phase& phase = context.plan.phases[index];
+    const auto write = [&](const char* event, const ordered_json& line) {
+        context.root_state.record->line(event, with_phase_members(phase, index, line));
+    };
+    write("phase_end", make_phase_end(context, phase, totals, facts, direction_rates));
+    write("series", results::series_line(totals));
+    for (const ordered_json& line : results::node_series_lines(totals)) {
+        write("series", line);
+    }
+    for (const ordered_json& line : results::target_series_lines(totals)) {
+        write("series", line);
+    }
+    for (const ordered_json& line : results::histogram_lines(totals)) {
+        write("histogram", line);
+    }
+    write("nodes", results::node_line(totals, facts));
+    if (const ordered_json targets = results::target_line(totals); !targets.is_null()) {
+        write("targets", targets);
+    }
+    for (const ordered_json& line : results::task_lines(totals, facts)) {
+        write("tasks", line);
+    }
+}
+
+}  // namespace sonde::phases

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// Creates stream jobs from a phase of the plan.
+#include "phases/stream_jobs.hpp"
+
+#include "files/segments.hpp"
+#include "payload/ior_pattern.hpp"
+#include "phases/tree_jobs.hpp"
+#include "plan/plan_error.hpp"
+
+#include <algorithm>
+
+namespace sonde::phases {
+
+using plan::Op;
+
+std::vector<StreamAssignment> assign_streams(const plan::Phase& phase, const files::TaskMap& tasks, int process) {
+    std::vector<StreamAssignment> assignments;
+    const int all = tasks.tasks();
+    for (int thread = 0; thread < tasks.threads; ++thread) {
+        const int task = process * tasks.threads + thread;
+        if (phase.op != Op::duplex || task >= tasks.tasks()) {
+            assignments.push_back({task < tasks.tasks() ? task : no_task, 0});
+            continue;
+        }
+        for (int lane = 0; lane < 2; ++lane) {
+            const plan::Lane::TaskSubset who = phase.lanes[static_cast<std::size_t>(lane)].tasks;
+            const bool first = task < all / 2;
+            if (who == plan::Lane::TaskSubset::same || first == (who == plan::Lane::TaskSubset::first_half)) {
+                assignments.push_back({task, lane});
+            }
+        }
+    }
+    return assignments;
+}
+
+namespace {
+
+/// Computes the k-th file of a stream. Holds everything by value, so that it may outlive the job.
+struct FileSource {
+    const RunContext& context;
+    const plan::Phase& phase;
+    const files::FileMap& map;
+    std::vector<int> files;  ///< empty = all files
+    int owner;               ///< task that owns the files
+    std::uint64_t segments;
+    bool writing;
+    bool verify;
+
+    workloads::FileJob operator()(std::uint64_t n) const {
+        const int k = files.empty() ? static_cast<int>(n) : files[static_cast<std::size_t>(n)];
+        const std::uint64_t number = map.file_number(owner, k);
+        const files::Dataset& data = context.manifest.data;
+        std::uint64_t count = segments;
+        std::uint64_t allowed = ~0ULL;
+        bool exact = false;
+        bool same = false;
+        const files::DataState* source = writing ? nullptr : data.source(phase, k);
+        if (source != nullptr) {
+            exact = data.verifiable(*source, phase.data.access, segments, k);
+            same = files::same_geometry(phase.data.access, segments, source->access, source->segments);
+            if (same) {
+                allowed = files::operations_in_file(*source, owner, k, source->operations_per_file());
+            } else {
+                count = shortened(*source, k, exact);
+            }
+        }
+        workloads::FileJob job{map.path(owner, k),
+                               number,
+                               patterns::Geometry(phase.data.access, count, map.share(owner), number),
+                               0,
+                               0,
+                               {},
+                               false,
+                               false,
+                               false,
+                               {},
+                               owner,
+                               false};
+        job.operations = std::min({allowed, job.geometry.operations(), phase.stop.operations.value_or(~0ULL)});
+        job.size = job.geometry.end_of_file();
+        const bool fresh = writing && phase.op == Op::write && phase.open != plan::Open::overwrite;
+        // Shared files are created before the phase, so that a late task does not truncate data of other tasks.
+        job.create = writing && phase.op == Op::write && map.share(owner).sharers == 1;
+        job.truncate = fresh && job.create;
+        job.no_follow = writing && !context.in_place();
+        // Files with individual striping are created before the phase too, and exclusive creation is checked there.
+        job.exclusive = job.create && phase.open == plan::Open::exclusive && !context.storage.stripes_files;
+        if (verify && payload::tells_itself(phase.data.payload.kind)) {
+            job.written = {{0, ~0ULL}};
+            job.writer = [mine = owner](std::uint64_t) { return mine; };
+        } else if (verify && exact) {
+            job.written = data.written(*source, phase.data.access, segments, owner, k);
+            job.writer = [&tasks = context.tasks, &where = map, mine = owner, same, source](std::uint64_t offset) {
+                // Equal operations in equal order have one writer, even when a file is divided at random.
+                return same ? mine : files::writer_of(*source, where, mine, offset, tasks.tasks());
+            };
+        }
+        return job;
+    }
+
+    /// Number of segments of the k-th file that certainly exist, for a geometry other than the writer's. Clears `exact`
+    /// when several phases wrote them together.
+    std::uint64_t shortened(const files::DataState& source, int k, bool& exact) const {
+        for (const files::ByteRange& range :
+             context.manifest.data.certain(source, map, owner, k, context.tasks.tasks())) {
+            const auto fits = [&](std::uint64_t count) {
+                return phase.data.access.offset >= range.from &&
+                       patterns::Geometry(phase.data.access, count, map.share(owner), 0).end_of_file() <= range.to;
+            };
+            if (fits(segments)) {
+                return segments;
+            }
+            std::uint64_t low = 0;
+            std::uint64_t high = segments;
+            while (low + 1 < high) {
+                const std::uint64_t middle = low + (high - low) / 2;
+                (fits(middle) ? low : high) = middle;
+            }
+            if (low > 0) {
+                return low;
+            }
+            exact = false;
+        }
+        throw plan::PlanError("plan: phase \"" + phase.id + "\" reads with another geometry than phase \"" +
+                              source.phase + "\" wrote, and less than one segment of it is certainly written: let \"" +
+                              source.phase + "\" finish its volume without gaps, or use the same access");
+    }
+};
+
+}  // namespace
+
+workloads::StreamJob make_stream_job(const RunContext& context, std::size_t index, StreamAssignment assignment,
+                                     const files::FileMap& map) {
+    const plan::Phase& phase = context.plan.phases[index];
+    workloads::StreamJob job;
+    job.phase = &phase;
+    job.backend = backends::find(phase.data.backend);
+    job.task = assignment.task;
+    job.max_slices = context.plan.observe.max_slices;
+    job.slice_ns = context.plan.observe.slice;
+    job.intra_barriers = phase.barrier == plan::Barrier::intra;
+    if (assignment.task == no_task) {
+        job.reads = true;  // smallest buffers
+        job.mpi = context.team.mpi_module();
+        if (phase.meta) {
+            job.tree = std::make_shared<workloads::TreeJob>(phase.meta->tree);
+        }
+        return job;
+    }
+    job.tasks = context.tasks.tasks();
+    job.tasks_on_node = context.tasks.tasks_on(context.team.location().node);
+    if (phase.meta) {
+        set_tree_job(context, index, assignment.task, job);
+        return job;
+    }
+    job.writes = plan::writes(phase.op);
+    job.reads = plan::reads(phase.op);
+    std::vector<int> files = phase.files;
+    if (phase.op == Op::duplex) {
+        const plan::Lane& lane = phase.lanes[static_cast<std::size_t>(assignment.lane)];
+        job.writes = lane.write;
+        job.reads = !lane.write;
+        files = {lane.file};
+    }
+    job.read_ratio = phase.data.access.read_ratio.value_or(0);
+    job.generation = index + 1;
+    job.files = static_cast<std::uint64_t>(files.empty() ? map.files_per_task() : static_cast<int>(files.size()));
+    job.shared_file = phase.data.files.mapping == plan::Mapping::shared;
+    const int owner = job.writes ? assignment.task : files::shifted(phase.shift, assignment.task, context.tasks);
+    if (phase.op == Op::remove && !map.first_of_file(owner)) {
+        job.files = 0;  // the first task of the file removes it
+    }
+    job.verify = job.reads && !job.writes &&
+                 (phase.data.verify == plan::Verify::on_read || phase.data.verify == plan::Verify::both);
+    job.mpi = context.team.mpi_module();
+    job.name = [&map, files, owner](std::uint64_t n, std::string& path) {
+        path = map.path(owner, files.empty() ? static_cast<int>(n) : files[static_cast<std::size_t>(n)]);
+    };
+    job.file = FileSource{context,
+                          phase,
+                          map,
+                          files,
+                          owner,
+                          files::segments_of(phase, context.tasks, context.node_memory),
+                          job.writes && !(job.reads && phase.op == Op::mixed),
+                          job.verify};
+    return job;
+}
+
+}  // namespace sonde::phases

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/check_data.hpp"
+
+#include "plan/plan_error.hpp"
+#include "plan/uint128.hpp"
+#include "plan/units.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace sonde::plan {
+namespace {
+
+constexpr Bytes largest_transfer = 1ULL << 30U;
+constexpr Bytes largest_file = 1ULL << 62U;
+constexpr Bytes sector = 512;
+
+void check_access(const std::string& where, const Access& access) {
+    if (access.transfer == 0 || access.transfer > largest_transfer) {
+        refuse(where + ".access.transfer", "must be from 1 B to " + format_bytes(largest_transfer));
+    }
+    if (access.block == 0 || access.block % access.transfer != 0) {
+        refuse(where + ".access.block",
+               "is " + std::to_string(access.block) + " B, but must be a multiple of transfer (" +
+                   std::to_string(access.transfer) + " B); a phase that sets no block has that of data");
+    }
+    if (access.within && access.order != Order::random_replace) {
+        refuse(where + ".access.within", "is only used with order = \"random_replace\"");
+    }
+    if (access.within && (*access.within < access.transfer || *access.within % access.transfer != 0)) {
+        refuse(where + ".access.within", "is " + std::to_string(*access.within) +
+                                             " B, but must be a multiple of transfer (" +
+                                             std::to_string(access.transfer) + " B)");
+    }
+    if (access.order == Order::stride && access.stride < access.transfer) {
+        refuse(where + ".access.stride",
+               "must be at least transfer (" + std::to_string(access.transfer) + " B): transfers would overlap");
+    }
+    if (access.order != Order::stride && access.stride != 0) {
+        refuse(where + ".access.stride", "is only used with order = \"stride\"");
+    }
+    if (access.order == Order::stride && access.gap != 0) {
+        refuse(where + ".access.gap", "does not go with order = \"stride\": the stride already says it");
+    }
+    if (access.volume && access.volume->of == Amount::Of::bytes && access.volume->bytes == 0) {
+        refuse(where + ".access.volume", "must be more than zero");
+    }
+    if (access.volume && access.volume->of == Amount::Of::node_memory && access.volume->factor <= 0) {
+        refuse(where + ".access.volume.x", "must be more than zero");
+    }
+    for (const Bytes size : {access.block, access.gap, access.offset, access.stride}) {
+        if (size >= largest_file) {
+            refuse(where + ".access", "reaches beyond the largest file (4 EiB)");
+        }
+    }
+}
+
+void check_reach(const std::string& where, const Data& data, const Tasks& tasks) {
+    const std::uint64_t task_count =
+        static_cast<std::uint64_t>(tasks.processes) * static_cast<std::uint64_t>(tasks.threads);
+    if (data.access.segments && !fits_in_file(data, *data.access.segments, task_count)) {
+        refuse(where + ".access", "reaches beyond the largest file (4 EiB): check segments, stride, gap and offset");
+    }
+}
+
+void check_io(const std::string& where, const Data& data, const Tasks& tasks, const Capabilities& capabilities) {
+    const Io& io = data.io;
+    if (!capabilities.find_traits(data.backend).mpi) {
+        for (const auto& [used, name] : {std::pair{io.collective, "collective"}, std::pair{io.view, "view"},
+                                         std::pair{!io.hints.empty(), "hints"}}) {
+            if (used) {
+                refuse(where + ".io." + name, "needs backend = \"" +
+                                                  capabilities.list_backends_with(&BackendTraits::mpi) + "\", not \"" +
+                                                  data.backend + "\"");
+            }
+        }
+    }
+    if (io.collective && tasks.threads > 1) {
+        refuse(where + ".io.collective", "needs tasks.threads = 1: one task a process takes part in a collective call");
+    }
+    if (io.collective && data.files.mapping != Mapping::shared) {
+        refuse(where + ".io.collective",
+               "needs files.mapping = \"shared\": collective calls join all tasks on one file");
+    }
+    if (io.view && (data.access.order != Order::sequential || data.files.mapping != Mapping::shared)) {
+        refuse(where + ".io.view", "needs order = \"sequential\" and files.mapping = \"shared\"");
+    }
+    if (io.direct) {
+        const Access& a = data.access;
+        for (const auto& [size, name] : {std::pair{a.transfer, "transfer"}, std::pair{a.offset, "offset"},
+                                         std::pair{a.gap, "gap"}, std::pair{a.stride, "stride"}}) {
+            if (size % sector != 0) {
+                refuse(where + ".access." + name, "is " + std::to_string(size) +
+                                                      " B, but direct I/O needs a multiple of 512 B (or more: the file "
+                                                      "system is asked when the run starts)");
+            }
+        }
+    }
+}
+
+void check_lanes(const std::string& where, const Phase& phase) {
+    if (phase.op != Op::duplex) {
+        if (!phase.lanes.empty()) {
+            refuse(where + ".lanes", "are only used with op = \"duplex\"");
+        }
+        return;
+    }
+    if (phase.lanes.size() != 2 || phase.lanes[0].write == phase.lanes[1].write) {
+        refuse(where + ".lanes", "must be two: one that writes and one that reads");
+    }
+    const bool same = phase.lanes[0].tasks == Lane::TaskSubset::same;
+    if (same != (phase.lanes[1].tasks == Lane::TaskSubset::same) ||
+        (!same && phase.lanes[0].tasks == phase.lanes[1].tasks)) {
+        refuse(where + ".lanes", "must both run on the same tasks, or one on first_half and one on second_half");
+    }
+    if (phase.data.files.mapping != Mapping::many || phase.data.files.count < 2 ||
+        phase.lanes[0].file == phase.lanes[1].file) {
+        refuse(where + ".lanes", "need files.mapping = \"many\" and different files: one is written, the other read");
+    }
+    for (const Lane& lane : phase.lanes) {
+        if (lane.file >= phase.data.files.count) {
+            refuse(where + ".lanes", "name file " + std::to_string(lane.file) + ", but files.count is " +
+                                         std::to_string(phase.data.files.count));
+        }
+    }
+}
+
+void check_verify(const std::string& where, const Phase& phase, const Phase* source) {
+    const bool on_read = phase.data.verify == Verify::on_read || phase.data.verify == Verify::both;
+    const bool readback = phase.data.verify == Verify::readback || phase.data.verify == Verify::both;
+    if (!on_read && !readback) {
+        return;
+    }
+    if (phase.data.payload.kind == PayloadKind::zero) {
+        refuse(phase.data_at + ".verify", "is useless with payload.kind = \"zero\": a hole would pass");
+    }
+    if (on_read && reads(phase.op) && source != nullptr && source->data.access.order == Order::random_replace) {
+        refuse(where + ".verify", "cannot be exact: phase \"" + source->id +
+                                      "\" writes with random_replace, which leaves blocks unwritten");
+    }
+    if (readback && writes(phase.op) && phase.data.access.order == Order::random_replace) {
+        refuse(where + ".verify", "readback cannot be exact after random_replace, which leaves blocks unwritten");
+    }
+}
+
+/// The earlier phase whose data this one reads.
+const Phase* find_source(const Plan& plan, std::size_t index) {
+    const Phase& phase = plan.phases[index];
+    for (std::size_t i = index; i-- > 0;) {
+        if (writes(plan.phases[i].op) && plan.phases[i].data.files.suffix == phase.data.files.suffix &&
+            (phase.data_of.empty() || plan.phases[i].id == phase.data_of)) {
+            return &plan.phases[i];
+        }
+    }
+    return nullptr;
+}
+
+bool share_files(const Phase& a, const Phase& b) {
+    if (a.data.files.suffix != b.data.files.suffix) {
+        return false;
+    }
+    return a.files.empty() || b.files.empty() || std::any_of(a.files.begin(), a.files.end(), [&b](int file) {
+               return std::find(b.files.begin(), b.files.end(), file) != b.files.end();
+           });
+}
+
+/// The data that a phase reads must not have been replaced.
+void check_not_replaced(const Plan& plan, std::size_t index, const Phase& source) {
+    const Phase& phase = plan.phases[index];
+    for (const Phase* later = &source + 1; later < &phase; ++later) {
+        if (later->op == Op::write && later->open != Open::overwrite && share_files(*later, phase)) {
+            refuse("phases[" + std::to_string(index) + "].data_of",
+                   "names \"" + source.id + "\", but phase \"" + later->id +
+                       "\" makes the files anew before: name that one, or give it open = \"overwrite\"");
+        }
+    }
+}
+
+void check_shift(const std::string& where, const Plan& plan, const Phase& phase) {
+    const int task_count = plan.tasks.used > 0 ? plan.tasks.used : static_cast<int>(phase.shift.owners.size());
+    if ((phase.shift.by == ShiftBy::list) != !phase.shift.owners.empty()) {
+        refuse(where + ".shift.owners", "goes with by = \"list\" and with nothing else");
+    }
+    if (!phase.shift.owners.empty() && (static_cast<int>(phase.shift.owners.size()) != task_count ||
+                                        std::any_of(phase.shift.owners.begin(), phase.shift.owners.end(),
+                                                    [task_count](int owner) { return owner >= task_count; }))) {
+        refuse(where + ".shift.owners",
+               "must name one of the " + std::to_string(task_count) + " tasks for each of them");
+    }
+    if (phase.op == Op::remove && (phase.shift.by == ShiftBy::random || phase.shift.by == ShiftBy::list)) {
+        refuse(where + ".shift", "may let two tasks remove the same file: use permute");
+    }
+    if (phase.shift.by != ShiftBy::none && writes(phase.op)) {
+        refuse(where + ".shift", "is for reads: a task always writes its own data");
+    }
+}
+
+/// Whether an earlier phase provides the data that this one needs.
+void check_source(const std::string& where, const Plan& plan, std::size_t index, const Phase* source,
+                  const BackendTraits& backend) {
+    const Phase& phase = plan.phases[index];
+    if (source == nullptr && !phase.data_of.empty()) {
+        refuse(where + ".data_of", "names \"" + phase.data_of + "\", but no earlier phase of that name writes");
+    }
+    if (source != nullptr && !phase.data_of.empty() && !writes(phase.op)) {
+        check_not_replaced(plan, index, *source);
+    }
+    const bool needs_data = reads(phase.op) || on_files(phase.op) || phase.op == Op::rewrite;
+    if (needs_data && source == nullptr && backend.stores_data && !plan.target.use_existing) {
+        refuse(where + ".op", std::string("is \"") + text(phase.op) +
+                                  "\", but no earlier phase writes the data (and target.use_existing is not set)");
+    }
+}
+
+/// Members that go with some operations only.
+void check_operation(const std::string& where, const Phase& phase) {
+    if (phase.op == Op::mixed && !phase.data.access.read_ratio) {
+        refuse(where + ".access.read_ratio", "is missing: op = \"mixed\" needs the share of reads (0 to 1)");
+    }
+    if (phase.op != Op::mixed && phase.data.access.read_ratio) {
+        refuse(where + ".access.read_ratio", "is only used with op = \"mixed\"");
+    }
+}
+
+/// Members that go with some mappings of files only.
+void check_mapping(const std::string& where, const Phase& phase) {
+    const Mapping mapping = phase.data.files.mapping;
+    if (!phase.files.empty() && mapping != Mapping::many) {
+        refuse(where + ".files", "is only used with files.mapping = \"many\"");
+    }
+    for (const int file : phase.files) {
+        if (file >= phase.data.files.count) {
+            refuse(where + ".files", "names file " + std::to_string(file) + ", but files.count is " +
+                                         std::to_string(phase.data.files.count));
+        }
+    }
+    if (on_files(phase.op) && mapping != Mapping::many && mapping != Mapping::per_task &&
+        !(phase.op == Op::remove && mapping != Mapping::per_node)) {
+        refuse(where + ".op", std::string("= \"") + text(phase.op) +
+                                  "\" needs files of one task each: files.mapping = \"many\" or \"per_task\"");
+    }
+}
+
+}  // namespace
+
+bool fits_in_file(const Data& data, std::uint64_t segments, std::uint64_t tasks) {
+    const Access& a = data.access;
+    const uint128 sharers = data.files.mapping == Mapping::shared || data.files.mapping == Mapping::per_node ? tasks
+                            : data.files.mapping == Mapping::per_group
+                                ? static_cast<std::uint64_t>(std::max(1, data.files.group_size))
+                                : 1;
+    const uint128 room = (largest_file - a.offset) / (a.order == Order::stride ? a.stride : a.block + a.gap);
+    const uint128 blocks = segments * sharers;
+    return blocks <= room && (a.order != Order::stride || blocks * (a.block / a.transfer) <= room);
+}
+
+void check_data(const std::string& where, const Plan& plan, std::size_t index, const Capabilities& capabilities) {
+    const Phase& phase = plan.phases[index];
+    if (!phase.stop.within.empty()) {
+        refuse(where + ".stop.within", "is for walks and items of trees: for data give segments or volume");
+    }
+    if (phase.stop.items) {
+        refuse(where + ".stop.items", "counts the items of a tree: for data give segments or volume");
+    }
+    check_access(phase.data_at, phase.data.access);
+    check_reach(phase.data_at, phase.data, plan.tasks);
+    check_io(phase.data_at, phase.data, plan.tasks, capabilities);
+    check_lanes(where, phase);
+    const Phase* source = find_source(plan, index);
+    check_source(where, plan, index, source, capabilities.find_traits(phase.data.backend));
+    check_verify(where, phase, source);
+    check_operation(where, phase);
+    if (phase.separate_process && index == 0) {
+        refuse(where + ".process", "= \"separate\" has no meaning for the first phase");
+    }
+    check_mapping(where, phase);
+    check_shift(where, plan, phase);
+    if (!phase.data.files.suffix.empty() && !phase.data.files.in_place()) {
+        refuse(where + ".suffix", "is only used with data.files.paths");
+    }
+    if (phase.data.io.pause > 0 && phase.data.io.queue_depth > 1) {
+        refuse(where + ".io.pause", "needs queue_depth = 1");
+    }
+    if (phase.barrier == Barrier::intra && phase.data.files.mapping == Mapping::many) {
+        refuse(where + ".barrier",
+               "= \"intra\" does not go with files.mapping = \"many\": files are opened one after the other");
+    }
+}
+
+}  // namespace sonde::plan

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names of all choices in a plan and their values. Parsing, resolving and records use the same tables; schema/plan has
+// the same names. Operations have a separate table (operations.hpp), and backends and treatments define their names
+// (capabilities.hpp).
+#pragma once
+
+#include "plan/plan.hpp"
+#include "plan/reader.hpp"
+
+#include <sys/stat.h>
+
+namespace sonde::plan {
+namespace choices {
+
+// data
+inline constexpr NamedValue<Mapping> mappings[] = {{"shared", Mapping::shared},
+                                                   {"per_task", Mapping::per_task},
+                                                   {"per_node", Mapping::per_node},
+                                                   {"per_group", Mapping::per_group},
+                                                   {"many", Mapping::many}};
+inline constexpr NamedValue<DirectoryMapping> directory_kinds[] = {
+    {"one", DirectoryMapping::one}, {"per_task", DirectoryMapping::per_task}, {"per_node", DirectoryMapping::per_node}};
+inline constexpr NamedValue<Order> orders[] = {{"sequential", Order::sequential},
+                                               {"reverse", Order::reverse},
+                                               {"stride", Order::stride},
+                                               {"random_permute", Order::random_permute},
+                                               {"random_replace", Order::random_replace}};
+inline constexpr NamedValue<Scope> scopes[] = {{"block", Scope::block}, {"task", Scope::task}, {"file", Scope::file}};
+inline constexpr NamedValue<Sync> syncs[] = {{"none", Sync::none}, {"dsync", Sync::dsync}, {"sync", Sync::sync}};
+inline constexpr NamedValue<Fsync> fsyncs[] = {{"none", Fsync::none},
+                                               {"per_op", Fsync::per_op},
+                                               {"end", Fsync::end},
+                                               {"end_timed_separately", Fsync::end_timed_separately}};
+inline constexpr NamedValue<Preallocate> preallocations[] = {{"none", Preallocate::none},
+                                                             {"truncate", Preallocate::truncate},
+                                                             {"fallocate", Preallocate::fallocate},
+                                                             {"unwritten", Preallocate::unwritten}};
+inline constexpr NamedValue<PayloadKind> payload_kinds[] = {{"stamped", PayloadKind::stamped},
+                                                            {"random", PayloadKind::random},
+                                                            {"zero", PayloadKind::zero},
+                                                            {"ior_timestamp", PayloadKind::ior_timestamp},
+                                                            {"ior_offset", PayloadKind::ior_offset},
+                                                            {"ior_incompressible", PayloadKind::ior_incompressible},
+                                                            {"ior_random", PayloadKind::ior_random}};
+inline constexpr NamedValue<Verify> verifications[] = {
+    {"none", Verify::none}, {"on_read", Verify::on_read}, {"readback", Verify::readback}, {"both", Verify::both}};
+inline constexpr NamedValue<Amount::Of> amount_of[] = {{"bytes", Amount::Of::bytes},
+                                                       {"node_memory", Amount::Of::node_memory}};
+inline constexpr NamedValue<Amount::Per> amount_per[] = {
+    {"task", Amount::Per::task}, {"node", Amount::Per::node}, {"total", Amount::Per::total}};
+
+// phases
+inline constexpr NamedValue<Open> opens[] = {
+    {"truncate", Open::truncate}, {"overwrite", Open::overwrite}, {"exclusive", Open::exclusive}};
+inline constexpr NamedValue<ShiftBy> shifts[] = {{"none", ShiftBy::none},       {"tasks", ShiftBy::tasks},
+                                                 {"nodes", ShiftBy::nodes},     {"random", ShiftBy::random},
+                                                 {"permute", ShiftBy::permute}, {"list", ShiftBy::list}};
+inline constexpr NamedValue<Barrier> barriers[] = {
+    {"none", Barrier::none}, {"phase", Barrier::phase}, {"intra", Barrier::intra}};
+inline constexpr NamedValue<Lane::TaskSubset> lane_tasks[] = {{"same", Lane::TaskSubset::same},
+                                                              {"first_half", Lane::TaskSubset::first_half},
+                                                              {"second_half", Lane::TaskSubset::second_half}};
+inline constexpr NamedValue<bool> lane_ops[] = {{"write", true}, {"read", false}};
+inline constexpr NamedValue<bool> needs[] = {{"required", true}, {"best_effort", false}};
+inline constexpr NamedValue<bool> process_kinds[] = {{"separate", true}, {"same", false}};
+inline constexpr NamedValue<bool> subjects[] = {{"meta", true}, {"data", false}};
+
+// meta
+inline constexpr NamedValue<TreeScope> tree_scopes[] = {
+    {"shared", TreeScope::shared}, {"per_task", TreeScope::per_task}, {"per_node", TreeScope::per_node}};
+inline constexpr NamedValue<Objects> objects[] = {{"files", Objects::files}, {"directories", Objects::directories}};
+inline constexpr NamedValue<MakeFile> makes[] = {{"open", MakeFile::open}, {"mknod", MakeFile::mknod}};
+inline constexpr NamedValue<StatCall> stat_calls[] = {
+    {"stat", StatCall::stat}, {"lstat", StatCall::lstat}, {"statx", StatCall::statx}};
+inline constexpr NamedValue<SelectOrder> select_orders[] = {{"creation", SelectOrder::creation},
+                                                            {"permute", SelectOrder::permute},
+                                                            {"replace", SelectOrder::replace},
+                                                            {"zipf", SelectOrder::zipf}};
+inline constexpr NamedValue<PathKind> path_kinds[] = {{"relative", PathKind::relative}, {"full", PathKind::full}};
+inline constexpr NamedValue<std::uint32_t> fields[] = {
+    {"type", STATX_TYPE},     {"mode", STATX_MODE},
+    {"nlink", STATX_NLINK},   {"uid", STATX_UID},
+    {"gid", STATX_GID},       {"atime", STATX_ATIME},
+    {"mtime", STATX_MTIME},   {"ctime", STATX_CTIME},
+    {"ino", STATX_INO},       {"size", STATX_SIZE},
+    {"blocks", STATX_BLOCKS}, {"basic", STATX_BASIC_STATS},
+    {"btime", STATX_BTIME},   {"all", STATX_BASIC_STATS | STATX_BTIME}};
+inline constexpr NamedValue<std::uint32_t> freshness[] = {{"as_stat", 0}, {"force", 0x2000}, {"dont", 0x4000}};
+inline constexpr NamedValue<bool> absences[] = {{"stop", false}, {"count", true}};
+inline constexpr NamedValue<bool> walk_roots[] = {{"tree", false}, {"directory", true}};
+
+// meta.find
+inline constexpr NamedValue<EntryType> entry_types[] = {{"any", EntryType::any},
+                                                        {"file", EntryType::file},
+                                                        {"directory", EntryType::directory},
+                                                        {"link", EntryType::link},
+                                                        {"other", EntryType::other}};
+
+}  // namespace choices
+
+/// The word for a value; "?" when the table has none.
+template <class T, std::size_t N>
+constexpr const char* word(const NamedValue<T> (&choices)[N], T value) {
+    for (const NamedValue<T>& row : choices) {
+        if (row.value == value) {
+            return row.name;
+        }
+    }
+    return "?";
+}
+
+}  // namespace sonde::plan

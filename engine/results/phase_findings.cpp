@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "results/phase_findings.hpp"
+
+#include "plan/units.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+
+namespace sonde::results {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string format_number(const char* format, double value) {
+    std::array<char, 256> text{};
+    std::snprintf(text.data(), text.size(), format, value);
+    return text.data();
+}
+
+class FindingList {
+ public:
+    explicit FindingList(const std::string& phase) : phase_(phase) {}
+    void add(const char* id, const char* severity, const std::string& text, const std::string& advice,
+             ordered_json evidence) {
+        list_.push_back({{"id", id},
+                         {"phase", phase_},
+                         {"severity", severity},
+                         {"text", text},
+                         {"advice", advice},
+                         {"evidence", std::move(evidence)}});
+    }
+    std::vector<ordered_json> sorted() {
+        const auto rank = [](const ordered_json& f) {
+            return f.at("severity") == "invalid" ? 0 : f.at("severity") == "warning" ? 1 : 2;
+        };
+        std::stable_sort(list_.begin(), list_.end(), [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
+        return std::move(list_);
+    }
+
+ private:
+    std::string phase_;
+    std::vector<ordered_json> list_;
+};
+
+double compute_elapsed(const Totals& totals) {
+    double longest = 0;
+    for (const meters::Interval& part : totals.part) {
+        longest = std::max(longest, static_cast<double>(part.last_end_ns) / 1e9);
+    }
+    return longest;
+}
+
+void find_cache_effects(FindingList& findings, const Totals& totals, const Circumstances& circumstances) {
+    const plan::Phase& phase = *circumstances.phase;
+    if (!circumstances.stores_data) {
+        return;
+    }
+    if (circumstances.memory_backed) {
+        findings.add("memory_backed", "info",
+                     "the target lives in memory: these are rates of memory copies, not of storage",
+                     "name a directory on the storage under test", ordered_json::object());
+        return;
+    }
+    if (phase.data.io.direct || phase.meta) {
+        return;
+    }
+    const double allowed = phase.valid.max_resident.value_or(0.01);
+    if (plan::reads(phase.op)) {
+        if (circumstances.resident_known && circumstances.resident > allowed) {
+            findings.add(
+                "cache_suspect", "warning",
+                format_number(
+                    "%.0f %% of the data was in this node's page cache before the phase: not a storage number",
+                    100 * circumstances.resident),
+                "drop the cache before (treatment drop_page_cache), read with io.direct, or use more data than memory",
+                {{"resident", circumstances.resident}, {"allowed", allowed}});
+        } else if (!circumstances.resident_known) {
+            findings.add("cache_unknown", "info",
+                         "the page cache could not be asked: part of the data may have come from it",
+                         "read with io.direct, or use more data than memory", ordered_json::object());
+        }
+    }
+    std::uint64_t first_pass = 0;
+    for (const TaskRow& row : totals.rows) {
+        first_pass += row.next_operation * phase.data.access.transfer;
+    }
+    const std::uint64_t memory = circumstances.node_memory * static_cast<std::uint64_t>(circumstances.nodes);
+    if (plan::reads(phase.op) && first_pass > 0 && totals.bytes[0] > first_pass + first_pass / 10 &&
+        first_pass < memory) {
+        findings.add("cache_suspect", "warning",
+                     format_number(
+                         "the pattern was repeated %.1f times, and after the first time the data came from page cache: "
+                         "not a storage number",
+                         static_cast<double>(totals.bytes[0] + totals.bytes[1]) / static_cast<double>(first_pass)),
+                     "use more data than memory, a shorter stop.time, or read with io.direct",
+                     {{"first_pass_bytes", first_pass}, {"read_bytes", totals.bytes[0]}, {"memory_bytes", memory}});
+    }
+    const bool durable = phase.data.io.fsync != plan::Fsync::none || phase.data.io.sync != plan::Sync::none;
+    const std::uint64_t written = totals.bytes[1];
+    // For any amount of data, because memory may hold most of it at the end of the phase. The lab uses the same rule.
+    if (written > 0 && !durable) {
+        findings.add("cache_suspect", "warning",
+                     "the data was written without fsync: it need not have reached storage when the clock stopped",
+                     "set io.fsync = \"end\" (or end_timed_separately), or io.direct",
+                     {{"written_bytes", written}, {"memory_bytes", memory}});
+    }
+}
+
+void find_short_duration(FindingList& findings, const Totals& totals, const Circumstances& circumstances,
+                         const PhaseFacts& facts) {
+    const double seconds = compute_elapsed(totals);
+    const double wanted =
+        circumstances.phase->valid.min_time ? static_cast<double>(*circumstances.phase->valid.min_time) / 1e9 : 1.0;
+    if (seconds < wanted) {
+        findings.add("too_short", circumstances.phase->valid.min_time ? "warning" : "info",
+                     format_number("the phase took %.3f s", seconds) +
+                         format_number(", less than %.3g s: start and end weigh in the rate", wanted),
+                     "give it more volume, or stop.time", {{"elapsed_s", seconds}, {"wanted_s", wanted}});
+    }
+    const std::uint64_t done = totals.operations[0] + totals.operations[1] + totals.file_operations;
+    // `stopped_by` already reports the stonewall
+    if (totals.planned_operations > done && facts.stopped_by != "time" && facts.stopped_by != "stonewall") {
+        findings.add("coverage", "info",
+                     format_number("%.1f %% of the planned operations were done",
+                                   100.0 * static_cast<double>(done) / static_cast<double>(totals.planned_operations)) +
+                         " (stopped by " + facts.stopped_by + ")",
+                     "rates use what was done; allow more time for the whole volume",
+                     {{"done_ops", done}, {"planned_ops", totals.planned_operations}});
+    }
+}
+
+/// Alignment: the error of the worst node. Drift: the amount beyond the error of the measurement.
+void find_node_clock_errors(FindingList& findings, const PhaseFacts& facts, double seconds) {
+    const auto in_s = [](std::int64_t ns) { return static_cast<double>(ns) / 1e9; };
+    const NodeClock* worst = nullptr;
+    const NodeClock* farthest = nullptr;
+    const auto drift_beyond_error = [](const NodeClock& clock) {
+        return std::abs(clock.drift_ns) - clock.drift_error_ns;
+    };
+    for (const NodeClock& clock : facts.clocks) {
+        worst = worst == nullptr || clock.error_ns > worst->error_ns ? &clock : worst;
+        farthest = farthest == nullptr || drift_beyond_error(clock) > drift_beyond_error(*farthest) ? &clock : farthest;
+    }
+    if (worst == nullptr || seconds <= 0) {
+        return;
+    }
+    if (in_s(worst->error_ns) > 0.01 * seconds) {
+        findings.add(
+            "clock_alignment", "warning",
+            "the clock of " + facts.find_node_name(worst->node) +
+                format_number(" is aligned to %.3g s only, more than 1 %% of the phase", in_s(worst->error_ns)),
+            "make the phase longer",
+            {{"error_s", in_s(worst->error_ns)}, {"elapsed_s", seconds}, {"node", worst->node}});
+    }
+    if (in_s(drift_beyond_error(*farthest)) > 0.01 * seconds) {
+        findings.add(
+            "clock_moved", "invalid",
+            "the clock of " + facts.find_node_name(farthest->node) +
+                format_number(" moved by %.3g s against the root's during the phase", in_s(farthest->drift_ns)),
+            "look at the time service of that node",
+            {{"moved_s", in_s(farthest->drift_ns)}, {"elapsed_s", seconds}, {"node", farthest->node}});
+    }
+}
+
+void find_clock_error(FindingList& findings, const Totals& totals, const Circumstances& circumstances,
+                      const PhaseFacts& facts) {
+    const double seconds = compute_elapsed(totals);
+    const double drift = static_cast<double>(std::abs(circumstances.clock_drift_ns)) / 1e9;
+    if (seconds > 0.01 && drift > 1e-3 * seconds) {
+        findings.add("clock", "invalid",
+                     format_number("the time-stamp counter and CLOCK_MONOTONIC differ by %.3g s over the phase", drift),
+                     "set SONDE_CLOCK=monotonic and report the machine", {{"drift_s", drift}, {"elapsed_s", seconds}});
+    }
+    find_node_clock_errors(findings, facts, seconds);
+}
+
+struct Speed {
+    double bytes = 0, operations = 0, busy_s = 0, fastest = 0;
+    int tasks = 0;
+};
+
+/// The node whose tasks all have less than half the speed of tasks on other nodes; null = none. A node with one task
+/// cannot be distinguished from a slow task.
+const std::pair<const int, Speed>* find_slow_node(const std::map<int, Speed>& nodes, double& others) {
+    const std::pair<const int, Speed>* slowest = nullptr;
+    const auto rate = [](const Speed& speed) { return speed.busy_s > 0 ? speed.bytes / speed.busy_s : 0; };
+    for (const auto& node : nodes) {
+        if (node.second.tasks > 1 && (slowest == nullptr || rate(node.second) < rate(slowest->second))) {
+            slowest = &node;
+        }
+    }
+    Speed remainder;
+    for (const auto& node : nodes) {
+        remainder.bytes += &node != slowest ? node.second.bytes : 0;
+        remainder.busy_s += &node != slowest ? node.second.busy_s : 0;
+    }
+    others = rate(remainder);
+    return slowest != nullptr && others > 0 && slowest->second.fastest < others / 2 ? slowest : nullptr;
+}
+
+/// Returns true when a slow node was found; then its tasks are not reported.
+bool add_node_findings(FindingList& findings, const Totals& totals, const PhaseFacts& facts, double seconds) {
+    std::map<int, Speed> nodes;
+    const bool moved = totals.bytes[0] + totals.bytes[1] > 0;  // otherwise the speed counts operations on names
+    for (const TaskRow& row : totals.rows) {
+        Speed& node = nodes[row.node];
+        const double busy_s = static_cast<double>(row.end_ns - row.start_ns) / 1e9;
+        const auto done = static_cast<double>(moved ? row.bytes : row.operations);
+        node.bytes += done;
+        node.busy_s += busy_s;
+        node.fastest = std::max(node.fastest, busy_s > 0 ? done / busy_s : 0);
+        ++node.tasks;
+    }
+    double others = 0;
+    const auto* slow = nodes.size() > 1 && seconds > 0.1 ? find_slow_node(nodes, others) : nullptr;
+    if (slow == nullptr) {
+        return false;
+    }
+    const double ratio = others * slow->second.busy_s / std::max(slow->second.bytes, 1.0);
+    findings.add("slow_node", "warning",
+                 "all " + std::to_string(slow->second.tasks) + " tasks on " + facts.find_node_name(slow->first) +
+                     format_number(" were slower, together %.1f times, than those of the other nodes", ratio) +
+                     ": the total rate shows that node",
+                 "look at its network, its mount and what else runs there; leave it out and compare",
+                 {{"node", slow->first}, {"times_slower", ratio}, {"tasks", slow->second.tasks}});
+    return true;
+}
+
+void find_slow_tasks(FindingList& findings, const Totals& totals, const Circumstances& circumstances,
+                     const PhaseFacts& facts) {
+    std::int64_t latest_start = 0;
+    std::int64_t longest = 0;
+    double sum = 0;
+    double cpu = 0;
+    const TaskRow* slowest = nullptr;
+    for (const TaskRow& row : totals.rows) {
+        latest_start = std::max(latest_start, row.start_ns);
+        sum += static_cast<double>(row.end_ns - row.start_ns);
+        cpu += static_cast<double>(row.user_ns + row.system_ns);
+        if (row.end_ns - row.start_ns > longest) {
+            longest = row.end_ns - row.start_ns;
+            slowest = &row;
+        }
+    }
+    const double mean = totals.rows.empty() ? 0 : sum / static_cast<double>(totals.rows.size());
+    const double seconds = compute_elapsed(totals);
+    const bool has_slow_node = add_node_findings(findings, totals, facts, seconds);
+    if (!has_slow_node && slowest != nullptr && totals.rows.size() > 1 && seconds > 0.1 &&
+        static_cast<double>(longest) > 1.5 * mean) {
+        findings.add(
+            "imbalance", "warning",
+            "task " + std::to_string(slowest->task) + " on " + facts.find_node_name(slowest->node) +
+                format_number(" took %.2f times the mean of all tasks", static_cast<double>(longest) / mean) +
+                ": the total rate shows the slowest",
+            "compare the steady rate, and look at the table of tasks",
+            {{"task", slowest->task}, {"node", slowest->node}, {"max_over_mean", static_cast<double>(longest) / mean}});
+    }
+    if (seconds > 0.1 && static_cast<double>(latest_start) / 1e9 > 0.05 * seconds) {
+        findings.add(
+            "late_start", "info",
+            format_number("the last task began %.3f s after the first", static_cast<double>(latest_start) / 1e9),
+            "more tasks than cores? make the phase longer, or use fewer tasks",
+            {{"latest_start_s", static_cast<double>(latest_start) / 1e9},
+             {"cpus", circumstances.cpus},
+             {"tasks_per_node", circumstances.tasks_per_node}});
+    }
+    const double cores_used = seconds > 0 ? cpu / 1e9 / seconds : 0;
+    const double cores_there =
+        std::min<double>(circumstances.cpus * circumstances.nodes, static_cast<double>(totals.rows.size()));
+    if (seconds > 0.1 && cores_used > 0.9 * cores_there && circumstances.stores_data) {
+        findings.add(
+            "cpu_bound", "info",
+            format_number("the tasks used %.0f %% of the cores they could use: the CPU, not the storage, set the rate",
+                          100 * cores_used / cores_there),
+            "use more nodes or tasks to find the storage's limit",
+            {{"cores_used", cores_used}, {"cores", cores_there}});
+    }
+    if (circumstances.other_cpu_s > 0.25 * seconds && seconds > 0.5) {
+        findings.add("noisy_node", "warning",
+                     format_number("other processes used %.1f cores of this node during the phase",
+                                   circumstances.other_cpu_s / seconds),
+                     "repeat on a quiet node", {{"other_cpu_s", circumstances.other_cpu_s}, {"elapsed_s", seconds}});
+    }
+}
+
+void find_data_problems(FindingList& findings, const Totals& totals, const Circumstances& circumstances) {
+    const plan::Payload& payload = circumstances.phase->data.payload;
+    if (circumstances.file_bytes > 0 &&
+        static_cast<double>(circumstances.disk_bytes) < 0.9 * static_cast<double>(circumstances.file_bytes) &&
+        payload.compressible <= 0 && payload.duplicates <= 0 && payload.kind != plan::PayloadKind::zero) {
+        findings.add(
+            "fewer_blocks", "warning",
+            format_number(
+                "only %.0f %% of the written bytes occupy blocks: the file system compresses, deduplicates "
+                "or has not allocated yet",
+                100.0 * static_cast<double>(circumstances.disk_bytes) / static_cast<double>(circumstances.file_bytes)),
+            "compare with payload.kind = \"random\"",
+            {{"disk_bytes", circumstances.disk_bytes}, {"file_bytes", circumstances.file_bytes}});
+    }
+    if (totals.short_operations > 0) {
+        findings.add("short_operations", "info",
+                     std::to_string(totals.short_operations) + " calls moved less than asked and were continued",
+                     "latencies of these operations include the continuation", {{"count", totals.short_operations}});
+    }
+    if (circumstances.verify_asked && totals.checked_bytes < totals.bytes[0]) {
+        findings.add(
+            "not_verified", "warning",
+            format_number(
+                "%.0f %% of the data was not verified: which version of each block is right cannot be known "
+                "after the phases before",
+                100.0 - 100.0 * static_cast<double>(totals.checked_bytes) / static_cast<double>(totals.bytes[0])),
+            "verify before mixed, duplex or differently laid out writes",
+            {{"checked_bytes", totals.checked_bytes}, {"read_bytes", totals.bytes[0]}});
+    }
+    if (circumstances.phase->data.io.queue_depth > 1 && totals.checked_bytes > 0) {
+        findings.add("verify_disturbs", "info",
+                     "comparing while other operations are in flight makes their latencies uncertain",
+                     "use verify = \"readback\" for exact latencies", ordered_json::object());
+    }
+}
+
+}  // namespace
+
+std::vector<ordered_json> find_phase_findings(const Totals& totals, const PhaseFacts& facts,
+                                              const Circumstances& circumstances) {
+    FindingList findings(circumstances.phase->id);
+    find_cache_effects(findings, totals, circumstances);
+    find_short_duration(findings, totals, circumstances, facts);
+    find_clock_error(findings, totals, circumstances, facts);
+    find_slow_tasks(findings, totals, circumstances, facts);
+    find_data_problems(findings, totals, circumstances);
+    return findings.sorted();
+}
+
+}  // namespace sonde::results

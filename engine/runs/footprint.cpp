@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runs/footprint.hpp"
+
+#include "backends/backend.hpp"
+#include "files/file_map.hpp"
+#include "files/segments.hpp"
+#include "meters/stream_meter.hpp"
+#include "patterns/tree.hpp"
+#include "payload/payload.hpp"
+#include "plan/check_data.hpp"
+#include "plan/plan_error.hpp"
+#include "plan/uint128.hpp"
+#include "plan/units.hpp"
+
+#include <sys/stat.h>
+#include <algorithm>
+#include <map>
+#include <vector>
+
+namespace sonde::runs {
+namespace {
+
+constexpr uint128 largest_file = uint128{1} << 62U;
+
+/// Indices of each task's files that a phase uses; empty = all.
+std::vector<int> count_files(const plan::Phase& phase) {
+    if (phase.op != plan::Op::duplex) {
+        return phase.files;
+    }
+    std::vector<int> written;
+    for (const plan::Lane& lane : phase.lanes) {
+        if (lane.write) {
+            written.push_back(lane.file);
+        }
+    }
+    return written;
+}
+
+uint128 compute_file_bytes(const plan::Phase& phase, const files::TaskMap& tasks, std::uint64_t node_memory) {
+    return static_cast<uint128>(files::segments_of(phase, tasks, node_memory)) * phase.data.access.block;
+}
+
+void check_offsets(const plan::Phase& phase, const files::TaskMap& tasks, std::uint64_t node_memory) {
+    const std::uint64_t segments = files::segments_of(phase, tasks, node_memory);
+    if (!plan::fits_in_file(phase.data, segments, static_cast<std::uint64_t>(tasks.tasks()))) {
+        throw plan::PlanError("plan: phase \"" + phase.id +
+                              "\" reaches beyond the largest file (4 EiB): check volume, " +
+                              "stride, gap and offset, and the number of tasks");
+    }
+}
+
+void check_total(const plan::Phase& phase, const files::TaskMap& tasks, std::uint64_t node_memory) {
+    const std::vector<int> used = count_files(phase);
+    const auto per_task = static_cast<std::uint64_t>(phase.data.files.mapping != plan::Mapping::many ? 1
+                                                     : used.empty() ? phase.data.files.count
+                                                                    : static_cast<int>(used.size()));
+    const uint128 files = static_cast<uint128>(tasks.tasks()) * per_task;
+    if (compute_file_bytes(phase, tasks, node_memory) > largest_file / files) {
+        throw plan::PlanError("plan: phase \"" + phase.id + "\" would " + (plan::writes(phase.op) ? "write" : "read") +
+                              " more than 4 EiB: check block, segments, volume and files.count");
+    }
+}
+
+/// Checks the memory for buffers and meters, so that the run fails here and not by the kernel's OOM killer.
+void check_memory(const plan::Plan& plan, const plan::Phase& phase, const files::TaskMap& tasks,
+                  std::uint64_t node_memory) {
+    int most = 1;
+    for (int node = 0; node < tasks.nodes(); ++node) {
+        most = std::max(most, tasks.tasks_on(node));
+    }
+    const plan::Access& a = phase.data.access;
+    const std::uint64_t period = payload::period_for(phase.data.payload, a.transfer);
+    const auto depth = static_cast<std::uint64_t>(phase.data.io.queue_depth);
+    const payload::Image::Holds holds =
+        payload::Image::holds_for(period, a.transfer, depth * static_cast<unsigned>(most));
+    const std::uint64_t image = payload::Image::memory_for(period, a.transfer, holds);
+    const uint128 slot = (plan::writes(phase.op) ? image : 0) + (plan::reads(phase.op) ? a.transfer : 0);
+    constexpr unsigned kinds = 5;  // largest number of operation kinds of one stream
+    const uint128 of_task = slot * depth + meters::StreamMeter::memory_for(plan.observe.max_slices, kinds);
+    const uint128 task_count = of_task * static_cast<unsigned>(most);
+    if (task_count > static_cast<uint128>(node_memory) / 10 * 9) {
+        const auto displayed = static_cast<std::uint64_t>(std::min<uint128>(task_count, UINT64_MAX));
+        throw plan::PlanError("plan: phase \"" + phase.id + "\" needs " + plan::format_bytes(displayed) +
+                              " of buffers and meters on a node that has " + plan::format_bytes(node_memory) +
+                              ": use a smaller transfer, queue_depth or observe.max_slices, or fewer tasks");
+    }
+}
+
+/// Largest number of items and bytes in trees at one time: created minus removed ones.
+Footprint compute_tree_footprint(const plan::Plan& plan, const files::TaskMap& tasks) {
+    std::map<std::pair<std::string, plan::Objects>, std::pair<uint128, uint128>> live;
+    Footprint most;
+    for (const plan::Phase& phase : plan.phases) {
+        const backends::Backend* backend = backends::find(phase.data.backend);
+        if (!phase.meta || backend == nullptr || !backend->traits.needs_files) {
+            continue;
+        }
+        const plan::Meta& meta = *phase.meta;
+        const std::pair key{meta.tree.top, meta.objects};
+        if (phase.op == plan::Op::create) {
+            const auto task_count = static_cast<std::uint64_t>(tasks.tasks());
+            const patterns::TreeShape shape(meta.tree);
+            const std::uint64_t planned =
+                meta.window ? meta.window->count * shape.copies() * shape.holders() : shape.items();
+            const uint128 of_task = std::min(planned, phase.stop.items.value_or(planned));
+            // With a stonewall the number of operations is unknown, and the number of items is only an upper limit.
+            const uint128 items = phase.stop.stonewall ? 0 : of_task * (meta.shared_single ? 1 : task_count);
+            live[key] = {items * meta.write, items};
+        } else if (phase.op == plan::Op::remove_items) {
+            live.erase(key);
+        }
+        uint128 bytes = 0;
+        uint128 items = 0;
+        for (const auto& [name, sum] : live) {
+            bytes += sum.first;
+            items += sum.second;
+        }
+        most.bytes = static_cast<std::uint64_t>(std::min<uint128>(std::max<uint128>(bytes, most.bytes), UINT64_MAX));
+        most.files = static_cast<std::uint64_t>(std::min<uint128>(std::max<uint128>(items, most.files), UINT64_MAX));
+    }
+    return most;
+}
+
+bool writes_to_target(const plan::Phase& phase) {
+    const backends::Backend* backend = backends::find(phase.data.backend);
+    // When a deadline ends a phase, the volume is only an upper limit.
+    if (phase.data.files.in_place() && (phase.stop.stonewall || phase.stop.operations)) {
+        return false;
+    }
+    return plan::writes(phase.op) && backend != nullptr && backend->traits.needs_files;
+}
+
+}  // namespace
+
+void check_extent(const plan::Plan& plan, const files::TaskMap& tasks, std::uint64_t node_memory) {
+    for (const plan::Phase& phase : plan.phases) {
+        check_total(phase, tasks, node_memory);
+        check_offsets(phase, tasks, node_memory);
+        check_memory(plan, phase, tasks, node_memory);
+    }
+}
+
+void check_tasks(const plan::Plan& plan, const files::TaskMap& tasks) {
+    if (plan.tasks.used > tasks.all()) {
+        throw plan::PlanError("plan: tasks.used is " + std::to_string(plan.tasks.used) + ", but there are only " +
+                              std::to_string(tasks.all()) + " tasks");
+    }
+    for (const plan::Phase& phase : plan.phases) {
+        if (phase.shift.by == plan::ShiftBy::list &&
+            phase.shift.owners.size() != static_cast<std::size_t>(tasks.tasks())) {
+            throw plan::PlanError("plan: phase \"" + phase.id + "\" names " +
+                                  std::to_string(phase.shift.owners.size()) + " shift.owners, but there are " +
+                                  std::to_string(tasks.tasks()) + " tasks");
+        }
+    }
+}
+
+std::uint64_t count_replaced_bytes(const plan::Plan& plan, const files::TaskMap& tasks, std::uint64_t node_memory) {
+    if (!plan.data.files.in_place()) {
+        return 0;
+    }
+    uint128 freed = 0;
+    for (const plan::Phase& phase : plan.phases) {
+        if (!writes_to_target(phase)) {
+            continue;
+        }
+        // Files that all writing phases share count once.
+        const files::FileMap map(plan.target.path, phase.data.files, tasks);
+        const std::uint64_t sharers = std::max<std::uint64_t>(1, map.share(0).sharers);
+        const uint128 most = compute_file_bytes(phase, tasks, node_memory) * sharers;
+        for (int task = 0; task < tasks.tasks(); ++task) {
+            struct stat info {};
+            if (map.first_of_file(task) && ::lstat(map.path(task, 0).c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
+                info.st_nlink == 1) {
+                freed += std::min<uint128>(most, static_cast<uint128>(info.st_blocks) * 512);
+            }
+        }
+        break;
+    }
+    return static_cast<std::uint64_t>(std::min<uint128>(freed, UINT64_MAX));
+}
+
+Footprint compute_footprint(const plan::Plan& plan, const files::TaskMap& tasks, std::uint64_t node_memory) {
+    // Phases that write the same files need the space of the largest phase; other files add to it.
+    uint128 every = 0;
+    std::map<int, uint128> single;
+    const auto take = [](uint128& largest, uint128 bytes) { largest = std::max(largest, bytes); };
+    for (const plan::Phase& phase : plan.phases) {
+        if (!writes_to_target(phase)) {
+            continue;
+        }
+        const uint128 bytes = compute_file_bytes(phase, tasks, node_memory);
+        const std::vector<int> used = count_files(phase);
+        if (used.empty()) {
+            take(every, bytes);
+        }
+        for (const int k : used) {
+            take(single[k], bytes);
+        }
+    }
+    const auto per_task =
+        static_cast<std::uint64_t>(plan.data.files.mapping == plan::Mapping::many ? plan.data.files.count : 1);
+    uint128 of_task = every * (per_task - std::min<std::uint64_t>(per_task, single.size()));
+    for (const auto& [k, bytes] : single) {
+        of_task += std::max(every, bytes);
+    }
+    const auto task_count = static_cast<std::uint64_t>(tasks.tasks());
+    const Footprint trees = compute_tree_footprint(plan, tasks);
+    const uint128 bytes = of_task * task_count + trees.bytes;
+    return {static_cast<std::uint64_t>(std::min<uint128>(bytes, UINT64_MAX)),
+            (plan.has_data ? task_count * per_task : 0) + trees.files};
+}
+
+}  // namespace sonde::runs

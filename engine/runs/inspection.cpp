@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runs/inspection.hpp"
+
+#include "files/file_map.hpp"
+#include "files/removal.hpp"
+#include "files/striping.hpp"
+#include "plan/plan_error.hpp"
+#include "records/environment.hpp"
+#include "records/file_system.hpp"
+#include "runs/footprint.hpp"
+#include "runs/run_directory.hpp"
+#include "runs/target_checks.hpp"
+
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <stdexcept>
+
+namespace sonde::runs {
+namespace {
+
+using nlohmann::json;
+
+/// Whether striping is set on each file, because a directory of the user keeps its layout.
+bool stripes_files(const phases::RunContext& context) {
+    return context.plan.target.striping && (context.in_place() || context.manifest.found);
+}
+
+/// Throws when the file system does not support the requested striping.
+void check_stripes(const plan::Plan& plan, const std::string& file_system) {
+    if (!plan.target.striping) {
+        return;
+    }
+    if (file_system.empty()) {
+        throw plan::PlanError("target.striping: no backend of the plan makes files: leave it out");
+    }
+    try {
+        files::check_striping(*plan.target.striping, file_system, plan.target.path, !plan.data.files.in_place());
+    } catch (const std::invalid_argument& reason) {
+        throw plan::PlanError(reason.what());
+    }
+}
+
+/// Sets the striping of the new, empty run directory. An existing directory is not changed; a trial file shows whether
+/// files in it can be striped.
+void stripe_run_directory(const phases::RunContext& context, const std::string& file_system,
+                          const files::ConfinedDirectory& directory) {
+    const plan::Plan& plan = context.plan;
+    const bool trees = std::any_of(plan.phases.begin(), plan.phases.end(),
+                                   [](const plan::Phase& phase) { return phase.meta.has_value(); });
+    if (plan.target.striping && context.manifest.found && trees) {
+        throw plan::PlanError("target.striping: " + directory.path() +
+                              " is there already and keeps the layout that it has: let a plan for names make a "
+                              "directory of its own (target.directory)");
+    }
+    if (!plan.target.striping) {
+        return;
+    }
+    try {
+        if (stripes_files(context)) {
+            const std::string trial = ".sonde-striping-" + context.options.run_id;
+            files::make_striped_file(*plan.target.striping, file_system, directory, trial);
+            directory.unlink(trial);
+        } else {
+            files::stripe_directory(*plan.target.striping, file_system, directory);
+        }
+    } catch (const std::invalid_argument& reason) {
+        throw plan::PlanError(reason.what());
+    }
+}
+
+/// Makes the directories of files that lie where the plan's paths say.
+void make_directories_in_place(const files::FileMap& map) {
+    for (const std::string& directory : map.directories()) {
+        if (::mkdir(directory.c_str(), 0777) != 0 && errno != EEXIST) {
+            throw EnvironmentError("cannot make " + directory + ": " + std::strerror(errno));
+        }
+    }
+}
+
+/// The manifest of an earlier run of the caller; empty when there is none that counts.
+std::optional<files::Manifest> load_own_manifest(const files::ConfinedDirectory& directory) {
+    try {
+        return files::Manifest::load(directory, files::Trust::own);
+    } catch (const files::UntrustedManifest&) {
+        return std::nullopt;  // make_run_directory() has printed the reason
+    }
+}
+
+/// Rules of the plan's trees and of trees of earlier runs in the same directory. An existing tree does not belong to
+/// this run unless an earlier run created it.
+std::vector<files::TreeRule> rules_at(const files::ConfinedDirectory& directory, const plan::Plan& plan) {
+    std::vector<files::TreeRule> rules = files::rules_of(plan);
+    const std::optional<files::Manifest> manifest = load_own_manifest(directory);
+    const std::vector<files::TreeRule> earlier = manifest ? manifest->trees.rules : std::vector<files::TreeRule>{};
+    for (files::TreeRule& rule : rules) {
+        const patterns::TreeShape shape(rule.tree);
+        for (std::uint64_t copy = 0; rule.fresh && copy < shape.copies(); ++copy) {
+            struct stat info {};
+            rule.fresh = directory.status(shape.top(copy), info) != 0;
+        }
+        const auto previous = std::find_if(earlier.begin(), earlier.end(), [&rule](const files::TreeRule& phase) {
+            return phase.tree.top == rule.tree.top;
+        });
+        rule.made = rule.fresh || (previous != earlier.end() && previous->made);
+    }
+    for (const files::TreeRule& rule : earlier) {
+        if (std::find(rules.begin(), rules.end(), rule) == rules.end()) {
+            rules.push_back(rule);
+            rules.back().fresh = false;
+        }
+    }
+    return rules;
+}
+
+/// Takes over what an earlier stage has left in the run directory, and opens it.
+files::ConfinedDirectory continue_stage(phases::RunContext& context) {
+    const std::string name =
+        context.plan.target.directory.empty() ? "sonde-" + context.options.run_id : context.plan.target.directory;
+    files::ConfinedDirectory directory = files::ConfinedDirectory::open_made(context.plan.target.path + "/" + name);
+    const std::optional<files::Manifest> manifest = files::Manifest::load(directory, files::Trust::own);
+    if (!manifest) {
+        throw EnvironmentError("stage " + std::to_string(context.options.stage) +
+                               " continues an earlier stage, but there is no manifest in " + directory.path());
+    }
+    if (manifest->tasks.threads != context.tasks.threads ||
+        manifest->tasks.node_of_process.size() != context.tasks.node_of_process.size()) {
+        throw EnvironmentError("stage " + std::to_string(context.options.stage) +
+                               " must have as many tasks as the stage before (" +
+                               std::to_string(manifest->tasks.tasks()) + ")");
+    }
+    context.manifest.data = manifest->data;
+    context.manifest.trees = manifest->trees;
+    context.manifest.found = manifest->found;
+    context.manifest.half_write = manifest->half_write;
+    context.manifest.half_read = manifest->half_read;
+    files::Manifest own_manifest;
+    own_manifest.stamp_this_process();
+    if (own_manifest.host == manifest->host && own_manifest.boot == manifest->boot) {
+        context.manifest.epoch_ns = manifest->epoch_ns;
+    }
+    return directory;
+}
+
+/// Throws when the target has less room than the plan needs beyond the files that it replaces.
+void check_space(const phases::RunContext& context) {
+    const plan::Plan& plan = context.plan;
+    const Footprint need = compute_footprint(plan, context.tasks, context.node_memory);
+    const std::uint64_t replaced = count_replaced_bytes(plan, context.tasks, context.node_memory);
+    const std::uint64_t more = need.bytes - std::min(need.bytes, replaced);
+    if (plan.data.files.across.empty()) {
+        check_target(plan, more, need.files);
+    } else {
+        check_across(plan, more, need.files);
+    }
+}
+
+/// Saves the manifest in the run directory, stripes the directory when `stripe_type` names its file system, and makes
+/// the directories of the files. When that fails, a directory that this run has made is removed.
+void fill_run_directory(phases::RunContext& context, files::ConfinedDirectory directory,
+                        const std::string* stripe_type) {
+    files::Manifest& manifest = context.manifest;
+    manifest.has_data = context.plan.has_data;
+    manifest.run = context.options.run_id;
+    manifest.files = context.plan.data.files;
+    manifest.tasks = context.tasks;
+    manifest.stamp_this_process();
+    try {
+        manifest.save(directory);
+        if (stripe_type != nullptr) {
+            stripe_run_directory(context, *stripe_type, directory);
+        }
+        make_directories_of_files(directory, files::FileMap(directory.path(), context.plan.data.files, context.tasks),
+                                  context.options.stage > 0);
+    } catch (...) {
+        if (!manifest.found) {
+            files::remove_run(files::open_run_directories(std::move(directory), manifest.files), manifest, false);
+        }
+        throw;
+    }
+}
+
+}  // namespace
+
+std::string explain_unseen_target(const phases::RunContext& context) {
+    const std::string& host = context.team.location().host;
+    const std::string& target = context.plan.target.path;
+    const std::string advice = ": mount the same file system there, or leave that node out";
+    if (context.in_place()) {
+        const std::string type = records::describe_file_system(target).type;
+        return type == context.storage.file_system
+                   ? std::string()
+                   : host + " sees another target than the root: " + target + " is " +
+                         (type.empty() ? "nothing" : type) + " there, not " + context.storage.file_system + advice;
+    }
+    // A network file system may show a new directory a moment later.
+    constexpr int tries = 30;
+    const timespec pause{0, 100'000'000};
+    for (int i = 0; i < tries; ++i) {
+        const std::optional<files::Manifest> manifest =
+            files::Manifest::load(context.open_directory(), files::Trust::anybody);
+        if (manifest && manifest->run == context.options.run_id) {
+            return {};
+        }
+        nanosleep(&pause, nullptr);
+    }
+    return host + " sees another target than the root: the run directory " + context.storage.directory +
+           ", which the root has made, is not there" + advice;
+}
+
+json inspect_target(phases::RunContext& context, int first_stage) {
+    const plan::Plan& plan = context.plan;
+    check_tasks(plan, context.tasks);
+    check_extent(plan, context.tasks, context.node_memory);
+    json facts{{"files", needs_files(plan)}, {"directory", plan.target.path}, {"memory_backed", false}};
+    const bool has_files = needs_files(plan);
+    if (has_files) {
+        check_directory(plan.target.path);
+    }
+    check_machine(plan);
+    if (!has_files) {
+        check_stripes(plan, "");
+        return facts;
+    }
+    const records::FileSystem fs = records::describe_file_system(plan.target.path);
+    facts["memory_backed"] = fs.memory_backed;
+    facts["file_system"] = fs.type;
+    facts["full_stripe"] = plan.target.full_stripe.value_or(fs.stripe_width_bytes);
+    files::ConfinedDirectory directory;
+    if (first_stage > 0) {
+        directory = continue_stage(context);
+    } else {
+        check_space(context);
+        check_stripes(plan, fs.type);
+        if (plan.data.files.in_place()) {
+            make_directories_in_place(files::FileMap(plan.target.path, plan.data.files, context.tasks));
+            stripe_run_directory(context, fs.type, files::ConfinedDirectory::open(plan.target.path));
+            facts["stripes_files"] = stripes_files(context);
+            return facts;
+        }
+        RunDirectory run_directory = make_run_directory(plan, context.options.run_id);
+        context.manifest.found = run_directory.found;
+        context.manifest.trees.rules = rules_at(run_directory.directory, plan);
+        directory = std::move(run_directory.directory);
+    }
+    facts["directory"] = directory.path();
+    fill_run_directory(context, std::move(directory), first_stage == 0 ? &fs.type : nullptr);
+    facts["stripes_files"] = stripes_files(context);
+    return facts;
+}
+
+}  // namespace sonde::runs

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runs/run_end.hpp"
+
+#include "files/file_map.hpp"
+#include "files/removal.hpp"
+#include "files/tree_removal.hpp"
+#include "records/text.hpp"
+
+#include <unistd.h>
+#include <algorithm>
+
+namespace sonde::runs {
+
+using nlohmann::ordered_json;
+
+namespace {
+
+/// Removes files in place that writing phases created when the run ended before a phase of the plan removed them. Each
+/// process removes its own. Returns the number of files.
+std::uint64_t remove_unfinished_files(const phases::RunContext& context) {
+    std::uint64_t removed = 0;
+    const int first = context.team.location().process * context.tasks.threads;
+    for (std::size_t i = 0; !context.plan.target.keep && i < context.phases_begun; ++i) {
+        const plan::Phase& phase = context.plan.phases[i];
+        const files::FileMap map(context.storage.directory, phase.data.files, context.tasks);
+        const bool creates_new = phase.op == plan::Op::write && phase.open == plan::Open::truncate;
+        for (int task = first; creates_new && task < std::min(first + context.tasks.threads, context.tasks.tasks());
+             ++task) {
+            removed += map.first_of_file(task) && ::unlink(map.path(task, 0).c_str()) == 0 ? 1U : 0U;
+        }
+    }
+    return removed;
+}
+
+/// A sentence when the run directory holds the manifest of another run: its name stands for another directory by now.
+/// Empty when it holds this run's, or none that can be read: on a full file system none could be written.
+std::string complaint_about_manifest(const phases::RunContext& context, const files::ConfinedDirectory& directory) {
+    std::optional<files::Manifest> found;
+    try {
+        found = files::Manifest::load(directory, files::Trust::anybody);
+    } catch (const std::exception&) {
+        return {};
+    }
+    return !found || found->run == context.options.run_id
+               ? std::string()
+               : directory.path() + " is the directory of another run by now: left alone";
+}
+
+}  // namespace
+
+files::Removal remove_without_team(const phases::RunContext& context) {
+    const plan::TargetSettings& target = context.plan.target;
+    if (!context.storage.makes_files || target.keep || context.in_place()) {
+        return {};
+    }
+    // Held from here on, so that nothing that happens to its path leads elsewhere.
+    files::ConfinedDirectory directory = context.open_directory();
+    if (std::string complaint = complaint_about_manifest(context, directory); !complaint.empty()) {
+        return {.left = {std::move(complaint)}};
+    }
+    if (!target.use_existing) {
+        return files::remove_run(files::open_run_directories(std::move(directory), context.manifest.files),
+                                 context.manifest, false);
+    }
+    files::Manifest own_manifest = context.manifest;
+    std::erase_if(own_manifest.trees.rules, [](const files::TreeRule& rule) { return !rule.fresh; });
+    files::Removal removal;
+    if (!own_manifest.trees.rules.empty()) {
+        removal = files::remove_trees(directory, own_manifest, false);
+    }
+    if (!removal.left.empty()) {
+        return removal;
+    }
+    if (context.manifest.found) {
+        files::Manifest::remove(directory);  // the data stays, and `clean` must not remove it
+    }
+    return removal;
+}
+
+files::Removal remove_run_files(phases::RunContext& context, int code) {
+    if (context.storage.makes_files && context.in_place()) {
+        const bool unfinished = code != phases::exit_done && code != phases::exit_mismatch;
+        return {unfinished ? remove_unfinished_files(context) : 0, 0, 0, {}};
+    }
+    if (!context.storage.makes_files || context.plan.target.keep || context.plan.target.use_existing) {
+        return context.is_root() ? remove_without_team(context) : files::Removal{};
+    }
+    files::Removal removal;
+    const ranks::ProcessLocation& location = context.team.location();
+    const int first = location.process * context.tasks.threads;
+    const files::Removal own_manifest =
+        files::remove_files(context.storage.directory, context.manifest, first, first + context.tasks.threads);
+    context.shared.board->files_removed.fetch_add(
+        own_manifest.files +
+        files::remove_items(context.storage.directory, context.manifest, first, first + context.tasks.threads));
+    const std::uint64_t files_left = context.team.reduce_maximum(own_manifest.left.size());
+    const std::string sum = context.team.reduce_text(
+        std::to_string(context.shared.board->files_removed.load()),
+        [](const std::string& a, const std::string& b) { return std::to_string(std::stoull(a) + std::stoull(b)); });
+    if (context.is_root()) {
+        // When files could not be removed, the manifest stays, so that `sonde clean` can remove them later.
+        removal = files_left == 0 ? remove_without_team(context) : own_manifest;
+        removal.files = files_left == 0 ? removal.files + std::stoull(sum) : std::stoull(sum);
+        if (files_left > 0) {
+            removal.left.push_back("files are left in " + context.storage.directory + ": `sonde clean " +
+                                   context.plan.target.path + "` removes them when the storage answers");
+        }
+    }
+    return removal;
+}
+
+bool creates_files(const plan::Plan& plan) {
+    return std::any_of(plan.phases.begin(), plan.phases.end(), [](const plan::Phase& phase) {
+        return plan::writes(phase.op) || phase.op == plan::Op::mktree || phase.op == plan::Op::create ||
+               phase.op == plan::Op::cycle;
+    });
+}
+
+ordered_json end_line(const phases::Outcome& outcome, const files::Removal& removal, std::int64_t epoch) {
+    ordered_json end{{"status", outcome.status()},
+                     {"exit_code", outcome.code},
+                     {"seconds", static_cast<double>(meters::Clock::monotonic_ns() - epoch) / 1e9}};
+    if (!outcome.text.empty()) {
+        end["text"] = outcome.text;
+    }
+    end["files_removed"] = removal.files;
+    end["files_left"] = ordered_json::array();
+    for (const std::string& left : removal.left) {
+        end["files_left"].push_back(records::json_text(left));
+    }
+    return end;
+}
+
+ordered_json failed_end_line(int code, const std::string& text, std::int64_t epoch) {
+    return {{"status", "failed"},
+            {"exit_code", code},
+            {"seconds", static_cast<double>(meters::Clock::monotonic_ns() - epoch) / 1e9},
+            {"text", records::json_text(text)}};
+}
+
+void print_outcome(const phases::Outcome& outcome, const files::Removal& removal, const std::string& trouble) {
+    std::string line = outcome.code == phases::exit_done ? std::string() : outcome.text;
+    const auto add = [&line](const std::string& more) { line += (line.empty() ? "" : "; ") + more; };
+    for (std::size_t i = 0; i < std::min<std::size_t>(2, removal.left.size()); ++i) {
+        add(removal.left[i]);
+    }
+    if (removal.left.size() > 2) {
+        add("and " + std::to_string(removal.left.size() - 2) + " more such, see the record");
+    }
+    if (!trouble.empty()) {
+        add(trouble);
+    }
+    if (!line.empty()) {
+        records::print_error(line);
+    }
+}
+
+}  // namespace sonde::runs

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Moving bytes: what one stream does between the barrier that starts a phase and the one that ends it.
+#pragma once
+
+#include "backends/backend.hpp"
+#include "meters/clock.hpp"
+#include "meters/stream_meter.hpp"
+#include "meters/target_meter.hpp"
+#include "patterns/geometry.hpp"
+#include "payload/payload.hpp"
+#include "plan/plan.hpp"
+#include "ranks/team.hpp"
+#include "workloads/target_counting.hpp"
+#include "workloads/tree_job.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace sonde::workloads {
+
+/// The data of one file as earlier phases left it, newest first: operations below `operations` carry `generation`.
+struct Written {
+    std::uint64_t generation = 0;
+    std::uint64_t operations = 0;
+};
+
+/// One file as one stream uses it.
+struct FileJob {
+    std::string path;
+    std::uint64_t number = 0;
+    patterns::Geometry geometry;
+    std::uint64_t operations = 0;  ///< how many of the geometry's operations may be done in a pass
+    std::uint64_t size = 0;        ///< bytes of the whole file when complete
+    std::vector<Written> written;  ///< reads: for verification; empty: what is right is not known
+    bool create = false, truncate = false, exclusive = false;
+    /// Which task wrote a byte of the file, to name it when it is wrong; -1 = it cannot be told.
+    std::function<int(std::uint64_t offset)> writer;
+    int owner = 0;           ///< task whose part of the file this is: the writer itself, or whom a shift names
+    bool no_follow = false;  ///< the run made the file, so a symbolic link there is somebody else's
+};
+
+/// All that a stream needs; made by phases/runner for each stream of a phase.
+struct StreamJob {
+    const plan::Phase* phase = nullptr;
+    const backends::Backend* backend = nullptr;
+    int task = 0, tasks = 1;
+    int tasks_on_node = 1;
+    int stream = 0;  ///< number among the streams of this process: its place at barriers
+    bool writes = false, reads = false;
+    double read_ratio = 0;         ///< when both
+    std::uint64_t generation = 0;  ///< of what is written
+    std::uint64_t files = 0;
+    std::function<FileJob(std::uint64_t)> file;
+    /// Path of the k-th file into a string that is used again and again (operations by name).
+    std::function<void(std::uint64_t, std::string&)> name;
+    std::shared_ptr<const TreeJob> tree;  ///< operations on a tree; `files` is then how many operations
+    bool shared_file = false;
+    bool verify = false;
+    bool intra_barriers = false;
+    bool timed = true;  ///< false: verification pass, no stop rules
+    int max_slices = 512;
+    std::int64_t slice_ns = 1'000'000;  ///< first width of a slice
+    const void* mpi = nullptr;
+    /// Where the buffers of this stream lie, one over the other with those of all streams that have the same: for a
+    /// backend that moves no bytes. Empty: each has its own.
+    std::span<std::byte> memory;
+    /// Asks for the layout of a file; empty where the file system tells none.
+    AskStripes stripes;
+    /// Where operations are counted by target. Empty: each stream has a meter of its own. Streams that share one never
+    /// run at the same time and have one clock.
+    std::shared_ptr<meters::TargetMeter> target_meter;
+};
+
+/// Runs a stream. `prepare` may allocate, open nothing and throw std::runtime_error; `run` is timed and reports errors
+/// through the team's control block.
+class TaskStream {
+ public:
+    virtual ~TaskStream() = default;
+    virtual void run() = 0;
+    /// What the backend could not have but did without (Channel::notes).
+    virtual std::vector<std::string> notes() const = 0;
+    /// Which targets served its operations. Only of streams that read and write data files.
+    virtual meters::TargetsServed targets() const { return {}; }
+};
+
+}  // namespace sonde::workloads

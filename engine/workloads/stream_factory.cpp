@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/stream_factory.hpp"
+
+#include "workloads/cycle_stream.hpp"
+#include "workloads/data_stream.hpp"
+#include "workloads/file_stream.hpp"
+#include "workloads/operation_log.hpp"
+#include "workloads/tree_stream.hpp"
+#include "workloads/walk_stream.hpp"
+
+#include <array>
+#include <cstdio>
+
+namespace sonde::workloads {
+namespace {
+
+/// The backend's channel, with a log of its operations when the phase wants one.
+std::unique_ptr<backends::Channel> channel_of(const StreamJob& job, const backends::ChannelSetup& setup,
+                                              const meters::Clock& clock) {
+    std::unique_ptr<backends::Channel> channel = job.backend->make(setup);
+    if (job.phase->operations_file.empty() || job.task < 0) {
+        return channel;
+    }
+    std::array<char, 32> name{};
+    std::snprintf(name.data(), name.size(), "-%05d.csv", job.task);
+    return logged(std::move(channel), job.phase->operations_file + name.data(), clock,
+                  static_cast<unsigned>(job.phase->data.io.queue_depth));
+}
+
+template <class Time>
+std::unique_ptr<TaskStream> make_on(const StreamJob& job, const payload::Base& base, ranks::Team& team,
+                                    const meters::Clock& clock, meters::StreamMeter& meter) {
+    backends::ChannelSetup setup;
+    setup.io = &job.phase->data.io;
+    setup.paced = &job.phase->data.paced;
+    setup.task = job.task;
+    setup.tasks = job.tasks;
+    setup.mpi = job.mpi;
+    setup.shared_file = job.shared_file;
+    if (job.phase->op == plan::Op::walk) {
+        return std::make_unique<WalkStream<Time>>(job, team, clock, meter, channel_of(job, setup, clock));
+    }
+    if (job.phase->op == plan::Op::cycle) {
+        const std::uint64_t length = job.phase->data.access.transfer;
+        return std::make_unique<CycleStream<Time>>(
+            job, team, clock, meter, channel_of(job, setup, clock),
+            std::make_unique<Buffers>(base, Buffers::Needs{.max_length = length, .reads = true}));
+    }
+    if (job.phase->meta) {
+        const bool writes = job.phase->op == plan::Op::create && job.phase->meta->write > 0;
+        const bool reads = job.phase->op == plan::Op::read_items && job.phase->meta->read > 0;
+        std::unique_ptr<Buffers> buffers;
+        if (writes || reads) {
+            buffers = std::make_unique<Buffers>(base, Buffers::Needs{1, job.phase->data.access.transfer, writes, reads,
+                                                                     job.verify, job.tasks_on_node, job.memory});
+        }
+        return std::make_unique<TreeStream<Time>>(job, team, clock, meter, channel_of(job, setup, clock),
+                                                  std::move(buffers));
+    }
+    if (plan::on_files(job.phase->op)) {
+        return std::make_unique<FileStream<Time>>(job, team, clock, meter, job.backend->make(setup));
+    }
+    setup.max_length = static_cast<std::uint32_t>(job.phase->data.access.transfer);
+    auto buffers = std::make_unique<Buffers>(
+        base, Buffers::Needs{static_cast<std::size_t>(job.phase->data.io.queue_depth), setup.max_length, job.writes,
+                             job.reads, job.verify, job.tasks_on_node, job.memory});
+    setup.areas = buffers->areas();
+    std::unique_ptr<backends::Channel> channel = channel_of(job, setup, clock);
+    return std::make_unique<DataStream<Time>>(job, team, clock, meter, std::move(channel), std::move(buffers));
+}
+
+}  // namespace
+
+std::unique_ptr<TaskStream> make_stream(const StreamJob& job, const payload::Base& base, ranks::Team& team,
+                                        const meters::Clock& clock, meters::StreamMeter& meter) {
+    const bool own_clock = job.backend->traits.virtual_time && job.phase->data.paced.virtual_clock;
+    return own_clock ? make_on<ChannelTime>(job, base, team, clock, meter)
+                     : make_on<MachineTime>(job, base, team, clock, meter);
+}
+
+}  // namespace sonde::workloads

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a user of the model chooses beside the system.
+#pragma once
+
+#include "kernel/time.hpp"
+
+#include <cstdint>
+
+namespace sonde::simulate {
+
+struct MachineOptions {
+    std::uint64_t seed = 1;
+    Time sample_interval = 5'000'000'000;  ///< ns between two rows of counters; 0: no rows are stored
+};
+
+}  // namespace sonde::simulate

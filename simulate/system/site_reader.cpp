@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "system/site_reader.hpp"
+
+#include "system/link_sites.hpp"
+#include "system/storage_sites.hpp"
+#include "system/system_parts.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+namespace sonde::simulate {
+namespace {
+
+using nlohmann::json;
+
+ClientSite read_client(const json& node, const FileSystemSite& fs, bool& uses_default_cost) {
+    ClientSite client;
+    client.id = text(node, "id");
+    client.cores = count(node, "cores", 1);
+    client.memory = bytes(node, "memory", 0);
+    const double calls = parameter(node, "call_rate", 0);
+    uses_default_cost = uses_default_cost || (calls <= 0 && !has_parameter(node, "call_cost"));
+    client.call_cost =
+        parameter_duration(node, "call_cost", calls > 0 ? 1 / calls : static_cast<double>(Defaults::call_cost_s));
+    client.copy_rate = parameter_rate(node, "copy_rate", Defaults::copy_rate);
+    const auto memory = static_cast<double>(client.memory);
+    client.page_cache = parameter_bytes(node, "page_cache", memory * Defaults::page_cache_share);
+    client.dirty_limit = parameter_bytes(node, "dirty_limit", memory * Defaults::dirty_share);
+    client.dirty_per_target =
+        parameter_bytes(node, "dirty_per_target", fs.local ? 0 : static_cast<double>(Defaults::dirty_per_target));
+    client.read_ahead = parameter_bytes(
+        node, "read_ahead", static_cast<double>(fs.local ? Defaults::read_ahead_local : Defaults::read_ahead));
+    client.rpc_size = parameter_bytes(node, "rpc_size", static_cast<double>(Defaults::rpc_size), 1);
+    client.rpcs_in_flight = parameter_count(node, "rpcs_in_flight", Defaults::rpcs_in_flight, 1);
+    client.write_behind = parameter_rate(node, "write_behind", 0);
+    client.evict_cost = parameter_duration(node, "evict_cost", 0);
+    client.slowdown = parameter(node, "slowdown", 1);
+    return client;
+}
+
+/// The mount of that name, or that of a pool or file system. A file system without a mount is mounted on all nodes.
+json find_mount(const SystemParts& system, const std::string& requested) {
+    std::string name = requested;
+    for (const json& pool : system.list("pools")) {
+        if (text(pool, "id") == requested) {
+            name = text(pool, "file_system");
+        }
+    }
+    for (const json& mount : system.list("mounts")) {
+        if (text(mount, "id") == name || (text(mount, "file_system") == name && !name.empty())) {
+            return mount;
+        }
+    }
+    for (const json& fs : system.list("file_systems")) {
+        if (text(fs, "id") == name) {
+            json nodes = json::array();
+            for (const json& node : system.list("nodes")) {
+                nodes.push_back(text(node, "id"));
+            }
+            return {{"id", name}, {"file_system", name}, {"on", nodes}};
+        }
+    }
+    std::string mounts;
+    for (const json& mount : system.list("mounts")) {
+        mounts += (mounts.empty() ? "" : ", ") + text(mount, "id");
+    }
+    throw SiteError("system " + system.id() + " has no mount or file system \"" + name + "\": its mounts are " +
+                    (mounts.empty() ? "none" : mounts));
+}
+
+std::string find_first_mount(const SystemParts& system) {
+    for (const json& mount : system.list("mounts")) {
+        const std::string fs = text(mount, "file_system");
+        if (!text(system.get(fs), "device").empty()) {
+            return text(mount, "id");
+        }
+        for (const json& target : system.list("targets")) {
+            if (text(target, "file_system") == fs && holds_data(target)) {
+                return text(mount, "id");
+            }
+        }
+    }
+    if (!system.list("file_systems").empty()) {
+        return text(system.list("file_systems").front(), "id");
+    }
+    throw SiteError("system " + system.id() +
+                    " has no file system to simulate: describe one with [[file_systems]] and [[targets]]");
+}
+
+FileSystemSite read_file_system(const SystemParts& system, const std::string& id) {
+    const json& fs = system.get(id);
+    FileSystemSite site;
+    site.id = id;
+    site.kind = text(fs, "kind");
+    site.local = !text(fs, "device").empty();
+    if (const auto stripe = fs.find("stripe"); stripe != fs.end()) {
+        site.stripe_size = bytes(*stripe, "size", 1U << 20U, 1);
+        site.stripe_count = static_cast<std::int64_t>(number(*stripe, "count", 1, -1, max_count));
+    } else if (site.kind != "lustre") {
+        site.stripe_count = -1;  // GPFS, BeeGFS and striped volumes use all targets for a file
+    }
+    site.used = number(fs, "used", 0);
+    site.lock_cost = parameter_duration(fs, "lock_cost", 0);
+    site.revoke_cost = parameter_duration(fs, "revoke_cost", 0);
+    site.lock_unit = parameter_bytes(fs, "lock_unit", 0);
+    site.cached_page_cost_s = parameter(fs, "cached_page_cost", 0);
+    site.log_rate = text(fs, "log").empty() ? parameter_rate(fs, "log_rate", 0) : 0;
+    site.layout_cost = parameter_duration(fs, "layout_cost", 0);
+    return site;
+}
+
+/// Removes the targets outside of a requested pool.
+void restrict_to_pool(SiteModel& site, const SystemParts& system, const std::string& requested) {
+    for (const json& pool : system.list("pools")) {
+        if (text(pool, "id") != requested) {
+            continue;
+        }
+        const std::vector<std::string> members = texts(pool, "targets");
+        std::erase_if(site.targets, [&members](const TargetSite& target) {
+            return std::find(members.begin(), members.end(), target.id) == members.end();
+        });
+        site.mount = requested;
+        if (site.targets.empty()) {
+            throw SiteError("pool " + requested + " of system " + site.system + " has no targets that hold data");
+        }
+    }
+}
+
+void add_clients(SiteModel& site, const SystemParts& system, const json& mount) {
+    std::vector<std::string> on = texts(mount, "on");
+    std::sort(on.begin(), on.end());
+    bool uses_default_cost = false;
+    const auto has_mount = [&on](const json& host) {
+        return std::binary_search(on.begin(), on.end(), text(host, "id"));
+    };
+    for (const bool is_compute : {true, false}) {  // login nodes come last
+        for (const json& node : system.list("nodes")) {
+            if ((text(node, "role") == "compute") == is_compute && (on.empty() || has_mount(node))) {
+                site.clients.push_back(read_client(node, site.fs, uses_default_cost));
+            }
+        }
+    }
+    for (const json& router : system.list("routers")) {  // a router may have the mount too
+        if (has_mount(router)) {
+            site.clients.push_back(read_client(router, site.fs, uses_default_cost));
+        }
+    }
+    if (site.clients.empty()) {
+        throw SiteError("mount " + site.mount + " of system " + site.system +
+                        " is on no node of the system: name nodes in `on`");
+    }
+    if (uses_default_cost) {
+        site.assumptions.push_back("nodes say neither call_rate nor call_cost: a call costs " +
+                                   std::to_string(static_cast<int>(Defaults::call_cost_s * 1e6)) + " us");
+    }
+}
+
+}  // namespace
+
+SiteModel read_site(std::string_view resolved_json, const std::string& requested) {
+    try {
+        const SystemParts system(resolved_json);
+        const json mount = find_mount(system, requested.empty() ? find_first_mount(system) : requested);
+        SiteModel site;
+        site.system = system.id();
+        site.mount = text(mount, "id");
+        site.fs = read_file_system(system, text(mount, "file_system"));
+        add_storage(site, system);
+        restrict_to_pool(site, system, requested);
+        add_clients(site, system, mount);
+        add_links(site, system, mount);
+        return site;
+    } catch (const json::exception& error) {
+        throw SiteError(std::string("the resolved system cannot be read: ") + error.what() +
+                        "; make it again with `sonde simulate --system FILE`");
+    }
+}
+
+std::string read_text_file(const std::string& path, const char* role) {
+    std::ifstream file(path, std::ios::binary);
+    std::ostringstream text;
+    text << file.rdbuf();
+    if (!file) {
+        throw SiteError(std::string(role) + " " + path + " cannot be read: " + std::strerror(errno));
+    }
+    return text.str();
+}
+
+}  // namespace sonde::simulate

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "virtual/simulated_backend.hpp"
+
+#include "virtual/simulated_names.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+namespace sonde::simulate {
+namespace {
+
+class SimulatedChannel final : public backends::Channel {
+ public:
+    SimulatedChannel(SimulatedStorage& storage, const backends::ChannelSetup& setup)
+        : storage_(storage),
+          scheduler_(storage.scheduler),
+          io_(*setup.io),
+          is_durable_(io_.sync != plan::Sync::none || io_.fsync == plan::Fsync::per_op),
+          files_(setup.files),
+          slot_bytes_(static_cast<std::size_t>(std::max(io_.queue_depth, 1))) {}
+
+    int open(std::uint16_t file, const backends::OpenRequest& request) override {
+        Machine& machine = scheduler_.machine();
+        const bool exists = machine.exists(request.path);
+        if (!exists && !request.create) {
+            return -ENOENT;
+        }
+        if (exists && request.exclusive) {
+            return -EEXIST;
+        }
+        files_[file] = machine.get_file(request.path);
+        if (exists && request.truncate) {
+            machine.resize(files_[file], 0);
+        }
+        if (request.write && io_.preallocate != plan::Preallocate::none) {
+            machine.allocate(files_[file], request.size);
+        }
+        scheduler_.call(make_operation(exists ? ModelCallKind::open : ModelCallKind::create, files_[file]));
+        return 0;
+    }
+    int fsync(std::uint16_t file) override {
+        scheduler_.call(make_operation(ModelCallKind::fsync, files_[file]));
+        return 0;
+    }
+    int close(std::uint16_t file) override {
+        scheduler_.call(make_operation(ModelCallKind::close, files_[file]));
+        return 0;
+    }
+
+    std::int64_t transfer(const backends::IoRequest& request) noexcept override {
+        const std::int64_t bytes = count_bytes(request);
+        scheduler_.call(make_transfer(request));
+        return bytes;
+    }
+    bool submit(const backends::IoRequest& request) noexcept override {
+        slot_bytes_[request.slot] = count_bytes(request);
+        scheduler_.submit(make_transfer(request), request.slot);
+        return true;
+    }
+    std::size_t reap(std::span<backends::Completion> completions) noexcept override {
+        const ScheduledTask& task = scheduler_.current_task();
+        if (task.submitted_count == 0) {
+            return 0;
+        }
+        std::size_t count = 0;
+        do {
+            const std::uint32_t slot = scheduler_.reap();
+            completions[count++] = {slot, slot_bytes_[slot]};
+        } while (count < completions.size() && !task.completed_slots.empty());
+        return count;
+    }
+
+    int stat(const char* path) noexcept override {
+        if (!scheduler_.machine().exists(path)) {
+            return -ENOENT;
+        }
+        scheduler_.call(make_operation(ModelCallKind::stat, scheduler_.machine().get_file(path)));
+        return 0;
+    }
+    int remove(const char* path) noexcept override {
+        if (!scheduler_.machine().exists(path)) {
+            return -ENOENT;
+        }
+        scheduler_.call(make_operation(ModelCallKind::remove, scheduler_.machine().get_file(path)));
+        scheduler_.machine().remove_file(path);
+        return 0;
+    }
+    backends::NameOperations* names() override {
+        if (!names_) {
+            names_ = std::make_unique<SimulatedNames>(scheduler_, storage_.directories, io_.direct);
+        }
+        return names_.get();
+    }
+
+    std::int64_t now() const noexcept override { return scheduler_.current_task().local_time - storage_.phase_start; }
+    bool idle(std::int64_t ns) noexcept override {
+        scheduler_.wait_until(scheduler_.current_task().local_time + ns);
+        return true;
+    }
+
+ private:
+    static ModelOperation make_operation(ModelCallKind kind, FileId file) {
+        ModelOperation operation;
+        operation.kind = kind;
+        operation.file = file;
+        return operation;
+    }
+    ModelOperation make_transfer(const backends::IoRequest& request) const {
+        ModelOperation operation =
+            make_operation(request.write ? ModelCallKind::write : ModelCallKind::read, files_[request.file]);
+        operation.direct = io_.direct;
+        operation.sync = is_durable_ && request.write;
+        operation.offset = request.offset;
+        operation.length = request.length;
+        return operation;
+    }
+    /// Bytes that a call transfers: a read ends with the file.
+    std::int64_t count_bytes(const backends::IoRequest& request) const {
+        if (request.write) {
+            return request.length;
+        }
+        const std::uint64_t size = scheduler_.machine().file_size(files_[request.file]);
+        return static_cast<std::int64_t>(
+            request.offset >= size ? 0 : std::min<std::uint64_t>(request.length, size - request.offset));
+    }
+
+    SimulatedStorage& storage_;
+    TaskScheduler& scheduler_;
+    const plan::Io& io_;
+    bool is_durable_;
+    std::vector<FileId> files_;
+    std::vector<std::int64_t> slot_bytes_;  ///< bytes of the operation submitted in each slot
+    std::unique_ptr<SimulatedNames> names_;
+};
+
+}  // namespace
+
+backends::Backend make_simulated_backend(SimulatedStorage& storage) {
+    return {
+        .name = "simulated",
+        .summary = "a described machine in virtual time",
+        .traits =
+            {.queue = true, .direct = true, .sync = true, .names = true, .collective = true, .virtual_time = true},
+        .usable = [](const std::string&) { return backends::Availability{}; },
+        .make = [&storage](const backends::ChannelSetup& setup) -> std::unique_ptr<backends::Channel> {
+            return std::make_unique<SimulatedChannel>(storage, setup);
+        },
+    };
+}
+
+}  // namespace sonde::simulate

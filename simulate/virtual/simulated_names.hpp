@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The engine's operations on names, performed by the metadata servers of a simulated machine.
+#pragma once
+
+#include "backends/names.hpp"
+#include "virtual/simulated_directories.hpp"
+#include "virtual/task_scheduler.hpp"
+
+#include <string>
+#include <vector>
+
+namespace sonde::simulate {
+
+class SimulatedNames final : public backends::NameOperations {
+ public:
+    SimulatedNames(TaskScheduler& scheduler, SimulatedDirectories& directories, bool is_direct)
+        : scheduler_(scheduler), directories_(directories), is_direct_(is_direct) {}
+
+    backends::Directory enter(backends::Directory parent, const char* name) noexcept override;
+    void leave(backends::Directory directory) noexcept override;
+    int make_file(backends::Directory parent, const char* name, const backends::NewFile& options) noexcept override;
+    int make_directory(backends::Directory parent, const char* name) noexcept override;
+    int look(backends::Directory parent, const char* name, const backends::Look& options) noexcept override;
+    int examine(backends::Directory parent, const char* name, const backends::Look& options,
+                backends::Facts& facts) noexcept override;
+    int open_close(backends::Directory parent, const char* name) noexcept override;
+    std::int64_t read(backends::Directory parent, const char* name, std::span<std::byte> into) noexcept override;
+    int rename(backends::Directory parent, const char* name, const char* to) noexcept override;
+    int remove_file(backends::Directory parent, const char* name) noexcept override;
+    int remove_directory(backends::Directory parent, const char* name) noexcept override;
+    /// Returns all entries at once: the buffer gets a pointer to them.
+    std::int64_t list(backends::Directory directory, std::span<std::byte> buffer) noexcept override;
+    bool next(std::span<const std::byte> buffer, std::size_t& index,
+              backends::DirectoryEntry& entry) const noexcept override;
+    int sync(backends::Directory directory) noexcept override;
+
+ private:
+    std::string join_path(backends::Directory parent, const char* name) const;
+    std::uint64_t& parent_entry_count(const std::string& path);
+    void call(ModelCallKind kind, FileId file, std::uint64_t length, bool direct = false);
+
+    TaskScheduler& scheduler_;
+    SimulatedDirectories& directories_;
+    bool is_direct_;
+    std::vector<std::string> entered_paths_;  ///< of open directories, by number
+    std::vector<bool> is_listed_;             ///< list() has returned the entries of the directory
+};
+
+}  // namespace sonde::simulate

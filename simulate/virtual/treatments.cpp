@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Treatments of the machine, and the residency of its caches before a phase.
+#include "virtual/simulation.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+namespace sonde::simulate {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr Time longest_flush = 3600LL * 1'000'000'000;
+
+}  // namespace
+
+/// The fraction of the bytes that tasks will read which their nodes have cached.
+treatments::Residency Simulation::compute_residency(const plan::Phase& phase, const files::FileMap& map) const {
+    treatments::Residency sum;
+    if (phase.meta || !plan::reads(phase.op) || !reaches_storage(phase.data.backend)) {
+        return sum;
+    }
+    std::set<std::pair<std::uint32_t, std::string>> counted;  // (node, path): each counts once
+    for (int task = 0; task < context_.tasks.tasks(); ++task) {
+        const int owner = plan::writes(phase.op) ? task : files::shifted(phase.shift, task, context_.tasks);
+        for (int k = 0; k < map.files_per_task(); ++k) {
+            const std::string path = map.path(owner, k);
+            if (!machine_.exists(path) || !counted.emplace(client_of(task), path).second) {
+                continue;
+            }
+            const FileId file = const_cast<Machine&>(machine_).get_file(path);
+            sum.known = true;
+            sum.pages += machine_.file_size(file) / 4096;
+            sum.resident += machine_.cached_bytes(client_of(task), file) / 4096;
+        }
+    }
+    return sum;
+}
+
+bool Simulation::apply_treatments(std::size_t index) {
+    const plan::Phase& phase = plan_.phases[index];
+    for (const plan::Treatment& treatment : phase.before) {
+        const Time begin = machine_.now();
+        std::string text, outcome = "done";
+        const std::string& kind = treatment.kind;
+        if (kind == "sync") {
+            machine_.write_back_all(begin + longest_flush);
+            text = "All dirty data of all nodes was written back.";
+        } else if (kind == "sleep") {
+            machine_.advance_to(begin + treatment.time);
+            text = "Waited.";
+        } else if (kind == "drop_page_cache" || kind == "fadvise" || kind == "remount") {
+            machine_.write_back_all(begin + longest_flush);
+            for (int node = 0; node < context_.tasks.nodes(); ++node) {
+                machine_.drop_client_caches(static_cast<std::uint32_t>(node));
+            }
+            text = "Dropped the page caches of all nodes.";
+        } else {
+            outcome = "skipped";
+            text = "The model has no such treatment.";
+        }
+        writer_->line("treatment", {{"phase", phase.id},
+                                    {"kind", kind},
+                                    {"need", treatment.required ? "required" : "best_effort"},
+                                    {"outcome", outcome},
+                                    {"seconds", to_seconds(machine_.now() - begin)},
+                                    {"text", text},
+                                    {"node", 0}});
+        if (treatment.required && outcome != "done") {
+            context_.root_state.outcome.set(
+                phases::exit_environment,
+                "phase " + phase.id + ": the required treatment " + kind + " cannot be simulated");
+            return false;
+        }
+    }
+    return true;
+}
+
+}  // namespace sonde::simulate

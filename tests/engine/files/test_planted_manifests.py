@@ -1,0 +1,318 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`clean` on a directory that another user may write in: what that user planted or exchanges removes nothing."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from engine_under_test import BAD_PLAN, DONE, FAILED, Engine, Line, tree
+
+MANIFEST = ".sonde-manifest.json"
+NOBODY = 65534
+RENAME_EXCHANGE = 2
+AT_FDCWD = -100
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="a second user needs root")
+
+
+@pytest.fixture(scope="module")
+def second_user() -> Iterator[int]:
+    """The number of a user made for these tests, or of nobody where users cannot be made."""
+    name = f"sonde-test-{os.getpid()}"
+    command = ["useradd", "--no-create-home", "--no-log-init", name]
+    is_created = False
+    with suppress(OSError):  # no such program
+        is_created = subprocess.run(command, capture_output=True, check=False).returncode == 0
+    yield pwd.getpwnam(name).pw_uid if is_created else NOBODY
+    if is_created:
+        subprocess.run(["userdel", name], capture_output=True, check=False)
+
+
+@pytest.fixture
+def base() -> Iterator[Path]:
+    """A folder that other users can reach; those of pytest are closed to them."""
+    with tempfile.TemporaryDirectory(prefix="sonde-test-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+@pytest.fixture
+def scratch(base: Path) -> Path:
+    """A directory in which everybody may write, as /tmp and the scratch directories of clusters."""
+    folder = base / "scratch"
+    folder.mkdir()
+    folder.chmod(0o1777)
+    return folder
+
+
+@pytest.fixture
+def victim(base: Path) -> Path:
+    """A file of root that must survive."""
+    file = base / "victim" / "etc" / "shadow"
+    file.parent.mkdir(parents=True)
+    file.write_text("secret", encoding="utf-8")
+    return file
+
+
+def as_user(user: int, action: Callable[[], object]) -> int:
+    """Starts a child of that user; its process number."""
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setgroups([])
+            os.setgid(user)
+            os.setuid(user)
+            action()
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    return child
+
+
+def do_as(user: int, action: Callable[[], object]) -> None:
+    assert os.waitpid(as_user(user, action), 0)[1] == 0
+
+
+def manifest_of(*across: Path, name: str = "shadow", **members: Any) -> str:
+    """The manifest of a run that ended before the last boot, with one file."""
+    files = {"mapping": 0, "group_size": 0, "count": 1, "directories": 0, "name": name,
+             "across": [str(path) for path in across]}  # fmt: skip
+    manifest = {"sonde_manifest": 1, "run": "planted", "host": os.uname().nodename, "boot": "an earlier one",
+                "pid_space": "", "pid": 1, "process_start": 1, "period": 4096, "files": files, "threads": 1,
+                "node_of_process": [0], "data": [], **members}  # fmt: skip
+    return json.dumps(manifest)
+
+
+def make_run(folder: Path, manifest: str) -> None:
+    folder.mkdir()
+    (folder / MANIFEST).write_text(manifest, encoding="utf-8")
+
+
+def make_run_with_files(folder: Path, *outside: Path, mode: int = 0o755) -> None:
+    """A directory `folder` of root's own run, with a file there and in the directory of that name in each `outside`."""
+    make_run(folder, manifest_of(*outside))
+    folder.chmod(mode)
+    for where in (folder, *(path / folder.name for path in outside)):
+        where.mkdir(parents=True, exist_ok=True)
+        (where / "shadow").write_text("data", encoding="utf-8")
+
+
+def clean_as_text(engine: Engine, target: Path, *arguments: str) -> tuple[int, str, str]:
+    result = engine.ask("clean", str(target), *arguments)
+    return result.code, result.out, result.err
+
+
+def only(report: list[Line]) -> Line:
+    assert len(report) == 1, report
+    return report[0]
+
+
+@pytest.mark.parametrize("arguments", [(), ("--dry-run",), ("--yes",), ("--yes", "--elsewhere")])
+def test_planted_manifest_is_ignored(
+    engine: Engine, scratch: Path, victim: Path, second_user: int, arguments: tuple[str, ...]
+) -> None:
+    run = scratch / "etc"  # a file `shadow` in a directory `etc` of victim's
+    do_as(second_user, lambda: make_run(run, manifest_of(victim.parents[1])))
+    code, report = engine.clean(scratch, *arguments)
+    assert code == DONE
+    entry = only(report)
+    assert entry["kept"].startswith(f"the manifest {run}/{MANIFEST} of user {second_user}")
+    assert "is ignored" in entry["kept"]
+    assert "let its owner run `sonde clean`" in entry["kept"]
+    assert victim.exists()
+    assert tree(scratch) == ["etc", f"etc/{MANIFEST}"]
+
+
+def test_planted_manifest_in_the_cleaned_directory_is_ignored(
+    engine: Engine, scratch: Path, victim: Path, second_user: int
+) -> None:
+    manifest = manifest_of(victim.parents[1], victim.parent)
+    do_as(second_user, lambda: (scratch / MANIFEST).write_text(manifest, encoding="utf-8"))
+    code, report = engine.clean(scratch, "--yes")
+    assert (code, "is ignored" in only(report)["kept"]) == (DONE, True)
+    assert victim.exists()
+
+
+def test_manifest_of_root_linked_by_another_user_is_ignored(
+    engine: Engine, scratch: Path, victim: Path, second_user: int
+) -> None:
+    make_run_with_files(scratch / "mine")
+    (scratch / "mine" / MANIFEST).write_text(manifest_of(victim.parents[1]), encoding="utf-8")
+    do_as(second_user, (scratch / "etc").mkdir)
+    (scratch / "etc" / MANIFEST).hardlink_to(scratch / "mine" / MANIFEST)
+    _, report = engine.clean(scratch, "--yes")
+    assert ["has another name elsewhere" in entry["kept"] for entry in report] == [True, True]
+    assert victim.exists()
+    (scratch / "mine" / MANIFEST).unlink()
+    _, report = engine.clean(scratch, "--yes")
+    assert f"because its directory belongs to user {second_user}" in only(report)["kept"]
+    assert victim.exists()
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o775, 0o757])
+def test_manifest_where_others_can_write_is_ignored(engine: Engine, scratch: Path, mode: int) -> None:
+    run = scratch / "run"
+    make_run_with_files(run, mode=mode)
+    code, report = engine.clean(scratch)
+    assert code == DONE
+    assert f"its directory can be written by other users (mode {mode:04o}, owner user 0 (root))" in only(report)["kept"]
+    assert f"chmod go-w {run}" in only(report)["kept"]
+    assert tree(scratch) == ["run", f"run/{MANIFEST}", "run/shadow"]
+    run.chmod(0o1777 if mode == 0o777 else 0o755)
+    assert engine.clean(scratch)[0] == DONE
+    assert tree(scratch) == []
+
+
+def test_directories_outside_need_consent(engine: Engine, base: Path, scratch: Path) -> None:
+    others = [base / "disk1", base / "disk2"]
+    run = scratch / "run"
+    make_run_with_files(run, *others)
+    before = tree(base)
+    roots = [str(run), *(str(path / "run") for path in others)]
+
+    code, report = engine.clean(scratch, "--dry-run")
+    assert (code, only(report)["directories"], only(report)["outside"]) == (DONE, roots, roots[1:])
+    assert only(report)["files"] == 3
+    code, out, _ = clean_as_text(engine, scratch, "--dry-run")
+    assert code == DONE
+    assert all(path in out for path in roots)
+    assert f"needs --yes: files lie outside {scratch}" in out
+
+    code, report = engine.clean(scratch)
+    assert code == BAD_PLAN
+    assert only(report)["kept"] == (
+        f"its run has files outside {scratch}, in {roots[1]}, {roots[2]}: add --yes to remove them there too"
+    )
+    code, _, err = clean_as_text(engine, scratch)
+    assert code == BAD_PLAN
+    assert err == f"sonde-engine: {run} is kept: {only(report)['kept']}\n"
+    assert tree(base) == before
+
+    code, out, _ = clean_as_text(engine, scratch, "--yes")
+    assert code == DONE
+    assert all(path in out for path in roots)
+    assert tree(scratch) == []
+    assert [tree(path) for path in others] == [[], []]
+
+
+def test_directories_below_the_cleaned_one_need_no_consent(engine: Engine, scratch: Path) -> None:
+    make_run_with_files(scratch / "run", scratch / "disk")
+    code, report = engine.clean(scratch)
+    assert (code, only(report)["outside"], len(only(report)["directories"])) == (DONE, [], 2)
+    assert tree(scratch) == ["disk"]
+
+
+@pytest.mark.parametrize("arguments", [("--yes",), ("--yes", "--dry-run"), ()])
+def test_directories_of_others_are_refused(
+    engine: Engine, base: Path, scratch: Path, second_user: int, arguments: tuple[str, ...]
+) -> None:
+    make_run_with_files(scratch / "run", base / "disk")
+    os.chown(base / "disk" / "run", second_user, second_user)
+    before = tree(base)
+    code, report = engine.clean(scratch, *arguments)
+    assert code == BAD_PLAN
+    assert only(report)["kept"].startswith("its list names directories that are not yours")
+    assert str(base / "disk" / "run") in only(report)["kept"]
+    assert tree(base) == before
+
+
+def test_user_cannot_be_led_to_directories_of_root(
+    engine: Engine, base: Path, scratch: Path, victim: Path, second_user: int
+) -> None:
+    """The victim's directory opens to all: only the check of its owner protects it."""
+    victim.parent.chmod(0o777)
+    make_run(scratch / "etc", manifest_of(victim.parents[1]))
+    program = shutil.copy(engine.path, base / "engine")  # where the user can start it
+
+    def clean() -> None:
+        os._exit(subprocess.run([program, "clean", str(scratch), "--yes"], capture_output=True, check=False).returncode)
+
+    status = os.waitpid(as_user(second_user, clean), 0)[1]
+    assert os.waitstatus_to_exitcode(status) == BAD_PLAN
+    assert victim.exists()
+
+
+def test_link_in_place_of_the_run_directory_is_not_followed(
+    engine: Engine, scratch: Path, victim: Path, second_user: int
+) -> None:
+    (victim.parent / MANIFEST).write_text(manifest_of(), encoding="utf-8")
+    do_as(second_user, lambda: (scratch / "sonde-20261123T031203Z-x-68133f98").symlink_to(victim.parent))
+    code, report = engine.clean(scratch, "--yes")
+    assert (code, report) == (DONE, [])
+    assert victim.exists()
+
+
+def test_target_that_is_a_link_is_cleaned(engine: Engine, base: Path, scratch: Path) -> None:
+    make_run_with_files(scratch / "run", base / "disk")
+    (base / "link").symlink_to(scratch / "run")
+    code, report = engine.clean(base / "link", "--yes")
+    assert (code, only(report)["left"]) == (DONE, [])
+    assert tree(scratch) == []
+    assert tree(base / "disk") == []
+
+
+def test_target_named_by_a_dot_is_the_run_directory(engine: Engine, base: Path, scratch: Path) -> None:
+    make_run_with_files(scratch / "run", base / "disk")
+    (base / "disk" / "shadow").write_text("not of the run", encoding="utf-8")
+    result = engine.ask("clean", ".", "--yes", cwd=scratch / "run")
+    assert result.code == DONE, result.err
+    assert tree(scratch) == []
+    assert tree(base / "disk") == ["shadow"]
+
+
+@contextmanager
+def exchanging(user: int, first: Path, second: Path) -> Iterator[None]:
+    """Another user exchanges two names as fast as possible."""
+    libc = ctypes.CDLL(None)
+
+    def loop() -> None:
+        a, b = bytes(first), bytes(second)
+        while True:
+            libc.renameat2(AT_FDCWD, a, AT_FDCWD, b, RENAME_EXCHANGE)
+
+    child = as_user(user, loop)
+    try:
+        yield
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
+@pytest.mark.parametrize("kind", ["link", "directory"])
+def test_exchanged_run_directory_never_leads_to_the_victim(
+    engine: Engine, base: Path, victim: Path, second_user: int, kind: str
+) -> None:
+    """A directory in which others may rename everything, and a long manifest, which takes time to read."""
+    target = base / "open"
+    target.mkdir()
+    target.chmod(0o777)
+    manifest = manifest_of(node_of_process=[0] * 20_000)
+    for i in range(20):
+        run = target / f"run{i}"
+        make_run(run, manifest)
+        (run / "shadow").write_text("data", encoding="utf-8")
+        other = target / f"other{i}"
+        if kind == "link":
+            do_as(second_user, partial(other.symlink_to, victim.parent))
+        else:
+            do_as(second_user, other.mkdir)
+            do_as(second_user, partial((other / "shadow").write_text, "thesis"))
+        with exchanging(second_user, run, other):
+            code, report = engine.clean(target)
+        assert code in (DONE, FAILED), report
+        assert victim.read_text(encoding="utf-8") == "secret"
+        if kind == "directory":
+            assert [path.read_text(encoding="utf-8") for path in target.glob("*/shadow")].count("thesis") == i + 1

@@ -20,30 +20,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sonde.model.version import __version__
+
 if TYPE_CHECKING:
     from pathlib import Path
 
     from sonde.public.runs import Runs
 
 __all__ = ["__version__", "open"]
-
-
-def _version() -> str:
-    """The installed version, or that of the source tree this package is imported from."""
-    from importlib import metadata
-    from pathlib import Path
-    from re import search
-
-    try:
-        return metadata.version("sonde")
-    except metadata.PackageNotFoundError:
-        project = Path(__file__).resolve().parents[2] / "CMakeLists.txt"
-        text = project.read_text(encoding="utf-8") if project.is_file() else ""
-        version = search(r"project\(sonde VERSION ([0-9.]+)", text)
-        return f"{version[1]}+source" if version else "0+unknown"
-
-
-__version__ = _version()
 
 
 def open(archive: str | Path | None = None) -> Runs:

@@ -7,39 +7,46 @@ from pathlib import Path
 from typing import Any
 
 from sonde.model.lines import (
-    End,
-    FileSystem,
-    Moved,
+    ByteCounts,
+    EndLine,
+    FileSystemFacts,
     NodeLine,
-    Operations,
-    PhaseBegin,
-    PhaseEnd,
+    OperationCounts,
+    PhaseBeginLine,
+    PhaseEndLine,
+    PhaseRates,
     Rate,
-    Rates,
     TableLine,
 )
 from sonde.model.record import PhaseRecord, RecordReader
-from sonde.model.run import Run
+from sonde.model.run import RecordedRun
 
 MIB = 1 << 20
 
 
-def run_with(phase: PhaseRecord, system: FileSystem | None = None, status: str = "done", **plan: Any) -> Run:
+def run_with(
+    phase: PhaseRecord, system: FileSystemFacts | None = None, status: str = "done", **plan: Any
+) -> RecordedRun:
     """On one node, of 16 GiB, called nid1."""
     record = RecordReader()
-    record.machines.append(
-        NodeLine(node=0, host="nid1", memory_bytes=1 << 34, file_system=system or FileSystem("ext4"))
+    record.nodes.append(
+        NodeLine(node=0, host="nid1", memory_bytes=1 << 34, file_system=system or FileSystemFacts("ext4"))
     )
     record.phases[phase.id] = phase
-    record.end = End(status=status)
-    return Run(Path("r"), record, (), {}, plan, ())
+    record.end = EndLine(status=status)
+    return RecordedRun(Path("r"), record, (), {}, plan, ())
 
 
 def made(op: str = "read", moved: int = 100 * MIB, done: int = 100, seconds: float = 3.0, **begin: Any) -> PhaseRecord:
     """So many bytes and operations in so many seconds."""
     rate = Rate(moved, done, seconds, moved / seconds, done / seconds)
-    end = PhaseEnd(phase="p", bytes=Moved(moved, moved, moved, 0), ops=Operations(done, done), rates=Rates(total=rate))
-    return PhaseRecord(PhaseBegin(phase="p", op=op, **begin), end)
+    end = PhaseEndLine(
+        phase="p",
+        bytes=ByteCounts(moved, moved, moved, 0),
+        ops=OperationCounts(done, done),
+        rates=PhaseRates(total=rate),
+    )
+    return PhaseRecord(PhaseBeginLine(phase="p", op=op, **begin), end)
 
 
 def planned(**data: Any) -> dict[str, Any]:

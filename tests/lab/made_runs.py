@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sonde.experiments.judging.measured import MeasuredRun, MeasuredRuns
+from sonde.experiments.claims.measured_runs import MeasuredRun, MeasuredRuns
 from sonde.model.experiment import experiment_from_document
 from sonde.model.experiment.experiment import Experiment
 from sonde.model.record import RecordReader

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from sonde.model.lines import Intervals, PhaseBegin, PhaseEnd, SeriesLine, TargetsLine
+from sonde.model.lines import IntervalSeconds, PhaseBeginLine, PhaseEndLine, SeriesLine, TargetsLine
 from sonde.model.record import PhaseRecord, RecordReader
-from sonde.model.run import Run, run_of
+from sonde.model.run import RecordedRun, to_recorded_run
 
 COLUMNS = ("target", "kind", "bytes", "ops", "single_ops", "single_ns", "p50_ns", "p90_ns", "p99_ns", "max_ns")
 
@@ -40,8 +40,8 @@ def drawn_answers(
 
 def phase_of(ops: np.ndarray, ns: np.ndarray, kind: str = "write") -> PhaseRecord:
     """A row for each target, a column for each slice of a second; operations of 1 MiB, ten seconds in all."""
-    phase = PhaseRecord(PhaseBegin(phase="p", op=kind, measured=True))
-    phase.end = PhaseEnd(phase="p", seconds=Intervals(elapsed=10.0))
+    phase = PhaseRecord(PhaseBeginLine(phase="p", op=kind, measured=True))
+    phase.end = PhaseEndLine(phase="p", seconds=IntervalSeconds(elapsed=10.0))
     rows: list[tuple[Any, ...]] = []
     for at, (counts, times) in enumerate(zip(ops.tolist(), ns.tolist(), strict=True)):
         name, moved = f"OST{at:04x}", tuple(count << 20 for count in counts)
@@ -59,7 +59,7 @@ def phase_of(ops: np.ndarray, ns: np.ndarray, kind: str = "write") -> PhaseRecor
     return phase
 
 
-def run_with(targets: int, each: int) -> Run:
+def run_with(targets: int, each: int) -> RecordedRun:
     """Servers of half as many targets as an SSU has, `each`."""
     names = [f"OST{at:04x}" for at in range(targets)]
     half = max(1, each // 2)
@@ -67,4 +67,4 @@ def run_with(targets: int, each: int) -> Run:
         "OSS": {f"oss{at // half:02d}": names[at : at + half] for at in range(0, targets, half)},
         "SSU": {f"ssu{at // each}": names[at : at + each] for at in range(0, targets, each)},
     }
-    return run_of(RecordReader(), Path(), {"parents": {"system": "s", "levels": levels}})
+    return to_recorded_run(RecordReader(), Path(), {"parents": {"system": "s", "levels": levels}})

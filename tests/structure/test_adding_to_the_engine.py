@@ -21,9 +21,9 @@ LISTED = re.compile(r"`((?:engine|schema|docs|tools)/[\w./-]+)`")
 def row(subject: str) -> str:
     """The second column of the table in HACKING.md for what one wants to add."""
     text = (ROOT / "HACKING.md").read_text(encoding="utf-8")
-    found = re.findall(rf"^\| {re.escape(subject)} \| (.*?) \| .* \|$", text, re.MULTILINE)
-    assert len(found) == 1, f"HACKING.md has {len(found)} rows for {subject}"
-    return str(found[0])
+    matches = re.findall(rf"^\| {re.escape(subject)} \| (.*?) \| .* \|$", text, re.MULTILINE)
+    assert len(matches) == 1, f"HACKING.md has {len(matches)} rows for {subject}"
+    return str(matches[0])
 
 
 @dataclass(frozen=True)
@@ -46,14 +46,14 @@ EXAMPLES = (
         ("engine/workloads/file_stream.hpp", "engine/workloads/file_stream.cpp"),
     ),
     Example("a dialect", r"\bmdtest_dialect\b", ("engine",), ("engine/dialects/mdtest/session.cpp",)),
-    Example("an operation on names", r"\b(kind_)?open_close\b", ("engine", "schema", "docs/concepts"), ()),
+    Example("a metadata operation", r"\b(kind_)?open_close\b", ("engine", "schema", "docs/concepts"), ()),
     Example("a member of a record line", r"\bdroop\b", ("schema",), ()),
 )
 
 
-def files_with(words: str, roots: tuple[str, ...]) -> set[str]:
+def files_with(pattern_text: str, roots: tuple[str, ...]) -> set[str]:
     """Sources, pages and schemas that hold the words."""
-    pattern = re.compile(words)
+    pattern = re.compile(pattern_text)
     return {
         path.relative_to(ROOT).as_posix()
         for root in roots
@@ -62,10 +62,10 @@ def files_with(words: str, roots: tuple[str, ...]) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=[one.subject for one in EXAMPLES])
-def test_an_example_stands_in_the_files_that_its_row_names_and_nowhere_else(example: Example) -> None:
-    named = {path for path in LISTED.findall(row(example.subject)) if (ROOT / path).is_file()}
-    within = {path for path in named if path.startswith(tuple(f"{root}/" for root in example.roots))}
+@pytest.mark.parametrize("example", EXAMPLES, ids=[example.subject for example in EXAMPLES])
+def test_example_is_named_only_in_the_files_of_its_row(example: Example) -> None:
+    row_paths = {path for path in LISTED.findall(row(example.subject)) if (ROOT / path).is_file()}
+    within = {path for path in row_paths if path.startswith(tuple(f"{root}/" for root in example.roots))}
     assert files_with(example.words, example.roots) - set(example.own) == within
 
 
@@ -87,7 +87,7 @@ def test_no_part_of_the_engine_knows_a_backend_by_its_name() -> None:
     wrong = [
         f"{path.relative_to(ROOT)}: {line.strip()}"
         for path in (ROOT / "engine").rglob("*.[ch]pp")
-        if path.parent.name != "backends" and "dialects" not in path.parts and path.name != "touch.cpp"
+        if path.parent.name != "backends" and "dialects" not in path.parts and path.name != "planned_accesses.cpp"
         for line in path.read_text(encoding="utf-8").splitlines()
         if quoted.search(line.split("//")[0])
         # a plan that names none means posix; `paced` is also a member of plans
@@ -115,9 +115,9 @@ def compiles(root: Path, *files: str) -> None:
 
 
 def insert(path: Path, before: str, text: str) -> None:
-    whole = path.read_text(encoding="utf-8")
-    assert whole.count(before) == 1, f"{path} has {before!r} {whole.count(before)} times"
-    path.write_text(whole.replace(before, text + before), encoding="utf-8")
+    text_before = path.read_text(encoding="utf-8")
+    assert text_before.count(before) == 1, f"{path} has {before!r} {text_before.count(before)} times"
+    path.write_text(text_before.replace(before, text + before), encoding="utf-8")
 
 
 def test_a_treatment_is_one_file_and_a_line_in_each_group_of_the_list(copy: Path) -> None:
@@ -125,7 +125,11 @@ def test_a_treatment_is_one_file_and_a_line_in_each_group_of_the_list(copy: Path
     text = (folder / "sleep.cpp").read_text(encoding="utf-8")
     text = text.replace("sleep_treatment", "nap_treatment").replace('.name = "sleep"', '.name = "nap"')
     (folder / "nap.cpp").write_text(text, encoding="utf-8")
-    insert(folder / "treatments.cpp", "extern const Kind sleep_treatment;", "extern const Kind nap_treatment;\n")
+    insert(
+        folder / "treatments.cpp",
+        "extern const TreatmentKind sleep_treatment;",
+        "extern const TreatmentKind nap_treatment;\n",
+    )
     insert(folder / "treatments.cpp", "&sleep_treatment", "&nap_treatment, ")
     compiles(copy, "engine/treatments/nap.cpp", "engine/treatments/treatments.cpp")
     # Nobody else has a list of them: what the parser allows and what is applied both come from this one.
@@ -134,7 +138,7 @@ def test_a_treatment_is_one_file_and_a_line_in_each_group_of_the_list(copy: Path
         for path in (copy / "engine").rglob("*.[ch]pp")
         if '"drop_page_cache"' in path.read_text(encoding="utf-8")
     ]
-    assert set(others) <= {"engine/treatments/page_cache.cpp", "engine/results/tree_report.cpp"}
+    assert set(others) <= {"engine/treatments/page_cache.cpp", "engine/results/tree_findings.cpp"}
 
 
 def test_a_workload_is_one_class_and_one_line_where_streams_are_made(copy: Path) -> None:
@@ -143,7 +147,7 @@ def test_a_workload_is_one_class_and_one_line_where_streams_are_made(copy: Path)
         text = (folder / f"file_stream.{ending}").read_text(encoding="utf-8")
         text = text.replace("FileStream", "NapStream").replace("file_stream", "nap_stream")
         (folder / f"nap_stream.{ending}").write_text(text, encoding="utf-8")
-    data = folder / "data.cpp"
+    data = folder / "stream_factory.cpp"
     insert(data, '#include "workloads/file_stream.hpp"', '#include "workloads/nap_stream.hpp"\n')
     insert(
         data,
@@ -152,7 +156,7 @@ def test_a_workload_is_one_class_and_one_line_where_streams_are_made(copy: Path)
         "        return std::make_unique<NapStream<Time>>(job, team, clock, meter, job.backend->make(setup));\n"
         "    }\n",
     )
-    compiles(copy, "engine/workloads/nap_stream.cpp", "engine/workloads/data.cpp")
+    compiles(copy, "engine/workloads/nap_stream.cpp", "engine/workloads/stream_factory.cpp")
 
 
 NAP_DIALECT = """// SPDX-License-Identifier: Apache-2.0
@@ -222,7 +226,7 @@ def test_an_operation_that_the_table_lacks_does_not_compile(copy: Path) -> None:
     assert "a row for each operation" in refused.stderr
     insert(
         header,
-        '    Operation{Op::readdir, "readdir"',
-        '    Operation{Op::nap, "nap", Operation::On::item, Operation::Effect::looks},\n',
+        '    OperationInfo{Op::readdir, "readdir"',
+        '    OperationInfo{Op::nap, "nap", OperationInfo::Subject::item, OperationInfo::OperationEffect::inspects},\n',
     )
     compiles(copy, "engine/plan/operations.cpp")

@@ -47,13 +47,13 @@ from collections.abc import Iterator
 
 from markupsafe import Markup
 
-from sonde.findings.verdicts import Judged
-from sonde.model.run import Run
+from sonde.findings.phase_summary import AssessedPhase
+from sonde.model.run import RecordedRun
 from sonde.report.sections.section import Place, Section
 
 
-def _draw(run: Run, judged: Judged) -> Iterator[tuple[Place, Markup]]:
-    yield "wide", Markup("<p>a section about {}</p>").format(judged.phase.id)
+def _draw(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[Place, Markup]]:
+    yield "wide", Markup("<p>a section about {}</p>").format(assessed.phase.id)
 
 
 SECTION = Section(5, _draw)
@@ -61,15 +61,15 @@ SECTION = Section(5, _draw)
 SOURCE = """
 from datetime import UTC, datetime
 
-from sonde.model.imported import ImportedPhase, ImportedRun
-from sonde.sources.about import About
+from sonde.model.imported_runs import ImportedPhase, ImportedRun
+from sonde.sources.import_defaults import ImportDefaults
 
 
 def matches(text: str) -> bool:
     return text.startswith("rocketbench ")
 
 
-def read(text: str, about: About) -> list[ImportedRun]:
+def read(text: str, about: ImportDefaults) -> list[ImportedRun]:
     phase = ImportedPhase("write", "write", "rocketbench rate", bytes_per_s=float(text.split()[1]))
     return [ImportedRun("rocketbench", "rocket", datetime(2026, 1, 1, tzinfo=UTC), {}, [phase])]
 """
@@ -102,29 +102,31 @@ ROWS = {
         SOURCE,
         {
             "sources/formats.py": {
-                "from sonde.sources.about": "from sonde.sources import rocketbench\n",
-                '    Format("fio JSON"': '    Format("rocketbench", rocketbench.matches, rocketbench.read),\n',
+                "from sonde.sources.import_defaults": "from sonde.sources import rocketbench\n",
+                '    ResultFormat("fio JSON"': (
+                    '    ResultFormat("rocketbench", rocketbench.matches, rocketbench.read),\n'
+                ),
             }
         },
     ),
 }
 
 
-def hacking(what: str) -> str:
+def hacking(subject: str) -> str:
     """What the table "To add something" says one touches."""
     text = (ROOT / "HACKING.md").read_text(encoding="utf-8")
     rows = [line.split("|") for line in text.split("## To add something")[1].split("\n## ")[0].splitlines()]
-    (touched,) = (cells[2] for cells in rows if len(cells) == 5 and cells[1].strip() == what)
+    (touched,) = (cells[2] for cells in rows if len(cells) == 5 and cells[1].strip() == subject)
     return touched
 
 
-def added(folder: Path, what: str) -> Path:
+def added(folder: Path, subject: str) -> Path:
     """A copy of the lab in `folder` in which the row was followed; its path for PYTHONPATH."""
-    lab, row, said = folder / "lab", ROWS[what], hacking(what)
+    lab, row, row_text = folder / "lab", ROWS[subject], hacking(subject)
     shutil.copytree(ROOT / "lab", lab, ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "schema").symlink_to(ROOT / "schema")
-    assert f"`lab/sonde/{Path(row.file).parent}/`" in said, "the row does not say where the new file goes"
-    assert set(re.findall(r"`(\w+\.py)`", said)) == {Path(file).name for file in row.lists}
+    assert f"`lab/sonde/{Path(row.file).parent}/`" in row_text, "the row does not say where the new file goes"
+    assert set(re.findall(r"`(\w+\.py)`", row_text)) == {Path(file).name for file in row.lists}
     (lab / "sonde" / row.file).write_text(row.text, encoding="utf-8")
     for file, insertions in row.lists.items():
         path = lab / "sonde" / file
@@ -142,9 +144,9 @@ def python(lab: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
-def test_a_launcher_is_offered_and_says_why_it_cannot_be_used(tmp_path: Path) -> None:
+def test_added_launcher_is_listed_and_states_why_unusable(tmp_path: Path) -> None:
     lab = added(tmp_path, "a launcher")
-    code = "from sonde.launch.launchers.list import make_launcher, names; print(names()); make_launcher('rocket', 2)"
+    code = "from sonde.launch.launchers import list; print(list.launcher_names()); list.make_launcher('rocket', 2)"
     done = python(lab, "-c", code)
     assert "'rocket'" in done.stdout
     assert "There is no rocket on PATH." in done.stderr
@@ -176,9 +178,9 @@ def test_a_format_is_imported(tmp_path: Path) -> None:
     assert '"bytes_per_s": 2000000000.0' in summary.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("what", ROWS)
-def test_rows_name_something_to_start_from_that_exists(what: str) -> None:
-    folder = (ROOT / "lab" / "sonde" / ROWS[what].file).parent
+@pytest.mark.parametrize("subject", ROWS)
+def test_rows_name_something_to_start_from_that_exists(subject: str) -> None:
+    folder = (ROOT / "lab" / "sonde" / ROWS[subject].file).parent
     text = (ROOT / "HACKING.md").read_text(encoding="utf-8")
-    (start,) = re.findall(rf"^\| {what} \|.*\| `([^`|]+)` \|$", text, re.MULTILINE)
+    (start,) = re.findall(rf"^\| {subject} \|.*\| `([^`|]+)` \|$", text, re.MULTILINE)
     assert (folder / start).is_file()

@@ -22,7 +22,7 @@ def own_names(text: str) -> set[tuple[str, str]]:
 
     Relies on the layout of tools/format: what is declared at that level begins at the margin.
     """
-    found: set[tuple[str, str]] = set()
+    names_found: set[tuple[str, str]] = set()
     open_namespaces: list[bool] = []
     for line in text.split("\n"):
         if opened := re.match(r"(?:inline )?namespace ?([\w:]*) ?\{", line):
@@ -32,19 +32,19 @@ def own_names(text: str) -> set[tuple[str, str]]:
         elif any(open_namespaces) and re.match(r"[A-Za-z\[]", line) and not line.startswith("using "):
             plain = re.sub(r"^(\[\[.*?\]\] ?|template <.*?> ?)+", "", line)
             if match := _TYPE.match(plain):
-                found.add((match[1], ""))
+                names_found.add((match[1], ""))
             elif (match := _OTHER.match(plain)) and match[1] not in ("TEST_CASE", "static_assert", "__attribute__"):
-                found.add((match[1], match[2] if match[2].startswith("(") else ""))
-    return found
+                names_found.add((match[1], match[2] if match[2].startswith("(") else ""))
+    return names_found
 
 
 def clashes(files: dict[str, str]) -> list[str]:
     """Names that two files of one folder have for themselves; `files` maps names to texts."""
     owners: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for name, text in files.items():
-        for own in own_names(text):
-            owners[own].append(name)
-    return [f"{own[0]}: {', '.join(sorted(names))}" for own, names in sorted(owners.items()) if len(names) > 1]
+        for identifier in own_names(text):
+            owners[identifier].append(name)
+    return [f"{name[0]}: {', '.join(sorted(names))}" for name, names in sorted(owners.items()) if len(names) > 1]
 
 
 @pytest.mark.parametrize("part", PARTS)

@@ -16,11 +16,11 @@ CODE = {".cpp", ".hpp", ".py", ".cmake", ".toml", ".cff"}
 
 def repository() -> list[Path]:
     """All files of ours, relative to the root."""
-    found = []
+    paths = []
     for folder, inner, names in os.walk(ROOT):
         inner[:] = [name for name in inner if name not in OUTSIDE and (not name.startswith(".") or name == ".ci")]
-        found += [(Path(folder) / name).relative_to(ROOT) for name in names if not name.endswith(".egg-info")]
-    return sorted(found)
+        paths += [(Path(folder) / name).relative_to(ROOT) for name in names if not name.endswith(".egg-info")]
+    return sorted(paths)
 
 
 def is_script(path: Path) -> bool:
@@ -55,7 +55,7 @@ def test_scripts_can_be_run() -> None:
     assert wrong == []
 
 
-def test_text_ends_with_one_newline_and_has_no_tabs_or_trailing_blanks() -> None:
+def test_text_ends_with_one_newline_without_tabs_or_blanks() -> None:
     wrong = []
     for path in repository():
         if path.suffix not in CODE | {".md", ".json", ".ndjson", ".txt", ".sh"} and not is_script(path):
@@ -73,6 +73,6 @@ def test_text_ends_with_one_newline_and_has_no_tabs_or_trailing_blanks() -> None
 def test_the_files_that_the_order_of_tests_names_are_there() -> None:
     tree = ast.parse((ROOT / "tests" / "conftest.py").read_text(encoding="utf-8"))
     lists = [node for node in tree.body if isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple)]
-    named = [ast.literal_eval(one) for node in lists for one in node.value.elts]  # type: ignore[attr-defined]
+    names_listed = [ast.literal_eval(element) for node in lists for element in node.value.elts]  # type: ignore[attr-defined]
     assert len(lists) == 2
-    assert [name for name in named if not (ROOT / "tests" / name).exists()] == []
+    assert [name for name in names_listed if not (ROOT / "tests" / name).exists()] == []

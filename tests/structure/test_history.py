@@ -13,8 +13,8 @@ ROOT = Path(__file__).resolve().parents[2]
 LONGEST = 72  # letters; git log, mail and web pages cut longer subjects
 
 
-def git(*words: str) -> list[str]:
-    return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+def git(*arguments: str) -> list[str]:
+    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
 def test_subjects_of_commits_are_short() -> None:

@@ -23,12 +23,12 @@ PYTHON = [sys.executable, "-S", "-c"]
 
 def first_hang(looks: Iterator[limits.Activity], longest_s: float = 10_000) -> float | None:
     """After how many seconds a process is given up that is looked at once a second; None: never in two hours."""
-    at = [0.0]
-    watch = limits.Watch(1, 60, longest_s, lambda _: next(looks), lambda: at[0])
+    now = [0.0]
+    watch = limits.Watch(1, 60, longest_s, lambda _: next(looks), lambda: now[0])
     for second in range(7200):
-        at[0] = float(second)
+        now[0] = float(second)
         if watch.hangs():
-            return at[0]
+            return now[0]
     return None
 
 
@@ -36,7 +36,7 @@ def steadily(cpu_a_second: float, at_work: Callable[[int], bool]) -> Iterator[li
     return (limits.Activity(cpu_a_second * second, at_work(second)) for second in itertools.count())
 
 
-def test_what_waits_for_a_processor_on_a_loaded_machine_is_never_given_up() -> None:
+def test_process_waiting_for_a_processor_is_never_given_up() -> None:
     assert first_hang(steadily(0.0, lambda second: True)) is None
     assert first_hang(steadily(0.001, lambda second: second % 3 == 0)) is None
 
@@ -77,7 +77,7 @@ def has_ended(process: int) -> bool:
         return True
 
 
-def test_a_program_that_waits_for_ever_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
+def test_hung_program_is_ended_with_its_children(tmp_path: Path) -> None:
     wait = "import os, signal; print(os.getpid(), flush=True); signal.pause()"
     code = f"import subprocess, sys; subprocess.run([sys.executable, '-S', '-c', {wait!r}], start_new_session=True)"
     output = tmp_path / "output.txt"
@@ -96,18 +96,18 @@ CHILD = f"import subprocess, sys; subprocess.run([sys.executable, '-S', '-c', {S
 
 @pytest.mark.parametrize("code", [THREAD, CHILD], ids=["a thread", "a child in another session"])
 def test_what_a_process_has_done_for_it_is_its_work(code: str) -> None:
-    with subprocess.Popen([*PYTHON, code], preexec_fn=lambda: limits.limit_processor(5)) as one:
-        before = limits.activity(one.pid)
-        while not (now := limits.activity(one.pid)).at_work or now.cpu_s < before.cpu_s + 0.2:
-            assert one.poll() is None
-        one.kill()
+    with subprocess.Popen([*PYTHON, code], preexec_fn=lambda: limits.limit_processor(5)) as process:
+        before = limits.activity(process.pid)
+        while not (now := limits.activity(process.pid)).at_work or now.cpu_s < before.cpu_s + 0.2:
+            assert process.poll() is None
+        process.kill()
 
 
 def test_a_process_that_waits_is_not_at_work() -> None:
     code = "import signal; print(flush=True); signal.pause()"
-    with subprocess.Popen([*PYTHON, code], stdout=subprocess.PIPE) as one:
-        assert one.stdout is not None
-        one.stdout.readline()
-        while limits.activity(one.pid).at_work:  # on its way from the line to the wait
-            assert one.poll() is None
-        one.kill()
+    with subprocess.Popen([*PYTHON, code], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        while limits.activity(process.pid).at_work:  # on its way from the line to the wait
+            assert process.poll() is None
+        process.kill()

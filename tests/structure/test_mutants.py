@@ -41,12 +41,12 @@ bool near(int a, int b) {
 """
 
 
-def lines(found: list[Change]) -> set[str]:
-    return {one.after for one in found}
+def lines(changes: list[Change]) -> set[str]:
+    return {change.after for change in changes}
 
 
 def test_python_is_changed_where_it_behaves() -> None:
-    found = python_changes.changes("x.py", PYTHON)
+    changes = python_changes.changes("x.py", PYTHON)
     assert {
         'UNITS = {"min": Decimal(61)}',
         'UNITS = {"min": Decimal(59)}',
@@ -59,10 +59,10 @@ def test_python_is_changed_where_it_behaves() -> None:
         "return True",
         "pass",
         "return a <= b",
-    } <= lines(found)
-    assert not any("docstring" in one.before or '"""' in one.before for one in found)
-    for one in found:
-        ast.parse(one.applied(PYTHON))
+    } <= lines(changes)
+    assert not any("docstring" in change.before or '"""' in change.before for change in changes)
+    for change in changes:
+        ast.parse(change.applied(PYTHON))
 
 
 def test_code_of_other_machines_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,16 +82,16 @@ def test_code_of_other_machines_is_left_alone(monkeypatch: pytest.MonkeyPatch) -
 """
     for machine, tried in (("x86_64", {3, 12}), ("aarch64", {5, 7, 12}), ("riscv64", {10, 12})):
         monkeypatch.setattr("platform.machine", lambda machine=machine: machine)
-        assert {one.line for one in cpp_changes.changes("x.cpp", source)} == tried
+        assert {change.line for change in cpp_changes.changes("x.cpp", source)} == tried
 
 
 def test_the_smaller_of_two_equal_ones_may_be_either() -> None:
     source = "    least = a.ns < least ? a.ns : least;\n    from = a < b ? b : c;\n    to = a[i] > b ? b : a[i];\n"
-    assert {one.line for one in cpp_changes.changes("x.cpp", source) if one.operator == "operator"} == {2}
+    assert {change.line for change in cpp_changes.changes("x.cpp", source) if change.operator == "operator"} == {2}
 
 
 def test_cpp_is_changed_where_it_behaves() -> None:
-    found = cpp_changes.changes("x.cpp", CPP)
+    changes = cpp_changes.changes("x.cpp", CPP)
     assert {
         "if (a != 3 && !b) {",
         "if (a == 4 && !b) {",
@@ -100,17 +100,17 @@ def test_cpp_is_changed_where_it_behaves() -> None:
         "if (!(a == 3 && !b)) {",
         "return true;",
         "return sized<4>(a) <= static_cast<std::size_t>(b);",
-    } <= lines(found)
-    assert not any(word in one.before for one in found for word in ("static_assert", "Whether", "#include"))
-    assert ";" in lines(found), "a call may be left out"
-    assert not any('"1 <= 2"' in one.after for one in found)
+    } <= lines(changes)
+    assert not any(word in change.before for change in changes for word in ("static_assert", "Whether", "#include"))
+    assert ";" in lines(changes), "a call may be left out"
+    assert not any('"1 <= 2"' in change.after for change in changes)
 
 
 def test_a_change_is_known_by_its_text_and_not_by_its_place() -> None:
-    one = python_changes.changes("x.py", PYTHON)
+    changes = python_changes.changes("x.py", PYTHON)
     other = python_changes.changes("x.py", "\n\n" + PYTHON)
-    assert [change.key for change in one] == [change.key for change in other]
-    assert [change.line + 2 for change in one] == [change.line for change in other]
+    assert [change.key for change in changes] == [change.key for change in other]
+    assert [change.line + 2 for change in changes] == [change.line for change in other]
 
 
 def test_the_share_counts_what_could_be_noticed() -> None:
@@ -126,7 +126,7 @@ def test_what_was_tried_is_read_again(tmp_path: Path) -> None:
     change = python_changes.changes("x.py", PYTHON)[0]
     file = tmp_path / "results.ndjson"
     outcomes = [results.Outcome("m", change, kind, 1.5) for kind in (SURVIVED, KILLED)]
-    file.write_text("".join(one.line() + "\n" for one in outcomes), encoding="utf-8")
+    file.write_text("".join(outcome.line() + "\n" for outcome in outcomes), encoding="utf-8")
     assert results.read(file) == {change.key: outcomes[1]}
     assert results.read(tmp_path / "none") == {}
 
@@ -138,41 +138,41 @@ def test_each_module_has_sources_and_tests() -> None:
 
 
 @pytest.mark.parametrize("key", results.equivalents(), ids=lambda key: f"{Path(key[0]).name}: {key[2][:40]}")
-def test_a_change_that_means_the_same_is_one_that_can_be_made_and_has_a_reason(key: results.Key) -> None:
+def test_equivalent_change_is_possible_and_has_a_reason(key: results.Key) -> None:
     file, before, after = key
     make = python_changes.changes if file.endswith(".py") else cpp_changes.changes
-    known = {one.key for one in make(file, (ROOT / file).read_text(encoding="utf-8"))}
-    assert (file, before, after) in known, "the line is another one now: take the entry out, or mend it"
+    possible_changes = {change.key for change in make(file, (ROOT / file).read_text(encoding="utf-8"))}
+    assert (file, before, after) in possible_changes, "the line is another one now: take the entry out, or mend it"
     assert len(results.equivalents()[key]) > 20
 
 
-def test_tests_that_run_the_line_come_first_and_for_a_constant_those_that_import_from_its_file() -> None:
+def test_tests_that_run_the_line_come_first() -> None:
     file = "lab/sonde/stats/multiple.py"
     near, far = "tests/lab/stats/test_multiple.py", "tests/lab/stats/test_dips.py"
     other = "tests/lab/trends/test_bench.py::starts_a_program"
     seconds = {f"{near}::dear": 9.0, f"{near}::cheap": 1.0, f"{far}::dear": 5.0, f"{far}::cheap": 0.5, other: 0.1}
     source = "LEVEL = 5\n\ndef f():\n    return LEVEL\n\ndef g():\n    return 3\n"
     reached = {file: {1: [""], 4: [f"{far}::dear"]}}
-    known = Baseline(seconds, reached, good=True, stamp="")
+    baseline = Baseline(seconds, reached, good=True, stamp="")
     constant, inside, nobody = (
-        next(one for one in python_changes.changes(file, source) if one.line == line) for line in (1, 4, 7)
+        next(change for change in python_changes.changes(file, source) if change.line == line) for line in (1, 4, 7)
     )
-    assert known.tests_of(inside, source) == [f"{far}::dear", f"{far}::cheap"]
-    assert known.tests_of(constant, source) == [f"{near}::cheap", f"{near}::dear", f"{far}::dear", f"{far}::cheap"]
-    assert known.tests_of(nobody, source) == []
+    assert baseline.tests_of(inside, source) == [f"{far}::dear", f"{far}::cheap"]
+    assert baseline.tests_of(constant, source) == [f"{near}::cheap", f"{near}::dear", f"{far}::dear", f"{far}::cheap"]
+    assert baseline.tests_of(nobody, source) == []
 
 
 def test_a_second_run_in_the_same_tree_is_refused_and_names_the_first(tmp_path: Path) -> None:
     held = "import sys, pathlib; sys.path.insert(0, sys.argv[1]); import mutants\n"
     held += "with mutants.only_one(pathlib.Path(sys.argv[2])):\n    print('held', flush=True); sys.stdin.read()\n"
-    words = [sys.executable, "-c", held, str(ROOT / "tools"), str(tmp_path / "place")]
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as first:
+    command = [sys.executable, "-c", held, str(ROOT / "tools"), str(tmp_path / "place")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as first:
         assert first.stdout is not None
         assert first.stdout.readline() == "held\n"
-        second = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        second = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
         assert (second.returncode, second.stdout) == (1, "")
         assert second.stderr.startswith(f"mutants: process {first.pid} tries changes in {tmp_path}/place already")
         first.kill()
     # Whoever is killed holds nothing.
-    third = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    third = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     assert (third.returncode, third.stdout) == (0, "held\n")

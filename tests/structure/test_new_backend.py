@@ -29,18 +29,18 @@ def new_backend(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]
 def test_a_new_backend_is_listed_and_compiles(copy: Path) -> None:
     done = new_backend(copy, "object_store")
     assert done.returncode == 0, done.stderr
-    made = copy / "engine" / "backends" / "object_store.cpp"
-    text = made.read_text(encoding="utf-8")
+    backend_file = copy / "engine" / "backends" / "object_store.cpp"
+    text = backend_file.read_text(encoding="utf-8")
     assert '.name = "object_store"' in text
     assert "class ObjectStoreChannel" in text
     assert not re.search(r"\bnull\b|NullChannel|null_backend", text)
-    listed = (copy / "engine" / "backends" / "list.cpp").read_text(encoding="utf-8")
-    assert len(re.findall("object_store_backend", listed)) == 2
-    assert len(re.findall("null_backend", listed)) == 2
+    list_text = (copy / "engine" / "backends" / "list.cpp").read_text(encoding="utf-8")
+    assert len(re.findall("object_store_backend", list_text)) == 2
+    assert len(re.findall("null_backend", list_text)) == 2
     compiler = shutil.which("c++")
     if compiler is None:
         pytest.skip("no C++ compiler here")
-    for file in (made, copy / "engine" / "backends" / "list.cpp"):
+    for file in (backend_file, copy / "engine" / "backends" / "list.cpp"):
         command = [compiler, "-std=c++20", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-Iengine", str(file)]
         compiled = subprocess.run(command, cwd=copy, capture_output=True, text=True, check=False)
         assert compiled.returncode == 0, compiled.stderr

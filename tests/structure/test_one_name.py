@@ -14,9 +14,6 @@ ELSEWHERE = {
     "backends/": "a backend is one value that the list names; their seam is backend.hpp",
     "dialects/": "a dialect is one value that the list names; their seams are dialect.hpp and each session's header",
     "main/": "what the program can be asked stands in commands.hpp",
-    "ranks/mpi_file.cpp": "a part of the module that is loaded: mpi_module_parts.hpp",
-    "ranks/mpi_waiting.cpp": "a part of the module that is loaded: mpi_module_parts.hpp",
-    "ranks/mpi_loader.cpp": "why_no_mpi() is asked by those who may know the module's header only",
     "workloads/moving.cpp": "the hot loops of data_stream.hpp",
     "workloads/plain_moves.cpp": "those of its hot loops that need least",
 }
@@ -38,8 +35,8 @@ def definitions(source: str) -> Iterator[str]:
             hidden = True
         elif line == "}  // namespace":
             hidden = False
-        elif not hidden and not line.startswith(NOT_A_DEFINITION) and (found := DEFINITION.match(line)):
-            yield re.sub(r"<[^<>]*>", "", found[1])
+        elif not hidden and not line.startswith(NOT_A_DEFINITION) and (match := DEFINITION.match(line)):
+            yield re.sub(r"<[^<>]*>", "", match[1])
 
 
 def strangers(source: str, header: str) -> list[str]:
@@ -54,17 +51,17 @@ def strangers(source: str, header: str) -> list[str]:
 
 
 def test_what_a_source_defines_its_own_header_declares() -> None:
-    wrong, seen = [], 0
+    wrong, definition_count = [], 0
     for source in sorted(ENGINE.rglob("*.cpp")):
         name = source.relative_to(ENGINE).as_posix()
         if name.startswith(tuple(ELSEWHERE)):
             continue
         text = source.read_text(encoding="utf-8")
         header = source.with_suffix(".hpp")
-        found = strangers(text, header.read_text(encoding="utf-8") if header.exists() else "")
-        seen += len(list(definitions(text)))
-        wrong += [f"{name} defines {one}" for one in found]
-    assert seen > 200
+        undeclared = strangers(text, header.read_text(encoding="utf-8") if header.exists() else "")
+        definition_count += len(list(definitions(text)))
+        wrong += [f"{name} defines {definition}" for definition in undeclared]
+    assert definition_count > 200
     assert wrong == []
 
 
@@ -73,10 +70,10 @@ def test_the_exceptions_are_still_needed() -> None:
         folder = ENGINE / name
         sources = sorted(folder.rglob("*.cpp")) if name.endswith("/") else [folder]
         assert any(
-            strangers(one.read_text(encoding="utf-8"), one.with_suffix(".hpp").read_text(encoding="utf-8"))
-            if one.with_suffix(".hpp").exists()
-            else list(definitions(one.read_text(encoding="utf-8")))
-            for one in sources
+            strangers(source.read_text(encoding="utf-8"), source.with_suffix(".hpp").read_text(encoding="utf-8"))
+            if source.with_suffix(".hpp").exists()
+            else list(definitions(source.read_text(encoding="utf-8")))
+            for source in sources
         ), f"{name} needs no exception any more"
 
 

@@ -28,42 +28,44 @@ def drawing() -> ModuleType:
     spec = importlib.util.spec_from_file_location("our_figures", ROOT / "docs/extensions/our_figures.py")
     assert spec is not None
     assert spec.loader is not None
-    found = importlib.util.module_from_spec(spec)
-    sys.modules["our_figures"] = found
-    spec.loader.exec_module(found)
-    return found
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["our_figures"] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 def test_pages_ask_for_what_is_kept_and_for_nothing_else() -> None:
-    asked = {name for page in PAGES.glob("*.md") for name in re.findall(r"<!-- ours: (\S+) -->", page.read_text())}
-    assert asked == {path.stem for path in KEPT}
-    assert asked
+    names_on_pages = {
+        name for page in PAGES.glob("*.md") for name in re.findall(r"<!-- ours: (\S+) -->", page.read_text())
+    }
+    assert names_on_pages == {path.stem for path in KEPT}
+    assert names_on_pages
 
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
 def test_a_record_is_small_and_of_claims_that_the_experiment_makes(path: Path) -> None:
     assert path.stat().st_size < 100_000
-    kept = json.loads(path.read_text())
-    assert re.fullmatch(r"20\d{6}", kept["date"])
+    figures = json.loads(path.read_text())
+    assert re.fullmatch(r"20\d{6}", figures["date"])
     file = next((ROOT / "experiments").rglob(f"{path.stem}.toml"))
     written = tomllib.loads(file.read_text())
-    assert [one["id"] for one in kept["claims"]] == [one["id"] for one in written["expect"]]
-    assert {one["id"] for one in kept["figures"]} <= {one["id"] for one in written.get("figures", [])}
+    assert [entry["id"] for entry in figures["claims"]] == [entry["id"] for entry in written["expect"]]
+    assert {entry["id"] for entry in figures["figures"]} <= {entry["id"] for entry in written.get("figures", [])}
 
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
 def test_every_picture_is_an_svg_of_its_own_within_its_frame(drawing: ModuleType, path: Path) -> None:
     text = drawing.ours(path.stem)
     pictures = re.findall(r"<svg.*?</svg>", text)
-    kept = json.loads(path.read_text())
-    assert len(pictures) >= len(kept["figures"])
+    figures = json.loads(path.read_text())
+    assert len(pictures) >= len(figures["figures"])
     for picture in pictures:
         assert len(picture) < 100_000
         root = ElementTree.fromstring(picture)
-        for one in root.iter(f"{SVG}path"):
-            numbers = [float(number) for number in re.findall(r"-?\d+(?:\.\d+)?", one.get("d", ""))]
+        for path_element in root.iter(f"{SVG}path"):
+            numbers = [float(number) for number in re.findall(r"-?\d+(?:\.\d+)?", path_element.get("d", ""))]
             assert all(-1 <= number <= drawing.WIDTH for number in numbers)
-    assert all(f"| {one['id']} | {one['outcome']} |" in text for one in kept["claims"])
+    assert all(f"| {path_element['id']} | {path_element['outcome']} |" in text for path_element in figures["claims"])
 
 
 def test_a_place_is_as_high_as_its_value(drawing: ModuleType) -> None:
@@ -73,7 +75,11 @@ def test_a_place_is_as_high_as_its_value(drawing: ModuleType) -> None:
         "series": [{"name": "s", "values": [[1e9, 0.5e9, 2e9], [2e9, None, None]]}],
     }
     root = ElementTree.fromstring(drawing.of_places("t", "curve", chart))
-    line = next(one.get("d", "") for one in root.iter(f"{SVG}path") if one.get("stroke-width") == "1.8")
+    line = next(
+        path_element.get("d", "")
+        for path_element in root.iter(f"{SVG}path")
+        if path_element.get("stroke-width") == "1.8"
+    )
     (_, first), (_, second) = re.findall(r"([\d.]+) ([\d.]+)", line)
     bottom = drawing.HEIGHT - drawing.BOTTOM
     assert bottom - float(second) == pytest.approx(2 * (bottom - float(first)), rel=0.02)
@@ -82,7 +88,7 @@ def test_a_place_is_as_high_as_its_value(drawing: ModuleType) -> None:
 def test_one_number_alone_is_seen(drawing: ModuleType) -> None:
     chart = {"unit": "B/s", "places": ["a", "b"], "series": [{"name": "s", "values": [None, [2e9, None, None]]}]}
     root = ElementTree.fromstring(drawing.of_places("t", "curve", chart))
-    assert sum(one.get("d", "").endswith("h5") for one in root.iter(f"{SVG}path")) == 1
+    assert sum(path_element.get("d", "").endswith("h5") for path_element in root.iter(f"{SVG}path")) == 1
 
 
 def test_values_far_apart_stand_on_a_logarithmic_side(drawing: ModuleType) -> None:
@@ -92,14 +98,15 @@ def test_values_far_apart_stand_on_a_logarithmic_side(drawing: ModuleType) -> No
     assert not drawing.Panel("t", "op/s", [2e4, 4e5]).log
 
 
-def test_names_too_long_for_a_chart_are_numbered_below_it_and_named_in_the_caption(drawing: ModuleType) -> None:
+def test_long_chart_names_are_numbered_and_listed_in_caption(drawing: ModuleType) -> None:
     names = [f"POSIX, a file for each task, {size}" for size in ("10k", "1m1", "1m2")]
     series = [{"name": "write", "values": [[1e9, 0.9e9, 1.1e9]] * 3}]
     chart = {"title": "", "unit": "B/s", "x": "plan", "places": names, "series": series}
     figure = {"id": "f", "title": "Three tests", "source": "slide 1", "kind": "bars", "charts": [chart]}
-    kept = {"experiment": "e", "profile": "ci", "runs": 3, "date": "20261122", "machine": "a machine", "words": "busy",
+    figures = {"experiment": "e", "profile": "ci", "runs": 3, "date": "20261122", "machine": "a machine",
+            "words": "busy",
             "figures": [figure], "tables": [], "effects": [], "claims": []}  # fmt: skip
-    text = "\n".join(drawing.section(kept))
+    text = "\n".join(drawing.section(figures))
     picture = re.search(r"<svg.*?</svg>", text)
     assert picture is not None
     assert "POSIX" not in picture.group()

@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # what its tests share
 from small_machine import resolved, small_machine  # noqa: E402  (found through the path above)
 from warm_sonde import WarmSonde  # noqa: E402
 
-from sonde.launch.mounting import find_mounter  # noqa: E402
+from sonde.launch.mounted_machine import find_mounter  # noqa: E402
 from sonde.launch.preload import find_library  # noqa: E402
 from sonde.launch.simulator import find_simulator  # noqa: E402
 from sonde.model.errors import MachineError  # noqa: E402

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sonde iobuf --auto`: programs of known pattern get, while they run, the settings that a trace of them gets."""
+"""`sonde iobuf`: programs of known pattern get, while they run, the settings that a trace of them gets."""
 
 from __future__ import annotations
 
@@ -47,8 +47,6 @@ def chosen_while_running(sonde: Sonde, folder: Path, program: str) -> tuple[dict
     """The line of the report about the file, and the report for people."""
     words = [
         "iobuf",
-        "--auto",
-        "--alone",
         "--report",
         "--json",
         "lines",

@@ -29,7 +29,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "lab"))
 
-from kept import NOISY, keep  # noqa: E402
+from archive_builders import NOISY, store_run  # noqa: E402
 from make_record import Scene, Work, steady  # noqa: E402
 from warm_sonde import WarmSonde  # noqa: E402
 
@@ -115,7 +115,7 @@ def runs(archive: Path, *days: str, plan: str = "quick", status: str = "done") -
     for at, (day, hour) in enumerate(itertools.product(days, (3, 15))):
         works = [replace(one, noise=0.02 + 0.001 * at) for one in FIFTH]
         made = Scene(works=works, seed=at, plan=plan, started=f"{day}T{hour:02d}:00:00Z", status=status)
-        keep(archive, f"{day.replace('-', '')}T{hour:02d}0000Z-{plan}-{at:08x}", made)
+        store_run(archive, f"{day.replace('-', '')}T{hour:02d}0000Z-{plan}-{at:08x}", made)
 
 
 def month(first: str) -> list[str]:
@@ -126,15 +126,16 @@ def month(first: str) -> list[str]:
 def archive_page(folder: Path) -> None:
     """Runs of the names, days and findings that the page asks for."""
     archive = folder / "sonde-archive"
-    keep(archive, "20261121T204501Z-quick-ab12cd34", Scene(works=FIFTH, plan="quick", findings=(NOISY,)))
+    store_run(archive, "20261121T204501Z-quick-ab12cd34", Scene(works=FIFTH, plan="quick", findings=(NOISY,)))
     runs(archive, "2026-11-02", "2026-11-03", plan="daily")
     runs(archive, "2025-11-02", plan="broken", status="failed")
     runs(folder / "other" / "sonde-archive", "2026-10-02")
+    (folder / "notes.csv").write_text("run,note\n20261121T204501Z-quick-ab12cd34,after the upgrade\n", encoding="utf-8")
 
 
 def cluster_page(folder: Path) -> None:
     """A run in the archive."""
-    keep(folder / "sonde-archive", "20261121T204501Z-quick-ab12cd34", Scene(works=FIFTH, plan="quick"))
+    store_run(folder / "sonde-archive", "20261121T204501Z-quick-ab12cd34", Scene(works=FIFTH, plan="quick"))
 
 
 def compare_page(folder: Path) -> None:
@@ -207,7 +208,7 @@ def route_page(folder: Path) -> None:
 
 def record_page(folder: Path) -> None:
     """A record in the folder."""
-    made = keep(folder / "sonde-archive", "20261121T204501Z-quick-ab12cd34", Scene(works=FIFTH))
+    made = store_run(folder / "sonde-archive", "20261121T204501Z-quick-ab12cd34", Scene(works=FIFTH))
     shutil.copy(made / "record.ndjson", folder)
 
 

@@ -123,7 +123,7 @@ def test_iozone_by_several_children_in_several_folders(sonde: Sonde, tmp_path: P
     assert result.stdout.count("Child[1] xfer count =    1024.00 kB") == 4
     assert [list((tmp_path / name).iterdir()) for name in ("a", "b")] == [[], []]
     (kept,) = tmp_path.glob("sonde-archive/*/*/run.json")
-    assert result.stderr.endswith(f"sonde: kept in {kept.parent.relative_to(tmp_path)}\n")
+    assert result.stderr.endswith(f"sonde: stored in {kept.parent.relative_to(tmp_path)}\n")
 
 
 @pytest.mark.parametrize(("place", "kind"), [("/proc", "proc"), ("/sys", "sysfs")])

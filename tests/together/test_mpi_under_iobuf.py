@@ -61,12 +61,12 @@ def reports(lines: Path) -> list[Told]:
     ]
 
 
-def start(command: list[str], folder: Path, library: Path, options: str = "size=64k:count=4:eager") -> list[Told]:
+def start(command: list[str], folder: Path, library: Path, options: str = "size=64k:count=4:alone") -> list[Told]:
     """Runs it under the library; what the reports say about the files that it made in `folder`."""
     lines = Path(tempfile.mkdtemp(prefix="lines", dir=folder))
     under = {
         "LD_PRELOAD": str(library),
-        "IOBUF_PARAMS": f"{folder}/data*:{options}",
+        "IOBUF_PARAMS": f"{folder}/data*:{options},%process:buffer=always",
         "SONDE_IOBUF_LINES": str(lines),
     }
     at = command.index("--under")
@@ -125,7 +125,7 @@ def test_edisons_lines_with_transfers_of_10000_bytes(
     start([*start_with, *words], tmp_path, library, "off")
     without = (tmp_path / "data").read_bytes()
     (tmp_path / "data").unlink()
-    told = start([*start_with, *words], tmp_path, library, "size=1M:eager:mpiio=disjoint")
+    told = start([*start_with, *words], tmp_path, library, "size=1M:alone:mpiio=disjoint")
     assert (tmp_path / "data").read_bytes() == without
     assert len(without) == ranks * 2_000_000
     moved = [one for one in told if one.calls > 0]
@@ -140,7 +140,7 @@ def test_where_pieces_of_ranks_interleave_the_report_says_use_collective(
     needs_mpi("engine", engine)
     start_with = [*launcher(mpi, "engine"), "-n", "2", "--under", *program("engine", engine)]
     told = start(
-        [*start_with, *PIECES.split(), "-o", str(tmp_path / "data")], tmp_path, library, "eager:mpiio=disjoint"
+        [*start_with, *PIECES.split(), "-o", str(tmp_path / "data")], tmp_path, library, "alone:mpiio=disjoint"
     )
     written = [one for one in told if one.writes > 0]
     assert len(written) == 2
@@ -197,13 +197,13 @@ def look(command: list[str], folder: Path, settings: dict[str, str]) -> Seen:
     return Seen(done.stdout, {file.name: file.read_bytes() for file in folder.iterdir()})
 
 
-@pytest.mark.parametrize("options", ["mpiio=disjoint", "eager:mpiio=disjoint", "eager", ""], ids=lambda one: one or "*")
+@pytest.mark.parametrize("options", ["mpiio=disjoint", "alone:mpiio=disjoint", "alone", ""], ids=lambda one: one or "*")
 def test_ranks_see_what_mpi_promises(sharing: Sharing, options: str, library: Path, tmp_path: Path) -> None:
     lines = tmp_path / "lines"
     lines.mkdir()
     settings = {
         "LD_PRELOAD": str(library),
-        "IOBUF_PARAMS": f"{tmp_path}/files/*:{options}",
+        "IOBUF_PARAMS": f"{tmp_path}/files/*:{options}" + (",%process:buffer=always" if "alone" in options else ""),
         "SONDE_IOBUF_LINES": str(lines),
     }
     assert look(sharing.command, tmp_path / "files", settings) == sharing.without
@@ -217,5 +217,5 @@ def test_ranks_see_what_mpi_promises(sharing: Sharing, options: str, library: Pa
             assert (one.let_go is None) == (name not in LET_GO), one
         elif name == "read_only" and (not one.calls or "another process" in (one.let_go or "")):
             continue  # both ranks open it to write, one writes: whether they notice each other is chance
-        elif name in files and options == "eager":
+        elif name in files and options == "alone":
             assert (one.let_go is None) == (name in ONE_RANKS), one

@@ -24,10 +24,10 @@ from sonde.launch.launchers.list import LAUNCHERS
 from sonde.model.errors import PlanError
 from sonde.model.operations import OPERATIONS
 from sonde.model.plan import Plan as LabPlan
-from sonde.model.resolve import in_base_units
-from sonde.model.sameness import plan_hash
-from sonde.model.schemas import plan_schema
-from sonde.model.volume import phase_volumes
+from sonde.model.plan_hash import compute_plan_hash
+from sonde.model.plan_resolution import to_base_units
+from sonde.model.schemas import load_plan_schema
+from sonde.model.volume import compute_phase_volumes
 
 Answer = dict[str, Any]
 
@@ -56,7 +56,7 @@ def good_plans(engine: Path) -> list[tuple[Plan, Answer]]:
 
 def hash_of(plan: Plan) -> str:
     tasks = plan.get("tasks", {})
-    return plan_hash(plan, tasks.get("processes", 1), tasks.get("threads", 1), 1)
+    return compute_plan_hash(plan, tasks.get("processes", 1), tasks.get("threads", 1), 1)
 
 
 def order_of(answer: Answer) -> list[str]:
@@ -67,28 +67,28 @@ def order_of(answer: Answer) -> list[str]:
 def plain(document: Plan) -> Any:
     """A resolved plan in base units, without what only people read."""
     kept = {name: value for name, value in document.items() if name not in ("meta", "title", "notes", "source")}
-    return in_base_units(kept, plan_schema())
+    return to_base_units(kept, load_plan_schema())
 
 
 def test_the_draws_hold_every_kind_of_phase_and_mapping(engine: Path) -> None:
     plans = [plan for plan, _ in good_plans(engine)]
     ops = {phase["op"] for plan in plans for phase in plan["phases"]}
-    every = set(plan_schema()["properties"]["phases"]["items"]["properties"]["op"]["enum"])
+    every = set(load_plan_schema()["properties"]["phases"]["items"]["properties"]["op"]["enum"])
     assert ops == every
-    of_files = plan_schema()["properties"]["data"]["properties"]["files"]["properties"]
+    of_files = load_plan_schema()["properties"]["data"]["properties"]["files"]["properties"]
     mappings = {plan["data"]["files"]["mapping"] for plan in plans if "data" in plan}
     assert mappings == set(of_files["mapping"]["enum"])
 
 
 def test_the_lab_resolves_every_plan_as_the_engine_does(engine: Path) -> None:
     for plan, answer in good_plans(engine):
-        ours = LabPlan.from_document(plan, "drawn").resolved()
+        ours = LabPlan.from_document(plan, "drawn").resolve()
         assert plain(ours) == plain(answer["plan"]), plan
 
 
 def test_a_resolved_plan_is_the_same_plan_to_both(engine: Path) -> None:
     good = good_plans(engine)[::5]
-    written_out = [LabPlan.from_document(plan, "drawn").resolved() for plan, _ in good]
+    written_out = [LabPlan.from_document(plan, "drawn").resolve() for plan, _ in good]
     again = ask(engine, [{"plan": plan} for plan in written_out])
     from_engine = ask(engine, [{"plan": answer["plan"]} for _, answer in good])
     for (plan, first), ours, one, other in zip(good, written_out, again, from_engine, strict=True):
@@ -131,7 +131,7 @@ def test_what_is_written_on_paper_is_what_the_engine_writes(engine: Path) -> Non
     compared = cycles = 0
     for plan, answer in good_plans(engine):
         tasks = plan["tasks"].get("processes", 1) * plan["tasks"].get("threads", 1)
-        volumes = phase_volumes(LabPlan.from_document(plan, "drawn"), tasks, node_memory=MEMORY)
+        volumes = compute_phase_volumes(LabPlan.from_document(plan, "drawn"), tasks, node_memory=MEMORY)
         for phase, paper, counted in zip(plan["phases"], volumes, answer["phases"], strict=True):
             exact = phase["op"] in ("write", "rewrite") and "operations" not in phase.get("stop", {})
             if phase["op"] == "cycle":
@@ -166,18 +166,22 @@ def test_defaults_are_those_of_the_schema_to_both(engine: Path) -> None:
     ]
     plans = [{"schema": "sonde-plan/1", "id": "bare", "target": {"path": "/tmp"}, **one} for one in bare]
     for plan, answer in zip(plans, ask(engine, [{"plan": plan} for plan in plans]), strict=True):
-        assert plain(LabPlan.from_document(plan, "bare").resolved()) == plain(answer["plan"])
+        assert plain(LabPlan.from_document(plan, "bare").resolve()) == plain(answer["plan"])
 
 
 def test_operations_are_one_table() -> None:
     """The lab's rows are the engine's: the same names in the same order, on the same things, with the same effect."""
     header = (Path(__file__).resolve().parents[2] / "engine/plan/operations.hpp").read_text(encoding="utf-8")
-    rows = re.findall(r'Operation\{Op::\w+, "(\w+)", Operation::On::(\w+), Operation::Effect::(\w+)([^}]*)\}', header)
+    rows = re.findall(
+        r'OperationInfo\{Op::\w+, "(\w+)", OperationInfo::Subject::(\w+), '
+        r"OperationInfo::OperationEffect::(\w+)([^}]*)\}",
+        header,
+    )
     theirs = [(name, on, effect, *[*flags.split(","), "", ""][1:3]) for name, on, effect, flags in rows]
-    ours = [(one.name, one.on, one.effect.replace(" ", "_"), one.reads, one.writes) for one in OPERATIONS]
+    ours = [(one.name, one.acts_on, one.effect, one.reads, one.writes) for one in OPERATIONS]
     assert [(*one[:3], one[3].strip() == "true", one[4].strip() == "true") for one in theirs] == ours
     assert {one.name for one in OPERATIONS} == set(
-        plan_schema()["properties"]["phases"]["items"]["properties"]["op"]["enum"]
+        load_plan_schema()["properties"]["phases"]["items"]["properties"]["op"]["enum"]
     )
 
 
@@ -185,10 +189,10 @@ def test_engine_and_lab_know_launchers_by_the_same_variables() -> None:
     """Who a process is among several: the engine's own tests say what the variables mean."""
     engine = (Path(__file__).resolve().parents[2] / "engine/ranks/launcher.cpp").read_text(encoding="utf-8")
     asked = set(re.findall(r'ranks\(variable, "(\w+)", "(\w+)"', engine))
-    marks = [mark for launcher in LAUNCHERS for mark in launcher.marks]
+    marks = [mark for launcher in LAUNCHERS for mark in launcher.rank_variables]
     assert {(mark.rank, mark.size) for mark in marks} == asked
     for mark in marks:
-        assert not mark.there or re.search(rf'variable(\(|, )"{mark.there}"\)', engine), mark
+        assert not mark.required or re.search(rf'variable(\(|, )"{mark.required}"\)', engine), mark
 
 
 def test_seeds_count_by_which_are_equal(engine: Path) -> None:
@@ -220,7 +224,7 @@ def test_a_phase_that_sets_its_transfer_alone_keeps_block_and_segments(engine: P
         "data": {"access": {"transfer": "1MiB", "block": "16MiB", "segments": 4}},
         "phases": [{"id": "w", "op": "write"}, {"id": "r", "op": "read", "access": {"transfer": "4KiB"}}],
     }
-    resolved = LabPlan.from_document(plan, "p").resolved()
+    resolved = LabPlan.from_document(plan, "p").resolve()
     for answer in ask(engine, [{"plan": plan}, {"plan": resolved}]):
         assert [(one["bytes"], one["operations"]) for one in answer["phases"]] == [(64 << 20, 64), (64 << 20, 16384)]
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from sonde.design.routes.fabric import fabrics
-from sonde.design.routes.paths import Kind, Operation, carried, path_of
+from sonde.design.routes.fabric import find_fabrics
+from sonde.design.routes.mount_throughput import OperationKind, SizedOperation, build_mount_path, compute_throughput
 from sonde.launch.simulator import find_simulator
 from sonde.model.errors import MachineError
 from sonde.model.record import read_record
 from sonde.model.system import System, read_system
-from sonde.model.system.changing import with_changes
+from sonde.model.system.changes import apply_changes
 
 ROOT = Path(__file__).resolve().parents[2]
 MIB = 1 << 20
@@ -32,15 +32,17 @@ def narrow() -> System:
     """Cumulus with forwarders that are what holds one client back, if it had only one of them."""
     system = read_system(str(ROOT / "systems" / "cumulus.toml"))
     rate = {"mounts.wolf-dvs.model.forward_rate": "500 MB/s", "targets.wolf-nsd[01-06].rate": "8 GB/s"}
-    return with_changes(system, rate)
+    return apply_changes(system, rate)
 
 
 @pytest.mark.parametrize("kind", ["read", "write"])
 def test_one_client_uses_all_forwarders_in_the_plan_of_routes_and_in_simulation(
-    kind: Kind, narrow: System, tmp_path: Path
+    kind: OperationKind, narrow: System, tmp_path: Path
 ) -> None:
-    path = path_of(narrow, fabrics(narrow)[0], "wolf-dvs", Operation(kind, MIB), (1 / FORWARDERS,) * FORWARDERS)
-    planned = carried(path, 1, TASKS)
+    path = build_mount_path(
+        narrow, find_fabrics(narrow)[0], "wolf-dvs", SizedOperation(kind, MIB), (1 / FORWARDERS,) * FORWARDERS
+    )
+    planned = compute_throughput(path, 1, TASKS)
     assert planned is not None
     plan = {
         "schema": "sonde-plan/1",

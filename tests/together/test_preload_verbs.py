@@ -76,7 +76,7 @@ def test_what_a_traced_program_prints_stays_what_it_prints_and_the_verdict_stand
     traced = sonde_with_library("trace", "--out", "traced", "--", *program)
     assert traced.stdout == "mine\n"
     assert "would help: one file has many" in traced.stderr
-    assert "sonde iobuf --alone --from" in traced.stderr
+    assert "sonde iobuf --from" in traced.stderr
     assert "held traces before" not in traced.stderr
     again = sonde_with_library("trace", "--out", "traced", "--", *program)
     assert "traced held traces before; they are counted here too." in again.stderr

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from sonde.experiments.ready import plan_source
+from sonde.experiments.shipped_experiments import resolve_plan_source
 from sonde.launch.engine import find_engine
 from sonde.launch.simulator import find_simulator
 from sonde.model.errors import MachineError
@@ -47,7 +47,7 @@ def test_shapes_name_claims_that_their_experiment_makes() -> None:
     for one in shapes:
         assert sum(key in one for key in ("experiment", "tests", "unseen", "absent")) == 1, one["id"]
         if "experiment" in one:
-            made = read_experiment(plan_source(one["experiment"]), finder=plan_source)
+            made = read_experiment(resolve_plan_source(one["experiment"]), finder=resolve_plan_source)
             assert one["claims"], one["id"]
             assert set(one["claims"]) <= {claim.id for claim in made.file.expect}, one["id"]
             assert one["experiment"] in reproduction.staged(), one["id"]

@@ -11,7 +11,11 @@ from typing import Any
 import pytest
 from small_machine import resolved, small_machine
 
-from sonde.findings.served import answer_words, served, slow_answers
+from sonde.findings.target_operations import (
+    describe_slow_operations,
+    find_slow_targets_by_latency,
+    read_target_operations,
+)
 from sonde.model.record import PhaseRecord, read_record
 
 MIB = 1 << 20
@@ -42,14 +46,14 @@ def test_a_simulated_record_gives_each_target_its_stripes(simulator: Path, tmp_p
     phase = simulated(simulator, tmp_path)
     assert phase.targets is not None
     assert phase.targets.known_bytes == phase.targets.bytes == 2048 * MIB
-    found = {one.target: (one.bytes, one.ops, one.single_ops) for one in served(phase.targets)}
+    found = {one.target: (one.bytes, one.ops, one.single_ops) for one in read_target_operations(phase.targets)}
     assert found == {f"t{at}": (256 * MIB, 256, 256) for at in range(8)}
-    assert slow_answers(phase) == []
+    assert find_slow_targets_by_latency(phase) == []
 
 
 def test_a_target_twice_as_slow_is_named_in_a_file_that_lies_on_all_of_them(simulator: Path, tmp_path: Path) -> None:
     phase = simulated(simulator, tmp_path, "--fault", "slow-target 3 2x")
-    (slow,) = slow_answers(phase)
+    (slow,) = find_slow_targets_by_latency(phase)
     assert slow.name == "t3"
     assert slow.factor == pytest.approx(2.0, rel=0.3)
-    assert "target t3 took" in answer_words(phase)
+    assert "target t3 took" in describe_slow_operations(phase)

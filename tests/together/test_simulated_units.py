@@ -14,7 +14,7 @@ import pytest
 
 from sonde.model.run import read_run
 from sonde.model.system import read_system
-from sonde.model.system.parents import described
+from sonde.model.system.parents import add_target_parents
 
 Sonde = Callable[..., "subprocess.CompletedProcess[str]"]
 MACHINE = """
@@ -92,7 +92,7 @@ def test_an_ssu_at_half_its_rate_is_named_on_every_surface(simulator: Path, tmp_
     assert {one["bytes"] for one in phase["units"]["OSS"]} == {256 << 20}
     slow, sound = (phase["units"]["SSU"][at]["mean_ns"] for at in (2, 4))
     assert slow / sound == pytest.approx(2.0, rel=0.3)
-    assert phase["judgement"]["unit"].count("SSU ssu3") == 1
+    assert phase["assessment"]["slow_units"].count("SSU ssu3") == 1
     assert {one["target"]: one["bytes"] for one in phase["targets"]} == {f"t{at:02}": 128 << 20 for at in range(24)}
     page = (tmp_path / sonde("report", "last").stdout.strip()).read_text(encoding="utf-8")
     assert "SSU over time" in page
@@ -112,7 +112,7 @@ def test_an_ssu_at_half_its_rate_is_named_on_every_surface(simulator: Path, tmp_
     (folder / "run.json").write_text(json.dumps(summary))
     run = read_run(folder)
     assert not run.parents
-    assert described(run, read_system(str(tmp_path / "six.toml"))).parents.levels["SSU"] == {
+    assert add_target_parents(run, read_system(str(tmp_path / "six.toml"))).parents.levels["SSU"] == {
         unit: tuple(names) for unit, names in parents["levels"]["SSU"].items()
     }
     assert "ssu3" in sonde("show", "last", "--system", "six.toml").stdout

@@ -49,7 +49,7 @@ def told_by_mount(file: Path) -> tuple[int, int, list[int]]:
     return int(told["stripe_size:"]), int(told["stripe_count:"]), [int(one) for one in told["targets:"].split(",")]
 
 
-def held_by_targets(file: Path) -> list[list[Any]]:
+def collect_target_usage(file: Path) -> list[list[Any]]:
     """Bytes on each target, counted page by page."""
     size, _, targets = told_by_mount(file)
     held: dict[str, int] = {}
@@ -63,7 +63,7 @@ def check_layout(lines: list[dict[str, Any]], files: list[Path]) -> dict[str, An
     """The line `layout` says of these files, in the order of their numbers, what the mount says; gives the line."""
     (layout,) = (line for line in lines if line["type"] == "layout")
     rows = [dict(zip(layout["columns"], row, strict=True)) for row in layout["rows"]]
-    assert [row["targets"] for row in rows] == [held_by_targets(file) for file in files]
+    assert [row["targets"] for row in rows] == [collect_target_usage(file) for file in files]
     for row, file in zip(rows, files, strict=True):
         size, count, _ = told_by_mount(file)
         shape = {"pattern": "raid0", "start": 0, "stripe_bytes": size, "stripe_count": count}

@@ -47,7 +47,7 @@ def test_one_run_is_kept_and_all_is_well(launcher: list[str], words: str, engine
     assert result.stdout.count("\ntasks               : 2\n") + result.stdout.count(" with 2 total task(s)") == 1
     (kept,) = tmp_path.glob("sonde-archive/*/*/run.json")
     assert json.loads(kept.read_text())["status"] == "done"
-    assert result.stderr.count("sonde: kept in ") == 1
+    assert result.stderr.count("sonde: stored in ") == 1
     assert "ended without" not in result.stderr
 
 

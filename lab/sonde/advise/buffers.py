@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterator
 
 from sonde.model.errors import UserError
-from sonde.model.trace import Moves, Trace, TracedFile
+from sonde.model.trace import Trace, TracedFile, TransferCounters
 
 # Pages are counted in blocks of 512 bytes, as where "cachea:4096:8:8" is 8 pages of 2 MB; the other defaults are those
 # of the published sources, whose pages of 8 blocks of 4096 bytes are 64 blocks here.
@@ -16,7 +16,7 @@ _BLOCK = 512
 _CACHEA = {"page_size": 64, "num_pages": 4, "max_lead": 0, "shared_cache": 0}
 _CACHE = {"page_size": 64, "num_pages": 4, "bypass_size": 0}
 
-# The rules by which the library itself chooses with option auto (preload/buffer/choosing.cpp), there from the first 200
+# The rules by which the library itself chooses with option auto (preload/model/choice.cpp), there from the first 200
 # calls on a file. Below this a file costs too little to be worth a setting of its own.
 _LEAST_CALLS = 200
 _SMALL = 1 << 20
@@ -50,7 +50,7 @@ def _entries(trace: Trace) -> Iterator[str]:
         yield f"{_escaped(file.path)}:size={page}:count={count}:prefetch={reads_ahead}"
 
 
-def _mean(moves: Moves) -> float:
+def _mean(moves: TransferCounters) -> float:
     return moves.bytes / moves.calls if moves.calls else 0.0
 
 
@@ -66,7 +66,7 @@ def _at_short_distances(file: TracedFile) -> int:
     return sum(count for stride, count in file.strides.items() if 0 < abs(stride) <= 65536 and count * 4 > calls)
 
 
-def _page(moves: Moves, file: TracedFile) -> int:
+def _page(moves: TransferCounters, file: TracedFile) -> int:
     """A power of two with room for at least 64 of its records, and no less than what the file system calls best."""
     wanted = max(64 * _mean(moves), file.block_bytes, 1)
     page = _SMALLEST_PAGE

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from sonde.charts.plot import share
-from sonde.model.visible import one_line
+from sonde.model.escaping import escape_line
 
 
 @dataclass(frozen=True)
@@ -23,36 +23,38 @@ class Amount:
     shown: str
 
 
-def amount_bars(rows: Sequence[tuple[str, Sequence[Amount]]], words: str, keys: Sequence[tuple[str, str]]) -> Markup:
+def render_amount_bars(
+    rows: Sequence[tuple[str, Sequence[Amount]]], text: str, keys: Sequence[tuple[str, str]]
+) -> Markup:
     """Rows of one or more bars from zero on one scale; `keys` are pairs of a tone and what it stands for."""
-    ends = [one.high if one.high is not None else one.value for _, amounts in rows for one in amounts]
+    ends = [amount.high if amount.high is not None else amount.value for _, amounts in rows for amount in amounts]
     # one interval without an end must not flatten all bars
     top = (
-        min(max(ends, default=1.0), 2.5 * max((one.value for _, amounts in rows for one in amounts), default=1.0))
+        min(max(ends, default=1.0), 2.5 * max((amount.value for _, amounts in rows for amount in amounts), default=1.0))
         or 1.0
     )
     body = Markup("").join(
         Markup('<li><span class="cname">{}</span><span class="astack">{}</span></li>').format(
-            one_line(name), Markup("").join(_amount(one, top) for one in amounts)
+            escape_line(name), Markup("").join(_amount(amount, top) for amount in amounts)
         )
         for name, amounts in rows
     )
     legend = Markup("").join(
-        Markup('<span class="ki"><span class="key {}"></span>{}</span>').format(tone, one_line(word))
+        Markup('<span class="ki"><span class="key {}"></span>{}</span>').format(tone, escape_line(word))
         for tone, word in keys
     )
     return Markup(
         '<figure class="chart" data-chart="amounts"><div class="abars" role="img" aria-label="{}"><ol>{}</ol></div>'
         '<figcaption><span class="keys">{}</span></figcaption></figure>'
-    ).format(words, body, legend)
+    ).format(text, body, legend)
 
 
-def _amount(one: Amount, top: float) -> Markup:
+def _amount(amount: Amount, top: float) -> Markup:
     whisker = Markup("")
-    if one.low is not None and one.high is not None:
-        low, high = min(one.low / top, 1.0), min(one.high / top, 1.0)
+    if amount.low is not None and amount.high is not None:
+        low, high = min(amount.low / top, 1.0), min(amount.high / top, 1.0)
         whisker = Markup('<u style="left:{};width:{}"></u>').format(share(low), share(max(high - low, 0.001)))
     return Markup(
         '<span class="arow"><span class="ctrack" aria-hidden="true"><b class="{}" style="left:0;width:{}"></b>{}</span>'
         '<span class="cvalue">{}</span></span>'
-    ).format(one.tone, share(max(one.value / top, 0.002)), whisker, one_line(one.shown))
+    ).format(amount.tone, share(max(amount.value / top, 0.002)), whisker, escape_line(amount.shown))

@@ -48,7 +48,7 @@ def _step(span: float, wanted: int) -> float:
     return 10 * power
 
 
-def amount_axis(high: float, unit: str, wanted: int = 4) -> Axis:
+def build_amount_axis(high: float, unit: str, wanted: int = 4) -> Axis:
     """From zero to a little above `high`; `unit` is "B/s" or "ops/s" and gets the prefix that fits."""
     high = high if high > 0 else 1.0
     factor, prefix = next((f, p) for f, p in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (0.0, "")) if high >= f)
@@ -62,7 +62,7 @@ def amount_axis(high: float, unit: str, wanted: int = 4) -> Axis:
     return Axis(0.0, top * factor, ticks, joined)
 
 
-def time_axis(end_s: float, wanted: int = 8) -> Axis:
+def build_time_axis(end_s: float, wanted: int = 8) -> Axis:
     """Seconds from 0 to `end_s`, labelled in the unit that fits; every second tick is minor."""
     end_s = end_s if end_s > 0 else 1.0
     units = (("h", 3600.0, 7200.0), ("min", 60.0, 120.0), ("s", 1.0, 1.0), ("ms", 1e-3, 1e-3), ("µs", 1e-6, 0.0))
@@ -76,7 +76,7 @@ def time_axis(end_s: float, wanted: int = 8) -> Axis:
     return Axis(0.0, end_s, ticks, unit)
 
 
-def latency_axis(low_ns: float, high_ns: float) -> Axis:
+def build_latency_axis(low_ns: float, high_ns: float) -> Axis:
     """Logarithmic, at least one decade, with ticks at powers of ten and, when there are few, between them."""
     low = max(low_ns, 1.0)
     high = max(high_ns, low * 1.01)
@@ -90,20 +90,20 @@ def latency_axis(low_ns: float, high_ns: float) -> Axis:
         for factor in factors:
             value = factor * 10.0**power
             if low <= value <= high:
-                at = math.log(value / low) / math.log(high / low)
+                position = math.log(value / low) / math.log(high / low)
                 many = decades > 5 and power % 2 == 1
-                ticks.append(Tick(at, _short_ns(value), minor=many or factor in (3, 5)))
+                ticks.append(Tick(position, _short_ns(value), minor=many or factor in (3, 5)))
     return Axis(low, high, tuple(ticks), "", log=True)
 
 
 def _short_ns(value: float) -> str:
     for size, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")):
         if value >= size * 0.999:
-            return f"{value / size:.0f}{quantities.GAP}{unit}"
-    return f"{value:.1g}{quantities.GAP}ns"
+            return f"{value / size:.0f}{quantities.NO_BREAK_SPACE}{unit}"
+    return f"{value:.1g}{quantities.NO_BREAK_SPACE}ns"
 
 
-def count_axis(high: float) -> Axis:
+def build_count_axis(high: float) -> Axis:
     """Logarithmic counts from just below one operation, so that a single one stays visible."""
     top = max(high, 2.0) * 1.5
     low = 0.6
@@ -115,7 +115,7 @@ def count_axis(high: float) -> Axis:
     return Axis(low, top, ticks, "operations", log=True)
 
 
-def members_axis(most: float) -> Axis:
+def build_members_axis(most: float) -> Axis:
     """How many of something: zero and all of them."""
     return Axis(0.0, most * 1.08, (Tick(0.0, "0"), Tick(1 / 1.08, f"{round(most):,}")))
 
@@ -125,3 +125,8 @@ def _short_count(value: int) -> str:
         if value >= size:
             return f"{value // size}{suffix}"
     return str(value)
+
+
+def format_rate_in(value: float, unit: str) -> str:
+    """A rate with its unit, "B/s" or "op/s"."""
+    return str(quantities.display_operation_rate(value) if unit == "op/s" else quantities.display_byte_rate(value))

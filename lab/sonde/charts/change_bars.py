@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from sonde.charts.plot import share
-from sonde.model.visible import one_line
+from sonde.model.escaping import escape_line
 
 
 @dataclass(frozen=True)
@@ -32,33 +32,33 @@ _STEPS = (0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 50.0, 100.0)
 _TICKS = 4
 
 
-def change_bars(rows: Sequence[ChangeRow], words: str) -> Markup:
+def render_change_bars(rows: Sequence[ChangeRow], text: str) -> Markup:
     """The bars in the order of `rows`, with a heading where the group changes. All share one scale around zero."""
     reach = max(
         (abs(value) for row in rows for value in (row.change, row.low, row.high) if value is not None), default=0
     )
     left, right = _scale(rows, reach)
-    step = next((one for one in _STEPS if (left + right) / one <= 2 * _TICKS), _STEPS[-1])
-    marks = [step * at for at in range(-int(left / step + 1e-9), int(right / step + 1e-9) + 1)]
+    step = next((step for step in _STEPS if (left + right) / step <= 2 * _TICKS), _STEPS[-1])
+    marks = [step * index for index in range(-int(left / step + 1e-9), int(right / step + 1e-9) + 1)]
 
-    def place(value: float) -> float:
+    def to_share(value: float) -> float:
         return (min(max(value, -left), right) + left) / (left + right)
 
     grid = Markup("").join(
-        Markup('<i class="{}" style="left:{}"></i>').format("zero" if abs(mark) < 1e-9 else "", share(place(mark)))
+        Markup('<i class="{}" style="left:{}"></i>').format("zero" if abs(mark) < 1e-9 else "", share(to_share(mark)))
         for mark in marks
     )
     scale = Markup("").join(
         Markup('<span class="{}" style="left:{}">{}</span>').format(
-            "minor" if round(mark / step) % 2 else "", share(place(mark)), _percent(mark)
+            "minor" if round(mark / step) % 2 else "", share(to_share(mark)), _percent(mark)
         )
         for mark in marks
     )
     body = Markup("")
     for group, members in itertools.groupby(rows, key=lambda row: row.group):
         if group:
-            body += Markup('<li class="group">{}</li>').format(one_line(group))
-        body += Markup("").join(_row(row, grid, place(0.0), place) for row in members)
+            body += Markup('<li class="group">{}</li>').format(escape_line(group))
+        body += Markup("").join(_row(row, grid, to_share(0.0), to_share) for row in members)
     return Markup(
         '<figure class="chart" data-chart="changes"><div class="cbars" role="img" aria-label="{}">'
         '<div class="cscale" aria-hidden="true"><div>{}</div></div><ol>{}</ol></div><figcaption>'
@@ -67,7 +67,7 @@ def change_bars(rows: Sequence[ChangeRow], words: str) -> Markup:
         '<span class="ki"><span class="key same"></span>no change seen, or a small one</span>'
         '<span class="ki"><span class="key unknown"></span>too few runs to say</span></span> '
         "Bars: change of the middle ratio; lines: its 95 % interval.</figcaption></figure>"
-    ).format(words, scale, body)
+    ).format(text, scale, body)
 
 
 def _scale(rows: Sequence[ChangeRow], reach: float) -> tuple[float, float]:
@@ -78,21 +78,21 @@ def _scale(rows: Sequence[ChangeRow], reach: float) -> tuple[float, float]:
     return (left, right) if reach else (1.0, 1.0)
 
 
-def _row(row: ChangeRow, grid: Markup, zero: float, place: object) -> Markup:
-    assert callable(place)
-    end = place(row.change)
+def _row(row: ChangeRow, grid: Markup, zero: float, to_share: object) -> Markup:
+    assert callable(to_share)
+    end = to_share(row.change)
     bar = Markup('<b class="{}" style="left:{};width:{}"></b>').format(
         row.tone, share(min(zero, end)), share(max(abs(end - zero), 0.002))
     )
     whisker = Markup("")
     if row.low is not None and row.high is not None:
-        low, high = place(row.low), place(row.high)
+        low, high = to_share(row.low), to_share(row.high)
         whisker = Markup('<u style="left:{};width:{}"></u>').format(share(low), share(max(high - low, 0.001)))
-    remark = Markup("<small>{}</small>").format(one_line(row.remark)) if row.remark else Markup("")
+    remark = Markup("<small>{}</small>").format(escape_line(row.remark)) if row.remark else Markup("")
     return Markup(
         '<li><span class="cname">{}</span><span class="ctrack" aria-hidden="true">{}{}{}</span>'
         '<span class="cvalue {}">{}{}</span></li>'
-    ).format(one_line(row.name), grid, bar, whisker, row.tone, one_line(row.shown), remark)
+    ).format(escape_line(row.name), grid, bar, whisker, row.tone, escape_line(row.shown), remark)
 
 
 def _percent(value: float) -> str:

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from sonde.charts.axes import Axis, Tick, amount_axis
+from sonde.charts.axes import Axis, Tick, build_amount_axis
 from sonde.charts.plot import Chart, Panel, Tip, fixed, table
+from sonde.model.escaping import escape_line
 from sonde.model.units import format_ops, format_rate
-from sonde.model.visible import one_line
 
 _HEIGHT = 220
 # As many colours, each with a dash pattern of its own, as the style sheet has.
-COLOURS = 6
+COLORS = 6
 _FEW_TICKS = 6
 
 
@@ -46,45 +46,45 @@ class Curves:
     log_values: bool = False
 
 
-def curve_chart(figure: Curves) -> Chart:
+def build_curve_chart(figure: Curves) -> Chart:
     """The chart, with the values as a table. Raises ValueError when there is nothing to draw."""
     places = sorted({place for one in figure.curves for place in one.places})
     if not places:
         raise ValueError("a chart needs values")
-    axis = _places_axis(places, figure.name_of)
-    scale = _values_axis(figure)
+    axis = _build_places_axis(places, figure.name_of)
+    scale = _build_values_axis(figure)
     panel = Panel(axis, scale, _HEIGHT, scale.unit)
-    for at, one in enumerate(figure.curves):
-        tone = f"c{at % COLOURS}"
-        for place, low, high in zip(one.places, one.low, one.high, strict=False):
-            panel.path(f"curve whisker {tone}", _upright(panel, place, low, high))
-        panel.path(f"curve {tone}", _line(panel, one), one.name)
+    for index, curve in enumerate(figure.curves):
+        tone = f"c{index % COLORS}"
+        for position, low, high in zip(curve.places, curve.low, curve.high, strict=False):
+            panel.path(f"curve whisker {tone}", _upright(panel, position, low, high))
+        panel.path(f"curve {tone}", _line(panel, curve), curve.name)
         dots = "".join(
-            f"M{fixed(panel.px(x))} {fixed(panel.py(y))}h0" for x, y in zip(one.places, one.values, strict=True)
+            f"M{fixed(panel.px(x))} {fixed(panel.py(y))}h0" for x, y in zip(curve.places, curve.values, strict=True)
         )
         panel.path(f"curve points {tone}", dots)
     panel.tips = _tips(figure, places, axis)
     return Chart("curves", figure.title, figure.words, [panel], figure.x_unit, _caption(figure), _table(figure, places))
 
 
-def _places_axis(places: Sequence[float], name_of: Callable[[float], str]) -> Axis:
+def _build_places_axis(places: Sequence[float], name_of: Callable[[float], str]) -> Axis:
     low, high = places[0], places[-1]
     if low == high:
         low, high = low * 0.5 if low > 0 else low - 1, high * 2 if high > 0 else high + 1
     log = low > 0 and high / low > _FEW_TICKS
     plain = Axis(low, high, log=log)
     every = max(1, math.ceil(len(places) / _FEW_TICKS))
-    kept = [place for at, place in enumerate(reversed(places)) if at % every == 0]
-    minor = {place for at, place in enumerate(kept) if at % 2 and len(kept) > 3}
-    ticks = tuple(Tick(plain.at(place), name_of(place), place in minor) for place in reversed(kept))
+    stored = [value for index, value in enumerate(reversed(places)) if index % every == 0]
+    minor = {position for index, position in enumerate(stored) if index % 2 and len(stored) > 3}
+    ticks = tuple(Tick(plain.at(position), name_of(position), position in minor) for position in reversed(stored))
     return Axis(low, high, ticks, "", log)
 
 
-def _values_axis(figure: Curves) -> Axis:
-    values = [value for one in figure.curves for value in (*one.values, *one.high)]
+def _build_values_axis(figure: Curves) -> Axis:
+    values = [value for curve in figure.curves for value in (*curve.values, *curve.high)]
     top = max(values)
     if not figure.log_values or min(values) <= 0:
-        return amount_axis(top, figure.unit)
+        return build_amount_axis(top, figure.unit)
     low, high = 10.0 ** math.floor(math.log10(min(values))), 10.0 ** math.ceil(math.log10(top * 1.02))
     decades = round(math.log10(high / low))
     step = max(1, math.ceil(decades / 4))
@@ -109,40 +109,44 @@ def shown(value: float, unit: str) -> str:
     return f"{number} {unit}".strip()
 
 
-def _line(panel: Panel, one: Curve) -> str:
-    pairs = [f"{fixed(panel.px(x))} {fixed(panel.py(y))}" for x, y in zip(one.places, one.values, strict=True)]
+def _line(panel: Panel, curve: Curve) -> str:
+    pairs = [f"{fixed(panel.px(x))} {fixed(panel.py(y))}" for x, y in zip(curve.places, curve.values, strict=True)]
     return "M" + "L".join(pairs)
 
 
-def _upright(panel: Panel, place: float, low: float, high: float) -> str:
-    x = fixed(panel.px(place))
+def _upright(panel: Panel, position: float, low: float, high: float) -> str:
+    x = fixed(panel.px(position))
     return f"M{x} {fixed(panel.py(low))}V{fixed(panel.py(high))}"
 
 
-def _at(one: Curve, place: float, unit: str) -> str | None:
+def _at(curve: Curve, position: float, unit: str) -> str | None:
     """The value of a curve at a place, with its unit; None where it has none."""
-    return next((shown(value, unit) for x, value in zip(one.places, one.values, strict=True) if x == place), None)
+    return next(
+        (shown(value, unit) for x, value in zip(curve.places, curve.values, strict=True) if x == position), None
+    )
 
 
 def _tips(figure: Curves, places: Sequence[float], axis: Axis) -> list[Tip]:
-    at = [axis.at(place) for place in places]
-    edges = [0.0, *((left + right) / 2 for left, right in itertools.pairwise(at)), 1.0]
+    positions = [axis.at(value) for value in places]
+    edges = [0.0, *((left + right) / 2 for left, right in itertools.pairwise(positions)), 1.0]
     tips = []
-    for number, place in enumerate(places):
-        values = [(one.name, _at(one, place, figure.unit)) for one in figure.curves]
-        rows = [figure.name_of(place), *(f"{name}: {value}" for name, value in values if value is not None)]
+    for number, position in enumerate(places):
+        values = [(curve.name, _at(curve, position, figure.unit)) for curve in figure.curves]
+        rows = [figure.name_of(position), *(f"{name}: {value}" for name, value in values if value is not None)]
         tips.append(Tip(edges[number], edges[number + 1], "\n".join(rows)))
     return tips
 
 
 def _caption(figure: Curves) -> Markup:
     keys = Markup("").join(
-        Markup('<span class="ki"><span class="key curve c{}"></span>{}</span>').format(at % COLOURS, one_line(one.name))
-        for at, one in enumerate(figure.curves)
+        Markup('<span class="ki"><span class="key curve c{}"></span>{}</span>').format(
+            index % COLORS, escape_line(curve.name)
+        )
+        for index, curve in enumerate(figure.curves)
     )
-    return Markup('<span class="said">{}</span> <span class="keys">{}</span>').format(one_line(figure.words), keys)
+    return Markup('<span class="said">{}</span> <span class="keys">{}</span>').format(escape_line(figure.words), keys)
 
 
 def _table(figure: Curves, places: Sequence[float]) -> Markup:
-    rows = [[figure.name_of(at), *(_at(one, at, figure.unit) for one in figure.curves)] for at in places]
-    return table([figure.x_unit, *(one.name for one in figure.curves)], rows)
+    rows = [[figure.name_of(value), *(_at(curve, value, figure.unit) for curve in figure.curves)] for value in places]
+    return table([figure.x_unit, *(curve.name for curve in figure.curves)], rows)

@@ -22,7 +22,7 @@ def day(time: float) -> str:
     return f"{datetime.fromtimestamp(time, UTC):%Y-%m-%d}"
 
 
-def date_axis(begin: float, end: float, wanted: int = 8) -> Axis:
+def build_date_axis(begin: float, end: float, wanted: int = 8) -> Axis:
     """From `begin` to `end` (seconds since 1970) with a little room on both sides; ticks in UTC."""
     room = max((end - begin) * 0.01, 60.0)
     begin, end = begin - room, end + room
@@ -41,25 +41,25 @@ def _marks(first: datetime, last: datetime, wanted: int) -> list[tuple[datetime,
         start = first.replace(minute=0, second=0, microsecond=0, hour=0)
         return _every(start, first, last, timedelta(minutes=minutes), "%b %d %H:%M")
     if days <= 7 * wanted:
-        step = next(one for one in (1, 2, 7, 14) if days / one <= wanted or one == 14)
+        step = next(item for item in (1, 2, 7, 14) if days / item <= wanted or item == 14)
         start = first.replace(minute=0, second=0, microsecond=0, hour=0)
         return _every(start, first, last, timedelta(days=step), "%b %d")
-    months = next(one for one in (1, 2, 3, 6, 12, 24, 60, 120) if days / 30.4 / one <= wanted or one == 120)
-    found: list[tuple[datetime, str]] = []
+    months = next(item for item in (1, 2, 3, 6, 12, 24, 60, 120) if days / 30.4 / item <= wanted or item == 120)
+    result: list[tuple[datetime, str]] = []
     number = first.year * 12 + (first.month - 1) // months * months
     while True:
         mark = datetime(number // 12, number % 12 + 1, 1, tzinfo=UTC)
         if mark > last:
-            return found
+            return result
         if mark >= first:
-            found.append((mark, f"{mark:%Y}" if months >= 12 else f"{mark:%b %Y}"))
+            result.append((mark, f"{mark:%Y}" if months >= 12 else f"{mark:%b %Y}"))
         number += months
 
 
 def _every(start: datetime, first: datetime, last: datetime, step: timedelta, form: str) -> list[tuple[datetime, str]]:
-    found = []
+    result = []
     while start <= last:
         if start >= first:
-            found.append((start, start.strftime(form)))
+            result.append((start, start.strftime(form)))
         start += step
-    return found
+    return result

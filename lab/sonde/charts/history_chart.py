@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup
 
-from sonde.charts.axes import Axis, amount_axis
-from sonde.charts.dates import date_axis, day
+from sonde.charts.axes import Axis, build_amount_axis, format_rate_in
+from sonde.charts.dates import build_date_axis, day
 from sonde.charts.plot import Chart, Panel, Tip, fixed, table
 from sonde.model import quantities
 
@@ -22,7 +22,7 @@ _HEIGHT = 150
 
 
 @dataclass(frozen=True)
-class Stretch:
+class LevelSegment:
     """Runs from `start` to `end` (seconds since 1970) on one level; `low` to `high` holds eight of ten of them."""
 
     start: float
@@ -33,7 +33,7 @@ class Stretch:
 
 
 @dataclass(frozen=True)
-class Mark:
+class ChangeMark:
     """A change of this history (`own`), or a joint change elsewhere, at a time; `down` only matters for own ones."""
 
     time: float
@@ -43,7 +43,7 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class History:
+class HistoryCurve:
     """`unit` is B/s or op/s; `times` ascend."""
 
     title: str
@@ -51,23 +51,27 @@ class History:
     unit: str
     times: Sequence[float]
     values: Sequence[float]
-    stretches: Sequence[Stretch]
-    marks: Sequence[Mark]
+    segments: Sequence[LevelSegment]
+    marks: Sequence[ChangeMark]
 
 
-def history_chart(history: History, begin: float, end: float) -> Chart:
+def build_history_chart(history: HistoryCurve, begin: float, end: float) -> Chart:
     """The chart from `begin` to `end`, so that several of them lie above each other on one time scale."""
-    axis = date_axis(begin, end)
+    axis = build_date_axis(begin, end)
     values = np.asarray(history.values, dtype=float)
-    scale = amount_axis(_top(values), history.unit)
+    scale = build_amount_axis(_top(values), history.unit)
     panel = Panel(axis, scale, _HEIGHT, scale.unit)
-    for one in history.stretches:
+    for segment in history.segments:
         panel.box(
-            "band all", one.start, max(one.end, one.start + (end - begin) / 500), one.low, min(one.high, scale.high)
+            "band all",
+            segment.start,
+            max(segment.end, segment.start + (end - begin) / 500),
+            segment.low,
+            min(segment.high, scale.high),
         )
     panel.path("dots", _dots(panel, np.asarray(history.times, dtype=float), values), "Runs")
-    for one in history.stretches:
-        panel.horizontal("level", one.level, one.start, one.end)
+    for segment in history.segments:
+        panel.horizontal("level", segment.level, segment.start, segment.end)
     _draw_marks(panel, history.marks)
     panel.tips = _tips(history, axis)
     return Chart(
@@ -92,45 +96,45 @@ def _dots(panel: Panel, times: np.ndarray, values: np.ndarray) -> str:
     return "".join(f"M{fixed(left)} {fixed(top)}h0" for left, top in places)
 
 
-def _draw_marks(panel: Panel, marks: Sequence[Mark]) -> None:
-    taken: list[tuple[float, int]] = []
-    for mark in sorted(marks, key=lambda one: one.own):
+def _draw_marks(panel: Panel, marks: Sequence[ChangeMark]) -> None:
+    occupied: list[tuple[float, int]] = []
+    for mark in sorted(marks, key=lambda change_mark: change_mark.own):
         css = ("change down" if mark.down else "change up") if mark.own else "elsewhere"
         panel.vertical(css, mark.time)
         if mark.own:
-            at = panel.x.at(mark.time)
-            row = next(row for row in range(len(taken) + 1) if all(abs(at - x) > 0.09 or row != r for x, r in taken))
-            taken.append((at, row))
+            position = panel.x.at(mark.time)
+            row = next(
+                row
+                for row in range(len(occupied) + 1)
+                if all(abs(position - x) > 0.09 or row != r for x, r in occupied)
+            )
+            occupied.append((position, row))
             if row < 3:
                 # To the left where a narrow screen has no room to the right of it.
-                panel.note("left" if at > 0.6 else "", at, mark.words, row)
+                panel.note("left" if position > 0.6 else "", position, mark.words, row)
 
 
-def _tips(history: History, axis: Axis) -> list[Tip]:
-    """One tip for each stretch of the time axis that holds runs."""
+def _tips(history: HistoryCurve, axis: Axis) -> list[Tip]:
+    """One tip for each interval of the time axis that holds runs."""
     times, values = np.asarray(history.times, dtype=float), np.asarray(history.values, dtype=float)
     edges = np.linspace(axis.low, axis.high, min(_MOST_TIPS, max(2, len(times))) + 1)
     tips = []
     for left, right in itertools.pairwise(edges.tolist()):
         inside = (times >= left) & (times <= right)
         if inside.any():
-            words = f"{day(float(times[inside][0]))}\n{_rate(float(np.median(values[inside])), history.unit)}"
-            words += f"\n{quantities.plural(int(inside.sum()), 'run')}" if inside.sum() > 1 else ""
-            tips.append(Tip(axis.at(float(left)), axis.at(float(right)), words))
+            text = f"{day(float(times[inside][0]))}\n{format_rate_in(float(np.median(values[inside])), history.unit)}"
+            text += f"\n{quantities.count_noun(int(inside.sum()), 'run')}" if inside.sum() > 1 else ""
+            tips.append(Tip(axis.at(float(left)), axis.at(float(right)), text))
     return tips
 
 
-def _rate(value: float, unit: str) -> str:
-    return str(quantities.operation_rate(value) if unit == "op/s" else quantities.byte_rate(value))
-
-
-def _table(history: History) -> Markup:
+def _table(history: HistoryCurve) -> Markup:
     rows = [
         (
-            f"{day(one.start)} – {day(one.end)}",
-            _rate(one.level, history.unit),
-            f"{_rate(one.low, history.unit)} – {_rate(one.high, history.unit)}",
+            f"{day(segment.start)} – {day(segment.end)}",
+            format_rate_in(segment.level, history.unit),
+            f"{format_rate_in(segment.low, history.unit)} – {format_rate_in(segment.high, history.unit)}",
         )
-        for one in history.stretches
+        for segment in history.segments
     ]
     return table(["Time", "Level", "Eight of ten runs"], rows, "Levels of the history")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from sonde.model.visible import one_line
+from sonde.model.escaping import escape_line
 
 
 @dataclass(frozen=True)
@@ -33,19 +33,21 @@ def matrix(
     rows: Sequence[str],
     columns: Sequence[tuple[str, str]],
     fields: Mapping[tuple[str, tuple[str, str]], Field],
-    words: str,
+    text: str,
 ) -> Markup:
     """Rows are file systems, columns pairs of a test and an operation; fields that were not measured stay empty."""
     tests = list(dict.fromkeys(test for test, _ in columns))
     upper = Markup("").join(
-        Markup('<th colspan="{}" scope="colgroup">{}</th>').format(sum(t == test for t, _ in columns), one_line(test))
+        Markup('<th colspan="{}" scope="colgroup">{}</th>').format(
+            sum(t == test for t, _ in columns), escape_line(test)
+        )
         for test in tests
     )
     ordered = [column for test in tests for column in columns if column[0] == test]
-    lower = Markup("").join(Markup('<th scope="col">{}</th>').format(one_line(op)) for _, op in ordered)
+    lower = Markup("").join(Markup('<th scope="col">{}</th>').format(escape_line(op)) for _, op in ordered)
     body = Markup("").join(
         Markup('<tr><th scope="row">{}</th>{}</tr>').format(
-            one_line(row), Markup("").join(_field(fields.get((row, column))) for column in ordered)
+            escape_line(row), Markup("").join(_field(fields.get((row, column))) for column in ordered)
         )
         for row in rows
     )
@@ -53,11 +55,11 @@ def matrix(
         '<figure class="chart" data-chart="matrix"><div class="scroll" tabindex="0" role="region" aria-label="{}">'
         '<table class="matrix"><thead><tr><td></td>{}</tr><tr><td></td>{}</tr></thead><tbody>{}</tbody></table></div>'
         "<figcaption>Colored: more than chance, darker for more. ▼ slower, ▲ faster.</figcaption></figure>"
-    ).format(words, upper, lower, body)
+    ).format(text, upper, lower, body)
 
 
 def _field(field: Field | None) -> Markup:
     if field is None:
         return Markup('<td class="none">·</td>')
     arrow = ("▼ " if field.change < 0 else "▲ ") if field.sure else ""
-    return Markup('<td class="{}">{}{}</td>').format(_tone(field), arrow, one_line(field.words))
+    return Markup('<td class="{}">{}{}</td>').format(_tone(field), arrow, escape_line(field.words))

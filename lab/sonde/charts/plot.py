@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from markupsafe import Markup, escape
 
 from sonde.charts.axes import Axis
-from sonde.model.visible import one_line
+from sonde.model.escaping import escape_line
 
 WIDTH = 1000.0
 # Height of a row of notes above a plot, CSS pixels.
@@ -64,7 +64,7 @@ class Panel:
 
     def path(self, css: str, data: str, title: str = "") -> None:
         """Adds a path; `title` names it for those who cannot see it."""
-        inner = Markup("<title>{}</title>").format(one_line(title)) if title else Markup("")
+        inner = Markup("<title>{}</title>").format(escape_line(title)) if title else Markup("")
         self.marks.append(Markup('<path class="{}" d="{}">{}</path>').format(css, data, inner))
 
     def box(self, css: str, x0: float, x1: float, y0: float, y1: float) -> None:
@@ -78,26 +78,26 @@ class Panel:
         self.path(css, f"M{fixed(self.px(value))} 0V{self.height}")
 
     def horizontal(self, css: str, value: float, x0: float | None = None, x1: float | None = None) -> None:
-        """A line at one y value, over the whole width unless told."""
+        """A line at one y value, from `x0` to `x1`; the whole width without them."""
         left = 0.0 if x0 is None else self.px(x0)
         right = WIDTH if x1 is None else self.px(x1)
         self.path(css, f"M{fixed(left)} {fixed(self.py(value))}H{fixed(right)}")
 
-    def name_bar(self, css: str, start: float, stop: float, words: str) -> None:
+    def name_bar(self, css: str, start: float, stop: float, text: str) -> None:
         """Letters in the middle of a bar that reaches from one x value to another; cut off where it ends."""
-        at = self.x.at(start)
+        position = self.x.at(start)
         self.labels.append(
             Markup('<span class="lb {}" style="left:{};width:{}">{}</span>').format(
-                css, share(at), share(self.x.at(stop) - at), one_line(words)
+                css, share(position), share(self.x.at(stop) - position), escape_line(text)
             )
         )
 
-    def note(self, css: str, at_x: float, words: str, row: int = 0) -> None:
+    def note(self, css: str, at_x: float, text: str, row: int = 0) -> None:
         """Letters above the plot, where no mark can hide them; row 0 is the one nearest to it."""
         self.rows = max(self.rows, row + 1)
         self.labels.append(
             Markup('<span class="lb {}" style="left:{};top:{}px">{}</span>').format(
-                css, share(at_x), -ROW * (row + 1), one_line(words)
+                css, share(at_x), -ROW * (row + 1), escape_line(text)
             )
         )
 
@@ -105,16 +105,16 @@ class Panel:
         """Path data of a step line: values[i] holds from edges[i] to edges[i+1]; None leaves a gap."""
         parts: list[str] = []
         open_ = False
-        for at, value in enumerate(values):
+        for index, value in enumerate(values):
             if value is None:
                 open_ = False
                 continue
             height = fixed(self.py(value))
             if not open_:
-                parts.append(f"M{fixed(self.px(edges[at]))} {height}")
+                parts.append(f"M{fixed(self.px(edges[index]))} {height}")
             else:
                 parts.append(f"V{height}")
-            parts.append(f"H{fixed(self.px(edges[at + 1]))}")
+            parts.append(f"H{fixed(self.px(edges[index + 1]))}")
             open_ = True
         return "".join(parts)
 
@@ -124,9 +124,9 @@ class Panel:
         for start, stop in _stretches(low, high):
             span = range(start, stop)
             parts.append(self.steps(edges[start : stop + 1], high[start:stop]))
-            for at in reversed(span):
-                right, left = fixed(self.px(edges[at + 1])), fixed(self.px(edges[at]))
-                parts.append(f"L{right} {fixed(self.py(low[at] or 0.0))}H{left}")
+            for index in reversed(span):
+                right, left = fixed(self.px(edges[index + 1])), fixed(self.px(edges[index]))
+                parts.append(f"L{right} {fixed(self.py(low[index] or 0.0))}H{left}")
             parts.append("Z")
         return "".join(parts)
 
@@ -141,7 +141,7 @@ class Panel:
         scale = Markup("").join(
             Markup('<span style="bottom:{}">{}</span>').format(share(tick.at), tick.label) for tick in self.y.ticks
         )
-        title = Markup('<div class="pn">{}</div>').format(one_line(self.name)) if self.name else Markup("")
+        title = Markup('<div class="pn">{}</div>').format(escape_line(self.name)) if self.name else Markup("")
         tips = Markup("").join(_tip(tip) for tip in self.tips)
         svg = Markup(
             '<svg viewBox="0 0 1000 {}" preserveAspectRatio="none" aria-hidden="true" focusable="false">{}{}</svg>'
@@ -155,24 +155,24 @@ class Panel:
 def _tip(tip: Tip) -> Markup:
     # Tips of the right half open to the left, so that they stay on the page.
     return Markup('<i class="{}" style="left:{};width:{}" data-tip="{}"></i>').format(
-        "r" if tip.start > 0.5 else "l", share(tip.start), share(max(0.0, tip.end - tip.start)), one_tip(tip.text)
+        "r" if tip.start > 0.5 else "l", share(tip.start), share(max(0.0, tip.end - tip.start)), escape_tip(tip.text)
     )
 
 
-def one_tip(words: str) -> str:
+def escape_tip(text: str) -> str:
     """Tips keep their line breaks; everything else that is hidden is made visible."""
-    return "\n".join(one_line(row, 300) for row in words.split("\n"))
+    return "\n".join(escape_line(row, 300) for row in text.split("\n"))
 
 
 def _stretches(low: Sequence[float | None], high: Sequence[float | None]) -> Iterable[tuple[int, int]]:
     """Runs of indices at which both are known."""
     start: int | None = None
-    for at in range(len(high) + 1):
-        known = at < len(high) and low[at] is not None and high[at] is not None
-        if known and start is None:
-            start = at
-        elif not known and start is not None:
-            yield start, at
+    for index in range(len(high) + 1):
+        is_known = index < len(high) and low[index] is not None and high[index] is not None
+        if is_known and start is None:
+            start = index
+        elif not is_known and start is not None:
+            yield start, index
             start = None
 
 
@@ -211,8 +211,8 @@ class Chart:
             '<div class="frame" role="img" aria-label="{}">{}{}{}</div><figcaption>{}</figcaption>{}</figure>'
         ).format(
             self.kind,
-            Markup("<h4>{}</h4>").format(one_line(self.title)) if self.title else NOTHING,
-            one_line(self.words),
+            Markup("<h4>{}</h4>").format(escape_line(self.title)) if self.title else NOTHING,
+            escape_line(self.words),
             body,
             scale,
             unit,
@@ -221,29 +221,31 @@ class Chart:
         )
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[object]], words: str = "", text_columns: int = 1) -> Markup:
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]], text: str = "", text_columns: int = 1) -> Markup:
     """A table; the first `text_columns` columns are words, the others numbers set flush right."""
     head = Markup("").join(
-        Markup("<th{}>{}</th>").format(Markup("") if at < text_columns else Markup(' class="n"'), name)
-        for at, name in enumerate(columns)
+        Markup("<th{}>{}</th>").format(Markup("") if index < text_columns else Markup(' class="n"'), name)
+        for index, name in enumerate(columns)
     )
     body = Markup("").join(
         Markup("<tr>{}</tr>").format(
             Markup("").join(
-                Markup("<td{}>{}</td>").format(Markup("") if at < text_columns else Markup(' class="n"'), _cell(cell))
-                for at, cell in enumerate(row)
+                Markup("<td{}>{}</td>").format(
+                    Markup("") if index < text_columns else Markup(' class="n"'), _cell(cell)
+                )
+                for index, cell in enumerate(row)
             )
         )
         for row in rows
     )
-    caption = Markup("<caption>{}</caption>").format(words) if words else Markup("")
+    caption = Markup("<caption>{}</caption>").format(text) if text else Markup("")
     return Markup(
         '<div class="scroll" tabindex="0" role="region" aria-label="{}">'
         "<table>{}<thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>"
-    ).format(words or "Values", caption, head, body)
+    ).format(text or "Values", caption, head, body)
 
 
 def _cell(value: object) -> Markup:
     if isinstance(value, Markup):
         return value
-    return escape(one_line("" if value is None else value))
+    return escape(escape_line("" if value is None else value))

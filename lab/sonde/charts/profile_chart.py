@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup
 
-from sonde.charts.axes import Axis, Tick, amount_axis
+from sonde.charts.axes import Axis, Tick, build_amount_axis
 from sonde.charts.plot import Chart, Panel
 from sonde.stats.bins import rebin
 
@@ -26,13 +26,13 @@ class Overlay:
     after: Sequence[Sequence[float]]
 
 
-def profile_chart(overlay: Overlay) -> Chart:
+def build_profile_chart(overlay: Overlay) -> Chart:
     """Both sides over the share of the time, so that runs of different length lie on each other."""
-    before, after = (np.array([_resampled(one) for one in side]) for side in (overlay.before, overlay.after))
+    before, after = (np.array([_resampled(item) for item in side]) for side in (overlay.before, overlay.after))
     edges = np.linspace(0, 1, _BINS + 1).tolist()
     marks = (0, 0.25, 0.5, 0.75, 1)
-    axis = Axis(0, 1, tuple(Tick(at, f"{100 * at:.0f} %", minor=at in (0.25, 0.75)) for at in marks))
-    scale = amount_axis(float(max(before.max(), np.median(after, axis=0).max())), "B/s")
+    axis = Axis(0, 1, tuple(Tick(mark, f"{100 * mark:.0f} %", minor=mark in (0.25, 0.75)) for mark in marks))
+    scale = build_amount_axis(float(max(before.max(), np.median(after, axis=0).max())), "B/s")
     panel = Panel(axis, scale, 150, scale.unit)
     panel.path("band all dull", panel.area(edges, before.min(axis=0).tolist(), before.max(axis=0).tolist()), "Before")
     panel.path("median dull", panel.steps(edges, np.median(before, axis=0).tolist()), "Median before")

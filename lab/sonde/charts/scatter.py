@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from sonde.charts.axes import Axis, Tick, latency_axis
-from sonde.charts.curves import COLOURS
+from sonde.charts.axes import Axis, Tick, build_latency_axis
+from sonde.charts.curves import COLORS
 from sonde.charts.plot import Chart, Panel, fixed, table
+from sonde.model.escaping import escape_line
 from sonde.model.units import format_latency
-from sonde.model.visible import one_line
 
 _HEIGHT = 240
 _NS = 1e9
@@ -27,27 +27,31 @@ class Dots:
     y: Sequence[float]
 
 
-def scatter_chart(title: str, words: str, series: Sequence[Dots], x_unit: str) -> Chart:
+def build_scatter_chart(title: str, text: str, series: Sequence[Dots], x_unit: str) -> Chart:
     """The chart, with the spread of each series as a table. Raises ValueError when there is no value above 0."""
-    times = [value * _NS for one in series for value in one.y if value > 0]
+    times = [value * _NS for dots in series for value in dots.y if value > 0]
     if not times:
         raise ValueError("a chart needs values")
-    last = max(max(one.x, default=0.0) for one in series) or 1.0
+    last = max(max(dots.x, default=0.0) for dots in series) or 1.0
     ticks = tuple(Tick(share, f"{share * last:,.0f}", share in (0.25, 0.75)) for share in (0.0, 0.25, 0.5, 0.75, 1.0))
-    panel = Panel(Axis(0.0, last, ticks), latency_axis(min(times), max(times)), _HEIGHT, "time of a call")
-    for at, one in enumerate(series):
+    panel = Panel(Axis(0.0, last, ticks), build_latency_axis(min(times), max(times)), _HEIGHT, "time of a call")
+    for index, item in enumerate(series):
         dots = dict.fromkeys(
-            f"M{fixed(panel.px(x))} {fixed(panel.py(y * _NS))}h0" for x, y in zip(one.x, one.y, strict=True) if y > 0
+            f"M{fixed(panel.px(x))} {fixed(panel.py(y * _NS))}h0" for x, y in zip(item.x, item.y, strict=True) if y > 0
         )
-        panel.path(f"curve points fine c{at % COLOURS}", "".join(dots), one.name)
+        panel.path(f"curve points fine c{index % COLORS}", "".join(dots), item.name)
     keys = Markup("").join(
-        Markup('<span class="ki"><span class="key dot c{}"></span>{}</span>').format(at % COLOURS, one_line(one.name))
-        for at, one in enumerate(series)
+        Markup('<span class="ki"><span class="key dot c{}"></span>{}</span>').format(
+            at % COLORS, escape_line(dots.name)
+        )
+        for at, dots in enumerate(series)
     )
-    caption = Markup('<span class="said">{}</span> <span class="keys">{}</span>').format(one_line(words), keys)
-    rows = [(one.name, *(_quantile(one.y, share) for share in (0.5, 0.9, 0.99, 1.0))) for one in series if len(one.y)]
+    caption = Markup('<span class="said">{}</span> <span class="keys">{}</span>').format(escape_line(text), keys)
+    rows = [
+        (dots.name, *(_quantile(dots.y, share) for share in (0.5, 0.9, 0.99, 1.0))) for dots in series if len(dots.y)
+    ]
     values = table(["", "Half below", "90 % below", "99 % below", "Longest"], rows)
-    return Chart("calls", title, words, [panel], x_unit, caption, values)
+    return Chart("calls", title, text, [panel], x_unit, caption, values)
 
 
 def _quantile(values: Sequence[float], share: float) -> str:

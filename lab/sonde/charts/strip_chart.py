@@ -15,11 +15,11 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from sonde.charts.axes import Axis, Tick, amount_axis
+from sonde.charts.axes import Axis, Tick, build_amount_axis, format_rate_in
 from sonde.charts.plot import Chart, Panel, Tip, fixed, table
 from sonde.model import quantities
-from sonde.stats.density import log_density
-from sonde.stats.spread import variation
+from sonde.stats.density import estimate_log_density
+from sonde.stats.spread import compute_variation
 
 _HEIGHT = 170
 _MOST_PERIODS = 26
@@ -48,7 +48,7 @@ def periods(times: Floats, values: Floats) -> tuple[str, list[Period]]:
         names = np.array([name(datetime.fromtimestamp(float(time), UTC)) for time in times])
         distinct = sorted(set(names.tolist()))
         if len(distinct) <= _MOST_PERIODS or word == _LENGTHS[-1][0]:
-            return word, [Period(one, values[names == one]) for one in distinct]
+            return word, [Period(item, values[names == item]) for item in distinct]
     raise AssertionError("the last length always fits")
 
 
@@ -69,58 +69,58 @@ _LENGTHS: tuple[tuple[str, Callable[[datetime], str]], ...] = (
 )
 
 
-def strip_chart(title: str, unit: str, times: Floats, values: Floats) -> Chart | None:
+def build_strip_chart(title: str, unit: str, times: Floats, values: Floats) -> Chart | None:
     """The chart of one series; `unit` is B/s or op/s. None when all runs fall into one period."""
-    word, found = periods(times, values)
-    if len(found) < 2:
+    word, result = periods(times, values)
+    if len(result) < 2:
         return None
     highest = float(min(values.max(), 1.6 * np.quantile(values, 0.99)))
-    scale = amount_axis(highest, unit)
-    panel = Panel(Axis(0.0, float(len(found)), _ticks(found)), scale, _HEIGHT, scale.unit)
-    for at, one in enumerate(found):
-        _draw(panel, at, one)
+    scale = build_amount_axis(highest, unit)
+    panel = Panel(Axis(0.0, float(len(result)), _ticks(result)), scale, _HEIGHT, scale.unit)
+    for index, item in enumerate(result):
+        _draw(panel, index, item)
     panel.tips = [
-        Tip(at / len(found), (at + 1) / len(found), "\n".join(_words(one, unit))) for at, one in enumerate(found)
+        Tip(at / len(result), (at + 1) / len(result), "\n".join(_words(one, unit))) for at, one in enumerate(result)
     ]
-    medians = [float(np.median(one.values)) for one in found]
-    words = (
-        f"{title} by {word}: {quantities.plural(len(values), 'run')} in {quantities.plural(len(found), word)};"
-        f" medians from {_rate(min(medians), unit)} to {_rate(max(medians), unit)}"
+    medians = [float(np.median(one.values)) for one in result]
+    text = (
+        f"{title} by {word}: {quantities.count_noun(len(values), 'run')} in {quantities.count_noun(len(result), word)};"
+        f" medians from {format_rate_in(min(medians), unit)} to {format_rate_in(max(medians), unit)}"
     )
     cut = int((values > scale.high).sum())
-    above = f" {quantities.plural(cut, 'run')} above the scale." if cut else ""
+    above = f" {quantities.count_noun(cut, 'run')} above the scale." if cut else ""
     caption = f"One {word} a column. Every run is a dot; line: median, bar: the middle half.{above}"
     return Chart(
         kind="strips",
         title=title,
-        words=words,
+        words=text,
         panels=[panel],
         caption=Markup("<span>{}</span>").format(caption),
-        table=_table(word, found, unit),
+        table=_table(word, result, unit),
     )
 
 
-def _ticks(found: Sequence[Period]) -> tuple[Tick, ...]:
+def _ticks(periods: Sequence[Period]) -> tuple[Tick, ...]:
     """Every name while there is room for it, else every second, third, …"""
-    every = math.ceil(len(found) / 7)
+    every = math.ceil(len(periods) / 7)
     return tuple(
-        Tick((at + 0.5) / len(found), one.name, minor=(at // every) % 2 == 1)
-        for at, one in enumerate(found)
-        if at % every == 0
+        Tick((index + 0.5) / len(periods), period.name, minor=(index // every) % 2 == 1)
+        for index, period in enumerate(periods)
+        if index % every == 0
     )
 
 
-def _draw(panel: Panel, at: int, one: Period) -> None:
+def _draw(panel: Panel, index: int, period: Period) -> None:
     """One period: the shape, the dots in it, the middle half and the median."""
-    center = at + 0.5
-    inside = np.sort(one.values[one.values <= panel.y.high])
+    center = index + 0.5
+    inside = np.sort(period.values[period.values <= panel.y.high])
     if inside.size == 0:
         return
     shaped = inside.size >= _FEWEST_FOR_SHAPE and inside[-1] > inside[0] * 1.001 and inside[0] > 0
     widths = np.full(inside.size, 0.25)
     if shaped:
         places = np.geomspace(inside[0], inside[-1], _STEPS)
-        density = log_density(inside, places)
+        density = estimate_log_density(inside, places)
         reach = density / density.max() * _HALF
         panel.path("band all", _outline(panel, center, places, reach))
         widths = np.interp(inside, places, reach)
@@ -128,7 +128,7 @@ def _draw(panel: Panel, at: int, one: Period) -> None:
     if inside.size >= _FEWEST_FOR_SHAPE:
         lower, upper = np.quantile(inside, [0.25, 0.75])
         panel.box("middle", center - 0.045, center + 0.045, float(lower), float(upper))
-    panel.horizontal("level", float(np.median(one.values)), center - 0.3, center + 0.3)
+    panel.horizontal("level", float(np.median(period.values)), center - 0.3, center + 0.3)
 
 
 def _outline(panel: Panel, center: float, places: Floats, reach: Floats) -> str:
@@ -141,7 +141,7 @@ def _outline(panel: Panel, center: float, places: Floats, reach: Floats) -> str:
 def _dots(panel: Panel, center: float, values: Floats, widths: Floats) -> str:
     """Each value at its height, moved aside within the shape. The places do not depend on chance: van der Corput's
     sequence in base 2 spreads neighbors evenly."""
-    aside = np.array([_corput(number + 1) for number in range(values.size)]) * 2 - 1
+    aside = np.array([_van_der_corput(number + 1) for number in range(values.size)]) * 2 - 1
     spots = dict.fromkeys(
         (
             round(_GRID * panel.px(center + move * wide * 0.9)) / _GRID,
@@ -152,31 +152,35 @@ def _dots(panel: Panel, center: float, values: Floats, widths: Floats) -> str:
     return "".join(f"M{fixed(x)} {fixed(y)}h0" for x, y in spots)
 
 
-def _corput(number: int) -> float:
-    found, part = 0.0, 0.5
+def _van_der_corput(number: int) -> float:
+    result, part = 0.0, 0.5
     while number:
-        found += part * (number & 1)
+        result += part * (number & 1)
         number, part = number >> 1, part / 2
-    return found
+    return result
 
 
-def _words(one: Period, unit: str) -> list[str]:
-    words = [one.name, quantities.plural(one.values.size, "run"), f"median {_rate(float(np.median(one.values)), unit)}"]
-    if one.values.size >= _FEWEST_FOR_SHAPE:
-        low, high = (_rate(float(value), unit) for value in np.quantile(one.values, [0.1, 0.9]))
-        words.append(f"eight of ten {low} to {high}")
-    return words
+def _words(period: Period, unit: str) -> list[str]:
+    sentences = [
+        period.name,
+        quantities.count_noun(period.values.size, "run"),
+        f"median {format_rate_in(float(np.median(period.values)), unit)}",
+    ]
+    if period.values.size >= _FEWEST_FOR_SHAPE:
+        low, high = (format_rate_in(float(value), unit) for value in np.quantile(period.values, [0.1, 0.9]))
+        sentences.append(f"eight of ten {low} to {high}")
+    return sentences
 
 
-def _table(word: str, found: Sequence[Period], unit: str) -> Markup:
+def _table(word: str, periods: Sequence[Period], unit: str) -> Markup:
     rows = [
         (
-            one.name,
-            f"{one.values.size:,}",
-            *(_rate(float(value), unit) for value in np.quantile(one.values, [0.0, 0.25, 0.5, 0.75, 1.0])),
-            _variation(one.values),
+            period.name,
+            f"{period.values.size:,}",
+            *(format_rate_in(float(value), unit) for value in np.quantile(period.values, [0.0, 0.25, 0.5, 0.75, 1.0])),
+            _variation(period.values),
         )
-        for one in found
+        for period in periods
     ]
     columns = [word.capitalize(), "Runs", "Lowest", "Lower quarter", "Median", "Upper quarter", "Highest", "COV"]
     return table(columns, rows, f"Runs of each {word}")
@@ -186,8 +190,4 @@ def _variation(values: Floats) -> str:
     """Standard deviation over mean, with its interval where there are values enough for one."""
     if values.size < 2 or values.mean() <= 0:
         return "-"
-    return variation(values).words
-
-
-def _rate(value: float, unit: str) -> str:
-    return str(quantities.operation_rate(value) if unit == "op/s" else quantities.byte_rate(value))
+    return compute_variation(values).text

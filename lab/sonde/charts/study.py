@@ -9,8 +9,8 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from sonde.charts.pages import lay_out
-from sonde.charts.writing import replace_file
+from sonde.charts.page_renderer import render_page
+from sonde.model.confined_files import write_file
 from sonde.model.errors import ReportError
 
 
@@ -36,9 +36,9 @@ class Study:
 
 def write_study(study: Study, out: Path) -> Path:
     """Writes the page to `out` and returns that. Raises ReportError when it cannot be written."""
-    html = lay_out(study, "study.html.j2")
+    html = render_page(study, "study.html.j2")
     try:
-        replace_file(out, html)
+        write_file(out, html)
     except OSError as problem:
         raise ReportError(f"The report cannot be written to {out}: {problem.strerror}.") from problem
     return out

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command ``sonde``: one verb a file, and what a person sees on a terminal.
+"""The command ``sonde``: one verb in each file.
 
-This folder knows options, tables, colors and exit codes. It must not know how anything is measured, launched or kept:
-it asks the other folders and shows their answers. Nobody imports it.
+This folder defines options, prints results and sets exit codes. It calls the other folders to measure, launch and
+store; no other folder imports it.
 """
-
-from sonde.cli.main import main
-
-__all__ = ["main"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``sonde baseline``: which runs others are compared with."""
+"""``sonde baseline``: the runs that others are compared with."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from pathlib import Path
 
 import click
 
-from sonde.cli.options import VerbGroup, json_option, kept_archive_option
+from sonde.cli.options import VerbGroup, existing_archive_option, json_option
 from sonde.model.errors import UserError
 from sonde.model.units import counted
-from sonde.stats.spread import variation
+from sonde.stats.spread import compute_variation
 from sonde.store.archive import Archive
 from sonde.store.catalog import Catalog
 from sonde.store.selection import Selection
 from sonde.store.tags import change_tags
 from sonde.terminal.screen import plain_table, print_json, results
+from sonde.trends.baseline_gate import LEAST, compute_limit
 from sonde.trends.comparison import median
-from sonde.trends.comparison_words import number_name, value_text
-from sonde.trends.sides import BASELINE, find_side, numbers_of
-from sonde.trends.threshold import LEAST, limit_of
+from sonde.trends.comparison_text import format_number_name, format_value
+from sonde.trends.sides import BASELINE, collect_numbers, find_side
 
 
 @click.group("baseline", cls=VerbGroup)
 def command() -> None:
-    """Name the runs that others are compared with. A baseline is a tag baseline:NAME on them.
+    """Manage the runs that others are compared with. A baseline is the tag baseline:NAME on its runs.
 
     \b
     Examples:
@@ -37,10 +37,10 @@ def command() -> None:
 @command.command("set")
 @click.argument("name")
 @click.argument("runs", nargs=-1, required=True)
-@click.option("--add", is_flag=True, help="Keep the runs it has.")
-@kept_archive_option
+@click.option("--add", is_flag=True, help="Keep its present runs.")
+@existing_archive_option
 def set_command(name: str, runs: tuple[str, ...], add: bool, archive: Archive) -> int:
-    """Make RUNS the baseline NAME; runs it had before leave it, unless --add is given.
+    """Make RUNS the baseline NAME; its earlier runs are removed from it, unless --add is given.
 
     Each of RUNS is a run, a group of runs, "last", tag:WORD, plan:TEXT or a time like 2026-08-01..2026-08-31.
 
@@ -52,32 +52,32 @@ def set_command(name: str, runs: tuple[str, ...], add: bool, archive: Archive) -
     archive.recover()
     tag = _tag(name)
     chosen = {run.folder: run for text in runs for run in find_side(archive, text).runs}
-    if not numbers_of(list(chosen.values())):
+    if not collect_numbers(list(chosen.values())):
         raise UserError(
-            f"None of {', '.join(runs)} holds a number that can be compared (lost, failed or without storage);"
-            " a baseline needs runs that were done."
+            f"None of {', '.join(runs)} holds a number that can be compared (lost, failed or without storage); a"
+            f" baseline needs runs that were done."
         )
-    for folder in _members(archive, tag):
+    for folder in _baseline_runs(archive, tag):
         if folder not in chosen and not add:
             change_tags(folder, remove=[tag])
     for folder in chosen:
         change_tags(folder, add=[tag])
-    _show(archive, tag, as_json=False)
+    _print_baseline(archive, tag, as_json=False)
     return 0
 
 
 @command.command("show")
 @click.argument("name", required=False)
-@kept_archive_option
+@existing_archive_option
 @json_option
 def show_command(name: str | None, archive: Archive, as_json: bool) -> int:
     """Show the numbers of the baseline NAME with the limits that `sonde gate` derives from them; without NAME all
     baselines."""
     archive.recover()
     if name is not None:
-        if not _members(archive, _tag(name)):
-            raise UserError(_unknown(name))
-        _show(archive, _tag(name), as_json)
+        if not _baseline_runs(archive, _tag(name)):
+            raise UserError(_unknown_baseline(name))
+        _print_baseline(archive, _tag(name), as_json)
         return 0
     counts: dict[str, int] = {}
     for row in Catalog(archive.root).runs(["tags"]).to_pylist():
@@ -85,13 +85,13 @@ def show_command(name: str | None, archive: Archive, as_json: bool) -> int:
             if tag.startswith(BASELINE):
                 counts[tag.removeprefix(BASELINE)] = counts.get(tag.removeprefix(BASELINE), 0) + 1
     if as_json:
-        print_json([{"name": one, "runs": count} for one, count in sorted(counts.items())])
+        print_json([{"name": baseline, "runs": count} for baseline, count in sorted(counts.items())])
     elif counts:
         table = plain_table()
         table.add_column("baseline")
         table.add_column("runs", justify="right")
-        for one, count in sorted(counts.items()):
-            table.add_row(one, str(count))
+        for baseline, count in sorted(counts.items()):
+            table.add_row(baseline, str(count))
         results().print(table)
     else:
         results().print("There is no baseline; `sonde baseline set NAME RUN...` makes one.")
@@ -100,21 +100,21 @@ def show_command(name: str | None, archive: Archive, as_json: bool) -> int:
 
 @command.command("rm")
 @click.argument("name")
-@kept_archive_option
+@existing_archive_option
 def remove_command(name: str, archive: Archive) -> int:
-    """Forget the baseline NAME. The runs stay."""
+    """Delete the baseline NAME. Its runs stay in the archive."""
     archive.recover()
     tag = _tag(name)
-    folders = _members(archive, tag)
+    folders = _baseline_runs(archive, tag)
     if not folders:
-        raise UserError(_unknown(name))
+        raise UserError(_unknown_baseline(name))
     for folder in folders:
         change_tags(folder, remove=[tag])
-    results().print(f"The baseline {name} is forgotten; {counted(len(folders), 'run')} of it stay in the archive.")
+    results().print(f"The baseline {name} is deleted; its {counted(len(folders), 'run')} stay in the archive.")
     return 0
 
 
-def _unknown(name: str) -> str:
+def _unknown_baseline(name: str) -> str:
     return f'There is no baseline "{name}"; `sonde baseline show` lists those there are.'
 
 
@@ -122,15 +122,15 @@ def _tag(name: str) -> str:
     return name if name.startswith(BASELINE) else f"{BASELINE}{name}"
 
 
-def _members(archive: Archive, tag: str) -> list[Path]:
-    found = Catalog(archive.root).runs(["folder"], Selection(tags=(tag,))).to_pylist()
-    return [archive.root / row["folder"] for row in found]
+def _baseline_runs(archive: Archive, tag: str) -> list[Path]:
+    rows = Catalog(archive.root).runs(["folder"], Selection(tags=(tag,))).to_pylist()
+    return [archive.root / row["folder"] for row in rows]
 
 
-def _show(archive: Archive, tag: str, as_json: bool) -> None:
+def _print_baseline(archive: Archive, tag: str, as_json: bool) -> None:
     side = find_side(archive, tag)
-    own = sorted(numbers_of(side.runs), key=lambda number: number.key)
-    keys = [number.key for number in own]
+    numbers = sorted(collect_numbers(side.runs), key=lambda number: number.key)
+    keys = [number.key for number in numbers]
     if as_json:
         print_json(
             {
@@ -143,10 +143,10 @@ def _show(archive: Archive, tag: str, as_json: bool) -> None:
                         "op": number.key.op,
                         "unit": number.key.unit,
                         "values": list(number.values),
-                        "median": limit_of(number.values)[0],
-                        "limit": limit_of(number.values)[1] if len(number.values) >= LEAST else None,
+                        "median": compute_limit(number.values)[0],
+                        "limit": compute_limit(number.values)[1] if len(number.values) >= LEAST else None,
                     }
-                    for number in own
+                    for number in numbers
                 ],
             }
         )
@@ -156,12 +156,17 @@ def _show(archive: Archive, tag: str, as_json: bool) -> None:
     table = plain_table()
     for title in ("what", "op", "runs", "median", "COV", "limit of the gate"):
         table.add_column(title, justify="left" if title in ("what", "op") else "right")
-    for number in own:
-        scatter = f"{100 * variation(number.values).value:.1f} %" if len(number.values) > 1 else "-"
+    for number in numbers:
+        scatter = f"{100 * compute_variation(number.values).value:.1f} %" if len(number.values) > 1 else "-"
         enough = len(number.values) >= LEAST
-        limit = value_text(limit_of(number.values)[1], number.key.unit) if enough else f"needs {LEAST} runs"
-        middle = value_text(median(number.values), number.key.unit)
+        limit = format_value(compute_limit(number.values)[1], number.key.unit) if enough else f"needs {LEAST} runs"
+        middle = format_value(median(number.values), number.key.unit)
         table.add_row(
-            number_name(number.key, number.plan, keys), number.key.op, str(len(number.values)), middle, scatter, limit
+            format_number_name(number.key, number.plan, keys),
+            number.key.op,
+            str(len(number.values)),
+            middle,
+            scatter,
+            limit,
         )
     console.print(table)

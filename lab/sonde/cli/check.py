@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``sonde check``: the main job. How fast is the file system under a directory, and what do the numbers count?"""
+"""``sonde check``: measures the file system of a directory and classifies the numbers."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from rich.table import Table
 from rich.text import Text
 
 from sonde.cli.options import archive_option, existing_directory, json_option, report_option
-from sonde.cli.present import make_report
-from sonde.conduct.run import Setup, failure
-from sonde.experiments.check.check import Check, CheckResult, Watcher
-from sonde.experiments.check.figures import Figure
-from sonde.findings.judgement import doubt_words
-from sonde.findings.standing import Standing
+from sonde.cli.report_writing import write_report_or_warn
+from sonde.conduct.run import RunSetup, make_failure
+from sonde.experiments.check.check import CheckObserver, CheckResult, FileSystemCheck
+from sonde.experiments.check.figures import CheckFigure
+from sonde.findings.caveats import format_caveat
+from sonde.findings.classification import Classification
 from sonde.launch.engine import find_engine
-from sonde.model.errors import DONE, INTERRUPTED, sentence
+from sonde.model.confined_files import ConfinedDirectory
+from sonde.model.errors import EXIT_INTERRUPTED, EXIT_OK, to_sentence
 from sonde.model.lines import Finding
 from sonde.model.plan import Plan
 from sonde.model.units import counted, format_bytes, format_latency, format_ops, format_rate, format_wait
 from sonde.store.archive import Archive
-from sonde.store.durable import write_json
 from sonde.store.shards import REPORTS
-from sonde.terminal.live import Display, make_display
+from sonde.terminal.run_display import Display, make_display
 from sonde.terminal.run_tables import STYLES
 from sonde.terminal.screen import messages, plain_table, print_json, results
 
 # How the rate of anything else moved is in the report.
-_TELLING = (Standing.STORAGE, Standing.BURST, Standing.MEMORY)
-# From this width on latencies have a column of their own.
-_ROOMY = 120
+_VARIATION_CLASSIFICATIONS = (Classification.STORAGE, Classification.BURST, Classification.MEMORY)
+# Terminals of at least this width show latencies in a column.
+_LATENCY_COLUMN_WIDTH = 120
 
 
 @click.command("check")
@@ -50,9 +50,9 @@ _ROOMY = 120
 def command(directory: str, full: bool, archive: Archive, report: bool, quiet: bool, as_json: bool) -> int:
     """Measure the file system under DIRECTORY, in about a minute.
 
-    Sequential writes and reads (one task, then all cores), random 4 KiB access, small files. What the page cache serves
-    and what the storage serves are kept apart, and each number says in plain words how far it can be trusted. Files are
-    written below DIRECTORY, in a directory of its own, and removed afterwards; nothing else is touched.
+    Measures sequential writes and reads (one task, then all cores), random 4 KiB access and small files. Numbers of the
+    page cache and of the storage are separate, and each number states how far it can be trusted. Files are written into
+    a new directory below DIRECTORY and removed afterwards; nothing else is changed.
 
     \b
     Examples:
@@ -62,28 +62,28 @@ def command(directory: str, full: bool, archive: Archive, report: bool, quiet: b
     """
     target = existing_directory(directory)
     display = make_display(messages(), quiet)
-    setup = Setup(find_engine(), archive, stopping=display.stopping)
+    setup = RunSetup(find_engine(), archive, on_stop=display.stopping)
     archive.recover()
     try:
-        result = Check(target, setup, full, _watcher(display, full)).run()
+        result = FileSystemCheck(target, setup, full, _make_observer(display, full)).run()
     finally:
         display.close()
-    page = _kept(result, archive, report, quiet)
+    page = _save_result(result, archive, report, quiet)
     if as_json:
-        print_json({**result.as_json(), "report": str(page) if page else None})
+        print_json({**result.to_json(), "report": str(page) if page else None})
     else:
         print_result(results(), result, page)
-    if result.exit_code != DONE:
-        raise failure(result.exit_code, _why(result))
-    return DONE
+    if result.exit_code != EXIT_OK:
+        raise make_failure(result.exit_code, _failure_text(result))
+    return EXIT_OK
 
 
-def _watcher(display: Display, full: bool) -> Watcher:
+def _make_observer(display: Display, full: bool) -> CheckObserver:
     ends: float | None = None
 
     def part(title: str, number: int, count: int, plan: Plan) -> None:
         if count:
-            display.whole(number, count, max(0.0, ends - time.monotonic()) if ends is not None else None)
+            display.set_position(number, count, max(0.0, ends - time.monotonic()) if ends is not None else None)
         display.begin(title, number, count, plan)
 
     def expected(seconds: float, space: int) -> None:
@@ -92,71 +92,71 @@ def _watcher(display: Display, full: bool) -> Watcher:
         wait = format_wait(round(seconds, -1) or seconds)
         display.say(f"This takes about {wait} and up to {format_bytes(space)} of space{' (--full)' if full else ''}.")
 
-    return Watcher(part=part, line=display.line, expected=expected)
+    return CheckObserver(on_part=part, on_line=display.line, on_expected=expected)
 
 
-def _kept(result: CheckResult, archive: Archive, report: bool, quiet: bool) -> Path | None:
-    place = archive.root / REPORTS
-    place.mkdir(exist_ok=True)
-    write_json(place / f"{result.group}.json", result.as_json())
+def _save_result(result: CheckResult, archive: Archive, report: bool, quiet: bool) -> Path | None:
+    reports = archive.root / REPORTS
+    with ConfinedDirectory.open(archive.root) as root, root.enter(REPORTS, create=True) as directory:
+        directory.write_json(f"{result.group}.json", result.to_json())
     if not report:
         return None
     title = f"Check of {result.target.resolve()}"
-    return make_report([run.folder for run in result.runs], place / f"{result.group}.html", title, quiet)
+    return write_report_or_warn([run.folder for run in result.runs], reports / f"{result.group}.html", title, quiet)
 
 
-def _why(result: CheckResult) -> str:
-    if result.exit_code == INTERRUPTED:
-        return "The check was interrupted; what was measured until then is kept."
-    failed = [run for run in result.runs if run.exit_code != DONE]
-    more = f" ({len(failed) - 1} more parts failed.)" if len(failed) > 1 else ""
-    return f"{failed[0].text}{more}" if failed else "A part of the check failed."
+def _failure_text(result: CheckResult) -> str:
+    if result.exit_code == EXIT_INTERRUPTED:
+        return "The check was interrupted; finished measurements are stored."
+    failed = [run for run in result.runs if run.exit_code != EXIT_OK]
+    more_failures = f" ({len(failed) - 1} more parts failed.)" if len(failed) > 1 else ""
+    return f"{failed[0].text}{more_failures}" if failed else "A part of the check failed."
 
 
 def print_result(console: Console, result: CheckResult, page: Path | None) -> None:
-    """The result for people: the headline, a table of all figures, what speaks against them, and where it is kept."""
+    """Prints the headline, a table of all figures, their caveats, and where the runs are stored."""
     console.print()
     head = Text(f"{result.target}", style="bold")
     head.append(f"  {result.machine.file_system}, {result.machine.cpus} cores", style="dim")
     console.print(head)
     console.print(result.headline, soft_wrap=True)
     console.print()
-    console.print(_table(result.figures, console.width >= _ROOMY))
+    console.print(_figure_table(result.figures, console.width >= _LATENCY_COLUMN_WIDTH))
     console.print()
-    for doubt in _doubts(result.figures):
-        console.print(Text(f"! {doubt}", style="yellow"), soft_wrap=True)
+    for caveat in _caveat_lines(result.figures):
+        console.print(Text(f"! {caveat}", style="yellow"), soft_wrap=True)
     for note in result.notes:
         console.print(Text(f"! {note}", style="yellow"), soft_wrap=True)
-    if any(figure.standing is Standing.BURST for figure in result.figures):
+    if any(figure.classification is Classification.BURST for figure in result.figures):
         text = (
             "A burst of seconds may have ended in a cache of disks or servers; `sonde check DIR --full` takes longer."
         )
         console.print(Text(text, style="dim"), soft_wrap=True)
     console.print(
-        Text(f"Kept as {result.group}; `sonde show {result.group}` has every phase.", style="dim"), soft_wrap=True
+        Text(f"Stored as {result.group}; `sonde show {result.group}` prints every phase.", style="dim"), soft_wrap=True
     )
     if page is not None:
         console.print(f"Report  {page}", soft_wrap=True)
 
 
-def _doubts(figures: list[Figure]) -> list[str]:
+def _caveat_lines(figures: list[CheckFigure]) -> list[str]:
     """What speaks against figures: what was found of several is said once, in the words of the first."""
     kinds: dict[str, list[Finding]] = {}
     for figure in figures:
-        for doubt in figure.doubts:
-            kinds.setdefault(doubt.id, []).append(doubt)
-    said = []
-    for name, doubts in kinds.items():
-        words = f"{sentence(doubt_words(doubts[0]))} {sentence(doubts[0].advice)}".strip()
-        said.append(f"{name} ({counted(len(doubts), 'figure')}): {words}")
-    return said
+        for caveat in figure.caveats:
+            kinds.setdefault(caveat.id, []).append(caveat)
+    lines = []
+    for name, caveats in kinds.items():
+        text = f"{to_sentence(format_caveat(caveats[0]))} {to_sentence(caveats[0].advice)}".strip()
+        lines.append(f"{name} ({counted(len(caveats), 'figure')}): {text}")
+    return lines
 
 
-def _table(figures: list[Figure], roomy: bool) -> Table:
+def _figure_table(figures: list[CheckFigure], is_wide: bool) -> Table:
     table = plain_table(show_header=False)
     table.add_column()
     table.add_column(justify="right", no_wrap=True)
-    if roomy:
+    if is_wide:
         table.add_column(no_wrap=True)
     table.add_column()
     section = ""
@@ -166,27 +166,31 @@ def _table(figures: list[Figure], roomy: bool) -> Table:
                 table.add_row()
             section = figure.section
             table.add_row(Text(section, style="bold"))
-        latency, verdict = _latency(figure), Text(figure.words, style=STYLES[figure.standing])
-        if figure.doubts:
-            verdict.append(f"\ndoubtful: {', '.join(dict.fromkeys(one.id for one in figure.doubts))}", style="yellow")
-        for remark in (figure.moved, figure.slow) if figure.standing in _TELLING else ():
-            if remark and not remark.startswith("Steady"):
-                verdict.append(f"\n{remark}", style="yellow")
-        if latency and not roomy:
-            verdict.append(f"\n{latency}", style="dim")
-        cells = [Text(f"  {figure.label}"), Text(_value(figure), style="bold")]
-        table.add_row(*cells, *([Text(latency, style="dim")] if roomy else []), verdict)
+        latency, text = _format_latency(figure), Text(figure.classification_clause, style=STYLES[figure.classification])
+        if figure.caveats:
+            text.append(
+                f"\ndoubtful: {', '.join(dict.fromkeys(finding.id for finding in figure.caveats))}", style="yellow"
+            )
+        for sentence_of_variation in (
+            (figure.variation, figure.stragglers) if figure.classification in _VARIATION_CLASSIFICATIONS else ()
+        ):
+            if sentence_of_variation and not sentence_of_variation.startswith("Steady"):
+                text.append(f"\n{sentence_of_variation}", style="yellow")
+        if latency and not is_wide:
+            text.append(f"\n{latency}", style="dim")
+        cells = [Text(f"  {figure.label}"), Text(_format_value(figure), style="bold")]
+        table.add_row(*cells, *([Text(latency, style="dim")] if is_wide else []), text)
     return table
 
 
-def _latency(figure: Figure) -> str:
+def _format_latency(figure: CheckFigure) -> str:
     if figure.p50_ns is None or figure.p99_ns is None:
         return ""
-    what = "open " if figure.key.startswith(("create", "open")) else ""
-    return f"{what}{format_latency(figure.p50_ns)} median, {format_latency(figure.p99_ns)} p99"
+    prefix = "open " if figure.key.startswith(("create", "open")) else ""
+    return f"{prefix}{format_latency(figure.p50_ns)} median, {format_latency(figure.p99_ns)} p99"
 
 
-def _value(figure: Figure) -> str:
+def _format_value(figure: CheckFigure) -> str:
     if figure.value is None:
         return "-"
     if figure.unit == "bytes_per_s":

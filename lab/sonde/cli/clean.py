@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``sonde clean``: removes what killed runs left behind, and nothing else."""
+"""``sonde clean``: removes files that killed runs left behind, and nothing else."""
 
 from __future__ import annotations
 
@@ -11,47 +11,54 @@ from rich.text import Text
 
 from sonde.cli.options import existing_directory, json_option
 from sonde.launch.engine import find_engine
-from sonde.model.errors import RunFailedError
+from sonde.model.errors import RunFailedError, UserError
 from sonde.model.units import counted, format_bytes
 from sonde.terminal.screen import messages, print_json, results
 
 
 @click.command("clean")
 @click.argument("directory")
-@click.option("-n", "--dry-run", is_flag=True, help="Only say what would be removed.")
+@click.option("-n", "--dry-run", is_flag=True, help="Only print what would be removed.")
+@click.option("-y", "--yes", is_flag=True, help="Also remove what a run put into directories outside DIRECTORY.")
 @json_option
-def command(directory: str, dry_run: bool, as_json: bool) -> int:
-    """Remove what killed runs left below DIRECTORY, the target of those runs.
+def command(directory: str, dry_run: bool, yes: bool, as_json: bool) -> int:
+    """Remove the files that killed runs left below DIRECTORY, the target of those runs.
 
     Each run writes down what it makes before it makes it. Only files in such a list are removed, only when the run is
     no longer going on, and directories only when they are empty then. Results in the archive are never touched.
+
+    Only lists of your own or of root count, and only where other users cannot have replaced them. A run with files in
+    several directories (data.files.across) is kept until --yes allows the removal of those outside DIRECTORY.
 
     \b
     Examples:
       sonde clean /scratch --dry-run
       sonde clean /scratch
     """
-    place = existing_directory(directory)
+    target = existing_directory(directory)
     engine = find_engine()
     console = messages()
     if console.is_terminal and not as_json:
-        with console.status("looking for what killed runs left", spinner="dots"):
-            entries = engine.clean(place, dry_run)
+        with console.status("looking for files of killed runs", spinner="dots"):
+            entries = engine.clean(target, dry_run, outside=yes)
     else:
-        entries = engine.clean(place, dry_run)
+        entries = engine.clean(target, dry_run, outside=yes)
     if as_json:
         print_json(entries)
     else:
-        _print(results(), entries, dry_run, directory)
+        _print_removed(results(), entries, dry_run, directory)
     stuck = [entry for entry in entries if entry.get("left")]
     if stuck:
         raise RunFailedError(
             f"{counted(len(stuck[0]['left']), 'file')} of {stuck[0]['directory']} could not be removed."
         )
+    refused = [entry for entry in entries if "kept" in entry and entry.get("directories")]
+    if refused:
+        raise UserError(f"{refused[0]['directory']} is kept: {refused[0]['kept']}.")
     return 0
 
 
-def _print(console: Console, entries: list[dict[str, Any]], dry_run: bool, directory: str) -> None:
+def _print_removed(console: Console, entries: list[dict[str, Any]], dry_run: bool, directory: str) -> None:
     if not entries:
         console.print(f"Nothing to remove below {directory}.", soft_wrap=True)
     for entry in entries:
@@ -64,5 +71,8 @@ def _print(console: Console, entries: list[dict[str, Any]], dry_run: bool, direc
             size = format_bytes(float(entry.get("bytes", 0)))
             line.append(f"  {verb} {files} file{'s' if files != 1 else ''}, {size}", style="not bold default")
         console.print(line, soft_wrap=True)
-        for left in entry.get("left", [])[:5]:
-            console.print(Text(f"  still there: {left}", style="red"), soft_wrap=True)
+        for other in entry.get("directories", [])[1:]:
+            outside = ", outside: needs --yes" if dry_run and other in entry.get("outside", []) else ""
+            console.print(Text(f"  also in {other}{outside}"), soft_wrap=True)
+        for file in entry.get("left", [])[:5]:
+            console.print(Text(f"  still there: {file}", style="red"), soft_wrap=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``sonde doctor``: what works here, and why not."""
+"""``sonde doctor``: reports what works on this machine."""
 
 from __future__ import annotations
 
@@ -11,34 +11,33 @@ from rich.text import Text
 
 from sonde.cli.options import archive_option, existing_directory, json_option
 from sonde.launch.engine import find_engine
-from sonde.launch.health import NO, PARTLY, YES, facts
+from sonde.launch.machine_facts import NO, PARTLY, YES, collect_machine_facts
 from sonde.launch.mpi_module import build_module
-from sonde.model.errors import DONE, ENVIRONMENT, UserError
+from sonde.model.errors import EXIT_ENVIRONMENT, EXIT_OK, UserError
 from sonde.store.archive import Archive
 from sonde.terminal.screen import messages, plain_table, print_json, results
 
-_MARK = {YES: ("✓", "green"), PARTLY: ("~", "yellow"), NO: ("✗", "red")}
+_STATE_STYLE = {YES: ("✓", "green"), PARTLY: ("~", "yellow"), NO: ("✗", "red")}
 
 
 @click.command("doctor")
 @click.argument("directory", required=False)
 @archive_option
 @json_option
-@click.option("--build-mpi", is_flag=True, help="Build the MPI module for the MPI that is here, beside the engine.")
+@click.option("--build-mpi", is_flag=True, help="Build the MPI module for this machine's MPI, next to the engine.")
 @click.option(
     "--wrapper",
     type=click.Path(path_type=Path),
     metavar="PROGRAM",
-    help="Its compiler wrapper, where it is not the mpicxx on PATH.",
+    help="The MPI's compiler wrapper, if it is not the mpicxx on PATH.",
 )
 def command(directory: str | None, archive: Archive, as_json: bool, build_mpi: bool, wrapper: Path | None) -> int:
-    """Say what works on this machine, why not, and what would help.
+    """Report what works on this machine, what does not and why, and what would help.
 
-    With DIRECTORY also what its file system allows. The exit code is 3 when something is missing without which nothing
-    can be measured.
+    With DIRECTORY, also report what its file system supports. The exit code is 3 if something essential is missing.
 
-    Where Sonde was installed before the MPI, --build-mpi makes the module by which the engine speaks it; this needs the
-    MPI's compiler wrapper.
+    If Sonde was installed before the MPI, --build-mpi builds the engine's MPI module; this needs the MPI's compiler
+    wrapper.
 
     \b
     Examples:
@@ -53,20 +52,20 @@ def command(directory: str | None, archive: Archive, as_json: bool, build_mpi: b
     if build_mpi:
         built = build_module(find_engine(), wrapper)
         messages().print(f"sonde: built {built.path} with {built.wrapper}", soft_wrap=True)
-    place = existing_directory(directory) if directory is not None else None
-    found = facts(place, archive.root)
-    lacking = any(fact.essential and fact.state == NO for fact in found)
+    target = existing_directory(directory) if directory is not None else None
+    all_facts = collect_machine_facts(target, archive.root)
+    lacking = any(fact.essential and fact.state == NO for fact in all_facts)
     if as_json:
-        print_json({"works": not lacking, "facts": [asdict(fact) for fact in found]})
-        return ENVIRONMENT if lacking else DONE
+        print_json({"works": not lacking, "facts": [asdict(fact) for fact in all_facts]})
+        return EXIT_ENVIRONMENT if lacking else EXIT_OK
     table = plain_table(show_header=False)
-    for fact in found:
-        mark, style = _MARK[fact.state]
-        # what one can do without is no reason for red
+    for fact in all_facts:
+        mark, style = _STATE_STYLE[fact.state]
+        # a missing optional part is not red
         style = "yellow" if fact.state == NO and not fact.essential else style
         text = Text(fact.text)
         if fact.remedy:
             text.append(f"\n{fact.remedy}", style="dim")
         table.add_row(Text(mark, style=style), Text(fact.topic, style="bold"), text)
     results().print(table)
-    return ENVIRONMENT if lacking else DONE
+    return EXIT_ENVIRONMENT if lacking else EXIT_OK

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``sonde export``: runs as one file, to carry elsewhere or to open in another tool."""
+"""``sonde export``: writes runs into one file, for another archive or another tool."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from sonde.cli.options import kept_archive_option
-from sonde.cli.selecting import chosen_runs, open_catalog, selection_options, steps
+from sonde.cli.options import existing_archive_option
+from sonde.cli.run_selection import open_catalog, progress_bar, select_runs, selection_options
 from sonde.model.errors import UserError
 from sonde.store.archive import Archive
 from sonde.store.packing import SUFFIXES, is_pack, pack
@@ -18,8 +18,8 @@ from sonde.terminal.screen import messages, results
 _TABLES = (".csv", ".json", ".parquet")
 _STATEMENTS = {
     "phases": "SELECT runs.* EXCLUDE (folder),"
-    ' phases.* EXCLUDE (run, started_s, plan, "group", seconds, findings, verdict),'
-    " phases.seconds AS phase_seconds, phases.findings AS phase_findings, phases.verdict AS phase_verdict"
+    ' phases.* EXCLUDE (run, started_s, plan, "group", seconds, findings, validity),'
+    " phases.seconds AS phase_seconds, phases.findings AS phase_findings, phases.validity AS phase_validity"
     " FROM runs LEFT JOIN phases USING (run) ORDER BY started_s, run, position",
     "targets": 'SELECT started, plan, "group", targets.* FROM targets LEFT JOIN runs USING (run)'
     " ORDER BY started_s, run, phase, kind, target",
@@ -27,7 +27,7 @@ _STATEMENTS = {
 
 
 @click.command("export")
-@click.argument("out", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE")
+@click.argument("output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE")
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
 @click.option("-a", "--all", "everything", is_flag=True, help="All runs of the archive.")
 @click.option(
@@ -36,12 +36,14 @@ _STATEMENTS = {
     type=click.Choice(["phases", "targets"]),
     default="phases",
     show_default=True,
-    help="Of a table: a row a phase, or a row for each storage target of a phase and kind of operation.",
+    help="Rows of a table: one for each phase, or one for each storage target, phase and kind of operation.",
 )
 @selection_options
-@kept_archive_option
-def command(out: Path, runs: tuple[str, ...], everything: bool, rows: str, wanted: Selection, archive: Archive) -> int:
-    """Write runs into FILE: those that are named, or those that the filters find, or what is both.
+@existing_archive_option
+def command(
+    output: Path, runs: tuple[str, ...], everything: bool, rows: str, wanted: Selection, archive: Archive
+) -> int:
+    """Write runs into FILE: those that match the names and the filters, as far as given.
 
     A name that ends in .tar, .tar.gz, .tar.xz or .zip gets the runs with all their files; `sonde import` brings them
     into another archive. One that ends in .csv, .json or .parquet gets a table with a row a phase, or with `--table
@@ -55,31 +57,33 @@ def command(out: Path, runs: tuple[str, ...], everything: bool, rows: str, wante
       sonde export everything.parquet --all
       sonde export osts.csv last --table targets
     """
-    if not is_pack(out) and out.suffix not in _TABLES:
-        raise UserError(f'"{out}" does not say its format: it ends in one of {", ".join((*SUFFIXES, *_TABLES))}.')
-    if is_pack(out) and rows != "phases":
-        raise UserError(f"--table {rows} is for tables, and {out} gets the runs with all their files; leave it out.")
+    if not is_pack(output) and output.suffix not in _TABLES:
+        raise UserError(f'"{output}" does not say its format: it ends in one of {", ".join((*SUFFIXES, *_TABLES))}.')
+    if is_pack(output) and rows != "phases":
+        raise UserError(f"--table {rows} is for tables, and {output} gets the runs with all their files; leave it out.")
     archive.recover()
     if everything and not runs:
-        folders = [archive.root / one for one in open_catalog(archive.root).runs(["folder"])["folder"].to_pylist()]
+        folders = [
+            archive.root / folder for folder in open_catalog(archive.root).runs(["folder"])["folder"].to_pylist()
+        ]
     else:
-        folders = chosen_runs(archive, runs, wanted, "export")
+        folders = select_runs(archive, runs, wanted, "export")
     if not folders:
         raise UserError("No run matches; nothing was written.")
-    if is_pack(out):
-        with steps("packing") as step:
-            complaints = pack(folders, out, step)
+    if is_pack(output):
+        with progress_bar("packing") as step:
+            complaints = pack(folders, output, step)
         for complaint in complaints:
             messages().print(f"sonde: {complaint}", soft_wrap=True)
     else:
-        _write_rows(archive, folders, out, rows)
+        _write_rows(archive, folders, output, rows)
     count = f"{len(folders):,} runs" if len(folders) != 1 else folders[0].name
     messages().print(f"{count} written.", soft_wrap=True)
-    results().print(str(out), soft_wrap=True)
+    results().print(str(output), soft_wrap=True)
     return 0
 
 
-def _write_rows(archive: Archive, folders: list[Path], out: Path, rows: str) -> None:
+def _write_rows(archive: Archive, folders: list[Path], output: Path, rows: str) -> None:
     from sonde.store import sql
     from sonde.store.tableformat import write_table
 
@@ -87,4 +91,4 @@ def _write_rows(archive: Archive, folders: list[Path], out: Path, rows: str) -> 
     ids = [folder.name for folder in folders]
     wanted = Selection(ids=ids, calibrations=True)
     answer = sql.ask(catalog, wanted, _STATEMENTS[rows])
-    write_table(answer.table, out)
+    write_table(answer.table, output)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import hashlib
-import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import tzinfo
@@ -14,15 +13,16 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import click
 
 from sonde.cli.options import archive_option, json_option
-from sonde.cli.selecting import steps
+from sonde.cli.run_selection import progress_bar
 from sonde.model.errors import UserError
-from sonde.model.imported import ImportedPhase, ImportedRun
+from sonde.model.imported_runs import ImportedPhase, ImportedRun
+from sonde.model.shell import quote
 from sonde.model.units import counted, format_ops, format_rate
-from sonde.sources.about import About
-from sonde.sources.columns import ColumnMap, read_map
-from sonde.sources.csv_rows import header_of, read_rows
+from sonde.sources.column_guesses import guess_column_map
+from sonde.sources.columns import ColumnMap, read_column_map
+from sonde.sources.csv_rows import read_header, read_rows
 from sonde.sources.formats import FORMATS, read_results
-from sonde.sources.guess import guess
+from sonde.sources.import_defaults import ImportDefaults
 from sonde.store.archive import RECORD, Archive
 from sonde.store.imports import add_imported
 from sonde.store.packing import Brought, copy_runs, is_pack, unpack
@@ -30,12 +30,12 @@ from sonde.store.summary import NAME as SUMMARY
 from sonde.store.tags import change_tags, check_tag
 from sonde.terminal.screen import messages, print_json, results
 
-_SAID = 10
+_MAX_LINES = 10
 
 
 @dataclass
-class _Result:
-    """What came of all the files."""
+class _ImportResult:
+    """The result of importing all files."""
 
     added: list[Path] = field(default_factory=list)
     known: int = 0
@@ -48,7 +48,7 @@ class _Result:
     "--columns",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="TOML file that says what the columns of a CSV file mean.",
+    help="TOML file that maps the columns of a CSV file.",
 )
 @click.option(
     "--map",
@@ -58,11 +58,11 @@ class _Result:
     help='The same on the command line, like time=start, "rate=rate_GiBps GiB/s", experiment=benchmark. May be given'
     " several times.",
 )
-@click.option("--system", metavar="NAME", default="", help="The system the results come from, when they do not say.")
-@click.option("--file-system", metavar="NAME", default="", help="The file system, when they do not say.")
+@click.option("--system", metavar="NAME", default="", help="The system of the results, if they do not name it.")
+@click.option("--file-system", metavar="NAME", default="", help="The file system, if they do not name it.")
 @click.option("--zone", metavar="ZONE", default="UTC", help="Time zone of times without one, like Europe/Berlin.")
-@click.option("--tag", "tags", metavar="TAG", multiple=True, help="Give this tag to what is imported.")
-@click.option("-n", "--dry-run", is_flag=True, help="Only say what there is; nothing is kept.")
+@click.option("--tag", "tags", metavar="TAG", multiple=True, help="Add this tag to the imported runs.")
+@click.option("-n", "--dry-run", is_flag=True, help="Only list the runs; nothing is stored.")
 @archive_option
 @json_option
 def command(
@@ -77,11 +77,11 @@ def command(
     archive: Archive,
     as_json: bool,
 ) -> int:
-    """Bring runs and results into the archive: what is there already stays as it is, so it may be repeated.
+    """Add runs and results to the archive. Runs that it already has stay unchanged, so an import may be repeated.
 
     PATH is a pack that `sonde export` wrote, a folder of runs (another archive, or one run), a CSV file with a map of
     its columns, or a result of another tool: IOR (text, JSON), mdtest, IOzone, fio (JSON), elbencho (JSON, CSV), IO500.
-    Their numbers keep their names and are never in one series with ours.
+    Their numbers keep their names and never share a history with Sonde's.
 
     \b
     Examples:
@@ -92,17 +92,17 @@ def command(
     """
     for tag in tags:
         check_tag(tag)
-    about = About(system=system, file_system=file_system, zone=_zone(zone))
-    column_map = read_map(columns, settings) if columns or settings else None
+    about = ImportDefaults(system=system, file_system=file_system, zone=_zone(zone))
+    column_map = read_column_map(columns, settings) if columns or settings else None
     archive.recover()
-    result = _Result()
+    result = _ImportResult()
     for path in paths:
         if not path.exists():
             raise UserError(f"There is no file {path}.")
-        _take(path, archive, column_map, about, dry_run, result)
+        _import_path(path, archive, column_map, about, dry_run, result)
     for folder in result.added if not dry_run else ():
         change_tags(folder, tags)
-    return _tell(result, archive, paths, dry_run, as_json)
+    return _print_result(result, archive, paths, dry_run, as_json)
 
 
 def _zone(name: str) -> tzinfo:
@@ -114,13 +114,18 @@ def _zone(name: str) -> tzinfo:
         ) from None
 
 
-def _take(
-    path: Path, archive: Archive, column_map: ColumnMap | None, about: About, dry_run: bool, result: _Result
+def _import_path(
+    path: Path,
+    archive: Archive,
+    column_map: ColumnMap | None,
+    about: ImportDefaults,
+    dry_run: bool,
+    result: _ImportResult,
 ) -> None:
     if path.is_dir() or is_pack(path):
         if dry_run:
             raise UserError(f"{path} holds runs; --dry-run is for results of other tools.")
-        with steps(f"importing {path.name}") as step:
+        with progress_bar(f"importing {path.name}") as step:
             brought: Brought = (
                 copy_runs(archive, _folders(path), str(path), step) if path.is_dir() else unpack(archive, path, step)
             )
@@ -128,50 +133,52 @@ def _take(
         result.known += brought.known
         result.complaints += brought.complaints
         return
-    if column_map is None and path.suffix.lower() == ".csv" and not _is_known(path, about):
-        raise UserError(f"What do the columns of {path} mean? {_proposal(path)}")
+    if column_map is None and path.suffix.lower() == ".csv" and not _format_of(path, about):
+        raise UserError(f"What do the columns of {path} mean? {_propose_column_map(path)}")
     rows = column_map is not None
-    read = read_results(path, about) if column_map is None else read_rows(path, column_map, result.complaints.append)
-    runs = (_named(one, about) for one in read)
+    imported = (
+        read_results(path, about) if column_map is None else read_rows(path, column_map, result.complaints.append)
+    )
+    runs = (_with_default_names(run, about) for run in imported)
     if dry_run:
         _preview(runs, result)
         return
-    source = {"file": path.name, "sha256": _digest(path), "format": "csv" if rows else _is_known(path, about)}
-    with steps(f"importing {path.name}") as step:
+    source = {"file": path.name, "sha256": _digest(path), "format": "csv" if rows else _format_of(path, about)}
+    with progress_bar(f"importing {path.name}") as step:
         added = add_imported(archive, runs, source, None if rows else path, lambda done: step(done, done))
     result.added += added.folders
     result.known += added.known
 
 
-def _proposal(path: Path) -> str:
-    """What to write, from the names of the columns where they tell."""
-    settings = guess(header_of(path))
+def _propose_column_map(path: Path) -> str:
+    """Returns advice on --map, with options guessed from the names of the columns if possible."""
+    settings = guess_column_map(read_header(path))
     if not settings:
         return 'Say it with --map, like --map time=start --map "rate=bw GiB/s", or with --columns map.toml.'
-    words = " ".join(f"--map {shlex.quote(one)}" for one in settings)
-    return f"Going by their names, perhaps {words} (see --help; --dry-run shows what comes of it)."
+    options = " ".join(f"--map {quote(setting)}" for setting in settings)
+    return f"By their names, perhaps {options} (see --help; --dry-run shows the result)."
 
 
-def _named(run: ImportedRun, about: About) -> ImportedRun:
-    """The run with the names that its file leaves out."""
+def _with_default_names(run: ImportedRun, about: ImportDefaults) -> ImportedRun:
+    """Returns the run with the given names of system and file system if its file lacks them."""
     return replace(run, system=run.system or about.system, file_system=run.file_system or about.file_system)
 
 
 def _folders(path: Path) -> list[Path]:
-    """The runs in a folder: itself, or those of an archive."""
+    """Returns the runs of a folder: the folder itself, or those of an archive."""
     if (path / SUMMARY).is_file() or (path / RECORD).is_file():
         return [path]
     return list(Archive(path).folders())
 
 
-def _is_known(path: Path, about: About) -> str:
-    """The name of the format; "" when it is none that is known."""
+def _format_of(path: Path, about: ImportDefaults) -> str:
+    """Returns the name of the format; empty if unknown."""
     try:
         with path.open("rb") as file:
             head = file.read(1 << 16).decode("utf-8", "replace")
     except OSError as reason:
         raise UserError(f"{path} cannot be read: {reason.strerror}.") from None
-    return next((one.name for one in FORMATS if one.matches(head)), "")
+    return next((format_.name for format_ in FORMATS if format_.matches(head)), "")
 
 
 def _digest(path: Path) -> str:
@@ -179,36 +186,36 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _preview(runs: Iterator[ImportedRun], result: _Result) -> None:
+def _preview(runs: Iterator[ImportedRun], result: _ImportResult) -> None:
     for run in runs:
         result.added.append(Path(run.id()))
-        if len(result.added) <= _SAID:
-            rates = ", ".join(f"{one.phase} {_rate(one)}" for one in run.phases)
+        if len(result.added) <= _MAX_LINES:
+            rates = ", ".join(f"{phase.phase} {_format_phase_rate(phase)}" for phase in run.phases)
             messages().print(f"{run.id()}  {run.started:%Y-%m-%d %H:%M}  {run.tool}  {rates}", soft_wrap=True)
 
 
-def _rate(phase: ImportedPhase) -> str:
+def _format_phase_rate(phase: ImportedPhase) -> str:
     if phase.bytes_per_s:
         return format_rate(phase.bytes_per_s)
     return format_ops(phase.ops_per_s) if phase.ops_per_s else "no rate"
 
 
-def _tell(result: _Result, archive: Archive, paths: Sequence[Path], dry_run: bool, as_json: bool) -> int:
-    for complaint in result.complaints[:_SAID]:
+def _print_result(result: _ImportResult, archive: Archive, paths: Sequence[Path], dry_run: bool, as_json: bool) -> int:
+    for complaint in result.complaints[:_MAX_LINES]:
         messages().print(f"sonde: {complaint}", soft_wrap=True)
-    if len(result.complaints) > _SAID:
-        messages().print(f"sonde: … and {len(result.complaints) - _SAID:,} more like that.", soft_wrap=True)
+    if len(result.complaints) > _MAX_LINES:
+        messages().print(f"sonde: … and {len(result.complaints) - _MAX_LINES:,} more like that.", soft_wrap=True)
     added = len(result.added)
     if as_json:
         names = [folder.name for folder in result.added]
         print_json({"added": names, "known": result.known, "complaints": result.complaints})
     else:
         verb = "would come into" if dry_run else "came into"
-        known = f"; {result.known:,} were there already" if result.known else ""
-        results().print(f"{counted(added, 'run')} {verb} the archive {archive.root}{known}.", soft_wrap=True)
+        known_text = f"; {result.known:,} were there already" if result.known else ""
+        results().print(f"{counted(added, 'run')} {verb} the archive {archive.root}{known_text}.", soft_wrap=True)
     if not added and not result.known:
         empty = [path for path in paths if path.is_dir() and not (result.complaints and _folders(path))]
-        where = ", ".join(map(str, empty))
-        why = f": {where} holds no run of Sonde's; of other tools name the files of results" if empty else ""
-        raise UserError(f"Nothing was imported{why}.")
+        folders = ", ".join(map(str, empty))
+        reason = f": {folders} holds no run of Sonde's; of other tools name the files of results" if empty else ""
+        raise UserError(f"Nothing was imported{reason}.")
     return 0

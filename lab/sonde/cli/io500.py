@@ -11,28 +11,29 @@ import click
 
 import sonde
 from sonde.cli.options import archive_option, existing_directory, launcher_options, mpi_module_option, report_option
-from sonde.cli.present import make_report
-from sonde.conduct.run import Setup, failure
-from sonde.dialects.io500.conduct import Benchmark, Order, Outcome
+from sonde.cli.report_writing import write_report_or_warn
+from sonde.conduct.run import RunSetup, make_failure
+from sonde.dialects.io500.benchmark import BenchmarkRequest, BenchmarkResult, Io500Benchmark
+from sonde.dialects.io500.command_lines import run_directories
 from sonde.dialects.io500.ini import DEFAULTS, Config, listing, read_ini
-from sonde.dialects.io500.kept import keep_result
-from sonde.dialects.io500.page import by_sonde, official
-from sonde.dialects.io500.verify import verify
-from sonde.dialects.io500.words import places_of
+from sonde.dialects.io500.report_section import format_sonde_table, result_sections
+from sonde.dialects.io500.stored_result import store_result
+from sonde.dialects.io500.verify import verify_result
 from sonde.launch.engine import find_engine
 from sonde.launch.launchers.list import LOCAL, make_launcher
-from sonde.launch.started import started_by
-from sonde.model.errors import DONE, FAILED, UserError
-from sonde.model.lines import Line
+from sonde.launch.launchers.rank_detection import detect_launcher_rank
+from sonde.model.errors import EXIT_FAILED, EXIT_OK, UserError
+from sonde.model.lines import RecordLine
 from sonde.model.plan import Plan
 from sonde.model.units import counted
 from sonde.store.archive import Archive, new_id
 from sonde.store.shards import REPORTS
-from sonde.terminal.live import Display, make_display
+from sonde.terminal.encoding import echo
+from sonde.terminal.run_display import Display, make_display
 from sonde.terminal.screen import messages
 
-# A run of a few seconds: every phase, little data.
-_SHORT = {
+# Settings of a run of a few seconds: every phase, little data.
+_SHORT_SETTINGS = {
     ("debug", "stonewall-time"): "1",
     ("ior-easy", "transferSize"): "1m",
     ("ior-easy", "blockSize"): "256m",
@@ -42,7 +43,7 @@ _SHORT = {
 }
 
 
-class _View:
+class _TerminalView:
     """Progress on standard error, IO500's lines on standard output."""
 
     def __init__(self, display: Display) -> None:
@@ -51,7 +52,7 @@ class _View:
     def begin(self, title: str, number: int, count: int, plan: Plan) -> None:
         self._display.begin(title, number, count, plan)
 
-    def line(self, kind: str, line: Line) -> None:
+    def line(self, kind: str, line: RecordLine) -> None:
         self._display.line(kind, line)
 
     def close(self) -> None:
@@ -59,7 +60,7 @@ class _View:
 
     def show(self, text: str) -> None:
         self._display.close()
-        click.echo(text)
+        echo(text)
 
     def say(self, text: str) -> None:
         self._display.close()
@@ -72,7 +73,7 @@ class _View:
 @launcher_options("the tasks")
 @mpi_module_option
 @click.option(
-    "--debug-short", metavar="DIR", help="All phases in seconds, with their data in DIR; INVALID by the rules."
+    "--debug-short", metavar="DIR", help="Run all phases in seconds, with their data in DIR; INVALID by the rules."
 )
 @click.option(
     "--mode",
@@ -105,7 +106,7 @@ class _View:
 )
 @archive_option
 @report_option
-@click.option("--quiet", is_flag=True, help="IO500's own lines only: no progress, no remarks.")
+@click.option("--quiet", is_flag=True, help="Only IO500's lines: no progress, no warnings.")
 def command(
     ini: Path | None,
     tasks: int,
@@ -127,10 +128,10 @@ def command(
     report: bool,
     quiet: bool,
 ) -> int:
-    """Run IO500 as the file INI says: its phases in order, its rules, its score, its result files.
+    """Run IO500 as configured in INI, with its phases, rules, score and result files.
 
-    Each phase is a run of Sonde in the archive too, with our rates beside those of IO500. A run by the rules takes
-    about an hour. --debug-short takes seconds and shows that everything works.
+    Each phase is also stored as a run of Sonde, with Sonde's rates next to IO500's. A run by the rules takes
+    about an hour. --debug-short takes seconds and tests that everything works.
 
     \b
     Examples:
@@ -142,46 +143,46 @@ def command(
     if show_list or list_mandatory:
         which = "Mandatory Phases Only" if list_mandatory else ""
         head = "# Supported and current values of the ini file" + (f" ({which})" if which else "")
-        click.echo(f"{head}:\n{listing(DEFAULTS, about=True, extra=not list_mandatory)}", nl=False)
-        return DONE
-    config = _settings(ini, debug_short, verbosity if verbosity is not None else louder or None)
+        echo(f"{head}:\n{listing(DEFAULTS, about=True, extra=not list_mandatory)}", end="")
+        return EXIT_OK
+    config = _build_config(ini, debug_short, verbosity if verbosity is not None else louder or None)
     if config_hash:
-        click.echo(f"config-hash     = {config.hash}")
-        return DONE
+        echo(f"config-hash     = {config.hash}")
+        return EXIT_OK
     if result_file is not None:
-        verdict = verify(config, result_file)
-        click.echo(verdict.text)
-        return DONE if verdict.whole else FAILED
-    _check_alone(ini, debug_short)
+        verdict = verify_result(config, result_file)
+        echo(verdict.text)
+        return EXIT_OK if verdict.is_intact else EXIT_FAILED
+    _require_no_launcher(ini, debug_short)
     display = make_display(messages(), quiet)
     engine = find_engine()
 
-    def setup(count: int) -> Setup:
+    def setup(count: int) -> RunSetup:
         chosen = make_launcher(launcher, count, launcher_args)
-        return Setup(engine, archive, chosen, mpi_module, display.stopping)
+        return RunSetup(engine, archive, chosen, mpi_module, display.stopping)
 
     when = timestamp if timestamp is not None else datetime.now().astimezone().strftime("%Y.%m.%d-%H.%M.%S")
-    _check_timestamp(when)
-    order = Order(
+    _require_folder_name(when)
+    order = BenchmarkRequest(
         config,
-        places_of(config, when),
+        run_directories(config, when),
         tasks,
         setup,
         f"sonde-{sonde.__version__}",
         new_id("io500"),
-        launched=launcher != LOCAL,
+        has_launcher=launcher != LOCAL,
         extended=mode == "extended",
         dry_run=dry_run,
         cleanup=cleanup,
     )
-    benchmark = Benchmark(order, _View(display))
+    benchmark = Io500Benchmark(order, _TerminalView(display))
     archive.recover()
     outcome = benchmark.run()
-    _conclude(outcome, order, archive, report and not dry_run and not cleanup, quiet)
-    return DONE
+    _print_conclusion(outcome, order, archive, report and not dry_run and not cleanup, quiet)
+    return EXIT_OK
 
 
-def _settings(ini: Path | None, debug_short: str | None, verbosity: int | None) -> Config:
+def _build_config(ini: Path | None, debug_short: str | None, verbosity: int | None) -> Config:
     if ini is None and debug_short is None:
         raise UserError(
             "Name an ini file (`sonde io500 --list` prints one), or a directory for a run of seconds with"
@@ -190,57 +191,64 @@ def _settings(ini: Path | None, debug_short: str | None, verbosity: int | None) 
     config = read_ini(ini) if ini is not None else Config(DEFAULTS.values, listing(DEFAULTS, about=False))
     if debug_short is not None:
         existing_directory(debug_short)
-        config = config.having({**_SHORT, ("global", "datadir"): debug_short.rstrip("/") or "/"})
+        config = config.with_values({**_SHORT_SETTINGS, ("global", "datadir"): debug_short.rstrip("/") or "/"})
     if verbosity is not None:
-        config = config.having({("global", "verbosity"): str(verbosity)})
+        config = config.with_values({("global", "verbosity"): str(verbosity)})
     return config
 
 
-def _check_alone(ini: Path | None, debug_short: str | None) -> None:
-    """Job scripts start IO500 under a launcher; here it is the other way round. Only the first rank says so."""
-    started = started_by()
+def _require_no_launcher(ini: Path | None, debug_short: str | None) -> None:
+    """Raises UserError if a launcher started this command, since it starts the tasks itself. Only rank 0 prints it."""
+    started = detect_launcher_rank()
     if started is None:
         return
     if started.rank > 0:
-        time.sleep(1)  # launchers end all ranks with the first that fails: that one is to be heard before
+        time.sleep(1)  # rank 0 must print first, since launchers end all ranks after the first failure
         raise UserError("")
-    words = str(ini) if ini is not None else f"--debug-short {debug_short}"
+    arguments = str(ini) if ini is not None else f"--debug-short {debug_short}"
     raise UserError(
         f"`sonde io500` starts the tasks itself, but {started.launcher} has started it {started.size} times; write"
-        f" `sonde io500 {words} --launcher {started.launcher} --tasks {started.size}` without {started.launcher}"
-        " before it."
+        f" `sonde io500 {arguments} --launcher {started.launcher} --tasks {started.size}` without {started.launcher}"
+        f" before it."
     )
 
 
-def _check_timestamp(text: str) -> None:
+def _require_folder_name(text: str) -> None:
     if not text or "/" in text or text in (".", "..") or any(sign.isspace() or not sign.isprintable() for sign in text):
         raise UserError(f'--timestamp is "{text}", but must be the name of a folder, without "/" and blanks.')
 
 
-def _conclude(outcome: Outcome, order: Order, archive: Archive, report: bool, quiet: bool) -> None:
-    """Our figures, the report, what is left, and the error that ends the command."""
-    kept = [row.run for row in outcome.rows if row.run is not None]
-    folders = [run.folder for run in kept]
-    said = messages()
+def _print_conclusion(
+    outcome: BenchmarkResult, order: BenchmarkRequest, archive: Archive, report: bool, quiet: bool
+) -> None:
+    """Prints Sonde's figures, the report's path and remaining files. Raises the error of a failed run."""
+    stored_runs = [row.run for row in outcome.rows if row.run is not None]
+    folders = [run.folder for run in stored_runs]
+    console = messages()
     if folders and not quiet:
-        click.echo(by_sonde(outcome.rows))
+        echo(format_sonde_table(outcome.rows))
     if folders and not order.cleanup:
         result = Path(order.places.results) / "result.txt"
-        whole = keep_result(archive, result, str(Path(order.places.data).parent.absolute()), kept[0].record)
-        if whole is not None and not quiet:
-            said.print(f"sonde: the result as a whole is kept in {whole}", soft_wrap=True)
+        result_folder = store_result(
+            archive, result, str(Path(order.places.data).parent.absolute()), stored_runs[0].record
+        )
+        if result_folder is not None and not quiet:
+            console.print(f"sonde: the complete result is stored in {result_folder}", soft_wrap=True)
     page = None
     if report and folders:
-        mark = "" if outcome.valid else " [INVALID]"
-        title = f"IO500 {order.places.timestamp}: score {outcome.score.total:.3f}{mark}"
-        page = make_report(folders, archive.root / REPORTS / f"{order.group}.html", title, quiet, official(outcome))
+        invalid_mark = "" if outcome.valid else " [INVALID]"
+        title = f"IO500 {order.places.timestamp}: score {outcome.score.total:.3f}{invalid_mark}"
+        page = write_report_or_warn(
+            folders, archive.root / REPORTS / f"{order.group}.html", title, quiet, result_sections(outcome)
+        )
     if not quiet:
         if folders:
-            where = f"kept as {order.group} in {archive.root}"
-            said.print(
-                f"sonde: {counted(len(folders), 'run')} {where}" + (f", report {page}" if page else ""), soft_wrap=True
+            stored_text = f"stored as {order.group} in {archive.root}"
+            console.print(
+                f"sonde: {counted(len(folders), 'run')} {stored_text}" + (f", report {page}" if page else ""),
+                soft_wrap=True,
             )
-        if outcome.left:
-            said.print(f"sonde: left in {order.places.data}: {', '.join(outcome.left)}", soft_wrap=True)
-    if outcome.exit_code != DONE:
-        raise failure(outcome.exit_code, outcome.text)
+        if outcome.remaining:
+            console.print(f"sonde: left in {order.places.data}: {', '.join(outcome.remaining)}", soft_wrap=True)
+    if outcome.exit_code != EXIT_OK:
+        raise make_failure(outcome.exit_code, outcome.text)

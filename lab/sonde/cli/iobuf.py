@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``sonde iobuf``: run a program with its small accesses gathered into large ones."""
+"""``sonde iobuf``: run a program with a buffer between its small reads and writes and the file system."""
 
 from __future__ import annotations
 
@@ -10,22 +10,21 @@ from pathlib import Path
 import click
 
 from sonde.advise.buffers import params_from_ffio, params_from_trace
-from sonde.launch.preload import check_program, check_settings, environment, find_library, find_starter
+from sonde.launch.preload import check_program, check_settings, find_library, find_starter, make_preload_environment
 from sonde.model.errors import MachineError, UserError
 from sonde.model.trace import read_trace
+from sonde.terminal.encoding import echo
 from sonde.terminal.screen import messages
 
-EVERYTHING = "*"
-CHOSEN_WHILE_IT_RUNS = "*:auto"
+CHOSEN_BY_MEASUREMENT = "*:auto"
 
 
 @click.command("iobuf", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.option("--params", metavar="TEXT", help="What to buffer, as in IOBUF_PARAMS: PATTERN[:OPTION[=VALUE]]...[,...]")
 @click.option("--ffio", metavar="SPEC", help='The same as an FFIO specification: "cachea:4096:8:8 -B on p:%.dat"')
 @click.option("--settings", metavar="FILE", help="The same in a file, one entry a line.")
-@click.option("--auto", is_flag=True, help="Choose buffers for each file from its first calls.")
-@click.option("--from", "trace", metavar="TRACE", help="Choose them from an earlier `sonde trace`.")
-@click.option("--alone", is_flag=True, help="No other process looks at these files before they are closed: keep pages.")
+@click.option("--from", "trace", metavar="TRACE", help="Choose buffers from an earlier `sonde trace`.")
+@click.option("--alone", is_flag=True, help="No other process uses these files: buffer them without a lease, too.")
 @click.option("--report", is_flag=True, help="Say for each file at its close what was done (option verbose for all).")
 @click.option("--json", "lines", metavar="DIR", help="The same as JSON, one file a process in DIR.")
 @click.option(
@@ -37,7 +36,6 @@ def command(
     params: str | None,
     ffio: str | None,
     settings: str | None,
-    auto: bool,
     trace: str | None,
     alone: bool,
     report: bool,
@@ -46,28 +44,27 @@ def command(
     dry_run: bool,
     command_line: tuple[str, ...],
 ) -> int:
-    """Run PROGRAM with its small accesses gathered into large ones.
+    """Run PROGRAM with a buffer between its small reads and writes and the file system.
 
-    Nothing is recompiled. By default calls are gathered only while the program does nothing else that others could
-    notice, so nobody can tell. With --alone whole pages are kept, read ahead and written behind until a file is closed
-    or synchronized: you say that no other process looks at these files before. Without settings IOBUF_PARAMS of the
-    environment is used, else all files outside of system folders are meant.
+    Nothing is recompiled. Without settings the library measures which files gain, and buffers a file only under a
+    lease of the kernel: another process that opens the file waits until its data is handed over. Files that you name
+    (--params, --ffio, --settings, --from, or IOBUF_PARAMS of the environment) are buffered on your word where no lease
+    can be had. With --alone you say that no other process uses the files, so that a refused lease does not count.
 
     \b
     Examples:
       sonde iobuf --report -- ./solver input.nml
       sonde iobuf --params 'out.dat:size=4M:count=8:prefetch=2' -- ./solver
-      sonde iobuf --alone --from job17 -- mpiexec -n 64 ./solver
+      sonde iobuf --from job17 -- mpiexec -n 64 ./solver
     """
     if starter:
-        click.echo(str(find_starter()))
+        echo(str(find_starter()))
         return 0
-    chosen = [one for one in (params, ffio, trace, auto or None) if one is not None]
-    if len(chosen) > 1:
-        raise UserError("--params, --ffio, --auto and --from each choose the settings: give one of them.")
-    text = _settings(params, ffio, auto, trace, settings)
+    if sum(source is not None for source in (params, ffio, trace)) > 1:
+        raise UserError("--params, --ffio and --from each choose the settings: give one of them.")
+    text = _settings(params, ffio, trace, settings)
     if alone:
-        text = ",".join(_with_promise(entry) for entry in (text or EVERYTHING).split(","))
+        text = ",".join(_add_alone(entry) for entry in (text or CHOSEN_BY_MEASUREMENT).split(","))
     variables = {
         name: value for name, value in (("IOBUF_PARAMS", text), ("SONDE_IOBUF_FILE", _file(settings))) if value
     }
@@ -76,7 +73,7 @@ def command(
     if lines is not None:
         variables["SONDE_IOBUF_LINES"] = str(_folder(lines))
     if dry_run:
-        click.echo("\n".join(f"{name}={value}" for name, value in variables.items()))
+        echo("\n".join(f"{name}={value}" for name, value in variables.items()))
         return 0
     if not command_line:
         raise UserError("Name the program to run after --: sonde iobuf -- ./solver input.nml")
@@ -84,31 +81,29 @@ def command(
     program = check_program(command_line[0], library)
     if params is not None or settings is not None:
         check_settings(library, variables)
-    if trace is not None or auto:
+    if trace is not None:
         messages().print(f"sonde: IOBUF_PARAMS={text}", soft_wrap=True)
     sys.stdout.flush()
     sys.stderr.flush()
     try:
         # In place of us: no process in between that would have to pass on signals and exit codes.
-        os.execve(program, list(command_line), environment(library, **variables))
+        os.execve(program, list(command_line), make_preload_environment(library, **variables))
     except OSError as reason:
         raise MachineError(f"{command_line[0]} does not start: {reason.strerror}.") from None
 
 
-def _settings(params: str | None, ffio: str | None, auto: bool, trace: str | None, file: str | None) -> str:
+def _settings(params: str | None, ffio: str | None, trace: str | None, file: str | None) -> str:
     if params is not None:
         return params
     if ffio is not None:
         return params_from_ffio(ffio)
     if trace is not None:
         return params_from_trace(read_trace(Path(trace)))
-    if auto:
-        return CHOSEN_WHILE_IT_RUNS
-    return os.environ.get("IOBUF_PARAMS", "" if file else EVERYTHING)
+    return os.environ.get("IOBUF_PARAMS", "" if file else CHOSEN_BY_MEASUREMENT)
 
 
-def _with_promise(entry: str) -> str:
-    """The entry with option alone; entries that are no files' stay as they are."""
+def _add_alone(entry: str) -> str:
+    """Return the entry with option alone; entries that name no files (%process) stay as they are."""
     return entry if entry.strip().startswith("%") else f"{entry}:alone"
 
 

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from sonde.cli.tool_verb import tool_verb
+from sonde.cli.tool_commands import make_tool_command
 
-command = tool_verb(
+command = make_tool_command(
     "ior",
     """Run a command line of IOR 4.1: the same files, the same output, and the run kept in the archive.
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
@@ -12,19 +11,20 @@ import click
 
 import sonde
 from sonde.cli.options import archive_option, launcher_options
-from sonde.cli.tool_verb import SETTINGS
-from sonde.conduct.run import Result, Setup, conduct, failure
-from sonde.dialects.iozone.page import cautions, write_grid
-from sonde.dialects.iozone.plans import Cell, plan_of
+from sonde.cli.tool_commands import SETTINGS
+from sonde.conduct.run import RunResult, RunSetup, conduct_run, make_failure
+from sonde.dialects.iozone.arguments import IozoneSettings, grid, parse_arguments
+from sonde.dialects.iozone.grid_page import find_cautions, write_grid_page
+from sonde.dialects.iozone.plans import IozoneCell, plan_of
 from sonde.dialects.iozone.tables import heading, rates_of, table_heading, table_row, throughput
-from sonde.dialects.iozone.words import Settings, grid, read_words
 from sonde.launch.engine import find_engine
 from sonde.launch.launchers.list import LOCAL, make_launcher
-from sonde.model.errors import DONE, UserError
-from sonde.model.run import Run, run_of
+from sonde.model.errors import EXIT_OK, UserError
+from sonde.model.run import RecordedRun, to_recorded_run
 from sonde.report.facts import shared
 from sonde.store.archive import Archive, new_id
-from sonde.terminal.live import make_display
+from sonde.terminal.encoding import echo
+from sonde.terminal.run_display import make_display
 from sonde.terminal.screen import messages
 
 
@@ -32,15 +32,15 @@ from sonde.terminal.screen import messages
 @launcher_options("the children of -t")
 @archive_option
 @click.option("--page", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Where the report goes.")
-@click.option("--quiet", is_flag=True, help="No progress, no remarks.")
-@click.argument("words", nargs=-1, type=click.UNPROCESSED)
+@click.option("--quiet", is_flag=True, help="No progress, no warnings.")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def command(
-    launcher: str, launcher_args: str, archive: Archive, page: Path | None, quiet: bool, words: tuple[str, ...]
+    launcher: str, launcher_args: str, archive: Archive, page: Path | None, quiet: bool, arguments: tuple[str, ...]
 ) -> int:
-    """Run a command line of IOzone: its tables, each cell kept as a run, and a heat map over file × record size.
+    """Run a command line of IOzone: prints its tables, stores each cell as a run, and writes a heat map.
 
-    Options of Sonde come first, words of IOzone after them. Tests 0, 1, 2, 3, 5, 8, 9 and 10 of -i, one process with
-    -a, -s, -r, or throughput mode with -t or -l and -u.
+    Options of Sonde come first, arguments of IOzone after them. Supported are tests 0, 1, 2, 3, 5, 8, 9 and 10 of -i,
+    in one process with -a, -s, -r, or in throughput mode with -t or -l and -u.
 
     \b
     Examples:
@@ -48,11 +48,11 @@ def command(
       sonde iozone -i 0 -i 1 -r 1M -s 4g -+u -c -C -t 8 -F /scratch/f1 /scratch/f2 …
       sonde iozone -I -e -r 4k -r 1m -s 1g -i 0 -i 2 -f /scratch/iozone.tmp
     """
-    settings = read_words(words)
+    settings = parse_arguments(arguments)
     cells = (
-        [Cell(size, record, count) for count in settings.children for size, record in grid(settings)]
+        [IozoneCell(size, record, count) for count in settings.children for size, record in grid(settings)]
         if settings.children
-        else [Cell(size, record) for size, record in grid(settings)]
+        else [IozoneCell(size, record) for size, record in grid(settings)]
     )
     plans = [plan_of(settings, cell) for cell in cells]
     engine, display = find_engine(), make_display(messages(), quiet)
@@ -60,57 +60,58 @@ def command(
     for note in settings.notes if not quiet else ():
         messages().print(f"sonde: {note}", soft_wrap=True)
     began = datetime.now().astimezone().strftime("%a %b %e %H:%M:%S %Y")
-    print(heading(settings, words, sonde.__version__, began))
+    echo(heading(settings, arguments, sonde.__version__, began))
     if not settings.children:
-        print(table_heading(), end="", flush=True)
-    rates: dict[Cell, dict[str, float]] = {}
-    runs: dict[Cell, Run] = {}
+        echo(table_heading(), end="")
+    rates: dict[IozoneCell, dict[str, float]] = {}
+    runs: dict[IozoneCell, RecordedRun] = {}
     group = new_id("iozone") if len(cells) > 1 else None
-    worst: Result | None = None
-    kept: list[Path] = []
+    worst: RunResult | None = None
+    folders: list[Path] = []
     for number, (cell, plan) in enumerate(zip(cells, plans, strict=True), 1):
         ranks = max(1, cell.children)
         if launcher != LOCAL:
             plan = plan.with_settings(["tasks.processes=null"])
-        setup = Setup(engine, archive, make_launcher(launcher, ranks, launcher_args), None, display.stopping)
+        setup = RunSetup(engine, archive, make_launcher(launcher, ranks, launcher_args), None, display.stopping)
         display.begin(plan.title, number, len(cells), plan)
         try:
-            result = conduct(plan, setup, display.line, cell.name, {"group": group} if group else None)
+            result = conduct_run(plan, setup, display.line, cell.name, {"group": group} if group else None)
         except UserError:
             display.close()
             raise
-        _show(cell, result, settings, rates)
-        kept.append(result.folder)
-        runs[cell] = run_of(result.record, result.folder)
-        if result.exit_code != DONE:
+        _print_cell(cell, result, settings, rates)
+        folders.append(result.folder)
+        runs[cell] = to_recorded_run(result.record, result.folder)
+        if result.exit_code != EXIT_OK:
             worst = result
             break
     display.close()
-    print("\niozone test complete.")
-    for words_of_caution in cautions(runs) if not quiet else ():
+    echo("\niozone test complete.")
+    for words_of_caution in find_cautions(runs) if not quiet else ():
         messages().print(f"sonde: {words_of_caution}", soft_wrap=True)
-    _page(rates, runs, words, page, archive, group, quiet)
+    _write_page(rates, runs, arguments, page, archive, group, quiet)
     if not quiet:
-        where = str(kept[0]) if len(kept) == 1 else f"{archive.root}, {len(kept)} runs of the group {group}"
-        messages().print(f"sonde: kept in {where}", soft_wrap=True)
+        location = str(folders[0]) if len(folders) == 1 else f"{archive.root}, {len(folders)} runs of the group {group}"
+        messages().print(f"sonde: stored in {location}", soft_wrap=True)
     if worst is not None:
-        raise failure(worst.exit_code, worst.text)
-    return DONE
+        raise make_failure(worst.exit_code, worst.text)
+    return EXIT_OK
 
 
-def _show(cell: Cell, result: Result, settings: Settings, rates: dict[Cell, dict[str, float]]) -> None:
+def _print_cell(
+    cell: IozoneCell, result: RunResult, settings: IozoneSettings, rates: dict[IozoneCell, dict[str, float]]
+) -> None:
     if cell.children:
-        sys.stdout.write(throughput(cell, result.record, settings))
+        echo(throughput(cell, result.record, settings), end="")
     else:
         rates[cell] = rates_of(result.record, settings)
-        sys.stdout.write(table_row(cell, rates[cell], settings))
-    sys.stdout.flush()
+        echo(table_row(cell, rates[cell], settings), end="")
 
 
-def _page(
-    rates: dict[Cell, dict[str, float]],
-    runs: Mapping[Cell, Run],
-    words: tuple[str, ...],
+def _write_page(
+    rates: dict[IozoneCell, dict[str, float]],
+    runs: Mapping[IozoneCell, RecordedRun],
+    arguments: tuple[str, ...],
     page: Path | None,
     archive: Archive,
     group: str | None,
@@ -118,8 +119,8 @@ def _page(
 ) -> None:
     if group is None and page is None:
         return
-    out = page or archive.root / "reports" / f"{group}.html"
-    out.parent.mkdir(parents=True, exist_ok=True)
-    written = write_grid(rates, runs, f"iozone {' '.join(words)}", shared(list(runs.values())), out)
+    output = page or archive.root / "reports" / f"{group}.html"
+    output.parent.mkdir(parents=True, exist_ok=True)
+    written = write_grid_page(rates, runs, f"iozone {' '.join(arguments)}", shared(list(runs.values())), output)
     if written is not None and not quiet:
         messages().print(f"sonde: report {written}", soft_wrap=True)

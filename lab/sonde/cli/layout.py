@@ -10,15 +10,16 @@ from typing import Any
 import click
 
 from sonde.cli.options import VerbGroup, archive_option, json_option
-from sonde.design.layout import words
-from sonde.design.layout.failures import failures
+from sonde.design.layout import layout_tables
+from sonde.design.layout.failures import list_failure_effects
+from sonde.design.layout.file_system_layout import FileSystemLayout
 from sonde.design.layout.geometry import parse_geometry
-from sonde.design.layout.laid import Laid
-from sonde.design.layout.plan import LayoutPlan, plan_layout
-from sonde.model.errors import DONE, FAILED, MachineError, UserError, suggestion
+from sonde.design.layout.plan import LayoutPlan, make_system_file, plan_layout
+from sonde.model.bundled_files import find_system_file
+from sonde.model.confined_files import write_file
+from sonde.model.errors import EXIT_FAILED, EXIT_OK, MachineError, UserError, suggest_name
 from sonde.model.plan import Plan
 from sonde.model.record import RecordReader
-from sonde.model.shipped import system_source
 from sonde.model.system import System, read_system
 from sonde.store.archive import Archive
 from sonde.terminal.screen import messages, plain_table, print_json, results
@@ -26,7 +27,7 @@ from sonde.terminal.screen import messages, plain_table, print_json, results
 
 @click.group("layout", cls=VerbGroup)
 def command() -> None:
-    """Lay out storage: from drives over RAID groups, LUNs, slices and volumes to file systems.
+    """Plan, check and verify storage, from drives over RAID groups, LUNs and volumes to file systems.
 
     \b
     Examples:
@@ -35,26 +36,30 @@ def command() -> None:
     """
 
 
-_system = click.argument("system", metavar="SYSTEM")
+_system_argument = click.argument("system", metavar="SYSTEM")
 
 
 @command.command("plan")
-@_system
-@click.option("--explain", is_flag=True, help="Every number with its arithmetic.")
-@click.option("--geometry", metavar="GEOMETRY", help="Of groups made for large file systems, like 8+2 or 4x2.")
+@_system_argument
+@click.option("--explain", is_flag=True, help="Print the arithmetic of every number.")
+@click.option("--geometry", metavar="GEOMETRY", help="Geometry of groups for large file systems, like 8+2 or 4x2.")
 @click.option("--members", type=click.IntRange(1, 4096), metavar="N", help="LUNs or groups of each large file system.")
 @click.option(
-    "--volumes", type=click.Choice(["lvm", "md"]), default="lvm", show_default=True, help="What stripes them."
+    "--volumes",
+    type=click.Choice(["lvm", "md"]),
+    default="lvm",
+    show_default=True,
+    help="Volume manager that stripes them.",
 )
-@click.option("--without", "lost", multiple=True, metavar="PART", help="Bandwidth with this part failed.")
-@click.option("--failures", "failing", is_flag=True, help="What the loss of each kind of part costs.")
+@click.option("--without", "failed_parts", multiple=True, metavar="PART", help="Bandwidth with this part failed.")
+@click.option("--failures", "show_failures", is_flag=True, help="Cost of the loss of each kind of part.")
 @click.option(
     "--against",
     multiple=True,
     metavar="WHAT",
-    help="Alternatives side by side: 8+1, 4+1, 4+1*6 (6 of them in a stripe), 4+1*6,6 (two stripes) …",
+    help="Alternatives to compare: 8+1, 4+1, 4+1*6 (6 of them in a stripe), 4+1*6,6 (two stripes) …",
 )
-@click.option("--wish", metavar="NAME", help="The wish that --against is about (default: the only large one).")
+@click.option("--requirement", metavar="NAME", help="Required file system for --against (default: the only large one).")
 @click.option(
     "--report", "as_report", is_flag=True, help="Boxes, controllers, groups and LUNs, as csmreport shows them."
 )
@@ -70,10 +75,10 @@ def plan_command(
     geometry: str | None,
     members: int | None,
     volumes: str,
-    lost: tuple[str, ...],
-    failing: bool,
+    failed_parts: tuple[str, ...],
+    show_failures: bool,
     against: tuple[str, ...],
-    wish: str | None,
+    requirement: str | None,
     as_report: bool,
     binary: bool,
     output: Path | None,
@@ -83,102 +88,103 @@ def plan_command(
 
     File systems with `purpose` and `wanted` get drives, RAID groups or LUNs that nothing lies on yet; those that have a
     place keep it. Said are the numbers to make them with, and the bandwidth that every stage allows. Nothing is written
-    to any device: the scripts of -o are run by an administrator. Exit code 1 when a wish cannot be met.
+    to any device: the scripts of -o are run by an administrator. Exit code 1 when a requirement cannot be met.
 
     \b
     Examples:
       sonde layout plan nvme-enclosure
-      sonde layout plan nvme-enclosure --wish scratch --against 8+1 --against 4+1 --against '4+1*2,2'
+      sonde layout plan nvme-enclosure --requirement scratch --against 8+1 --against 4+1 --against '4+1*2,2'
       sonde layout plan cray-x1 --without rs2-a
     """
-    known = read_system(system_source(system))
+    machine = read_system(find_system_file(system))
     if against:
-        return _side_by_side(known, against, wish, as_json)
-    if wish is not None:
-        raise UserError("--wish says which one --against is about; give --against too, or leave --wish out.")
+        return _print_alternatives(machine, against, requirement, as_json)
+    if requirement is not None:
+        raise UserError(
+            "--requirement selects the file system for --against; give --against too, or leave --requirement out."
+        )
     wanted = parse_geometry(geometry) if geometry is not None else None
-    plan = plan_layout(known, wanted, members, {"lvm": "LVM", "md": "md"}[volumes], lost)
+    plan = plan_layout(machine, wanted, members, {"lvm": "LVM", "md": "md"}[volumes], failed_parts)
     if output is not None:
         _write(output, _files(plan, binary))
     if as_json:
-        print_json(_as_json(plan, failing=failing))
-        return FAILED if plan.short else 0
+        print_json(_plan_document(plan, show_failures=show_failures))
+        return EXIT_FAILED if plan.unmet else 0
     if as_report:
-        results().print(
-            words.report(plan.system, plan.file_systems, binary=binary), markup=False, highlight=False, soft_wrap=True
-        )
+        report = layout_tables.make_report(plan.system, plan.file_systems, binary=binary)
+        results().print(report, markup=False, highlight=False, soft_wrap=True)
     else:
-        _print_plan(plan, explain=explain, failing=failing, lost=lost)
+        _print_plan(plan, explain=explain, show_failures=show_failures, failed_parts=failed_parts)
     if output is not None:
         for name in sorted(_files(plan, binary)):
             results().print(str(output / name), soft_wrap=True, highlight=False)
-    return FAILED if plan.short else 0
+    return EXIT_FAILED if plan.unmet else 0
 
 
-def _print_plan(plan: LayoutPlan, *, explain: bool, failing: bool, lost: tuple[str, ...]) -> None:
+def _print_plan(plan: LayoutPlan, *, explain: bool, show_failures: bool, failed_parts: tuple[str, ...]) -> None:
     console = results()
-    if lost:
-        console.print(f"Bandwidth without {', '.join(lost)}:", style="bold", soft_wrap=True)
-    for one, row in zip(plan.file_systems, words.plan_rows(plan.file_systems), strict=True):
-        name, where, size, stripe, groups, log, read, write, limit = row
+    if failed_parts:
+        console.print(f"Bandwidth without {', '.join(failed_parts)}:", style="bold", soft_wrap=True)
+    for file_system, row in zip(plan.file_systems, layout_tables.make_plan_rows(plan.file_systems), strict=True):
+        name, location, size, stripe, groups, log, read, write, limit = row
         console.print(name, style="bold", soft_wrap=True, highlight=False)
-        facts = [f"{size} on {where}", f"unit / width {stripe}; {groups} allocation groups; log {log}"]
+        facts = [f"{size} on {location}", f"unit / width {stripe}; {groups} allocation groups; log {log}"]
         facts.append(f"read {read}, write {write}; limit: {limit}")
-        blind = words.unknown_stages(one)
-        if blind:
-            facts.append(f"Not known, so not counted: rates of {', '.join(blind)}.")
+        unknown_stages = layout_tables.list_unknown_stages(file_system)
+        if unknown_stages:
+            facts.append(f"Not known, so not counted: rates of {', '.join(unknown_stages)}.")
         for fact in facts:
             console.print(f"  {fact}", soft_wrap=True, highlight=False)
         if explain:
-            _print_worked(one)
-        if failing:
-            _print_failures(plan, one)
+            _print_derivations(file_system)
+        if show_failures:
+            _print_failures(plan, file_system)
     for note in plan.notes:
         console.print(f"! {note}.", soft_wrap=True, highlight=False)
-    for short in plan.short:
+    for short in plan.unmet:
         console.print(f"Not met: {short}.", style="bold red", soft_wrap=True, highlight=False)
 
 
-def _print_worked(laid: Laid) -> None:
+def _print_derivations(laid: FileSystemLayout) -> None:
     table = plain_table()
     for title in ("part", "number", "", "how"):
         table.add_column(title, overflow="fold")
-    for one in laid.worked:
-        table.add_row(one.of, one.what, one.shown, one.how)
+    for derivation in laid.derivations:
+        table.add_row(derivation.part, derivation.quantity, derivation.text, derivation.arithmetic)
     results().print(table)
 
 
-def _print_failures(plan: LayoutPlan, laid: Laid) -> None:
+def _print_failures(plan: LayoutPlan, laid: FileSystemLayout) -> None:
     table = plain_table()
     for title in ("without", "read", "write", ""):
         table.add_column(title, overflow="fold")
-    for row in words.failure_rows(list(failures(plan.system, laid.id, laid.stores)), laid):
+    for row in layout_tables.make_failure_rows(list(list_failure_effects(plan.system, laid.id, laid.devices)), laid):
         table.add_row(*row)
     results().print(table)
 
 
-def _side_by_side(system: System, against: tuple[str, ...], name: str | None, as_json: bool) -> int:
-    from sonde.design.layout.alternatives import compare, parse_alternative
-    from sonde.design.layout.planner import wishes
+def _print_alternatives(system: System, against: tuple[str, ...], name: str | None, as_json: bool) -> int:
+    from sonde.design.layout.alternatives import compare_alternatives, parse_alternative
+    from sonde.design.layout.placement import list_requirements
 
-    asked = wishes(system)
-    large = [one for one in asked if one.purpose in ("scratch", "checkpoint", "archive")]
-    chosen = [one for one in asked if one.id == name] if name is not None else large
+    asked = list_requirements(system)
+    large = [item for item in asked if item.purpose in ("scratch", "checkpoint", "archive")]
+    chosen = [item for item in asked if item.id == name] if name is not None else large
     if len(chosen) != 1:
-        names = [one.id for one in asked]
-        told = f'There is no wish "{name}"' if name is not None else "--wish is missing"
+        names = [item.id for item in asked]
+        problem = f'No file system "{name}" is required' if name is not None else "--requirement is missing"
         raise UserError(
-            f"{told}; {system.id} wishes for {', '.join(names) or 'nothing (wanted, in schema/system)'}."
-            + suggestion(name or "", names)
+            f"{problem}; {system.id} requires {', '.join(names) or 'none (wanted, in schema/system)'}."
+            + suggest_name(name or "", names)
         )
-    found = compare(system, chosen[0], [parse_alternative(one) for one in against])
+    outcomes = compare_alternatives(system, chosen[0], [parse_alternative(item) for item in against])
     if as_json:
-        print_json({"wish": chosen[0].id, "alternatives": [asdict(one) for one in found]})
+        print_json({"requirement": chosen[0].id, "alternatives": [asdict(item) for item in outcomes]})
         return 0
     table = plain_table()
     for title in ("", "groups", "capacity", "read", "write", "one file", "limit", "drive lost", "rebuild", "bears"):
         table.add_column(title, overflow="fold")
-    for row in words.outcome_rows(found):
+    for row in layout_tables.make_alternative_rows(outcomes):
         table.add_row(*row)
     results().print(f"{chosen[0].id}, alternatives:", style="bold", soft_wrap=True)
     results().print(table)
@@ -186,16 +192,20 @@ def _side_by_side(system: System, against: tuple[str, ...], name: str | None, as
 
 
 @command.command("check")
-@click.argument("where", nargs=-1, metavar="[MOUNT|DEVICE|FILE]...")
+@click.argument("locations", nargs=-1, metavar="[MOUNT|DEVICE|FILE]...")
 @click.option(
-    "--from", "saved", multiple=True, type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE",
+    "--from",
+    "saved_outputs",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
     help="Saved output instead of this machine: lsblk, mdadm, lvs, multipathd, xfs_info, dumpe2fs, lfs, zpool …",
-)  # fmt: skip
+)
 @click.option("--plan", "system", metavar="SYSTEM", help="Compare with the layout of this system.")
 @click.option("--as", "name", metavar="NAME", help="Which of its file systems (default: that of the mount point).")
 @json_option
 def check_command(
-    where: tuple[str, ...], saved: tuple[Path, ...], system: str | None, name: str | None, as_json: bool
+    locations: tuple[str, ...], saved_outputs: tuple[Path, ...], system: str | None, name: str | None, as_json: bool
 ) -> int:
     """Say what is wrong with the storage beneath a mount point, a directory, a device, or in saved outputs.
 
@@ -208,44 +218,44 @@ def check_command(
       sonde layout check /scratch --plan layout/system.toml --as scratch
       sonde layout check --from lsblk.json --from xfs_info.txt
     """
-    from sonde.design.layout.check import check
-    from sonde.design.layout.live.machine import look_at
-    from sonde.design.layout.live.reading import read_files
-    from sonde.design.layout.live.seen import merged
+    from sonde.design.layout.check import check_layout
+    from sonde.design.layout.live.inspection import inspect_storage
+    from sonde.design.layout.live.observations import merge_observations
+    from sonde.design.layout.live.saved_output import read_files
 
-    if not where and not saved:
+    if not locations and not saved_outputs:
         raise UserError("There is nothing to check; name a mount point, a device, or saved outputs with --from.")
-    seen = read_files(saved)
-    for one in where:
-        seen = merged(seen, look_at(one))
+    seen = read_files(saved_outputs)
+    for item in locations:
+        seen = merge_observations(seen, inspect_storage(item))
     planned = None
     if system is not None:
-        known = read_system(system_source(system))
-        places = [one.where for one in seen.file_systems]
-        planned = _planned(known, plan_layout(known), name, places)
+        machine = read_system(find_system_file(system))
+        mount_points = [item.location for item in seen.file_systems]
+        planned = _planned_layout(machine, plan_layout(machine), name, mount_points)
     elif name is not None:
         raise UserError("--as names a file system of a system; give the system with --plan.")
-    verdict = check(seen, planned)
+    verdict = check_layout(seen, planned)
     if as_json:
-        print_json({"seen": asdict(seen), "faults": [asdict(one) for one in verdict.faults],
+        print_json({"seen": asdict(seen), "faults": [asdict(item) for item in verdict.faults],
                     "not_known": list(verdict.unknown)})  # fmt: skip
     else:
         console = results()
-        for line in words.seen_words(seen):
+        for line in layout_tables.describe_observations(seen):
             console.print(line, soft_wrap=True, highlight=False, markup=False)
         for fault in verdict.faults:
-            console.print(f"{fault.kind}  {fault.where}", style="bold red", soft_wrap=True, highlight=False)
-            console.print(f"  {fault.what}. Cost: {fault.cost}.", soft_wrap=True, highlight=False, markup=False)
+            console.print(f"{fault.kind}  {fault.location}", style="bold red", soft_wrap=True, highlight=False)
+            console.print(f"  {fault.problem}. Cost: {fault.cost}.", soft_wrap=True, highlight=False, markup=False)
             console.print(f"  Remedy: {fault.remedy}.", soft_wrap=True, highlight=False, markup=False)
         count = len(verdict.faults)
-        said = "Nothing wrong was found" if not count else "1 fault" if count == 1 else f"{count} faults"
-        blind = f" Not known, so not checked: {'; '.join(verdict.unknown)}." if verdict.unknown else ""
-        console.print(f"{said}.{blind}", soft_wrap=True, highlight=False, markup=False)
-    return FAILED if verdict.faults else 0
+        summary = "Nothing wrong was found" if not count else "1 fault" if count == 1 else f"{count} faults"
+        unchecked = f" Not known, so not checked: {'; '.join(verdict.unknown)}." if verdict.unknown else ""
+        console.print(f"{summary}.{unchecked}", soft_wrap=True, highlight=False, markup=False)
+    return EXIT_FAILED if verdict.faults else 0
 
 
 @command.command("verify")
-@click.argument("where", metavar="MOUNT", type=click.Path(exists=True, file_okay=False))
+@click.argument("directory", metavar="MOUNT", type=click.Path(exists=True, file_okay=False))
 @click.option("--plan", "system", metavar="SYSTEM", help="Compare with the layout of this system.")
 @click.option("--as", "name", metavar="NAME", help="Which of its file systems (default: that of the mount point).")
 @click.option("--segment", metavar="SIZE", help="On one drive before the next, where nobody else knows it: 256KiB.")
@@ -258,7 +268,7 @@ def check_command(
 @archive_option
 @json_option
 def verify_command(
-    where: str, system: str | None, name: str | None, segment: str | None, stripe: str | None, parity: bool | None,
+    directory: str, system: str | None, name: str | None, segment: str | None, stripe: str | None, parity: bool | None,
     volume: str | None, repeats: int, buffered: bool, simulated: str | None, archive: Archive, as_json: bool,
 ) -> int:  # fmt: skip
     """Measure what alignment and width matter beneath MOUNT, and say whether the predictions hold.
@@ -273,85 +283,88 @@ def verify_command(
       sonde layout verify /scratch --plan layout/system.toml --as scratch
       sonde layout verify /scratch --segment 256KiB --stripe 2MiB
     """
-    from sonde.design.layout import measuring
-    from sonde.design.layout.live.machine import look_at
+    from sonde.design.layout import stripe_measurement
+    from sonde.design.layout.live.inspection import inspect_storage
     from sonde.model.units import parse_bytes
 
     if (segment is None) != (stripe is None):
         raise UserError("--segment and --stripe go together: what one drive holds before the next, and what all do.")
-    told = (parse_bytes(segment), parse_bytes(stripe)) if segment is not None and stripe is not None else None
-    seen = look_at(where)
+    given_stripe = (parse_bytes(segment), parse_bytes(stripe)) if segment is not None and stripe is not None else None
+    seen = inspect_storage(directory)
     planned = None
     if system is not None:
-        known = read_system(system_source(system))
-        planned = _planned(known, plan_layout(known), name, [one.where for one in seen.file_systems])
-    geometry = measuring.stripe_of(seen, planned, told, parity)
-    document = measuring.plan_document(
-        where, geometry, parse_bytes(volume) if volume is not None else None, repeats, direct=not buffered
+        machine = read_system(find_system_file(system))
+        planned = _planned_layout(
+            machine, plan_layout(machine), name, [file_system.location for file_system in seen.file_systems]
+        )
+    geometry = stripe_measurement.choose_stripe_geometry(seen, planned, given_stripe, parity)
+    document = stripe_measurement.make_plan_document(
+        directory, geometry, parse_bytes(volume) if volume is not None else None, repeats, direct=not buffered
     )
-    record = _measured(Plan.from_document(document, "layout verify"), archive, as_json)
-    other = measuring.rates_in(_record_of(archive, simulated)) if simulated is not None else None
-    found = measuring.judge(measuring.rates_in(record), geometry, planned, other)
+    record = _measure_plan(Plan.from_document(document, "layout verify"), archive, as_json)
+    rates, simulated_rates = stripe_measurement.read_case_rates(record), None
+    if simulated is not None:
+        simulated_rates = stripe_measurement.read_case_rates(_read_record_of(archive, simulated))
+    assessment = stripe_measurement.evaluate_measurement(rates, geometry, planned, simulated_rates)
     if as_json:
-        print_json({"stripe": asdict(geometry), **asdict(found), "holds": found.holds})
+        print_json({"stripe": asdict(geometry), **asdict(assessment), "holds": assessment.holds})
     else:
-        for line in words.measured_words(geometry, found):
+        for line in layout_tables.describe_measurement(geometry, assessment):
             results().print(line, soft_wrap=True, highlight=False, markup=False)
-    return 0 if found.holds else FAILED
+    return 0 if assessment.holds else EXIT_FAILED
 
 
-def _measured(plan: Plan, archive: Archive, quiet: bool) -> RecordReader:
-    from sonde.conduct.run import Setup, conduct, failure
+def _measure_plan(plan: Plan, archive: Archive, quiet: bool) -> RecordReader:
+    from sonde.conduct.run import RunSetup, conduct_run, make_failure
     from sonde.launch.engine import find_engine
-    from sonde.terminal.live import make_display
+    from sonde.terminal.run_display import make_display
 
     archive.recover()
     display = make_display(messages(), quiet)
-    setup = Setup(find_engine(), archive, stopping=display.stopping)
+    setup = RunSetup(find_engine(), archive, on_stop=display.stopping)
     display.begin(plan.title, 1, 1, plan)
     try:
-        result = conduct(plan, setup, display.line, plan.id)
+        result = conduct_run(plan, setup, display.line, plan.id)
     finally:
         display.close()
-    if result.exit_code != DONE:
-        raise failure(result.exit_code, result.text)
+    if result.exit_code != EXIT_OK:
+        raise make_failure(result.exit_code, result.text)
     return result.record
 
 
-def _record_of(archive: Archive, name: str) -> RecordReader:
+def _read_record_of(archive: Archive, name: str) -> RecordReader:
     from sonde.model.record import read_record
     from sonde.store.archive import RECORD
 
     return read_record(archive.find(name)[-1] / RECORD)
 
 
-def _planned(system: System, plan: LayoutPlan, name: str | None, places: list[str]) -> Laid:
+def _planned_layout(system: System, plan: LayoutPlan, name: str | None, mount_points: list[str]) -> FileSystemLayout:
     """The file system of the plan that is meant: named, or mounted at one of the places, or the only one."""
-    names = [one.id for one in plan.file_systems]
+    names = [candidate.id for candidate in plan.file_systems]
     if name is None:
         mounted = [
-            known for item in plan.system.items("mounts") if getattr(item.table, "path", "") in places
-            for known in plan.system.references(item.id, "file_system")
+            file_system for item in plan.system.items("mounts") if getattr(item.table, "path", "") in mount_points
+            for file_system in plan.system.find_references(item.id, "file_system")
         ]  # fmt: skip
-        found = [one for one in dict.fromkeys(mounted) if one in names] or names
-        if len(found) != 1:
+        candidates = [candidate for candidate in dict.fromkeys(mounted) if candidate in names] or names
+        if len(candidates) != 1:
             raise UserError(f"{system.id} has {', '.join(names)}; say with --as which one is meant.")
-        name = found[0]
+        name = candidates[0]
     if name not in names:
-        raise UserError(f'{system.id} lays out no file system "{name}".{suggestion(name, names)}')
+        raise UserError(f'{system.id} lays out no file system "{name}".{suggest_name(name, names)}')
     return plan.of(name)
 
 
 def _files(plan: LayoutPlan, binary: bool) -> dict[str, str]:
-    from sonde.design.layout.diagram import diagram
-    from sonde.design.layout.documents import plan_files
-    from sonde.design.layout.notation import notation
-    from sonde.design.layout.scripts import scripts_of
+    from sonde.design.layout.cray_x1_notation import format_cray_x1_commands
+    from sonde.design.layout.diagram import draw_layout
+    from sonde.design.layout.scripts import make_layout_scripts
 
-    files = scripts_of(plan) | plan_files(plan)
-    files["layout.svg"] = diagram(plan.system, plan.file_systems)
-    files["report.txt"] = words.report(plan.system, plan.file_systems, binary=binary)
-    old = notation(plan.system, plan.file_systems, binary=binary)
+    files = make_layout_scripts(plan) | make_system_file(plan)
+    files["layout.svg"] = draw_layout(plan.system, plan.file_systems)
+    files["report.txt"] = layout_tables.make_report(plan.system, plan.file_systems, binary=binary)
+    old = format_cray_x1_commands(plan.system, plan.file_systems, binary=binary)
     return files | ({"csm-parts-xlv.txt": old} if old else {})
 
 
@@ -359,24 +372,38 @@ def _write(folder: Path, files: dict[str, str]) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in files.items():
-            (folder / name).write_text(text, encoding="utf-8")
+            write_file(folder / name, text)
     except OSError as reason:
         raise MachineError(f"{folder} cannot be written: {reason.strerror}.") from None
 
 
-def _as_json(plan: LayoutPlan, *, failing: bool) -> dict[str, Any]:
-    found = []
-    for one in plan.file_systems:
+def _plan_document(plan: LayoutPlan, *, show_failures: bool) -> dict[str, Any]:
+    entries = []
+    for file_system in plan.file_systems:
         entry: dict[str, Any] = {
-            "id": one.id, "kind": one.table.kind, "purpose": one.table.purpose, "targets": list(one.targets),
-            "stores": [store.id for store in one.stores], "log": one.log.id if one.log is not None else None,
-            "capacity_bytes": one.capacity, "stripe_unit_bytes": one.unit, "stripe_width_bytes": one.width,
-            "alignment_bytes": one.alignment, "log_bytes": one.log_size,
-            "allocation_groups": asdict(one.groups) if one.groups is not None else None,
-            "rates": asdict(one.rates), "worked": [asdict(each) for each in one.worked],
-        }  # fmt: skip
-        if failing:
-            entry["failures"] = [asdict(each) for each in failures(plan.system, one.id, one.stores)]
-        found.append(entry)
-    return {"system": plan.system.id, "file_systems": found, "made": sorted(plan.made), "not_met": list(plan.short),
-            "notes": list(plan.notes)}  # fmt: skip
+            "id": file_system.id,
+            "kind": file_system.table.kind,
+            "purpose": file_system.table.purpose,
+            "targets": list(file_system.targets),
+            "devices": [store.id for store in file_system.devices],
+            "log": file_system.log.id if file_system.log is not None else None,
+            "capacity_bytes": file_system.capacity,
+            "stripe_unit_bytes": file_system.unit,
+            "stripe_width_bytes": file_system.width,
+            "alignment_bytes": file_system.alignment,
+            "log_bytes": file_system.log_size,
+            "allocation_groups": asdict(file_system.groups) if file_system.groups is not None else None,
+            "rates": asdict(file_system.rates),
+            "derivations": [asdict(entry_part) for entry_part in file_system.derivations],
+        }
+        if show_failures:
+            effects = list_failure_effects(plan.system, file_system.id, file_system.devices)
+            entry["failures"] = [asdict(effect) for effect in effects]
+        entries.append(entry)
+    return {
+        "system": plan.system.id,
+        "file_systems": entries,
+        "new_parts": sorted(plan.new_parts),
+        "not_met": list(plan.unmet),
+        "notes": list(plan.notes),
+    }

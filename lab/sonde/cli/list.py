@@ -10,25 +10,27 @@ from typing import Any
 import click
 from rich.text import Text
 
-from sonde.cli.options import json_option, kept_archive_option
-from sonde.cli.selecting import open_catalog, selection_options, steps
-from sonde.findings.doubts import GOOD
+from sonde.cli.options import existing_archive_option, json_option
+from sonde.cli.run_selection import open_catalog, progress_bar, selection_options
+from sonde.findings.caveats import GOOD
+from sonde.model.confined_files import read_json
 from sonde.model.units import format_seconds
 from sonde.store.archive import Archive
-from sonde.store.durable import read_json
 from sonde.store.selection import Selection
 from sonde.store.summary import NAME as SUMMARY
-from sonde.terminal.phase_words import rate_text
+from sonde.terminal.phase_text import format_rate_by_transfer
 from sonde.terminal.screen import messages, plain_table, print_json, results
 
 _STYLE = {"done": "green", "interrupted": "yellow"}
-# Where no number is of storage: what it is about instead.
-_BESIDES = {"cache": "cached", "short": "too short", "memory": "in memory"}
-_USUAL = 100
-_COMPLAINTS = 10
+# Texts for the classification of runs without a storage number.
+_CLASSIFICATION_TEXT = {"cache": "cached", "short": "too short", "memory": "in memory"}
+_DEFAULT_COUNT = 100
+_MAX_COMPLAINTS = 10
 _COLUMNS = ("run", "started", "target", "file_system", "tasks", "status", "seconds", "folder", "source", "tags")
-_JUDGED = ("verdict", "doubts")
-_RATES = tuple(f"{way}_{what}" for way in ("write", "read") for what in ("bytes_per_s", "ops_per_s", "standing"))
+_ASSESSMENT_COLUMNS = ("validity", "caveats")
+_RATE_COLUMNS = tuple(
+    f"{way}_{what}" for way in ("write", "read") for what in ("bytes_per_s", "ops_per_s", "classification")
+)
 
 
 @click.command("list")
@@ -39,51 +41,53 @@ _RATES = tuple(f"{way}_{what}" for way in ("write", "read") for what in ("bytes_
     "count",
     type=click.IntRange(1),
     metavar="N",
-    help=f"Only the last N. Default: {_USUAL}, with --json all.",
+    help=f"Only the last N. Default: {_DEFAULT_COUNT}, with --json all.",
 )
-@click.option("-a", "--all", "everything", is_flag=True, help="Also the calibrations of checks.")
-@kept_archive_option
+@click.option("-a", "--all", "everything", is_flag=True, help="Include the calibration runs of checks.")
+@existing_archive_option
 @json_option
 def command(wanted: Selection, count: int | None, everything: bool, archive: Archive, as_json: bool) -> int:
-    """List the runs that are kept, the oldest first.
+    """List the stored runs, the oldest first.
 
     \b
     Examples:
       sonde list
       sonde list --since 7d --status failed
       sonde list --plan quick --on /scratch -n 5
-      sonde list --tag accepted --verdict good
+      sonde list --tag accepted --validity good
     """
     archive.recover()
     catalog = open_catalog(archive.root)
-    most = None if count is None and as_json else count or _USUAL
-    found = catalog.find([*_COLUMNS, *_RATES, *_JUDGED], replace(wanted, calibrations=everything), most)
-    shown = found.table.to_pylist()
-    _complain(catalog.complaints())
+    limit = None if count is None and as_json else count or _DEFAULT_COUNT
+    selection = catalog.find(
+        [*_COLUMNS, *_RATE_COLUMNS, *_ASSESSMENT_COLUMNS], replace(wanted, calibrations=everything), limit
+    )
+    rows = selection.table.to_pylist()
+    _print_complaints(catalog.complaints())
     if as_json:
-        print_json(_documents(archive, shown))
-    elif shown:
-        _print(shown)
-        if count is None and found.count > len(shown):
-            left_out = f"{found.count:,} runs match; these are the last {len(shown)}. -n N lists more."
+        print_json(_documents(archive, rows))
+    elif rows:
+        _print_runs(rows)
+        if count is None and selection.count > len(rows):
+            left_out = f"{selection.count:,} runs match; these are the last {len(rows)}. -n N lists more."
             messages().print(f"sonde: {left_out}", soft_wrap=True)
     else:
-        there = len(catalog.runs(["run"]))
-        what = "no run like that" if there else "nothing yet; `sonde check DIR` makes the first runs"
-        results().print(f"The archive {archive.root} holds {what}.", soft_wrap=True)
+        run_count = len(catalog.runs(["run"]))
+        content = "no run like that" if run_count else "nothing yet; `sonde check DIR` makes the first runs"
+        results().print(f"The archive {archive.root} holds {content}.", soft_wrap=True)
     return 0
 
 
-def _complain(complaints: Sequence[str]) -> None:
-    for complaint in complaints[:_COMPLAINTS]:
+def _print_complaints(complaints: Sequence[str]) -> None:
+    for complaint in complaints[:_MAX_COMPLAINTS]:
         messages().print(f"sonde: {complaint}", soft_wrap=True)
-    if len(complaints) > _COMPLAINTS:
-        messages().print(f"sonde: … and {len(complaints) - _COMPLAINTS:,} more folders like that.", soft_wrap=True)
+    if len(complaints) > _MAX_COMPLAINTS:
+        messages().print(f"sonde: … and {len(complaints) - _MAX_COMPLAINTS:,} more folders like that.", soft_wrap=True)
 
 
 def _documents(archive: Archive, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     documents = []
-    with steps("reading runs") as step:
+    with progress_bar("reading runs") as step:
         for done, row in enumerate(rows):
             folder = archive.root / row["folder"]
             documents.append({**(read_json(folder / SUMMARY) or {}), "tags": row["tags"], "folder": str(folder)})
@@ -92,10 +96,10 @@ def _documents(archive: Archive, rows: Sequence[Mapping[str, Any]]) -> list[dict
     return documents
 
 
-def _print(rows: Sequence[Mapping[str, Any]]) -> None:
+def _print_runs(rows: Sequence[Mapping[str, Any]]) -> None:
     tagged = any(row["tags"] for row in rows)
     table = plain_table()
-    titles = ["run", "started (UTC)", "target", "tasks", "status", "time", "fastest write", "fastest read", "verdict"]
+    titles = ["run", "started (UTC)", "target", "tasks", "status", "time", "fastest write", "fastest read", "validity"]
     for title in [*titles, *(["tags"] if tagged else [])]:
         right = title in ("tasks", "time") or "fastest" in title
         table.add_column(title, justify="right" if right else "left", no_wrap=title == "run")
@@ -103,41 +107,43 @@ def _print(rows: Sequence[Mapping[str, Any]]) -> None:
         table.add_row(
             row["run"],
             (row["started"] or "")[:16].replace("T", " "),
-            _target(row),
+            _format_target(row),
             str(row["tasks"] or "-"),
             Text(row["status"], style=_STYLE.get(row["status"], "red")),
             format_seconds(row["seconds"]) if row["seconds"] is not None else "-",
-            _fastest(row, "write"),
-            _fastest(row, "read"),
-            _verdict(row),
+            _fastest_storage_rate(row, "write"),
+            _fastest_storage_rate(row, "read"),
+            _format_validity(row),
             *([" ".join(row["tags"] or ())] if tagged else []),
         )
     results().print(table)
 
 
-def _target(row: Mapping[str, Any]) -> str:
-    where = f"{row['target']} ({row['file_system']})" if row["file_system"] else row["target"] or ""
-    return f"{where} by {row['source']}".strip() if row["source"] else where
+def _format_target(row: Mapping[str, Any]) -> str:
+    target = f"{row['target']} ({row['file_system']})" if row["file_system"] else row["target"] or ""
+    return f"{target} by {row['source']}".strip() if row["source"] else target
 
 
-def _verdict(row: Mapping[str, Any]) -> Text:
+def _format_validity(row: Mapping[str, Any]) -> Text:
     """How far its numbers can be trusted, and what was found against them."""
-    verdict, doubts = row["verdict"] or "-", row["doubts"] or ()
-    if verdict == GOOD and not _of_storage(row):
-        verdict = "not of storage"
-    style = {"doubtful": "yellow", "invalid": "red"}.get(verdict, "")
-    return Text(f"{verdict}: {', '.join(doubts)}" if doubts else verdict, style=style)
+    validity, caveats = row["validity"] or "-", row["caveats"] or ()
+    if validity == GOOD and not _has_storage_number(row):
+        validity = "not of storage"
+    style = {"doubtful": "yellow", "invalid": "red"}.get(validity, "")
+    return Text(f"{validity}: {', '.join(caveats)}" if caveats else validity, style=style)
 
 
-def _of_storage(row: Mapping[str, Any]) -> bool:
-    """Whether a number of it is one of storage, or none was judged by that."""
-    ways = ("write", "read")
-    return any(row[f"{way}_bytes_per_s"] for way in ways) or not any(row[f"{way}_standing"] for way in ways)
+def _has_storage_number(row: Mapping[str, Any]) -> bool:
+    """Returns whether the run has a storage number, or no classified number at all."""
+    directions = ("write", "read")
+    return any(row[f"{direction}_bytes_per_s"] for direction in directions) or not any(
+        row[f"{direction}_classification"] for direction in directions
+    )
 
 
-def _fastest(row: Mapping[str, Any], way: str) -> str:
-    """The fastest number of storage; where there is none, what the fastest is about."""
-    rate = row[f"{way}_bytes_per_s"]
+def _fastest_storage_rate(row: Mapping[str, Any], direction: str) -> str:
+    """Returns the fastest storage rate, or the classification of the fastest other number."""
+    rate = row[f"{direction}_bytes_per_s"]
     if rate:
-        return rate_text(rate, row[f"{way}_ops_per_s"] or 0.0)
-    return _BESIDES.get(row[f"{way}_standing"] or "", row[f"{way}_standing"] or "-")
+        return format_rate_by_transfer(rate, row[f"{direction}_ops_per_s"] or 0.0)
+    return _CLASSIFICATION_TEXT.get(row[f"{direction}_classification"] or "", row[f"{direction}_classification"] or "-")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The group of verbs, and the one place where errors become a sentence and an exit code."""
+"""The group of verbs, and the conversion of errors to messages and exit codes."""
 
 from __future__ import annotations
 
@@ -17,46 +17,55 @@ import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from types import FrameType
 
 import click
 
-import sonde.cli
-from sonde.model.errors import BAD_INPUT, FAILED, INTERRUPTED, UserError, suggestion
+from sonde.model.errors import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED, UserError, suggest_name
+from sonde.model.version import __version__
+from sonde.terminal.encoding import echo
 
-# Files here that are no verbs: what several verbs need.
-_NO_VERBS = frozenset(
-    {"main", "options", "present", "selecting", "tool_verb", "experimenting", "asking", "forecasting"}
+# Modules of this folder that are not verbs.
+_SHARED_MODULES = frozenset(
+    {
+        "main",
+        "options",
+        "report_writing",
+        "run_selection",
+        "tool_commands",
+        "experiment_runs",
+        "run_options",
+        "forecast_output",
+    }
 )
-# What help shows them under, in the order in which people need them. Verbs that are not named here follow.
-_GROUPS: Mapping[str, tuple[str, ...]] = {
+# Headings of the help, in the order of use. Verbs that are not listed here follow.
+_VERB_GROUPS: Mapping[str, tuple[str, ...]] = {
     "Measure": ("check", "run", "suite", "plan"),
-    "Measure with the words of other tools": (
-        *("ior", "mdtest", "md-workbench", "iozone", "obdfilter-survey", "io500"),
-    ),
+    "Run commands of other tools": (*("ior", "mdtest", "md-workbench", "iozone", "obdfilter-survey", "io500"),),
     "Batch jobs": ("submit", "jobs"),
-    "Look at runs": ("list", "show", "report", "query"),
-    "Keep runs": ("tag", "rm", "export", "import"),
-    "Judge": ("compare", "trend", "baseline", "gate"),
+    "View runs": ("list", "show", "report", "query"),
+    "Manage runs": ("tag", "rm", "export", "import"),
+    "Compare": ("compare", "trend", "baseline", "gate"),
     "Speed up programs": ("trace", "iobuf"),
     "Design storage and networks": ("layout", "route"),
-    "Described machines": ("simulate", "mount", "unmount", "fault"),
+    "Simulated machines": ("simulate", "mount", "unmount", "fault"),
     "This machine": ("doctor", "clean"),
 }
-_FIRST = tuple(itertools.chain.from_iterable(_GROUPS.values()))
+_ORDERED_VERBS = tuple(itertools.chain.from_iterable(_VERB_GROUPS.values()))
 
-_HELP = """Measures storage, and says how far the numbers can be trusted.
+_HELP = """Measures storage and reports how far the numbers can be trusted.
 
 \b
   sonde check /scratch           how fast is the file system under /scratch? (about a minute)
-  sonde run quick --on /scratch  run a ready-made experiment, or a plan file of your own
-  sonde show last                the numbers of the last run again
-  sonde trend                    what changed over time, and since when
+  sonde run quick --on /scratch  run a shipped experiment, or your own plan file
+  sonde show last                the numbers of the last run
+  sonde trend                    what changed over time, and when
   sonde compare tag:old tag:new  two sides, number by number, with intervals
   sonde report last              the last run as one HTML file
-  sonde doctor /scratch          what works on this machine, and why not
+  sonde doctor /scratch          what works on this machine, and what does not
 
-Results are kept as plain files in the folder sonde-archive (or $SONDE_ARCHIVE, or --archive DIR).
+Results are stored as plain files in the folder sonde-archive (or $SONDE_ARCHIVE, or --archive DIR).
 
 Exit codes: 0 done, 1 a measurement failed, 2 bad plan or arguments, 3 something on this machine is missing, 4 data read
 back was wrong, 5 interrupted.
@@ -68,8 +77,8 @@ Completion of verbs and options, in ~/.bashrc (zsh_source and fish_source for ot
 """
 
 
-# What click calls the types of options, and what people call them.
-_CLICKS_WORDS = {
+# Click's names of option types, and plain names.
+_CLICK_TYPE_NAMES = {
     "a valid integer range": "a whole number",
     "a valid integer": "a whole number",
     "a valid float range": "a number",
@@ -79,14 +88,14 @@ _CLICKS_WORDS = {
 
 @cache
 def verbs() -> tuple[str, ...]:
-    """The names of all verbs. Each is a file here with a `command`; `import_.py` is the verb import."""
-    files = (entry.name for entry in pkgutil.iter_modules(sonde.cli.__path__))
-    known = {name.rstrip("_").replace("_", "-") for name in files if name not in _NO_VERBS}
-    return (*(name for name in _FIRST if name in known), *sorted(known - set(_FIRST)))
+    """Returns the names of all verbs. Each is a module with a `command`; `import_.py` is the verb import."""
+    files = (entry.name for entry in pkgutil.iter_modules([str(Path(__file__).parent)]))
+    names = {name.rstrip("_").replace("_", "-") for name in files if name not in _SHARED_MODULES}
+    return (*(name for name in _ORDERED_VERBS if name in names), *sorted(names - set(_ORDERED_VERBS)))
 
 
 class Verbs(click.Group):
-    """Loads a verb when it is used, so that none pays for what the others import."""
+    """Loads a verb's module only when the verb is used, to save import time."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(verbs())
@@ -99,11 +108,11 @@ class Verbs(click.Group):
         return verb if isinstance(verb, click.Command) else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The verbs in groups, the first sentence of each whole."""
-        others = tuple(name for name in verbs() if name not in _FIRST)
-        for title, names in {**_GROUPS, "More": others}.items():
-            known = [(name, self.get_command(ctx, name)) for name in names if name in verbs()]
-            rows = [(name, verb.get_short_help_str(limit=1000)) for name, verb in known if verb is not None]
+        """Prints the verbs in groups, with the first sentence of each in full."""
+        other_verbs = tuple(name for name in verbs() if name not in _ORDERED_VERBS)
+        for title, names in {**_VERB_GROUPS, "More": other_verbs}.items():
+            commands = [(name, self.get_command(ctx, name)) for name in names if name in verbs()]
+            rows = [(name, verb.get_short_help_str(limit=1000)) for name, verb in commands if verb is not None]
             if rows:
                 with formatter.section(title):
                     formatter.write_dl(rows)
@@ -111,16 +120,16 @@ class Verbs(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[:1] == ["help"]:  # `sonde help VERB`, as git and others have it
+        if args[:1] == ["help"]:  # `sonde help VERB`, as in git
             args = [*args[1:], "--help"]
             if args == ["--help"]:
-                click.echo(ctx.get_help())
+                echo(ctx.get_help())
                 ctx.exit()
-        complete = not ctx.resilient_parsing  # while a shell completes words, half of one is no mistake
+        complete = not ctx.resilient_parsing  # during shell completion, a partial word is no error
         if complete and args and not args[0].startswith("-") and args[0] not in verbs():
-            known = ", ".join(verbs())
-            near = suggestion(args[0], verbs())
-            raise click.UsageError(f'There is no command "{args[0]}"; there are {known}.{near}', ctx)
+            verb_list = ", ".join(verbs())
+            hint = suggest_name(args[0], verbs())
+            raise click.UsageError(f'There is no command "{args[0]}"; there are {verb_list}.{hint}', ctx)
         return super().resolve_command(ctx, args)
 
 
@@ -130,76 +139,76 @@ class Verbs(click.Group):
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@click.version_option(sonde.__version__, "-V", "--version", prog_name="sonde", message="%(prog)s %(version)s")
+@click.version_option(__version__, "-V", "--version", prog_name="sonde", message="%(prog)s %(version)s")
 @click.pass_context
 def command(ctx: click.Context) -> None:
-    """The group; alone it shows its help."""
+    """The group of verbs; without a verb it prints the help."""
     if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
+        echo(ctx.get_help())
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command and returns its exit code. Never shows a traceback unless SONDE_DEBUG is set."""
+    """Runs the command and returns its exit code. Prints a traceback only if SONDE_DEBUG is set."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # A terminal that lacks a sign shows another one; it is no reason to fail.
+            # A character that the terminal lacks must not cause an error.
             stream.reconfigure(errors="replace")
     try:
-        with _as_interrupts(signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
+        with _signals_as_interrupts(signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
             result = command.main(
                 args=list(arguments) if arguments is not None else None, prog_name="sonde", standalone_mode=False
             )
         sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message(), err=True)
-        return BAD_INPUT
+        echo(error.format_message(), err=True)
+        return EXIT_BAD_INPUT
     except click.ClickException as error:
-        return _say(_usage(error), BAD_INPUT)
+        return _report_error(_usage_message(error), EXIT_BAD_INPUT)
     except UserError as error:
-        return _say(str(error), error.exit_code)
+        return _report_error(str(error), error.exit_code)
     except (KeyboardInterrupt, click.Abort):
-        return _say("Interrupted.", INTERRUPTED)
+        return _report_error("Interrupted.", EXIT_INTERRUPTED)
     except (BrokenPipeError, SystemExit):  # click exits when writing fails
-        # The reader of our output has gone (`sonde list | head`); nothing is left to say, also not at exit.
+        # The reader of standard output ended (`sonde list | head`): print nothing more, also not at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
         if os.environ.get("SONDE_DEBUG"):
             raise
-        return _say(_unexpected(error), FAILED)
+        return _report_error(_internal_error_message(error), EXIT_FAILED)
 
 
 @contextmanager
-def _as_interrupts(*numbers: signal.Signals) -> Iterator[None]:
-    """Whoever ends us politely gets the same good order as Ctrl-C, also between two runs."""
+def _signals_as_interrupts(*numbers: signal.Signals) -> Iterator[None]:
+    """Handles these signals like Ctrl-C, also between two runs."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    before = {number: signal.signal(number, interrupt) for number in numbers}
+    previous_handlers = {number: signal.signal(number, interrupt) for number in numbers}
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in previous_handlers.items():
             signal.signal(number, handler or signal.SIG_DFL)
 
 
-def _say(sentence: str, code: int) -> int:
+def _report_error(sentence: str, code: int) -> int:
     if sentence:
-        click.echo(f"sonde: {sentence}", err=True)
+        echo(f"sonde: {sentence}", err=True)
     return code
 
 
-def _usage(error: click.ClickException) -> str:
+def _usage_message(error: click.ClickException) -> str:
     message = " ".join(error.format_message().split())
     if isinstance(error, click.MissingParameter) and error.param is not None and error.param.name == "plan":
-        from sonde.experiments.ready import ready_made  # reads the folder of experiments
+        from sonde.experiments.shipped_experiments import shipped_plans  # reads the folder of experiments
 
-        message = f"PLAN is missing: a file, or what comes with Sonde, like {', '.join(ready_made())}."
-    for theirs, ours in _CLICKS_WORDS.items():
-        message = message.replace(theirs, ours)
-    message = re.sub(r"\. \((Did you mean [^)]*)\)$", r". \1", message)  # one or several: told alike
+        message = f"PLAN is missing: a file, or a shipped plan like {', '.join(shipped_plans())}."
+    for click_name, plain_name in _CLICK_TYPE_NAMES.items():
+        message = message.replace(click_name, plain_name)
+    message = re.sub(r"\. \((Did you mean [^)]*)\)$", r". \1", message)  # same form for one and several suggestions
     message = message if message.endswith((".", "?", "!")) else f"{message}."
     context = getattr(error, "ctx", None)
     if context is not None:
@@ -207,14 +216,14 @@ def _usage(error: click.ClickException) -> str:
     return message
 
 
-def _unexpected(error: Exception) -> str:
-    """Keeps the details for the people who can mend it, and says where."""
-    what = f"{type(error).__name__}: {error}".splitlines()[0]
+def _internal_error_message(error: Exception) -> str:
+    """Stores the details of an internal error in a file and returns a message with its path."""
+    description = f"{type(error).__name__}: {error}".splitlines()[0]
     try:
         with tempfile.NamedTemporaryFile(
             "w", prefix="sonde-error-", suffix=".txt", delete=False, encoding="utf-8"
         ) as file:
-            file.write(f"sonde {sonde.__version__}\n{' '.join(sys.argv)}\n\n{traceback.format_exc()}")
+            file.write(f"sonde {__version__}\n{' '.join(sys.argv)}\n\n{traceback.format_exc()}")
     except OSError:
-        return f"An error in Sonde itself ({what}); SONDE_DEBUG=1 shows the details."
-    return f"An error in Sonde itself ({what}); the details are in {file.name}."
+        return f"An error in Sonde itself ({description}); SONDE_DEBUG=1 shows the details."
+    return f"An error in Sonde itself ({description}); the details are in {file.name}."

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from sonde.cli.tool_verb import tool_verb
+from sonde.cli.tool_commands import make_tool_command
 
-command = tool_verb(
+command = make_tool_command(
     "md-workbench",
     """Run a command line of md-workbench 4.1: the same phases, the same lines, and the run kept in the archive.
 

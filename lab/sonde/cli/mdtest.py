@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from sonde.cli.tool_verb import tool_verb
+from sonde.cli.tool_commands import make_tool_command
 
-command = tool_verb(
+command = make_tool_command(
     "mdtest",
     """Run a command line of mdtest 4.1: the same trees, the same table, and the run kept in the archive.
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``sonde mount``: a described machine as a file system that really stores and takes as long as the machine would."""
+"""``sonde mount``: mounts a simulated machine as a file system that stores data with the machine's timing."""
 
 from __future__ import annotations
 
@@ -8,25 +8,34 @@ from pathlib import Path
 
 import click
 
-from sonde.launch.mounting import mount
-from sonde.model.errors import DONE, UserError
-from sonde.model.shipped import system_source
+from sonde.launch.mounted_machine import mount_machine
+from sonde.model.bundled_files import find_system_file
+from sonde.model.confined_files import write_file
+from sonde.model.errors import EXIT_OK, UserError
 from sonde.model.system import read_system
+from sonde.terminal.encoding import echo
 
 
 @click.command("mount")
 @click.argument("directory", type=click.Path(path_type=Path))
-@click.option("--system", metavar="FILE", required=True, help="Described machine: a system file, or the name of one.")
-@click.option("--mount", "which", metavar="ID", default="", help="Mount, file system or pool; default: the first.")
 @click.option(
-    "--store", type=click.Path(path_type=Path), metavar="DIR", help="Where the bytes lie; default: DIRECTORY."
+    "--system", metavar="FILE", required=True, help="System file of the machine, or the name of a shipped one."
 )
-@click.option("--nodes", type=click.IntRange(1), default=1, help="Nodes of the machine that programs are dealt to.")
+@click.option("--mount", "mount_id", metavar="ID", default="", help="Mount, file system or pool; default: the first.")
+@click.option(
+    "--store",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Directory for the stored bytes; default: DIRECTORY.",
+)
+@click.option(
+    "--nodes", type=click.IntRange(1), default=1, help="Nodes of the machine that programs are distributed over."
+)
 @click.option(
     "--speed",
     type=click.FloatRange(1e-6, 1000),
     default=1.0,
-    help="Seconds of the machine in a second here: 0.01 for one that is a hundred times as fast as this computer.",
+    help="Seconds of the machine per second here: 0.01 for a machine 100 times as fast as this computer.",
 )
 @click.option(
     "--lead",
@@ -42,19 +51,23 @@ from sonde.model.system import read_system
     " processor has no time for others meanwhile.",
 )
 @click.option(
-    "--fault", "faults", metavar="FAULT", multiple=True, help="What is wrong from the beginning, as of `fault`."
+    "--fault",
+    "faults",
+    metavar="FAULT",
+    multiple=True,
+    help="Fault that is active from the start, as for `sonde fault`.",
 )
-@click.option("--seed", type=click.IntRange(0, 2**62), default=1, help="Of all that is left to chance.")
-@click.option("--kernel-cache", is_flag=True, help="Let the kernel keep pages; files can be mapped then.")
-@click.option("--allow-other", is_flag=True, help="Let other users in.")
+@click.option("--seed", type=click.IntRange(0, 2**62), default=1, help="Seed of the random numbers.")
+@click.option("--kernel-cache", is_flag=True, help="Let the kernel cache pages, which mmap needs.")
+@click.option("--allow-other", is_flag=True, help="Allow access by other users.")
 @click.option(
-    "--free-of-cost", is_flag=True, help="End calls when their bytes are stored: how fast the mount itself is."
+    "--free-of-cost", is_flag=True, help="End calls as soon as their bytes are stored, to measure the mount itself."
 )
-@click.option("--foreground", is_flag=True, help="Stay here until it is unmounted or interrupted.")
+@click.option("--foreground", is_flag=True, help="Stay in the foreground until it is unmounted or interrupted.")
 def command(
     directory: Path,
     system: str,
-    which: str,
+    mount_id: str,
     store: Path | None,
     nodes: int,
     speed: float,
@@ -67,10 +80,10 @@ def command(
     free_of_cost: bool,
     foreground: bool,
 ) -> int:
-    """Mount a model of a described machine on DIRECTORY.
+    """Mount a model of a machine on DIRECTORY.
 
-    Any program can use it. Its bytes are really stored, and each operation ends when the machine would have ended it.
-    DIRECTORY (or --store) must be empty, or have been used for this before.
+    Any program can use it. Its bytes are stored, and each operation ends when the machine would have ended it.
+    DIRECTORY (or --store) must be empty or from an earlier mount.
 
     \b
     Examples:
@@ -80,27 +93,27 @@ def command(
     """
     if not directory.is_dir():
         raise UserError(f"{directory} is no directory; make it first.")
-    machine = read_system(system_source(system))
+    machine = read_system(find_system_file(system))
     with tempfile.TemporaryDirectory(prefix="sonde-system-") as folder:
         resolved = Path(folder) / "system.json"
-        resolved.write_text(machine.to_json(), encoding="utf-8")
-        words = [str(directory.absolute()), "--system", str(resolved), "--seed", str(seed), "--nodes", str(nodes)]
-        words += ["--speed", repr(speed)]
-        words += ["--mount", which] if which else []
-        words += ["--store", str(store.absolute())] if store else []
-        words += ["--lead", repr(lead)] if lead is not None else []
-        words += ["--spin", repr(spin)] if spin else []
+        write_file(resolved, machine.to_json())
+        arguments = [str(directory.absolute()), "--system", str(resolved), "--seed", str(seed), "--nodes", str(nodes)]
+        arguments += ["--speed", repr(speed)]
+        arguments += ["--mount", mount_id] if mount_id else []
+        arguments += ["--store", str(store.absolute())] if store else []
+        arguments += ["--lead", repr(lead)] if lead is not None else []
+        arguments += ["--spin", repr(spin)] if spin else []
         for fault in faults:
-            words += ["--fault", fault]
-        for flag, asked in (
+            arguments += ["--fault", fault]
+        for flag, is_set in (
             ("--kernel-cache", kernel_cache),
             ("--allow-other", allow_other),
             ("--free-of-cost", free_of_cost),
         ):
-            words += [flag] if asked else []
+            arguments += [flag] if is_set else []
         if foreground:
-            click.echo(f"{directory} is {machine.id} until it is unmounted or interrupted.", err=True)
-        code = mount(words, foreground)
+            echo(f"{directory} is {machine.id} until it is unmounted or interrupted.", err=True)
+        code = mount_machine(arguments, foreground)
     if not foreground:
-        click.echo(f"{directory} is {machine.id} now; `sonde unmount {directory}` ends it.", err=True)
-    return code or DONE
+        echo(f"{directory} is {machine.id} now; `sonde unmount {directory}` ends it.", err=True)
+    return code or EXIT_OK

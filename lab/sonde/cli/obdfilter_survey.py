@@ -15,20 +15,22 @@ from pathlib import Path
 import click
 
 from sonde.cli.options import archive_option
-from sonde.conduct.run import Setup, conduct, failure
+from sonde.conduct.run import RunSetup, conduct_run, make_failure
 from sonde.dialects.survey.echo import EchoSurvey
-from sonde.dialects.survey.kept import kept_run
 from sonde.dialects.survey.plans import head, plan_of, results_of, tail
-from sonde.dialects.survey.words import Survey, read_survey
+from sonde.dialects.survey.stored_run import to_imported_run
+from sonde.dialects.survey.variables import SurveySettings, read_survey
 from sonde.launch.engine import find_engine
-from sonde.model.errors import DONE, MachineError, UserError
-from sonde.model.parents import Parents
-from sonde.model.shipped import system_source
+from sonde.model.bundled_files import find_system_file
+from sonde.model.confined_files import write_file
+from sonde.model.errors import EXIT_OK, MachineError, UserError
+from sonde.model.parents import TargetParents
 from sonde.model.system import System, read_system
-from sonde.model.system.parents import parents_of
+from sonde.model.system.parents import find_target_parents
 from sonde.store.archive import Archive, new_id
 from sonde.store.imports import add_imported
-from sonde.terminal.live import make_display
+from sonde.terminal import encoding
+from sonde.terminal.run_display import make_display
 from sonde.terminal.screen import messages
 
 
@@ -36,8 +38,8 @@ from sonde.terminal.screen import messages
 @archive_option
 @click.option("--quiet", is_flag=True, help="No progress, no remarks.")
 @click.option("--system", metavar="FILE", help="Of OSTs: described system that says which OSS has which of them.")
-@click.argument("words", nargs=-1)
-def command(archive: Archive, quiet: bool, system: str | None, words: tuple[str, ...]) -> int:
+@click.argument("arguments", nargs=-1)
+def command(archive: Archive, quiet: bool, system: str | None, arguments: tuple[str, ...]) -> int:
     """Survey objects × threads × record size, with the variables and the lines of obdfilter-survey.
 
     Variables stand in the environment or follow as name=value: targets, size (MiB a target), nobjlo, nobjhi, thrlo,
@@ -49,9 +51,9 @@ def command(archive: Archive, quiet: bool, system: str | None, words: tuple[str,
       sonde obdfilter-survey targets=/scratch size=4096 thrhi=64 rszlo=64 rszhi=4096
       sonde obdfilter-survey targets=lustre-OST0000 size=16384      (on the OSS, as root)
     """
-    survey = read_survey(words, os.environ)
+    survey = read_survey(arguments, os.environ)
     lines = [f"{_now()} Obdfilter-survey for case={survey.case} from {socket.gethostname()}"]
-    click.echo(lines[0])
+    encoding.echo(lines[0])
     folders = [Path(target).is_dir() for target in survey.targets]
     try:
         if folders and all(folders):
@@ -61,60 +63,60 @@ def command(archive: Archive, quiet: bool, system: str | None, words: tuple[str,
         elif any("/" in target for target in survey.targets):
             raise UserError(f"There is no directory {survey.targets[0]}; name directories, or OSTs of this server.")
         else:
-            _survey_objects(survey, archive, read_system(system_source(system)) if system else None, lines)
+            _survey_objects(survey, archive, read_system(find_system_file(system)) if system else None, lines)
     finally:
         if survey.rslt:
-            Path(f"{survey.rslt}.summary").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    click.echo("done!")
-    return DONE
+            write_file(Path(f"{survey.rslt}.summary"), "\n".join(lines) + "\n")
+    encoding.echo("done!")
+    return EXIT_OK
 
 
-def _survey_folders(survey: Survey, archive: Archive, quiet: bool, lines: list[str]) -> None:
+def _survey_folders(survey: SurveySettings, archive: Archive, quiet: bool, lines: list[str]) -> None:
     engine, display, points = find_engine(), make_display(messages(), quiet), survey.points()
     plans = [plan_of(survey, point) for point in points]
     archive.recover()
     group = new_id("survey")
-    setup = Setup(engine, archive, stopping=display.stopping)
+    setup = RunSetup(engine, archive, on_stop=display.stopping)
     try:
         for number, (point, plan) in enumerate(zip(points, plans, strict=True), 1):
             display.begin(plan.title, number, len(points), plan)
-            result = conduct(plan, setup, display.line, plan.id, {"group": group})
+            result = conduct_run(plan, setup, display.line, plan.id, {"group": group})
             lines.append(head(survey, point) + tail(results_of(result.record, survey)))
-            click.echo(lines[-1])
-            if result.exit_code != DONE:
-                raise failure(result.exit_code, result.text)
+            encoding.echo(lines[-1])
+            if result.exit_code != EXIT_OK:
+                raise make_failure(result.exit_code, result.text)
     finally:
         display.close()
 
 
-def _survey_objects(survey: Survey, archive: Archive, system: System | None, lines: list[str]) -> None:
+def _survey_objects(survey: SurveySettings, archive: Archive, system: System | None, lines: list[str]) -> None:
     program = shutil.which("lctl")
     if program is None:
         raise MachineError(
             "There is no lctl on PATH: on a server of Lustre run this as root, elsewhere name directories in targets."
         )
 
-    def lctl(commands: Sequence[Sequence[str]], given: str) -> list[str]:
+    def lctl(commands: Sequence[Sequence[str]], standard_input: str) -> list[str]:
         running = [
             subprocess.Popen(
-                [program, *one], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+                [program, *item], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
             )
-            for one in commands
+            for item in commands
         ]
-        return [one.communicate(given)[0] for one in running]
+        return [item.communicate(standard_input)[0] for item in running]
 
     echo = EchoSurvey(survey, lctl)
     targets = echo.targets()
-    named = Survey(**{**vars(survey), "targets": tuple(targets)})
-    parents = parents_of(system, targets[0].partition("-")[0]) if system else Parents()
+    full_survey = SurveySettings(**{**vars(survey), "targets": tuple(targets)})
+    parents = find_target_parents(system, targets[0].partition("-")[0]) if system else TargetParents()
     host, group = socket.gethostname(), new_id("survey")
     with echo.clients(targets) as clients:
         for point in survey.points():
             began, clock = datetime.now(UTC), time.monotonic()
             figures = echo.run(point, clients)
-            lines.append(head(named, point) + tail(figures))
-            click.echo(lines[-1])
-            run = kept_run(named, point, figures, began, time.monotonic() - clock, host, group, parents)
+            lines.append(head(full_survey, point) + tail(figures))
+            encoding.echo(lines[-1])
+            run = to_imported_run(full_survey, point, figures, began, time.monotonic() - clock, host, group, parents)
             add_imported(archive, [run], {"file": "lctl"}, None, lambda done: None)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options that several verbs share, and what they mean."""
+"""Options that several verbs share, and functions that parse them."""
 
 from __future__ import annotations
 
@@ -11,77 +11,82 @@ from typing import Any, TypeVar
 
 import click
 
-from sonde.experiments.where import Where
-from sonde.launch.launchers.list import LOCAL, names
+from sonde.experiments.locations import RunLocations
+from sonde.launch.launchers.list import LOCAL, launcher_names
 from sonde.model.errors import MachineError, UserError
 from sonde.model.plan import Plan, read_document
 from sonde.store.archive import Archive
+from sonde.terminal.screen import messages
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-_NAMED = re.compile(r"([A-Za-z0-9][\w.-]*)=(.+)", re.DOTALL)
+_NAMED_VALUE = re.compile(r"([A-Za-z0-9][\w.-]*)=(.+)", re.DOTALL)
 
 
 class VerbGroup(click.Group):
-    """Verbs of one subject: the first sentence of each whole."""
+    """A group of verbs whose help prints the first sentence of each verb in full."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """As the overview of all verbs has it."""
+        """Prints the verbs as the overview of all verbs does."""
         rows = [(name, self.commands[name].get_short_help_str(limit=1000)) for name in sorted(self.commands)]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 
 
 def archive_option(command: Command) -> Command:
-    """--archive DIR, handed on as an Archive."""
+    """Adds --archive DIR, passed as an Archive."""
     return click.option(
         "--archive",
         metavar="DIR",
-        callback=lambda ctx, parameter, value: Archive.at(value),
+        callback=lambda ctx, parameter, value: Archive.at(value, _report),
         help="Folder of runs. Default: $SONDE_ARCHIVE, else ./sonde-archive.",
     )(command)
 
 
-def kept_archive_option(command: Command) -> Command:
-    """The same for verbs that only look at what was kept: a folder that was named must be there."""
+def _report(sentence: str) -> None:
+    messages().print(f"sonde: {sentence}", soft_wrap=True)
+
+
+def existing_archive_option(command: Command) -> Command:
+    """Adds --archive for verbs that only read the archive: a folder that the user names must exist."""
     return click.option(
         "--archive",
         metavar="DIR",
-        callback=lambda ctx, parameter, value: _kept(value),
+        callback=lambda ctx, parameter, value: _existing_archive(value),
         help="Folder of runs. Default: $SONDE_ARCHIVE, else ./sonde-archive.",
     )(command)
 
 
-def _kept(option: str | None) -> Archive:
-    archive = Archive.at(option)
+def _existing_archive(option: str | None) -> Archive:
+    archive = Archive.at(option, _report)
     if option and not archive.root.is_dir():
         raise UserError(f"There is no archive {archive.root}; name the folder that holds the runs.")
     return archive
 
 
 def json_option(command: Command) -> Command:
-    """--json, handed on as `as_json`."""
+    """Adds --json, passed as `as_json`."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON, and nothing else, on standard output.")(
         command
     )
 
 
 def report_option(command: Command) -> Command:
-    """--report/--no-report, handed on as `report`."""
+    """Adds --report/--no-report, passed as `report`."""
     return click.option("--report/--no-report", default=True, help="Write the HTML report too (default: yes).")(command)
 
 
 def mpi_module_option(command: Command) -> Command:
-    """--mpi-module FILE."""
+    """Adds --mpi-module FILE."""
     return click.option(
         "--mpi-module",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
         metavar="FILE",
-        help="MPI module for the engine to load instead of the one it would choose.",
+        help="MPI module for the engine, instead of the one that it selects.",
     )(command)
 
 
 def launcher_options(starts: str) -> Callable[[Command], Command]:
-    """--launcher and --launcher-args, for what the launcher `starts`, in words ("the processes")."""
+    """Adds --launcher and --launcher-args; `starts` names what the launcher starts ("the processes")."""
 
     def decorate(command: Command) -> Command:
         command = click.option(
@@ -89,7 +94,7 @@ def launcher_options(starts: str) -> Callable[[Command], Command]:
         )(command)
         return click.option(
             "--launcher",
-            type=click.Choice(names()),
+            type=click.Choice(launcher_names()),
             default=LOCAL,
             show_default=True,
             help=f"What starts {starts}.",
@@ -99,7 +104,7 @@ def launcher_options(starts: str) -> Callable[[Command], Command]:
 
 
 def plan_options(command: Command) -> Command:
-    """PLAN, --set, --on: what `load_plan` takes."""
+    """Adds PLAN, --set and --on, the arguments of `load_plan`."""
     for decorate in (
         click.option(
             "--on", "target", metavar="DIR", help="Directory on the storage to measure; replaces target.path."
@@ -109,8 +114,8 @@ def plan_options(command: Command) -> Command:
             "settings",
             metavar="PATH=VALUE",
             multiple=True,
-            help="Change one member of the plan, like data.access.transfer=4KiB or phases.read.stop.time=10s."
-            " May be given several times; null removes a member.",
+            help="Change one member of the plan, like data.access.transfer=4KiB or phases.read.stop.time=10s. May be"
+            " given several times; null removes a member.",
         ),
         click.argument("plan"),
     ):
@@ -119,39 +124,41 @@ def plan_options(command: Command) -> Command:
 
 
 def task_options(command: Command) -> Command:
-    """--tasks, --processes, --launcher, --launcher-args: what `spread` takes."""
+    """Adds --tasks, --processes, --launcher and --launcher-args, the arguments of `divide_tasks`."""
     for decorate in (
         launcher_options("the processes"),
         click.option("--processes", type=click.IntRange(1, 65536), metavar="P", help="Processes that share the tasks."),
-        click.option("--tasks", type=click.IntRange(1, 1 << 22), metavar="N", help="Streams of I/O, all together."),
+        click.option("--tasks", type=click.IntRange(1, 1 << 22), metavar="N", help="Total number of I/O streams."),
     ):
         command = decorate(command)
     return command
 
 
-def load_plan(name: str, settings: tuple[str, ...], target: str | None, written: dict[str, Any] | None = None) -> Plan:
+def load_plan(
+    name: str, settings: tuple[str, ...], target: str | None, document_read: dict[str, Any] | None = None
+) -> Plan:
     """The plan that the words of the user mean. A directory given with --on must be there. `written`: its document,
     where it was read already."""
-    # what experiments are made of takes long to import, and most verbs load no plan
-    from sonde.experiments.ready import plan_source
+    # This import is slow, and most verbs load no plan.
+    from sonde.experiments.shipped_experiments import resolve_plan_source
 
-    document = read_document(plan_source(name)) if written is None else written
+    document = read_document(resolve_plan_source(name)) if document_read is None else document_read
     if target is not None:
         existing_directory(target)
-        place = document.setdefault("target", {})
-        if isinstance(place, dict):
-            place["path"] = target
+        target_table = document.setdefault("target", {})
+        if isinstance(target_table, dict):
+            target_table["path"] = target
     plan = Plan.from_document(document, "standard input" if name == "-" else name, settings)
-    if settings and not any(one.startswith("title=") for one in settings):
-        # The title says what the plan did before it was changed.
+    if settings and not any(setting.startswith("title=") for setting in settings):
+        # The title describes the plan before the change.
         title = f"{plan.title} (with {', '.join(settings)})"
         plan = plan.with_settings([f"title={json.dumps(title)}"])
-    # What is kept must still mean something when it is read from another folder.
+    # The stored plan must be valid from any working directory.
     return plan.with_settings([f"target.path={json.dumps(str(plan.target.absolute()))}"])
 
 
 def existing_directory(name: str) -> Path:
-    """The directory of that name. Raises UserError when there is none."""
+    """Returns the directory of that name. Raises UserError if there is none."""
     path = Path(name)
     if not name or "\0" in name:
         raise UserError("The name of the directory is empty; name the directory to measure.")
@@ -159,13 +166,13 @@ def existing_directory(name: str) -> Path:
         if not path.exists():
             raise UserError(f"There is no directory {name}; name one on the file system to measure.")
         if not path.is_dir():
-            raise UserError(f"{name} is not a directory; Sonde writes files of its own into a directory.")
+            raise UserError(f"{name} is not a directory; Sonde writes its files into a directory.")
     except OSError as reason:
         raise MachineError(f"{name} cannot be examined: {reason.strerror}.") from None
     return path
 
 
-def spread(plan: Plan, launcher: str, tasks: int | None, processes: int | None) -> tuple[Plan, int]:
+def divide_tasks(plan: Plan, launcher: str, tasks: int | None, processes: int | None) -> tuple[Plan, int]:
     """The plan with the tasks divided as asked, and the number of processes a launcher must start.
 
     Tasks are processes x threads. One machine alone: one process unless asked otherwise. Under a launcher: a process a
@@ -174,61 +181,63 @@ def spread(plan: Plan, launcher: str, tasks: int | None, processes: int | None) 
     if tasks is None and processes is None:
         ranks = plan.processes if launcher != LOCAL else 1
         return (_without_processes(plan) if launcher != LOCAL else plan), ranks
-    count = processes or ((tasks or 1) if launcher != LOCAL else 1)
+    process_count = processes or ((tasks or 1) if launcher != LOCAL else 1)
     if tasks is None:
         threads = plan.threads
-    elif tasks % count:
-        raise UserError(f"--tasks {tasks} cannot be divided evenly among --processes {count}.")
+    elif tasks % process_count:
+        raise UserError(f"--tasks {tasks} cannot be divided evenly among --processes {process_count}.")
     else:
-        threads = tasks // count
+        threads = tasks // process_count
     if threads > 4096:
         raise UserError(f"{threads} tasks in one process are too many (4096 at most); add --processes.")
     plan = plan.with_settings([f"tasks.threads={threads}"])
     if launcher != LOCAL:
-        return _without_processes(plan), count
-    return plan.with_settings([f"tasks.processes={count}"]), 1
+        return _without_processes(plan), process_count
+    return plan.with_settings([f"tasks.processes={process_count}"]), 1
 
 
 def _without_processes(plan: Plan) -> Plan:
     return plan.with_settings(["tasks.processes=null"])
 
 
-def where(on: Sequence[str], pools: Sequence[str], system: str | None, launcher: str, launcher_args: str) -> Where:
-    """What --on, --pool and --system say. Every directory must be there. Raises UserError."""
-    default, named = "", dict[str, str]()
-    for text in on:
-        found = None if Path(text).is_dir() else _NAMED.fullmatch(text)
-        if found is None:
+def parse_locations(
+    directories: Sequence[str], pools: Sequence[str], system: str | None, launcher: str, launcher_args: str
+) -> RunLocations:
+    """Parses --on, --pool and --system. Raises UserError, also for a missing directory."""
+    default, directories_by_name = "", dict[str, str]()
+    for text in directories:
+        match = None if Path(text).is_dir() else _NAMED_VALUE.fullmatch(text)
+        if match is None:
             if default:
                 raise UserError(f"--on is given twice, with {default} and {text}; for several write --on NAME=DIR.")
             default = str(existing_directory(text).absolute())
         else:
-            if found[1] in named:
-                raise UserError(f"--on {found[1]} is given twice; one directory is enough.")
-            named[found[1]] = _there("--on", found[1], found[2])
-    pooled: dict[str, tuple[str, ...]] = {}
+            if match[1] in directories_by_name:
+                raise UserError(f"--on {match[1]} is given twice; one directory is enough.")
+            directories_by_name[match[1]] = _absolute_directory("--on", match[1], match[2])
+    pools_by_name: dict[str, tuple[str, ...]] = {}
     for text in pools:
-        for one in re.split(r",(?=[A-Za-z0-9][\w.-]*=)", text):
-            found = _NAMED.fullmatch(one)
-            if found is None:
-                raise UserError(f'--pool "{one}" does not say which directory a pool is; write --pool NAME=DIR.')
-            if found[1] in pooled:
-                raise UserError(f"--pool {found[1]} is given twice; write its directories together: NAME=DIR,DIR.")
-            pooled[found[1]] = _pool(found[1], found[2])
-    return Where(default, named, pooled, system or "", launcher, launcher_args)
+        for entry in re.split(r",(?=[A-Za-z0-9][\w.-]*=)", text):
+            match = _NAMED_VALUE.fullmatch(entry)
+            if match is None:
+                raise UserError(f'--pool "{entry}" does not say which directory a pool is; write --pool NAME=DIR.')
+            if match[1] in pools_by_name:
+                raise UserError(f"--pool {match[1]} is given twice; write its directories together: NAME=DIR,DIR.")
+            pools_by_name[match[1]] = _pool_directories(match[1], match[2])
+    return RunLocations(default, directories_by_name, pools_by_name, system or "", launcher, launcher_args)
 
 
-def _pool(name: str, text: str) -> tuple[str, ...]:
-    """The directory of a pool, or its directories with commas between them. Raises UserError."""
-    told = [text] if Path(text).is_dir() else text.split(",")
-    listed = tuple(dict.fromkeys(_there("--pool", name, one) for one in told))
-    if len(listed) < len(told):
+def _pool_directories(name: str, text: str) -> tuple[str, ...]:
+    """Parses one directory of a pool, or several with commas. Raises UserError."""
+    texts = [text] if Path(text).is_dir() else text.split(",")
+    directories = tuple(dict.fromkeys(_absolute_directory("--pool", name, text) for text in texts))
+    if len(directories) < len(texts):
         raise UserError(f"--pool {name} names a directory twice; each is one target of the pool.")
-    return listed
+    return directories
 
 
-def _there(option: str, name: str, directory: str) -> str:
-    """The directory as it is called from anywhere. Raises UserError when there is none."""
+def _absolute_directory(option: str, name: str, directory: str) -> str:
+    """Returns the absolute path of a directory. Raises UserError if there is none."""
     try:
         return str(existing_directory(directory).absolute())
     except UserError as reason:

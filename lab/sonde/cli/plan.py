@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``sonde plan``: what a plan would do, without doing it."""
+"""``sonde plan``: explains a plan without running it."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from sonde.cli.options import json_option, load_plan, plan_options, spread, task_options
+from sonde.cli.options import divide_tasks, json_option, load_plan, plan_options, task_options
 from sonde.launch.engine import Engine, find_engine
 from sonde.launch.launchers.list import LOCAL
-from sonde.model.errors import BAD_INPUT, DONE, ENVIRONMENT, MachineError, UserError
+from sonde.model.confined_files import write_file
+from sonde.model.errors import EXIT_BAD_INPUT, EXIT_ENVIRONMENT, EXIT_OK, MachineError, UserError
 from sonde.model.plan import Plan
-from sonde.model.plan_remarks import remarks_on
+from sonde.model.plan_warnings import find_plan_warnings
 from sonde.model.units import format_bytes, format_seconds, parse_bytes
-from sonde.model.volume import PhaseVolume, phase_volumes, written_bytes
-from sonde.terminal.phase_words import preparation
+from sonde.model.volume import PhaseVolume, compute_phase_volumes, compute_required_bytes
+from sonde.terminal.phase_text import preparation
 from sonde.terminal.screen import messages, plain_table, print_json, results
 
 
@@ -49,46 +50,54 @@ def command(
       sonde plan quick --on /scratch --json > full.json
     """
     checked = load_plan(plan, settings, target)
-    checked, ranks = spread(checked, launcher, tasks, processes)
-    engine = _engine()
+    checked, ranks = divide_tasks(checked, launcher, tasks, processes)
+    engine = _find_engine_or_warn()
     if engine is not None:
-        _check(engine, checked)
-    for remark in remarks_on(checked):
+        _check_with_engine(engine, checked)
+    for remark in find_plan_warnings(checked):
         messages().print(f"sonde: {remark}", soft_wrap=True)
     if as_json:
-        print_json(checked.resolved())
+        print_json(checked.resolve())
         return 0
     count = ranks if launcher != LOCAL else checked.processes
-    facts = _facts(engine, checked)
-    volumes = phase_volumes(checked, count * checked.threads, node_memory=facts.get("memory_bytes"))
-    needed = written_bytes(volumes)
+    facts = _probe_target(engine, checked)
+    volumes = compute_phase_volumes(checked, count * checked.threads, node_memory=facts.get("memory_bytes"))
+    needed = compute_required_bytes(volumes)
     if engine is not None:
-        volumes, needed = _counted(engine, checked, count, volumes)
-    _print(
+        volumes, needed = _count_with_engine(engine, checked, count, volumes)
+    _print_plan(
         results(),
         checked,
         count * checked.threads,
         volumes,
-        _space(needed, checked, count * checked.threads, facts),
+        _describe_space(needed, checked, count * checked.threads, facts),
         facts.get("memory_bytes"),
     )
-    return DONE if _fits(needed, checked, facts) else ENVIRONMENT
+    return EXIT_OK if _fits(needed, checked, facts) else EXIT_ENVIRONMENT
 
 
-def _counted(engine: Engine, plan: Plan, processes: int, volumes: list[PhaseVolume]) -> tuple[list[PhaseVolume], int]:
-    """What the engine counts, and the bytes of storage it needs: it alone knows how much there is to read."""
+def _count_with_engine(
+    engine: Engine, plan: Plan, processes: int, volumes: list[PhaseVolume]
+) -> tuple[list[PhaseVolume], int]:
+    """Returns the engine's volumes and required bytes: only the engine knows the sizes of existing files."""
     try:
-        answer = engine.resolve(plan.document, processes)
+        resolved = engine.resolve(plan.document, processes)
     except UserError as reason:
         raise UserError(f"{plan.origin}: {str(reason).removeprefix('plan: ')}") from None
     counted = [
-        replace(one, files=said["files"], segments=said["segments"], operations=said["operations"], bytes=said["bytes"])
-        for one, said in zip(volumes, answer["phases"], strict=True)
+        replace(
+            volume,
+            files=answered_phase["files"],
+            segments=answered_phase["segments"],
+            operations=answered_phase["operations"],
+            bytes=answered_phase["bytes"],
+        )
+        for volume, answered_phase in zip(volumes, resolved["phases"], strict=True)
     ]
-    return counted, int(answer["space"]["bytes"])
+    return counted, int(resolved["space"]["bytes"])
 
 
-def _engine() -> Engine | None:
+def _find_engine_or_warn() -> Engine | None:
     try:
         return find_engine()
     except MachineError as reason:
@@ -96,21 +105,21 @@ def _engine() -> Engine | None:
         return None
 
 
-def _check(engine: Engine, plan: Plan) -> None:
-    """The engine knows rules between members that no schema can say."""
+def _check_with_engine(engine: Engine, plan: Plan) -> None:
+    """Checks rules between members that the schema cannot express."""
     with tempfile.TemporaryDirectory(prefix="sonde-plan-") as folder:
         file = Path(folder) / "plan.json"
-        file.write_text(plan.to_json(), encoding="utf-8")
+        write_file(file, plan.to_json())
         try:
             engine.check(file)
         except UserError as reason:
             text = str(reason).replace(str(file), plan.origin)
-            if reason.exit_code == BAD_INPUT:
+            if reason.exit_code == EXIT_BAD_INPUT:
                 raise UserError(f"{plan.origin}: {text.removeprefix('Plan: ')}") from None
             raise
 
 
-def _facts(engine: Engine | None, plan: Plan) -> dict[str, Any]:
+def _probe_target(engine: Engine | None, plan: Plan) -> dict[str, Any]:
     if engine is None or not plan.target.is_dir():
         return {}
     try:
@@ -119,7 +128,7 @@ def _facts(engine: Engine | None, plan: Plan) -> dict[str, Any]:
         return {}
 
 
-def _print(
+def _print_plan(
     console: Console, plan: Plan, tasks: int, volumes: list[PhaseVolume], space: str, memory: int | None
 ) -> None:
     console.print(Text(plan.title, style="bold"))
@@ -135,77 +144,82 @@ def _print(
     table = plain_table()
     for title in ("phase", "what", "files", "bytes in one pass", "of memory", "operations", "ends", "before"):
         table.add_column(title, justify="right" if title in ("files", "of memory", "operations") else "left")
-    for phase, one in zip(plan.phases, volumes, strict=True):
-        share = f"{one.bytes / memory:.2g} x" if memory else "-"
+    for phase, volume in zip(plan.phases, volumes, strict=True):
+        memory_share = f"{volume.bytes / memory:.2g} x" if memory else "-"
         table.add_row(
-            Text(one.id, style="bold" if phase.get("measure", True) else "dim"),
-            _what(plan, phase, one),
-            f"{one.files:,}",
-            f"{format_bytes(one.bytes)} ({one.tasks} x {format_bytes(one.bytes / one.tasks)})",
-            share,
-            f"{one.operations:,}",
-            _ending(one),
+            Text(volume.id, style="bold" if phase.get("measure", True) else "dim"),
+            _describe_phase(plan, phase, volume),
+            f"{volume.files:,}",
+            f"{format_bytes(volume.bytes)} ({volume.tasks} x {format_bytes(volume.bytes / volume.tasks)})",
+            memory_share,
+            f"{volume.operations:,}",
+            _describe_stop(volume),
             preparation(phase) if phase.get("before") else "-",
         )
     console.print(table)
 
 
-def _what(plan: Plan, phase: Any, one: PhaseVolume) -> str:
-    if plan.on_tree(phase):
-        meta = plan.meta_of(phase)
-        length = [f"{format_bytes(one.transfer)} each"] if one.transfer else []
+def _describe_phase(plan: Plan, phase: Any, volume: PhaseVolume) -> str:
+    if plan.is_tree_phase(phase):
+        meta = plan.resolve_meta(phase)
+        length = [f"{format_bytes(volume.transfer_bytes)} each"] if volume.transfer_bytes else []
         if phase["op"] == "walk" and "find" in meta:
-            return ", ".join([one.op, one.backend, *(f"{name} {value}" for name, value in meta["find"].items())])
-        return ", ".join([one.op, one.backend, meta["objects"], *length, str(meta["select"]["order"])])
-    data = plan.data_of(phase)
-    words = [one.op, one.backend, f"{format_bytes(one.transfer)} transfers", str(data["access"]["order"])]
+            return ", ".join([volume.op, volume.backend, *(f"{name} {value}" for name, value in meta["find"].items())])
+        return ", ".join([volume.op, volume.backend, meta["objects"], *length, str(meta["select"]["order"])])
+    data = plan.resolve_data(phase)
+    parts = [
+        volume.op,
+        volume.backend,
+        f"{format_bytes(volume.transfer_bytes)} transfers",
+        str(data["access"]["order"]),
+    ]
     if data["io"]["direct"]:
-        words.append("direct")
+        parts.append("direct")
     if data["io"]["queue_depth"] > 1:
-        words.append(f"{data['io']['queue_depth']} in flight")
-    return ", ".join(words)
+        parts.append(f"{data['io']['queue_depth']} in flight")
+    return ", ".join(parts)
 
 
-def _ending(one: PhaseVolume) -> str:
-    if one.time is not None:
-        return f"after {format_seconds(one.time)}"
-    if one.stonewall is not None:
-        return f"with the volume, or after {format_seconds(one.stonewall)}"
+def _describe_stop(volume: PhaseVolume) -> str:
+    if volume.time_limit_s is not None:
+        return f"after {format_seconds(volume.time_limit_s)}"
+    if volume.stonewall_s is not None:
+        return f"with the volume, or after {format_seconds(volume.stonewall_s)}"
     return "with the volume"
 
 
-def _available(facts: dict[str, Any]) -> int | None:
+def _available_bytes(facts: dict[str, Any]) -> int | None:
     available = (facts.get("file_system") or {}).get("available_bytes")
     return None if available is None else int(available)
 
 
 def _fits(needed: int, plan: Plan, facts: dict[str, Any]) -> bool:
-    """True also where nothing is known about the space."""
-    available = _available(facts)
-    return available is None or needed + _kept_free(plan) <= available
+    """Returns whether the plan fits; also True if the free space is unknown."""
+    available = _available_bytes(facts)
+    return available is None or needed + _reserved_bytes(plan) <= available
 
 
-def _kept_free(plan: Plan) -> int:
-    return parse_bytes(plan.resolved()["target"]["min_free"])
+def _reserved_bytes(plan: Plan) -> int:
+    return parse_bytes(plan.resolve()["target"]["min_free"])
 
 
-def _space(needed: int, plan: Plan, tasks: int, facts: dict[str, Any]) -> str:
-    available = _available(facts)
+def _describe_space(needed: int, plan: Plan, tasks: int, facts: dict[str, Any]) -> str:
+    available = _available_bytes(facts)
     if available is None:
         return f"{format_bytes(needed)} needed"
-    words = f"{format_bytes(needed)} needed, {format_bytes(available)} available"
+    text = f"{format_bytes(needed)} needed, {format_bytes(available)} available"
     if _fits(needed, plan, facts):
-        return words
+        return text
     if needed <= available:
         return (
-            f"{words}, of which {format_bytes(_kept_free(plan))} must stay free: does not fit; --set target.min_free=0"
+            f"{text}, of which {format_bytes(_reserved_bytes(plan))} must stay free: does not fit;"
+            " --set target.min_free=0"
         )
-    return (
-        f"{words}: does not fit; make it smaller, like --set data.access.volume={_room_of_task(available, tasks, plan)}"
-    )
+    volume = _fitting_task_volume(available, tasks, plan)
+    return f"{text}: does not fit; make it smaller, like --set data.access.volume={volume}"
 
 
-def _room_of_task(available: int, tasks: int, plan: Plan) -> str:
-    """A volume that fits when each task writes as much as its volume says."""
-    room = max(0, available - _kept_free(plan)) // max(1, tasks)
+def _fitting_task_volume(available: int, tasks: int, plan: Plan) -> str:
+    """Returns a volume for each task that fits into the free space."""
+    room = max(0, available - _reserved_bytes(plan)) // max(1, tasks)
     return f"{max(1, room >> 20)}MiB"

@@ -9,15 +9,16 @@ from typing import Any
 
 import click
 
-from sonde.cli.options import json_option, kept_archive_option
-from sonde.cli.selecting import open_catalog, selection_options
+from sonde.cli.options import existing_archive_option, json_option
+from sonde.cli.run_selection import open_catalog, selection_options
 from sonde.model.errors import UserError
 from sonde.model.units import counted
 from sonde.store.archive import Archive
 from sonde.store.selection import Selection
+from sonde.terminal.encoding import encode_line
 from sonde.terminal.screen import messages, plain_table, print_json, results
 
-_COMPLAINTS = 10
+_MAX_COMPLAINTS = 10
 
 
 @click.command("query")
@@ -26,35 +27,42 @@ _COMPLAINTS = 10
     "-o",
     "--output",
     "--out",
-    "out",
+    "output",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
     help="Write the answer into a file that ends in .csv, .json or .parquet.",
 )
+@click.option(
+    "--allow-files",
+    is_flag=True,
+    help="Let the query read and write any file that you may (read_csv, COPY, ATTACH) and load extensions.",
+)
 @selection_options
-@kept_archive_option
+@existing_archive_option
 @json_option
-def command(sql: str | None, out: Path | None, wanted: Selection, archive: Archive, as_json: bool) -> int:
-    """Ask the archive in SQL, as DuckDB understands it. Without SQL: which tables and columns there are.
+def command(
+    sql: str | None, output: Path | None, allow_files: bool, wanted: Selection, archive: Archive, as_json: bool
+) -> int:
+    """Query the archive in SQL, as DuckDB understands it. Without SQL: list tables and columns.
 
-    Tables: runs (one row a run), phases (one row a phase), and from the files of the runs series (time slices), tasks
-    (per-task totals) and phases_full (every rate and percentile). The filters say which runs the tables hold. SQL may
-    be - for standard input.
+    Tables: runs (one row for each run), phases (one row for each phase), and from the runs' files series (slices),
+    tasks (per-task totals) and phases_full (every rate and percentile). The filters select the runs of the tables. SQL
+    may be - for standard input. A query reaches no other file unless --allow-files is given.
 
     \b
     Examples:
-      sonde query "SELECT op, median(bytes_per_s) / 1e9 AS GBps FROM phases WHERE standing = 'storage' GROUP BY op"
+      sonde query "SELECT op, median(bytes_per_s)/1e9 AS GBps FROM phases WHERE classification = 'storage' GROUP BY op"
       sonde query "SELECT run, p99_ns FROM phases_full" --plan quick --since 7d
       sonde query "SELECT * FROM runs WHERE write_bytes_per_s < 1e8" --json
       sonde query "FROM series" --plan quick -o slices.parquet
       sonde query
     """
-    # DuckDB takes longer to import than most commands take to run
+    # The import of DuckDB takes longer than most commands.
     from sonde.store import sql as database
     from sonde.store.tableformat import write_table
 
     if sql is None:
-        return _columns(database)
+        return _print_columns(database)
     text = sys.stdin.read() if sql == "-" else sql
     if not text.strip():
         raise UserError('The query is empty; write one like "SELECT count(*) FROM runs".')
@@ -63,63 +71,65 @@ def command(sql: str | None, out: Path | None, wanted: Selection, archive: Archi
     console = messages()
     if console.is_terminal:
         with console.status("asking", spinner="dots"):
-            answer = database.ask(catalog, wanted, text)
+            answer = database.ask(catalog, wanted, text, allow_files)
     else:
-        answer = database.ask(catalog, wanted, text)
-    for complaint in answer.complaints[:_COMPLAINTS]:
+        answer = database.ask(catalog, wanted, text, allow_files)
+    for complaint in answer.complaints[:_MAX_COMPLAINTS]:
         console.print(f"sonde: {complaint}", soft_wrap=True)
-    if len(answer.complaints) > _COMPLAINTS:
-        console.print(f"sonde: … and {len(answer.complaints) - _COMPLAINTS:,} more files like that.", soft_wrap=True)
-    if out is not None:
-        write_table(answer.table, out)
-        console.print(f"{counted(len(answer.rows), 'row')} in {out}.", soft_wrap=True)
+    if len(answer.complaints) > _MAX_COMPLAINTS:
+        console.print(
+            f"sonde: … and {len(answer.complaints) - _MAX_COMPLAINTS:,} more files like that.", soft_wrap=True
+        )
+    if output is not None:
+        write_table(answer.table, output)
+        console.print(f"{counted(len(answer.rows), 'row')} in {output}.", soft_wrap=True)
     elif as_json:
         print_json([dict(zip(answer.columns, map(_json_value, row), strict=True)) for row in answer.rows])
     else:
-        _print(answer)
+        _print_answer(answer)
     return 0
 
 
-def _print(answer: Any) -> None:
-    """As a table, or where that is too wide, one value a line."""
+def _print_answer(answer: Any) -> None:
+    """Prints a table, or one value per line if the table is too wide."""
     console = results()
-    cells = [list(map(_cell, row)) for row in answer.rows]
-    widths = [max([len(name), *(len(row[at]) for row in cells)]) for at, name in enumerate(answer.columns)]
+    cells = [list(map(_format_cell, row)) for row in answer.rows]
+    widths = [max([len(name), *(len(row[index]) for row in cells)]) for index, name in enumerate(answer.columns)]
     if sum(widths) + 2 * len(widths) > console.width and len(widths) > 1:
         longest = max(map(len, answer.columns))
         for row in cells:
             for name, value in zip(answer.columns, row, strict=True):
-                console.print(f"{name:<{longest}}  {value}", soft_wrap=True)
+                console.print(f"{encode_line(name):<{longest}}  {value}", soft_wrap=True)
             console.print()
         return
     table = plain_table()
     for name, kind in zip(answer.columns, answer.table.schema.types, strict=True):
-        number = str(kind).startswith(("int", "uint", "double", "float", "decimal"))
-        table.add_column(name, justify="right" if number else "left")
+        is_number = str(kind).startswith(("int", "uint", "double", "float", "decimal"))
+        table.add_column(name, justify="right" if is_number else "left")
     for row in cells:
         table.add_row(*row)
     if answer.columns:
         console.print(table)
 
 
-def _cell(value: Any) -> str:
+def _format_cell(value: Any) -> str:
     if isinstance(value, float):
-        # rates in bytes/s are read by people who count digits: no exponent where whole numbers do
+        # Rates in bytes/s are printed without exponent.
         return f"{value:.0f}" if 1e5 <= abs(value) < 1e15 else f"{value:.6g}"
     if isinstance(value, list):
-        return " ".join(map(str, value))
-    return "-" if value is None else str(value)
+        return encode_line(" ".join(map(str, value)))
+    return "-" if value is None else encode_line(value)
 
 
 def _json_value(value: Any) -> Any:
     if isinstance(value, list):
-        return [_json_value(one) for one in value]
+        return [_json_value(item) for item in value]
     if isinstance(value, float) and not abs(value) < float("inf"):
         return None
     return value if isinstance(value, str | int | float | bool | None) else str(value)
 
 
-def _columns(database: Any) -> int:
+def _print_columns(database: Any) -> int:
     table = plain_table()
     for title in ("table", "column", "type"):
         table.add_column(title)

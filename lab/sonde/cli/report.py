@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
-from sonde.cli.options import json_option, kept_archive_option
-from sonde.cli.present import write
+from sonde.cli.options import existing_archive_option, json_option
+from sonde.cli.report_writing import write_run_report
+from sonde.model.bundled_files import find_system_file
 from sonde.model.errors import UserError
-from sonde.model.shipped import system_source
 from sonde.model.system import read_system
 from sonde.model.trace import is_trace
 from sonde.store.archive import REPORT, Archive
@@ -37,7 +37,7 @@ from sonde.terminal.screen import print_json, results
     multiple=True,
     help="Of an experiment: write all numbers too, beside the page.",
 )
-@kept_archive_option
+@existing_archive_option
 @json_option
 def command(
     runs: tuple[str, ...],
@@ -64,15 +64,15 @@ def command(
     trace = next((run for run in runs if is_trace(Path(run))), None)
     if trace is not None:
         raise UserError(f"{trace} is a trace, of which there is no page; `sonde show {trace}` shows it by file.")
-    group = _experiment(archive, runs)
+    group = _experiment_group(archive, runs)
     if group:
-        return _of_experiment(archive, group, output, described, formats, as_json)
+        return _write_experiment_report(archive, group, output, described, formats, as_json)
     if formats:
         raise UserError("--export is for experiments: name the group of one (docs/reference/experiments.md).")
-    system = read_system(system_source(described)) if described else None
+    system = read_system(find_system_file(described)) if described else None
     folders = [folder for run in runs or ("last",) for folder in archive.find(run)]
     folders = list(dict.fromkeys(folders))
-    page = write(folders, output or _place(archive, folders), title, quiet=as_json, system=system)
+    page = write_run_report(folders, output or _default_page(archive, folders), title, quiet=as_json, system=system)
     if as_json:
         print_json({"report": str(page), "runs": [str(folder) for folder in folders]})
     else:
@@ -80,30 +80,30 @@ def command(
     return 0
 
 
-def _experiment(archive: Archive, runs: tuple[str, ...]) -> str:
+def _experiment_group(archive: Archive, runs: tuple[str, ...]) -> str:
     """The group of an experiment that is meant, when one is."""
     return runs[0] if len(runs) == 1 and runs[0] in groups(archive.root) else ""
 
 
-def _of_experiment(
+def _write_experiment_report(
     archive: Archive, group: str, output: Path | None, described: str | None, formats: tuple[str, ...], as_json: bool
 ) -> int:
-    from sonde.experiments.page import write_experiment  # charts and statistics take long to import
+    from sonde.experiments.page.page import write_experiment_page  # charts and statistics take long to import
     from sonde.experiments.results import read_results
 
-    results_ = read_results(archive, group)
-    system = read_system(system_source(described)) if described else None
-    page = output or results_.folder / REPORT
-    written, judged = write_experiment(results_, page, system, formats)
+    experiment_results = read_results(archive, group)
+    system = read_system(find_system_file(described)) if described else None
+    page = output or experiment_results.folder / REPORT
+    written, verdicts = write_experiment_page(experiment_results, page, system, formats)
     if as_json:
-        print_json({"report": str(page), "tables": [str(one) for one in written], "expectations": judged})
+        print_json({"report": str(page), "tables": [str(table) for table in written], "expectations": verdicts})
     else:
         for path in (page, *written):
             results().print(str(path), soft_wrap=True)
     return 0
 
 
-def _place(archive: Archive, folders: list[Path]) -> Path:
+def _default_page(archive: Archive, folders: list[Path]) -> Path:
     if len(folders) == 1:
         return folders[0] / REPORT
     group = read_summary(folders[0]).group or f"{folders[0].name}-and-{len(folders) - 1}-more"

@@ -10,33 +10,34 @@ from pathlib import Path
 import click
 
 from sonde.cli.options import VerbGroup, json_option
-from sonde.cli.selecting import steps
-from sonde.design.routes.check import check_both, check_host
-from sonde.design.routes.fabric import Fabric, fabrics
-from sonde.design.routes.faults import Fault
-from sonde.design.routes.health import Timing
-from sonde.design.routes.paths import Compared
+from sonde.cli.run_selection import progress_bar
+from sonde.design.routes.check import check_directions, check_host
+from sonde.design.routes.fabric import Fabric, find_fabrics
+from sonde.design.routes.faults import RouteFault
+from sonde.design.routes.health import HealthCheckTiming
+from sonde.design.routes.host_tables import HostTables
+from sonde.design.routes.mount_throughput import OperationComparison
 from sonde.design.routes.plan import HASH_SEED, RoutePlan, plan_routes
-from sonde.design.routes.tables import HostTables
-from sonde.design.routes.verify import Verified
-from sonde.design.routes.words import (
-    ahead_words,
-    fabric_words,
-    gathered,
-    outcome_words,
-    path_rows,
-    plan_words,
-    striped_words,
-    unknown_words,
+from sonde.design.routes.route_text import (
+    describe_fabric,
+    describe_flow_result,
+    describe_leading_mounts,
+    describe_striping_effect,
+    describe_unknown,
+    group_faults,
+    make_comparison_rows,
+    make_plan_rows,
 )
-from sonde.model.errors import FAILED, MachineError
-from sonde.model.shipped import system_source
+from sonde.design.routes.verify import VerificationResult
+from sonde.model.bundled_files import find_system_file
+from sonde.model.confined_files import write_file
+from sonde.model.errors import EXIT_FAILED, MachineError
 from sonde.model.system import read_system
 from sonde.model.units import counted
 from sonde.terminal.screen import messages, plain_table, print_json, results
 
 # Hosts behind the routers that a health check asks.
-_BEHIND = 3
+_PROBED_HOSTS = 3
 FORMATS = ("iproute2", "network-scripts", "networkd", "networkmanager", "nmstate", "ansible", "lnet")
 
 
@@ -52,20 +53,20 @@ def command() -> None:
     """
 
 
-_system = click.argument("system", metavar="SYSTEM")
+_system_argument = click.argument("system", metavar="SYSTEM")
 
 
 @command.command("plan")
-@_system
+@_system_argument
 @click.option(
-    "--format", "form", type=click.Choice(FORMATS), default="iproute2", show_default=True, help="Of the files."
+    "--format", "file_format", type=click.Choice(FORMATS), default="iproute2", show_default=True, help="Of the files."
 )
-@click.option("--class", "only", metavar="NAME", help="Files for this class of hosts only.")
+@click.option("--class", "class_name", metavar="NAME", help="Files for this class of hosts only.")
 @click.option(
     "-o", "--output", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help="Write the files."
 )
 @json_option
-def plan_command(system: str, form: str, only: str | None, output: Path | None, as_json: bool) -> int:
+def plan_command(system: str, file_format: str, class_name: str | None, output: Path | None, as_json: bool) -> int:
     """Plan the routes of SYSTEM: a file, or the name of a ready-made system.
 
     Without -o the files are printed; with it a picture of the fabric is written too. Nothing on this machine is
@@ -77,15 +78,15 @@ def plan_command(system: str, form: str, only: str | None, output: Path | None, 
       sonde route plan cumulus --format networkd --class wolf-servers -o networkd/
       sonde route plan edison --format lnet
     """
-    known = read_system(system_source(system))
-    if form == "lnet":
-        from sonde.design.routes.configurations import lnet_files
+    machine = read_system(find_system_file(system))
+    if file_format == "lnet":
+        from sonde.design.routes.configurations import make_lnet_files
 
         plans: list[RoutePlan] = []
-        files = lnet_files(known)
+        files = make_lnet_files(machine)
     else:
-        plans = [plan_routes(fabric) for fabric in fabrics(known)]
-        files = {name: text for plan in plans for name, text in _files(plan, form, only).items()}
+        plans = [plan_routes(fabric) for fabric in find_fabrics(machine)]
+        files = {name: text for plan in plans for name, text in _files(plan, file_format, class_name).items()}
     if output is not None:
         _write(output, files | _pictures(plans))
     if as_json:
@@ -93,11 +94,11 @@ def plan_command(system: str, form: str, only: str | None, output: Path | None, 
         return 0
     console = results()
     for plan in plans:
-        console.print(fabric_words(plan.fabric), style="bold", soft_wrap=True)
+        console.print(describe_fabric(plan.fabric), style="bold", soft_wrap=True)
         table = plain_table()
         for title in ("hosts", "rules", "tables", "main table"):
             table.add_column(title)
-        for row in plan_words(plan):
+        for row in make_plan_rows(plan):
             table.add_row(*row)
         console.print(table)
         for note in plan.notes:
@@ -111,57 +112,60 @@ def plan_command(system: str, form: str, only: str | None, output: Path | None, 
     return 0
 
 
-def _files(plan: RoutePlan, form: str, only: str | None) -> dict[str, str]:
+def _files(plan: RoutePlan, file_format: str, class_name: str | None) -> dict[str, str]:
     from sonde.design.routes import configurations, scripts
 
-    hosts = plan.hosts if only is None else (plan.of(only),)
-    if form == "iproute2":
-        every = scripts.scripts_of(plan)
-        return every if only is None else {name: text for name, text in every.items() if only in name}
-    if form == "ansible":
-        return configurations.ansible_files(plan)
-    makers = {
-        "network-scripts": scripts.legacy_files,
-        "networkd": configurations.networkd_files,
-        "networkmanager": configurations.keyfile_files,
-        "nmstate": configurations.nmstate_files,
+    hosts = plan.host_plans if class_name is None else (plan.find_host_plan(class_name),)
+    if file_format == "iproute2":
+        all_scripts = scripts.make_route_scripts(plan)
+        return (
+            all_scripts
+            if class_name is None
+            else {name: text for name, text in all_scripts.items() if class_name in name}
+        )
+    if file_format == "ansible":
+        return configurations.make_ansible_files(plan)
+    file_builders = {
+        "network-scripts": scripts.make_network_script_files,
+        "networkd": configurations.make_networkd_files,
+        "networkmanager": configurations.make_keyfile_files,
+        "nmstate": configurations.make_nmstate_files,
     }
     # the same file name may be wanted by several classes: each has its own folder
-    return {f"{host.name}/{name}": text for host in hosts for name, text in makers[form](host).items()}
+    return {f"{host.name}/{name}": text for host in hosts for name, text in file_builders[file_format](host).items()}
 
 
 def _pictures(plans: list[RoutePlan]) -> dict[str, str]:
-    from sonde.design.routes.diagram import diagram
+    from sonde.design.routes.diagram import draw_fabric
 
-    return {f"{plan.fabric.name.replace(' ', '-')}.svg": diagram(plan.fabric) for plan in plans}
+    return {f"{plan.fabric.name.replace(' ', '-')}.svg": draw_fabric(plan.fabric) for plan in plans}
 
 
 def _write(folder: Path, files: dict[str, str]) -> None:
     try:
         for name, text in files.items():
             path = folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
+            write_file(path, text, create=True)
     except OSError as reason:
         raise MachineError(f"{folder} cannot be written: {reason.strerror}.") from None
 
 
 @command.command("check")
-@_system
+@_system_argument
 @click.argument("files", nargs=-1, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option(
     "--as", "name", metavar="NAME", required=True, help='Whose tables: a class of hosts, a host, or "routers".'
 )
 @click.option(
     "--other-side",
-    "others",
+    "other_files",
     multiple=True,
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
     help="Tables of a host of the other network: do replies come back by the same routers?",
 )
 @json_option
-def check_command(system: str, files: tuple[Path, ...], name: str, others: tuple[Path, ...], as_json: bool) -> int:
+def check_command(system: str, files: tuple[Path, ...], name: str, other_files: tuple[Path, ...], as_json: bool) -> int:
     """Say what is wrong with rules, routes and settings of a host of SYSTEM.
 
     FILES are saved output of `ip -j rule`, `ip -j route show table all`, `ip -j addr`, `sysctl -a`, a kernel .config,
@@ -173,50 +177,53 @@ def check_command(system: str, files: tuple[Path, ...], name: str, others: tuple
       sonde route check cumulus --as compute
       sonde route check cumulus --as wolf-servers rule-ib1 route-ib1 sysctl.conf
     """
-    faults: list[Fault] = []
+    faults: list[RouteFault] = []
     unknown: list[str] = []
-    for fabric in fabrics(read_system(system_source(system))):
-        own = _tables(fabric, files)
-        verdict = check_host(fabric, name, own)
+    for fabric in find_fabrics(read_system(find_system_file(system))):
+        tables = _read_host_tables(fabric, files)
+        verdict = check_host(fabric, name, tables)
         faults += verdict.faults
-        if others:
-            faults += _both(fabric, name, own, _tables(fabric, others))
-        unknown += [*verdict.unknown, *([] if others else ["the other side, so whether replies return the same way"])]
+        if other_files:
+            faults += _check_both_sides(fabric, name, tables, _read_host_tables(fabric, other_files))
+        unknown += [
+            *verdict.unknown,
+            *([] if other_files else ["the other side, so whether replies return the same way"]),
+        ]
     unknown = list(dict.fromkeys(unknown))
     if as_json:
-        print_json({"host": name, "faults": [asdict(one) for one in faults], "not_given": unknown})
+        print_json({"host": name, "faults": [asdict(fault) for fault in faults], "not_given": unknown})
     else:
         _print_faults(name, faults, unknown)
-    return FAILED if faults else 0
+    return EXIT_FAILED if faults else 0
 
 
-def _both(fabric: Fabric, name: str, own: HostTables, other: HostTables) -> list[Fault]:
-    return check_both(fabric, *((own, other) if fabric.near.class_of(name) else (other, own)))
+def _check_both_sides(fabric: Fabric, name: str, tables: HostTables, other_tables: HostTables) -> list[RouteFault]:
+    return check_directions(fabric, *((tables, other_tables) if fabric.near.class_of(name) else (other_tables, tables)))
 
 
-def _tables(fabric: Fabric, files: tuple[Path, ...]) -> HostTables:
+def _read_host_tables(fabric: Fabric, files: tuple[Path, ...]) -> HostTables:
     if files:
-        from sonde.design.routes.tables import read_tables
+        from sonde.design.routes.host_tables import read_host_tables
 
-        return read_tables(files)
-    from sonde.design.routes.live import this_host
+        return read_host_tables(files)
+    from sonde.design.routes.kernel_tables import read_this_host
 
-    return this_host(fabric.version)
+    return read_this_host(fabric.version)
 
 
-def _print_faults(name: str, faults: list[Fault], unknown: list[str]) -> None:
+def _print_faults(name: str, faults: list[RouteFault], unknown: list[str]) -> None:
     console = results()
-    for fault, places in gathered(faults):
-        where = places[0] if len(places) == 1 else f"{places[0]}, and {len(places) - 1} more like it"
-        console.print(f"{fault.kind}  {where}", style="bold red", soft_wrap=True)
-        console.print(f"  {fault.what}: {fault.remedy}.", soft_wrap=True, highlight=False)
-    said = "Nothing wrong was found" if not faults else f"{len(faults)} faults" if len(faults) > 1 else "1 fault"
-    blind = f" Not given, so not checked: {', '.join(unknown)}." if unknown else ""
-    console.print(f"{name}: {said}.{blind}", soft_wrap=True)
+    for fault, locations in group_faults(faults):
+        location = locations[0] if len(locations) == 1 else f"{locations[0]}, and {len(locations) - 1} more like it"
+        console.print(f"{fault.kind}  {location}", style="bold red", soft_wrap=True)
+        console.print(f"  {fault.problem}: {fault.remedy}.", soft_wrap=True, highlight=False)
+    summary = "Nothing wrong was found" if not faults else f"{len(faults)} faults" if len(faults) > 1 else "1 fault"
+    unchecked = f" Not given, so not checked: {', '.join(unknown)}." if unknown else ""
+    console.print(f"{name}: {summary}.{unchecked}", soft_wrap=True)
 
 
 @command.command("simulate")
-@_system
+@_system_argument
 @click.option(
     "--connections", type=click.IntRange(1, 1000), default=1, show_default=True, help="From a client to a server."
 )
@@ -253,67 +260,79 @@ def simulate_command(
       sonde route simulate cumulus --policy 0 --clients 1
       sonde route simulate cumulus -o routes.html
     """
-    from sonde.design.routes.flows import simulate
-    from sonde.design.routes.paths import compare_paths
+    from sonde.design.routes.flows import simulate_flows
+    from sonde.design.routes.mount_throughput import compare_mounts
 
-    found, known = [], read_system(system_source(system))
-    for fabric in fabrics(known):
-        near = [address for one in fabric.near.classes for address in one.addresses][:clients]
-        far = [address for one in fabric.far.classes for address in one.addresses]
+    predictions, machine = [], read_system(find_system_file(system))
+    for fabric in find_fabrics(machine):
+        near = [address for item in fabric.near.classes for address in item.addresses][:clients]
+        far = [address for item in fabric.far.classes for address in item.addresses]
         layer = 4 if policy == "1" else 3
-        with steps("routers lost in turn") as step:
-            traffic = simulate(fabric, near, far, connections=connections, layer=layer, seed=seed, step=step)
-        shares = traffic.all_living.shares
-        compared = compare_paths(known, fabric, shares, clients=len(near), tasks=tasks)
-        found.append((fabric, traffic, compared))
+        with progress_bar("routers lost in turn") as step:
+            traffic = simulate_flows(fabric, near, far, connections=connections, layer=layer, seed=seed, step=step)
+        shares = traffic.all_up.shares
+        compared = compare_mounts(machine, fabric, shares, clients=len(near), tasks=tasks)
+        predictions.append((fabric, traffic, compared))
     if output is not None:
-        from sonde.design.routes.page import write_page
+        from sonde.design.routes.flow_page import write_flow_page
 
-        write_page(found, known.title or known.id, output)
+        write_flow_page(predictions, machine.title or machine.id, output)
     if as_json:
-        print_json([{"fabric": fabric.name, **asdict(traffic), "paths": [asdict(one) for one in compared]}
-                    for fabric, traffic, compared in found])  # fmt: skip
+        print_json([{"fabric": fabric.name, **asdict(traffic), "paths": [asdict(item) for item in compared]}
+                    for fabric, traffic, compared in predictions])  # fmt: skip
         return 0
     console = results()
-    for fabric, traffic, compared in found:
-        console.print(fabric_words(fabric), style="bold", soft_wrap=True)
-        console.print(f"all routers: {outcome_words(traffic.all_living)}", soft_wrap=True, highlight=False)
-        for way, outcome in zip(fabric.active, traffic.one_lost, strict=False):
-            console.print(f"without {way.router}: {outcome_words(outcome)}", soft_wrap=True, highlight=False)
+    for fabric, traffic, compared in predictions:
+        console.print(describe_fabric(fabric), style="bold", soft_wrap=True)
+        console.print(f"all routers: {describe_flow_result(traffic.all_up)}", soft_wrap=True, highlight=False)
+        for route, outcome in zip(fabric.active, traffic.one_lost, strict=False):
+            console.print(f"without {route.name}: {describe_flow_result(outcome)}", soft_wrap=True, highlight=False)
         if not traffic.one_lost:
             console.print("There is no other router: when this one is lost, nothing reaches the other side.")
         if compared:
-            _print_paths(compared, striped_words(traffic.all_living))
+            _print_paths(compared, describe_striping_effect(traffic.all_up))
     if output is not None:
         console.print(str(output), soft_wrap=True)
     return 0
 
 
-def _print_paths(compared: Sequence[Compared], striped: str) -> None:
+def _print_paths(compared: Sequence[OperationComparison], striped: str) -> None:
     console = results()
     console.print(f"\nNative against forwarded, {counted(compared[0].tasks, 'task')} a client", style="bold")
     table = plain_table()
     for title in ("operation", "clients", *(path.mount for path, _ in compared[0].mounts), "times"):
         table.add_column(title, justify="left" if title == "operation" else "right")
-    for row in path_rows(compared):
+    for row in make_comparison_rows(compared):
         table.add_row(*row)
     console.print(table)
-    for words in (*ahead_words(compared[:2]), striped, unknown_words(compared)):
-        if words:
-            console.print(words, soft_wrap=True, highlight=False)
+    for sentence in (*describe_leading_mounts(compared[:2]), striped, describe_unknown(compared)):
+        if sentence:
+            console.print(sentence, soft_wrap=True, highlight=False)
 
 
 @command.command("watch")
-@_system
+@_system_argument
 @click.option("--as", "name", metavar="CLASS", required=True, help="The class of hosts that this host is one of.")
 @click.option(
-    "--interval", type=click.FloatRange(0.05, 60), default=Timing.interval_s, show_default=True, help="Seconds."
+    "--interval",
+    type=click.FloatRange(0.05, 60),
+    default=HealthCheckTiming.interval_s,
+    show_default=True,
+    help="Seconds.",
 )
 @click.option(
-    "--down", type=click.IntRange(1, 100), default=Timing.down, show_default=True, help="Failed rounds to take out."
+    "--down",
+    type=click.IntRange(1, 100),
+    default=HealthCheckTiming.down,
+    show_default=True,
+    help="Failed rounds to take out.",
 )
 @click.option(
-    "--up", type=click.IntRange(1, 1000), default=Timing.up, show_default=True, help="Good rounds to put back."
+    "--up",
+    type=click.IntRange(1, 1000),
+    default=HealthCheckTiming.up,
+    show_default=True,
+    help="Good rounds to put back.",
 )
 def watch_command(system: str, name: str, interval: float, down: int, up: int) -> int:
     """Ask every router of SYSTEM again and again, and take the dead ones out of the multipath route of this host.
@@ -325,28 +344,34 @@ def watch_command(system: str, name: str, interval: float, down: int, up: int) -
     Examples:
       sonde route watch cumulus --as compute
     """
-    from sonde.design.routes.health import Watched, change_route, watch
+    from sonde.design.routes.health import WatchedRoutes, make_route_replacer, watch_routers
 
-    timing = Timing(interval, down, up)
-    known = fabrics(read_system(system_source(system)))
-    (fabric, *more) = [one for one in known if one.near.class_of(name) or one.far.class_of(name)] or known
-    if more:
-        messages().print(f"sonde: only {fabric.name} is watched; start another for {more[0].name}.", soft_wrap=True)
-    plan = plan_routes(fabric).of(name)
-    near = plan.side == fabric.near.network
-    other = fabric.far if near else fabric.near
-    watched = Watched(
+    timing = HealthCheckTiming(interval, down, up)
+    all_fabrics = find_fabrics(read_system(find_system_file(system)))
+    (fabric, *other_fabrics) = [
+        item for item in all_fabrics if item.near.class_of(name) or item.far.class_of(name)
+    ] or all_fabrics
+    if other_fabrics:
+        messages().print(
+            f"sonde: only {fabric.name} is watched; start another for {other_fabrics[0].name}.", soft_wrap=True
+        )
+    plan = plan_routes(fabric).find_host_plan(name)
+    is_near = plan.network == fabric.near.network
+    other_side = fabric.far if is_near else fabric.near
+    watched = WatchedRoutes(
         plan,
-        tuple(way.far if near else way.near for way in fabric.ways),
-        tuple(address for one in other.classes for address in one.addresses)[:_BEHIND],
+        tuple(route.far_address if is_near else route.near_address for route in fabric.routers),
+        tuple(address for item in other_side.classes for address in item.addresses)[:_PROBED_HOSTS],
     )
-    change = change_route(fabric.version, plan.mtu)
+    change = make_route_replacer(fabric.version, plan.mtu)
     messages().print(
-        f"Watching {counted(len(fabric.ways), 'router')}: a dead one is out within {timing.failover_s:g} s.",
+        f"Watching {counted(len(fabric.routers), 'router')}: a dead one is out within {timing.failover_s:g} s.",
         soft_wrap=True,
     )
     try:
-        watch(watched, timing, change, lambda what: messages().print(what, soft_wrap=True, highlight=False))
+        watch_routers(
+            watched, timing, change, lambda message: messages().print(message, soft_wrap=True, highlight=False)
+        )
     finally:
         for route in watched.main_routes:
             change(route)
@@ -354,7 +379,7 @@ def watch_command(system: str, name: str, interval: float, down: int, up: int) -
 
 
 @command.command("verify")
-@_system
+@_system_argument
 @click.option("--flows", type=click.IntRange(1, 1000), default=24, show_default=True, help="Connections.")
 @click.option(
     "--losses", type=click.IntRange(0, 100), default=3, show_default=True, help="Routers that die, one by one."
@@ -376,36 +401,42 @@ def verify_command(system: str, flows: int, losses: int, seed: int, policy: str,
       sonde route verify cumulus
       sonde route verify cumulus --losses 20
     """
-    from sonde.design.routes.verify import verify
+    from sonde.design.routes.verify import verify_plan
 
-    source = system_source(system)
+    source = find_system_file(system)
     outcomes = []
-    for fabric in fabrics(read_system(source)):
-        with steps("routers that die") as step:
+    for fabric in find_fabrics(read_system(source)):
+        with progress_bar("routers that die") as step:
             file = str(Path(source).resolve())
             layer = 4 if policy == "1" else 3
-            found = verify(fabric, file, flows=flows, losses=losses, seed=seed, watched=watched, layer=layer, step=step)
-        outcomes.append((fabric, found))
+            result = verify_plan(
+                fabric, file, flows=flows, losses=losses, seed=seed, watched=watched, layer=layer, step=step
+            )
+        outcomes.append((fabric, result))
     if as_json:
-        print_json([{"fabric": fabric.name, "holds": one.holds, **asdict(one)} for fabric, one in outcomes])
-    for fabric, one in outcomes if not as_json else ():
-        _print_verified(fabric, one)
-    return 0 if all(one.holds for _, one in outcomes) else FAILED
+        print_json([{"fabric": fabric.name, "holds": result.holds, **asdict(result)} for fabric, result in outcomes])
+    for fabric, result in outcomes if not as_json else ():
+        _print_verified(fabric, result)
+    return 0 if all(result.holds for _, result in outcomes) else EXIT_FAILED
 
 
-def _print_verified(fabric: Fabric, one: Verified) -> None:
+def _print_verified(fabric: Fabric, result: VerificationResult) -> None:
     console = results()
-    console.print(fabric_words(fabric), style="bold", soft_wrap=True)
+    console.print(describe_fabric(fabric), style="bold", soft_wrap=True)
     table = plain_table()
     for title in ("router", "predicted", "counted"):
         table.add_column(title, justify="left" if title == "router" else "right")
-    for name, predicted, seen in zip(one.spread.routers, one.spread.predicted, one.spread.counted, strict=True):
-        table.add_row(name, f"{100 * predicted:.1f} %", f"{100 * seen:.1f} %")
+    for name, predicted, counted_share in zip(
+        result.spread.routers, result.spread.predicted, result.spread.counted, strict=True
+    ):
+        table.add_row(name, f"{100 * predicted:.1f} %", f"{100 * counted_share:.1f} %")
     console.print(table)
-    holds = "as predicted" if one.spread.holds else "not as predicted"
-    console.print(f"{counted(one.flows, 'flow')}: spread {holds}.", soft_wrap=True)
-    for loss in one.losses:
-        late = "" if loss.stall_s <= one.limit_s else f", longer than {one.limit_s:.2g} s"
-        broke = f"; {counted(loss.broken, 'flow')} broke ({loss.reason})" if loss.broken else ""
-        console.print(f"{loss.router} died: the longest pause was {loss.stall_s:.2f} s{late}{broke}.", soft_wrap=True)
-    console.print("Removed without a trace." if one.clean else "Removing left something behind.", soft_wrap=True)
+    holds = "as predicted" if result.spread.holds else "not as predicted"
+    console.print(f"{counted(result.flows, 'flow')}: spread {holds}.", soft_wrap=True)
+    for loss in result.losses:
+        limit_text = "" if loss.stall_s <= result.limit_s else f", longer than {result.limit_s:.2g} s"
+        broken_text = f"; {counted(loss.broken, 'flow')} broke ({loss.reason})" if loss.broken else ""
+        console.print(
+            f"{loss.router} died: the longest pause was {loss.stall_s:.2f} s{limit_text}{broken_text}.", soft_wrap=True
+        )
+    console.print("Removed without a trace." if result.clean else "Removing left something behind.", soft_wrap=True)

@@ -8,128 +8,45 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
-from sonde.cli.asking import How, Wanted
-from sonde.cli.options import (
-    archive_option,
-    json_option,
-    load_plan,
-    mpi_module_option,
-    report_option,
-    spread,
-    task_options,
-    where,
-)
-from sonde.cli.present import make_report
-from sonde.conduct.run import Result, Setup, conduct, failure
-from sonde.experiments.ready import plan_source
-from sonde.experiments.where import Where
+from sonde.cli.options import divide_tasks, load_plan, task_options
+from sonde.cli.report_writing import write_report_or_warn
+from sonde.cli.run_options import OutputOptions, RunRequest, dry_run_options, output_options, run_request_options
+from sonde.conduct.run import RunResult, RunSetup, conduct_run, make_failure
+from sonde.experiments.shipped_experiments import resolve_plan_source
 from sonde.launch.engine import find_engine
+from sonde.launch.launchers.launcher import Launcher
 from sonde.launch.launchers.list import LOCAL, make_launcher
-from sonde.model.errors import DONE, UnitError, UserError
-from sonde.model.experiment.description import SCHEMA as EXPERIMENT
-from sonde.model.plan import read_document
-from sonde.model.plan_remarks import remarks_on
-from sonde.model.shipped import system_source
+from sonde.model.bundled_files import find_system_file
+from sonde.model.confined_files import read_json
+from sonde.model.errors import EXIT_OK, UserError
+from sonde.model.experiment.description import EXPERIMENT_FORMAT as EXPERIMENT
+from sonde.model.plan import Plan, read_document
+from sonde.model.plan_warnings import find_plan_warnings
 from sonde.model.system import read_system
-from sonde.model.units import parse_rate
-from sonde.store.archive import Archive
-from sonde.store.durable import read_json
-from sonde.store.groups import check_group
 from sonde.store.summary import NAME as SUMMARY
-from sonde.store.tags import change_tags, check_tag
-from sonde.terminal.live import make_display
+from sonde.store.tags import change_tags
+from sonde.terminal.run_display import make_display
 from sonde.terminal.run_tables import print_run
 from sonde.terminal.screen import messages, print_json, results
 
 
 @click.command("run")
 @click.argument("plan")
-@click.option(
-    "--set",
-    "settings",
-    metavar="PATH=VALUE",
-    multiple=True,
-    help="Change one member, like data.access.transfer=4KiB, phases.read.stop.time=10s or repeat.max=20. May be given"
-    " several times; null removes a member.",
-)
-@click.option(
-    "--on",
-    metavar="[NAME=]DIR",
-    multiple=True,
-    help="Directory on the storage to measure; of an experiment also for each file system or mount that it names.",
-)
-@click.option(
-    "--pool",
-    "pools",
-    metavar="NAME=DIR[,DIR]…",
-    multiple=True,
-    help="Directory of a pool that an experiment names; of several, each is one target of the pool.",
-)
-@click.option(
-    "--system",
-    metavar="FILE",
-    help="System file of this machine: pools, units and mounts are taken from it, and of a plan which server and unit"
-    " serves which target.",
-)
-@click.option("--profile", metavar="NAME", default="", help="Scale of an experiment: ci, laptop, published.")
-@click.option("--repeat", type=click.IntRange(1, 100_000), metavar="N", help="Run every cell so many times.")
-@click.option(
-    "--warmup", type=click.IntRange(0, 1000), metavar="N", help="Runs of each cell before that count nothing."
-)
-@click.option("--prepare", metavar="CMD", help="Command to execute before each run, not timed.")
-@click.option(
-    "--sweep",
-    "sweeps",
-    metavar="PATH=VALUES",
-    multiple=True,
-    help="Run once for each value: data.access.transfer=4KiB,64KiB,1MiB or tasks.threads=1..32*2. Several make a grid.",
-)
-@click.option("--resume", is_flag=True, help="Take up an experiment that was broken off; finished runs stay.")
-@click.option("--group", metavar="NAME", default="", help="Name of the group that the runs belong to.")
-@click.option(
-    "--tag", "tags", metavar="TAG", multiple=True, help="Word to find the runs by later; several are possible."
-)
-@click.option("--note", metavar="TEXT", default="", help="Remark to keep with the runs.")
-@click.option("-n", "--dry-run", is_flag=True, help="Only say what every cell would take, and which cannot be run.")
-@click.option("--rate", metavar="RATE", help="With --dry-run: rate to reckon times with, like 2GB/s.")
+@run_request_options
+@dry_run_options
 @task_options
-@mpi_module_option
-@archive_option
-@report_option
-@click.option("-q", "--quiet", is_flag=True, help="No progress, no tables: the run's name, and errors.")
-@json_option
-@click.pass_context
+@output_options
 def command(
-    ctx: click.Context,
     plan: str,
-    settings: tuple[str, ...],
-    on: tuple[str, ...],
-    pools: tuple[str, ...],
-    system: str | None,
-    profile: str,
-    repeat: int | None,
-    warmup: int | None,
-    prepare: str | None,
-    sweeps: tuple[str, ...],
-    resume: bool,
-    group: str,
-    tags: tuple[str, ...],
-    note: str,
-    dry_run: bool,
-    rate: str | None,
+    run_request: RunRequest,
+    output: OutputOptions,
     tasks: int | None,
     processes: int | None,
     launcher: str,
     launcher_args: str,
-    mpi_module: Path | None,
-    archive: Archive,
-    report: bool,
-    quiet: bool,
-    as_json: bool,
 ) -> int:
-    """Run a plan or an experiment and keep what it gave.
+    """Run a plan or an experiment and store the results.
 
     PLAN is a TOML or JSON file, the name of a ready-made experiment (quick, shared-file, small-files, metadata,
     sustained, known-answer), or - for standard input. Progress goes to standard error, results to standard output.
@@ -144,84 +61,71 @@ def command(
       sonde run hpcs-07 --profile ci --on /scratch --resume
       sonde run shared-file --on /scratch --launcher mpiexec --tasks 64 --launcher-args "-hosts n1,n2"
 
-    Ctrl-C ends the run in good order: finished phases are kept, the files are removed. A second Ctrl-C kills it after
-    five seconds.
+    Ctrl-C ends the run in an orderly way: finished phases are stored, the files are removed. A second Ctrl-C kills it
+    after five seconds.
     """
-    for tag in tags:
-        check_tag(tag)
-    if group:
-        check_group(group)
-    said = ctx.get_parameter_source("launcher") is not ParameterSource.DEFAULT
-    places = where(on, pools, system, launcher if said else "", launcher_args)
-    source = plan_source(plan)
-    written = read_document(source)
-    wanted = Wanted(profile, settings, places, repeat, warmup, prepare, sweeps, group, tags, note, resume)
-    how = How(archive, mpi_module, quiet, as_json, report, dry_run, _rate(rate))
-    if written.get("schema") == EXPERIMENT:
-        from sonde.cli.experimenting import run_experiment
+    source = resolve_plan_source(plan)
+    document = read_document(source)
+    if document.get("schema") == EXPERIMENT:
+        from sonde.cli.experiment_runs import run_experiment
 
         if tasks or processes:
             raise UserError("--tasks and --processes belong to a plan; of an experiment say --set clients.nodes=4.")
-        return run_experiment(source, wanted, how)
-    _only_for_experiments(profile, pools, places)
-    checked = load_plan(plan, settings, places.default or None, written)
-    if wanted.more_than_once or dry_run:
-        from sonde.cli.experimenting import run_plan
+        return run_experiment(source, run_request, output)
+    _require_no_experiment_options(run_request)
+    checked = load_plan(plan, run_request.settings, run_request.locations.default or None, document)
+    if run_request.is_experiment or output.dry_run:
+        from sonde.cli.experiment_runs import run_plan
 
-        checked, _ = spread(checked, LOCAL, tasks, processes or (tasks if launcher != LOCAL else None))
-        return run_plan(checked, wanted, how)
-    checked, ranks = spread(checked, launcher, tasks, processes)
-    for remark in remarks_on(checked) if not quiet else ():
-        messages().print(f"sonde: {remark}", soft_wrap=True)
-    display = make_display(messages(), quiet)
-    described = read_system(system_source(system)) if system else None
-    setup = Setup(
-        find_engine(),
-        archive,
-        make_launcher(launcher, ranks, launcher_args),
-        mpi_module,
-        display.stopping,
-        described=described,
-    )
-    archive.recover()
-    display.begin(checked.title, 1, 1, checked)
-    facts = {"group": group or None, **({"note": note} if note else {})}
+        checked, _ = divide_tasks(checked, LOCAL, tasks, processes or (tasks if launcher != LOCAL else None))
+        return run_plan(checked, run_request, output)
+    checked, ranks = divide_tasks(checked, launcher, tasks, processes)
+    return _run_once(checked, make_launcher(launcher, ranks, launcher_args), run_request, output)
+
+
+def _run_once(plan: Plan, launcher: Launcher, run_request: RunRequest, output: OutputOptions) -> int:
+    """Runs the plan once and prints its result. Raises the error of a failed run."""
+    for warning in find_plan_warnings(plan) if not output.quiet else ():
+        messages().print(f"sonde: {warning}", soft_wrap=True)
+    display = make_display(messages(), output.quiet)
+    system = run_request.locations.system
+    described = read_system(find_system_file(system)) if system else None
+    setup = RunSetup(find_engine(), output.archive, launcher, output.mpi_module, display.stopping, system=described)
+    output.archive.recover()
+    display.begin(plan.title, 1, 1, plan)
+    facts = {"group": run_request.group or None, **({"note": run_request.note} if run_request.note else {})}
     try:
-        result = conduct(checked, setup, display.line, facts=facts)
+        result = conduct_run(plan, setup, display.line, facts=facts)
     finally:
         display.close()
-    if tags:
-        change_tags(result.folder, add=tags)
-    page = make_report([result.folder], result.folder / "report.html", None, quiet) if report else None
-    show_run(result, page, as_json, quiet)
-    if result.exit_code != DONE:
-        raise failure(result.exit_code, result.text)
-    return DONE
+    if run_request.tags:
+        change_tags(result.folder, add=run_request.tags)
+    page = None
+    if output.report:
+        page = write_report_or_warn([result.folder], result.folder / "report.html", None, output.quiet)
+    print_run_result(result, page, output.as_json, output.quiet)
+    if result.exit_code != EXIT_OK:
+        raise make_failure(result.exit_code, result.text)
+    return EXIT_OK
 
 
-def _only_for_experiments(profile: str, pools: tuple[str, ...], places: Where) -> None:
-    """Raises UserError for what a plan has no use for."""
-    option = "--profile" if profile else "--pool" if pools else ""
+def _require_no_experiment_options(run_request: RunRequest) -> None:
+    """Raises UserError for options that only experiments have."""
+    locations = run_request.locations
+    option = "--profile" if run_request.profile else "--pool" if locations.pools else ""
     if option:
         raise UserError(f"{option} belongs to an experiment, and this is a plan; leave it out.")
-    if places.named:
-        name = next(iter(places.named))
+    if locations.named:
+        name = next(iter(locations.named))
         raise UserError(f"--on {name}=… names a file system of an experiment, and this is a plan; write --on DIR.")
 
 
-def _rate(text: str | None) -> float | None:
-    try:
-        return None if text is None else parse_rate(text)
-    except UnitError as reason:
-        raise UserError(f"--rate: {reason}") from None
-
-
-def show_run(result: Result, page: Path | None, as_json: bool, quiet: bool) -> None:
-    """What came of one run: as JSON, its name, or tables."""
+def print_run_result(result: RunResult, page: Path | None, as_json: bool, quiet: bool) -> None:
+    """Prints the result of one run: as JSON, as its name, or as tables."""
     if as_json:
-        found: dict[str, Any] = json.loads((result.folder / SUMMARY).read_text(encoding="utf-8"))
-        found |= {"folder": str(result.folder), "report": str(page) if page else None}
-        print_json(found)
+        document: dict[str, Any] = json.loads((result.folder / SUMMARY).read_text(encoding="utf-8"))
+        document |= {"folder": str(result.folder), "report": str(page) if page else None}
+        print_json(document)
     elif quiet:
         results().print(result.folder.name, soft_wrap=True)
     else:

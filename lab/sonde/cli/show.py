@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``sonde show``: the numbers of a run again."""
+"""``sonde show``: prints the numbers of a run."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from typing import Any
 
 import click
 
-from sonde.cli.options import json_option, kept_archive_option
-from sonde.findings.judgement import judgement_of
+from sonde.cli.options import existing_archive_option, json_option
+from sonde.findings.assessment import assess
+from sonde.model.bundled_files import find_system_file
+from sonde.model.confined_files import read_json
 from sonde.model.errors import MachineError
 from sonde.model.record import RecordReader, read_record
-from sonde.model.run import Run, run_of
-from sonde.model.shipped import system_source
+from sonde.model.run import RecordedRun, to_recorded_run
 from sonde.model.system import System, read_system
-from sonde.model.system.parents import described
+from sonde.model.system.parents import add_target_parents
 from sonde.model.trace import is_trace, read_trace
 from sonde.store.archive import RECORD, Archive
-from sonde.store.durable import read_json
 from sonde.store.summary import NAME as SUMMARY
 from sonde.store.tags import read_tags
-from sonde.terminal.imported_tables import print_imported
+from sonde.terminal.imported_tables import print_imported_run
 from sonde.terminal.run_tables import print_run
 from sonde.terminal.screen import print_json, results
-from sonde.terminal.target_tables import targets_document
-from sonde.terminal.trace_tables import print_trace, trace_document
+from sonde.terminal.target_tables import build_targets_document
+from sonde.terminal.trace_tables import build_trace_document, print_trace
 
 
 @click.command("show")
 @click.argument("run", default="last")
-@click.option("--system", metavar="SYSTEM", help="System file of the machine: which server and unit has which target.")
-@kept_archive_option
+@click.option("--system", metavar="SYSTEM", help="System file of the machine, with the server and unit of each target.")
+@existing_archive_option
 @json_option
 def command(run: str, system: str | None, archive: Archive, as_json: bool) -> int:
-    """Show the phases of RUN: rates, latencies, CPU, and what to think of them.
+    """Show the phases of RUN: rates, latencies, CPU time, and their assessment.
 
     RUN is an id, a unique beginning of one, the id of a check (all its runs), a folder, or "last". A trace of
     `sonde trace`, file or folder, is shown by file.
@@ -49,23 +49,23 @@ def command(run: str, system: str | None, archive: Archive, as_json: bool) -> in
     if is_trace(Path(run)):
         trace = read_trace(Path(run))
         if as_json:
-            print_json(trace_document(trace))
+            print_json(build_trace_document(trace))
         else:
             print_trace(results(), trace)
         return 0
-    machine = read_system(system_source(system)) if system else None
+    machine = read_system(find_system_file(system)) if system else None
     archive.recover()
     folders = archive.find(run)
-    shown = [(folder, None if _is_imported(folder) else _read(folder)) for folder in folders]
+    runs_read = [(folder, None if _is_imported(folder) else _read_record_of(folder)) for folder in folders]
     if as_json:
-        print_json([_document(folder, record, machine) for folder, record in shown])
+        print_json([_run_document(folder, record, machine) for folder, record in runs_read])
         return 0
     console = results()
-    for folder, record in shown:
+    for folder, record in runs_read:
         if record is None:
-            print_imported(console, folder, read_json(folder / SUMMARY) or {})
+            print_imported_run(console, folder, read_json(folder / SUMMARY) or {})
         else:
-            print_run(console, folder, record, _run(folder, record, machine).notes)
+            print_run(console, folder, record, _build_run(folder, record, machine).notes)
     for folder in folders:
         console.print(f"Files  {folder}", soft_wrap=True, style="dim")
     return 0
@@ -76,32 +76,32 @@ def _is_imported(folder: Path) -> bool:
     return not (folder / RECORD).exists() and "source" in (read_json(folder / SUMMARY) or {})
 
 
-def _read(folder: Path) -> RecordReader:
+def _read_record_of(folder: Path) -> RecordReader:
     try:
         return read_record(folder / RECORD)
     except OSError as reason:
         raise MachineError(f"{folder / RECORD} cannot be read: {reason.strerror}.") from None
 
 
-def _run(folder: Path, record: RecordReader, machine: System | None) -> Run:
-    run = run_of(record, folder, read_json(folder / SUMMARY))
-    return described(run, machine) if machine else run
+def _build_run(folder: Path, record: RecordReader, machine: System | None) -> RecordedRun:
+    run = to_recorded_run(record, folder, read_json(folder / SUMMARY))
+    return add_target_parents(run, machine) if machine else run
 
 
-def _document(folder: Path, record: RecordReader | None, machine: System | None) -> dict[str, Any]:
+def _run_document(folder: Path, record: RecordReader | None, machine: System | None) -> dict[str, Any]:
     summary = read_json(folder / SUMMARY) or {}
     summary |= {"tags": read_tags(folder)}
     if record is None:
         return {**summary, "folder": str(folder)}
     phases = []
-    run = _run(folder, record, machine)
+    run = _build_run(folder, record, machine)
     for phase in record.phases.values():
         entry = asdict(phase.begin)
         if phase.end is not None:
             entry |= asdict(phase.end)
-        entry["treatments"] = [asdict(one) for one in phase.treatments]
-        entry["findings"] = [asdict(one) for one in phase.findings]
-        entry["judgement"] = judgement_of(run, phase).as_json()
-        entry |= targets_document(run, phase)
+        entry["treatments"] = [asdict(item) for item in phase.treatments]
+        entry["findings"] = [asdict(item) for item in phase.findings]
+        entry["assessment"] = assess(run, phase).as_json()
+        entry |= build_targets_document(run, phase)
         phases.append(entry)
     return {**summary, "folder": str(folder), "phases": phases}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``sonde simulate``: a plan or an experiment on a described machine, in virtual time."""
+"""``sonde simulate``: runs a plan or an experiment on a simulated machine, in virtual time."""
 
 from __future__ import annotations
 
@@ -11,44 +11,49 @@ from pathlib import Path
 
 import click
 
-from sonde.cli.asking import How, Wanted
-from sonde.cli.experimenting import run_experiment
+from sonde.cli.experiment_runs import run_experiment
 from sonde.cli.options import archive_option, json_option, load_plan
-from sonde.cli.run import show_run
-from sonde.conduct.run import Observer, Setup, failure
+from sonde.cli.run import print_run_result
+from sonde.cli.run_options import OutputOptions, RunRequest
+from sonde.conduct.run import RunSetup, make_failure
 from sonde.experiments.executor import Attempt
-from sonde.experiments.ready import plan_source
-from sonde.experiments.simulated import Simulated, simulate
-from sonde.experiments.where import Where
+from sonde.experiments.locations import RunLocations
+from sonde.experiments.shipped_experiments import resolve_plan_source
+from sonde.experiments.simulated_executor import SimulatedExecutor, run_simulated
 from sonde.launch.engine import find_engine
-from sonde.launch.simulator import SimulatedLauncher, faults_known, find_simulator
-from sonde.model.errors import DONE, UserError
-from sonde.model.experiment.description import SCHEMA as EXPERIMENT
+from sonde.launch.session import LineObserver
+from sonde.launch.simulator import SimulatedLauncher, find_simulator, list_known_faults
+from sonde.model.bundled_files import find_system_file
+from sonde.model.confined_files import ConfinedDirectory, write_file
+from sonde.model.errors import EXIT_OK, UserError
+from sonde.model.experiment.description import EXPERIMENT_FORMAT as EXPERIMENT
 from sonde.model.plan import read_document
-from sonde.model.shipped import system_source
 from sonde.model.system import System, read_system
 from sonde.store.archive import Archive
 from sonde.store.tags import change_tags, check_tag
-from sonde.terminal.live import make_display
+from sonde.terminal.encoding import echo
+from sonde.terminal.run_display import make_display
 from sonde.terminal.screen import messages
 
 
-def _list_faults(ctx: click.Context, _option: click.Parameter, asked: bool) -> None:
-    if asked and not ctx.resilient_parsing:
-        click.echo(faults_known(find_simulator()), nl=False)
-        ctx.exit(DONE)
+def _list_faults(ctx: click.Context, _option: click.Parameter, is_requested: bool) -> None:
+    if is_requested and not ctx.resilient_parsing:
+        echo(list_known_faults(find_simulator()), end="")
+        ctx.exit(EXIT_OK)
 
 
 @click.command("simulate")
 @click.argument("plan")
-@click.option("--system", metavar="FILE", required=True, help="Described machine: a system file, or the name of one.")
+@click.option(
+    "--system", metavar="FILE", required=True, help="System file of the machine, or the name of a shipped one."
+)
 @click.option("--mount", metavar="ID", default="", help="Mount, file system or pool; default: the first with storage.")
 @click.option(
     "--fault",
     "faults",
     metavar="FAULT",
     multiple=True,
-    help="What is wrong with it, as 'slow-target 3 10x' or 'raid-rebuild ost017 at 30s'; may be given several times.",
+    help="Fault of the machine, as 'slow-target 3 10x' or 'raid-rebuild ost017 at 30s'; may be given several times.",
 )
 @click.option(
     "--list-faults",
@@ -56,12 +61,12 @@ def _list_faults(ctx: click.Context, _option: click.Parameter, asked: bool) -> N
     is_eager=True,
     expose_value=False,
     callback=_list_faults,
-    help="Say what may be wrong.",
+    help="List all kinds of faults.",
 )
-@click.option("--seed", type=click.IntRange(0, 2**62), default=1, help="Of all that is left to chance.")
+@click.option("--seed", type=click.IntRange(0, 2**62), default=1, help="Seed of the random numbers.")
 @click.option("--nodes", type=click.IntRange(1, 10_000_000), help="Nodes to use; default: one core for each task.")
 @click.option("--tasks", type=click.IntRange(1, 10_000_000), help="Processes, instead of those of the plan.")
-@click.option("--traces", is_flag=True, help="Keep counters and messages of the servers beside the record.")
+@click.option("--traces", is_flag=True, help="Store counters and messages of the servers with the record.")
 @click.option(
     "--set",
     "settings",
@@ -94,10 +99,10 @@ def command(
     quiet: bool,
     as_json: bool,
 ) -> int:
-    """Run a plan or an experiment on a model of a described machine.
+    """Run a plan or an experiment on a model of a machine.
 
-    Nothing is measured and no byte is moved: a model of the machine says when each operation would have ended. The
-    record has the form of any other, says that it is simulated, and is never compared with measured ones.
+    Nothing is measured and no bytes are transferred: a model of the machine computes when each operation would have
+    ended. The record is marked as simulated and is never compared with measured ones.
 
     \b
     Examples:
@@ -105,12 +110,12 @@ def command(
       sonde simulate quick --system edison --mount fs1 --fault "slow-target 3 10x"
       sonde simulate hpcs-07 --profile ci --system hpcs-demo
     """
-    machine = read_system(system_source(system))
-    source = plan_source(plan)
+    machine = read_system(find_system_file(system))
+    source = resolve_plan_source(plan)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="sonde-system-")))
         resolved = folder / "system.json"
-        resolved.write_text(machine.to_json(), encoding="utf-8")
+        write_file(resolved, machine.to_json())
         launcher = SimulatedLauncher(
             simulator=find_simulator(),
             system=resolved,
@@ -125,18 +130,20 @@ def command(
                 raise UserError("--tasks and --nodes belong to a plan; of an experiment say --set clients.nodes=4.")
             storage = folder / "storage"  # every cell is on a part of the machine; nothing is ever written here
             storage.mkdir()
-            wanted = Wanted(profile, settings, Where(str(storage), system=system), repeat, group=group, tags=tags)
+            wanted = RunRequest(
+                profile, settings, RunLocations(str(storage), system=system), repeat, group=group, tags=tags
+            )
 
-            def make(setup: Setup, line: Observer, begin: Callable[[Attempt], None]) -> Simulated:
-                return Simulated(setup, line, launcher, machine, begin)
+            def make(setup: RunSetup, line: LineObserver, begin: Callable[[Attempt], None]) -> SimulatedExecutor:
+                return SimulatedExecutor(setup, line, launcher, machine, begin)
 
-            return run_experiment(source, wanted, How(archive, None, quiet, as_json, make=make))
+            return run_experiment(source, wanted, OutputOptions(archive, None, quiet, as_json, create_executor=make))
         if profile or repeat:
             raise UserError(f"{'--profile' if profile else '--repeat'} belongs to an experiment, and this is a plan.")
-        return _plan(plan, settings, launcher, machine, archive, group, tags, traces, quiet, as_json)
+        return _simulate_plan(plan, settings, launcher, machine, archive, group, tags, traces, quiet, as_json)
 
 
-def _plan(
+def _simulate_plan(
     plan: str,
     settings: tuple[str, ...],
     launcher: SimulatedLauncher,
@@ -150,31 +157,37 @@ def _plan(
 ) -> int:
     for tag in tags:
         check_tag(tag)
-    document = read_document(plan_source(plan))
-    place = document.setdefault("target", {})
-    if isinstance(place, dict):
-        place.setdefault("path", _path_of(machine, launcher.mount))
+    document = read_document(resolve_plan_source(plan))
+    target_table = document.setdefault("target", {})
+    if isinstance(target_table, dict):
+        target_table.setdefault("path", _mount_path(machine, launcher.mount))
     checked = load_plan(plan, settings, None, document)
     display = make_display(messages(), quiet)
-    setup = Setup(find_engine(), archive, stopping=display.stopping, described=machine)
+    setup = RunSetup(find_engine(), archive, on_stop=display.stopping, system=machine)
     display.begin(checked.title, 1, 1, checked)
-    kept = Path(tempfile.mkdtemp(prefix="sonde-traces-")) if traces else None
+    trace_folder = Path(tempfile.mkdtemp(prefix="sonde-traces-")) if traces else None
     try:
-        result = simulate(checked, setup, display.line, replace(launcher, traces=kept), facts={"group": group or None})
+        result = run_simulated(
+            checked, setup, display.line, replace(launcher, traces=trace_folder), facts={"group": group or None}
+        )
     finally:
         display.close()
-    if kept is not None:
-        kept.rename(result.folder / "traces")
+    if trace_folder is not None:
+        with (
+            ConfinedDirectory.open(trace_folder.parent) as source,
+            ConfinedDirectory.open(result.folder) as destination,
+        ):
+            source.rename(trace_folder.name, destination, "traces")
     if tags:
         change_tags(result.folder, add=tags)
-    show_run(result, None, as_json, quiet)
-    if result.exit_code != DONE:
-        raise failure(result.exit_code, result.text)
-    return DONE
+    print_run_result(result, None, as_json, quiet)
+    if result.exit_code != EXIT_OK:
+        raise make_failure(result.exit_code, result.text)
+    return EXIT_OK
 
 
-def _path_of(machine: System, mount: str) -> str:
-    """Where the nodes of the machine see the mount: the directory that plans without one of their own are for."""
+def _mount_path(machine: System, mount: str) -> str:
+    """Returns the mount point on the machine's nodes: the target of plans without a target directory."""
     for item in machine.items("mounts"):
         table = item.table
         if not mount or mount in (item.id, getattr(table, "file_system", "")):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``sonde suite``: every experiment of a folder, one after the other."""
+"""``sonde suite``: runs every experiment of a folder, one after the other."""
 
 from __future__ import annotations
 
@@ -12,23 +12,25 @@ from typing import Any
 import click
 from rich.text import Text
 
-from sonde.cli.asking import How
-from sonde.cli.options import archive_option, json_option, mpi_module_option, report_option, where
-from sonde.experiments.where import Where
-from sonde.launch.launchers.list import names
-from sonde.model.errors import DONE, FAILED, INTERRUPTED, MISMATCH, UserError
+from sonde.cli.options import archive_option, json_option, mpi_module_option, parse_locations, report_option
+from sonde.cli.run_options import OutputOptions
+from sonde.experiments.locations import RunLocations
+from sonde.launch.launchers.list import launcher_names
+from sonde.model.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_MISMATCH, EXIT_OK, UserError
 from sonde.model.units import format_wait
 from sonde.store.archive import Archive
 from sonde.store.tags import check_tag
 from sonde.terminal.screen import messages, plain_table, print_json, results
 
-# The folder of this name means the experiments that come with Sonde, where there is no such folder.
-READY_MADE = "experiments"
+# If no folder has this name, it means the shipped experiments.
+SHIPPED_FOLDER = "experiments"
 
 
 @click.command("suite")
 @click.argument("folder")
-@click.option("--on", metavar="[NAME=]DIR", multiple=True, help="Directory to measure, as of `sonde run`.")
+@click.option(
+    "--on", "directories", metavar="[NAME=]DIR", multiple=True, help="Directory to measure, as of `sonde run`."
+)
 @click.option(
     "--pool", "pools", metavar="NAME=DIR[,DIR]…", multiple=True, help="Directory of a pool, as of `sonde run`."
 )
@@ -38,10 +40,10 @@ READY_MADE = "experiments"
 )
 @click.option("--set", "settings", metavar="PATH=VALUE", multiple=True, help="Change one member of every experiment.")
 @click.option("--only", metavar="TEXT", default="", help="Only experiments with this in their name.")
-@click.option("--launcher", type=click.Choice(names()), default=None, help="What starts the processes.")
-@click.option("--resume", is_flag=True, help="Take up those that were broken off; those that are finished stay.")
+@click.option("--launcher", type=click.Choice(launcher_names()), default=None, help="Launcher of the processes.")
+@click.option("--resume", is_flag=True, help="Continue interrupted experiments; finished runs stay.")
 @click.option("--tag", "tags", metavar="TAG", multiple=True, help="Word to find the runs by later.")
-@click.option("--note", metavar="TEXT", default="", help="Remark to keep with the runs.")
+@click.option("--note", metavar="TEXT", default="", help="Comment to store with the runs.")
 @mpi_module_option
 @archive_option
 @report_option
@@ -49,7 +51,7 @@ READY_MADE = "experiments"
 @json_option
 def command(
     folder: str,
-    on: tuple[str, ...],
+    directories: tuple[str, ...],
     pools: tuple[str, ...],
     system: str | None,
     profile: str,
@@ -67,8 +69,8 @@ def command(
 ) -> int:
     """Run every experiment in FOLDER and the folders in it, one after the other.
 
-    FOLDER experiments means those that come with Sonde. One that fails does not keep the others from being run. The
-    exit code is 1 when something failed or was not as expected.
+    FOLDER experiments means the shipped ones. A failed experiment does not stop the others. The exit code is 1 if a run
+    or a claim failed.
 
     \b
     Examples:
@@ -76,124 +78,136 @@ def command(
       sonde suite experiments --profile ci --on /scratch --only hpcs
       sonde suite ./ours --on fs1=/scratch1 --on fs2=/scratch2 --resume
     """
-    from sonde.cli.experimenting import complaint, document, perform, print_done
+    from sonde.cli.experiment_runs import failure_text, print_experiment, results_document, run_request
 
     for tag in tags:
         check_tag(tag)
-    asked = _requests(folder, only, profile, settings, where(on, pools, system, launcher or "", ""), tags, note)
-    how = How(archive, mpi_module, quiet or as_json, as_json, report)
+    requests = _create_requests(
+        folder, only, profile, settings, parse_locations(directories, pools, system, launcher or "", ""), tags, note
+    )
+    output = OutputOptions(archive, mpi_module, quiet or as_json, as_json, report)
     rows: list[dict[str, Any]] = []
-    for number, request in enumerate(asked, start=1):
+    for number, request in enumerate(requests, start=1):
         name = request.experiment.id
-        if not how.quiet:
-            messages().print(Text(f"\n{name}  ({number} of {len(asked)})", style="bold"))
+        if not output.quiet:
+            messages().print(Text(f"\n{name}  ({number} of {len(requests)})", style="bold"))
         began = time.monotonic()
         try:
-            done = perform(_resumed(archive, request, resume), how)
+            experiment_run = run_request(_resume_if_stored(archive, request, resume), output)
         except UserError as reason:
             rows.append({"experiment": name, "exit_code": reason.exit_code, "text": str(reason)})
             messages().print(f"sonde: {name}: {reason}", soft_wrap=True)
             continue
-        if not how.quiet:
-            print_done(results(), done)
-        taken = time.monotonic() - began
-        rows.append({**document(done), "seconds": taken, "text": complaint(done)})
-        if done.exit_code == INTERRUPTED:
+        if not output.quiet:
+            print_experiment(results(), experiment_run)
+        elapsed_s = time.monotonic() - began
+        rows.append({**results_document(experiment_run), "seconds": elapsed_s, "text": failure_text(experiment_run)})
+        if experiment_run.exit_code == EXIT_INTERRUPTED:
             break
-    code = _code(rows)
+    code = _suite_exit_code(rows)
     if as_json:
         print_json({"schema": "sonde-suite/1", "exit_code": code, "experiments": rows})
     else:
-        _print(rows, len(asked))
+        _print_suite(rows, len(requests))
     return code
 
 
-def _requests(
+def _create_requests(
     folder: str,
-    only: str,
+    name_filter: str,
     profile: str,
     settings: Sequence[str],
-    places: Where,
+    locations: RunLocations,
     tags: Sequence[str],
     note: str,
 ) -> list[Any]:
-    """A request for each experiment, with the directories that it names. Raises UserError."""
-    from sonde.experiments.directories import names_of
-    from sonde.experiments.ready import plan_source
-    from sonde.experiments.request import new_request
+    """Returns a request for each experiment, with the locations that it names. Raises UserError."""
+    from sonde.experiments.directories import named_locations
+    from sonde.experiments.request import create_request
+    from sonde.experiments.shipped_experiments import resolve_plan_source
     from sonde.model.experiment import read_experiment
 
-    experiments = [read_experiment(file, finder=plan_source) for file in _files(folder, only)]
-    known = [names_of(one) for one in experiments]
-    for option, given, at in (("--on", places.named, 0), ("--pool", places.pools, 1)):
-        unknown = next((name for name in given if not any(name in one[at] for one in known)), None)
+    experiments = [read_experiment(file, finder=resolve_plan_source) for file in _experiment_files(folder, name_filter)]
+    locations_by_experiment = [named_locations(item) for item in experiments]
+    for option, values_by_name, kind in (("--on", locations.named, 0), ("--pool", locations.pools, 1)):
+        unknown = next(
+            (name for name in values_by_name if not any(name in item[kind] for item in locations_by_experiment)), None
+        )
         if unknown is not None:
             raise UserError(f"{option} {unknown}=…: no experiment in {folder} names it.")
-    asked = []
-    for experiment, (named, pooled) in zip(experiments, known, strict=True):
-        own = replace(
-            places,
-            named={name: place for name, place in places.named.items() if name in named},
-            pools={name: place for name, place in places.pools.items() if name in pooled},
+    requests = []
+    for experiment, (mounts_used, pools_used) in zip(experiments, locations_by_experiment, strict=True):
+        own_locations = replace(
+            locations,
+            named={name: directory for name, directory in locations.named.items() if name in mounts_used},
+            pools={name: directory for name, directory in locations.pools.items() if name in pools_used},
         )
         chosen = profile if profile in experiment.profiles else ""
-        asked.append(new_request(experiment, chosen, settings, own, "", tags, note))
-    return asked
+        requests.append(create_request(experiment, chosen, settings, own_locations, "", tags, note))
+    return requests
 
 
-def _files(folder: str, only: str) -> list[Path]:
-    """The experiments of a folder, in the order of their names. Raises UserError when there is none."""
-    from sonde.experiments.ready import ready_experiments
-    from sonde.model.experiment.description import SCHEMA
+def _experiment_files(folder: str, name_filter: str) -> list[Path]:
+    """Returns the experiment files of a folder, sorted by name. Raises UserError if there is none."""
+    from sonde.experiments.shipped_experiments import shipped_experiments
+    from sonde.model.experiment.description import EXPERIMENT_FORMAT
 
     path = Path(folder)
     if path.is_dir():
-        found = [
-            one for one in sorted(path.rglob("*.toml")) if f'schema = "{SCHEMA}"' in one.read_text("utf-8", "replace")
+        files = [
+            file
+            for file in sorted(path.rglob("*.toml"))
+            if f'schema = "{EXPERIMENT_FORMAT}"' in file.read_text("utf-8", "replace")
         ]
-    elif folder == READY_MADE:
-        found = list(ready_experiments().values())
+    elif folder == SHIPPED_FOLDER:
+        files = list(shipped_experiments().values())
     else:
-        raise UserError(f"There is no folder {folder}; name one that holds experiments, or say {READY_MADE}.")
-    chosen = [one for one in found if only in one.stem]
+        raise UserError(f"There is no folder {folder}; name one that holds experiments, or say {SHIPPED_FOLDER}.")
+    chosen = [file for file in files if name_filter in file.stem]
     if not chosen:
-        what = f' with "{only}" in its name' if only else ""
-        raise UserError(f"There is no experiment{what} in {folder}.")
+        filter_text = f' with "{name_filter}" in its name' if name_filter else ""
+        raise UserError(f"There is no experiment{filter_text} in {folder}.")
     return chosen
 
 
-def _resumed(archive: Archive, request: Any, resume: bool) -> Any:
-    from sonde.experiments.request import taken_up
+def _resume_if_stored(archive: Archive, request: Any, resume: bool) -> Any:
+    from sonde.experiments.request import resume_request
 
     if not resume:
         return request
     try:
-        return taken_up(archive, request, must=True)
+        return resume_request(archive, request, is_required=True)
     except UserError:
-        return request  # it was never begun
+        return request  # nothing to resume
 
 
-def _code(rows: Sequence[dict[str, Any]]) -> int:
+def _suite_exit_code(rows: Sequence[dict[str, Any]]) -> int:
     codes = [int(row["exit_code"]) for row in rows]
-    if INTERRUPTED in codes:
-        return INTERRUPTED
-    return MISMATCH if MISMATCH in codes else FAILED if any(code != DONE for code in codes) else DONE
+    if EXIT_INTERRUPTED in codes:
+        return EXIT_INTERRUPTED
+    return (
+        EXIT_MISMATCH if EXIT_MISMATCH in codes else EXIT_FAILED if any(code != EXIT_OK for code in codes) else EXIT_OK
+    )
 
 
-def _print(rows: Sequence[dict[str, Any]], count: int) -> None:
+def _print_suite(rows: Sequence[dict[str, Any]], count: int) -> None:
     table = plain_table()
     for title in ("experiment", "time", "runs", "holds", "fails", "open", "not here", ""):
         table.add_column(title, justify="left" if title in ("experiment", "") else "right", no_wrap=title != "")
     for row in rows:
-        outcomes = [str(one["outcome"]) for one in row.get("expectations", ())]
-        counts = [outcomes.count(one) for one in ("holds", "fails", "inconclusive", "not applicable")]
-        taken = format_wait(row["seconds"]) if "seconds" in row else "-"
-        style = "red" if row["exit_code"] != DONE else ""
+        outcomes = [str(outcome["outcome"]) for outcome in row.get("expectations", ())]
+        counts = [outcomes.count(outcome) for outcome in ("holds", "fails", "inconclusive", "not applicable")]
+        time_text = format_wait(row["seconds"]) if "seconds" in row else "-"
+        style = "red" if row["exit_code"] != EXIT_OK else ""
         table.add_row(
-            row["experiment"], taken, str(len(row.get("runs", ()))), *(str(one) if one else "" for one in counts),
-            row["text"], style=style,
-        )  # fmt: skip
+            row["experiment"],
+            time_text,
+            str(len(row.get("runs", ()))),
+            *(str(outcome) if outcome else "" for outcome in counts),
+            row["text"],
+            style=style,
+        )
     results().print()
     results().print(table)
-    good = sum(row["exit_code"] == DONE for row in rows)
-    results().print(Text(f"{good} of {count} experiments ended well and as expected.", style="bold"))
+    good = sum(row["exit_code"] == EXIT_OK for row in rows)
+    results().print(Text(f"{good} of {count} experiments succeeded with all claims.", style="bold"))

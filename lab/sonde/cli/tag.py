@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``sonde tag``: words on runs, to find them again."""
+"""``sonde tag``: adds, removes and lists tags of runs."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections import Counter
 
 import click
 
-from sonde.cli.options import json_option, kept_archive_option
-from sonde.cli.selecting import chosen_runs, is_open, open_catalog, selection_options, steps
+from sonde.cli.options import existing_archive_option, json_option
+from sonde.cli.run_selection import is_unrestricted, open_catalog, progress_bar, select_runs, selection_options
 from sonde.model.errors import UserError
 from sonde.store.archive import Archive
 from sonde.store.selection import Selection
@@ -18,10 +18,10 @@ from sonde.terminal.screen import plain_table, print_json, results
 
 @click.command("tag")
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
-@click.option("--add", "added", metavar="TAG", multiple=True, help="Give this tag to the runs.")
-@click.option("--remove", "removed", metavar="TAG", multiple=True, help="Take this tag from the runs.")
+@click.option("--add", "added", metavar="TAG", multiple=True, help="Add this tag to the runs.")
+@click.option("--remove", "removed", metavar="TAG", multiple=True, help="Remove this tag from the runs.")
 @selection_options
-@kept_archive_option
+@existing_archive_option
 @json_option
 def command(
     runs: tuple[str, ...],
@@ -31,9 +31,9 @@ def command(
     archive: Archive,
     as_json: bool,
 ) -> int:
-    """Give tags to runs, take them away, or show them: of those that are named, or that the filters find.
+    """Add, remove or print tags of the runs that match the names and the filters, as far as given.
 
-    Without a run and without a filter it shows which tags there are and how many runs have each.
+    Without names and filters, print all tags and the number of runs of each.
 
     \b
     Examples:
@@ -43,15 +43,15 @@ def command(
       sonde tag
     """
     archive.recover()
-    for one in added:
-        check_tag(one)
-    if not runs and is_open(wanted) and not added and not removed:
-        return _counts(archive, as_json)
-    folders = chosen_runs(archive, runs, wanted, "tag")
+    for tag in added:
+        check_tag(tag)
+    if not runs and is_unrestricted(wanted) and not added and not removed:
+        return _print_tag_counts(archive, as_json)
+    folders = select_runs(archive, runs, wanted, "tag")
     if not folders:
         raise UserError("No run matches; no tag was changed.")
     tagged: dict[str, list[str]] = {}
-    with steps("tagging") as step:
+    with progress_bar("tagging") as step:
         for done, folder in enumerate(folders):
             change = added or removed
             tagged[folder.name] = change_tags(folder, added, removed) if change else read_tags(folder)
@@ -66,7 +66,7 @@ def command(
     return 0
 
 
-def _counts(archive: Archive, as_json: bool) -> int:
+def _print_tag_counts(archive: Archive, as_json: bool) -> int:
     catalog = open_catalog(archive.root)
     counts = Counter(tag for tags in catalog.runs(["tags"])["tags"].to_pylist() for tag in tags or ())
     if as_json:

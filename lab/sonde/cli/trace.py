@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shlex
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -16,11 +15,12 @@ import click
 
 from sonde.advise.buffers import params_from_trace
 from sonde.cli.options import json_option
-from sonde.launch.preload import check_program, environment, find_library
+from sonde.launch.preload import check_program, find_library, make_preload_environment
 from sonde.model.errors import MachineError, UserError
+from sonde.model.shell import quote, quote_command
 from sonde.model.trace import Trace, is_trace, read_trace
 from sonde.terminal.screen import messages, print_json
-from sonde.terminal.trace_tables import print_trace, trace_document
+from sonde.terminal.trace_tables import build_trace_document, print_trace
 
 
 @click.command("trace", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -52,7 +52,7 @@ def command(out: str | None, events: int, as_json: bool, command_line: tuple[str
         raise MachineError(f"The folder {folder} for the trace cannot be made: {reason.strerror}.") from None
     before = is_trace(folder)
     variables = {"SONDE_TRACE": str(folder), "SONDE_TRACE_EVENTS": str(max(0, events))}
-    code = run(command_line, environment(library, **variables))
+    code = run(command_line, make_preload_environment(library, **variables))
     if not is_trace(folder):
         messages().print("sonde: the program touched no regular file, or was killed before it could say so.")
         with contextlib.suppress(OSError):
@@ -60,7 +60,7 @@ def command(out: str | None, events: int, as_json: bool, command_line: tuple[str
         return code
     trace = read_trace(folder)
     if as_json:
-        print_json({"folder": str(folder), "exit_code": code, **trace_document(trace)})
+        print_json({"folder": str(folder), "exit_code": code, **build_trace_document(trace)})
     else:
         # Not into what the program itself prints: somebody may read that.
         print_trace(messages(), trace)
@@ -77,12 +77,12 @@ def _verdict(trace: Trace, folder: Path, command_line: tuple[str, ...]) -> str:
         entries = params_from_trace(trace).split(",")
     except UserError:
         return "Gathering small accesses (sonde iobuf) would not help: no file has many that follow each other."
-    program = shlex.join(command_line)
+    program = quote_command(command_line)
     files = "one file has" if len(entries) == 1 else f"{len(entries)} files have"
     return (
         f"Gathering small accesses would help: {files} many that follow each other. Safe for any program:"
         f" sonde iobuf -- {program}. When no other process looks at them before they are closed:"
-        f" sonde iobuf --alone --from {shlex.quote(str(folder))} -- {program}"
+        f" sonde iobuf --from {quote(str(folder))} -- {program}"
     )
 
 

@@ -11,23 +11,31 @@ from typing import Any
 import click
 from rich.console import Console
 
-from sonde.cli.options import json_option, kept_archive_option
-from sonde.cli.selecting import open_catalog, selection_options, steps
-from sonde.model.errors import ENVIRONMENT, FAILED, UserError
+from sonde.cli.options import existing_archive_option, json_option
+from sonde.cli.run_selection import open_catalog, progress_bar, selection_options
+from sonde.model.errors import EXIT_ENVIRONMENT, EXIT_FAILED, UserError
 from sonde.model.units import counted
 from sonde.store.archive import Archive
 from sonde.store.selection import Selection
 from sonde.terminal.screen import messages, plain_table, print_json, results
 from sonde.trends.changes import Change, JointChange, Part
-from sonde.trends.comparison_words import change_words
-from sonde.trends.lanes import Settings
-from sonde.trends.remembered import Memory, of_histories, of_index, of_question
-from sonde.trends.series import Series, moment
-from sonde.trends.survey import Standing, Survey, survey
-from sonde.trends.words import change_size, doubted_share, joint_sentences, name_of, promise, value_of, verdict
+from sonde.trends.comparison_text import format_change_interval
+from sonde.trends.detectors import DetectorSettings
+from sonde.trends.history import History, moment
+from sonde.trends.survey import HistoryAnalysis, Survey, survey_histories
+from sonde.trends.survey_cache import SurveyCache, histories_key, index_key, selection_key
+from sonde.trends.survey_text import (
+    caveat_share,
+    describe_alarm_budget,
+    describe_joint_change,
+    format_change,
+    format_history_value,
+    name_history,
+    summarize_survey,
+)
 
-# Series of a part that are named one by one.
-_NAMED = 6
+# Maximum histories of a joint change that are printed by name.
+_MAX_NAMED_HISTORIES = 6
 
 
 @click.command("trend")
@@ -37,7 +45,7 @@ _NAMED = 6
     type=click.Choice(["delivered", "capability"]),
     default="delivered",
     show_default=True,
-    help="Of several repeats of one probe: the median, which users get, or the best, which the system can do.",
+    help="Of several repeats of one probe, take the median, as users see it, or the best, as the system can reach.",
 )
 @click.option(
     "--budget",
@@ -50,10 +58,10 @@ _NAMED = 6
 @click.option(
     "--smallest",
     type=click.FloatRange(0.0, 0.99),
-    default=Settings.smallest_change,
+    default=DetectorSettings.smallest_change,
     show_default=True,
-    metavar="SHARE",
-    help="Changes below this share of the rate are not told.",
+    metavar="FRACTION",
+    help="Changes smaller than this fraction count as no change.",
 )
 @click.option(
     "--check",
@@ -61,7 +69,7 @@ _NAMED = 6
     help="Exit code 1 when a series became slower within its last ten runs, 3 when no series is long enough to tell.",
 )
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write a report.")
-@kept_archive_option
+@existing_archive_option
 @json_option
 def command(
     wanted: Selection,
@@ -87,81 +95,96 @@ def command(
       sonde trend --check --budget 0.2
     """
     archive.recover()
-    found = _survey(archive, wanted, measure, budget, smallest, drawn=output is not None)
-    # written before anything is printed: who reads only the first lines still gets it
-    page = _report(found, measure, output, as_json) if output is not None else None
+    survey_result = _read_or_compute_survey(archive, wanted, measure, budget, smallest, needs_values=output is not None)
+    # Written before anything is printed, so that a closed pipe does not prevent it.
+    page = _write_report(survey_result, measure, output, as_json) if output is not None else None
     if as_json:
-        print_json(_document(found, measure))
+        print_json(_survey_document(survey_result, measure))
     else:
-        _print(found, measure)
+        _print_survey(survey_result, measure)
     if page is not None:
         (messages() if as_json else results()).print(f"Report  {page}", soft_wrap=True)
     if not check:
         return 0
-    return ENVIRONMENT if not found.standings else FAILED if any(one.slower for one in found.standings) else 0
+    return (
+        EXIT_ENVIRONMENT
+        if not survey_result.analyses
+        else EXIT_FAILED
+        if any(standing.slower for standing in survey_result.analyses)
+        else 0
+    )
 
 
-def _survey(archive: Archive, wanted: Selection, measure: str, budget: float, smallest: float, drawn: bool) -> Survey:
+def _read_or_compute_survey(
+    archive: Archive, wanted: Selection, measure: str, budget: float, smallest: float, needs_values: bool
+) -> Survey:
     """The survey, from what is remembered while nothing is new; with all values of its histories when it is drawn."""
     from sonde.store.history import series_in
-    from sonde.trends.history import watched
-    from sonde.trends.recent import with_doubts
+    from sonde.trends.archive_histories import join_repeats
+    from sonde.trends.doubtful_histories import add_caveats
 
     catalog = open_catalog(archive.root)
-    memory, settings = Memory(catalog.beside("trend")), (wanted, measure, budget, smallest)
+    cache, settings = SurveyCache(catalog.beside("trend")), (wanted, measure, budget, smallest)
     stamps = catalog.stamps()
-    if stamps is not None and not drawn and (known := memory.recall(of_index(stamps, *settings))) is not None:
-        return known
+    if (
+        stamps is not None
+        and not needs_values
+        and (remembered := cache.load_survey(index_key(stamps, *settings))) is not None
+    ):
+        return remembered
     stored = series_in(catalog, wanted)
     if not stored:
         raise UserError(f"The archive {archive.root} holds no series like that; `sonde list` shows its runs.")
-    histories = watched(stored, "capability" if measure == "capability" else "delivered")
-    key = of_histories(histories, measure, budget, smallest)
-    found = memory.recall(key, histories)
-    if found is None:
-        found = _surveyed(memory, histories, wanted, measure, budget, smallest)
-        memory.keep(key, found)
+    histories = join_repeats(stored, "capability" if measure == "capability" else "delivered")
+    key = histories_key(histories, measure, budget, smallest)
+    computed = cache.load_survey(key, histories)
+    if computed is None:
+        computed = _compute_survey(cache, histories, wanted, measure, budget, smallest)
+        cache.store(key, computed)
     # what speaks against runs does not follow from their values
-    found = with_doubts(found, archive.root)
+    computed = add_caveats(computed, archive.root)
     # the files of the index may have been replaced while they were read
     if stamps is not None and catalog.stamps() == stamps:
-        memory.keep(of_index(stamps, *settings), found)
-    return found
+        cache.store(index_key(stamps, *settings), computed)
+    return computed
 
 
-def _surveyed(
-    memory: Memory, histories: Sequence[Series], wanted: Selection, measure: str, budget: float, smallest: float
+def _compute_survey(
+    cache: SurveyCache, histories: Sequence[History], wanted: Selection, measure: str, budget: float, smallest: float
 ) -> Survey:
     """A new survey, which takes over what an earlier one of that question found out; so does who is interrupted."""
     # since when does not matter: what is known is known of numbers
-    question = of_question(replace(wanted, since_s=None, until_s=None), measure, budget, smallest)
-    known = memory.recall_known(question)
+    question = selection_key(replace(wanted, since_s=None, until_s=None), measure, budget, smallest)
+    known_results = cache.load_results(question)
     finished = False
     try:
-        with steps("watching histories") as step:
-            found = survey(histories, budget, smallest, step, known)
+        with progress_bar("watching histories") as step:
+            computed = survey_histories(histories, budget, smallest, step, known_results)
         finished = True
     finally:
-        memory.keep_known(question, known, finished)
-    return found
+        cache.store_results(question, known_results, finished)
+    return computed
 
 
-def _report(survey: Survey, measure: str, output: Path, quiet: bool) -> Path:
+def _write_report(survey: Survey, measure: str, output: Path, quiet: bool) -> Path:
     from sonde.charts.study import write_study
-    from sonde.cli.present import write_with
-    from sonde.trends.history_page import history_study
+    from sonde.cli.report_writing import write_with_status
+    from sonde.trends.survey_page import build_survey_page
 
-    return write_with(lambda: write_study(history_study(survey, measure), output), output, quiet)
+    return write_with_status(lambda: write_study(build_survey_page(survey, measure), output), output, quiet)
 
 
-def _print(survey: Survey, measure: str) -> None:
+def _print_survey(survey: Survey, measure: str) -> None:
     console = results()
-    runs = sum(len(one.series) for one in survey.standings)
-    console.print(verdict(survey), style="bold red" if any(one.slower for one in survey.standings) else "bold")
-    if not survey.standings:
+    runs = sum(len(standing.history) for standing in survey.analyses)
+    console.print(
+        summarize_survey(survey), style="bold red" if any(standing.slower for standing in survey.analyses) else "bold"
+    )
+    if not survey.analyses:
         return
     console.print(
-        f"{len(survey.standings)} series, {counted(runs, 'probe')} ({measure}). {promise(survey)}", style="dim"
+        f"{len(survey.analyses)} series, {counted(runs, 'probe')} ({measure}). {describe_alarm_budget(survey)}",
+        style="dim",
     )
     console.print()
     for joint in survey.joint:
@@ -171,12 +194,12 @@ def _print(survey: Survey, measure: str) -> None:
     console.print()
     table = plain_table()
     titles = ["series", "runs", "level", "last three", "noise", "visible", "last change"]
-    doubted = any(one.doubts for one in survey.standings)
+    doubted = any(standing.caveats for standing in survey.analyses)
     for title in [*titles, *["doubtful"] * doubted]:
         table.add_column(title, justify="left" if title in ("series", "last change") else "right")
-    for one in survey.standings:
-        cells = _standing_cells(one, survey)
-        table.add_row(*cells, *[doubted_share(one)] * doubted, style="bold red" if one.slower else None)
+    for standing in survey.analyses:
+        cells = _history_cells(standing, survey)
+        table.add_row(*cells, *[caveat_share(standing)] * doubted, style="bold red" if standing.slower else None)
     console.print(table)
     if doubted:
         console.print("doubtful: so many of its last runs, for the reason above.", style="dim")
@@ -184,61 +207,61 @@ def _print(survey: Survey, measure: str) -> None:
 
 
 def _print_joint(console: Console, survey: Survey, joint: JointChange) -> None:
-    soonest = min(change.runs_to_notice for change in joint.changes)
-    console.print(f"{moment(joint.time):%Y-%m-%d %H:%M}, noticed after {soonest} runs", style="bold")
-    for part, sentence in zip(joint.parts, joint_sentences(survey, joint), strict=True):
+    fewest_runs = min(change.runs_to_notice for change in joint.changes)
+    console.print(f"{moment(joint.time):%Y-%m-%d %H:%M}, noticed after {fewest_runs} runs", style="bold")
+    for part, sentence in zip(joint.parts, describe_joint_change(survey, joint), strict=True):
         console.print(f"  {sentence}", highlight=False)
-        shown = part.changes[:_NAMED] if len(part.changes) > 1 else ()
-        for change in shown:
-            name = name_of(survey.series[change.series], survey.telling)
-            console.print(f"    {name}  {change_size(change)}", highlight=False, style="dim")
-        if len(part.changes) > _NAMED:
-            console.print(f"    and {len(part.changes) - _NAMED} more", style="dim")
+        named_changes = part.changes[:_MAX_NAMED_HISTORIES] if len(part.changes) > 1 else ()
+        for change in named_changes:
+            name = name_history(survey.histories[change.history], survey.distinguishing_labels)
+            console.print(f"    {name}  {format_change(change)}", highlight=False, style="dim")
+        if len(part.changes) > _MAX_NAMED_HISTORIES:
+            console.print(f"    and {len(part.changes) - _MAX_NAMED_HISTORIES} more", style="dim")
 
 
-def _standing_cells(one: Standing, survey: Survey) -> tuple[str, ...]:
-    last = one.changes[-1] if one.changes else None
+def _history_cells(standing: HistoryAnalysis, survey: Survey) -> tuple[str, ...]:
+    last_change = standing.changes[-1] if standing.changes else None
     return (
-        name_of(one.series, survey.telling),
-        f"{len(one.series):,}",
-        value_of(one.level, one.series),
-        value_of(one.now, one.series),
-        f"{100 * one.noise:.1f} %",
-        f"{100 * one.visible:.0f} %" if one.visible is not None else "-",
-        f"{moment(last.first_after):%Y-%m-%d} {change_size(last)}" if last else "",
+        name_history(standing.history, survey.distinguishing_labels),
+        f"{len(standing.history):,}",
+        format_history_value(standing.level, standing.history),
+        format_history_value(standing.now, standing.history),
+        f"{100 * standing.noise:.1f} %",
+        f"{100 * standing.visible:.0f} %" if standing.visible is not None else "-",
+        f"{moment(last_change.first_after):%Y-%m-%d} {format_change(last_change)}" if last_change else "",
     )
 
 
-def _document(survey: Survey, measure: str) -> dict[str, Any]:
+def _survey_document(survey: Survey, measure: str) -> dict[str, Any]:
     return {
         "measure": measure,
         "budget": asdict(survey.budget),
         "calibration": asdict(survey.calibration),
-        "short_series": survey.short,
-        "series": [
+        "short_histories": survey.short,
+        "histories": [
             {
-                "labels": dict(one.series.labels),
-                "unit": one.series.unit,
-                "runs": len(one.series),
-                "level": one.level,
-                "now": one.now,
-                "noise": one.noise,
-                "visible_drop": one.visible,
-                "slower": one.slower,
-                "doubts": [doubt.as_json() for doubt in one.doubts],
-                "stretches": [asdict(part) for part in one.stretches],
-                "changes": [_change(change) for change in one.changes],
+                "labels": dict(standing.history.labels),
+                "unit": standing.history.unit,
+                "runs": len(standing.history),
+                "level": standing.level,
+                "now": standing.now,
+                "noise": standing.noise,
+                "visible_drop": standing.visible,
+                "slower": standing.slower,
+                "caveats": [caveat.as_json() for caveat in standing.caveats],
+                "segments": [asdict(part) for part in standing.segments],
+                "changes": [_change_document(change) for change in standing.changes],
             }
-            for one in survey.standings
+            for standing in survey.analyses
         ],
-        "verdict": verdict(survey),
+        "summary": summarize_survey(survey),
         "joint_changes": [
             {
                 "time": moment(joint.time).isoformat(),
                 "noticed": moment(joint.noticed).isoformat(),
                 "parts": [
-                    _part(survey, part, sentence)
-                    for part, sentence in zip(joint.parts, joint_sentences(survey, joint), strict=True)
+                    _part_document(survey, part, sentence)
+                    for part, sentence in zip(joint.parts, describe_joint_change(survey, joint), strict=True)
                 ],
             }
             for joint in survey.joint
@@ -246,24 +269,25 @@ def _document(survey: Survey, measure: str) -> dict[str, Any]:
     }
 
 
-def _part(survey: Survey, part: Part, sentence: str) -> dict[str, Any]:
+def _part_document(survey: Survey, part: Part, sentence: str) -> dict[str, Any]:
     return {
         "sentence": sentence,
         **asdict(part.explanation),
         "changes": [
-            {"series": survey.series[one.series].labels.get("series", ""), **_change(one)} for one in part.changes
+            {"history": survey.histories[change.history].labels.get("series", ""), **_change_document(change)}
+            for change in part.changes
         ],
     }
 
 
-def _change(change: Change) -> dict[str, Any]:
+def _change_document(change: Change) -> dict[str, Any]:
     return {
-        "lane": change.lane,
+        "detector": change.detector,
         "last_before": moment(change.last_before).isoformat(),
         "first_after": moment(change.first_after).isoformat(),
         "noticed": moment(change.noticed).isoformat(),
         "runs_to_notice": change.runs_to_notice,
         "ratio": asdict(change.size),
-        "change": change_words(change.size),
-        "passed": change.over,
+        "change": format_change_interval(change.size),
+        "temporary": change.is_temporary,
     }

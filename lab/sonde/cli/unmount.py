@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``sonde unmount``: ends what ``sonde mount`` began."""
+"""``sonde unmount``: unmounts a machine that ``sonde mount`` mounted."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ from pathlib import Path
 
 import click
 
-from sonde.launch.mounting import unmount
-from sonde.model.errors import DONE
+from sonde.launch.mounted_machine import unmount_machine
+from sonde.model.errors import EXIT_OK
+from sonde.terminal.encoding import echo
 
 
 @click.command("unmount")
 @click.argument("directory", type=click.Path(path_type=Path))
 def command(directory: Path) -> int:
-    """End the mounted machine on DIRECTORY. What was stored stays in its store.
+    """Unmount the machine on DIRECTORY. Its data stays in its store.
 
     \b
     Examples:
       sonde unmount /tmp/machine
     """
-    unmount(directory)
-    click.echo(f"{directory} is unmounted.", err=True)
-    return DONE
+    unmount_machine(directory)
+    echo(f"{directory} is unmounted.", err=True)
+    return EXIT_OK

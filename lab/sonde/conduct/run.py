@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conducts one run: a place in the archive, the launch, the record, the summary."""
+"""Conducts one run: creates the run folder, launches the engine, follows the record, writes the summary."""
 
 from __future__ import annotations
 
@@ -9,50 +9,41 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import sonde
-from sonde.launch.engine import Engine
+from sonde.launch.engine import ERRORS_BY_EXIT_CODE, Engine
 from sonde.launch.launchers.launcher import Launcher
 from sonde.launch.launchers.local import LocalLauncher
-from sonde.launch.session import Job, Session
+from sonde.launch.session import EngineLaunch, EngineSession, LineObserver
 from sonde.model.errors import (
-    BAD_INPUT,
-    DONE,
-    FAILED,
-    INTERRUPTED,
-    MISMATCH,
-    DataMismatchError,
+    EXIT_BAD_INPUT,
+    EXIT_OK,
     MachineError,
-    RunFailedError,
-    StoppedError,
     UserError,
 )
-from sonde.model.lines import Line
-from sonde.model.parents import Parents
+from sonde.model.parents import TargetParents
 from sonde.model.plan import Plan
 from sonde.model.record import RecordReader
 from sonde.model.system import System
-from sonde.model.system.parents import parents_of
+from sonde.model.system.parents import find_target_parents
+from sonde.model.version import __version__
 from sonde.store.archive import RECORD, Archive
-
-Observer = Callable[[str, Line], None]
 
 
 @dataclass(frozen=True)
-class Setup:
-    """With what a run is conducted, and where it is kept."""
+class RunSetup:
+    """Engine, launcher, archive and environment of a run."""
 
     engine: Engine
     archive: Archive
     launcher: Launcher = field(default_factory=LocalLauncher)
     mpi_module: Path | None = None
-    stopping: Callable[[], None] = lambda: None  # called when a signal was passed on to the engine
+    on_stop: Callable[[], None] = lambda: None  # called when a signal was passed on to the engine
     environment: Mapping[str, str] = field(default_factory=dict)  # of the engine, beside that of this process
-    described: System | None = None  # the machine that this is, or that is simulated: says whose targets are whose
+    system: System | None = None  # the machine that this is, or that is simulated: says whose targets are whose
 
 
 @dataclass(frozen=True)
-class Result:
-    """A run that has been kept. `text` is one sentence when it did not end well."""
+class RunResult:
+    """A stored run. `text` is one sentence when the run did not succeed."""
 
     folder: Path
     exit_code: int
@@ -64,15 +55,15 @@ class Result:
         return self.folder.name
 
 
-def conduct(
-    plan: Plan, setup: Setup, observer: Observer, name: str | None = None, facts: Mapping[str, Any] | None = None
-) -> Result:
-    """Runs `plan` and keeps what it gave, however it ended.
+def conduct_run(
+    plan: Plan, setup: RunSetup, observer: LineObserver, name: str | None = None, facts: Mapping[str, Any] | None = None
+) -> RunResult:
+    """Runs `plan` and stores the record, regardless of how the run ends.
 
-    Raises UserError when nothing was measured: the plan was refused, or nothing could be started.
+    Raises UserError when nothing was measured: the engine rejected the plan or could not start.
     """
-    known = {
-        "lab": sonde.__version__,
+    run_facts = {
+        "lab": __version__,
         "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
         "plan": {"id": plan.id, "title": plan.title},
         "target": str(plan.target),
@@ -83,10 +74,10 @@ def conduct(
         "group": None,
         **(facts or {}),
     }
-    if setup.described is not None:
-        known["parents"] = _parents(setup.described, plan, known.get("simulated")).as_json()
-    draft = setup.archive.begin(name or plan.id, plan.to_json(), known)
-    job = Job(
+    if setup.system is not None:
+        run_facts["parents"] = _find_parents(setup.system, plan, run_facts.get("simulated")).as_json()
+    draft = setup.archive.begin(name or plan.id, plan.to_json(), run_facts)
+    job = EngineLaunch(
         setup.engine,
         setup.launcher,
         draft.plan_file.absolute(),
@@ -95,58 +86,53 @@ def conduct(
         plan.stages,
         setup.mpi_module,
         setup.environment,
-        _directory(plan, draft.folder),
+        _find_working_directory(plan, draft.folder),
         plan.time_limit_s,
     )
     try:
-        outcome = Session(job, observer, lambda pid: draft.claim(pid), setup.stopping).run()
+        outcome = EngineSession(job, observer, lambda pid: draft.claim(pid), setup.on_stop).run()
     except UserError:
         setup.archive.discard(draft)
         raise
-    if outcome.record.run is None and outcome.exit_code != DONE:
+    if outcome.record.run is None and outcome.exit_code != EXIT_OK:
         setup.archive.discard(draft)
-        raise failure(
-            outcome.exit_code, _of_plan(plan, outcome.text) if outcome.exit_code == BAD_INPUT else outcome.text
+        raise make_failure(
+            outcome.exit_code,
+            _describe_plan_error(plan, outcome.text) if outcome.exit_code == EXIT_BAD_INPUT else outcome.text,
         )
-    record = _reread(draft.folder / RECORD, outcome.record) if plan.stages > 1 else outcome.record
+    record = _read_merged_record(draft.folder / RECORD, outcome.record) if plan.stages > 1 else outcome.record
     folder = setup.archive.commit(draft, record, outcome.exit_code, outcome.text)
-    return Result(folder, outcome.exit_code, outcome.text, record)
+    return RunResult(folder, outcome.exit_code, outcome.text, record)
 
 
-def _parents(system: System, plan: Plan, simulated: Any) -> Parents:
+def _find_parents(system: System, plan: Plan, simulated: Any) -> TargetParents:
     """Of the file system that the run is on. A simulated one names targets in its own way, and its mount."""
     if isinstance(simulated, Mapping):
-        return parents_of(system, str(simulated.get("mount") or plan.target), simulated=True)
-    return parents_of(system, str(plan.target))
+        return find_target_parents(system, str(simulated.get("mount") or plan.target), simulated=True)
+    return find_target_parents(system, str(plan.target))
 
 
-def _directory(plan: Plan, folder: Path) -> Path | None:
+def _find_working_directory(plan: Plan, folder: Path) -> Path | None:
     """Logs of operations that a plan names without a directory are kept with the run, so the engine runs there."""
-    logs = [str(one["operations_file"]) for one in plan.phases if one.get("operations_file")]
-    asks = any("/" not in one for one in logs) and Path(plan.target).is_absolute()
-    return folder if asks else None
+    logs = [str(phase["operations_file"]) for phase in plan.phases if phase.get("operations_file")]
+    needs_directory = any("/" not in phase for phase in logs) and Path(plan.target).is_absolute()
+    return folder if needs_directory else None
 
 
-def failure(exit_code: int, text: str) -> UserError:
+def make_failure(exit_code: int, text: str) -> UserError:
     """The error that ends the command with `exit_code`."""
-    kinds: dict[int, type[UserError]] = {
-        FAILED: RunFailedError,
-        BAD_INPUT: UserError,
-        MISMATCH: DataMismatchError,
-        INTERRUPTED: StoppedError,
-    }
-    return kinds.get(exit_code, MachineError)(text or "The run did not end well, and the engine did not say why.")
+    return ERRORS_BY_EXIT_CODE.get(exit_code, MachineError)(text or "The run failed, and the engine printed no reason.")
 
 
-def _of_plan(plan: Plan, text: str) -> str:
+def _describe_plan_error(plan: Plan, text: str) -> str:
     return f"{plan.origin}: {text.removeprefix('Plan: ')}"
 
 
-def _reread(path: Path, followed: RecordReader) -> RecordReader:
-    """Stages were joined after they had been followed, with other times: the file is the truth."""
+def _read_merged_record(path: Path, live_record: RecordReader) -> RecordReader:
+    """Reads the merged record of several stages: merging changed the times of the lines that were followed."""
     from sonde.model.record import read_record
 
     try:
         return read_record(path)
     except OSError:
-        return followed
+        return live_record

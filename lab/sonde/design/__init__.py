@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Design: from a system file to commands, and from a live machine back to what is wrong with it.
+"""Designs storage: generates commands from a system file, and finds the faults of a live machine.
 
-`routes` plans IP and LNet routes around a compute fabric, checks tables, and says how flows spread. What a machine is
-comes from ``schema/system`` alone.
+`routes` plans IP and LNet routes between a compute fabric and storage, `layout` plans file systems on drives, `grammar`
+defines which names scripts accept. Machines are described by ``schema/system`` files only.
 """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Other benchmarks, spoken: their words become plans, and records become what they print.
+"""Dialects of other benchmarks: their arguments become plans, and records are printed in their formats.
 
-The engine has dialects too (ior, mdtest), where one command line is one run. Here are those that are made of many runs
-or of none of the engine's: the grid of IOzone, obdfilter-survey, IO500. A folder knows one tool's formats only.
+The engine has the dialects with one run per command line (ior, mdtest). This folder has those with many runs, or with
+runs outside of the engine: IOzone, obdfilter-survey and IO500. Each subfolder implements one tool.
 """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is worth measuring: ready-made plans, and the check of a file system.
+"""Experiments: cells, runs, claims and pages; the shipped plans; and the check of a file system.
 
-This folder knows how to put plans together from what it learnt. It must not know how anything looks on a screen: it
-hands lines of the record to an observer and figures to its caller.
+This folder builds plans and runs them. It prints nothing: callers get record lines through an observer, and results as
+values.
 """

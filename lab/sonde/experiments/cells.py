@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cells made ready to be run: each with its directory, its plan and its clients, or with the reason why it is not."""
+"""Prepares cells: directory, plan and clients of each, or the reason why it cannot be run."""
 
 from __future__ import annotations
 
 import hashlib
-import shutil
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sonde.experiments.directories import Directories
-from sonde.experiments.joined import joined
-from sonde.experiments.surroundings import with_treatments
-from sonde.model.errors import BAD_INPUT, UserError
+from sonde.experiments.environment_setup import add_engine_treatments
+from sonde.experiments.pool_plan import spread_over_directories
+from sonde.model.confined_files import remove_tree
+from sonde.model.errors import EXIT_BAD_INPUT, UserError
 from sonde.model.experiment import Cell, Experiment
 from sonde.model.experiment.description import Clients
 from sonde.model.plan import Plan
@@ -20,69 +21,72 @@ _NO_PLAN = Plan({}, "")
 
 
 @dataclass(frozen=True)
-class Prepared:
-    """A cell and what it takes to run it; `refused` is one sentence when it cannot be run, `code` its exit code."""
+class PreparedCell:
+    """A cell with its plan. If it cannot be run, `refusal` is one sentence and `exit_code` the matching exit code."""
 
     cell: Cell
     directory: str = ""
     plan: Plan = _NO_PLAN
     clients: Clients = field(default_factory=Clients)
-    refused: str = ""
-    code: int = BAD_INPUT
-    several: tuple[str, ...] = ()  # directories of a pool that has more than one
-    left: tuple[str, ...] = ()  # directories that the runs of this cell share, and that are ours to remove
+    refusal: str = ""
+    exit_code: int = EXIT_BAD_INPUT
+    pool_directories: tuple[str, ...] = ()  # of a pool that has more than one directory
+    shared_directories: tuple[str, ...] = ()  # shared by the runs of this cell, removed at the end
 
     @property
-    def places(self) -> tuple[str, ...]:
-        """Directories that are measured: one, or those of a pool that has several."""
-        return self.several or (self.directory,)
+    def measured_directories(self) -> tuple[str, ...]:
+        """The directories that are measured: one, or all of a pool."""
+        return self.pool_directories or (self.directory,)
 
-    def clean(self) -> None:
-        """Removes what runs of this cell left for each other."""
-        for one in self.left:
-            shutil.rmtree(one, ignore_errors=True)
-
-
-def prepare(experiment: Experiment, directories: Directories, group: str) -> list[Prepared]:
-    """Every cell, in the order of the file. Raises UserError when a name given by the user means nothing."""
-    directories.check(experiment)
-    return [_prepare(experiment, directories, cell, group) for cell in experiment.cells]
+    def remove_shared_directories(self) -> None:
+        """Removes the directories that the runs of this cell share."""
+        for directory in self.shared_directories:
+            with suppress(OSError):
+                remove_tree(Path(directory))
 
 
-def _prepare(experiment: Experiment, directories: Directories, cell: Cell, group: str) -> Prepared:
+def prepare_cells(experiment: Experiment, directories: Directories, group: str) -> list[PreparedCell]:
+    """Prepares all cells in the order of the file. Raises UserError for an unknown location name."""
+    directories.require_known_names(experiment)
+    return [_prepare_cell(experiment, directories, cell, group) for cell in experiment.cells]
+
+
+def _prepare_cell(experiment: Experiment, directories: Directories, cell: Cell, group: str) -> PreparedCell:
     directory = ""
     try:
-        counted = directories.counted(experiment, cell)
-        directory = directories.of(experiment, cell)
-        clients = experiment.clients_of(counted)
-        storage = experiment.storage_of(counted)
+        counted_cell = directories.with_storage_counts(experiment, cell)
+        directory = directories.directory_of(experiment, cell)
+        clients = experiment.resolve_clients(counted_cell)
+        storage = experiment.resolve_storage(counted_cell)
         if clients.nodes is None and clients.per_target is not None and storage.targets is not None:
             clients = replace(clients, nodes=clients.per_target * storage.targets)
-        plan = _named(experiment, counted, directory)
-        plan = with_treatments(plan, experiment.file.treatments)
-        left: tuple[str, ...] = ()
+        plan = _titled_plan(experiment, counted_cell, directory)
+        plan = add_engine_treatments(plan, experiment.file.treatments)
+        shared_directories: tuple[str, ...] = ()
         if experiment.file.repeat is not None and experiment.file.repeat.fresh == "none":
-            plan, shared = _shared(plan, group, cell)
-            left = (shared,)
-        several = directories.several(experiment, cell)
-        if several:
-            plan = joined(plan, several, storage.pool)
+            plan, shared_directory = _share_directory(plan, group, cell)
+            shared_directories = (shared_directory,)
+        pool_directories = directories.pool_directories_of(experiment, cell)
+        if pool_directories:
+            plan = spread_over_directories(plan, pool_directories, storage.pool)
     except UserError as reason:
-        why = str(reason).removeprefix(f"{experiment.origin}: ")
-        return Prepared(cell, directory, refused=why, code=reason.exit_code)
-    return Prepared(cell, directory, plan, clients, several=several, left=left)
+        refusal = str(reason).removeprefix(f"{experiment.origin}: ")
+        return PreparedCell(cell, directory, refusal=refusal, exit_code=reason.exit_code)
+    return PreparedCell(
+        cell, directory, plan, clients, pool_directories=pool_directories, shared_directories=shared_directories
+    )
 
 
-def _named(experiment: Experiment, cell: Cell, directory: str) -> Plan:
-    """The plan of a cell, for a directory that stands whatever folder it is read from, with a title that names it."""
-    found = experiment.plan_of(cell, directory)
-    where = {**found.document["target"], "path": str(Path(directory).absolute())}
+def _titled_plan(experiment: Experiment, cell: Cell, directory: str) -> Plan:
+    """Returns the plan of a cell with an absolute target path and a title that names the cell."""
+    plan = experiment.build_plan(cell, directory)
+    target = {**plan.document["target"], "path": str(Path(directory).absolute())}
     title = experiment.title if cell.id == "base" else f"{experiment.title}: {cell.id}"
-    return Plan.from_document({**found.document, "target": where, "title": title}, experiment.origin)
+    return Plan.from_document({**plan.document, "target": target, "title": title}, experiment.origin)
 
 
-def _shared(plan: Plan, group: str, cell: Cell) -> tuple[Plan, str]:
-    """The plan with a directory that all runs of a cell have together: nothing is made anew."""
-    name = f"sonde-{group}-{hashlib.sha256(cell.id.encode()).hexdigest()[:8]}"
-    target = {**plan.document["target"], "directory": name, "keep": True, "use_existing": True}
-    return Plan.from_document({**plan.document, "target": target}, plan.origin), str(plan.target / name)
+def _share_directory(plan: Plan, group: str, cell: Cell) -> tuple[Plan, str]:
+    """Returns the plan with one directory for all runs of the cell, and that directory."""
+    directory_name = f"sonde-{group}-{hashlib.sha256(cell.id.encode()).hexdigest()[:8]}"
+    target = {**plan.document["target"], "directory": directory_name, "keep": True, "use_existing": True}
+    return Plan.from_document({**plan.document, "target": target}, plan.origin), str(plan.target / directory_name)

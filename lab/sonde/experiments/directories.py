@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the cells of an experiment are measured: which directory stands for a file system, a mount, a pool."""
+"""The directories in which the cells of an experiment are measured: by file system, mount or pool."""
 
 from __future__ import annotations
 
@@ -7,125 +7,140 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from sonde.model.errors import UserError, suggestion
+from sonde.model.errors import UserError, suggest_name
 from sonde.model.experiment import Cell, Experiment
-from sonde.model.experiment.experiment import NO_TARGET
+from sonde.model.experiment.experiment import PLACEHOLDER_TARGET
 from sonde.model.system import System
 
 
 @dataclass(frozen=True)
 class Directories:
-    """What --on, --pool and the system file say. Every directory is there."""
+    """Directories from --on, --pool and the system file. All of them exist."""
 
-    default: str = ""  # of cells for which nothing else is said
+    default: str = ""  # of cells without a more specific one
     named: Mapping[str, str] = field(default_factory=dict)  # file system or mount -> directory
     pools: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # one directory, or one for each target
-    system: System | None = None  # the machine that this is; None: not described
+    system: System | None = None  # this machine; None if not described
 
-    def check(self, experiment: Experiment) -> None:
-        """Raises UserError for a name that means nothing in this experiment, and where no cell has a directory."""
-        places, pools = names_of(experiment)
-        both: tuple[tuple[str, Mapping[str, str | tuple[str, ...]], set[str], set[str]], ...] = (
-            ("--on", {**self.named}, places, pools),
-            ("--pool", {**self.pools}, pools, places),
+    def require_known_names(self, experiment: Experiment) -> None:
+        """Raises UserError for a name that the experiment does not use, and if no cell has a directory."""
+        locations, pools = named_locations(experiment)
+        options: tuple[tuple[str, Mapping[str, str | tuple[str, ...]], set[str], set[str]], ...] = (
+            ("--on", {**self.named}, locations, pools),
+            ("--pool", {**self.pools}, pools, locations),
         )
-        for option, given, known, other in both:
-            for name in given:
-                if name in known:
+        for option, values_by_name, valid_names, names_of_other_option in options:
+            for name in values_by_name:
+                if name in valid_names:
                     continue
                 kind = "file system or mount" if option == "--on" else "pool"
-                listed = ", ".join(sorted(known)) or "none"
-                near = suggestion(name, known)
-                if name in other:
-                    near = f" Say {'--pool' if option == '--on' else '--on'} {name}={_written(given[name])}."
+                valid_list = ", ".join(sorted(valid_names)) or "none"
+                hint = suggest_name(name, valid_names)
+                if name in names_of_other_option:
+                    other_option = "--pool" if option == "--on" else "--on"
+                    hint = f" Say {other_option} {name}={_format_option_value(values_by_name[name])}."
                 raise UserError(
-                    f'{option} {name}=…: {experiment.id} names no {kind} "{name}"; it names {listed}.{near}'
+                    f'{option} {name}=…: {experiment.id} names no {kind} "{name}"; it names {valid_list}.{hint}'
                 )
-        told = [self._found(experiment, cell) for cell in experiment.cells]
-        if not any(told):
-            first = next(iter([*sorted(places), *sorted(pools)]), "")
-            option = "--pool" if first in pools and first not in places else "--on"
-            more = f", or {option} {first}=DIR for each of {', '.join(sorted(places | pools))}" if first else ""
-            raise UserError(f"Nothing says where {experiment.id} is to be measured; give --on DIR{more}.")
+        directories = [self._find_directory(experiment, cell) for cell in experiment.cells]
+        if not any(directories):
+            example_name = next(iter([*sorted(locations), *sorted(pools)]), "")
+            option = "--pool" if example_name in pools and example_name not in locations else "--on"
+            example = (
+                f", or {option} {example_name}=DIR for each of {', '.join(sorted(locations | pools))}"
+                if example_name
+                else ""
+            )
+            raise UserError(f"Nothing says where {experiment.id} is to be measured; give --on DIR{example}.")
 
-    def of(self, experiment: Experiment, cell: Cell) -> str:
-        """The directory of a cell. Raises UserError with the reason why it cannot be measured."""
-        found = self._found(experiment, cell)
-        if found:
-            return found
-        names = [*_places(experiment, cell)]
-        pool = _pool_of(experiment, cell)
+    def directory_of(self, experiment: Experiment, cell: Cell) -> str:
+        """Returns the directory of a cell. Raises UserError if it has none."""
+        directory = self._find_directory(experiment, cell)
+        if directory:
+            return directory
+        names = [*_location_names(experiment, cell)]
+        pool = _pool_name(experiment, cell)
         option = f"--on {names[0]}=DIR" if names else f"--pool {pool}=DIR" if pool else "--on DIR"
         raise UserError(f"Nothing says where this is to be measured; give {option}.")
 
-    def _found(self, experiment: Experiment, cell: Cell) -> str:
-        named = next((self.named[name] for name in _places(experiment, cell) if name in self.named), "")
-        pooled = self.pools.get(_pool_of(experiment, cell), ("",))[0]
-        return named or pooled or self.default or self._mounted(experiment, cell) or _own(experiment, cell)
+    def _find_directory(self, experiment: Experiment, cell: Cell) -> str:
+        named_directory = next(
+            (self.named[name] for name in _location_names(experiment, cell) if name in self.named), ""
+        )
+        pool_directory = self.pools.get(_pool_name(experiment, cell), ("",))[0]
+        return (
+            named_directory
+            or pool_directory
+            or self.default
+            or self._mount_directory(experiment, cell)
+            or _plan_directory(experiment, cell)
+        )
 
-    def several(self, experiment: Experiment, cell: Cell) -> tuple[str, ...]:
-        """The directories of the pool of a cell where it has more than one; else none."""
-        if any(name in self.named for name in _places(experiment, cell)):
+    def pool_directories_of(self, experiment: Experiment, cell: Cell) -> tuple[str, ...]:
+        """Returns the directories of the cell's pool if it has more than one."""
+        if any(name in self.named for name in _location_names(experiment, cell)):
             return ()
-        found = self.pools.get(_pool_of(experiment, cell), ())
-        return found if len(found) > 1 else ()
+        pool_directories = self.pools.get(_pool_name(experiment, cell), ())
+        return pool_directories if len(pool_directories) > 1 else ()
 
-    def _mounted(self, experiment: Experiment, cell: Cell) -> str:
-        """The mount of the system file, where the directory is there on this machine."""
+    def _mount_directory(self, experiment: Experiment, cell: Cell) -> str:
+        """Returns the mount point from the system file if it exists on this machine."""
         if self.system is None:
             return ""
-        for name in _places(experiment, cell):
+        for name in _location_names(experiment, cell):
             for mount in self.system.mounts:
                 if name in (mount.id, *mount.file_system) and Path(mount.path).is_dir():
                     return mount.path
         return ""
 
-    def counted(self, experiment: Experiment, cell: Cell) -> Cell:
-        """The cell with the units and targets of its pool as the system file counts them, where it does not say them:
-        clients for each target stay the same however large the pool is."""
-        storage = experiment.storage_of(cell)
-        several = self.several(experiment, cell)
-        if several and storage.targets is None:
-            return replace(cell, settings=(*cell.settings, ("storage.targets", len(several))))
-        if self.system is None or not storage.pool or storage.pool not in self.system.ids("pools"):
+    def with_storage_counts(self, experiment: Experiment, cell: Cell) -> Cell:
+        """Returns the cell with the numbers of units and targets of its pool, from the system file unless the cell
+        gives them. The number of clients per target then does not depend on the size of the pool."""
+        storage = experiment.resolve_storage(cell)
+        pool_directories = self.pool_directories_of(experiment, cell)
+        if pool_directories and storage.targets is None:
+            return replace(cell, settings=(*cell.settings, ("storage.targets", len(pool_directories))))
+        if self.system is None or not storage.pool or storage.pool not in self.system.list_ids("pools"):
             return cell
-        found = []
-        if storage.targets is None and (targets := len(self.system.targets_of(storage.pool))):
-            found.append(("storage.targets", targets))
-        if storage.units is None and (units := len(self.system.units_of(storage.pool))):
-            found.append(("storage.units", units))
-        return replace(cell, settings=(*cell.settings, *found))
+        settings = []
+        if storage.targets is None and (targets := len(self.system.find_targets(storage.pool))):
+            settings.append(("storage.targets", targets))
+        if storage.units is None and (units := len(self.system.find_units(storage.pool))):
+            settings.append(("storage.units", units))
+        return replace(cell, settings=(*cell.settings, *settings))
 
 
-def _written(given: str | tuple[str, ...]) -> str:
-    return given if isinstance(given, str) else ",".join(given)
+def _format_option_value(value: str | tuple[str, ...]) -> str:
+    return value if isinstance(value, str) else ",".join(value)
 
 
-def names_of(experiment: Experiment) -> tuple[set[str], set[str]]:
-    """File systems and mounts that an experiment names, and pools."""
-    places, pools = set[str](), set[str]()
+def named_locations(experiment: Experiment) -> tuple[set[str], set[str]]:
+    """Returns the names of file systems and mounts, and the names of pools, that an experiment uses."""
+    locations, pools = set[str](), set[str]()
     for cell in experiment.cells:
-        places |= set(_places(experiment, cell))
-        pools |= {_pool_of(experiment, cell)}
-    return places, pools - {""}
+        locations |= set(_location_names(experiment, cell))
+        pools |= {_pool_name(experiment, cell)}
+    return locations, pools - {""}
 
 
-def _places(experiment: Experiment, cell: Cell) -> Iterator[str]:
-    """Names of the mount and file system of a cell, the most particular first."""
-    chosen = next((one for one in experiment.file.variants if one.id == cell.at.get("variant")), None)
-    if chosen is not None and chosen.mount:
-        yield chosen.mount
+def _location_names(experiment: Experiment, cell: Cell) -> Iterator[str]:
+    """Yields the names of the mount and file system of a cell, the most specific first."""
+    variant = next(
+        (candidate for candidate in experiment.file.variants if candidate.id == cell.coordinates.get("variant")), None
+    )
+    if variant is not None and variant.mount:
+        yield variant.mount
     for axis in ("mount", "file_system"):
-        if axis in cell.at:
-            yield str(cell.at[axis])
+        if axis in cell.coordinates:
+            yield str(cell.coordinates[axis])
 
 
-def _pool_of(experiment: Experiment, cell: Cell) -> str:
-    """Name of the pool of a cell; empty where it has none."""
-    return experiment.storage_of(cell).pool
+def _pool_name(experiment: Experiment, cell: Cell) -> str:
+    """Returns the name of the cell's pool, or an empty text."""
+    return experiment.resolve_storage(cell).pool
 
 
-def _own(experiment: Experiment, cell: Cell) -> str:
-    """The directory that the plan itself names."""
-    found = str(experiment.plan_of(cell).target)
-    return "" if found == NO_TARGET else found
+def _plan_directory(experiment: Experiment, cell: Cell) -> str:
+    """Returns the directory that the plan names, or an empty text."""
+    directory = str(experiment.build_plan(cell).target)
+    return "" if directory == PLACEHOLDER_TARGET else directory

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What running a cell would take, before it is run: files, bytes, space, time; and whether it can be valid at all."""
+"""Forecasts what a cell needs before it is run: files, bytes, space, time; and whether it can give valid numbers."""
 
 from __future__ import annotations
 
@@ -10,49 +10,49 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sonde.experiments.cells import Prepared
-from sonde.experiments.classic import Classic, classic
-from sonde.experiments.executor import HERE
+from sonde.experiments.cells import PreparedCell
+from sonde.experiments.equivalent_command import EquivalentCommand, find_equivalent_command
+from sonde.experiments.executor import LOCAL_LAUNCHERS
 from sonde.launch.engine import Engine
-from sonde.model.errors import BAD_INPUT, ENVIRONMENT, UserError
+from sonde.model.errors import EXIT_BAD_INPUT, EXIT_ENVIRONMENT, UserError
 from sonde.model.plan import Plan
 from sonde.model.units import format_bytes, parse_bytes, parse_duration
-from sonde.model.volume import PhaseVolume, phase_volumes, written_bytes
+from sonde.model.volume import PhaseVolume, compute_phase_volumes, compute_required_bytes
 
-# A file that is read from storage must be larger than the memory that could hold it, with room for doubt.
-_BEYOND_MEMORY = 1.5
-_READS = ("read", "reread", "read_only")
-_EMPTIES = ("drop_page_cache", "fadvise", "remount", "memory_hog", "command")
-_NO_STORAGE = ("null", "paced")
+# A buffered read comes from storage only if the data exceeds memory by this factor.
+_MEMORY_FACTOR = 1.5
+_READ_OPS = ("read", "reread", "read_only")
+_CACHE_EMPTYING_KINDS = ("drop_page_cache", "fadvise", "remount", "memory_hog", "command")
+_MEMORY_BACKENDS = ("null", "paced")
 
 
 @dataclass(frozen=True)
 class PhaseForecast:
-    """One phase of one run."""
+    """The forecast of one phase of one run."""
 
     id: str
     op: str
     files: int
     bytes: int  # of one pass, all tasks
     operations: int
-    of_memory: float | None  # bytes of one client node over its memory
-    seconds: float | None  # None where no rate is known
-    from_memory: bool  # a buffered read of what fits into memory, and nothing empties the cache before
+    memory_share: float | None  # bytes of one client node / its memory
+    seconds: float | None  # None if no rate is known
+    is_from_memory: bool  # a buffered read of data that fits into memory, without emptying the cache before
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """One run of a cell."""
+    """The forecast of one run of a cell."""
 
-    prepared: Prepared
+    prepared: PreparedCell
     tasks: int = 0
     phases: tuple[PhaseForecast, ...] = ()
     space: int = 0  # bytes of storage
     available: int | None = None
-    classic: Classic = field(default_factory=Classic)
-    refused: str = ""  # one sentence why the cell cannot be run, or cannot be valid
-    code: int = BAD_INPUT  # exit code of that: what was asked for is wrong, or this machine cannot do it
-    runs: int = 0  # of the cell at least, warm-ups too
+    equivalent: EquivalentCommand = field(default_factory=EquivalentCommand)
+    refusal: str = ""  # one sentence why the cell cannot be run or cannot be valid
+    exit_code: int = EXIT_BAD_INPUT  # of the refusal: bad input, or an unsuitable machine
+    runs: int = 0  # minimum number of runs of the cell, warm-ups included
 
     @property
     def cell(self) -> str:
@@ -60,18 +60,18 @@ class Forecast:
 
     @property
     def seconds(self) -> float | None:
-        """Of one run; None where it is not known of every phase."""
-        known = [one.seconds for one in self.phases]
-        return None if None in known else sum(one for one in known if one is not None)
+        """Seconds of one run; None if the duration of a phase is unknown."""
+        durations = [seconds.seconds for seconds in self.phases]
+        return None if None in durations else sum(seconds for seconds in durations if seconds is not None)
 
     @property
-    def at_least(self) -> float:
-        """Seconds of one run that are known."""
-        return sum(one.seconds or 0.0 for one in self.phases)
+    def known_seconds(self) -> float:
+        """Sum of the known durations of one run, in seconds."""
+        return sum(phase.seconds or 0.0 for phase in self.phases)
 
 
 class Forecaster:
-    """Asks the engine, which alone knows what a plan would touch, and the file systems how much room there is."""
+    """Computes forecasts from the engine's resolved plan and the free space of the file systems."""
 
     def __init__(self, engine: Engine, rate: float | None = None, runs: int = 1, launcher: str = "") -> None:
         self._engine, self._rate, self._runs, self._launcher = engine, rate, runs, launcher
@@ -80,109 +80,136 @@ class Forecaster:
     def _probe(self, directory: str) -> Mapping[str, Any]:
         return self._engine.probe(Path(directory))
 
-    def of(self, prepared: Prepared) -> Forecast:
-        """The forecast of a cell. What it cannot be run for is said in `refused`."""
-        if prepared.refused:
-            return Forecast(prepared, refused=prepared.refused, code=prepared.code)
+    def forecast_cell(self, prepared: PreparedCell) -> Forecast:
+        """Returns the forecast of a cell; `refusal` holds the reason if it cannot be run."""
+        if prepared.refusal:
+            return Forecast(prepared, refusal=prepared.refusal, exit_code=prepared.exit_code)
         plan, processes = prepared.plan, prepared.plan.processes
         try:
             facts = self._facts(prepared.directory)
-            answer = self._engine.resolve(plan.document, processes)
+            resolved = self._engine.resolve(plan.document, processes)
         except UserError as reason:
-            return Forecast(prepared, refused=str(reason).removeprefix("plan: "), code=reason.exit_code)
+            return Forecast(prepared, refusal=str(reason).removeprefix("plan: "), exit_code=reason.exit_code)
         memory, tasks = facts.get("memory_bytes"), processes * plan.threads
-        nodes = 1 if (self._launcher or prepared.clients.launcher) in HERE else prepared.clients.nodes or 1
-        volumes = phase_volumes(plan, tasks, nodes, memory)
-        space = written_bytes(volumes)
-        if nodes == 1:  # the engine counts for one node only, and there it knows better
-            space = int(answer["space"]["bytes"])
+        nodes = 1 if (self._launcher or prepared.clients.launcher) in LOCAL_LAUNCHERS else prepared.clients.nodes or 1
+        volumes = compute_phase_volumes(plan, tasks, nodes, memory)
+        space = compute_required_bytes(volumes)
+        if nodes == 1:  # The engine's counts are exact, but only for one node.
+            space = int(resolved["space"]["bytes"])
             volumes = [
-                replace(one, **{name: said[name] for name in ("files", "segments", "operations", "bytes")})
-                for one, said in zip(volumes, answer["phases"], strict=True)
+                replace(volume, **{name: answered_phase[name] for name in ("files", "segments", "operations", "bytes")})
+                for volume, answered_phase in zip(volumes, resolved["phases"], strict=True)
             ]
-        available = self._available(prepared)
-        found = Forecast(
+        available = self._available_bytes(prepared)
+        forecast = Forecast(
             prepared,
             tasks,
             tuple(
-                self._phase(plan, phase, one, memory, nodes) for phase, one in zip(plan.phases, volumes, strict=True)
+                self._forecast_phase(plan, phase, volume, memory, nodes)
+                for phase, volume in zip(plan.phases, volumes, strict=True)
             ),
             space,
             available,
-            classic(plan, volumes),
+            find_equivalent_command(plan, volumes),
             runs=self._runs,
         )
-        no_room = _no_room(found)
-        return replace(found, refused=no_room or _never_valid(found), code=ENVIRONMENT if no_room else BAD_INPUT)
-
-    def _available(self, prepared: Prepared) -> int | None:
-        """Bytes that fit; of a pool of several directories as many as fit when files go to them in turn."""
-        places = prepared.places
-        free = {one: (self._facts(one).get("file_system") or {}).get("available_bytes") for one in places}
-        if None in free.values():
-            return None
-        if len(places) == 1:
-            return free[places[0]]
-        devices = [os.stat(one).st_dev for one in places]
-        shares = [devices.count(device) / len(places) for device in devices]
-        return min(int(int(free[one] or 0) / share) for one, share in zip(places, shares, strict=True))
-
-    def _phase(
-        self, plan: Plan, phase: Mapping[str, Any], one: PhaseVolume, memory: int | None, nodes: int
-    ) -> PhaseForecast:
-        share = one.bytes / nodes / memory if memory else None
-        cached = False
-        if one.op in _READS and not plan.on_tree(phase) and one.backend not in _NO_STORAGE:
-            emptied = any(str(before["kind"]) in _EMPTIES for before in phase.get("before", ()))
-            direct = bool(plan.data_of(phase)["io"]["direct"])
-            cached = share is not None and share < _BEYOND_MEMORY and not emptied and not direct
-        return PhaseForecast(
-            one.id, one.op, one.files, one.bytes, one.operations, share, self._seconds(phase, one), cached
+        missing_space = _describe_missing_space(forecast)
+        return replace(
+            forecast,
+            refusal=missing_space or _describe_impossible_residency(forecast),
+            exit_code=EXIT_ENVIRONMENT if missing_space else EXIT_BAD_INPUT,
         )
 
-    def _seconds(self, phase: Mapping[str, Any], one: PhaseVolume) -> float | None:
-        waits = sum(parse_duration(before["time"]) for before in phase.get("before", ()) if before["kind"] == "sleep")
-        if one.time is not None:
-            return waits + one.time
-        if one.bytes and self._rate:
-            seconds = one.bytes / self._rate
-            return waits + (min(seconds, one.stonewall) if one.stonewall is not None else seconds)
-        return None if one.bytes or one.operations else waits
+    def _available_bytes(self, prepared: PreparedCell) -> int | None:
+        """Returns the free space in bytes.
+
+        For a pool: what fits if files are distributed evenly over its directories.
+        """
+        directories = prepared.measured_directories
+        available = {
+            directory: (self._facts(directory).get("file_system") or {}).get("available_bytes")
+            for directory in directories
+        }
+        if None in available.values():
+            return None
+        if len(directories) == 1:
+            return available[directories[0]]
+        devices = [os.stat(directory).st_dev for directory in directories]
+        shares = [devices.count(device) / len(directories) for device in devices]
+        return min(
+            int(int(available[directory] or 0) / share) for directory, share in zip(directories, shares, strict=True)
+        )
+
+    def _forecast_phase(
+        self, plan: Plan, phase: Mapping[str, Any], volume: PhaseVolume, memory: int | None, nodes: int
+    ) -> PhaseForecast:
+        memory_share = volume.bytes / nodes / memory if memory else None
+        is_from_memory = False
+        if volume.op in _READ_OPS and not plan.is_tree_phase(phase) and volume.backend not in _MEMORY_BACKENDS:
+            is_emptied = any(str(treatment["kind"]) in _CACHE_EMPTYING_KINDS for treatment in phase.get("before", ()))
+            is_direct = bool(plan.resolve_data(phase)["io"]["direct"])
+            is_from_memory = (
+                memory_share is not None and memory_share < _MEMORY_FACTOR and not is_emptied and not is_direct
+            )
+        return PhaseForecast(
+            volume.id,
+            volume.op,
+            volume.files,
+            volume.bytes,
+            volume.operations,
+            memory_share,
+            self._estimate_seconds(phase, volume),
+            is_from_memory,
+        )
+
+    def _estimate_seconds(self, phase: Mapping[str, Any], volume: PhaseVolume) -> float | None:
+        sleep_seconds = sum(
+            parse_duration(treatment["time"]) for treatment in phase.get("before", ()) if treatment["kind"] == "sleep"
+        )
+        if volume.time_limit_s is not None:
+            return sleep_seconds + volume.time_limit_s
+        if volume.bytes and self._rate:
+            seconds = volume.bytes / self._rate
+            return sleep_seconds + (min(seconds, volume.stonewall_s) if volume.stonewall_s is not None else seconds)
+        return None if volume.bytes or volume.operations else sleep_seconds
 
 
-def _no_room(found: Forecast) -> str:
-    if found.available is None:
+def _describe_missing_space(forecast: Forecast) -> str:
+    if forecast.available is None:
         return ""
-    kept = parse_bytes(found.prepared.plan.resolved()["target"]["min_free"])
-    if found.space + kept <= found.available:
+    reserved = parse_bytes(forecast.prepared.plan.resolve()["target"]["min_free"])
+    if forecast.space + reserved <= forecast.available:
         return ""
     return (
-        f"It needs {format_bytes(found.space)} in {found.prepared.directory}, where {format_bytes(found.available)} are"
-        f" available{f' and {format_bytes(kept)} must stay free' if kept else ''}; make it smaller with --profile or"
-        " --set, or name another directory."
+        f"It needs {format_bytes(forecast.space)} in {forecast.prepared.directory}, where"
+        f" {format_bytes(forecast.available)} are"
+        f" available{f' and {format_bytes(reserved)} must stay free' if reserved else ''}; make it smaller with"
+        " --profile or --set, or name another directory."
     )
 
 
-def _never_valid(found: Forecast) -> str:
-    """A read that must come from storage, and cannot."""
-    for phase, one in zip(found.prepared.plan.phases, found.phases, strict=True):
+def _describe_impossible_residency(forecast: Forecast) -> str:
+    """Returns a sentence if a read must come from storage but would come from memory."""
+    for phase, phase_forecast in zip(forecast.prepared.plan.phases, forecast.phases, strict=True):
         limit = phase.get("valid", {}).get("max_resident")
-        if one.from_memory and limit is not None and float(limit) < 1:
+        if phase_forecast.is_from_memory and limit is not None and float(limit) < 1:
             return (
-                f"{one.id} asks that at most {100 * float(limit):g} % of what it reads is in memory, but it reads"
-                f" {format_bytes(one.bytes)} that were just written and fit into memory; empty the cache before it"
-                f' (before = [{{ kind = "drop_page_cache" }}]), read directly, or use more data.'
+                f"{phase_forecast.id} asks that at most {100 * float(limit):g} % of what it reads is in memory,"
+                f" but it reads {format_bytes(phase_forecast.bytes)} that were just written and fit into memory; empty"
+                ' the cache before it (before = [{ kind = "drop_page_cache" }]), read directly, or use more data.'
             )
     return ""
 
 
-def code_of(codes: Iterable[int]) -> int:
-    """Exit code of an experiment of which no cell can be run, from the codes of its cells: 3 where this machine is in
-    the way of all of them, else 2, since there is something to be asked for differently."""
-    return ENVIRONMENT if set(codes) == {ENVIRONMENT} else BAD_INPUT
+def exit_code_of_refusals(codes: Iterable[int]) -> int:
+    """Returns the exit code of an experiment whose cells were all refused: 3 if this machine is the reason for all of
+    them, else 2."""
+    return EXIT_ENVIRONMENT if set(codes) == {EXIT_ENVIRONMENT} else EXIT_BAD_INPUT
 
 
-def total_seconds(found: Sequence[Forecast]) -> tuple[float, bool]:
-    """Seconds of all runs that are known, and whether they are all."""
-    ready = [one for one in found if not one.refused]
-    return sum(one.at_least * one.runs for one in ready), all(one.seconds is not None for one in ready)
+def sum_known_seconds(forecasts: Sequence[Forecast]) -> tuple[float, bool]:
+    """Returns the sum of the known seconds of all runs, and whether all are known."""
+    accepted = [forecast for forecast in forecasts if not forecast.refusal]
+    return sum(forecast.known_seconds * forecast.runs for forecast in accepted), all(
+        forecast.seconds is not None for forecast in accepted
+    )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the repeats of each cell say: the median of every phase with its interval, and what a variant changes."""
+"""Medians with intervals of every phase of each cell, and the effects of variants."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sonde.experiments.order import stopping_of
 from sonde.experiments.results import Results
-from sonde.model.experiment.description import Repeat
-from sonde.stats.ratio import Ratio, ratio, smallest_visible
-from sonde.stats.stopping import Look, MedianInterval, level_of_several
+from sonde.experiments.schedule import stopping_rule
+from sonde.model.experiment.description import RepeatRule
+from sonde.stats.ratio import RateRatio, compare_rates, estimate_detectable_drop
+from sonde.stats.stopping import InterimLook, MedianInterval, adjust_level_for_looks
 from sonde.store.summary import Summary, read_summary
 
 BYTES, OPERATIONS = "B/s", "op/s"
@@ -19,61 +19,61 @@ BYTES, OPERATIONS = "B/s", "op/s"
 
 @dataclass(frozen=True)
 class CellMedian:
-    """One phase of one cell."""
+    """The median rate of one phase of one cell."""
 
     cell: str
-    at: Mapping[str, Any]
+    axis_values: Mapping[str, Any]
     plan: str
     phase: str
     unit: str
     interval: MedianInterval
-    look: Look  # how the repeats ended
-    enough: bool  # as many repeats as were asked for, or an interval as narrow
+    look: InterimLook  # how the repeats ended
+    has_enough_runs: bool  # the requested number of repeats or width of the interval was reached
     rates: tuple[float, ...]  # in the order of the repeats
 
 
 @dataclass(frozen=True)
 class Effect:
-    """What one variant changes against the first one, everything else alike."""
+    """The effect of a variant against the first variant, with all other axes equal."""
 
-    at: Mapping[str, Any]  # without the variant
+    axis_values: Mapping[str, Any]  # without the variant
     plan: str
     phase: str
     first: str
     second: str
-    ratio: Ratio  # rate of `second` over that of `first`
-    visible: float | None  # the smallest drop that so many runs would have shown four times in five, as a share
+    ratio: RateRatio  # rate of `second` over that of `first`
+    smallest_visible_drop: float | None  # fraction; these runs detect it with 80 % probability
 
 
-def medians(results: Results) -> list[CellMedian]:
-    """In the order of the cells, and of the phases of each."""
-    rule = stopping_of(results.experiment.file.repeat or Repeat())
-    found = []
+def compute_medians(results: Results) -> list[CellMedian]:
+    """Returns the medians in the order of cells and of their phases."""
+    stopping = stopping_rule(results.experiment.file.repeat or RepeatRule())
+    cell_medians = []
     for cell in results.experiment.cells:
-        runs = sorted(results.of_cell(cell.id), key=lambda one: one.repeat)
+        runs = sorted(results.runs_of_cell(cell.id), key=lambda run: run.repeat)
         rates: dict[tuple[str, str], list[float]] = {}
         for run in runs:
-            for phase, unit, rate in measured(read_summary(run.folder)):
+            for phase, unit, rate in measured_phases(read_summary(run.folder)):
                 rates.setdefault((phase, unit), []).append(rate)
         for (phase, unit), values in rates.items():
-            found.append(
+            cell_medians.append(
                 CellMedian(
                     cell.id,
-                    cell.at,
+                    cell.coordinates,
                     cell.plan,
                     phase,
                     unit,
-                    rule.interval(values),
-                    rule.look(len(values)),
-                    rule.enough(values),
+                    stopping.compute_interval(values),
+                    stopping.classify_look(len(values)),
+                    stopping.is_finished(values),
                     tuple(values),
                 )
             )
-    return found
+    return cell_medians
 
 
-def measured(run: Summary) -> Iterator[tuple[str, str, float]]:
-    """Phase, unit and rate of each phase that is measured: bytes, or operations where no bytes are moved."""
+def measured_phases(run: Summary) -> Iterator[tuple[str, str, float]]:
+    """Yields phase, unit and rate of each measured phase: bytes/s, or operations/s if no bytes were transferred."""
     for phase in run.phases:
         if not (phase.get("measured", True) and phase.get("done")):
             continue
@@ -84,27 +84,35 @@ def measured(run: Summary) -> Iterator[tuple[str, str, float]]:
                 break
 
 
-def effects(found: list[CellMedian]) -> list[Effect]:
-    """Every variant against the first, in each cell and phase that both have."""
+def compute_effects(medians: list[CellMedian]) -> list[Effect]:
+    """Compares every variant with the first one, in each cell and phase that both have."""
     sides: dict[tuple[Any, ...], list[tuple[str, CellMedian]]] = {}
-    for one in found:
-        if "variant" in one.at:
-            rest = tuple((name, str(value)) for name, value in one.at.items() if name != "variant")
-            sides.setdefault((one.plan, rest, one.phase, one.unit), []).append((str(one.at["variant"]), one))
-    made = []
-    for (plan, _, phase, _), listed in sides.items():
-        (first, base), *others = listed
-        at = {name: value for name, value in base.at.items() if name != "variant"}
-        for second, other in others:
-            made.append(
+    for cell_median in medians:
+        if "variant" in cell_median.axis_values:
+            other_axes = tuple(
+                (name, str(value)) for name, value in cell_median.axis_values.items() if name != "variant"
+            )
+            sides.setdefault((cell_median.plan, other_axes, cell_median.phase, cell_median.unit), []).append(
+                (str(cell_median.axis_values["variant"]), cell_median)
+            )
+    variant_effects = []
+    for (plan, _, phase, _), members in sides.items():
+        (first_name, first_median), *compared = members
+        shared_axes = {name: value for name, value in first_median.axis_values.items() if name != "variant"}
+        for second_name, second_median in compared:
+            variant_effects.append(
                 Effect(
-                    at,
+                    shared_axes,
                     plan,
                     phase,
-                    first,
-                    second,
-                    ratio(base.rates, other.rates, level_of_several([base.look, other.look])),
-                    smallest_visible(base.rates, other.rates),
+                    first_name,
+                    second_name,
+                    compare_rates(
+                        first_median.rates,
+                        second_median.rates,
+                        adjust_level_for_looks([first_median.look, second_median.look]),
+                    ),
+                    estimate_detectable_drop(first_median.rates, second_median.rates),
                 )
             )
-    return made
+    return variant_effects

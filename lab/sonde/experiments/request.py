@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What somebody asked to be run: an experiment, with its profile and settings, on certain directories.
+"""Requests to run an experiment, with profile, settings and directories.
 
-It is kept in the archive word for word, so that it can be taken up again, and is the same again.
+The archive stores each request completely, so that it can be resumed unchanged.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from random import SystemRandom
 from typing import Any
 
-from sonde.experiments.results import asked, hash_of
-from sonde.experiments.where import Where
+from sonde.experiments.locations import RunLocations
+from sonde.experiments.results import build_experiment, hash_experiment
 from sonde.model.errors import UserError
 from sonde.model.experiment import Experiment
-from sonde.model.experiment.description import Repeat
+from sonde.model.experiment.description import RepeatRule
 from sonde.store.archive import Archive, new_id
 from sonde.store.groups import check_group, groups, read_group
 
@@ -24,29 +24,29 @@ _LARGEST_SEED = 1 << 31
 
 @dataclass(frozen=True)
 class Request:
-    """An experiment that is to be run, or taken up again."""
+    """A request to run or resume an experiment."""
 
-    document: Mapping[str, Any]  # as it was written, its plans read
+    document: Mapping[str, Any]  # of the file, with its plans included
     origin: str
     profile: str
     settings: tuple[str, ...]
-    where: Where
+    locations: RunLocations
     group: str
     seed: int
-    experiment: Experiment  # of all that
+    experiment: Experiment  # with profile and settings applied
     tags: tuple[str, ...] = ()
     note: str = ""
-    kept: Mapping[str, Any] = field(default_factory=dict)  # what the archive has of it already
+    stored: Mapping[str, Any] = field(default_factory=dict)  # what the archive stores of it
 
     @property
-    def repeat(self) -> Repeat:
-        """How often, and until when."""
-        return self.experiment.file.repeat or Repeat()
+    def repeat(self) -> RepeatRule:
+        """The repeat rules of the experiment."""
+        return self.experiment.file.repeat or RepeatRule()
 
-    def as_kept(self) -> dict[str, Any]:
-        """For the archive."""
+    def to_json(self) -> dict[str, Any]:
+        """Returns the form that the archive stores."""
         return {
-            "hash": hash_of(self.experiment),
+            "hash": hash_experiment(self.experiment),
             "id": self.experiment.id,
             "title": self.experiment.title,
             "document": self.document,
@@ -57,80 +57,93 @@ class Request:
             "tags": list(self.tags),
             "note": self.note,
             "where": {
-                "default": self.where.default,
-                "named": dict(self.where.named),
-                "pools": {name: list(listed) for name, listed in self.where.pools.items()},
-                "system": self.where.system,
-                "launcher": self.where.launcher,
-                "launcher_args": self.where.launcher_args,
+                "default": self.locations.default,
+                "named": dict(self.locations.named),
+                "pools": {name: list(directories) for name, directories in self.locations.pools.items()},
+                "system": self.locations.system,
+                "launcher": self.locations.launcher,
+                "launcher_args": self.locations.launcher_args,
             },
         }
 
 
-def new_request(
+def create_request(
     experiment: Experiment,
     profile: str,
     settings: Sequence[str],
-    where: Where,
+    locations: RunLocations,
     group: str = "",
     tags: Sequence[str] = (),
     note: str = "",
 ) -> Request:
-    """A request for `experiment`, read without its profile. Raises UserError for a wrong profile or setting."""
+    """Returns a new request for `experiment`, read without a profile. Raises UserError for a bad profile or setting."""
     document = experiment.document
-    whole = asked(document, experiment.origin, profile, settings)
-    repeat = whole.file.repeat or Repeat()
+    experiment_as_run = build_experiment(document, experiment.origin, profile, settings)
+    repeat = experiment_as_run.file.repeat or RepeatRule()
     seed = repeat.seed if repeat.seed is not None else SystemRandom().randrange(_LARGEST_SEED)
-    name = check_group(group) if group else new_id(whole.id)
+    group_name = check_group(group) if group else new_id(experiment_as_run.id)
     return Request(
-        document, experiment.origin, profile, tuple(settings), where, name, seed, whole, tuple(tags), note
-    )  # fmt: skip
-
-
-def kept_request(archive: Archive, group: str, where: Where) -> Request:
-    """What the archive has of an experiment, to take it up again; `where` is taken from there if nothing is said."""
-    kept = read_group(archive.root, group)
-    settings = tuple(str(one) for one in kept["settings"])
-    whole = asked(kept["document"], str(kept["origin"]), str(kept["profile"]), settings)
-    return Request(
-        kept["document"],
-        str(kept["origin"]),
-        str(kept["profile"]),
-        settings,
-        where if where.said else _where(kept.get("where", {})),
-        str(kept["group"]),
-        int(kept["seed"]),
-        whole,
-        tuple(kept.get("tags", ())),
-        str(kept.get("note", "")),
-        kept,
+        document,
+        experiment.origin,
+        profile,
+        tuple(settings),
+        locations,
+        group_name,
+        seed,
+        experiment_as_run,
+        tuple(tags),
+        note,
     )
 
 
-def _where(kept: Mapping[str, Any]) -> Where:
+def read_stored_request(archive: Archive, group: str, locations: RunLocations) -> Request:
+    """Reads a request from the archive to resume it; its stored locations are used if `locations` is empty."""
+    stored = read_group(archive.root, group)
+    settings = tuple(str(setting) for setting in stored["settings"])
+    experiment = build_experiment(stored["document"], str(stored["origin"]), str(stored["profile"]), settings)
+    return Request(
+        stored["document"],
+        str(stored["origin"]),
+        str(stored["profile"]),
+        settings,
+        locations if locations.is_given else _parse_locations(stored.get("where", {})),
+        str(stored["group"]),
+        int(stored["seed"]),
+        experiment,
+        tuple(stored.get("tags", ())),
+        str(stored.get("note", "")),
+        stored,
+    )
+
+
+def _parse_locations(stored: Mapping[str, Any]) -> RunLocations:
     """Earlier archives have one directory of a pool, as a text."""
-    pools = {name: (one,) if isinstance(one, str) else tuple(one) for name, one in kept.get("pools", {}).items()}
-    return Where(**{**kept, "pools": pools})
+    pools = {
+        name: (directories,) if isinstance(directories, str) else tuple(directories)
+        for name, directories in stored.get("pools", {}).items()
+    }
+    return RunLocations(**{**stored, "pools": pools})
 
 
-def taken_up(archive: Archive, request: Request, must: bool) -> Request:
-    """The request as the archive has it, when it is there: a group of that name, or (`must`) the last run of the same
-    experiment. Raises UserError when another experiment has that name, and when there is nothing to take up."""
-    wanted = hash_of(request.experiment)
+def resume_request(archive: Archive, request: Request, is_required: bool) -> Request:
+    """Returns the stored request of that group name if there is one, or (`is_required`) the latest stored request of
+    the same experiment. Raises UserError if another experiment has the name, or if a required request does not exist.
+    """
+    experiment_hash = hash_experiment(request.experiment)
     if request.group in list(groups(archive.root)):
-        found = kept_request(archive, request.group, request.where)
-        if hash_of(found.experiment) != wanted:
+        stored_request = read_stored_request(archive, request.group, request.locations)
+        if hash_experiment(stored_request.experiment) != experiment_hash:
             raise UserError(
-                f"The group {request.group} is there already and was run with another experiment, profile or settings;"
-                " give another name."
+                f"The group {request.group} is there already and was run with another experiment, profile or"
+                f" settings; give another name."
             )
-        return found
-    if not must:
+        return stored_request
+    if not is_required:
         return request
     for name in sorted(groups(archive.root), reverse=True):
-        if read_group(archive.root, name).get("hash") == wanted:
-            return kept_request(archive, name, request.where)
+        if read_group(archive.root, name).get("hash") == experiment_hash:
+            return read_stored_request(archive, name, request.locations)
     raise UserError(
-        f"The archive {archive.root} has no run of {request.experiment.id} with this profile and these settings; leave"
-        " out --resume to begin one."
+        f"The archive {archive.root} has no run of {request.experiment.id} with this profile and these settings;"
+        f" leave out --resume to begin one."
     )

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The runs of an experiment as the archive keeps them: which run is of which cell, and what was not run.
+"""Reads the runs of an experiment from the archive: the cell of each run, and the cells that were not run.
 
-Every run says in its run.json, under "experiment", where it belongs (`Place`); ``experiments/GROUP/experiment.json``
-says what was asked. Both are there from the first run on, so results can be read while the experiment still runs, and
-after it was broken off.
+Every run.json has its placement under "experiment" (`RunPlacement`); ``experiments/GROUP/experiment.json`` has the
+request. Both exist from the first run on, so results can be read while the experiment runs and after an interruption.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import Any
 
 from sonde.model.errors import RecordError
 from sonde.model.experiment import Experiment, experiment_from_document, with_settings
-from sonde.model.settings import read_setting
+from sonde.model.settings import parse_setting
 from sonde.store.archive import Archive
 from sonde.store.groups import folder_of_group, read_group
 from sonde.store.summary import Summary, read_summary
@@ -27,11 +26,11 @@ Scalar = str | int | float | bool
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a run belongs in its experiment: what run.json says under "experiment"."""
+class RunPlacement:
+    """The placement of a run in its experiment: the member "experiment" of run.json."""
 
     id: str  # of the experiment
-    hash: str  # of what was asked: `hash_of`
+    hash: str  # `hash_experiment`
     cell: str
     at: Mapping[str, Any]  # axis -> value
     plan: str
@@ -40,23 +39,23 @@ class Place:
     warm_up: bool
     profile: str
     seed: int
-    number: int  # how many runs of the experiment began before it
+    number: int  # runs of the experiment that began before it
     simulated: bool = False
 
-    def facts(self) -> dict[str, Any]:
-        """As run.json has it."""
+    def to_facts(self) -> dict[str, Any]:
+        """Returns the members for run.json."""
         return {FACTS: asdict(self)}
 
 
 @dataclass(frozen=True)
 class CellRun:
-    """One run of one cell that ended well."""
+    """One successful run of one cell."""
 
     cell: str  # cell.id
-    at: Mapping[str, Scalar]  # axis -> value
+    axis_values: Mapping[str, Scalar]  # axis -> value
     plan: str  # id of the plan within the experiment; "" when it has only one
     variant: str  # "" when the experiment has no variants
-    repeat: int  # from 0; warm-ups are counted by themselves
+    repeat: int  # from 0; warm-ups are counted separately
     warm_up: bool
     folder: Path  # of the run in the archive: run.json, record.ndjson, tables
 
@@ -65,102 +64,105 @@ class CellRun:
 class Results:
     """An experiment and its runs."""
 
-    experiment: Experiment  # as it was run: with its profile and settings
+    experiment: Experiment  # with profile and settings applied
     group: str  # name of the group of runs in the archive
-    runs: tuple[CellRun, ...]  # in the order they were run; only those that ended well
-    refused: Mapping[str, str]  # cell id -> one sentence why it was not run
-    failed: Mapping[str, str] = field(default_factory=dict)  # cell id -> what its last failed run said
+    runs: tuple[CellRun, ...]  # successful runs, in order of time
+    refusals: Mapping[str, str]  # cell id -> one sentence why it was not run
+    failures: Mapping[str, str] = field(default_factory=dict)  # cell id -> error message of its latest failed run
     directories: Mapping[str, str] = field(default_factory=dict)  # cell id -> directory that was measured
     profile: str = ""
     simulated: bool = False
-    folder: Path = Path()  # in the archive, for what belongs to all runs: experiment.json, the page
+    folder: Path = Path()  # in the archive: experiment.json and the page
 
-    def of_cell(self, cell: str, warm_up: bool = False) -> tuple[CellRun, ...]:
-        """Runs of one cell, in their order; the warm-ups only when they are asked for."""
-        return tuple(one for one in self.runs if one.cell == cell and one.warm_up == warm_up)
+    def runs_of_cell(self, cell: str, warm_up: bool = False) -> tuple[CellRun, ...]:
+        """Returns the runs of one cell in order of time: the measured runs or the warm-ups."""
+        return tuple(run for run in self.runs if run.cell == cell and run.warm_up == warm_up)
 
 
-def hash_of(experiment: Experiment) -> str:
-    """What tells experiments apart: 16 hex digits of what was asked, with profile and settings."""
+def hash_experiment(experiment: Experiment) -> str:
+    """Returns 16 hex digits that identify an experiment with its profile and settings."""
     text = json.dumps(experiment.document, sort_keys=True, ensure_ascii=False, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def asked(document: Mapping[str, Any], origin: str, profile: str, settings: Sequence[str]) -> Experiment:
-    """The experiment in a document whose plans are read already, with its profile and ``path=value`` settings."""
+def build_experiment(document: Mapping[str, Any], origin: str, profile: str, settings: Sequence[str]) -> Experiment:
+    """Builds an experiment from a document that includes its plans, with profile and ``path=value`` settings
+    applied."""
     experiment = experiment_from_document(document, origin, profile)
-    changes = {".".join(steps): value for steps, value in (read_setting(one) for one in settings)}
+    changes = {".".join(steps): value for steps, value in (parse_setting(setting) for setting in settings)}
     if not changes:
         return experiment
     return with_settings(experiment, changes, experiment_from_document(document, origin))
 
 
 def read_results(archive: Archive, group: str) -> Results:
-    """Results of an experiment: by the name of its group, a unique beginning of it, or "last". Raises UserError."""
+    """Reads the results of a group, given by name, unique prefix, or "last". Raises UserError."""
     from sonde.store.names import folders_of_group  # pyarrow takes long to import
 
-    kept = read_group(archive.root, group)
-    name = str(kept["group"])
-    experiment = asked(kept["document"], str(kept["origin"]), str(kept["profile"]), list(kept["settings"]))
-    runs, failed, seen = list[tuple[int, CellRun]](), dict[str, str](), set[tuple[str, int, bool]]()
+    stored = read_group(archive.root, group)
+    name = str(stored["group"])
+    experiment = build_experiment(
+        stored["document"], str(stored["origin"]), str(stored["profile"]), list(stored["settings"])
+    )
+    runs, failed, turns_read = list[tuple[int, CellRun]](), dict[str, str](), set[tuple[str, int, bool]]()
     for folder in folders_of_group(archive.root, name):
         try:
             summary = read_summary(folder)
         except RecordError:
             continue  # removed meanwhile
-        place = place_of(summary)
-        if place is None:
-            continue  # of the same group, but not of the experiment: a retest
+        placement = placement_of(summary)
+        if placement is None:
+            continue  # in the group, but not in the experiment: a retest
         if summary.status == "done":
-            run = _run(place, summary)
-            if (run.cell, run.repeat, run.warm_up) not in seen:  # two runners at once, against all advice
-                runs.append((int(place["number"]), run))
-            seen.add((run.cell, run.repeat, run.warm_up))
+            run = _cell_run(placement, summary)
+            if (run.cell, run.repeat, run.warm_up) not in turns_read:  # two runners may have run at once
+                runs.append((int(placement["number"]), run))
+            turns_read.add((run.cell, run.repeat, run.warm_up))
         else:
-            failed[str(place["cell"])] = str(summary.document.get("text") or f"{summary.id}: {summary.status}")
+            failed[str(placement["cell"])] = str(summary.document.get("text") or f"{summary.id}: {summary.status}")
     return Results(
         experiment,
         name,
-        tuple(run for _, run in sorted(runs, key=lambda one: one[0])),
-        dict(kept.get("refused", {})),
+        tuple(run for _, run in sorted(runs, key=lambda numbered: numbered[0])),
+        dict(stored.get("refused", {})),
         failed,
-        dict(kept.get("directories", {})),
-        str(kept["profile"]),
-        bool(kept.get("simulated")),
+        dict(stored.get("directories", {})),
+        str(stored["profile"]),
+        bool(stored.get("simulated")),
         folder_of_group(archive.root, name),
     )
 
 
-def remains(archive: Archive, group: str) -> list[Path]:
-    """Directories that runs of an experiment left on the storage because they, or what started them, were killed."""
+def find_leftover_directories(archive: Archive, group: str) -> list[Path]:
+    """Returns the directories on the storage that killed runs of an experiment left behind."""
     from sonde.store.names import folders_of_group
 
-    found = []
+    directories = []
     for folder in folders_of_group(archive.root, group):
         try:
             run = read_summary(folder)
         except RecordError:
             continue
-        left = Path(run.target) / f"sonde-{run.id}"
-        if run.status != "done" and left.is_dir():
-            found.append(left)
-    return found
+        directory = Path(run.target) / f"sonde-{run.id}"
+        if run.status != "done" and directory.is_dir():
+            directories.append(directory)
+    return directories
 
 
-def place_of(run: Summary) -> Mapping[str, Any] | None:
-    """What a run says about its place in an experiment; None where it says nothing. (Runs of other tools have a member
-    of that name, too, that says what makes them another experiment.)"""
-    place = run.document.get(FACTS)
-    return place if isinstance(place, Mapping) and {"cell", "repeat", "number"} <= place.keys() else None
+def placement_of(run: Summary) -> Mapping[str, Any] | None:
+    """Returns a run's placement in an experiment, or None. (Imported runs of other tools have a member of the same name
+    with different content.)"""
+    placement = run.document.get(FACTS)
+    return placement if isinstance(placement, Mapping) and {"cell", "repeat", "number"} <= placement.keys() else None
 
 
-def _run(place: Mapping[str, Any], summary: Summary) -> CellRun:
+def _cell_run(placement: Mapping[str, Any], summary: Summary) -> CellRun:
     return CellRun(
-        str(place["cell"]),
-        dict(place["at"]),
-        str(place["plan"]),
-        str(place["variant"]),
-        int(place["repeat"]),
-        bool(place["warm_up"]),
+        str(placement["cell"]),
+        dict(placement["at"]),
+        str(placement["plan"]),
+        str(placement["variant"]),
+        int(placement["repeat"]),
+        bool(placement["warm_up"]),
         summary.folder,
     )

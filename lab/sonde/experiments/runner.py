@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs an experiment: every cell as often as it needs, in a random order, whatever happens meanwhile.
+"""Runs an experiment: every cell as often as its repeat rules require, in random order.
 
-The archive is the only memory. A run is there whole or not at all and says which turn it was, so the runner may be
-killed at any moment: whoever takes the experiment up again sees which turns are missing.
+The archive holds the only state. Each run is stored atomically with its cell and repeat number, so the runner may be
+killed at any moment: a later session runs only what is missing.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sonde.conduct.run import Result
-from sonde.experiments.cells import Prepared, prepare
+from sonde.conduct.run import RunResult
+from sonde.experiments.cells import PreparedCell, prepare_cells
+from sonde.experiments.environment_setup import EnvironmentSetup
 from sonde.experiments.executor import Attempt, Executor
-from sonde.experiments.forecast import Forecast, code_of
-from sonde.experiments.medians import measured
-from sonde.experiments.order import Rates, Schedule, Turn
+from sonde.experiments.forecast import Forecast, exit_code_of_refusals
+from sonde.experiments.medians import measured_phases
 from sonde.experiments.request import Request
-from sonde.experiments.results import Place, hash_of, place_of
-from sonde.experiments.surroundings import Surroundings
-from sonde.model.errors import DONE, FAILED, INTERRUPTED, MISMATCH, StoppedError, UserError
+from sonde.experiments.results import RunPlacement, hash_experiment, placement_of
+from sonde.experiments.schedule import Rates, Schedule, ScheduledRun
+from sonde.model.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_MISMATCH, EXIT_OK, StoppedError, UserError
 from sonde.model.experiment.description import Variant
 from sonde.model.units import format_seconds
 from sonde.store.archive import Archive
@@ -31,142 +31,152 @@ from sonde.store.tags import change_tags
 
 
 @dataclass
-class Watcher:
-    """What the runner tells while it works; each member may be replaced."""
+class RunnerObserver:
+    """Callbacks of the runner; each may be replaced."""
 
-    seed: Callable[[int], None] = lambda seed: None
-    begin: Callable[[Turn, int, int, float | None], None] = lambda turn, number, count, left: None
-    done: Callable[[Turn, Result], None] = lambda turn, result: None
-    say: Callable[[str], None] = lambda text: None
+    on_seed: Callable[[int], None] = lambda seed: None
+    on_begin: Callable[[ScheduledRun, int, int, float | None], None] = lambda turn, number, count, left: None
+    on_done: Callable[[ScheduledRun, RunResult], None] = lambda turn, result: None
+    on_message: Callable[[str], None] = lambda text: None
 
 
 @dataclass
-class Ended:
-    """How it ended. The results are in the archive."""
+class RunnerOutcome:
+    """How the session ended. The results are in the archive."""
 
     group: str
-    runs: int = 0  # that ended well, in this session
-    refused: dict[str, str] = field(default_factory=dict)  # cell id -> why
-    codes: dict[str, int] = field(default_factory=dict)  # of refused cells -> exit code of the reason
-    failed: dict[str, str] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-    exit_code: int = DONE
+    runs: int = 0  # successful runs of this session
+    refusals: dict[str, str] = field(default_factory=dict)  # cell id -> reason
+    refusal_codes: dict[str, int] = field(default_factory=dict)  # cell id -> exit code of the refusal
+    failures: dict[str, str] = field(default_factory=dict)
+    messages: list[str] = field(default_factory=list)
+    exit_code: int = EXIT_OK
 
 
 @dataclass
-class _Known:
-    """What is known of the repeats of a cell."""
+class _CellState:
+    """The finished repeats of a cell."""
 
     rates: dict[int, Rates] = field(default_factory=dict)  # by repeat
     warm_ups: set[int] = field(default_factory=set)
     seconds: list[float] = field(default_factory=list)
 
-    def has(self, turn: Turn) -> bool:
+    def has_run(self, turn: ScheduledRun) -> bool:
         return turn.repeat in (self.warm_ups if turn.warm_up else self.rates)
 
 
 class Runner:
-    """Runs one request."""
+    """Runs the experiment of one request."""
 
     def __init__(
-        self, request: Request, archive: Archive, executor: Executor, watcher: Watcher, end: float | None = None
+        self, request: Request, archive: Archive, executor: Executor, watcher: RunnerObserver, end: float | None = None
     ) -> None:
-        """`end`: no run is begun that would probably not be over by then, seconds of time.time(); None: no limit."""
+        """`end`: a run begins only if it will probably finish before this time (seconds of time.time()); None: no
+        limit."""
         self._request, self._archive = request, archive
-        self._end = end
-        self._executor, self._watcher = executor, watcher
-        self._hash = hash_of(request.experiment)
-        self._known: dict[str, _Known] = {}
+        self._time_limit = end
+        self._executor, self._observer = executor, watcher
+        self._hash = hash_experiment(request.experiment)
+        self._cells: dict[str, _CellState] = {}
         self._number = 0
-        self._ended = Ended(request.group)
-        self._variants: Mapping[str, Variant] = {one.id: one for one in request.experiment.file.variants}
+        self._outcome = RunnerOutcome(request.group)
+        self._variants: Mapping[str, Variant] = {variant.id: variant for variant in request.experiment.file.variants}
 
-    def prepared(self) -> list[Prepared]:
-        """Every cell. Raises UserError when a name that the user gave means nothing."""
-        return prepare(self._request.experiment, self._request.where.directories(), self._request.group)
+    def prepare_cells(self) -> list[PreparedCell]:
+        """Prepares all cells. Raises UserError for an unknown location name."""
+        return prepare_cells(self._request.experiment, self._request.locations.read_directories(), self._request.group)
 
-    def run(self, prepared: list[Prepared] | None = None, forecasts: Sequence[Forecast] = ()) -> Ended:
-        """Blocks until all cells have enough, or somebody stops it. `forecasts` say which are not to be run, and why.
-
-        Raises UserError when a name that the user gave means nothing.
+    def run(
+        self, prepared_cells: list[PreparedCell] | None = None, forecasts: Sequence[Forecast] = ()
+    ) -> RunnerOutcome:
+        """Blocks until all cells have enough repeats or a signal stops the session. Cells whose forecast has a refusal
+        are not run. Raises UserError for an unknown location name.
         """
         experiment = self._request.experiment
-        prepared = self.prepared() if prepared is None else prepared
-        for cell, why, code in (
-            *((one.cell.id, one.refused, one.code) for one in prepared),
-            *((one.cell, one.refused, one.code) for one in forecasts),
+        prepared_cells = self.prepare_cells() if prepared_cells is None else prepared_cells
+        for cell, refusal, code in (
+            *((cell_plan.cell.id, cell_plan.refusal, cell_plan.exit_code) for cell_plan in prepared_cells),
+            *((cell_plan.cell, cell_plan.refusal, cell_plan.exit_code) for cell_plan in forecasts),
         ):
-            if why:
-                self._ended.refused[cell], self._ended.codes[cell] = why, code
-        ready = {one.cell.id: one for one in prepared if one.cell.id not in self._ended.refused}
-        self._read()
-        self._keep(prepared)
-        self._watcher.seed(self._request.seed)
+            if refusal:
+                self._outcome.refusals[cell], self._outcome.refusal_codes[cell] = refusal, code
+        ready = {
+            cell_plan.cell.id: cell_plan
+            for cell_plan in prepared_cells
+            if cell_plan.cell.id not in self._outcome.refusals
+        }
+        self._load_earlier_runs()
+        self._save_group(prepared_cells)
+        self._observer.on_seed(self._request.seed)
         schedule = Schedule(
-            [one.cell for one in ready.values()],
+            [cell_plan.cell for cell_plan in ready.values()],
             self._request.repeat,
             self._request.seed,
-            lambda cell: self._of(cell).rates,
-            lambda cell: cell in self._ended.refused or cell in self._ended.failed,
+            lambda cell: self._cell_state(cell).rates,
+            lambda cell: cell in self._outcome.refusals or cell in self._outcome.failures,
         )
         folder = folder_of_group(self._archive.root, self._request.group)
-        around = Surroundings(experiment.file.treatments, folder, self._watcher.say)
+        environment = EnvironmentSetup(experiment.file.treatments, folder, self._observer.on_message)
         try:
-            with around:
-                self._work(schedule, ready, around)
+            with environment:
+                self._run_turns(schedule, ready, environment)
         except (StoppedError, KeyboardInterrupt):
-            self._ended.exit_code = INTERRUPTED
+            self._outcome.exit_code = EXIT_INTERRUPTED
         finally:
-            self._keep(prepared)
-            for one in ready.values():
-                one.clean()
-        self._ended.notes += around.notes
-        self._judge_end(ready)
-        return self._ended
+            self._save_group(prepared_cells)
+            for cell_plan in ready.values():
+                cell_plan.remove_shared_directories()
+        self._outcome.messages += environment.problems
+        self._set_exit_code(ready)
+        return self._outcome
 
-    def _work(self, schedule: Schedule, ready: Mapping[str, Prepared], around: Surroundings) -> None:
+    def _run_turns(self, schedule: Schedule, ready: Mapping[str, PreparedCell], environment: EnvironmentSetup) -> None:
         cooldown = self._request.repeat.cooldown
-        for turn in schedule.turns():
-            if self._of(turn.cell.id).has(turn):
+        for turn in schedule.iterate_runs():
+            if self._cell_state(turn.cell.id).has_run(turn):
                 continue
-            if not self._fits(turn, cooldown or 0.0):
+            if not self._fits_time_limit(turn, cooldown or 0.0):
                 raise StoppedError("")
-            if cooldown and self._ended.runs:
+            if cooldown and self._outcome.runs:
                 time.sleep(cooldown)
-            self._one(turn, ready[turn.cell.id], schedule, around)
+            self._run_turn(turn, ready[turn.cell.id], schedule, environment)
             if self._executor.stopped:
                 raise StoppedError("")
 
-    def _fits(self, turn: Turn, cooldown: float) -> bool:
-        """Whether there is time for a run, by the longest one of its cell, or of all when it had none. What was never
-        seen is tried."""
-        if self._end is None:
+    def _fits_time_limit(self, turn: ScheduledRun, cooldown: float) -> bool:
+        """Returns whether a run fits before the time limit, judged by the longest run of its cell, or of all cells if
+        the cell has none. A first run is always tried."""
+        if self._time_limit is None:
             return True
-        seen = self._of(turn.cell.id).seconds or [one for known in self._known.values() for one in known.seconds]
-        left = self._end - time.time()
-        if not seen or max(seen) + cooldown <= left:
+        durations = self._cell_state(turn.cell.id).seconds or [
+            duration for state in self._cells.values() for duration in state.seconds
+        ]
+        remaining_s = self._time_limit - time.time()
+        if not durations or max(durations) + cooldown <= remaining_s:
             return True
-        self._ended.notes.append(
-            f"{turn.cell.id} takes about {format_seconds(max(seen))}, and the job ends in"
-            f" {format_seconds(max(left, 0.0))}: it is left to the next one."
+        self._outcome.messages.append(
+            f"{turn.cell.id} takes about {format_seconds(max(durations))}, and the job ends in"
+            f" {format_seconds(max(remaining_s, 0.0))}: it is left to the next one."
         )
         return False
 
-    def _one(self, turn: Turn, prepared: Prepared, schedule: Schedule, around: Surroundings) -> None:
-        variant = self._variants.get(str(turn.cell.at.get("variant", "")))
-        number, count, left = self._progress(schedule)
-        self._watcher.begin(turn, number, count, left)
+    def _run_turn(
+        self, turn: ScheduledRun, prepared: PreparedCell, schedule: Schedule, environment: EnvironmentSetup
+    ) -> None:
+        variant = self._variants.get(str(turn.cell.coordinates.get("variant", "")))
+        number, count, remaining_s = self._progress(schedule)
+        self._observer.on_begin(turn, number, count, remaining_s)
         began = time.monotonic()
         try:
-            around.before(turn.cell.id, variant, prepared.directory)
+            environment.prepare_run(turn.cell.id, variant, prepared.directory)
             result = self._executor.execute(
                 Attempt(
                     prepared.plan,
                     self._request.experiment.id,
-                    self._facts(turn),
+                    self._run_facts(turn),
                     prepared.clients,
                     variant,
-                    self._request.experiment.storage_of(turn.cell),
+                    self._request.experiment.resolve_storage(turn.cell),
                 )
             )
         except StoppedError:
@@ -174,102 +184,111 @@ class Runner:
         except UserError as reason:
             if self._executor.stopped:
                 raise StoppedError("") from None
-            # one cell that cannot be run here must not cost the others
-            why = str(reason).removeprefix(f"{prepared.plan.origin}: ")
-            self._ended.refused[turn.cell.id], self._ended.codes[turn.cell.id] = why, reason.exit_code
-            self._watcher.say(f"{turn.cell.id} is not run: {why}")
+            # A cell that cannot be run must not stop the others.
+            refusal = str(reason).removeprefix(f"{prepared.plan.origin}: ")
+            self._outcome.refusals[turn.cell.id], self._outcome.refusal_codes[turn.cell.id] = refusal, reason.exit_code
+            self._observer.on_message(f"{turn.cell.id} is not run: {refusal}")
             return
         finally:
-            around.after()
+            environment.undo_run()
         self._number += 1
         if self._request.tags:
             change_tags(result.folder, add=self._request.tags)
-        if result.exit_code == DONE:
-            self._ended.runs += 1
-            self._note(read_summary(result.folder), time.monotonic() - began)
+        if result.exit_code == EXIT_OK:
+            self._outcome.runs += 1
+            self._record_run(read_summary(result.folder), time.monotonic() - began)
         elif not self._executor.stopped:
-            self._ended.failed[turn.cell.id] = result.text
-            self._watcher.say(f"{turn.cell.id} is not run again: {result.text}")
-            if result.exit_code == MISMATCH:
-                self._ended.exit_code = MISMATCH
-        self._watcher.done(turn, result)
+            self._outcome.failures[turn.cell.id] = result.text
+            self._observer.on_message(f"{turn.cell.id} is not run again: {result.text}")
+            if result.exit_code == EXIT_MISMATCH:
+                self._outcome.exit_code = EXIT_MISMATCH
+        self._observer.on_done(turn, result)
 
-    def _facts(self, turn: Turn) -> dict[str, Any]:
+    def _run_facts(self, turn: ScheduledRun) -> dict[str, Any]:
         cell, request = turn.cell, self._request
-        variant = str(cell.at.get("variant", ""))
-        place = Place(
-            request.experiment.id, self._hash, cell.id, cell.at, cell.plan, variant, turn.repeat, turn.warm_up,
+        variant = str(cell.coordinates.get("variant", ""))
+        placement = RunPlacement(
+            request.experiment.id, self._hash, cell.id, cell.coordinates, cell.plan, variant, turn.repeat, turn.warm_up,
             request.profile, request.seed, self._number, self._executor.simulated,
         )  # fmt: skip
         note = {"note": request.note} if request.note else {}
         role = "calibration" if turn.warm_up else "run"
-        return {"group": request.group, "role": role, **note, **place.facts()}
+        return {"group": request.group, "role": role, **note, **placement.to_facts()}
 
-    def _of(self, cell: str) -> _Known:
-        return self._known.setdefault(cell, _Known())
+    def _cell_state(self, cell: str) -> _CellState:
+        return self._cells.setdefault(cell, _CellState())
 
-    def _read(self) -> None:
-        """What an earlier session left in the archive."""
-        if not self._request.kept:
+    def _load_earlier_runs(self) -> None:
+        """Loads the runs of earlier sessions from the archive."""
+        if not self._request.stored:
             return
         from sonde.store.names import folders_of_group  # pyarrow takes long to import
 
         for folder in folders_of_group(self._archive.root, self._request.group):
-            self._note(read_summary(folder))
+            self._record_run(read_summary(folder))
 
-    def _note(self, run: Summary, taken: float | None = None) -> None:
-        """Remembers a run. `taken` are seconds with all that comes before and after it, where that was seen."""
-        place = place_of(run)
-        if place is None:
+    def _record_run(self, run: Summary, total_seconds: float | None = None) -> None:
+        """Records a run. `total_seconds` includes preparation and undo; None for runs of earlier sessions."""
+        placement = placement_of(run)
+        if placement is None:
             return
-        self._number = max(self._number, int(place["number"]) + 1)
+        self._number = max(self._number, int(placement["number"]) + 1)
         if run.status != "done":
             return
-        known = self._of(str(place["cell"]))
-        known.seconds.append(taken if taken is not None else run.seconds or 0.0)
-        if place["warm_up"]:
-            known.warm_ups.add(int(place["repeat"]))
+        state = self._cell_state(str(placement["cell"]))
+        state.seconds.append(total_seconds if total_seconds is not None else run.seconds or 0.0)
+        if placement["warm_up"]:
+            state.warm_ups.add(int(placement["repeat"]))
         else:
-            known.rates[int(place["repeat"])] = {phase: rate for phase, _, rate in measured(run)}
+            state.rates[int(placement["repeat"])] = {phase: rate for phase, _, rate in measured_phases(run)}
 
     def _progress(self, schedule: Schedule) -> tuple[int, int, float | None]:
-        """Number of the run that begins, how many there will probably be, and seconds left by what runs took so far."""
+        """Returns the number of the run that begins, the expected number of runs, and the estimated remaining
+        seconds."""
         cooldown = self._request.repeat.cooldown or 0.0
-        every = [second for known in self._known.values() for second in known.seconds]
-        usual = sum(every) / len(every) if every else None
+        durations = [second for state in self._cells.values() for second in state.seconds]
+        mean_duration = sum(durations) / len(durations) if durations else None
         done = count = 0
-        left: float | None = 0.0
+        remaining_s: float | None = 0.0
         for cell in schedule.cells:
-            known = self._of(cell.id)
-            has = len(known.rates) + len(known.warm_ups)
-            done += has
-            if cell.id in self._ended.refused or cell.id in self._ended.failed:
-                count += has
+            state = self._cell_state(cell.id)
+            finished = len(state.rates) + len(state.warm_ups)
+            done += finished
+            if cell.id in self._outcome.refusals or cell.id in self._outcome.failures:
+                count += finished
                 continue
-            wanted = max(has, schedule.expected(cell) + self._request.repeat.warmup)
-            count += wanted
-            each = sum(known.seconds) / len(known.seconds) if known.seconds else usual
-            left = None if left is None or each is None else left + (wanted - has) * (each + cooldown)
-        return done + 1, max(count, done + 1), left
+            expected_runs = max(finished, schedule.expected_repeats(cell) + self._request.repeat.warmup)
+            count += expected_runs
+            seconds_per_run = sum(state.seconds) / len(state.seconds) if state.seconds else mean_duration
+            remaining_s = (
+                None
+                if remaining_s is None or seconds_per_run is None
+                else remaining_s + (expected_runs - finished) * (seconds_per_run + cooldown)
+            )
+        return done + 1, max(count, done + 1), remaining_s
 
-    def _keep(self, prepared: list[Prepared]) -> None:
-        """What was asked, and what is not run: at the start, so that it is there whatever happens, and at the end."""
+    def _save_group(self, prepared_cells: list[PreparedCell]) -> None:
+        """Stores the request and the refused cells: once at the start, in case of a crash, and once at the end."""
         write_group(
             self._archive.root,
             self._request.group,
             {
-                **self._request.as_kept(),
+                **self._request.to_json(),
                 "simulated": self._executor.simulated,
-                "directories": {one.cell.id: ", ".join(one.places) for one in prepared if one.directory},
-                "refused": self._ended.refused,
+                "directories": {
+                    prepared_cell.cell.id: ", ".join(prepared_cell.measured_directories)
+                    for prepared_cell in prepared_cells
+                    if prepared_cell.directory
+                },
+                "refused": self._outcome.refusals,
             },
         )
 
-    def _judge_end(self, ready: Mapping[str, Prepared]) -> None:
-        ended = self._ended
-        if ended.exit_code != DONE:
+    def _set_exit_code(self, ready: Mapping[str, PreparedCell]) -> None:
+        ended = self._outcome
+        if ended.exit_code != EXIT_OK:
             return
-        if ended.failed:
-            ended.exit_code = FAILED
-        elif not any(self._of(cell).rates for cell in ready):
-            ended.exit_code = code_of(ended.codes.values())
+        if ended.failures:
+            ended.exit_code = EXIT_FAILED
+        elif not any(self._cell_state(cell).rates for cell in ready):
+            ended.exit_code = exit_code_of_refusals(ended.refusal_codes.values())

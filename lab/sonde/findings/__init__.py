@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a number is worth, decided here and nowhere else: is it one of storage, when did the rate move, who was slow?
+"""What a number is worth: is it a storage number, when did the rate change, which task, node or target was slow?
 
-Whoever shows a number, on the terminal, on a page, in JSON or in a table, takes its standing and its sentences from
-this folder. It knows records and arithmetic, not how anything looks.
+The terminal, the pages, the JSON output and the tables take classification, validity and sentences from this folder.
+It depends on records and arithmetic, not on how anything is displayed.
 
-`judgement` is what others ask for; it is made of `standing` (what the number is about), `doubts` (what speaks against
-it), `movement` on a `profile` (when the rate moved) and `members` (who was slow). `verdicts` names a phase and its
-rate, `remarks` says what else strikes, `nodes` looks at nodes over many runs.
+`assessment` is the entry. It combines `classification` (what the number describes), `caveats` (reasons to doubt it),
+`variation` of a `profile` (when the rate changed) and `stragglers` (which task or node was slow). `phase_summary` names
+a phase and its rate, `irregularities` reports late tasks and periodic dips, `node_history` compares nodes over runs.
 """

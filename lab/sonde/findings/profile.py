@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from sonde.findings.movement import Movement, movement
+from sonde.findings.variation import RateVariation, analyze_variation
 from sonde.model.lines import SeriesLine
 from sonde.model.record import PhaseRecord
 
@@ -39,17 +39,17 @@ class Profile:
     steady: tuple[float, float] | None
     tasks: int
 
-    movement: Movement
-    operations_movement: Movement
+    variation: RateVariation
+    operations_variation: RateVariation
 
-    def moved(self, operations: bool) -> Movement:
+    def get_variation(self, operations: bool) -> RateVariation:
         """How the total rate moved while all tasks were at work."""
-        return self.operations_movement if operations else self.movement
+        return self.operations_variation if operations else self.variation
 
 
-def profile_of(phase: PhaseRecord) -> Profile | None:
+def build_profile(phase: PhaseRecord) -> Profile | None:
     """The profile over all tasks; None when the record holds no usable series."""
-    line = phase.whole_series
+    line = phase.total_series
     if line is None or line.slice_s <= 0:
         return None
     length = len(line.bytes)
@@ -79,8 +79,8 @@ def _profile(line: SeriesLine, ops: Sequence[int], active: Sequence[int], used: 
         joined=joined,
         steady=_steady(active, width, tasks, edges[-1]),
         tasks=tasks,
-        movement=movement(line.bytes[:used], active, width),
-        operations_movement=movement(ops, active, width),
+        variation=analyze_variation(line.bytes[:used], active, width),
+        operations_variation=analyze_variation(ops, active, width),
     )
 
 
@@ -110,5 +110,5 @@ def _groups(values: Sequence[T], size: int) -> list[Sequence[T]]:
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
+    known_values = [value for value in values if value is not None]
+    return sum(known_values) / len(known_values) if known_values else None

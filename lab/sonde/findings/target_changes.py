@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which storage targets answer otherwise in the runs of one side than in those of another, and which servers and units.
+"""Storage targets, servers and units whose response times differ between two sides of a comparison.
 
-In each run a target is first held against the middle one, so that a busier day of all of them is no change of one; of
-several runs the median counts. What it changed by is then judged against the changes of the other targets, by the rule
-that names a slow target in one run (`served.apart_from_others`): it needs four targets on both sides, and one run.
+In each run a target is compared with the median target, so that load on all targets is no change of one; over several
+runs the median counts. The change of a target is then compared with the changes of the others, by the rule that finds
+a slow target in one run (`target_operations.compute_deviations`): it needs four targets on both sides, and one run.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from typing import Any, Literal
 
 import numpy as np
 
-from sonde.findings.judgement import operations_first
-from sonde.findings.served import (
+from sonde.findings.assessment import prefers_operations
+from sonde.findings.storage_units import collect_unit_times, storage_levels, sum_unit_operations
+from sonde.findings.target_operations import (
     LEAST_OTHERS,
     LEVEL,
-    answer_rates,
-    apart_from_others,
     busiest_kind,
-    served,
-    shares_of,
-    unknown_words,
+    compute_deviations,
+    describe_unknown_bytes,
+    read_target_operations,
+    relative_rates,
+    relative_target_rates,
 )
-from sonde.findings.targets import LEAST_FACTOR, TargetRates, target_rates
-from sonde.findings.units import levels_of, unit_answers, unit_rows
+from sonde.findings.targets import LEAST_FACTOR, TargetRates, collect_target_rates
 from sonde.model import quantities
+from sonde.model.escaping import escape_line
 from sonde.model.record import PhaseRecord
-from sonde.model.run import Run
-from sonde.model.visible import one_line
-from sonde.stats.ratio import CONFIDENCE, LEAST, ratio
+from sonde.model.run import RecordedRun
+from sonde.stats.ratio import CONFIDENCE, MIN_RUNS_PER_SIDE, compare_rates
 
-Verdict = Literal["slower", "faster", "no change seen", "not known"]
+TargetVerdict = Literal["slower", "faster", "no change seen", "not known"]
 TARGET = "target"
 _MOST_NAMED = 3
 # Why a target has no level: of operations, and of whole files.
-_SILENT = ("too few operations lie on it alone", f"fewer than {LEAST} files of tasks lie on it alone")
+_SILENT = ("too few operations lie on it alone", f"fewer than {MIN_RUNS_PER_SIDE} files of tasks lie on it alone")
 _FEW = f"fewer than {LEAST_OTHERS + 1} with enough operations on both sides"
 
 
@@ -53,7 +53,7 @@ class PartChange:
     """
 
     name: str
-    verdict: Verdict
+    verdict: TargetVerdict
     why: str
     own: float | None
     low: float | None
@@ -68,7 +68,7 @@ class PartChange:
 
     @property
     def differs(self) -> bool:
-        """Whether it is said to have changed."""
+        """Whether the part changed."""
         return self.verdict in ("slower", "faster")
 
 
@@ -85,27 +85,27 @@ class LevelChanges:
     @property
     def differing(self) -> list[PartChange]:
         """Those that changed, the strongest change first."""
-        return sorted((one for one in self.parts if one.differs), key=lambda one: -abs(math.log(one.own or 1.0)))
+        return sorted((part for part in self.parts if part.differs), key=lambda part: -abs(math.log(part.own or 1.0)))
 
     @property
     def words(self) -> list[str]:
-        """A sentence for each of those that differ, and one on those of which nothing can be said."""
-        told = [_sentence(self, one) for one in self.differing[:_MOST_NAMED]]
-        judged = [one for one in self.parts if one.verdict != "not known"]
-        if judged and not told:
-            told.append(_none_words(self, judged))
+        """A sentence for each part that differs, and one for the parts without a verdict."""
+        sentences = [_sentence(self, item) for item in self.differing[:_MOST_NAMED]]
+        judged = [part for part in self.parts if part.verdict != "not known"]
+        if judged and not sentences:
+            sentences.append(_none_words(self, judged))
         if (more := len(self.differing) - _MOST_NAMED) > 0:
-            told.append(f"So {'does' if more == 1 else 'do'} {_counted(more, self.level)} more.")
-        silent = [one for one in self.parts if one.verdict == "not known"]
-        for why in dict.fromkeys(one.why for one in silent):
-            count = sum(one.why == why for one in silent)
-            told.append(f"Of {_counted(count, self.level)} it is not known: {why}.")
+            sentences.append(f"So {'does' if more == 1 else 'do'} {_counted(more, self.level)} more.")
+        silent = [part for part in self.parts if part.verdict == "not known"]
+        for why in dict.fromkeys(item.why for item in silent):
+            count = sum(item.why == why for item in silent)
+            sentences.append(f"Of {_counted(count, self.level)} it is not known: {why}.")
         for side, names in (("before", self.only_before), ("after", self.only_after)):
             if names:
-                shown = ", ".join(one_line(name, 40) for name in names[:_MOST_NAMED])
+                displayed = ", ".join(escape_line(name, 40) for name in names[:_MOST_NAMED])
                 more_words = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-                told.append(f"Only {side} served any: {_noun(self.level)} {shown}{more_words}.")
-        return told
+                sentences.append(f"Only {side} served any: {_noun(self.level)} {displayed}{more_words}.")
+        return sentences
 
     def as_json(self) -> dict[str, Any]:
         """The machine form; of a part what is not known is absent."""
@@ -113,8 +113,8 @@ class LevelChanges:
             "level": self.level,
             "kind": self.kind,
             "parts": [
-                {name: value for name, value in vars(one).items() if value is not None and value != ""}
-                for one in self.parts
+                {name: value for name, value in vars(part).items() if value is not None and value != ""}
+                for part in self.parts
             ],
             "only_before": list(self.only_before),
             "only_after": list(self.only_after),
@@ -130,29 +130,33 @@ class PhaseChanges:
     unknown: tuple[str, ...]
 
 
-def phase_changes(before: Sequence[tuple[Run, PhaseRecord]], after: Sequence[tuple[Run, PhaseRecord]]) -> PhaseChanges:
+def compare_phase_targets(
+    before: Sequence[tuple[RecordedRun, PhaseRecord]], after: Sequence[tuple[RecordedRun, PhaseRecord]]
+) -> PhaseChanges:
     """One phase of the runs of both sides. Empty where neither side knows of targets."""
     sides = (before, after)
-    known = tuple([one for one in side if _tells(one[1])] for side in sides)
-    if not any(known):
+    known_values = tuple([item for item in side if _tells(item[1])] for side in sides)
+    if not any(known_values):
         return PhaseChanges((), ())
-    if len({name for side in known for _, phase in side for name in _names(phase)}) < 2:
+    if len({name for side in known_values for _, phase in side for name in _names(phase)}) < 2:
         return PhaseChanges((), ())  # one drive: what it did is what the phase did
-    unknown = [*_without(sides, known), *_not_given(known)]
-    kinds = [_kind_of(side) for side in known]
-    if not all(known):
+    unknown = [*_without(sides, known_values), *_not_given(known_values)]
+    kinds = [_kind_of(side) for side in known_values]
+    if not all(known_values):
         return PhaseChanges((), tuple(unknown))
     if kinds[0] != kinds[1]:
-        words = " and ".join(_KINDS.get(kind, kind) for kind in kinds)
-        unknown.append(f"Targets cannot be compared: before and after are told by {words}.")
+        text = " and ".join(_KINDS.get(kind, kind) for kind in kinds)
+        unknown.append(f"Targets cannot be compared: before and after are measured by {text}.")
         return PhaseChanges((), tuple(unknown))
-    targets = _level(TARGET, kinds[0], [_target_tellings(side, kinds[0]) for side in known])
-    named = {one.name for one in targets.differing}
+    targets = _level(TARGET, kinds[0], [_target_tellings(side, kinds[0]) for side in known_values])
+    names = {item.name for item in targets.differing}
     levels = [targets]
     if kinds[0] != _FILE:
-        both = [dict.fromkeys(level for run, phase in side for level in levels_of(run, phase)) for side in known]
+        both = [
+            dict.fromkeys(level for run, phase in side for level in storage_levels(run, phase)) for side in known_values
+        ]
         levels += [
-            _level(level, kinds[0], [_unit_tellings(side, level, named) for side in known])
+            _level(level, kinds[0], [_unit_tellings(side, level, names) for side in known_values])
             for level in both[0]
             if level in both[1]
         ]
@@ -173,127 +177,132 @@ class _Telling:
 
 
 def _tells(phase: PhaseRecord) -> bool:
-    return bool(phase.targets and served(phase.targets)) or bool(target_rates(phase, operations_first(phase)))
+    return bool(phase.targets and read_target_operations(phase.targets)) or bool(
+        collect_target_rates(phase, prefers_operations(phase))
+    )
 
 
 def _names(phase: PhaseRecord) -> set[str]:
-    named = {one.target for one in served(phase.targets)} if phase.targets else set()
-    return named | {one.name for one in target_rates(phase, operations_first(phase))}
+    names = {operation.target for operation in read_target_operations(phase.targets)} if phase.targets else set()
+    return names | {rate.name for rate in collect_target_rates(phase, prefers_operations(phase))}
 
 
-def _kind_of(side: Sequence[tuple[Run, PhaseRecord]]) -> str:
+def _kind_of(side: Sequence[tuple[RecordedRun, PhaseRecord]]) -> str:
     """Of the latest run: the busiest kind of operations, or whole files where no operations are known."""
     return (busiest_kind(side[-1][1]) or _FILE) if side else ""
 
 
-def _target_tellings(side: Sequence[tuple[Run, PhaseRecord]], kind: str) -> list[dict[str, _Telling]]:
+def _target_tellings(side: Sequence[tuple[RecordedRun, PhaseRecord]], kind: str) -> list[dict[str, _Telling]]:
     return [_by_files(phase) if kind == _FILE else _by_operations(phase, kind) for _, phase in side]
 
 
 def _by_operations(phase: PhaseRecord, kind: str) -> dict[str, _Telling]:
-    levels = _levels(answer_rates(phase)) if busiest_kind(phase) == kind else {}
+    levels = _levels(relative_target_rates(phase)) if busiest_kind(phase) == kind else {}
     return {
-        one.target: _Telling(
-            levels.get(one.target), one.single_ns / one.single_ops if one.single_ops else None, float(one.bytes)
+        operation.target: _Telling(
+            levels.get(operation.target),
+            operation.single_ns / operation.single_ops if operation.single_ops else None,
+            float(operation.bytes),
         )
-        for one in (served(phase.targets) if phase.targets else ())
-        if one.kind == kind
+        for operation in (read_target_operations(phase.targets) if phase.targets else ())
+        if operation.kind == kind
     }
 
 
 def _by_files(phase: PhaseRecord) -> dict[str, _Telling]:
-    found = target_rates(phase, operations_first(phase))
-    if not found:
+    rates = collect_target_rates(phase, prefers_operations(phase))
+    if not rates:
         return {}
-    middle = statistics.median(statistics.median(one.rates) for one in found)
-    shares = [TargetRates(one.name, tuple(rate / middle for rate in one.rates)) for one in found]
+    middle = statistics.median(statistics.median(rate.rates) for rate in rates)
+    shares = [TargetRates(item.name, tuple(rate / middle for rate in item.rates)) for item in rates]
     levels = _levels(shares)
-    return {one.name: _Telling(levels.get(one.name), None, None) for one in shares}
+    return {share.name: _Telling(levels.get(share.name), None, None) for share in shares}
 
 
 def _unit_tellings(
-    side: Sequence[tuple[Run, PhaseRecord]], level: str, named: Iterable[str]
+    side: Sequence[tuple[RecordedRun, PhaseRecord]], level: str, named: Iterable[str]
 ) -> list[dict[str, _Telling]]:
-    told = []
+    sentences = []
     for run, phase in side:
         kind = busiest_kind(phase)
-        levels = _levels(shares_of(unit_answers(run, phase, level, set(named))))
-        told.append(
+        levels = _levels(relative_rates(collect_unit_times(run, phase, level, set(named))))
+        sentences.append(
             {
-                one.unit: _Telling(levels.get(one.unit), one.mean_ns, float(one.bytes))
-                for one in unit_rows(run, phase, level)
-                if one.kind == kind
+                operation.unit: _Telling(levels.get(operation.unit), operation.mean_ns, float(operation.bytes))
+                for operation in sum_unit_operations(run, phase, level)
+                if operation.kind == kind
             }
         )
-    return told
+    return sentences
 
 
 def _levels(rates: Sequence[TargetRates]) -> dict[str, float]:
-    return {one.name: math.log(float(np.median(one.rates))) for one in rates if len(one.rates) >= LEAST}
+    return {rate.name: math.log(float(np.median(rate.rates))) for rate in rates if len(rate.rates) >= MIN_RUNS_PER_SIDE}
 
 
 def _level(level: str, kind: str, sides: Sequence[Sequence[Mapping[str, _Telling]]]) -> LevelChanges:
-    before, after = ({name for one in side for name in one} for side in sides)
+    before, after = ({name for item in side for name in item} for side in sides)
     names = sorted(before & after)
-    told = [[[one[name] for one in side if name in one] for side in sides] for name in names]
-    moved = [_moved(*both) for both in told]
-    at = [place for place, value in enumerate(moved) if value is not None]
-    apart = dict(zip(at, apart_from_others([moved[place] or 0.0 for place in at]), strict=True))
+    sentences = [[[item[name] for item in side if name in item] for side in sides] for name in names]
+    moved = [_moved(*both) for both in sentences]
+    position = [index for index, value in enumerate(moved) if value is not None]
+    apart = dict(zip(position, compute_deviations([moved[place] or 0.0 for place in position]), strict=True))
     parts = []
-    for place, name in enumerate(names):
-        found = apart.get(place)
-        verdict: Verdict = "not known" if found is None else "no change seen"
-        if found is not None and found.differs:
-            verdict = "slower" if found.by < 0 else "faster"
-        own = [None] * 3 if found is None else [math.exp(found.by + side * found.room) for side in (0, -1, 1)]
-        why = "" if found is not None else _FEW if place in apart else _SILENT[kind == _FILE]
-        parts.append(PartChange(name, verdict, why, *own, *_figures(*told[place])))
+    for index, name in enumerate(names):
+        result = apart.get(index)
+        verdict: TargetVerdict = "not known" if result is None else "no change seen"
+        if result is not None and result.differs:
+            verdict = "slower" if result.by < 0 else "faster"
+        own = [None] * 3 if result is None else [math.exp(result.by + side * result.room) for side in (0, -1, 1)]
+        why = "" if result is not None else _FEW if index in apart else _SILENT[kind == _FILE]
+        parts.append(PartChange(name, verdict, why, *own, *_figures(*sentences[index])))
     return LevelChanges(level, kind, tuple(parts), tuple(sorted(before - after)), tuple(sorted(after - before)))
 
 
 def _moved(before: Sequence[_Telling], after: Sequence[_Telling]) -> float | None:
     """By how much the level against the middle one changed; None where a side does not know it."""
-    sides = [[one.level for one in side if one.level is not None] for side in (before, after)]
+    sides = [[item.level for item in side if item.level is not None] for side in (before, after)]
     return statistics.median(sides[1]) - statistics.median(sides[0]) if all(sides) else None
 
 
 def _figures(before: Sequence[_Telling], after: Sequence[_Telling]) -> list[float | None]:
     """Ratio of the rates with its interval, mean latencies and bytes of both sides."""
-    means = [[one.mean_ns for one in side if one.mean_ns] for side in (before, after)]
-    moved = [[one.bytes for one in side if one.bytes is not None] for side in (before, after)]
+    means = [[item.mean_ns for item in side if item.mean_ns] for side in (before, after)]
+    moved = [[item.bytes for item in side if item.bytes is not None] for side in (before, after)]
     change: list[float | None] = [None, None, None]
     if all(means):
         # Latencies by their inverse: the rate at which one operation after the other is answered.
         old, new = ([1 / ns for ns in side] for side in means)
-        found = ratio(old, new, CONFIDENCE, test=False)
-        change = [found.value, found.low, found.high]
+        result = compare_rates(old, new, CONFIDENCE, test=False)
+        change = [result.value, result.low, result.high]
     return [*change, *(statistics.median(side) if side else None for side in (*means, *moved))]
 
 
 def _without(
-    sides: Sequence[Sequence[tuple[Run, PhaseRecord]]], known: Sequence[Sequence[tuple[Run, PhaseRecord]]]
+    sides: Sequence[Sequence[tuple[RecordedRun, PhaseRecord]]],
+    known: Sequence[Sequence[tuple[RecordedRun, PhaseRecord]]],
 ) -> list[str]:
-    words = []
-    for name, side, told in zip(("before", "after"), sides, known, strict=True):
-        if missing := len(side) - len(told):
-            which = "the run" if len(side) == 1 else f"{missing} of {quantities.plural(len(side), 'run')}"
-            words.append(f"Of {which} {name} no figures of targets are known.")
-    return words
+    sentences = []
+    for name, side, reported in zip(("before", "after"), sides, known, strict=True):
+        if missing := len(side) - len(reported):
+            which = "the run" if len(side) == 1 else f"{missing} of {quantities.count_noun(len(side), 'run')}"
+            sentences.append(f"Of {which} {name} no figures of targets are known.")
+    return sentences
 
 
-def _not_given(known: Sequence[Sequence[tuple[Run, PhaseRecord]]]) -> list[str]:
+def _not_given(known: Sequence[Sequence[tuple[RecordedRun, PhaseRecord]]]) -> list[str]:
     """What belongs to no target, of the run of each side in which that is most."""
-    words = []
+    sentences = []
     for name, side in zip(("Before", "After"), known, strict=True):
-        partly = [phase for _, phase in side if unknown_words(phase)]
+        partly = [phase for _, phase in side if describe_unknown_bytes(phase)]
         if partly:
-            words.append(f"{name}, {unknown_words(min(partly, key=_share_known))}.")
-    return words
+            sentences.append(f"{name}, {describe_unknown_bytes(min(partly, key=_share_known))}.")
+    return sentences
 
 
 def _none_words(changes: LevelChanges, judged: Sequence[PartChange]) -> str:
     """That none differs, and what could not have been seen: the widest interval of any of them."""
-    widest = max(LEAST_FACTOR, *(math.sqrt((one.high or 1.0) / (one.low or 1.0)) for one in judged))
+    widest = max(LEAST_FACTOR, *(math.sqrt((part.high or 1.0) / (part.low or 1.0)) for part in judged))
     return (
         f"Of {_counted(len(judged), changes.level)} none answered otherwise than before, held against the others"
         f" (a change by less than a factor of {widest:.1f} would not show)."
@@ -305,21 +314,21 @@ def _share_known(phase: PhaseRecord) -> float:
 
 
 def _noun(level: str) -> str:
-    return level if level == TARGET else one_line(level, 40)
+    return level if level == TARGET else escape_line(level, 40)
 
 
 def _counted(count: int, level: str) -> str:
     """ "3 targets", "3 OSS": short names of levels have no plural."""
     noun = _noun(level)
-    return quantities.plural(count, noun) if noun[-1:].islower() else f"{count:,} {noun}"
+    return quantities.count_noun(count, noun) if noun[-1:].islower() else f"{count:,} {noun}"
 
 
-def _sentence(changes: LevelChanges, one: PartChange) -> str:
+def _sentence(changes: LevelChanges, part: PartChange) -> str:
     verbs = {"read": "answered reads at", "write": "answered writes at", _FILE: "served its files at"}
     noun = _noun(changes.level)
-    name = f"{noun[:1].upper()}{noun[1:]} {one_line(one.name, 60)}"
+    name = f"{noun[:1].upper()}{noun[1:]} {escape_line(part.name, 60)}"
     others = "targets" if changes.level == TARGET else f"{noun}s" if noun[-1:].islower() else noun
     return (
-        f"{name} {verbs.get(changes.kind, 'answered at')} {one.own or 0:.2f} of its rate before, held against the other"
-        f" {others} ({100 * LEVEL:g} % interval over all of them: {one.low or 0:.2f} to {one.high or 0:.2f})."
+        f"{name} {verbs.get(changes.kind, 'answered at')} {part.own or 0:.2f} of its rate before, held against the"
+        f" other {others} ({100 * LEVEL:g} % interval over all of them: {part.low or 0:.2f} to {part.high or 0:.2f})."
     )

@@ -12,13 +12,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sonde.findings.members import task_rates
+from sonde.findings.stragglers import task_rates_by_id
 from sonde.model import quantities
-from sonde.model.errors import sentence
+from sonde.model.errors import to_sentence
+from sonde.model.escaping import escape_line
 from sonde.model.lines import LayoutLine
 from sonde.model.record import PhaseRecord
-from sonde.model.visible import one_line
-from sonde.stats.ratio import CONFIDENCE, LEAST, ratio
+from sonde.stats.ratio import CONFIDENCE, MIN_RUNS_PER_SIDE, compare_rates
 
 # Less is no finding, however sure it is: targets of one file system differ by so much when nothing is wrong.
 LEAST_FACTOR = 1.3
@@ -47,7 +47,7 @@ class SlowTarget:
 
 
 @dataclass(frozen=True)
-class TargetHeld:
+class TargetUsage:
     """What lies on a target: `files` and `bytes` of them."""
 
     name: str
@@ -55,17 +55,17 @@ class TargetHeld:
     bytes: int
 
 
-def held_by_targets(layout: LayoutLine) -> list[TargetHeld]:
+def collect_target_usage(layout: LayoutLine) -> list[TargetUsage]:
     """Every target of the files that were looked at, in the order of the record."""
     return [
-        TargetHeld(str(name), files, held)
+        TargetUsage(str(name), files, held)
         for name, files, held in _columns(layout.target_columns, layout.targets, "target", "files", "bytes")
         if isinstance(files, int) and isinstance(held, int)
     ]
 
 
 @dataclass(frozen=True)
-class Pieces:
+class Fragmentation:
     """How `files` local files lie on their device: in `fragments` pieces, `unplaced` bytes of them nowhere yet."""
 
     files: int
@@ -73,80 +73,90 @@ class Pieces:
     unplaced: int
 
 
-def pieces_of(layout: LayoutLine) -> Pieces | None:
+def count_fragments(layout: LayoutLine) -> Fragmentation | None:
     """Of the files whose pieces were counted; None where none were."""
     rows = _columns(layout.columns, layout.rows, "fragments", "unplaced_bytes")
-    known = [row for row in rows if all(isinstance(value, int) for value in row)]
-    return Pieces(len(known), sum(row[0] for row in known), sum(row[1] for row in known)) if known else None
+    known_values = [row for row in rows if all(isinstance(value, int) for value in row)]
+    return (
+        Fragmentation(len(known_values), sum(row[0] for row in known_values), sum(row[1] for row in known_values))
+        if known_values
+        else None
+    )
 
 
-def pool_words(layout: LayoutLine) -> str:
+def describe_pools(layout: LayoutLine) -> str:
     """How many disks a pool has that stands as the target, of how many servers; empty where no record says so."""
-    told: dict[str, list[str]] = {}
+    reported: dict[str, list[str]] = {}
     for shape in layout.shapes:
         for part in shape if isinstance(shape, list | tuple) else ():
             if isinstance(part, dict) and part.get("pool") and isinstance(part.get("members"), list | tuple):
-                told[str(part["pool"])] = [str(one) for one in part["members"]]
-    words = []
-    for pool, disks in told.items():
-        servers = {name for one in disks for name in one.partition("@")[2].split(",") if name}
-        served = f" of {quantities.plural(len(servers), 'server')}" if servers else ""
-        words.append(f"pool {one_line(pool, 40)} is {quantities.plural(len(disks), 'disk')}{served}")
-    return f"{'; '.join(words)}: which of them holds which byte nobody tells" if words else ""
+                reported[str(part["pool"])] = [str(item) for item in part["members"]]
+    sentences = []
+    for pool, disks in reported.items():
+        servers = {name for disk in disks for name in disk.partition("@")[2].split(",") if name}
+        served = f" of {quantities.count_noun(len(servers), 'server')}" if servers else ""
+        sentences.append(f"pool {escape_line(pool, 40)} is {quantities.count_noun(len(disks), 'disk')}{served}")
+    return f"{'; '.join(sentences)}: which of them holds which byte nobody tells" if sentences else ""
 
 
-def target_rates(phase: PhaseRecord, operations: bool) -> list[TargetRates]:
+def collect_target_rates(phase: PhaseRecord, operations: bool) -> list[TargetRates]:
     """By name. Files that several tasks use or that lie on several targets say nothing here; empty without others."""
     if phase.layout is None:
         return []
     rows = list(_columns(phase.layout.columns, phase.layout.rows, "task", "targets"))
-    rates = task_rates(phase, operations)
+    rates = task_rates_by_id(phase, operations)
     # Of a task with many files only the sum of its time is known.
     files_of = Counter(task for task, _ in rows if isinstance(task, int))
-    found: dict[str, list[float]] = {}
+    result: dict[str, list[float]] = {}
     for task, held in rows:
         alone = isinstance(held, list | tuple) and len(held) == 1 and isinstance(held[0], list | tuple) and held[0]
         if isinstance(task, int) and files_of[task] == 1 and alone and rates.get(task, 0.0) > 0:
-            found.setdefault(str(held[0][0]), []).append(rates[task])
-    return [TargetRates(name, tuple(rates)) for name, rates in sorted(found.items())]
+            result.setdefault(str(held[0][0]), []).append(rates[task])
+    return [TargetRates(name, tuple(rates)) for name, rates in sorted(result.items())]
 
 
-def slow_targets(found: Sequence[TargetRates]) -> list[SlowTarget]:
+def find_slow_targets(targets: Sequence[TargetRates]) -> list[SlowTarget]:
     """The slow ones, worst first. A target needs five files, and so do the others together."""
-    judged = [one for one in found if len(one.rates) >= LEAST]
+    judged = [target for target in targets if len(target.rates) >= MIN_RUNS_PER_SIDE]
     slow = []
-    for one in judged:
-        others = [rate for other in found if other is not one for rate in other.rates]
-        if len(others) < LEAST:
+    for item in judged:
+        others = [rate for other in targets if other is not item for rate in other.rates]
+        if len(others) < MIN_RUNS_PER_SIDE:
             continue
         # Each target is a chance to be wrong.
-        seen = ratio(one.rates, others, 1 - (1 - CONFIDENCE) / len(judged))
-        if seen.low is not None and seen.high is not None and seen.low > 1 and seen.value >= LEAST_FACTOR:
-            slow.append(SlowTarget(one.name, len(one.rates), seen.value, seen.low, seen.high))
+        observed = compare_rates(item.rates, others, 1 - (1 - CONFIDENCE) / len(judged))
+        if (
+            observed.low is not None
+            and observed.high is not None
+            and observed.low > 1
+            and observed.value >= LEAST_FACTOR
+        ):
+            slow.append(SlowTarget(item.name, len(item.rates), observed.value, observed.low, observed.high))
     return sorted(slow, key=lambda one: -one.factor)
 
 
-def target_words(phase: PhaseRecord, operations: bool) -> str:
+def describe_slow_targets(phase: PhaseRecord, operations: bool) -> str:
     """The slow targets as sentences; empty when none is, or nothing is known."""
-    slow = slow_targets(target_rates(phase, operations))
-    words = [
-        f"Files on target {one_line(one.name, 60)} ({quantities.plural(one.files, 'file')}) were {one.factor:.1f} times"
-        f" slower than those on the others (95 % interval over all targets: {one.low:.1f} to {one.high:.1f})."
-        for one in slow[:_MOST_NAMED]
+    slow = find_slow_targets(collect_target_rates(phase, operations))
+    sentences = [
+        f"Files on target {escape_line(item.name, 60)} ({quantities.count_noun(item.files, 'file')}) were"
+        f" {item.factor:.1f} times"
+        f" slower than those on the others (95 % interval over all targets: {item.low:.1f} to {item.high:.1f})."
+        for item in slow[:_MOST_NAMED]
     ]
     if len(slow) > _MOST_NAMED:
-        words.append(f"So were those on {quantities.plural(len(slow) - _MOST_NAMED, 'other target')}.")
-    return " ".join(words)
+        sentences.append(f"So were those on {quantities.count_noun(len(slow) - _MOST_NAMED, 'other target')}.")
+    return " ".join(sentences)
 
 
-def untold_words(phase: PhaseRecord) -> str:
+def describe_unknown_layout(phase: PhaseRecord) -> str:
     """Why nobody knows which target held which byte, where such a thing is to be known, as a sentence; else empty."""
-    told = next((one for one in phase.findings if one.id in _UNTOLD), None)
-    return sentence(one_line(told.text, 600)) if told else ""
+    reported = next((finding for finding in phase.findings if finding.id in _UNTOLD), None)
+    return to_sentence(escape_line(reported.text, 600)) if reported else ""
 
 
 def _columns(names: Sequence[str], rows: Sequence[Sequence[Any]], *wanted: str) -> Iterator[list[Any]]:
     """The wanted columns of each row; nothing when one of them is not there."""
     if set(wanted) <= set(names):
         places = [names.index(name) for name in wanted]
-        yield from ([row[at] for at in places] for row in rows if len(row) == len(names))
+        yield from ([row[position] for position in places] for row in rows if len(row) == len(names))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the engine is, and short questions to it (everything but a run)."""
+"""Locates the engine and runs its short commands: everything except a run."""
 
 from __future__ import annotations
 
@@ -12,93 +12,110 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sonde.launch.parts import Part, find
+from sonde.launch.components import Component, locate_component
 from sonde.model.errors import (
-    BAD_INPUT,
-    DONE,
-    FAILED,
-    INTERRUPTED,
-    MISMATCH,
+    EXIT_BAD_INPUT,
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    EXIT_MISMATCH,
+    EXIT_OK,
     DataMismatchError,
     MachineError,
     RunFailedError,
     StoppedError,
     UserError,
-    sentence,
+    to_sentence,
 )
 
 NAME = "sonde-engine"
-_SPEAKERS = (f"{NAME}:", "sonde-simulate:")  # both write a record, and say in its place why there is none
-ENGINE = Part(NAME, "SONDE_ENGINE", "engine", f"The engine is not installed: there is no {NAME} in this package;")
-# How launchers say that a process died: MPICH's Hydra, Open MPI, Slurm.
+_MESSAGE_PREFIXES = (f"{NAME}:", "sonde-simulate:")  # both print to stderr why they wrote no record
+ENGINE = Component(NAME, "SONDE_ENGINE", "engine", f"The engine is not installed: there is no {NAME} in this package;")
+# How launchers report that a process died: MPICH's Hydra, Open MPI, Slurm.
 _LOST_PROCESS = (r"EXIT STRING: (.+)", r"noticed that (process rank .+)", r"^srun: error: (.+)")
+ERRORS_BY_EXIT_CODE: Mapping[int, type[UserError]] = {
+    EXIT_FAILED: RunFailedError,
+    EXIT_BAD_INPUT: UserError,
+    EXIT_MISMATCH: DataMismatchError,
+    EXIT_INTERRUPTED: StoppedError,
+}
 
 
 @dataclass(frozen=True)
 class Engine:
-    """The engine program. `source` says why this one was chosen."""
+    """The engine program. `source` states why this file was chosen."""
 
     path: Path
     source: str
 
     def version(self) -> str:
-        """What the engine says about itself."""
-        return self._ask(["--version"]).stdout.strip().removeprefix(f"{NAME} ")
+        """The version that the engine prints."""
+        return self._run_engine(["--version"]).stdout.strip().removeprefix(f"{NAME} ")
 
     def backends(self, directory: Path | None = None) -> list[dict[str, Any]]:
-        """One entry a backend: name, usable or not, why not."""
-        where = ["--on", str(directory)] if directory else []
-        found = self._json(["backends", "--json", *where])
-        entries = found.get("backends", []) if isinstance(found, Mapping) else found
+        """One entry per backend: name, whether it is usable, and the reason if not."""
+        options = ["--on", str(directory)] if directory else []
+        answer = self._query_json(["backends", "--json", *options])
+        entries = answer.get("backends", []) if isinstance(answer, Mapping) else answer
         return [entry for entry in entries if isinstance(entry, dict)]
 
     def probe(self, directory: Path) -> dict[str, Any]:
         """Facts about this machine and the file system under `directory` (the members of a `node` line)."""
-        found = self._json(["probe", str(directory)])
-        return found if isinstance(found, dict) else {}
+        answer = self._query_json(["probe", str(directory)])
+        return answer if isinstance(answer, dict) else {}
 
-    def clean(self, directory: Path, dry_run: bool) -> list[dict[str, Any]]:
-        """Removes what killed runs left below `directory`; with `dry_run` only says what would be removed.
+    def clean(self, directory: Path, dry_run: bool, outside: bool = False) -> list[dict[str, Any]]:
+        """Removes what killed runs left below `directory`; with `dry_run` only reports what would be removed.
+        `outside`: also in directories outside `directory` that a run's manifest names.
 
-        One entry a run directory: `run`, `files`, `bytes`, `left` (what could not be removed), or `kept` (why not).
+        One entry per run directory: `run`, `files`, `bytes`, `directories` (each in which files are removed), `outside`
+        (those of them outside `directory`), `left` (files that stay), or `kept` (why all of it stays).
         """
-        arguments = ["clean", str(directory), "--json", *(["--dry-run"] if dry_run else [])]
-        found = self._json(arguments, timeout=None, also_good=(FAILED,))
-        return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
+        flags = [*(["--dry-run"] if dry_run else []), *(["--yes"] if outside else [])]
+        arguments = ["clean", str(directory), "--json", *flags]
+        answer = self._query_json(arguments, timeout=None, accepted=(EXIT_FAILED, EXIT_BAD_INPUT))
+        return [entry for entry in answer if isinstance(entry, dict)] if isinstance(answer, list) else []
 
     def check(self, plan_file: Path) -> None:
-        """Lets the engine check a plan without running it. Raises UserError with the engine's sentence."""
-        self._ask(["run", str(plan_file), "--dry-run"])
+        """Checks a plan with the engine without running it. Raises UserError with the engine's message."""
+        self._run_engine(["run", str(plan_file), "--dry-run"])
 
     def resolve(self, plan: Mapping[str, Any], processes: int) -> dict[str, Any]:
-        """What the engine understands of a plan on so many processes of one node, and what it would touch: `space`, and
-        by phase `files`, `segments`, `operations`, `bytes` of one pass. Raises UserError with the engine's sentence."""
+        """The plan as the engine resolves it for `processes` processes on one node, and what it would touch: `space`,
+        and for each phase `files`, `segments`, `operations`, `bytes` of one pass. Raises UserError with the engine's
+        message."""
         request = json.dumps({"plan": plan, "processes": processes})
         try:
-            answer = json.loads(self._ask(["resolve", "--lines", "-"], given=request).stdout)
+            answer = json.loads(self._run_engine(["resolve", "--lines", "-"], standard_input=request).stdout)
         except ValueError:
             raise MachineError(f"The engine {self.path} answered `resolve` with something that is not JSON.") from None
         if "error" in answer:
             raise UserError(str(answer["error"]))
         return dict(answer)
 
-    def _json(self, arguments: Sequence[str], timeout: float | None = 60, also_good: Sequence[int] = ()) -> Any:
-        text = self._ask(arguments, timeout, also_good).stdout
+    def _query_json(self, arguments: Sequence[str], timeout: float | None = 60, accepted: Sequence[int] = ()) -> Any:
+        answer = self._run_engine(arguments, timeout, accepted)
+        if answer.returncode != EXIT_OK and not answer.stdout:
+            raise make_engine_error(answer.returncode, find_engine_message(answer.stderr))
         try:
-            return json.loads(text)
+            return json.loads(answer.stdout)
         except ValueError:
             raise MachineError(
                 f"The engine {self.path} answered `{arguments[0]}` with something that is not JSON; is it the right"
                 " version? `sonde doctor` shows which engine is used and why."
             ) from None
 
-    def _ask(
-        self, arguments: Sequence[str], timeout: float | None = 60, also_good: Sequence[int] = (), given: str = ""
+    def _run_engine(
+        self,
+        arguments: Sequence[str],
+        timeout: float | None = 60,
+        accepted: Sequence[int] = (),
+        standard_input: str = "",
     ) -> subprocess.CompletedProcess[str]:
+        """Runs a command of the engine. Raises the error of its exit code unless that is 0 or in `accepted`."""
         try:
             answer = subprocess.run(
                 [str(self.path), *arguments],
-                input=given,
+                input=standard_input,
                 capture_output=True,
                 text=True,
                 errors="replace",
@@ -111,42 +128,39 @@ class Engine:
             raise MachineError(
                 f"The engine gave no answer to `{arguments[0]}` within {timeout:.0f} s: the file system may hang."
             ) from None
-        if answer.returncode not in (DONE, *also_good):
-            raise engine_error(answer.returncode, last_sentence(answer.stderr))
+        if answer.returncode not in (EXIT_OK, *accepted):
+            raise make_engine_error(answer.returncode, find_engine_message(answer.stderr))
         return answer
 
 
-def last_sentence(messages: str) -> str:
-    """The sentence of the engine, or of the simulator in its place, in what was printed to stderr: the last line that
-    begins with the name of one of them, else the last line."""
+def find_engine_message(messages: str) -> str:
+    """The message of the engine or simulator in what was printed to stderr: the last line that begins with the name of
+    one of them, else what a launcher printed about a lost process, else the last line."""
     lines = [line.strip() for line in messages.splitlines() if line.strip()]
-    ours = [line for line in lines if line.startswith(_SPEAKERS)]
-    if not ours:
+    engine_lines = [line for line in lines if line.startswith(_MESSAGE_PREFIXES)]
+    if not engine_lines:
         for pattern in _LOST_PROCESS:
-            found = re.search(pattern, messages, re.MULTILINE)
-            if found:
-                return f"A process of the run was lost: {found[1].strip()}"
-    chosen = (ours or lines or [""])[-1]
-    return next((chosen.removeprefix(one) for one in _SPEAKERS if chosen.startswith(one)), chosen).strip()
+            match = re.search(pattern, messages, re.MULTILINE)
+            if match:
+                return f"A process of the run was lost: {match[1].strip()}"
+    message = (engine_lines or lines or [""])[-1]
+    prefixes = (prefix for prefix in _MESSAGE_PREFIXES if message.startswith(prefix))
+    return message.removeprefix(next(prefixes, "")).strip()
 
 
-def engine_error(returncode: int, said: str, program: str = "The engine") -> UserError:
-    """The error for `program` (the engine, or the launcher that started it) that ended with `returncode`."""
-    text = sentence(said)
+def make_engine_error(returncode: int, message: str, program: str = "The engine") -> UserError:
+    """The error for `program` (the engine, or the launcher that started it), which printed `message` and ended with
+    `returncode` (negative: a signal)."""
+    text = to_sentence(message)
     if returncode < 0:
         hint = "Perhaps the machine ran out of memory." if -returncode == signal.SIGKILL and not text else ""
         return RunFailedError(" ".join(f"{program} was ended by {_signal_name(-returncode)}. {text}{hint}".split()))
-    text = text or f"{program} ended with exit code {returncode} and said nothing."
-    kinds: dict[int, type[UserError]] = {
-        FAILED: RunFailedError,
-        BAD_INPUT: UserError,
-        MISMATCH: DataMismatchError,
-        INTERRUPTED: StoppedError,
-        DONE: UserError,
-    }
-    # Launchers have codes of their own: a process that died, or (126, 127) a program that could not be started.
-    other = RunFailedError if returncode > INTERRUPTED and returncode not in (126, 127) else MachineError
-    return kinds.get(returncode, other)(text)
+    text = text or f"{program} ended with exit code {returncode} and printed nothing."
+    if returncode == EXIT_OK:
+        return UserError(text)
+    # Launchers have other codes: a process that died, or (126, 127) a program that could not be started.
+    other = RunFailedError if returncode > EXIT_INTERRUPTED and returncode not in (126, 127) else MachineError
+    return ERRORS_BY_EXIT_CODE.get(returncode, other)(text)
 
 
 def _signal_name(number: int) -> str:
@@ -157,5 +171,7 @@ def _signal_name(number: int) -> str:
 
 
 def find_engine() -> Engine:
-    found = find(ENGINE)
-    return Engine(found.path, found.source)
+    """The engine that $SONDE_ENGINE names, else the installed one, else the newest in the build tree. Raises
+    MachineError."""
+    component = locate_component(ENGINE)
+    return Engine(component.path, component.source)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The MPI module of this machine: made from its sources, which are a part of the package, with the MPI's own compiler.
+"""Builds the MPI module of this machine from the sources in the package, with the compiler wrapper of the MPI.
 
 Packages are built without the MPI of the machine where they are used. The module is a few hundred lines behind a C
-interface, so it can be made afterwards; the engine looks for it beside itself.
+interface, so it can be built afterwards; the engine loads it from its own directory.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
-from sonde.launch.engine import Engine, engine_error, last_sentence
-from sonde.model.errors import DONE, MachineError, UserError
+from sonde.launch.engine import Engine, find_engine_message, make_engine_error
+from sonde.model.confined_files import ConfinedDirectory
+from sonde.model.errors import EXIT_OK, MachineError, UserError
 
 NAME = "sonde-mpi-site.so"
 WRAPPERS = ("mpicxx", "mpic++", "mpiicpx", "mpicxx.openmpi", "mpicxx.mpich")
 SOURCES = ("mpi_module.cpp", "mpi_file.cpp", "mpi_waiting.cpp")
-# As engine/ranks/CMakeLists.txt has them.
+# The same flags as in engine/ranks/CMakeLists.txt.
 FLAGS = (
     "-std=c++20",
     "-O2",
@@ -35,49 +36,51 @@ FLAGS = (
 
 
 @dataclass(frozen=True)
-class Built:
-    """A module that was made and can be loaded."""
+class BuiltModule:
+    """A module that was built and can be loaded."""
 
     path: Path
     wrapper: Path
 
 
-def build_module(engine: Engine, wrapper: Path | None = None) -> Built:
-    """Makes the module beside `engine` with `wrapper`, or with the first one on PATH. Raises UserError when it cannot
-    be made or loaded; then the one before it still stands."""
-    compiler = _wrapper(wrapper)
+def build_module(engine: Engine, wrapper: Path | None = None) -> BuiltModule:
+    """Builds the module next to `engine` with `wrapper`, or with the first wrapper on PATH. Raises UserError when it
+    cannot be built or loaded; then the previous module stays."""
+    compiler = _find_wrapper(wrapper)
     target = engine.path.resolve().parent / NAME
     if not os.access(target.parent, os.W_OK):
         raise MachineError(
-            f"The MPI module belongs beside the engine, and {target.parent} cannot be written: run this as the user who"
-            " installed Sonde."
+            f"The MPI module belongs next to the engine, and {target.parent} cannot be written: run this as the user"
+            " who installed Sonde."
         )
-    folder = _sources()
-    # On the same file system, so that it takes its place in one step.
-    with tempfile.TemporaryDirectory(dir=target.parent) as place:
-        draft = Path(place) / NAME
+    folder = _find_sources()
+    # On the same file system, so that a rename replaces the module atomically.
+    with tempfile.TemporaryDirectory(dir=target.parent) as directory:
+        draft = Path(directory) / NAME
         sources = [str(folder / "ranks" / source) for source in SOURCES]
-        _run([str(compiler), *FLAGS, f"-I{folder}", *sources, "-o", str(draft)], f"{compiler} does not make the module")
-        _try(engine, draft)
-        draft.replace(target)
-    return Built(target, compiler)
+        command = [str(compiler), *FLAGS, f"-I{folder}", *sources, "-o", str(draft)]
+        _run_compiler(command, f"{compiler} does not make the module")
+        _check_module_loads(engine, draft)
+        with ConfinedDirectory.open(draft.parent) as source, ConfinedDirectory.open(target.parent) as destination:
+            source.rename(draft.name, destination, target.name)
+    return BuiltModule(target, compiler)
 
 
-def _wrapper(named: Path | None) -> Path:
-    candidates = (str(named),) if named is not None else WRAPPERS
+def _find_wrapper(requested: Path | None) -> Path:
+    candidates = (str(requested),) if requested is not None else WRAPPERS
     for candidate in candidates:
-        found = shutil.which(candidate)
-        if found is not None:
-            return Path(found)
-    if named is not None:
-        raise UserError(f"--wrapper {named} is not a program that can be run; name the MPI's C++ compiler wrapper.")
+        path = shutil.which(candidate)
+        if path is not None:
+            return Path(path)
+    if requested is not None:
+        raise UserError(f"--wrapper {requested} is not a program that can be run; name the MPI's C++ compiler wrapper.")
     raise MachineError(
         "There is no compiler wrapper of an MPI on PATH (mpicxx): load the site's MPI module, or name the wrapper with"
         " --wrapper PROGRAM."
     )
 
 
-def _sources() -> Path:
+def _find_sources() -> Path:
     packaged = Path(str(resources.files("sonde").joinpath("mpi")))
     in_source = Path(__file__).resolve().parents[3] / "engine"
     for folder in (packaged, in_source):
@@ -86,25 +89,25 @@ def _sources() -> Path:
     raise MachineError("The sources of the MPI module are not part of this installation; install sonde again.")
 
 
-def _run(command: list[str], what: str) -> None:
+def _run_compiler(command: list[str], failure: str) -> None:
     answer = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if answer.returncode != 0:
         lines = [line.strip() for line in answer.stderr.splitlines() if "error" in line.lower()]
-        raise MachineError(f"{what}: {lines[0] if lines else f'exit code {answer.returncode}'}")
+        raise MachineError(f"{failure}: {lines[0] if lines else f'exit code {answer.returncode}'}")
 
 
-def _try(engine: Engine, module: Path) -> None:
+def _check_module_loads(engine: Engine, module: Path) -> None:
     """Raises UserError when the engine cannot start one process with the module."""
-    words = ["ior", "-a", "MPIIO", "-w", "-t", "8", "-b", "8", "-o", str(module.parent / "data")]
-    own = ["--sonde-launch", "mpi", "--sonde-mpi-module", str(module), "--sonde-beside", "none"]
-    started = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    ior_arguments = ["ior", "-a", "MPIIO", "-w", "-t", "8", "-b", "8", "-o", str(module.parent / "data")]
+    sonde_arguments = ["--sonde-launch", "mpi", "--sonde-mpi-module", str(module), "--sonde-beside", "none"]
+    environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     answer = subprocess.run(
-        [str(engine.path), *words, *own],
+        [str(engine.path), *ior_arguments, *sonde_arguments],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         check=False,
-        env=started,
+        env=environment,
     )
-    if answer.returncode != DONE:
-        raise engine_error(answer.returncode, last_sentence(answer.stderr))
+    if answer.returncode != EXIT_OK:
+        raise make_engine_error(answer.returncode, find_engine_message(answer.stderr))

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the preload library is, and whether a program can be started under it.
+"""Locates the preload library and checks whether it can intercept a program.
 
-The loader puts the library in front of libc in programs that are linked dynamically. Programs that are linked
-statically have no loader, programs with more rights than their caller ignore it, and programs of Go make their system
-calls without libc: for these a sentence says so before anything is started.
+The dynamic loader puts the library in front of libc. Statically linked programs have no loader, setuid programs ignore
+preloaded libraries, and Go programs make system calls without libc: these are rejected before anything starts.
 """
 
 from __future__ import annotations
@@ -17,17 +16,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from sonde.launch.parts import Part, find
+from sonde.launch.components import Component, locate_component
 from sonde.model.errors import MachineError, UserError
 
 NAME = "libsonde-preload.so"
-LIBRARY = Part(
+LIBRARY = Component(
     NAME,
     "SONDE_PRELOAD",
     "preload",
     f"The library {NAME} is not part of this installation;",
-    packaged_in="lib",
-    program=False,
+    package_folder="lib",
+    is_program=False,
 )
 STARTER = "sonde-iobuf"
 _MACHINES = {3: "i386", 40: "arm", 62: "x86-64", 183: "aarch64", 243: "riscv64", 21: "ppc64"}
@@ -36,13 +35,13 @@ _DEEPEST_SCRIPT = 4  # as in the kernel
 
 
 @dataclass(frozen=True)
-class Elf:
-    """What the head of a program says about it."""
+class ElfHeader:
+    """What the ELF header of a program states."""
 
     bits: int
     machine: int
     has_loader: bool
-    go: bool
+    is_go_program: bool
 
     @property
     def name(self) -> str:
@@ -50,77 +49,80 @@ class Elf:
 
 
 def find_library() -> Path:
-    return find(LIBRARY).path
+    return locate_component(LIBRARY).path
 
 
 def find_starter() -> Path:
-    """The program sonde-iobuf: in the package, or beside the library in a build tree."""
+    """The program sonde-iobuf: in the package, or next to the library in a build tree."""
     library = find_library()
-    for place in (library.parent / STARTER, library.parent.parent / "bin" / STARTER):
-        if place.is_file():
-            return place
+    for path in (library.parent / STARTER, library.parent.parent / "bin" / STARTER):
+        if path.is_file():
+            return path
     raise MachineError(f"The program {STARTER} is not part of this installation; install sonde again.")
 
 
-def environment(library: Path, **variables: str) -> dict[str, str]:
-    """The environment of a program under the library. What is preloaded already stays, behind ours."""
-    before = os.environ.get("LD_PRELOAD", "").split()
-    preloaded = [str(library), *(one for one in before if Path(one).name != NAME)]
-    return {**os.environ, "LD_PRELOAD": " ".join(preloaded), **variables}
+def make_preload_environment(library: Path, **variables: str) -> dict[str, str]:
+    """The environment of a program under the library. Libraries that are preloaded already come after ours."""
+    preloaded = os.environ.get("LD_PRELOAD", "").split()
+    others = [path for path in preloaded if Path(path).name != NAME]
+    return {**os.environ, "LD_PRELOAD": " ".join([str(library), *others]), **variables}
 
 
 def check_program(name: str, library: Path) -> Path:
-    """The program that will run, when it can be intercepted; raises UserError with the reason when it cannot."""
-    found = shutil.which(name)
-    if found is None:
+    """Returns the path of the program that will run. Raises UserError with the reason when the library cannot intercept
+    it."""
+    path = shutil.which(name)
+    if path is None:
         raise UserError(f'There is no program "{name}" that can be run.')
-    _check(Path(found), name, library, _DEEPEST_SCRIPT)
-    return Path(found)
+    _check_interceptable(Path(path), name, library, _DEEPEST_SCRIPT)
+    return Path(path)
 
 
 def check_settings(library: Path, variables: Mapping[str, str]) -> None:
-    """Raises UserError when the library does not understand its settings. In a job script it warns and goes on, like
-    IOBUF; who types them now can correct them. The library itself is asked, in front of a program that does nothing."""
-    nothing = shutil.which("true")
-    if nothing is None:
+    """Raises UserError when the library does not understand its settings. In a job script the library warns and
+    continues, like IOBUF; a user who types the settings can correct them. The check runs `true` under the library and
+    reads its warnings."""
+    program = shutil.which("true")
+    if program is None:
         return
+    environment = make_preload_environment(library, **variables)
     try:
-        said = subprocess.run(
-            [nothing], env=environment(library, **variables), capture_output=True, text=True, check=False, timeout=30
+        messages = subprocess.run(
+            [program], env=environment, capture_output=True, text=True, check=False, timeout=30
         ).stderr
     except (OSError, subprocess.TimeoutExpired):
         return
-    for line in said.splitlines():
+    for line in messages.splitlines():
         if line.startswith("sonde: IOBUF_PARAMS: ") and not line.endswith("the nearest possible one is taken."):
             raise UserError(line.removeprefix("sonde: ").replace(" and is ignored", ""))
 
 
-def _check(path: Path, name: str, library: Path, depth: int) -> None:
+def _check_interceptable(path: Path, name: str, library: Path, depth: int) -> None:
     interpreter = _script_interpreter(path)
     if interpreter is not None and depth > 0:
         target = shutil.which(interpreter)
         if target is not None:
-            _check(Path(target), f"{name} (run by {interpreter})", library, depth - 1)
+            _check_interceptable(Path(target), f"{name} (run by {interpreter})", library, depth - 1)
         return
     program, ours = read_elf(path), read_elf(library)
     if program is None:
-        return  # a script without a first line: the shell runs it
+        return  # a script without an interpreter line: the shell runs it
     if ours is not None and (program.bits, program.machine) != (ours.bits, ours.machine):
         raise UserError(f"{name} is a program for {program.name}, and the library is for {ours.name}.")
-    if program.go:
+    if program.is_go_program:
         raise UserError(
             f"{name} is written in Go, which makes system calls without the C library: they cannot be intercepted."
         )
     if not program.has_loader:
         raise UserError(
-            f"{name} is linked statically: it never asks for a library, so its calls cannot be intercepted. Link it"
+            f"{name} is linked statically: it loads no library, so its calls cannot be intercepted. Link it"
             " dynamically."
         )
-    mode = path.stat()
-    gains = (mode.st_mode & stat.S_ISUID and mode.st_uid != os.geteuid()) or (
-        mode.st_mode & stat.S_ISGID and mode.st_gid != os.getegid()
+    status = path.stat()
+    gains_rights = (status.st_mode & stat.S_ISUID and status.st_uid != os.geteuid()) or (
+        status.st_mode & stat.S_ISGID and status.st_gid != os.getegid()
     )
-    if gains or _has_capabilities(path):
+    if gains_rights or _has_capabilities(path):
         raise UserError(
             f"{name} runs with more rights than you have (setuid, setgid or capabilities): the loader then ignores"
             " preloaded libraries."
@@ -135,11 +137,11 @@ def _script_interpreter(path: Path) -> str | None:
         return None
     if not line.startswith(b"#!"):
         return None
-    words = line[2:].decode("utf-8", "replace").split()
-    if len(words) > 1 and Path(words[0]).name == "env":
-        rest = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
-        return rest[0] if rest else words[0]
-    return words[0] if words else None
+    arguments = line[2:].decode("utf-8", "replace").split()
+    if len(arguments) > 1 and Path(arguments[0]).name == "env":
+        programs = [argument for argument in arguments[1:] if not argument.startswith("-") and "=" not in argument]
+        return programs[0] if programs else arguments[0]
+    return arguments[0] if arguments else None
 
 
 def _has_capabilities(path: Path) -> bool:
@@ -149,29 +151,31 @@ def _has_capabilities(path: Path) -> bool:
         return False
 
 
-def read_elf(path: Path) -> Elf | None:
-    """The head of an ELF file; None for anything else."""
+def read_elf(path: Path) -> ElfHeader | None:
+    """The header of an ELF file; None for any other file."""
     try:
         with path.open("rb") as file:
             head = file.read(64)
             if head[:4] != b"\x7fELF" or len(head) < 52:
                 return None
-            wide, order = head[4] == 2, "<" if head[5] == 1 else ">"
+            is_64_bit, order = head[4] == 2, "<" if head[5] == 1 else ">"
+            word = "Q" if is_64_bit else "I"
             machine = struct.unpack_from(f"{order}H", head, 18)[0]
-            table, sections = struct.unpack_from(f"{order}{'QQ' if wide else 'II'}", head, 32 if wide else 28)
-            sizes = struct.unpack_from(f"{order}HHHHH", head, 54 if wide else 42)
-            file.seek(table)
-            segments = file.read(sizes[0] * sizes[1])
-            kinds = [struct.unpack_from(f"{order}I", segments, i * sizes[0])[0] for i in range(sizes[1])]
-            file.seek(sections)
-            heads = file.read(sizes[2] * sizes[3])
+            segment_table, section_table = struct.unpack_from(f"{order}{word}{word}", head, 32 if is_64_bit else 28)
+            sizes = struct.unpack_from(f"{order}HHHHH", head, 54 if is_64_bit else 42)
+            segment_size, segment_count, section_size, section_count, names_section = sizes
+            file.seek(segment_table)
+            segments = file.read(segment_size * segment_count)
+            kinds = [struct.unpack_from(f"{order}I", segments, i * segment_size)[0] for i in range(segment_count)]
+            file.seek(section_table)
+            sections = file.read(section_size * section_count)
             names = b""
-            if sizes[3] > sizes[4] > 0:
-                at = sizes[4] * sizes[2] + (24 if wide else 16)
-                offset, length = struct.unpack_from(f"{order}{'QQ' if wide else 'II'}", heads, at)
+            if section_count > names_section > 0:
+                entry = names_section * section_size + (24 if is_64_bit else 16)
+                offset, length = struct.unpack_from(f"{order}{word}{word}", sections, entry)
                 file.seek(offset)
                 names = file.read(min(length, 1 << 20))
     except (OSError, struct.error):
         return None
-    go = b".note.go.buildid" in names or b".go.buildinfo" in names
-    return Elf(64 if wide else 32, machine, _DYNAMIC_LOADER in kinds, go)
+    is_go_program = b".note.go.buildid" in names or b".go.buildinfo" in names
+    return ElfHeader(64 if is_64_bit else 32, machine, _DYNAMIC_LOADER in kinds, is_go_program)

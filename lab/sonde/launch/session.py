@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One run from start to end: its engine processes one stage after the other, their record followed as it grows."""
+"""Launches the engine for one run, stage by stage, and follows its record as it grows."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sonde.launch.child import Child, SignalWatch
-from sonde.launch.engine import Engine, engine_error, last_sentence
-from sonde.launch.follow import Follower
+from sonde.launch.child_process import ChildProcess, SignalWatch
+from sonde.launch.engine import Engine, find_engine_message, make_engine_error
+from sonde.launch.growing_file import GrowingFile
 from sonde.launch.launchers.launcher import Launcher
-from sonde.model.errors import DONE, FAILED, INTERRUPTED, UserError, sentence
-from sonde.model.lines import Line, RunLine
-from sonde.model.record import RecordReader, join_stages
+from sonde.model.confined_files import ConfinedDirectory
+from sonde.model.errors import EXIT_ENVIRONMENT, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, UserError, to_sentence
+from sonde.model.lines import RecordLine, RunLine
+from sonde.model.record import RECORD_FILE, RecordReader, merge_stage_records
 
-RECORD = "record.ndjson"
 MESSAGES = "messages.txt"
-# A launcher that has lost a node may wait for it without end: after a run that has failed it gets so long to return.
+# Time for a launcher to return after a failed run. A launcher that has lost a node may wait for it forever.
 LAUNCHER_GRACE_S = 20.0
-# A call to storage that hangs keeps its phase from ending at the time limit. It gets so many seconds more.
+# Time for a phase to end after the time limit. A call to storage that hangs keeps it from ending.
 STORAGE_PATIENCE_S = 300.0
-# Statuses of a child that ended by a signal that we pass on (HUP, INT, USR1, TERM) before it could listen to it: its
-# own, and how a shell tells it.
+# Statuses of a child that a forwarded signal (HUP, INT, USR1, TERM) ended before it could install a handler: as wait()
+# reports them, and as a shell does.
 _ENDED_BY_REQUEST = (-1, -2, -10, -15, 129, 130, 138, 143)
 
-Observer = Callable[[str, Line], None]
+LineObserver = Callable[[str, RecordLine], None]
 
 
 @dataclass(frozen=True)
-class Job:
-    """What to launch, and where its files go."""
+class EngineLaunch:
+    """What to launch, and the folder for its files."""
 
     engine: Engine
     launcher: Launcher
@@ -41,12 +41,12 @@ class Job:
     run_id: str
     stages: int = 1
     mpi_module: Path | None = None
-    environment: Mapping[str, str] = field(default_factory=dict)  # of what is launched, beside that of this process
-    directory: Path | None = None  # where it runs; None: where this process does
-    time_limit_s: float | None = None  # after which the engine ends by itself, if its storage lets it
+    environment: Mapping[str, str] = field(default_factory=dict)  # variables besides those of this process
+    directory: Path | None = None  # working directory; None: that of this process
+    time_limit_s: float | None = None  # after which the engine ends by itself, unless storage hangs
 
     def command(self, stage: int | None, record: Path) -> list[str]:
-        """The command line of one stage; None when the plan has only one."""
+        """The command line of one stage; `stage` is None when the plan has only one."""
         engine = [str(self.engine.path), "run", str(self.plan_file), "--record", str(record), "--run-id", self.run_id]
         if stage is not None:
             engine += ["--stage", str(stage)]
@@ -56,142 +56,146 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """How it ended. `text` is one sentence, empty when all went well."""
+class LaunchResult:
+    """How the launch ended. `text` is one sentence, empty after success."""
 
     exit_code: int
     text: str
     record: RecordReader
 
 
-class Session:
-    """Runs a job. The observer sees every line of the record soon after it was written, and only whole lines."""
+class EngineSession:
+    """Runs one launch. The observer is called for every complete line of the record soon after it was written."""
 
     def __init__(
         self,
-        job: Job,
-        observer: Observer,
-        started: Callable[[int], None] = lambda pid: None,
-        stopping: Callable[[], None] = lambda: None,
-        beside: Callable[[], None] = lambda: None,
+        launch: EngineLaunch,
+        observer: LineObserver,
+        on_start: Callable[[int], None] = lambda pid: None,
+        on_stop: Callable[[], None] = lambda: None,
+        on_poll: Callable[[], None] = lambda: None,
     ) -> None:
-        self._job = job
+        self._launch = launch
         self._observer = observer
-        self._started = started  # told the process id of each child
-        self._stopping = stopping  # told once when a signal was passed on
-        self._beside = beside  # looks after what else the job writes, as often as the record is looked at
+        self._on_start = on_start  # called with the process id of each child
+        self._on_stop = on_stop  # called once when a signal was forwarded
+        self._on_poll = on_poll  # called each time after the record was read
         self._reader = RecordReader()
-        self._complaint = ""
-        self._stuck = ""
+        self._rank_error = ""  # the launcher started processes that do not form one run
+        self._storage_error = ""  # storage did not answer
 
-    def run(self) -> Outcome:
+    def run(self) -> LaunchResult:
         """Blocks until the end. Raises only when nothing could be started."""
-        if self._job.stages > 1:
-            return self._run_in_launches()
+        if self._launch.stages > 1:
+            return self._run_stages()
         with SignalWatch() as signals:
-            return self._outcome(*self._stage(None, self._job.folder / RECORD, signals))
+            return self._make_result(*self._run_stage(None, self._launch.folder / RECORD_FILE, signals))
 
-    def _run_in_launches(self) -> Outcome:
-        """A launch for each stage, so that its processes have nothing of the earlier ones' memory or open files."""
-        files = [self._job.folder / f"stage-{stage}.ndjson" for stage in range(self._job.stages)]
-        began: list[float] = []
-        code, said = DONE, ""
+    def _run_stages(self) -> LaunchResult:
+        """Starts new processes for each stage, so that they inherit no memory or open files of earlier stages."""
+        files = [self._launch.folder / f"stage-{stage}.ndjson" for stage in range(self._launch.stages)]
+        start_times: list[float] = []
+        status, messages = EXIT_OK, ""
         with SignalWatch() as signals:
             for stage, file in enumerate(files):
-                began.append(time.monotonic())
-                code, said = self._stage(stage, file, signals)
-                if code != DONE or signals.received:
+                start_times.append(time.monotonic())
+                status, messages = self._run_stage(stage, file, signals)
+                if status != EXIT_OK or signals.received:
                     break
-        self._join(files[: len(began)], [at - began[0] for at in began])
-        return self._outcome(code, said)
+        self._merge_records(files[: len(start_times)], [start - start_times[0] for start in start_times])
+        return self._make_result(status, messages)
 
-    def _join(self, files: list[Path], offsets: list[float]) -> None:
+    def _merge_records(self, files: list[Path], offsets: list[float]) -> None:
         present = [(file, offset) for file, offset in zip(files, offsets, strict=True) if file.exists()]
-        joined = join_stages([file.read_bytes() for file, _ in present], [offset for _, offset in present])
-        (self._job.folder / RECORD).write_bytes(joined)
-        for file, _ in present:
-            file.unlink()
+        merged = merge_stage_records([file.read_bytes() for file, _ in present], [offset for _, offset in present])
+        with ConfinedDirectory.open(self._launch.folder) as folder:
+            folder.write_bytes(RECORD_FILE, merged)
+            for file, _ in present:
+                folder.remove_file(file.name)
 
-    def _stage(self, stage: int | None, record: Path, signals: SignalWatch) -> tuple[int, str]:
-        variables = {**self._job.launcher.environment(), **self._job.environment}
-        overdue = _overdue(self._job)
-        child = Child(self._job.command(stage, record), self._job.folder / MESSAGES, variables, self._job.directory)
-        self._started(child.pid)
-        follower = Follower(record)
+    def _run_stage(self, stage: int | None, record: Path, signals: SignalWatch) -> tuple[int, str]:
+        """Runs one stage. Returns the exit status and what the processes printed."""
+        launch = self._launch
+        variables = {**launch.launcher.environment(), **launch.environment}
+        deadline = _compute_deadline(launch)
+        child = ChildProcess(launch.command(stage, record), launch.folder / MESSAGES, variables, launch.directory)
+        self._on_start(child.pid)
+        record_file = GrowingFile(record)
 
-        def look() -> None:
-            for kind, line in self._reader.feed(follower.read()):
-                if isinstance(line, RunLine) and not self._is_whole(line):
+        def poll() -> None:
+            for kind, line in self._reader.feed(record_file.read()):
+                if isinstance(line, RunLine) and not self._has_all_ranks(line):
                     child.stop()
                 self._observer(kind, line)
-            if self._reader.end is not None and self._reader.end.exit_code != DONE:
-                child.allow(LAUNCHER_GRACE_S)
-            if overdue is not None and time.monotonic() > overdue and self._reader.current is not None:
-                child.allow(0)
-            self._beside()
+            if self._reader.end is not None and self._reader.end.exit_code != EXIT_OK:
+                child.kill_after(LAUNCHER_GRACE_S)
+            if deadline is not None and time.monotonic() > deadline and self._reader.current_phase is not None:
+                child.kill_after(0)
+            self._on_poll()
 
-        def relayed(number: int) -> int:
-            self._stopping()
-            return self._job.launcher.relayed(number)
+        def translate(number: int) -> int:
+            self._on_stop()
+            return launch.launcher.forwarded_signal(number)
 
-        status = child.watch(signals, relayed, look)
-        late = overdue is not None and time.monotonic() > overdue and status != DONE
-        if child.stuck or (late and self._reader.current is not None):
-            self._stuck = self._waits(child)
+        status = child.wait(signals, translate, poll)
+        is_late = deadline is not None and time.monotonic() > deadline and status != EXIT_OK
+        if child.is_stuck or (is_late and self._reader.current_phase is not None):
+            self._storage_error = self._describe_stuck_storage(child)
         for kind, line in self._reader.finish():
             self._observer(kind, line)
-        follower.close()
+        record_file.close()
         return status, child.messages()
 
-    def _waits(self, child: Child) -> str:
-        """That storage did not answer, and what becomes of the engine."""
-        phase = self._reader.current
-        where = f"Phase {phase.id} waited" if phase else "The engine waited"
-        left = f"; process {child.pid} of the engine cannot be ended before that" if child.stuck else ""
+    def _describe_stuck_storage(self, child: ChildProcess) -> str:
+        """The error message when storage did not answer."""
+        phase = self._reader.current_phase
+        subject = f"Phase {phase.id}" if phase else "The engine"
+        unkillable = f"; process {child.pid} of the engine cannot be killed before that" if child.is_stuck else ""
         return (
-            f"{where} for storage that did not answer and was given up; finished phases are kept, and `sonde clean`"
-            f" removes what is left when the storage answers{left}."
+            f"{subject} waited for storage that did not answer, and was ended; finished phases are stored, and"
+            f" `sonde clean` removes the remaining files when the storage answers{unkillable}."
         )
 
-    def _is_whole(self, line: RunLine) -> bool:
-        """False when the launcher started processes that do not know of each other: each would run the whole plan."""
-        wanted = self._job.launcher.ranks
-        if wanted is None or line.processes is None or line.processes == wanted:
+    def _has_all_ranks(self, line: RunLine) -> bool:
+        """False when the processes that the launcher started did not connect: each would run the whole plan."""
+        launcher = self._launch.launcher
+        if launcher.ranks is None or line.processes is None or line.processes == launcher.ranks:
             return True
-        self._complaint = (
-            f"{self._job.launcher.name} was asked for {wanted} processes, but the engine sees {line.processes}: they do"
-            " not know of each other. Use the launcher of the MPI that the engine loads (`sonde doctor`)"
-            f"{self._job.launcher.lost}."
+        self._rank_error = (
+            f"{launcher.name} was asked for {launcher.ranks} processes, but the engine sees {line.processes}: they did"
+            " not connect to each other. Use the launcher of the MPI that the engine loads (`sonde doctor`)"
+            f"{launcher.missing_rank_hint}."
         )
         return False
 
-    def _outcome(self, status: int, messages: str) -> Outcome:
-        end, said = self._reader.end, last_sentence(messages)
-        if self._complaint:
-            return Outcome(3, self._complaint, self._reader)
-        if self._stuck:
-            return Outcome(INTERRUPTED, self._stuck, self._reader)
-        if end is not None and not (end.exit_code == DONE and status != DONE):
-            text = "" if end.exit_code == DONE else sentence(end.text) or str(engine_error(end.exit_code, said))
-            return Outcome(end.exit_code, text, self._reader)
-        if status == DONE:
-            return Outcome(FAILED, "The engine ended without completing its record.", self._reader)
-        program = "The engine" if self._job.launcher.ranks is None else f"The launcher {self._job.launcher.name}"
-        error = engine_error(status, said, program)
-        code = INTERRUPTED if status in _ENDED_BY_REQUEST else error.exit_code
-        return Outcome(code, str(error), self._reader)
+    def _make_result(self, status: int, messages: str) -> LaunchResult:
+        end, message = self._reader.end, find_engine_message(messages)
+        if self._rank_error:
+            return LaunchResult(EXIT_ENVIRONMENT, self._rank_error, self._reader)
+        if self._storage_error:
+            return LaunchResult(EXIT_INTERRUPTED, self._storage_error, self._reader)
+        if end is not None and end.exit_code == EXIT_OK == status:
+            return LaunchResult(EXIT_OK, "", self._reader)
+        if end is not None and end.exit_code != EXIT_OK:
+            text = to_sentence(end.text) or str(make_engine_error(end.exit_code, message))
+            return LaunchResult(end.exit_code, text, self._reader)
+        if status == EXIT_OK:
+            return LaunchResult(EXIT_FAILED, "The engine ended without completing its record.", self._reader)
+        launcher = self._launch.launcher
+        program = "The engine" if launcher.ranks is None else f"The launcher {launcher.name}"
+        error = make_engine_error(status, message, program)
+        code = EXIT_INTERRUPTED if status in _ENDED_BY_REQUEST else error.exit_code
+        return LaunchResult(code, str(error), self._reader)
 
 
-def _overdue(job: Job) -> float | None:
-    """When (CLOCK_MONOTONIC) a run that has to be over by then is given up; None without a time limit.
-
-    SONDE_STORAGE_PATIENCE is the time between the two in seconds.
-    """
-    if job.time_limit_s is None:
+def _compute_deadline(launch: EngineLaunch) -> float | None:
+    """When (CLOCK_MONOTONIC) the session kills a phase that did not end: SONDE_STORAGE_PATIENCE seconds after the time
+    limit. None without a time limit."""
+    if launch.time_limit_s is None:
         return None
-    wish = os.environ.get("SONDE_STORAGE_PATIENCE", "")
+    text = os.environ.get("SONDE_STORAGE_PATIENCE", "")
     try:
-        patience = float(wish) if wish else STORAGE_PATIENCE_S
+        patience_s = float(text) if text else STORAGE_PATIENCE_S
     except ValueError:
-        raise UserError(f'SONDE_STORAGE_PATIENCE is "{wish}", which is no number of seconds.') from None
-    return time.monotonic() + job.time_limit_s + patience
+        raise UserError(f'SONDE_STORAGE_PATIENCE is "{text}", which is no number of seconds.') from None
+    return time.monotonic() + launch.time_limit_s + patience_s

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the simulator is, and how it is started in the place of the engine: with the same words, and what machine it is
-to be, what is wrong with it, and the seed of chance."""
+"""Locates the simulator and starts it in place of the engine, with the same arguments plus the machine, its faults and
+the random seed."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from sonde.launch.components import Component, locate_component
 from sonde.launch.launchers.launcher import Launcher
-from sonde.launch.parts import Part, find
 
-SIMULATOR = Part(
+SIMULATOR = Component(
     "sonde-simulate",
     "SONDE_SIMULATOR",
     "simulate",
@@ -21,23 +21,23 @@ SIMULATOR = Part(
 
 
 def find_simulator() -> Path:
-    return find(SIMULATOR).path
+    return locate_component(SIMULATOR).path
 
 
-def faults_known(simulator: Path) -> str:
-    """What may be wrong with a machine, as the simulator lists it."""
+def list_known_faults(simulator: Path) -> str:
+    """The list of faults that the simulator can switch on, as it prints them."""
     return subprocess.run([str(simulator), "faults"], capture_output=True, text=True, check=True).stdout
 
 
 @dataclass(frozen=True)
 class SimulatedLauncher(Launcher):
-    """The simulator instead of the engine."""
+    """Starts the simulator instead of the engine."""
 
     name = "simulated"
     ranks: int | None = None
     simulator: Path = Path()
-    system: Path = Path()  # resolved, as JSON
-    mount: str = ""  # mount, file system or pool
+    system: Path = Path()  # resolved system as JSON
+    mount: str = ""  # id of a mount, file system or pool
     faults: tuple[str, ...] = ()
     seed: int = 1
     nodes: int | None = None
@@ -49,11 +49,11 @@ class SimulatedLauncher(Launcher):
         return ""
 
     def arguments(self, engine: Sequence[str]) -> list[str]:
-        words = [str(self.simulator), *engine[1:], "--system", str(self.system), "--seed", str(self.seed)]
-        words += ["--mount", self.mount] if self.mount else []
-        words += ["--nodes", str(self.nodes)] if self.nodes else []
-        words += ["--processes", str(self.processes)] if self.processes else []
-        words += ["--traces", str(self.traces)] if self.traces else []
+        arguments = [str(self.simulator), *engine[1:], "--system", str(self.system), "--seed", str(self.seed)]
+        arguments += ["--mount", self.mount] if self.mount else []
+        arguments += ["--nodes", str(self.nodes)] if self.nodes else []
+        arguments += ["--processes", str(self.processes)] if self.processes else []
+        arguments += ["--traces", str(self.traces)] if self.traces else []
         for fault in self.faults:
-            words += ["--fault", fault]
-        return words
+            arguments += ["--fault", fault]
+        return arguments

@@ -1,30 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a centre asks of its jobs: scheduler, launcher, partition, account, modules, environment.
+"""Reads sites files: what a computing center requires of its jobs (scheduler, launcher, partition, modules, …).
 
-Sites stand in ``/etc/sonde/sites.toml``, then in ``~/.config/sonde/sites.toml`` ($XDG_CONFIG_HOME), then in the file
-that $SONDE_SITES names; a later file replaces a site of an earlier one by its name.
+The files are ``/etc/sonde/sites.toml``, ``~/.config/sonde/sites.toml`` ($XDG_CONFIG_HOME) and the file that
+$SONDE_SITES names; a later file replaces a site of the same name.
 """
 
 from __future__ import annotations
 
 import os
-import tomllib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from sonde.launch.launchers.list import names as launcher_names
-from sonde.model.errors import UnitError, UserError, suggestion
+from sonde.launch.launchers.list import launcher_names
+from sonde.model.directives import batch_value
+from sonde.model.documents import parse_toml
+from sonde.model.errors import UnitError, UserError, suggest_name
+from sonde.model.escaping import escape_line
 from sonde.model.units import parse_duration
 
 SCHEDULERS = ("slurm", "pbs", "pbs_classic", "lsf")
 VARIABLE = "SONDE_SITES"
+_SHORTEST_LIMIT_S = 60.0  # schedulers count minutes
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_OPTION = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True)
 class Site:
-    """One table of a sites file. `time_s` is the time limit of a job unless it says otherwise, seconds."""
+    """One table of a sites file. `time_s` is the default time limit of a job, in seconds."""
 
     name: str
     scheduler: str
@@ -35,12 +42,12 @@ class Site:
     partition: str = ""
     account: str = ""
     reservation: str = ""
-    options: Mapping[str, str] = field(default_factory=dict)  # further ones of the scheduler, by name
+    options: Mapping[str, str] = field(default_factory=dict)  # further options of the scheduler, by name
     modules: Sequence[str] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
-    setup: Sequence[str] = ()  # lines of shell before sonde is started
-    wrapper: str = ""  # words before the command
-    sonde: str = ""  # the command on the nodes, if it is not the one that submits
+    setup: Sequence[str] = ()  # lines of shell before the command
+    wrapper: str = ""  # shell text in front of the command
+    sonde: str = ""  # shell text of the command on the nodes, if it differs from the one that submits
     archive: str = ""
     system: str = ""  # system file of this machine
     nodes: int = 1
@@ -48,117 +55,155 @@ class Site:
     time_s: float = 1800.0
 
 
-# Member -> (what it is written as, what it says), for the reader, its complaints and the documentation.
+# Member -> (form, meaning), for the reader, its error messages and the documentation.
 MEMBERS: Mapping[str, tuple[str, str]] = {
-    "title": ("text", "words for people"),
-    "scheduler": ("text", f"who gives out nodes: {', '.join(SCHEDULERS)}"),
-    "launcher": ("text", "what starts processes inside a job, as `--launcher` takes it"),
+    "title": ("text", "title for people"),
+    "scheduler": ("text", f"the batch scheduler: {', '.join(SCHEDULERS)}"),
+    "launcher": ("text", "what starts processes inside a job, a value of `--launcher`"),
     "launcher_args": ("text", "further arguments for it"),
     "partition": ("text", "partition or queue"),
     "account": ("text", "account or project"),
     "reservation": ("text", "reservation"),
     "options": ("table", 'further options of the scheduler: `{ qos = "debug", constraint = "cpu" }`'),
-    "modules": ("list", "loaded before, in this order"),
+    "modules": ("list", "modules to load, in this order"),
     "environment": ("table", "variables to set"),
     "setup": ("list", "lines of shell before the command"),
-    "wrapper": ("text", "words before the command"),
-    "sonde": ("text", "the command on the nodes, if it is not the one that submits"),
+    "wrapper": ("text", "shell text in front of the command"),
+    "sonde": ("text", "the command on the nodes, if it differs from the one that submits"),
     "archive": ("text", "folder of runs, on storage that all nodes see"),
-    "system": ("text", "system file of the machine: sums of targets by server and unit, parts of experiments"),
+    "system": ("text", "system file of the machine: sums of targets per server and unit, parts of experiments"),
     "nodes": ("count", "nodes of a job (1)"),
-    "tasks_per_node": ("count", "tasks of a node"),
+    "tasks_per_node": ("count", "tasks per node"),
     "time": ("duration", 'time limit of a job ("30 min")'),
 }
 
 
-def site_files(environment: Mapping[str, str] = os.environ) -> list[Path]:
-    """Where sites may stand, the last one wins."""
+def list_site_files(environment: Mapping[str, str] = os.environ) -> list[Path]:
+    """The sites files in the order in which they are read; the last one wins."""
     home = environment.get("XDG_CONFIG_HOME") or str(Path(environment.get("HOME", "/")) / ".config")
-    named = environment.get(VARIABLE)
-    return [Path("/etc/sonde/sites.toml"), Path(home) / "sonde" / "sites.toml", *([Path(named)] if named else [])]
+    extra = environment.get(VARIABLE)
+    return [Path("/etc/sonde/sites.toml"), Path(home) / "sonde" / "sites.toml", *([Path(extra)] if extra else [])]
 
 
 def read_sites(files: Sequence[Path] | None = None) -> dict[str, Site]:
-    """All sites by name. Raises UserError for a file that cannot be read as one; a file that is not there has none,
-    unless $SONDE_SITES names it."""
-    found: dict[str, Site] = {}
-    for path in site_files() if files is None else files:
+    """All sites by name. Raises UserError for a file that is no sites file. A missing file has no sites, unless
+    $SONDE_SITES names it: then it is an error."""
+    sites: dict[str, Site] = {}
+    for path in list_site_files() if files is None else files:
         try:
-            document = tomllib.loads(path.read_text(encoding="utf-8"))
+            document = parse_toml(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             if str(path) == os.environ.get(VARIABLE):
-                raise UserError(f"${VARIABLE} names {path}, which is not there.") from None
+                raise UserError(f"${VARIABLE} names {path}, which does not exist.") from None
             continue
         except (OSError, ValueError) as reason:
             raise UserError(f"The sites file {path} cannot be read: {reason}.") from None
         for name, table in document.items():
-            found[name] = _site(name, table, path)
-    return found
+            sites[name] = _read_site(name, table, path)
+    return sites
 
 
-def site_of(name: str | None) -> Site:
-    """The site of that name, or the only one. Raises UserError when there is none, or several and none was named."""
+def find_site(name: str | None) -> Site:
+    """The site of that name, or the only one. Raises UserError when there is none, or several and `name` is None."""
     sites = read_sites()
     if not sites:
-        where = " or ".join(str(path) for path in site_files())
+        files = " or ".join(str(path) for path in list_site_files())
         raise UserError(
-            f'No site is described; write one into {where}: [mysite] scheduler = "slurm", launcher = "srun".'
+            f'No site is described; write one into {files}: [mysite] scheduler = "slurm", launcher = "srun".'
         )
     if name is None and len(sites) == 1:
         return next(iter(sites.values()))
     if name is None:
         raise UserError(f"Several sites are described; name one with --site: {', '.join(sites)}.")
     if name not in sites:
-        raise UserError(f'There is no site "{name}"; described are {", ".join(sites)}.{suggestion(name, list(sites))}')
+        raise UserError(
+            f'There is no site "{name}"; described are {", ".join(sites)}.{suggest_name(name, list(sites))}'
+        )
     return sites[name]
 
 
-def _site(name: str, table: Any, path: Path) -> Site:
-    where = f"{path}: {name}"
+def _read_site(name: str, table: Any, path: Path) -> Site:
+    location = f"{path}: {escape_line(name)}"
+    if not _NAME.fullmatch(name):
+        raise UserError(f"{location} is not the name of a site; allowed are letters, digits and _ . -")
     if not isinstance(table, dict):
-        raise UserError(f'{where} is {table!r}; a site is a table: [{name}] scheduler = "slurm", launcher = "srun".')
+        raise UserError(f'{location} is {table!r}; a site is a table: [{name}] scheduler = "slurm", launcher = "srun".')
     for member in table:
         if member not in MEMBERS:
-            raise UserError(f'{where} has no member "{member}".{suggestion(member, list(MEMBERS))}')
+            raise UserError(f'{location} has no member "{member}".{suggest_name(member, list(MEMBERS))}')
     for member in ("scheduler", "launcher"):
         if member not in table:
-            raise UserError(f"{where} lacks {member}; it says {MEMBERS[member][1].replace('`', '')}.")
-    values = {member: _value(f"{where}.{member}", MEMBERS[member][0], value) for member, value in table.items()}
-    for member, known in (("scheduler", SCHEDULERS), ("launcher", launcher_names())):
-        if values[member] not in known:
-            near = suggestion(values[member], list(known))
-            raise UserError(f'{where}.{member} is "{values[member]}"; known are {", ".join(known)}.{near}')
+            raise UserError(f"{location} lacks {member}; {MEMBERS[member][1].replace('`', '')}.")
+    values = {member: _read_value(f"{location}.{member}", MEMBERS[member][0], value) for member, value in table.items()}
+    _check_values(location, values)
+    for member, allowed in (("scheduler", SCHEDULERS), ("launcher", launcher_names())):
+        if values[member] not in allowed:
+            near = suggest_name(values[member], list(allowed))
+            raise UserError(f'{location}.{member} is "{values[member]}"; allowed are {", ".join(allowed)}.{near}')
     if "time" in values:
         values["time_s"] = values.pop("time")
-    assert set(values) <= {one.name for one in fields(Site)}
+    assert set(values) <= {member.name for member in fields(Site)}
     return Site(name=name, origin=str(path), **values)
 
 
-def _value(where: str, form: str, value: Any) -> Any:
+def _check_values(location: str, values: Mapping[str, Any]) -> None:
+    """Raises UserError for a value that a batch directive or one line of a script cannot hold."""
+    for member in ("partition", "account", "reservation"):
+        _check_batch_value(f"{location}.{member}", values.get(member, ""))
+    for name, value in values.get("options", {}).items():
+        if not _OPTION.fullmatch(name):
+            raise UserError(
+                f'{location}.options has "{escape_line(name)}"; an option is written without dashes, like qos.'
+            )
+        _check_batch_value(f"{location}.options.{name}", value)
+    for name in values.get("environment", {}):
+        if not _VARIABLE.fullmatch(name):
+            raise UserError(
+                f'{location}.environment has "{escape_line(name)}"; a variable name has only letters, digits and _.'
+            )
+    for member in ("wrapper", "sonde", "setup"):
+        text = values.get(member, "")
+        for line in (text,) if isinstance(text, str) else text:
+            if escape_line(line, len(line)) != line:
+                raise UserError(
+                    f'{location}.{member} is "{escape_line(line)}"; write one line of printable characters.'
+                )
+
+
+def _check_batch_value(location: str, value: str) -> None:
+    try:
+        batch_value(value or "-")
+    except ValueError:
+        raise UserError(
+            f'{location} is "{escape_line(value)}"; allowed are letters, digits and _ @ % + = : , . / - (no blanks).'
+        ) from None
+
+
+def _read_value(location: str, form: str, value: Any) -> Any:
     if form == "duration":
-        return _duration(where, value)
+        return _read_duration(location, value)
     if form == "count":
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise UserError(f"{where} is {value!r}; write a whole number from 1.")
+            raise UserError(f"{location} is {value!r}; write a whole number from 1.")
         return value
     if form == "list":
-        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-            raise UserError(f'{where} is {value!r}; write a list of texts: ["a", "b"].')
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise UserError(f'{location} is {value!r}; write a list of texts: ["a", "b"].')
         return tuple(value)
     if form == "table":
-        if not isinstance(value, dict) or any(isinstance(one, dict | list) for one in value.values()):
-            raise UserError(f'{where} is {value!r}; write a table of texts: {{ a = "b" }}.')
-        return {key: str(one).lower() if isinstance(one, bool) else str(one) for key, one in value.items()}
+        if not isinstance(value, dict) or any(isinstance(item, dict | list) for item in value.values()):
+            raise UserError(f'{location} is {value!r}; write a table of texts: {{ a = "b" }}.')
+        return {key: str(item).lower() if isinstance(item, bool) else str(item) for key, item in value.items()}
     if not isinstance(value, str):
-        raise UserError(f"{where} is {value!r}; write a text in quotation marks.")
+        raise UserError(f"{location} is {value!r}; write a text in quotation marks.")
     return value
 
 
-def _duration(where: str, value: Any) -> float:
+def _read_duration(location: str, value: Any) -> float:
     try:
         seconds = parse_duration(value) if isinstance(value, str) else 0.0
     except UnitError:
         seconds = 0.0
-    if seconds < 60:
-        raise UserError(f'{where} is {value!r}; write a time limit of a minute or more, like "30 min" or "2 h".')
+    if seconds < _SHORTEST_LIMIT_S:
+        raise UserError(f'{location} is {value!r}; write a time limit of a minute or more, like "30 min" or "2 h".')
     return seconds

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Network addresses in ranges, IPv4 and IPv6: one address, brackets as in names, or from one to another.
+"""Ranges of IPv4 and IPv6 addresses: one address, brackets as in names, or ``FIRST .. LAST``.
 
 ``10.100.0.[91-96]`` is six addresses; ``10.128.0.1 .. 10.128.39.16`` is ten thousand; so is
 ``fd00:128::1 .. fd00:128::2710``.
@@ -11,18 +11,18 @@ import ipaddress
 from functools import cache
 
 from sonde.model.errors import UserError
-from sonde.model.ranges import MOST_NAMES, expand
+from sonde.model.ranges import MAX_NAMES, expand_names
 
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
+IpNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 class AddressError(UserError):
-    """A text that is no address, or a range of them that is none."""
+    """A malformed address or address range."""
 
 
-def address(text: str) -> Address:
-    """One address. Raises AddressError."""
+def parse_address(text: str) -> IpAddress:
+    """Parses one address. Raises AddressError."""
     try:
         return ipaddress.ip_address(text.strip())
     except ValueError:
@@ -30,32 +30,32 @@ def address(text: str) -> Address:
 
 
 @cache
-def network(text: str) -> Network:
-    """An address range in prefix form, like ``10.100.0.0/16``. Raises AddressError."""
+def parse_network(text: str) -> IpNetwork:
+    """Parses an address range in prefix form, like ``10.100.0.0/16``. Raises AddressError."""
     try:
         return ipaddress.ip_network(text.strip())
     except ValueError:
         pass
     try:
-        loose = ipaddress.ip_network(text.strip(), strict=False)
+        enclosing = ipaddress.ip_network(text.strip(), strict=False)
     except ValueError:
         raise AddressError(f'"{text}" is not an address range; write it like 10.100.0.0/16 or fd00:100::/64.') from None
-    raise AddressError(f'"{text}" is an address inside a range, not a range; write {loose}.')
+    raise AddressError(f'"{text}" is an address inside a range, not a range; write {enclosing}.')
 
 
 @cache
-def addresses(text: str) -> tuple[str, ...]:
-    """Every address that `text` stands for, in order, as programs print it. Raises AddressError, RangeError."""
+def expand_addresses(text: str) -> tuple[str, ...]:
+    """Returns every address of a range in order, in canonical form. Raises AddressError, RangeError."""
     if ".." not in text:
-        return tuple(str(address(one)) for one in expand(text))
+        return tuple(str(parse_address(name)) for name in expand_names(text))
     first_text, _, last_text = text.partition("..")
-    first, last = address(first_text), address(last_text)
+    first, last = parse_address(first_text), parse_address(last_text)
     if first.version != last.version:
         raise AddressError(f'"{text}" runs from IPv{first.version} to IPv{last.version}; write both ends in one.')
     count = int(last) - int(first) + 1
     if count < 1:
         raise AddressError(f'"{text}" runs downwards; write the smaller address first.')
-    if count > MOST_NAMES:
-        raise AddressError(f'"{text}" stands for {count:,} addresses; more than {MOST_NAMES:,} cannot be meant.')
+    if count > MAX_NAMES:
+        raise AddressError(f'"{text}" stands for {count:,} addresses; more than {MAX_NAMES:,} cannot be meant.')
     kind = type(first)
     return tuple(str(kind(number)) for number in range(int(first), int(last) + 1))

@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every error the lab raises on purpose.
+"""Errors that the lab raises deliberately.
 
 ::
 
-    SondeError                    anything we raise on purpose
-    ├── UserError          2      what was asked for cannot be done; the text is one sentence for the user
+    SondeError                    base class of all deliberate errors
+    ├── UserError          2      the request cannot be fulfilled; the message is one sentence for the user
     │   ├── UnitError      2      "4k": not a size, duration or rate
-    │   ├── PlanError      2      the plan is wrong; names the place in it
+    │   ├── PlanError      2      the plan is wrong; names the member
     │   ├── ReportError    2      a report or page cannot be made
-    │   ├── SystemFileError 2     a system file is wrong; names the file and the place in it
-    │   ├── ExperimentError 2     an experiment is wrong; names the file and the place in it
-    │   ├── EventError     2      a file of events is wrong; names the file, the line or the place in it
-    │   ├── MachineError   3      something on this machine is missing or refused: engine, launcher, permission, space
+    │   ├── SystemFileError 2     a system file is wrong; names the file and the member
+    │   ├── ExperimentError 2     an experiment is wrong; names the file and the member
+    │   ├── EventError     2      an event file is wrong; names the file and the line or member
+    │   ├── MachineError   3      this machine lacks something: engine, launcher, permission, space
     │   ├── RunFailedError 1      the measurement failed
     │   ├── DataMismatchError 4     data read back was not what was written
     │   └── StoppedError   5      interrupted by the user or a signal
-    └── RecordError               a line of a record does not mean anything; the reader skips it and says so
+    └── RecordError               a record line is malformed; the reader skips it and reports it
 
 The number is the exit code of the command.
 """
@@ -25,26 +25,26 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-DONE = 0
-FAILED = 1
-BAD_INPUT = 2
-ENVIRONMENT = 3
-MISMATCH = 4
-INTERRUPTED = 5
+EXIT_OK = 0
+EXIT_FAILED = 1
+EXIT_BAD_INPUT = 2
+EXIT_ENVIRONMENT = 3
+EXIT_MISMATCH = 4
+EXIT_INTERRUPTED = 5
 
 
 class SondeError(Exception):
-    """Base of all errors that we raise on purpose."""
+    """Base class of all errors that the lab raises deliberately."""
 
 
 class UserError(SondeError):
-    """A sentence for the user: what happened, where, and what to do. Carries the exit code of the command."""
+    """One sentence for the user: what happened, where, and what to do. Has the exit code of the command."""
 
-    exit_code = BAD_INPUT
+    exit_code = EXIT_BAD_INPUT
 
-    def __init__(self, sentence: str) -> None:
-        # Names of files and members come from anywhere; none of them may break the line or the terminal.
-        super().__init__(visible(sentence))
+    def __init__(self, message: str) -> None:
+        # File and member names are untrusted: control characters must not reach the terminal.
+        super().__init__(escape_unprintable(message))
 
 
 class UnitError(UserError):
@@ -60,7 +60,7 @@ class ReportError(UserError):
 
 
 class SystemFileError(UserError):
-    """A description of a system that cannot be used."""
+    """A system file that cannot be used."""
 
 
 class ExperimentError(UserError):
@@ -68,57 +68,60 @@ class ExperimentError(UserError):
 
 
 class EventError(UserError):
-    """A file of events that cannot be used."""
+    """An event file that cannot be used."""
 
 
 class MachineError(UserError):
     """The machine lacks something: the engine, a launcher, a permission, space."""
 
-    exit_code = ENVIRONMENT
+    exit_code = EXIT_ENVIRONMENT
 
 
 class RunFailedError(UserError):
     """A measurement was tried and failed."""
 
-    exit_code = FAILED
+    exit_code = EXIT_FAILED
 
 
 class DataMismatchError(UserError):
     """Data read back was not what was written."""
 
-    exit_code = MISMATCH
+    exit_code = EXIT_MISMATCH
 
 
 class StoppedError(UserError):
     """The user or a signal ended the run."""
 
-    exit_code = INTERRUPTED
+    exit_code = EXIT_INTERRUPTED
 
 
 class RecordError(SondeError):
-    """A line of a record that has no meaning for us."""
+    """A record line that cannot be parsed."""
 
 
-def visible(text: str) -> str:
-    """`text` on one line, with every sign that a terminal would obey instead of show written as an escape."""
+def escape_unprintable(text: str) -> str:
+    """Returns `text` on one line, with unprintable characters replaced by escapes."""
     if text.isprintable():
         return text
-    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode("ascii") for sign in text)
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
+        for character in text
+    )
 
 
-def sentence(text: str) -> str:
-    """`text` with a capital at its start and a period at its end; empty stays empty."""
+def to_sentence(text: str) -> str:
+    """Returns `text` with a capital first letter and a final period; an empty text stays empty."""
     text = text.strip()
     text = text[:1].upper() + text[1:]
     return f"{text}." if text and not text.endswith((".", "!", "?")) else text
 
 
-def suggestion(word: str, known: Iterable[str]) -> str:
-    """``' Did you mean "direct"?'`` when a known word is close to `word`, else an empty text."""
-    candidates = list(known)
-    near = difflib.get_close_matches(word, candidates, n=1, cutoff=0.6)
-    if not near:
-        folded = {candidate.lower().replace("-", "_"): candidate for candidate in candidates}
-        exact = folded.get(word.lower().replace("-", "_"))
-        near = [exact] if exact else []
-    return f' Did you mean "{near[0]}"?' if near else ""
+def suggest_name(name: str, candidates: Iterable[str]) -> str:
+    """Returns ``' Did you mean "direct"?'`` when a candidate is close to `name`, otherwise an empty text."""
+    names = list(candidates)
+    matches = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    if not matches:
+        by_folded_name = {candidate.lower().replace("-", "_"): candidate for candidate in names}
+        match = by_folded_name.get(name.lower().replace("-", "_"))
+        matches = [match] if match else []
+    return f' Did you mean "{matches[0]}"?' if matches else ""

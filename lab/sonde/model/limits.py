@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a rate must be to count as one of storage: the same limits for the check and for reports."""
+"""Limits that a rate must meet to be classified as storage; `sonde check` and reports share them."""
 
 from __future__ import annotations
 
-SHORTEST_S = 0.5
-"""Shorter phases are not trusted: their start and end weigh more than the storage."""
+MIN_PHASE_S = 0.5
+"""Seconds. In a shorter phase, start and end of the tasks dominate the time."""
 
-SHORTEST_FILES_S = 0.1
-"""The same where each operation is a small file: they are counted in thousands, each a sample of its own."""
+MIN_SMALL_FILE_PHASE_S = 0.1
+"""Seconds, for phases of small files: thousands of operations, each one an independent sample."""
 
-SUSTAINED_S = 50.0
-"""From here on a rate is taken for one that lasts: shorter ones may have ended in caches of devices or servers."""
+MIN_SUSTAINED_S = 50.0
+"""Seconds. A shorter phase may have ended in caches of devices or servers."""
 
-COLD = 0.01
-"""The largest share of the data in the page cache before a read that still is one from storage."""
+MAX_COLD_RESIDENCY = 0.01
+"""Largest fraction of the data in the page cache before a read that still counts as a read from storage."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lines of a record as types. ``schema/record/README.md`` says what each member means.
+"""The record lines as types. ``schema/record/README.md`` defines each member.
 
-A member that is absent from a line is None here wherever zero would be a different statement.
+An absent member is None wherever zero would have another meaning.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Line:
-    """What every line has: seconds since the run began."""
+class RecordLine:
+    """The member of every line: seconds since the start of the run."""
 
     t: float = 0.0
 
 
 @dataclass(frozen=True)
-class RunLine(Line):
-    """The first line: what was started."""
+class RunLine(RecordLine):
+    """The first line: the run as it was started."""
 
     schema: str = ""
     id: str = ""
@@ -33,13 +33,13 @@ class RunLine(Line):
     nodes: int | None = None
     clock: Any = None
     plan: dict[str, Any] = field(default_factory=dict)
-    overlay: int = 1  # rule by which the engine laid phases over the plan (sonde.model.sameness.OVERLAY)
-    directory: str = ""  # where the run keeps its files
-    simulated: dict[str, Any] = field(default_factory=dict)  # a model of a machine did it: system, mount, seed, faults
+    overlay: int | None = None  # rule by which phase members override the plan's
+    directory: str = ""  # where the run stores its files
+    simulated: dict[str, Any] = field(default_factory=dict)  # for simulated runs: system, mount, seed, faults
 
 
 @dataclass(frozen=True)
-class FileSystem:
+class FileSystemFacts:
     """The file system under the target, as one node sees it. Sizes in bytes."""
 
     type: str = ""
@@ -60,8 +60,8 @@ class FileSystem:
 
 
 @dataclass(frozen=True)
-class NodeLine(Line):
-    """One machine that took part."""
+class NodeLine(RecordLine):
+    """One node of the run."""
 
     node: int = 0
     host: str = ""
@@ -71,16 +71,16 @@ class NodeLine(Line):
     memory_bytes: int | None = None
     memory_available_bytes: int | None = None
     page_bytes: int | None = None
-    file_system: FileSystem = field(default_factory=FileSystem)
+    file_system: FileSystemFacts = field(default_factory=FileSystemFacts)
     clock_offset_ns: int | None = None
     clock_error_ns: int | None = None
     load_1m: float | None = None
-    lustre: dict[str, Any] = field(default_factory=dict)  # versions and settings of its client
+    lustre: dict[str, Any] = field(default_factory=dict)  # client versions and settings
 
 
 @dataclass(frozen=True)
-class TreatmentLine(Line):
-    """What was done before a phase, and whether it had the effect."""
+class TreatmentLine(RecordLine):
+    """A treatment before a phase, with its outcome."""
 
     phase: str = ""
     kind: str = ""
@@ -88,18 +88,18 @@ class TreatmentLine(Line):
     outcome: str = ""
     seconds: float | None = None
     text: str = ""
-    forgot_names: bool | None = None  # the node's memory of names was emptied too; None in records of older engines
+    forgot_names: bool | None = None  # whether the dentry and inode caches were dropped too
     resident_before: float | None = None
     resident_after: float | None = None
     locks_before: int | None = None
     locks_after: int | None = None
-    user_s: float | None = None  # command: processor time of it and of the children that it waited for
+    user_s: float | None = None  # command: CPU time, including children that it waited for
     system_s: float | None = None
 
 
 @dataclass(frozen=True)
 class TreeShape:
-    """What an operation on names works on."""
+    """The tree of a metadata phase."""
 
     objects: str = "files"  # files or directories
     scope: str = ""
@@ -108,7 +108,7 @@ class TreeShape:
 
 
 @dataclass(frozen=True)
-class PhaseBegin(Line):
+class PhaseBeginLine(RecordLine):
     """A phase starts."""
 
     phase: str = ""
@@ -130,8 +130,8 @@ class PhaseBegin(Line):
 
 
 @dataclass(frozen=True)
-class Progress(Line):
-    """Where the phase stands; rates are since the last such line."""
+class ProgressLine(RecordLine):
+    """Progress of a phase; rates are since the previous progress line."""
 
     phase: str = ""
     phase_s: float = 0.0
@@ -141,11 +141,11 @@ class Progress(Line):
     ops_per_s: float = 0.0
     percent: float | None = None
     nodes_seen: int | None = None
-    active: int | None = None  # tasks that move data now
+    active: int | None = None  # tasks that transfer data at this moment
 
 
 @dataclass(frozen=True)
-class Moved:
+class ByteCounts:
     """Bytes of a phase."""
 
     planned: int | None = None
@@ -155,7 +155,7 @@ class Moved:
 
 
 @dataclass(frozen=True)
-class Operations:
+class OperationCounts:
     """Operations of a phase."""
 
     planned: int | None = None
@@ -167,7 +167,7 @@ class Operations:
 
 
 @dataclass(frozen=True)
-class Intervals:
+class IntervalSeconds:
     """Seconds: wall intervals over all tasks, or sums over tasks."""
 
     elapsed: float | None = None
@@ -190,7 +190,7 @@ class Rate:
 
 
 @dataclass(frozen=True)
-class Rates:
+class PhaseRates:
     """The rates of a phase; absent ones do not apply. Definitions: docs/concepts/rates."""
 
     total: Rate | None = None
@@ -202,7 +202,7 @@ class Rates:
 
 
 @dataclass(frozen=True)
-class Latency:
+class LatencySummary:
     """Percentiles of one kind of operation, nanoseconds."""
 
     count: int = 0
@@ -217,7 +217,7 @@ class Latency:
 
 
 @dataclass(frozen=True)
-class Cpu:
+class CpuTime:
     """CPU seconds of the task threads during the transfer."""
 
     user_s: float | None = None
@@ -238,8 +238,8 @@ class SlowTask:
 
 
 @dataclass(frozen=True)
-class Imbalance:
-    """How unequal the tasks were."""
+class TaskImbalance:
+    """Imbalance of the tasks."""
 
     max_over_mean: float | None = None
     slowest: tuple[SlowTask, ...] = ()
@@ -247,8 +247,8 @@ class Imbalance:
 
 
 @dataclass(frozen=True)
-class Droop:
-    """Rates of the first and the last tenth of the operations that made or removed items."""
+class RateDroop:
+    """Rates of the first and the last tenth of the operations that created or removed items."""
 
     first_ops_per_s: float = 0.0
     last_ops_per_s: float = 0.0
@@ -256,48 +256,48 @@ class Droop:
 
 
 @dataclass(frozen=True)
-class Walked:
-    """What the names were that a walk found."""
+class WalkCounts:
+    """Entries that a walk of a tree visited."""
 
     directories: int = 0
     looked_at: int = 0
-    matched: int | None = None  # None: nothing was searched for
+    matched: int | None = None  # None: the walk had no search condition
 
 
 @dataclass(frozen=True)
-class Verified:
-    """What was compared with what should be there."""
+class VerificationCounts:
+    """Result of the payload verification."""
 
     checked_bytes: int = 0
     mismatches: int = 0
 
 
 @dataclass(frozen=True)
-class PhaseEnd(Line):
+class PhaseEndLine(RecordLine):
     """The result of a phase."""
 
     phase: str = ""
     stopped_by: str = ""
-    bytes: Moved = field(default_factory=Moved)
-    ops: Operations = field(default_factory=Operations)
-    seconds: Intervals = field(default_factory=Intervals)
-    task_seconds: Intervals = field(default_factory=Intervals)
-    rates: Rates = field(default_factory=Rates)
+    bytes: ByteCounts = field(default_factory=ByteCounts)
+    ops: OperationCounts = field(default_factory=OperationCounts)
+    seconds: IntervalSeconds = field(default_factory=IntervalSeconds)
+    task_seconds: IntervalSeconds = field(default_factory=IntervalSeconds)
+    rates: PhaseRates = field(default_factory=PhaseRates)
     wearout_ratio: float | None = None
-    latency: dict[str, Latency] = field(default_factory=dict)
-    cpu: Cpu = field(default_factory=Cpu)
-    imbalance: Imbalance = field(default_factory=Imbalance)
-    verify: Verified | None = None
+    latency: dict[str, LatencySummary] = field(default_factory=dict)
+    cpu: CpuTime = field(default_factory=CpuTime)
+    imbalance: TaskImbalance = field(default_factory=TaskImbalance)
+    verify: VerificationCounts | None = None
     resident: float | None = None
     lanes: Any = None
     entries: int | None = None
-    walk: Walked | None = None
-    droop: Droop | None = None
+    walk: WalkCounts | None = None
+    droop: RateDroop | None = None
 
 
 @dataclass(frozen=True)
-class TaskRate:
-    """Spread over the active tasks (or nodes) in each slice, per second; None where none is active."""
+class RateSpread:
+    """Distribution over the active tasks (or nodes) in each slice, per second; None where none is active."""
 
     min: tuple[float | None, ...] = ()
     p25: tuple[float | None, ...] = ()
@@ -307,11 +307,11 @@ class TaskRate:
 
 
 @dataclass(frozen=True)
-class SeriesLine(Line):
-    """A phase in slices of `slice_s` seconds: of all tasks, of a node, spread over many nodes, or of one target.
+class SeriesLine(RecordLine):
+    """A phase in slices of `slice_s` seconds: all tasks, one node, the distribution over many nodes, or one target.
 
-    Up to 256 nodes each has a series; of more only the `extreme` ones do. That of a target is of one `kind` of
-    operations; the single ones have all their bytes on it.
+    With up to 256 nodes, each node has a series; with more, only the `extreme` ones. The series of a target covers one
+    `kind` of operation; `single_ops` counts operations whose bytes all are on this target.
     """
 
     phase: str = ""
@@ -323,9 +323,9 @@ class SeriesLine(Line):
     bytes: tuple[int, ...] = ()
     ops: tuple[int, ...] = ()
     active: tuple[int, ...] = ()
-    task_rate: TaskRate = field(default_factory=TaskRate)
-    node_rate: TaskRate = field(default_factory=TaskRate)  # bytes per second
-    node_ops_rate: TaskRate = field(default_factory=TaskRate)  # operations per second
+    task_rate: RateSpread = field(default_factory=RateSpread)
+    node_rate: RateSpread = field(default_factory=RateSpread)  # bytes per second
+    node_ops_rate: RateSpread = field(default_factory=RateSpread)  # operations per second
     target: str | None = None
     kind: str = ""  # read or write
     single_ops: tuple[int, ...] = ()
@@ -333,7 +333,7 @@ class SeriesLine(Line):
 
 
 @dataclass(frozen=True)
-class HistogramLine(Line):
+class HistogramLine(RecordLine):
     """Latencies of one kind; buckets are (low_ns, high_ns, count)."""
 
     phase: str = ""
@@ -347,7 +347,7 @@ class HistogramLine(Line):
 
 
 @dataclass(frozen=True)
-class TableLine(Line):
+class TableLine(RecordLine):
     """Rows under named columns: per-node or per-task totals."""
 
     phase: str = ""
@@ -357,8 +357,8 @@ class TableLine(Line):
 
 
 @dataclass(frozen=True)
-class TargetsLine(Line):
-    """What each storage target served, a row for each target and kind of operation; files as streams opened them."""
+class TargetsLine(RecordLine):
+    """What each storage target served: one row for each target and kind of operation."""
 
     phase: str = ""
     files: int = 0
@@ -370,14 +370,14 @@ class TargetsLine(Line):
 
 
 @dataclass(frozen=True)
-class LayoutLine(Line):
-    """On which storage targets the files of a phase lie: a row for each file looked at, and for each target."""
+class LayoutLine(RecordLine):
+    """The storage targets that hold the files of a phase: one row for each inspected file and for each target."""
 
     phase: str = ""
     kind: str = ""  # lustre, gluster, ceph, beegfs, gpfs, moosefs
     files: int = 0
     told: int = 0
-    asked: dict[str, Any] = field(default_factory=dict)  # stripes that the plan asks for
+    asked: dict[str, Any] = field(default_factory=dict)  # the layout that the plan requests
     shapes: tuple[Any, ...] = ()  # each a list of components
     columns: tuple[str, ...] = ()
     rows: tuple[tuple[Any, ...], ...] = ()
@@ -386,8 +386,8 @@ class LayoutLine(Line):
 
 
 @dataclass(frozen=True)
-class Finding(Line):
-    """A claim with its evidence."""
+class Finding(RecordLine):
+    """Something that the engine noticed: claim, evidence, severity, advice."""
 
     id: str = ""
     phase: str | None = None
@@ -398,7 +398,7 @@ class Finding(Line):
 
 
 @dataclass(frozen=True)
-class ErrorLine(Line):
+class ErrorLine(RecordLine):
     """An operation that failed."""
 
     phase: str | None = None
@@ -414,7 +414,7 @@ class ErrorLine(Line):
 
 
 @dataclass(frozen=True)
-class End(Line):
+class EndLine(RecordLine):
     """The last line."""
 
     status: str = ""
@@ -422,11 +422,11 @@ class End(Line):
     seconds: float | None = None
     text: str = ""
     files_removed: int | None = None
-    files_left: Any = None  # names of the first few, or how many
+    files_left: Any = None  # names of the first few, or their count
 
 
 @dataclass(frozen=True)
-class Other(Line):
-    """A line of a type that this version does not know."""
+class UnknownLine(RecordLine):
+    """A line of an unknown type."""
 
     type: str = ""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a phase can do, one row an operation, as the engine's table has it (``engine/plan/operations.hpp``).
+"""Operations of a phase, one row each, equal to the engine's table (``engine/plan/operations.hpp``).
 
-Everything in the lab that treats kinds of operations differently asks here; a test holds the rows to the engine's and
-the names to ``schema/plan``. ``stat``, ``read`` and ``remove`` are of both: on files of data and on items of a tree.
+The lab distinguishes kinds of operations only through these sets. A test compares the rows with the engine's and the
+names with ``schema/plan``. ``stat``, ``read`` and ``remove`` exist for data files and for items of a tree.
 """
 
 from __future__ import annotations
@@ -10,62 +10,66 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-On = Literal["data", "file", "item", "directory", "tree"]
-Effect = Literal["moves", "looks", "makes", "renames", "removes", "turns over"]
+OperationObject = Literal["data", "file", "item", "directory", "tree"]
+Effect = Literal["transfers", "inspects", "creates", "renames", "removes", "replaces"]
 
 
 @dataclass(frozen=True)
-class Operation:
-    """`on` is what one call is about: bytes of a data file, such a file by its name, or in a tree one item, one
-    directory, or whatever is found. `effect` is what it leaves behind; `reads` and `writes` are about data files."""
+class OperationKind:
+    """`acts_on` is what one operation works on: bytes of a data file, a data file by name, or in a tree an item, a
+    directory or the whole tree. `effect` is its effect on that; `reads` and `writes` refer to bytes of data files."""
 
     name: str
-    on: On
+    acts_on: OperationObject
     effect: Effect
     reads: bool = False
     writes: bool = False
 
 
 OPERATIONS = (
-    Operation("write", "data", "moves", writes=True),
-    Operation("rewrite", "data", "moves", writes=True),
-    Operation("read", "data", "moves", reads=True),
-    Operation("reread", "data", "moves", reads=True),
-    Operation("read_only", "data", "moves", reads=True),
-    Operation("mixed", "data", "moves", reads=True, writes=True),
-    Operation("duplex", "data", "moves", reads=True, writes=True),
-    Operation("stat", "file", "looks"),
-    Operation("remove", "file", "removes"),
-    Operation("mktree", "directory", "makes"),
-    Operation("create", "item", "makes"),
-    Operation("stat", "item", "looks"),
-    Operation("open_close", "item", "looks"),
-    Operation("read", "item", "looks"),
-    Operation("readdir", "directory", "looks"),
-    Operation("walk", "tree", "looks"),
-    Operation("rename", "item", "renames"),
-    Operation("remove", "item", "removes"),
-    Operation("cycle", "item", "turns over"),
-    Operation("rmtree", "directory", "removes"),
+    OperationKind("write", "data", "transfers", writes=True),
+    OperationKind("rewrite", "data", "transfers", writes=True),
+    OperationKind("read", "data", "transfers", reads=True),
+    OperationKind("reread", "data", "transfers", reads=True),
+    OperationKind("read_only", "data", "transfers", reads=True),
+    OperationKind("mixed", "data", "transfers", reads=True, writes=True),
+    OperationKind("duplex", "data", "transfers", reads=True, writes=True),
+    OperationKind("stat", "file", "inspects"),
+    OperationKind("remove", "file", "removes"),
+    OperationKind("mktree", "directory", "creates"),
+    OperationKind("create", "item", "creates"),
+    OperationKind("stat", "item", "inspects"),
+    OperationKind("open_close", "item", "inspects"),
+    OperationKind("read", "item", "inspects"),
+    OperationKind("readdir", "directory", "inspects"),
+    OperationKind("walk", "tree", "inspects"),
+    OperationKind("rename", "item", "renames"),
+    OperationKind("remove", "item", "removes"),
+    OperationKind("cycle", "item", "replaces"),
+    OperationKind("rmtree", "directory", "removes"),
 )
 
-_ON_DATA = frozenset(one.name for one in OPERATIONS if one.on in ("data", "file"))
-_ON_TREES = frozenset(one.name for one in OPERATIONS if one.on not in ("data", "file"))
+_DATA_OPS = frozenset(one.name for one in OPERATIONS if one.acts_on in ("data", "file"))
+_TREE_OPS = frozenset(one.name for one in OPERATIONS if one.acts_on not in ("data", "file"))
 
-ON_BOTH = _ON_DATA & _ON_TREES
-"""On files of data or on a tree, as the plan says."""
-TREE_ONLY = _ON_TREES - _ON_DATA
-"""On a tree, whatever the plan says."""
-MOVING = frozenset(one.name for one in OPERATIONS if one.on == "data")
-"""Moves bytes of data files."""
-WRITING = frozenset(one.name for one in OPERATIONS if one.writes)
-"""Writes bytes of data files, alone or beside reads."""
-ONLY_WRITING = frozenset(one.name for one in OPERATIONS if one.writes and not one.reads)
-ONLY_READING = frozenset(one.name for one in OPERATIONS if one.reads and not one.writes)
-NAMES = frozenset(one.name for one in OPERATIONS) - MOVING
-"""Works on names; moves no bytes that a rate in bytes would count."""
-CHANGING_NAMES = frozenset(one.name for one in OPERATIONS if one.name in NAMES and one.effect not in ("moves", "looks"))
-"""Makes, renames or removes names."""
-ON_DIRECTORIES = frozenset(one.name for one in OPERATIONS if one.on == "directory")
-OF_DIRECTORIES = frozenset(one.name for one in OPERATIONS if one.on == "directory" and one.effect != "looks")
-"""Makes or removes whole trees of directories: what it counts are directories."""
+DATA_OR_TREE_OPS = _DATA_OPS & _TREE_OPS
+"""On data files or on a tree, depending on the plan."""
+TREE_ONLY_OPS = _TREE_OPS - _DATA_OPS
+"""Only on a tree."""
+TRANSFER_OPS = frozenset(one.name for one in OPERATIONS if one.acts_on == "data")
+"""Transfers bytes of data files."""
+WRITE_OPS = frozenset(one.name for one in OPERATIONS if one.writes)
+"""Writes bytes of data files, possibly together with reads."""
+WRITE_ONLY_OPS = frozenset(one.name for one in OPERATIONS if one.writes and not one.reads)
+READ_ONLY_OPS = frozenset(one.name for one in OPERATIONS if one.reads and not one.writes)
+METADATA_OPS = frozenset(one.name for one in OPERATIONS) - TRANSFER_OPS
+"""Metadata operations; they have no rate in bytes."""
+NAMESPACE_CHANGING_OPS = frozenset(
+    one.name for one in OPERATIONS if one.name in METADATA_OPS and one.effect not in ("transfers", "inspects")
+)
+"""Creates, renames or removes names."""
+DIRECTORY_OPS = frozenset(one.name for one in OPERATIONS if one.acts_on == "directory")
+DIRECTORY_CHANGING_OPS = frozenset(
+    one.name for one in OPERATIONS if one.acts_on == "directory" and one.effect != "inspects"
+)
+"""Creates or removes directory trees; counts directories."""

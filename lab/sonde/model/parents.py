@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""To which server and which unit each storage target belongs, as run.json keeps it (`parents`).
+"""The server and the unit of each storage target, as stored in run.json (`parents`).
 
-It is taken from a described system when the run begins (`model.system.parents`), and of it what the record names stays.
+`model.system.parents` takes them from a system file when the run begins.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-# What servers are called, by what they serve; every other level is one of units.
-SERVERS = {"ost": "OSS", "mdt": "MDS", "nsd": "NSD server"}
-SERVER = "server"
+# Name of the server level by kind of target; every other level is a level of units.
+SERVER_LEVELS = {"ost": "OSS", "mdt": "MDS", "nsd": "NSD server"}
+GENERIC_SERVER_LEVEL = "server"
 
 
 @dataclass(frozen=True)
-class Parents:
-    """By the name of a level ("OSS", "SSU") its parts, each with the names that records have for its targets."""
+class TargetParents:
+    """Parts by level ("OSS", "SSU"), each with the names of its targets as records have them."""
 
     system: str = ""
     levels: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
@@ -25,46 +25,50 @@ class Parents:
     def __bool__(self) -> bool:
         return bool(self.levels)
 
-    def by_target(self, level: str) -> dict[str, str]:
-        """The part of a level that each target belongs to."""
+    def map_targets(self, level: str) -> dict[str, str]:
+        """Returns the part of a level by target."""
         return {target: part for part, targets in self.levels.get(level, {}).items() for target in targets}
 
-    def server_of(self, target: str) -> str | None:
-        """Who serves a target."""
+    def find_server(self, target: str) -> str | None:
+        """Returns the server of a target."""
         return self._part_of(target, servers=True)
 
-    def unit_of(self, target: str) -> str | None:
-        """The unit that a target is part of."""
+    def find_unit(self, target: str) -> str | None:
+        """Returns the unit of a target."""
         return self._part_of(target, servers=False)
 
     def _part_of(self, target: str, servers: bool) -> str | None:
-        name = plain_name(target)
+        name = strip_host_suffix(target)
         for level, parts in self.levels.items():
-            if (level in (SERVER, *SERVERS.values())) == servers:
+            if (level in (GENERIC_SERVER_LEVEL, *SERVER_LEVELS.values())) == servers:
                 for part, targets in parts.items():
                     if name in targets:
                         return part
         return None
 
-    def only(self, names: Collection[str]) -> Parents:
-        """What is known about these targets, as records name them."""
-        wanted = {plain_name(name) for name in names}
+    def restrict_to(self, names: Collection[str]) -> TargetParents:
+        """Returns only these targets with their parents."""
+        target_ids = {strip_host_suffix(name) for name in names}
         levels = {
-            level: {part: kept for part, targets in parts.items() if (kept := tuple(t for t in targets if t in wanted))}
+            level: {
+                part: remaining
+                for part, targets in parts.items()
+                if (remaining := tuple(target for target in targets if target in target_ids))
+            }
             for level, parts in self.levels.items()
         }
-        return Parents(self.system, {level: parts for level, parts in levels.items() if parts})
+        return TargetParents(self.system, {level: parts for level, parts in levels.items() if parts})
 
     def as_json(self) -> dict[str, Any]:
-        """The machine form."""
+        """Returns the JSON form."""
         levels = {level: {part: list(names) for part, names in parts.items()} for level, parts in self.levels.items()}
         return {"system": self.system, "levels": levels}
 
 
-def parents_from(document: Any) -> Parents:
-    """What run.json says, as far as it makes sense."""
+def parse_parents(document: Any) -> TargetParents:
+    """Parses the `parents` member of run.json; malformed entries are skipped."""
     if not isinstance(document, Mapping) or not isinstance(document.get("levels"), Mapping):
-        return Parents()
+        return TargetParents()
     levels = {
         str(level): {
             str(part): tuple(str(name) for name in names) for part, names in parts.items() if isinstance(names, list)
@@ -72,9 +76,9 @@ def parents_from(document: Any) -> Parents:
         for level, parts in document["levels"].items()
         if isinstance(parts, Mapping)
     }
-    return Parents(str(document.get("system") or ""), levels)
+    return TargetParents(str(document.get("system") or ""), levels)
 
 
-def plain_name(target: str) -> str:
-    """The part of a record's name of a target that a described system knows: of BeeGFS ("4201@oss-4") the number."""
+def strip_host_suffix(target: str) -> str:
+    """Returns the target name without its host: "4201" for BeeGFS's "4201@oss-4"."""
     return target.partition("@")[0]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A plan: what one run does. Read from TOML or JSON, changed by settings, checked against the schema.
 
-The document stays as it was written (sizes as text), because that is what the engine reads and what a person wants to
-find in the archive. ``resolved()`` gives it with every default filled in.
+The document stays as written (sizes as text), for the engine and for people who read the archive. `Plan.resolve`
+fills in every default.
 """
 
 from __future__ import annotations
@@ -11,43 +11,43 @@ import copy
 import json
 import re
 import sys
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sonde.model import resolve
+from sonde.model import plan_resolution
+from sonde.model.documents import DocumentError, parse_json, parse_toml
 from sonde.model.errors import PlanError
-from sonde.model.explain import place, problems
-from sonde.model.file_text import text_of
-from sonde.model.schemas import plan_schema
+from sonde.model.file_text import read_text_file
+from sonde.model.schema_problems import find_schema_problems, format_path
+from sonde.model.schemas import load_plan_schema
 from sonde.model.settings import apply_settings
 from sonde.model.units import parse_bytes, parse_duration
 
-SCHEMA = "sonde-plan/1"
-_LARGEST_PLAN_FILE = 16 << 20
+PLAN_FORMAT = "sonde-plan/1"
+_MAX_PLAN_FILE_BYTES = 16 << 20
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A checked plan. Make one with `from_document` or `read`; change it by making another."""
+    """A checked, immutable plan. Create one with `from_document` or `read`."""
 
     document: Mapping[str, Any]
-    origin: str  # where it came from, for messages
+    origin: str  # file name or "standard input", for messages
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any], origin: str, settings: Iterable[str] = ()) -> Plan:
         """Checks `document` after `settings`. Raises PlanError with one sentence."""
-        changed = copy.deepcopy(dict(document))
-        apply_settings(changed, settings)
-        changed.setdefault("schema", SCHEMA)
-        changed.setdefault("id", _id_from(origin))
-        found = problems(plan_schema(), changed) or _contradictions(changed)
-        if found:
-            more = f" ({len(found) - 1} more after that.)" if len(found) > 1 else ""
-            raise PlanError(f"{origin}: {found[0]}{more}")
-        return cls(changed, origin)
+        document_copy = copy.deepcopy(dict(document))
+        apply_settings(document_copy, settings)
+        document_copy.setdefault("schema", PLAN_FORMAT)
+        document_copy.setdefault("id", _derive_id(origin))
+        problems_found = find_schema_problems(load_plan_schema(), document_copy) or _find_contradictions(document_copy)
+        if problems_found:
+            suffix = f" ({len(problems_found) - 1} more after that.)" if len(problems_found) > 1 else ""
+            raise PlanError(f"{origin}: {problems_found[0]}{suffix}")
+        return cls(document_copy, origin)
 
     @classmethod
     def read(cls, source: str, settings: Iterable[str] = ()) -> Plan:
@@ -55,7 +55,7 @@ class Plan:
         return cls.from_document(read_document(source), "standard input" if source == "-" else source, settings)
 
     def with_settings(self, settings: Iterable[str]) -> Plan:
-        """The same plan with some members changed."""
+        """Returns a copy with some members changed."""
         return Plan.from_document(self.document, self.origin, settings)
 
     @property
@@ -85,117 +85,124 @@ class Plan:
 
     @property
     def stages(self) -> int:
-        """Engine processes that run one after the other: a new one starts at each phase with process = separate."""
+        """Number of consecutive engine processes: each phase with process = separate starts a new one."""
         return 1 + sum(1 for phase in self.phases[1:] if phase.get("process") == "separate")
 
     @property
     def time_limit_s(self) -> float | None:
-        """After which the run ends itself (limits.time)."""
+        """Seconds after which the engine ends the run (limits.time)."""
         limit = self.document.get("limits", {}).get("time")
         return None if limit is None else parse_duration(limit)
 
-    def data_of(self, phase: Mapping[str, Any]) -> dict[str, Any]:
-        """The plan's `data` with this phase's own members laid over it and every default filled in."""
-        return resolve.data_of(self.document, phase)
+    def resolve_data(self, phase: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the plan's `data`, overridden by the phase's members, with every default filled in."""
+        return plan_resolution.resolve_data(self.document, phase)
 
-    def on_tree(self, phase: Mapping[str, Any]) -> bool:
-        """True when the phase works on the names of a tree (`meta`), not on data."""
-        return resolve.on_tree(self.document, phase)
+    def is_tree_phase(self, phase: Mapping[str, Any]) -> bool:
+        """True when the phase works on a tree (`meta`), not on data files."""
+        return plan_resolution.is_tree_phase(self.document, phase)
 
-    def meta_of(self, phase: Mapping[str, Any]) -> dict[str, Any]:
-        """The plan's `meta` with this phase's own members laid over it and every default filled in."""
-        return resolve.meta_of(self.document, phase)
+    def resolve_meta(self, phase: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the plan's `meta`, overridden by the phase's members, with every default filled in."""
+        return plan_resolution.resolve_meta(self.document, phase)
 
-    def resolved(self) -> dict[str, Any]:
-        """The document with every default filled in; still a valid plan, and the same plan."""
-        return resolve.resolved(self.document)
+    def resolve(self) -> dict[str, Any]:
+        """Returns the document with every default filled in; it is a valid plan with the same meaning."""
+        return plan_resolution.resolve_plan(self.document)
 
     def to_json(self) -> str:
-        """The text that the engine reads."""
+        """Returns the JSON text that the engine reads."""
         return json.dumps(self.document, indent=2, ensure_ascii=False) + "\n"
 
 
 def read_document(source: str) -> dict[str, Any]:
-    """The tree in a TOML or JSON file, unchecked. The suffix decides; standard input and others are tried as both."""
+    """Returns the unchecked document in a TOML or JSON file; without a known suffix, the first character decides."""
     file = Path(source)
-    text = sys.stdin.read() if source == "-" else text_of(file, "plan file", _LARGEST_PLAN_FILE, PlanError, True)
+    text = (
+        sys.stdin.read() if source == "-" else read_text_file(file, "plan file", _MAX_PLAN_FILE_BYTES, PlanError, True)
+    )
     name = "standard input" if source == "-" else source
     suffix = file.suffix.lower()
     as_json = suffix == ".json" or (suffix != ".toml" and text.lstrip().startswith("{"))
-    document = _from_json(text, name) if as_json else _from_toml(text, name)
+    document = _parse_json(text, name) if as_json else _parse_toml(text, name)
     if not isinstance(document, dict):
         raise PlanError(f"{name}: a plan is a table of members, not {type(document).__name__}.")
     return document
 
 
-def _from_toml(text: str, name: str) -> Any:
+def _parse_toml(text: str, name: str) -> Any:
     try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as reason:
-        raise PlanError(f"{name} is not valid TOML: {reason}.") from None
+        return parse_toml(text)
+    except ValueError as error:
+        raise PlanError(f"{name} is not valid TOML: {error}.") from None
 
 
-def _from_json(text: str, name: str) -> Any:
+def _parse_json(text: str, name: str) -> Any:
     try:
-        return json.loads(text, object_pairs_hook=_no_duplicates, parse_constant=_no_constants)
-    except json.JSONDecodeError as reason:
-        where = f"line {reason.lineno}, column {reason.colno}"
-        raise PlanError(f"{name} is not valid JSON: {reason.msg} (at {where}).") from None
-    except RecursionError:
-        raise PlanError(f"{name} is nested too deeply to be a plan.") from None
-    except PlanError as reason:
-        raise PlanError(f"{name}: {reason}") from None
+        return parse_json(text, object_pairs_hook=_reject_duplicate_members, parse_constant=_reject_constant)
+    except json.JSONDecodeError as error:
+        location = f"line {error.lineno}, column {error.colno}"
+        raise PlanError(f"{name} is not valid JSON: {error.msg} (at {location}).") from None
+    except DocumentError as error:
+        raise PlanError(f"{name} is not valid JSON: {error}.") from None
+    except PlanError as error:
+        raise PlanError(f"{name}: {error}") from None
 
 
-def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _reject_duplicate_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     names = [key for key, _ in pairs]
-    twice = next((key for key in names if names.count(key) > 1), None)
-    if twice is not None:
-        raise PlanError(f'the member "{twice}" appears twice in one table; keep one of them.')
+    duplicate = next((key for key in names if names.count(key) > 1), None)
+    if duplicate is not None:
+        raise PlanError(f'the member "{duplicate}" appears twice in one table; keep one of them.')
     return dict(pairs)
 
 
-def _no_constants(name: str) -> Any:
+def _reject_constant(name: str) -> Any:
     raise PlanError(f"{name} is not a number that a plan can hold.")
 
 
-def _id_from(origin: str) -> str:
+def _derive_id(origin: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", Path(origin).stem).strip("-") or "plan"
 
 
-def _contradictions(document: Mapping[str, Any]) -> list[str]:
-    """What no schema can say but everything here relies on. The engine checks the rest."""
-    found: list[str] = []
-    seen: dict[str, int] = {}
+def _find_contradictions(document: Mapping[str, Any]) -> list[str]:
+    """Returns contradictions that a JSON Schema cannot express. The engine checks the rest."""
+    problems_found: list[str] = []
+    position_by_id: dict[str, int] = {}
     for position, phase in enumerate(document["phases"]):
         name = phase["id"]
-        if name in seen:
-            found.append(f'phases.{seen[name]} and phases.{position} have the same id "{name}"; ids must differ.')
-        seen[name] = position
-        found += _wrong_geometry(document.get("data", {}), phase, place(["phases", position], document))
-    return found
+        if name in position_by_id:
+            problems_found.append(
+                f'phases.{position_by_id[name]} and phases.{position} have the same id "{name}"; ids must differ.'
+            )
+        position_by_id[name] = position
+        problems_found += _check_access_geometry(
+            document.get("data", {}), phase, format_path(["phases", position], document)
+        )
+    return problems_found
 
 
-def _wrong_geometry(data: Mapping[str, Any], phase: Mapping[str, Any], where: str) -> list[str]:
-    for layer, name in ((data, "data"), (phase, where)):
+def _check_access_geometry(data: Mapping[str, Any], phase: Mapping[str, Any], phase_path: str) -> list[str]:
+    for layer, name in ((data, "data"), (phase, phase_path)):
         if {"segments", "volume"} <= layer.get("access", {}).keys():
             return [f"{name}.access has both segments and volume; give exactly one of them."]
-    access = resolve.data_of({"data": data}, phase)["access"]
+    access = plan_resolution.resolve_data({"data": data}, phase)["access"]
     transfer, block = parse_bytes(access["transfer"]), parse_bytes(access["block"])
     if transfer == 0:
-        return [f"{where}: access.transfer is 0; an operation must move at least one byte."]
+        return [f"{phase_path}: access.transfer is 0; an operation must move at least one byte."]
     if block % transfer or block == 0:
         return [
-            f"{where}: access.block ({access['block']}) is not a multiple of access.transfer ({access['transfer']});"
-            f" {_remedy(data, phase, where)}"
+            f"{phase_path}: access.block ({access['block']}) is not a multiple of access.transfer"
+            f" ({access['transfer']});"
+            f" {_suggest_remedy(data, phase, phase_path)}"
         ]
     return []
 
 
-def _remedy(data: Mapping[str, Any], phase: Mapping[str, Any], where: str) -> str:
-    """What to change: a block that the plan gives stays when a phase, or --set, changes the transfer."""
+def _suggest_remedy(data: Mapping[str, Any], phase: Mapping[str, Any], phase_path: str) -> str:
+    """Returns the remedy: the plan's block stays when a phase or --set changes the transfer."""
     if "block" not in phase.get("access", {}) and "transfer" in phase.get("access", {}):
-        return f"the block is that of data, so give {where}.access a block, too."
+        return f"the block is that of data, so give {phase_path}.access a block, too."
     if "block" in data.get("access", {}):
         return "change both, or leave block out: then it is the transfer."
     return "change one of them."

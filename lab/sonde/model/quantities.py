@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers as the report prints them: three significant digits and always a unit, rounded as everywhere in the lab.
+"""Numbers as reports print them: three significant digits and a unit, joined by no-break spaces.
 
-Rates and amounts moved use decimal prefixes (1 MB = 10^6 B), sizes that people choose use binary ones (1 MiB = 2^20 B),
-and wherever a rate is defined the exact counts stand beside it.
+Rates and transferred amounts have decimal prefixes (1 MB = 10^6 B); configured sizes have binary ones
+(1 MiB = 2^20 B).
 """
 
 from __future__ import annotations
@@ -13,109 +13,119 @@ from datetime import UTC, datetime
 from sonde.model.units import format_bytes, format_latency, format_ops, format_rate, format_seconds, significant
 
 # A number and its unit stay on one line.
-GAP = "\N{NO-BREAK SPACE}"
-# Between facts on a line: the dot stays with what stands before it.
-DOT = f"{GAP}· "
+NO_BREAK_SPACE = "\N{NO-BREAK SPACE}"
+# Between facts on a line; the dot stays on the line of the fact before it.
+FACT_SEPARATOR = f"{NO_BREAK_SPACE}· "
 _DECIMAL = ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
 
 
 @dataclass(frozen=True)
-class Quantity:
-    """A number rounded for reading, and its unit apart from it, so that both can be set differently."""
+class DisplayQuantity:
+    """A rounded number and its unit, separate so that a page can style them differently."""
 
     digits: str
     unit: str
 
     def __str__(self) -> str:
-        return f"{self.digits}{GAP}{self.unit.replace(' ', GAP)}" if self.unit else self.digits
+        return f"{self.digits}{NO_BREAK_SPACE}{self.unit.replace(' ', NO_BREAK_SPACE)}" if self.unit else self.digits
 
 
-def _split(words: str) -> Quantity:
-    digits, _, unit = words.partition(" ")
-    return Quantity(digits, unit)
+def _split_unit(formatted: str) -> DisplayQuantity:
+    digits, _, unit = formatted.partition(" ")
+    return DisplayQuantity(digits, unit)
 
 
-def byte_rate(bytes_per_s: float) -> Quantity:
+def display_byte_rate(bytes_per_s: float) -> DisplayQuantity:
     """1.9e9 -> 1.90 GB/s (decimal)."""
-    return _split(format_rate(bytes_per_s))
+    return _split_unit(format_rate(bytes_per_s))
 
 
-def binary_byte_rate(bytes_per_s: float) -> Quantity:
+def display_binary_byte_rate(bytes_per_s: float) -> DisplayQuantity:
     """2**30 -> 1.00 GiB/s."""
     for factor, unit in ((2.0**40, "TiB/s"), (2.0**30, "GiB/s"), (2.0**20, "MiB/s"), (2.0**10, "KiB/s")):
         if bytes_per_s >= factor * 0.9995:
-            return Quantity(significant(bytes_per_s / factor), unit)
-    return Quantity(significant(bytes_per_s), "B/s")
+            return DisplayQuantity(significant(bytes_per_s / factor), unit)
+    return DisplayQuantity(significant(bytes_per_s), "B/s")
 
 
-def operation_rate(ops_per_s: float) -> Quantity:
+def display_operation_rate(ops_per_s: float) -> DisplayQuantity:
     """95432.1 -> 95,400 op/s."""
-    return _split(format_ops(ops_per_s))
+    return _split_unit(format_ops(ops_per_s))
 
 
-def volume(count: float) -> Quantity:
-    """An amount moved, decimal: 1.07 GB."""
+def display_volume(count: float) -> DisplayQuantity:
+    """Transferred bytes, decimal: 1.07 GB."""
     for factor, unit in _DECIMAL:
         if count >= factor * 0.9995:
-            return Quantity(significant(count / factor), unit)
-    return Quantity(significant(count), "B")
+            return DisplayQuantity(significant(count / factor), unit)
+    return DisplayQuantity(significant(count), "B")
 
 
-def size(count: float) -> Quantity:
-    """A size somebody chose, binary: 4 KiB."""
-    return _split(format_bytes(count))
+def display_size(count: float) -> DisplayQuantity:
+    """A configured size, binary: 4 KiB."""
+    return _split_unit(format_bytes(count))
 
 
-def seconds(value: float) -> Quantity:
-    """1.302 -> 1.30 s; below a second in the unit that fits; from a minute on "1 min 05 s"."""
+def display_seconds(value: float) -> DisplayQuantity:
+    """1.302 -> 1.30 s; below a second in ms, µs or ns; from a minute on "1 min 05 s"."""
     if 0 < value < 0.9995:
-        return nanoseconds(value * 1e9)
-    return _split(format_seconds(value)) if value < 59.95 else Quantity(format_seconds(value).replace(" ", GAP), "")
+        return display_nanoseconds(value * 1e9)
+    return (
+        _split_unit(format_seconds(value))
+        if value < 59.95
+        else DisplayQuantity(format_seconds(value).replace(" ", NO_BREAK_SPACE), "")
+    )
 
 
-def nanoseconds(value: float) -> Quantity:
+def display_nanoseconds(value: float) -> DisplayQuantity:
     """85300 -> 85.3 µs."""
-    return _split(format_latency(value))
+    return _split_unit(format_latency(value))
 
 
-def plain(words: str) -> str:
-    """The same words for a terminal or a file, where every blank is an ordinary one."""
-    return words.replace(GAP, " ")
+def to_plain_spaces(text: str) -> str:
+    """Replaces no-break spaces by ordinary ones, for terminals and files."""
+    return text.replace(NO_BREAK_SPACE, " ")
 
 
-def count(value: float) -> str:
-    """Whole number with thousands separators."""
+def display_count(value: float) -> str:
+    """Formats a whole number with thousands separators."""
     return f"{round(value):,}"
 
 
-def plural(value: float, noun: str) -> str:
+def count_noun(value: float, noun: str) -> str:
     """1 -> "1 task", 5000 -> "5,000 tasks", 2 -> "2 processes"."""
-    ending = "" if round(value) == 1 else "es" if noun.endswith(("s", "ch")) else "s"
-    return f"{count(value)}{GAP}{noun}{ending}"
+    plural_ending = "" if round(value) == 1 else "es" if noun.endswith(("s", "ch")) else "s"
+    return f"{display_count(value)}{NO_BREAK_SPACE}{noun}{plural_ending}"
 
 
-def percent(share: float) -> str:
-    """0.0123 -> 1.2 %; never 100 % or 0 % for what is only nearly so."""
-    value = share * 100
+def display_percent(fraction: float) -> str:
+    """0.0123 -> 1.2 %; values close to 0 or 1 are not rounded to 0 % or 100 %."""
+    value = fraction * 100
     if 99.95 <= value < 100:
-        return f"99.9{GAP}%"
+        return f"99.9{NO_BREAK_SPACE}%"
     if 0 < value < 0.05:
-        return f"<{GAP}0.1{GAP}%"
-    return f"{value:.1f}{GAP}%" if 0 < value < 9.95 or 99 < value < 100 else f"{value:.0f}{GAP}%"
+        return f"<{NO_BREAK_SPACE}0.1{NO_BREAK_SPACE}%"
+    return f"{value:.1f}{NO_BREAK_SPACE}%" if 0 < value < 9.95 or 99 < value < 100 else f"{value:.0f}{NO_BREAK_SPACE}%"
 
 
-def exact_seconds(value: float) -> str:
-    """The denominator of a rate, with the digits needed to divide again by hand."""
+def display_exact_seconds(value: float) -> str:
+    """The denominator of a rate, with enough digits to recompute the rate."""
     if value < 0.001:
-        return f"{value * 1e6:,.3f}{GAP}µs"
-    return f"{value:,.6f}{GAP}s" if value < 1 else f"{value:,.4f}{GAP}s" if value < 100 else f"{value:,.2f}{GAP}s"
+        return f"{value * 1e6:,.3f}{NO_BREAK_SPACE}µs"
+    return (
+        f"{value:,.6f}{NO_BREAK_SPACE}s"
+        if value < 1
+        else f"{value:,.4f}{NO_BREAK_SPACE}s"
+        if value < 100
+        else f"{value:,.2f}{NO_BREAK_SPACE}s"
+    )
 
 
-def moment(iso: str) -> str:
-    """ISO 8601 -> "21 November 2026, 21:04 UTC"; text that is no time is returned as it is."""
+def display_time(iso: str) -> str:
+    """ISO 8601 -> "21 November 2026, 21:04 UTC"; other text is returned unchanged."""
     try:
-        when = datetime.fromisoformat(iso)
+        time = datetime.fromisoformat(iso)
     except ValueError:
         return iso
-    when = when.astimezone(UTC) if when.tzinfo else when.replace(tzinfo=UTC)
-    return f"{when.day} {when:%B %Y, %H:%M} UTC"
+    time = time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
+    return f"{time.day} {time:%B %Y, %H:%M} UTC"

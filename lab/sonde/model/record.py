@@ -1,31 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The record: what the engine wrote, gathered by phase. ``schema/record/README.md`` defines it.
+"""Reads a record and groups its lines by phase. ``schema/record/README.md`` defines the format.
 
-Readers ignore what they do not know: a line of an unknown type, an unknown member. A last line that was cut off is the
-mark of a crash, not of a bad record: what stands before it counts.
+Unknown line types and members are ignored. A truncated last line indicates a crash; the lines before it are valid.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from sonde.model.decode import parse_line
+from sonde.model.confined_files import open_file
 from sonde.model.errors import RecordError
+from sonde.model.line_decoding import parse_line
 from sonde.model.lines import (
-    End,
+    EndLine,
     ErrorLine,
     Finding,
     HistogramLine,
     LayoutLine,
-    Line,
     NodeLine,
-    PhaseBegin,
-    PhaseEnd,
-    Progress,
+    PhaseBeginLine,
+    PhaseEndLine,
+    ProgressLine,
+    RecordLine,
     RunLine,
     SeriesLine,
     TableLine,
@@ -33,13 +33,16 @@ from sonde.model.lines import (
     TreatmentLine,
 )
 
+# Name of the record in the folder of a run.
+RECORD_FILE = "record.ndjson"
+
 
 @dataclass
 class PhaseRecord:
-    """Everything a record says about one phase."""
+    """All lines of one phase."""
 
-    begin: PhaseBegin
-    end: PhaseEnd | None = None
+    begin: PhaseBeginLine
+    end: PhaseEndLine | None = None
     treatments: list[TreatmentLine] = field(default_factory=list)
     series: list[SeriesLine] = field(default_factory=list)
     histograms: list[HistogramLine] = field(default_factory=list)
@@ -49,32 +52,40 @@ class PhaseRecord:
     targets: TargetsLine | None = None
     findings: list[Finding] = field(default_factory=list)
     errors: list[ErrorLine] = field(default_factory=list)
-    progress: Progress | None = None  # the latest
+    progress: ProgressLine | None = None  # the latest
 
     @property
     def id(self) -> str:
         return self.begin.phase
 
     @property
-    def resident(self) -> float | None:
-        """Share of the data in the page cache before the phase: measured then, or after the last treatment."""
+    def residency(self) -> float | None:
+        """Fraction of the data in the page cache before the phase: measured at its start or after the last
+        treatment."""
         if self.end is not None and self.end.resident is not None:
             return self.end.resident
-        return self.resident_after_treatments
+        return self.residency_after_treatments
 
     @property
-    def resident_after_treatments(self) -> float | None:
-        """The same as the last treatment that looked left it."""
-        return next((one.resident_after for one in reversed(self.treatments) if one.resident_after is not None), None)
+    def residency_after_treatments(self) -> float | None:
+        """Residency after the last treatment that measured it."""
+        return next(
+            (
+                treatment.resident_after
+                for treatment in reversed(self.treatments)
+                if treatment.resident_after is not None
+            ),
+            None,
+        )
 
     @property
-    def whole_series(self) -> SeriesLine | None:
+    def total_series(self) -> SeriesLine | None:
         """The series over all tasks."""
-        return next((one for one in self.series if one.scope == "all"), None)
+        return next((series for series in self.series if series.scope == "all"), None)
 
     @property
     def task_times(self) -> tuple[list[float], list[int]]:
-        """Seconds from start to end of each task that did something, and its node; empty when not recorded."""
+        """Seconds from start to end of each active task, and its node; empty when not recorded."""
         seconds: list[float] = []
         nodes: list[int] = []
         for table in self.tasks:
@@ -89,37 +100,37 @@ class PhaseRecord:
 
 
 class RecordReader:
-    """Takes the bytes of a record as they come and keeps what they mean. Feed it pieces of any size."""
+    """Parses a record incrementally, from pieces of any size."""
 
     def __init__(self) -> None:
         self.run: RunLine | None = None
-        self.machines: list[NodeLine] = []
+        self.nodes: list[NodeLine] = []
         self.phases: dict[str, PhaseRecord] = {}
         self.findings: list[Finding] = []  # of the whole run
         self.errors: list[ErrorLine] = []  # all of them
-        self.end: End | None = None
+        self.end: EndLine | None = None
         self.problems: list[str] = []
         self._pending: dict[str, list[TreatmentLine]] = {}  # treatments come before their phase begins
         self._rest = b""
         self._number = 0
 
-    def feed(self, data: bytes) -> list[tuple[str, Line]]:
-        """The lines that `data` completes."""
+    def feed(self, data: bytes) -> list[tuple[str, RecordLine]]:
+        """Returns the lines that `data` completes."""
         pieces = (self._rest + data).split(b"\n")
         self._rest = pieces.pop()
         return [line for piece in pieces if (line := self._take(piece)) is not None]
 
-    def finish(self) -> list[tuple[str, Line]]:
-        """No more bytes come: a last line without its end of line counts when it is whole."""
-        rest, self._rest = self._rest, b""
-        if not rest.strip():
+    def finish(self) -> list[tuple[str, RecordLine]]:
+        """Ends the input: a complete last line without a newline counts."""
+        remainder, self._rest = self._rest, b""
+        if not remainder.strip():
             return []
         try:
-            parse_line(rest.decode("utf-8", "replace"))
+            parse_line(remainder.decode("utf-8", "replace"))
         except RecordError:
             self.problems.append("The record breaks off in the middle of its last line.")
             return []
-        line = self._take(rest)
+        line = self._take(remainder)
         return [line] if line else []
 
     @property
@@ -128,39 +139,39 @@ class RecordReader:
         return self.end.status if self.end else "lost"
 
     @property
-    def current(self) -> PhaseRecord | None:
-        """The phase that has begun and not ended."""
-        return next((one for one in reversed(self.phases.values()) if one.end is None), None)
+    def current_phase(self) -> PhaseRecord | None:
+        """The phase that has begun and not ended, or None."""
+        return next((phase for phase in reversed(self.phases.values()) if phase.end is None), None)
 
     @property
     def all_findings(self) -> list[Finding]:
         return self.findings + [finding for phase in self.phases.values() for finding in phase.findings]
 
-    def _take(self, piece: bytes) -> tuple[str, Line] | None:
+    def _take(self, text: bytes) -> tuple[str, RecordLine] | None:
         self._number += 1
-        if not piece.strip():
+        if not text.strip():
             return None
         try:
-            kind, line = parse_line(piece.decode("utf-8", "replace"))
+            kind, line = parse_line(text.decode("utf-8", "replace"))
         except RecordError as reason:
             self.problems.append(f"Line {self._number} of the record {reason}; it was skipped.")
             return None
         self._keep(kind, line)
         return kind, line
 
-    def _keep(self, kind: str, line: Line) -> None:
+    def _keep(self, kind: str, line: RecordLine) -> None:
         match line:
             case RunLine():
                 self.run = self.run or line
             case NodeLine():
-                if all(known.node != line.node for known in self.machines):
-                    self.machines.append(line)
+                if all(node.node != line.node for node in self.nodes):
+                    self.nodes.append(line)
             case TreatmentLine():
                 phase = self.phases.get(line.phase)
                 (phase.treatments if phase else self._pending.setdefault(line.phase, [])).append(line)
-            case PhaseBegin():
+            case PhaseBeginLine():
                 self.phases[line.phase] = PhaseRecord(line, treatments=self._pending.pop(line.phase, []))
-            case End():
+            case EndLine():
                 self.end = line
             case Finding() if line.phase is None or line.phase not in self.phases:
                 self.findings.append(line)
@@ -169,8 +180,8 @@ class RecordReader:
                 if line.phase in self.phases:
                     self.phases[line.phase].errors.append(line)
             case (
-                Progress()
-                | PhaseEnd()
+                ProgressLine()
+                | PhaseEndLine()
                 | SeriesLine()
                 | HistogramLine()
                 | TableLine()
@@ -185,7 +196,7 @@ class RecordReader:
     def _keep_of_phase(
         self,
         kind: str,
-        line: Progress | PhaseEnd | SeriesLine | HistogramLine | TableLine | TargetsLine | LayoutLine | Finding,
+        line: ProgressLine | PhaseEndLine | SeriesLine | HistogramLine | TableLine | TargetsLine | LayoutLine | Finding,
     ) -> None:
         name = str(line.phase)
         if name not in self.phases:
@@ -193,9 +204,9 @@ class RecordReader:
             return
         phase = self.phases[name]
         match line:
-            case Progress():
+            case ProgressLine():
                 phase.progress = line
-            case PhaseEnd():
+            case PhaseEndLine():
                 phase.end = line
             case SeriesLine():
                 phase.series.append(line)
@@ -212,48 +223,48 @@ class RecordReader:
 
 
 def read_record(path: Path) -> RecordReader:
-    """Reads a whole record file. Raises OSError when it cannot be read."""
+    """Reads a whole record file. Raises OSError when it cannot be read or is not a regular file."""
+    with open_file(path) as file:
+        return read_record_from(file)
+
+
+def read_record_from(file: BinaryIO, size: int = 1 << 20) -> RecordReader:
+    """Reads the record in an open file, `size` bytes at a time."""
     reader = RecordReader()
-    for piece in _pieces(path):
+    while piece := file.read(size):
         reader.feed(piece)
     reader.finish()
     return reader
 
 
-def _pieces(path: Path, size: int = 1 << 20) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        while piece := file.read(size):
-            yield piece
+def merge_stage_records(records: Iterable[bytes], offsets: Iterable[float]) -> bytes:
+    """Merges the records of consecutive engine processes of one run into one record.
 
-
-def join_stages(records: Iterable[bytes], offsets: Iterable[float]) -> bytes:
-    """One record from those of several engine processes of one run, in their order.
-
-    Times are moved by `offsets` (seconds from the start of the first to the start of each); the `run` line is the
-    first one's, the `end` line the last one's, so that the whole reads like a run in one process.
+    Times are shifted by `offsets` (seconds from the start of the first process to the start of each). The result has
+    the first `run` line and the last `end` line.
     """
     lines: list[bytes] = []
     last_end: bytes | None = None
     machines: set[Any] = set()
-    began = False
+    has_run_line = False
     for data, offset in zip(records, offsets, strict=True):
         for piece in data.split(b"\n"):
             try:
-                found = json.loads(piece)
-                kind = found["type"]
-                found["t"] = round(float(found.get("t", 0.0)) + offset, 9)
-            except (ValueError, TypeError, KeyError):
-                continue  # a broken line was counted when the stage was followed
-            if (kind == "run" and began) or (kind == "node" and found.get("node") in machines):
+                line = json.loads(piece)
+                line_type = line["type"]
+                line["t"] = round(float(line.get("t", 0.0)) + offset, 9)
+            except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+                continue  # malformed lines were reported while the stage ran
+            if (line_type == "run" and has_run_line) or (line_type == "node" and line.get("node") in machines):
                 continue
-            began = began or kind == "run"
-            if kind == "node":
-                machines.add(found.get("node"))
-            text = json.dumps(found, ensure_ascii=False, separators=(",", ":")).encode()
-            if kind == "end":
-                last_end = text
+            has_run_line = has_run_line or line_type == "run"
+            if line_type == "node":
+                machines.add(line.get("node"))
+            serialized = json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode()
+            if line_type == "end":
+                last_end = serialized
             else:
-                lines.append(text)
+                lines.append(serialized)
     if last_end is not None:
         lines.append(last_end)
     return b"".join(line + b"\n" for line in lines)

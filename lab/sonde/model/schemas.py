@@ -11,23 +11,23 @@ from typing import Any
 
 from sonde.model.errors import MachineError
 
-PLAN = "plan/plan.schema.json"
+PLAN_SCHEMA = "plan/plan.schema.json"
 
 
 @cache
-def schema_text(name: str) -> str:
-    """Text of a file below ``schema/``, for example ``plan/plan.schema.json``."""
+def read_schema_text(name: str) -> str:
+    """Returns the text of a file below ``schema/``, for example ``plan/plan.schema.json``."""
     packaged = resources.files("sonde").joinpath("schema", *name.split("/"))
     if packaged.is_file():
         return packaged.read_text(encoding="utf-8")
-    in_source = Path(__file__).resolve().parents[3] / "schema" / name
-    if in_source.is_file():
-        return in_source.read_text(encoding="utf-8")
+    source_path = Path(__file__).resolve().parents[3] / "schema" / name
+    if source_path.is_file():
+        return source_path.read_text(encoding="utf-8")
     raise MachineError(f"The schema file {name} is missing from this installation; install sonde again.")
 
 
 @cache
-def plan_schema() -> dict[str, Any]:
-    """The JSON Schema of a plan."""
-    schema: dict[str, Any] = json.loads(schema_text(PLAN))
+def load_plan_schema() -> dict[str, Any]:
+    """Returns the JSON Schema of a plan."""
+    schema: dict[str, Any] = json.loads(read_schema_text(PLAN_SCHEMA))
     return schema

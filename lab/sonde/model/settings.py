@@ -2,27 +2,27 @@
 """``--set path=value``: changes one member of a plan from the command line.
 
 A path names members by dots: ``data.access.transfer``. An entry of a list is named by its number, a phase also by its
-id: ``phases.0.op``, ``phases.read.stop.time``. A value is JSON where it can be read as such (numbers, true, false,
-lists, tables) and a text otherwise, so that ``--set data.access.transfer=4KiB`` needs no quotation marks. ``null``
-removes a member, but a backend: ``data.backend=null`` is the backend of that name.
+id: ``phases.0.op``, ``phases.read.stop.time``. A value is JSON if it parses as JSON (numbers, true, false, lists,
+tables), otherwise text, so that
+``--set data.access.transfer=4KiB`` needs no quotation marks. ``null`` removes a member, except that
+``data.backend=null`` selects the backend "null".
 """
 
 from __future__ import annotations
 
 import copy
-import json
-import tomllib
 from collections.abc import Iterable
 from typing import Any
 
-from sonde.model.errors import PlanError, suggestion
-from sonde.model.explain import shown
+from sonde.model.documents import DocumentError, parse_json, parse_toml
+from sonde.model.errors import PlanError, suggest_name
+from sonde.model.schema_problems import format_value
 
-# Setting one of these replaces the other, because a plan may hold only one of them.
-_EITHER_OR = {"segments": "volume", "volume": "segments"}
+# Setting one of these removes the other, because a plan may have only one of them.
+_EXCLUSIVE_MEMBERS = {"segments": "volume", "volume": "segments"}
 
 
-def read_setting(text: str) -> tuple[list[str], Any]:
+def parse_setting(text: str) -> tuple[list[str], Any]:
     """Splits ``path=value``; raises PlanError when it is not of that form."""
     path, equals, value = text.partition("=")
     steps = path.strip().split(".")
@@ -30,70 +30,74 @@ def read_setting(text: str) -> tuple[list[str], Any]:
         raise PlanError(f'--set "{text}" has no "="; write it like --set data.access.transfer=4KiB.')
     if not all(steps):
         raise PlanError(f'--set "{text}" has an empty name before the "="; write it like data.access.transfer=4KiB.')
-    return steps, _value(value.strip())
+    return steps, _parse_value(value.strip())
 
 
-def _value(text: str) -> Any:
+def _parse_value(text: str) -> Any:
     try:
-        return json.loads(text, parse_constant=lambda name: name)
+        return parse_json(text, parse_constant=lambda name: name)
+    except DocumentError as error:
+        raise PlanError(f"--set value {format_value(text[:40])}… cannot be used: {error}.") from None
     except ValueError:
         pass
     if text[:1] in ("{", "[", "'"):
         try:
-            return tomllib.loads(f"value = {text}")["value"]
-        except tomllib.TOMLDecodeError as reason:
-            raise PlanError(f"--set value {shown(text)} is neither JSON nor TOML: {reason}.") from None
+            return parse_toml(f"value = {text}")["value"]
+        except ValueError as error:
+            raise PlanError(f"--set value {format_value(text)} is neither JSON nor TOML: {error}.") from None
     return text
 
 
 def apply_settings(document: dict[str, Any], settings: Iterable[str]) -> None:
-    """Changes `document` in place, one setting after the other."""
-    for text in settings:
-        steps, value = read_setting(text)
+    """Applies settings to `document` in place, in order."""
+    for setting in settings:
+        steps, value = parse_setting(setting)
         if steps[-1] == "backend" and value is None:
-            value = "null"  # whoever asks for no storage must never get the default one
-        _put(document, steps, value, text)
+            value = "null"  # removing the member would select the default backend instead of null
+        _set_at_path(document, steps, value, setting)
 
 
 def set_member(document: dict[str, Any], path: str, value: Any) -> None:
-    """Changes one member of `document` in place: what ``--set path=value`` does, with a value that is already read."""
+    """Sets one member of `document` in place, like ``--set path=value`` with a parsed value."""
     try:
-        _put(document, path.split("."), copy.deepcopy(value), path)
-    except PlanError as reason:
-        raise PlanError(str(reason).removeprefix(f'--set "{path}": ')) from None
+        _set_at_path(document, path.split("."), copy.deepcopy(value), path)
+    except PlanError as error:
+        raise PlanError(str(error).removeprefix(f'--set "{path}": ')) from None
 
 
-def _put(document: dict[str, Any], steps: list[str], value: Any, text: str) -> None:
-    here: Any = document
+def _set_at_path(document: dict[str, Any], steps: list[str], value: Any, setting: str) -> None:
+    container: Any = document
     for depth, step in enumerate(steps[:-1]):
-        here = _descend(here, step, steps[: depth + 1], text)
-    last = steps[-1]
-    if isinstance(here, list):
-        position = _position(here, last, steps, text)
+        container = _descend(container, step, steps[: depth + 1], setting)
+    member = steps[-1]
+    if isinstance(container, list):
+        position = _find_position(container, member, steps, setting)
         if value is None:
-            del here[position]
+            del container[position]
         else:
-            here[position] = value
+            container[position] = value
         return
-    if not isinstance(here, dict):
-        raise PlanError(f'--set "{text}": {".".join(steps[:-1])} is {shown(here)}, which has no members.')
+    if not isinstance(container, dict):
+        raise PlanError(
+            f'--set "{setting}": {".".join(steps[:-1])} is {format_value(container)}, which has no members.'
+        )
     if value is None:
-        here.pop(last, None)
+        container.pop(member, None)
         return
-    here[last] = value
+    container[member] = value
     if len(steps) > 1 and steps[-2] == "access":
-        here.pop(_EITHER_OR.get(last, ""), None)
+        container.pop(_EXCLUSIVE_MEMBERS.get(member, ""), None)
 
 
-def _descend(here: Any, step: str, path: list[str], text: str) -> Any:
-    if isinstance(here, dict):
-        return here.setdefault(step, {})
-    if isinstance(here, list):
-        return here[_position(here, step, path, text)]
-    raise PlanError(f'--set "{text}": {".".join(path[:-1])} is {shown(here)}, which has no members.')
+def _descend(container: Any, step: str, path: list[str], setting: str) -> Any:
+    if isinstance(container, dict):
+        return container.setdefault(step, {})
+    if isinstance(container, list):
+        return container[_find_position(container, step, path, setting)]
+    raise PlanError(f'--set "{setting}": {".".join(path[:-1])} is {format_value(container)}, which has no members.')
 
 
-def _position(entries: list[Any], step: str, path: list[str], text: str) -> int:
+def _find_position(entries: list[Any], step: str, path: list[str], setting: str) -> int:
     ids = [entry.get("id") if isinstance(entry, dict) else None for entry in entries]
     if step in ids:
         return ids.index(step)
@@ -102,8 +106,9 @@ def _position(entries: list[Any], step: str, path: list[str], text: str) -> int:
         if int(step) < len(entries):
             return int(step)
         count = f"{len(entries)} {'entry' if len(entries) == 1 else 'entries'}"
-        raise PlanError(f'--set "{text}": {name} has {count}, counted from 0; there is no {step}.')
-    known = [str(one) for one in ids if one]
+        raise PlanError(f'--set "{setting}": {name} has {count}, counted from 0; there is no {step}.')
+    known_ids = [str(entry_id) for entry_id in ids if entry_id]
     raise PlanError(
-        f'--set "{text}": {name} has no entry "{step}"; it has {", ".join(known) or "none"}.{suggestion(step, known)}'
+        f'--set "{setting}": {name} has no entry "{step}"; it has'
+        f" {', '.join(known_ids) or 'none'}.{suggest_name(step, known_ids)}"
     )

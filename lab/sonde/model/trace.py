@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traces of the preload library, one file a process: read, and added up by file. ``schema/trace`` is the format."""
+"""Reads traces of the preload library (one file per process) and sums them by file. Format: ``schema/trace``."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from typing import Any
 
 from sonde.model.errors import UserError
 
-SCHEMA = "sonde-trace/1"
-SUFFIX = ".ndjson"
+TRACE_FORMAT = "sonde-trace/1"
+TRACE_SUFFIX = ".ndjson"
 # Upper ends of the ten size classes, bytes; the last has none.
 SIZE_CLASSES = ("100 B", "1 KiB", "10 KiB", "100 KiB", "1 MiB", "4 MiB", "10 MiB", "100 MiB", "1 GiB", "more")
 
 
 @dataclass
-class Moves:
-    """Reads, or writes, of one file."""
+class TransferCounters:
+    """Counters of the reads or writes of one file."""
 
     calls: int = 0
     bytes: int = 0
@@ -39,12 +39,12 @@ class Moves:
             setattr(self, name, getattr(self, name) + line.get(name, 0))
         self.slowest_s = max(self.slowest_s, line.get("slowest_s", 0.0))
         self.highest = max(self.highest, line.get("highest", -1))
-        self.sizes = [mine + theirs for mine, theirs in zip(self.sizes, line.get("sizes", [0] * 10), strict=True)]
+        self.sizes = [count + added for count, added in zip(self.sizes, line.get("sizes", [0] * 10), strict=True)]
 
 
 @dataclass
 class TracedFile:
-    """One file, over all processes that used it."""
+    """Counters of one file, summed over all processes that used it."""
 
     path: str
     processes: int = 0
@@ -54,8 +54,8 @@ class TracedFile:
     switches: int = 0
     file_unaligned: int = 0
     calls: Counter[str] = field(default_factory=Counter)
-    read: Moves = field(default_factory=Moves)
-    write: Moves = field(default_factory=Moves)
+    read: TransferCounters = field(default_factory=TransferCounters)
+    write: TransferCounters = field(default_factory=TransferCounters)
     sizes: Counter[int] = field(default_factory=Counter)
     strides: Counter[int] = field(default_factory=Counter)
 
@@ -81,66 +81,66 @@ class TracedFile:
 
 @dataclass
 class Trace:
-    """What a job did: its processes, and its files by path."""
+    """The traced processes of a job and its files by path."""
 
     processes: list[dict[str, Any]] = field(default_factory=list)
     files: dict[str, TracedFile] = field(default_factory=dict)
-    broken: list[str] = field(default_factory=list)  # files that are not whole traces
+    damaged_files: list[str] = field(default_factory=list)  # names of incomplete trace files
 
     @property
     def seconds(self) -> float:
         """Time from the start of the first process to the end of the last."""
-        starts = [one["started_unix_s"] for one in self.processes]
-        ends = [one["started_unix_s"] + one["seconds"] for one in self.processes]
+        starts = [process["started_unix_s"] for process in self.processes]
+        ends = [process["started_unix_s"] + process["seconds"] for process in self.processes]
         return float(max(ends) - min(starts)) if starts else 0.0
 
     @property
-    def unseen(self) -> int:
-        """Read and write calls that only the kernel counted: streams of the C library, pipes, sockets."""
-        kernel: int = sum(one.get("kernel_reads", 0) + one.get("kernel_writes", 0) for one in self.processes)
-        counted = sum(one.read.calls + one.write.calls for one in self.files.values())
+    def untraced_calls(self) -> int:
+        """Read and write calls that only the kernel counted: C library streams, pipes, sockets."""
+        kernel: int = sum(item.get("kernel_reads", 0) + item.get("kernel_writes", 0) for item in self.processes)
+        counted = sum(item.read.calls + item.write.calls for item in self.files.values())
         return max(0, kernel - counted)
 
 
 def is_trace(path: Path) -> bool:
-    """True for a trace file, and for a folder that holds one."""
-    return any(True for _ in _files(path))
+    """Returns whether `path` is a trace file or a folder with one."""
+    return any(True for _ in _find_trace_files(path))
 
 
 def read_trace(path: Path) -> Trace:
-    """The trace of one process, or of all in a folder."""
+    """Reads the trace of one process, or all traces in a folder."""
     trace = Trace()
-    for file in _files(path):
-        if not _add(trace, file):
-            trace.broken.append(file.name)
+    for file in _find_trace_files(path):
+        if not _add_process(trace, file):
+            trace.damaged_files.append(file.name)
     if not trace.processes:
         raise UserError(f"{path} holds no trace of Sonde; `sonde trace -- PROGRAM` makes one.")
     return trace
 
 
-def _files(path: Path) -> Iterator[Path]:
-    candidates: Iterable[Path] = sorted(path.glob(f"*{SUFFIX}")) if path.is_dir() else [path]
+def _find_trace_files(path: Path) -> Iterator[Path]:
+    candidates: Iterable[Path] = sorted(path.glob(f"*{TRACE_SUFFIX}")) if path.is_dir() else [path]
     for file in candidates:
         if not file.is_file():
             continue
         with file.open("rb") as stream:
-            first = stream.readline(1 << 20)
-        if b'"type":"process"' in first and SCHEMA.encode() in first:
+            first_line = stream.readline(1 << 20)
+        if b'"type":"process"' in first_line and TRACE_FORMAT.encode() in first_line:
             yield file
 
 
-def _add(trace: Trace, file: Path) -> bool:
-    """Adds one process; False when the file is damaged (what could be read counts)."""
-    whole = False
+def _add_process(trace: Trace, file: Path) -> bool:
+    """Adds one process; returns False when the file is damaged. Lines before the damage are added."""
+    is_complete = False
     with file.open(encoding="utf-8", errors="replace") as stream:
         for text in stream:
             try:
                 line = json.loads(text)
-            except ValueError:
+            except (ValueError, RecursionError):
                 return False
             if line.get("type") == "process":
                 trace.processes.append(line)
             elif line.get("type") == "file":
                 trace.files.setdefault(line["path"], TracedFile(line["path"])).add(line)
-            whole = line.get("type") == "end"
-    return whole
+            is_complete = line.get("type") == "end"
+    return is_complete

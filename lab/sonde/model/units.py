@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sizes, durations and rates as text: what is accepted, and how numbers are shown.
+"""Parses and formats sizes, durations and rates.
 
-kB, MB, GB are powers of 1000; KiB, MiB, GiB are powers of 1024; nothing else is accepted, because a factor of 1.07 at
-GiB is larger than most effects worth measuring. The same rules hold in the engine and in ``schema/plan``.
+kB, MB, GB are powers of 1000; KiB, MiB, GiB are powers of 1024. Ambiguous units are rejected: the factor of 1.07
+between
+GB and GiB exceeds most effects worth measuring. The engine and ``schema/plan`` follow the same rules.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def _split(text: str, what: str, example: str) -> tuple[Decimal, str]:
 
 
 def _ambiguous(text: str, number: Decimal, unit: str, suffix: str = "") -> str | None:
-    """The sentence for a bare letter (4k) or wrong case (4kb), or None when the unit is something else."""
+    """Returns the error text for a bare letter (4k) or wrong case (4kb), or None for any other unit."""
     bare = unit.upper().removesuffix("B").removesuffix("I")
     if bare not in ("K", "M", "G", "T", "P"):
         return None
@@ -59,7 +60,7 @@ def _plain(number: Decimal) -> str:
 
 
 def parse_bytes(value: int | str) -> int:
-    """Bytes of ``4096``, ``"4KiB"`` or ``"10 MB"``. Raises UnitError with a sentence that offers a remedy."""
+    """Returns the bytes of ``4096``, ``"4KiB"`` or ``"10 MB"``. Raises UnitError with a remedy."""
     if isinstance(value, bool):
         raise UnitError(f"{str(value).lower()} is not a size; write a number and a unit, like 4KiB.")
     if isinstance(value, int):
@@ -85,7 +86,7 @@ def parse_bytes(value: int | str) -> int:
 
 
 def parse_duration(value: float | str) -> float:
-    """Seconds of ``2.5``, ``"10s"`` or ``"500 ms"``."""
+    """Returns the seconds of ``2.5``, ``"10s"`` or ``"500 ms"``. Raises UnitError."""
     if isinstance(value, bool):
         raise UnitError(f"{str(value).lower()} is not a duration; write a number and a unit, like 10s.")
     if isinstance(value, int | float):
@@ -104,7 +105,7 @@ def parse_duration(value: float | str) -> float:
 
 
 def parse_rate(value: float | str) -> float:
-    """Bytes per second of ``1e6``, ``"100MB/s"`` or ``"1 GiB/s"``."""
+    """Returns the bytes per second of ``1e6``, ``"100MB/s"`` or ``"1 GiB/s"``. Raises UnitError."""
     if isinstance(value, bool):
         raise UnitError(f"{str(value).lower()} is not a rate; write a number and a unit, like 100MB/s.")
     if isinstance(value, int | float):
@@ -126,9 +127,9 @@ def parse_rate(value: float | str) -> float:
 
 
 def parse_link_rate(value: str) -> float:
-    """Bytes per second of ``"200 Gbit/s"``, ``"2.4 GB/s"`` or ``"1 GiB/s"``. Bits are counted in powers of 1000.
+    """Returns the bytes per second of ``"200 Gbit/s"``, ``"2.4 GB/s"`` or ``"1 GiB/s"``.
 
-    A plain number is refused: of a link nobody can tell whether bits or bytes were meant.
+    Bits have decimal prefixes. A plain number is rejected because it could mean bits or bytes. Raises UnitError.
     """
     if not isinstance(value, str):
         raise UnitError(f"{value!s} does not say bits or bytes; write a unit, like 200 Gbit/s or 2.4 GB/s.")
@@ -146,7 +147,7 @@ def parse_link_rate(value: str) -> float:
 
 
 def parse_op_rate(value: str) -> float:
-    """Operations per second of ``"5500 op/s"``, ``"65 kop/s"`` or ``"1.2 Mop/s"``."""
+    """Returns the operations per second of ``"5500 op/s"``, ``"65 kop/s"`` or ``"1.2 Mop/s"``. Raises UnitError."""
     if not isinstance(value, str):
         raise UnitError(f"{value!s} has no unit; write operations per second like 5500 op/s.")
     number, unit = _split(value, "rate of operations", "5500 op/s")
@@ -158,7 +159,7 @@ def parse_op_rate(value: str) -> float:
 
 
 def parse_share(value: float | str) -> float:
-    """A share between 0 and 1 of ``0.4`` or ``"40 %"``."""
+    """Returns the fraction (0 to 1) of ``0.4`` or ``"40 %"``. Raises UnitError."""
     if isinstance(value, str):
         match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) *%", value.strip(), re.ASCII)
         if match is None:
@@ -174,7 +175,7 @@ def parse_share(value: float | str) -> float:
 
 
 def exact_bytes(size: int) -> str:
-    """The shortest text that parse_bytes turns back into exactly `size`: 4096 -> "4KiB", 10**6 -> "1MB"."""
+    """Returns the shortest text that `parse_bytes` converts back to `size`: 4096 -> "4KiB", 10**6 -> "1MB"."""
     best = f"{size}B"
     for unit, factor in BYTE_UNITS.items():
         if size and size % factor == 0 and len(f"{size // factor}{unit}") < len(best):
@@ -183,10 +184,10 @@ def exact_bytes(size: int) -> str:
 
 
 def _scaled(value: float, units: list[tuple[float, str]]) -> str:
-    """Three significant digits with the largest unit that keeps the number at 1 or above (units ascend)."""
+    """Formats three significant digits with the largest unit that keeps the number at 1 or above; units ascend."""
     chosen = 0
     for position, (factor, _) in enumerate(units):
-        # 999.6 would be shown as 1000: the next unit is meant then
+        # 999.6 would be printed as 1000: use the next unit
         if value >= factor * 0.9995:
             chosen = position
     factor, name = units[chosen]
@@ -211,7 +212,7 @@ _DECIMAL = [(float(BYTE_UNITS[unit]), unit) for unit in ("B", "kB", "MB", "GB", 
 
 
 def format_bytes(size: float) -> str:
-    """Sizes for people, in powers of 1024: "4 KiB", "1.50 GiB"."""
+    """Formats a size with binary prefixes: "4 KiB", "1.50 GiB"."""
     for factor, unit in reversed(_BINARY):
         if size >= factor and size % factor == 0 and size / factor < 1024:
             return f"{size / factor:.0f} {unit}"
@@ -219,12 +220,12 @@ def format_bytes(size: float) -> str:
 
 
 def format_rate(bytes_per_s: float) -> str:
-    """Rates for people, in powers of 1000: "1.23 GB/s"."""
+    """Formats a rate with decimal prefixes: "1.23 GB/s"."""
     return _scaled(bytes_per_s, _DECIMAL) + "/s"
 
 
 def format_ops(ops_per_s: float) -> str:
-    """Operations per second: "815 op/s", "85,200 op/s", "1.23 million op/s"."""
+    """Formats operations per second: "815 op/s", "85,200 op/s", "1.23 million op/s"."""
     if ops_per_s >= 999_500:
         return f"{significant(ops_per_s / 1e6)} million op/s"
     if ops_per_s >= 1000:
@@ -234,12 +235,12 @@ def format_ops(ops_per_s: float) -> str:
 
 
 def format_latency(nanoseconds: float) -> str:
-    """Latencies for people: "830 ns", "83.1 µs", "1.20 ms", "2.50 s"."""
+    """Formats a latency: "830 ns", "83.1 µs", "1.20 ms", "2.50 s"."""
     return _scaled(nanoseconds, [(1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s")])
 
 
 def format_seconds(seconds: float) -> str:
-    """Durations for people: "100 µs", "120 ms", "3.42 s", "1 min 05 s", "2 h 03 min"."""
+    """Formats a duration: "100 µs", "120 ms", "3.42 s", "1 min 05 s", "2 h 03 min"."""
     if seconds < 0.9995:
         return format_latency(seconds * 1e9) if seconds > 0 else "0 s"
     if seconds < 59.95:
@@ -251,7 +252,7 @@ def format_seconds(seconds: float) -> str:
 
 
 def format_wait(seconds: float) -> str:
-    """Time that is still to come, which nobody knows to three digits: "0.4 s", "12 s", "1 min 30 s", "16 min"."""
+    """Formats an estimated remaining time with few digits: "0.4 s", "12 s", "1 min 30 s", "16 min"."""
     if seconds < 9.95:
         return f"{seconds:.1f} s"
     if 570 <= seconds < 3570:
@@ -260,5 +261,5 @@ def format_wait(seconds: float) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """A number with its noun: 1 run, 2 runs, 1,024 files; "series" stays as it is."""
+    """Formats a number with its noun: 1 run, 2 runs, 1,024 files; "series" has no plural form."""
     return f"{number:,} {noun}{'' if number == 1 or noun.endswith('series') else 's'}"

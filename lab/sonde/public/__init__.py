@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `import sonde` gives to programs of others: reading an archive. Members of these classes are only ever added."""
+"""The public API of `import sonde`: reading an archive. Later versions only add members to these classes."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An archive, its runs and their phases, as programs of others see them."""
+"""Public classes for an archive, its runs and their phases."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sonde.findings.judgement import judgement_of
+from sonde.findings.assessment import assess
 from sonde.model.record import read_record
-from sonde.model.run import Run as Record
-from sonde.model.run import read_run, run_of
+from sonde.model.run import RecordedRun as Record
+from sonde.model.run import read_run, to_recorded_run
 from sonde.store.archive import RECORD, Archive
 from sonde.store.selection import Selection, moment
 from sonde.store.summary import Summary, read_summary
@@ -33,12 +33,12 @@ class Phase:
     seconds: float | None
     bytes_per_s: float | None
     ops_per_s: float | None
-    standing: str | None
+    classification: str | None
     """What the number is about: storage, burst, short, cache, memory, synthetic, unknown, invalid or failed
-    (docs/concepts/standing); None for results of other tools."""
-    sentence: str
-    """The standing in a sentence; empty for results of other tools."""
-    verdict: str | None
+    (docs/concepts/classification); None for results of other tools."""
+    classification_text: str
+    """The classification in a sentence; empty for results of other tools."""
+    validity: str | None
     """good, doubtful or invalid."""
     document: Mapping[str, Any]
     """All that run.json says about it."""
@@ -46,7 +46,7 @@ class Phase:
     @property
     def is_storage(self) -> bool:
         """Whether the number is one of storage, at least for a moment, and nothing speaks against it."""
-        return self.standing in ("storage", "burst") and self.verdict == "good"
+        return self.classification in ("storage", "burst") and self.validity == "good"
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class Runs:
         system: str = "",
         source: str = "",
         status: str = "",
-        verdict: str = "",
+        validity: str = "",
         tag: str | Sequence[str] = (),
         finding: str = "",
         since: str = "",
@@ -110,36 +110,37 @@ class Runs:
         `since` and `until` are days, times (UTC) or spans like "7d". Calibrations of checks are left out. Raises
         UserError for a time that is none.
         """
-        wanted = _selection(plan, on, system, source, status, verdict, tag, finding, since, until)
+        selection = _build_selection(plan, on, system, source, status, validity, tag, finding, since, until)
         # pyarrow takes a while to import: who only asks for the version does not pay
         from sonde.store.catalog import Catalog
 
-        rows = Catalog(self.root).find(["folder", "problem"], wanted, last).table.to_pylist()
-        return [_run(read_summary(self.root / row["folder"])) for row in rows if not row["problem"]]
+        rows = Catalog(self.root).find(["folder", "problem"], selection, last).table.to_pylist()
+        return [_to_run(read_summary(self.root / row["folder"])) for row in rows if not row["problem"]]
 
     def run(self, name: str = "last") -> Run:
         """One run: an id, a unique beginning of one, a folder, or "last". Raises UserError unless it is exactly one."""
         folders = self._archive.find(name)
-        return _run(read_summary(folders[-1]))
+        return _to_run(read_summary(folders[-1]))
 
-    def query(self, sql: str) -> Any:
+    def query(self, sql: str, allow_files: bool = False) -> Any:
         """The answer to SQL over the tables `runs`, `phases`, `series` and `tasks`, as a pyarrow table.
 
-        Raises UserError with the reason when it cannot be answered.
+        The statement reaches no other file unless `allow_files` is true. Raises UserError with the reason when it
+        cannot be answered.
         """
         from sonde.store import sql as database
         from sonde.store.catalog import Catalog
 
-        return database.ask(Catalog(self.root), Selection(), sql).table
+        return database.ask(Catalog(self.root), Selection(), sql, allow_files).table
 
 
-def _selection(
+def _build_selection(
     plan: str,
     on: str,
     system: str,
     source: str,
     status: str,
-    verdict: str,
+    validity: str,
     tag: str | Sequence[str],
     finding: str,
     since: str,
@@ -151,7 +152,7 @@ def _selection(
         system=system,
         source=source,
         status=status,
-        verdict=verdict,
+        validity=validity,
         tags=(tag,) if isinstance(tag, str) else tuple(tag),
         finding=finding,
         since_s=moment(since, "since") if since else None,
@@ -159,28 +160,31 @@ def _selection(
     )
 
 
-def _run(summary: Summary) -> Run:
+def _to_run(summary: Summary) -> Run:
     return Run(
         id=summary.id,
         folder=summary.folder,
-        started=_time(summary.started),
+        started=_parse_time(summary.started),
         status=summary.status,
         plan=summary.plan,
         target=summary.target,
         tags=tuple(read_tags(summary.folder)),
-        phases=tuple(_phase(summary, document) for document in summary.phases),
+        phases=tuple(_to_phase(summary, document) for document in summary.phases),
         document=summary.document,
     )
 
 
-def _phase(summary: Summary, document: Mapping[str, Any]) -> Phase:
-    standing, sentence, verdict = (document.get(name) for name in ("standing", "standing_words", "verdict"))
-    if standing is None and (summary.folder / RECORD).exists():
+def _to_phase(summary: Summary, document: Mapping[str, Any]) -> Phase:
+    classification, text, validity = (
+        document.get(name) for name in ("classification", "classification_text", "validity")
+    )
+    if classification is None and (summary.folder / RECORD).exists():
         # kept before the summary said what a number is about: the record still says it
-        run = run_of(read_record(summary.folder / RECORD), summary.folder)
-        judged = next((judgement_of(run, one) for one in run.phases if one.id == document.get("phase")), None)
-        known = judged.as_json() if judged else {}
-        standing, sentence, verdict = (known.get(name) for name in ("standing", "sentence", "verdict"))
+        run = to_recorded_run(read_record(summary.folder / RECORD), summary.folder)
+        assessment = next((assess(run, phase) for phase in run.phases if phase.id == document.get("phase")), None)
+        values = assessment.as_json() if assessment else {}
+        names = ("classification", "classification_text", "validity")
+        classification, text, validity = (values.get(name) for name in names)
     return Phase(
         id=str(document.get("phase") or ""),
         op=str(document.get("op") or ""),
@@ -189,16 +193,16 @@ def _phase(summary: Summary, document: Mapping[str, Any]) -> Phase:
         seconds=document.get("seconds"),
         bytes_per_s=document.get("bytes_per_s"),
         ops_per_s=document.get("ops_per_s"),
-        standing=standing,
-        sentence=str(sentence or ""),
-        verdict=verdict,
+        classification=classification,
+        classification_text=str(text or ""),
+        validity=validity,
         document=document,
     )
 
 
-def _time(started: str) -> datetime | None:
+def _parse_time(started: str) -> datetime | None:
     try:
-        when = datetime.fromisoformat(started)
+        time = datetime.fromisoformat(started)
     except ValueError:
         return None
-    return when if when.tzinfo else when.replace(tzinfo=UTC)
+    return time if time.tzinfo else time.replace(tzinfo=UTC)

@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from sonde.charts.pages import lay_out
+from sonde.charts.page_renderer import render_page
 from sonde.charts.study import Section
-from sonde.charts.writing import replace_file
+from sonde.model.confined_files import write_file
 from sonde.model.errors import ReportError
 from sonde.model.run import read_run
 from sonde.model.system import System
-from sonde.model.system.parents import described
+from sonde.model.system.parents import add_target_parents
 from sonde.report.page import page
 
 __all__ = ["write_report"]
@@ -35,18 +35,19 @@ def write_report(
     """Writes the report on these run folders to the file `out` and returns its path.
 
     Several runs make one report with a summary over all of them. Runs that failed, were interrupted or lost their end
-    are shown with what they have. `before`: what another tool makes of them, shown first. `system` says which
-    server and unit each storage target belongs to, instead of what was said when they were run. Raises ReportError (one
-    sentence) when a folder holds no readable record, or when `out` cannot be written. An older file is replaced in one
-    step.
+    are shown with the data they have. `before` are sections of other tools, shown first. `system` maps storage targets
+    to servers and units, instead of the mapping recorded with the run. Raises ReportError (one sentence) when a folder
+    holds no readable record, or when `out` cannot be written. Replaces an older file in one step.
     """
     if not runs:
         raise ReportError("There is no run to report on: name at least one run folder.")
     read = [read_run(Path(run)) for run in runs]
-    view = replace(page([described(run, system) for run in read] if system else read, title), before=tuple(before))
-    html = lay_out(view, "report.html.j2", owner=__name__)
+    view = replace(
+        page([add_target_parents(run, system) for run in read] if system else read, title), before=tuple(before)
+    )
+    html = render_page(view, "report.html.j2", owner=__name__)
     try:
-        replace_file(out, html)
+        write_file(out, html)
     except OSError as problem:
         raise ReportError(f"The report cannot be written to {out}: {problem.strerror}.") from problem
     return out

@@ -9,13 +9,14 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from sonde.charts.axes import Axis, Tick, amount_axis, count_axis, latency_axis
+from sonde.charts.axes import Axis, Tick, build_amount_axis, build_count_axis, build_latency_axis
 from sonde.charts.plot import Chart, Panel, Tip, table
-from sonde.findings.members import Member, slow_below
+from sonde.findings.assessment import format_phase_rate
+from sonde.findings.stragglers import MemberRate, straggler_limit
 from sonde.model import quantities
-from sonde.model.lines import HistogramLine, Latency
+from sonde.model.escaping import escape_line
+from sonde.model.lines import HistogramLine, LatencySummary
 from sonde.model.record import PhaseRecord
-from sonde.model.visible import one_line
 
 PERCENTILES = (("p50", "p50_ns"), ("p90", "p90_ns"), ("p99", "p99_ns"), ("p99.9", "p999_ns"), ("max", "max_ns"))
 BINS_PER_DECADE = 20
@@ -29,60 +30,61 @@ WIDEST_BAR = 0.045
 PARTS = ("open", "transfer", "fsync", "close")
 
 
-def latency_chart(phase: PhaseRecord, line: HistogramLine, css: str) -> Chart | None:
+def build_latency_chart(phase: PhaseRecord, line: HistogramLine, css: str) -> Chart | None:
     """One histogram; None when it counted too few operations for a shape."""
-    kind = one_line(line.kind, 40)
+    kind = escape_line(line.kind, 40)
     buckets = [(max(b[0], 0.5), max(b[1], b[0], 1.0), b[2]) for b in line.buckets if len(b) == 3 and b[2] > 0]
     if not buckets or line.count < FEWEST_DRAWN or not line.max_ns:
         return None
-    known = percentiles(phase, line.kind)
+    quantiles = percentiles(phase, line.kind)
     low = buckets[0][0] if line.min_ns is None else line.min_ns
-    high = max(*(value for _, value in known), line.max_ns or 0.0, buckets[-1][0])
-    axis = latency_axis(low / 1.1, high * 1.1)
-    bins = _rebin(buckets, axis)
-    panel = Panel(axis, count_axis(max(count for _, _, count in bins)), 110, "Operations")
+    high = max(*(value for _, value in quantiles), line.max_ns or 0.0, buckets[-1][0])
+    axis = build_latency_axis(low / 1.1, high * 1.1)
+    bins = _join_buckets(buckets, axis)
+    panel = Panel(axis, build_count_axis(max(count for _, _, count in bins)), 110, "Operations")
     for start, stop, count in bins:
         panel.box(f"bar {css}", start, stop, panel.y.low, count)
-    _mark_percentiles(panel, known)
-    panel.tips = [_latency_tip(axis, one) for one in bins]
-    words = f"Latency of {quantities.count(line.count)} {kind} operations: " + ", ".join(
-        f"{name} {quantities.nanoseconds(value)}" for name, value in known
+    _mark_percentiles(panel, quantiles)
+    panel.tips = [_latency_tip(axis, bin_) for bin_ in bins]
+    words = f"Latency of {quantities.display_count(line.count)} {kind} operations: " + ", ".join(
+        f"{name} {quantities.display_nanoseconds(value)}" for name, value in quantiles
     )
-    caption = f"{quantities.plural(line.count, 'operation')}. Both axes are logarithmic."
+    caption = f"{quantities.count_noun(line.count, 'operation')}. Both axes are logarithmic."
     if line.overflow:
-        caption += f" {quantities.count(line.overflow)} took longer than the histogram reaches."
+        caption += f" {quantities.display_count(line.overflow)} took longer than the histogram reaches."
     return Chart(
         kind="latency",
         about=line.kind,
         title=f"Latency: {kind}",
         words=words,
         panels=[panel],
-        caption=percentile_line(known) + Markup("<span>{}</span>").format(caption),
+        caption=render_percentiles(quantiles) + Markup("<span>{}</span>").format(caption),
         table=_bins_table(bins),
     )
 
 
 def percentiles(phase: PhaseRecord, kind: str) -> list[tuple[str, float]]:
     """The recorded percentiles of one kind of operation."""
-    stats = phase.end.latency.get(kind, Latency()) if phase.end else Latency()
+    stats = phase.end.latency.get(kind, LatencySummary()) if phase.end else LatencySummary()
     return [(name, value) for name, member in PERCENTILES if (value := getattr(stats, member)) is not None]
 
 
-def percentile_line(known: Sequence[tuple[str, float]]) -> Markup:
+def render_percentiles(known: Sequence[tuple[str, float]]) -> Markup:
     """The percentiles as a row of figures under the drawing."""
     cells = Markup("").join(
-        Markup("<span><b>{}</b> {}</span>").format(name, str(quantities.nanoseconds(value))) for name, value in known
+        Markup("<span><b>{}</b> {}</span>").format(name, str(quantities.display_nanoseconds(value)))
+        for name, value in known
     )
     return Markup('<span class="percentiles">{}</span>').format(cells)
 
 
-def _rebin(buckets: Sequence[tuple[float, float, float]], axis: Axis) -> list[tuple[float, float, float]]:
+def _join_buckets(buckets: Sequence[tuple[float, float, float]], axis: Axis) -> list[tuple[float, float, float]]:
     """The recorded buckets, joined into bins of equal width on the axis."""
     step = 1.0 / BINS_PER_DECADE
     counts: dict[int, float] = {}
     for low, high, count in buckets:
-        place = math.floor(math.log10(math.sqrt(low * high)) / step)
-        counts[place] = counts.get(place, 0.0) + count
+        position = math.floor(math.log10(math.sqrt(low * high)) / step)
+        counts[position] = counts.get(position, 0.0) + count
     # A single bucket may be wider than a bin at the fast end; what is drawn stays inside the axis.
     return [
         (max(10 ** (place * step), axis.low), min(10 ** ((place + 1) * step), axis.high), count)
@@ -92,76 +94,77 @@ def _rebin(buckets: Sequence[tuple[float, float, float]], axis: Axis) -> list[tu
 
 def _mark_percentiles(panel: Panel, known: Sequence[tuple[str, float]]) -> None:
     """Lines through the plot, named above it; names that would touch stand one row higher."""
-    taken: list[float] = []
+    occupied: list[float] = []
     for name, value in known:
         panel.vertical("pct", value)
-        at = panel.x.at(value)
-        leftward = at > 1 - NAME_WIDTH
-        begin = at - NAME_WIDTH if leftward else at
-        row = next((r for r, last in enumerate(taken) if begin >= last), len(taken))
-        taken[row : row + 1] = [begin + NAME_WIDTH]
-        panel.note("left" if leftward else "", at, name, row)
+        position = panel.x.at(value)
+        leftward = position > 1 - NAME_WIDTH
+        begin = position - NAME_WIDTH if leftward else position
+        row = next((r for r, last in enumerate(occupied) if begin >= last), len(occupied))
+        occupied[row : row + 1] = [begin + NAME_WIDTH]
+        panel.note("left" if leftward else "", position, name, row)
 
 
-def _latency_tip(axis: Axis, one: tuple[float, float, float]) -> Tip:
-    start, stop, count = one
-    span = f"{quantities.nanoseconds(start)} to {quantities.nanoseconds(stop)}"
-    return Tip(axis.at(start), axis.at(stop), f"{span}\n{quantities.plural(count, 'operation')}")
+def _latency_tip(axis: Axis, item: tuple[float, float, float]) -> Tip:
+    start, stop, count = item
+    span = f"{quantities.display_nanoseconds(start)} to {quantities.display_nanoseconds(stop)}"
+    return Tip(axis.at(start), axis.at(stop), f"{span}\n{quantities.count_noun(count, 'operation')}")
 
 
 def _bins_table(bins: Sequence[tuple[float, float, float]]) -> Markup:
     total = sum(count for _, _, count in bins)
     rows: list[Sequence[object]] = []
-    seen = 0.0
+    observed = 0.0
     for start, stop, count in bins:
-        seen += count
-        span = f"{quantities.nanoseconds(start)} – {quantities.nanoseconds(stop)}"
-        rows.append((span, quantities.count(count), quantities.percent(seen / total)))
+        observed += count
+        span = f"{quantities.display_nanoseconds(start)} – {quantities.display_nanoseconds(stop)}"
+        rows.append((span, quantities.display_count(count), quantities.display_percent(observed / total)))
     return table(["Latency", "Operations", "Up to here"], rows, "Latency")
 
 
-def spread_chart(kind: str, title: str, found: Sequence[Member], operations: bool, css: str) -> Chart:
-    """Members sorted by rate, slowest first: bars while they can be told apart, one sloping area beyond."""
-    ordered = sorted(found, key=lambda one: one.value)
-    values = [one.value for one in ordered]
-    scale = amount_axis(values[-1], "op/s" if operations else "B/s", 3)
+def build_spread_chart(kind: str, title: str, members: Sequence[MemberRate], operations: bool, css: str) -> Chart:
+    """Members sorted by rate, slowest first: bars up to MOST_BARS members, one area for more."""
+    ordered = sorted(members, key=lambda member: member.value)
+    values = [item.value for item in ordered]
+    scale = build_amount_axis(values[-1], "op/s" if operations else "B/s", 3)
     few = len(values) <= 8
     names = (
-        tuple(Tick((at + 0.5) / len(values), one.name, at % 2 == 1) for at, one in enumerate(ordered)) if few else ()
+        tuple(Tick((at + 0.5) / len(values), item.name, at % 2 == 1) for at, item in enumerate(ordered)) if few else ()
     )
     panel = Panel(Axis(0.0, float(len(values)), names), scale, 110, scale.unit)
-    middle, slow = statistics.median(values), slow_below(values)
+    middle, slow = statistics.median(values), straggler_limit(values)
     if len(values) <= MOST_BARS:
         half = min(0.36, WIDEST_BAR / 2 * len(values))
-        for at, value in enumerate(values):
+        for index, value in enumerate(values):
             tone = "bad" if value < slow else css
-            panel.box(f"bar {tone}", at + 0.5 - half, at + 0.5 + half, 0.0, value)
+            panel.box(f"bar {tone}", index + 0.5 - half, index + 0.5 + half, 0.0, value)
     else:
-        edges, heights = _thinned(values)
+        edges, heights = _reduce_steps(values)
         panel.path(f"area {css}", panel.area(edges, [0.0] * len(heights), heights))
         panel.path(f"line {css}", panel.steps(edges, heights))
     panel.horizontal("mean", middle)
     panel.tips = _member_tips(ordered, operations)
-    words = (
-        f"{title}: {quantities.plural(len(values), 'value')} from {_rate(values[0], operations)} to "
-        f"{_rate(values[-1], operations)}, median {_rate(middle, operations)}; slowest is {ordered[0].name}"
+    slowest, median, fastest = (format_phase_rate(rate, operations) for rate in (values[0], middle, values[-1]))
+    text = (
+        f"{title}: {quantities.count_noun(len(values), 'value')} from {slowest} to {fastest}, median {median};"
+        f" slowest is {ordered[0].name}"
     )
     return Chart(
         kind=kind,
         title=title,
-        words=words,
+        words=text,
         panels=[panel],
         caption=Markup(
             '<span class="keys"><span class="ki"><span class="key mean"></span>median {}</span></span> <span>{}</span>'
         ).format(
-            _rate(middle, operations),
-            f"Slowest {_rate(values[0], operations)}, fastest {_rate(values[-1], operations)}; sorted by rate.",
+            median,
+            f"Slowest {slowest}, fastest {fastest}; sorted by rate.",
         ),
         table=_members_table(ordered, operations),
     )
 
 
-def _thinned(values: Sequence[float]) -> tuple[list[float], list[float | None]]:
+def _reduce_steps(values: Sequence[float]) -> tuple[list[float], list[float | None]]:
     """At most 300 steps; the slowest and the fastest member keep their own."""
     group = max(1, -(-len(values) // 300))
     edges, heights = [0.0], list[float | None]()
@@ -175,37 +178,35 @@ def _thinned(values: Sequence[float]) -> tuple[list[float], list[float | None]]:
     return edges, heights
 
 
-def _rate(value: float, operations: bool) -> str:
-    return str(quantities.operation_rate(value) if operations else quantities.byte_rate(value))
-
-
-def _member_tips(ordered: Sequence[Member], operations: bool) -> list[Tip]:
+def _member_tips(ordered: Sequence[MemberRate], operations: bool) -> list[Tip]:
     count = len(ordered)
     group = max(1, -(-count // 80))
     tips: list[Tip] = []
-    for at in range(0, count, group):
-        stop = min(at + group, count)
-        one = ordered[at]
-        name = one.name + (f" on {one.host}" if one.host else "")
-        if stop - at > 1:
-            name = f"{at + 1} to {stop} of {quantities.count(count)}\nfrom {name}"
-        tips.append(Tip(at / count, stop / count, f"{name}\n{_rate(one.value, operations)}"))
+    for index in range(0, count, group):
+        stop = min(index + group, count)
+        item = ordered[index]
+        name = item.name + (f" on {item.host}" if item.host else "")
+        if stop - index > 1:
+            name = f"{index + 1} to {stop} of {quantities.display_count(count)}\nfrom {name}"
+        tips.append(Tip(index / count, stop / count, f"{name}\n{format_phase_rate(item.value, operations)}"))
     return tips
 
 
-def _members_table(ordered: Sequence[Member], operations: bool) -> Markup:
+def _members_table(ordered: Sequence[MemberRate], operations: bool) -> Markup:
     """All of them up to 64; beyond that the slowest twenty, evenly chosen ones, and the fastest five."""
     chosen: Sequence[int] = range(len(ordered))
-    words = "Sorted by rate"
+    text = "Sorted by rate"
     if len(ordered) > 64:
         even = {round(i * (len(ordered) - 1) / 20) for i in range(21)}
         chosen = sorted({*range(20), *even, *range(len(ordered) - 5, len(ordered))})
-        words = f"{len(chosen)} of {quantities.count(len(ordered))}, sorted by rate; the record has them all"
-    rows = [(ordered[i].name, ordered[i].host, f"{i + 1}", _rate(ordered[i].value, operations)) for i in chosen]
-    return table(["Which", "Host", "Place", "Rate"], rows, words, text_columns=2)
+        text = f"{len(chosen)} of {quantities.display_count(len(ordered))}, sorted by rate; the record has them all"
+    rows = [
+        (ordered[i].name, ordered[i].host, f"{i + 1}", format_phase_rate(ordered[i].value, operations)) for i in chosen
+    ]
+    return table(["Which", "Host", "Place", "Rate"], rows, text, text_columns=2)
 
 
-def time_split(phase: PhaseRecord) -> list[tuple[str, float, float]]:
+def split_task_time(phase: PhaseRecord) -> list[tuple[str, float, float]]:
     """(part, seconds summed over tasks, share) for what took any time; empty when not recorded."""
     spent = [(part, getattr(phase.end.task_seconds, part) or 0.0) for part in PARTS] if phase.end else []
     whole = sum(value for _, value in spent)

@@ -4,21 +4,21 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup, escape
 
-from sonde.findings.standing import file_system
+from sonde.findings.classification import get_tested_file_system
 from sonde.model import quantities
-from sonde.model.json_parts import items, number, text
-from sonde.model.run import Run
-from sonde.model.visible import block, one_line
+from sonde.model.escaping import escape_line, escape_text
+from sonde.model.json_access import get_items, get_text, to_number
+from sonde.model.run import RecordedRun
+from sonde.model.shell import quote, quote_command
 
 MOST_NODES = 16
-_DOT = quantities.DOT
+_DOT = quantities.FACT_SEPARATOR
 _IDENTITY = frozenset({"type", "t", "node", "host"})
 _SHELL_SAFE_LIMIT = 4000
 
@@ -33,94 +33,96 @@ class NodeView:
     groups: tuple[tuple[str, Pairs], ...]
 
 
-def of_run(run: Run) -> Pairs:
+def list_run_facts(run: RecordedRun) -> Pairs:
     """Where, on what, with what and when, for the head of a run."""
-    found = [("Where", _where(run)), ("On", _hosts(run)), ("With", _tasks(run)), ("When", _when(run))]
-    return tuple((name, words) for name, words in found if words)
+    result = [("Where", _where(run)), ("On", _hosts(run)), ("With", _tasks(run)), ("When", _when(run))]
+    return tuple((name, words) for name, words in result if words)
 
 
-def shared(runs: Sequence[Run]) -> Pairs:
+def shared(runs: Sequence[RecordedRun]) -> Pairs:
     """The facts that are the same for all runs, for the head of the report."""
     if len(runs) == 1:
-        return of_run(runs[0])
-    lists = [dict(of_run(run)) for run in runs]
+        return list_run_facts(runs[0])
+    lists = [dict(list_run_facts(run)) for run in runs]
     same = [(name, words) for name, words in lists[0].items() if all(one.get(name) == words for one in lists[1:])]
     if "When" not in dict(same):
-        starts = sorted(run.head.started for run in runs if run.head.started)
+        starts = sorted(run.run_line.started for run in runs if run.run_line.started)
         took = sum(run.end.seconds or 0.0 for run in runs)
         if starts:
-            words = quantities.moment(starts[0])
-            same.append(("When", f"{words}{_DOT}{quantities.seconds(took)} of measuring" if took else words))
+            words = quantities.display_time(starts[0])
+            same.append(("When", f"{words}{_DOT}{quantities.display_seconds(took)} of measuring" if took else words))
     return (*same, ("Runs", str(len(runs))))
 
 
-def same_machines(one: Run, other: Run) -> bool:
+def have_same_machines(item: RecordedRun, other: RecordedRun) -> bool:
     """True when both ran on the same nodes and file system, so that one table describes both."""
 
-    def identity(run: Run) -> list[tuple[str, str, str]]:
+    def identity(run: RecordedRun) -> list[tuple[str, str, str]]:
         return [(node.host, node.kernel, node.file_system.source) for node in run.nodes]
 
-    return identity(one) == identity(other)
+    return identity(item) == identity(other)
 
 
-def target(run: Run) -> str:
+def target(run: RecordedRun) -> str:
     """The directory under test."""
-    return one_line(text(run.plan, "target", "path") or text(run.notes, "target"), 200)
+    return escape_line(get_text(run.plan, "target", "path") or get_text(run.notes, "target"), 200)
 
 
-def _where(run: Run) -> str:
-    system = file_system(run)
+def _where(run: RecordedRun) -> str:
+    system = get_tested_file_system(run)
     parts = [target(run)] if target(run) else []
-    kind, source = one_line(system.type, 40), one_line(system.source, 120)
+    kind, source = escape_line(system.type, 40), escape_line(system.source, 120)
     if kind:
         parts.append(f"{kind} on {source}" if source and source != kind else kind)
     if system.total_bytes:
         free = system.available_bytes
-        room = str(quantities.volume(system.total_bytes))
-        parts.append(room if free is None else f"{room}, {quantities.percent(free / system.total_bytes)} free")
+        room = str(quantities.display_volume(system.total_bytes))
+        parts.append(room if free is None else f"{room}, {quantities.display_percent(free / system.total_bytes)} free")
     return _DOT.join(parts)
 
 
-def _hosts(run: Run) -> str:
+def _hosts(run: RecordedRun) -> str:
     if not run.nodes:
         return ""
     first = run.nodes[0]
-    names = [one_line(node.host, 80) for node in run.nodes]
+    names = [escape_line(node.host, 80) for node in run.nodes]
     parts = [", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")]
     each = " each" if len(names) > 1 else ""
     if first.cpus:
-        parts.append(f"{quantities.plural(first.cpus, 'CPU')}{each}")
+        parts.append(f"{quantities.count_noun(first.cpus, 'CPU')}{each}")
     if first.memory_bytes:
-        parts.append(f"{quantities.volume(first.memory_bytes)} memory{each}")
-    return _DOT.join([*parts, one_line(first.kernel, 60)] if first.kernel else parts)
+        parts.append(f"{quantities.display_volume(first.memory_bytes)} memory{each}")
+    return _DOT.join([*parts, escape_line(first.kernel, 60)] if first.kernel else parts)
 
 
-def _tasks(run: Run) -> str:
-    head = run.head
+def _tasks(run: RecordedRun) -> str:
+    head = run.run_line
     if head.tasks is None:
         return ""
-    words = quantities.plural(run.tasks, "task")
+    text = quantities.count_noun(run.tasks, "task")
     if head.processes and head.threads:
-        words += f" ({quantities.plural(head.processes, 'process')} × {quantities.plural(head.threads, 'thread')})"
+        text += (
+            f" ({quantities.count_noun(head.processes, 'process')} × {quantities.count_noun(head.threads, 'thread')})"
+        )
     if head.nodes and head.nodes > 1:
-        words += f" on {quantities.plural(head.nodes, 'node')}"
-    parts = [words]
+        text += f" on {quantities.count_noun(head.nodes, 'node')}"
+    parts = [text]
     if head.launch and head.launch != "single":
-        parts.append(one_line(head.launch, 80))
-    engine = text(head.engine, "version") or text({"v": head.engine}, "v")
-    return _DOT.join([*parts, f"sonde {one_line(engine, 40)}"] if engine else parts)
+        parts.append(escape_line(head.launch, 80))
+    engine = get_text(head.engine, "version") or get_text({"v": head.engine}, "v")
+    return _DOT.join([*parts, f"sonde {escape_line(engine, 40)}"] if engine else parts)
 
 
-def _when(run: Run) -> str:
-    parts = [quantities.moment(run.head.started)] if run.head.started else []
+def _when(run: RecordedRun) -> str:
+    parts = [quantities.display_time(run.run_line.started)] if run.run_line.started else []
     if run.end.seconds is not None:
-        parts.append(f"took {quantities.seconds(run.end.seconds)}")
+        parts.append(f"took {quantities.display_seconds(run.end.seconds)}")
     return _DOT.join(parts)
 
 
 def label(name: str) -> str:
     """The name of a member as words, without the unit that its value will show."""
-    plain = one_line(name, 60)
+    plain = escape_line(name, 60)
     whole = {"bytes_per_s": "rate", "ops_per_s": "rate of operations", "seconds": "time", "bytes": "bytes"}
     for unit in ("_bytes_per_s", "_ops_per_s", "_bytes", "_ns", "_s"):
         plain = plain.removesuffix(unit) if plain not in whole else plain
@@ -129,78 +131,78 @@ def label(name: str) -> str:
 
 def shown(name: str, value: object) -> str:
     """A recorded value with the unit that its name tells."""
-    figure = number({"v": value}, "v")
+    figure = to_number(value)
     if figure is None:
         if isinstance(value, bool):
             return "yes" if value else "no"
-        return one_line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str), 400)
+        return escape_line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str), 400)
     if name.endswith("bytes_per_s"):
-        return str(quantities.byte_rate(figure))
+        return str(quantities.display_byte_rate(figure))
     if name.endswith("ops_per_s"):
-        return str(quantities.operation_rate(figure))
+        return str(quantities.display_operation_rate(figure))
     if name.endswith("bytes"):
-        exact = f"{quantities.count(figure)}{quantities.GAP}B"
-        return exact if figure < 1e5 else f"{quantities.volume(figure)} ({exact})"
+        exact = f"{quantities.display_count(figure)}{quantities.NO_BREAK_SPACE}B"
+        return exact if figure < 1e5 else f"{quantities.display_volume(figure)} ({exact})"
     if figure >= 0 and name.endswith("_ns"):
-        return str(quantities.nanoseconds(figure))
+        return str(quantities.display_nanoseconds(figure))
     if figure >= 0 and (name.endswith("_s") or name == "seconds"):
-        return str(quantities.seconds(figure))
+        return str(quantities.display_seconds(figure))
     if name.endswith(("resident", "share")) or name.startswith("resident"):
-        return quantities.percent(figure)
-    return quantities.count(figure) if figure == int(figure) else f"{figure:.4g}"
+        return quantities.display_percent(figure)
+    return quantities.display_count(figure) if figure == int(figure) else f"{figure:.4g}"
 
 
-def nodes(run: Run) -> tuple[NodeView, ...]:
+def nodes(run: RecordedRun) -> tuple[NodeView, ...]:
     """The facts of the first MOST_NODES nodes, all that the record has."""
     views: list[NodeView] = []
-    for line in run.machines[:MOST_NODES]:
+    for line in run.raw_nodes[:MOST_NODES]:
         own = [(name, value) for name, value in line.items() if name not in _IDENTITY and not isinstance(value, dict)]
         groups = [("Machine", _pairs(own))]
         groups += [(_title(name), _pairs(v.items())) for name, v in line.items() if isinstance(v, dict)]
-        host = one_line(text(line, "host"), 80)
-        title = f"Node {text(line, 'node') or '0'}{': ' + host if host else ''}"
-        views.append(NodeView(title, tuple((name, found) for name, found in groups if found)))
+        host = escape_line(get_text(line, "host"), 80)
+        title = f"Node {get_text(line, 'node') or '0'}{': ' + host if host else ''}"
+        views.append(NodeView(title, tuple((name, result) for name, result in groups if result)))
     return tuple(views)
 
 
 def _title(name: str) -> str:
-    words = one_line(name, 60).replace("_", " ")
+    words = escape_line(name, 60).replace("_", " ")
     return words[:1].upper() + words[1:]
 
 
 def _pairs(members: Iterable[tuple[str, Any]], prefix: str = "") -> Pairs:
-    found: list[tuple[str, str]] = []
+    result: list[tuple[str, str]] = []
     for name, value in members:
         words = prefix + label(name)
         if isinstance(value, Mapping):
-            found += _pairs(value.items(), f"{words}: ")
+            result += _pairs(value.items(), f"{words}: ")
         elif value not in (None, ""):
-            found.append((words, shown(name, value)))
-    return tuple(found)
+            result.append((words, shown(name, value)))
+    return tuple(result)
 
 
-def engine_command(run: Run) -> str:
+def format_engine_command(run: RecordedRun) -> str:
     """How the engine was started, as a line for a shell."""
-    said = run.head.command
-    parts = items({"v": said}, "v")
-    words = shlex.join(str(part) for part in parts) if parts else text({"v": said}, "v")
-    return one_line(words, _SHELL_SAFE_LIMIT)
+    text = run.run_line.command
+    parts = get_items({"v": text}, "v")
+    words = quote_command(str(part) for part in parts) if parts else get_text({"v": text}, "v")
+    return escape_line(words, _SHELL_SAFE_LIMIT)
 
 
-def typed_command(run: Run) -> str:
+def format_user_command(run: RecordedRun) -> str:
     """What the user typed, as the archive remembers it; empty when it does not."""
-    parts = items(run.notes, "command")
-    return one_line(shlex.join(str(part) for part in parts), _SHELL_SAFE_LIMIT) if parts else ""
+    parts = get_items(run.notes, "command")
+    return escape_line(quote_command(str(part) for part in parts), _SHELL_SAFE_LIMIT) if parts else ""
 
 
-def repeat_command(run: Run) -> str:
+def format_repeat_command(run: RecordedRun) -> str:
     """The command line that does this run again from the plan in the archive."""
-    return one_line(f"sonde run {shlex.quote(str(run.folder / 'plan.json'))}", _SHELL_SAFE_LIMIT)
+    return escape_line(f"sonde run {quote(str(run.folder / 'plan.json'))}", _SHELL_SAFE_LIMIT)
 
 
-def plan_text(run: Run) -> Markup:
+def format_plan(run: RecordedRun) -> Markup:
     """The plan as indented JSON, ready to be saved; empty when it is not known."""
     if not run.plan:
         return Markup("")
     # ASCII keeps what cannot be shown as JSON escapes: what is copied is exactly the plan.
-    return escape(block(json.dumps(run.plan, indent=2, ensure_ascii=True)))
+    return escape(escape_text(json.dumps(run.plan, indent=2, ensure_ascii=True)))

@@ -7,26 +7,31 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from sonde.charts.axes import Axis, amount_axis, members_axis, time_axis
+from sonde.charts.axes import Axis, build_amount_axis, build_members_axis, build_time_axis
 from sonde.charts.plot import WIDTH, Chart, Panel, Tip, fixed, table
-from sonde.findings.judgement import rate_words
+from sonde.findings.assessment import format_phase_rate
+from sonde.findings.classification import Classification
+from sonde.findings.phase_summary import AssessedPhase, PhaseSummary
 from sonde.findings.profile import Profile
-from sonde.findings.standing import Standing
-from sonde.findings.verdicts import Judged, Verdict
 from sonde.model import quantities
-from sonde.model.lines import Rates
+from sonde.model.lines import PhaseRates
 from sonde.model.record import PhaseRecord
-from sonde.model.run import Run
+from sonde.model.run import RecordedRun
 
 MOST_TIPS = 80
 # Quartiles and a median of fewer tasks only repeat the slowest and the fastest.
 FEWEST_FOR_QUANTILES = 4
-_CLASS = {Standing.STORAGE: "good", Standing.BURST: "good", Standing.INVALID: "bad", Standing.FAILED: "bad"}
+_CLASS = {
+    Classification.STORAGE: "good",
+    Classification.BURST: "good",
+    Classification.INVALID: "bad",
+    Classification.FAILED: "bad",
+}
 
 
-def tone(standing: Standing) -> str:
-    """Style class of a standing: good (a storage number), bad, or dull (a number about something else)."""
-    return _CLASS.get(standing, "dull")
+def tone(classification: Classification) -> str:
+    """Style class of a classification: good (a storage number), bad, or dull (a number about something else)."""
+    return _CLASS.get(classification, "dull")
 
 
 def spark(profile: Profile, operations: bool, css: str) -> Markup:
@@ -35,8 +40,8 @@ def spark(profile: Profile, operations: bool, css: str) -> Markup:
     group = max(1, -(-len(rates) // 60))
     values: list[float | None] = []
     edges = [*profile.edges[:-1:group], profile.edges[-1]]
-    for at in range(0, len(rates), group):
-        part = rates[at : at + group]
+    for index in range(0, len(rates), group):
+        part = rates[index : index + group]
         values.append(sum(part) / len(part))
     top = max((value or 0.0 for value in values), default=0.0) or 1.0
     panel = Panel(Axis(0.0, profile.edges[-1]), Axis(0.0, top * 1.05), 40)
@@ -48,37 +53,37 @@ def spark(profile: Profile, operations: bool, css: str) -> Markup:
     ).format(css, Markup("").join(panel.marks))
 
 
-def rate_chart(run: Run, judged: Judged) -> Chart | None:
+def build_rate_chart(run: RecordedRun, assessed: AssessedPhase) -> Chart | None:
     """Rate over time of one phase: total, per task, and how many tasks were at work. None without a series."""
-    phase, profile, found, operations = judged.phase, judged.profile, judged.verdict, judged.operations
+    phase, profile, result, operations = assessed.phase, assessed.profile, assessed.summary, assessed.operations
     if profile is None:
         return None
-    axis = time_axis(profile.edges[-1])
+    axis = build_time_axis(profile.edges[-1])
     rates = profile.ops_per_s if operations else profile.bytes_per_s
     unit = "op/s" if operations else "B/s"
-    panels = [_total_panel(phase, profile, axis, rates, unit, found)]
+    panels = [_total_panel(phase, profile, axis, rates, unit, result)]
     several = profile.tasks > 1 or run.tasks > 1
     spread = several and any(value is not None for value in profile.task_rate["p50"])
     if spread:
-        panels.append(_task_panel(profile, axis, tone(found.standing)))
+        panels.append(_task_panel(profile, axis, tone(result.classification)))
     if several:
         panels.append(_active_panel(profile, axis))
-    words = f"Rate over time of phase {phase.id}, {quantities.seconds(profile.edges[-1])} long: {found.words}"
+    text = f"Rate over time of phase {phase.id}, {quantities.display_seconds(profile.edges[-1])} long: {result.details}"
     return Chart(
         kind="rate",
         title="Rate over time",
-        words=words,
+        words=text,
         panels=panels,
         x_unit=f"{axis.unit} since the phase began",
-        caption=_caption(profile, spread, tone(found.standing)),
+        caption=_caption(profile, spread, tone(result.classification)),
         table=_table(profile, operations),
     )
 
 
 def _total_panel(
-    phase: PhaseRecord, profile: Profile, axis: Axis, rates: Sequence[float], unit: str, verdict: Verdict
+    phase: PhaseRecord, profile: Profile, axis: Axis, rates: Sequence[float], unit: str, summary: PhaseSummary
 ) -> Panel:
-    scale = amount_axis(max(rates, default=0.0), unit)
+    scale = build_amount_axis(max(rates, default=0.0), unit)
     panel = Panel(axis, scale, 150, f"All tasks together, {scale.unit}")
     low, high = profile.steady or (0.0, profile.edges[-1])
     end = profile.edges[-1]
@@ -87,15 +92,15 @@ def _total_panel(
             panel.box("outside", start, stop, 0.0, scale.high)
             if stop - start > 0.12 * end:
                 panel.note("", axis.at(start), word)
-    css = tone(verdict.standing)
+    css = tone(summary.classification)
     panel.path(f"area {css}", panel.area(profile.edges, [0.0] * len(rates), list(rates)))
     panel.path(f"line {css}", panel.steps(profile.edges, list(rates)), "Rate of all tasks together")
-    rates_of = phase.end.rates if phase.end else Rates()
+    rates_of = phase.end.rates if phase.end else PhaseRates()
     stonewall = rates_of.stonewall
     if stonewall is not None and 0 < stonewall.seconds < end * 0.999:
         panel.vertical("wall", stonewall.seconds)
-        at = axis.at(stonewall.seconds)
-        panel.note("" if at < 0.8 else "left", at, "stonewall")
+        position = axis.at(stonewall.seconds)
+        panel.note("" if position < 0.8 else "left", position, "stonewall")
     if rates_of.steady is not None and profile.steady:
         steady = rates_of.steady.ops_per_s if unit == "op/s" else rates_of.steady.bytes_per_s
         panel.horizontal("mean", min(steady, scale.high), low, high)
@@ -106,7 +111,7 @@ def _total_panel(
 def _task_panel(profile: Profile, axis: Axis, css: str) -> Panel:
     rates = profile.task_rate
     top = max((value for value in rates["max"] if value is not None), default=0.0)
-    scale = amount_axis(top, "B/s", 3)
+    scale = build_amount_axis(top, "B/s", 3)
     panel = Panel(axis, scale, 90, f"Each task, {scale.unit}")
     panel.path(f"band all {css}", panel.area(profile.edges, rates["min"], rates["max"]), "Slowest to fastest task")
     if profile.tasks >= FEWEST_FOR_QUANTILES:
@@ -120,7 +125,7 @@ def _task_panel(profile: Profile, axis: Axis, css: str) -> Panel:
 
 def _active_panel(profile: Profile, axis: Axis) -> Panel:
     top = max(profile.active)
-    scale = members_axis(max(top, 1))
+    scale = build_members_axis(max(top, 1))
     panel = Panel(axis, scale, 28, "Tasks at work")
     values = list(profile.active)
     panel.path("count", panel.area(profile.edges, [0.0] * len(values), values), "Number of tasks in their transfer")
@@ -133,44 +138,44 @@ def _tips(profile: Profile, unit: str) -> list[Tip]:
     count = len(profile.active)
     group = max(1, -(-count // MOST_TIPS))
     tips: list[Tip] = []
-    for at in range(0, count, group):
-        stop = min(at + group, count)
-        start_s, stop_s = profile.edges[at], profile.edges[stop]
-        middle = at + (stop - at) // 2
+    for index in range(0, count, group):
+        stop = min(index + group, count)
+        start_s, stop_s = profile.edges[index], profile.edges[stop]
+        middle = index + (stop - index) // 2
         rows = [f"{start_s:.4g}–{stop_s:.4g} s"]
         if unit == "task":
             parts = {name: values[middle] for name, values in profile.task_rate.items()}
             rows += [
-                f"{name} {quantities.byte_rate(value)}"
+                f"{name} {quantities.display_byte_rate(value)}"
                 for name, value in (("fastest", parts["max"]), ("median", parts["p50"]), ("slowest", parts["min"]))
                 if value is not None
             ]
         else:
             chosen = profile.ops_per_s if unit == "op/s" else profile.bytes_per_s
-            moved = sum(chosen[i] * (profile.edges[i + 1] - profile.edges[i]) for i in range(at, stop))
-            rows.append(rate_words(moved / max(stop_s - start_s, 1e-12), unit == "op/s"))
-        rows.append(f"{quantities.plural(profile.active[middle], 'task')} at work")
+            moved = sum(chosen[i] * (profile.edges[i + 1] - profile.edges[i]) for i in range(index, stop))
+            rows.append(format_phase_rate(moved / max(stop_s - start_s, 1e-12), unit == "op/s"))
+        rows.append(f"{quantities.count_noun(profile.active[middle], 'task')} at work")
         tips.append(Tip(start_s / total, stop_s / total, "\n".join(rows)))
     return tips
 
 
-def _key(kind: str, css: str, words: str) -> Markup:
-    return Markup('<span class="key {} {}"></span>{}').format(kind, css, words)
+def _render_key(kind: str, css: str, text: str) -> Markup:
+    return Markup('<span class="key {} {}"></span>{}').format(kind, css, text)
 
 
 def _caption(profile: Profile, spread: bool, css: str) -> Markup:
-    parts = [_key("line", css, "total")]
+    parts = [_render_key("line", css, "total")]
     if profile.steady:
-        parts.append(_key("mean", "", "mean of the steady window"))
+        parts.append(_render_key("mean", "", "mean of the steady window"))
     if spread:
         if profile.tasks >= FEWEST_FOR_QUANTILES:
-            parts.append(_key("median", css, "median task"))
-            parts.append(_key("half", css, "middle half of the tasks (p25–p75)"))
-        parts.append(_key("all", css, "slowest to fastest task"))
-    width = quantities.seconds(profile.slice_s)
+            parts.append(_render_key("median", css, "median task"))
+            parts.append(_render_key("half", css, "middle half of the tasks (p25–p75)"))
+        parts.append(_render_key("all", css, "slowest to fastest task"))
+    width = quantities.display_seconds(profile.slice_s)
     slices = f"Slices of {width}"
     if profile.joined > 1:
-        slices += f", drawn {profile.joined} at a time ({quantities.seconds(profile.slice_s * profile.joined)})"
+        slices += f", drawn {profile.joined} at a time ({quantities.display_seconds(profile.slice_s * profile.joined)})"
     return Markup('<span class="keys">{}</span> <span>{}.</span>').format(
         Markup("").join(Markup('<span class="ki">{}</span>').format(part) for part in parts), slices
     )
@@ -181,40 +186,44 @@ def _table(profile: Profile, operations: bool) -> Markup:
     count = len(profile.active)
     group = max(1, -(-count // 40))
     rows: list[Sequence[object]] = []
-    for at in range(0, count, group):
-        stop = min(at + group, count)
-        time = max(profile.edges[stop] - profile.edges[at], 1e-12)
-        weights = [profile.edges[i + 1] - profile.edges[i] for i in range(at, stop)]
-        moved = sum(profile.bytes_per_s[at + i] * w for i, w in enumerate(weights)) / time
-        done = sum(profile.ops_per_s[at + i] * w for i, w in enumerate(weights)) / time
-        cells: list[object] = [f"{profile.edges[at]:.4g}–{profile.edges[stop]:.4g} s", quantities.byte_rate(moved)]
-        cells.append(quantities.operation_rate(done))
+    for index in range(0, count, group):
+        stop = min(index + group, count)
+        time = max(profile.edges[stop] - profile.edges[index], 1e-12)
+        weights = [profile.edges[i + 1] - profile.edges[i] for i in range(index, stop)]
+        moved = sum(profile.bytes_per_s[index + i] * w for i, w in enumerate(weights)) / time
+        done = sum(profile.ops_per_s[index + i] * w for i, w in enumerate(weights)) / time
+        cells: list[object] = [
+            f"{profile.edges[index]:.4g}–{profile.edges[stop]:.4g} s",
+            quantities.display_byte_rate(moved),
+        ]
+        cells.append(quantities.display_operation_rate(done))
         for name in ("min", "p50", "max"):
-            known = [value for value in profile.task_rate[name][at:stop] if value is not None]
-            cells.append(quantities.byte_rate(sum(known) / len(known)) if known else "")
-        cells.append(quantities.count(max(profile.active[at:stop])))
+            values = [value for value in profile.task_rate[name][index:stop] if value is not None]
+            cells.append(quantities.display_byte_rate(sum(values) / len(values)) if values else "")
+        cells.append(quantities.display_count(max(profile.active[index:stop])))
         rows.append(cells)
     columns = ["Time", "Total", "Operations", "Slowest task", "Median task", "Fastest task", "Tasks"]
     return table(columns, rows, "Rate over time")
 
 
-Timed = tuple[Judged, float, float]
+Timed = tuple[AssessedPhase, float, float]
 
 
-def run_timeline(run: Run, phases: Sequence[Judged]) -> Chart | None:
+def build_run_timeline(run: RecordedRun, phases: Sequence[AssessedPhase]) -> Chart | None:
     """The whole run: what was done when, treatments included, and the total rate. None when nothing has a time."""
-    known: list[Timed] = [(judged, *_span(judged.phase)) for judged in phases]
-    last = max((stop for _, _, stop in known), default=0.0)
+    timeds: list[Timed] = [(assessed, *_get_time_span(assessed.phase)) for assessed in phases]
+    last = max((stop for _, _, stop in timeds), default=0.0)
     if last <= 0:
         return None
-    # Removing files may take longer than all phases; it is said, not drawn.
+    # Removing files may take longer than all phases: it is in the caption, not in the chart.
     after = max(0.0, run.end.t - last)
     end = last * 1.02 if after > 0.1 * last else last + after
-    axis = time_axis(end)
-    rates = _run_rates(known, axis)
-    bars = _run_phases(known, axis)
+    axis = build_time_axis(end)
+    rates = _run_rates(timeds, axis)
+    bars = _run_phases(timeds, axis)
     words = "The run in time: " + ", ".join(
-        f"{one.phase.id} from {quantities.seconds(start)} to {quantities.seconds(stop)}" for one, start, stop in known
+        f"{item.phase.id} from {quantities.display_seconds(start)} to {quantities.display_seconds(stop)}"
+        for item, start, stop in timeds
     )
     return Chart(
         kind="timeline",
@@ -226,61 +235,63 @@ def run_timeline(run: Run, phases: Sequence[Judged]) -> Chart | None:
             '<span class="keys"><span class="ki"><span class="key line"></span>storage</span><span class="ki">'
             '<span class="key dull"></span>not a storage number</span><span class="ki"><span class="key treat"></span>'
             "treatment before a phase</span></span> <span>{}</span>"
-        ).format(_gaps(after)),
-        table=_timeline_table(known),
+        ).format(_describe_gaps(after)),
+        table=_timeline_table(timeds),
     )
 
 
-def _gaps(after: float) -> str:
+def _describe_gaps(after: float) -> str:
     """What the drawing does not show."""
-    cleaning = f" Clean-up afterwards took {quantities.seconds(after)}." if after > 0.05 else ""
+    cleaning = f" Clean-up afterwards took {quantities.display_seconds(after)}." if after > 0.05 else ""
     return f"Gaps are preparation and barriers.{cleaning}"
 
 
-def _span(phase: PhaseRecord) -> tuple[float, float]:
+def _get_time_span(phase: PhaseRecord) -> tuple[float, float]:
     last = [phase.begin.t, *(line.t for line in phase.errors)]
     if phase.progress:
         last.append(phase.progress.t)
     return phase.begin.t, phase.end.t if phase.end else max(last)
 
 
-def _run_rates(known: Sequence[Timed], axis: Axis) -> Panel | None:
-    top = max((max(one.profile.bytes_per_s) for one, _, _ in known if one.profile), default=0.0)
+def _run_rates(timeds: Sequence[Timed], axis: Axis) -> Panel | None:
+    top = max((max(one.profile.bytes_per_s) for one, _, _ in timeds if one.profile), default=0.0)
     if top <= 0:
         return None
-    scale = amount_axis(top, "B/s", 3)
+    scale = build_amount_axis(top, "B/s", 3)
     panel = Panel(axis, scale, 90, f"All tasks together, {scale.unit}")
-    for one, start, stop in known:
+    for item, start, stop in timeds:
         # A backend with a clock of its own (paced) has slices that the run's time does not know.
-        if one.profile is None or one.profile.edges[-1] > 1.5 * (stop - start):
+        if item.profile is None or item.profile.edges[-1] > 1.5 * (stop - start):
             continue
         # Slices count from the common start, a little after phase_begin was written; the end is known better.
-        elapsed = one.phase.end.seconds.elapsed if one.phase.end else None
+        elapsed = item.phase.end.seconds.elapsed if item.phase.end else None
         origin = start if elapsed is None else max(start, stop - elapsed)
-        edges = [origin + edge for edge in one.profile.edges]
-        rates = list(one.profile.bytes_per_s)
-        css = tone(one.verdict.standing)
+        edges = [origin + edge for edge in item.profile.edges]
+        rates = list(item.profile.bytes_per_s)
+        css = tone(item.summary.classification)
         panel.path(f"area {css}", panel.area(edges, [0.0] * len(rates), rates))
-        panel.path(f"line {css}", panel.steps(edges, rates), one.phase.id)
+        panel.path(f"line {css}", panel.steps(edges, rates), item.phase.id)
     return panel
 
 
-def _run_phases(known: Sequence[Timed], axis: Axis) -> Panel:
+def _run_phases(timeds: Sequence[Timed], axis: Axis) -> Panel:
     panel = Panel(axis, Axis(0.0, 1.0), 34, "")
     tips: list[Tip] = []
-    for place, (one, start, stop) in enumerate(known, start=1):
-        phase, found = one.phase, one.verdict
+    for index, (item, start, stop) in enumerate(timeds, start=1):
+        phase, result = item.phase, item.summary
         for line in phase.treatments:
             begun = max(0.0, line.t - (line.seconds or 0.0))
             _bar(panel, f"treat {line.outcome}", begun, line.t, 0.68)
             tips.append(Tip(axis.at(begun), axis.at(line.t), f"{line.kind}: {line.outcome}"))
-        _bar(panel, f"span {tone(found.standing)}{'' if phase.begin.measured else ' prepare'}", start, stop, 1.0)
+        _bar(panel, f"span {tone(result.classification)}{'' if phase.begin.measured else ' prepare'}", start, stop, 1.0)
         room = axis.at(stop) - axis.at(start)
         if room > 0.025:
             css = "on" if phase.begin.measured else "on prepare"
-            panel.name_bar(css, start, stop, f"{place} {phase.id}" if room > 0.12 else f"{place}")
-        rate = f"{found.rate}\n" if found.rate else ""
-        tips.append(Tip(axis.at(start), axis.at(stop), f"{place} {phase.id}\n{rate}{quantities.seconds(stop - start)}"))
+            panel.name_bar(css, start, stop, f"{index} {phase.id}" if room > 0.12 else f"{index}")
+        rate = f"{result.rate}\n" if result.rate else ""
+        tips.append(
+            Tip(axis.at(start), axis.at(stop), f"{index} {phase.id}\n{rate}{quantities.display_seconds(stop - start)}")
+        )
     panel.tips = tips
     return panel
 
@@ -294,13 +305,13 @@ def _bar(panel: Panel, css: str, start: float, stop: float, tall: float) -> None
     panel.path(css, f"M{fixed(left)} {fixed(top)}H{fixed(right)}V{fixed(bottom)}H{fixed(left)}Z")
 
 
-def _timeline_table(known: Sequence[Timed]) -> Markup:
+def _timeline_table(timeds: Sequence[Timed]) -> Markup:
     rows: list[Sequence[object]] = []
-    for one, start, stop in known:
-        for line in one.phase.treatments:
+    for item, start, stop in timeds:
+        for line in item.phase.treatments:
             took = line.seconds or 0.0
             name = f"{line.kind} ({line.outcome})"
-            rows.append((name, f"{max(0.0, line.t - took):.3f}", f"{line.t:.3f}", quantities.seconds(took), ""))
-        spent = quantities.seconds(stop - start)
-        rows.append((one.phase.id, f"{start:.3f}", f"{stop:.3f}", spent, one.verdict.rate or ""))
+            rows.append((name, f"{max(0.0, line.t - took):.3f}", f"{line.t:.3f}", quantities.display_seconds(took), ""))
+        spent = quantities.display_seconds(stop - start)
+        rows.append((item.phase.id, f"{start:.3f}", f"{stop:.3f}", spent, item.summary.rate or ""))
     return table(["What", "From, s", "To, s", "Took", "Rate"], rows, "The run in time")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results of other tools: one file a format, each a function from text to runs.
+"""Readers for results of other tools: one file per format, each a function from text to runs.
 
-This folder knows how others write their numbers and what those count. It must not know where runs are kept.
+This folder does not access the archive.
 """

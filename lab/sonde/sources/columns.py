@@ -18,20 +18,32 @@ Columns that the map does not name are kept with each run as its context.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sonde.model.errors import UserError, suggestion
+from sonde.model.documents import parse_toml
+from sonde.model.errors import UserError, suggest_name
 from sonde.model.units import parse_bytes, parse_duration, parse_rate
 
 # Meanings that take one column each; `experiment` takes any number.
-TEXTS = ("system", "file_system", "target", "host", "node_class", "phase", "op", "title", "group", "status", "cache")
-NUMBERS = ("tasks", "nodes")
-AMOUNTS = {"rate": "B/s", "ops_rate": "1/s", "bytes": "B", "seconds": "s"}
-MEANINGS = ("time", "experiment", *TEXTS, *NUMBERS, *AMOUNTS)
+TEXT_MEANINGS = (
+    "system",
+    "file_system",
+    "target",
+    "host",
+    "node_class",
+    "phase",
+    "op",
+    "title",
+    "group",
+    "status",
+    "cache",
+)
+NUMBER_MEANINGS = ("tasks", "nodes")
+AMOUNT_UNITS = {"rate": "B/s", "ops_rate": "1/s", "bytes": "B", "seconds": "s"}
+MEANINGS = ("time", "experiment", *TEXT_MEANINGS, *NUMBER_MEANINGS, *AMOUNT_UNITS)
 
 
 @dataclass(frozen=True)
@@ -44,73 +56,84 @@ class ColumnMap:
     tool: str = "CSV"
     definition: str = ""
 
-    def check(self, header: Sequence[str], where: str) -> None:
+    def check(self, header: Sequence[str], location: str) -> None:
         """Raises UserError when the file lacks a column that the map names."""
         for meaning, columns in self.columns.items():
             for column in columns:
                 if column not in header:
                     raise UserError(
-                        f'{where} has no column "{column}" for {meaning}; it has {", ".join(header)}.'
-                        f"{suggestion(column, header)}"
+                        f'{location} has no column "{column}" for {meaning}; it has {", ".join(header)}.'
+                        f"{suggest_name(column, header)}"
                     )
 
 
-def read_map(path: Path | None, settings: Sequence[str]) -> ColumnMap:
+def read_column_map(path: Path | None, settings: Sequence[str]) -> ColumnMap:
     """The map of a file with the settings of the command line laid over it. Raises UserError."""
-    document = _document(path) if path else {}
-    where = str(path) if path else "--map"
-    given: dict[str, Any] = dict(_table(document, "columns", where))
-    constants = {str(name): str(value) for name, value in _table(document, "constants", where).items()}
+    document = _read_document(path) if path else {}
+    location = str(path) if path else "--map"
+    column_settings: dict[str, Any] = dict(_get_table(document, "columns", location))
+    constants = {str(name): str(value) for name, value in _get_table(document, "constants", location).items()}
     unknown = set(document) - {"tool", "definition", "columns", "constants"}
     if unknown:
-        raise UserError(f"{where} has a member {sorted(unknown)[0]}; it has tool, definition, columns and constants.")
-    named = {name: str(document.get(name, default)) for name, default in (("tool", "CSV"), ("definition", ""))}
+        raise UserError(
+            f"{location} has a member {sorted(unknown)[0]}; it has tool, definition, columns and constants."
+        )
+    names = {name: str(document.get(name, default)) for name, default in (("tool", "CSV"), ("definition", ""))}
     for setting in settings:
         meaning, equals, column = setting.partition("=")
         if not equals or not column:
             raise UserError(f'--map "{setting}" is not MEANING=COLUMN, like time=start or "rate=rate_GiBps GiB/s".')
-        if meaning in named:
-            named[meaning] = column
-        elif meaning in given and meaning == "experiment":
-            given[meaning] = [*([given[meaning]] if isinstance(given[meaning], str) else given[meaning]), column]
+        if meaning in names:
+            names[meaning] = column
+        elif meaning in column_settings and meaning == "experiment":
+            column_settings[meaning] = [
+                *(
+                    [column_settings[meaning]]
+                    if isinstance(column_settings[meaning], str)
+                    else column_settings[meaning]
+                ),
+                column,
+            ]
         else:
-            given[meaning] = column
-    return _checked(given, constants, named, where)
+            column_settings[meaning] = column
+    return _build_column_map(column_settings, constants, names, location)
 
 
-def _checked(given: Mapping[str, Any], constants: Mapping[str, str], named: Mapping[str, str], where: str) -> ColumnMap:
+def _build_column_map(
+    column_settings: Mapping[str, Any], constants: Mapping[str, str], named: Mapping[str, str], location: str
+) -> ColumnMap:
     columns: dict[str, Sequence[str]] = {}
     factors: dict[str, float] = {}
-    for meaning in (*given, *constants):
+    for meaning in (*column_settings, *constants):
         if meaning not in MEANINGS:
             raise UserError(
-                f'{where}: "{meaning}" is not something a column can mean; known are {", ".join(MEANINGS)}.'
-                f"{suggestion(meaning, MEANINGS)}"
+                f'{location}: "{meaning}" is not something a column can mean; known are {", ".join(MEANINGS)}.'
+                f"{suggest_name(meaning, MEANINGS)}"
             )
-    for meaning, value in given.items():
-        names, unit = _column_and_unit(meaning, value, where)
-        columns[meaning] = names
-        if meaning in AMOUNTS:
-            factors[meaning] = _factor(meaning, unit or AMOUNTS[meaning], where)
+    for meaning, value in column_settings.items():
+        column_names, unit = _column_and_unit(meaning, value, location)
+        columns[meaning] = column_names
+        if meaning in AMOUNT_UNITS:
+            factors[meaning] = _parse_unit_factor(meaning, unit or AMOUNT_UNITS[meaning], location)
     if "time" not in columns:
-        raise UserError(f"{where} does not say which column is the time of a run; add time=COLUMN.")
+        raise UserError(f"{location} does not say which column is the time of a run; add time=COLUMN.")
     if "rate" not in columns and "ops_rate" not in columns:
-        raise UserError(f'{where} does not say which column is the result; add "rate=COLUMN UNIT", like GiB/s.')
+        raise UserError(f'{location} does not say which column is the result; add "rate=COLUMN UNIT", like GiB/s.')
     return ColumnMap(columns, factors, constants, named["tool"], named["definition"])
 
 
-def _column_and_unit(meaning: str, value: Any, where: str) -> tuple[list[str], str]:
+def _column_and_unit(meaning: str, value: Any, location: str) -> tuple[list[str], str]:
     if isinstance(value, str):
-        column, _, unit = value.rpartition(" ") if meaning in AMOUNTS and " " in value else (value, "", "")
+        column, _, unit = value.rpartition(" ") if meaning in AMOUNT_UNITS and " " in value else (value, "", "")
         return [column], unit
     if isinstance(value, dict) and isinstance(value.get("column"), str) and set(value) <= {"column", "unit"}:
         return [value["column"]], str(value.get("unit", ""))
-    if meaning == "experiment" and isinstance(value, list) and all(isinstance(one, str) for one in value) and value:
+    if meaning == "experiment" and isinstance(value, list) and all(isinstance(name, str) for name in value) and value:
         return list(value), ""
-    raise UserError(f'{where}: {meaning} is not the name of a column; write {meaning} = "COLUMN".')
+    raise UserError(f'{location}: {meaning} is not the name of a column; write {meaning} = "COLUMN".')
 
 
-def _factor(meaning: str, unit: str, where: str) -> float:
+def _parse_unit_factor(meaning: str, unit: str, location: str) -> float:
     try:
         if meaning == "rate":
             return parse_rate(f"1 {unit}")
@@ -118,27 +141,27 @@ def _factor(meaning: str, unit: str, where: str) -> float:
             return float(parse_bytes(f"1 {unit}"))
         if meaning == "seconds":
             return parse_duration(f"1 {unit}")
-    except UserError as reason:
-        raise UserError(f"{where}: {meaning}: {reason}") from None
-    known = {"1/s": 1.0, "op/s": 1.0, "ops/s": 1.0, "kop/s": 1e3, "kops/s": 1e3}
-    if unit not in known:
-        raise UserError(f'{where}: {meaning}: "{unit}" is not a unit of operations; known are {", ".join(known)}.')
-    return known[unit]
+    except UserError as error:
+        raise UserError(f"{location}: {meaning}: {error}") from None
+    factors = {"1/s": 1.0, "op/s": 1.0, "ops/s": 1.0, "kop/s": 1e3, "kops/s": 1e3}
+    if unit not in factors:
+        raise UserError(f'{location}: {meaning}: "{unit}" is not a unit of operations; known are {", ".join(factors)}.')
+    return factors[unit]
 
 
-def _document(path: Path) -> dict[str, Any]:
+def _read_document(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as reason:
-        raise UserError(f"{path} is not valid TOML: {reason}.") from None
+        return parse_toml(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError:
         raise UserError(f"{path} is not a text file.") from None
-    except OSError as reason:
-        raise UserError(f"{path} cannot be read: {reason.strerror}.") from None
+    except ValueError as error:
+        raise UserError(f"{path} is not valid TOML: {error}.") from None
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}.") from None
 
 
-def _table(document: Mapping[str, Any], name: str, where: str) -> Mapping[str, Any]:
-    found = document.get(name, {})
-    if not isinstance(found, dict):
-        raise UserError(f"{where}: {name} is not a table.")
-    return found
+def _get_table(document: Mapping[str, Any], name: str, location: str) -> Mapping[str, Any]:
+    table = document.get(name, {})
+    if not isinstance(table, dict):
+        raise UserError(f"{location}: {name} is not a table.")
+    return table

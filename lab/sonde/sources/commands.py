@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Command lines of other tools: what of them says which work was done, and what only where it was done."""
+"""Parses command lines of other tools: separates arguments that define the work from locations."""
 
 from __future__ import annotations
 
@@ -8,54 +8,57 @@ from collections.abc import Collection
 from datetime import datetime
 
 
-def arguments_of(command: str) -> list[str]:
+def split_arguments(command: str) -> list[str]:
     """The arguments without the program; an unclosed quote makes every blank a separator."""
     try:
-        words = shlex.split(command)
+        arguments = shlex.split(command)
     except ValueError:
-        words = command.split()
-    return words[1:]
+        arguments = command.split()
+    return arguments[1:]
 
 
-def work_of(command: str, places: Collection[str], flags: Collection[str] = ()) -> str:
-    """The arguments that say what was done. Options in `places` go with their value (`-o x`, `-ox`, `--out x`,
-    `--out=x`), those in `flags` alone."""
-    kept: list[str] = []
-    words = iter(arguments_of(command))
-    for word in words:
-        name = word.split("=", 1)[0]
-        if name in places:
-            if "=" not in word:
-                next(words, None)
-        elif word in flags or any(len(one) == 2 and word.startswith(one) and one in places for one in places):
+def select_work_arguments(command: str, location_options: Collection[str], flags: Collection[str] = ()) -> str:
+    """Returns the arguments that define the work. Options in `location_options` are removed with their value (`-o x`,
+    `-ox`, `--out x`, `--out=x`), those in `flags` alone."""
+    selected: list[str] = []
+    arguments = iter(split_arguments(command))
+    for argument in arguments:
+        name = argument.split("=", 1)[0]
+        if name in location_options:
+            if "=" not in argument:
+                next(arguments, None)
+        elif argument in flags or any(
+            len(option) == 2 and argument.startswith(option) and option in location_options
+            for option in location_options
+        ):
             continue
         else:
-            kept.append(word)
-    return " ".join(kept)
+            selected.append(argument)
+    return " ".join(selected)
 
 
-def option_of(command: str, name: str) -> str:
+def find_option(command: str, name: str) -> str:
     """The value of an option of one letter, "" when it is not there."""
-    words = arguments_of(command)
-    for position, word in enumerate(words):
-        if word == name and position + 1 < len(words):
-            return words[position + 1]
-        if word.startswith(name) and len(word) > len(name) and not word.startswith("--"):
-            return word[len(name) :]
+    arguments = split_arguments(command)
+    for position, argument in enumerate(arguments):
+        if argument == name and position + 1 < len(arguments):
+            return arguments[position + 1]
+        if argument.startswith(name) and len(argument) > len(name) and not argument.startswith("--"):
+            return argument[len(name) :]
     return ""
 
 
-def clock_time(text: str) -> datetime | None:
+def parse_clock_time(text: str) -> datetime | None:
     """The time in ``Sun Nov 22 00:50:49 2026``, ``11/22/2026 00:50:52`` or ``2020-01-06 10:23:49``, without a zone."""
-    plain = " ".join(text.split())
-    for form in ("%a %b %d %H:%M:%S %Y", "%m/%d/%Y %H:%M:%S", "%Y-%m-%d %H:%M:%S", "%Y.%m.%d-%H.%M.%S"):
+    normalized = " ".join(text.split())
+    for time_format in ("%a %b %d %H:%M:%S %Y", "%m/%d/%Y %H:%M:%S", "%Y-%m-%d %H:%M:%S", "%Y.%m.%d-%H.%M.%S"):
         try:
-            return datetime.strptime(plain, form)
+            return datetime.strptime(normalized, time_format)
         except ValueError:
             continue
     return None
 
 
-def minor(version: str) -> str:
-    """``4.1`` of ``4.1.0+dev``: a correction does not make another definition."""
+def to_minor_version(version: str) -> str:
+    """Returns ``4.1`` for ``4.1.0+dev``: a patch release does not change the definition of a number."""
     return ".".join(version.split("+")[0].split("-")[0].split(".")[:2])

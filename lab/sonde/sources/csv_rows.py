@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from sonde.model.errors import UserError
-from sonde.model.imported import ImportedPhase, ImportedRun
-from sonde.sources.columns import AMOUNTS, NUMBERS, ColumnMap
+from sonde.model.imported_runs import ImportedPhase, ImportedRun
+from sonde.sources.columns import AMOUNT_UNITS, NUMBER_MEANINGS, ColumnMap
 
 _OPS = {"w": "write", "r": "read", "writes": "write", "reads": "read"}
-_STAMP = re.compile(r"\d{9,11}(\.\d+)?")
-Complain = Callable[[str], None]
+_UNIX_TIME = re.compile(r"\d{9,11}(\.\d+)?")
+ReportProblem = Callable[[str], None]
 
 
-def read_rows(path: Path, columns: ColumnMap, complain: Complain) -> Iterator[ImportedRun]:
+def read_rows(path: Path, columns: ColumnMap, report_problem: ReportProblem) -> Iterator[ImportedRun]:
     """A run for each row; a row that makes no sense is a sentence to `complain`. Raises UserError when the file is no
     CSV file or lacks a column."""
     try:
@@ -29,18 +29,18 @@ def read_rows(path: Path, columns: ColumnMap, complain: Complain) -> Iterator[Im
             columns.check(header, str(path))
             for row in reader:
                 try:
-                    yield _run(row, columns)
-                except ValueError as reason:
-                    complain(f"{path}, line {reader.line_num}: {reason}; it was skipped.")
+                    yield _build_run(row, columns)
+                except ValueError as error:
+                    report_problem(f"{path}, line {reader.line_num}: {error}; it was skipped.")
     except UnicodeDecodeError:
         raise UserError(f"{path} is not a text file.") from None
-    except csv.Error as reason:
-        raise UserError(f"{path} is not a CSV file: {reason}.") from None
-    except OSError as reason:
-        raise UserError(f"{path} cannot be read: {reason.strerror}.") from None
+    except csv.Error as error:
+        raise UserError(f"{path} is not a CSV file: {error}.") from None
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}.") from None
 
 
-def header_of(path: Path) -> list[str]:
+def read_header(path: Path) -> list[str]:
     """The names of the columns; none when the file is no CSV file."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
@@ -49,35 +49,35 @@ def header_of(path: Path) -> list[str]:
         return []
 
 
-def _run(row: Mapping[str | None, Any], columns: ColumnMap) -> ImportedRun:
+def _build_run(row: Mapping[str | None, Any], columns: ColumnMap) -> ImportedRun:
     """The run of one row. Raises ValueError with a part of a sentence."""
     if None in row or any(value is None for value in row.values()):
         raise ValueError("the number of values is not that of the header")
-    said = {str(name): str(value).strip() for name, value in row.items()}
-    text = _Texts(said, columns)
-    experiment = {column: said[column] for column in columns.columns.get("experiment", ())}
+    values = {str(name): str(value).strip() for name, value in row.items()}
+    text = _RowTexts(values, columns)
+    experiment = {column: values[column] for column in columns.columns.get("experiment", ())}
     op = _OPS.get(text("op").lower(), text("op").lower()) or "unknown"
-    tasks, nodes = (_whole(text(name), name) for name in NUMBERS)
-    amounts = {name: _amount(said, columns, name) for name in AMOUNTS}
+    tasks, nodes = (_parse_count(text(name), name) for name in NUMBER_MEANINGS)
+    amounts = {name: _parse_amount(values, columns, name) for name in AMOUNT_UNITS}
     if amounts["rate"] is None and amounts["ops_rate"] is None:
         raise ValueError("there is no result")
-    moved = amounts["bytes"]
+    moved_bytes = amounts["bytes"]
     phase = ImportedPhase(
         phase=text("phase") or op,
         op=op,
         definition=" ".join(part for part in (columns.tool, columns.definition) if part),
         bytes_per_s=amounts["rate"],
         ops_per_s=amounts["ops_rate"],
-        bytes=None if moved is None else round(moved),
+        bytes=None if moved_bytes is None else round(moved_bytes),
         seconds=amounts["seconds"],
         cache=text("cache") or "unknown",
     )
-    named = {name for names in columns.columns.values() for name in names}
+    mapped_columns = {name for names in columns.columns.values() for name in names}
     name = "-".join(value for value in experiment.values() if value) or op
     return ImportedRun(
         tool=columns.tool,
         name=name,
-        started=_moment(text("time")),
+        started=_parse_time(text("time")),
         experiment=experiment,
         phases=[phase],
         tasks=tasks,
@@ -85,7 +85,9 @@ def _run(row: Mapping[str | None, Any], columns: ColumnMap) -> ImportedRun:
         seconds=amounts["seconds"],
         group=text("group") or None,
         status=text("status") or "done",
-        context={name: _plain(value) for name, value in said.items() if name not in named and value},
+        context={
+            name: _to_number_or_text(value) for name, value in values.items() if name not in mapped_columns and value
+        },
         title=text("title"),
         system=text("system"),
         host=text("host"),
@@ -95,7 +97,7 @@ def _run(row: Mapping[str | None, Any], columns: ColumnMap) -> ImportedRun:
     )
 
 
-class _Texts:
+class _RowTexts:
     """What a row says under a meaning; "" where it says nothing."""
 
     def __init__(self, row: Mapping[str, str], columns: ColumnMap) -> None:
@@ -107,17 +109,17 @@ class _Texts:
         return " ".join(value for value in values if value) or self._columns.constants.get(meaning, "")
 
 
-def _moment(text: str) -> datetime:
-    if _STAMP.fullmatch(text):
+def _parse_time(text: str) -> datetime:
+    if _UNIX_TIME.fullmatch(text):
         return datetime.fromtimestamp(float(text), UTC)
     try:
-        found = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
     except ValueError:
         raise ValueError(f'"{text}" is not a time; write 2026-11-21T14:00:00Z or seconds since 1970') from None
-    return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+    return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
 
 
-def _amount(row: Mapping[str, str], columns: ColumnMap, meaning: str) -> float | None:
+def _parse_amount(row: Mapping[str, str], columns: ColumnMap, meaning: str) -> float | None:
     text = next((row[column] for column in columns.columns.get(meaning, ())), "")
     if not text or text.lower() in ("nan", "na", "null", "none", "-"):
         return None
@@ -130,7 +132,7 @@ def _amount(row: Mapping[str, str], columns: ColumnMap, meaning: str) -> float |
     return value
 
 
-def _whole(text: str, meaning: str) -> int | None:
+def _parse_count(text: str, meaning: str) -> int | None:
     if not text:
         return None
     try:
@@ -142,7 +144,7 @@ def _whole(text: str, meaning: str) -> int | None:
     return int(value)
 
 
-def _plain(text: str) -> float | str:
+def _to_number_or_text(text: str) -> float | str:
     try:
         value = float(text)
     except ValueError:

@@ -8,14 +8,14 @@ one was, over that time. In CSV its rates are whole MiB per second.
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sonde.model.imported import ImportedPhase, ImportedRun
-from sonde.sources.about import About
-from sonde.sources.commands import arguments_of, minor
+from sonde.model.documents import parse_json
+from sonde.model.imported_runs import ImportedPhase, ImportedRun
+from sonde.sources.commands import split_arguments, to_minor_version
+from sonde.sources.import_defaults import ImportDefaults
 
 _MIB = 1 << 20
 _OPS = {
@@ -26,7 +26,7 @@ _OPS = {
     "RMDIRS": "remove_dirs",
     "MKDIRS": "mkdir",
 }
-_FILES = ("--jsonfile", "--csvfile", "--resfile", "--livecsv", "--livejson", "--hosts", "--hostsfile", "--label")
+_FILE_OPTIONS = ("--jsonfile", "--csvfile", "--resfile", "--livecsv", "--livejson", "--hosts", "--hostsfile", "--label")
 # What a phase of the CSV has, and what the JSON calls it.
 _CSV_RATES = {"bytes/s": "MiB/s", "iops": "IOPS", "entries/s": "entries/s", "elapsed_time_ms": "time ms"}
 _CSV_RATES |= {"entries": "entries", "bytes": "MiB"}
@@ -46,12 +46,12 @@ def is_csv(head: str) -> bool:
     return head.lstrip("\ufeff").startswith("ISO date,label,path type,")
 
 
-def read_json(text: str, about: About) -> Sequence[ImportedRun]:
+def read_json(text: str, about: ImportDefaults) -> Sequence[ImportedRun]:
     """The runs in elbencho's JSON."""
-    return list(_runs([json.loads(line) for line in text.splitlines() if line.strip()], about))
+    return list(_group_runs([parse_json(line) for line in text.splitlines() if line.strip()], about))
 
 
-def read_csv(text: str, about: About) -> Sequence[ImportedRun]:
+def read_csv(text: str, about: ImportDefaults) -> Sequence[ImportedRun]:
     """The runs in elbencho's CSV."""
     lines = text.splitlines()
     header = next(csv.reader(lines[:1]))
@@ -60,96 +60,98 @@ def read_csv(text: str, about: About) -> Sequence[ImportedRun]:
         if line.strip() and not line.startswith("ISO date,"):
             # The last column, the command, is quoted word by word, so it is not one value for a CSV reader.
             values = line.split(",", len(header) - 1)
-            phases.append(_like_json(dict(zip(header, values, strict=True))))
-    return list(_runs(phases, about))
+            phases.append(_convert_row(dict(zip(header, values, strict=True))))
+    return list(_group_runs(phases, about))
 
 
-def _like_json(row: Mapping[str, str]) -> dict[str, Any]:
+def _convert_row(row: Mapping[str, str]) -> dict[str, Any]:
     config = {name: row[column] for name, column in _CSV_CONFIG.items() if row.get(column)}
     for name in ("direct_io", "random_offsets"):
         config[name] = {"0": "false", "1": "true"}.get(config.get(name, ""), config.get(name, ""))
     phase: dict[str, Any] = {"phase_type": row["operation"], "iso_start_date": row["ISO date"], "config": config}
-    for which in ("first", "last"):
-        values = {name: row.get(f"{column} [{which}]") for name, column in _CSV_RATES.items()}
-        phase[f"{which}_done"] = {
+    for variant in ("first", "last"):
+        values = {name: row.get(f"{column} [{variant}]") for name, column in _CSV_RATES.items()}
+        phase[f"{variant}_done"] = {
             name: float(value) * _CSV_FACTORS.get(name, 1) for name, value in values.items() if value
         }
     return phase
 
 
-def _runs(phases: Sequence[Mapping[str, Any]], about: About) -> Iterator[ImportedRun]:
+def _group_runs(phases: Sequence[Mapping[str, Any]], about: ImportDefaults) -> Iterator[ImportedRun]:
     """Phases of one command belong together until one of them comes again."""
-    gathered: list[Mapping[str, Any]] = []
+    phases_of_run: list[Mapping[str, Any]] = []
     for phase in phases:
-        same = gathered and gathered[0]["config"].get("command") == phase["config"].get("command")
-        again = any(one["phase_type"] == phase["phase_type"] for one in gathered)
-        if gathered and (not same or again):
-            yield _run(gathered, about)
-            gathered = []
-        gathered.append(phase)
-    if not gathered:
+        is_same_command = phases_of_run and phases_of_run[0]["config"].get("command") == phase["config"].get("command")
+        is_repeated = any(earlier["phase_type"] == phase["phase_type"] for earlier in phases_of_run)
+        if phases_of_run and (not is_same_command or is_repeated):
+            yield _build_run(phases_of_run, about)
+            phases_of_run = []
+        phases_of_run.append(phase)
+    if not phases_of_run:
         raise ValueError("it has no phases")
-    yield _run(gathered, about)
+    yield _build_run(phases_of_run, about)
 
 
-def _run(phases: Sequence[Mapping[str, Any]], about: About) -> ImportedRun:
+def _build_run(phases: Sequence[Mapping[str, Any]], about: ImportDefaults) -> ImportedRun:
     config = phases[0]["config"]
     version, command = str(config.get("version", "")), str(config.get("command", "")).strip()
     hosts, threads = (int(config.get(name) or 1) for name in ("hosts", "threads"))
-    paths = [word for word in arguments_of(command)[-int(config.get("paths") or 1) :] if not word.startswith("-")]
-    not_work = ("version", "command", "paths", "hosts", "threads")
+    paths = [word for word in split_arguments(command)[-int(config.get("paths") or 1) :] if not word.startswith("-")]
+    excluded = ("version", "command", "paths", "hosts", "threads")
     return ImportedRun(
         tool=f"elbencho {version}".strip(),
         name=f"elbencho-{config.get('path_type', '')}".strip("-"),
         title=f"elbencho: {config.get('path_type', '?')}, {config.get('block_size', '?')} B blocks",
-        started=about.moment(datetime.fromisoformat(phases[0]["iso_start_date"])),
+        started=about.to_utc(datetime.fromisoformat(phases[0]["iso_start_date"])),
         experiment={
-            **{str(name): str(value) for name, value in config.items() if name in _CSV_CONFIG and name not in not_work},
-            "arguments": _work(command, paths),
+            **{str(name): str(value) for name, value in config.items() if name in _CSV_CONFIG and name not in excluded},
+            "arguments": _select_work_arguments(command, paths),
         },
-        phases=[made for one in phases for made in _phase(one, minor(version))],
+        phases=[
+            imported_phase for phase in phases for imported_phase in _build_phases(phase, to_minor_version(version))
+        ],
         target=paths[0].rpartition("/")[0] if paths and config.get("path_type") != "dir" else (paths or [""])[0],
         tasks=hosts * threads,
         nodes=hosts,
-        seconds=sum(float(one["last_done"].get("elapsed_time_ms") or 0) for one in phases) / 1000 or None,
+        seconds=sum(float(phase["last_done"].get("elapsed_time_ms") or 0) for phase in phases) / 1000 or None,
         command=command,
     )
 
 
-def _work(command: str, paths: Sequence[str]) -> str:
-    words = iter(arguments_of(command))
-    kept = []
-    for word in words:
-        if word.split("=", 1)[0] in _FILES:
-            if "=" not in word:
-                next(words, None)
-        elif word not in paths and word not in ("--nolive", "--jsonfile"):
-            kept.append(word)
-    return " ".join(kept)
+def _select_work_arguments(command: str, paths: Sequence[str]) -> str:
+    arguments = iter(split_arguments(command))
+    selected = []
+    for argument in arguments:
+        if argument.split("=", 1)[0] in _FILE_OPTIONS:
+            if "=" not in argument:
+                next(arguments, None)
+        elif argument not in paths and argument not in ("--nolive", "--jsonfile"):
+            selected.append(argument)
+    return " ".join(selected)
 
 
-def _phase(phase: Mapping[str, Any], version: str) -> Iterator[ImportedPhase]:
+def _build_phases(phase: Mapping[str, Any], version: str) -> Iterator[ImportedPhase]:
     name = str(phase["phase_type"])
-    for which in ("last", "first"):
-        found = {key: _number(value) for key, value in phase[f"{which}_done"].items()}
-        rate = found.get("bytes/s")
-        ops = found.get("iops") or found.get("entries/s")
+    for variant in ("last", "first"):
+        values = {key: _to_number(value) for key, value in phase[f"{variant}_done"].items()}
+        rate = values.get("bytes/s")
+        ops = values.get("iops") or values.get("entries/s")
         if not rate and not ops:
             continue
-        elapsed = found.get("elapsed_time_ms")
+        elapsed = values.get("elapsed_time_ms")
         yield ImportedPhase(
             phase=name.lower(),
             op=_OPS.get(name, name.lower()),
-            definition=f"elbencho {version} {which} done",
+            definition=f"elbencho {version} {variant} done",
             bytes_per_s=rate,
             ops_per_s=ops,
-            bytes=None if found.get("bytes") is None else round(found["bytes"] or 0),
+            bytes=None if values.get("bytes") is None else round(values["bytes"] or 0),
             seconds=None if elapsed is None else elapsed / 1000,
-            also={key: value for key in ("entries", "entries/s", "cpu%") if (value := found.get(key)) is not None},
+            also={key: value for key in ("entries", "entries/s", "cpu%") if (value := values.get(key)) is not None},
         )
 
 
-def _number(value: Any) -> float | None:
+def _to_number(value: Any) -> float | None:
     try:
         return float(value)
     except (TypeError, ValueError):

@@ -11,14 +11,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sonde.model.imported import ImportedPhase, ImportedRun
-from sonde.sources.about import About
-from sonde.sources.commands import clock_time, option_of, work_of
+from sonde.model.imported_runs import ImportedPhase, ImportedRun
+from sonde.sources.commands import find_option, parse_clock_time, select_work_arguments
+from sonde.sources.import_defaults import ImportDefaults
 
 _KB = 1024
-_PLACES = ("-f", "-b", "-F")
+_LOCATION_OPTIONS = ("-f", "-b", "-F")
 # The columns of the table in their order: what the header calls them, and what they are.
-_TABLE = (
+_TABLE_COLUMNS = (
     ("write", "write", "write"),
     ("rewrite", "rewrite", "rewrite"),
     ("read", "read", "read"),
@@ -33,7 +33,7 @@ _TABLE = (
     ("fread", "fread", "read"),
     ("freread", "freread", "reread"),
 )
-_CHILDREN = re.compile(
+_THROUGHPUT_LINE = re.compile(
     r"^\s*(Children see|Parent sees) throughput for\s+(\d+) (.+?)\s*=\s*([\d.]+) k?K?B(?:ytes)?/sec", re.M
 )
 _OPS = {
@@ -47,37 +47,37 @@ _OPS = {
 }
 
 
-def matches(head: str) -> bool:
+def is_iozone_output(head: str) -> bool:
     """Whether it is what IOzone prints."""
     return "Iozone: Performance Test of File I/O" in head
 
 
-def read(text: str, about: About) -> Sequence[ImportedRun]:
+def read_iozone_output(text: str, about: ImportDefaults) -> Sequence[ImportedRun]:
     """The runs in what IOzone printed; several after each other in one file are several."""
     pieces = re.split(r"(?m)^(?=\s*Iozone: Performance Test of File I/O)", text)
-    runs = [run for piece in pieces if matches(piece) for run in _of(piece, about)]
+    runs = [run for piece in pieces if is_iozone_output(piece) for run in _read_output(piece, about)]
     if not runs:
         raise ValueError("it has no results")
     return runs
 
 
-def _of(text: str, about: About) -> Iterator[ImportedRun]:
+def _read_output(text: str, about: ImportDefaults) -> Iterator[ImportedRun]:
     version = re.search(r"Version \$Revision: ([\d.]+) \$", text)
-    began = re.search(r"Run began: (.*)", text)
+    started = re.search(r"Run began: (.*)", text)
     command = re.search(r"Command line used: (.*)", text)
-    said = command[1].strip() if command else ""
+    command_line = command[1].strip() if command else ""
     tool = f"IOzone {version[1]}" if version else "IOzone"
     shared: dict[str, Any] = {
         "tool": tool,
-        "started": about.moment(clock_time(began[1]) if began else None),
-        "target": option_of(said, "-f").rpartition("/")[0],
-        "command": said,
+        "started": about.to_utc(parse_clock_time(started[1]) if started else None),
+        "target": find_option(command_line, "-f").rpartition("/")[0],
+        "command": command_line,
     }
-    work = {"arguments": _without_files(work_of(said, _PLACES))}
-    if phases := list(_throughput(text, tool)):
-        count = next((int(one[2]) for one in _CHILDREN.finditer(text)), None)
+    work = {"arguments": _remove_file_names(select_work_arguments(command_line, _LOCATION_OPTIONS))}
+    if phases := list(_build_throughput_phases(text, tool)):
+        count = next((int(match[2]) for match in _THROUGHPUT_LINE.finditer(text)), None)
         yield ImportedRun(**shared, name="iozone-throughput", experiment=work, phases=phases, tasks=count)
-    rows = list(_table(text))
+    rows = list(_parse_table(text))
     for size, record, values in rows:
         yield ImportedRun(
             **shared,
@@ -89,39 +89,39 @@ def _of(text: str, about: About) -> Iterator[ImportedRun]:
                 for (phase, op), rate in values.items()
             ],
             tasks=1,
-            group=f"iozone {began[1].strip()}" if began and len(rows) > 1 else None,
+            group=f"iozone {started[1].strip()}" if started and len(rows) > 1 else None,
         )
 
 
-def _without_files(arguments: str) -> str:
+def _remove_file_names(arguments: str) -> str:
     """File names after -F have no option of their own."""
     return " ".join(word for word in arguments.split() if "/" not in word and not word.endswith(".xls"))
 
 
-def _throughput(text: str, tool: str) -> Iterator[ImportedPhase]:
-    for who, _, what, rate in _CHILDREN.findall(text):
-        name = what.strip().replace(" ", "_").replace("-", "_")
-        op = _OPS.get(what.strip(), "write" if "writ" in what else "read")
-        whose = "children" if who.startswith("Children") else "parent"
-        yield ImportedPhase(name, op, f"{tool} {whose}", bytes_per_s=float(rate) * _KB)
+def _build_throughput_phases(text: str, tool: str) -> Iterator[ImportedPhase]:
+    for observer, _, operation, rate in _THROUGHPUT_LINE.findall(text):
+        name = operation.strip().replace(" ", "_").replace("-", "_")
+        op = _OPS.get(operation.strip(), "write" if "writ" in operation else "read")
+        definition = "children" if observer.startswith("Children") else "parent"
+        yield ImportedPhase(name, op, f"{tool} {definition}", bytes_per_s=float(rate) * _KB)
 
 
-def _table(text: str) -> Iterator[tuple[int, int, Mapping[tuple[str, str], float]]]:
+def _parse_table(text: str) -> Iterator[tuple[int, int, Mapping[tuple[str, str], float]]]:
     """(file size, record size, rates) of each row; a column is known by where it ends."""
     ends: list[int] = []
-    for line in (one.expandtabs() for one in text.splitlines()):
-        words = [(found[0], found.end()) for found in re.finditer(r"\S+", line)]
-        names = [word for word, _ in words]
+    for line in (text_line.expandtabs() for text_line in text.splitlines()):
+        fields = [(match[0], match.end()) for match in re.finditer(r"\S+", line)]
+        names = [word for word, _ in fields]
         if names[:2] in (["kB", "reclen"], ["KB", "reclen"]):
-            known = [name for name, _, _ in _TABLE[: len(names) - 2]]
-            if names[2:] != known:
+            expected = [name for name, _, _ in _TABLE_COLUMNS[: len(names) - 2]]
+            if names[2:] != expected:
                 raise ValueError(f"its table has columns that are not known ({' '.join(names[2:])})")
-            ends = [end for _, end in words[2:]]
+            ends = [end for _, end in fields[2:]]
         elif ends and len(names) > 2 and all(name.isdigit() for name in names):
             rates = {}
-            for word, end in words[2:]:
-                column = min(range(len(ends)), key=lambda one: abs(ends[one] - end))
-                rates[_TABLE[column][1:]] = float(word)
+            for word, end in fields[2:]:
+                column = min(range(len(ends)), key=lambda text_line: abs(ends[text_line] - end))
+                rates[_TABLE_COLUMNS[column][1:]] = float(word)
             yield int(names[0]), int(names[1]), rates
         elif ends and names:
             ends = []

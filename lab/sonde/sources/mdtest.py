@@ -9,24 +9,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from sonde.model.imported import ImportedPhase, ImportedRun
-from sonde.sources.about import About
-from sonde.sources.commands import clock_time, minor, option_of, work_of
-from sonde.sources.messages import findings_of
+from sonde.model.imported_runs import ImportedPhase, ImportedRun
+from sonde.sources.commands import find_option, parse_clock_time, select_work_arguments, to_minor_version
+from sonde.sources.import_defaults import ImportDefaults
+from sonde.sources.tool_messages import find_messages
 
-_PLACES = ("-d", "-i", "-o")
+_LOCATION_OPTIONS = ("-d", "-i", "-o")
 _ROW = re.compile(
     r"^\s*(Directory|File|Tree)\s+(creation|stat|rename|removal|read)\s*:?\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)\s*$"
 )
 _OPS = {"creation": "create", "removal": "remove"}
 
 
-def matches(head: str) -> bool:
+def is_mdtest_output(head: str) -> bool:
     """Whether it is what mdtest prints."""
     return re.search(r"^mdtest-\S+ was launched with \d+ total task", head, re.MULTILINE) is not None
 
 
-def read(text: str, about: About) -> Sequence[ImportedRun]:
+def read_mdtest_output(text: str, about: ImportDefaults) -> Sequence[ImportedRun]:
     """The runs in what mdtest printed; several after each other in one file are several."""
     pieces = re.split(r"(?m)^(?=-- started at |mdtest-\S+ was launched)", text)
     joined: list[str] = []
@@ -35,37 +35,37 @@ def read(text: str, about: About) -> Sequence[ImportedRun]:
             joined[-1] += piece
         else:
             joined.append(piece)
-    runs = [run for piece in joined if matches(piece) for run in _of(piece, about)]
+    runs = [run for piece in joined if is_mdtest_output(piece) for run in _read_output(piece, about)]
     if not runs:
         raise ValueError("it has no table of rates")
     return runs
 
 
-def _of(text: str, about: About) -> Iterator[ImportedRun]:
+def _read_output(text: str, about: ImportDefaults) -> Iterator[ImportedRun]:
     head = re.search(r"^mdtest-(\S+) was launched with (\d+) total task\(?s?\)? on (\d+) node", text, re.MULTILINE)
     command = re.search(r"^Command line used: (.*)$", text, re.MULTILINE)
-    began = re.search(r"^-- started at (.*?) --", text, re.MULTILINE)
+    started = re.search(r"^-- started at (.*?) --", text, re.MULTILINE)
     iterations = re.search(r"\(of (\d+) iterations?\)", text)
-    rows = [found for line in text.splitlines() if (found := _ROW.match(line))]
-    phases = [_phase(row, minor(head[1])) for row in rows] if head else []
+    rows = [match for line in text.splitlines() if (match := _ROW.match(line))]
+    phases = [_build_phase(row, to_minor_version(head[1])) for row in rows] if head else []
     if head is None or not phases:
         return
-    said = command[1] if command else ""
+    command_line = command[1] if command else ""
     count = int(iterations[1]) if iterations else 1
     yield ImportedRun(
         tool=f"mdtest {head[1]}",
         name="mdtest",
-        title=f"mdtest {work_of(said, _PLACES)}",
-        started=about.moment(clock_time(began[1]) if began else None),
-        experiment={"arguments": work_of(said, _PLACES)},
+        title=f"mdtest {select_work_arguments(command_line, _LOCATION_OPTIONS)}",
+        started=about.to_utc(parse_clock_time(started[1]) if started else None),
+        experiment={"arguments": select_work_arguments(command_line, _LOCATION_OPTIONS)},
         phases=phases,
-        target=option_of(said, "-d"),
+        target=find_option(command_line, "-d"),
         tasks=int(head[2]),
         nodes=int(head[3]),
-        command=said,
+        command=command_line,
         context={"iterations": count},
         findings=[
-            *findings_of(text),
+            *find_messages(text),
             *(
                 [
                     {
@@ -80,11 +80,11 @@ def _of(text: str, about: About) -> Iterator[ImportedRun]:
     )
 
 
-def _phase(row: re.Match[str], version: str) -> ImportedPhase:
-    kind, what, largest, smallest, mean, deviation = row.groups()
+def _build_phase(row: re.Match[str], version: str) -> ImportedPhase:
+    object_kind, operation, largest, smallest, mean, deviation = row.groups()
     return ImportedPhase(
-        phase=f"{kind}_{what}".lower(),
-        op=_OPS.get(what, what),
+        phase=f"{object_kind}_{operation}".lower(),
+        op=_OPS.get(operation, operation),
         definition=f"mdtest {version} mean",
         ops_per_s=float(mean),
         also={"max": float(largest), "min": float(smallest), "std_dev": float(deviation)},

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Statistics: pure functions on arrays.
 
-This folder knows numbers and nothing else: no plan, no record, no file. It imports nothing of ours, so that each
-function can be checked against known answers and used from a notebook.
+Inputs and outputs are numbers and arrays. This folder imports nothing else from Sonde, so that each function can be
+tested against known answers and used from a notebook.
 """

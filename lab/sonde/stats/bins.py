@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Series of slices in other widths."""
+"""Changes the number and width of slices."""
 
 from __future__ import annotations
 
@@ -9,33 +9,32 @@ import numpy as np
 
 
 def rebin(values: Sequence[float], bins: int) -> list[float]:
-    """Sums of `values` in `bins` equally wide pieces; a slice on a border is divided between its two sides.
+    """Returns the sums of `values` in `bins` equally wide bins; a slice on an edge is split between both bins.
 
-    Nothing is lost: the sum stays the same. Fewer values than bins are returned as they are.
+    The total is preserved. With fewer values than bins, the values are returned unchanged.
     """
     if bins < 1:
         raise ValueError("bins must be at least 1")
     if len(values) <= bins:
         return [float(value) for value in values]
     edges = np.linspace(0.0, len(values), bins + 1)
-    running = np.concatenate(([0.0], np.cumsum(np.asarray(values, dtype=float))))
-    at_edges = np.interp(edges, np.arange(len(values) + 1), running)
-    return [float(part) for part in np.diff(at_edges)]
+    cumulative = np.concatenate(([0.0], np.cumsum(np.asarray(values, dtype=float))))
+    cumulative_at_edges = np.interp(edges, np.arange(len(values) + 1), cumulative)
+    return [float(bin_sum) for bin_sum in np.diff(cumulative_at_edges)]
 
 
-def padded(values: Sequence[float], length: int) -> list[float]:
-    """`values` as floats, with zeros behind the last up to `length` of them."""
+def pad_with_zeros(values: Sequence[float], length: int) -> list[float]:
+    """Returns `values` as floats, followed by zeros up to `length` values."""
     return [*map(float, values), *[0.0] * (length - len(values))]
 
 
-def trim(values: Sequence[float], active: Sequence[int]) -> tuple[int, int]:
-    """First and one past the last slice in which all tasks that ever were active are active.
+def find_steady_slices(values: Sequence[float], active: Sequence[int]) -> tuple[int, int]:
+    """Returns the first and one past the last slice with the maximum number of active tasks.
 
-    The slices before and after hold starts and ends, which say nothing about the level of a rate. With nobody active
-    it is the whole.
+    Slices outside contain starts and ends of tasks, which distort the rate. Without activity data, all slices count.
     """
     if not active or len(active) != len(values):
         return 0, len(values)
-    full = max(active)
-    inside = [position for position, count in enumerate(active) if count == full]
-    return inside[0], inside[-1] + 1
+    full_count = max(active)
+    full_positions = [position for position, count in enumerate(active) if count == full_count]
+    return full_positions[0], full_positions[-1] + 1

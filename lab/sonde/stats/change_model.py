@@ -20,31 +20,31 @@ import numpy as np
 from sonde.stats.change_table import THRESHOLDS
 from sonde.stats.ranks import Floats, RankWindow
 
-# Runs that are looked at. More would find small changes a little better and forget older levels later.
+# Runs in the window. More runs find small changes slightly better but forget older levels later.
 WINDOW = 80
-# Runs before the first answer.
-START = 20
+# Runs before the first result.
+MIN_RUNS = 20
 # Runs on the shorter side of a split.
-SHORTEST = 2
+MIN_SIDE_RUNS = 2
 ARL0_RANGE = (min(THRESHOLDS), max(THRESHOLDS))
 
 
-def thresholds(arl0: float) -> Floats:
-    """The threshold for each number of runs in the window, 0 … `WINDOW`; infinite below `START`.
+def interpolate_thresholds(arl0: float) -> Floats:
+    """Returns the threshold for each number of runs in the window, 0 … `WINDOW`; infinite below `MIN_RUNS`.
 
-    Between the simulated ARL0 it is interpolated over their logarithm. Raises ValueError outside `ARL0_RANGE`.
+    Values between the simulated ARL0 are interpolated over log(ARL0). Raises ValueError outside `ARL0_RANGE`.
     """
     low, high = ARL0_RANGE
     if not low <= arl0 <= high:
         raise ValueError(f"ARL0 is {arl0:g}; thresholds are known from {low} to {high}")
-    known = sorted(THRESHOLDS)
-    rows = np.array([THRESHOLDS[one] for one in known])
-    at = [log(one) for one in known]
-    wanted = np.array([np.interp(log(arl0), at, column) for column in rows.T])
-    return np.concatenate([np.full(START, np.inf), wanted])
+    simulated_arl0 = sorted(THRESHOLDS)
+    rows = np.array([THRESHOLDS[arl0_value] for arl0_value in simulated_arl0])
+    log_arl0 = [log(arl0_value) for arl0_value in simulated_arl0]
+    interpolated = np.array([np.interp(log(arl0), log_arl0, column) for column in rows.T])
+    return np.concatenate([np.full(MIN_RUNS, np.inf), interpolated])
 
 
-def simulate(arl0: float, series: int, seed: int, settle: int = 30) -> Floats:
+def simulate_thresholds(arl0: float, series: int, seed: int, settling_steps: int = 30) -> Floats:
     """The thresholds for `START` … `WINDOW` runs, from `series` series of uniform noise.
 
     A window that has just become full still knows what its series did not do before; the last threshold is the mean
@@ -52,16 +52,16 @@ def simulate(arl0: float, series: int, seed: int, settle: int = 30) -> Floats:
     """
     random = np.random.default_rng(seed)
     window = RankWindow(series, WINDOW)
-    found: list[float] = []
-    for step in range(1, WINDOW + 10 + settle):
+    limits: list[float] = []
+    for step in range(1, WINDOW + 10 + settling_steps):
         window.push(random.random(window.filled.size))
-        if step < START:
+        if step < MIN_RUNS:
             continue
-        strength = np.abs(window.strongest_split(SHORTEST)[0])
+        strength = np.abs(window.strongest_split(MIN_SIDE_RUNS)[0])
         limit = float(np.quantile(strength, 1 - 1 / arl0))
-        found.append(limit)
+        limits.append(limit)
         window.keep_series(strength <= limit)
-    growing = np.array(found[: WINDOW - START])
-    counts = np.arange(START, WINDOW)
-    smooth = np.polyval(np.polyfit(counts, growing, 2), counts)
-    return np.append(smooth, np.mean(found[WINDOW - START + 10 :]))
+    growing_limits = np.array(limits[: WINDOW - MIN_RUNS])
+    counts = np.arange(MIN_RUNS, WINDOW)
+    smoothed = np.polyval(np.polyfit(counts, growing_limits, 2), counts)
+    return np.append(smoothed, np.mean(limits[WINDOW - MIN_RUNS + 10 :]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How densely values lie along their axis: a kernel estimate on logarithms, because rates vary by factors."""
+"""Kernel density estimate on logarithms, because rates vary by factors."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 # Below this spread (a factor of e^0.002 = 0.2 %) values count as equal: narrower kernels would be drawn as a line.
-_NARROWEST = 0.002
+_MIN_KERNEL_WIDTH = 0.002
 
 
-def log_density(values: NDArray[np.float64], places: NDArray[np.float64]) -> NDArray[np.float64]:
+def estimate_log_density(values: NDArray[np.float64], positions: NDArray[np.float64]) -> NDArray[np.float64]:
     """Density of log(`values`) at log(`places`); both above zero. A Gaussian kernel, its width by Silverman's rule
     (0.9 min(sd, IQR / 1.349) n^-1/5; Density Estimation, 1986, eq. 3.31). Raises ValueError without values."""
-    if values.size == 0 or (values <= 0).any() or (places <= 0).any():
+    if values.size == 0 or (values <= 0).any() or (positions <= 0).any():
         raise ValueError("a density on logarithms needs values above zero")
     logs = np.log(values)
     lower, upper = np.quantile(logs, [0.25, 0.75])
-    spreads = [one for one in (float(logs.std()), float(upper - lower) / 1.349) if one > 0]
-    width = max(0.9 * min(spreads, default=0.0) * values.size**-0.2, _NARROWEST)
-    steps = (np.log(places)[:, None] - logs[None, :]) / width
+    spreads = [spread for spread in (float(logs.std()), float(upper - lower) / 1.349) if spread > 0]
+    width = max(0.9 * min(spreads, default=0.0) * values.size**-0.2, _MIN_KERNEL_WIDTH)
+    steps = (np.log(positions)[:, None] - logs[None, :]) / width
     density: NDArray[np.float64] = np.exp(-0.5 * steps**2).sum(axis=1) / (values.size * width * np.sqrt(2 * np.pi))
     return density

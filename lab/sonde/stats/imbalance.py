@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who made the others wait: how uneven tasks and nodes were, and what the run would have been without the slowest."""
+"""Finds stragglers among tasks and nodes, and estimates the run time without them."""
 
 from __future__ import annotations
 
@@ -10,125 +10,97 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sonde.stats.ranks import Floats
-from sonde.stats.spread import robust_sd
+from sonde.stats.spread import compute_robust_sd
 
-# A straggler is this much slower than the middle one, and this many robust standard deviations away from it. The first
-# keeps silent where all are so alike that the least difference is significant.
-SLOWER, DEVIATIONS = 1.15, 4.5
-# No more than this share of all can be stragglers: more are another kind of run.
-MOST_STRAGGLERS = 0.1
-_WORTH = 0.05
+# A straggler is slower than the median by both this factor and this many robust standard deviations. The factor
+# suppresses results when all members are nearly equal.
+MIN_SLOWDOWN, MIN_DEVIATIONS = 1.15, 4.5
+# A larger fraction of slow members is a property of the run, not of stragglers.
+MAX_STRAGGLER_SHARE = 0.1
+_MIN_GAIN = 0.05
 
 
-def slow_factor(values: ArrayLike) -> float:
-    """How many times longer than the middle one (or how many times slower, for rates) a member is that counts as slow.
+def compute_slow_factor(values: ArrayLike) -> float:
+    """Returns the factor relative to the median above which a member is a straggler.
 
-    The one rule of who is slow, for tasks, nodes and streams. `values` are times or rates above 0: on the logarithmic
-    scale both scatter alike, on their own scale the longer side would look slow.
+    Used for tasks, nodes and streams. `values` are times or rates above 0; they are compared as logarithms, on which
+    both scatter symmetrically.
     """
-    return max(SLOWER, float(np.exp(DEVIATIONS * robust_sd(np.log(np.asarray(values, dtype=float))))))
+    return max(MIN_SLOWDOWN, float(np.exp(MIN_DEVIATIONS * compute_robust_sd(np.log(np.asarray(values, dtype=float))))))
 
 
 @dataclass(frozen=True)
-class Unevenness:
-    """Of times for equal work: `wasted` = longest by mean, less 1 (the share that perfect balance would save);
-    `spread` = 95th percentile by median; `gini` 0 for all alike; `tail` = share of the whole time in which fewer than
-    5 % of the members still worked."""
+class Stragglers:
+    """Stragglers by position: without `members` the run would be faster by `speedup` (0.38 is 38 %).
 
-    wasted: float
-    spread: float
-    variation: float
-    gini: float
-    tail: float
-
-
-def unevenness(seconds: ArrayLike) -> Unevenness:
-    """Raises ValueError unless all times are above 0."""
-    times = np.sort(_times(seconds))
-    n, mean, longest = times.size, float(times.mean()), float(times[-1])
-    gini = float(2 * np.sum(np.arange(1, n + 1) * times) / (n * times.sum()) - (n + 1) / n)
-    return Unevenness(
-        wasted=longest / mean - 1,
-        spread=float(np.quantile(times, 0.95) / np.median(times)),
-        variation=float(times.std(ddof=1) / mean) if n > 1 else 0.0,
-        gini=max(0.0, gini),
-        tail=1 - float(np.quantile(times, 0.95)) / longest,
-    )
-
-
-@dataclass(frozen=True)
-class Blame:
-    """Without `members` (positions) the run would have been `faster` times faster, less 1: 0.38 is 38 %.
-
-    `slower` says how many times longer the slowest of them took than the middle member.
+    `slowdown` is the time of the slowest member relative to the median.
     """
 
     members: tuple[int, ...]
-    faster: float
-    slower: float
+    speedup: float
+    slowdown: float
 
 
-def stragglers(seconds: ArrayLike) -> Blame | None:
-    """The few members that made a run of equal work as long as it was: the run ends with the slowest.
+def find_stragglers(seconds: ArrayLike) -> Stragglers | None:
+    """Returns the few members that determined the duration of a run of equal work, or None.
 
-    Each is set to the time of the middle one, the slowest first, for as long as that shortens the run by another 5 %.
-    None when nobody stands out.
+    The slowest member is replaced by the median, then the next, as long as each step shortens the run by 5 %.
     """
-    times = _times(seconds)
+    times = _to_times(seconds)
     middle = float(np.median(times))
-    least = middle * slow_factor(times)
-    most = max(1, int(MOST_STRAGGLERS * times.size))
+    slow_limit = middle * compute_slow_factor(times)
+    max_count = max(1, int(MAX_STRAGGLER_SHARE * times.size))
     order = np.argsort(-times, kind="stable")
-    slow = [int(at) for at in order if times[at] > least]
-    if not slow or len(slow) > most:  # of two, neither is slow: how far they are apart is their scatter
+    slow_positions = [int(position) for position in order if times[position] > slow_limit]
+    if not slow_positions or len(slow_positions) > max_count:  # with two members, their difference is scatter
         return None
     longest = float(times[order[0]])
-    # those that are left end the run; taking out one of two equally slow ones alone changes nothing
-    without = [float(times[order[count]]) for count in range(1, len(slow) + 1)]
-    count = len(slow)
-    while count > 1 and without[count - 2] / without[count - 1] - 1 < _WORTH:
+    # removing one of two equally slow members changes nothing
+    end_without = [float(times[order[count]]) for count in range(1, len(slow_positions) + 1)]
+    count = len(slow_positions)
+    while count > 1 and end_without[count - 2] / end_without[count - 1] - 1 < _MIN_GAIN:
         count -= 1
-    faster = longest / without[count - 1] - 1
-    return Blame(tuple(slow[:count]), faster, longest / middle) if faster >= _WORTH else None
+    faster = longest / end_without[count - 1] - 1
+    return Stragglers(tuple(slow_positions[:count]), faster, longest / middle) if faster >= _MIN_GAIN else None
 
 
 @dataclass(frozen=True)
-class Attribution:
-    """`blame` counts nodes when `of_nodes`, else tasks. A node is to blame when all it did was slow, not one task."""
+class StragglerAttribution:
+    """`stragglers` are nodes when `is_of_nodes`, otherwise tasks. A node is a straggler when all its tasks are slow."""
 
-    of_nodes: bool
-    blame: Blame
+    is_of_nodes: bool
+    stragglers: Stragglers
 
 
-def attribute(seconds: ArrayLike, nodes: Sequence[int]) -> Attribution | None:
-    """Whether slow nodes or slow single tasks made the run long. `nodes` are the node of each task, counted from 0."""
-    times = _times(seconds)
-    of = np.asarray(nodes)
-    if of.size != times.size:
+def attribute_slowness(seconds: ArrayLike, nodes: Sequence[int]) -> StragglerAttribution | None:
+    """Attributes a long run to slow nodes or to single slow tasks. `nodes` has the node of each task, from 0."""
+    times = _to_times(seconds)
+    node_of_task = np.asarray(nodes)
+    if node_of_task.size != times.size:
         raise ValueError("each task needs its node")
-    known = np.unique(of)
-    by_task = stragglers(times)
-    slow = stragglers([np.median(times[of == node]) for node in known])
-    if slow is not None:
-        chosen = {int(known[at]) for at in slow.members}
-        rest = float(np.max(times[~np.isin(of, list(chosen))]))
-        faster = float(times.max()) / max(rest, float(np.median(times))) - 1
+    node_ids = np.unique(node_of_task)
+    by_task = find_stragglers(times)
+    slow_node_group = find_stragglers([np.median(times[node_of_task == node]) for node in node_ids])
+    if slow_node_group is not None:
+        slow_nodes = {int(node_ids[position]) for position in slow_node_group.members}
+        longest_remaining = float(np.max(times[~np.isin(node_of_task, list(slow_nodes))]))
+        faster = float(times.max()) / max(longest_remaining, float(np.median(times))) - 1
         # a single slow task elsewhere would keep the run as long as it is
-        if faster >= _WORTH and (by_task is None or faster >= by_task.faster / 2):
-            return Attribution(True, Blame(tuple(sorted(chosen)), faster, slow.slower))
-    return Attribution(False, by_task) if by_task else None
+        if faster >= _MIN_GAIN and (by_task is None or faster >= by_task.speedup / 2):
+            return StragglerAttribution(True, Stragglers(tuple(sorted(slow_nodes)), faster, slow_node_group.slowdown))
+    return StragglerAttribution(False, by_task) if by_task else None
 
 
-def blame_words(blamed: Attribution, names: Sequence[str]) -> str:
-    """Without node nid0123 the run would have been 38 % faster. `names` are those of the members, in their order."""
-    kind = "node" if blamed.of_nodes else "task"
-    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    plural = "s" if len(names) > 1 else ""
-    faster = f"{100 * blamed.blame.faster:.0f} %"
-    return f"Without {kind}{plural} {', '.join(names[:5])}{more} the run would have been {faster} faster."
+def describe_stragglers(attribution: StragglerAttribution, names: Sequence[str]) -> str:
+    """Returns a sentence like "Without node nid0123 the run would have been 38 % faster."."""
+    kind = "node" if attribution.is_of_nodes else "task"
+    more_text = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    plural_ending = "s" if len(names) > 1 else ""
+    faster = f"{100 * attribution.stragglers.speedup:.0f} %"
+    return f"Without {kind}{plural_ending} {', '.join(names[:5])}{more_text} the run would have been {faster} faster."
 
 
-def _times(seconds: ArrayLike) -> Floats:
+def _to_times(seconds: ArrayLike) -> Floats:
     times = np.asarray(seconds, dtype=float).ravel()
     if times.size == 0 or not np.all(np.isfinite(times)) or np.any(times <= 0):
         raise ValueError("imbalance needs times above 0")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many tests at once: which of them stand when some must come out by chance."""
+"""Correction for multiple tests."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 from sonde.stats.ranks import Floats
 
 
-def false_discovery(p: ArrayLike) -> Floats:
-    """Adjusted p of each test (Benjamini, Hochberg 1995): of those below x, a share of x at most is chance."""
+def adjust_p_values(p: ArrayLike) -> Floats:
+    """Returns adjusted p-values (Benjamini, Hochberg 1995): below x, at most the fraction x are false discoveries."""
     values = np.asarray(p, dtype=float)
     if values.size == 0:
         return values

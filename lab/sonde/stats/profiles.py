@@ -19,32 +19,32 @@ from sonde.stats.ranks import Floats
 # Shares of the time at which curves are compared.
 POINTS = 201
 # Reference runs that make a band.
-ENOUGH = 8
+MIN_REFERENCES = 8
 # Chance that one more run of the same kind is called different.
-_CHANCE = 0.002
+_FALSE_ALARM_PROBABILITY = 0.002
 _DRAWS = 2000
 
 
-def progress(rates: ArrayLike) -> Floats:
+def compute_progress(rates: ArrayLike) -> Floats:
     """Share of the volume moved by each of `POINTS` equal shares of the time, from rates over equal slices.
 
     Raises ValueError when nothing moved or a rate is negative.
     """
-    moved = np.asarray(rates, dtype=float)
-    if moved.size == 0 or not np.all(np.isfinite(moved)) or np.any(moved < 0) or moved.sum() <= 0:
+    amounts = np.asarray(rates, dtype=float)
+    if amounts.size == 0 or not np.all(np.isfinite(amounts)) or np.any(amounts < 0) or amounts.sum() <= 0:
         raise ValueError("a profile needs rates from 0 up, and one above it")
-    running = np.concatenate([[0.0], np.cumsum(moved)]) / moved.sum()
-    curve: Floats = np.interp(np.linspace(0, 1, POINTS), np.linspace(0, 1, moved.size + 1), running)
+    cumulative = np.concatenate([[0.0], np.cumsum(amounts)]) / amounts.sum()
+    curve: Floats = np.interp(np.linspace(0, 1, POINTS), np.linspace(0, 1, amounts.size + 1), cumulative)
     return curve
 
 
-def area(one: Floats, other: Floats) -> float:
+def compute_area(first: Floats, second: Floats) -> float:
     """Area between two curves of `progress`."""
-    return float(np.mean(np.abs(one - other)))
+    return float(np.mean(np.abs(first - second)))
 
 
 @dataclass(frozen=True)
-class Band:
+class ReferenceBand:
     """What reference runs look like: their median curve, the range of all of them, and how far one of them lies from
     the others by chance. `limit` is None below `ENOUGH` runs: nobody knows then."""
 
@@ -55,26 +55,28 @@ class Band:
     runs: int
 
 
-def band(references: Sequence[ArrayLike], seed: int = 1) -> Band:
+def build_reference_band(references: Sequence[ArrayLike], seed: int = 1) -> ReferenceBand:
     """The band of reference runs (rates over equal slices each). Raises ValueError when there is none."""
     if not references:
         raise ValueError("a band needs a reference run")
-    curves = np.array([progress(one) for one in references])
+    curves = np.array([compute_progress(rates) for rates in references])
     middle = np.median(curves, axis=0)
     limit = None
-    if len(references) >= ENOUGH:
+    if len(references) >= MIN_REFERENCES:
         random = np.random.default_rng(seed)
-        apart = np.array([area(curves[i], np.median(np.delete(curves, i, axis=0), axis=0)) for i in range(len(curves))])
+        distances = np.array(
+            [compute_area(curves[i], np.median(np.delete(curves, i, axis=0), axis=0)) for i in range(len(curves))]
+        )
         # Eight distances have no such percentile: a smoothed bootstrap on their logarithms gives them one.
-        logs = np.log(np.maximum(apart, 1e-6))
+        logs = np.log(np.maximum(distances, 1e-6))
         width = max(float(np.std(logs, ddof=1)), 0.1)
         drawn = random.choice(logs, _DRAWS) + random.normal(0, width * len(logs) ** -0.2, _DRAWS)
-        limit = float(np.exp(np.quantile(drawn, 1 - _CHANCE)))
-    return Band(middle, curves.min(axis=0), curves.max(axis=0), limit, len(references))
+        limit = float(np.exp(np.quantile(drawn, 1 - _FALSE_ALARM_PROBABILITY)))
+    return ReferenceBand(middle, curves.min(axis=0), curves.max(axis=0), limit, len(references))
 
 
 @dataclass(frozen=True)
-class Likeness:
+class BandDistance:
     """How far a run lies from the band; `differs` is None when the band has no limit."""
 
     area: float
@@ -85,6 +87,6 @@ class Likeness:
         return None if self.limit is None else self.area > self.limit
 
 
-def likeness(rates: ArrayLike, references: Band) -> Likeness:
+def measure_band_distance(rates: ArrayLike, references: ReferenceBand) -> BandDistance:
     """Compares one run with the band."""
-    return Likeness(area(progress(rates), references.curve), references.limit)
+    return BandDistance(compute_area(compute_progress(rates), references.curve), references.limit)

@@ -16,10 +16,10 @@ from numpy.typing import ArrayLike, NDArray
 Floats = NDArray[np.float64]
 # Up to this product of the two sizes the distribution of the rank sum is counted out; beyond it, it is normal to three
 # digits of the tail that matters here.
-_COUNTED = 2500
+_MAX_EXACT_PAIRS = 2500
 
 
-def midranks(values: ArrayLike) -> Floats:
+def compute_midranks(values: ArrayLike) -> Floats:
     """Ranks from 1, equal values share the middle of theirs."""
     array = np.asarray(values, dtype=float)
     _, inverse, counts = np.unique(array, return_inverse=True, return_counts=True)
@@ -28,7 +28,7 @@ def midranks(values: ArrayLike) -> Floats:
     return ranks
 
 
-def pairs_below(low: ArrayLike, high: ArrayLike) -> float:
+def count_pairs_below(low: ArrayLike, high: ArrayLike) -> float:
     """Mann and Whitney's U: in how many of the pairs the value of `low` is the smaller one (equal ones count half)."""
     a, b = np.sort(np.asarray(low, dtype=float)), np.asarray(high, dtype=float)
     below, up_to = np.searchsorted(a, b, side="left"), np.searchsorted(a, b, side="right")
@@ -36,9 +36,9 @@ def pairs_below(low: ArrayLike, high: ArrayLike) -> float:
 
 
 @cache
-def rank_sum_tail(m: int, n: int) -> Floats:
+def compute_rank_sum_tail(m: int, n: int) -> Floats:
     """P(U <= u), u = 0 … m·n, when `m` and `n` values come from one distribution without ties (Mann, Whitney 1947)."""
-    if m * n > _COUNTED:
+    if m * n > _MAX_EXACT_PAIRS:
         raise ValueError("so many arrangements are not counted out")
     # Gaussian binomial coefficient: multiply by (1 - q^(n+i)) and divide by (1 - q^i), for i = 1 … m
     counts = np.zeros(m * n + 1)
@@ -52,27 +52,27 @@ def rank_sum_tail(m: int, n: int) -> Floats:
     return tail
 
 
-def rank_sum_p(a: ArrayLike, b: ArrayLike) -> float:
+def compute_rank_sum_p(a: ArrayLike, b: ArrayLike) -> float:
     """Two-sided p that `a` and `b` come from one distribution."""
     first, second = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
     m, n = first.size, second.size
     if m == 0 or n == 0:
         raise ValueError("both sides need a value")
-    u = pairs_below(first, second)
-    less = float(np.ceil(min(u, m * n - u)))
-    if m * n <= _COUNTED:
-        return float(min(1.0, 2 * rank_sum_tail(min(m, n), max(m, n))[int(less)]))
-    return min(1.0, 2 * NormalDist().cdf((less + 0.5 - m * n / 2) / _spread(m, n)))
+    u = count_pairs_below(first, second)
+    smaller_u = float(np.ceil(min(u, m * n - u)))
+    if m * n <= _MAX_EXACT_PAIRS:
+        return float(min(1.0, 2 * compute_rank_sum_tail(min(m, n), max(m, n))[int(smaller_u)]))
+    return min(1.0, 2 * NormalDist().cdf((smaller_u + 0.5 - m * n / 2) / _rank_sum_deviation(m, n)))
 
 
-def rank_sum_cut(m: int, n: int, level: float) -> int:
+def find_rank_sum_cut(m: int, n: int, level: float) -> int:
     """How many of the smallest U are together no more likely than `level`: 0 … cut - 1. 0 where even U = 0 is."""
-    if m * n <= _COUNTED:
-        return int(np.searchsorted(rank_sum_tail(min(m, n), max(m, n)), level, side="right"))
-    return max(0, int(np.floor(m * n / 2 + 0.5 + NormalDist().inv_cdf(level) * _spread(m, n))))
+    if m * n <= _MAX_EXACT_PAIRS:
+        return int(np.searchsorted(compute_rank_sum_tail(min(m, n), max(m, n)), level, side="right"))
+    return max(0, int(np.floor(m * n / 2 + 0.5 + NormalDist().inv_cdf(level) * _rank_sum_deviation(m, n))))
 
 
-def _spread(m: int, n: int) -> float:
+def _rank_sum_deviation(m: int, n: int) -> float:
     """Standard deviation of U."""
     return float(np.sqrt(m * n * (m + n + 1.0) / 12))
 
@@ -92,30 +92,30 @@ class RankWindow:
 
     def push(self, new: Floats) -> None:
         """Adds one value to each series; where it is NaN (a gap) that series stays as it is."""
-        take = ~np.isnan(new)
-        every = bool(take.all())
-        values = self.values if every else self.values[take]
-        ranks = self.ranks if every else self.ranks[take]
-        filled = self.filled[take]
-        fresh, oldest, kept = new[take, None], values[:, :1], values[:, 1:]
+        has_value = ~np.isnan(new)
+        updates_all = bool(has_value.all())
+        values = self.values if updates_all else self.values[has_value]
+        ranks = self.ranks if updates_all else self.ranks[has_value]
+        filled = self.filled[has_value]
+        newest, oldest, remaining = new[has_value, None], values[:, :1], values[:, 1:]
         # Comparisons with NaN are false, so places that are not filled yet count for nothing. A value equal to another
         # counts half, so strict and lax comparisons add up to twice the change of a rank, in numbers of one byte.
-        above, at_least = fresh < kept, fresh <= kept
-        twice = above.view(np.int8) + at_least.view(np.int8)
-        twice -= (oldest < kept).view(np.int8)
-        twice -= (oldest <= kept).view(np.int8)
-        own = np.minimum(filled, self.width - 1) + 1.0
-        own -= 0.5 * (np.count_nonzero(above, axis=1) + np.count_nonzero(at_least, axis=1))
-        shifted, moved = np.empty_like(values), np.empty_like(ranks)
-        shifted[:, :-1], shifted[:, -1:] = kept, fresh
-        np.multiply(twice, 0.5, out=moved[:, :-1])
-        moved[:, :-1] += ranks[:, 1:]
-        moved[:, -1] = own
-        if every:
-            self.values, self.ranks = shifted, moved
+        above, at_least = newest < remaining, newest <= remaining
+        doubled_change = above.view(np.int8) + at_least.view(np.int8)
+        doubled_change -= (oldest < remaining).view(np.int8)
+        doubled_change -= (oldest <= remaining).view(np.int8)
+        newest_rank = np.minimum(filled, self.width - 1) + 1.0
+        newest_rank -= 0.5 * (np.count_nonzero(above, axis=1) + np.count_nonzero(at_least, axis=1))
+        new_values, new_ranks = np.empty_like(values), np.empty_like(ranks)
+        new_values[:, :-1], new_values[:, -1:] = remaining, newest
+        np.multiply(doubled_change, 0.5, out=new_ranks[:, :-1])
+        new_ranks[:, :-1] += ranks[:, 1:]
+        new_ranks[:, -1] = newest_rank
+        if updates_all:
+            self.values, self.ranks = new_values, new_ranks
         else:
-            self.values[take], self.ranks[take] = shifted, moved
-        self.filled[take] = np.minimum(filled + 1, self.width)
+            self.values[has_value], self.ranks[has_value] = new_values, new_ranks
+        self.filled[has_value] = np.minimum(filled + 1, self.width)
 
     def keep_last(self, series: int, count: int) -> None:
         """Forgets all but the last `count` values of one series."""
@@ -123,7 +123,7 @@ class RankWindow:
         self.values[series, : self.width - count] = np.nan
         self.ranks[series] = 0.0
         if count:
-            self.ranks[series, self.width - count :] = midranks(self.values[series, self.width - count :])
+            self.ranks[series, self.width - count :] = compute_midranks(self.values[series, self.width - count :])
         self.filled[series] = count
 
     def fill(self, series: int, values: Floats) -> None:
@@ -136,7 +136,7 @@ class RankWindow:
         """Goes on with these series only."""
         self.values, self.ranks, self.filled = self.values[keep], self.ranks[keep], self.filled[keep]
 
-    def strongest_split(self, shortest: int) -> tuple[Floats, NDArray[np.int64]]:
+    def strongest_split(self, min_side: int) -> tuple[Floats, NDArray[np.int64]]:
         """Of each series: how far the two sides of the best split differ, and how many values lie after it.
 
         The difference is the rank sum of the newer side in standard deviations of chance, its sign that of the change;
@@ -146,7 +146,7 @@ class RankWindow:
         if np.min(self.filled, initial=self.width) < self.width:
             centered[np.isnan(self.values)] = 0.0
         score = np.cumsum(centered[:, ::-1], axis=1)
-        score *= _weights(self.width, shortest)[self.filled]
+        score *= _compute_split_weights(self.width, min_side)[self.filled]
         best = np.argmax(np.abs(score), axis=1)
         spread = np.sqrt(np.einsum("ij,ij->i", centered, centered))  # 0 where all are equal, and so is the score
         strength = score[np.arange(score.shape[0]), best] / np.where(spread > 0, spread, 1.0)
@@ -154,7 +154,7 @@ class RankWindow:
 
 
 @cache
-def _weights(width: int, shortest: int) -> Floats:
+def _compute_split_weights(width: int, min_side: int) -> Floats:
     """Of `count` values (rows) and so many newer ones (columns, from 1): by what the excess of the ranks of
     the newer side is multiplied to compare splits; 0 where a side would be shorter than `shortest`."""
     count = np.arange(width + 1, dtype=float)[:, None]
@@ -162,4 +162,4 @@ def _weights(width: int, shortest: int) -> Floats:
     older = count - newer
     with np.errstate(divide="ignore", invalid="ignore"):
         weights: Floats = np.sqrt(count * (count - 1) / (newer * older))
-    return np.where((newer >= shortest) & (older >= shortest), weights, 0.0)
+    return np.where((newer >= min_side) & (older >= min_side), weights, 0.0)

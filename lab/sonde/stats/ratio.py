@@ -9,27 +9,24 @@ noise it is the narrowest, and single outliers do not move it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sonde.stats.ranks import Floats, rank_sum_cut, rank_sum_p
+from sonde.stats.ranks import Floats, compute_rank_sum_p, find_rank_sum_cut
 
 # Below this the interval would be the range of all ratios or wider; the estimate alone is given then.
-LEAST = 5
+MIN_RUNS_PER_SIDE = 5
 CONFIDENCE = 0.95
-# The rank test needs a little more than a t test on normal noise: its efficiency there is 3/pi, square root 0.98.
-_EFFICIENCY = 0.98
 _POWER, _LEVEL = 0.80, 0.01
 # How often two sides are drawn to find what could have been seen, and how many values of a side at most.
-_DRAWS, _MOST_DRAWN = 400, 80
+_DRAWS, _MAX_DRAWN_VALUES = 400, 80
 # Values of a side that are paired with all of the other: more move the estimate by less than the interval is wide.
-_MOST = 1500
+_MAX_PAIRED_VALUES = 1500
 
 
 @dataclass(frozen=True)
-class Ratio:
+class RateRatio:
     """`value` = second group by first. `low` and `high` are None where there are too few runs, and `why` says so."""
 
     value: float
@@ -47,41 +44,43 @@ class Ratio:
         return self.low is not None and self.high is not None and not self.low <= 1.0 <= self.high
 
 
-def ratio(before: ArrayLike, after: ArrayLike, confidence: float = CONFIDENCE, test: bool = True) -> Ratio:
+def compare_rates(before: ArrayLike, after: ArrayLike, confidence: float = CONFIDENCE, test: bool = True) -> RateRatio:
     """The ratio of `after` to `before` (rates, all above 0) with its interval, and without its p where no `test` is
     asked for.
 
     Raises ValueError for an empty group and for values that have no logarithm.
     """
-    old, new = _logarithms(before), _logarithms(after)
+    old, new = _to_logarithms(before), _to_logarithms(after)
     m, n = old.size, new.size
-    differences = _differences(old, new)
+    differences = _compute_differences(old, new)
     value = float(np.exp(np.median(differences)))
-    if min(m, n) < LEAST:
-        why = f"an interval needs {LEAST} runs on each side; here are {m} and {n}"
-        return Ratio(value, None, None, None, m, n, confidence, why)
+    if min(m, n) < MIN_RUNS_PER_SIDE:
+        reason = f"an interval needs {MIN_RUNS_PER_SIDE} runs on each side; here are {m} and {n}"
+        return RateRatio(value, None, None, None, m, n, confidence, reason)
     # the largest number of differences that may be cut off at each end
-    cut = rank_sum_cut(m, n, (1 - confidence) / 2)
+    cut = find_rank_sum_cut(m, n, (1 - confidence) / 2)
     if cut == 0:
-        why = f"{m} and {n} runs cannot give {100 * confidence:g} % confidence"
-        return Ratio(value, None, None, rank_sum_p(old, new) if test else None, m, n, confidence, why)
+        reason = f"{m} and {n} runs cannot give {100 * confidence:g} % confidence"
+        return RateRatio(value, None, None, compute_rank_sum_p(old, new) if test else None, m, n, confidence, reason)
     if differences.size < m * n:
         cut = max(1, round(cut / (m * n) * differences.size))
     low, high = float(np.exp(differences[cut - 1])), float(np.exp(differences[-cut]))
-    return Ratio(value, low, high, rank_sum_p(old, new) if test else None, m, n, confidence)
+    return RateRatio(value, low, high, compute_rank_sum_p(old, new) if test else None, m, n, confidence)
 
 
-def _differences(old: Floats, new: Floats) -> Floats:
+def _compute_differences(old: Floats, new: Floats) -> Floats:
     """All differences between the two sides, sorted; of large sides those between evenly chosen order statistics."""
     thinned = [
-        np.sort(side)[np.linspace(0, side.size - 1, _MOST).round().astype(int)] if side.size > _MOST else side
+        np.sort(side)[np.linspace(0, side.size - 1, _MAX_PAIRED_VALUES).round().astype(int)]
+        if side.size > _MAX_PAIRED_VALUES
+        else side
         for side in (old, new)
     ]
     ordered: Floats = np.sort((thinned[1][:, None] - thinned[0][None, :]).ravel())
     return ordered
 
 
-def _logarithms(rates: ArrayLike) -> Floats:
+def _to_logarithms(rates: ArrayLike) -> Floats:
     array = np.asarray(rates, dtype=float).ravel()
     if array.size == 0:
         raise ValueError("a group without runs has no ratio")
@@ -91,7 +90,7 @@ def _logarithms(rates: ArrayLike) -> Floats:
     return logarithms
 
 
-def smallest_visible(before: ArrayLike, after: ArrayLike) -> float | None:
+def estimate_detectable_drop(before: ArrayLike, after: ArrayLike) -> float | None:
     """The smallest drop that so many runs with such noise show four times in five (one-sided level 0.01), as a share.
 
     0.2 means: a drop of less than 20 % would probably not have been seen. None where even the strongest difference
@@ -104,58 +103,53 @@ def smallest_visible(before: ArrayLike, after: ArrayLike) -> float | None:
     shape 0.5 and 1). Five or six runs a side cannot tell these kinds apart: there it lies between 0.72 (the most
     one-sided noise) and 0.89 (noise without tails), and within 0.05 for the kinds between them.
     """
-    old, new = _logarithms(before), _logarithms(after)
-    if 1.0 / _choices(old.size, new.size) > _LEVEL or min(old.size, new.size) < 2:
+    old, new = _to_logarithms(before), _to_logarithms(after)
+    if 1.0 / _count_divisions(old.size, new.size) > _LEVEL or min(old.size, new.size) < 2:
         return None
     residuals = np.concatenate([old - np.median(old), new - np.median(new)])
     if not np.any(residuals):
         return None
-    sizes = [min(side.size, _MOST_DRAWN) for side in (old, new)]
+    sizes = [min(side.size, _MAX_DRAWN_VALUES) for side in (old, new)]
     random = np.random.default_rng(1)
-    drawn = [random.choice(residuals, (_DRAWS, size)) for size in sizes]
-    needed = _needed_shift(drawn[0], drawn[1], _LEVEL)
-    left_out = (1 / old.size + 1 / new.size) / (1 / sizes[0] + 1 / sizes[1])
-    shift = np.quantile(needed, _POWER) * _few(old.size + new.size) * np.sqrt(left_out)
+    drawn_sides = [random.choice(residuals, (_DRAWS, size)) for size in sizes]
+    needed_shifts = _find_needed_shifts(drawn_sides[0], drawn_sides[1], _LEVEL)
+    size_correction = (1 / old.size + 1 / new.size) / (1 / sizes[0] + 1 / sizes[1])
+    shift = np.quantile(needed_shifts, _POWER) * _small_sample_factor(old.size + new.size) * np.sqrt(size_correction)
     return float(1 - np.exp(-shift)) if shift > 0 else None
 
 
-def _needed_shift(old: Floats, new: Floats, level: float) -> Floats:
+def _find_needed_shifts(old: Floats, new: Floats, level: float) -> Floats:
     """Of each row of two samples without a difference: by how much `new` must fall for the rank test to see it."""
-    cut = rank_sum_cut(old.shape[1], new.shape[1], level)
+    cut = find_rank_sum_cut(old.shape[1], new.shape[1], level)
     differences = (new[:, :, None] - old[:, None, :]).reshape(len(old), -1)
-    place = differences.shape[1] - cut
-    shifts: Floats = np.partition(differences, place, axis=1)[:, place]
+    position = differences.shape[1] - cut
+    shifts: Floats = np.partition(differences, position, axis=1)[:, position]
     return shifts
 
 
-def _few(runs: int) -> float:
+def _small_sample_factor(runs: int) -> float:
     """What residuals of so few runs in all lack; found by simulation over the six kinds of noise named above."""
     return 1 + 1.6 / runs + 9 / runs**2
 
 
-def planned_visible(log_sd: float, before: int, after: int) -> float:
-    """The same from a noise that is known: `log_sd` is the robust standard deviation of the logarithms."""
-    normal = NormalDist()
-    units = normal.inv_cdf(1 - _LEVEL) + normal.inv_cdf(_POWER)
-    return float(1 - np.exp(-units * log_sd * np.sqrt(1 / before + 1 / after) / _EFFICIENCY))
-
-
-def simulated_visible(residuals: ArrayLike, before: int, after: int, draws: int = 1000, seed: int = 1) -> float | None:
+def simulate_detectable_drop(
+    residuals: ArrayLike, before: int, after: int, draws: int = 1000, seed: int = 1
+) -> float | None:
     """The same by drawing from `residuals` (logarithms without their level), whatever shape their noise has."""
     noise = np.asarray(residuals, dtype=float)
-    if noise.size < 20 or 1.0 / _choices(before, after) > _LEVEL:
+    if noise.size < 20 or 1.0 / _count_divisions(before, after) > _LEVEL:
         return None
     random = np.random.default_rng(seed)
     old, new = random.choice(noise, (draws, before)), random.choice(noise, (draws, after))
-    most = rank_sum_cut(before, after, _LEVEL) - 1  # U up to this is significant
+    max_significant_u = find_rank_sum_cut(before, after, _LEVEL) - 1  # U up to this is significant
 
     # U counts the pairs in which the new value is the higher one: it is small enough as long as no more than `most` of
     # the differences are below the shift
     differences = (old[:, None, :] - new[:, :, None]).reshape(draws, -1)
-    shown = np.partition(differences, most, axis=1)[:, most]
+    detectable_shifts = np.partition(differences, max_significant_u, axis=1)[:, max_significant_u]
 
     def power(drop: float) -> float:
-        return float(np.mean(shown >= np.log(1 - drop)))
+        return float(np.mean(detectable_shifts >= np.log(1 - drop)))
 
     low, high = 0.0, 0.99
     if power(high) < _POWER:
@@ -166,9 +160,9 @@ def simulated_visible(residuals: ArrayLike, before: int, after: int, draws: int 
     return high
 
 
-def _choices(m: int, n: int) -> float:
+def _count_divisions(m: int, n: int) -> float:
     """Ways to divide m + n runs into groups of m and n."""
-    ways = 1.0
+    count = 1.0
     for i in range(1, min(m, n) + 1):
-        ways *= (m + n - i + 1) / i
-    return ways
+        count *= (m + n - i + 1) / i
+    return count

@@ -15,17 +15,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sonde.stats.bins import rebin
-from sonde.stats.dips import Dips, find_dips
+from sonde.stats.dips import PeriodicDips, find_dips
 from sonde.stats.ranks import Floats
 
-Name = Literal["steady decline", "cliff", "long tail", "stall", "slow start", "periodic dips"]
+RateShapeName = Literal["steady decline", "cliff", "long tail", "stall", "slow start", "periodic dips"]
 
-FEWEST = 16
-_MOST = 120
-_FLOOR = 0.05  # of the usual rate
-_PRICE = 3.0
-_MARGIN = 12.0
-_SMALLEST = 0.25  # share of the rate that a shape takes away where it is strongest
+MIN_SLICES = 16
+_MAX_SLICES = 120
+_MIN_RELATIVE_RATE = 0.05  # of the usual rate
+_FREEDOM_PENALTY = 3.0
+_MIN_CRITERION_GAIN = 12.0
+_MIN_DEPTH = 0.25  # share of the rate that a shape takes away where it is strongest
 # A tail moves little in much time.
 _TAIL_BYTES, _TAIL_LEVEL, _TAIL_TIME = 0.20, 0.40, 0.10
 # One that sinks little by little moves more on its way down.
@@ -33,12 +33,12 @@ _RAMP_BYTES = 0.40
 
 
 @dataclass(frozen=True)
-class Shape:
+class RateShape:
     """A named shape. `start` and `end` say where it shows, as shares of the time; `depth` is the share of the rate that
     it takes away where it is strongest; `period` is the share of the time between two dips, `count` how many there are.
     """
 
-    name: Name
+    name: RateShapeName
     start: float
     end: float
     depth: float
@@ -50,124 +50,136 @@ class Shape:
 class _Fit:
     cost: float  # sum of squares left
     freedoms: int
-    shape: Shape | None
+    shape: RateShape | None
 
 
-def shape_of(rates: ArrayLike, usual: ArrayLike | None = None) -> Shape | None:
+def find_rate_shape(rates: ArrayLike, reference: ArrayLike | None = None) -> RateShape | None:
     """The name of the curve `rates` (equal slices), or None when it is flat, or of no shape that is known here.
 
     With `usual`, the median of reference runs in any number of slices, it is what differs from them that is named.
     Fewer than `FEWEST` slices have no shape.
     """
     values = np.asarray(rates, dtype=float)
-    if values.size < FEWEST or values.max() <= 0:
+    if values.size < MIN_SLICES or values.max() <= 0:
         return None
-    values = np.asarray(rebin(values.tolist(), _MOST))
-    logs = _logarithms(values)
-    if usual is not None:
+    values = np.asarray(rebin(values.tolist(), _MAX_SLICES))
+    logs = _to_logarithms(values)
+    if reference is not None:
         logs = logs - np.interp(
-            _middle(values.size), _middle(np.size(usual)), _logarithms(np.asarray(usual, dtype=float))
+            _slice_centers(values.size),
+            _slice_centers(np.size(reference)),
+            _to_logarithms(np.asarray(reference, dtype=float)),
         )
     dips = find_dips(logs)
-    fits = [_decline(logs), _slow_start(logs), _fall(logs), _stall(logs), *([_dips(logs, dips)] if dips else [])]
+    fits = [
+        _fit_decline(logs),
+        _fit_slow_start(logs),
+        _fit_fall(logs),
+        _fit_stall(logs),
+        *([_fit_dips(logs, dips)] if dips else []),
+    ]
     flat = _Fit(float(np.sum((logs - logs.mean()) ** 2)), 0, None)
     # also one without a name: what it is like best is not called by what it is like less
-    best = min(fits, key=lambda fit: _criterion(fit, logs.size))
-    enough = _criterion(best, logs.size) < _criterion(flat, logs.size) - _MARGIN
-    return best.shape if enough and best.shape and best.shape.depth >= _SMALLEST else None
+    best = min(fits, key=lambda fit: _compute_criterion(fit, logs.size))
+    is_significant = _compute_criterion(best, logs.size) < _compute_criterion(flat, logs.size) - _MIN_CRITERION_GAIN
+    return best.shape if is_significant and best.shape and best.shape.depth >= _MIN_DEPTH else None
 
 
-def _middle(count: int) -> Floats:
+def _slice_centers(count: int) -> Floats:
     return (np.arange(count) + 0.5) / count
 
 
-def _logarithms(values: Floats) -> Floats:
-    usual = float(np.median(values[values >= np.median(values)]))
-    logs: Floats = np.log(np.maximum(values / usual, _FLOOR)) if usual > 0 else np.zeros(values.size)
+def _to_logarithms(values: Floats) -> Floats:
+    usual_rate = float(np.median(values[values >= np.median(values)]))
+    logs: Floats = (
+        np.log(np.maximum(values / usual_rate, _MIN_RELATIVE_RATE)) if usual_rate > 0 else np.zeros(values.size)
+    )
     return logs
 
 
-def _criterion(fit: _Fit, count: int) -> float:
-    return count * float(np.log(max(fit.cost, 1e-9) / count)) + _PRICE * fit.freedoms * float(np.log(count))
+def _compute_criterion(fit: _Fit, count: int) -> float:
+    return count * float(np.log(max(fit.cost, 1e-9) / count)) + _FREEDOM_PENALTY * fit.freedoms * float(np.log(count))
 
 
-def _lost(difference: float) -> float:
+def _to_lost_share(difference: float) -> float:
     """Share of the rate that a difference of logarithms, above 0, takes away."""
     return 1.0 - float(np.exp(-difference))
 
 
-def _decline(logs: Floats) -> _Fit:
+def _fit_decline(logs: Floats) -> _Fit:
     """A straight line down from start to end, of the rate or of its logarithm."""
     ends = np.linspace(0.04, 0.96, 47)[:, None]  # the rate at the end, of that at the start
-    u = _middle(logs.size)
+    u = _slice_centers(logs.size)
     lines = np.concatenate([np.log(1 - (1 - ends) * u), np.log(ends) * u])
-    left = logs - logs.mean() - (lines - lines.mean(axis=1, keepdims=True))
-    costs = np.sum(left * left, axis=1)
-    at = int(np.argmin(costs))
-    return _Fit(float(costs[at]), 1, Shape("steady decline", 0.0, 1.0, 1 - float(ends[at % ends.size, 0])))
+    residuals = logs - logs.mean() - (lines - lines.mean(axis=1, keepdims=True))
+    costs = np.sum(residuals * residuals, axis=1)
+    best = int(np.argmin(costs))
+    return _Fit(float(costs[best]), 1, RateShape("steady decline", 0.0, 1.0, 1 - float(ends[best % ends.size, 0])))
 
 
-def _hinges(logs: Floats, late: bool) -> tuple[float, int, float]:
+def _fit_hinges(logs: Floats, is_late: bool) -> tuple[float, int, float]:
     """The best of: level and then a straight line (`late`), or a straight line and then level. (cost, bend, slope)"""
     n = logs.size
-    u = _middle(n)
+    u = _slice_centers(n)
     bends = np.arange(2, n - 2)
-    ramp = np.maximum(0.0, u[None, :] - u[bends, None]) if late else np.maximum(0.0, u[bends, None] - u[None, :])
+    ramp = np.maximum(0.0, u[None, :] - u[bends, None]) if is_late else np.maximum(0.0, u[bends, None] - u[None, :])
     ramp_mean = ramp.mean(axis=1, keepdims=True)
     centered = logs - logs.mean()
     squares = np.sum((ramp - ramp_mean) ** 2, axis=1)
     slopes = (ramp - ramp_mean) @ centered / squares
     costs = np.sum(centered**2) - slopes**2 * squares
     costs = np.where(slopes < 0, costs, np.inf)
-    at = int(np.argmin(costs))
-    return float(costs[at]), int(bends[at]), float(slopes[at])
+    best = int(np.argmin(costs))
+    return float(costs[best]), int(bends[best]), float(slopes[best])
 
 
-def _steps(logs: Floats, down: bool) -> tuple[float, int, float]:
+def _fit_steps(logs: Floats, is_down: bool) -> tuple[float, int, float]:
     """The best of two levels, the second the lower one (`down`) or the higher one. (cost, cut, difference)"""
     n = logs.size
     cuts = np.arange(2, n - 1)
     sums, total = np.cumsum(logs)[cuts - 1], float(logs.sum())
     left, right = sums / cuts, (total - sums) / (n - cuts)
     costs = float(np.sum(logs**2)) - cuts * left**2 - (n - cuts) * right**2
-    costs = np.where((right < left) == down, costs, np.inf)
-    at = int(np.argmin(costs))
-    return float(costs[at]), int(cuts[at]), float(abs(right[at] - left[at]))
+    costs = np.where((right < left) == is_down, costs, np.inf)
+    best = int(np.argmin(costs))
+    return float(costs[best]), int(cuts[best]), float(abs(right[best] - left[best]))
 
 
-def _slow_start(logs: Floats) -> _Fit:
+def _fit_slow_start(logs: Floats) -> _Fit:
     """Low at first, then level: by a ramp or by a step."""
     n = logs.size
-    cost, bend, slope = _hinges(logs, late=False)
+    cost, bend, slope = _fit_hinges(logs, is_late=False)
     low = -slope * bend / n
-    step_cost, cut, difference = _steps(logs, down=False)
+    step_cost, cut, difference = _fit_steps(logs, is_down=False)
     if step_cost < cost:
         cost, bend, low = step_cost, cut, difference
-    shape = Shape("slow start", 0.0, bend / n, _lost(low)) if np.isfinite(cost) and bend <= 0.7 * n else None
+    shape = (
+        RateShape("slow start", 0.0, bend / n, _to_lost_share(low)) if np.isfinite(cost) and bend <= 0.7 * n else None
+    )
     return _Fit(cost, 2, shape)
 
 
-def _fall(logs: Floats) -> _Fit:
+def _fit_fall(logs: Floats) -> _Fit:
     """Level, then lower until the end: at once (a cliff), or little by little while hardly anything moves (a tail)."""
     n = logs.size
-    step_cost, cut, difference = _steps(logs, down=True)
-    ramp_cost, bend, slope = _hinges(logs, late=True)
+    step_cost, cut, difference = _fit_steps(logs, is_down=True)
+    ramp_cost, bend, slope = _fit_hinges(logs, is_late=True)
     ramp = -slope * (n - bend) / n
-    at, depth, cost = (cut, difference, step_cost) if step_cost <= ramp_cost else (bend, ramp, ramp_cost)
+    position, depth, cost = (cut, difference, step_cost) if step_cost <= ramp_cost else (bend, ramp, ramp_cost)
     if not np.isfinite(cost):
         return _Fit(cost, 2, None)
-    moved = np.exp(logs)
-    share = float(moved[at:].sum() / moved.sum())
-    level = float(np.median(moved[at:]) / np.median(moved[:at]))
-    tail = share <= _TAIL_BYTES and level <= _TAIL_LEVEL and (n - at) / n >= _TAIL_TIME
+    amounts = np.exp(logs)
+    share = float(amounts[position:].sum() / amounts.sum())
+    level = float(np.median(amounts[position:]) / np.median(amounts[:position]))
+    is_tail = share <= _TAIL_BYTES and level <= _TAIL_LEVEL and (n - position) / n >= _TAIL_TIME
     if step_cost <= ramp_cost:
-        return _Fit(cost, 2, Shape("long tail" if tail else "cliff", at / n, 1.0, _lost(depth)))
-    if _lost(depth) >= 1 - _TAIL_LEVEL and share <= _RAMP_BYTES:
-        return _Fit(cost, 2, Shape("long tail", at / n, 1.0, _lost(depth)))
-    return _Fit(cost, 2, Shape("steady decline", at / n, 1.0, _lost(depth)))
+        return _Fit(cost, 2, RateShape("long tail" if is_tail else "cliff", position / n, 1.0, _to_lost_share(depth)))
+    if _to_lost_share(depth) >= 1 - _TAIL_LEVEL and share <= _RAMP_BYTES:
+        return _Fit(cost, 2, RateShape("long tail", position / n, 1.0, _to_lost_share(depth)))
+    return _Fit(cost, 2, RateShape("steady decline", position / n, 1.0, _to_lost_share(depth)))
 
 
-def _stall(logs: Floats) -> _Fit:
+def _fit_stall(logs: Floats) -> _Fit:
     """Level but for one block that is lower, with the same level before and after it."""
     n = logs.size
     sums = np.concatenate([[0.0], np.cumsum(logs)])
@@ -176,17 +188,17 @@ def _stall(logs: Floats) -> _Fit:
     inside = (start >= 2) & (end <= n - 2) & (length <= n // 2)
     start, end, length = start[inside], end[inside], length[inside]
     block, total = sums[end] - sums[start], float(logs.sum())
-    level, rest = block / length, (total - block) / (n - length)
-    costs = float(np.sum(logs**2)) - length * level**2 - (n - length) * rest**2
-    costs = np.where(level < rest, costs, np.inf)
-    at = int(np.argmin(costs))
-    if not np.isfinite(costs[at]):
+    level, rest_level = block / length, (total - block) / (n - length)
+    costs = float(np.sum(logs**2)) - length * level**2 - (n - length) * rest_level**2
+    costs = np.where(level < rest_level, costs, np.inf)
+    best = int(np.argmin(costs))
+    if not np.isfinite(costs[best]):
         return _Fit(float("inf"), 3, None)
-    depth = _lost(float(rest[at] - level[at]))
-    return _Fit(float(costs[at]), 3, Shape("stall", int(start[at]) / n, int(end[at]) / n, depth))
+    depth = _to_lost_share(float(rest_level[best] - level[best]))
+    return _Fit(float(costs[best]), 3, RateShape("stall", int(start[best]) / n, int(end[best]) / n, depth))
 
 
-def _dips(logs: Floats, dips: Dips) -> _Fit:
+def _fit_dips(logs: Floats, dips: PeriodicDips) -> _Fit:
     n = logs.size
-    shape = Shape("periodic dips", dips.first / n, 1.0, _lost(dips.depth), dips.period / n, dips.count)
+    shape = RateShape("periodic dips", dips.first / n, 1.0, _to_lost_share(dips.depth), dips.period / n, dips.count)
     return _Fit(dips.cost, 4, shape)

@@ -13,12 +13,12 @@ from sonde.stats.ranks import Floats
 
 # 1.4826 times the median of absolute deviations is the standard deviation where noise is normal.
 MAD_TO_SD = 1.4826
-LEAST = 3
+MIN_VALUES = 3
 # Student's t with so many degrees of freedom is the normal distribution.
-_NORMAL = 100_000
+_NORMAL_FREEDOM = 100_000
 
 
-def robust_sd(values: ArrayLike) -> float:
+def compute_robust_sd(values: ArrayLike) -> float:
     """The standard deviation as half of the values see it; 0 for fewer than two values."""
     array = np.asarray(values, dtype=float)
     if array.size == 0:
@@ -27,7 +27,7 @@ def robust_sd(values: ArrayLike) -> float:
 
 
 @dataclass(frozen=True)
-class Variation:
+class CoefficientOfVariation:
     """Coefficient of variation (standard deviation by mean) as a share; no interval below three values. `high` is
     infinite where few values scatter so much that their mean is not known to be above 0."""
 
@@ -37,7 +37,7 @@ class Variation:
     count: int
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """5.0 % [3.1, 9.9], as every page says it."""
         if self.low is None or self.high is None:
             return f"{100 * self.value:.1f} %"
@@ -46,14 +46,14 @@ class Variation:
 
 
 # What the interval covers, for the pages that show it; measured by tests/lab/stats/test_spread.py.
-COVERS = (
+COVERAGE_STATEMENT = (
     "An interval of the scatter (COV) covers the truth in at least 95 of 100 cases where runs scatter evenly, and in 91"
     " where they scatter with long tails. Rare slow runs it cannot know before it has met some: where one run of ten is"
     " slower by 40 %, it covers in 47 of 100 cases with six runs and in 83 with twenty."
 )
 
 
-def variation(values: ArrayLike, confidence: float = 0.95) -> Variation:
+def compute_variation(values: ArrayLike, confidence: float = 0.95) -> CoefficientOfVariation:
     """The coefficient of variation with its interval: all that two methods allow. That of Vangel (1996), which is exact
     enough for normal noise from three values on and too narrow for long tails; and that of Bonett (2006), which looks
     at the tails and needs four values. `COVERS` says how often both together cover the truth. Raises ValueError for
@@ -61,47 +61,51 @@ def variation(values: ArrayLike, confidence: float = 0.95) -> Variation:
     array = np.asarray(values, dtype=float)
     if array.size < 2 or float(np.mean(array)) <= 0:
         raise ValueError("a coefficient of variation needs two values with a mean above 0")
-    value = _variation(array)
-    if array.size < LEAST or value == 0:
-        return Variation(value, None, None, array.size)
-    found = [_normal_ends(value, array.size, confidence), _any_form_ends(array, value, confidence)]
-    known = [one for one in found if one is not None]
-    return Variation(value, min(low for low, _ in known), max(high for _, high in known), array.size)
+    value = _compute_coefficient(array)
+    if array.size < MIN_VALUES or value == 0:
+        return CoefficientOfVariation(value, None, None, array.size)
+    bounds = [_bound_normal(value, array.size, confidence), _bound_any_distribution(array, value, confidence)]
+    available_bounds = [candidate for candidate in bounds if candidate is not None]
+    return CoefficientOfVariation(
+        value, min(low for low, _ in available_bounds), max(high for _, high in available_bounds), array.size
+    )
 
 
-def _normal_ends(value: float, count: int, confidence: float) -> tuple[float, float]:
+def _bound_normal(value: float, count: int, confidence: float) -> tuple[float, float]:
     """Ends for normal noise (Vangel 1996, "Confidence intervals for a normal coefficient of variation"); the upper one
     is infinite where the scatter is too large for one."""
     ends = []
     for p in ((1 + confidence) / 2, (1 - confidence) / 2):
-        u = chi_square_quantile(p, count - 1)
+        u = compute_chi_square_quantile(p, count - 1)
         square = ((u + 2) / count - 1) * value**2 + u / (count - 1)
         ends.append(value / float(np.sqrt(square)) if square > 0 else float("inf"))
     return ends[0], ends[1]
 
 
-def _any_form_ends(array: Floats, value: float, confidence: float) -> tuple[float, float] | None:
+def _bound_any_distribution(array: Floats, value: float, confidence: float) -> tuple[float, float] | None:
     """Ends for noise of any form with a fourth moment (Bonett 2006, "Approximate confidence interval for standard
     deviation of nonnormal distributions"), whose kurtosis is taken about a trimmed mean; None below four values."""
     n = array.size
-    if n < LEAST + 1:
+    if n < MIN_VALUES + 1:
         return None
     cut = int(n * min(0.25, 1 / (2 * np.sqrt(n - 4)) if n > 4 else 0.25))
     ordered = np.sort(array)
     middle = float(np.mean(ordered[cut : n - cut]))
     kurtosis = n * float(np.sum((array - middle) ** 4)) / float(np.sum((array - array.mean()) ** 2)) ** 2
-    z = student_quantile((1 + confidence) / 2, _NORMAL)
-    small = n / (n - z)  # for few values
-    half = z * small * float(np.sqrt(max(kurtosis - (n - 3) / n, 0.0) / (n - 1))) / 2
-    return value * float(np.sqrt(small) * np.exp(-half)), value * float(np.sqrt(small) * np.exp(half))
+    z = compute_student_quantile((1 + confidence) / 2, _NORMAL_FREEDOM)
+    small_sample_factor = n / (n - z)  # for few values
+    half = z * small_sample_factor * float(np.sqrt(max(kurtosis - (n - 3) / n, 0.0) / (n - 1))) / 2
+    return value * float(np.sqrt(small_sample_factor) * np.exp(-half)), value * float(
+        np.sqrt(small_sample_factor) * np.exp(half)
+    )
 
 
-def _variation(values: Floats) -> float:
+def _compute_coefficient(values: Floats) -> float:
     return float(np.std(values, ddof=1) / np.mean(values))
 
 
 @cache
-def chi_square_quantile(p: float, freedom: int) -> float:
+def compute_chi_square_quantile(p: float, freedom: int) -> float:
     """Quantile of the chi-square distribution for p from 0.0005 to 0.9995, by adding up the density of its root."""
     roots = np.linspace(0.0, float(np.sqrt(freedom)) + 8, 100_001)
     logs = (freedom - 1) * np.log(np.maximum(roots, 1e-300)) - roots**2 / 2
@@ -111,7 +115,7 @@ def chi_square_quantile(p: float, freedom: int) -> float:
 
 
 @cache
-def student_quantile(p: float, freedom: int) -> float:
+def compute_student_quantile(p: float, freedom: int) -> float:
     """Quantile of Student's t for p from 0.5 to 0.999995, by adding up its density: within 1e-6 of it."""
     # t = sqrt(freedom) * tan(angle) makes the density cos(angle)^(freedom - 1) on a finite interval
     angles = np.linspace(0.0, np.pi / 2, 200_001)
@@ -122,7 +126,7 @@ def student_quantile(p: float, freedom: int) -> float:
 
 
 @dataclass(frozen=True)
-class Probe:
+class ProbeSummary:
     """What the repeats of one probe say. Others' traffic only slows down, so the second best (of three or fewer: the
     best) tells what the system *can* do, the median what users *get*."""
 
@@ -131,10 +135,10 @@ class Probe:
     repeats: int
 
 
-def probe(repeats: ArrayLike) -> Probe:
+def summarize_probe(repeats: ArrayLike) -> ProbeSummary:
     """Raises ValueError when there is no repeat."""
     ordered = np.sort(np.asarray(repeats, dtype=float).ravel())[::-1]
     if ordered.size == 0:
         raise ValueError("a probe without repeats says nothing")
     best = ordered[1] if ordered.size > 3 else ordered[0]
-    return Probe(float(best), float(np.median(ordered)), int(ordered.size))
+    return ProbeSummary(float(best), float(np.median(ordered)), int(ordered.size))

@@ -34,15 +34,15 @@ from numpy.typing import ArrayLike
 from sonde.stats.ranks import Floats
 
 # With fewer runs even their range is no interval of 95 %.
-LEAST = 5
+MIN_RUNS = 5
 CONFIDENCE = 0.95
 _NORMAL = NormalDist()
 # Correlation of neighbours that is assumed where the runs show less, and how many runs' worth of doubt there is about
 # what they show.
-_ALIKE, _DOUBT, _MOST_ALIKE = 0.075, 20, 0.6
+_MIN_CORRELATION, _PRIOR_RUNS, _MAX_CORRELATION = 0.075, 20, 0.6
 
 
-class Look(StrEnum):
+class InterimLook(StrEnum):
     """Which look at the growing sample this is; it decides about the level."""
 
     ONLY = "only"  # the number of runs was fixed beforehand
@@ -53,14 +53,19 @@ class Look(StrEnum):
 
 # What is left, at each look, of the share of misses that a fixed number of runs may have: of the interval of one
 # median, and of what compares several samples. The stretching below makes up for the share above 1.
-_OF_ONE = {Look.ONLY: 1.1, Look.FIRST: 1.1, Look.BETWEEN: 0.46, Look.LAST: 0.8}
-_OF_SEVERAL = {Look.ONLY: 1.0, Look.FIRST: 1.0, Look.BETWEEN: 0.85, Look.LAST: 1.0}
+_ONE_MEDIAN_FACTORS = {InterimLook.ONLY: 1.1, InterimLook.FIRST: 1.1, InterimLook.BETWEEN: 0.46, InterimLook.LAST: 0.8}
+_SEVERAL_MEDIANS_FACTORS = {
+    InterimLook.ONLY: 1.0,
+    InterimLook.FIRST: 1.0,
+    InterimLook.BETWEEN: 0.85,
+    InterimLook.LAST: 1.0,
+}
 
 
-def level_of_several(looks: Iterable[Look], confidence: float = CONFIDENCE) -> float:
+def adjust_level_for_looks(looks: Iterable[InterimLook], confidence: float = CONFIDENCE) -> float:
     """The confidence to ask of a method for fixed numbers of runs, so that what it says of samples that were ended at
     these looks (one each) covers with `confidence`."""
-    return 1 - (1 - confidence) * min((_OF_SEVERAL[look] for look in looks), default=1.0)
+    return 1 - (1 - confidence) * min((_SEVERAL_MEDIANS_FACTORS[look] for look in looks), default=1.0)
 
 
 @dataclass(frozen=True)
@@ -73,7 +78,7 @@ class MedianInterval:
     count: int
 
     @property
-    def half(self) -> float | None:
+    def relative_half_width(self) -> float | None:
         """Half of the interval as a share of the median; None without an interval, 0 when all values are equal."""
         if self.low is None or self.high is None or self.value == 0:
             return None
@@ -81,44 +86,48 @@ class MedianInterval:
 
 
 @dataclass(frozen=True)
-class Stopping:
+class StopRule:
     """Repeats of a cell: at least `least`, then until `share` is reached, at most `most` of them."""
 
-    least: int
-    most: int
-    share: float | None = None  # half the interval over the median; None: `least` repeats, whatever they give
+    min_runs: int
+    max_runs: int
+    max_half_width: float | None = None  # half the interval over the median; None: `least` repeats, whatever they give
 
-    def look(self, count: int) -> Look:
+    def classify_look(self, count: int) -> InterimLook:
         """Which look it is after so many runs."""
-        if self.share is None or self.least >= self.most:
-            return Look.ONLY
-        first = max(self.least, LEAST)
-        return Look.FIRST if count <= first else Look.LAST if count >= self.most else Look.BETWEEN
+        if self.max_half_width is None or self.min_runs >= self.max_runs:
+            return InterimLook.ONLY
+        first = max(self.min_runs, MIN_RUNS)
+        return (
+            InterimLook.FIRST if count <= first else InterimLook.LAST if count >= self.max_runs else InterimLook.BETWEEN
+        )
 
-    def interval(self, values: ArrayLike) -> MedianInterval:
+    def compute_interval(self, values: ArrayLike) -> MedianInterval:
         """The interval to state after these runs (in the order they were run)."""
         array = np.asarray(values, dtype=float).ravel()
-        return median_interval(array, self.look(array.size))
+        return compute_median_interval(array, self.classify_look(array.size))
 
-    def enough(self, values: ArrayLike) -> bool:
+    def is_finished(self, values: ArrayLike) -> bool:
         """Whether no further run is needed."""
         array = np.asarray(values, dtype=float).ravel()
-        if array.size < self.least or self.share is None:
-            return array.size >= self.least
-        half = self.interval(array).half
-        return array.size >= self.most or (half is not None and half <= self.share)
+        if array.size < self.min_runs or self.max_half_width is None:
+            return array.size >= self.min_runs
+        half = self.compute_interval(array).relative_half_width
+        return array.size >= self.max_runs or (half is not None and half <= self.max_half_width)
 
-    def expected(self, values: ArrayLike) -> int:
+    def estimate_runs(self, values: ArrayLike) -> int:
         """How many runs it will probably take: intervals shrink with the square root of the number of runs."""
         array = np.asarray(values, dtype=float).ravel()
-        half = self.interval(array).half if array.size else None
-        if self.share is None or half is None or self.enough(array):
-            return max(self.least, array.size)
-        needed = int(np.ceil(array.size * (half / self.share) ** 2))
-        return min(self.most, max(self.least, array.size + 1, needed))
+        half = self.compute_interval(array).relative_half_width if array.size else None
+        if self.max_half_width is None or half is None or self.is_finished(array):
+            return max(self.min_runs, array.size)
+        needed = int(np.ceil(array.size * (half / self.max_half_width) ** 2))
+        return min(self.max_runs, max(self.min_runs, array.size + 1, needed))
 
 
-def median_interval(values: ArrayLike, look: Look = Look.ONLY, confidence: float = CONFIDENCE) -> MedianInterval:
+def compute_median_interval(
+    values: ArrayLike, look: InterimLook = InterimLook.ONLY, confidence: float = CONFIDENCE
+) -> MedianInterval:
     """The median of values in the order they were measured, and its interval. Values that are all above 0 are taken by
     their logarithms, others (a share that may be 0, a difference) as they are.
 
@@ -128,53 +137,55 @@ def median_interval(values: ArrayLike, look: Look = Look.ONLY, confidence: float
     if array.size == 0 or not np.all(np.isfinite(array)):
         raise ValueError("the interval of a median needs finite values")
     middle = float(np.median(array))
-    if array.size < LEAST:
+    if array.size < MIN_RUNS:
         return MedianInterval(middle, None, None, array.size)
-    above = bool(np.all(array > 0))
-    ends = median_intervals((np.log(array) if above else array)[None, :], look, confidence)
-    low, high = (float(np.exp(one[0]) if above else one[0]) for one in ends)
+    is_positive = bool(np.all(array > 0))
+    ends = compute_median_intervals((np.log(array) if is_positive else array)[None, :], look, confidence)
+    low, high = (float(np.exp(end[0]) if is_positive else end[0]) for end in ends)
     return MedianInterval(middle, min(middle, low), max(middle, high), array.size)
 
 
-def median_intervals(rows: Floats, look: Look = Look.ONLY, confidence: float = CONFIDENCE) -> tuple[Floats, Floats]:
+def compute_median_intervals(
+    rows: Floats, look: InterimLook = InterimLook.ONLY, confidence: float = CONFIDENCE
+) -> tuple[Floats, Floats]:
     """Low and high end for each row of values, mostly logarithms (one sample a row, `LEAST` values and more)."""
     count = rows.shape[1]
     ordered = np.sort(rows, axis=1)
     middle: Floats = np.median(ordered, axis=1)
-    place, share, stretch = _place(count, 1 - (1 - confidence) * _OF_ONE[look])
-    low = (1 - share) * ordered[:, place - 1] + share * ordered[:, place]
-    high = (1 - share) * ordered[:, count - place] + share * ordered[:, count - place - 1]
-    alike = _alike(rows)
-    factor = stretch * np.sqrt((1 + alike) / (1 - alike))
+    rank, interpolation, stretch = _choose_order_statistics(count, 1 - (1 - confidence) * _ONE_MEDIAN_FACTORS[look])
+    low = (1 - interpolation) * ordered[:, rank - 1] + interpolation * ordered[:, rank]
+    high = (1 - interpolation) * ordered[:, count - rank] + interpolation * ordered[:, count - rank - 1]
+    correlation = _estimate_correlation(rows)
+    factor = stretch * np.sqrt((1 + correlation) / (1 - correlation))
     return middle - (middle - low) * factor, middle + (high - middle) * factor
 
 
 @cache
-def _place(count: int, level: float) -> tuple[int, float, float]:
+def _choose_order_statistics(count: int, level: float) -> tuple[int, float, float]:
     """Which pair of order statistics (from 1), how far on the way to the next pair inwards, and what stretches it.
 
     Where even the range covers too rarely it is stretched, as if the noise were normal.
     """
 
-    def covers(place: int) -> float:
+    def compute_coverage(place: int) -> float:
         return 1 - sum(comb(count, i) for i in range(place)) / 2.0 ** (count - 1)
 
-    if covers(1) < level:
-        return 1, 0.0, _NORMAL.inv_cdf((1 + level) / 2) / _NORMAL.inv_cdf((1 + covers(1)) / 2)
+    if compute_coverage(1) < level:
+        return 1, 0.0, _NORMAL.inv_cdf((1 + level) / 2) / _NORMAL.inv_cdf((1 + compute_coverage(1)) / 2)
     place = 1
-    while place + 1 <= count // 2 and covers(place + 1) >= level:
+    while place + 1 <= count // 2 and compute_coverage(place + 1) >= level:
         place += 1
     if place + 1 > count // 2:
         return place, 0.0, 1.0
-    way = (covers(place) - level) / (covers(place) - covers(place + 1))
-    return place, (count - place) * way / (place + (count - 2 * place) * way), 1.0
+    fraction = (compute_coverage(place) - level) / (compute_coverage(place) - compute_coverage(place + 1))
+    return place, (count - place) * fraction / (place + (count - 2 * place) * fraction), 1.0
 
 
-def _alike(rows: Floats) -> Floats:
+def _estimate_correlation(rows: Floats) -> Floats:
     """Lag-1 correlation of ranks, its bias taken off (Kendall 1954), drawn towards none where there are few values."""
     count = rows.shape[1]
     ranks = np.argsort(np.argsort(rows, axis=1), axis=1) - (count - 1) / 2
     raw = np.sum(ranks[:, 1:] * ranks[:, :-1], axis=1) / np.sum(ranks * ranks, axis=1)
-    mended = (raw + (1 + 3 * np.maximum(raw, 0)) / count) * count / (count + _DOUBT)
-    found: Floats = np.clip(np.maximum(mended, _ALIKE), 0, _MOST_ALIKE)
-    return found
+    corrected = (raw + (1 + 3 * np.maximum(raw, 0)) / count) * count / (count + _PRIOR_RUNS)
+    correlation: Floats = np.clip(np.maximum(corrected, _MIN_CORRELATION), 0, _MAX_CORRELATION)
+    return correlation

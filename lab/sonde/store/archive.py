@@ -17,33 +17,36 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import secrets
-import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from sonde.model.confined_files import ConfinedDirectory, is_part, is_trusted
 from sonde.model.errors import MachineError, RecordError
-from sonde.model.record import RecordReader, join_stages, read_record
-from sonde.model.series import site_facts
-from sonde.store import durable, owner, tables
-from sonde.store.shards import folder_of, list_shard, place_of, stamps
+from sonde.model.history_key import read_site_facts
+from sonde.model.record import RECORD_FILE, RecordReader, merge_stage_records, read_record_from
+from sonde.model.units import counted
+from sonde.store import owner, tables
+from sonde.store.shards import folder_of, list_shard, month_of, place_of, stamps
 from sonde.store.summary import NAME as SUMMARY
-from sonde.store.summary import Summary, read_summary, summarize
+from sonde.store.summary import PLAN, Summary, read_summary, summarize
 
 VARIABLE = "SONDE_ARCHIVE"
 DEFAULT = "sonde-archive"
-RECORD, PLAN, REPORT = "record.ndjson", "plan.json", "report.html"
+RECORD, REPORT = RECORD_FILE, "report.html"
+MESSAGES = "messages.txt"  # what the engine printed
 JOB = "SONDE_JOB"  # set in what `sonde submit` submits
 JOB_END = "SONDE_JOB_END"  # likewise: when the job ends, seconds since 1970-01-01 UTC
 _FACTS = ".facts.json"
 IMPORTING = ".importing-"
 _INCOMING, _REMOVED = ".incoming-", ".removed-"
+_STAGE = re.compile(r"stage-.*\.ndjson")
 
 
 def new_id(name: str) -> str:
@@ -84,160 +87,209 @@ class Draft:
 
     def claim(self, *pids: int) -> None:
         """Says which processes are at work, so that nobody finishes the run while they are."""
-        owner.claim(self.folder, [os.getpid(), *pids])
+        with ConfinedDirectory.beneath(self.folder.parent, self.folder) as directory:
+            owner.claim(directory, [os.getpid(), *pids])
 
 
 class Archive:
     """A folder of runs. Nothing is created before the first run is."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, report: Callable[[str], None] = lambda sentence: None) -> None:
+        """`report` gets a sentence about unfinished runs of other users, which are left alone."""
         self.root = root
+        self.report = report
 
     @classmethod
-    def at(cls, option: str | None) -> Archive:
+    def at(cls, option: str | None, report: Callable[[str], None] = lambda sentence: None) -> Archive:
         """`option`, else $SONDE_ARCHIVE, else ./sonde-archive."""
-        return cls(Path(option or os.environ.get(VARIABLE) or DEFAULT).expanduser())
+        return cls(Path(option or os.environ.get(VARIABLE) or DEFAULT).expanduser(), report)
 
     def begin(self, name: str, plan_text: str, facts: Mapping[str, Any]) -> Draft:
         """Opens a new run. `facts` go into run.json; the plan is written as the engine will read it."""
         run_id = new_id(name)
         folder = self.root / f"{_INCOMING}{run_id}"
         started = datetime.now(UTC).isoformat(timespec="seconds")
-        complete = {"id": run_id, "started": started, "site": site_facts(), **_job(), **facts}
+        complete = {"id": run_id, "started": started, "site": read_site_facts(), **_job(), **facts}
         try:
-            folder.mkdir(parents=True)
-            durable.write_json(folder / _FACTS, complete)
-            durable.write_text(folder / PLAN, plan_text)
-            draft = Draft(run_id, folder, complete)
-            draft.claim()
+            with (
+                ConfinedDirectory.open(self.root, create=True) as root,
+                root.create_directory(folder.name) as directory,
+            ):
+                directory.write_json(_FACTS, complete)
+                directory.write_text(PLAN, plan_text)
+                owner.claim(directory, [os.getpid()])
         except OSError as reason:
             raise MachineError(
                 f"The archive {self.root} cannot be written: {reason.strerror}; name another with --archive DIR."
             ) from None
-        return draft
+        return Draft(run_id, folder, complete)
 
     def commit(self, draft: Draft, reader: RecordReader, exit_code: int | None, text: str) -> Path:
         """Completes a run and makes it visible. Returns its folder."""
-        self._complete(draft, reader, exit_code, text)
-        return place_of(self.root, draft.id)
-
-    def _complete(self, draft: Draft, reader: RecordReader, exit_code: int | None, text: str) -> bool:
-        """`commit`; false when somebody else found the run complete and made it visible first."""
-        folder = draft.folder
         try:
-            tables.write_tables(folder, draft.id, reader, draft.facts)
-            messages = folder / "messages.txt"
-            if messages.exists() and messages.stat().st_size == 0:
-                messages.unlink()
-            for path in folder.iterdir():
-                durable.sync_file(path)
-            durable.write_json(folder / SUMMARY, summarize(reader, draft.facts, exit_code, text))
-            # From here on the run is complete: whoever finds it without an owner may make it visible.
-            for name in (_FACTS, owner.NAME):
-                (folder / name).unlink(missing_ok=True)
-            with contextlib.suppress(FileNotFoundError):  # it is visible already: then its name is made durable below
-                durable.sync_folder(folder)
-            return self._make_visible(folder, draft.id)
+            with self._open() as root, root.enter(draft.folder.name) as directory:
+                self._complete(root, directory, draft, reader, exit_code, text)
         except OSError as reason:
             raise MachineError(
-                f"The run could not be added to the archive: {reason.strerror}; what there is of it is in {folder}."
+                f"The run could not be added to the archive: {reason.strerror}; what there is of it is in"
+                f" {draft.folder}."
             ) from None
+        return place_of(self.root, draft.id)
+
+    def _open(self) -> ConfinedDirectory:
+        return ConfinedDirectory.open(self.root)
+
+    def _complete(
+        self,
+        root: ConfinedDirectory,
+        directory: ConfinedDirectory,
+        draft: Draft,
+        reader: RecordReader,
+        exit_code: int | None,
+        text: str,
+    ) -> bool:
+        """`commit`; false when somebody else found the run complete and made it visible first. Raises OSError."""
+        tables.write_tables(directory, draft.id, reader, draft.facts)
+        if directory.has_file(MESSAGES) and directory.status_of(MESSAGES).st_size == 0:
+            directory.remove_file(MESSAGES)
+        for name in directory.names():
+            if is_part(name):
+                directory.remove_file(name, missing_ok=True)
+            elif directory.has_file(name):
+                directory.sync_file(name)
+        directory.write_json(SUMMARY, summarize(reader, draft.facts, exit_code, text))
+        # From here on the run is complete: whoever finds it without an owner may make it visible.
+        for name in (_FACTS, owner.NAME):
+            directory.remove_file(name, missing_ok=True)
+        directory.sync()
+        return self._make_visible(root, directory, draft.id)
 
     def publish(self, folder: Path, run_id: str) -> Path:
         """Makes a complete folder visible as a run, and durable. Raises OSError when a run of that id is there."""
-        self._make_visible(folder, run_id)
+        with self._open() as root, root.enter(folder.name) as directory:
+            self._make_visible(root, directory, run_id)
         return place_of(self.root, run_id)
 
-    def _make_visible(self, folder: Path, run_id: str) -> bool:
+    def _make_visible(self, root: ConfinedDirectory, directory: ConfinedDirectory, run_id: str) -> bool:
         """`publish`; false when somebody found the folder complete and was faster."""
-        final = place_of(self.root, run_id)
-        final.parent.mkdir(exist_ok=True)
-        first = True
-        try:
-            folder.rename(final)
-        except FileNotFoundError:
-            if not (final / SUMMARY).is_file():
-                raise
-            first = False
-        durable.sync_folder(final.parent)
-        durable.sync_folder(self.root)
+        with root.enter(month_of(run_id), create=True) as month:
+            first = True
+            directory.share()
+            try:
+                root.rename(directory.path.name, month, run_id)
+            except FileNotFoundError:
+                with month.enter(run_id) as run:
+                    if not run.has_file(SUMMARY):
+                        raise
+                first = False
+            month.sync()
+            root.sync()
         return first
 
     def remove(self, folder: Path) -> None:
         """Takes a run out of the archive: it disappears at once, then its files go."""
-        aside = self.root / f"{_REMOVED}{folder.name}-{secrets.token_hex(2)}"
+        aside = f"{_REMOVED}{folder.name}-{secrets.token_hex(2)}"
         try:
-            folder.rename(aside)
-            shutil.rmtree(aside)
+            with self._open() as root, ConfinedDirectory.beneath(self.root, folder.parent) as parent:
+                parent.enter(folder.name).close()  # refuses a link
+                parent.rename(folder.name, root, aside)
+                root.remove_tree(aside, last=(SUMMARY,))
         except FileNotFoundError:
             return  # somebody else has removed it at the same time
-        except OSError as reason:
-            raise MachineError(f"The run {folder} cannot be removed: {reason.strerror}.") from None
+        except (OSError, ValueError) as reason:
+            why = reason.strerror if isinstance(reason, OSError) else "it is not in the archive"
+            raise MachineError(f"The run {folder} cannot be removed: {why}.") from None
 
     def discard(self, draft: Draft) -> None:
         """Forgets a run that never began (its engine wrote no record)."""
-        for path in draft.folder.iterdir():
-            path.unlink()
-        draft.folder.rmdir()
+        with self._open() as root:
+            root.remove_tree(draft.folder.name)
 
     def recover(self) -> list[Path]:
-        """Brings in runs whose writers died. What they measured is kept; their status is "lost" or as they left it.
-        Returns the folders of those that this call brought in, and nobody else's."""
-        recovered = []
-        for folder in self.root.glob(f"{_REMOVED}*"):
-            shutil.rmtree(folder, ignore_errors=True)
-        for folder in self.root.glob(f"{IMPORTING}*"):
-            if not owner.alive(folder):  # what it held comes again with the next import
-                shutil.rmtree(folder, ignore_errors=True)
-        for folder in sorted(self.root.glob(f"{_INCOMING}*")):
-            try:
-                if not folder.is_dir():
+        """Finishes what processes left that died: runs that were written, and removals and imports that were under way.
+        What a run measured is kept; its status is "lost" or as its writer left it. Returns the folders of the runs that
+        this call brought in, and nobody else's.
+
+        Only what belongs to the caller or to root is finished. Runs of other users are left alone and reported.
+        """
+        recovered: list[Path] = []
+        foreign = 0
+        with suppress(OSError), self._open() as root:
+            for name in root.names():
+                if not name.startswith((_INCOMING, _REMOVED, IMPORTING)):
                     continue
-                if (folder / SUMMARY).is_file() and not (folder / owner.NAME).exists():
-                    if self._make_visible(folder, _id_of(folder)):
-                        recovered.append(place_of(self.root, _id_of(folder)))
-                elif not owner.alive(folder):
-                    recovered += self._recover(self._take_over(folder))
-            except (OSError, MachineError):
-                continue  # somebody else recovers it, or nobody may: it stays where it is
+                # Somebody else recovers it, or nobody may: it stays where it is.
+                with suppress(OSError, MachineError), root.enter(name) as directory:
+                    if not is_trusted(directory.status()):
+                        foreign += not owner.is_recent(directory)
+                    elif name.startswith(_INCOMING):
+                        recovered += self._recover_run(root, directory, name)
+                    else:
+                        _finish_removal(root, directory, name)
+        if foreign:
+            self.report(
+                f"The archive {self.root} has {counted(foreign, 'unfinished run')} of other users, which were left"
+                " alone; a command of their owner finishes them."
+            )
         return recovered
 
-    def _take_over(self, folder: Path) -> Path:
+    def _recover_run(self, root: ConfinedDirectory, directory: ConfinedDirectory, name: str) -> list[Path]:
+        run_id = _id_of(name)
+        if directory.has_file(SUMMARY, trusted_only=True) and not directory.has(owner.NAME):
+            return [place_of(self.root, run_id)] if self._make_visible(root, directory, run_id) else []
+        if owner.alive(directory) or not _is_ours(root, directory, (_FACTS, owner.NAME)):
+            return []
+        with self._take_over(root, directory, name) as ours:
+            return self._recover(root, ours, run_id)
+
+    def _take_over(self, root: ConfinedDirectory, directory: ConfinedDirectory, name: str) -> ConfinedDirectory:
         """Of several that find the same dead run one gets it: the one whose rename succeeds. It is claimed before, too:
         under its new name it must never be seen with the dead owner, or somebody takes it over from us."""
-        ours = self.root / f"{_INCOMING}{_id_of(folder)}~{secrets.token_hex(3)}"
-        owner.claim(folder, [os.getpid()])
-        folder.rename(ours)
+        new_name = f"{_INCOMING}{_id_of(name)}~{secrets.token_hex(3)}"
+        owner.claim(directory, [os.getpid()])
+        root.rename(name, root, new_name)
+        ours = root.enter(new_name)
+        if not os.path.samestat(ours.status(), directory.status()):
+            ours.close()
+            raise FileNotFoundError(name)  # another user put another directory there
         owner.claim(ours, [os.getpid()])
         return ours
 
-    def _recover(self, folder: Path) -> list[Path]:
-        run_id = _id_of(folder)
-        stages = sorted(folder.glob("stage-*.ndjson"))
-        if stages and not (folder / RECORD).exists():
-            durable.write_text(
-                folder / RECORD, join_stages([one.read_bytes() for one in stages], [0.0] * len(stages)).decode()
-            )
-        draft = Draft(run_id, folder, durable.read_json(folder / _FACTS) or {"id": run_id})
-        if not (folder / RECORD).exists():
-            self.discard(draft)
+    def _recover(self, root: ConfinedDirectory, directory: ConfinedDirectory, run_id: str) -> list[Path]:
+        stages = [name for name in directory.names() if _STAGE.fullmatch(name)]
+        if stages and not directory.has(RECORD):
+            records = []
+            for name in stages:
+                with directory.open_file(name, trusted_only=True) as file:
+                    records.append(file.read())
+            directory.write_bytes(RECORD, merge_stage_records(records, [0.0] * len(records)))
+        facts = directory.read_json(_FACTS, trusted_only=True)
+        draft = Draft(run_id, directory.path, facts or {"id": run_id})
+        if not directory.has(RECORD):
+            root.remove_tree(directory.path.name, last=(owner.NAME,))
             return []
-        reader = read_record(folder / RECORD)
+        with directory.open_file(RECORD, trusted_only=True) as file:
+            reader = read_record_from(file)
         code = reader.end.exit_code if reader.end else None
         text = reader.end.text if reader.end else "The run was lost: its processes were killed before it ended."
-        if summary := durable.read_json(folder / SUMMARY):  # its writer died between the summary and the end
+        # Its writer died between the summary and the end.
+        if summary := directory.read_json(SUMMARY, trusted_only=True):
             draft = replace(draft, facts=summary)
             code, text = summary.get("exit_code", code), str(summary.get("text") or text)
-        return [place_of(self.root, run_id)] if self._complete(draft, reader, code, text) else []
+        completed = self._complete(root, directory, draft, reader, code, text)
+        return [place_of(self.root, run_id)] if completed else []
 
     def under_way(self, group: str) -> list[Path]:
         """Runs of a group that processes of this machine are still writing: engines whose runner was killed."""
-        found = (
-            one
-            for one in self.root.glob(f"{_INCOMING}*")
-            if (durable.read_json(one / _FACTS) or {}).get("group") == group
-        )
-        return [one for one in found if owner.alive_here(one)]
+        found = []
+        with suppress(OSError), self._open() as root:
+            for name in root.names():
+                if name.startswith(_INCOMING):
+                    with suppress(OSError), root.enter(name) as directory:
+                        facts = directory.read_json(_FACTS, trusted_only=True) or {}
+                        if facts.get("group") == group and owner.alive_here(directory):
+                            found.append(self.root / name)
+        return found
 
     def runs(self) -> tuple[list[Summary], list[str]]:
         """All runs, oldest first, and one sentence for each folder that is not one. Reads every run.json: where there
@@ -275,5 +327,26 @@ class Archive:
         return find_folders(self.root, name, calibrations)
 
 
-def _id_of(folder: Path) -> str:
-    return folder.name.removeprefix(_INCOMING).partition("~")[0]
+def _id_of(name: str) -> str:
+    return name.removeprefix(_INCOMING).partition("~")[0]
+
+
+def _is_ours(root: ConfinedDirectory, directory: ConfinedDirectory, marks: Collection[str]) -> bool:
+    """Whether Sonde made a directory of the caller in the archive: it holds one of the files `marks`, or is empty.
+
+    Where others may rename entries of the archive, another user may have moved any directory of the caller there.
+    """
+    return (
+        root.is_exclusive()
+        or any(directory.has_file(name, trusted_only=True) for name in marks)
+        or not directory.names()
+    )
+
+
+def _finish_removal(root: ConfinedDirectory, directory: ConfinedDirectory, name: str) -> None:
+    """Removes the rest of a run whose remover died, or what a dead import held: it comes again with the next import."""
+    last = SUMMARY if name.startswith(_REMOVED) else owner.NAME
+    if name.startswith(IMPORTING) and owner.alive(directory):
+        return
+    if _is_ours(root, directory, (last,)):
+        root.remove_tree(name, last=(last,))

@@ -19,8 +19,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as compute
 
+from sonde.model.confined_files import remove_file
 from sonde.store import index
-from sonde.store.columns import as_read, plain, read_columns
+from sonde.store.columns import as_read, check_folders, plain, read_columns
 from sonde.store.masks import mask
 from sonde.store.selection import Selection
 
@@ -75,6 +76,7 @@ class Catalog:
             if hit.any()
         ]
         whole = pa.concat_tables([wide.empty_table(), *found])
+        check_folders(whole)
         if not _ascending(whole["started_s"].to_numpy()):
             whole = whole.sort_by([("started_s", "ascending"), ("run", "ascending")])
         return Found(whole.slice(max(0, len(whole) - (count if last is None else last))).select(list(columns)), count)
@@ -88,6 +90,7 @@ class Catalog:
         for source in self.sources("runs"):
             if source(["problem"])["problem"].null_count < len(source(["problem"])):
                 table = source(["folder", "problem"])
+                check_folders(table)
                 rows += table.filter(compute.is_valid(table["problem"])).to_pylist()
         return sorted(f"{self.root / row['folder']} {row['problem']}; it was skipped." for row in rows)
 
@@ -146,11 +149,11 @@ class Catalog:
         for part, schema in (("runs", index.RUNS), ("phases", index.PHASES)):
             for file in self._parts.files[part]:
                 try:
-                    read_columns(file, schema.names, schema)
+                    check_folders(read_columns(file, schema.names, schema))
                 except (OSError, pa.ArrowException):
                     self._damaged.add(file)
                     with contextlib.suppress(OSError):
-                        file.unlink(missing_ok=True)
+                        remove_file(file)
 
 
 def _beginning_of_last(last: int, hits: Sequence[Any], times: Sequence[Any]) -> float:

@@ -13,6 +13,8 @@ import pyarrow.compute as compute
 import pyarrow.parquet as parquet
 from numpy.typing import NDArray
 
+_FOLDER = r"^(\d{4}-(0[1-9]|1[0-2])/)?[^./\x00][^/\x00]*$"
+
 
 def read_columns(file: Path, columns: Sequence[str], schema: Any) -> Any:
     """These columns of one file as a table of one chunk, text as dictionaries. Raises OSError or ArrowException."""
@@ -25,6 +27,16 @@ def read_columns(file: Path, columns: Sequence[str], schema: Any) -> Any:
     except (KeyError, ValueError, TypeError, OverflowError, MemoryError) as reason:
         # A damaged footer makes pyarrow say all kinds of things.
         raise pa.ArrowInvalid(f"{file} is damaged: {reason}") from reason
+
+
+def check_folders(table: Any) -> None:
+    """Raises ArrowInvalid when the column `folder`, where there is one, holds more than a run, or a month and a run,
+    below the archive: an index is only a cache, and nobody follows it out of the archive."""
+    if "folder" in table.column_names:
+        texts = one_chunk(table["folder"])
+        texts = texts.dictionary if pa.types.is_dictionary(texts.type) else texts
+        if not compute.all(compute.match_substring_regex(texts, _FOLDER), min_count=0).as_py():
+            raise pa.ArrowInvalid("the index names a folder outside the archive")
 
 
 def as_read(table: Any, columns: Sequence[str]) -> Any:

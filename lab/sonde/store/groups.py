@@ -8,13 +8,13 @@ taken up again by somebody who no longer has the file of the experiment.
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from sonde.model.errors import MachineError, UserError, suggestion
-from sonde.store import durable
+from sonde.model.confined_files import ConfinedDirectory, read_json
+from sonde.model.errors import MachineError, UserError, suggest_name
 from sonde.store.shards import EXPERIMENTS
 
 SCHEMA = "sonde-group/1"
@@ -41,9 +41,13 @@ def write_group(root: Path, group: str, document: Mapping[str, Any]) -> Path:
     """Keeps what was asked. The file is there whole or not at all. Returns its folder."""
     folder = folder_of_group(root, check_group(group))
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        durable.write_json(folder / NAME, {"schema": SCHEMA, "group": group, **document})
-        durable.sync_folder(folder.parent)
+        with (
+            ConfinedDirectory.open(root, create=True) as archive,
+            archive.enter(EXPERIMENTS, create=True) as experiments,
+            experiments.enter(group, create=True) as directory,
+        ):
+            directory.write_json(NAME, {"schema": SCHEMA, "group": group, **document})
+            experiments.sync()
     except OSError as reason:
         raise MachineError(
             f"The archive {root} cannot be written: {reason.strerror}; name another with --archive DIR."
@@ -59,12 +63,12 @@ def read_group(root: Path, name: str) -> dict[str, Any]:
     else:
         found = [name] if name in known else [one for one in known if one.startswith(name)]
     if not found:
-        raise UserError(f'There is no experiment "{name}" in the archive {root}.{suggestion(name, known)}')
+        raise UserError(f'There is no experiment "{name}" in the archive {root}.{suggest_name(name, known)}')
     if len(found) > 1:
         raise UserError(
             f'"{name}" could mean {len(found)} experiments ({", ".join(found[:4])}); give more of the name.'
         )
-    document = durable.read_json(folder_of_group(root, found[0]) / NAME)
+    document = read_json(folder_of_group(root, found[0]) / NAME)
     if document is None or document.get("schema") != SCHEMA:
         raise UserError(f"{folder_of_group(root, found[0]) / NAME} cannot be read as an experiment that was run.")
     return document
@@ -84,7 +88,12 @@ def remove_empty(root: Path) -> None:
     sizes = sizes_of_groups(root) if kept else {}
     for group in kept:
         if group not in sizes:
-            shutil.rmtree(folder_of_group(root, group), ignore_errors=True)
+            with (
+                suppress(OSError),
+                ConfinedDirectory.open(root) as archive,
+                archive.enter(EXPERIMENTS) as experiments,
+            ):
+                experiments.remove_tree(group)
 
 
 def _changed(root: Path, group: str) -> float:

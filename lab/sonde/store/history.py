@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The history of the archive: every series in it, ready for statistics.
 
-A series holds only values that may be compared: see ``sonde.model.series``. What a run left unfinished, what an error
-or a signal cut short and what failed verification is in none; neither are calibrations.
+A series holds only comparable values: see ``sonde.model.history_key``. It has no phases that are unfinished, were
+ended by an error or a signal, or failed verification, and no calibrations.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as compute
 from numpy.typing import NDArray
 
-from sonde.model.series import SeriesKey
+from sonde.model.history_key import HistoryKey
 from sonde.store.archive import Archive
 from sonde.store.catalog import Catalog
 from sonde.store.columns import Coded, by_value, one_chunk
@@ -61,7 +61,7 @@ class Texts(Sequence[str]):
 class Series:
     """One number over time, the oldest first."""
 
-    key: SeriesKey
+    key: HistoryKey
     plan: str  # what people call the experiment: the id of the latest plan
     times: NDArray[np.float64]  # starts of the runs, seconds since 1970 (UTC)
     values: NDArray[np.float64]  # in key.unit, above zero
@@ -115,7 +115,7 @@ def _split(parts: Sequence[Any]) -> Iterator[Series]:
     for rows in np.split(order, np.flatnonzero(np.diff(series.codes[order])) + 1):
         in_time = rows if _rising(times[rows]) else _by_time(rows, times, runs)
         yield Series(
-            key=SeriesKey(**json.loads(keys.text(int(in_time[-1])) or "{}")),
+            key=HistoryKey(**json.loads(keys.text(int(in_time[-1])) or "{}")),
             plan=plans.text(int(in_time[-1])) or "",
             times=times[in_time],
             values=values[in_time],

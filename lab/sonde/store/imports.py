@@ -12,15 +12,17 @@ import os
 import secrets
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC
 from pathlib import Path
 from typing import Any
 
+from sonde.model.confined_files import ConfinedDirectory, json_text
 from sonde.model.errors import MachineError
-from sonde.model.imported import ImportedPhase, ImportedRun
-from sonde.model.sameness import VERSION
-from sonde.store import durable, owner
+from sonde.model.imported_runs import ImportedPhase, ImportedRun
+from sonde.model.plan_hash import HASH_VERSION
+from sonde.store import owner
 from sonde.store.archive import IMPORTING, Archive
 from sonde.store.shards import place_of
 from sonde.store.summary import NAME as SUMMARY
@@ -75,41 +77,43 @@ def _publish(
     if not batch:
         return []
     # One folder with an owner holds all of them: when we are killed it is found by its name and taken away.
-    aside = archive.root / f"{IMPORTING}{secrets.token_hex(6)}"
-    aside.mkdir(parents=True)
-    owner.claim(aside, [os.getpid()])
-    try:
-        for run in batch:
-            folder = aside / run.id()
-            folder.mkdir()
-            (folder / SUMMARY).write_text(durable.json_text(_document(run, source)), encoding="utf-8")
-            if original is not None:
-                shutil.copyfile(original, folder / f"original{original.suffix or '.txt'}")
-        _sync_file_system(aside)
-        return [_move(archive, aside / run.id(), run.id()) for run in batch]
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
+    aside = f"{IMPORTING}{secrets.token_hex(6)}"
+    with ConfinedDirectory.open(archive.root, create=True) as root, root.create_directory(aside) as directory:
+        try:
+            owner.claim(directory, [os.getpid()])
+            for run in batch:
+                with directory.create_directory(run.id()) as folder:
+                    with folder.create_file(SUMMARY) as file:
+                        file.write(json_text(_document(run, source)).encode())
+                    if original is not None:
+                        with (
+                            original.open("rb") as content,
+                            folder.create_file(f"original{original.suffix or '.txt'}") as file,
+                        ):
+                            shutil.copyfileobj(content, file, 1 << 20)
+            _sync_file_system(directory)
+            return [_move(root, directory, run.id(), place_of(archive.root, run.id())) for run in batch]
+        finally:
+            with suppress(OSError):
+                root.remove_tree(aside, last=(owner.NAME,))
 
 
-def _move(archive: Archive, folder: Path, run_id: str) -> Path:
-    final = place_of(archive.root, run_id)
-    final.parent.mkdir(exist_ok=True)
-    try:
-        folder.rename(final)
-    except OSError:
-        if not (final / SUMMARY).is_file():  # else somebody imported the same at the same time
-            raise
+def _move(root: ConfinedDirectory, aside: ConfinedDirectory, run_id: str, final: Path) -> Path:
+    with root.enter(final.parent.name, create=True) as month, aside.enter(run_id) as folder:
+        folder.share()
+        try:
+            aside.rename(run_id, month, final.name)
+        except OSError:
+            with month.enter(final.name) as run:
+                if not run.has_file(SUMMARY):  # else somebody imported the same at the same time
+                    raise
     return final
 
 
-def _sync_file_system(path: Path) -> None:
-    """All that was written to the file system of `path` is on storage: one call instead of one for each file."""
-    folder = os.open(path, os.O_RDONLY)
-    try:
-        if ctypes.CDLL(None, use_errno=True).syncfs(folder) != 0:
-            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-    finally:
-        os.close(folder)
+def _sync_file_system(directory: ConfinedDirectory) -> None:
+    """All that was written to the file system of the directory is on storage: one call instead of one a file."""
+    if ctypes.CDLL(None, use_errno=True).syncfs(directory.descriptor) != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
 def _document(run: ImportedRun, source: Mapping[str, str]) -> dict[str, Any]:
@@ -131,7 +135,7 @@ def _document(run: ImportedRun, source: Mapping[str, str]) -> dict[str, Any]:
         "tasks": run.tasks,
         "nodes": run.nodes,
         "command": run.command,
-        "series": {"version": VERSION, **run.key()},
+        "series": {"version": HASH_VERSION, **run.key()},
         "experiment": dict(run.experiment),
         "context": dict(run.context),
         "phases": [_phase(one) for one in run.phases],

@@ -8,7 +8,7 @@ that changed. Deleting the index costs time and nothing else.
 
 ::
 
-    sonde-archive/.index/7/2026-11~1795305600123456789.runs.parquet
+    sonde-archive/.index/8/2026-11~1795305600123456789.runs.parquet
                            2026-11~1795305600123456789.phases.parquet
 
 A folder that changed within the last two seconds may change again without another time stamp. What was read then is
@@ -22,6 +22,7 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,13 +31,14 @@ import pyarrow as pa
 import pyarrow.compute as compute
 import pyarrow.parquet as parquet
 
+from sonde.model.confined_files import ConfinedDirectory
 from sonde.model.errors import MachineError
 from sonde.store import shards
 from sonde.store.columns import plain, read_columns
 from sonde.store.rows import PHASE_COLUMNS, RUN_COLUMNS, Row, rows_of
 
 # Changes when a column is added or means something else: indexes of other versions are left alone.
-VERSION = "7"
+VERSION = "8"
 FOLDER = ".index"
 _FRESH_NS = 2_000_000_000
 _KINDS: Mapping[str, Any] = {
@@ -111,7 +113,7 @@ class Index:
         """Shard -> its files: those with the stamp of now if there are any, else others that may hold most of it."""
         found: dict[str, _Pair] = {}
         for folder in self._places():
-            for pair in _pairs(folder):
+            for pair in self._pairs(folder):
                 if any(file in self._damaged for file in pair.files.values()):
                     continue
                 known = found.get(pair.shard)
@@ -120,6 +122,19 @@ class Index:
                 if pair.stamp == str(now.get(pair.shard)):
                     found[pair.shard] = pair
         return found
+
+    def _pairs(self, path: Path) -> list[_Pair]:
+        """Shards of which both files are in the directory, each in its latest form. None where other users may write:
+        what they planted there would be believed."""
+        found: dict[tuple[str, str], dict[str, Path]] = {}
+        with suppress(OSError), self._enter(path) as folder:
+            for name in folder.names() if folder.is_exclusive() else ():
+                stem, _, kind = name.partition(".")
+                shard, tilde, stamp = stem.partition("~")
+                part = kind.removesuffix(".parquet")
+                if tilde and part in _PARTS and folder.has_file(name, trusted_only=True):
+                    found.setdefault((shard, stamp), {})[part] = path / name
+        return [_Pair(shard, stamp, files) for (shard, stamp), files in found.items() if len(files) == len(_PARTS)]
 
     def _rebuild(self, shard: str, listing: shards.Listing, known: _Known, parts: Parts, work: _Work) -> None:
         new = _new(listing, known)
@@ -152,42 +167,31 @@ class Index:
 
     def _write(self, shard: str, stamp: str, tables: Mapping[str, Any]) -> None:
         """Puts the files of a shard in place and takes away those they replace, if they can be written at all."""
-        folder = self.place()
-        if folder is None:
-            return
-        written = {}
-        try:
-            for part in _PARTS:
-                beside = folder / f".{shard}-{secrets.token_hex(6)}.part"
-                parquet.write_table(tables[part], beside, **WRITING)
-                written[part] = folder / f"{shard}~{stamp}.{part}.parquet"
-                beside.replace(written[part])
-            for old in folder.glob(f"{shard}~*.parquet"):
-                if old not in written.values():
-                    old.unlink(missing_ok=True)
-        except OSError:
-            return  # no space, say: the rows are in memory, and the next one tries again
+        written = {part: f"{shard}~{stamp}.{part}.parquet" for part in _PARTS}
+        # No space, say: the rows are in memory, and the next one tries again.
+        with suppress(OSError), self._open() as folder:
+            for part, name in written.items():
+                with folder.replace_file(name) as file:
+                    parquet.write_table(tables[part], file, **WRITING)
+            for old in folder.names():
+                if old.startswith(f"{shard}~") and old.endswith(".parquet") and old not in written.values():
+                    folder.remove_file(old, missing_ok=True)
 
     def _forget(self, gone: Iterable[_Pair]) -> None:
-        for pair in gone:
-            for file in pair.files.values():
-                try:
-                    file.unlink(missing_ok=True)
-                except OSError:
-                    continue  # it is somebody else's
+        with suppress(OSError), self._open() as folder:
+            for pair in gone:
+                for file in pair.files.values():
+                    if file.parent == folder.path:
+                        folder.remove_file(file.name, missing_ok=True)
 
     def _clock(self) -> int:
         """What time it is where the archive lies, in ns: the clock of a file server need not be ours."""
-        folder = self.place()
-        if folder is not None:
-            try:
-                beside = folder / f".{secrets.token_hex(6)}.clock"
-                beside.touch()
-                now = beside.stat().st_mtime_ns
-                beside.unlink(missing_ok=True)
-                return now
-            except OSError:
-                pass
+        name = f".{secrets.token_hex(6)}.clock"
+        with suppress(OSError), self._open() as folder:
+            folder.create_file(name).close()
+            now = folder.status_of(name).st_mtime_ns
+            folder.remove_file(name, missing_ok=True)
+            return now
         return time.time_ns()
 
     def _places(self) -> list[Path]:
@@ -199,15 +203,33 @@ class Index:
     def place(self) -> Path | None:
         """Where the index is written: the first of the places that can be. None when none can."""
         if self._folder is None:
-            for folder in self._places():
-                try:
-                    folder.mkdir(parents=True, exist_ok=True)
-                except OSError:
-                    continue
-                if os.access(folder, os.W_OK | os.X_OK):
-                    self._folder = folder
-                    break
+            for path in self._places():
+                with suppress(OSError), self._enter(path, create=True) as folder:
+                    folder.close_to_others()
+                    if folder.is_exclusive() and os.access(path, os.W_OK | os.X_OK):
+                        self._folder = path
+                        break
         return self._folder
+
+    def _open(self) -> ConfinedDirectory:
+        """The directory that the index is written to. Raises FileNotFoundError when there is none."""
+        place = self.place()
+        if place is None:
+            raise FileNotFoundError(self._root)
+        return self._enter(place)
+
+    def _enter(self, path: Path, create: bool = False) -> ConfinedDirectory:
+        """Opens one of the places. `create`: makes it, so that only its owner may write there whatever the umask."""
+        parts = path.relative_to(self._root).parts if path.is_relative_to(self._root) else path.parts[-1:]
+        base = path.parents[len(parts) - 1]
+        folder = ConfinedDirectory.open(base, create and base != self._root)
+        for name in parts:
+            with folder:
+                if create and not folder.has(name):
+                    with suppress(FileExistsError):
+                        folder.create_directory(name).close()
+                folder = folder.enter(name)
+        return folder
 
 
 @dataclass(frozen=True)
@@ -217,22 +239,6 @@ class _Pair:
     shard: str
     stamp: str
     files: Mapping[str, Path]
-
-
-def _pairs(folder: Path) -> list[_Pair]:
-    """Shards of which both files are there, each in its latest form."""
-    try:
-        names = sorted(os.listdir(folder))
-    except OSError:
-        return []
-    found: dict[tuple[str, str], dict[str, Path]] = {}
-    for name in names:
-        stem, _, kind = name.partition(".")
-        shard, tilde, stamp = stem.partition("~")
-        part = kind.removesuffix(".parquet")
-        if tilde and part in _PARTS:
-            found.setdefault((shard, stamp), {})[part] = folder / name
-    return [_Pair(shard, stamp, files) for (shard, stamp), files in found.items() if len(files) == len(_PARTS)]
 
 
 @dataclass

@@ -33,7 +33,7 @@ def _tests(wanted: Selection, runs: Any) -> Iterator[Any]:
         yield compute.is_null(one_chunk(runs["source"]))
     elif wanted.source:
         yield by_value(runs["source"], _containing(wanted.source))
-    for name in ("status", "verdict"):
+    for name in ("status", "validity"):
         if word := getattr(wanted, name):
             yield by_value(runs[name], _equal_to(word))
     if wanted.plan_hash:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow.compute as compute
 
-from sonde.model.errors import UserError, suggestion
+from sonde.model.errors import UserError, suggest_name
 from sonde.store.catalog import Catalog
 
 _NEAR = 1000  # runs whose names are compared with a misspelt one
@@ -49,7 +49,7 @@ def _by_beginning(root: Path, runs: Any, name: str, calibrations: bool) -> list[
     if count == 1:
         return _members(root, runs, names[0], calibrations) if groups else [root / alone["folder"][0].as_py()]
     if not names:
-        near = suggestion(name, runs.slice(max(0, len(runs) - _NEAR))["run"].to_pylist())
+        near = suggest_name(name, runs.slice(max(0, len(runs) - _NEAR))["run"].to_pylist())
         raise UserError(f'There is no run "{name}" in the archive {root}; `sonde list` shows them.{near}')
     shown = ", ".join(names[:4]) + (", …" if count > 4 else "")
     raise UserError(f'"{name}" could mean {count} runs ({shown}); give more of the name.')

@@ -7,54 +7,58 @@ so a run that is being written says who writes it, and only a machine that can s
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from sonde.store.durable import write_json
+from sonde.model.confined_files import ConfinedDirectory
 
 NAME = "owner.json"
 # A run that another machine writes counts as dead when its record has not grown for this long.
 _SILENCE_S = 6 * 3600.0
 
 
-def claim(folder: Path, pids: list[int]) -> None:
-    """Says that these processes of this machine are at work in `folder`."""
+def claim(directory: ConfinedDirectory, pids: list[int]) -> None:
+    """Says that these processes of this machine are at work in the directory."""
     processes = [{"pid": pid, "start": _start_of(pid)} for pid in pids]
-    write_json(folder / NAME, {"host": socket.gethostname(), "processes": processes})
+    directory.write_json(NAME, {"host": socket.gethostname(), "processes": processes})
 
 
-def release(folder: Path) -> None:
-    """Nobody is at work any more."""
-    (folder / NAME).unlink(missing_ok=True)
-
-
-def alive(folder: Path) -> bool:
-    """True while somebody may still be writing there."""
+def alive(directory: ConfinedDirectory) -> bool:
+    """True while somebody may still be writing there. A claim by another user, who is not root, does not count."""
+    found: Any = directory.read_json(NAME, trusted_only=True)
     try:
-        found: Any = json.loads((folder / NAME).read_text(encoding="utf-8"))
         host, processes = found["host"], [(int(one["pid"]), one["start"]) for one in found["processes"]]
-    except (OSError, ValueError, KeyError, TypeError):
-        return _recent(folder)
+    except (ValueError, KeyError, TypeError):
+        return is_recent(directory)
     if host != socket.gethostname():
-        return _recent(folder)
+        return is_recent(directory)
     return any(start is not None and _start_of(pid) == start for pid, start in processes)
 
 
-def alive_here(folder: Path) -> bool:
+def alive_here(directory: ConfinedDirectory) -> bool:
     """True when processes of this machine are still writing there, for certain."""
+    found: Any = directory.read_json(NAME, trusted_only=True)
     try:
-        found: Any = json.loads((folder / NAME).read_text(encoding="utf-8"))
         return found["host"] == socket.gethostname() and any(
             one["start"] is not None and _start_of(int(one["pid"])) == one["start"]
             for one in found["processes"]
             if int(one["pid"]) != os.getpid()
         )
-    except (OSError, ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError):
         return False
+
+
+def is_recent(directory: ConfinedDirectory) -> bool:
+    """Whether the directory or a file in it changed within the last six hours."""
+    latest = directory.status().st_mtime
+    for name in directory.names():
+        with suppress(FileNotFoundError):
+            latest = max(latest, directory.status_of(name).st_mtime)
+    return time.time() - latest < _SILENCE_S
 
 
 def _start_of(pid: int) -> str | None:
@@ -66,13 +70,3 @@ def _start_of(pid: int) -> str | None:
     # The command name is in parentheses and may hold anything; the start is field 22, counted from 1.
     after_name = stat[stat.rindex(")") + 2 :].split()
     return None if after_name[0] == "Z" else after_name[19]
-
-
-def _recent(folder: Path) -> bool:
-    latest = 0.0
-    for entry in [folder, *folder.iterdir()]:
-        try:
-            latest = max(latest, os.stat(entry).st_mtime)
-        except FileNotFoundError:
-            continue
-    return time.time() - latest < _SILENCE_S

@@ -7,26 +7,32 @@ refused with a sentence. What a pack holds beside runs is not looked at.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import re
 import secrets
 import shutil
+import stat
 import tarfile
+import time
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, BinaryIO
 
+from sonde.model.confined_files import ConfinedDirectory, open_file, replace_file
 from sonde.model.errors import MachineError, RecordError, UserError
-from sonde.store import durable, owner
+from sonde.store import owner
 from sonde.store.archive import RECORD, Archive
-from sonde.store.shards import place_of
+from sonde.store.packs import UNREADABLE, members_of
+from sonde.store.shards import open_shard_of, place_of
 from sonde.store.summary import NAME as SUMMARY
 from sonde.store.summary import read_summary
 
+_MOST_COMPLAINTS = 1000
 SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".zip")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,120}")
 _MODES = {".tar": "w", ".gz": "w:gz", ".tgz": "w:gz", ".xz": "w:xz"}
@@ -41,6 +47,11 @@ class Brought:
     known: int = 0  # runs that were there already
     complaints: list[str] = field(default_factory=list)
 
+    def complain(self, sentence: str) -> None:
+        """Adds a sentence, of the first thousand: a pack may hold millions of things that are not taken."""
+        if len(self.complaints) < _MOST_COMPLAINTS:
+            self.complaints.append(sentence)
+
 
 def is_pack(path: Path) -> bool:
     """Whether the name says that the file is a pack."""
@@ -49,49 +60,61 @@ def is_pack(path: Path) -> bool:
 
 def pack(folders: Sequence[Path], out: Path, step: Step) -> list[str]:
     """Writes the files of these runs into `out`, which appears when it is whole. Returns a sentence for each run or
-    file that could not be read. Raises MachineError when `out` cannot be written."""
-    beside = out.with_name(f".{out.name}.{secrets.token_hex(3)}.part")
+    file that could not be read or is no regular file. Raises MachineError when `out` cannot be written."""
     complaints: list[str] = []
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with _writer(out, beside) as add:
+        with replace_file(out, create=True) as file, _writer(out, file) as add:
             for done, folder in enumerate(folders):
-                for path in _readable(folder, complaints):
-                    add(path, f"{folder.name}/{path.name}")
+                for name, content in _files_of(folder, complaints):
+                    add(f"{folder.name}/{name}", content)
                 step(done + 1, len(folders))
-        beside.replace(out)
     except OSError as reason:
         raise MachineError(f"{out} cannot be written: {reason.strerror or reason}.") from None
-    finally:
-        beside.unlink(missing_ok=True)
     return complaints
 
 
-def _readable(folder: Path, complaints: list[str]) -> Iterator[Path]:
-    """The files of a run that can be read."""
+def _files_of(folder: Path, complaints: list[str], then: str = "it was left out") -> Iterator[tuple[str, BinaryIO]]:
+    """Name and content of the regular files of a run; links are not followed. `then` ends each complaint."""
     try:
-        paths = sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
+        with open_shard_of(folder) as shard, shard.enter(folder.name) as directory:
+            for name in directory.names():
+                if name.startswith(".") or stat.S_ISDIR(directory.status_of(name).st_mode):
+                    continue
+                try:
+                    content = directory.open_file(name)
+                except OSError as reason:
+                    complaints.append(f"{folder / name} cannot be read ({reason.strerror}); {then}.")
+                    continue
+                with content:
+                    yield name, content
     except OSError as reason:
-        complaints.append(f"{folder} cannot be read ({reason.strerror}); it was left out.")
-        return
-    for path in paths:
-        try:
-            path.open("rb").close()
-        except OSError as reason:
-            complaints.append(f"{path} cannot be read ({reason.strerror}); it was left out.")
-        else:
-            yield path
+        complaints.append(f"{folder} cannot be read ({reason.strerror}); {then}.")
 
 
 @contextmanager
-def _writer(out: Path, beside: Path) -> Iterator[Callable[[Path, str], object]]:
+def _writer(out: Path, file: BinaryIO) -> Iterator[Callable[[str, BinaryIO], None]]:
     if out.name.lower().endswith(".zip"):
-        with zipfile.ZipFile(beside, "w", zipfile.ZIP_DEFLATED) as packed:
-            yield packed.write
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as packed:
+            yield functools.partial(_add_to_zip, packed)
     else:
-        mode = _MODES[out.suffix.lower()]
-        with tarfile.open(beside, mode) as tape:  # type: ignore[call-overload]
-            yield lambda path, name: tape.add(path, name, recursive=False)
+        with tarfile.open(fileobj=file, mode=_MODES[out.suffix.lower()]) as tape:  # type: ignore[call-overload]
+            yield functools.partial(_add_to_tar, tape)
+
+
+def _add_to_zip(packed: zipfile.ZipFile, name: str, content: BinaryIO) -> None:
+    status = os.fstat(content.fileno())
+    member = zipfile.ZipInfo(name, max(time.localtime(status.st_mtime)[:6], (1980, 1, 1, 0, 0, 0)))
+    member.compress_type = zipfile.ZIP_DEFLATED
+    member.external_attr = (status.st_mode & 0xFFFF) << 16
+    member.file_size = status.st_size
+    with packed.open(member, "w") as target:
+        shutil.copyfileobj(content, target, 1 << 20)
+
+
+def _add_to_tar(tape: tarfile.TarFile, name: str, content: BinaryIO) -> None:
+    member = tape.gettarinfo(arcname=name, fileobj=content)
+    member.type, member.linkname, member.size = tarfile.REGTYPE, "", os.fstat(content.fileno()).st_size
+    tape.addfile(member, content)
 
 
 def unpack(archive: Archive, path: Path, step: Step) -> Brought:
@@ -99,34 +122,20 @@ def unpack(archive: Archive, path: Path, step: Step) -> Brought:
     brought = Brought()
     incoming = _Incoming(archive, path.name, brought)
     try:
-        members = _of_zip(path) if zipfile.is_zipfile(path) else _of_tar(path)
-        for number, (name, content) in enumerate(members):
-            incoming.file(name, content)
+        for number, member in enumerate(members_of(path)):
+            if member.problem:
+                brought.complain(f"{member.name} in {path} {member.problem}; it was left out.")
+            else:
+                incoming.file(member.name, member.content)
             step(number + 1, number + 1)
-    except (tarfile.TarError, zipfile.BadZipFile, EOFError, ValueError, OSError) as reason:
+    except UNREADABLE as reason:
         incoming.forget()
         if not brought.added and not brought.known:
             raise UserError(f"{path} is no pack of runs that can be read: {reason}.") from None
-        brought.complaints.append(f"{path} breaks off or is damaged ({reason}); the runs before that were taken.")
+        brought.complain(f"{path} breaks off or is damaged ({reason}); the runs before that were taken.")
     else:
         incoming.finish()
     return brought
-
-
-def _of_tar(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
-    with tarfile.open(path, "r|*") as tape:
-        for member in tape:
-            content = tape.extractfile(member) if member.isreg() else None
-            if content is not None:
-                yield member.name, content
-
-
-def _of_zip(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
-    with zipfile.ZipFile(path) as packed:
-        for member in packed.infolist():
-            if not member.is_dir():
-                with packed.open(member) as content:
-                    yield member.filename, content
 
 
 def copy_runs(archive: Archive, folders: Iterable[Path], where: str, step: Step) -> Brought:
@@ -135,15 +144,17 @@ def copy_runs(archive: Archive, folders: Iterable[Path], where: str, step: Step)
     incoming = _Incoming(archive, where, brought)
     chosen = list(folders)
     for done, folder in enumerate(chosen):
+        complaints: list[str] = []
         try:
-            for path in sorted(folder.iterdir()):
-                if path.is_file() and not path.name.startswith("."):
-                    with path.open("rb") as content:
-                        incoming.file(f"{folder.name}/{path.name}", content)
-            incoming.finish()
+            for name, content in _files_of(folder, complaints, "the run was skipped"):
+                incoming.file(f"{folder.name}/{name}", content)
         except OSError as reason:
+            complaints.append(f"{folder} cannot be copied ({reason.strerror}); the run was skipped.")
+        if complaints:  # a run comes whole or not at all
             incoming.forget()
-            brought.complaints.append(f"{folder} cannot be read ({reason.strerror}); it was skipped.")
+            brought.complain(complaints[0])
+        else:
+            incoming.finish()
         step(done + 1, len(chosen))
     return brought
 
@@ -156,7 +167,7 @@ class _Incoming:
         self._where = where
         self._brought = brought
         self._run = ""
-        self._folder: Path | None = None
+        self._directory: ConfinedDirectory | None = None
 
     def file(self, name: str, content: IO[bytes]) -> None:
         """Takes one file; names that are not `run/file` are none of ours."""
@@ -166,17 +177,18 @@ class _Incoming:
         if parts[0] != self._run:
             self.finish()
             self._begin(parts[0])
-        assert self._folder is not None
+        assert self._directory is not None
         if parts[1] != owner.NAME:
-            with (self._folder / parts[1]).open("wb") as file:
+            self._directory.remove_file(parts[1], missing_ok=True)
+            with self._directory.create_file(parts[1]) as file:
                 shutil.copyfileobj(content, file, 1 << 20)
 
     def _begin(self, run: str) -> None:
         self._run = run
-        self._folder = self._archive.root / f".incoming-{run}~{secrets.token_hex(3)}"
         try:
-            self._folder.mkdir(parents=True)
-            owner.claim(self._folder, [os.getpid()])
+            with ConfinedDirectory.open(self._archive.root, create=True) as root:
+                self._directory = root.create_directory(f".incoming-{run}~{secrets.token_hex(3)}")
+            owner.claim(self._directory, [os.getpid()])
         except OSError as reason:
             raise MachineError(
                 f"The archive {self._archive.root} cannot be written: {reason.strerror}; name another with --archive."
@@ -184,15 +196,16 @@ class _Incoming:
 
     def finish(self) -> None:
         """The run has all its files."""
-        folder, run = self._folder, self._run
-        if folder is None:
+        directory, run = self._directory, self._run
+        if directory is None:
             return
+        folder = directory.path
         try:
             found = read_summary(folder)
             if found.id != run:
                 raise RecordError(f"says that it is {found.id}")
         except RecordError as reason:
-            self._brought.complaints.append(f"{run} in {self._where} {reason}; it was skipped.")
+            self._brought.complain(f"{run} in {self._where} {reason}; it was skipped.")
             self.forget()
             return
         there = place_of(self._archive.root, run)
@@ -200,27 +213,36 @@ class _Incoming:
             if _digest(there) == _digest(folder):
                 self._brought.known += 1
             else:
-                self._brought.complaints.append(
+                self._brought.complain(
                     f"The archive has another run of the name {run} as {self._where}; the one in the archive stays."
                 )
             self.forget()
             return
-        for path in folder.iterdir():
-            durable.sync_file(path)
-        (folder / owner.NAME).unlink()
-        durable.sync_folder(folder)
+        for name in directory.names():
+            directory.sync_file(name)
+        directory.remove_file(owner.NAME)
+        directory.sync()
         self._brought.added.append(self._archive.publish(folder, run))
-        self._run, self._folder = "", None
+        self._close()
 
     def forget(self) -> None:
         """What there is of the current run is not wanted."""
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
-        self._run, self._folder = "", None
+        if self._directory is not None:
+            with suppress(OSError), ConfinedDirectory.open(self._archive.root) as root:
+                root.remove_tree(self._directory.path.name, last=(owner.NAME,))
+        self._close()
+
+    def _close(self) -> None:
+        if self._directory is not None:
+            self._directory.close()
+        self._run, self._directory = "", None
 
 
-def _digest(folder: Path) -> str:
+def _digest(folder: Path) -> bytes:
     """What a run measured: its record, or where it has none its summary. Tags and reports may differ."""
     file = folder / RECORD if (folder / RECORD).is_file() else folder / SUMMARY
-    with file.open("rb") as content:
-        return hashlib.file_digest(content, "sha256").hexdigest()
+    digest = hashlib.sha256()
+    with open_file(file) as content:
+        while piece := content.read(1 << 20):
+            digest.update(piece)
+    return digest.digest()

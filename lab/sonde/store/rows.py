@@ -14,20 +14,20 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from sonde.findings.best import OF_STORAGE
-from sonde.findings.doubts import verdict_of
-from sonde.findings.standing import Standing
+from sonde.findings.best_numbers import STORAGE_CLASSIFICATIONS
+from sonde.findings.caveats import determine_validity
+from sonde.findings.classification import Classification
+from sonde.model.confined_files import read_json
 from sonde.model.errors import RecordError
-from sonde.model.operations import MOVING, ONLY_READING, ONLY_WRITING
-from sonde.model.sameness import VERSION, plan_hash
-from sonde.model.series import BYTES, OPERATIONS, RunKey, SeriesKey, cache_state
-from sonde.store.archive import PLAN
-from sonde.store.summary import Summary, read_summary
+from sonde.model.history_key import BYTES_PER_S, OPS_PER_S, HistoryKey, RunKey, classify_cache
+from sonde.model.operations import READ_ONLY_OPS, TRANSFER_OPS, WRITE_ONLY_OPS
+from sonde.model.plan_hash import HASH_VERSION, compute_plan_hash
+from sonde.store.summary import PLAN, Summary, read_summary
 from sonde.store.tags import read_tags
 
 Row = dict[str, Any]
 
-_OF_STORAGE = frozenset(one.value for one in OF_STORAGE)
+_OF_STORAGE = frozenset(one.value for one in STORAGE_CLASSIFICATIONS)
 _KEY = ("system", "storage", "plan_hash", "node_class", "epoch")
 RUN_COLUMNS: Mapping[str, str] = {
     "run": "text",
@@ -50,14 +50,14 @@ RUN_COLUMNS: Mapping[str, str] = {
     "threads": "int",
     "seconds": "float",
     "source": "text",  # null for our own measurements; else the tool whose result was imported
-    "verdict": "text",  # good, doubtful, invalid
+    "validity": "text",  # good, doubtful, invalid
     "findings": "texts",
-    "doubts": "texts",  # those of the findings that are a warning or worse
+    "caveats": "texts",  # those of the findings that are a warning or worse
     "tags": "texts",
     **dict.fromkeys(_KEY, "text"),
-    **{f"{way}_{unit}": "float" for way in ("write", "read") for unit in (BYTES, OPERATIONS)},
-    "read_standing": "text",  # of the fastest read; null when nobody judged it, or nothing was read
-    "write_standing": "text",
+    **{f"{way}_{unit}": "float" for way in ("write", "read") for unit in (BYTES_PER_S, OPS_PER_S)},
+    "read_classification": "text",  # of the fastest read; null when nobody judged it, or nothing was read
+    "write_classification": "text",
 }
 PHASE_COLUMNS: Mapping[str, str] = {
     "run": "text",
@@ -77,19 +77,19 @@ PHASE_COLUMNS: Mapping[str, str] = {
     "ops": "int",
     "failed": "int",
     "seconds": "float",
-    BYTES: "float",
-    OPERATIONS: "float",
-    "standing": "text",  # what the number is about: storage, burst, short, cache, …; null when nobody judged it
-    "verdict": "text",  # good, doubtful, invalid
+    BYTES_PER_S: "float",
+    OPS_PER_S: "float",
+    "classification": "text",  # what the number is about: storage, burst, short, cache, …; null when nobody judged it
+    "validity": "text",  # good, doubtful, invalid
     "findings": "texts",
     "series": "text",  # id of the series that the value belongs to; null when it belongs to none
     "value": "float",  # in the unit of its series
     "key": "text",  # the key of the series as JSON
 }
-_PHASE_TEXTS = ("phase", "op", "backend", "stopped_by", "definition", "standing", "verdict")
+_PHASE_TEXTS = ("phase", "op", "backend", "stopped_by", "definition", "classification", "validity")
 _CUT_SHORT = ("error", "interrupt", "time_limit")
 # Operations on data, whose number is bytes per second; a file that is created with some bytes in it is one operation.
-_DATA = MOVING | {"trim"}  # which another tool does
+_DATA = TRANSFER_OPS | {"trim"}  # which another tool does
 
 
 def rows_of(folder: Path, shown: str, changed_ns: int) -> tuple[Row, list[Row]]:
@@ -114,9 +114,9 @@ def _run_row(run: Summary, shown: str, changed_ns: int, tags: Sequence[str]) -> 
         "folder": shown,
         "changed_ns": changed_ns,
         "started_s": epoch_seconds(run.started),
-        "verdict": verdict_of(str(one.get("severity")) for one in findings),
+        "validity": determine_validity(str(one.get("severity")) for one in findings),
         "findings": _ids(findings),
-        "doubts": _ids(grave),
+        "caveats": _ids(grave),
         "tags": sorted(tags),
         "source": _source(document),
         "host": str(document.get("host") or ""),
@@ -125,7 +125,7 @@ def _run_row(run: Summary, shown: str, changed_ns: int, tags: Sequence[str]) -> 
     }
     own = ("started", "status", "role", "group", "plan", "title", "target", "file_system", "tasks", "nodes", "seconds")
     row |= {name: getattr(run, name) for name in own}
-    for way, ops in (("write", ONLY_WRITING), ("read", ONLY_READING)):
+    for way, ops in (("write", WRITE_ONLY_OPS), ("read", READ_ONLY_OPS)):
         row |= _fastest(run.phases, way, ops)
     return row
 
@@ -135,25 +135,29 @@ def _ids(findings: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def _fastest(phases: Iterable[Mapping[str, Any]], way: str, ops: Collection[str]) -> Row:
-    """The best phase of that direction: the fastest of storage, as in every headline (`findings.best`); where there is
-    none, the fastest that nobody judged, else the standing of the fastest without its number."""
-    there = [one for one in phases if one.get("measured", True) and one.get("op") in ops and _positive(one.get(BYTES))]
-    honest = [one for one in there if _standing(one) in _OF_STORAGE] or [one for one in there if not _standing(one)]
-    best = max(honest or there, key=lambda one: float(one[BYTES]), default=None)
+    """The best phase of that direction: the fastest storage number, as in every headline (`findings.best_numbers`);
+    without one the fastest that has no classification, else the classification of the fastest without its number."""
+    there = [
+        one for one in phases if one.get("measured", True) and one.get("op") in ops and _positive(one.get(BYTES_PER_S))
+    ]
+    honest = [one for one in there if _classification(one) in _OF_STORAGE] or [
+        one for one in there if not _classification(one)
+    ]
+    best = max(honest or there, key=lambda one: float(one[BYTES_PER_S]), default=None)
     if best is None:
         return {}
-    row: Row = {f"{way}_standing": _standing(best)}
+    row: Row = {f"{way}_classification": _classification(best)}
     if honest:
-        row |= {f"{way}_{BYTES}": float(best[BYTES]), f"{way}_{OPERATIONS}": _number(best.get(OPERATIONS))}
+        row |= {f"{way}_{BYTES_PER_S}": float(best[BYTES_PER_S]), f"{way}_{OPS_PER_S}": _number(best.get(OPS_PER_S))}
     return row
 
 
-def _standing(phase: Mapping[str, Any]) -> str | None:
+def _classification(phase: Mapping[str, Any]) -> str | None:
     """What the judge said that the number is about; of what nobody judged only a cache is known, from the plan."""
-    standing = phase.get("standing")
-    if isinstance(standing, str):
-        return standing
-    return Standing.CACHE.value if _cache(phase) == "cached" else None
+    classification = phase.get("classification")
+    if isinstance(classification, str):
+        return classification
+    return Classification.CACHE.value if _cache(phase) == "cached" else None
 
 
 def _phase_rows(run: Summary) -> list[Row]:
@@ -165,7 +169,7 @@ def _phase_rows(run: Summary) -> list[Row]:
         row |= {name: _text(phase.get(name)) for name in _PHASE_TEXTS}
         row |= {"measured": phase.get("measured", True) is not False, "done": phase.get("done") is True}
         row |= {name: _whole(phase.get(name)) for name in ("bytes", "ops", "failed")}
-        row |= {name: _number(phase.get(name)) for name in ("seconds", BYTES, OPERATIONS)}
+        row |= {name: _number(phase.get(name)) for name in ("seconds", BYTES_PER_S, OPS_PER_S)}
         row |= {"cache": _cache(phase), "findings": [str(one) for one in phase.get("findings") or ()]}
         counted = value_of(key, phase) if key and counts(run) else None
         if counted is not None:
@@ -176,7 +180,7 @@ def _phase_rows(run: Summary) -> list[Row]:
 
 
 @lru_cache(maxsize=4096)
-def _named(series: SeriesKey) -> Mapping[str, str]:
+def _named(series: HistoryKey) -> Mapping[str, str]:
     """Id and text of a key: the same few stand in most rows."""
     return {"series": series.id, "key": json.dumps(asdict(series), ensure_ascii=False)}
 
@@ -192,7 +196,7 @@ def key_of(run: Summary) -> RunKey | None:
     if not isinstance(shared, Mapping):
         return None
     said = {str(name): str(value) for name, value in shared.items()}
-    if "plan_hash" not in said or said.pop("version", str(VERSION)) != str(VERSION):
+    if "plan_hash" not in said or said.pop("version", str(HASH_VERSION)) != str(HASH_VERSION):
         said["plan_hash"] = _hash_by_todays_rules(run, said)
     try:
         return RunKey(**{name: value for name, value in said.items() if name not in ("experiment", "version")})
@@ -207,27 +211,24 @@ def _hash_by_todays_rules(run: Summary, said: Mapping[str, str]) -> str:
     old = said.get("plan_hash") or said.get("experiment", "")
     if run.document.get("source"):
         return old
-    try:
-        plan = json.loads((run.folder / PLAN).read_text(encoding="utf-8"))
-        if not isinstance(plan, dict):
-            raise ValueError("a plan is a table")
-    except (OSError, ValueError):
+    plan = read_json(run.folder / PLAN)
+    if plan is None:
         return f"{said.get('version', '1')}:{old}"
     processes, threads, nodes = (_whole(run.document.get(name)) for name in ("processes", "threads", "nodes"))
-    return plan_hash(plan, processes, threads, nodes, _whole(run.document.get("overlay")) or 1)
+    return compute_plan_hash(plan, processes, threads, nodes)
 
 
-def value_of(key: RunKey, phase: Mapping[str, Any]) -> tuple[SeriesKey, float] | None:
+def value_of(key: RunKey, phase: Mapping[str, Any]) -> tuple[HistoryKey, float] | None:
     """What a phase adds to which series; None when it was not finished, not measured or cut short."""
     if not phase.get("done") or not phase.get("measured", True) or phase.get("stopped_by") in _CUT_SHORT:
         return None
-    unit = BYTES if phase.get(BYTES) and phase.get("op") in _DATA else OPERATIONS
+    unit = BYTES_PER_S if phase.get(BYTES_PER_S) and phase.get("op") in _DATA else OPS_PER_S
     value = phase.get(unit)
     if not _positive(value):
         return None
     own = {name: str(phase.get(name) or "") for name in ("phase", "op", "definition")}
     shared = (key.system, key.file_system, key.plan_hash, key.node_class, key.epoch)
-    return SeriesKey(*shared, cache=_cache(phase), unit=unit, **own), float(str(value))
+    return HistoryKey(*shared, cache=_cache(phase), unit=unit, **own), float(str(value))
 
 
 def epoch_seconds(started: str) -> float:
@@ -240,7 +241,7 @@ def epoch_seconds(started: str) -> float:
 
 
 def _cache(phase: Mapping[str, Any]) -> str:
-    return cache_state(str(phase.get("cache") or ""), phase.get("findings") or ())
+    return classify_cache(str(phase.get("cache") or ""), phase.get("findings") or ())
 
 
 def _source(document: Mapping[str, Any]) -> str | None:

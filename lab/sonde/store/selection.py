@@ -11,20 +11,20 @@ from datetime import UTC, datetime, timedelta
 from sonde.model.errors import UserError
 
 STATUSES = ("done", "failed", "interrupted", "mismatch", "lost")
-VERDICTS = ("good", "doubtful", "invalid")
+VALIDITIES = ("good", "doubtful", "invalid")
 
 
 @dataclass(frozen=True)
 class Selection:
     """Runs that fulfil everything that is said here. Texts are looked for anywhere and in any case, except where a
-    whole word is meant: status, verdict, tag, finding, hash."""
+    whole word is meant: status, validity, tag, finding, hash."""
 
     plan: str = ""  # in the id or the title
     target: str = ""  # in target, file system or storage
     system: str = ""  # in system or host
     source: str = ""  # tool an imported run came from; "sonde" for our own
     status: str = ""
-    verdict: str = ""
+    validity: str = ""
     plan_hash: str = ""  # beginning of the hash
     tags: Sequence[str] = ()  # all of them
     finding: str = ""
@@ -39,7 +39,7 @@ class Selection:
         """Columns of the index that have to be read to know which runs are meant."""
         asked = {"plan": ("plan", "title"), "target": ("target", "file_system", "storage")}
         asked |= {"system": ("system", "host"), "tags": ("tags",), "finding": ("findings",)}
-        asked |= {name: (name,) for name in ("source", "status", "verdict", "plan_hash", "tasks", "nodes")}
+        asked |= {name: (name,) for name in ("source", "status", "validity", "plan_hash", "tasks", "nodes")}
         found = {column for name, columns in asked.items() if getattr(self, name) for column in columns}
         found |= {"started_s"} if (self.since_s, self.until_s) != (None, None) else set()
         found |= {"run"} if self.ids is not None else set()

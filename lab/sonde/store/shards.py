@@ -13,6 +13,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from sonde.model.confined_files import ConfinedDirectory, is_trusted
+
 REPORTS = "reports"
 EXPERIMENTS = "experiments"  # a folder for each experiment that was run, see `groups`
 JOBS = "jobs"  # a folder for each job that was submitted to a scheduler
@@ -47,11 +49,19 @@ def folder_of(root: Path, shard: str) -> Path:
     return root if shard == ROOT else root / shard
 
 
+def open_shard_of(run: Path) -> ConfinedDirectory:
+    """Opens the directory that the folder of a run lies in; a link in place of a month is not followed."""
+    if not _MONTH.fullmatch(run.parent.name):
+        return ConfinedDirectory.open(run.parent)
+    with ConfinedDirectory.open(run.parent.parent) as root:
+        return root.enter(run.parent.name)
+
+
 def stamps(root: Path) -> dict[str, int]:
     """When each shard was changed last, in ns since 1970. Raises OSError when the root cannot be read."""
     found = {}
     with os.scandir(root) as entries:
-        months = sorted(one.name for one in entries if _MONTH.fullmatch(one.name) and one.is_dir())
+        months = sorted(one.name for one in entries if _MONTH.fullmatch(one.name) and _is_directory(one))
     for shard in [ROOT, *months]:
         try:
             found[shard] = _stamp(folder_of(root, shard))
@@ -76,13 +86,21 @@ def list_shard(root: Path, shard: str) -> Listing:
     return Listing(stamp, dict(_folders(folder, shard == ROOT)))
 
 
+def _is_directory(entry: os.DirEntry[str]) -> bool:
+    """Whether the entry is a directory, or a link to one that the caller or root made. A link that another user planted
+    does not count: it could lead to runs that only the caller may read."""
+    return entry.is_dir(follow_symlinks=False) or (
+        entry.is_symlink() and is_trusted(entry.stat(follow_symlinks=False)) and entry.is_dir()
+    )
+
+
 def _folders(folder: Path, is_root: bool) -> Iterator[tuple[str, int]]:
     with os.scandir(folder) as entries:
         for one in entries:
             if one.name.startswith(".") or (is_root and (one.name in _NO_RUNS or _MONTH.fullmatch(one.name))):
                 continue
             try:
-                if one.is_dir():
+                if _is_directory(one):
                     yield one.name, one.stat().st_mtime_ns
             except FileNotFoundError:
                 continue  # removed since it was listed

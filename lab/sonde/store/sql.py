@@ -20,6 +20,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as parquet
 
+from sonde.model.confined_files import open_file
 from sonde.model.errors import UserError
 from sonde.model.units import counted
 from sonde.store import index, tables
@@ -32,7 +33,7 @@ TABLES = ("runs", "phases", *_FILES)
 
 
 # Words of DuckDB after which a table is named.
-_BEFORE_A_TABLE = "from|join|describe|desc|summarize|table|show"
+_BEFORE_A_TABLE = "from|join|describe|desc|summarize|table|show|copy"
 # A query may take this part of the memory of the machine: others work there too.
 _MEMORY_SHARE = 4
 # What no second try can change.
@@ -49,19 +50,24 @@ class Answer:
     complaints: Sequence[str] = ()  # a sentence for each file that could not be read
 
 
-def ask(catalog: Catalog, wanted: Selection, sql: str) -> Answer:
-    """The answer to one statement about the runs that are wanted. Raises UserError with DuckDB's reason."""
+def ask(catalog: Catalog, wanted: Selection, sql: str, allow_files: bool = False) -> Answer:
+    """The answer to one statement about the runs that are wanted. Raises UserError with DuckDB's reason.
+
+    `allow_files`: the statement may read and write any file that the caller may, and load extensions.
+    """
     complaints: list[str] = []
+    if not allow_files:
+        _refuse_copy(sql)
     try:
         try:
-            table = _asked(catalog, wanted, sql, complaints)
+            table = _run_statement(catalog, wanted, sql, complaints, allow_files)
         except _MISTAKES:
             raise
         except duckdb.Error:
             # A file of the index was damaged or replaced while it was read; DuckDB has many words for that.
             catalog.mend()
             complaints.clear()
-            table = _asked(catalog, wanted, sql, complaints)
+            table = _run_statement(catalog, wanted, sql, complaints, allow_files)
     except duckdb.InterruptException:
         raise KeyboardInterrupt from None
     except RuntimeError as reason:  # what DuckDB says when it was interrupted while it handed over the answer
@@ -73,16 +79,38 @@ def ask(catalog: Catalog, wanted: Selection, sql: str) -> Answer:
     return Answer(table.column_names, list(_rows(table)), table, complaints)
 
 
-def _asked(catalog: Catalog, wanted: Selection, sql: str, complaints: list[str]) -> Any:
+def _refuse_copy(sql: str) -> None:
+    """Raises UserError for COPY: the tables lie in files that DuckDB may open, and COPY could replace these."""
+    try:
+        kinds = {statement.type for statement in duckdb.extract_statements(sql)}
+    except duckdb.Error:
+        return  # its mistake is reported when it runs
+    if {duckdb.StatementType.COPY, duckdb.StatementType.PREPARE} & kinds:
+        raise UserError(
+            "COPY and PREPARE are not allowed in a query, because COPY reads and writes files; write the answer to a"
+            " file with -o FILE, or allow every access to files with --allow-files."
+        )
+
+
+def _run_statement(catalog: Catalog, wanted: Selection, sql: str, complaints: list[str], allow_files: bool) -> Any:
     """The answer as an Arrow table; a statement without a result, like COPY … TO …, has one without columns."""
     # Without a place of its own DuckDB would spill into the current directory, which may be the storage under test.
     with tempfile.TemporaryDirectory(prefix="sonde-query-") as spill, duckdb.connect(":memory:") as connection:
-        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // _MEMORY_SHARE
         connection.execute(f"SET temp_directory = {_quoted(spill)}")
-        connection.execute(f"SET memory_limit = '{memory // 2**20}MiB'")
+        connection.execute(f"SET memory_limit = '{_memory_limit()}'")
         connection.execute("SET max_temp_directory_size = '4GiB'")
-        _define(connection, catalog, wanted, sql, complaints)
+        files = _define(connection, catalog, wanted, sql, complaints)
+        if not allow_files:
+            # Only the files of the tables can be opened, and the statement cannot change that.
+            connection.execute(f"SET allowed_paths = [{', '.join(map(_quoted, files))}]")
+            connection.execute("SET enable_external_access = false")
+            connection.execute("SET lock_configuration = true")
         return _interruptible(connection, sql)
+
+
+def _memory_limit() -> str:
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // _MEMORY_SHARE
+    return f"{memory // 2**20}MiB"
 
 
 def _interruptible(connection: Any, sql: str) -> Any:
@@ -110,8 +138,9 @@ def _rows(table: Any) -> Iterator[tuple[Any, ...]]:
     yield from zip(*columns, strict=True)
 
 
-def _define(connection: Any, catalog: Catalog, wanted: Selection, sql: str, complaints: list[str]) -> None:
-    """Makes the tables that the statement names; the others cost nothing."""
+def _define(connection: Any, catalog: Catalog, wanted: Selection, sql: str, complaints: list[str]) -> list[str]:
+    """Makes the tables that the statement names; the others cost nothing. Returns the files they lie in."""
+    opened: list[str] = []
     named = {name for name in TABLES if re.search(rf'(\b({_BEFORE_A_TABLE})|,)\s*"?{name}\b', sql, re.IGNORECASE)}
     everything = wanted == Selection()
     # DuckDB looks at what it is given when it is asked, so these names must live as long as the connection.
@@ -121,6 +150,7 @@ def _define(connection: Any, catalog: Catalog, wanted: Selection, sql: str, comp
     for part, schema in (("runs", index.RUNS), ("phases", index.PHASES)):
         if part in named:
             _define_part(connection, catalog, part, schema, everything)
+            opened += map(str, catalog.files(part))
     for name in named & set(_FILES):
         files = [catalog.root / folder / _FILES[name] for folder in folders["folder"].to_pylist()]
         present = [str(file) for file in files if _is_table(file, complaints)]
@@ -133,12 +163,15 @@ def _define(connection: Any, catalog: Catalog, wanted: Selection, sql: str, comp
             raise UserError(f"None of the {counted(len(files), 'run')} that are meant has a table {name}.")
         source = f"read_parquet([{', '.join(map(_quoted, present))}], union_by_name = true)"
         connection.execute(f"CREATE VIEW {name} AS SELECT * FROM {source}")
+        opened += present
+    return opened
 
 
 def _is_table(file: Path, complaints: list[str]) -> bool:
     """Whether there is a table; a damaged one is a complaint."""
     try:
-        parquet.read_metadata(file)
+        with open_file(file) as content:
+            parquet.read_metadata(content)
     except FileNotFoundError:
         return False
     except (OSError, pa.ArrowException) as reason:
@@ -181,5 +214,7 @@ def _sentence(reason: Exception) -> str:
     lines = [line.strip() for line in str(reason).splitlines() if line.strip()]
     text = " ".join(line for line in lines if not re.fullmatch(r"[\^~ ]+|LINE \d+:.*", line))
     # what it proposes may be a table of our own making or of its own
+    if isinstance(reason, duckdb.PermissionException):
+        text = f"{text.rstrip('.?!')}; --allow-files allows queries to read and write files"
     text = re.sub(r"(Table with name \S+ does not exist)!.*", r"\1; there are " + ", ".join(TABLES), text)
     return f"The query failed: {text.rstrip('.?!')}. `sonde query` without SQL lists the tables and their columns."

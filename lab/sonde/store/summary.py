@@ -3,26 +3,28 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sonde.findings.doubts import verdict_of_phase
-from sonde.findings.served import served
-from sonde.findings.standing import standing_of
-from sonde.model.errors import RecordError, sentence
+from sonde.findings.caveats import determine_phase_validity
+from sonde.findings.classification import classify
+from sonde.findings.target_operations import read_target_operations
+from sonde.model.confined_files import open_file
+from sonde.model.documents import parse_json
+from sonde.model.errors import RecordError, to_sentence
+from sonde.model.history_key import compute_run_key
 from sonde.model.lines import Rate
-from sonde.model.parents import Parents
-from sonde.model.quantities import plain
+from sonde.model.parents import TargetParents
+from sonde.model.plan_hash import HASH_VERSION
+from sonde.model.quantities import to_plain_spaces
 from sonde.model.record import PhaseRecord, RecordReader
-from sonde.model.run import Run, run_of
-from sonde.model.sameness import VERSION
-from sonde.model.series import run_key
+from sonde.model.run import RecordedRun, to_recorded_run
 
 SCHEMA = "sonde-run/1"
 NAME = "run.json"
+PLAN = "plan.json"
 
 
 @dataclass(frozen=True)
@@ -48,9 +50,9 @@ class Summary:
 
 def summarize(reader: RecordReader, facts: Mapping[str, Any], exit_code: int | None, text: str) -> dict[str, Any]:
     """The document run.json. `facts` are what the lab knows beside the record; they come first."""
-    run, end, known = reader.run, reader.end, run_of(reader, notes=facts)
-    host = reader.machines[0].host if reader.machines else ""
-    kind = reader.machines[0].file_system.type if reader.machines else ""
+    run, end, known = reader.run, reader.end, to_recorded_run(reader, notes=facts)
+    host = reader.nodes[0].host if reader.nodes else ""
+    kind = reader.nodes[0].file_system.type if reader.nodes else ""
     status = {0: "done", 4: "mismatch", 5: "interrupted"}.get(exit_code, "failed") if exit_code is not None else "lost"
     document: dict[str, Any] = {
         "schema": SCHEMA,
@@ -61,7 +63,7 @@ def summarize(reader: RecordReader, facts: Mapping[str, Any], exit_code: int | N
         "seconds": end.seconds if end and end.seconds is not None else _last_time(reader),
         "host": host,
         "file_system": kind,
-        "phases": [{**_phase(phase), **standing_facts(known, phase)} for phase in known.phases],
+        "phases": [{**_phase(phase), **classification_members(known, phase)} for phase in known.phases],
         "findings": [
             {"id": one.id, "phase": one.phase, "severity": one.severity, "text": one.text}
             for one in reader.all_findings
@@ -80,27 +82,26 @@ def summarize(reader: RecordReader, facts: Mapping[str, Any], exit_code: int | N
             "processes": run.processes,
             "threads": run.threads,
             "nodes": run.nodes,
-            "overlay": run.overlay,
-            "series": {"version": VERSION}
-            | asdict(run_key(run, reader.machines, str(facts.get("target", "")), _table(facts, "site"))),
+            "series": {"version": HASH_VERSION}
+            | asdict(compute_run_key(run, reader.nodes, str(facts.get("target", "")), _table(facts, "site"))),
         }
     return document
 
 
-def standing_facts(run: Run, phase: PhaseRecord) -> dict[str, str]:
+def classification_members(run: RecordedRun, phase: PhaseRecord) -> dict[str, str]:
     """What a phase's number is about (name and sentence) and how far to trust it, as every table keeps it."""
-    standing, because = standing_of(run, phase)
+    classification, because = classify(run, phase)
     return {
-        "standing": standing.value,
-        "standing_words": plain(sentence(because)),
-        "verdict": verdict_of_phase(run, phase),
+        "classification": classification.value,
+        "classification_text": to_plain_spaces(to_sentence(because)),
+        "validity": determine_phase_validity(run, phase),
     }
 
 
-def _parents(run: Run) -> Parents:
+def _parents(run: RecordedRun) -> TargetParents:
     """Those of the targets that the record names."""
     lines = [phase.targets for phase in run.phases if phase.targets]
-    return run.parents.only({one.target for line in lines for one in served(line)})
+    return run.parents.restrict_to({one.target for line in lines for one in read_target_operations(line)})
 
 
 def _last_time(reader: RecordReader) -> float | None:
@@ -140,7 +141,8 @@ def _phase(phase: PhaseRecord) -> dict[str, Any]:
 def read_summary(folder: Path) -> Summary:
     """Reads run.json. Raises RecordError with a sentence part when the folder is not a run of ours."""
     try:
-        document = json.loads((folder / NAME).read_text(encoding="utf-8"))
+        with open_file(folder / NAME) as file:
+            document = parse_json(file.read().decode("utf-8"))
     except FileNotFoundError:
         raise RecordError(f"has no {NAME}") from None
     except (OSError, ValueError) as reason:

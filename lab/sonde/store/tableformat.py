@@ -4,31 +4,28 @@
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as compute
 import pyarrow.csv as csv
 import pyarrow.parquet as parquet
 
+from sonde.model.confined_files import replace_file
 from sonde.model.errors import MachineError, UserError
 
 
 def write_table(table: Any, path: Path) -> None:
     """Writes `table` in the format that the suffix names. Raises UserError for another suffix."""
-    writers: Mapping[str, Callable[[Any, Path], None]] = {".csv": _csv, ".json": _json, ".parquet": _parquet}
+    writers: Mapping[str, Callable[[Any, BinaryIO], None]] = {".csv": _csv, ".json": _json, ".parquet": _parquet}
     if path.suffix not in writers:
         raise UserError(f'"{path}" does not say its format: a table ends in {", ".join(writers)}.')
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(3)}.part")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        writers[path.suffix](table, beside)
-        beside.replace(path)
+        with replace_file(path, create=True) as file:
+            writers[path.suffix](table, file)
     except OSError as reason:
-        beside.unlink(missing_ok=True)
         raise MachineError(f"{path} cannot be written: {reason.strerror}.") from None
 
 
@@ -41,17 +38,16 @@ def flat(table: Any) -> Any:
     return table
 
 
-def _csv(table: Any, path: Path) -> None:
-    csv.write_csv(flat(table), path)
+def _csv(table: Any, file: BinaryIO) -> None:
+    csv.write_csv(flat(table), file)
 
 
-def _json(table: Any, path: Path) -> None:
-    with path.open("w", encoding="utf-8") as file:
-        file.write("[")
-        for position, row in enumerate(table.to_pylist()):
-            text = json.dumps({name: _finite(value) for name, value in row.items()}, ensure_ascii=False, default=str)
-            file.write(f"{',' * bool(position)}\n {text}")
-        file.write("\n]\n")
+def _json(table: Any, file: BinaryIO) -> None:
+    file.write(b"[")
+    for position, row in enumerate(table.to_pylist()):
+        text = json.dumps({name: _finite(value) for name, value in row.items()}, ensure_ascii=False, default=str)
+        file.write(f"{',' * bool(position)}\n {text}".encode())
+    file.write(b"\n]\n")
 
 
 def _finite(value: Any) -> Any:
@@ -59,5 +55,5 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not abs(value) < float("inf") else value
 
 
-def _parquet(table: Any, path: Path) -> None:
-    parquet.write_table(table, path, compression="zstd")
+def _parquet(table: Any, file: BinaryIO) -> None:
+    parquet.write_table(table, file, compression="zstd")

@@ -7,14 +7,14 @@ Every row carries the id of its run, so ``SELECT … FROM 'sonde-archive/*/phase
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from sonde.findings.served import served
+from sonde.findings.target_operations import read_target_operations
+from sonde.model.confined_files import ConfinedDirectory
 from sonde.model.lines import SeriesLine, TableLine
 from sonde.model.record import PhaseRecord, RecordReader
-from sonde.model.run import Run, run_of
-from sonde.store.summary import standing_facts
+from sonde.model.run import RecordedRun, to_recorded_run
+from sonde.store.summary import classification_members
 
 PHASES, SERIES, TASKS, TARGETS = "phases.parquet", "series.parquet", "tasks.parquet", "targets.parquet"
 _RATES = ("total", "transfer", "stonewall", "steady", "task_sum", "first_done")
@@ -31,20 +31,22 @@ _SPREAD = ("min", "p25", "p50", "p75", "max")
 _SPREAD_OF = ("task_rate", "node_rate", "node_ops_rate")
 
 
-def write_tables(folder: Path, run_id: str, reader: RecordReader, facts: Mapping[str, Any] | None = None) -> None:
-    """Writes the files into `folder`; that of targets only where the record knows any. `facts`: of run.json."""
-    run = run_of(reader, folder, facts)
+def write_tables(
+    directory: ConfinedDirectory, run_id: str, reader: RecordReader, facts: Mapping[str, Any] | None = None
+) -> None:
+    """Writes the files into `directory`; that of targets only where the record knows any. `facts`: of run.json."""
+    run = to_recorded_run(reader, directory.path, facts)
     phases = run.phases
-    rows = ([{**_phase_row(run_id, one), **standing_facts(run, one)}] for one in phases)
-    _write(folder / PHASES, _phase_types(), rows)
+    rows = ([{**_phase_row(run_id, one), **classification_members(run, one)}] for one in phases)
+    _write(directory, PHASES, _phase_types(), rows)
     series = (one for phase in phases for one in phase.series)
-    _write(folder / SERIES, _series_types(), (_series_rows(run_id, one) for one in series))
+    _write(directory, SERIES, _series_types(), (_series_rows(run_id, one) for one in series))
     tables = [table for phase in phases for table in phase.tasks]
     types = _task_types(tables)
-    _write(folder / TASKS, types, (_task_rows(run_id, table, types) for table in tables))
+    _write(directory, TASKS, types, (_task_rows(run_id, table, types) for table in tables))
     targets = [_target_rows(run_id, run, one) for one in phases]
     if any(targets):
-        _write(folder / TARGETS, _target_types(), targets)
+        _write(directory, TARGETS, _target_types(), targets)
 
 
 def columns_of(file: str) -> dict[str, str]:
@@ -67,13 +69,15 @@ def _schema(types: dict[str, str]) -> Any:
     return pa.schema([(name, kinds[kind]) for name, kind in types.items()])
 
 
-def _write(path: Path, types: dict[str, str], groups: Iterable[Sequence[dict[str, Any]]]) -> None:
+def _write(
+    directory: ConfinedDirectory, name: str, types: dict[str, str], groups: Iterable[Sequence[dict[str, Any]]]
+) -> None:
     """One group of rows after the other, so that a run on thousands of nodes needs no more memory than one of them."""
     import pyarrow as pa
     import pyarrow.parquet as parquet
 
     schema = _schema(types)
-    with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
+    with directory.replace_file(name) as file, parquet.ParquetWriter(file, schema, compression="zstd") as writer:
         for rows in _at_least(groups, _ROWS):
             columns = {name: [_as(kind, row.get(name)) for row in rows] for name, kind in types.items()}
             writer.write_table(pa.Table.from_pydict(columns, schema=schema))
@@ -107,7 +111,13 @@ def _phase_types() -> dict[str, str]:
         types |= {f"{kind}_{name}": "int" if name == "count" else "float" for name in _PERCENTILES}
     types |= {"user_s": "float", "system_s": "float", "bytes_per_system_s": "float", "max_over_mean": "float"}
     types |= {"tail_share": "float", "wearout_ratio": "float", "resident": "float", "checked_bytes": "int"}
-    types |= {"mismatches": "int", "findings": "text", "standing": "text", "standing_words": "text", "verdict": "text"}
+    types |= {
+        "mismatches": "int",
+        "findings": "text",
+        "classification": "text",
+        "classification_text": "text",
+        "validity": "text",
+    }
     return types
 
 
@@ -185,12 +195,12 @@ def _target_types() -> dict[str, str]:
     return types | dict.fromkeys(_TARGET_TIMES, "float")
 
 
-def _target_rows(run_id: str, run: Run, phase: PhaseRecord) -> list[dict[str, Any]]:
+def _target_rows(run_id: str, run: RecordedRun, phase: PhaseRecord) -> list[dict[str, Any]]:
     seconds = phase.end.seconds.elapsed if phase.end else None
     rows = []
-    for one in served(phase.targets) if phase.targets else ():
+    for one in read_target_operations(phase.targets) if phase.targets else ():
         row: dict[str, Any] = {"run": run_id, "phase": phase.id, **vars(one)}
-        row |= {"server": run.parents.server_of(one.target), "unit": run.parents.unit_of(one.target)}
+        row |= {"server": run.parents.find_server(one.target), "unit": run.parents.find_unit(one.target)}
         rows.append(row | {"bytes_per_s": one.bytes / seconds if seconds else None})
     return rows
 

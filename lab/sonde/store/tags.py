@@ -7,15 +7,17 @@ keeps an index sees it by the time stamp of the month.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
+from sonde.model.confined_files import json_text, read_json
 from sonde.model.errors import MachineError, UserError
-from sonde.store import durable
+from sonde.store.shards import open_shard_of
 
 NAME = "tags.json"
 _WORD = re.compile(r"[^\W_][\w.+:@/=-]{0,63}")
@@ -33,29 +35,34 @@ def check_tag(text: str) -> str:
 
 def read_tags(folder: Path) -> list[str]:
     """The tags of a run; none when the file is absent or is not ours."""
-    try:
-        found = json.loads((folder / NAME).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return []
-    tags = found.get("tags") if isinstance(found, dict) else None
-    return sorted({one for one in tags if isinstance(one, str)}) if isinstance(tags, list) else []
+    return _tags_of(read_json(folder / NAME))
 
 
 def change_tags(folder: Path, add: Iterable[str] = (), remove: Iterable[str] = ()) -> list[str]:
     """Adds and takes away tags. Returns those the run has then. Two who change one run at once: the last wins."""
-    before = read_tags(folder)
-    after = sorted((set(before) - set(remove)) | {check_tag(one) for one in add})
-    if after == before:
-        return after
-    beside = folder.parent / f".tags-{secrets.token_hex(6)}"
+    part = f".tags-{secrets.token_hex(6)}.part"
     try:
-        with beside.open("w", encoding="utf-8") as file:
-            file.write(json.dumps({"tags": after}, indent=2, ensure_ascii=False) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(folder / NAME)
-        durable.sync_folder(folder)
+        with open_shard_of(folder) as month, month.enter(folder.name) as run:
+            before = _tags_of(run.read_json(NAME))
+            after = sorted((set(before) - set(remove)) | {check_tag(one) for one in add})
+            if after == before:
+                return after
+            try:
+                with month.create_file(part) as file:
+                    file.write(json_text({"tags": after}).encode())
+                    file.flush()
+                    os.fsync(file.fileno())
+                month.rename(part, run, NAME)
+            except BaseException:
+                with suppress(OSError):
+                    month.remove_file(part, missing_ok=True)
+                raise
+            run.sync()
     except OSError as reason:
-        beside.unlink(missing_ok=True)
         raise MachineError(f"The tags of {folder} cannot be written: {reason.strerror}.") from None
     return after
+
+
+def _tags_of(document: Mapping[str, Any] | None) -> list[str]:
+    tags = document.get("tags") if document else None
+    return sorted({one for one in tags if isinstance(one, str)}) if isinstance(tags, list) else []

@@ -13,17 +13,17 @@ from sonde.model.units import format_bytes, format_ops, format_rate, format_seco
 from sonde.terminal.screen import plain_table
 
 
-def print_imported(console: Console, folder: Path, document: Mapping[str, Any]) -> None:
+def print_imported_run(console: Console, folder: Path, document: Mapping[str, Any]) -> None:
     """The numbers of a run.json that has no record."""
     source = document.get("source") or {}
     console.print(f"{folder.name}", style="bold", soft_wrap=True)
     console.print(
         f"Imported from {source.get('file', 'elsewhere')}: {source.get('tool', 'another tool')}", soft_wrap=True
     )
-    where = " ".join(str(document[name]) for name in ("host", "file_system", "target") if document.get(name)) or (
+    location = " ".join(str(document[name]) for name in ("host", "file_system", "target") if document.get(name)) or (
         document.get("series") or {}
     ).get("file_system", "")
-    facts = {"Started": document.get("started"), "Where": where, "Tasks": document.get("tasks")}
+    facts = {"Started": document.get("started"), "Where": location, "Tasks": document.get("tasks")}
     facts |= {"Nodes": document.get("nodes"), "Command": document.get("command")}
     facts |= {str(name): value for name, value in (document.get("experiment") or {}).items()}
     for name, value in facts.items():

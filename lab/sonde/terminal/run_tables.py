@@ -10,16 +10,16 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from sonde.findings.judgement import judgement_of
-from sonde.findings.standing import Standing
-from sonde.model.errors import sentence
-from sonde.model.limits import COLD
-from sonde.model.lines import Finding, PhaseEnd, Rate
-from sonde.model.quantities import plain
+from sonde.findings.assessment import assess
+from sonde.findings.classification import Classification
+from sonde.model.errors import to_sentence
+from sonde.model.limits import MAX_COLD_RESIDENCY
+from sonde.model.lines import Finding, PhaseEndLine, Rate
+from sonde.model.quantities import to_plain_spaces
 from sonde.model.record import PhaseRecord, RecordReader
-from sonde.model.run import Run, run_of
+from sonde.model.run import RecordedRun, to_recorded_run
 from sonde.model.units import format_bytes, format_latency, format_ops, format_rate, format_seconds
-from sonde.terminal.phase_words import phase_words
+from sonde.terminal.phase_text import describe_phase_end
 from sonde.terminal.screen import plain_table
 from sonde.terminal.target_tables import print_targets
 
@@ -32,9 +32,9 @@ _RATES = (
 )
 # Green is a number about storage, yellow one about something else, red is wrong or failed.
 STYLES = {
-    **dict.fromkeys(Standing, "yellow"),
-    **dict.fromkeys((Standing.STORAGE, Standing.BURST), "green"),
-    **dict.fromkeys((Standing.INVALID, Standing.FAILED), "red"),
+    **dict.fromkeys(Classification, "yellow"),
+    **dict.fromkeys((Classification.STORAGE, Classification.BURST), "green"),
+    **dict.fromkeys((Classification.INVALID, Classification.FAILED), "red"),
 }
 _STATUS_STYLE = {"done": "green", "lost": "red", "failed": "red", "mismatch": "red", "interrupted": "yellow"}
 _SEVERITY = {"invalid": ("✗", "red"), "warning": ("!", "yellow"), "info": ("·", "dim")}
@@ -42,12 +42,12 @@ _SEVERITY = {"invalid": ("✗", "red"), "warning": ("!", "yellow"), "info": ("·
 
 def print_run(console: Console, folder: Path, record: RecordReader, notes: Mapping[str, Any] | None = None) -> None:
     """Everything about a run that fits on a screen; `notes` is its run.json."""
-    run = run_of(record, folder, notes)
+    run = to_recorded_run(record, folder, notes)
     _print_head(console, folder, record)
     ended = [phase for phase in record.phases.values() if phase.end is not None]
     if ended:
         _print_rates(console, ended, run)
-    _print_judgements(console, run)
+    _print_assessments(console, run)
     if ended:
         _print_latencies(console, ended)
         print_targets(console, run)
@@ -64,50 +64,50 @@ def _print_head(console: Console, folder: Path, record: RecordReader) -> None:
     head = Text(str(plan.get("title") or plan.get("id") or folder.name), style="bold")
     head.append(f"  {status}", style=_STATUS_STYLE.get(status, ""))
     console.print(head)
-    words = [folder.name]
+    sentences = [folder.name]
     if run and run.started:
-        words.append(f"{run.started[:16].replace('T', ' ')} UTC")
+        sentences.append(f"{run.started[:16].replace('T', ' ')} UTC")
     if end and end.seconds is not None:
-        words.append(format_seconds(end.seconds))
+        sentences.append(format_seconds(end.seconds))
     if run and run.tasks:
-        words.append(f"{run.tasks} task{'s' if run.tasks != 1 else ''} on {run.nodes or 1} node(s)")
-    console.print(Text("  ".join(words), style="dim"), soft_wrap=True)
+        sentences.append(f"{run.tasks} task{'s' if run.tasks != 1 else ''} on {run.nodes or 1} node(s)")
+    console.print(Text("  ".join(sentences), style="dim"), soft_wrap=True)
     if run and run.simulated:
         faults = ", ".join(map(str, run.simulated.get("faults", []))) or "nothing wrong with it"
-        told = f"Simulated, not measured: {run.simulated.get('system')}, {run.simulated.get('mount')}, {faults}"
-        console.print(Text(told, style="yellow"), soft_wrap=True)
-    if record.machines:
-        machine = record.machines[0]
+        text = f"Simulated, not measured: {run.simulated.get('system')}, {run.simulated.get('mount')}, {faults}"
+        console.print(Text(text, style="yellow"), soft_wrap=True)
+    if record.nodes:
+        machine = record.nodes[0]
         system = machine.file_system
         target = plan.get("target", {}).get("path", "")
         memory = f", {format_bytes(machine.memory_bytes)} memory" if machine.memory_bytes else ""
-        place = (
+        position = (
             f"{target} on {system.type or 'an unknown file system'} ({system.source or '-'}), {machine.host}{memory}"
         )
-        console.print(Text(place, style="dim"), soft_wrap=True)
+        console.print(Text(position, style="dim"), soft_wrap=True)
     console.print()
 
 
-def _print_rates(console: Console, phases: Sequence[PhaseRecord], run: Run) -> None:
-    known = [entry for entry in _RATES if any(getattr(_end(one).rates, entry[0]) for one in phases)]
-    if len(phases) > 0 and all(not _parallel(one) for one in phases):
-        known = [entry for entry in known if entry[0] != "task_sum"]
+def _print_rates(console: Console, phases: Sequence[PhaseRecord], run: RecordedRun) -> None:
+    entries = [entry for entry in _RATES if any(getattr(_end(phase).rates, entry[0]) for phase in phases)]
+    if len(phases) > 0 and all(not _parallel(phase) for phase in phases):
+        entries = [entry for entry in entries if entry[0] != "task_sum"]
     table = plain_table()
     table.add_column("phase")
     table.add_column("what was done")
-    for _, title, _ in known:
+    for _, title, _ in entries:
         table.add_column(title, justify="right")
     table.add_column("operations", justify="right")
     table.add_column("cache")
     for phase in phases:
         end = _end(phase)
-        cells = [_rate(getattr(end.rates, name)) for name, _, _ in known]
+        cells = [_rate(getattr(end.rates, name)) for name, _, _ in entries]
         total = end.rates.total or end.rates.transfer
         ops = format_ops(total.ops_per_s) if total else "-"
         name = Text(phase.id, style="bold" if phase.begin.measured else "dim")
-        table.add_row(name, phase_words(end), *cells, ops, _cache(phase, judgement_of(run, phase).standing))
+        table.add_row(name, describe_phase_end(end), *cells, ops, _cache(phase, assess(run, phase).classification))
     console.print(table)
-    legend = "; ".join(f"{title}: {meaning}" for _, title, meaning in known)
+    legend = "; ".join(f"{title}: {meaning}" for _, title, meaning in entries)
     console.print(Text(legend, style="dim"))
     console.print()
 
@@ -120,28 +120,30 @@ def _rate(rate: Rate | None) -> str:
     return format_rate(rate.bytes_per_s) if rate is not None and rate.bytes else "-"
 
 
-def _cache(phase: PhaseRecord, standing: Standing) -> str:
+def _cache(phase: PhaseRecord, classification: Classification) -> str:
     end = _end(phase)
     if phase.begin.direct:
         return "direct"
     if end.resident is not None:
         # what was read again later came from memory, however little of it was there at the start
-        later = " at first" if standing is Standing.CACHE and end.resident <= COLD else ""
+        later = " at first" if classification is Classification.CACHE and end.resident <= MAX_COLD_RESIDENCY else ""
         return f"{end.resident:.0%} resident{later}"
     return phase.begin.cache
 
 
-def _print_judgements(console: Console, run: Run) -> None:
-    """What each number is about, and what struck about it: the same sentences as on the page."""
+def _print_assessments(console: Console, run: RecordedRun) -> None:
+    """The assessment of each number, in the sentences of the page."""
     table = plain_table()
     table.add_column("phase", no_wrap=True)
     table.add_column("what its number is worth")
     for phase in run.phases:
         if phase.begin.measured:
-            judgement = judgement_of(run, phase)
-            words = Text(plain(judgement.sentence), style=STYLES[judgement.standing])
-            for remark in judgement.remarks:
-                words.append(f" {plain(remark)}", style="yellow" if remark == judgement.doubt else "default")
+            assessment = assess(run, phase)
+            words = Text(to_plain_spaces(assessment.classification_text), style=STYLES[assessment.classification])
+            for remark in assessment.details:
+                words.append(
+                    f" {to_plain_spaces(remark)}", style="yellow" if remark == assessment.caveat_sentence else "default"
+                )
             table.add_row(phase.id, words)
     if table.row_count:
         console.print(table)
@@ -156,11 +158,11 @@ def _print_latencies(console: Console, phases: Sequence[PhaseRecord]) -> None:
         table.add_column(title, justify="right")
     for phase in phases:
         name = phase.id
-        for kind, one in _end(phase).latency.items():
-            if one.count:
-                spread = (one.min_ns, one.p50_ns, one.p95_ns, one.p99_ns, one.p999_ns, one.max_ns)
+        for kind, item in _end(phase).latency.items():
+            if item.count:
+                spread = (item.min_ns, item.p50_ns, item.p95_ns, item.p99_ns, item.p999_ns, item.max_ns)
                 cells = ["-" if value is None else format_latency(value) for value in spread]
-                table.add_row(name, kind, f"{one.count:,}", *cells)
+                table.add_row(name, kind, f"{item.count:,}", *cells)
                 name = ""
     if table.row_count:
         console.print(table)
@@ -190,7 +192,8 @@ def _seconds(value: float | None) -> str:
 
 def _print_findings(console: Console, record: RecordReader) -> None:
     findings = sorted(
-        record.all_findings, key=lambda one: list(_SEVERITY).index(one.severity) if one.severity in _SEVERITY else 9
+        record.all_findings,
+        key=lambda finding: list(_SEVERITY).index(finding.severity) if finding.severity in _SEVERITY else 9,
     )
     alike: dict[tuple[str, str, str], list[Finding]] = {}
     for finding in findings:
@@ -206,20 +209,20 @@ def _print_findings(console: Console, record: RecordReader) -> None:
 
 
 def _finding(alike: list[Finding]) -> Text:
-    """What was found in the same words in several phases is said once, with their names."""
+    """Findings with equal text in several phases are printed once, with the phases."""
     finding = alike[0]
     mark, style = _SEVERITY.get(finding.severity, ("·", "dim"))
     text = Text(f"{mark} ", style=style)
-    phases = ", ".join(dict.fromkeys(one.phase for one in alike if one.phase))
+    phases = ", ".join(dict.fromkeys(finding.phase for finding in alike if finding.phase))
     if phases:
         text.append(f"{phases}: ", style="default")
-    text.append(sentence(finding.text), style="default")
+    text.append(to_sentence(finding.text), style="default")
     if finding.advice:
-        text.append(f" {sentence(finding.advice)}", style="dim")
+        text.append(f" {to_sentence(finding.advice)}", style="dim")
     return text
 
 
-def _end(phase: PhaseRecord) -> PhaseEnd:
+def _end(phase: PhaseRecord) -> PhaseEndLine:
     if phase.end is None:
         raise ValueError(f"phase {phase.id} has not ended")
     return phase.end

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Iterable
@@ -12,7 +11,8 @@ from typing import Any
 from rich.console import Console
 from rich.segment import Segment
 
-from sonde.terminal.fitting import FittingTable
+from sonde.terminal.encoding import echo, encode_json, encode_text
+from sonde.terminal.fitting_table import FittingTable
 
 # Results that go into a file or a pipe are not cut to the width of some terminal.
 _WIDE = 200
@@ -23,7 +23,21 @@ _TRAILING = re.compile(r"[ \t]+$", re.MULTILINE)
 _LITERAL = {"highlight": False, "markup": False, "emoji": False}
 
 
-class _Surface(Console):
+class _EncodingConsole(Console):
+    """A console that shows control characters of what it is given as escapes. Its own codes for styles, cursor and
+    progress are not touched: rich marks the latter, and renders the former after this."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Encodes texts before they are laid out, so that their width is the one that is shown."""
+        super().print(*(encode_text(one) if isinstance(one, str) else one for one in objects), **options)
+
+    def _render_buffer(self, buffer: Iterable[Segment]) -> str:
+        return super()._render_buffer(
+            part if part.control else Segment(encode_text(part.text), part.style) for part in buffer
+        )
+
+
+class _Surface(_EncodingConsole):
     """A console that cuts no line: what is longer than the terminal goes on in its next line. In a file or a pipe no
     line ends in blanks."""
 
@@ -42,12 +56,13 @@ def results() -> Console:
 
 def messages() -> Console:
     """Standard error: progress and remarks."""
-    return Console(stderr=True, width=None if sys.stderr.isatty() else _WIDE, **_LITERAL)  # type: ignore[arg-type]
+    width = None if sys.stderr.isatty() else _WIDE
+    return _EncodingConsole(stderr=True, width=width, **_LITERAL)  # type: ignore[arg-type]
 
 
 def print_json(document: Any) -> None:
     """The machine form, and nothing else, on standard output."""
-    sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+    echo(encode_json(document))
 
 
 def plain_table(show_header: bool = True) -> FittingTable:

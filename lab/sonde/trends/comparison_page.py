@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A comparison as a page: percentages against the baseline, what changed where, curves, scatter, surroundings."""
+"""A comparison as a page: percentages against the baseline, what changed where, curves, scatter, environment."""
 
 from __future__ import annotations
 
@@ -8,24 +8,29 @@ from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
-from sonde.charts.amount_bars import Amount, amount_bars
-from sonde.charts.change_bars import ChangeRow, change_bars
+from sonde.charts.amount_bars import Amount, render_amount_bars
+from sonde.charts.change_bars import ChangeRow, render_change_bars
 from sonde.charts.dates import span
-from sonde.charts.heat import HeatMap, heat_map
+from sonde.charts.heat_map import HeatMap, render_heat_map
 from sonde.charts.matrix import Field, matrix
 from sonde.charts.plot import table
-from sonde.charts.profile_chart import Overlay, profile_chart
+from sonde.charts.profile_chart import Overlay, build_profile_chart
 from sonde.charts.study import Section, Study
-from sonde.findings.nodes import node_rates, slow_words
+from sonde.findings.node_history import collect_node_history, describe_repeated_stragglers
 from sonde.model.units import counted
-from sonde.stats.imbalance import blame_words
-from sonde.trends.compared_targets import ComparedTargets
-from sonde.trends.compared_targets_shown import target_alarms, target_sections
-from sonde.trends.comparison import Compared, Comparison, median
-from sonde.trends.comparison_words import change_words, on_both_sides, percent, value_text
-from sonde.trends.curves import Profiles, Records, profiles, shape_words
-from sonde.trends.environment import Difference
+from sonde.stats.imbalance import describe_stragglers
+from sonde.trends.comparison import Comparison, NumberComparison, median
+from sonde.trends.comparison_text import (
+    describe_shared_runs,
+    format_change_interval,
+    format_change_percent,
+    format_value,
+)
+from sonde.trends.environment import EnvironmentDifference
+from sonde.trends.profile_comparison import ProfileComparison, Records, compare_profiles, describe_shape
 from sonde.trends.sides import Side
+from sonde.trends.target_comparison import TargetComparison
+from sonde.trends.target_tables import build_target_sections, list_target_alarms
 
 _TONES = {
     "slower": "slower",
@@ -38,11 +43,11 @@ _TONES = {
 _MOST_CURVES = 8
 
 
-def comparison_study(
+def build_comparison_page(
     comparison: Comparison,
-    around: Sequence[Difference],
+    around: Sequence[EnvironmentDifference],
     units: Mapping[str, float],
-    targets: Sequence[ComparedTargets] = (),
+    targets: Sequence[TargetComparison] = (),
 ) -> Study:
     """The page. `targets` are those of the numbers whose records tell of any; `units` are pieces of hardware by file
     system, for rates by unit."""
@@ -53,18 +58,18 @@ def comparison_study(
         *_matrix(comparison),
         *_curves(comparison),
         *_nodes(comparison),
-        *target_sections(targets),
+        *build_target_sections(targets),
         _scatter(comparison),
         *_by_unit(comparison, units),
     ]
     slower = [number for number in comparison.numbers if number.verdict == "slower"]
-    told = [f"{len(slower)} of {len(comparison.numbers)} numbers became slower: {_names(slower)}."] if slower else []
+    text = [f"{len(slower)} of {len(comparison.numbers)} numbers became slower: {_names(slower)}."] if slower else []
     return Study(
         title=f"{comparison.after.name} against {comparison.before.name}",
         lead=_lead(comparison),
         facts=[("Before", _side(comparison.before)), ("After", _side(comparison.after))],
-        alarms=[*told, *target_alarms(targets)],
-        sections=[*sections, _surroundings(around)],
+        alarms=[*text, *list_target_alarms(targets)],
+        sections=[*sections, _environment_section(around)],
     )
 
 
@@ -73,34 +78,35 @@ def _side(side: Side) -> str:
     return f"{side.name}: {counted(len(side.runs), 'run')}, {dates}"
 
 
-def _names(numbers: Sequence[Compared]) -> str:
-    shown = [
-        f"{number.plan} {number.key.op} on {number.place} ({percent(number.ratio.value - 1)})" for number in numbers[:6]
+def _names(numbers: Sequence[NumberComparison]) -> str:
+    displayed = [
+        f"{number.plan} {number.key.op} on {number.place} ({format_change_percent(number.ratio.value - 1)})"
+        for number in numbers[:6]
     ]
-    return "; ".join(shown) + (f"; and {len(numbers) - 6} more" if len(numbers) > 6 else "")
+    return "; ".join(displayed) + (f"; and {len(numbers) - 6} more" if len(numbers) > 6 else "")
 
 
 def _lead(comparison: Comparison) -> str:
     changed, few = comparison.changed, [number for number in comparison.numbers if number.verdict == "too few runs"]
     if changed:
         same = len(comparison.numbers) - len(changed) - len(few)
-        words = f"{len(changed)} of {len(comparison.numbers)} numbers changed by more than chance"
-        words += f"; {same} did not." if same else "."
+        text = f"{len(changed)} of {len(comparison.numbers)} numbers changed by more than chance"
+        text += f"; {same} did not." if same else "."
     elif len(few) == len(comparison.numbers):
-        words = "No number has enough runs on both sides for a verdict."
+        text = "No number has enough runs on both sides for a verdict."
     else:
-        words = "No number changed by more than chance."
-    words += f" {on_both_sides(comparison)}".rstrip()
+        text = "No number changed by more than chance."
+    text += f" {describe_shared_runs(comparison)}".rstrip()
     unlike = sum(bool(number.differs_in) for number in comparison.numbers)
     if unlike:
-        words += f" {unlike} of them did not measure the same on both sides; see what differed."
-    doubtful = sum(bool(comparison.doubts_of(number)) for number in comparison.numbers)
+        text += f" {unlike} of them did not measure the same on both sides; see what differed."
+    doubtful = sum(bool(comparison.caveats_of(number)) for number in comparison.numbers)
     if doubtful:
-        words += f" {doubtful} of them {'is' if doubtful == 1 else 'are'} doubtful; see why."
-    return words + (f" {len(few)} have too few runs." if few and len(few) < len(comparison.numbers) else "")
+        text += f" {doubtful} of them {'is' if doubtful == 1 else 'are'} doubtful; see why."
+    return text + (f" {len(few)} have too few runs." if few and len(few) < len(comparison.numbers) else "")
 
 
-def _label(number: Compared) -> str:
+def _label(number: NumberComparison) -> str:
     phase = "" if number.key.phase in (number.key.op, "") else f" · {number.key.phase}"
     return f"{number.plan or number.key.plan_hash}{phase} · {number.key.op}"
 
@@ -115,16 +121,18 @@ def _changes(comparison: Comparison) -> Section:
             low=None if number.ratio.low is None else number.ratio.low - 1,
             high=None if number.ratio.high is None else number.ratio.high - 1,
             tone=_TONES[number.verdict],
-            shown=change_words(number.ratio),
+            shown=format_change_interval(number.ratio),
             remark=_remark(number),
         )
-        for number in sorted(comparison.numbers, key=lambda one: (one.plan, one.key.phase, one.key.op, one.key))
+        for number in sorted(
+            comparison.numbers, key=lambda number: (number.plan, number.key.phase, number.key.op, number.key)
+        )
     ]
-    words = [
+    sentences = [
         "The change of each number: the median of all ratios of a run after to a run before. A change counts when it is"
         " more than chance, the number of comparisons on this page taken into account."
     ]
-    return Section("Percentage against the baseline", words, [change_bars(rows, _lead(comparison))])
+    return Section("Percentage against the baseline", sentences, [render_change_bars(rows, _lead(comparison))])
 
 
 def _not_the_same(comparison: Comparison) -> list[Section]:
@@ -136,29 +144,30 @@ def _not_the_same(comparison: Comparison) -> list[Section]:
     ]
     if not rows:
         return []
-    words = ["These numbers are not of the same experiment, cache state or place: the difference may be the reason."]
+    sentences = [
+        "These numbers are not of the same experiment, cache state or place: the difference may be the reason."
+    ]
     return [
-        Section("Not the same on both sides", words, [table(["", "", "Before", "After"], rows, "", text_columns=4)])
+        Section("Not the same on both sides", sentences, [table(["", "", "Before", "After"], rows, "", text_columns=4)])
     ]
 
 
 def _doubtful(comparison: Comparison) -> list[Section]:
     """What speaks against the runs themselves."""
-    if not comparison.doubts:
+    if not comparison.caveats:
         return []
-    rows = [(one.side, one.phase, one.words) for one in comparison.doubts]
-    words = ["These runs were not measured as they should have been: a change may come from that."]
-    return [Section("Doubtful runs", words, [table(["", "", "Why"], rows, "", text_columns=3)])]
+    rows = [(caveat.side, caveat.phase, caveat.words) for caveat in comparison.caveats]
+    sentences = ["These runs were not measured as they should have been: a change may come from that."]
+    return [Section("Doubtful runs", sentences, [table(["", "", "Why"], rows, "", text_columns=3)])]
 
 
-def _remark(number: Compared) -> str:
+def _remark(number: NumberComparison) -> str:
     if number.verdict == "too few runs":
         return number.ratio.why
-    rates = (
-        f"{value_text(median(number.before), number.key.unit)} → {value_text(median(number.after), number.key.unit)}"
-    )
+    before, after = (format_value(median(values), number.key.unit) for values in (number.before, number.after))
+    rates = f"{before} → {after}"
     if number.verdict == "no change seen" and number.visible is not None:
-        return f"{rates}; drops show from {100 * number.visible:.0f} %"
+        return f"{rates}; smallest detectable drop: {100 * number.visible:.0f} %"
     return rates
 
 
@@ -166,20 +175,24 @@ def _matrix(comparison: Comparison) -> list[Section]:
     """Only where there is more than one file system and more than one test: else the bars say it all."""
     fields = {
         (number.place, (number.plan or number.key.plan_hash, f"{number.key.phase} {number.key.op}".strip())): Field(
-            number.ratio.value - 1, number.changed, percent(number.ratio.value - 1)
+            number.ratio.value - 1, number.changed, format_change_percent(number.ratio.value - 1)
         )
         for number in comparison.numbers
     }
-    rows = sorted({place for place, _ in fields})
+    rows = sorted({position for position, _ in fields})
     columns = sorted({column for _, column in fields})
     if len(rows) < 2 or len(columns) < 2:
         return []
     short = {column: (column[0], " ".join(dict.fromkeys(column[1].split()))) for column in columns}
-    drawn = {(place, short[column]): field for (place, column), field in fields.items()}
-    words = [
+    drawing = {(position, short[column]): field for (position, column), field in fields.items()}
+    sentences = [
         "One test on all file systems points to clients and libraries, all tests on one file system to its servers."
     ]
-    return [Section("What changed where", words, [matrix(rows, list(short.values()), drawn, "Changes by file system")])]
+    return [
+        Section(
+            "What changed where", sentences, [matrix(rows, list(short.values()), drawing, "Changes by file system")]
+        )
+    ]
 
 
 def _curves(comparison: Comparison) -> list[Section]:
@@ -195,27 +208,29 @@ def _curves(comparison: Comparison) -> list[Section]:
             if key not in readers:
                 readers[key] = Records([run for run in side.runs if _of_number(run.plan, run.document, key)])
             both.append(readers[key])
-        compared = profiles(both[0], both[1], number.key.phase, number.key.phase)
+        compared = compare_profiles(both[0], both[1], number.key.phase, number.key.phase)
         if compared is not None:
             title = f"{_label(number)}, {number.place}"
             overlay = Overlay(title, _profile_words(compared), *_lists(compared))
-            parts.append(profile_chart(overlay).render())
+            parts.append(build_profile_chart(overlay).render())
     return [Section("Rate over the time of the phase", [], parts)] if parts else []
 
 
 def _nodes(comparison: Comparison) -> list[Section]:
     """Nodes by runs of the number that changed most, where runs had nodes to compare."""
-    number = max(comparison.numbers, key=lambda one: (one.changed, abs(one.ratio.value - 1)))
+    number = max(comparison.numbers, key=lambda number: (number.changed, abs(number.ratio.value - 1)))
     parts, words = [], []
     for name, side in (("Before", comparison.before), ("After", comparison.after)):
-        own = [run for run in side.runs if _of_number(run.plan, run.document, ("", number.plan, ""))]
-        rates = node_rates(Records(own).phases(number.key.phase))
+        runs = [run for run in side.runs if _of_number(run.plan, run.document, ("", number.plan, ""))]
+        rates = collect_node_history(Records(runs).phases(number.key.phase))
         if rates is None:
             continue
-        said = slow_words(rates) or "No node was slower than the others again and again."
+        text = describe_repeated_stragglers(rates) or "No node was slower than the others again and again."
         ends = [(0.0, "oldest run"), (0.9, "latest")] if len(rates.runs) > 2 else []
         marked = [row for row, _ in rates.slow]
-        parts.append(heat_map(HeatMap(f"{name}: {_label(number)}", said, rates.hosts, rates.shares, ends, marked)))
+        parts.append(
+            render_heat_map(HeatMap(f"{name}: {_label(number)}", text, rates.hosts, rates.shares, ends, marked))
+        )
     if parts:
         words = ["One column a run, one row a node: its rate by that of the middle node of the same run."]
     return [Section("Nodes", words, parts)] if parts else []
@@ -227,24 +242,24 @@ def _of_number(plan: str, document: Mapping[str, object], key: tuple[str, str, s
     return plan == key[1] and (not key[2] or storage == key[2])
 
 
-def _lists(compared: Profiles) -> tuple[list[list[float]], list[list[float]]]:
-    return [one.tolist() for one in compared.before], [one.tolist() for one in compared.after]
+def _lists(compared: ProfileComparison) -> tuple[list[list[float]], list[list[float]]]:
+    return [item.tolist() for item in compared.before], [item.tolist() for item in compared.after]
 
 
-def _profile_words(compared: Profiles) -> str:
+def _profile_words(compared: ProfileComparison) -> str:
     differs = compared.likeness.differs
     if differs is None:
-        words = [f"Eight runs before are needed to know which shapes are usual; here are {len(compared.before)}."]
+        sentences = [f"Eight runs before are needed to know which shapes are usual; here are {len(compared.before)}."]
     elif differs:
         times = compared.likeness.area / (compared.likeness.limit or 1.0)
-        words = [f"The shape changed: {times:.1f} times as far from the runs before as those are from each other."]
+        sentences = [f"The shape changed: {times:.1f} times as far from the runs before as those are from each other."]
     else:
-        words = ["The shape is that of the runs before."]
+        sentences = ["The shape is that of the runs before."]
     if compared.shape is not None and differs is not False:
-        words.append(f"It shows {shape_words(compared.shape, compared.seconds)}.")
+        sentences.append(f"It shows {describe_shape(compared.shape, compared.seconds)}.")
     if compared.late is not None:
-        words.append(blame_words(compared.late, compared.blamed))
-    return " ".join(words)
+        sentences.append(describe_stragglers(compared.late, compared.blamed))
+    return " ".join(sentences)
 
 
 def _scatter(comparison: Comparison) -> Section:
@@ -252,19 +267,19 @@ def _scatter(comparison: Comparison) -> Section:
         (
             f"{_label(number)}, {number.place}",
             [
-                Amount(one.value, one.low, one.high, tone, one.words)
-                for tone, one in (("before", number.scatter_before), ("after", number.scatter_after))
-                if one is not None
+                Amount(item.value, item.low, item.high, tone, item.text)
+                for tone, item in (("before", number.scatter_before), ("after", number.scatter_after))
+                if item is not None
             ],
         )
         for number in comparison.numbers
         if number.scatter_before or number.scatter_after
     ]
-    words = [
+    sentences = [
         "Coefficient of variation of the runs: their standard deviation as a share of their mean, with its interval."
     ]
     keys = [("before", "before"), ("after", "after")]
-    return Section("Scatter", words, [amount_bars(rows, "Coefficient of variation", keys)] if rows else [])
+    return Section("Scatter", sentences, [render_amount_bars(rows, "Coefficient of variation", keys)] if rows else [])
 
 
 def _by_unit(comparison: Comparison, units: Mapping[str, float]) -> list[Section]:
@@ -274,21 +289,25 @@ def _by_unit(comparison: Comparison, units: Mapping[str, float]) -> list[Section
         count = next((count for name, count in units.items() if name in number.key.file_system), None)
         if count:
             pair = (("before", median(number.before)), ("after", median(number.after)))
-            bars = [Amount(v / count, None, None, tone, value_text(v / count, number.key.unit)) for tone, v in pair]
+            bars = [Amount(v / count, None, None, tone, format_value(v / count, number.key.unit)) for tone, v in pair]
             rows.append((f"{_label(number)}, {number.place}", bars))
     if not rows:
         return []
-    told = ", ".join(f"{name} {count:g}" for name, count in units.items())
+    text = ", ".join(f"{name} {count:g}" for name, count in units.items())
     keys = [("before", "before"), ("after", "after")]
-    return [Section("Rate by unit", [f"Medians divided by the units of each: {told}."], [amount_bars(rows, "", keys)])]
+    return [
+        Section(
+            "Rate by unit", [f"Medians divided by the units of each: {text}."], [render_amount_bars(rows, "", keys)]
+        )
+    ]
 
 
-def _surroundings(around: Sequence[Difference]) -> Section:
+def _environment_section(around: Sequence[EnvironmentDifference]) -> Section:
     if not around:
         return Section("What else was different", ["Nothing that the records say about machines and programs."], [])
     parts = []
-    for steady, group in itertools.groupby(around, key=lambda one: one.steady):
-        words = "The same within each side" if steady else "Changed within a side too: explains little"
-        rows = [(one.name, one.before or "-", one.after or "-") for one in group]
-        parts.append(table(["", "Before", "After"], rows, words, text_columns=3))
+    for steady, group in itertools.groupby(around, key=lambda difference: difference.steady):
+        text = "The same within each side" if steady else "Changed within a side too: explains little"
+        rows = [(item.name, item.before or "-", item.after or "-") for item in group]
+        parts.append(table(["", "Before", "After"], rows, text, text_columns=3))
     return Section("What else was different", [], parts)

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sonde.store.archive import PLAN, RECORD
-from sonde.store.summary import Summary
+from sonde.model.documents import parse_json
+from sonde.store.archive import RECORD
+from sonde.store.summary import PLAN, Summary
 
 _RUN = ("engine", "launch", "tasks", "processes", "threads", "nodes", "clock")
 # Members that differ between any two runs, by name or by ending.
@@ -25,7 +26,7 @@ _SOME = 20  # runs of a side that are looked at
 
 
 @dataclass(frozen=True)
-class Difference:
+class EnvironmentDifference:
     """A member that had the values `before` on one side and `after` on the other ("" where it was not recorded).
 
     `steady` is False when it also changed within a side: then it explains little.
@@ -37,17 +38,17 @@ class Difference:
     steady: bool = True
 
 
-def facts_of(folder: Path) -> dict[str, str]:
+def read_environment(folder: Path) -> dict[str, str]:
     """What the record says about program and machines, flat: ``file system options`` -> ``rw,relatime``.
 
     Nodes of one run that differ give all their values. An unreadable record says nothing.
     """
-    found: dict[str, set[str]] = {}
+    result: dict[str, set[str]] = {}
     for line in _head(folder / RECORD):
         chosen = {name: line[name] for name in _RUN if name in line} if line["type"] == "run" else line
         for name, value in _flat(chosen):
-            found.setdefault(name, set()).add(value)
-    return {name: ", ".join(sorted(values)) for name, values in found.items()}
+            result.setdefault(name, set()).add(value)
+    return {name: ", ".join(sorted(values)) for name, values in result.items()}
 
 
 def _head(path: Path) -> Iterator[Mapping[str, Any]]:
@@ -57,7 +58,7 @@ def _head(path: Path) -> Iterator[Mapping[str, Any]]:
             for text in file:
                 try:
                     line = json.loads(text)
-                except ValueError:
+                except (ValueError, RecursionError):
                     continue
                 kind = line.get("type") if isinstance(line, dict) else None
                 if kind == "phase_begin":
@@ -69,31 +70,33 @@ def _head(path: Path) -> Iterator[Mapping[str, Any]]:
 
 
 def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    for name, one in value.items():
+    for name, item in value.items():
         if name in _RESTLESS or name.endswith(_RESTLESS_ENDINGS):
             continue
-        words = f"{prefix} {name.replace('_', ' ')}".strip()
-        if isinstance(one, Mapping):
-            yield from _flat(one, words)
-        elif one is not None:
-            yield words, one if isinstance(one, str) else json.dumps(one, ensure_ascii=False)
+        text = f"{prefix} {name.replace('_', ' ')}".strip()
+        if isinstance(item, Mapping):
+            yield from _flat(item, text)
+        elif item is not None:
+            yield text, item if isinstance(item, str) else json.dumps(item, ensure_ascii=False)
 
 
-def differences(before: Sequence[Summary], after: Sequence[Summary]) -> list[Difference]:
+def compare_environments(before: Sequence[Summary], after: Sequence[Summary]) -> list[EnvironmentDifference]:
     """What differs between the latest runs of two sides, what is steady within both sides first."""
-    old, new = ([facts_of(run.folder) for run in side[-_SOME:]] for side in (before, after))
+    old, new = ([read_environment(run.folder) for run in side[-_SOME:]] for side in (before, after))
     if not old or not new:
         return []
     names = dict.fromkeys(name for facts in (old[-1], new[-1]) for name in facts)
-    found = [
-        Difference(name, old[-1].get(name, ""), new[-1].get(name, ""), _steady(name, old) and _steady(name, new))
+    differences = [
+        EnvironmentDifference(
+            name, old[-1].get(name, ""), new[-1].get(name, ""), _steady(name, old) and _steady(name, new)
+        )
         for name in names
         if old[-1].get(name) != new[-1].get(name)
     ]
-    return sorted(found, key=lambda one: not one.steady)
+    return sorted(differences, key=lambda difference: not difference.steady)
 
 
-def plan_differences(before: Path, after: Path) -> list[tuple[str, str, str]]:
+def compare_plans(before: Path, after: Path) -> list[tuple[str, str, str]]:
     """Members in which the plans of two runs differ: ``data.io.direct``, before, after ("not set" where absent).
 
     What names a run or a place (id, title, target.path) is left out. Empty when a plan cannot be read.
@@ -110,22 +113,22 @@ def plan_differences(before: Path, after: Path) -> list[tuple[str, str, str]]:
 
 def _plan_members(path: Path) -> dict[str, str]:
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = parse_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     return dict(_dotted(document)) if isinstance(document, Mapping) else {}
 
 
 def _dotted(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    for name, one in value.items():
+    for name, item in value.items():
         path = f"{prefix}.{name}" if prefix else name
-        if isinstance(one, Mapping):
-            yield from _dotted(one, path)
-        elif isinstance(one, list) and all(isinstance(part, Mapping) and "id" in part for part in one) and one:
-            for part in one:
+        if isinstance(item, Mapping):
+            yield from _dotted(item, path)
+        elif isinstance(item, list) and all(isinstance(part, Mapping) and "id" in part for part in item) and item:
+            for part in item:
                 yield from _dotted({key: inner for key, inner in part.items() if key != "id"}, f"{path}.{part['id']}")
         else:
-            yield path, one if isinstance(one, str) else json.dumps(one, ensure_ascii=False)
+            yield path, item if isinstance(item, str) else json.dumps(item, ensure_ascii=False)
 
 
 def _steady(name: str, side: Sequence[Mapping[str, str]]) -> bool:

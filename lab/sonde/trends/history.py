@@ -1,50 +1,81 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The archive as histories to watch: repeats of one probe become one value, labels say what was measured where."""
+"""One history: the same measurement of the same system, over time."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 import numpy as np
 
-from sonde.stats.spread import probe
-from sonde.store import history
-from sonde.trends.series import Series
+from sonde.stats.ranks import Floats
 
-Kind = Literal["delivered", "capability"]
-UNITS = {"bytes_per_s": "bytes/s", "ops_per_s": "op/s"}
-
-
-def watched(stored: Sequence[history.Series], kind: Kind = "delivered") -> list[Series]:
-    """The stored series, the repeats of each probe (runs of one group) joined: their median is what users get
-    ("delivered"), the best ones tell what the system can do ("capability")."""
-    return [_joined(one, kind) for one in stored]
+YEAR_S = 365.25 * 86400.0
+# A history of a few hours says nothing about how often somebody measures in a year.
+_PACE_S = 14 * 86400.0
 
 
-def _joined(one: history.Series, kind: Kind) -> Series:
-    key = one.key
-    labels = {
-        "system": key.system,
-        "file_system": key.file_system,
-        "experiment": one.plan or key.plan_hash,
-        "phase": key.phase,
-        "operation": key.op,
-        "cache": key.cache,
-        "plan_hash": key.plan_hash,
-        "node_class": key.node_class,
-        "epoch": key.epoch,
-        "series": key.id,
-    }
-    groups = list(one.groups)
-    if not any(groups):
-        return Series(labels, one.times, one.values, UNITS.get(key.unit, key.unit), one.runs)
-    places: dict[str, list[int]] = {}
-    for at, group in enumerate(groups):
-        places.setdefault(group or f" {at}", []).append(at)
-    probes = [(rows, probe(one.values[rows])) for rows in places.values()]
-    times = np.array([float(one.times[rows[0]]) for rows, _ in probes])
-    values = np.array([getattr(found, kind) for _, found in probes], dtype=float)
-    order = np.argsort(times, kind="stable")
-    runs = tuple(one.runs[probes[at][0][0]] for at in order)
-    return Series(labels, times[order], values[order], UNITS.get(key.unit, key.unit), runs)
+@dataclass(frozen=True)
+class History:
+    """Rates (above 0) at times (seconds since 1970, UTC, ascending), one a run.
+
+    `labels` say what was measured where: two histories are comparable when their labels are equal. `runs` are the ids
+    of the runs where they are known.
+    """
+
+    labels: Mapping[str, str]
+    times: Floats
+    values: Floats
+    unit: str = "bytes/s"
+    runs: Sequence[str] = field(default=())
+
+    def __post_init__(self) -> None:
+        if self.times.shape != self.values.shape or self.times.ndim != 1:
+            raise ValueError("a series needs one time for each value")
+        if np.any(np.diff(self.times) < 0):
+            raise ValueError("the times of a series ascend")
+        if not np.all(np.isfinite(self.values)) or np.any(self.values <= 0):
+            raise ValueError("the values of a series are above 0; a run that measured nothing has none")
+
+    def __len__(self) -> int:
+        return int(self.values.size)
+
+    @property
+    def name(self) -> str:
+        """The labels in their order, joined."""
+        return " · ".join(value for value in self.labels.values() if value)
+
+    @property
+    def logarithms(self) -> Floats:
+        logarithms: Floats = np.log(self.values)
+        return logarithms
+
+    @property
+    def interval_s(self) -> float:
+        """The usual time between two runs; a day where there are no two."""
+        gaps = np.diff(self.times)
+        gaps = gaps[gaps > 0]
+        return float(np.median(gaps)) if gaps.size else 86400.0
+
+    @property
+    def runs_per_year(self) -> float:
+        """Runs a year at the pace of the whole history; 365 where that is too short to tell a pace."""
+        span = float(self.times[-1] - self.times[0]) if len(self) > 1 else 0.0
+        return (len(self) - 1) / span * YEAR_S if span >= _PACE_S else 365.0
+
+    def until(self, time: float) -> History:
+        """The runs up to and including `time`."""
+        count = int(np.searchsorted(self.times, time, side="right"))
+        return History(self.labels, self.times[:count], self.values[:count], self.unit, tuple(self.runs[:count]))
+
+
+def distinguishing_labels(series: Sequence[History]) -> tuple[str, ...]:
+    """Of the labels that say where and how something was measured those in which the series differ."""
+    names = ("system", "file_system", "cache", "node_class", "epoch")
+    return tuple(name for name in names if len({line.labels.get(name) for line in series}) > 1)
+
+
+def moment(time: float) -> datetime:
+    """The time of a run as UTC."""
+    return datetime.fromtimestamp(time, UTC)

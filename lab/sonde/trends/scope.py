@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What series that changed together have in common, said as briefly as the evidence allows, and what it points to.
+"""The shortest description of histories that changed together, and the cause that it points to.
 
-Changes of one night may have several causes: they are parted by direction and size first. Then the shortest conditions
-on labels are searched that hold for the series of a part and not for those that stood: a condition costs half a
-series, each series on the wrong side costs one. Series whose noise hides a change of that size count for neither side.
+Simultaneous changes may have several causes, so they are divided by direction and size first. For each part the module
+searches the shortest conditions on labels that hold for its histories and not for unchanged ones: a condition costs
+half a history, each history on the wrong side costs one. Histories whose noise hides such a change do not count.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from math import log
 from typing import Literal
 
 # Labels that say how something was counted or named, not what it is.
-UNTOLD = ("series", "plan_hash", "epoch")
+IGNORED_LABELS = ("series", "plan_hash", "epoch")
 # Prices, in series: of one condition, and of one more description for the same part.
 _TERM, _CLAUSE = 0.5, 1.0
 _MOST_TERMS, _MOST_CLAUSES = 4, 3
@@ -24,7 +24,7 @@ _SAME, _DEVIATIONS, _WIDEST = 0.5, 2.5, log(2.0)
 
 Labels = Mapping[str, str]
 Cause = Literal["clients", "storage", "machine", "machine or storage", "test", "everything", "unknown"]
-Sureness = Literal["clear", "likely", "one of several explanations"]
+Certainty = Literal["clear", "likely", "one of several explanations"]
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Scope:
     `spared` that stood. `spans` are labels that vary among the changed series: with how many of the values that occur
     (name -> (values that changed, values that exist under the other conditions))."""
 
-    where: Labels
+    conditions: Labels
     changed: int
     spared: int
     spans: Mapping[str, tuple[int, int]]
@@ -50,17 +50,17 @@ class Explanation:
 
     scopes: tuple[Scope, ...]
     uncovered: int
-    stood: int
-    untold: int
+    unchanged: int
+    unjudged: int
     cause: Cause
-    sure: Sureness
+    certainty: Certainty
 
 
 # Of one series nothing is common, so there is nothing to explain.
-ALONE = Explanation((), 1, 0, 0, "unknown", "one of several explanations")
+UNEXPLAINED = Explanation((), 1, 0, 0, "unknown", "one of several explanations")
 
 
-def parts_by_size(sizes: Sequence[tuple[float, float]]) -> list[list[int]]:
+def group_by_size(sizes: Sequence[tuple[float, float]]) -> list[list[int]]:
     """Positions of changes that have one direction and about one size, the largest first.
 
     `sizes` are logarithms of ratios, each with its standard error. What is half as large as the largest of a part, or
@@ -68,16 +68,16 @@ def parts_by_size(sizes: Sequence[tuple[float, float]]) -> list[list[int]]:
     """
     parts: list[list[int]] = []
     for down in (True, False):
-        own = [at for at, (size, _) in enumerate(sizes) if (size < 0) == down]
-        for at in sorted(own, key=lambda one: -abs(sizes[one][0])):
-            size, error = sizes[at]
+        indexes = [index for index, (size, _) in enumerate(sizes) if (size < 0) == down]
+        for position in sorted(indexes, key=lambda item: -abs(sizes[item][0])):
+            size, error = sizes[position]
             if parts and (sizes[parts[-1][0]][0] < 0) == down:
                 first, first_error = sizes[parts[-1][0]]
                 slack = min(_WIDEST, _DEVIATIONS * (error**2 + first_error**2) ** 0.5)
                 if abs(size) >= min(abs(first) * _SAME, abs(first) - slack):
-                    parts[-1].append(at)
+                    parts[-1].append(position)
                     continue
-            parts.append([at])
+            parts.append([position])
     return sorted(parts, key=lambda part: -abs(sizes[part[0]][0]))
 
 
@@ -97,7 +97,7 @@ def explain(changed: Sequence[Labels], stood: Sequence[Labels], untold: int = 0)
         default=float("inf"),
     )
     margin = rival - best.price
-    sure: Sureness = "clear" if margin >= 2 else "likely" if margin >= 1 else "one of several explanations"
+    sure: Certainty = "clear" if margin >= 2 else "likely" if margin >= 1 else "one of several explanations"
     return Explanation(scopes, best.missed, len(stood), untold, cause, sure)
 
 
@@ -105,7 +105,7 @@ def explain(changed: Sequence[Labels], stood: Sequence[Labels], untold: int = 0)
 class _Clause:
     """One conjunction: its conditions, which changed series it covers, and how many that stood it covers too."""
 
-    where: tuple[tuple[str, str], ...]
+    conditions: tuple[tuple[str, str], ...]
     covers: frozenset[int]
     wrong: frozenset[int]
 
@@ -120,32 +120,34 @@ class _Cover:
 def _telling(series: Iterable[Labels]) -> list[str]:
     """Labels with more than one value; of labels that part the series in the same way the first."""
     rows = list(series)
-    found: dict[tuple[int, ...], str] = {}
+    result: dict[tuple[int, ...], str] = {}
     for name in dict.fromkeys(name for row in rows for name in row):
-        if name in UNTOLD:
+        if name in IGNORED_LABELS:
             continue
         values = [row.get(name, "") for row in rows]
         if len(set(values)) > 1:
             codes = {value: code for code, value in enumerate(dict.fromkeys(values))}
-            found.setdefault(tuple(codes[value] for value in values), name)
-    return list(found.values())
+            result.setdefault(tuple(codes[value] for value in values), name)
+    return list(result.values())
 
 
 def _clauses(changed: Sequence[Labels], stood: Sequence[Labels], names: Sequence[str]) -> list[_Clause]:
     """Every conjunction of values that occur among the changed series, the short ones first, each effect once."""
-    seen: dict[tuple[frozenset[int], frozenset[int]], _Clause] = {}
+    observed: dict[tuple[frozenset[int], frozenset[int]], _Clause] = {}
     for length in range(min(_MOST_TERMS, len(names)) + 1):
         for subset in itertools.combinations(names, length):
             groups: dict[tuple[str, ...], set[int]] = {}
-            for at, labels in enumerate(changed):
-                groups.setdefault(tuple(labels.get(name, "") for name in subset), set()).add(at)
+            for index, labels in enumerate(changed):
+                groups.setdefault(tuple(labels.get(name, "") for name in subset), set()).add(index)
             for values, covers in groups.items():
-                where = tuple(zip(subset, values, strict=True))
+                location = tuple(zip(subset, values, strict=True))
                 wrong = frozenset(
-                    at for at, labels in enumerate(stood) if all(labels.get(name, "") == value for name, value in where)
+                    index
+                    for index, labels in enumerate(stood)
+                    if all(labels.get(name, "") == value for name, value in location)
                 )
-                seen.setdefault((frozenset(covers), wrong), _Clause(where, frozenset(covers), wrong))
-    return list(seen.values())
+                observed.setdefault((frozenset(covers), wrong), _Clause(location, frozenset(covers), wrong))
+    return list(observed.values())
 
 
 def _cover(count: int, clauses: Sequence[_Clause]) -> _Cover:
@@ -153,7 +155,7 @@ def _cover(count: int, clauses: Sequence[_Clause]) -> _Cover:
     chosen: list[_Clause] = []
     best = _priced(count, chosen)
     while len(chosen) < _MOST_CLAUSES:
-        step = min((_priced(count, [*chosen, clause]) for clause in clauses), key=lambda one: one.price, default=None)
+        step = min((_priced(count, [*chosen, clause]) for clause in clauses), key=lambda item: item.price, default=None)
         if step is None or (chosen and step.price >= best.price):
             break
         best, chosen = step, list(step.clauses)
@@ -163,20 +165,20 @@ def _cover(count: int, clauses: Sequence[_Clause]) -> _Cover:
 def _priced(count: int, chosen: Sequence[_Clause]) -> _Cover:
     covered = frozenset[int]().union(*(clause.covers for clause in chosen))
     wrong = frozenset[int]().union(*(clause.wrong for clause in chosen))
-    price = sum(_CLAUSE + _TERM * len(clause.where) for clause in chosen) + len(wrong) + count - len(covered)
+    price = sum(_CLAUSE + _TERM * len(clause.conditions) for clause in chosen) + len(wrong) + count - len(covered)
     return _Cover(tuple(chosen), count - len(covered), price)
 
 
 def _scope(clause: _Clause, changed: Sequence[Labels], stood: Sequence[Labels], names: Sequence[str]) -> Scope:
-    where = dict(clause.where)
-    inside = [changed[at] for at in sorted(clause.covers)]
-    fitting = inside + [stood[at] for at in clause.wrong]
+    location = dict(clause.conditions)
+    inside = [changed[cover] for cover in sorted(clause.covers)]
+    fitting = inside + [stood[index] for index in clause.wrong]
     spans = {}
     for name in names:
         values = {labels.get(name, "") for labels in inside}
-        if name not in where and len(values) > 1:
+        if name not in location and len(values) > 1:
             spans[name] = (len(values), len({labels.get(name, "") for labels in fitting}))
-    return Scope(where, len(clause.covers), len(clause.wrong), spans)
+    return Scope(location, len(clause.covers), len(clause.wrong), spans)
 
 
 def _cause_of(scopes: Sequence[Scope], changed: Sequence[Labels], stood: Sequence[Labels]) -> Cause:
@@ -189,13 +191,13 @@ def _cause_of(scopes: Sequence[Scope], changed: Sequence[Labels], stood: Sequenc
     if len(scopes) != 1:
         return "unknown"
     everywhere = [*changed, *stood]
-    where, spans = scopes[0].where, scopes[0].spans
+    location, spans = scopes[0].conditions, scopes[0].spans
     storages = len({labels.get("file_system", "") for labels in everywhere})
-    if "file_system" in where:
+    if "file_system" in location:
         return "storage"
-    if "system" in where or "node_class" in where:
+    if "system" in location or "node_class" in location:
         return "machine" if "file_system" in spans else "machine or storage"
-    if not where:
+    if not location:
         return "everything"
     if "file_system" in spans:
         return "clients"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 
 from sonde.model.errors import RecordError, UserError
-from sonde.model.series import RunKey, SeriesKey
+from sonde.model.history_key import HistoryKey, RunKey
 from sonde.store.archive import Archive
 from sonde.store.catalog import Catalog
 from sonde.store.rows import counts, epoch_seconds, key_of, value_of
@@ -32,7 +32,7 @@ class Side:
 class SideNumber:
     """One number of a side: its values by run, in the order of the runs. `key` is that of the latest."""
 
-    key: SeriesKey
+    key: HistoryKey
     plan: str
     values: tuple[float, ...]
     runs: tuple[str, ...]
@@ -52,8 +52,8 @@ def find_side(archive: Archive, text: str, step: Callable[[int, int], None] = la
         if wanted is None:
             folders = archive.find(text)
         else:
-            found = Catalog(archive.root).runs(["folder", "problem"], wanted).to_pylist()
-            folders = [archive.root / row["folder"] for row in found if not row["problem"]]
+            result = Catalog(archive.root).runs(["folder", "problem"], wanted).to_pylist()
+            folders = [archive.root / row["folder"] for row in result if not row["problem"]]
         runs = []
         for done, folder in enumerate(folders):
             runs.append(read_summary(folder))
@@ -84,9 +84,9 @@ def _selection(text: str) -> Selection | None:
     return None
 
 
-def numbers_of(runs: Sequence[Summary]) -> list[SideNumber]:
+def collect_numbers(runs: Sequence[Summary]) -> list[SideNumber]:
     """The numbers of the runs, by series; what differs only in epoch is one number."""
-    gathered: dict[SeriesKey, list[tuple[Summary, SeriesKey, float]]] = {}
+    gathered: dict[HistoryKey, list[tuple[Summary, HistoryKey, float]]] = {}
     for run in runs:
         for key, value in _values(run):
             gathered.setdefault(_without_epoch(key), []).append((run, key, value))
@@ -102,42 +102,44 @@ def numbers_of(runs: Sequence[Summary]) -> list[SideNumber]:
     ]
 
 
-def _values(run: Summary) -> Iterator[tuple[SeriesKey, float]]:
+def _values(run: Summary) -> Iterator[tuple[HistoryKey, float]]:
     key = key_of(run)
     for phase in run.phases if key else ():
-        found = value_of(key, phase) if key else None
-        if found is not None:
-            yield found
+        result = value_of(key, phase) if key else None
+        if result is not None:
+            yield result
 
 
-def _without_epoch(key: SeriesKey) -> SeriesKey:
-    return SeriesKey(**{one.name: getattr(key, one.name) if one.name != "epoch" else "" for one in fields(SeriesKey)})
+def _without_epoch(key: HistoryKey) -> HistoryKey:
+    return HistoryKey(
+        **{field.name: getattr(key, field.name) if field.name != "epoch" else "" for field in fields(HistoryKey)}
+    )
 
 
-def pairs(before: Sequence[SideNumber], after: Sequence[SideNumber]) -> list[tuple[SideNumber, SideNumber]]:
+def pair_numbers(before: Sequence[SideNumber], after: Sequence[SideNumber]) -> list[tuple[SideNumber, SideNumber]]:
     """Cells that belong together: of the same key, else of the same phase and operation when that is unambiguous.
 
-    The second kind compares what the user asked to compare, two file systems say; `differences_of_key` says in what.
+    The second kind compares what the user asked to compare, two file systems say; `list_key_differences` says in what.
     """
     same = {_without_epoch(number.key): number for number in before}
-    found = [(same[_without_epoch(number.key)], number) for number in after if _without_epoch(number.key) in same]
-    taken = {id(one) for pair in found for one in pair}
-    loose_before = [number for number in before if id(number) not in taken]
-    loose_after = [number for number in after if id(number) not in taken]
+    result = [(same[_without_epoch(number.key)], number) for number in after if _without_epoch(number.key) in same]
+    occupied = {id(item) for pair in result for item in pair}
+    loose_before = [number for number in before if id(number) not in occupied]
+    loose_after = [number for number in after if id(number) not in occupied]
     for number in loose_after:
         alike = [other for other in loose_before if _alike(other) == _alike(number)]
         rivals = [other for other in loose_after if _alike(other) == _alike(number)]
         if len(alike) == 1 and len(rivals) == 1:
-            found.append((alike[0], number))
-    return found
+            result.append((alike[0], number))
+    return result
 
 
 def _alike(number: SideNumber) -> tuple[str, ...]:
     return (number.plan, number.key.phase, number.key.op, number.key.unit)
 
 
-def differences_of_key(before: SeriesKey, after: SeriesKey) -> list[tuple[str, str, str]]:
+def list_key_differences(before: HistoryKey, after: HistoryKey) -> list[tuple[str, str, str]]:
     """Members of the key in which two numbers differ: name, before, after."""
-    shown = [one.name for one in fields(RunKey)] + ["cache", "definition"]
-    both = ((name, getattr(before, name), getattr(after, name)) for name in shown)
+    displayed = [field.name for field in fields(RunKey)] + ["cache", "definition"]
+    both = ((name, getattr(before, name), getattr(after, name)) for name in displayed)
     return [(name.replace("_", " "), old, new) for name, old, new in both if old != new]

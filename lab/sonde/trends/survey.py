@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All histories of a site at once: settings learned on their noise, what was noticed, where each of them stands."""
+"""The survey: calibrates the detectors on the noise of all histories, finds changes, and analyzes each history."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from math import log
 import numpy as np
 
 from sonde.stats.ranks import Floats
-from sonde.stats.ratio import simulated_visible
-from sonde.stats.segments import Segment, segments
-from sonde.stats.spread import robust_sd
+from sonde.stats.ratio import simulate_detectable_drop
+from sonde.stats.segments import Segment, find_segments
+from sonde.stats.spread import compute_robust_sd
 from sonde.trends.budget import ENOUGH, Budget, Calibration, calibrate, residuals
-from sonde.trends.changes import Change, JointChange, changes, joint_changes
-from sonde.trends.doubted import Doubted
-from sonde.trends.known import Known, digest
-from sonde.trends.lanes import Settings
-from sonde.trends.series import Series, telling_labels
-from sonde.trends.watch import go_on, in_order
+from sonde.trends.changes import Change, JointChange, group_changes, measure_changes
+from sonde.trends.detectors import DetectorSettings
+from sonde.trends.history import History, distinguishing_labels
+from sonde.trends.result_cache import ResultCache, digest
+from sonde.trends.run_caveats import CaveatCount
+from sonde.trends.watch import continue_watch, sort_alarms
 
 # A history shorter than this has no level yet.
 SHORTEST = 5
@@ -33,72 +33,72 @@ _NEW, _KNOWN = 10, 40
 # known of the noise of a site with hundreds of histories is nothing, and cutting takes the square of the runs.
 _MOST_LEARNED, _LEARNED_TOGETHER = 2000, 200_000
 _LEAST_LEARNED = 500
-# Settings are learned from what was before the Monday (UTC) of the week of the latest run.
+# DetectorSettings are learned from what was before the Monday (UTC) of the week of the latest run.
 _WEEK_S, _MONDAY_S = 7 * 86400.0, 4 * 86400.0
 # A change is fresh for so many runs.
 FRESH = 10
 
 
 @dataclass(frozen=True)
-class Standing:
-    """One history. `stretches` lie between its changes; `level` is the median of the one it is in, `now` that of its
+class HistoryAnalysis:
+    """One history. `segments` lie between its changes; `level` is the median of the one it is in, `now` that of its
     last three runs; `noise` the robust standard deviation of the logarithms; `visible` the drop that ten more runs
-    would probably show (None: too short); `doubts` what was found against its last `FRESH` runs."""
+    would probably show (None: too short); `caveats` what was found against its last `FRESH` runs."""
 
-    series: Series
-    stretches: tuple[Segment, ...]
+    history: History
+    segments: tuple[Segment, ...]
     now: float
     noise: float
     visible: float | None
     changes: tuple[Change, ...]
-    doubts: tuple[Doubted, ...] = ()
+    caveats: tuple[CaveatCount, ...] = ()
 
     @property
     def level(self) -> float:
-        return self.stretches[-1].level
+        return self.segments[-1].level
 
     @property
     def slower(self) -> bool:
         """Whether its latest change is a drop that is not over and was noticed within its last ten runs."""
         last = self.changes[-1] if self.changes else None
-        if last is None or not last.down or last.over:
+        if last is None or not last.is_drop or last.is_temporary:
             return False
-        return int(np.sum(self.series.times > last.noticed)) < FRESH
+        return int(np.sum(self.history.times > last.noticed)) < FRESH
 
 
 @dataclass(frozen=True)
 class Survey:
     """Histories that are long enough, and how many are not."""
 
-    standings: tuple[Standing, ...]
+    analyses: tuple[HistoryAnalysis, ...]
     joint: tuple[JointChange, ...]
     budget: Budget
     calibration: Calibration
     short: int
 
     @functools.cached_property
-    def series(self) -> tuple[Series, ...]:
-        return tuple(one.series for one in self.standings)
+    def histories(self) -> tuple[History, ...]:
+        return tuple(analysis.history for analysis in self.analyses)
 
     @functools.cached_property
-    def telling(self) -> tuple[str, ...]:
+    def distinguishing_labels(self) -> tuple[str, ...]:
         """Labels that tell these histories from each other."""
-        return telling_labels(self.series)
+        return distinguishing_labels(self.histories)
 
 
-def _levels(one: Series, own: Sequence[Change]) -> tuple[Segment, ...]:
-    """The stretches between the changes that were noticed, so that a level and the marks beside it tell one story."""
-    cuts = [0, *(int(np.searchsorted(one.times, change.first_after)) for change in own), len(one)]
+def _split_levels(history: History, changes: Sequence[Change]) -> tuple[Segment, ...]:
+    """The segments between the noticed changes."""
+    cuts = [0, *(int(np.searchsorted(history.times, change.first_after)) for change in changes), len(history)]
     return tuple(
-        Segment(first, end, float(np.median(one.values[first:end])))
+        Segment(first, end, float(np.median(history.values[first:end])))
         for first, end in itertools.pairwise(cuts)
         if first < end
     )
 
 
 @dataclass(frozen=True)
-class _Learned:
-    """What the runs that noise is learned from say: their stretches, the robust standard deviation of the rest, and the
+class _NoiseEstimate:
+    """What the runs that noise is learned from say: their segments, the robust standard deviation of the rest, and the
     drop that would show."""
 
     values: Floats
@@ -111,79 +111,85 @@ class _Learned:
         return residuals(self.values, self.parts)
 
 
-def survey(
-    found: Sequence[Series],
+def survey_histories(
+    histories: Sequence[History],
     alarms_per_year: float = 1.0,
-    smallest: float = Settings.smallest_change,
+    smallest: float = DetectorSettings.smallest_change,
     step: Callable[[int, int], None] = lambda done, total: None,
-    known: Known | None = None,
+    cache: ResultCache | None = None,
 ) -> Survey:
     """Watches all histories. `alarms_per_year` is the budget of false alarms of one series; `step` is told how far the
     work is. What `known` has from an earlier survey is not found out again; the answers are the same without it."""
-    known = known or Known()
-    long = [one for one in found if len(one) >= SHORTEST]
+    cache = cache or ResultCache()
+    long = [history for history in histories if len(history) >= SHORTEST]
     total = 4 * len(long)
-    taught = _taught(long)
+    taught = _select_training_runs(long)
     pace = float(np.median([one.runs_per_year for one in taught])) if long else 365.0
     budget = Budget(alarms_per_year, max(1.0, pace))
     most = min(_MOST_LEARNED, max(_LEAST_LEARNED, _LEARNED_TOGETHER // max(1, len(long))))
     learned = []
-    for done, one in enumerate(taught):
-        learned.append(_learn(one.values[-most:], known))
+    for done, item in enumerate(taught):
+        learned.append(_estimate_noise(item.values[-most:], cache))
         step(done + 1, total)
-    calibration = _calibrated(learned, budget, Settings(smallest_change=smallest), known, step)
-    noticed = _noticed(long, calibration.settings, known, step)
+    calibration = _calibrate(learned, budget, DetectorSettings(smallest_change=smallest), cache, step)
+    noticed = _find_changes(long, calibration.settings, cache, step)
     least = -log(1 - smallest)
     noticed = [one for one in noticed if abs(log(one.size.value)) >= least]
     of_series: dict[int, list[Change]] = {}
     for change in noticed:
-        of_series.setdefault(change.series, []).append(change)
-    standings = []
-    for at, one in enumerate(long):
-        own = tuple(of_series.get(at, ()))
-        standings.append(
-            Standing(
-                series=one,
-                stretches=_levels(one, own),
-                now=float(np.median(one.values[-_LATEST:])),
-                noise=learned[at].noise,
-                visible=learned[at].visible,
+        of_series.setdefault(change.history, []).append(change)
+    analyses = []
+    for index, item in enumerate(long):
+        own = tuple(of_series.get(index, ()))
+        analyses.append(
+            HistoryAnalysis(
+                history=item,
+                segments=_split_levels(item, own),
+                now=float(np.median(item.values[-_LATEST:])),
+                noise=learned[index].noise,
+                visible=learned[index].visible,
                 changes=own,
             )
         )
-        step(3 * len(long) + 1 + at, total)
-    joint = tuple(joint_changes(long, noticed, known.ratio))
-    return Survey(tuple(standings), joint, budget, calibration, len(found) - len(long))
+        step(3 * len(long) + 1 + index, total)
+    joint = tuple(group_changes(long, noticed, cache.ratio))
+    return Survey(tuple(analyses), joint, budget, calibration, len(histories) - len(long))
 
 
-def _taught(long: Sequence[Series]) -> list[Series]:
+def _select_training_runs(long: Sequence[History]) -> list[History]:
     """The runs that noise and pace are learned from: of histories that are long enough those before the week of the
     latest run of all. So settings stand for a week, and a new run costs a look at its own history."""
-    latest = max((float(one.times[-1]) for one in long), default=0.0)
+    latest = max((float(history.times[-1]) for history in long), default=0.0)
     week = (latest - _MONDAY_S) // _WEEK_S * _WEEK_S + _MONDAY_S
-    counts = [int(np.searchsorted(one.times, week)) for one in long]
+    counts = [int(np.searchsorted(history.times, week)) for history in long]
     return [
-        Series(one.labels, one.times[:count], one.values[:count], one.unit) if count >= ENOUGH else one
-        for one, count in zip(long, counts, strict=True)
+        History(history.labels, history.times[:count], history.values[:count], history.unit)
+        if count >= ENOUGH
+        else history
+        for history, count in zip(long, counts, strict=True)
     ]
 
 
-def _learn(values: Floats, known: Known) -> _Learned:
-    def make() -> _Learned:
-        parts = tuple(segments(values))
+def _estimate_noise(values: Floats, result_cache: ResultCache) -> _NoiseEstimate:
+    def make() -> _NoiseEstimate:
+        parts = tuple(find_segments(values))
         noise = residuals(values, parts)
-        return _Learned(values, parts, robust_sd(noise), simulated_visible(noise, _KNOWN, _NEW))
+        return _NoiseEstimate(values, parts, compute_robust_sd(noise), simulate_detectable_drop(noise, _KNOWN, _NEW))
 
-    return known.answer(
+    return result_cache.answer(
         f"noise {digest(values)}",
         make,
-        lambda kept: _Learned(values, tuple(Segment(*part) for part in kept[0]), kept[1], kept[2]),
-        lambda one: [[[part.first, part.end, part.level] for part in one.parts], one.noise, one.visible],
+        lambda stored: _NoiseEstimate(values, tuple(Segment(*part) for part in stored[0]), stored[1], stored[2]),
+        lambda item: [[[part.first, part.end, part.level] for part in item.parts], item.noise, item.visible],
     )
 
 
-def _calibrated(
-    learned: Sequence[_Learned], budget: Budget, settings: Settings, known: Known, step: Callable[[int, int], None]
+def _calibrate(
+    learned: Sequence[_NoiseEstimate],
+    budget: Budget,
+    settings: DetectorSettings,
+    result_cache: ResultCache,
+    step: Callable[[int, int], None],
 ) -> Calibration:
     tries = 0
 
@@ -193,23 +199,25 @@ def _calibrated(
         tries += 1
         step(len(learned) + int(len(learned) * (1 - 0.9**tries)), 4 * len(learned))
 
-    return known.answer(
-        f"settings {digest(repr(budget), repr(settings), *(one.values for one in learned))}",
-        lambda: calibrate([one.residuals for one in learned], budget, settings, step=tried),
+    return result_cache.answer(
+        f"settings {digest(repr(budget), repr(settings), *(noise_estimate.values for noise_estimate in learned))}",
+        lambda: calibrate([noise_estimate.residuals for noise_estimate in learned], budget, settings, step=tried),
         Calibration.from_json,
         asdict,
     )
 
 
-def _noticed(
-    long: Sequence[Series], settings: Settings, known: Known, step: Callable[[int, int], None]
+def _find_changes(
+    long: Sequence[History], settings: DetectorSettings, result_cache: ResultCache, step: Callable[[int, int], None]
 ) -> list[Change]:
-    before = {at: stood for at, one in enumerate(long) if (stood := known.watched(one, settings)) is not None}
+    before = {
+        index: stood for index, one in enumerate(long) if (stood := result_cache.watched(one, settings)) is not None
+    }
 
     def watched(done: int, total: int) -> None:
         step(2 * len(long) + len(long) * done // total, 4 * len(long))
 
-    found = go_on([one.logarithms for one in long], settings, before, watched)
-    for one, far in zip(long, found, strict=True):
-        known.keep_watched(one, settings, far)
-    return changes(long, in_order(found), known.ratio)
+    result = continue_watch([one.logarithms for one in long], settings, before, watched)
+    for history, far in zip(long, result, strict=True):
+        result_cache.store_watch(history, settings, far)
+    return measure_changes(long, sort_alarms(result), result_cache.ratio)

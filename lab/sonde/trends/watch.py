@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Histories run by run, as they were when each run was the latest."""
+"""Runs the detectors over histories, run by run."""
 
 from __future__ import annotations
 
@@ -10,101 +10,103 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sonde.stats.ranks import Floats
-from sonde.trends.lanes import Alarm, Lanes, Place, Settings
-from sonde.trends.series import Series
+from sonde.trends.detectors import Alarm, DetectorBank, DetectorSettings, DetectorState
+from sonde.trends.history import History
 
 Ints = NDArray[np.int64]
-# Runs of each history that are taken at a time.
+# Runs of each history that are copied at a time.
 _STRETCH = 512
 
 
-def watch_rows(logarithms: Floats, settings: Settings | None = None) -> list[Alarm]:
+def watch_rows(logarithms: Floats, settings: DetectorSettings | None = None) -> list[Alarm]:
     """Alarms of many histories of equal length (rows), in the order in which they were raised."""
-    lanes = Lanes(logarithms.shape[0], settings or Settings())
+    bank = DetectorBank(logarithms.shape[0], settings or DetectorSettings())
     alarms: list[Alarm] = []
     for run in range(logarithms.shape[1]):
-        alarms += lanes.push(logarithms[:, run])
+        alarms += bank.push(logarithms[:, run])
     return alarms
 
 
 @dataclass(frozen=True)
-class Watched:
-    """What the watch of one history noticed, and where it stands."""
+class HistoryWatch:
+    """The alarms of one history and the state of its detectors."""
 
-    place: Place
+    state: DetectorState
     alarms: tuple[Alarm, ...]
 
 
-def watch(series: Sequence[Series], settings: Sequence[Settings] | Settings | None = None) -> list[Alarm]:
-    """Alarms of all `series`; `Alarm.series` counts them. `settings` are one for all, or one each.
+def watch_histories(
+    series: Sequence[History], settings: Sequence[DetectorSettings] | DetectorSettings | None = None
+) -> list[Alarm]:
+    """Alarms of all histories; `Alarm.history` is the position in `series`. `settings` are one for all, or one each.
 
-    Runs of one series come in their own order; where series are of different length the shorter ones just end.
+    Histories may differ in length: a shorter one ends earlier.
     """
-    if settings is None or isinstance(settings, Settings):
-        return in_order(go_on([one.logarithms for one in series], settings or Settings()))
+    if settings is None or isinstance(settings, DetectorSettings):
+        return sort_alarms(continue_watch([line.logarithms for line in series], settings or DetectorSettings()))
     alarms: list[Alarm] = []
-    for one in dict.fromkeys(settings):
-        members = [at for at, own in enumerate(settings) if own == one]
-        found = in_order(go_on([series[at].logarithms for at in members], one))
-        alarms += [replace(alarm, series=members[alarm.series]) for alarm in found]
-    return sorted(alarms, key=lambda alarm: float(series[alarm.series].times[alarm.noticed]))
+    for fromkey in dict.fromkeys(settings):
+        members = [index for index, setting in enumerate(settings) if setting == fromkey]
+        result = sort_alarms(continue_watch([series[member].logarithms for member in members], fromkey))
+        alarms += [replace(alarm, history=members[alarm.history]) for alarm in result]
+    return sorted(alarms, key=lambda alarm: float(series[alarm.history].times[alarm.noticed]))
 
 
-def in_order(watched: Sequence[Watched]) -> list[Alarm]:
-    """All alarms as a watch of all series at once raises them: run by run, of each run those of the gate first."""
-    alarms = [alarm for one in watched for alarm in one.alarms]
-    return sorted(alarms, key=lambda one: (one.noticed, one.lane != "gate", one.series))
+def sort_alarms(watched: Sequence[HistoryWatch]) -> list[Alarm]:
+    """All alarms in order of runs; at the same run those of the collapse detector come first."""
+    alarms = [alarm for watch in watched for alarm in watch.alarms]
+    return sorted(alarms, key=lambda alarm: (alarm.noticed, alarm.detector != "collapse", alarm.history))
 
 
-def go_on(
+def continue_watch(
     rows: Sequence[Floats],
-    settings: Settings,
-    before: Mapping[int, Watched] | None = None,
+    settings: DetectorSettings,
+    before: Mapping[int, HistoryWatch] | None = None,
     step: Callable[[int, int], None] = lambda done, total: None,
-) -> list[Watched]:
-    """What is noticed in these histories (logarithms, without gaps). Those in `before` (by their position) are watched
-    from where that watch stood: with its answers, whichever they are. `step` is told how many runs were watched.
+) -> list[HistoryWatch]:
+    """Watches histories (logarithms, without gaps). Those in `before`, by position, resume from that watch and keep its
+    alarms. `step` receives the number of watched runs and the total.
     """
-    known = before or {}
-    lanes = Lanes(len(rows), settings)
+    watches = before or {}
+    bank = DetectorBank(len(rows), settings)
     alarms: list[list[Alarm]] = [[] for _ in rows]
-    for at, one in known.items():
-        lanes.resume(at, one.place, rows[at])
-        alarms[at] = [replace(alarm, series=at) for alarm in one.alarms]
-    places = [lanes.place(at) for at in range(len(rows))]
-    begun = np.array([place.runs for place in places], dtype=np.int64)
-    rest = np.array([one.size for one in rows], dtype=np.int64) - begun
-    members, done, total = np.arange(len(rows)), 0, int(rest.sum())
+    for index, watch in watches.items():
+        bank.resume(index, watch.state, rows[index])
+        alarms[index] = [replace(alarm, history=index) for alarm in watch.alarms]
+    states = [bank.get_state(index) for index in range(len(rows))]
+    begun = np.array([state.runs for state in states], dtype=np.int64)
+    remaining = np.array([row.size for row in rows], dtype=np.int64) - begun
+    members, done, total = np.arange(len(rows)), 0, int(remaining.sum())
     column = 0
     while members.size:
-        # who has ended leaves when half of all have: a long history does not pay for many short ones
-        keep = rest[members] > column
+        # Ended histories are dropped when half of all have ended: a long one must not carry many short ones.
+        keep = remaining[members] > column
         for row in np.flatnonzero(~keep):
             ended = int(members[row])
-            # it saw gaps while others went on
-            places[ended] = replace(lanes.place(int(row)), runs=rows[ended].size)
+            # It counted gaps while others continued.
+            states[ended] = replace(bank.get_state(int(row)), runs=rows[ended].size)
         if not keep.all():
             members = members[keep]
-            lanes.keep(keep)
+            bank.select_histories(keep)
         if not members.size:
             break
-        until = int(np.sort(rest[members])[(members.size - 1) // 2])
+        until = int(np.sort(remaining[members])[(members.size - 1) // 2])
         for begin in range(column, until, _STRETCH):
             end = min(until, begin + _STRETCH)
             for run in _columns(rows, members, begun, begin, end).T:
-                for alarm in lanes.push(run):
-                    at = int(members[alarm.series])
-                    alarms[at].append(replace(alarm, series=at))
-            done += int(np.sum(np.clip(rest[members] - begin, 0, end - begin)))
+                for alarm in bank.push(run):
+                    at = int(members[alarm.history])
+                    alarms[at].append(replace(alarm, history=at))
+            done += int(np.sum(np.clip(remaining[members] - begin, 0, end - begin)))
             step(done, total)
         column = until
-    return [Watched(place, tuple(own)) for place, own in zip(places, alarms, strict=True)]
+    return [HistoryWatch(position, tuple(alarm)) for position, alarm in zip(states, alarms, strict=True)]
 
 
 def _columns(rows: Sequence[Floats], members: Ints, begun: Ints, begin: int, end: int) -> Floats:
-    """Of these histories the runs from `begin` to `end`, counted from where the watch began; NaN after their last."""
-    found = np.full((members.size, end - begin), np.nan)
-    for row, at in enumerate(members):
-        part = rows[at][begun[at] + begin : begun[at] + end]
-        found[row, : part.size] = part
-    return found
+    """Runs `begin` to `end` of each member, counted from the start of its watch; NaN after its last run."""
+    result = np.full((members.size, end - begin), np.nan)
+    for row, member in enumerate(members):
+        part = rows[member][begun[member] + begin : begun[member] + end]
+        result[row, : part.size] = part
+    return result

@@ -26,7 +26,7 @@ def test_the_example_is_read(tmp_path: Path) -> None:
     trace = read_trace(EXAMPLE)
     assert list(trace.files) == ["/scratch/run/result.dat"]
     assert trace.files["/scratch/run/result.dat"].write.calls == 200
-    assert trace.broken == []
+    assert trace.damaged_files == []
     assert not is_trace(tmp_path)
 
 
@@ -38,11 +38,11 @@ def test_processes_are_added_up_by_file(tmp_path: Path) -> None:
     (tmp_path / "other.ndjson").write_text('{"type":"run"}\n', encoding="utf-8")
     trace = read_trace(tmp_path)
     assert len(trace.processes) == 4
-    assert trace.broken == ["cut.ndjson"]
+    assert trace.damaged_files == ["cut.ndjson"]
     assert trace.files["/scratch/run/result.dat"].write.calls >= 600
 
 
-def test_files_that_an_interpreter_reads_at_its_start_do_not_hide_the_one_that_matters(tmp_path: Path) -> None:
+def test_interpreter_startup_files_do_not_hide_main_file(tmp_path: Path) -> None:
     path = "/scratch/run/result.dat"
     for number in range(30):
         text = EXAMPLE.read_text(encoding="utf-8").replace(path, f"/usr/lib/python/module{number:02}.pyc")
@@ -63,7 +63,7 @@ def _quick(text: str) -> str:
     return "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
 
 
-def test_there_is_no_page_of_a_trace_and_it_is_said_what_shows_it() -> None:
+def test_report_of_trace_is_rejected_with_advice() -> None:
     with pytest.raises(UserError, match=r"is a trace, of which there is no page; `sonde show"):
         CliRunner().invoke(report, [str(EXAMPLE)], standalone_mode=False, catch_exceptions=False)
 
@@ -145,7 +145,7 @@ def test_why_a_program_cannot_be_intercepted(tmp_path: Path) -> None:
     go = fake_program(tmp_path / "go")
     found = read_elf(go)
     assert found is not None
-    assert not found.go
+    assert not found.is_go_program
     script = tmp_path / "script"
     script.write_text(f"#!{tmp_path / 'static'}\n", encoding="utf-8")
     script.chmod(0o755)
@@ -158,8 +158,8 @@ def test_why_a_program_cannot_be_intercepted(tmp_path: Path) -> None:
 def test_settings_are_shown_before_anything_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("IOBUF_PARAMS", raising=False)
     done = CliRunner().invoke(iobuf, ["--dry-run", "--report"], standalone_mode=False)
-    assert done.output == "IOBUF_PARAMS=*\nIOBUF_VERBOSE=1\n"
+    assert done.output == "IOBUF_PARAMS=*:auto\nIOBUF_VERBOSE=1\n"
     done = CliRunner().invoke(iobuf, ["--dry-run", "--from", str(EXAMPLE)], standalone_mode=False)
     assert done.output.startswith("IOBUF_PARAMS=/scratch/run/result.dat:size=1048576:count=")
-    done = CliRunner().invoke(iobuf, ["--auto", "--params", "*", "--dry-run"], standalone_mode=False)
+    done = CliRunner().invoke(iobuf, ["--ffio", "cachea", "--params", "*", "--dry-run"], standalone_mode=False)
     assert isinstance(done.exception, UserError)

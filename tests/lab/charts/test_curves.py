@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sonde.charts.curves import Curve, Curves, curve_chart, shown
+from sonde.charts.curves import Curve, Curves, build_curve_chart, shown
 
 
 def drawn(**changes: object) -> str:
@@ -18,7 +18,7 @@ def drawn(**changes: object) -> str:
     ]
     members: dict[str, Any] = {"title": "Reads", "words": "Said.", "curves": curves, "unit": "B/s", "x_unit": "clients"}
     figure = Curves(**members | changes)
-    return str(curve_chart(figure).render())
+    return str(build_curve_chart(figure).render())
 
 
 def path(page: str, css: str) -> list[tuple[float, float]]:

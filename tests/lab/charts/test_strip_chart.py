@@ -13,12 +13,12 @@ import browser
 import numpy as np
 import pytest
 
-from sonde.charts.strip_chart import periods, strip_chart
+from sonde.charts.strip_chart import build_strip_chart, periods
 from sonde.charts.study import write_study
-from sonde.stats.density import log_density
-from sonde.trends.history_page import history_study
-from sonde.trends.series import Series
-from sonde.trends.survey import survey
+from sonde.stats.density import estimate_log_density
+from sonde.trends.history import History
+from sonde.trends.survey import survey_histories
+from sonde.trends.survey_page import build_survey_page
 
 DAY = 86400.0
 BEGIN = datetime(2026, 1, 1, 12, tzinfo=UTC).timestamp()
@@ -61,7 +61,7 @@ def plain(chart: Any) -> str:
 def test_the_chart_says_its_figures() -> None:
     times = BEGIN + DAY * np.arange(60.0)
     values = np.where(np.arange(60) < 31, 2e9, 1e9) * np.tile([0.9, 1.0, 1.1], 20)
-    chart = strip_chart("daily · read", "B/s", times, values)
+    chart = build_strip_chart("daily · read", "B/s", times, values)
     assert chart is not None
     page = plain(chart)
     assert "60 runs in 9 weeks" in page
@@ -74,29 +74,31 @@ def test_the_chart_says_its_figures() -> None:
 def test_values_far_above_all_others_do_not_flatten_the_rest() -> None:
     values = np.full(100, 1e9)
     values[50] = 1e12
-    chart = strip_chart("x", "B/s", BEGIN + DAY * np.arange(100.0), values)
+    chart = build_strip_chart("x", "B/s", BEGIN + DAY * np.arange(100.0), values)
     assert chart is not None
     assert "1 run above the scale" in plain(chart)
 
 
 def test_one_period_is_no_chart() -> None:
-    assert strip_chart("x", "B/s", np.array([BEGIN, BEGIN + 1]), np.array([1.0, 2.0])) is None
+    assert build_strip_chart("x", "B/s", np.array([BEGIN, BEGIN + 1]), np.array([1.0, 2.0])) is None
 
 
 def test_a_density_is_one() -> None:
     ranks = (np.arange(500) + 0.5) / 500
     values = 1e9 * np.exp([NormalDist(0, 0.2).inv_cdf(float(rank)) for rank in ranks])
     places = np.exp(np.linspace(np.log(1e9) - 2, np.log(1e9) + 2, 2001))
-    density = log_density(values, places)
+    density = estimate_log_density(values, places)
     assert np.trapezoid(density, np.log(places)) == pytest.approx(1.0, abs=1e-6)
     assert places[density.argmax()] == pytest.approx(1e9, rel=0.1)
     # The density of a normal distribution with this deviation, at its middle; the kernel flattens it a little.
     assert density.max() == pytest.approx(1 / (0.2 * np.sqrt(2 * np.pi)), rel=0.1)
-    assert log_density(7 * values, 7 * places) == pytest.approx(density), "a factor moves it and changes nothing"
-    assert log_density(np.ones(5), np.array([1.0])).size == 1, "equal values are no error"
+    assert estimate_log_density(7 * values, 7 * places) == pytest.approx(density), (
+        "a factor moves it and changes nothing"
+    )
+    assert estimate_log_density(np.ones(5), np.array([1.0])).size == 1, "equal values are no error"
     for wrong in (np.array([]), np.array([0.0]), np.array([-1.0])):
         with pytest.raises(ValueError, match="above zero"):
-            log_density(wrong, places)
+            estimate_log_density(wrong, places)
 
 
 @pytest.fixture(scope="module")
@@ -112,10 +114,10 @@ def history_of_many(tmp_path_factory: pytest.TempPathFactory) -> Path:
         rates[runs > 6000] *= 0.5 if number == 3 else 1.0
         op = "write" if number % 2 else "read"
         labels = {"experiment": f"test{number // 8}", "operation": op, "system": f"s{number % 8}"}
-        histories.append(Series(labels, times, rates))
-    found = survey(histories)
-    assert [number for number, one in enumerate(found.standings) if one.changes] == [3]
-    return write_study(history_study(found, "delivered"), tmp_path_factory.mktemp("many") / "trend.html")
+        histories.append(History(labels, times, rates))
+    found = survey_histories(histories)
+    assert [number for number, one in enumerate(found.analyses) if one.changes] == [3]
+    return write_study(build_survey_page(found, "delivered"), tmp_path_factory.mktemp("many") / "trend.html")
 
 
 @pytest.mark.slow

@@ -15,9 +15,9 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-import made
 import pyarrow.parquet as parquet
 import pytest
+import run_builders
 
 import sonde as sonde_package
 from sonde.store.archive import Archive
@@ -28,9 +28,9 @@ A, B, C = "20260102T000000Z-a-0001", "20260103T000000Z-b-0002", "20260204T000000
 
 @pytest.fixture
 def root(archive: Path) -> Path:
-    made.put(archive, A)
-    made.put(archive, B, [made.phase(rate=2e9), made.phase("read", 3e9)])
-    made.put(archive, C, status="failed", plan={"id": "weekly", "title": ""})
+    run_builders.add_run(archive, A)
+    run_builders.add_run(archive, B, [run_builders.build_phase(rate=2e9), run_builders.build_phase("read", 3e9)])
+    run_builders.add_run(archive, C, status="failed", plan={"id": "weekly", "title": ""})
     return archive
 
 
@@ -38,7 +38,7 @@ def there(root: Path) -> list[str]:
     return [str(one) for one in Catalog(root).runs(["run"])["run"].to_pylist()]
 
 
-def test_tags_are_given_found_and_taken_away(sonde: Any, root: Path) -> None:
+def test_tags_are_added_found_and_removed(sonde: Any, root: Path) -> None:
     assert sonde("tag", A, "--add", "accepted", "--add", "v2").out.split() == [A, "accepted", "v2"]
     assert sonde("tag", "--plan", "weekly", "--add", "v2").code == 0
     assert [run["id"] for run in sonde("list", "--tag", "v2", "--json").json] == [A, C]
@@ -76,12 +76,15 @@ def test_tags_are_given_found_and_taken_away(sonde: Any, root: Path) -> None:
         (("baseline", "show", "nope"), 'There is no baseline "nope"'),
         (("baseline", "rm", "nope"), 'There is no baseline "nope"'),
         (("list", "--sort", "time"), "'--source'? See `sonde list --help`."),
-        (("import", str(Path(made.__file__).parent / "cli")), "holds no run of Sonde's; of other tools name the files"),
+        (
+            ("import", str(Path(run_builders.__file__).parent / "cli")),
+            "holds no run of Sonde's; of other tools name the files",
+        ),
         (("import", "nowhere.tar"), "There is no file nowhere.tar"),
         (("import", "x", "--zone", "Mars"), "is not a time zone"),
     ],
 )
-def test_what_cannot_be_done_is_one_sentence(
+def test_impossible_request_prints_one_sentence(
     sonde: Any, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], said: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -93,20 +96,20 @@ def test_what_cannot_be_done_is_one_sentence(
     assert [path.name for path in tmp_path.iterdir()] == ["archive"]
 
 
-def test_comparing_a_run_with_itself_is_said(sonde: Any, root: Path) -> None:
+def test_comparing_run_with_itself_is_reported(sonde: Any, root: Path) -> None:
     assert "! 1 run on both sides" in sonde("compare", A, A).out
     assert "on both sides" not in sonde("compare", A, B).out
 
 
-def test_a_run_without_a_number_of_storage_is_not_called_good(sonde: Any, root: Path) -> None:
-    null = made.phase(backend="null", standing="synthetic")
-    made.put(root, "20260301T000000Z-null-0004", [null])
-    verdicts = {line.split()[0]: line.rstrip() for line in sonde("list").out.splitlines()[1:]}
-    assert verdicts["20260301T000000Z-null-0004"].endswith("not of storage")
-    assert all(verdicts[run].endswith("good") for run in (A, B, C))
+def test_run_without_storage_number_is_not_good(sonde: Any, root: Path) -> None:
+    null = run_builders.build_phase(backend="null", classification="synthetic")
+    run_builders.add_run(root, "20260301T000000Z-null-0004", [null])
+    validities = {line.split()[0]: line.rstrip() for line in sonde("list").out.splitlines()[1:]}
+    assert validities["20260301T000000Z-null-0004"].endswith("not of storage")
+    assert all(validities[run].endswith("good") for run in (A, B, C))
 
 
-def test_removing(sonde: Any, root: Path) -> None:
+def test_rm_removes_runs(sonde: Any, root: Path) -> None:
     assert "Would remove 2 runs" in sonde("rm", "--plan", "daily", "--dry-run").out
     assert there(root) == [A, B, C]
     assert sonde("rm", A, C, "--status", "failed", "--yes").code == 0
@@ -117,9 +120,11 @@ def test_removing(sonde: Any, root: Path) -> None:
     assert not list(root.glob(".removed-*"))
 
 
-def test_a_group_goes_with_its_calibrations(sonde: Any, root: Path) -> None:
+def test_removing_group_removes_calibrations(sonde: Any, root: Path) -> None:
     for number, role in enumerate(("run", "run", "calibration")):
-        made.put(root, f"20260505T00000{number}Z-part-000{number}", role=role, group="20260505T000000Z-check-abcd")
+        run_builders.add_run(
+            root, f"20260505T00000{number}Z-part-000{number}", role=role, group="20260505T000000Z-check-abcd"
+        )
     refused = sonde("rm", "20260505T000000Z-check", "--yes")
     assert refused.code == 2
     assert "means the 3 runs of a group" in refused.err
@@ -129,7 +134,7 @@ def test_a_group_goes_with_its_calibrations(sonde: Any, root: Path) -> None:
     assert there(root) == [A, B, C]
 
 
-def test_every_table_that_is_listed_can_be_described(sonde: Any, fake: Any, target: Path, archive: Path) -> None:
+def test_query_describes_every_table(sonde: Any, fake: Any, target: Path, archive: Path) -> None:
     fake("good")
     sonde("run", "quick", "--on", target, "--no-report")
     listed = {line.split()[0] for line in sonde("query").out.splitlines()[1:]}
@@ -140,31 +145,31 @@ def test_every_table_that_is_listed_can_be_described(sonde: Any, fake: Any, targ
         assert "run" in {row["column_name"] for row in described.json}
 
 
-def test_a_baseline_without_numbers_is_refused(sonde: Any, root: Path) -> None:
+def test_baseline_without_numbers_is_rejected(sonde: Any, root: Path) -> None:
     lost = "20260301T000000Z-lost-0004"
-    made.put(root, lost, [made.phase(done=False)], status="lost")
+    run_builders.add_run(root, lost, [run_builders.build_phase(done=False)], status="lost")
     answer = sonde("baseline", "set", "empty", lost, "--add")
     assert answer.code == 2
     assert len(answer.sentences) == 1
     assert sonde("baseline", "show", "--json").json == []
 
 
-def test_verbs_of_a_group_are_shown_as_they_are(sonde: Any) -> None:
+def test_group_without_verb_prints_help(sonde: Any) -> None:
     answer = sonde("baseline")
     assert answer.code == 2
-    assert "Forget the baseline NAME." in answer.err
+    assert "Delete the baseline NAME." in answer.err
     assert not answer.sentences
 
 
-def test_only_runs_of_the_archive_are_removed(sonde: Any, root: Path, tmp_path: Path) -> None:
-    elsewhere = made.put(tmp_path / "elsewhere", A)
+def test_rm_rejects_runs_outside_archive(sonde: Any, root: Path, tmp_path: Path) -> None:
+    elsewhere = run_builders.add_run(tmp_path / "elsewhere", A)
     answer = sonde("rm", elsewhere, "--yes")
     assert answer.code == 2
     assert "is not in the archive" in answer.err
     assert elsewhere.is_dir()
 
 
-def test_sql(sonde: Any, root: Path, tmp_path: Path) -> None:
+def test_query_returns_rows(sonde: Any, root: Path, tmp_path: Path) -> None:
     sql = "SELECT op, count(*) AS n, max(bytes_per_s) AS best FROM phases GROUP BY op ORDER BY op"
     assert sonde("query", sql, "--json").json == [
         {"op": "read", "n": 1, "best": 3e9},
@@ -176,9 +181,9 @@ def test_sql(sonde: Any, root: Path, tmp_path: Path) -> None:
     assert "write_bytes_per_s" in sonde("query").out
     rates = sonde("query", "SELECT 1819820.25::DOUBLE AS rate, 0.0000123::DOUBLE AS share").out
     assert rates.split()[-2:] == ["1819820", "1.23e-05"], "rates without an exponent"
-    made.age(root)
+    run_builders.age_archive(root)
     Catalog(root)
-    made.put(root, "20260301T000000Z-d-0004")
+    run_builders.add_run(root, "20260301T000000Z-d-0004")
     assert sonde("query", "SELECT count(*) AS n FROM runs", "--json").json == [{"n": 4}], "old months and new ones"
     for name in ("x.csv", "x.json", "x.parquet"):
         answer = sonde("query", "SELECT run, tags, write_bytes_per_s FROM runs ORDER BY run", "-o", tmp_path / name)
@@ -189,10 +194,10 @@ def test_sql(sonde: Any, root: Path, tmp_path: Path) -> None:
     assert (tmp_path / "x.csv").read_text().splitlines()[0] == '"run","tags","write_bytes_per_s"'
 
 
-def test_sql_over_the_tables_of_each_run(sonde: Any, fake: Any, target: Path, archive: Path) -> None:
+def test_query_reads_tables_of_runs(sonde: Any, fake: Any, target: Path, archive: Path) -> None:
     for _ in range(2):
         assert sonde("run", "quick", "--on", target, "--no-report", "-q").code == 0
-    made.put(archive, A)  # has no tables
+    run_builders.add_run(archive, A)  # has no tables
     slices = sonde("query", "SELECT run, phase, sum(bytes) AS b FROM series GROUP BY ALL", "--json").json
     assert len({row["run"] for row in slices}) == 2
     assert all(int(row["b"]) > 0 for row in slices)
@@ -200,9 +205,7 @@ def test_sql_over_the_tables_of_each_run(sonde: Any, fake: Any, target: Path, ar
     assert "total_bytes_per_s" in sonde("query", "FROM phases_full", "--json").json[0]
 
 
-def test_a_damaged_table_is_a_sentence_and_the_others_are_read(
-    sonde: Any, fake: Any, target: Path, archive: Path
-) -> None:
+def test_damaged_table_is_reported_others_are_read(sonde: Any, fake: Any, target: Path, archive: Path) -> None:
     for _ in range(3):
         assert sonde("run", "quick", "--on", target, "--no-report", "-q").code == 0
     first, second, _ = sorted(archive.glob("2*/*/series.parquet"))
@@ -215,8 +218,8 @@ def test_a_damaged_table_is_a_sentence_and_the_others_are_read(
     assert sonde("query", "SELECT count(*) AS n FROM runs", "--json").json == [{"n": 3}]
 
 
-def test_sql_over_a_damaged_index(sonde: Any, root: Path) -> None:
-    made.age(root)
+def test_query_repairs_damaged_index(sonde: Any, root: Path) -> None:
+    run_builders.age_archive(root)
     Catalog(root)
     for number, file in enumerate(sorted((root / ".index").rglob("*.parquet"))):
         file.write_bytes(file.read_bytes()[: number * 7] + b"damage" + file.read_bytes()[number * 7 + 60 :])
@@ -226,7 +229,7 @@ def test_sql_over_a_damaged_index(sonde: Any, root: Path) -> None:
     assert sonde("query", "SELECT count(*) AS n FROM runs", "--json").json == [{"n": 3}]
 
 
-def test_a_query_can_be_interrupted_and_leaves_nothing_behind(root: Path, tmp_path: Path) -> None:
+def test_interrupted_query_leaves_no_files(root: Path, tmp_path: Path) -> None:
     endless = "SELECT sum(a.range * b.range) FROM range(100000000) a, range(100000000) b"
     (tmp_path / "here").mkdir()
     (tmp_path / "spill").mkdir()
@@ -252,7 +255,7 @@ def test_a_query_can_be_interrupted_and_leaves_nothing_behind(root: Path, tmp_pa
     assert list((tmp_path / "here").iterdir()) == list((tmp_path / "spill").iterdir()) == []
 
 
-def test_what_vanishes_meanwhile_is_a_sentence(
+def test_run_removed_during_command_prints_sentence(
     sonde: Any, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from sonde.cli import export
@@ -275,7 +278,7 @@ def test_what_vanishes_meanwhile_is_a_sentence(
 
 
 @pytest.mark.parametrize("name", ["all.tar", "all.tar.gz", "all.tgz", "all.tar.xz", "all.zip"])
-def test_what_goes_out_comes_back_and_only_once(sonde: Any, root: Path, tmp_path: Path, name: str) -> None:
+def test_exported_runs_are_imported_once(sonde: Any, root: Path, tmp_path: Path, name: str) -> None:
     sonde("tag", A, "--add", "kept")
     (root / "2026-01" / A / "report.html").write_text("<p>A report</p>")
     out = tmp_path / name
@@ -291,9 +294,9 @@ def test_what_goes_out_comes_back_and_only_once(sonde: Any, root: Path, tmp_path
     assert not list(other.glob(".i[nm]*-*"))
 
 
-def test_another_run_of_the_same_name_is_refused_with_a_sentence(sonde: Any, root: Path, tmp_path: Path) -> None:
-    made.put(tmp_path / "one", A, [made.phase(rate=5.0)])
-    made.put(tmp_path / "one", "20260909T000000Z-new-0001")
+def test_different_run_of_same_name_is_rejected(sonde: Any, root: Path, tmp_path: Path) -> None:
+    run_builders.add_run(tmp_path / "one", A, [run_builders.build_phase(rate=5.0)])
+    run_builders.add_run(tmp_path / "one", "20260909T000000Z-new-0001")
     answer = sonde("import", tmp_path / "one")
     assert answer.code == 0
     assert answer.sentences == [
@@ -303,7 +306,7 @@ def test_another_run_of_the_same_name_is_refused_with_a_sentence(sonde: Any, roo
     assert sonde("query", f"SELECT max(value) AS v FROM phases WHERE run = '{A}'", "--json").json == [{"v": 1e9}]
 
 
-def test_a_pack_that_breaks_off_gives_what_is_whole(sonde: Any, root: Path, tmp_path: Path) -> None:
+def test_truncated_pack_imports_complete_runs(sonde: Any, root: Path, tmp_path: Path) -> None:
     sonde("export", tmp_path / "all.tar", "--all")
     whole = (tmp_path / "all.tar").read_bytes()
     last = whole.rindex(C.encode())
@@ -318,9 +321,9 @@ def test_a_pack_that_breaks_off_gives_what_is_whole(sonde: Any, root: Path, tmp_
     assert sonde("import", tmp_path / "noise.tar", "--archive", other).code == 2
 
 
-def test_a_pack_writes_nowhere_else(sonde: Any, root: Path, tmp_path: Path) -> None:
+def test_pack_cannot_write_outside_archive(sonde: Any, root: Path, tmp_path: Path) -> None:
     """Names with .. or /, links and deeper folders are not ours."""
-    document = json.dumps(made.document(A)).encode()
+    document = json.dumps(run_builders.build_run_document(A)).encode()
     names = [
         "../evil/run.json",
         "/tmp/evil/run.json",
@@ -348,7 +351,7 @@ def test_a_pack_writes_nowhere_else(sonde: Any, root: Path, tmp_path: Path) -> N
     assert set(tmp_path.rglob("*")) - before <= {tmp_path / "new"}
 
 
-def test_a_table_of_runs(sonde: Any, root: Path, tmp_path: Path) -> None:
+def test_export_writes_table_of_runs(sonde: Any, root: Path, tmp_path: Path) -> None:
     assert sonde("export", tmp_path / "x.csv", "--plan", "daily").code == 0
     lines = (tmp_path / "x.csv").read_text().splitlines()
     assert len(lines) == 1 + 3, "a row a phase"
@@ -357,7 +360,7 @@ def test_a_table_of_runs(sonde: Any, root: Path, tmp_path: Path) -> None:
     assert parquet.read_table(tmp_path / "x.parquet")["phase"].to_pylist() == ["write", "read"]
 
 
-def test_an_import_that_was_killed_leaves_nothing(root: Path) -> None:
+def test_killed_import_leaves_no_files(root: Path) -> None:
     left = root / ".importing-abc"
     (left / A).mkdir(parents=True)
     (left / "owner.json").write_text(json.dumps({"host": __import__("socket").gethostname(), "processes": []}))

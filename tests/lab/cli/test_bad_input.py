@@ -93,7 +93,7 @@ def as_plan(tmp_path: Path, document: Any) -> Path:
 @pytest.mark.parametrize(
     ("setting", "words"), [case for case in SETTINGS if case[1]], ids=lambda value: str(value)[:40]
 )
-def test_a_wrong_setting_is_one_sentence(
+def test_invalid_setting_prints_one_sentence(
     sonde: Any, fake: Callable[..., Path], tmp_path: Path, archive: Path, setting: str, words: list[str]
 ) -> None:
     said = sonde("run", as_plan(tmp_path, BASE), "--set", setting)
@@ -108,9 +108,7 @@ def test_a_wrong_setting_is_one_sentence(
 
 
 @pytest.mark.parametrize("setting", [case[0] for case in SETTINGS if not case[1]])
-def test_settings_near_the_wrong_ones_are_right(
-    sonde: Any, fake: Callable[..., Path], tmp_path: Path, setting: str
-) -> None:
+def test_settings_at_limits_are_accepted(sonde: Any, fake: Callable[..., Path], tmp_path: Path, setting: str) -> None:
     assert sonde("plan", as_plan(tmp_path, BASE), "--set", setting).code == 0
 
 
@@ -137,7 +135,7 @@ FILES: list[tuple[str, bytes, list[str]]] = [
 
 
 @pytest.mark.parametrize(("name", "content", "words"), FILES, ids=[case[0] for case in FILES])
-def test_a_wrong_file_is_one_sentence(
+def test_invalid_file_prints_one_sentence(
     sonde: Any, fake: Callable[..., Path], tmp_path: Path, name: str, content: bytes, words: list[str]
 ) -> None:
     file = tmp_path / name
@@ -195,7 +193,7 @@ COMMANDS: list[tuple[list[str], list[str]]] = [
 
 
 @pytest.mark.parametrize(("arguments", "words"), COMMANDS, ids=[" ".join(case[0])[:50] for case in COMMANDS])
-def test_a_wrong_command_line_is_one_sentence(
+def test_invalid_command_line_prints_one_sentence(
     sonde: Any,
     fake: Callable[..., Path],
     monkeypatch: pytest.MonkeyPatch,
@@ -214,15 +212,13 @@ def test_a_wrong_command_line_is_one_sentence(
     assert "Traceback" not in said.err
 
 
-def test_more_problems_than_one_are_counted(sonde: Any, fake: Callable[..., Path], tmp_path: Path) -> None:
+def test_several_problems_are_counted(sonde: Any, fake: Callable[..., Path], tmp_path: Path) -> None:
     said = sonde("plan", as_plan(tmp_path, BASE), "--set", "tasks.threads=0", "--set", "data.io.direct=3")
     assert said.code == 2
     assert "(1 more after that.)" in said.err
 
 
-def test_what_the_engine_refuses_is_its_sentence_about_our_file(
-    sonde: Any, fake: Callable[..., Path], tmp_path: Path
-) -> None:
+def test_engine_rejection_names_plan_file(sonde: Any, fake: Callable[..., Path], tmp_path: Path) -> None:
     fake("refuse")
     file = as_plan(tmp_path, BASE)
     for verb in ("run", "plan"):

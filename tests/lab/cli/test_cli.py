@@ -66,20 +66,20 @@ def test_every_option_has_help() -> None:
             assert isinstance(parameter, click.Argument) or (isinstance(parameter, click.Option) and parameter.help)
 
 
-def test_the_version(sonde: Any) -> None:
+def test_version_option_prints_version(sonde: Any) -> None:
     said = sonde("--version")
     assert said.code == 0
     assert said.out.startswith("sonde ")
 
 
-def test_a_run_shows_progress_apart_from_results(ran: Any) -> None:
+def test_run_prints_progress_on_stderr_and_results_on_stdout(ran: Any) -> None:
     assert "write: 500 MB/s" in ran.err
     assert "500 MB/s" in ran.out
     assert "Report" in ran.out
     assert "\x1b" not in ran.out + ran.err, "no terminal, no colors"
 
 
-def test_json_is_all_there_is_on_standard_output(sonde: Any, fake: Fake, target: Path, archive: Path) -> None:
+def test_json_option_prints_only_json(sonde: Any, fake: Fake, target: Path, archive: Path) -> None:
     for arguments in (
         ["run", "quick", "--on", target],
         ["check", target],
@@ -94,7 +94,7 @@ def test_json_is_all_there_is_on_standard_output(sonde: Any, fake: Fake, target:
         assert said.json
 
 
-def test_json_of_a_run_that_fails_is_json_too(sonde: Any, fake: Fake, target: Path) -> None:
+def test_json_of_failed_run_is_valid(sonde: Any, fake: Fake, target: Path) -> None:
     fake("enospc")
     said = sonde("run", "quick", "--on", target, "--json")
     assert said.code == 1
@@ -102,7 +102,7 @@ def test_json_of_a_run_that_fails_is_json_too(sonde: Any, fake: Fake, target: Pa
     assert said.sentences == ["sonde: read: no space left on device."] or "no space left" in said.sentences[0]
 
 
-def test_quiet_says_the_name_of_the_run_only(sonde: Any, fake: Fake, target: Path) -> None:
+def test_quiet_prints_only_run_name(sonde: Any, fake: Fake, target: Path) -> None:
     said = sonde("run", "quick", "--on", target, "--quiet")
     assert (said.code, said.err) == (0, "")
     assert [run["id"] for run in sonde("list", "--json").json] == [said.out.strip()]
@@ -119,7 +119,7 @@ def test_quiet_says_the_name_of_the_run_only(sonde: Any, fake: Fake, target: Pat
         ("silent", 3, "exit code 3"),
     ],
 )
-def test_failures_are_one_sentence_and_an_exit_code(
+def test_failure_prints_one_sentence_and_sets_exit_code(
     sonde: Any, fake: Fake, target: Path, mode: str, code: int, words: str
 ) -> None:
     fake(mode)
@@ -130,7 +130,7 @@ def test_failures_are_one_sentence_and_an_exit_code(
     assert "Traceback" not in said.err
 
 
-def test_a_run_that_failed_is_in_the_list_and_can_be_shown(sonde: Any, fake: Fake, target: Path) -> None:
+def test_failed_run_is_listed_and_shown(sonde: Any, fake: Fake, target: Path) -> None:
     fake("enospc")
     sonde("run", "quick", "--on", target)
     assert "failed" in sonde("list").out
@@ -140,7 +140,7 @@ def test_a_run_that_failed_is_in_the_list_and_can_be_shown(sonde: Any, fake: Fak
     assert "no space left on device" in shown.out
 
 
-def test_the_list(sonde: Any, ran: Any, fake: Fake, target: Path, archive: Path) -> None:
+def test_list_prints_runs(sonde: Any, ran: Any, fake: Fake, target: Path, archive: Path) -> None:
     fake("enospc")
     sonde("run", "known-answer", "--on", target)
     assert len(sonde("list", "--json").json) == 2
@@ -158,13 +158,13 @@ def test_the_list(sonde: Any, ran: Any, fake: Fake, target: Path, archive: Path)
     assert "quick" in said.out
 
 
-def test_an_empty_archive_says_what_to_do(sonde: Any, archive: Path) -> None:
+def test_empty_archive_prints_advice(sonde: Any, archive: Path) -> None:
     said = sonde("list")
     assert said.code == 0
     assert "sonde check DIR" in said.out
 
 
-def test_showing_a_run(sonde: Any, ran: Any, archive: Path) -> None:
+def test_show_prints_run(sonde: Any, ran: Any, archive: Path) -> None:
     (folder,) = archive.glob("*/2*Z-*")
     for name in ("last", folder.name, folder.name[:20], str(folder)):
         said = sonde("show", name)
@@ -175,13 +175,13 @@ def test_showing_a_run(sonde: Any, ran: Any, archive: Path) -> None:
     assert document["phases"][0]["rates"]["total"]["bytes_per_s"] == pytest.approx(5e8)
 
 
-def test_an_archive_option_wins_over_the_environment(sonde: Any, ran: Any, tmp_path: Path, target: Path) -> None:
+def test_archive_option_overrides_environment(sonde: Any, ran: Any, tmp_path: Path, target: Path) -> None:
     other = tmp_path / "other"
     assert sonde("run", "quick", "--on", target, "--archive", other).code == 0
     assert len(sonde("list", "--json", "--archive", other).json) == 1
 
 
-def test_reports_of_one_run_and_of_several(sonde: Any, ran: Any, archive: Path, target: Path, tmp_path: Path) -> None:
+def test_report_covers_one_run_or_several(sonde: Any, ran: Any, archive: Path, target: Path, tmp_path: Path) -> None:
     said = sonde("report")
     (folder,) = archive.glob("*/2*Z-*")
     assert said.out.strip() == str(folder / "report.html")
@@ -192,7 +192,7 @@ def test_reports_of_one_run_and_of_several(sonde: Any, ran: Any, archive: Path, 
     assert page.read_text() == "Two 2"
 
 
-def test_a_report_that_cannot_be_made_does_not_cost_the_run(
+def test_failed_report_does_not_fail_run(
     sonde: Any, fake: Fake, target: Path, monkeypatch: pytest.MonkeyPatch, archive: Path
 ) -> None:
     from sonde.model.errors import ReportError
@@ -207,7 +207,7 @@ def test_a_report_that_cannot_be_made_does_not_cost_the_run(
     assert sonde("report").code == 2
 
 
-def test_tasks_are_divided_as_asked(sonde: Any, fake: Fake, target: Path) -> None:
+def test_tasks_are_divided_over_processes(sonde: Any, fake: Fake, target: Path) -> None:
     def tasks(*arguments: str) -> dict[str, int]:
         said = sonde("plan", "quick", "--on", target, "--json", *arguments)
         found = said.json["tasks"]
@@ -219,7 +219,7 @@ def test_tasks_are_divided_as_asked(sonde: Any, fake: Fake, target: Path) -> Non
     assert tasks("--processes", "3") == {"processes": 3, "threads": 2}
 
 
-def test_under_a_launcher_the_plan_says_nothing_of_processes(
+def test_plan_under_launcher_has_no_processes(
     sonde: Any, fake: Fake, target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mpiexec = tmp_path / "mpiexec"
@@ -237,7 +237,7 @@ def test_under_a_launcher_the_plan_says_nothing_of_processes(
     assert (said.json["tasks"], said.json["threads"]) == (6, 2)
 
 
-def test_the_target_is_kept_as_an_absolute_path(
+def test_target_is_stored_as_absolute_path(
     sonde: Any, fake: Fake, target: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(target)
@@ -245,7 +245,7 @@ def test_the_target_is_kept_as_an_absolute_path(
     assert said.json["target"] == str(target)
 
 
-def test_plan_explains(sonde: Any, fake: Fake, target: Path) -> None:
+def test_plan_prints_explanation(sonde: Any, fake: Fake, target: Path) -> None:
     said = sonde("plan", "quick", "--on", target, "--tasks", "4")
     assert said.code == 0
     for words in ("1 GiB needed", "4 (1 process x 4 threads)", "random_permute", "emptying the page cache", "0.062 x"):
@@ -253,7 +253,7 @@ def test_plan_explains(sonde: Any, fake: Fake, target: Path) -> None:
     assert list(target.iterdir()) == []
 
 
-def test_a_plan_that_does_not_fit_is_told_with_what_would(
+def test_plan_larger_than_free_space_gets_advice(
     sonde: Any, fake: Fake, target: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_AVAILABLE", str(300 << 20))
@@ -273,7 +273,7 @@ def test_plan_works_without_an_engine(sonde: Any, target: Path, archive: Path, m
     assert "schema only" in said.err
 
 
-def test_without_an_engine_a_run_is_refused(
+def test_run_without_engine_is_rejected(
     sonde: Any, target: Path, archive: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SONDE_ENGINE", "/no/such/engine")
@@ -285,7 +285,7 @@ def test_without_an_engine_a_run_is_refused(
 
 
 @pytest.mark.parametrize(("load", "state"), [(0.1, "yes"), (2.3, "partly")])
-def test_doctor_says_whether_others_use_the_machine(
+def test_doctor_reports_load_of_others(
     sonde: Any, fake: Fake, monkeypatch: pytest.MonkeyPatch, load: float, state: str
 ) -> None:
     monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0))
@@ -295,7 +295,7 @@ def test_doctor_says_whether_others_use_the_machine(
     assert ("doubtful" in fact["remedy"]) == (state == "partly")
 
 
-def test_doctor(sonde: Any, fake: Fake, target: Path) -> None:
+def test_doctor_reports_facts(sonde: Any, fake: Fake, target: Path) -> None:
     said = sonde("doctor", target)
     assert said.code == 0
     for topic in ("engine", "clock", "backend posix", "O_DIRECT", "drop caches", "open files", "mpiexec", "archive"):
@@ -306,7 +306,9 @@ def test_doctor(sonde: Any, fake: Fake, target: Path) -> None:
     assert "target" not in topics
 
 
-def test_clean_says_what_was_removed(sonde: Any, target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clean_prints_removed_directories(
+    sonde: Any, target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     answer = [
         {"directory": f"{target}/sonde-a", "run": "a", "files": 3, "bytes": 4096, "left": []},
         {"directory": f"{target}/sonde-b", "kept": "its run b is still going on (process 7)"},
@@ -330,7 +332,33 @@ def test_clean_says_what_was_removed(sonde: Any, target: Path, tmp_path: Path, m
             assert "Nothing to remove" in said.out
 
 
-def test_the_check(sonde: Any, fake: Fake, target: Path, archive: Path) -> None:
+def test_clean_outside_the_directory_needs_yes(
+    sonde: Any, target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    roots = [f"{target}/sonde-a", "/mnt/disk/sonde-a"]
+    entry = {"directory": roots[0], "run": "a", "directories": roots, "outside": roots[1:]}
+    removed = {**entry, "files": 3, "bytes": 4096, "left": []}
+    kept = {**entry, "kept": "its run has files outside, in /mnt/disk/sonde-a: add --yes to remove them there too"}
+    engine = tmp_path / "engine"
+    engine.write_text(
+        f"#!/bin/sh\ncase \"$*\" in *--yes*|*--dry-run*) echo '{json.dumps([removed])}';;\n"
+        f"*) echo '{json.dumps([kept])}'; exit 2;; esac\n"
+    )
+    engine.chmod(0o755)
+    monkeypatch.setenv("SONDE_ENGINE", str(engine))
+    refused = sonde("clean", target)
+    assert refused.code == 2
+    assert "kept: its run has files outside" in refused.out
+    assert f"{roots[0]} is kept: its run has files outside, in {roots[1]}: add --yes" in refused.sentences[0]
+    assert sonde("clean", target, "--json").code == 2
+    shown = sonde("clean", target, "--dry-run")
+    assert (shown.code, f"also in {roots[1]}, outside: needs --yes" in shown.out) == (0, True)
+    done = sonde("clean", target, "--yes")
+    assert (done.code, f"also in {roots[1]}\n" in done.out) == (0, True)
+    assert "removed 3 files" in done.out
+
+
+def test_check_prints_figures(sonde: Any, fake: Fake, target: Path, archive: Path) -> None:
     said = sonde("check", target)
     assert said.code == 0
     for words in (
@@ -351,9 +379,7 @@ def test_the_check(sonde: Any, fake: Fake, target: Path, archive: Path) -> None:
     assert len(sonde("list", "--json", "--all").json) > len(listed)
 
 
-def test_a_check_says_before_it_starts_how_long_it_takes_how_much_space_and_then_what_is_left(
-    sonde: Any, fake: Fake, target: Path
-) -> None:
+def test_check_prints_duration_and_space_before_start(sonde: Any, fake: Fake, target: Path) -> None:
     said = sonde("check", target)
     assert re.search(r"This takes about \d+ (?:s|min).* and up to [\d.]+ [KMG]iB of space\.", said.err)
     parts = re.findall(r"\((\d) of (\d)\), about (.+) left", said.err)
@@ -361,7 +387,7 @@ def test_a_check_says_before_it_starts_how_long_it_takes_how_much_space_and_then
     assert parts[-1][0] == parts[-1][1]
 
 
-def test_figures_of_all_cores_say_so_many_tasks(sonde: Any, fake: Fake, target: Path) -> None:
+def test_figures_of_all_cores_name_task_count(sonde: Any, fake: Fake, target: Path) -> None:
     figures = sonde("check", target, "--json").json["figures"]
     for one in figures:
         if one["key"].endswith("-all"):
@@ -370,7 +396,7 @@ def test_figures_of_all_cores_say_so_many_tasks(sonde: Any, fake: Fake, target: 
             assert one["tasks"] == 1
 
 
-def test_an_error_of_our_own_is_one_sentence_with_the_details_elsewhere(
+def test_internal_error_prints_sentence_and_details_file(
     sonde: Any, archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
@@ -390,7 +416,7 @@ def test_an_error_of_our_own_is_one_sentence_with_the_details_elsewhere(
         sonde("list")
 
 
-def test_an_interrupt_outside_a_run_is_exit_code_5(sonde: Any, monkeypatch: pytest.MonkeyPatch, archive: Path) -> None:
+def test_interrupt_outside_run_exits_with_5(sonde: Any, monkeypatch: pytest.MonkeyPatch, archive: Path) -> None:
     def interrupted(self: object) -> None:
         raise KeyboardInterrupt
 
@@ -410,7 +436,7 @@ def start(arguments: list[str], **environment: str) -> subprocess.Popen[str]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupt_of_a_run_keeps_what_was_done(fake: Fake, target: Path, archive: Path, number: int) -> None:
+def test_interrupted_run_keeps_finished_phases(fake: Fake, target: Path, archive: Path, number: int) -> None:
     fake(seconds="600")
     process = start(["run", "quick", "--on", str(target), "--no-report"], SONDE_ARCHIVE=str(archive))
     try:
@@ -430,7 +456,7 @@ def test_an_interrupt_of_a_run_keeps_what_was_done(fake: Fake, target: Path, arc
     assert "interrupted" in out
 
 
-def test_a_reader_that_goes_away_is_no_error(ran: Any) -> None:
+def test_closed_pipe_is_no_error(ran: Any) -> None:
     with start(["list", "--json"]) as process:
         assert process.stdout is not None
         assert process.stderr is not None
@@ -439,14 +465,14 @@ def test_a_reader_that_goes_away_is_no_error(ran: Any) -> None:
         assert process.stderr.read() == ""
 
 
-def test_names_cannot_command_the_terminal(sonde: Any, fake: Fake, tmp_path: Path) -> None:
+def test_control_characters_in_names_are_escaped(sonde: Any, fake: Fake, tmp_path: Path) -> None:
     said = sonde("run", "quick", "--on", "no\x1b[31m\nsuch")
     assert said.code == 2
     assert "\x1b" not in said.err
     assert len(said.err.splitlines()) == 1
 
 
-def test_markup_in_names_is_text(sonde: Any, fake: Fake, tmp_path: Path) -> None:
+def test_markup_in_names_is_printed_as_text(sonde: Any, fake: Fake, tmp_path: Path) -> None:
     odd = tmp_path / "[bold]odd[/bold] [/nope]"
     odd.mkdir(parents=True)
     for arguments in (

@@ -11,7 +11,7 @@ import pytest
 LISTINGS = Path(__file__).resolve().parents[2] / "data" / "layout"
 
 
-def test_a_plan_is_written_with_scripts_picture_report_and_system(sonde: Any, tmp_path: Path) -> None:
+def test_layout_plan_writes_all_files(sonde: Any, tmp_path: Path) -> None:
     said = sonde("layout", "plan", "nvme-enclosure", "-o", tmp_path / "layout")
     assert said.code == 0, said.err
     assert {path.name for path in (tmp_path / "layout").iterdir()} == {
@@ -24,7 +24,7 @@ def test_a_plan_is_written_with_scripts_picture_report_and_system(sonde: Any, tm
     assert "csm-parts-xlv.txt" in old.out
 
 
-def test_every_number_is_explained(sonde: Any) -> None:
+def test_explain_prints_every_derivation(sonde: Any) -> None:
     said = sonde("layout", "plan", "cray-x1", "--explain").out
     words = " ".join(said.split())
     assert "8 data drives x segment 256 KiB" in words
@@ -32,19 +32,21 @@ def test_every_number_is_explained(sonde: Any) -> None:
     assert "Not known, so not counted: rates of drives" in words
 
 
-def test_failed_parts_and_alternatives_are_told(sonde: Any) -> None:
+def test_failed_parts_and_alternatives_are_printed(sonde: Any) -> None:
     without = sonde("layout", "plan", "cray-x1", "--without", "ioca1", "--json").json
     assert without["file_systems"][0]["rates"]["write"] == pytest.approx(500e6)
     lost = sonde("layout", "plan", "laptop-md", "--failures").out
     assert "drive sd1" in lost
     assert "rebuilt after" in lost
-    found = sonde("layout", "plan", "nvme-enclosure", "--wish", "scratch", "--against", "8+1", "--against", "4+1").out
+    found = sonde(
+        "layout", "plan", "nvme-enclosure", "--requirement", "scratch", "--against", "8+1", "--against", "4+1"
+    ).out
     assert "1 drive, then 100 %" in found
     report = sonde("layout", "plan", "cray-x1", "--report").out
     assert "RAID-5/8+1/256KB" in report
 
 
-def test_a_wish_that_cannot_be_met_is_said_and_fails(sonde: Any, tmp_path: Path) -> None:
+def test_unmet_requirement_is_reported_and_fails(sonde: Any, tmp_path: Path) -> None:
     path = tmp_path / "site.toml"
     path.write_text(
         'schema = "sonde-system/1"\n[[drives]]\nid = "d[0-3]"\nkind = "ssd"\ncapacity = "1 TB"\nrate = "500 MB/s"\n'
@@ -56,7 +58,7 @@ def test_a_wish_that_cannot_be_met_is_said_and_fails(sonde: Any, tmp_path: Path)
     assert "Not met: fast wants to write 9.00 GB/s" in said.out
 
 
-def test_saved_outputs_are_checked_and_compared_with_a_plan(sonde: Any) -> None:
+def test_saved_outputs_are_checked_against_plan(sonde: Any) -> None:
     said = sonde("layout", "check", "--from", LISTINGS / "pm.txt")
     assert said.code == 0
     assert "Nothing wrong was found." in said.out
@@ -69,10 +71,10 @@ def test_saved_outputs_are_checked_and_compared_with_a_plan(sonde: Any) -> None:
     )
     assert {one["kind"] for one in other.json["faults"]} >= {"not as planned"}
     spoilt = sonde("layout", "check", "--from", LISTINGS / "csmreport-as-scanned.txt").out
-    assert "a line that was not understood" in spoilt
+    assert "a line that could not be parsed" in spoilt
 
 
-def test_the_machine_itself_can_be_looked_at(sonde: Any, tmp_path: Path) -> None:
+def test_layout_check_inspects_this_machine(sonde: Any, tmp_path: Path) -> None:
     said = sonde("layout", "check", tmp_path)
     assert said.code in (0, 1)
     assert "fault" in said.out or "Nothing wrong was found" in said.out
@@ -84,10 +86,10 @@ def test_the_machine_itself_can_be_looked_at(sonde: Any, tmp_path: Path) -> None
         (("plan", "edisson"), 'Did you mean "edison"?'),
         (("plan", "nvme-enclosure", "--geometry", "8*1"), "is no geometry"),
         (("plan", "nvme-enclosure", "--without", "nvme99"), 'no part "nvme99"'),
-        (("plan", "nvme-enclosure", "--against", "8+1"), "--wish is missing"),
-        (("plan", "nvme-enclosure", "--wish", "scratch"), "--wish says which one --against is about"),
-        (("plan", "nvme-enclosure", "--wish", "scrtch", "--against", "8+1"), 'Did you mean "scratch"?'),
-        (("plan", "nvme-enclosure", "--wish", "scratch", "--against", "much"), "is no alternative"),
+        (("plan", "nvme-enclosure", "--against", "8+1"), "--requirement is missing"),
+        (("plan", "nvme-enclosure", "--requirement", "scratch"), "--requirement selects the file system"),
+        (("plan", "nvme-enclosure", "--requirement", "scrtch", "--against", "8+1"), 'Did you mean "scratch"?'),
+        (("plan", "nvme-enclosure", "--requirement", "scratch", "--against", "much"), "is no alternative"),
         (("plan", "nvme-enclosure", "--members", "0"), "members"),
         (("check",), "There is nothing to check"),
         (("verify", "/none/there"), "does not exist"),
@@ -101,7 +103,7 @@ def test_the_machine_itself_can_be_looked_at(sonde: Any, tmp_path: Path) -> None
         (("check", "--from", str(LISTINGS / "pm.txt"), "--as", "large"), "give the system with --plan"),
     ],
 )
-def test_what_cannot_be_done_is_one_sentence(sonde: Any, words: tuple[str, ...], said: str) -> None:
+def test_impossible_request_prints_one_sentence(sonde: Any, words: tuple[str, ...], said: str) -> None:
     answer = sonde("layout", *words)
     assert answer.code == 2
     assert said in " ".join(answer.err.split())

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kept import NOISY, keep
+from archive_builders import NOISY, store_run
 from make_record import Scene, Work, steady
 from rich.console import Console
 from rich.text import Text
@@ -49,7 +49,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         works = [Work(one.id, one.op, steady(1e9 / (1 + (day > 12)) * (1 + day / 500)), seconds=2.0) for one in WORKS]
         started = f"2026-11-{day:02d}T12:00:00Z"
         scene = Scene(works=works if day < 24 else WORKS, plan=LONG, started=started, path=f"/scratch/{LONG}", seed=day)
-        folder = keep(root, f"202611{day:02d}T120000Z-{LONG}-{day:08x}", scene)
+        folder = store_run(root, f"202611{day:02d}T120000Z-{LONG}-{day:08x}", scene)
         change_tags(folder, ["before", "baseline:acceptance"] if day < 13 else ["after"])
     return root
 
@@ -66,7 +66,9 @@ def quantities(text: str) -> Counter[str]:
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_names_and_numbers_are_whole(sonde: Any, long_names: Path, monkeypatch: pytest.MonkeyPatch, verb: str) -> None:
+def test_names_and_numbers_are_not_cut(
+    sonde: Any, long_names: Path, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
     def said(columns: int) -> str:
         monkeypatch.setattr("sonde.terminal.screen._WIDE", columns)
         return str(sonde(*VERBS[verb]).out)
@@ -83,7 +85,7 @@ def test_names_and_numbers_are_whole(sonde: Any, long_names: Path, monkeypatch: 
 
 
 @pytest.mark.parametrize("columns", range(20, 200, 7))
-def test_a_table_is_never_wider_than_its_terminal_but_for_names(columns: int) -> None:
+def test_table_fits_terminal_except_names(columns: int) -> None:
     table = plain_table()
     for title, right in (("run", False), ("rate", True), ("what was found", False), ("share", True)):
         table.add_column(title, justify="right" if right else "left", no_wrap=title == "run")
@@ -101,6 +103,6 @@ def test_a_table_is_never_wider_than_its_terminal_but_for_names(columns: int) ->
         assert any(word in line for line in lines)
 
 
-def test_what_goes_into_a_pipe_has_no_blanks_at_the_ends(sonde: Any, long_names: Path) -> None:
+def test_piped_output_has_no_trailing_blanks(sonde: Any, long_names: Path) -> None:
     for words in VERBS.values():
         assert not [line for line in sonde(*words).out.splitlines() if line != line.rstrip()], words

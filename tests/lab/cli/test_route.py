@@ -11,25 +11,25 @@ import pytest
 LISTINGS = Path(__file__).resolve().parents[2] / "data" / "routes"
 
 
-def test_a_plan_is_written_with_its_picture(sonde: Any, tmp_path: Path) -> None:
-    said = sonde("route", "plan", "cumulus", "-o", tmp_path / "routes")
-    assert said.code == 0, said.err
+def test_route_plan_writes_files_and_picture(sonde: Any, tmp_path: Path) -> None:
+    result = sonde("route", "plan", "cumulus", "-o", tmp_path / "routes")
+    assert result.code == 0, result.err
     assert {path.name for path in (tmp_path / "routes").iterdir()} == {
         "aries-to-wolf-ib.svg",
         *(f"routes-{name}.sh" for name in ("compute", "logins", "wolf-servers", "routers")),
     }
-    assert "compute (ipogif0)" in said.out
+    assert "compute (ipogif0)" in result.out
     only = sonde("route", "plan", "cumulus", "--format", "network-scripts", "--class", "wolf-servers", "--json").json
     assert list(only["files"]) == [
         f"wolf-servers/etc/sysconfig/network-scripts/{name}-ib1" for name in ("rule", "route")
     ]
 
 
-def test_a_check_names_faults_and_what_it_was_not_given(sonde: Any) -> None:
-    said = sonde("route", "check", "cumulus", "--as", "compute", LISTINGS / "create_routes_incoming.sh")
-    assert said.code == 1
-    assert "all rules in one table" in said.out
-    assert "Not given, so not checked: addresses, settings (sysctl), kernel options, the other side" in said.out
+def test_route_check_reports_faults_and_missing_inputs(sonde: Any) -> None:
+    result = sonde("route", "check", "cumulus", "--as", "compute", LISTINGS / "create_routes_incoming.sh")
+    assert result.code == 1
+    assert "all rules in one table" in result.out
+    assert "Not given, so not checked: addresses, settings (sysctl), kernel options, the other side" in result.out
     both = sonde(
         *("route", "check", "cumulus", "--as", "compute", LISTINGS / "compute-route-show"),
         *("--other-side", LISTINGS / "storage-route-interface", "--json"),
@@ -37,14 +37,14 @@ def test_a_check_names_faults_and_what_it_was_not_given(sonde: Any) -> None:
     assert "the other side, so whether replies return the same way" not in both["not_given"]
 
 
-def test_a_prediction_names_the_cost_of_each_router(sonde: Any) -> None:
-    (found,) = sonde("route", "simulate", "cumulus", "--clients", "10", "--json").json
-    assert (found["clients"], found["servers"], len(found["one_lost"])) == (10, 6, 6)
+def test_prediction_lists_cost_of_each_router(sonde: Any) -> None:
+    (prediction,) = sonde("route", "simulate", "cumulus", "--clients", "10", "--json").json
+    assert (prediction["clients"], prediction["servers"], len(prediction["one_lost"])) == (10, 6, 6)
     assert "without router3:" in sonde("route", "simulate", "cumulus", "--clients", "10").out
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("arguments", "message"),
     [
         (("plan", "cumuls"), 'Did you mean "cumulus"?'),
         (("plan", "laptop-md"), "has no router that forwards IP"),
@@ -55,8 +55,8 @@ def test_a_prediction_names_the_cost_of_each_router(sonde: Any) -> None:
         (("simulate", "cumulus", "--connections", "0"), "connections"),
     ],
 )
-def test_what_cannot_be_done_is_one_sentence(sonde: Any, words: tuple[str, ...], said: str) -> None:
-    answer = sonde("route", *words)
-    assert answer.code == 2
-    assert len(answer.sentences) == 1
-    assert said in answer.err
+def test_impossible_request_prints_one_sentence(sonde: Any, arguments: tuple[str, ...], message: str) -> None:
+    result = sonde("route", *arguments)
+    assert result.code == 2
+    assert len(result.sentences) == 1
+    assert message in result.err

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from sonde.experiments.executor import Attempt, Measured
+from sonde.experiments.executor import Attempt, EngineExecutor
 
 Fake = Callable[..., Path]
 
@@ -50,14 +50,12 @@ def runs(archive: Path) -> list[dict[str, Any]]:
     return [json.loads(one.read_text()) for one in sorted(archive.glob("20*/*/run.json"))]
 
 
-def test_an_experiment_is_run_and_its_medians_are_printed(
-    fake: Fake, sonde: Any, experiment: Path, target: Path, archive: Path
-) -> None:
+def test_experiment_run_prints_medians(fake: Fake, sonde: Any, experiment: Path, target: Path, archive: Path) -> None:
     said = sonde("run", experiment, "--on", target, "--tag", "t1", "--note", "n", "--group", "mine")
     assert said.code == 0, said.err
     assert "Two sizes" in said.out
     assert "64KiB" in said.out
-    assert "Kept as mine" in said.out
+    assert "Stored as mine" in said.out
     assert "Seed of the order: 3" in said.err
     kept = runs(archive)
     assert len(kept) == 4
@@ -69,7 +67,7 @@ def test_an_experiment_is_run_and_its_medians_are_printed(
     assert "t1" in sonde("list", "--tag", "t1", "--json").out
 
 
-def test_what_speaks_against_its_runs_is_said_on_every_surface(
+def test_caveats_of_runs_are_in_every_output(
     fake: Fake, sonde: Any, experiment: Path, target: Path, archive: Path
 ) -> None:
     words = ("run", experiment, "--on", target, "--group", "mine")
@@ -83,11 +81,11 @@ def test_what_speaks_against_its_runs_is_said_on_every_surface(
     sentence = f"Doubtful, write: {why} (in 3 of 4 runs)."
     assert f"! {sentence}" in sonde(*words).out
     again = sonde(*words, "--json").json
-    assert again["doubts"] == [sentence]
+    assert again["caveats"] == [sentence]
     assert sentence in Path(again["report"]).read_text(encoding="utf-8")
 
 
-def test_a_profile_and_a_setting_change_it(
+def test_profile_and_setting_change_experiment(
     fake: Fake, sonde: Any, experiment: Path, target: Path, archive: Path
 ) -> None:
     found = sonde(
@@ -99,7 +97,7 @@ def test_a_profile_and_a_setting_change_it(
     }
 
 
-def test_a_plan_is_run_several_times_without_any_file(
+def test_plan_with_repeat_option_becomes_experiment(
     fake: Fake, sonde: Any, target: Path, archive: Path, tmp_path: Path
 ) -> None:
     log = tmp_path / "prepared"
@@ -112,7 +110,7 @@ def test_a_plan_is_run_several_times_without_any_file(
     assert log.read_text().count("x") == 6
 
 
-def test_a_dry_run_says_what_it_would_take_and_runs_nothing(
+def test_dry_run_prints_forecast_and_runs_nothing(
     fake: Fake, sonde: Any, experiment: Path, target: Path, archive: Path
 ) -> None:
     log = fake()
@@ -126,7 +124,7 @@ def test_a_dry_run_says_what_it_would_take_and_runs_nothing(
     assert [one["phases"][0]["bytes"] for one in found["cells"]] == [1 << 20, 1 << 20]
 
 
-def test_a_cell_that_fails_is_named_and_the_exit_code_says_so(
+def test_failed_cell_is_named_and_sets_exit_code(
     fake: Fake, sonde: Any, experiment: Path, target: Path, archive: Path
 ) -> None:
     fake("mismatch")
@@ -135,7 +133,7 @@ def test_a_cell_that_fails_is_named_and_the_exit_code_says_so(
     assert "3 blocks are not what was written" in said.sentences[0]
 
 
-def test_what_the_engine_refuses_everywhere_is_an_error_and_nothing_is_left(
+def test_experiment_rejected_in_all_cells_stores_nothing(
     fake: Fake, sonde: Any, experiment: Path, target: Path, archive: Path
 ) -> None:
     fake("refuse")
@@ -168,7 +166,7 @@ def test_what_the_engine_refuses_everywhere_is_an_error_and_nothing_is_left(
         (["--on", "/tmp", "--launcher-args", "-x"], "--launcher-args needs another --launcher than local"),
     ],
 )
-def test_wrong_words_are_told_in_one_sentence(
+def test_invalid_arguments_print_one_sentence(
     fake: Fake, sonde: Any, experiment: Path, archive: Path, arguments: list[str], said: str
 ) -> None:
     found = sonde("run", experiment, *arguments)
@@ -187,7 +185,7 @@ def test_wrong_words_are_told_in_one_sentence(
         (["--on", "/tmp", "--sweep", "data.access.transfer="], "is not PATH=VALUES"),
     ],
 )
-def test_what_a_plan_has_no_use_for_is_told(
+def test_experiment_options_of_plan_are_rejected(
     fake: Fake, sonde: Any, archive: Path, arguments: list[str], said: str
 ) -> None:
     found = sonde("run", "quick", *arguments)
@@ -195,7 +193,7 @@ def test_what_a_plan_has_no_use_for_is_told(
     assert said in found.sentences[0]
 
 
-def test_one_run_of_a_plan_keeps_tag_note_and_group(fake: Fake, sonde: Any, target: Path, archive: Path) -> None:
+def test_single_run_stores_tag_note_and_group(fake: Fake, sonde: Any, target: Path, archive: Path) -> None:
     assert (
         sonde("run", "quick", "--on", target, "--tag", "a", "--note", "b", "--group", "c", "-q", "--no-report").code
         == 0
@@ -220,7 +218,7 @@ min = 1
 
 
 @pytest.mark.engine
-def test_what_a_killed_run_left_on_the_storage_goes_when_the_experiment_is_taken_up(
+def test_resume_removes_files_of_killed_runs(
     sonde: Any, tmp_path: Path, target: Path, archive: Path, engine: Any
 ) -> None:
     path = tmp_path / "killed.toml"
@@ -249,22 +247,22 @@ def test_what_a_killed_run_left_on_the_storage_goes_when_the_experiment_is_taken
     assert list(target.iterdir()) == []
 
 
-def test_an_interrupt_keeps_what_is_finished_and_says_how_to_go_on(
+def test_interrupt_keeps_runs_and_prints_how_to_resume(
     fake: Fake, sonde: Any, experiment: Path, target: Path, archive: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    execute, begun = Measured.execute, list[Attempt]()
+    execute, begun = EngineExecutor.execute, list[Attempt]()
 
-    def interrupted(self: Measured, attempt: Attempt) -> Any:
+    def interrupted(self: EngineExecutor, attempt: Attempt) -> Any:
         begun.append(attempt)
         if len(begun) == 3:
             raise KeyboardInterrupt
         return execute(self, attempt)
 
-    monkeypatch.setattr(Measured, "execute", interrupted)
+    monkeypatch.setattr(EngineExecutor, "execute", interrupted)
     said = sonde("run", experiment, "--on", target, "--no-report")
     assert said.code == 5
-    assert said.sentences == ["sonde: The experiment was interrupted; what is finished is kept."]
-    assert "the same command with --resume goes on with it" in said.out
+    assert said.sentences == ["sonde: The experiment was interrupted; finished runs are stored."]
+    assert "the same command with --resume continues it" in said.out
     assert len(runs(archive)) == 2
     assert sonde("run", experiment, "--on", target, "--no-report", "--resume").code == 0
     assert len(runs(archive)) == 4

@@ -33,7 +33,7 @@ def folder(tmp_path: Path) -> Path:
     return path
 
 
-def test_all_experiments_of_a_folder_are_run_and_summed_up(
+def test_all_experiments_of_folder_run_with_summary(
     fake: Fake, sonde: Any, folder: Path, target: Path, archive: Path
 ) -> None:
     said = sonde("suite", folder, "--on", target, "--profile", "ci", "--no-report", "--json")
@@ -46,12 +46,12 @@ def test_all_experiments_of_a_folder_are_run_and_summed_up(
     assert {one["group"] for one in again["experiments"]} == {row["group"] for row in rows.values()}
 
 
-def test_an_experiment_that_cannot_be_run_does_not_cost_the_others(
+def test_failing_experiment_does_not_stop_others(
     fake: Fake, sonde: Any, folder: Path, target: Path, archive: Path
 ) -> None:
     said = sonde("suite", folder, "--on", f"fs1={target}", "--no-report", "-q")
     assert said.code == 1
-    assert "1 of 3 experiments ended well" in said.out
+    assert "1 of 3 experiments succeeded" in said.out
     assert "Nothing says where one is to be measured" in said.out
 
 
@@ -65,7 +65,7 @@ def test_an_experiment_that_cannot_be_run_does_not_cost_the_others(
         (["deep"], "There is no folder deep"),
     ],
 )
-def test_wrong_words_are_told_in_one_sentence(
+def test_invalid_arguments_print_one_sentence(
     fake: Fake,
     sonde: Any,
     folder: Path,

@@ -45,7 +45,7 @@ def left_behind(target: Path) -> list[str]:
     return [str(path) for path in target.rglob("*")]
 
 
-def test_known_rates_come_out_exactly(sonde: Any, target: Path) -> None:
+def test_known_rates_are_reported_exactly(sonde: Any, target: Path) -> None:
     """1 GB/s a task for one second, then half: 2 GB a task take 3 s, which 4 tasks do at 2.667 GB/s."""
     said = sonde("run", "known-answer", "--on", target, "--json", "--no-report")
     assert said.code == 0, said.err
@@ -54,7 +54,7 @@ def test_known_rates_come_out_exactly(sonde: Any, target: Path) -> None:
     assert said.json["tasks"] == 4
 
 
-def test_a_run_leaves_numbers_and_no_files(sonde: Any, target: Path, archive: Path) -> None:
+def test_run_leaves_record_and_no_target_files(sonde: Any, target: Path, archive: Path) -> None:
     said = sonde("run", "quick", "--on", target, "--json", *SMALL)
     assert said.code == 0, said.err
     assert [phase["phase"] for phase in said.json["phases"]] == ["write", "read", "random-read"]
@@ -67,11 +67,11 @@ def test_a_run_leaves_numbers_and_no_files(sonde: Any, target: Path, archive: Pa
     assert record.phases["read"].end.verify.checked_bytes == 16 << 20
     for phase in record.phases.values():
         assert phase.end is not None
-        assert phase.whole_series is not None
-        assert sum(phase.whole_series.bytes) == phase.end.bytes.moved
+        assert phase.total_series is not None
+        assert sum(phase.total_series.bytes) == phase.end.bytes.moved
 
 
-def test_every_ready_made_experiment_runs(sonde: Any, target: Path) -> None:
+def test_every_shipped_plan_runs(sonde: Any, target: Path) -> None:
     settings = {
         "quick": SMALL,
         "shared-file": ["--set", "data.access.segments=1", "--set", "data.access.block=1MiB", "--no-report"],
@@ -87,7 +87,7 @@ def test_every_ready_made_experiment_runs(sonde: Any, target: Path) -> None:
     assert left_behind(target) == []
 
 
-def test_what_only_the_engine_can_refuse_names_our_plan(sonde: Any, target: Path, archive: Path) -> None:
+def test_engine_rejection_names_plan(sonde: Any, target: Path, archive: Path) -> None:
     for setting in (
         "phases.write.op=mixed",
         "data.io.collective=true",
@@ -102,7 +102,7 @@ def test_what_only_the_engine_can_refuse_names_our_plan(sonde: Any, target: Path
     assert not archive.exists() or list(archive.iterdir()) == []
 
 
-def test_stages_in_processes_of_their_own(sonde: Any, target: Path) -> None:
+def test_stages_run_in_separate_processes(sonde: Any, target: Path) -> None:
     said = sonde("run", "quick", "--on", target, "--json", *SMALL, "--set", "phases.read.process=separate")
     assert said.code == 0, said.err
     lines = [json.loads(line) for line in (Path(said.json["folder"]) / "record.ndjson").read_text().splitlines()]
@@ -153,7 +153,7 @@ def running(target: Path, archive: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_keeps_finished_phases_and_removes_the_files(
+def test_signal_keeps_finished_phases_and_removes_files(
     running: subprocess.Popen[str], target: Path, archive: Path, number: int
 ) -> None:
     running.send_signal(number)
@@ -167,7 +167,7 @@ def test_a_signal_keeps_finished_phases_and_removes_the_files(
     assert left_behind(target) == []
 
 
-def test_a_killed_lab_is_recovered_by_the_next_command(
+def test_next_command_recovers_killed_lab(
     running: subprocess.Popen[str], sonde: Any, target: Path, archive: Path
 ) -> None:
     (incoming,) = archive.glob(".incoming-*")
@@ -195,7 +195,7 @@ def test_a_killed_lab_is_recovered_by_the_next_command(
     assert left_behind(target) == []
 
 
-def test_clean_touches_nothing_else(sonde: Any, target: Path) -> None:
+def test_clean_removes_only_files_of_killed_runs(sonde: Any, target: Path) -> None:
     (target / "mine").mkdir()
     (target / "mine" / "thesis.tex").write_text("years of work")
     said = sonde("clean", target)
@@ -206,7 +206,7 @@ def test_clean_touches_nothing_else(sonde: Any, target: Path) -> None:
 
 @pytest.mark.mpi
 @pytest.mark.parametrize("arguments", [["--tasks", "4"], ["--tasks", "4", "--processes", "2"]])
-def test_ranks(sonde: Any, mpi: None, target: Path, arguments: list[str]) -> None:
+def test_ranks_run_under_launcher(sonde: Any, mpi: None, target: Path, arguments: list[str]) -> None:
     said = sonde("run", "quick", "--on", target, "--launcher", "mpiexec", *arguments, "--json", *SMALL)
     assert said.code == 0, said.err
     assert said.json["tasks"] == 4
@@ -216,7 +216,7 @@ def test_ranks(sonde: Any, mpi: None, target: Path, arguments: list[str]) -> Non
 
 
 @pytest.mark.mpi
-def test_stages_of_ranks(sonde: Any, mpi: None, target: Path) -> None:
+def test_stages_run_under_launcher(sonde: Any, mpi: None, target: Path) -> None:
     said = sonde(
         *("run", "quick", "--on", target, "--launcher", "mpiexec", "--tasks", "2", "--json", *SMALL),
         *("--set", "phases.read.process=separate"),
@@ -226,7 +226,7 @@ def test_stages_of_ranks(sonde: Any, mpi: None, target: Path) -> None:
     assert left_behind(target) == []
 
 
-def test_doctor_of_this_machine(sonde: Any, target: Path) -> None:
+def test_doctor_reports_this_machine(sonde: Any, target: Path) -> None:
     said = sonde("doctor", target, "--json")
     assert said.code == 0
     states = {fact["topic"]: fact["state"] for fact in said.json["facts"]}
@@ -236,12 +236,12 @@ def test_doctor_of_this_machine(sonde: Any, target: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_whole_check_of_real_storage(sonde: Any, target: Path, archive: Path) -> None:
+def test_check_of_real_storage_completes(sonde: Any, target: Path, archive: Path) -> None:
     said = sonde("check", target, "--json")
     assert said.code == 0, said.err
     keys = {figure["key"]: figure for figure in said.json["figures"]}
     for key in ("write-cached-1", "write-storage-1", "read-cached-1", "random-read-1", "create", "open-read-cached"):
         assert keys[key]["value"] > 0, key
-    assert keys["read-cached-1"]["standing"] in ("cache", "memory")
+    assert keys["read-cached-1"]["classification"] in ("cache", "memory")
     assert Path(said.json["report"]).is_file()
     assert left_behind(target) == []

@@ -10,16 +10,17 @@ from math import log
 
 import numpy as np
 import pytest
+from detectable_drop import compute_detectable_drop
 
-from sonde.experiments.order import Schedule
+from sonde.experiments.schedule import Schedule
 from sonde.model.experiment import Cell
-from sonde.model.experiment.description import Repeat
-from sonde.stats.ratio import planned_visible, ratio, smallest_visible
+from sonde.model.experiment.description import RepeatRule
+from sonde.stats.ratio import compare_rates, estimate_detectable_drop
 
 COMPARISONS, RUNS = 400, 10
 SIDES = [Cell("", {"variant": one}, ()) for one in ("a", "b")]
 # Noise of which ten runs a side show a drop of 5 % four times in five, by the formula for planning.
-NOISE = 0.05 * 0.035 / planned_visible(0.035, RUNS, RUNS)
+NOISE = 0.05 * 0.035 / compute_detectable_drop(0.035, RUNS, RUNS)
 
 
 def played(
@@ -28,9 +29,11 @@ def played(
     """The rates of both sides of one comparison; `drift` is how much faster the last run is than the first."""
     random = np.random.default_rng(seed)
     sides: dict[str, list[float]] = {"a": [], "b": []}
-    turns = list(Schedule(SIDES, Repeat(min=RUNS, order=order), seed, lambda cell: {}, lambda cell: False).turns())
+    turns = list(
+        Schedule(SIDES, RepeatRule(min=RUNS, order=order), seed, lambda cell: {}, lambda cell: False).iterate_runs()
+    )
     for number, turn in enumerate(turns):
-        side = turn.cell.at["variant"]
+        side = turn.cell.coordinates["variant"]
         noise = NOISE * random.standard_normal()
         if slow and random.random() < 1 / 7:
             noise -= random.exponential(0.3)
@@ -41,7 +44,7 @@ def played(
 
 def found(effect: float, **more: object) -> float:
     """How often the interval of the ratio leaves out 1."""
-    return sum(ratio(*played(effect, seed, **more)).differs for seed in range(COMPARISONS)) / COMPARISONS  # type: ignore[arg-type]
+    return sum(compare_rates(*played(effect, seed, **more)).differs for seed in range(COMPARISONS)) / COMPARISONS  # type: ignore[arg-type]
 
 
 # twice the standard deviation of a share of 5 % over so many comparisons
@@ -49,13 +52,13 @@ MORE = 2 * (0.05 * 0.95 / COMPARISONS) ** 0.5
 
 
 @pytest.mark.parametrize("slow", [False, True])
-def test_no_effect_is_found_in_one_of_twenty_comparisons_at_most(slow: bool) -> None:
+def test_false_effects_are_at_most_5_percent(slow: bool) -> None:
     assert found(0.0, slow=slow) <= 0.05 + MORE
 
 
-def test_an_effect_of_a_twentieth_is_found_as_often_as_was_stated() -> None:
+def test_effect_of_5_percent_is_found_as_stated() -> None:
     assert found(0.05) >= 0.80
-    stated = [smallest_visible(*played(0.05, seed)) for seed in range(60)]
+    stated = [estimate_detectable_drop(*played(0.05, seed)) for seed in range(60)]
     known = [one for one in stated if one is not None]
     assert len(known) == 60
     assert np.median(known) == pytest.approx(0.05, rel=0.2)
@@ -65,6 +68,6 @@ def test_half_the_stated_effect_is_mostly_not_found() -> None:
     assert found(0.02) < 0.5
 
 
-def test_drift_looks_like_an_effect_only_where_sides_are_not_interleaved() -> None:
+def test_drift_is_effect_only_without_interleaving() -> None:
     assert found(0.0, drift=0.2) <= 0.05 + MORE
     assert found(0.0, drift=0.2, order="in_order") > 0.9

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from sonde.cli.options import where
-from sonde.experiments.cells import prepare
+from sonde.cli.options import parse_locations
+from sonde.experiments.cells import prepare_cells
 from sonde.experiments.directories import Directories
+from sonde.model.bundled_files import find_system_file
 from sonde.model.errors import UserError
 from sonde.model.experiment import Experiment, experiment_from_document
-from sonde.model.shipped import system_source
 from sonde.model.system import read_system, system_from_document
 
 
@@ -31,31 +31,31 @@ POOLS = {
 
 
 def found(one: Experiment, directories: Directories) -> list[str]:
-    return [directories.of(one, cell) for cell in one.cells]
+    return [directories.directory_of(one, cell) for cell in one.cells]
 
 
-def test_a_file_system_is_measured_where_it_was_said_and_others_at_the_default() -> None:
+def test_named_file_system_overrides_default_directory() -> None:
     assert found(experiment(**TWO), Directories("/d", {"fs2": "/two"})) == ["/d", "/two"]
 
 
-def test_the_mount_of_a_variant_comes_before_the_file_system() -> None:
+def test_mount_of_variant_overrides_file_system() -> None:
     variants = [{"id": "native"}, {"id": "dvs", "mount": "forwarded"}]
     one = experiment(**TWO, variants=variants)
     assert found(one, Directories("", {"fs1": "/1", "fs2": "/2", "forwarded": "/f"})) == ["/1", "/2", "/f", "/f"]
 
 
-def test_a_pool_has_its_own_directory_and_as_many_clients_as_its_targets_want() -> None:
-    system = read_system(system_source("hpcs-demo"))
+def test_pool_has_directory_and_clients_per_target() -> None:
+    system = read_system(find_system_file("hpcs-demo"))
     directories = Directories("", pools={"FS1": ("/1",), "FS2": ("/2",), "FS3": ("/3",)}, system=system)
-    ready = prepare(experiment(**POOLS), directories, "g")
+    ready = prepare_cells(experiment(**POOLS), directories, "g")
     assert [one.directory for one in ready] == ["/1", "/2", "/3"]
-    targets = [len(system.targets_of(name)) for name in ("FS1", "FS2", "FS3")]
+    targets = [len(system.find_targets(name)) for name in ("FS1", "FS2", "FS3")]
     assert targets[2] == 2 * targets[1] == 4 * targets[0]
     assert [one.plan.processes for one in ready] == [6 * count for count in targets]
     assert [one.clients.nodes for one in ready] == [2 * count for count in targets]
 
 
-def test_the_mount_of_the_system_file_is_used_where_it_is_there(tmp_path: Path) -> None:
+def test_existing_mount_of_system_file_is_used(tmp_path: Path) -> None:
     here = tmp_path / "fs1"
     here.mkdir()
     document = {
@@ -65,12 +65,12 @@ def test_the_mount_of_the_system_file_is_used_where_it_is_there(tmp_path: Path) 
         "mounts": [{"id": "m1", "file_system": "fs1", "path": str(here), "on": "n"},
                    {"id": "m2", "file_system": "fs2", "path": "/nowhere", "on": "n"}],
     }  # fmt: skip
-    ready = prepare(experiment(**TWO), Directories(system=system_from_document(document, "s.toml")), "g")
+    ready = prepare_cells(experiment(**TWO), Directories(system=system_from_document(document, "s.toml")), "g")
     assert [one.directory for one in ready] == [str(here), ""]
-    assert ready[1].refused == "Nothing says where this is to be measured; give --on fs2=DIR."
+    assert ready[1].refusal == "Nothing says where this is to be measured; give --on fs2=DIR."
 
 
-def test_the_directory_of_the_plan_itself_is_used_when_nothing_is_said(tmp_path: Path) -> None:
+def test_plan_directory_is_used_without_options(tmp_path: Path) -> None:
     plan = {"target": {"path": str(tmp_path)}, "phases": [{"id": "w", "op": "write"}]}
     assert found(experiment(plan=plan), Directories()) == [str(tmp_path)]
 
@@ -83,16 +83,16 @@ SEPARATE = [{"id": "w", "op": "write"}, {"id": "r", "op": "read", "data_of": "w"
 
 @pytest.mark.parametrize("files", [{"mapping": "per_task"}, {"mapping": "many", "count": 3},
                                    {"mapping": "per_group", "group_size": 2}])  # fmt: skip
-def test_files_of_tasks_go_to_the_directories_of_a_pool_in_turn(files: dict[str, Any]) -> None:
+def test_files_are_distributed_over_pool_directories(files: dict[str, Any]) -> None:
     plan = {"data": {"files": {**files, "name": "x"}}, "phases": SEPARATE}
-    ready = prepare(experiment(**{**POOLS, "plan": plan}), TWO_OF_A_POOL, "g")
-    assert [one.refused for one in ready] == ["", "", ""]
+    ready = prepare_cells(experiment(**{**POOLS, "plan": plan}), TWO_OF_A_POOL, "g")
+    assert [one.refusal for one in ready] == ["", "", ""]
     across = [one.plan.document["data"]["files"].get("across", []) for one in ready]
     assert across == [[], ["/2"], ["/2", "/3", "/4"]]
     assert [one.plan.document["target"]["path"] for one in ready] == ["/1", "/1", "/1"]
     assert ready[1].plan.document["data"]["files"]["name"] == "x"
     assert [one.clients.nodes for one in ready[1:]] == [2 * 2, 2 * 4], "clients for each target stay the same"
-    assert [one.places for one in ready] == [("/1",), ("/1", "/2"), ("/1", "/2", "/3", "/4")]
+    assert [one.measured_directories for one in ready] == [("/1",), ("/1", "/2"), ("/1", "/2", "/3", "/4")]
 
 
 WRITE: list[dict[str, Any]] = [{"id": "w", "op": "write"}]
@@ -115,32 +115,34 @@ TREE: dict[str, Any] = {"meta": {"tree": {"items_per_task": 3}}, "phases": MAKE}
          "a striping of their own", "leave target.striping out"),
     ],
 )  # fmt: skip
-def test_what_lies_in_one_directory_is_not_spread_over_several(plan: dict[str, Any], said: str, instead: str) -> None:
-    ready = prepare(experiment(**{**POOLS, "plan": plan}), TWO_OF_A_POOL, "g")
-    assert not ready[0].refused
-    assert ready[1].refused.startswith("The pool FS2 has 2 directories, and ")
-    assert said in ready[1].refused
-    assert "give the pool one directory of a file system that stripes" in ready[1].refused
-    assert instead in ready[1].refused
+def test_plan_needing_one_directory_is_rejected(plan: dict[str, Any], said: str, instead: str) -> None:
+    ready = prepare_cells(experiment(**{**POOLS, "plan": plan}), TWO_OF_A_POOL, "g")
+    assert not ready[0].refusal
+    assert ready[1].refusal.startswith("The pool FS2 has 2 directories, and ")
+    assert said in ready[1].refusal
+    assert "give the pool one directory of a file system that stripes" in ready[1].refusal
+    assert instead in ready[1].refusal
 
 
-def test_runs_that_share_their_files_keep_to_one_directory() -> None:
+def test_runs_sharing_files_reject_several_directories() -> None:
     plan = {"data": {"files": {"mapping": "per_task"}}, "phases": WRITE}
-    ready = prepare(experiment(**{**POOLS, "plan": plan, "repeat": {"min": 1, "fresh": "none"}}), TWO_OF_A_POOL, "g")
-    assert not ready[0].refused
-    assert "use files that stay where they are" in ready[1].refused
+    ready = prepare_cells(
+        experiment(**{**POOLS, "plan": plan, "repeat": {"min": 1, "fresh": "none"}}), TWO_OF_A_POOL, "g"
+    )
+    assert not ready[0].refusal
+    assert "use files that stay where they are" in ready[1].refusal
 
 
-def test_directories_of_a_pool_are_read_with_commas_between_them(tmp_path: Path) -> None:
+def test_pool_option_splits_directories_at_commas(tmp_path: Path) -> None:
     a, b, odd = (str(tmp_path / name) for name in ("a", "b", "c,d"))
     for path in (a, b, odd):
         Path(path).mkdir()
-    read = where([], [f"P1={a},{b},P2={odd}"], None, "", "")
+    read = parse_locations([], [f"P1={a},{b},P2={odd}"], None, "", "")
     assert read.pools == {"P1": (a, b), "P2": (odd,)}
     with pytest.raises(UserError, match="names a directory twice"):
-        where([], [f"P1={a},{a}"], None, "", "")
+        parse_locations([], [f"P1={a},{a}"], None, "", "")
     with pytest.raises(UserError, match="write its directories together"):
-        where([], [f"P1={a}", f"P1={b}"], None, "", "")
+        parse_locations([], [f"P1={a}", f"P1={b}"], None, "", "")
 
 
 @pytest.mark.parametrize(
@@ -156,19 +158,19 @@ def test_directories_of_a_pool_are_read_with_commas_between_them(tmp_path: Path)
         ({}, Directories("/d", {"fs1": "/1"}), 'names no file system or mount "fs1"; it names none.'),
     ],
 )
-def test_a_name_that_means_nothing_is_told(members: dict[str, Any], directories: Directories, said: str) -> None:
+def test_unknown_location_name_is_rejected(members: dict[str, Any], directories: Directories, said: str) -> None:
     with pytest.raises(UserError) as told:
-        prepare(experiment(**members), directories, "g")
+        prepare_cells(experiment(**members), directories, "g")
     assert said in str(told.value)
 
 
-def test_words_of_the_command_line_become_directories(tmp_path: Path) -> None:
+def test_location_options_become_directories(tmp_path: Path) -> None:
     for name in ("a", "b", "c=d"):
         (tmp_path / name).mkdir()
     a, b = str(tmp_path / "a"), str(tmp_path / "b")
-    read = where([a, f"fs1={b}"], [f"P1={a},P2={b}", f"P3={a}"], None, "", "")
+    read = parse_locations([a, f"fs1={b}"], [f"P1={a},P2={b}", f"P3={a}"], None, "", "")
     assert (read.default, read.named, read.pools) == (a, {"fs1": b}, {"P1": (a,), "P2": (b,), "P3": (a,)})
-    assert where([str(tmp_path / "c=d")], [], None, "", "").default == str(tmp_path / "c=d")
+    assert parse_locations([str(tmp_path / "c=d")], [], None, "", "").default == str(tmp_path / "c=d")
 
 
 @pytest.mark.parametrize(
@@ -182,7 +184,7 @@ def test_words_of_the_command_line_become_directories(tmp_path: Path) -> None:
         ([], ["P=/no/such"], "--pool P: There is no directory /no/such"),
     ],
 )
-def test_words_that_are_no_directories_are_told(on: list[str], pools: list[str], said: str) -> None:
+def test_invalid_location_options_are_rejected(on: list[str], pools: list[str], said: str) -> None:
     with pytest.raises(UserError) as told:
-        where(on, pools, None, "", "")
+        parse_locations(on, pools, None, "", "")
     assert said in str(told.value)

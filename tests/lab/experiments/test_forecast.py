@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from sonde.experiments.cells import prepare
+from sonde.experiments.cells import prepare_cells
 from sonde.experiments.directories import Directories
-from sonde.experiments.forecast import Forecast, Forecaster, total_seconds
+from sonde.experiments.forecast import Forecast, Forecaster, sum_known_seconds
 from sonde.launch.engine import Engine
 from sonde.model.errors import UserError
 from sonde.model.experiment import experiment_from_document
@@ -38,32 +38,32 @@ def forecast(phases: list[dict[str, Any]] = PHASES, rate: float | None = None, *
     volume = more.pop("volume", "1GiB")
     data = {"access": {"transfer": "1MiB", "volume": volume}, "files": {"mapping": "per_task"}, **more.pop("data", {})}
     document = {"schema": "sonde-experiment/1", "id": "e", "plan": {"data": data, "phases": phases}, **more}
-    (cell,) = prepare(experiment_from_document(document, "x.toml"), Directories("/d"), "g")
-    return Forecaster(Known(Path("/fake"), "test"), rate).of(cell)
+    (cell,) = prepare_cells(experiment_from_document(document, "x.toml"), Directories("/d"), "g")
+    return Forecaster(Known(Path("/fake"), "test"), rate).forecast_cell(cell)
 
 
-def test_bytes_are_held_against_memory_and_reckoned_into_time() -> None:
+def test_forecast_has_memory_share_and_time() -> None:
     found = forecast(rate=GIB / 2, volume="4GiB")
-    assert [one.of_memory for one in found.phases] == [0.25, 0.25]
+    assert [one.memory_share for one in found.phases] == [0.25, 0.25]
     assert found.seconds == 16
     assert (found.space, found.available) == (4 * GIB, 100 * GIB)
     assert forecast(volume="4GiB").seconds is None
 
 
-def test_a_phase_with_a_time_takes_that_time_and_a_sleep_adds_to_it() -> None:
+def test_timed_phase_takes_its_time_plus_sleeps() -> None:
     phases = [{"id": "write", "op": "write", "stop": {"time": "30s"}, "before": [{"kind": "sleep", "time": "5s"}]}]
     assert forecast(phases).seconds == 35
 
 
-def test_a_stonewall_is_the_longest_that_a_phase_takes() -> None:
+def test_stonewall_limits_phase_time() -> None:
     phases = [{"id": "write", "op": "write", "stop": {"stonewall": "3s"}}]
     assert forecast(phases, rate=GIB / 2).seconds == 2
     assert forecast(phases, rate=GIB / 8).seconds == 3
 
 
-def test_a_cell_without_room_is_refused() -> None:
-    assert forecast(volume="99GiB").refused == ""
-    said = forecast(volume="100GiB").refused
+def test_cell_without_free_space_is_rejected() -> None:
+    assert forecast(volume="99GiB").refusal == ""
+    said = forecast(volume="100GiB").refusal
     assert said.startswith("It needs 100 GiB in /d, where 100 GiB are available and 64 MiB must stay free; make it")
 
 
@@ -79,26 +79,26 @@ def test_a_cell_without_room_is_refused() -> None:
         ({"valid": {"max_resident": 0.01}}, {"backend": "null"}, "1GiB", False, False),
     ],
 )
-def test_a_read_that_cannot_come_from_storage_is_told_and_refused_where_it_must(
+def test_read_from_memory_is_reported_or_rejected(
     read: dict[str, Any], data: dict[str, Any], volume: str, cached: bool, refused: bool
 ) -> None:
     found = forecast([PHASES[0], {**PHASES[1], **read}], data=data, volume=volume)
-    assert found.phases[1].from_memory is cached
-    assert bool(found.refused) is refused
+    assert found.phases[1].is_from_memory is cached
+    assert bool(found.refusal) is refused
 
 
-def test_what_the_engine_refuses_is_said_in_its_words() -> None:
-    assert forecast(data={"io": {"queue_depth": 99}}).refused == "data.io.queue_depth is more than this backend can do."
+def test_engine_rejection_is_the_refusal() -> None:
+    assert forecast(data={"io": {"queue_depth": 99}}).refusal == "data.io.queue_depth is more than this backend can do."
 
 
-def test_bytes_of_many_nodes_are_held_against_the_memory_of_each() -> None:
+def test_memory_share_is_per_node() -> None:
     found = forecast(clients={"nodes": 8, "tasks_per_node": 2, "launcher": "mpi"}, volume="4GiB")
     assert found.tasks == 16
     assert found.phases[0].bytes == 64 * GIB
-    assert found.phases[0].of_memory == 0.5
+    assert found.phases[0].memory_share == 0.5
 
 
-def test_all_cells_together_take_their_runs_times_their_time() -> None:
+def test_total_is_sum_of_runs_times_duration() -> None:
     ready, unknown = forecast(rate=GIB), forecast()
-    assert total_seconds([ready, ready]) == (4.0, True)
-    assert total_seconds([ready, unknown]) == (2.0, False)
+    assert sum_known_seconds([ready, ready]) == (4.0, True)
+    assert sum_known_seconds([ready, unknown]) == (2.0, False)

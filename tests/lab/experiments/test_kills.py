@@ -21,9 +21,9 @@ KILLS = 20
 RUNNERS = """
 import os, signal, sys
 from pathlib import Path
-from played import Played, request
-from sonde.experiments.request import taken_up
-from sonde.experiments.runner import Runner, Watcher
+from fake_executor import FakeExecutor, build_request
+from sonde.experiments.request import resume_request
+from sonde.experiments.runner import Runner, RunnerObserver
 from sonde.store.archive import Archive
 import pyarrow.parquet, sonde.store.names
 
@@ -44,8 +44,8 @@ def truth(attempt):
 def work():
     store = Archive(root)
     store.recover()
-    asked = taken_up(store, request(DOCUMENT, target), must=False)
-    Runner(asked, store, Played(store, truth), Watcher()).run()
+    asked = resume_request(store, build_request(DOCUMENT, target), is_required=False)
+    Runner(asked, store, FakeExecutor(store, truth), RunnerObserver()).run()
 
 def dying(calls):
     left = [calls]
@@ -72,7 +72,7 @@ for line in sys.stdin:
 """
 
 
-def test_twenty_kills_leave_the_same_runs_as_none(tmp_path: Path) -> None:
+def test_killed_runner_loses_no_runs(tmp_path: Path) -> None:
     pick, beside, lab = random.Random(13), Path(__file__).resolve().parents[1], Path(sonde.__file__).parents[1]
 
     def turns(name: str, lives: list[int]) -> tuple[Counter[tuple[str, int, bool]], list[int]]:

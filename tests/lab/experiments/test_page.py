@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 from made_runs import Made, claim, experiment, measured, record
 
-from sonde.experiments.judging.judge import judge
-from sonde.experiments.page.calls import MOST_CALLS, thinned
-from sonde.experiments.page.export import result_table
-from sonde.experiments.page.figures import figure_parts
-from sonde.experiments.page.page import experiment_study, write_experiment
-from sonde.experiments.page.tables import everything, table_parts
-from sonde.experiments.page.words import outcome_lines, sentence
+from sonde.experiments.claims.verdicts import evaluate_claims
+from sonde.experiments.page.call_chart import MOST_CALLS, select_calls
+from sonde.experiments.page.export import build_result_table
+from sonde.experiments.page.figures import figure_section
+from sonde.experiments.page.page import build_study, write_experiment_page
+from sonde.experiments.page.sentences import verdict_lines, verdict_sentence
+from sonde.experiments.page.tables import all_cells_section, table_section
 from sonde.experiments.results import CellRun, Results
 from sonde.model.experiment.experiment import Experiment
 
@@ -54,11 +54,11 @@ def runs_of(made: Experiment, levels: Sequence[float]) -> Any:
 
 
 def drawn(made: Experiment, levels: Sequence[float] = (100, 200, 300)) -> tuple[list[str], str]:
-    words, parts = figure_parts(made.file.figures[0], runs_of(made, levels))
+    words, parts = figure_section(made.file.figures[0], runs_of(made, levels))
     return words, " ".join(parts)
 
 
-def test_a_curve_has_a_line_for_each_phase_and_the_medians_as_a_table() -> None:
+def test_curve_has_line_per_phase_and_median_table() -> None:
     words, html = drawn(swept(figures=[figure("curve", logarithmic=True)]))
     assert words == []
     for value in ("201 MB/s", "302 MB/s", "603 MB/s"):
@@ -67,13 +67,13 @@ def test_a_curve_has_a_line_for_each_phase_and_the_medians_as_a_table() -> None:
     assert "Medians of 6 runs; lines: 95 % interval." in html
 
 
-def test_bars_have_one_for_each_phase_of_each_place() -> None:
+def test_bar_chart_has_bar_per_phase_and_place() -> None:
     _, html = drawn(swept(figures=[figure("bars")]))
     assert html.count('class="arow"') == 6
     assert "302 MB/s" in html
 
 
-def test_what_is_neither_along_the_bottom_nor_a_colour_gets_a_chart_of_its_own() -> None:
+def test_other_axes_split_into_separate_charts() -> None:
     direct = {"name": "direct", "paths": "data.io.direct", "values": [False, True], "labels": ["buffered", "direct"]}
     made = experiment(plan=PLAN, sweep=[TRANSFERS, direct], figures=[figure("curve")])
     _, html = drawn(made, (1, 2, 3, 4, 5, 6))
@@ -94,14 +94,14 @@ def test_percentages_are_against_the_baseline_of_the_series() -> None:
     assert "+200 %" in html
 
 
-def test_scaling_is_drawn_beside_what_would_be_proportional_and_said_in_words() -> None:
+def test_scaling_chart_has_proportional_line_and_text() -> None:
     _, html = drawn(swept(figures=[figure("scaling", phases=["write"])]), (100, 150, 200))
     assert "write: 2.00 times at 4 times the size" in html
     assert "write, proportional" in html
     assert "402 MB/s" in html
 
 
-def test_scaling_has_a_table_with_intervals_and_the_share_of_the_peak() -> None:
+def test_scaling_table_has_intervals_and_peak_fraction() -> None:
     units = {"name": "pool", "paths": ["storage.pool", "storage.units"], "values": [["FS1", 1], ["FS2", 2], ["FS3", 4]]}
     made = experiment(plan=PLAN, sweep=[units], storage={"pool": "FS1", "peak": "1 GB/s"},
                       figures=[figure("scaling", x="pool", phases=["write"])])  # fmt: skip
@@ -114,7 +114,7 @@ def test_scaling_has_a_table_with_intervals_and_the_share_of_the_peak() -> None:
     assert "20.1 %" in row
 
 
-def test_rates_over_time_of_two_phases_are_laid_over_each_other() -> None:
+def test_rates_over_time_of_two_phases_are_overlaid() -> None:
     _, html = drawn(swept(figures=[figure("over_time", x="time", where={"transfer": "1MiB"})]))
     assert html.count('class="overlaid c') == 2
     assert "20.0 MB/s" in html  # 2 MB in each slice of 0.1 s
@@ -126,7 +126,7 @@ def test_rates_of_nodes_are_medians_over_runs() -> None:
     assert "2.00 MB/s" in html
 
 
-def test_a_figure_says_what_it_lacks() -> None:
+def test_figure_reports_missing_points() -> None:
     made = swept(figures=[figure("bars", per="unit")])
     words, html = drawn(made)
     assert html == ""
@@ -139,34 +139,34 @@ def test_calls_are_drawn_from_the_log_of_operations(tmp_path: Path) -> None:
     plan = {**PLAN, "phases": [{"id": "read", "op": "write", "operations_file": "calls"}]}
     made = experiment(plan=plan, figures=[figure("calls", x="call")])
     source = measured(made, {"base": [record([Made("read")])]})
-    assert figure_parts(made.file.figures[0], source)[0] == [
+    assert figure_section(made.file.figures[0], source)[0] == [
         "Not drawn: no run of cell base has a log of the operations of read."
     ]
     (tmp_path / "calls-00000.csv").write_text("time,runtime,tp\n0,0.001,1\n1,0.5,1\n", encoding="utf-8")
     source._runs["base"] = [replace(source._runs["base"][0], folder=tmp_path)]
-    _, parts = figure_parts(made.file.figures[0], source)
+    _, parts = figure_section(made.file.figures[0], source)
     assert "500 ms" in parts[0]
 
 
-def test_of_very_many_calls_the_longest_are_all_drawn() -> None:
+def test_longest_calls_are_always_drawn() -> None:
     times = [0.001] * 100_000
     times[77_777] = 2.0
-    at, seconds = thinned(times)
+    at, seconds = select_calls(times)
     assert len(at) <= MOST_CALLS
     assert (77_777.0, 2.0) in zip(at, seconds, strict=True)
 
 
-def test_a_table_has_medians_intervals_and_the_scatter_of_the_runs() -> None:
+def test_table_has_medians_intervals_and_scatter() -> None:
     made = swept(tables=[{"id": "t", "rows": ["transfer", "phase"], "metrics": ["bandwidth"]}])
-    words, parts = table_parts(made.file.tables[0], runs_of(made, (100, 200, 300)))
+    words, parts = table_section(made.file.tables[0], runs_of(made, (100, 200, 300)))
     assert words == []
     assert parts[0].count("<tr>") == 7
     assert "98.3 MB/s … 103 MB/s" in parts[0]  # the interval that the table of the terminal has, too
     assert "1.9 % [" in parts[0]
 
 
-def test_the_export_has_each_metric_of_each_run() -> None:
-    found = result_table(runs_of(swept(), (100, 200, 300)))
+def test_export_has_each_metric_of_each_run() -> None:
+    found = build_result_table(runs_of(swept(), (100, 200, 300)))
     rows = [
         row
         for row in found.to_pylist()
@@ -177,7 +177,7 @@ def test_the_export_has_each_metric_of_each_run() -> None:
     assert not [row for row in found.to_pylist() if row["metric"] == "resident"]
 
 
-def test_the_export_has_published_numbers_beside_ours() -> None:
+def test_export_has_published_and_measured_numbers() -> None:
     told = {"source": "D11"}
     made = swept(published=[
         {"of": 'bandwidth(write, transfer="2048KiB")', "value": "1 GB/s", "limit": "about", **told},
@@ -185,7 +185,7 @@ def test_the_export_has_published_numbers_beside_ours() -> None:
         {"of": 'bandwidth(read, transfer="1MiB") / bandwidth(write, transfer="1MiB")', "value": 4, **told},
         {"of": 'bandwidth(write, transfer="4MiB")', "value": "1 GB/s", "to": "3 GB/s", **told},
     ])  # fmt: skip
-    rows = result_table(runs_of(made, (100, 200))).to_pylist()
+    rows = build_result_table(runs_of(made, (100, 200))).to_pylist()
     beside = [row for row in rows if row["run"] and row["published"] is not None]
     assert {(row["metric"], row["phase"], row["transfer"]) for row in beside} == {("bandwidth", "write", "2MiB")}
     assert len(beside) == len(SCATTER)
@@ -207,32 +207,32 @@ def test_a_ratio_has_no_unit_in_any_form() -> None:
     made = swept(figures=[{**one, "id": one["kind"]} for one in kinds],
                  tables=[{"id": "t", "rows": ["transfer", "phase"], "metrics": ["calls"]}])  # fmt: skip
     source = runs_of(made, (100, 200, 300))
-    parts = [str(part) for one in made.file.figures for part in figure_parts(one, source)[1]]
-    parts += [str(part) for part in table_parts(made.file.tables[0], source)[1]]
+    parts = [str(part) for one in made.file.figures for part in figure_section(one, source)[1]]
+    parts += [str(part) for part in table_section(made.file.tables[0], source)[1]]
     assert len(parts) == 4
     for part in parts:
         assert re.search(r"\b1,000\b", part)
         assert "1,000 1" not in part
 
 
-def test_outcomes_are_said_in_sentences() -> None:
+def test_verdicts_are_formatted_as_sentences() -> None:
     told = [
         ("C1", 'bandwidth(write, transfer="2MiB") / bandwidth(write, transfer="1MiB") >= 1.5'),
         ("C2", "bandwidth(write) / bandwidth(read) >= 1"),
         ("C3", "bandwidth_per_unit(write) >= 1"),
     ]
     made = swept(expect=[{**claim(text), "id": name} for name, text in told])
-    judged = judge(made, runs_of(made, (100, 200, 300)))
-    lines = outcome_lines(judged)
+    judged = evaluate_claims(made, runs_of(made, (100, 200, 300)))
+    lines = verdict_lines(judged)
     assert lines[0].startswith("holds          C1  2 [1.9")
     assert lines[0].endswith("] >= 1.5.")
     assert lines[1] == ("fails          C2  transfer=1MiB: 0.5 >= 1; transfer=2MiB: 0.5 >= 1; transfer=4MiB: 0.5 >= 1.")
-    assert lines[2].startswith("not applicable C3  Not looked at here: how many units")
-    few = judge(made, runs_of(made, (100,)))
-    assert sentence(few[0]) == "Not looked at here: cell transfer=2MiB has no run."
+    assert lines[2].startswith("not applicable C3  Not evaluated here: how many units")
+    few = evaluate_claims(made, runs_of(made, (100,)))
+    assert verdict_sentence(few[0]) == "Not evaluated here: cell transfer=2MiB has no run."
 
 
-def test_the_page_has_outcomes_first_and_is_escaped(tmp_path: Path) -> None:
+def test_page_begins_with_verdicts_and_escapes_text(tmp_path: Path) -> None:
     figures = [figure("curve", title="A figure")]
     expect = [claim("bandwidth(read) >= 1")]
     made = swept(title="<b>Made</b>", expect=expect, figures=figures, notes=["One <i>note</i>."])
@@ -245,24 +245,22 @@ def test_the_page_has_outcomes_first_and_is_escaped(tmp_path: Path) -> None:
             lines += one.lines()
         lines.append({"type": "end", "status": "done"})
         (folder / "record.ndjson").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-        folders += [CellRun(cell.id, dict(cell.at), "", "", repeat, False, folder) for repeat in range(6)]
+        folders += [CellRun(cell.id, dict(cell.coordinates), "", "", repeat, False, folder) for repeat in range(6)]
     results = Results(made, "group", tuple(folders), {}, directories={cell.id: "/scratch" for cell in made.cells})
-    tables, judged = write_experiment(results, tmp_path / "page.html", formats=["csv", "json", "parquet"])
+    tables, judged = write_experiment_page(results, tmp_path / "page.html", formats=["csv", "json", "parquet"])
     html = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "Of 1 expectation 1 holds." in html
-    assert (
-        html.index("What was expected") < html.index("A figure") < html.index("All cells") < html.index("was assumed")
-    )
+    assert html.index("Claims") < html.index("A figure") < html.index("All cells") < html.index("was assumed")
     assert "<b>Made" not in html
     assert "<i>note" not in html
     assert all(path.stat().st_size > 100 for path in tables)
     assert [(one["id"], one["outcome"]) for one in judged] == [("C1", "holds")]
 
 
-def test_a_simulated_experiment_says_so_before_anything_else() -> None:
+def test_simulated_experiment_is_marked_first() -> None:
     made = swept(expect=[claim("bandwidth(read) >= 1")])
     results = Results(made, "group", (), {}, simulated=True)
     source = runs_of(made, (1, 2, 3))
-    study = experiment_study(results, source, judge(made, source))
-    assert "These numbers are those of a model, not of storage." in study.alarms
-    assert everything(source)[1]
+    study = build_study(results, source, evaluate_claims(made, source))
+    assert "These numbers come from a model, not from storage." in study.alarms
+    assert all_cells_section(source)[1]

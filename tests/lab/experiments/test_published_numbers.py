@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from made_runs import claim, experiment
 
-from sonde.experiments.judging.judge import judge
-from sonde.experiments.judging.published import Published
-from sonde.experiments.ready import ready_experiments
+from sonde.experiments.claims.published_numbers import PublishedNumbers
+from sonde.experiments.claims.verdicts import evaluate_claims
+from sonde.experiments.shipped_experiments import shipped_experiments
+from sonde.model.bundled_files import find_system_file
 from sonde.model.experiment import Experiment, read_experiment
-from sonde.model.experiment.outcomes import Outcome
-from sonde.model.shipped import system_source
+from sonde.model.experiment.claim_verdicts import ClaimVerdict
 from sonde.model.system import System, read_system
 
 MB, GB = 1e6, 1e9
@@ -27,22 +27,24 @@ PLAN = {"data": {"access": {"transfer": "1MiB", "volume": "64MiB"}}}
 
 
 def system(name: str) -> System:
-    return read_system(system_source(name))
+    return read_system(find_system_file(name))
 
 
 def ready(name: str) -> Experiment:
-    return read_experiment(ready_experiments()[name], "published")
+    return read_experiment(shipped_experiments()[name], "published")
 
 
-def outcome(made: Experiment, claim_id: str, numbers: Numbers, **members: Any) -> Outcome:
+def outcome(made: Experiment, claim_id: str, numbers: Numbers, **members: Any) -> ClaimVerdict:
     """What comes of one claim of an experiment over published numbers, whatever its level and needs."""
-    judged = judge(made, Published(numbers, **members), ("math", "simulated", "measured"), {}, "published")
+    judged = evaluate_claims(
+        made, PublishedNumbers(numbers, **members), ("math", "simulated", "measured"), {}, "published"
+    )
     return next(one for one in judged if one.expectation.id == claim_id).outcome
 
 
 def holds_and_fails(made: Experiment, claim_id: str, good: Numbers, bad: Numbers, **members: Any) -> None:
-    assert outcome(made, claim_id, good, **members) is Outcome.HOLDS
-    assert outcome(made, claim_id, bad, **members) is Outcome.FAILS
+    assert outcome(made, claim_id, good, **members) is ClaimVerdict.HOLDS
+    assert outcome(made, claim_id, bad, **members) is ClaimVerdict.FAILS
 
 
 def claimed(text: str, phases: Sequence[str], axis: dict[str, Any] | None = None) -> Experiment:
@@ -85,7 +87,7 @@ def test_a_stripe_of_the_x1_is_its_data_drives_times_the_segment(data: str, segm
 
 def test_stripes_of_the_described_x1_are_those_of_its_table() -> None:
     x1 = system("cray-x1")
-    stripes = {x1.stripe_of(one.id) for one in x1.items("raid_groups")}
+    stripes = {x1.compute_full_stripe(one.id) for one in x1.items("raid_groups")}
     assert stripes <= {None, *(kib * 1024 for kib in (256, 512, 1024, 1664, 2048))}
     assert {1024 * 1024, 2048 * 1024} <= stripes
 
@@ -95,9 +97,14 @@ def test_active_paths_of_the_x1_carry_the_same_load() -> None:
     told = {("bandwidth", "read", "base"): 1.0}
     good = {("bandwidth", "read", "base"): (866071.0, 865884.0)}
     one_standby = {("bandwidth", "read", "base"): (866071.0, 0.0)}
-    assert outcome(made, "C1", told, members=good) is Outcome.INCONCLUSIVE  # one sample has no interval
-    found = judge(made, Published(told, members=good), ("math",))[0].cells[0].parts[0].value
-    alarm = judge(made, Published(told, members=one_standby), ("math",))[0].cells[0].parts[0].value
+    assert outcome(made, "C1", told, members=good) is ClaimVerdict.INCONCLUSIVE  # one sample has no interval
+    found = evaluate_claims(made, PublishedNumbers(told, members=good), ("math",))[0].contexts[0].comparisons[0].value
+    alarm = (
+        evaluate_claims(made, PublishedNumbers(told, members=one_standby), ("math",))[0]
+        .contexts[0]
+        .comparisons[0]
+        .value
+    )
     assert found is not None
     assert alarm is not None
     assert found.value == pytest.approx(866071 / 865977.5)
@@ -125,10 +132,10 @@ def test_the_volume_of_the_x1_is_the_sum_of_its_slices() -> None:
     assert math.ceil(853_951_488 / 262_144) == 3258
     assert 262_144 * 512 == 128 * 2**20
     x1 = system("cray-x1")
-    assert x1.capacity_of("xlv0") == pytest.approx(sectors * 512, rel=1e-6)
+    assert x1.compute_capacity("xlv0") == pytest.approx(sectors * 512, rel=1e-6)
 
 
-def test_direct_writes_of_the_x1_move_more_for_each_second_of_system_time() -> None:
+def test_x1_direct_writes_use_less_system_time_per_byte() -> None:
     # 4 GB: 19.0 s as it was, 2.9 s direct
     made = ready("cray-x1-service-io")
     where = "origin=server,direct={},transfer=1MiB"
@@ -156,7 +163,7 @@ def test_transfers_of_the_whole_width_are_faster_on_the_x1() -> None:
     def numbers(table: Mapping[str, tuple[float, float]]) -> dict[tuple[str, str, str], float]:
         found = {}
         for cell in made.cells:
-            write, read = table[str(cell.at["transfer"])]
+            write, read = table[str(cell.coordinates["transfer"])]
             found["bandwidth", "write", cell.id] = write * MB
             found["bandwidth", "read", cell.id] = read * MB
         return found
@@ -166,7 +173,7 @@ def test_transfers_of_the_whole_width_are_faster_on_the_x1() -> None:
     holds_and_fails(made, "A-S6-order", numbers(published), numbers({"2MiB": (362, 300), "12MiB": (370, 400)}))
 
 
-def test_calls_from_an_application_node_of_the_x1_are_eleven_times_as_slow() -> None:
+def test_x1_application_node_calls_are_11_times_slower() -> None:
     made = ready("cray-x1-call-rate")
     good = {("operations", "write", "origin=server"): 5500.0, ("operations", "write", "origin=forwarded"): 500.0}
     equal = {**good, ("operations", "write", "origin=forwarded"): 5500.0}
@@ -187,7 +194,7 @@ def test_every_unit_of_edison_is_promised_the_same_rate() -> None:
     holds_and_fails(made, "C1", good, wrong)
     assert sum(gb for gb, _ in FILE_SYSTEMS.values()) == 168
     edison = system("edison")
-    assert {name: len(edison.units_of(name)) for name in FILE_SYSTEMS} == {
+    assert {name: len(edison.find_units(name)) for name in FILE_SYSTEMS} == {
         name: n for name, (_, n) in FILE_SYSTEMS.items()
     }
 
@@ -204,7 +211,7 @@ def test_a_drop_of_seventy_percent_is_not_an_equal_rate() -> None:
 # ---- Sonexion 1300
 
 
-def test_servers_of_the_sonexion_are_equal_and_read_faster_than_they_write() -> None:
+def test_sonexion_servers_are_equal_and_read_faster() -> None:
     made = ready("sonexion-table-1")
     good = rates("write", "oss", {"oss1": 1899, "oss2": 1858}) | rates("read", "oss", {"oss1": 2300, "oss2": 2301})
     slow = good | rates("write", "oss", {"oss1": 1899, "oss2": 1500})
@@ -215,12 +222,11 @@ def test_servers_of_the_sonexion_are_equal_and_read_faster_than_they_write() -> 
     assert round(4601 / 1024, 2) == 4.49
 
 
-def test_clients_of_the_sonexion_reach_the_datasheet_and_never_pass_the_servers() -> None:
+def test_sonexion_clients_are_between_datasheet_and_servers() -> None:
     text = (
-        "bandwidth(read, at=server) >= bandwidth(read, at=client)"
-        " and bandwidth(write, at=server) >= bandwidth(write, at=client)"
-        " and bandwidth(read, at=client) >= bandwidth(read, at=datasheet)"
-        " and bandwidth(write, at=client) >= bandwidth(write, at=datasheet)"
+        "bandwidth(read, at=server) >= bandwidth(read, at=client) and bandwidth(write, at=server) >="
+        " bandwidth(write, at=client) and bandwidth(read, at=client) >= bandwidth(read, at=datasheet) and"
+        " bandwidth(write, at=client) >= bandwidth(write, at=datasheet)"
     ).replace("at=", "where_=")
     made = claimed(text, ["write", "read"], named("where_", "server", "client", "datasheet"))
     good = rates("read", "where_", {"server": 4601, "client": 3800, "datasheet": 3000}) | rates(
@@ -276,14 +282,14 @@ def test_figure_7_stats_faster_than_it_creates() -> None:
 POOLS = {"FS1": (1, 8, 32, 3), "FS2": (2, 16, 64, 6), "FS3": (4, 32, 128, 12)}
 
 
-def test_pools_of_the_demonstration_keep_four_clients_for_each_target() -> None:
+def test_demonstration_pools_have_four_clients_per_target() -> None:
     demo = system("hpcs-demo")
     for name, (units, targets, clients, _) in POOLS.items():
-        assert len(demo.units_of(name)) == units
-        assert len(demo.targets_of(name, "ost")) == targets == 8 * units
+        assert len(demo.find_units(name)) == units
+        assert len(demo.find_targets(name, "ost")) == targets == 8 * units
         assert clients / targets == 4
     made = ready("hpcs-07")
-    assert [made.plan_of(cell).processes for cell in made.cells] == [clients for _, _, clients, _ in POOLS.values()]
+    assert [made.build_plan(cell).processes for cell in made.cells] == [clients for _, _, clients, _ in POOLS.values()]
 
 
 @pytest.mark.parametrize("scenario", [("hpcs-07", "E-S1", "bandwidth", "checkpoint")])

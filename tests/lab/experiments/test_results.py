@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from sonde.conduct.run import Setup, conduct
-from sonde.experiments.results import Place, asked, hash_of, read_results
+from sonde.conduct.run import RunSetup, conduct_run
+from sonde.experiments.results import RunPlacement, build_experiment, hash_experiment, read_results
 from sonde.launch.engine import find_engine
 from sonde.model.errors import UserError
 from sonde.model.plan import Plan
@@ -37,20 +37,32 @@ DOCUMENT: dict[str, Any] = {
 
 def keep(archive: Archive, group: str, cell: int, repeat: int, number: int, warm_up: bool = False) -> None:
     """A run of a cell, by the fake engine."""
-    experiment = asked(DOCUMENT, "x.toml", "ci", [])
+    experiment = build_experiment(DOCUMENT, "x.toml", "ci", [])
     one = experiment.cells[cell]
-    place = Place(experiment.id, hash_of(experiment), one.id, one.at, one.plan, "", repeat, warm_up, "ci", 1, number)
-    plan = experiment.plan_of(one, "/fake")
+    place = RunPlacement(
+        experiment.id,
+        hash_experiment(experiment),
+        one.id,
+        one.coordinates,
+        one.plan,
+        "",
+        repeat,
+        warm_up,
+        "ci",
+        1,
+        number,
+    )
+    plan = experiment.build_plan(one, "/fake")
     role = "calibration" if warm_up else "run"
-    conduct(
+    conduct_run(
         plan,
-        Setup(find_engine(), archive),
+        RunSetup(find_engine(), archive),
         lambda kind, line: None,
-        facts={"group": group, "role": role, **place.facts()},
+        facts={"group": group, "role": role, **place.to_facts()},
     )
 
 
-def test_runs_are_found_by_their_cells_in_the_order_they_were_run(fake: Fake, archive: Path) -> None:
+def test_runs_of_cell_are_in_order_of_time(fake: Fake, archive: Path) -> None:
     fake()
     store = Archive(archive)
     asked = {"document": DOCUMENT, "origin": "x.toml", "profile": "ci", "settings": ["data.access.volume=128KiB"]}
@@ -60,27 +72,30 @@ def test_runs_are_found_by_their_cells_in_the_order_they_were_run(fake: Fake, ar
     keep(store, "g1", 0, 0, 2)
     retest = {"group": "g1", "role": "retest", "experiment": {"nodes": 3}}  # as another tool has such a member
     other = Plan.from_document(DOCUMENT["plan"] | {"target": {"path": "/fake"}}, "x")
-    conduct(other, Setup(find_engine(), store), lambda kind, line: None, facts=retest)
+    conduct_run(other, RunSetup(find_engine(), store), lambda kind, line: None, facts=retest)
     keep(store, "g2", 0, 0, 0)
 
     found = read_results(store, "last")
     assert [(one.cell, one.repeat, one.warm_up) for one in found.runs] == [
         ("transfer=64KiB", 0, True), ("transfer=4KiB", 0, False), ("transfer=64KiB", 0, False)]  # fmt: skip
-    assert found.runs[1].at == {"transfer": "4KiB"}
-    assert [len(found.of_cell("transfer=64KiB")), len(found.of_cell("transfer=64KiB", warm_up=True))] == [1, 1]
-    assert found.refused == {"transfer=1MiB": "No space."}
-    plan = found.experiment.plan_of(found.experiment.cells[0], "/x")
+    assert found.runs[1].axis_values == {"transfer": "4KiB"}
+    assert [len(found.runs_of_cell("transfer=64KiB")), len(found.runs_of_cell("transfer=64KiB", warm_up=True))] == [
+        1,
+        1,
+    ]
+    assert found.refusals == {"transfer=1MiB": "No space."}
+    plan = found.experiment.build_plan(found.experiment.cells[0], "/x")
     assert plan.document["data"]["access"]["volume"] == "128KiB"  # the setting comes after the profile
     assert found.profile == "ci"
 
 
-def test_an_experiment_that_is_not_there_is_told_by_name(archive: Path) -> None:
+def test_missing_experiment_is_named(archive: Path) -> None:
     write_group(archive, "20261122T100000Z-edison-ab", {"document": DOCUMENT})
     with pytest.raises(UserError, match='There is no experiment "cray" in the archive'):
         read_results(Archive(archive), "cray")
 
 
-def test_removing_all_runs_of_an_experiment_removes_what_was_kept_of_it(fake: Fake, archive: Path, sonde: Any) -> None:
+def test_removing_all_runs_removes_experiment(fake: Fake, archive: Path, sonde: Any) -> None:
     fake()
     for group in ("g1", "g2"):
         write_group(archive, group, {"document": DOCUMENT, "origin": "x.toml", "profile": "", "settings": []})
@@ -89,7 +104,7 @@ def test_removing_all_runs_of_an_experiment_removes_what_was_kept_of_it(fake: Fa
     assert [one.name for one in (archive / "experiments").iterdir()] == ["g2"]
 
 
-def test_a_run_whose_runner_was_killed_is_under_way_until_its_engine_ends(archive: Path) -> None:
+def test_run_of_killed_runner_is_active_until_engine_ends(archive: Path) -> None:
     store = Archive(archive)
     draft = store.begin("p", "{}", {"group": "g1"})
     assert store.under_way("g1") == [], "what we write ourselves is not somebody else's"
@@ -103,7 +118,7 @@ def test_a_run_whose_runner_was_killed_is_under_way_until_its_engine_ends(archiv
     assert store.under_way("g1") == []
 
 
-def test_a_turn_that_was_run_twice_counts_once(fake: Fake, archive: Path) -> None:
+def test_repeat_run_twice_counts_once(fake: Fake, archive: Path) -> None:
     fake()
     write_group(archive, "g1", {"document": DOCUMENT, "origin": "x.toml", "profile": "ci", "settings": []})
     for _ in range(2):

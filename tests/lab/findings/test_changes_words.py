@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from target_load import phase_of, run_with
 
-from sonde.findings.target_changes import LevelChanges, PartChange, phase_changes
-from sonde.model.lines import LayoutLine, PhaseBegin, TableLine
-from sonde.model.quantities import plain
+from sonde.findings.target_changes import LevelChanges, PartChange, compare_phase_targets
+from sonde.model.lines import LayoutLine, PhaseBeginLine, TableLine
+from sonde.model.quantities import to_plain_spaces
 from sonde.model.record import PhaseRecord, RecordReader
-from sonde.model.run import run_of
+from sonde.model.run import to_recorded_run
 
-NOBODY = run_of(RecordReader())
+NOBODY = to_recorded_run(RecordReader())
 
 
 def part(name: str, own: float | None, **more: Any) -> PartChange:
@@ -33,7 +33,7 @@ def level(*parts: PartChange, **more: Any) -> LevelChanges:
 
 
 def said(changes: LevelChanges) -> list[str]:
-    return [plain(words) for words in changes.words]
+    return [to_plain_spaces(words) for words in changes.words]
 
 
 def test_the_strongest_change_comes_first_whichever_way_it_went() -> None:
@@ -128,7 +128,7 @@ def test_figures_of_both_sides_are_medians_of_the_runs() -> None:
     ops, ns = even()
     run = run_with(8, 2)
     before = [(run, phase_of(ops * by, ns * by * slow)) for by, slow in ((1, 1), (2, 4), (5, 3))]
-    found = phase_changes(before, [(run, phase_of(ops, 2 * ns))])
+    found = compare_phase_targets(before, [(run, phase_of(ops, 2 * ns))])
     each = 20 * 32 << 20
     for at, many in ((0, 1), (1, 1), (2, 2)):  # targets, servers of one, units of two
         changes = found.levels[at]
@@ -144,7 +144,7 @@ def test_figures_of_both_sides_are_medians_of_the_runs() -> None:
 def test_the_rate_is_the_middle_of_all_ratios_of_means_after_and_before() -> None:
     ops, ns = even()
     before = [(NOBODY, phase_of(ops, ns * by)) for by in (1, 2)]
-    (level_,) = phase_changes(before, [(NOBODY, phase_of(ops, 4 * ns))]).levels
+    (level_,) = compare_phase_targets(before, [(NOBODY, phase_of(ops, 4 * ns))]).levels
     assert level_.parts[0].rate == pytest.approx(math.sqrt(1 / 4 * 2 / 4))
 
 
@@ -154,18 +154,18 @@ def test_what_one_run_of_a_side_does_not_know_the_others_tell() -> None:
     later = ns.copy()
     later[3] *= 4
     reads, writes = phase_of(ops, ns, "read"), phase_of(ops, ns)
-    (found,) = phase_changes([(NOBODY, reads), (NOBODY, writes)], [(NOBODY, phase_of(ops, later))]).levels
+    (found,) = compare_phase_targets([(NOBODY, reads), (NOBODY, writes)], [(NOBODY, phase_of(ops, later))]).levels
     assert (found.kind, [one.name for one in found.differing]) == ("write", ["OST0003"])
     assert found.parts[3].own == pytest.approx(0.25)
     assert found.parts[3].rate == pytest.approx(0.25)
-    other = phase_changes([(NOBODY, writes), (NOBODY, reads)], [(NOBODY, writes)])
-    assert other.unknown == ("Targets cannot be compared: before and after are told by reads and writes.",)
+    other = compare_phase_targets([(NOBODY, writes), (NOBODY, reads)], [(NOBODY, writes)])
+    assert other.unknown == ("Targets cannot be compared: before and after are measured by reads and writes.",)
     assert other.levels == ()
 
 
 def test_units_are_compared_at_the_levels_that_both_sides_have() -> None:
     ops, ns = even()
-    both = phase_changes([(run_with(8, 2), phase_of(ops, ns))], [(NOBODY, phase_of(ops, ns))])
+    both = compare_phase_targets([(run_with(8, 2), phase_of(ops, ns))], [(NOBODY, phase_of(ops, ns))])
     assert [one.level for one in both.levels] == ["target"]
 
 
@@ -179,8 +179,8 @@ def test_what_belongs_to_no_target_is_told_of_the_run_in_which_that_is_most() ->
         return phase
 
     side = [(NOBODY, partly(known)) for known in (90, 40, 100)]
-    found = phase_changes(side, [(NOBODY, partly(100)), (NOBODY, PhaseRecord(PhaseBegin(phase="p")))])
-    assert [plain(words) for words in found.unknown] == [
+    found = compare_phase_targets(side, [(NOBODY, partly(100)), (NOBODY, PhaseRecord(PhaseBeginLine(phase="p")))])
+    assert [to_plain_spaces(words) for words in found.unknown] == [
         "Of 1 of 2 runs after no figures of targets are known.",
         "Before, 60 % of the bytes belong to no known target.",
     ]
@@ -188,7 +188,7 @@ def test_what_belongs_to_no_target_is_told_of_the_run_in_which_that_is_most() ->
 
 def files(rates: dict[str, float], each: int = 5) -> PhaseRecord:
     """So many tasks with a file on each target, at the rate of that target."""
-    phase = PhaseRecord(PhaseBegin(phase="p", op="write"))
+    phase = PhaseRecord(PhaseBeginLine(phase="p", op="write"))
     tasks = [(name, rate) for name, rate in rates.items() for _ in range(each)]
     rows = tuple((at, ((name, 1),)) for at, (name, _) in enumerate(tasks))
     phase.layout = LayoutLine(columns=("task", "targets"), rows=rows)
@@ -201,7 +201,7 @@ def test_a_target_that_took_no_part_on_a_slow_day_has_not_changed() -> None:
     """Nor has one whose run was told by operations instead of files."""
     fast, slow = dict.fromkeys("abcdef", 1e8), dict.fromkeys("abcde", 5e7)
     side = [(NOBODY, phase_of(*even())), (NOBODY, files(slow)), (NOBODY, files(fast))]
-    (found,) = phase_changes(side, [(NOBODY, files(fast))]).levels
+    (found,) = compare_phase_targets(side, [(NOBODY, files(fast))]).levels
     assert {one.name: one.own for one in found.parts} == pytest.approx(dict.fromkeys("abcdef", 1.0))
 
 
@@ -209,15 +209,15 @@ def test_files_are_held_against_the_middle_target_of_their_run() -> None:
     """A run twice as fast on every target is no change; a target with five files is judged, one with four is not."""
     before = dict.fromkeys("abcdef", 1e8)
     after = dict.fromkeys("abcdef", 2e8) | {"c": 5e7}
-    (found,) = phase_changes([(NOBODY, files(before, 5))], [(NOBODY, files(after, 5))]).levels
+    (found,) = compare_phase_targets([(NOBODY, files(before, 5))], [(NOBODY, files(after, 5))]).levels
     assert [(one.name, round(one.own or 0.0, 9)) for one in found.differing] == [("c", 0.25)]
     assert found.parts[0].bytes_before is None
     assert found.parts[0].rate is None
-    (few,) = phase_changes([(NOBODY, files(before, 5))], [(NOBODY, files(after, 4))]).levels
+    (few,) = compare_phase_targets([(NOBODY, files(before, 5))], [(NOBODY, files(after, 4))]).levels
     assert {one.verdict for one in few.parts} == {"not known"}
-    assert phase_changes([(NOBODY, files(before, 5))], []).levels == ()
+    assert compare_phase_targets([(NOBODY, files(before, 5))], []).levels == ()
     ops, ns = even()
-    mixed = phase_changes([(NOBODY, files(before, 5))], [(NOBODY, phase_of(ops, ns))])
+    mixed = compare_phase_targets([(NOBODY, files(before, 5))], [(NOBODY, phase_of(ops, ns))])
     assert mixed.unknown == (
-        "Targets cannot be compared: before and after are told by whole files on single targets and writes.",
+        "Targets cannot be compared: before and after are measured by whole files on single targets and writes.",
     )

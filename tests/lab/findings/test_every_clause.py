@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names, details, standings, movements and members in words, each from a record of which all is known."""
+"""Names, details, classifications, movements and members in words, each from a record of which all is known."""
 
 from __future__ import annotations
 
@@ -10,36 +10,37 @@ import numpy as np
 import pytest
 from made_phase import made, planned, run_with, table
 
-from sonde.findings.best import kind_of
-from sonde.findings.judgement import doubt_words, judgement_of, movement_words, operations_first
-from sonde.findings.members import lagging, nodes_of, slow_below, tasks_of
-from sonde.findings.movement import Movement, movement
-from sonde.findings.nodes import node_rates, slow_words
-from sonde.findings.profile import profile_of
-from sonde.findings.remarks import dip_words, late_words
-from sonde.findings.standing import Standing, error_words, flush_words, standing_of, unfinished_words
-from sonde.findings.verdicts import exact_words, judge, phase_detail, phase_name, transfer_bytes
+from sonde.findings.assessment import assess, describe_variation, prefers_operations
+from sonde.findings.best_numbers import work_kind
+from sonde.findings.caveats import format_caveat
+from sonde.findings.classification import Classification, classify, describe_flush, describe_interruption, format_error
+from sonde.findings.irregularities import describe_late_tasks, describe_periodic_dips
+from sonde.findings.node_history import collect_node_history, describe_repeated_stragglers
+from sonde.findings.phase_summary import assess_phase, describe_access, format_rate_terms, name_phase, transfer_size
+from sonde.findings.profile import build_profile
+from sonde.findings.stragglers import collect_node_rates, collect_task_rates, find_stragglers, straggler_limit
+from sonde.findings.variation import RateVariation, analyze_variation
 from sonde.model.lines import (
+    ByteCounts,
     ErrorLine,
-    FileSystem,
+    FileSystemFacts,
     Finding,
-    Intervals,
-    Latency,
-    Moved,
+    IntervalSeconds,
+    LatencySummary,
     NodeLine,
-    PhaseBegin,
-    Progress,
+    PhaseBeginLine,
+    PhaseRates,
+    ProgressLine,
     Rate,
-    Rates,
     RunLine,
     SeriesLine,
     TreatmentLine,
     TreeShape,
 )
-from sonde.model.quantities import plain
+from sonde.model.quantities import to_plain_spaces
 from sonde.model.record import PhaseRecord, RecordReader
 
-NETWORK = FileSystem("nfs", network=True)
+NETWORK = FileSystemFacts("nfs", network=True)
 
 
 TREE, FOLDERS = TreeShape(), TreeShape(objects="directories")
@@ -79,7 +80,7 @@ TREE, FOLDERS = TreeShape(), TreeShape(objects="directories")
     ],
 )
 def test_what_was_done_has_a_name(phase: PhaseRecord, plan: dict[str, Any], name: str) -> None:
-    assert phase_name(run_with(phase, **plan), phase) == name
+    assert name_phase(run_with(phase, **plan), phase) == name
 
 
 @pytest.mark.parametrize(
@@ -97,19 +98,23 @@ def test_what_was_done_has_a_name(phase: PhaseRecord, plan: dict[str, Any], name
     ],
 )
 def test_how_it_was_done_is_one_line(phase: PhaseRecord, plan: dict[str, Any], detail: str) -> None:
-    assert plain(phase_detail(run_with(phase, **plan), phase)) == detail
+    assert to_plain_spaces(describe_access(run_with(phase, **plan), phase)) == detail
 
 
 def test_a_transfer_that_is_no_size_is_none() -> None:
     phase = made()
     for asked, size in ((4096, 4096.0), ("1MiB", 1048576.0), ("4k", None), (1.5, None), (None, None)):
-        assert transfer_bytes(run_with(phase, **planned(access={"transfer": asked})), phase) == size
+        assert transfer_size(run_with(phase, **planned(access={"transfer": asked})), phase) == size
 
 
 def test_the_headline_is_in_the_unit_of_the_phase() -> None:
     def headline(phase: PhaseRecord) -> tuple[str, str, str]:
-        verdict = judge(run_with(phase), phase).verdict
-        return plain(str(verdict.rate)), plain(verdict.second), plain(verdict.exact)
+        summary = assess_phase(run_with(phase), phase).summary
+        return (
+            to_plain_spaces(str(summary.rate)),
+            to_plain_spaces(summary.secondary_rate),
+            to_plain_spaces(summary.rate_terms),
+        )
 
     large = made(moved=3 * 10**9, done=300)
     assert headline(large) == (
@@ -124,17 +129,17 @@ def test_the_headline_is_in_the_unit_of_the_phase() -> None:
     for op in ("mktree", "rmtree"):
         assert headline(made(op, moved=0, done=300))[0] == "100 dirs/s"
     none = made()
-    none.end = replace(none.end, rates=Rates()) if none.end else None
-    verdict = judge(run_with(none), none).verdict
-    assert (verdict.rate, verdict.second, verdict.exact) == (None, "", "")
-    assert plain(exact_words(Rate(1 << 30, 7, 1.302), False)) == "1,073,741,824 B / 1.3020 s"
+    none.end = replace(none.end, rates=PhaseRates()) if none.end else None
+    summary = assess_phase(run_with(none), none).summary
+    assert (summary.rate, summary.secondary_rate, summary.rate_terms) == (None, "", "")
+    assert to_plain_spaces(format_rate_terms(Rate(1 << 30, 7, 1.302), False)) == "1,073,741,824 B / 1.3020 s"
 
 
 @pytest.mark.parametrize(("size", "operations"), [(65535, True), (65536, False)])
 def test_operations_below_64_kib_are_counted_as_operations(size: int, operations: bool) -> None:
-    assert operations_first(made(moved=size * 10, done=10)) == operations
-    assert not operations_first(made(moved=0, done=0))
-    assert not operations_first(PhaseRecord(PhaseBegin(phase="p")))
+    assert prefers_operations(made(moved=size * 10, done=10)) == operations
+    assert not prefers_operations(made(moved=0, done=0))
+    assert not prefers_operations(PhaseRecord(PhaseBeginLine(phase="p")))
 
 
 @pytest.mark.parametrize(
@@ -150,97 +155,104 @@ def test_operations_below_64_kib_are_counted_as_operations(size: int, operations
 )
 def test_names_of_a_local_file_system_are_in_memory(op: str, words: str) -> None:
     phase = made(op, moved=0)
-    assert standing_of(run_with(phase), phase) == (Standing.CACHE, words)
+    assert classify(run_with(phase), phase) == (Classification.CACHE, words)
 
 
 @pytest.mark.parametrize("op", ["remove", "mktree", "create", "rename", "rmtree"])
 def test_the_servers_of_a_network_file_system_change_names(op: str) -> None:
     phase = made(op, moved=0)
-    standing, because = standing_of(run_with(phase, NETWORK), phase)
-    assert standing is Standing.BURST
-    assert plain(because) == "at the servers, which changed the names; a burst of 3.00 s"
+    classification, because = classify(run_with(phase, NETWORK), phase)
+    assert classification is Classification.BURST
+    assert to_plain_spaces(because) == "at the servers, which changed the names; a burst of 3.00 s"
 
 
 @pytest.mark.parametrize("op", ["stat", "open_close", "readdir", "walk"])
 def test_a_node_may_know_names_of_a_network_file_system_until_it_has_forgotten_them(op: str) -> None:
     """Clients of NFS, Lustre and GPFS keep attributes; a treatment that was planned and not done changes nothing."""
     phase = made(op, moved=0)
-    unknown = (Standing.UNKNOWN, "how many of the names this node still knew is not known")
-    assert standing_of(run_with(phase, NETWORK), phase) == unknown
+    unknown = (Classification.UNKNOWN, "how many of the names this node still knew is not known")
+    assert classify(run_with(phase, NETWORK), phase) == unknown
     phase.treatments.append(TreatmentLine(phase=phase.id, kind="drop_page_cache", outcome="failed"))
     phase.treatments.append(TreatmentLine(phase=phase.id, kind="sleep", outcome="done"))
-    assert standing_of(run_with(phase, NETWORK), phase) == unknown
+    assert classify(run_with(phase, NETWORK), phase) == unknown
     # without root only the data of files was asked for
     phase.treatments.append(TreatmentLine(phase=phase.id, kind="drop_page_cache", outcome="done"))
-    assert standing_of(run_with(phase, NETWORK), phase) == unknown
+    assert classify(run_with(phase, NETWORK), phase) == unknown
     phase.treatments.append(TreatmentLine(phase=phase.id, kind="drop_page_cache", outcome="done", forgot_names=True))
-    standing, because = standing_of(run_with(phase, NETWORK), phase)
-    assert standing is Standing.BURST
-    assert plain(because) == "from the servers: this node had forgotten the names; a burst of 3.00 s"
+    classification, because = classify(run_with(phase, NETWORK), phase)
+    assert classification is Classification.BURST
+    assert to_plain_spaces(because) == "from the servers: this node had forgotten the names; a burst of 3.00 s"
 
 
-def test_standings_have_the_names_that_archives_hold() -> None:
+def test_classification_values_match_names_in_archives() -> None:
     names = ("storage", "burst", "short", "cache", "memory", "synthetic", "unknown", "invalid", "failed")
-    assert tuple(one.value for one in Standing) == names
-    assert len({one.heading for one in Standing}) == len(names)
+    assert tuple(one.value for one in Classification) == names
+    assert len({one.heading for one in Classification}) == len(names)
 
 
 def test_what_moved_nothing_what_is_synthetic_and_what_is_invalid() -> None:
     nothing = made(moved=0, done=0)
-    assert standing_of(run_with(nothing), nothing) == (Standing.UNKNOWN, "nothing was moved")
+    assert classify(run_with(nothing), nothing) == (Classification.UNKNOWN, "nothing was moved")
     for backend in ("null", "paced"):
         phase = made(backend=backend)
-        standing, because = standing_of(run_with(phase), phase)
-        assert (standing, because) == (
-            Standing.SYNTHETIC, f"the backend “{backend}” moves no data: not a storage number",
+        classification, because = classify(run_with(phase), phase)
+        assert (classification, because) == (
+            Classification.SYNTHETIC, f"the backend “{backend}” moves no data: not a storage number",
         )  # fmt: skip
     wrong = made()
     wrong.findings.append(Finding(id="x", severity="invalid", phase="p", text="clocks differ."))
-    assert standing_of(run_with(wrong), wrong) == (Standing.INVALID, "clocks differ")
+    assert classify(run_with(wrong), wrong) == (Classification.INVALID, "clocks differ")
 
 
 @pytest.mark.parametrize(
-    ("seconds", "many", "standing"),
+    ("seconds", "many", "classification"),
     [
-        (0.49, False, Standing.SHORT),
-        (0.5, False, Standing.BURST),
-        (49.9, False, Standing.BURST),
-        (50.0, False, Standing.STORAGE),
-        (0.09, True, Standing.SHORT),
-        (0.1, True, Standing.BURST),
+        (0.49, False, Classification.SHORT),
+        (0.5, False, Classification.BURST),
+        (49.9, False, Classification.BURST),
+        (50.0, False, Classification.STORAGE),
+        (0.09, True, Classification.SHORT),
+        (0.1, True, Classification.BURST),
     ],
 )
-def test_how_long_it_lasted_decides(seconds: float, many: bool, standing: Standing) -> None:
+def test_how_long_it_lasted_decides(seconds: float, many: bool, classification: Classification) -> None:
     phase = made(seconds=seconds, direct=True, tree=TREE if many else None)
-    assert standing_of(run_with(phase), phase)[0] is standing
+    assert classify(run_with(phase), phase)[0] is classification
 
 
 def test_why_a_phase_has_no_result() -> None:
-    phase = PhaseRecord(PhaseBegin(phase="p", op="read"))
-    assert standing_of(run_with(phase), phase) == (Standing.FAILED, "it did not end")
-    phase.progress = Progress(phase="p", bytes=5 * 10**9, phase_s=3.0)
-    assert plain(unfinished_words(run_with(phase), phase)) == "it did not end; last heard of after 5.00 GB in 3.00 s"
+    phase = PhaseRecord(PhaseBeginLine(phase="p", op="read"))
+    assert classify(run_with(phase), phase) == (Classification.FAILED, "it did not end")
+    phase.progress = ProgressLine(phase="p", bytes=5 * 10**9, phase_s=3.0)
     assert (
-        plain(unfinished_words(run_with(phase, status="interrupted"), phase)) == "interrupted after 5.00 GB in 3.00 s"
+        to_plain_spaces(describe_interruption(run_with(phase), phase))
+        == "it did not end; last heard of after 5.00 GB in 3.00 s"
+    )
+    assert (
+        to_plain_spaces(describe_interruption(run_with(phase, status="interrupted"), phase))
+        == "interrupted after 5.00 GB in 3.00 s"
     )
     phase.errors.append(ErrorLine(phase="p", text="no space left."))
-    assert plain(unfinished_words(run_with(phase), phase)) == (
+    assert to_plain_spaces(describe_interruption(run_with(phase), phase)) == (
         "stopped by an error after 5.00 GB in 3.00 s: no space left"
     )
     for stopped in ("error", "interrupt"):
         ended = made(moved=10**9)
         assert ended.end is not None
         ended.end = replace(ended.end, stopped_by=stopped)
-        assert standing_of(run_with(ended, status="interrupted"), ended)[0] is Standing.FAILED
-        assert plain(unfinished_words(run_with(ended, status="interrupted"), ended)) == "interrupted after 1.00 GB"
+        assert classify(run_with(ended, status="interrupted"), ended)[0] is Classification.FAILED
+        assert (
+            to_plain_spaces(describe_interruption(run_with(ended, status="interrupted"), ended))
+            == "interrupted after 1.00 GB"
+        )
 
 
 def test_an_error_without_a_sentence_is_put_together() -> None:
     full = ErrorLine(what="write", path="/a/b", host="nid7", name="ENOSPC", errno=28)
-    assert error_words(full) == "write of /a/b failed on nid7: ENOSPC"
-    assert error_words(replace(full, name="")) == "write of /a/b failed on nid7: errno 28"
-    assert error_words(ErrorLine()) == "operation failed: no reason recorded"
-    assert error_words(replace(full, text="its own words")) == "its own words"
+    assert format_error(full) == "write of /a/b failed on nid7: ENOSPC"
+    assert format_error(replace(full, name="")) == "write of /a/b failed on nid7: errno 28"
+    assert format_error(ErrorLine()) == "operation failed: no reason recorded"
+    assert format_error(replace(full, text="its own words")) == "its own words"
 
 
 @pytest.mark.parametrize(
@@ -257,56 +269,58 @@ def test_an_error_without_a_sentence_is_put_together() -> None:
 )
 def test_how_data_was_made_durable(op: str, io: dict[str, str], words: str) -> None:
     phase = made(op)
-    assert flush_words(run_with(phase, **planned(io=io)), phase) == words
+    assert describe_flush(run_with(phase, **planned(io=io)), phase) == words
 
 
 def test_an_fsync_that_was_timed_was_done_though_no_plan_says_so() -> None:
     phase = made("write")
     assert phase.end is not None
-    phase.end = replace(phase.end, latency={"fsync": Latency(count=1)})
-    assert flush_words(run_with(phase), phase) == "fsync at the end"
+    phase.end = replace(phase.end, latency={"fsync": LatencySummary(count=1)})
+    assert describe_flush(run_with(phase), phase) == "fsync at the end"
 
 
 @pytest.mark.parametrize(
     ("moved", "words"),
     [
-        (Movement("steady", 1e9, 1e9, 0.98e9, 1.02e9), "steady, ±2 % around 1.00 GB/s"),
-        (Movement("steady", 1e9, 1e9, 1e9, 1e9), "steady, ±1 % around 1.00 GB/s"),
-        (Movement("uneven", 1e9, 1e9, 5e8, 2e9), "uneven, between 500 MB/s and 2.00 GB/s for nine tenths of the time"),
-        (Movement("drift", 1e9, 1e9, before=5e8, after=1e9), "rose gradually from 500 MB/s to 1.00 GB/s"),
-        (Movement("stalls", 1e9, stalled_s=2.0, moving=1e9), "stood still for 2.00 s of 12.0 s; otherwise 1.00 GB/s"),
-        (Movement("steps", parts=((0.0, 1e9), (4.0, 5e8))), "fell from 1.00 GB/s to 500 MB/s after 4.00 s"),
-        (Movement("steps", parts=((0.0, 1e9), (4.0, 5e8), (6.0, 2e9))),
+        (RateVariation("steady", 1e9, 1e9, 0.98e9, 1.02e9), "steady, ±2 % around 1.00 GB/s"),
+        (RateVariation("steady", 1e9, 1e9, 1e9, 1e9), "steady, ±1 % around 1.00 GB/s"),
+        (RateVariation("uneven", 1e9, 1e9, 5e8, 2e9),
+         "uneven, between 500 MB/s and 2.00 GB/s for nine tenths of the time"),
+        (RateVariation("drift", 1e9, 1e9, before=5e8, after=1e9), "rose gradually from 500 MB/s to 1.00 GB/s"),
+        (RateVariation("stalls", 1e9, stalled_s=2.0, moving=1e9),
+         "stood still for 2.00 s of 12.0 s; otherwise 1.00 GB/s"),
+        (RateVariation("steps", parts=((0.0, 1e9), (4.0, 5e8))), "fell from 1.00 GB/s to 500 MB/s after 4.00 s"),
+        (RateVariation("steps", parts=((0.0, 1e9), (4.0, 5e8), (6.0, 2e9))),
          "fell from 1.00 GB/s to 500 MB/s after 4.00 s, then rose to 2.00 GB/s after 6.00 s"),
-        (Movement("short"), ""),
+        (RateVariation("short"), ""),
     ],
 )  # fmt: skip
-def test_each_movement_in_words(moved: Movement, words: str) -> None:
-    assert plain(movement_words(moved, False, 12.0)) == words
+def test_each_movement_in_words(moved: RateVariation, words: str) -> None:
+    assert to_plain_spaces(describe_variation(moved, False, 12.0)) == words
 
 
 def test_the_spread_is_half_of_nine_tenths_over_the_median() -> None:
-    assert Movement("steady", median=10.0, low=8.0, high=14.0).spread == 0.3
-    assert Movement("short").spread == 0.0
-    ramp = movement([float(rate) for rate in range(100, 200)] * 1, [1] * 100, 1.0)
+    assert RateVariation("steady", median=10.0, low=8.0, high=14.0).spread == 0.3
+    assert RateVariation("short").spread == 0.0
+    ramp = analyze_variation([float(rate) for rate in range(100, 200)] * 1, [1] * 100, 1.0)
     assert ramp.kind == "drift"
-    swing = movement([100.0, 200.0] * 50, [1] * 100, 0.5)
+    swing = analyze_variation([100.0, 200.0] * 50, [1] * 100, 0.5)
     assert swing.kind in ("steady", "uneven")
-    assert movement([1.0] * 7, [1] * 7, 1.0).kind == "short"
-    assert movement([1.0] * 8, [1] * 8, 1.0).kind == "steady"
+    assert analyze_variation([1.0] * 7, [1] * 7, 1.0).kind == "short"
+    assert analyze_variation([1.0] * 8, [1] * 8, 1.0).kind == "steady"
 
 
 def test_nine_tenths_lie_between_low_and_high() -> None:
     """Sixty rates from 1 to 60 in a mixed order: the 5th and 95th percentile by linear interpolation."""
     rates = np.random.default_rng(3).permutation(np.arange(1.0, 61.0))
-    found = movement(rates.tolist(), [1] * 60, 1.0)
+    found = analyze_variation(rates.tolist(), [1] * 60, 1.0)
     assert (found.low, found.high) == pytest.approx((np.quantile(rates, 0.05), np.quantile(rates, 0.95)))
     assert (found.median, found.mean) == pytest.approx((30.5, 30.5))
 
 
 def test_steps_begin_at_the_time_of_the_phase() -> None:
     """Two slices before all tasks are at work, then twenty at one rate and twenty at another, 0.5 s each."""
-    found = movement([1.0] * 2 + [40.0] * 20 + [10.0] * 20, [1, 1] + [2] * 40, 0.5)
+    found = analyze_variation([1.0] * 2 + [40.0] * 20 + [10.0] * 20, [1, 1] + [2] * 40, 0.5)
     assert found.kind == "steps"
     assert [number for part in found.parts for number in part] == pytest.approx([1.0, 80.0, 11.0, 20.0])
 
@@ -315,38 +329,38 @@ def test_a_task_has_its_recorded_rate_or_what_it_moved_in_its_own_time() -> None
     phase = made()
     phase.tasks.append(table(("task", "node", "start_s", "end_s", "bytes", "ops"), (0, 0, 1.0, 3.0, 800, 8),
                              (1, 7, 2.0, 2.0, 800, 8)))  # fmt: skip
-    first, second = tasks_of(run_with(phase), phase, False)
+    first, second = collect_task_rates(run_with(phase), phase, False)
     assert (first.name, first.value, first.host) == ("task 0", 400.0, "nid1")
     assert (second.name, second.value, second.host) == ("task 1", 0.0, "node 7")
-    assert [one.value for one in tasks_of(run_with(phase), phase, True)] == [4.0, 0.0]
+    assert [one.value for one in collect_task_rates(run_with(phase), phase, True)] == [4.0, 0.0]
     recorded = made()
     recorded.tasks.append(table(("bytes_per_s", "bytes", "seconds"), (5.0, 100, 2.0)))
-    assert [(one.name, one.value, one.host) for one in tasks_of(run_with(recorded), recorded, False)] == [
+    assert [(one.name, one.value, one.host) for one in collect_task_rates(run_with(recorded), recorded, False)] == [
         ("task 0", 5.0, "")
     ]
-    assert tasks_of(run_with(recorded), recorded, True) == []  # no operations
+    assert collect_task_rates(run_with(recorded), recorded, True) == []  # no operations
     lacking = made()
     lacking.tasks.append(table(("task", "bytes", "start_s"), (0, 100, 2.0)))
-    assert tasks_of(run_with(lacking), lacking, False) == []
-    assert tasks_of(run_with(made()), made(), False) == []
+    assert collect_task_rates(run_with(lacking), lacking, False) == []
+    assert collect_task_rates(run_with(made()), made(), False) == []
 
 
 def test_nodes_have_their_names_and_rates() -> None:
     phase = made()
     phase.nodes.append(table(("node", "bytes", "ops", "seconds"), (0, 100, 10, 2.0), (3, 50, 5, 1.0)))
-    assert [(one.name, one.value) for one in nodes_of(run_with(phase), phase, False)] == [
+    assert [(one.name, one.value) for one in collect_node_rates(run_with(phase), phase, False)] == [
         ("nid1", 50.0),
         ("node 3", 50.0),
     ]
-    assert nodes_of(run_with(made()), made(), False) == []
+    assert collect_node_rates(run_with(made()), made(), False) == []
 
 
 def test_who_is_slow_is_below_the_middle_by_the_factor() -> None:
-    assert slow_below([10.0, 10.0, 10.0]) == pytest.approx(10.0 / 1.15)
-    assert slow_below([10.0, 1.0]) == 0.0
-    assert slow_below([0.0, 0.0, 10.0]) == 0.0
-    assert slow_below([]) == 0.0
-    assert lagging([]) is None
+    assert straggler_limit([10.0, 10.0, 10.0]) == pytest.approx(10.0 / 1.15)
+    assert straggler_limit([10.0, 1.0]) == 0.0
+    assert straggler_limit([0.0, 0.0, 10.0]) == 0.0
+    assert straggler_limit([]) == 0.0
+    assert find_stragglers([]) is None
 
 
 def test_the_slow_task_is_named_with_how_many_were_slow_too() -> None:
@@ -354,7 +368,7 @@ def test_the_slow_task_is_named_with_how_many_were_slow_too() -> None:
         phase = made(moved=10**9, done=10)
         rows = [(at, 0, rate) for at, rate in enumerate(rates)]
         phase.tasks.append(table(("task", "node", "bytes_per_s"), *rows))
-        return plain(judgement_of(run_with(phase), phase).slow)
+        return to_plain_spaces(assess(run_with(phase), phase).stragglers)
 
     even = [1e9] * 20
     assert slow(*even) == ""
@@ -372,11 +386,11 @@ def test_what_the_page_cache_took_is_said_apart() -> None:
         assert phase.end is not None
         phase.end = replace(
             phase.end,
-            bytes=Moved(10**9, 10**9, 0, 10**9),
-            rates=Rates(total=total, transfer=transfer),
-            seconds=Intervals(fsync=fsync),
+            bytes=ByteCounts(10**9, 10**9, 0, 10**9),
+            rates=PhaseRates(total=total, transfer=transfer),
+            seconds=IntervalSeconds(fsync=fsync),
         )
-        return plain(judgement_of(run_with(phase), phase).taken)
+        return to_plain_spaces(assess(run_with(phase), phase).cache_rate)
 
     assert taken(4.0) == "The page cache took it at 1.00 GB/s, which is not a storage number."
     assert taken(1.25) != ""
@@ -386,10 +400,10 @@ def test_what_the_page_cache_took_is_said_apart() -> None:
 
 
 def test_a_doubt_is_its_text_or_its_id_and_not_longer_than_a_paragraph() -> None:
-    assert doubt_words(Finding(id="noisy", text=" others were busy. ")) == "others were busy"
-    assert doubt_words(Finding(id="noisy")) == "noisy"
-    assert doubt_words(Finding(text="x" * 600)) == "x" * 600
-    assert doubt_words(Finding(text="x" * 601)) == "x" * 600 + "…"
+    assert format_caveat(Finding(id="noisy", text=" others were busy. ")) == "others were busy"
+    assert format_caveat(Finding(id="noisy")) == "noisy"
+    assert format_caveat(Finding(text="x" * 600)) == "x" * 600
+    assert format_caveat(Finding(text="x" * 601)) == "x" * 600 + "…"
 
 
 def node(number: int, host: str) -> NodeLine:
@@ -399,7 +413,7 @@ def node(number: int, host: str) -> NodeLine:
 def a_run_of_nodes(run: str, rates: dict[str, float]) -> tuple[RecordReader, PhaseRecord]:
     reader = RecordReader()
     reader.run = RunLine(id=run)
-    reader.machines += [node(at, host) for at, host in enumerate(rates) if not host.startswith("node ")]
+    reader.nodes += [node(at, host) for at, host in enumerate(rates) if not host.startswith("node ")]
     phase = made()
     phase.nodes.append(table(("node", "bytes_per_s"), *enumerate(rates.values())))
     return reader, phase
@@ -408,30 +422,33 @@ def a_run_of_nodes(run: str, rates: dict[str, float]) -> tuple[RecordReader, Pha
 def test_a_node_that_is_slow_three_times_is_named_by_its_host_or_number() -> None:
     even = {f"n{at}": 100.0 for at in range(6)}
     runs = [a_run_of_nodes(f"r{at}", even | {"node 6": 50.0} | ({"n0": 50.0} if at < 2 else {})) for at in range(3)]
-    found = node_rates([*runs, a_run_of_nodes("small", {"n0": 1.0, "n1": 2.0})])
+    found = collect_node_history([*runs, a_run_of_nodes("small", {"n0": 1.0, "n1": 2.0})])
     assert found is not None
     assert (found.hosts, found.runs) == (("n0", "n1", "n2", "n3", "n4", "n5", "node 6"), ("r0", "r1", "r2"))
     assert found.slow == ((6, 3),)
-    assert slow_words(found) == "Slower than the middle node again and again: node 6 (50 %, in 3 of 3 runs)."
+    assert (
+        describe_repeated_stragglers(found)
+        == "Slower than the middle node again and again: node 6 (50 %, in 3 of 3 runs)."
+    )
     assert found.shares[1].tolist() == [1.0, 1.0, 1.0]
-    calm = node_rates(runs[:2])
+    calm = collect_node_history(runs[:2])
     assert calm is not None
-    assert slow_words(calm) == ""
-    assert node_rates([a_run_of_nodes("two", {"a": 1.0, "b": 2.0, "c": 0.0})]) is None
-    many = node_rates([a_run_of_nodes(f"r{at}", {f"n{one:02}": 50.0 if one < 7 else 100.0 for one in range(40)})
-                       for at in range(3)])  # fmt: skip
+    assert describe_repeated_stragglers(calm) == ""
+    assert collect_node_history([a_run_of_nodes("two", {"a": 1.0, "b": 2.0, "c": 0.0})]) is None
+    rates = {f"n{node:02}": 50.0 if node < 7 else 100.0 for node in range(40)}
+    many = collect_node_history([a_run_of_nodes(f"r{run}", rates) for run in range(3)])
     assert many is not None
-    assert slow_words(many).endswith("n04 (50 %, in 3 of 3 runs) and 2 more.")
+    assert describe_repeated_stragglers(many).endswith("n04 (50 %, in 3 of 3 runs) and 2 more.")
 
 
 def test_the_profile_of_known_slices() -> None:
     phase = made()
     assert phase.end is not None
-    phase.end = replace(phase.end, seconds=Intervals(elapsed=2.25))
+    phase.end = replace(phase.end, seconds=IntervalSeconds(elapsed=2.25))
     phase.series.append(
         SeriesLine(phase="p", slice_s=0.5, bytes=(0, 10, 10, 10, 5, 0, 0), ops=(0, 1), active=(1, 2, 2, 2, 1))
     )
-    found = profile_of(phase)
+    found = build_profile(phase)
     assert found is not None
     assert found.edges == (0.0, 0.5, 1.0, 1.5, 2.0, 2.25)
     assert found.bytes_per_s == (0.0, 20.0, 20.0, 20.0, 20.0)
@@ -440,8 +457,8 @@ def test_the_profile_of_known_slices() -> None:
     assert found.steady == (0.5, 2.0)
     assert (found.tasks, found.joined, found.slice_s) == (2, 1, 0.5)
     for elapsed, last in ((2.0, 2.5), (2.5, 2.5), (None, 2.5), (9.0, 2.5)):
-        phase.end = replace(phase.end, seconds=Intervals(elapsed=elapsed))
-        profile = profile_of(phase)
+        phase.end = replace(phase.end, seconds=IntervalSeconds(elapsed=elapsed))
+        profile = build_profile(phase)
         assert profile is not None
         assert profile.edges[-1] == last
     for none in (
@@ -450,7 +467,7 @@ def test_the_profile_of_known_slices() -> None:
         (SeriesLine(phase="p", slice_s=1.0, bytes=(0,)),),
     ):
         phase.series[:] = none
-        assert profile_of(phase) is None
+        assert build_profile(phase) is None
 
 
 @pytest.mark.parametrize(("slices", "joined", "drawn"), [(240, 1, 240), (241, 2, 121), (480, 2, 240)])
@@ -459,7 +476,7 @@ def test_many_slices_are_joined_whole(slices: int, joined: int, drawn: int) -> N
     phase.series.append(
         SeriesLine(phase="p", slice_s=1.0, bytes=(4,) * slices, ops=(1,) * slices, active=(1,) * slices)
     )
-    found = profile_of(phase)
+    found = build_profile(phase)
     assert found is not None
     assert (found.joined, len(found.bytes_per_s)) == (joined, drawn)
     assert set(found.bytes_per_s) == {4.0}
@@ -467,15 +484,15 @@ def test_many_slices_are_joined_whole(slices: int, joined: int, drawn: int) -> N
 
 
 def test_steady_is_within_a_tenth_of_the_median_and_a_line_may_end_near_nothing() -> None:
-    assert movement([90.0, 110.0] * 30, [1] * 60, 0.5).kind == "steady"
-    assert movement([88.0, 112.0] * 30, [1] * 60, 0.5).kind == "uneven"
-    down = movement([100.0 - 0.995 * at for at in range(100)], [1] * 100, 1.0)
+    assert analyze_variation([90.0, 110.0] * 30, [1] * 60, 0.5).kind == "steady"
+    assert analyze_variation([88.0, 112.0] * 30, [1] * 60, 0.5).kind == "uneven"
+    down = analyze_variation([100.0 - 0.995 * at for at in range(100)], [1] * 100, 1.0)
     assert down.kind == "drift"
     assert 0 <= down.after < 2
 
 
 def test_levels_explain_a_number_within_a_tenth() -> None:
-    moved = Movement("steady", mean=100.0)
+    moved = RateVariation("steady", mean=100.0)
     assert moved.explains(91.0)
     assert moved.explains(110.0)
     assert not moved.explains(90.0)
@@ -486,7 +503,7 @@ def test_levels_explain_a_number_within_a_tenth() -> None:
 @pytest.mark.parametrize("kind", ["tmpfs", "ramfs", "hugetlbfs", "devtmpfs"])
 def test_each_file_system_that_lives_in_memory_is_known(kind: str) -> None:
     phase = made(direct=True)
-    assert standing_of(run_with(phase, FileSystem(kind)), phase)[0] is Standing.MEMORY
+    assert classify(run_with(phase, FileSystemFacts(kind)), phase)[0] is Classification.MEMORY
 
 
 @pytest.mark.parametrize(
@@ -495,13 +512,13 @@ def test_each_file_system_that_lives_in_memory_is_known(kind: str) -> None:
 )
 def test_each_direction_has_its_best(op: str, verb: str) -> None:
     phase = made(op)
-    kind = kind_of(run_with(phase), phase)
+    kind = work_kind(run_with(phase), phase)
     assert kind is not None
     assert (kind.verb, kind.random) == (verb, "")
-    assert kind_of(run_with(made("mixed")), made("mixed")) is None
+    assert work_kind(run_with(made("mixed")), made("mixed")) is None
 
 
 def test_nothing_is_remarked_of_a_phase_without_an_end() -> None:
-    phase = PhaseRecord(PhaseBegin(phase="p", op="read"))
-    assert late_words(run_with(phase), phase) == ""
-    assert dip_words(None, False) == ""
+    phase = PhaseRecord(PhaseBeginLine(phase="p", op="read"))
+    assert describe_late_tasks(run_with(phase), phase) == ""
+    assert describe_periodic_dips(None, False) == ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One judge, one story: each standing is told in the same words wherever a number is shown."""
+"""One judge, one story: each classification is told in the same words wherever a number is shown."""
 
 from __future__ import annotations
 
@@ -12,69 +12,69 @@ from typing import Any
 
 import pyarrow.parquet as parquet
 import pytest
-from kept import MACHINE, NOISY, TMPFS, keep, one_blank
+from archive_builders import MACHINE, NOISY, TMPFS, normalize_blanks, store_run
 from make_record import Scene, Work
 from rich.console import Console
 
 from sonde.cli.check import print_result
 from sonde.experiments.check.check import CheckResult
-from sonde.experiments.check.figures import Row, figures
-from sonde.findings.standing import Standing
+from sonde.experiments.check.figures import FigureRow, compute_figures
+from sonde.findings.classification import Classification
 from sonde.model.record import read_record
 from sonde.report import write_report
 
 CLOCK = {"id": "clock", "severity": "invalid", "text": "the clocks differ by 3 s over the phase"}
 
 # What each phase is, and the words known beforehand.
-WORKS: Mapping[str, tuple[Work, Standing, str]] = {
+WORKS: Mapping[str, tuple[Work, Classification, str]] = {
     "long": (
         Work("long", seconds=60.0, slice_s=0.1),
-        Standing.STORAGE,
+        Classification.STORAGE,
         "to storage: fsync at the end; sustained for 1 min",
     ),
     "burst": (
         Work("burst", "read", seconds=2.0, cache="cold", resident=0.0, fsync=0),
-        Standing.BURST,
+        Classification.BURST,
         "from storage: 0 % of the data was in the page cache; a burst of 2.00 s",
     ),
     "brief": (
         Work("brief", seconds=0.2),
-        Standing.SHORT,
+        Classification.SHORT,
         "to storage: fsync at the end; over in 252 ms: too short to trust",
     ),
     "cached": (
         Work("cached", "read", seconds=2.0, cache="warm", resident=1.0, fsync=0),
-        Standing.CACHE,
+        Classification.CACHE,
         "served from page cache: not a storage number",
     ),
     "paced": (
         Work("paced", seconds=2.0, backend="paced"),
-        Standing.SYNTHETIC,
+        Classification.SYNTHETIC,
         "the backend “paced” moves no data: not a storage number",
     ),
     "unsure": (
         Work("unsure", "read", seconds=2.0, fsync=0),
-        Standing.UNKNOWN,
+        Classification.UNKNOWN,
         "how much of it came from the page cache is not known",
     ),
     "wrong": (
         Work("wrong", seconds=2.0, findings=(CLOCK,)),
-        Standing.INVALID,
+        Classification.INVALID,
         "the clocks differ by 3 s over the phase",
     ),
     "noisy": (
         Work("noisy", "read", seconds=2.0, direct=True, cache="direct", fsync=0, findings=(NOISY,)),
-        Standing.BURST,
+        Classification.BURST,
         "from storage: direct I/O; a burst of 2.00 s",
     ),
-    "broken": (Work("broken", ends=False), Standing.FAILED, "it did not end; last heard of after"),
+    "broken": (Work("broken", ends=False), Classification.FAILED, "it did not end; last heard of after"),
 }
-IN_MEMORY = (Work("memory", seconds=2.0), Standing.MEMORY, "files on tmpfs live in memory: not a storage number")
+IN_MEMORY = (Work("memory", seconds=2.0), Classification.MEMORY, "files on tmpfs live in memory: not a storage number")
 
 
 def said_of(surface: str, words: str) -> bool:
     """Whether the surface says these words, whichever letter a sentence begins with."""
-    return words.lower() in one_blank(surface).lower()
+    return words.lower() in normalize_blanks(surface).lower()
 
 
 @pytest.fixture
@@ -83,47 +83,47 @@ def surfaces(sonde: Any, archive: Path, tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("COLUMNS", "200")
     scene = Scene(works=[work for work, _, _ in WORKS.values()], status="failed")
     folders = [
-        keep(archive, "20261121T204501Z-known-ab12", scene),
-        keep(archive, "20261121T214501Z-known-ab13", Scene(works=[IN_MEMORY[0]], file_system=TMPFS)),
+        store_run(archive, "20261121T204501Z-known-ab12", scene),
+        store_run(archive, "20261121T214501Z-known-ab13", Scene(works=[IN_MEMORY[0]], file_system=TMPFS)),
     ]
     known = [*WORKS, "memory"]
     monkeypatch.setattr(
-        "sonde.experiments.check.figures.rows",
-        lambda *_: [Row(str(at), name, f"read-{name}", "All", name) for at in (0, 1) for name in known],
+        "sonde.experiments.check.figures.figure_rows",
+        lambda *_: [FigureRow(str(at), name, f"read-{name}", "All", name) for at in (0, 1) for name in known],
     )
     records = {str(at): (folder.name, read_record(folder / "record.ndjson")) for at, folder in enumerate(folders)}
-    result = CheckResult("group", tmp_path, MACHINE, full=False, figures=figures(records, MACHINE, queued=True))
+    result = CheckResult("group", tmp_path, MACHINE, full=False, figures=compute_figures(records, MACHINE, queued=True))
     checked = io.StringIO()
     print_result(Console(file=checked, width=200), result, None)
     return {
         "terminal": "".join(sonde("show", folder.name).out for folder in folders),
         "page": write_report(folders, tmp_path / "report.html").read_text(encoding="utf-8"),
         "check": checked.getvalue(),
-        "check json": result.as_json(),
+        "check json": result.to_json(),
         "show json": [phase for folder in folders for phase in sonde("show", folder.name, "--json").json[0]["phases"]],
         "list": sonde("list").out,
         "summary": [phase for folder in folders for phase in json.loads((folder / "run.json").read_text())["phases"]],
         "table": [row for folder in folders for row in parquet.read_table(folder / "phases.parquet").to_pylist()],
-        "index": sonde("query", "SELECT phase, standing, verdict FROM phases", "--json").json,
+        "index": sonde("query", "SELECT phase, classification, validity FROM phases", "--json").json,
     }
 
 
-def test_every_standing_is_told_in_the_same_words_on_every_surface(surfaces: Mapping[str, Any]) -> None:
-    for name, (_, standing, words) in {**WORKS, "memory": IN_MEMORY}.items():
+def test_every_surface_prints_the_same_classification_text(surfaces: Mapping[str, Any]) -> None:
+    for name, (_, classification, words) in {**WORKS, "memory": IN_MEMORY}.items():
         for surface in ("terminal", "page", "check"):
             assert said_of(surfaces[surface], words), (name, surface)
-        (shown,) = (one["judgement"] for one in surfaces["show json"] if one["phase"] == name)
-        assert shown["standing"] == standing.value
-        assert said_of(shown["sentence"], words)
+        (shown,) = (one["assessment"] for one in surfaces["show json"] if one["phase"] == name)
+        assert shown["classification"] == classification.value
+        assert said_of(shown["classification_text"], words)
         (kept,) = (one for one in surfaces["summary"] if one["phase"] == name)
         (row,) = (one for one in surfaces["table"] if one["phase"] == name)
         (indexed,) = (one for one in surfaces["index"] if one["phase"] == name)
-        assert kept["standing_words"] == row["standing_words"] == shown["sentence"]
-        assert [one["standing"] for one in (kept, row, indexed)] == [standing.value] * 3
-        assert kept["verdict"] == row["verdict"] == indexed["verdict"] == shown["verdict"]
+        assert kept["classification_text"] == row["classification_text"] == shown["classification_text"]
+        assert [one["classification"] for one in (kept, row, indexed)] == [classification.value] * 3
+        assert kept["validity"] == row["validity"] == indexed["validity"] == shown["validity"]
         (figure,) = (one for one in surfaces["check json"]["figures"] if one["phase"] == name)
-        assert figure["standing"] == standing.value
-        assert figure["sentence"] == shown["sentence"]
+        assert figure["classification"] == classification.value
+        assert figure["classification_text"] == shown["classification_text"]
 
 
 def test_a_noisy_node_is_told_on_every_surface(surfaces: Mapping[str, Any]) -> None:
@@ -132,17 +132,17 @@ def test_a_noisy_node_is_told_on_every_surface(surfaces: Mapping[str, Any]) -> N
     assert surfaces["check json"]["headline"].startswith(f"Doubtful: {NOISY['text']}")
     (figure,) = (one for one in surfaces["check json"]["figures"] if one["phase"] == "noisy")
     (shown,) = (one for one in surfaces["show json"] if one["phase"] == "noisy")
-    assert figure["doubts"] == shown["judgement"]["doubts"] == [NOISY]
+    assert figure["caveats"] == shown["assessment"]["caveats"] == [NOISY]
     for table in ("summary", "table", "index"):
         (row,) = (one for one in surfaces[table] if one["phase"] == "noisy")
-        assert row["verdict"] == "doubtful", table
+        assert row["validity"] == "doubtful", table
     assert said_of(surfaces["list"], "invalid: clock, noisy_node")
 
 
 def test_how_the_rate_moved_is_one_sentence_everywhere(surfaces: Mapping[str, Any]) -> None:
-    (shown,) = (one["judgement"] for one in surfaces["show json"] if one["phase"] == "burst")
+    (shown,) = (one["assessment"] for one in surfaces["show json"] if one["phase"] == "burst")
     (figure,) = (one for one in surfaces["check json"]["figures"] if one["phase"] == "burst")
-    assert re.fullmatch(r"Steady, ±\d+ % around [\d.]+ GB/s\.", shown["moved"])
-    assert figure["moved"] == shown["moved"]
-    assert said_of(surfaces["terminal"], shown["moved"])
-    assert said_of(surfaces["page"], shown["moved"])
+    assert re.fullmatch(r"Steady, ±\d+ % around [\d.]+ GB/s\.", shown["variation"])
+    assert figure["variation"] == shown["variation"]
+    assert said_of(surfaces["terminal"], shown["variation"])
+    assert said_of(surfaces["page"], shown["variation"])

@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 from made_phase import made
 
-from sonde.findings.profile import Profile, profile_of
-from sonde.model.lines import Intervals, SeriesLine, TaskRate
+from sonde.findings.profile import Profile, build_profile
+from sonde.model.lines import IntervalSeconds, RateSpread, SeriesLine
 
 
 def profile(elapsed: float | None = None, /, **series: Any) -> Profile | None:
     phase = made()
     assert phase.end is not None
-    phase.end = replace(phase.end, seconds=Intervals(elapsed=elapsed))
+    phase.end = replace(phase.end, seconds=IntervalSeconds(elapsed=elapsed))
     phase.series.append(SeriesLine(phase="p", **{"slice_s": 1.0} | series))
-    return profile_of(phase)
+    return build_profile(phase)
 
 
 def known(elapsed: float | None = None, /, **series: Any) -> Profile:
@@ -42,7 +42,7 @@ def test_nothing_is_drawn_where_nothing_happened_or_is_told() -> None:
     assert profile(bytes=(5,), slice_s=0.0) is None
     phase = made()
     phase.series.append(SeriesLine(phase="p", scope="node", slice_s=1.0, bytes=(5,)))
-    assert profile_of(phase) is None
+    assert build_profile(phase) is None
 
 
 def test_counts_behind_the_last_slice_of_bytes_are_left_out() -> None:
@@ -68,7 +68,7 @@ def test_all_tasks_are_in_their_transfer_from_the_first_to_the_last_slice_with_a
 def test_slices_are_joined_by_sums_and_the_spread_over_tasks_by_means_of_what_is_known() -> None:
     """481 slices are drawn as 161 intervals of three, the last of them of one."""
     rates: tuple[float | None, ...] = (1.0, None, 4.0, None, None, None, 6.0)
-    spread = TaskRate(min=rates, p25=(2.0,) * 600, p50=(), p75=(3.0,), max=(5.0,) * 481)
+    spread = RateSpread(min=rates, p25=(2.0,) * 600, p50=(), p75=(3.0,), max=(5.0,) * 481)
     found = known(bytes=(2,) * 481, ops=(1,) * 481, active=(1, 7, 1, *(2,) * 478), slice_s=0.5, task_rate=spread)
     assert (found.joined, len(found.bytes_per_s), found.slice_s) == (3, 161, 0.5)
     assert found.edges[:2] == (0.0, 1.5)
@@ -88,6 +88,6 @@ def test_slices_are_joined_by_sums_and_the_spread_over_tasks_by_means_of_what_is
 def test_bytes_and_operations_move_each_on_their_own() -> None:
     """The last slices, in which nothing happened, are no part of the movement."""
     found = known(bytes=(8,) * 40 + (0,) * 5, ops=(4,) * 20 + (2,) * 20, active=(1,) * 40)
-    assert found.moved(operations=False).kind == "steady"
-    assert found.moved(operations=True).parts == ((0.0, 4.0), (20.0, 2.0))
-    assert found.movement.mean == 8.0
+    assert found.get_variation(operations=False).kind == "steady"
+    assert found.get_variation(operations=True).parts == ((0.0, 4.0), (20.0, 2.0))
+    assert found.variation.mean == 8.0

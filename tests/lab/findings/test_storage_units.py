@@ -11,14 +11,21 @@ import pytest
 from made_phase import MIB
 from target_load import drawn_answers, phase_of, run_with
 
-from sonde.findings.judgement import judgement_of
-from sonde.findings.units import levels_of, slow_units, unit_answers, unit_rows, unit_series, unit_words
-from sonde.model.lines import PhaseBegin
-from sonde.model.quantities import plain
+from sonde.findings.assessment import assess
+from sonde.findings.storage_units import (
+    collect_unit_series,
+    collect_unit_times,
+    describe_slow_units,
+    find_slow_units,
+    storage_levels,
+    sum_unit_operations,
+)
+from sonde.model.lines import PhaseBeginLine
+from sonde.model.quantities import to_plain_spaces
 from sonde.model.record import PhaseRecord, RecordReader
-from sonde.model.run import run_of
-from sonde.report.sections.target_heat import SECTION, unit_heat
-from sonde.terminal.target_tables import targets_document
+from sonde.model.run import to_recorded_run
+from sonde.report.sections.target_heat_map import SECTION, render_unit_heat_map
+from sonde.terminal.target_tables import build_targets_document
 
 
 def drawn(random: np.random.Generator, each: int, units: int, slow: float = 1.0) -> PhaseRecord:
@@ -30,16 +37,18 @@ def drawn(random: np.random.Generator, each: int, units: int, slow: float = 1.0)
 def test_sums_are_those_of_the_targets_and_latencies_are_joined_as_far_as_they_can_be() -> None:
     ops = np.tile([[10], [10], [20], [20], [30], [30], [40], [40]], (1, 20))
     phase, run = phase_of(ops, ops * 1_000_000), run_with(8, 4)
-    assert levels_of(run, phase) == ["OSS", "SSU"]
-    first, second = unit_rows(run, phase, "SSU")
+    assert storage_levels(run, phase) == ["OSS", "SSU"]
+    first, second = sum_unit_operations(run, phase, "SSU")
     assert (first.unit, first.kind, first.targets, first.ops) == ("ssu0", "write", 4, 60 * 20)
     assert (second.bytes, second.bytes_per_s) == (140 * 20 << 20, (140 * 20 << 20) / 10)
     assert first.mean_ns == pytest.approx(1e6)
     assert (first.worst_p99_ns, second.worst_p99_ns) == (4e7, 8e7)
-    assert sum(one.bytes for one in unit_rows(run, phase, "OSS")) == phase.targets.bytes if phase.targets else 0
-    series = {one.unit: one for one in unit_series(run, phase, "SSU")}
+    assert (
+        sum(one.bytes for one in sum_unit_operations(run, phase, "OSS")) == phase.targets.bytes if phase.targets else 0
+    )
+    series = {one.unit: one for one in collect_unit_series(run, phase, "SSU")}
     assert series["ssu1"].bytes == (float(140 << 20),) * 20
-    document = targets_document(run, phase)
+    document = build_targets_document(run, phase)
     assert [one["target"] for one in document["targets"]] == [f"OST000{at}" for at in range(8)]
     assert [one["unit"] for one in document["units"]["SSU"]] == ["ssu0", "ssu1"]
     assert document["units"]["SSU"][1]["bytes"] == second.bytes
@@ -47,11 +56,11 @@ def test_sums_are_those_of_the_targets_and_latencies_are_joined_as_far_as_they_c
 
 def test_targets_that_the_system_does_not_have_belong_to_no_unit() -> None:
     phase, run = phase_of(np.full((8, 20), 20), np.full((8, 20), 20_000_000)), run_with(4, 2)
-    assert [one.targets for one in unit_rows(run, phase, "SSU")] == [2, 2]
-    nobody = run_of(RecordReader())
-    assert levels_of(nobody, phase) == []
-    assert unit_words(nobody, phase) == ""
-    assert "units" not in targets_document(nobody, phase)
+    assert [one.targets for one in sum_unit_operations(run, phase, "SSU")] == [2, 2]
+    nobody = to_recorded_run(RecordReader())
+    assert storage_levels(nobody, phase) == []
+    assert describe_slow_units(nobody, phase) == ""
+    assert "units" not in build_targets_document(nobody, phase)
 
 
 def test_a_unit_twice_as_slow_is_named_and_its_interval_holds_the_truth() -> None:
@@ -59,7 +68,7 @@ def test_a_unit_twice_as_slow_is_named_and_its_interval_holds_the_truth() -> Non
     for seed in range(100):
         random = np.random.default_rng(seed)
         each, units = int(random.integers(2, 9)), int(random.integers(6, 13))
-        slow = slow_units(run_with(each * units, each), drawn(random, each, units, 2.0), "SSU")
+        slow = find_slow_units(run_with(each * units, each), drawn(random, each, units, 2.0), "SSU")
         assert [one.name for one in slow] in ([], ["ssu1"])
         if slow:
             named += 1
@@ -73,7 +82,7 @@ def test_no_unit_is_named_where_none_is_slow() -> None:
     for seed in range(200):
         random = np.random.default_rng(1000 + seed)
         each, units = int(random.integers(2, 9)), int(random.integers(4, 13))
-        named += bool(slow_units(run_with(each * units, each), drawn(random, each, units), "SSU"))
+        named += bool(find_slow_units(run_with(each * units, each), drawn(random, each, units), "SSU"))
     assert named <= 2
 
 
@@ -81,9 +90,9 @@ def test_one_slow_target_does_not_make_its_unit_slow() -> None:
     ns = np.full((24, 32), 20 * 5_000_000)
     ns[5] *= 8  # more than the other three of its unit together
     phase, run = phase_of(np.full((24, 32), 20), ns), run_with(24, 4)
-    assert slow_units(run, phase, "SSU") == []
+    assert find_slow_units(run, phase, "SSU") == []
     ns[4:8] = 20 * 40_000_000
-    (slow,) = slow_units(run, phase_of(np.full((24, 32), 20), ns), "SSU")
+    (slow,) = find_slow_units(run, phase_of(np.full((24, 32), 20), ns), "SSU")
     assert slow.name == "ssu1"
     assert slow.factor == pytest.approx(8.0)
 
@@ -92,17 +101,17 @@ def test_the_words_name_level_unit_share_and_interval_and_every_surface_has_them
     ns = np.full((24, 32), 20 * 5_000_000)
     ns[8:12] *= 2
     phase, run = phase_of(np.full((24, 32), 20), ns), run_with(24, 4)
-    words = plain(unit_words(run, phase))
+    words = to_plain_spaces(describe_slow_units(run, phase))
     assert words.endswith(
         "SSU ssu2 answered writes at 0.50 of the rate of the others (99.5 % interval over all of them: 0.50 to 0.50)."
     )
-    judgement = judgement_of(run, phase)
-    assert judgement.as_json()["unit"] == words
-    assert plain(judgement.remarks[-1]) == words
-    drawing = str(unit_heat(run, phase, "SSU"))
+    assessment = assess(run, phase)
+    assert assessment.as_json()["slow_units"] == words
+    assert to_plain_spaces(assessment.details[-1]) == words
+    drawing = str(render_unit_heat_map(run, phase, "SSU"))
     assert drawing.count('class="slow"') == 1
     assert all(f"ssu{at}" in drawing for at in range(6))
-    assert unit_heat(run_with(4, 4), phase_of(np.full((4, 32), 20), ns[:4]), "SSU") is None
+    assert render_unit_heat_map(run_with(4, 4), phase_of(np.full((4, 32), 20), ns[:4]), "SSU") is None
     assert SECTION.rank == 41
 
 
@@ -112,13 +121,13 @@ def test_a_unit_has_what_its_targets_know_and_the_worst_of_it() -> None:
     assert phase.targets is not None
     silent = ("OST0001", "write", 5, 3, 0, 0, None, None, None, None)
     phase.targets = replace(phase.targets, rows=(phase.targets.rows[0], silent))
-    (one,) = unit_rows(run, phase, "SSU")
+    (one,) = sum_unit_operations(run, phase, "SSU")
     assert (one.targets, one.bytes, one.ops) == (2, (400 << 20) + 5, 403)
     assert (one.mean_ns, one.worst_p99_ns, one.max_ns) == (1e6, 1e7, 9e9)
     assert one.bytes_per_s == ((400 << 20) + 5) / 10
     phase.targets = replace(phase.targets, rows=(silent,))
     phase.end = None
-    (bare,) = unit_rows(run, phase, "SSU")
+    (bare,) = sum_unit_operations(run, phase, "SSU")
     assert bare.as_json() == {"unit": "ssu0", "kind": "write", "targets": 1, "bytes": 5, "ops": 3}
 
 
@@ -127,22 +136,22 @@ def test_units_stand_in_the_order_of_the_system_and_reads_before_writes() -> Non
     assert phase.targets is not None
     reads = tuple((row[0], "read", *row[2:]) for row in phase.targets.rows[2:])
     phase.targets = replace(phase.targets, rows=(*phase.targets.rows[::-1], *reads))
-    assert [(one.unit, one.kind) for one in unit_rows(run, phase, "SSU")] == [
+    assert [(one.unit, one.kind) for one in sum_unit_operations(run, phase, "SSU")] == [
         ("ssu0", "write"), ("ssu1", "read"), ("ssu1", "write"),
     ]  # fmt: skip
-    assert unit_rows(run, phase, "rack") == []
-    silent = PhaseRecord(PhaseBegin(phase="p"))
-    assert unit_rows(run, silent, "SSU") == []
-    assert unit_series(run, silent, "SSU") == []
-    assert levels_of(run, silent) == []
+    assert sum_unit_operations(run, phase, "rack") == []
+    silent = PhaseRecord(PhaseBeginLine(phase="p"))
+    assert sum_unit_operations(run, silent, "SSU") == []
+    assert collect_unit_series(run, silent, "SSU") == []
+    assert storage_levels(run, silent) == []
 
 
 def test_series_of_different_lengths_are_added_slice_by_slice() -> None:
     phase, run = phase_of(np.full((2, 3), 1), np.full((2, 3), 5)), run_with(2, 2)
     phase.series[1] = replace(phase.series[1], bytes=(7,), single_ops=(4,), single_ns=(9,))
-    (one,) = unit_series(run, phase, "SSU")
+    (one,) = collect_unit_series(run, phase, "SSU")
     assert (one.unit, one.bytes, one.slice_s) == ("ssu0", (7.0 + MIB, float(MIB), float(MIB)), 1.0)
-    (told,) = unit_answers(run, phase, "SSU", ())
+    (told,) = collect_unit_times(run, phase, "SSU", ())
     assert (told.name, told.ops, told.ns) == ("ssu0", (5.0, 1.0, 1.0), (14.0, 5.0, 5.0))
 
 
@@ -151,7 +160,7 @@ def test_targets_that_are_named_themselves_are_left_out_unless_they_are_half_of_
     named: int, counted: int
 ) -> None:
     phase, run = phase_of(np.full((4, 2), 10), np.full((4, 2), 50)), run_with(4, 4)
-    (one,) = unit_answers(run, phase, "SSU", {f"OST{at:04x}" for at in range(named)})
+    (one,) = collect_unit_times(run, phase, "SSU", {f"OST{at:04x}" for at in range(named)})
     assert one.ops == (10.0 * counted,) * 2
     assert one.ns == (50.0 * counted,) * 2
 
@@ -167,8 +176,8 @@ def test_of_each_level_the_slowest_part_is_told_with_names_of_a_readable_length(
         ("r" * 41, "u" * 61, f"{'r' * 40}… {'u' * 60}…"),
     ):
         parts = {f"{part}" if at == 8 else f"p{at}": one for at, one in enumerate(names)}
-        run = run_of(RecordReader(), Path(), {"parents": {"system": "s", "levels": {level: parts}}})
-        words = plain(unit_words(run, phase))
+        run = to_recorded_run(RecordReader(), Path(), {"parents": {"system": "s", "levels": {level: parts}}})
+        words = to_plain_spaces(describe_slow_units(run, phase))
         assert words == (
             f"{shown} answered reads at 0.25 of the rate of the others (99.5 % interval over all of them: 0.25 to"
             " 0.25)."

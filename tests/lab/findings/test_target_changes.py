@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 from target_load import drawn_answers, phase_of, run_with
 
-from sonde.findings.served import slow_answers
-from sonde.findings.target_changes import LevelChanges, PhaseChanges, phase_changes
-from sonde.model.lines import LayoutLine, PhaseBegin, TableLine
-from sonde.model.quantities import plain
+from sonde.findings.target_changes import LevelChanges, PhaseChanges, compare_phase_targets
+from sonde.findings.target_operations import find_slow_targets_by_latency
+from sonde.model.lines import LayoutLine, PhaseBeginLine, TableLine
+from sonde.model.quantities import to_plain_spaces
 from sonde.model.record import PhaseRecord, RecordReader
-from sonde.model.run import Run, run_of
+from sonde.model.run import RecordedRun, to_recorded_run
 
-NOBODY = run_of(RecordReader())
+NOBODY = to_recorded_run(RecordReader())
 
 
-def changes(before: Sequence[PhaseRecord], after: Sequence[PhaseRecord], run: Run = NOBODY) -> PhaseChanges:
-    return phase_changes([(run, one) for one in before], [(run, one) for one in after])
+def changes(before: Sequence[PhaseRecord], after: Sequence[PhaseRecord], run: RecordedRun = NOBODY) -> PhaseChanges:
+    return compare_phase_targets([(run, one) for one in before], [(run, one) for one in after])
 
 
 def even(targets: int = 8, slices: int = 32, ns: int = 5_000_000) -> tuple[np.ndarray, np.ndarray]:
@@ -30,7 +30,7 @@ def even(targets: int = 8, slices: int = 32, ns: int = 5_000_000) -> tuple[np.nd
 
 
 def said(level: LevelChanges) -> list[str]:
-    return [plain(words) for words in level.words]
+    return [to_plain_spaces(words) for words in level.words]
 
 
 def differing(level: LevelChanges) -> list[tuple[str, str, float]]:
@@ -78,7 +78,7 @@ def test_nothing_is_named_where_nothing_changed() -> None:
 def test_a_target_that_was_slow_before_as_after_is_no_change() -> None:
     ops, ns = even()
     ns[5] *= 2
-    assert [one.name for one in slow_answers(phase_of(ops, ns))] == ["OST0005"]
+    assert [one.name for one in find_slow_targets_by_latency(phase_of(ops, ns))] == ["OST0005"]
     found = changes([phase_of(ops, ns)], [phase_of(ops, 3 * ns)])  # all of them became slower together
     (level,) = found.levels
     assert level.differing == []
@@ -152,11 +152,11 @@ def test_a_single_drive_says_nothing_of_targets() -> None:
 
 def test_what_the_records_do_not_say_is_said() -> None:
     ops, ns = even()
-    known, silent = phase_of(ops, ns), PhaseRecord(PhaseBegin(phase="p", op="write"))
+    known, silent = phase_of(ops, ns), PhaseRecord(PhaseBeginLine(phase="p", op="write"))
     assert changes([silent], [silent]) == PhaseChanges((), ())
     assert changes([silent], [known]) == PhaseChanges((), ("Of the run before no figures of targets are known.",))
     found = changes([known, silent], [known])
-    assert [plain(one) for one in found.unknown] == ["Of 1 of 2 runs before no figures of targets are known."]
+    assert [to_plain_spaces(one) for one in found.unknown] == ["Of 1 of 2 runs before no figures of targets are known."]
     assert len(found.levels) == 1
     assert known.targets is not None
     partly = phase_of(ops, ns)
@@ -165,7 +165,9 @@ def test_what_the_records_do_not_say_is_said() -> None:
         "After, 50 % of the bytes belong to no known target: the layout of 2 of 10 opened files is not known.",
     )
     other = changes([known], [phase_of(ops, ns, "read")])
-    assert other == PhaseChanges((), ("Targets cannot be compared: before and after are told by writes and reads.",))
+    assert other == PhaseChanges(
+        (), ("Targets cannot be compared: before and after are measured by writes and reads.",)
+    )
 
 
 def test_a_unit_that_became_slower_is_named_and_a_single_target_of_it_is_not_the_unit() -> None:
@@ -191,7 +193,7 @@ def test_a_unit_that_became_slower_is_named_and_a_single_target_of_it_is_not_the
 
 def files_on_targets(rates: Sequence[float], each: int = 6) -> PhaseRecord:
     """Tasks with a file each on one of the targets, which serve them at these rates."""
-    phase = PhaseRecord(PhaseBegin(phase="p", op="write", measured=True))
+    phase = PhaseRecord(PhaseBeginLine(phase="p", op="write", measured=True))
     tasks = [(at, rate) for at, rate in enumerate(rate for rate in rates for _ in range(each))]
     phase.layout = LayoutLine(
         columns=("task", "targets"),

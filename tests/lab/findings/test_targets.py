@@ -12,26 +12,26 @@ import numpy as np
 import pytest
 from make_record import Scene, Work, steady, write_run
 
-from sonde.findings.judgement import judgement_of
+from sonde.findings.assessment import assess
 from sonde.findings.targets import (
-    Pieces,
+    Fragmentation,
     SlowTarget,
-    TargetHeld,
     TargetRates,
-    held_by_targets,
-    pieces_of,
-    pool_words,
-    slow_targets,
-    target_rates,
-    target_words,
-    untold_words,
+    TargetUsage,
+    collect_target_rates,
+    collect_target_usage,
+    count_fragments,
+    describe_pools,
+    describe_slow_targets,
+    describe_unknown_layout,
+    find_slow_targets,
 )
-from sonde.model.lines import Finding, LayoutLine, PhaseBegin, TableLine
-from sonde.model.quantities import plain
+from sonde.model.lines import Finding, LayoutLine, PhaseBeginLine, TableLine
+from sonde.model.quantities import to_plain_spaces
 from sonde.model.record import PhaseRecord
 from sonde.model.run import read_run
 from sonde.report import write_report
-from sonde.stats.ratio import LEAST
+from sonde.stats.ratio import MIN_RUNS_PER_SIDE
 
 COLUMNS = ("file", "task", "bytes", "shape", "targets")
 
@@ -57,7 +57,7 @@ def test_a_target_twice_as_slow_is_named_and_its_interval_holds_the_truth() -> N
         random = np.random.default_rng(seed)
         rates = made(random, int(random.integers(4, 40)), int(random.integers(8, 20)))
         rates["OST0002"] = rates["OST0002"] / 2
-        slow = slow_targets(given(rates))
+        slow = find_slow_targets(given(rates))
         assert {one.name for one in slow} <= {"OST0002"}
         if slow:
             named += 1
@@ -70,7 +70,7 @@ def test_nothing_is_named_where_no_target_is_slow() -> None:
     named = 0
     for seed in range(500):
         random = np.random.default_rng(1000 + seed)
-        named += bool(slow_targets(given(made(random, int(random.integers(2, 60)), int(random.integers(5, 20))))))
+        named += bool(find_slow_targets(given(made(random, int(random.integers(2, 60)), int(random.integers(5, 20))))))
     assert named <= 2
 
 
@@ -78,13 +78,13 @@ def test_one_slow_file_is_not_a_slow_target_and_four_files_are_too_few() -> None
     random = np.random.default_rng(3)
     rates = made(random, 8, 10)
     rates["OST0003"][0] /= 50
-    assert slow_targets(given(rates)) == []
-    few = made(random, 8, LEAST - 1)
+    assert find_slow_targets(given(rates)) == []
+    few = made(random, 8, MIN_RUNS_PER_SIDE - 1)
     few["OST0003"] = few["OST0003"] / 10
-    assert slow_targets(given(few)) == []
-    enough = made(random, 8, LEAST)
+    assert find_slow_targets(given(few)) == []
+    enough = made(random, 8, MIN_RUNS_PER_SIDE)
     enough["OST0003"] = enough["OST0003"] / 10
-    assert [one.name for one in slow_targets(given(enough))] == ["OST0003"]
+    assert [one.name for one in find_slow_targets(given(enough))] == ["OST0003"]
 
 
 def test_a_target_that_may_be_slow_and_may_be_not_is_not_named() -> None:
@@ -92,7 +92,7 @@ def test_a_target_that_may_be_slow_and_may_be_not_is_not_named() -> None:
     others = tuple(float(rate) for rate in np.linspace(40e6, 160e6, 40))
     found = [TargetRates("OST0000", (30e6, 50e6, 62e6, 90e6, 155e6)), TargetRates("OST0001", others)]
     assert np.median(others) / np.median(found[0].rates) > 1.5
-    assert slow_targets(found) == []
+    assert find_slow_targets(found) == []
 
 
 def layout(rows: list[tuple[int, int | None, list[Any]]]) -> LayoutLine:
@@ -110,7 +110,7 @@ def layout(rows: list[tuple[int, int | None, list[Any]]]) -> LayoutLine:
 
 
 def test_only_files_of_one_task_on_one_target_are_taken() -> None:
-    phase = PhaseRecord(PhaseBegin(t=0.0, phase="write", op="write"))
+    phase = PhaseRecord(PhaseBeginLine(t=0.0, phase="write", op="write"))
     phase.tasks.append(
         TableLine(t=0.0, phase="write", columns=("task", "bytes_per_s"), rows=tuple((at, 10.0 + at) for at in range(6)))
     )
@@ -128,11 +128,11 @@ def test_only_files_of_one_task_on_one_target_are_taken() -> None:
             (8, 5, [first]),
         ]
     )
-    found = {one.name: one.rates for one in target_rates(phase, operations=False)}
+    found = {one.name: one.rates for one in collect_target_rates(phase, operations=False)}
     assert found == {"OST0000": (10.0, 15.0), "OST0001": (11.0,)}
     phase.layout = None
-    assert target_rates(phase, operations=False) == []
-    assert target_words(phase, operations=False) == ""
+    assert collect_target_rates(phase, operations=False) == []
+    assert describe_slow_targets(phase, operations=False) == ""
 
 
 def test_a_run_with_a_slow_target_says_so_and_its_page_shows_who_holds_what(tmp_path: Path) -> None:
@@ -141,10 +141,10 @@ def test_a_run_with_a_slow_target_says_so_and_its_page_shows_who_holds_what(tmp_
     run = read_run(folder)
     phase = run.phases[0]
     phase.layout = layout([(task, task, [[f"OST{task % 4:04x}", 100]]) for task in range(24)])
-    words = plain(judgement_of(run, phase).target)
+    words = to_plain_spaces(assess(run, phase).slow_targets)
     assert words.startswith("Files on target OST0001 (6 files) were 2.")
-    assert words in plain(" ".join(judgement_of(run, phase).remarks))
-    assert judgement_of(run, phase).as_json()["target"] == words
+    assert words in to_plain_spaces(" ".join(assess(run, phase).details))
+    assert assess(run, phase).as_json()["slow_targets"] == words
     record = folder / "record.ndjson"
     lines = record.read_text(encoding="utf-8").splitlines(keepends=True)
     (end,) = [at for at, line in enumerate(lines) if '"type": "nodes"' in line]
@@ -161,11 +161,11 @@ def test_why_nobody_knows_the_targets_is_said_beside_the_number(known: str, tmp_
     run = read_run(write_run(tmp_path / "run", Scene(works=[Work(curve=steady(240e6), fsync=0)], tasks=4)))
     phase = run.phases[0]
     phase.findings.append(Finding(id="other", text="nothing of that kind"))
-    assert judgement_of(run, phase).target == ""
+    assert assess(run, phase).slow_targets == ""
     phase.findings.append(Finding(id=known, phase=phase.id, text="the pool stands for all OSDs: no answer"))
-    judged = judgement_of(run, phase)
-    assert judged.target == "The pool stands for all OSDs: no answer."
-    assert judged.target in judged.remarks
+    judged = assess(run, phase)
+    assert judged.slow_targets == "The pool stands for all OSDs: no answer."
+    assert judged.slow_targets in judged.details
 
 
 def layout_text(tasks: int) -> str:
@@ -176,60 +176,60 @@ def layout_text(tasks: int) -> str:
 
 @pytest.mark.parametrize("broken", [[(0, 0, "OST0000")], [(0, 0, [3])], [(0, "a", [["OST0000", 1]])], [(0, 0, [[]])]])
 def test_a_layout_of_another_form_says_nothing(broken: list[Any]) -> None:
-    phase = PhaseRecord(PhaseBegin(t=0.0, phase="write", op="write"))
+    phase = PhaseRecord(PhaseBeginLine(t=0.0, phase="write", op="write"))
     phase.tasks.append(TableLine(t=0.0, phase="write", columns=("task", "bytes_per_s"), rows=((0, 10.0),)))
     phase.layout = layout(broken)
-    assert target_rates(phase, operations=False) == []
+    assert collect_target_rates(phase, operations=False) == []
 
 
 def test_local_files_tell_their_pieces_and_what_has_no_place_yet() -> None:
     columns = ("file", "task", "bytes", "shape", "targets", "extents", "fragments", "longest_bytes", "unplaced_bytes")
     rows = ((0, 0, 100, 0, [["sda1", 100]], 5, 3, 50, 0), (1, 1, 90, 0, [["sda1", 90]], 2, 1, 60, 30))
     layout = LayoutLine(kind="local", files=3, told=3, columns=columns, rows=rows)
-    assert pieces_of(layout) == Pieces(2, 4, 30)
+    assert count_fragments(layout) == Fragmentation(2, 4, 30)
     more = (2, 2, 10**9, 0, [["sda1", 10**9]], None, None, None, None)  # in more pieces than were looked at
-    assert pieces_of(replace(layout, rows=(*rows, more))) == Pieces(2, 4, 30)
-    assert pieces_of(replace(layout, rows=(more,))) is None
-    assert pieces_of(LayoutLine(kind="lustre", columns=columns[:5], rows=(rows[0][:5],))) is None
+    assert count_fragments(replace(layout, rows=(*rows, more))) == Fragmentation(2, 4, 30)
+    assert count_fragments(replace(layout, rows=(more,))) is None
+    assert count_fragments(LayoutLine(kind="lustre", columns=columns[:5], rows=(rows[0][:5],))) is None
 
 
 def test_a_pool_that_stands_for_its_disks_says_how_many_and_of_how_many_servers() -> None:
     members = ["nsd1@ec01,ec02", "nsd2@ec02,ec01", "nsd3"]
     shape = [{"pattern": "whole", "start": 0, "stripe_count": 1, "pool": "nlsas", "members": members}]
-    assert plain(pool_words(LayoutLine(kind="gpfs", shapes=(shape, shape)))) == (
+    assert to_plain_spaces(describe_pools(LayoutLine(kind="gpfs", shapes=(shape, shape)))) == (
         "pool nlsas is 3 disks of 2 servers: which of them holds which byte nobody tells"
     )
     alone = [{"pattern": "whole", "pool": "system", "members": ["nsd1"]}]
-    assert plain(pool_words(LayoutLine(shapes=(alone,)))) == (
+    assert to_plain_spaces(describe_pools(LayoutLine(shapes=(alone,)))) == (
         "pool system is 1 disk: which of them holds which byte nobody tells"
     )
     # A volume below a local file system has members and is no pool; a pool without members says nothing.
-    assert pool_words(LayoutLine(shapes=([{"members": ["sda", "sdb"]}], [{"pool": "p"}], "?"))) == ""
+    assert describe_pools(LayoutLine(shapes=([{"members": ["sda", "sdb"]}], [{"pool": "p"}], "?"))) == ""
 
 
 def test_what_a_target_holds_is_read_by_the_names_of_the_columns() -> None:
     line = LayoutLine(
         target_columns=("bytes", "target", "files"), targets=((300, "a", 3), (200, 7, 2), (1, "b", None), (2, "c"))
     )
-    assert held_by_targets(line) == [TargetHeld("a", 3, 300), TargetHeld("7", 2, 200)]
-    assert held_by_targets(LayoutLine(target_columns=("target", "files"), targets=(("a", 3),))) == []
+    assert collect_target_usage(line) == [TargetUsage("a", 3, 300), TargetUsage("7", 2, 200)]
+    assert collect_target_usage(LayoutLine(target_columns=("target", "files"), targets=(("a", 3),))) == []
 
 
-def slow_among(factor: float, files: int = 12, others: int = 40) -> list[SlowTarget]:
+def select_slow_targets(factor: float, files: int = 12, others: int = 40) -> list[SlowTarget]:
     found = [TargetRates("slow", (100.0 / factor,) * files), TargetRates("rest", (100.0,) * others)]
-    return slow_targets(found)
+    return find_slow_targets(found)
 
 
 def test_a_target_is_slow_from_a_factor_of_1_3_on() -> None:
-    (slow,) = slow_among(1.31)
+    (slow,) = select_slow_targets(1.31)
     assert (slow.name, slow.files) == ("slow", 12)
     assert (slow.factor, slow.low, slow.high) == pytest.approx((1.31, 1.31, 1.31))
-    assert slow_among(1.29) == []
+    assert select_slow_targets(1.29) == []
 
 
 def test_a_target_is_not_judged_by_fewer_than_five_files_of_the_others() -> None:
-    assert slow_among(4.0, others=LEAST - 1) == []
-    assert len(slow_among(4.0, others=LEAST)) == 1
+    assert select_slow_targets(4.0, others=MIN_RUNS_PER_SIDE - 1) == []
+    assert len(select_slow_targets(4.0, others=MIN_RUNS_PER_SIDE)) == 1
 
 
 @pytest.mark.parametrize(
@@ -237,12 +237,12 @@ def test_a_target_is_not_judged_by_fewer_than_five_files_of_the_others() -> None
     [(3, ""), (4, " So were those on 1 other target."), (5, " So were those on 2 other targets.")],
 )
 def test_three_slow_targets_are_named_the_worst_first_and_the_others_counted(count: int, ending: str) -> None:
-    phase = PhaseRecord(PhaseBegin(phase="write", op="write"))
+    phase = PhaseRecord(PhaseBeginLine(phase="write", op="write"))
     rates = [("sound", 100.0)] * 200 + [(f"t{at}", 100.0 / (at + 2)) for at in range(count) for _ in range(12)]
     rows = tuple((task, rate) for task, (_, rate) in enumerate(rates))
     phase.tasks.append(TableLine(phase="write", columns=("task", "bytes_per_s"), rows=rows))
     phase.layout = layout([(task, task, [[name, 100]]) for task, (name, _) in enumerate(rates)])
-    words = plain(target_words(phase, operations=False))
+    words = to_plain_spaces(describe_slow_targets(phase, operations=False))
     worst = count - 1
     assert words.startswith(
         f"Files on target t{worst} (12 files) were {worst + 2:.1f} times slower than those on the others (95 % interval"
@@ -255,16 +255,16 @@ def test_three_slow_targets_are_named_the_worst_first_and_the_others_counted(cou
 
 def test_names_of_pools_and_reasons_are_cut() -> None:
     def pool(name: str) -> str:
-        return pool_words(LayoutLine(shapes=([{"pool": name, "members": ["d"]}],)))
+        return describe_pools(LayoutLine(shapes=([{"pool": name, "members": ["d"]}],)))
 
     assert pool("p" * 40).startswith(f"pool {'p' * 40} is")
     assert pool("p" * 41).startswith(f"pool {'p' * 40}… is")
     two = LayoutLine(shapes=(({"pool": "a", "members": ("d@s1", "e@s1,s2,")}, {"pool": "b", "members": ["f@s3"]}),))
-    assert plain(pool_words(two)) == (
+    assert to_plain_spaces(describe_pools(two)) == (
         "pool a is 2 disks of 2 servers; pool b is 1 disk of 1 server: which of them holds which byte nobody tells"
     )
-    phase = PhaseRecord(PhaseBegin(phase="p"))
-    assert untold_words(phase) == ""
+    phase = PhaseRecord(PhaseBeginLine(phase="p"))
+    assert describe_unknown_layout(phase) == ""
     for length, words in ((600, "X" + "x" * 599 + "."), (601, "X" + "x" * 599 + "….")):
         phase.findings[:] = [Finding(id="placement_unknown", text="x" * length)]
-        assert untold_words(phase) == words
+        assert describe_unknown_layout(phase) == words

@@ -14,22 +14,22 @@ from make_record import Scene, Work, steady, write_run
 
 from sonde.charts import axes
 from sonde.charts.plot import Panel
-from sonde.findings.movement import Movement, movement
-from sonde.findings.profile import profile_of
-from sonde.findings.standing import Standing
-from sonde.findings.verdicts import judge
+from sonde.findings.classification import Classification
+from sonde.findings.phase_summary import assess_phase
+from sonde.findings.profile import build_profile
+from sonde.findings.variation import RateVariation, analyze_variation
+from sonde.model.escaping import escape_line, escape_text
 from sonde.model.run import read_run
-from sonde.model.visible import block, one_line
 
 
 @given(st.text(st.characters(codec=None, categories=["Cc", "Cf", "Cs", "L", "N", "P", "S", "Zs", "Zl", "Zp"])))
 def test_nothing_hidden_is_left_in_a_line_or_a_block(words: str) -> None:
-    for shown, allowed in ((one_line(words), ""), (block(words), "\n\t")):
+    for shown, allowed in ((escape_line(words), ""), (escape_text(words), "\n\t")):
         shown.encode("utf-8")
         for character in shown:
             assert character.isprintable() or character in allowed or character.isspace()
-    assert "\n" not in one_line(words)
-    assert one_line("naïve – 東京 /scratch") == "naïve – 東京 /scratch"
+    assert "\n" not in escape_line(words)
+    assert escape_line("naïve – 東京 /scratch") == "naïve – 東京 /scratch"
 
 
 def noisy(levels: list[float], seed: int = 1, spread: float = 0.03) -> list[float]:
@@ -37,10 +37,10 @@ def noisy(levels: list[float], seed: int = 1, spread: float = 0.03) -> list[floa
     return [level * source.gauss(1, spread) for level in levels]
 
 
-def described(levels: list[float], spread: float = 0.03) -> Movement:
+def described(levels: list[float], spread: float = 0.03) -> RateVariation:
     """Six seconds of noise around these levels, one task at work."""
     rates = noisy(levels, spread=spread)
-    return movement([rate * 6.0 / len(rates) for rate in rates], [1] * len(rates), 6.0 / len(rates))
+    return analyze_variation([rate * 6.0 / len(rates) for rate in rates], [1] * len(rates), 6.0 / len(rates))
 
 
 def test_a_step_a_drift_and_a_stall_are_told_apart() -> None:
@@ -62,26 +62,26 @@ def test_a_step_a_drift_and_a_stall_are_told_apart() -> None:
     assert stall.stalled_s == pytest.approx(0.4)
     assert described([1e9] * 120).kind == "steady"
     assert described([1e9] * 120, spread=0.4).kind == "uneven"
-    assert movement([5, 5, 5], [1, 1, 1], 0.1).kind == "short"
+    assert analyze_variation([5, 5, 5], [1, 1, 1], 0.1).kind == "short"
 
 
 @given(st.integers(0, 1000))
 def test_noise_alone_is_never_called_a_step(seed: int) -> None:
     rates = noisy([1e9] * 300, seed, 0.15)
-    assert movement(rates, [1] * 300, 0.01).kind in ("steady", "uneven")
+    assert analyze_variation(rates, [1] * 300, 0.01).kind in ("steady", "uneven")
 
 
 def test_movement_ignores_the_slices_in_which_not_all_tasks_were_at_work() -> None:
     amounts = [10] * 5 + [100] * 40 + [10] * 15
     active = [1] * 5 + [4] * 40 + [1] * 15
-    found = movement(amounts, active, 0.01)
+    found = analyze_variation(amounts, active, 0.01)
     assert found.kind == "steady"
     assert found.median == pytest.approx(10_000)
 
 
 @given(st.floats(1e-9, 1e15), st.integers(1, 9))
 def test_ticks_of_an_axis_from_zero_are_round_and_inside(high: float, wanted: int) -> None:
-    axis = axes.amount_axis(high, "B/s", wanted)
+    axis = axes.build_amount_axis(high, "B/s", wanted)
     assert axis.high >= high
     assert 1 <= len(axis.ticks) <= wanted + 2
     assert all(-1e-9 <= tick.at <= 1 + 1e-9 for tick in axis.ticks)
@@ -91,7 +91,7 @@ def test_ticks_of_an_axis_from_zero_are_round_and_inside(high: float, wanted: in
 
 @given(st.floats(1, 1e13), st.floats(1, 1e6))
 def test_a_latency_axis_spans_its_values_and_has_ticks(low: float, ratio: float) -> None:
-    axis = axes.latency_axis(low, low * ratio)
+    axis = axes.build_latency_axis(low, low * ratio)
     assert axis.low <= low * 1.0001
     assert axis.high >= low * ratio * 0.9999
     assert axis.ticks
@@ -101,7 +101,7 @@ def test_a_latency_axis_spans_its_values_and_has_ticks(low: float, ratio: float)
 
 @given(st.floats(1e-5, 1e6))
 def test_a_time_axis_begins_at_zero_and_names_its_unit(end: float) -> None:
-    axis = axes.time_axis(end)
+    axis = axes.build_time_axis(end)
     assert axis.unit in ("µs", "ms", "s", "min", "h")
     assert axis.ticks[0].at == 0
     assert 2 <= len(axis.ticks) <= 11
@@ -118,7 +118,7 @@ def test_joining_slices_for_drawing_keeps_every_byte_and_every_task_in_the_band(
     scene = Scene(works=[Work(seconds=3.0, slice_s=slice_s, noise=0.2)], tasks=8)
     phase = read_run(write_run(tmp_path / "run", scene)).phases[0]
     assert phase.end is not None
-    profile = profile_of(phase)
+    profile = build_profile(phase)
     assert profile is not None
     assert len(profile.bytes_per_s) <= 240
     widths = [b - a for a, b in zip(profile.edges, profile.edges[1:], strict=False)]
@@ -134,30 +134,28 @@ def test_joining_slices_for_drawing_keeps_every_byte_and_every_task_in_the_band(
 @pytest.mark.parametrize(
     ("work", "expected"),
     [
-        (Work(seconds=2.0), Standing.BURST),
-        (Work(seconds=60.0, slice_s=0.1), Standing.STORAGE),
-        (Work(seconds=0.2), Standing.SHORT),
-        (Work(seconds=2.0, fsync=0, plan={"io": {"fsync": "none"}}), Standing.CACHE),
-        (Work(seconds=2.0, fsync=0, plan={"io": {"fsync": "none"}}, direct=True), Standing.BURST),
-        (Work(seconds=2.0, fsync=0, plan={"io": {"fsync": "none", "sync": "dsync"}}), Standing.BURST),
-        (Work("r", "read", seconds=2.0, cache="cold", resident=0.0), Standing.BURST),
-        (Work("r", "read", seconds=2.0, cache="cold", resident=0.3), Standing.CACHE),
-        (Work("r", "read", seconds=2.0, cache="warm", resident=1.0), Standing.CACHE),
-        (Work("r", "read", seconds=2.0, cache="direct", direct=True, resident=1.0), Standing.BURST),
-        (Work("r", "read", seconds=2.0), Standing.UNKNOWN),
-        (Work("r", "stat", seconds=2.0, transfer=4096, fsync=0), Standing.CACHE),
-        (Work("r", "remove", seconds=2.0, transfer=4096, fsync=0), Standing.CACHE),
-        (Work(seconds=2.0, backend="paced"), Standing.SYNTHETIC),
-        (Work(seconds=2.0, findings=({"id": "clock", "severity": "invalid", "text": "x"},)), Standing.INVALID),
-        (Work(curve=steady(0.0), seconds=2.0), Standing.UNKNOWN),
-        (Work(ends=False), Standing.FAILED),
+        (Work(seconds=2.0), Classification.BURST),
+        (Work(seconds=60.0, slice_s=0.1), Classification.STORAGE),
+        (Work(seconds=0.2), Classification.SHORT),
+        (Work(seconds=2.0, fsync=0, plan={"io": {"fsync": "none"}}), Classification.CACHE),
+        (Work(seconds=2.0, fsync=0, plan={"io": {"fsync": "none"}}, direct=True), Classification.BURST),
+        (Work(seconds=2.0, fsync=0, plan={"io": {"fsync": "none", "sync": "dsync"}}), Classification.BURST),
+        (Work("r", "read", seconds=2.0, cache="cold", resident=0.0), Classification.BURST),
+        (Work("r", "read", seconds=2.0, cache="cold", resident=0.3), Classification.CACHE),
+        (Work("r", "read", seconds=2.0, cache="warm", resident=1.0), Classification.CACHE),
+        (Work("r", "read", seconds=2.0, cache="direct", direct=True, resident=1.0), Classification.BURST),
+        (Work("r", "read", seconds=2.0), Classification.UNKNOWN),
+        (Work("r", "stat", seconds=2.0, transfer=4096, fsync=0), Classification.CACHE),
+        (Work("r", "remove", seconds=2.0, transfer=4096, fsync=0), Classification.CACHE),
+        (Work(seconds=2.0, backend="paced"), Classification.SYNTHETIC),
+        (Work(seconds=2.0, findings=({"id": "clock", "severity": "invalid", "text": "x"},)), Classification.INVALID),
+        (Work(curve=steady(0.0), seconds=2.0), Classification.UNKNOWN),
+        (Work(ends=False), Classification.FAILED),
     ],
 )
-def test_the_standing_of_a_number_follows_from_what_was_measured(
-    tmp_path: Path, work: Work, expected: Standing
-) -> None:
+def test_classification_follows_from_what_was_measured(tmp_path: Path, work: Work, expected: Classification) -> None:
     run = read_run(write_run(tmp_path / "run", Scene(works=[work])))
-    assert judge(run, run.phases[0]).verdict.standing is expected
+    assert assess_phase(run, run.phases[0]).summary.classification is expected
 
 
 def test_the_same_rate_may_be_storage_or_cache(tmp_path: Path) -> None:
@@ -167,14 +165,14 @@ def test_the_same_rate_may_be_storage_or_cache(tmp_path: Path) -> None:
     found = []
     for name, work in (("fast", fast), ("slow", slow)):
         run = read_run(write_run(tmp_path / name, Scene(works=[work])))
-        found.append(judge(run, run.phases[0]).verdict.standing)
-    assert found == [Standing.STORAGE, Standing.CACHE]
+        found.append(assess_phase(run, run.phases[0]).summary.classification)
+    assert found == [Classification.STORAGE, Classification.CACHE]
 
 
 def test_coordinates_are_finite_whatever_the_rate(tmp_path: Path) -> None:
     for rate in (0.0, 1e-3, 1e15):
         run = read_run(write_run(tmp_path / f"{rate}", Scene(works=[Work(curve=steady(rate), transfer=1 << 40)])))
-        profile = profile_of(run.phases[0])
+        profile = build_profile(run.phases[0])
         if profile is not None:
             assert all(math.isfinite(value) for value in profile.bytes_per_s)
 
@@ -185,6 +183,6 @@ def test_a_phase_that_an_error_or_a_signal_cut_off_is_not_finished(tmp_path: Pat
     record = folder / "record.ndjson"
     record.write_text(record.read_text().replace('"stopped_by": "volume"', f'"stopped_by": "{reason}"'))
     run = read_run(folder)
-    found = judge(run, run.phases[0]).verdict
-    assert found.standing is Standing.FAILED
+    found = assess_phase(run, run.phases[0]).summary
+    assert found.classification is Classification.FAILED
     assert found.rate is not None  # what was done until then is told all the same

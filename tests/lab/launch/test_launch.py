@@ -17,16 +17,16 @@ from typing import Any
 
 import pytest
 
-from sonde.launch import child as child_module
+from sonde.launch import child_process as child_module
 from sonde.launch import session as session_module
-from sonde.launch.child import Child, SignalWatch
-from sonde.launch.engine import engine_error, find_engine, last_sentence
-from sonde.launch.follow import Follower
+from sonde.launch.child_process import ChildProcess, SignalWatch
+from sonde.launch.engine import find_engine, find_engine_message, make_engine_error
+from sonde.launch.growing_file import GrowingFile
 from sonde.launch.launchers.list import make_launcher
 from sonde.launch.launchers.local import LocalLauncher
 from sonde.launch.launchers.mpiexec import MpiexecLauncher, find_mpiexec
 from sonde.launch.launchers.srun import SrunLauncher
-from sonde.launch.session import Job, Outcome, Session
+from sonde.launch.session import EngineLaunch, EngineSession, LaunchResult
 from sonde.model.errors import DataMismatchError, MachineError, RunFailedError, StoppedError, UserError
 
 Fake = Callable[..., Path]
@@ -54,35 +54,37 @@ PLAN: dict[str, Any] = {
 }
 
 
-def job(folder: Path, launcher: Any = None, stages: int = 1, plan: dict[str, Any] = PLAN) -> Job:
+def make_launch(folder: Path, launcher: Any = None, stages: int = 1, plan: dict[str, Any] = PLAN) -> EngineLaunch:
     folder.mkdir(exist_ok=True)
     (folder / "plan.json").write_text(json.dumps(plan))
-    return Job(find_engine(), launcher or LocalLauncher(), folder / "plan.json", folder, "id", stages)
+    return EngineLaunch(find_engine(), launcher or LocalLauncher(), folder / "plan.json", folder, "id", stages)
 
 
-def run(work: Job, once_begun: Callable[[], None] | None = None) -> tuple[Outcome, list[str]]:
-    """Runs it; `once_begun` is called when the first phase has begun, so that no test depends on how fast it starts."""
+def run_session(
+    launch: EngineLaunch, on_phase_begin: Callable[[], None] | None = None
+) -> tuple[LaunchResult, list[str]]:
+    """Runs a launch; calls `on_phase_begin` once the first phase has begun: no test depends on start-up time."""
     seen: list[str] = []
 
-    def see(kind: str, line: object) -> None:
-        if kind == "phase_begin" and once_begun and kind not in seen:
-            once_begun()
+    def observe(kind: str, line: object) -> None:
+        if kind == "phase_begin" and on_phase_begin and kind not in seen:
+            on_phase_begin()
         seen.append(kind)
 
-    return Session(work, see).run(), seen
+    return EngineSession(launch, observe).run(), seen
 
 
-def told(number: int) -> None:
-    """This process gets a signal."""
+def send_signal(number: int) -> None:
+    """Sends a signal to this process."""
     os.kill(os.getpid(), number)
 
 
-def commands(log: Path) -> list[list[str]]:
+def read_commands(log: Path) -> list[list[str]]:
     return [json.loads(line) for line in log.read_text().splitlines()]
 
 
 @pytest.mark.parametrize(
-    ("mode", "code", "words"),
+    ("mode", "code", "text"),
     [
         ("ok", 0, ""),
         ("enospc", 1, "no space left on device"),
@@ -95,36 +97,36 @@ def commands(log: Path) -> list[list[str]]:
         ("no-end", 1, "without completing its record"),
     ],
 )
-def test_how_an_engine_ends_is_an_exit_code_and_a_sentence(
-    fake: Fake, tmp_path: Path, mode: str, code: int, words: str
+def test_engine_end_becomes_exit_code_and_one_sentence(
+    fake: Fake, tmp_path: Path, mode: str, code: int, text: str
 ) -> None:
     fake(mode)
-    outcome, _ = run(job(tmp_path))
+    outcome, _ = run_session(make_launch(tmp_path))
     assert outcome.exit_code == code
-    assert words in outcome.text
+    assert text in outcome.text
     assert "\n" not in outcome.text
     assert bool(outcome.text) == (code != 0)
 
 
-def test_lines_are_seen_while_the_engine_runs(fake: Fake, tmp_path: Path) -> None:
+def test_record_lines_arrive_while_the_engine_runs(fake: Fake, tmp_path: Path) -> None:
     fake(seconds="600")
     seen: list[str] = []
 
-    def see(kind: str, line: object) -> None:
+    def observe(kind: str, line: object) -> None:
         seen.append(kind)
         if seen.count("progress") == 3:
-            told(signal.SIGINT)  # lines that come at the end only would come after ten minutes
+            send_signal(signal.SIGINT)  # without following, the lines would arrive after ten minutes
 
-    assert Session(job(tmp_path), see).run().exit_code == 5
+    assert EngineSession(make_launch(tmp_path), observe).run().exit_code == 5
     assert seen.count("progress") >= 3
 
 
-def test_stages_are_launches_of_their_own_and_one_record(fake: Fake, tmp_path: Path) -> None:
+def test_stages_are_separate_launches_with_one_record(fake: Fake, tmp_path: Path) -> None:
     plan = {**PLAN, "phases": [PLAN["phases"][0], {**PLAN["phases"][1], "process": "separate"}]}
     log = fake()
-    outcome, seen = run(job(tmp_path, stages=2, plan=plan))
+    outcome, seen = run_session(make_launch(tmp_path, stages=2, plan=plan))
     assert outcome.exit_code == 0
-    assert [arguments[-2:] for arguments in commands(log)] == [["--stage", "0"], ["--stage", "1"]]
+    assert [arguments[-2:] for arguments in read_commands(log)] == [["--stage", "0"], ["--stage", "1"]]
     assert seen.count("phase_end") == 2
     kinds = [json.loads(line)["type"] for line in (tmp_path / "record.ndjson").read_text().splitlines()]
     assert kinds.count("run") == 1
@@ -133,20 +135,20 @@ def test_stages_are_launches_of_their_own_and_one_record(fake: Fake, tmp_path: P
     assert not list(tmp_path.glob("stage-*"))
 
 
-def test_a_stage_that_fails_is_the_last(fake: Fake, tmp_path: Path) -> None:
+def test_failed_stage_is_the_last(fake: Fake, tmp_path: Path) -> None:
     plan = {**PLAN, "phases": [{"id": f"w{i}", "op": "write", "process": "separate"} for i in range(3)]}
     log = fake("enospc")
-    outcome, _ = run(job(tmp_path, stages=3, plan=plan))
+    outcome, _ = run_session(make_launch(tmp_path, stages=3, plan=plan))
     assert outcome.exit_code == 1
-    assert len(commands(log)) == 2
+    assert len(read_commands(log)) == 2
     assert "no space left" in outcome.text
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
-def test_a_signal_ends_the_run_in_good_order(fake: Fake, tmp_path: Path, number: int) -> None:
+def test_signal_ends_the_run_in_good_order(fake: Fake, tmp_path: Path, number: int) -> None:
     fake(seconds="20")
     before = signal.getsignal(signal.SIGINT)
-    outcome, seen = run(job(tmp_path), lambda: told(number))
+    outcome, seen = run_session(make_launch(tmp_path), lambda: send_signal(number))
     assert outcome.exit_code == 5
     assert outcome.record.status == "interrupted"
     assert seen[-1] == "end"
@@ -154,49 +156,47 @@ def test_a_signal_ends_the_run_in_good_order(fake: Fake, tmp_path: Path, number:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
-def test_a_signal_while_the_engine_is_being_started_ends_the_run_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
-) -> None:
-    """It may come before the engine listens: then it ends at once, and that is an interruption as well."""
+def test_signal_during_engine_start_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """The signal may arrive before the engine has a handler: the engine dies, which counts as an interruption."""
     engine = tmp_path / "sonde-engine"
     engine.write_text("#!/bin/sh\nexec sleep 300\n")
     engine.chmod(0o755)
     monkeypatch.setenv("SONDE_ENGINE", str(engine))
     began = time.monotonic()
-    outcome = Session(job(tmp_path / "run"), lambda kind, line: None, started=lambda pid: told(number)).run()
+    outcome = EngineSession(
+        make_launch(tmp_path / "run"), lambda kind, line: None, on_start=lambda pid: send_signal(number)
+    ).run()
     assert outcome.exit_code == 5
     assert time.monotonic() - began < 300
 
 
-def test_a_second_signal_kills_after_a_grace_period(
-    fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_second_signal_kills_after_grace_period(fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(child_module, "GRACE_S", 0.3)
     fake("deaf", seconds="30")
 
     def twice() -> None:
-        told(signal.SIGINT)
-        threading.Timer(0.4, told, [signal.SIGINT]).start()
+        send_signal(signal.SIGINT)
+        threading.Timer(0.4, send_signal, [signal.SIGINT]).start()
 
-    outcome, _ = run(job(tmp_path), twice)
+    outcome, _ = run_session(make_launch(tmp_path), twice)
     assert outcome.exit_code == 1
     assert "SIGKILL" in outcome.text
 
 
-def test_one_signal_alone_never_kills(fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_single_signal_never_kills(fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(child_module, "GRACE_S", 0.1)
     fake("deaf", seconds="1.2")
-    outcome, _ = run(job(tmp_path), lambda: told(signal.SIGINT))
+    outcome, _ = run_session(make_launch(tmp_path), lambda: send_signal(signal.SIGINT))
     assert outcome.exit_code == 0
 
 
-def test_what_a_killed_launcher_left_behind_is_ended_too(tmp_path: Path) -> None:
-    """A launcher that is killed leaves its processes; they are in its group."""
+def test_children_of_a_killed_launcher_are_ended(tmp_path: Path) -> None:
+    """The processes of a killed launcher are in its process group."""
     script = "import subprocess, sys, os, signal\n"
     script += "p = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
     script += f"open({str(tmp_path / 'pid')!r}, 'w').write(str(p.pid)); os.kill(os.getpid(), signal.SIGKILL)"
     with SignalWatch() as signals:
-        status = Child([sys.executable, "-c", script], tmp_path / "messages", {}).watch(
+        status = ChildProcess([sys.executable, "-c", script], tmp_path / "messages", {}).wait(
             signals, lambda n: n, lambda: None
         )
     assert status == -9
@@ -205,82 +205,80 @@ def test_what_a_killed_launcher_left_behind_is_ended_too(tmp_path: Path) -> None
     assert not stat.exists() or stat.read_text().split(") ")[1].startswith("Z")
 
 
-class _NeverBackLauncher(LocalLauncher):
-    """As one that has lost a node: the engine has ended, and it waits."""
+class _HangingLauncher(LocalLauncher):
+    """Does not return after the engine has ended, like a launcher that has lost a node."""
 
     def arguments(self, engine: Sequence[str]) -> list[str]:
         return ["/bin/sh", "-c", '"$@"; exec sleep 100', "sh", *super().arguments(engine)]
 
 
-def test_a_launcher_that_does_not_return_from_a_failed_run_is_ended(
+def test_launcher_hanging_after_failed_run_is_ended(
     fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session_module, "LAUNCHER_GRACE_S", 0.2)
     fake("enospc")
-    outcome, _ = run(job(tmp_path, _NeverBackLauncher()))
+    outcome, _ = run_session(make_launch(tmp_path, _HangingLauncher()))
     assert outcome.exit_code == 1
     assert "no space left on device" in outcome.text
 
 
-def test_a_phase_that_outlasts_the_time_limit_is_given_up(
-    fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As with a call to storage that does not return: the engine cannot end the phase itself."""
+def test_phase_beyond_the_time_limit_is_ended(fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Like a call to storage that does not return: the engine cannot end the phase itself."""
     monkeypatch.setenv("SONDE_STORAGE_PATIENCE", "0.1")
     fake("deaf", seconds="30")
-    outcome, _ = run(replace(job(tmp_path), time_limit_s=0.1))
+    outcome, _ = run_session(replace(make_launch(tmp_path), time_limit_s=0.1))
     assert outcome.exit_code == 5
     assert outcome.text == (
-        "Phase write waited for storage that did not answer and was given up; finished phases are kept, and"
-        " `sonde clean` removes what is left when the storage answers."
+        "Phase write waited for storage that did not answer, and was ended; finished phases are stored, and"
+        " `sonde clean` removes the remaining files when the storage answers."
     )
 
 
-def test_a_run_that_ends_after_its_time_limit_is_no_stuck_one(
+def test_run_ending_after_its_time_limit_is_not_stuck(
     fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake(seconds="0.3")
-    outcome, _ = run(replace(job(tmp_path), time_limit_s=0.0))
+    outcome, _ = run_session(replace(make_launch(tmp_path), time_limit_s=0.0))
     assert (outcome.exit_code, outcome.text) == (0, "")
     monkeypatch.setenv("SONDE_STORAGE_PATIENCE", "long")
     with pytest.raises(UserError, match='SONDE_STORAGE_PATIENCE is "long", which is no number of seconds'):
-        run(replace(job(tmp_path), time_limit_s=1.0))
+        run_session(replace(make_launch(tmp_path), time_limit_s=1.0))
 
 
-def test_an_engine_that_even_a_kill_does_not_end_is_left_to_itself(
-    fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One that waits in the kernel; here the kill goes astray."""
+def test_unkillable_engine_is_abandoned(fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stands for a process that waits in the kernel: here kill() does nothing."""
     monkeypatch.setattr(child_module, "STUCK_S", 0.2)
-    monkeypatch.setattr(child_module.Child, "kill", lambda self: None)
+    monkeypatch.setattr(child_module.ChildProcess, "kill", lambda self: None)
     monkeypatch.setenv("SONDE_STORAGE_PATIENCE", "0.1")
     fake("deaf", seconds="30")
     pids: list[int] = []
-    outcome = Session(replace(job(tmp_path), time_limit_s=0.1), lambda kind, line: None, pids.append).run()
+    outcome = EngineSession(
+        replace(make_launch(tmp_path), time_limit_s=0.1), lambda kind, line: None, pids.append
+    ).run()
     os.kill(pids[0], signal.SIGKILL)
     os.waitpid(pids[0], 0)
     assert outcome.exit_code == 5
     assert outcome.text.endswith(
-        f"when the storage answers; process {pids[0]} of the engine cannot be ended before that."
+        f"when the storage answers; process {pids[0]} of the engine cannot be killed before that."
     )
 
 
-def test_an_engine_in_a_group_of_its_own_without_a_terminal_to_read(tmp_path: Path) -> None:
+def test_child_has_its_own_group_and_no_terminal_input(tmp_path: Path) -> None:
     script = "import os, sys; print(os.getpgid(0) == os.getpid(), sys.stdin.read() == '')"
-    child = Child([sys.executable, "-c", script], tmp_path / "messages", {"X": "1"})
+    child = ChildProcess([sys.executable, "-c", script], tmp_path / "messages", {"X": "1"})
     with SignalWatch() as signals:
-        assert child.watch(signals, lambda n: n, lambda: None) == 0
+        assert child.wait(signals, lambda n: n, lambda: None) == 0
     assert child.messages() == "True True\n"
 
 
-def test_a_command_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
+def test_missing_command_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(MachineError, match="does not start"):
-        Child(["/no/such/program"], tmp_path / "messages", {})
+        ChildProcess(["/no/such/program"], tmp_path / "messages", {})
 
 
-def test_following_a_file_that_grows(tmp_path: Path) -> None:
+def test_growing_file_returns_only_new_bytes(tmp_path: Path) -> None:
     file = tmp_path / "f"
-    follower = Follower(file)
+    follower = GrowingFile(file)
     assert follower.read() == b""
     file.write_bytes(b"one")
     assert follower.read() == b"one"
@@ -291,15 +289,15 @@ def test_following_a_file_that_grows(tmp_path: Path) -> None:
     follower.close()
 
 
-def test_waiting_costs_next_to_nothing(fake: Fake, tmp_path: Path) -> None:
-    """The lab shares the cores with what it measures."""
+def test_waiting_takes_almost_no_cpu_time(fake: Fake, tmp_path: Path) -> None:
+    """The lab uses the same cores as the engine."""
     fake(seconds="1")
     begin, before = time.monotonic(), time.process_time()
-    run(job(tmp_path))
+    run_session(make_launch(tmp_path))
     assert time.process_time() - before < 0.12 * (time.monotonic() - begin)
 
 
-def test_command_lines_of_launchers() -> None:
+def test_launchers_build_their_command_lines() -> None:
     engine = ["engine", "run"]
     assert LocalLauncher().arguments(engine) == engine
     hydra = MpiexecLauncher(4, Path("/opt/bin/mpiexec"), "hydra", ["-hosts", "a,b"])
@@ -311,10 +309,14 @@ def test_command_lines_of_launchers() -> None:
     assert srun[:3] == ["srun", "--ntasks=8", "--mpi=pmi2"]
     assert srun[-3:] == ["--nodes=2", *engine]
     assert "--mpi=pmi2" not in SrunLauncher(8, ["--mpi=pmix"]).arguments(engine)
-    assert SrunLauncher(8).relayed(signal.SIGINT) == SrunLauncher(8).relayed(signal.SIGTERM) == signal.SIGUSR1
+    assert (
+        SrunLauncher(8).forwarded_signal(signal.SIGINT)
+        == SrunLauncher(8).forwarded_signal(signal.SIGTERM)
+        == signal.SIGUSR1
+    )
 
 
-def program(path: Path, text: str) -> Path:
+def write_program(path: Path, text: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"#!/bin/sh\n{text}\n")
     path.chmod(0o755)
@@ -329,17 +331,15 @@ def program(path: Path, text: str) -> Path:
         ("hello", "unknown"),
     ],
 )
-def test_mpiexec_is_told_apart_by_what_it_says(
+def test_mpiexec_is_identified_by_its_version_text(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: str, flavour: str
 ) -> None:
-    monkeypatch.setenv("SONDE_MPIEXEC", str(program(tmp_path / "mpiexec", f"cat <<'END'\n{says}\nEND")))
+    monkeypatch.setenv("SONDE_MPIEXEC", str(write_program(tmp_path / "mpiexec", f"cat <<'END'\n{says}\nEND")))
     assert find_mpiexec().flavour == flavour
 
 
-def test_the_library_of_an_mpi_in_a_prefix_is_found_by_its_ranks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    mpiexec = program(tmp_path / "bin" / "mpiexec", "echo HYDRA")
+def test_ranks_find_the_library_in_the_prefix_of_mpiexec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mpiexec = write_program(tmp_path / "bin" / "mpiexec", "echo HYDRA")
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "libmpi_abi.so.1").touch()
     monkeypatch.setenv("LD_LIBRARY_PATH", "/before")
@@ -348,26 +348,26 @@ def test_the_library_of_an_mpi_in_a_prefix_is_found_by_its_ranks(
 
 def fake_mpiexec(tmp_path: Path) -> Path:
     """Starts one process only, like a launcher whose PMI the engine does not understand."""
-    return program(tmp_path / "mpiexec", 'while [ "$1" != -n ]; do shift; done; shift 2; exec "$@"')
+    return write_program(tmp_path / "mpiexec", 'while [ "$1" != -n ]; do shift; done; shift 2; exec "$@"')
 
 
-def test_ranks_that_do_not_know_of_each_other_are_noticed(fake: Fake, tmp_path: Path) -> None:
+def test_unconnected_ranks_are_reported(fake: Fake, tmp_path: Path) -> None:
     fake("alone", seconds="300", processes="4")
     begin = time.monotonic()
-    outcome, _ = run(job(tmp_path / "r", MpiexecLauncher(4, fake_mpiexec(tmp_path), "unknown")))
+    outcome, _ = run_session(make_launch(tmp_path / "r", MpiexecLauncher(4, fake_mpiexec(tmp_path), "unknown")))
     assert outcome.exit_code == 3
     assert "asked for 4 processes, but the engine sees 1" in outcome.text
     assert time.monotonic() - begin < 300
 
 
-def test_ranks_that_do_know_of_each_other_run(fake: Fake, tmp_path: Path) -> None:
+def test_connected_ranks_run(fake: Fake, tmp_path: Path) -> None:
     fake(processes="4")
-    outcome, _ = run(job(tmp_path / "r", MpiexecLauncher(4, fake_mpiexec(tmp_path), "unknown")))
+    outcome, _ = run_session(make_launch(tmp_path / "r", MpiexecLauncher(4, fake_mpiexec(tmp_path), "unknown")))
     assert outcome.exit_code == 0
 
 
-def test_which_engine_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    named = program(tmp_path / "engine", "echo sonde-engine 9.9")
+def test_environment_variable_selects_the_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    named = write_program(tmp_path / "engine", "echo sonde-engine 9.9")
     monkeypatch.setenv("SONDE_ENGINE", str(named))
     engine = find_engine()
     assert engine.path == named
@@ -385,10 +385,10 @@ def test_which_engine_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         ("exit 2", 2, "exit code 2"),
     ],
 )
-def test_what_an_engine_answers_badly_is_one_sentence(
+def test_bad_engine_answer_is_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, code: int, kind: str
 ) -> None:
-    monkeypatch.setenv("SONDE_ENGINE", str(program(tmp_path / "engine", text)))
+    monkeypatch.setenv("SONDE_ENGINE", str(write_program(tmp_path / "engine", text)))
     with pytest.raises(UserError, match=kind):
         find_engine().probe(tmp_path)
 
@@ -407,8 +407,8 @@ def test_what_an_engine_answers_badly_is_one_sentence(
         (f"{HYDRA}\nsonde-engine: a peer was lost", "a peer was lost"),
     ],
 )
-def test_the_sentence_of_the_engine_among_its_messages(messages: str, sentence: str) -> None:
-    assert last_sentence(messages) == sentence
+def test_engine_message_is_found_in_its_output(messages: str, sentence: str) -> None:
+    assert find_engine_message(messages) == sentence
 
 
 @pytest.mark.parametrize(
@@ -425,30 +425,30 @@ def test_the_sentence_of_the_engine_among_its_messages(messages: str, sentence: 
         (-64, RunFailedError),
     ],
 )
-def test_exit_statuses_are_errors(status: int, kind: type[UserError]) -> None:
-    error = engine_error(status, "it broke")
+def test_exit_statuses_become_errors(status: int, kind: type[UserError]) -> None:
+    error = make_engine_error(status, "it broke")
     assert type(error) is kind
     assert str(error).endswith(".")
 
 
-def test_unknown_launchers_are_refused() -> None:
+def test_unknown_launcher_is_rejected() -> None:
     with pytest.raises(UserError, match="no launcher"):
         make_launcher("rocket", 1)
 
 
-def test_the_lab_may_die_and_the_engine_goes_on(fake: Fake, tmp_path: Path) -> None:
-    """Its messages go to a file, not to a pipe that would break: the record is completed all the same."""
+def test_engine_completes_its_record_after_the_lab_dies(fake: Fake, tmp_path: Path) -> None:
+    """The engine writes its messages to a file, not to a pipe that would break."""
     fake(seconds="0.5")
-    work, record = job(tmp_path), tmp_path / "record.ndjson"
+    launch, record = make_launch(tmp_path), tmp_path / "record.ndjson"
     code = (
         "import sys, os, signal, threading, time\n"
         "from pathlib import Path\n"
-        "from sonde.launch.child import Child, SignalWatch\n"
+        "from sonde.launch.child_process import ChildProcess, SignalWatch\n"
         "def die():\n"
         f"    while not Path({str(record)!r}).exists(): time.sleep(0.01)\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
         "threading.Thread(target=die).start()\n"
-        f"child = Child({work.command(None, record)!r}, Path({str(tmp_path / 'm')!r}), {{}})\n"
+        f"child = ChildProcess({launch.command(None, record)!r}, Path({str(tmp_path / 'm')!r}), {{}})\n"
         "with SignalWatch() as signals: child.watch(signals, lambda n: n, lambda: None)\n"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -9

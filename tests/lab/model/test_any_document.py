@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sonde.model.errors import ExperimentError, SystemFileError
-from sonde.model.experiment import contradictions, experiment_from_document
+from sonde.model.experiment import experiment_from_document, find_contradictions
 from sonde.model.system import read_system, system_from_document
-from sonde.model.system.dependence import depends_on
+from sonde.model.system.dependencies import find_dependencies
 
 ROOT = Path(__file__).resolve().parents[3]
 SYSTEM: dict[str, Any] = tomllib.loads((ROOT / "systems" / "cray-x1.toml").read_text(encoding="utf-8"))
@@ -113,10 +113,10 @@ def test_any_system_is_right_or_one_sentence(data: st.DataObject, document: dict
     except SystemFileError as reason:
         told(str(reason))
         return
-    full = system.resolved()
-    for name in system.ids("file_systems"):
-        assert name not in depends_on(system, name)
-    assert len(full["drives"]) == len(system.ids("drives"))
+    full = system.resolve()
+    for name in system.list_ids("file_systems"):
+        assert name not in find_dependencies(system, name)
+    assert len(full["drives"]) == len(system.list_ids("drives"))
 
 
 @settings(max_examples=150, deadline=None)
@@ -128,4 +128,4 @@ def test_any_experiment_is_right_or_one_sentence(data: st.DataObject, name: str)
         told(str(reason))
         return
     assert len({cell.id for cell in experiment.cells}) == len(experiment.cells)
-    assert isinstance(contradictions(experiment, DEMO), list)
+    assert isinstance(find_contradictions(experiment, DEMO), list)

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from sonde.model.decode import LINE_TYPES, parse_line
 from sonde.model.errors import RecordError
-from sonde.model.lines import FileSystem, Line, Other, Rate, SeriesLine, SlowTask, TreeShape
+from sonde.model.line_decoding import LINE_TYPES, parse_line
+from sonde.model.lines import FileSystemFacts, Rate, RecordLine, SeriesLine, SlowTask, TreeShape, UnknownLine
 
 FILE_SYSTEM = {
     "type": "", "mount_point": "", "source": "", "options": "", "block_bytes": None, "total_bytes": None,
@@ -25,7 +25,7 @@ SPREAD: dict[str, tuple[()]] = {"min": (), "p25": (), "p50": (), "p75": (), "max
 TABLE: dict[str, Any] = {"phase": "", "columns": (), "rows": (), "first_task": 0}
 EMPTY: dict[str, dict[str, Any]] = {
     "run": {"schema": "", "id": "", "engine": None, "started": "", "command": None, "launch": "", "tasks": None,
-            "processes": None, "threads": None, "nodes": None, "clock": None, "plan": {}, "overlay": 1,
+            "processes": None, "threads": None, "nodes": None, "clock": None, "plan": {}, "overlay": None,
             "directory": "", "simulated": {}},
     "node": {"node": 0, "host": "", "kernel": "", "cpus": None, "cpu_model": "", "memory_bytes": None,
              "memory_available_bytes": None, "page_bytes": None, "file_system": FILE_SYSTEM, "clock_offset_ns": None,
@@ -98,8 +98,8 @@ def test_a_part_of_a_result_says_nothing_that_was_not_written(
 def test_parts_that_stand_in_other_lines_are_empty_alike() -> None:
     assert asdict(SlowTask()) == {"task": 0, "node": None, "host": "", "bytes_per_s": None, "seconds": None}
     assert asdict(TreeShape()) == {"objects": "files", "scope": "", "directories": 0, "items_per_dir": 0}
-    assert asdict(FileSystem()) == FILE_SYSTEM
-    assert (Line(), Other()) == (Line(0.0), Other(0.0, ""))
+    assert asdict(FileSystemFacts()) == FILE_SYSTEM
+    assert (RecordLine(), UnknownLine()) == (RecordLine(0.0), UnknownLine(0.0, ""))
     assert Rate(1, 2, 3.0, 4.0, 5.0).ops_per_s == 5.0
 
 
@@ -135,9 +135,9 @@ def test_a_line_that_means_nothing_says_why(text: str, sentence: str) -> None:
 
 
 def test_a_line_of_a_type_that_nobody_knows_keeps_its_time() -> None:
-    assert parse_line('{"type": "x", "t": 3, "bytes": "?"}') == ("x", Other(3.0, "x"))
-    assert parse_line('{"type": "x", "t": "late"}') == ("x", Other(0.0, "x"))
-    assert parse_line('{"type": "x"}') == ("x", Other(0.0, "x"))
+    assert parse_line('{"type": "x", "t": 3, "bytes": "?"}') == ("x", UnknownLine(3.0, "x"))
+    assert parse_line('{"type": "x", "t": "late"}') == ("x", UnknownLine(0.0, "x"))
+    assert parse_line('{"type": "x"}') == ("x", UnknownLine(0.0, "x"))
 
 
 def test_numbers_keys_and_nulls_are_taken_as_they_are_meant() -> None:

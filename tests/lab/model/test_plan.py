@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sonde.experiments.ready import plan_source, ready_made
+from sonde.experiments.shipped_experiments import resolve_plan_source, shipped_plans
 from sonde.model.errors import PlanError
 from sonde.model.plan import Plan, read_document
-from sonde.model.schemas import schema_text
-from sonde.model.settings import apply_settings, read_setting
-from sonde.model.volume import phase_volumes, written_bytes
+from sonde.model.schemas import read_schema_text
+from sonde.model.settings import apply_settings, parse_setting
+from sonde.model.volume import compute_phase_volumes, compute_required_bytes
 
 TOML = """
 title = "A plan"
@@ -77,7 +77,7 @@ def test_standard_input_may_be_either_form(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_the_worked_example_of_the_schema_is_a_plan() -> None:
-    example = json.loads(schema_text("plan/example.json"))
+    example = json.loads(read_schema_text("plan/example.json"))
     assert Plan.from_document(example, "example").document == example
 
 
@@ -85,7 +85,7 @@ def test_a_phase_lays_its_members_over_those_of_the_plan(tmp_path: Path) -> None
     file = tmp_path / "p.toml"
     file.write_text(TOML)
     plan = Plan.read(str(file))
-    access = plan.data_of(plan.phases[1])["access"]
+    access = plan.resolve_data(plan.phases[1])["access"]
     # its volume takes away the plan's segments, because the two cannot stand together
     assert (access["transfer"], access["block"], access.get("segments"), access["volume"]) == (
         "4KiB",
@@ -93,15 +93,15 @@ def test_a_phase_lays_its_members_over_those_of_the_plan(tmp_path: Path) -> None
         None,
         "1MiB",
     )
-    assert plan.data_of(plan.phases[1])["io"]["queue_depth"] == 8
-    assert plan.data_of(plan.phases[0])["io"]["queue_depth"] == 1
+    assert plan.resolve_data(plan.phases[1])["io"]["queue_depth"] == 8
+    assert plan.resolve_data(plan.phases[0])["io"]["queue_depth"] == 1
     assert plan.stages == 2
 
 
 def test_what_a_phase_does_not_name_stays_as_the_plan_has_it() -> None:
     data = {"access": {"transfer": "1MiB", "block": "16MiB", "segments": 4}}
     plan = plan_of({"data": data, "phases": [{"id": "w", "op": "write", "access": {"transfer": "4KiB"}}]})
-    access = plan.data_of(plan.phases[0])["access"]
+    access = plan.resolve_data(plan.phases[0])["access"]
     assert (access["transfer"], access["block"], access["segments"]) == ("4KiB", "16MiB", 4)
     phase = {"id": "w", "op": "write", "access": {"transfer": "3MiB"}}
     assert "the block is that of data, so give phases.w.access a block, too" in complaint(
@@ -110,13 +110,13 @@ def test_what_a_phase_does_not_name_stays_as_the_plan_has_it() -> None:
 
 
 def test_a_resolved_plan_is_the_same_plan_and_complete(tmp_path: Path) -> None:
-    for file in ready_made().values():
+    for file in shipped_plans().values():
         plan = Plan.read(str(file), ["target.path=/x"])
-        resolved = Plan.from_document(plan.resolved(), "resolved")
-        assert resolved.resolved() == plan.resolved(), file
-        assert phase_volumes(resolved, 4) == phase_volumes(plan, 4)
+        resolved = Plan.from_document(plan.resolve(), "resolved")
+        assert resolved.resolve() == plan.resolve(), file
+        assert compute_phase_volumes(resolved, 4) == compute_phase_volumes(plan, 4)
         for phase in resolved.phases:
-            if resolved.on_tree(phase):
+            if resolved.is_tree_phase(phase):
                 assert {"backend", "tree", "names", "file", "select", "lookup", "verify"} <= phase["meta"].keys()
             else:
                 assert {"backend", "access", "io", "verify"} <= phase.keys()
@@ -135,10 +135,10 @@ def test_the_volume_of_operations_on_names_counts_items_and_directories() -> Non
             {"id": "rmtree", "op": "rmtree", "meta": {"tree": {"scope": "per_task"}}},
         ],
     }
-    volumes = {one.id: one for one in phase_volumes(Plan.from_document(document, "test"), 4)}
+    volumes = {one.id: one for one in compute_phase_volumes(Plan.from_document(document, "test"), 4)}
     assert volumes["mktree"].operations == 2 * 13
     assert volumes["create"].operations == volumes["create"].files == 2 * 9 * 10 * 4
-    assert volumes["create"].bytes == volumes["create"].span == 720 * 1024
+    assert volumes["create"].bytes == volumes["create"].occupied_bytes == 720 * 1024
     assert volumes["stat"].operations == 28
     assert volumes["remove"].operations == 720
     assert volumes["rmtree"].operations == 4 * 2 * 13
@@ -170,7 +170,7 @@ def test_reading_a_plan_does_not_change_the_document_it_was_given() -> None:
     ],
 )
 def test_values_of_settings(setting: str, path: list[str], value: Any) -> None:
-    assert read_setting(setting) == (path, value)
+    assert parse_setting(setting) == (path, value)
 
 
 def test_settings_reach_phases_by_id_and_by_number() -> None:
@@ -251,10 +251,10 @@ def test_any_value_inside_a_phase_or_the_data_is_a_plan_or_one_sentence(name: st
 def test_the_arithmetic_of_a_plan(tmp_path: Path) -> None:
     file = tmp_path / "p.toml"
     file.write_text(TOML)
-    write, small = phase_volumes(Plan.read(str(file)), tasks=4)
+    write, small = compute_phase_volumes(Plan.read(str(file)), tasks=4)
     assert (write.segments, write.bytes, write.operations, write.files) == (2, 4 * 32 << 20, 128, 4)
     assert (small.segments, small.bytes, small.operations) == (16, 4 << 20, 1024)
-    assert written_bytes([write, small]) == 4 * 32 << 20
+    assert compute_required_bytes([write, small]) == 4 * 32 << 20
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,7 @@ def test_the_arithmetic_of_a_plan(tmp_path: Path) -> None:
 )
 def test_volumes_are_divided_among_tasks(volume: Any, per_task: int) -> None:
     plan = plan_of({"data": {"access": {"transfer": "1MiB", "volume": volume}}})
-    (one,) = phase_volumes(plan, tasks=4, nodes=2, node_memory=1 << 30)
+    (one,) = compute_phase_volumes(plan, tasks=4, nodes=2, node_memory=1 << 30)
     assert one.bytes == 4 * per_task
 
 
@@ -285,29 +285,29 @@ def test_volumes_are_divided_among_tasks(volume: Any, per_task: int) -> None:
     ],
 )
 def test_files_of_a_mapping(files: dict[str, Any], count: int) -> None:
-    (one,) = phase_volumes(plan_of({"data": {"files": files}}), tasks=6, nodes=2)
+    (one,) = compute_phase_volumes(plan_of({"data": {"files": files}}), tasks=6, nodes=2)
     assert one.files == count
 
 
 def test_operations_on_names_move_no_bytes() -> None:
     phases = [{"id": "w", "op": "write"}, {"id": "s", "op": "stat"}, {"id": "r", "op": "remove"}]
     data = {"files": {"mapping": "many", "count": 10}, "access": {"transfer": "4KiB"}}
-    write, stat, remove = phase_volumes(plan_of({"data": data, "phases": phases}), tasks=3)
+    write, stat, remove = compute_phase_volumes(plan_of({"data": data, "phases": phases}), tasks=3)
     assert write.bytes == 30 * 4096
     assert (stat.bytes, stat.operations, stat.files) == (0, 30, 30)
     assert remove.operations == 30
 
 
 def test_every_ready_made_experiment_is_a_plan_and_known_by_name() -> None:
-    names = ready_made()
+    names = shipped_plans()
     assert {"quick", "shared-file", "small-files", "sustained", "known-answer", "metadata"} <= names.keys()
     for name, file in names.items():
         plan = Plan.read(str(file), ["target.path=/x"])
         assert plan.id == name
-        assert plan_source(name) == str(file)
+        assert resolve_plan_source(name) == str(file)
 
 
 def test_a_file_in_the_way_of_a_ready_made_name_is_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "quick").write_text(TOML)
-    assert plan_source("quick") == "quick"
+    assert resolve_plan_source("quick") == "quick"

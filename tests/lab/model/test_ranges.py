@@ -9,27 +9,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sonde.model.addresses import AddressError, addresses, network
-from sonde.model.ranges import RangeError, expand, fold
+from sonde.model.addresses import AddressError, expand_addresses, parse_network
+from sonde.model.ranges import RangeError, expand_names, fold_names
 
 NAMES = st.from_regex(r"[a-z]{0,4}-?[a-z]{1,3}", fullmatch=True)
 
 
 def test_a_bracket_keeps_the_width_of_its_first_number() -> None:
-    assert expand("oss[08-11]") == ("oss08", "oss09", "oss10", "oss11")
-    assert expand("n[8-11]") == ("n8", "n9", "n10", "n11")
+    assert expand_names("oss[08-11]") == ("oss08", "oss09", "oss10", "oss11")
+    assert expand_names("n[8-11]") == ("n8", "n9", "n10", "n11")
 
 
 def test_brackets_multiply_and_the_last_runs_fastest() -> None:
-    assert expand("s[1-2]-d[00-02]x") == ("s1-d00x", "s1-d01x", "s1-d02x", "s2-d00x", "s2-d01x", "s2-d02x")
+    assert expand_names("s[1-2]-d[00-02]x") == ("s1-d00x", "s1-d01x", "s1-d02x", "s2-d00x", "s2-d01x", "s2-d02x")
 
 
 def test_a_bracket_lists_and_steps() -> None:
-    assert expand("[1,3,5-9:2]") == ("1", "3", "5", "7", "9")
+    assert expand_names("[1,3,5-9:2]") == ("1", "3", "5", "7", "9")
 
 
 def test_a_name_without_brackets_is_itself() -> None:
-    assert expand("mds") == ("mds",)
+    assert expand_names("mds") == ("mds",)
 
 
 @pytest.mark.parametrize(
@@ -37,12 +37,12 @@ def test_a_name_without_brackets_is_itself() -> None:
 )
 def test_what_is_no_range_is_refused(text: str) -> None:
     with pytest.raises(RangeError):
-        expand(text)
+        expand_names(text)
 
 
 @given(NAMES, st.integers(0, 500), st.integers(0, 60), st.integers(1, 5), NAMES)
 def test_as_many_names_as_numbers_each_once_in_order(head: str, first: int, more: int, width: int, tail: str) -> None:
-    names = expand(f"{head}[{first:0{width}d}-{first + more}]{tail}")
+    names = expand_names(f"{head}[{first:0{width}d}-{first + more}]{tail}")
     assert len(names) == len(set(names)) == more + 1
     numbers = [int(name.removeprefix(head).removesuffix(tail)) for name in names]
     assert numbers == list(range(first, first + more + 1))
@@ -50,7 +50,7 @@ def test_as_many_names_as_numbers_each_once_in_order(head: str, first: int, more
 
 @given(st.lists(st.tuples(NAMES, st.integers(0, 30), st.integers(0, 9)), min_size=1, max_size=4))
 def test_as_many_names_as_the_product_of_the_brackets(parts: list[tuple[str, int, int]]) -> None:
-    names = expand("".join(f"{head}[{first}-{first + more}]" for head, first, more in parts))
+    names = expand_names("".join(f"{head}[{first}-{first + more}]" for head, first, more in parts))
     total = 1
     for _, _, more in parts:
         total *= more + 1
@@ -64,27 +64,27 @@ def test_as_many_names_as_the_product_of_the_brackets(parts: list[tuple[str, int
     )
 )
 def test_folded_names_can_be_written_out_again(names: list[str]) -> None:
-    folded = fold(names)
-    assert [name for part in folded.split(", ") if part for name in expand(part)] == names
+    folded = fold_names(names)
+    assert [name for part in folded.split(", ") if part for name in expand_names(part)] == names
 
 
 def test_a_run_of_names_is_folded_to_one_range() -> None:
-    assert fold(expand("oss[001-036]")) == "oss[001-036]"
-    assert fold(["a1", "a2", "a4", "b"]) == "a[1-2], a4, b"
-    assert fold(["a9", "a10", "a11"]) == "a[9-11]"
-    assert fold(["a09", "a10", "a100"]) == "a[09-10], a100"
+    assert fold_names(expand_names("oss[001-036]")) == "oss[001-036]"
+    assert fold_names(["a1", "a2", "a4", "b"]) == "a[1-2], a4, b"
+    assert fold_names(["a9", "a10", "a11"]) == "a[9-11]"
+    assert fold_names(["a09", "a10", "a100"]) == "a[09-10], a100"
 
 
 def test_addresses_in_brackets_and_from_to() -> None:
-    assert addresses("10.100.0.[91-96]") == tuple(f"10.100.0.{end}" for end in range(91, 97))
-    assert addresses("10.0.0.254 .. 10.0.1.1") == ("10.0.0.254", "10.0.0.255", "10.0.1.0", "10.0.1.1")
-    assert addresses("fd00::a .. fd00::c") == ("fd00::a", "fd00::b", "fd00::c")
+    assert expand_addresses("10.100.0.[91-96]") == tuple(f"10.100.0.{end}" for end in range(91, 97))
+    assert expand_addresses("10.0.0.254 .. 10.0.1.1") == ("10.0.0.254", "10.0.0.255", "10.0.1.0", "10.0.1.1")
+    assert expand_addresses("fd00::a .. fd00::c") == ("fd00::a", "fd00::b", "fd00::c")
 
 
 @given(st.integers(0, 2**32 - 300), st.integers(0, 250))
 def test_every_address_from_one_to_another_once(first: int, more: int) -> None:
     low, high = ipaddress.IPv4Address(first), ipaddress.IPv4Address(first + more)
-    found = [int(ipaddress.ip_address(one)) for one in addresses(f"{low} .. {high}")]
+    found = [int(ipaddress.ip_address(one)) for one in expand_addresses(f"{low} .. {high}")]
     assert found == list(range(first, first + more + 1))
 
 
@@ -102,12 +102,12 @@ def test_every_address_from_one_to_another_once(first: int, more: int) -> None:
 )
 def test_what_is_no_range_of_addresses_is_refused(text: str) -> None:
     with pytest.raises((AddressError, RangeError)):
-        addresses(text)
+        expand_addresses(text)
 
 
 def test_an_address_inside_a_range_is_no_range() -> None:
     with pytest.raises(AddressError, match=r"10\.0\.0\.0/24"):
-        network("10.0.0.7/24")
+        parse_network("10.0.0.7/24")
     with pytest.raises(AddressError):
-        network("10.0.0.0/33")
-    assert str(network("fd00:1::/64")) == "fd00:1::/64"
+        parse_network("10.0.0.0/33")
+    assert str(parse_network("fd00:1::/64")) == "fd00:1::/64"

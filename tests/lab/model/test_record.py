@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from sonde.model import lines
-from sonde.model.decode import LINE_TYPES, parse_line
 from sonde.model.errors import RecordError
-from sonde.model.lines import Other, PhaseEnd, SeriesLine
-from sonde.model.record import RecordReader, join_stages, read_record
-from sonde.model.schemas import schema_text
+from sonde.model.line_decoding import LINE_TYPES, parse_line
+from sonde.model.lines import PhaseEndLine, SeriesLine, UnknownLine
+from sonde.model.record import RecordReader, merge_stage_records, read_record
+from sonde.model.schemas import read_schema_text
 
 FAKE = Path(__file__).parents[1] / "fake_engine.py"
 
@@ -69,27 +69,27 @@ def test_a_whole_record(record: bytes) -> None:
     assert read.end.rates.total.bytes_per_s == pytest.approx(1e9)
     assert read.end.latency["read"].p99_ns == 9000
     assert read.end.rates.stonewall is None, "absent is not zero"
-    assert read.whole_series is not None
-    assert sum(read.whole_series.bytes) > 0
-    assert reader.machines[0].file_system.type == "ext4"
+    assert read.total_series is not None
+    assert sum(read.total_series.bytes) > 0
+    assert reader.nodes[0].file_system.type == "ext4"
 
 
 def test_the_fake_engine_writes_what_the_schema_says(record: bytes) -> None:
     """The other tests are worth nothing if the fake speaks another language."""
-    validator = Draft202012Validator(json.loads(schema_text("record/record.schema.json")))
+    validator = Draft202012Validator(json.loads(read_schema_text("record/record.schema.json")))
     for line in record.splitlines():
         assert [error.message for error in validator.iter_errors(json.loads(line))] == []
 
 
 def test_every_type_of_line_in_the_schema_is_known_here() -> None:
-    schema = json.loads(schema_text("record/record.schema.json"))
+    schema = json.loads(read_schema_text("record/record.schema.json"))
     named = {name.removeprefix("line_") for name in schema["$defs"] if name.startswith("line_")}
     assert named == set(LINE_TYPES)
 
 
 def test_every_member_in_the_schema_is_known_here() -> None:
     """A member of the record that the lab does not read is lost in silence."""
-    schema = json.loads(schema_text("record/record.schema.json"))
+    schema = json.loads(read_schema_text("record/record.schema.json"))
     # told apart by hand, read elsewhere, or of no use to the lab
     left_out = {"phase_end": {"index", "op"}, "series": {"index", "op"}}
     for name, cls in LINE_TYPES.items():
@@ -143,9 +143,9 @@ def test_a_line_that_means_nothing_is_skipped_and_named(record: bytes, line: byt
 def test_unknown_types_and_members_are_ignored() -> None:
     kind, line = parse_line('{"type":"weather","t":2,"sun":true}')
     assert kind == "weather"
-    assert line == Other(t=2.0, type="weather")
+    assert line == UnknownLine(t=2.0, type="weather")
     _, end = parse_line('{"type":"end","t":1,"status":"done","mood":"good","exit_code":0.0,"text":null}')
-    assert end == lines.End(t=1.0, status="done", exit_code=0, text="")
+    assert end == lines.EndLine(t=1.0, status="done", exit_code=0, text="")
 
 
 def test_numbers_may_be_whole_or_not() -> None:
@@ -173,12 +173,12 @@ def test_treatments_before_a_phase_belong_to_it() -> None:
         b'{"type":"treatment","t":1,"phase":"r","kind":"sync"}\n{"type":"phase_begin","t":2,"phase":"r","op":"read"}\n'
     )
     assert [one.kind for one in reader.phases["r"].treatments] == ["sync"]
-    assert reader.current is reader.phases["r"]
+    assert reader.current_phase is reader.phases["r"]
 
 
 def test_stages_become_one_record(record: bytes) -> None:
     second = record.replace(b'"phase": "write"', b'"phase": "write2"').replace(b'"phase": "read"', b'"phase": "read2"')
-    joined = join_stages([record, second + b'{"torn'], [0.0, 100.0])
+    joined = merge_stage_records([record, second + b'{"torn'], [0.0, 100.0])
     reader = RecordReader()
     reader.feed(joined)
     assert reader.problems == []
@@ -194,7 +194,7 @@ def test_stages_become_one_record(record: bytes) -> None:
 
 def test_a_stage_without_an_end_leaves_the_end_of_the_one_before(record: bytes) -> None:
     cut = b"\n".join(record.split(b"\n")[:4]) + b"\n"
-    joined = join_stages([record, cut], [0.0, 1.0])
+    joined = merge_stage_records([record, cut], [0.0, 1.0])
     assert joined.count(b'"type":"end"') == 1
 
 
@@ -212,5 +212,5 @@ def test_a_file_is_read_in_pieces(record: bytes, tmp_path: Path) -> None:
     file.write_bytes(record * 1)
     reader = read_record(file)
     end: Any = reader.phases["write"].end
-    assert isinstance(end, PhaseEnd)
+    assert isinstance(end, PhaseEndLine)
     assert reader.status == "done"

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from sonde.model.errors import ReportError
-from sonde.model.lines import NodeLine, PhaseBegin, PhaseEnd, RunLine, SeriesLine, TableLine, TreatmentLine
-from sonde.model.record import PhaseRecord, RecordReader, join_stages, read_record
-from sonde.model.run import Run, read_run, run_of
+from sonde.model.lines import NodeLine, PhaseBeginLine, PhaseEndLine, RunLine, SeriesLine, TableLine, TreatmentLine
+from sonde.model.record import PhaseRecord, RecordReader, merge_stage_records, read_record
+from sonde.model.run import RecordedRun, read_run, to_recorded_run
 
 
 def reader(*lines: dict[str, Any]) -> RecordReader:
@@ -27,37 +27,37 @@ BEGIN = {"type": "phase_begin", "phase": "p"}
 def looked(*shares: float | None, end: float | None = None) -> PhaseRecord:
     """A phase before which treatments found so much in the page cache, one after the other."""
     treatments = [TreatmentLine(phase="p", resident_after=share) for share in shares]
-    return PhaseRecord(PhaseBegin(phase="p"), PhaseEnd(resident=end), treatments)
+    return PhaseRecord(PhaseBeginLine(phase="p"), PhaseEndLine(resident=end), treatments)
 
 
-def test_residency_is_that_of_the_phase_else_of_the_last_treatment_that_looked() -> None:
-    assert looked(0.5, 0.25, None, end=0.125).resident == 0.125
-    assert looked(0.5, end=0.0).resident == 0.0
-    assert looked(0.5, 0.25, None).resident == 0.25
-    assert looked(0.5, 0.0).resident_after_treatments == 0.0
-    assert looked(0.5, 0.25, end=0.125).resident_after_treatments == 0.25
-    assert looked(None).resident is None
-    assert looked().resident is None
-    assert PhaseRecord(PhaseBegin(phase="p"), treatments=[TreatmentLine(resident_after=0.5)]).resident == 0.5
+def test_residency_falls_back_to_the_last_measuring_treatment() -> None:
+    assert looked(0.5, 0.25, None, end=0.125).residency == 0.125
+    assert looked(0.5, end=0.0).residency == 0.0
+    assert looked(0.5, 0.25, None).residency == 0.25
+    assert looked(0.5, 0.0).residency_after_treatments == 0.0
+    assert looked(0.5, 0.25, end=0.125).residency_after_treatments == 0.25
+    assert looked(None).residency is None
+    assert looked().residency is None
+    assert PhaseRecord(PhaseBeginLine(phase="p"), treatments=[TreatmentLine(resident_after=0.5)]).residency == 0.5
 
 
 def test_the_series_of_a_phase_is_the_first_over_all_tasks() -> None:
     series = [SeriesLine(scope=scope, slice_s=at) for at, scope in enumerate(("node", "all", "all"))]
-    assert PhaseRecord(PhaseBegin(phase="p"), series=series).whole_series == series[1]
-    assert PhaseRecord(PhaseBegin(phase="p"), series=series[:1]).whole_series is None
+    assert PhaseRecord(PhaseBeginLine(phase="p"), series=series).total_series == series[1]
+    assert PhaseRecord(PhaseBeginLine(phase="p"), series=series[:1]).total_series is None
 
 
 def test_times_are_those_of_tasks_that_did_something() -> None:
     """Of five rows one has no start, one no end, and one ends when it starts; a node that is not told is the first."""
     rows = ((1.0, 3.0, 7), (None, 3.0, 1), (1.0, None, 1), (2.0, 2.0, 1), (0.0, 0.5, None))
-    phase = PhaseRecord(PhaseBegin(phase="p"), tasks=[TableLine(columns=("start_s", "end_s", "node"), rows=rows)])
+    phase = PhaseRecord(PhaseBeginLine(phase="p"), tasks=[TableLine(columns=("start_s", "end_s", "node"), rows=rows)])
     assert phase.task_times == ([2.0, 0.5], [7, 0])
     phase.tasks.append(TableLine(columns=("start_s", "end_s"), rows=((1.0, 3.0),)))
     assert phase.task_times == ([], [])
-    assert PhaseRecord(PhaseBegin(phase="p")).task_times == ([], [])
+    assert PhaseRecord(PhaseBeginLine(phase="p")).task_times == ([], [])
 
 
-def test_of_a_run_and_of_a_node_the_first_line_counts_and_of_the_end_the_last() -> None:
+def test_duplicate_lines_keep_the_first_run_and_the_last_end() -> None:
     found = reader(
         {"type": "run", "id": "a"}, {"type": "run", "id": "b"},
         {"type": "node", "node": 0, "host": "x"}, {"type": "node", "node": 0, "host": "y"},
@@ -65,7 +65,7 @@ def test_of_a_run_and_of_a_node_the_first_line_counts_and_of_the_end_the_last() 
         {"type": "end", "status": "failed"}, {"type": "end", "status": "done"},
     )  # fmt: skip
     assert found.run is not None
-    assert (found.run.id, [one.host for one in found.machines], found.status) == ("a", ["x", "z"], "done")
+    assert (found.run.id, [one.host for one in found.nodes], found.status) == ("a", ["x", "z"], "done")
     assert RecordReader().status == "lost"
 
 
@@ -103,11 +103,11 @@ def test_a_line_of_a_phase_that_never_began_is_told_with_its_number(kind: str) -
 
 def test_the_current_phase_is_the_last_that_has_not_ended() -> None:
     found = reader(BEGIN, {**BEGIN, "phase": "q"})
-    assert found.current is found.phases["q"]
+    assert found.current_phase is found.phases["q"]
     found.feed(b'{"type": "phase_end", "phase": "q"}\n')
-    assert found.current is found.phases["p"]
+    assert found.current_phase is found.phases["p"]
     found.feed(b'{"type": "phase_end", "phase": "p"}\n')
-    assert found.current is None
+    assert found.current_phase is None
 
 
 def test_what_breaks_off_is_told_and_empty_lines_are_none() -> None:
@@ -147,7 +147,7 @@ def test_stages_become_one_record_with_one_clock() -> None:
     second = stage(
         {"type": "run"}, {"type": "node", "node": 0}, node, {"type": "ä", "t": 0.25}, {"type": "end", "t": 1}
     )
-    joined = join_stages([first, second + b'[]\n{"type": "z", "t": "?"}\n{"t": 1}\n{"torn'], [0.0, 10.0])
+    joined = merge_stage_records([first, second + b'[]\n{"type": "z", "t": "?"}\n{"t": 1}\n{"torn'], [0.0, 10.0])
     assert (
         joined
         == (
@@ -155,8 +155,8 @@ def test_stages_become_one_record_with_one_clock() -> None:
             '{"type":"node","node":1,"t":10.5}\n{"type":"ä","t":10.25}\n{"type":"end","t":11.0}\n'
         ).encode()
     )
-    assert join_stages([], []) == b""
-    assert join_stages([stage({"type": "x", "t": 0.1})], [0.2]) == b'{"type":"x","t":0.3}\n'
+    assert merge_stage_records([], []) == b""
+    assert merge_stage_records([stage({"type": "x", "t": 0.1})], [0.2]) == b'{"type":"x","t":0.3}\n'
 
 
 def test_a_large_record_is_read_in_pieces_that_break_lines(tmp_path: Path) -> None:
@@ -169,29 +169,29 @@ def test_a_large_record_is_read_in_pieces_that_break_lines(tmp_path: Path) -> No
 
 
 def test_a_run_is_called_what_its_plan_or_else_its_folder_is_called() -> None:
-    def titled(**plan: Any) -> Run:
+    def titled(**plan: Any) -> RecordedRun:
         record = RecordReader()
         record.run = RunLine(plan=plan)
-        return run_of(record, Path("/archive/folder"))
+        return to_recorded_run(record, Path("/archive/folder"))
 
     assert titled(title="A title", id="an-id").title == "A title"
     assert titled(title="", id="an-id").title == "an-id"
     assert titled().title == "folder"
-    assert (run_of(RecordReader()).plan, run_of(RecordReader()).tasks) == ({}, 1)
-    assert run_of(RecordReader(), notes={"a": 1}).notes == {"a": 1}
+    assert (to_recorded_run(RecordReader()).plan, to_recorded_run(RecordReader()).tasks) == ({}, 1)
+    assert to_recorded_run(RecordReader(), notes={"a": 1}).notes == {"a": 1}
 
 
 def test_a_run_hands_out_what_its_record_says() -> None:
     record = RecordReader()
-    record.machines = [NodeLine(node=3)]
+    record.nodes = [NodeLine(node=3)]
     record.run = RunLine(tasks=5, plan={"phases": [{"id": "a", "x": 1}, {"id": "b", "x": None}], "data": {"x": 7}})
-    run = run_of(record)
-    assert (run.head, run.nodes, run.tasks, run.status) == (record.run, record.machines, 5, "lost")
-    assert run.plan_of("a") == {"id": "a", "x": 1}
-    assert (run.setting("a", "x"), run.setting("b", "x"), run.setting("c", "x")) == (1, 7, 7)
+    run = to_recorded_run(record)
+    assert (run.run_line, run.nodes, run.tasks, run.status) == (record.run, record.nodes, 5, "lost")
+    assert run.find_planned_phase("a") == {"id": "a", "x": 1}
+    assert (run.find_setting("a", "x"), run.find_setting("b", "x"), run.find_setting("c", "x")) == (1, 7, 7)
     assert not run.parents
-    told = run_of(record, notes={"parents": {"system": "s", "levels": {"OSS": {"oss0": ["OST0000"]}}}})
-    assert told.parents.server_of("OST0000") == "oss0"
+    told = to_recorded_run(record, notes={"parents": {"system": "s", "levels": {"OSS": {"oss0": ["OST0000"]}}}})
+    assert told.parents.find_server("OST0000") == "oss0"
 
 
 def test_what_is_wrong_with_a_folder_is_one_sentence(tmp_path: Path) -> None:
@@ -208,7 +208,7 @@ def test_what_is_wrong_with_a_folder_is_one_sentence(tmp_path: Path) -> None:
     )
     record = tmp_path / "record.ndjson"
     record.mkdir()
-    assert said(tmp_path) == f"{record} cannot be read: Is a directory."
+    assert said(tmp_path) == f"{record} cannot be read: it is not a regular file."
     record.rmdir()
     record.write_text("[]\n")
     assert said(tmp_path) == f"{record} holds no line that can be read: it is not the record of a run."
@@ -218,7 +218,7 @@ def test_what_is_wrong_with_a_folder_is_one_sentence(tmp_path: Path) -> None:
     assert [one.id for one in read_run(tmp_path).phases] == ["p"]
 
 
-def test_the_plan_of_a_run_is_the_one_in_its_record_before_the_one_beside_it(tmp_path: Path) -> None:
+def test_plan_in_the_record_precedes_plan_json(tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_text('{"id": "beside"}')
     record = tmp_path / "record.ndjson"
     record.write_text('{"type": "run", "plan": {"id": "inside"}}\n')
@@ -234,7 +234,7 @@ def test_of_each_node_the_first_line_is_kept_as_it_was_written(tmp_path: Path) -
              {"type": "node", "node": 2, "x": 3}]  # fmt: skip
     text = "".join(json.dumps(one) + "\n" for one in lines)
     (tmp_path / "record.ndjson").write_text(f'{{"type": "run"}}\n{{"node"\n["node"]\n{text}')
-    assert [one["x"] for one in read_run(tmp_path).machines] == [1, 3]
+    assert [one["x"] for one in read_run(tmp_path).raw_nodes] == [1, 3]
 
 
 def test_damage_is_told_in_full_sentences_of_which_five_name_lines(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sonde.model.errors import ReportError
-from sonde.model.run import read_run, run_of
+from sonde.model.run import read_run, to_recorded_run
 
 PLAN = {"id": "p", "data": {"io": {"direct": True, "fsync": "end"}}, "phases": [{"id": "w", "io": {"fsync": "none"}}]}
 HEAD: dict[str, Any] = {"type": "run", "t": 0.0, "schema": "sonde-record/1", "tasks": 6}
@@ -46,7 +46,7 @@ def test_a_whole_run_says_what_it_is(folder: Path) -> None:
     run = read_run(record(folder, HEAD, NODE, twice, BEGIN, finding("w"), finding(None), END))
     assert (run.status, run.tasks, run.title, run.end.status) == ("done", 6, "p", "done")
     assert [one.host for one in run.nodes] == ["a"]
-    assert [dict(one)["color"] for one in run.machines] == ["red"]
+    assert [dict(one)["color"] for one in run.raw_nodes] == ["red"]
     assert [one.id for one in run.phases] == ["w"]
     assert run.notes == {"note": 1}
     assert run.damage == ()
@@ -57,16 +57,16 @@ def test_a_whole_run_says_what_it_is(folder: Path) -> None:
 
 def test_a_setting_is_that_of_the_phase_or_else_of_the_plan(folder: Path) -> None:
     run = read_run(record(folder, {**HEAD, "plan": PLAN}, BEGIN))
-    assert run.setting("w", "io", "fsync") == "none"
-    assert run.setting("w", "io", "direct") is True
-    assert run.setting("other", "io", "fsync") == "end"
-    assert run.setting("w", "io", "never") is None
-    assert run.plan_of("other") == {}
+    assert run.find_setting("w", "io", "fsync") == "none"
+    assert run.find_setting("w", "io", "direct") is True
+    assert run.find_setting("other", "io", "fsync") == "end"
+    assert run.find_setting("w", "io", "never") is None
+    assert run.find_planned_phase("other") == {}
 
 
 def test_errors_are_those_of_their_phase_or_the_run(folder: Path) -> None:
     run = read_run(record(folder, HEAD, BEGIN, error("w"), error("gone")))
-    assert [one.phase for one in run.own_errors] == ["gone"]
+    assert [one.phase for one in run.run_errors] == ["gone"]
     assert [one.phase for one in run.phases[0].errors] == ["w"]
 
 
@@ -74,7 +74,7 @@ def test_without_its_first_line_or_its_end_a_record_is_damaged_or_lost(folder: P
     run = read_run(record(folder, BEGIN))
     assert (run.status, run.tasks, run.title) == ("lost", 1, folder.name)
     assert run.damage == ("The record has no first line: what was run, and when, is not known.",)
-    assert (run.head.tasks, run.end.status) == (None, "")
+    assert (run.run_line.tasks, run.end.status) == (None, "")
 
 
 def test_another_version_and_many_bad_lines_are_said(folder: Path) -> None:
@@ -101,9 +101,9 @@ def test_broken_files_beside_a_record_are_as_none(folder: Path) -> None:
         (folder / "run.json").write_text(text, encoding="utf-8")
         (folder / "plan.json").write_text(text, encoding="utf-8")
         run = read_run(record(folder, HEAD, BEGIN, '{"type": "node"\n'))
-        assert (run.notes, run.plan, run.machines) == ({}, {}, ())
+        assert (run.notes, run.plan, run.raw_nodes) == ({}, {}, ())
 
 
 def test_the_run_of_a_record_alone(folder: Path) -> None:
-    run = run_of(read_run(record(folder, {**HEAD, "plan": PLAN}, BEGIN)).record)
-    assert (run.title, run.tasks, run.machines, run.notes) == ("p", 6, (), {})
+    run = to_recorded_run(read_run(record(folder, {**HEAD, "plan": PLAN}, BEGIN)).record)
+    assert (run.title, run.tasks, run.raw_nodes, run.notes) == ("p", 6, (), {})

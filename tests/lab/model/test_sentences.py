@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from sonde.model import errors
-from sonde.model.addresses import address, addresses, network
+from sonde.model.addresses import expand_addresses, parse_address, parse_network
+from sonde.model.bundled_files import find_bundled_files, find_system_file, is_file_reference
 from sonde.model.errors import (
     DataMismatchError,
     MachineError,
@@ -21,18 +22,17 @@ from sonde.model.errors import (
     SondeError,
     StoppedError,
     UserError,
-    sentence,
-    suggestion,
-    visible,
+    escape_unprintable,
+    suggest_name,
+    to_sentence,
 )
 from sonde.model.event import read_events
 from sonde.model.experiment import read_experiment
-from sonde.model.file_text import text_of
+from sonde.model.file_text import read_text_file
 from sonde.model.plan import Plan, read_document
-from sonde.model.ranges import MOST_NAMES, expand
-from sonde.model.schemas import schema_text
-from sonde.model.settings import apply_settings, read_setting, set_member
-from sonde.model.shipped import is_file_name, shipped, system_source
+from sonde.model.ranges import MAX_NAMES, expand_names
+from sonde.model.schemas import read_schema_text
+from sonde.model.settings import apply_settings, parse_setting, set_member
 from sonde.model.system import read_system
 from sonde.model.units import parse_bytes, parse_duration, parse_link_rate, parse_op_rate, parse_rate, parse_share
 
@@ -129,29 +129,41 @@ def test_a_share_is_a_number_or_percent(value: Any, share: float) -> None:
 @pytest.mark.parametrize(
     ("work", "text", "words"),
     [
-        (expand, "a[1", '"a[1" has a bracket without its partner; a range is written like oss[001-036].'),
-        (expand, "a1]", '"a1]" has a bracket without its partner; a range is written like oss[001-036].'),
-        (expand, "a[x]", '"a[x]": "x" is not a number or a range of them; write it like [001-036] or [1,3,5].'),
-        (expand, "a[1, ]", '"a[1, ]": "" is not a number or a range of them; write it like [001-036] or [1,3,5].'),
-        (expand, "a[1-3:0]", '"a[1-3:0]" has a step of 0; a step is 1 or more.'),
-        (expand, "a[03-1]", '"a[03-1]" runs from 03 down to 1; write the smaller number first.'),
-        (expand, "a[1-4000001]", '"a[1-4000001]" stands for more than 4,000,000 names, which cannot be meant.'),
+        (expand_names, "a[1", '"a[1" has a bracket without its partner; a range is written like oss[001-036].'),
+        (expand_names, "a1]", '"a1]" has a bracket without its partner; a range is written like oss[001-036].'),
+        (expand_names, "a[x]", '"a[x]": "x" is not a number or a range of them; write it like [001-036] or [1,3,5].'),
         (
-            expand,
+            expand_names,
+            "a[1, ]",
+            '"a[1, ]": "" is not a number or a range of them; write it like [001-036] or [1,3,5].',
+        ),
+        (expand_names, "a[1-3:0]", '"a[1-3:0]" has a step of 0; a step is 1 or more.'),
+        (expand_names, "a[03-1]", '"a[03-1]" runs from 03 down to 1; write the smaller number first.'),
+        (expand_names, "a[1-4000001]", '"a[1-4000001]" stands for more than 4,000,000 names, which cannot be meant.'),
+        (
+            expand_names,
             "a[1-2000][1-2001]",
             '"a[1-2000][1-2001]" stands for 4,002,000 names; more than 4,000,000 cannot be meant.',
         ),
-        (address, "10.0.0", '"10.0.0" is not an IPv4 or IPv6 address; write it like 10.100.0.91 or fd00::91.'),
-        (network, "ten", '"ten" is not an address range; write it like 10.100.0.0/16 or fd00:100::/64.'),
-        (network, "10.0.0.7/24", '"10.0.0.7/24" is an address inside a range, not a range; write 10.0.0.0/24.'),
-        (addresses, "10.0.0.1 .. fd00::1", '"10.0.0.1 .. fd00::1" runs from IPv4 to IPv6; write both ends in one.'),
-        (addresses, "10.0.0.2 .. 10.0.0.1", '"10.0.0.2 .. 10.0.0.1" runs downwards; write the smaller address first.'),
+        (parse_address, "10.0.0", '"10.0.0" is not an IPv4 or IPv6 address; write it like 10.100.0.91 or fd00::91.'),
+        (parse_network, "ten", '"ten" is not an address range; write it like 10.100.0.0/16 or fd00:100::/64.'),
+        (parse_network, "10.0.0.7/24", '"10.0.0.7/24" is an address inside a range, not a range; write 10.0.0.0/24.'),
         (
-            addresses,
+            expand_addresses,
+            "10.0.0.1 .. fd00::1",
+            '"10.0.0.1 .. fd00::1" runs from IPv4 to IPv6; write both ends in one.',
+        ),
+        (
+            expand_addresses,
+            "10.0.0.2 .. 10.0.0.1",
+            '"10.0.0.2 .. 10.0.0.1" runs downwards; write the smaller address first.',
+        ),
+        (
+            expand_addresses,
             "10.0.0.0 .. 10.61.9.0",
             '"10.0.0.0 .. 10.61.9.0" stands for 4,000,001 addresses; more than 4,000,000 cannot be meant.',
         ),
-        (addresses, "10.0.0.1 .. 10.0.0.1", ""),
+        (expand_addresses, "10.0.0.1 .. 10.0.0.1", ""),
     ],
 )
 def test_what_is_no_range(work: Callable[[str], object], text: str, words: str) -> None:
@@ -159,10 +171,10 @@ def test_what_is_no_range(work: Callable[[str], object], text: str, words: str) 
 
 
 def test_a_range_may_step_and_have_blanks_around_it() -> None:
-    assert MOST_NAMES == 4_000_000
-    assert expand("a[0-9:3]x") == ("a0x", "a3x", "a6x", "a9x")
-    assert str(address(" 10.0.0.1 ")) == "10.0.0.1"
-    assert str(network(" 10.0.0.0/8 ")) == "10.0.0.0/8"
+    assert MAX_NAMES == 4_000_000
+    assert expand_names("a[0-9:3]x") == ("a0x", "a3x", "a6x", "a9x")
+    assert str(parse_address(" 10.0.0.1 ")) == "10.0.0.1"
+    assert str(parse_network(" 10.0.0.0/8 ")) == "10.0.0.0/8"
 
 
 LIST = {"phases": [{"id": "w"}, {"id": "read"}], "tags": ["a"], "deep": {"x": 3}}
@@ -198,10 +210,10 @@ def test_what_cannot_be_set(setting: str, words: str) -> None:
 
 
 def test_values_of_settings_that_are_neither_json_nor_toml() -> None:
-    assert said(read_setting, "a={b").startswith('--set value "{b" is neither JSON nor TOML: ')
-    assert read_setting(" a . b = 1 ")[1] == 1
-    assert read_setting("a=Infinity") == (["a"], "Infinity")
-    assert read_setting("a=[1, {b = 2}]") == (["a"], [1, {"b": 2}])
+    assert said(parse_setting, "a={b").startswith('--set value "{b" is neither JSON nor TOML: ')
+    assert parse_setting(" a . b = 1 ")[1] == 1
+    assert parse_setting("a=Infinity") == (["a"], "Infinity")
+    assert parse_setting("a=[1, {b = 2}]") == (["a"], [1, {"b": 2}])
 
 
 def test_settings_change_what_they_name_and_nothing_else() -> None:
@@ -268,7 +280,9 @@ def test_what_is_no_document_of_a_plan(tmp_path: Path, monkeypatch: pytest.Monke
         'a.json: the member "a" appears twice in one table; keep one of them.'
     )
     assert of("a.json", '{"a": NaN}') == "a.json: NaN is not a number that a plan can hold."
-    assert of("a.json", '{"a":' * 100_000) == "a.json is nested too deeply to be a plan."
+    assert of("a.json", '{"a":' * 100_000) == (
+        "a.json is not valid JSON: it is nested too deeply, in more than 100 levels."
+    )
     assert of("a.toml", "{").startswith("a.toml is not valid TOML: ")
     assert of("plan", ' {"a": 1}') == ""
     assert of("plan", "a = 1") == ""
@@ -305,7 +319,7 @@ def test_a_plan_hands_out_what_it_says_and_what_it_leaves_out() -> None:
 
 def test_what_is_no_text_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def of(path: Path, largest: int = 1 << 20, regular: bool = False) -> str:
-        found = said(lambda one: text_of(one, "plan file", largest, PlanError, regular), path)
+        found = said(lambda one: read_text_file(one, "plan file", largest, PlanError, regular), path)
         return found.replace(f"{tmp_path}/", "").replace(str(tmp_path), "HERE")
 
     assert of(tmp_path) == "HERE is a directory, not a plan file."
@@ -313,7 +327,7 @@ def test_what_is_no_text_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     file = tmp_path / "b"
     file.write_bytes(b"x" * (1 << 20))
     assert of(file) == ""
-    assert text_of(file, "plan file", 1 << 20, PlanError) == "x" * (1 << 20)
+    assert read_text_file(file, "plan file", 1 << 20, PlanError) == "x" * (1 << 20)
     file.write_bytes(b"x" * ((1 << 20) + 1))
     assert of(file) == "b is larger than 1 MiB; that cannot be a plan file."
     file.write_bytes(b"ab\xff")
@@ -332,39 +346,44 @@ def test_what_is_no_text_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_files_that_come_with_sonde_are_known_by_their_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    systems = shipped("systems")
+    systems = find_bundled_files("systems")
     assert list(systems) == sorted(systems)
     assert systems["hpcs-demo"].name == "hpcs-demo.toml"
-    assert system_source("hpcs-demo") == str(systems["hpcs-demo"])
-    assert said(system_source, "hpcs-dmeo") == (
+    assert find_system_file("hpcs-demo") == str(systems["hpcs-demo"])
+    assert said(find_system_file, "hpcs-dmeo") == (
         f'There is no system file "hpcs-dmeo" and no described system of that name; described are {", ".join(systems)}.'
         ' Did you mean "hpcs-demo"?'
     )
-    assert [is_file_name(one) for one in ("a/b", "a.toml", "a.json", "a.txt", "a")] == [True, True, True, False, False]
+    assert [is_file_reference(one) for one in ("a/b", "a.toml", "a.json", "a.txt", "a")] == [
+        True,
+        True,
+        True,
+        False,
+        False,
+    ]
     (tmp_path / "hpcs-demo").touch()
-    assert system_source("hpcs-demo") == "hpcs-demo"
-    assert shipped("no-such-folder") == {}
-    inside = shipped("systems", inside=True)
+    assert find_system_file("hpcs-demo") == "hpcs-demo"
+    assert find_bundled_files("no-such-folder") == {}
+    inside = find_bundled_files("systems", include_subfolders=True)
     assert set(systems) < set(inside), "those in folders of the folder too"
 
 
 def test_a_schema_that_is_not_there_is_said() -> None:
-    assert said(schema_text, "plan/none.json") == (
+    assert said(read_schema_text, "plan/none.json") == (
         "The schema file plan/none.json is missing from this installation; install sonde again."
     )
 
 
 def test_errors_end_commands_with_their_codes() -> None:
-    assert (errors.DONE, errors.FAILED, errors.BAD_INPUT, errors.ENVIRONMENT, errors.MISMATCH, errors.INTERRUPTED) == (
-        0, 1, 2, 3, 4, 5,
-    )  # fmt: skip
+    codes = (errors.EXIT_OK, errors.EXIT_FAILED, errors.EXIT_BAD_INPUT, errors.EXIT_ENVIRONMENT)
+    assert (*codes, errors.EXIT_MISMATCH, errors.EXIT_INTERRUPTED) == (0, 1, 2, 3, 4, 5)
     kinds = (RunFailedError, UserError, PlanError, MachineError, DataMismatchError, StoppedError)
     assert [one.exit_code for one in kinds] == [1, 2, 2, 3, 4, 5]
 
 
 def test_an_error_stays_on_its_line() -> None:
     assert str(UserError("a\nb\x1b[31m ä")) == "a\\nb\\x1b[31m ä"
-    assert visible("plain ä") == "plain ä"
+    assert escape_unprintable("plain ä") == "plain ä"
 
 
 @pytest.mark.parametrize(
@@ -372,7 +391,7 @@ def test_an_error_stays_on_its_line() -> None:
     [("", ""), ("  ", ""), ("a", "A."), (" a. ", "A."), ("why?", "Why?"), ("go!", "Go!"), ("ABC d", "ABC d.")],
 )
 def test_a_clause_becomes_a_sentence(text: str, shown: str) -> None:
-    assert sentence(text) == shown
+    assert to_sentence(text) == shown
 
 
 @pytest.mark.parametrize(
@@ -389,7 +408,7 @@ def test_a_clause_becomes_a_sentence(text: str, shown: str) -> None:
     ],
 )
 def test_the_nearest_known_word_is_meant(word: str, known: list[str], near: str) -> None:
-    assert suggestion(word, iter(known)) == near
+    assert suggest_name(word, iter(known)) == near
 
 
 @pytest.mark.parametrize(

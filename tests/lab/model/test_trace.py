@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sonde.model.errors import UserError
-from sonde.model.trace import Moves, TracedFile, is_trace, read_trace
+from sonde.model.trace import TracedFile, TransferCounters, is_trace, read_trace
 
 MOVES = {"calls": 3, "bytes": 300, "s": 0.5, "slowest_s": 0.25, "consecutive": 1, "sequential": 2, "errors": 4,
          "short": 5, "highest": 299, "sizes": [0, 3, 0, 0, 0, 0, 0, 0, 0, 0]}  # fmt: skip
@@ -29,7 +29,7 @@ def written(path: Path, *lines: Any) -> Path:
 
 
 def test_counters_of_two_processes_add_up_and_extremes_are_kept() -> None:
-    moves = Moves()
+    moves = TransferCounters()
     moves.add(MOVES)
     moves.add({**MOVES, "slowest_s": 0.75, "highest": 10})
     assert (moves.calls, moves.bytes, moves.s, moves.consecutive, moves.sequential) == (6, 600, 1.0, 2, 4)
@@ -37,7 +37,7 @@ def test_counters_of_two_processes_add_up_and_extremes_are_kept() -> None:
     assert moves.sizes == [0, 6, 0, 0, 0, 0, 0, 0, 0, 0]
     moves.add({})
     assert (moves.calls, moves.highest) == (6, 299)
-    assert Moves().highest == -1
+    assert TransferCounters().highest == -1
 
 
 def test_a_file_is_that_of_all_its_processes() -> None:
@@ -63,9 +63,9 @@ def test_a_folder_is_one_trace_and_knows_what_only_the_kernel_saw(tmp_path: Path
     written(tmp_path / "other.ndjson", {"type": "run"})
     (tmp_path / "3.ndjson").mkdir()
     trace = read_trace(tmp_path)
-    assert (len(trace.processes), [*trace.files], trace.broken) == (2, ["/a"], [])
+    assert (len(trace.processes), [*trace.files], trace.damaged_files) == (2, ["/a"], [])
     assert trace.seconds == 10.0
-    assert trace.unseen == 17 - 2 * 4
+    assert trace.untraced_calls == 17 - 2 * 4
     assert is_trace(tmp_path)
     assert is_trace(tmp_path / "1.ndjson")
     assert not is_trace(tmp_path / "other.ndjson")
@@ -73,7 +73,7 @@ def test_a_folder_is_one_trace_and_knows_what_only_the_kernel_saw(tmp_path: Path
 
 def test_more_than_the_kernel_counted_is_nothing_unseen(tmp_path: Path) -> None:
     trace = read_trace(written(tmp_path / "1.ndjson", process(1.0, 1.0), FILE, {"type": "end"}))
-    assert trace.unseen == 0
+    assert trace.untraced_calls == 0
 
 
 def test_damaged_traces_are_named_and_what_could_be_read_counts(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_damaged_traces_are_named_and_what_could_be_read_counts(tmp_path: Path) 
     whole.write_text(whole.read_text(encoding="utf-8").replace('{"type":"end"}', '{"type":'), encoding="utf-8")
     written(tmp_path / "whole.ndjson", process(1.0, 1.0), FILE, {"type": "end"})
     trace = read_trace(tmp_path)
-    assert trace.broken == ["cut.ndjson", "torn.ndjson"]
+    assert trace.damaged_files == ["cut.ndjson", "torn.ndjson"]
     assert trace.files["/a"].processes == 3
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sonde.model.errors import UserError
-from sonde.model.trace import SIZE_CLASSES, Moves, Trace, TracedFile, is_trace, read_trace
+from sonde.model.trace import SIZE_CLASSES, Trace, TracedFile, TransferCounters, is_trace, read_trace
 
 FIRST = {"type": "process", "schema": "sonde-trace/1", "started_unix_s": 10.0, "seconds": 2.0}
 
@@ -21,7 +21,7 @@ def written(path: Path, *lines: Any) -> Path:
 
 
 def test_counters_begin_at_nothing_and_an_empty_line_adds_nothing() -> None:
-    moves = Moves()
+    moves = TransferCounters()
     empty = {
         "calls": 0, "bytes": 0, "s": 0.0, "slowest_s": 0.0, "consecutive": 0, "sequential": 0, "errors": 0, "short": 0,
         "highest": -1, "sizes": [0] * 10,
@@ -33,7 +33,7 @@ def test_counters_begin_at_nothing_and_an_empty_line_adds_nothing() -> None:
     assert (moves.sizes, moves.highest) == ([1] * 10, 0)
     with pytest.raises(ValueError, match="zip"):
         moves.add({"sizes": [1] * 9})
-    assert len(SIZE_CLASSES) == len(Moves().sizes)
+    assert len(SIZE_CLASSES) == len(TransferCounters().sizes)
     assert SIZE_CLASSES == (
         "100 B",
         "1 KiB",
@@ -52,7 +52,7 @@ def test_a_file_begins_at_nothing() -> None:
     file = TracedFile("/a")
     assert (file.path, file.processes, file.size_bytes, file.block_bytes, file.meta_s) == ("/a", 0, 0, 4096, 0.0)
     assert (file.switches, file.file_unaligned, file.calls, file.sizes, file.strides) == (0, 0, {}, {}, {})
-    assert (file.read, file.write, file.seconds) == (Moves(), Moves(), 0.0)
+    assert (file.read, file.write, file.seconds) == (TransferCounters(), TransferCounters(), 0.0)
     file.add({"block_bytes": 512, "size_bytes": 7})
     file.add({"size_bytes": 3})
     assert (file.processes, file.size_bytes, file.block_bytes) == (2, 7, 4096)
@@ -69,18 +69,20 @@ def test_time_is_from_the_first_start_to_the_last_end() -> None:
 
 def test_what_only_the_kernel_saw_is_what_is_left_of_its_counts() -> None:
     trace = Trace([{"kernel_reads": 10}, {"kernel_writes": 5}, {}])
-    trace.files = {name: TracedFile(name, read=Moves(calls=2), write=Moves(calls=4)) for name in "ab"}
-    assert trace.unseen == 3
+    trace.files = {
+        name: TracedFile(name, read=TransferCounters(calls=2), write=TransferCounters(calls=4)) for name in "ab"
+    }
+    assert trace.untraced_calls == 3
     trace.processes.pop(0)
-    assert trace.unseen == 0
+    assert trace.untraced_calls == 0
 
 
-def test_lines_of_other_kinds_are_passed_over_and_the_end_must_be_the_last(tmp_path: Path) -> None:
+def test_unknown_trace_lines_are_skipped_and_end_comes_last(tmp_path: Path) -> None:
     whole = written(tmp_path / "a.ndjson", FIRST, {"type": "weather"}, {"type": "file", "path": "/x"}, {"type": "end"})
     trace = read_trace(whole)
-    assert (len(trace.processes), [*trace.files], trace.broken) == (1, ["/x"], [])
+    assert (len(trace.processes), [*trace.files], trace.damaged_files) == (1, ["/x"], [])
     more = written(tmp_path / "b.ndjson", FIRST, {"type": "end"}, {"type": "file", "path": "/y"})
-    assert read_trace(more).broken == ["b.ndjson"]
+    assert read_trace(more).damaged_files == ["b.ndjson"]
 
 
 def test_what_is_no_trace(tmp_path: Path) -> None:

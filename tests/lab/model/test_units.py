@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.model.errors import UnitError
-from sonde.model.schemas import plan_schema
+from sonde.model.schemas import load_plan_schema
 from sonde.model.units import (
     BYTE_UNITS,
     DURATION_UNITS,
@@ -110,7 +110,7 @@ def test_no_text_does_anything_but_parse_or_say_what_is_wrong(text: str) -> None
 def test_texts_that_the_schema_takes_are_those_that_parse(text: str) -> None:
     """The pattern in the schema and the parser must not drift apart."""
     for name, parse in (("bytes", parse_bytes), ("duration", parse_duration), ("rate", parse_rate)):
-        pattern = next(one["pattern"] for one in plan_schema()["$defs"][name]["anyOf"] if "pattern" in one)
+        pattern = next(one["pattern"] for one in load_plan_schema()["$defs"][name]["anyOf"] if "pattern" in one)
         if re.search(pattern, text) is None:
             continue
         said = complaint(parse, text)

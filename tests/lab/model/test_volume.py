@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sonde.model.plan import Plan
-from sonde.model.volume import PhaseVolume, items_of_task, phase_volumes, written_bytes
+from sonde.model.volume import PhaseVolume, compute_phase_volumes, compute_required_bytes, count_task_items
 
 KIB, MIB = 1 << 10, 1 << 20
 
@@ -19,7 +19,7 @@ def volume(
 ) -> PhaseVolume:
     """The volume of the only phase of a plan."""
     document = {"id": "p", "target": {"path": "/x"}, "phases": [{"id": "w", **phase}], **plan}
-    (one,) = phase_volumes(Plan.from_document(document, "test"), tasks, nodes, memory)
+    (one,) = compute_phase_volumes(Plan.from_document(document, "test"), tasks, nodes, memory)
     return one
 
 
@@ -32,16 +32,18 @@ def test_a_phase_of_data_with_everything_said() -> None:
     data = {"backend": "mmap", "files": {"mapping": "many", "count": 2}, "access": ACCESS}
     found = volume({"op": "write", "stop": {"time": "2min", "stonewall": "30s"}}, data=data)
     assert found == PhaseVolume(
-        id="w", op="write", backend="mmap", mapping="many", tasks=4, files=8, transfer=4 * KIB, block=64 * KIB,
-        segments=3, bytes=3 * 64 * KIB * 8, operations=3 * 16 * 8, time=120.0, stonewall=30.0,
-        span=3 * 65 * KIB * 8,
+        id="w", op="write", backend="mmap", mapping="many", tasks=4, files=8, transfer_bytes=4 * KIB,
+        block_bytes=64 * KIB,
+        segments=3, bytes=3 * 64 * KIB * 8, operations=3 * 16 * 8, time_limit_s=120.0, stonewall_s=30.0,
+        occupied_bytes=3 * 65 * KIB * 8,
     )  # fmt: skip
 
 
 def test_a_phase_of_which_nothing_is_said_moves_a_mebibyte_of_each_task() -> None:
     assert volume({"op": "read"}) == PhaseVolume(
-        id="w", op="read", backend="posix", mapping="per_task", tasks=4, files=4, transfer=MIB, block=MIB, segments=1,
-        bytes=4 * MIB, operations=4, time=None, stonewall=None, span=4 * MIB,
+        id="w", op="read", backend="posix", mapping="per_task", tasks=4, files=4, transfer_bytes=MIB,
+        block_bytes=MIB, segments=1,
+        bytes=4 * MIB, operations=4, time_limit_s=None, stonewall_s=None, occupied_bytes=4 * MIB,
     )  # fmt: skip
 
 
@@ -110,7 +112,7 @@ def test_of_more_tasks_only_those_that_are_used_count(phase: dict[str, Any], use
         "id": "p", "target": {"path": "/x"}, "tasks": {"used": used}, "meta": {"tree": TREE},
         "phases": [{"id": "w", **phase}],
     }  # fmt: skip
-    (found,) = phase_volumes(Plan.from_document(document, "test"), 4)
+    (found,) = compute_phase_volumes(Plan.from_document(document, "test"), 4)
     assert found.tasks == taking_part
     assert found.files == (taking_part if phase["op"] == "write" else 40 * taking_part)
 
@@ -119,7 +121,7 @@ def test_operations_on_names_of_data_are_one_a_file() -> None:
     data = {"files": {"mapping": "many", "count": 5}, "access": {"transfer": "4KiB"}}
     for op in ("stat", "remove"):
         found = volume({"op": op}, data=data)
-        assert (found.bytes, found.operations, found.files, found.span) == (0, 20, 20, 0)
+        assert (found.bytes, found.operations, found.files, found.occupied_bytes) == (0, 20, 20, 0)
 
 
 def tree(op: str, nodes: int = 1, tasks: int = 4, stop: dict[str, Any] | None = None, **meta: Any) -> PhaseVolume:
@@ -130,8 +132,10 @@ def test_a_phase_of_names_with_everything_said() -> None:
     """Forty items of each of four tasks, in one tree that all share."""
     stop = {"time": "5s", "stonewall": "1s"}
     assert tree("create", stop=stop, backend="mmap", file={"write": "3KiB"}) == PhaseVolume(
-        id="w", op="create", backend="mmap", mapping="shared", tasks=4, files=160, transfer=3 * KIB, block=3 * KIB,
-        segments=1, bytes=160 * 3 * KIB, operations=160, time=5.0, stonewall=1.0, span=160 * 3 * KIB,
+        id="w", op="create", backend="mmap", mapping="shared", tasks=4, files=160, transfer_bytes=3 * KIB,
+        block_bytes=3 * KIB,
+        segments=1, bytes=160 * 3 * KIB, operations=160, time_limit_s=5.0, stonewall_s=1.0,
+        occupied_bytes=160 * 3 * KIB,
     )  # fmt: skip
 
 
@@ -158,14 +162,14 @@ def test_each_operation_on_names_counts_items_or_directories(
     op: str, operations: int, transfer: int, moved: int, span: int
 ) -> None:
     found = tree(op, file=FILES)
-    assert (found.operations, found.transfer, found.block, found.bytes, found.span) == (
+    assert (found.operations, found.transfer_bytes, found.block_bytes, found.bytes, found.occupied_bytes) == (
         operations, transfer, transfer, moved, span,
     )  # fmt: skip
 
 
 def test_a_cycle_that_keeps_its_items_only_looks_at_them_and_reads() -> None:
     found = tree("cycle", file=FILES, cycle={"keep": True})
-    assert (found.operations, found.bytes, found.transfer) == (320, 160 * 2 * KIB, 2 * KIB)
+    assert (found.operations, found.bytes, found.transfer_bytes) == (320, 160 * 2 * KIB, 2 * KIB)
 
 
 @pytest.mark.parametrize(("scope", "trees"), [("shared", 1), ("per_task", 4), ("per_node", 3)])
@@ -187,21 +191,21 @@ def test_directories_as_items_are_no_files() -> None:
     assert (found.files, found.operations) == (0, 160)
 
 
-def test_items_of_a_task_are_said_or_those_of_all_directories_that_hold_some() -> None:
+def test_items_per_task_are_given_or_summed_over_directories() -> None:
     whole = {"depth": 1, "branching": 3, "leaf_only": False, "copies": 2}
-    assert items_of_task(whole | {"items_per_task": 25}) == 25
-    assert items_of_task(whole | {"items_per_dir": 5}) == 40
-    assert items_of_task(whole | {"items_per_dir": 5, "leaf_only": True}) == 30
-    assert items_of_task(whole) == 0
+    assert count_task_items(whole | {"items_per_task": 25}) == 25
+    assert count_task_items(whole | {"items_per_dir": 5}) == 40
+    assert count_task_items(whole | {"items_per_dir": 5, "leaf_only": True}) == 30
+    assert count_task_items(whole) == 0
     uneven = tree("stat", tree={"depth": 1, "branching": 3, "items_per_task": 25})
     assert uneven.operations == 100
 
 
 def test_space_is_that_of_the_phase_that_takes_most_of_it() -> None:
     write, read, stat = (volume({"op": op}) for op in ("write", "read", "stat"))
-    larger = replace(write, op="rewrite", span=9 * MIB)
-    assert written_bytes([write, read, stat]) == 4 * MIB
-    assert written_bytes([write, larger, replace(read, span=99 * MIB)]) == 9 * MIB
-    assert written_bytes([tree("create", file={"write": "3KiB"})]) == 160 * 3 * KIB
-    assert written_bytes([read, stat]) == 0
-    assert written_bytes([]) == 0
+    larger = replace(write, op="rewrite", occupied_bytes=9 * MIB)
+    assert compute_required_bytes([write, read, stat]) == 4 * MIB
+    assert compute_required_bytes([write, larger, replace(read, occupied_bytes=99 * MIB)]) == 9 * MIB
+    assert compute_required_bytes([tree("create", file={"write": "3KiB"})]) == 160 * 3 * KIB
+    assert compute_required_bytes([read, stat]) == 0
+    assert compute_required_bytes([]) == 0

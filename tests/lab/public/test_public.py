@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import made
 import pytest
+import run_builders
 from make_record import Scene, Work, write_run
 
 import sonde as package
@@ -29,10 +29,12 @@ ROOT = Path(__file__).resolve().parents[3]
 def root(tmp_path: Path) -> Path:
     """Three runs, the first without a word on what its number is about, the second tagged."""
     root = tmp_path / "archive"
-    known = {"standing": "burst", "standing_words": "From storage.", "verdict": "good"}
-    made.put(root, A)
-    made.put(root, B, [made.phase("read", 2e9, **known), made.phase("write", 1e9)])
-    made.put(root, C, [made.phase("read", 3e9, **(known | {"verdict": "doubtful"}))])
+    known = {"classification": "burst", "classification_text": "From storage.", "validity": "good"}
+    run_builders.add_run(root, A)
+    run_builders.add_run(
+        root, B, [run_builders.build_phase("read", 2e9, **known), run_builders.build_phase("write", 1e9)]
+    )
+    run_builders.add_run(root, C, [run_builders.build_phase("read", 3e9, **(known | {"validity": "doubtful"}))])
     change_tags(place_of(root, B), ["accepted"])
     return root
 
@@ -44,7 +46,7 @@ def test_the_surface_is_what_it_says() -> None:
     run = {"id", "folder", "started", "status", "plan", "target", "tags", "phases", "document"}
     assert {field.name for field in dataclasses.fields(Run)} == run
     phase = {"id", "op", "bytes", "ops", "seconds", "bytes_per_s", "ops_per_s"}
-    phase |= {"standing", "sentence", "verdict", "document"}
+    phase |= {"classification", "classification_text", "validity", "document"}
     assert {field.name for field in dataclasses.fields(Phase)} == phase
 
 
@@ -56,9 +58,14 @@ def test_runs_are_found_and_hold_their_numbers(root: Path) -> None:
     assert accepted.started is not None
     assert accepted.started.isoformat() == "2026-01-02T00:00:00+00:00"
     read, write = accepted.phases
-    assert (read.id, read.bytes_per_s, read.standing, read.sentence) == ("read", 2e9, "burst", "From storage.")
+    assert (read.id, read.bytes_per_s, read.classification, read.classification_text) == (
+        "read",
+        2e9,
+        "burst",
+        "From storage.",
+    )
     assert read.is_storage
-    assert (write.standing, write.is_storage) == (None, False)
+    assert (write.classification, write.is_storage) == (None, False)
     assert accepted.phase("write") is write
     with pytest.raises(KeyError):
         accepted.phase("erase")
@@ -86,10 +93,10 @@ def test_sql_gives_a_table(root: Path) -> None:
 
 def test_a_run_of_an_older_version_is_judged_from_its_record(root: Path) -> None:
     folder = write_run(place_of(root, A), Scene(works=[Work("write", seconds=2.0)]))
-    (folder / "run.json").write_text(json.dumps(made.document(A)), encoding="utf-8")
+    (folder / "run.json").write_text(json.dumps(run_builders.build_run_document(A)), encoding="utf-8")
     run = package.open(root).run(A)
-    assert run.phases[0].standing == "burst"
-    assert run.phases[0].sentence.startswith("To storage: fsync at the end; a burst of")
+    assert run.phases[0].classification == "burst"
+    assert run.phases[0].classification_text.startswith("To storage: fsync at the end; a burst of")
     assert len(run.record().phases[0].series) == 1
 
 

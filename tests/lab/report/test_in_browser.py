@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from browser import Page, browser, installed
 from make_record import Scene, write_run
-from scenes import COLD, RANDOM, SCENES
+from scenarios import COLD, RANDOM, SCENARIOS
 
 from sonde.report import write_report
 
@@ -43,7 +43,15 @@ WIDER = """JSON.stringify([...document.querySelectorAll('body *')].filter(one =>
 # Everything that is to be read, but for names on bars.
 WORDS = [
     *("h1", "h2", "h3", "h4", "p", "a", "td", "th", "figcaption", ".words", ".detail", ".second", ".note", ".pid"),
-    *(".lb:not(.on)", ".y span", ".x span", ".digits.good", ".digits.dull", ".standing.good", ".standing.dull"),
+    *(
+        ".lb:not(.on)",
+        ".y span",
+        ".x span",
+        ".digits.good",
+        ".digits.dull",
+        ".classification.good",
+        ".classification.dull",
+    ),
     *(".facts dt", ".facts dd", ".exact", ".rates .x", ".rates .v span", ".severity", ".warning .severity", ".place"),
 ]
 
@@ -58,7 +66,7 @@ def tab() -> Iterator[Page]:
 def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A report of each scene, and one of several runs."""
     root = tmp_path_factory.mktemp("reports")
-    folders = {name: write_run(root / name.replace(" ", "-"), scene) for name, scene in SCENES.items()}
+    folders = {name: write_run(root / name.replace(" ", "-"), scene) for name, scene in SCENARIOS.items()}
     found = {name: write_report([folder], root / f"{folder.name}.html") for name, folder in folders.items()}
     group = [folders[name] for name in ("typical", "slow task", "failed", "one task")]
     found["group"] = write_report(group, root / "group.html", "Check of /scratch")
@@ -70,7 +78,7 @@ def charts(tab: Page) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.mark.parametrize("name", [*SCENES, "group"])
+@pytest.mark.parametrize("name", [*SCENARIOS, "group"])
 @pytest.mark.parametrize("width", [1280, 360])
 def test_a_report_is_quiet_complete_and_fits_the_screen(
     tab: Page, reports: dict[str, Path], name: str, width: int
@@ -148,7 +156,7 @@ def test_the_printed_report_keeps_its_charts_and_is_light(tab: Page, reports: di
 
 
 def test_a_check_is_printed_on_six_pages_with_a_verdict_and_contents(tab: Page, tmp_path: Path) -> None:
-    works = [replace(one, id=f"phase-{at}") for at, one in enumerate([*SCENES["typical"].works, COLD, RANDOM])]
+    works = [replace(one, id=f"phase-{at}") for at, one in enumerate([*SCENARIOS["typical"].works, COLD, RANDOM])]
     folders = [write_run(tmp_path / f"part-{at}", Scene(works=works, title=f"Part {at}")) for at in range(5)]
     tab.open(write_report(folders, tmp_path / "check.html", "Check of /scratch"))
     said = tab.evaluate("document.body.innerText").replace("\N{NO-BREAK SPACE}", " ")

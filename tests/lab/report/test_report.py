@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 from make_record import Pages, Scene, Work, record_lines, steady, write_run
-from scenes import CACHED, COLD, HOSTILE, SCENES
+from scenarios import CACHED, COLD, HOSTILE, SCENARIOS
 
-from sonde.findings.best import NONE
+from sonde.findings.best_numbers import NONE
 from sonde.model.errors import ReportError
 from sonde.report import write_report
 
@@ -55,7 +55,7 @@ class Words(HTMLParser):
 @cache
 def written(name: str) -> list[dict[str, Any]]:
     """The record of a scene."""
-    return record_lines(SCENES[name])
+    return record_lines(SCENARIOS[name])
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Shown:
     @cache
     def html(name: str) -> str:
         folder = tmp_path_factory.mktemp("shown")
-        return write_report([write_run(folder / "run-0", SCENES[name])], folder / "report.html").read_text("utf-8")
+        return write_report([write_run(folder / "run-0", SCENARIOS[name])], folder / "report.html").read_text("utf-8")
 
     return html
 
@@ -77,14 +77,14 @@ def total(name: str, phase: str) -> dict[str, Any]:
     return rate
 
 
-@pytest.mark.parametrize("name", [name for name in SCENES if name != "many tasks"])
+@pytest.mark.parametrize("name", [name for name in SCENARIOS if name != "many tasks"])
 def test_the_generator_writes_records_that_match_the_schema(name: str) -> None:
     validator = Draft202012Validator(json.loads(FORMAT.read_text(encoding="utf-8")))
     for line in written(name):
         validator.validate(line)
 
 
-@pytest.mark.parametrize("name", SCENES)
+@pytest.mark.parametrize("name", SCENARIOS)
 def test_every_kind_of_run_gives_a_page(shown: Shown, name: str) -> None:
     html = shown(name)
     words = Words(html)
@@ -94,7 +94,7 @@ def test_every_kind_of_run_gives_a_page(shown: Shown, name: str) -> None:
     assert len(html.encode()) < 1_500_000
 
 
-@pytest.mark.parametrize("name", [name for name in SCENES if name != "many tasks"])
+@pytest.mark.parametrize("name", [name for name in SCENARIOS if name != "many tasks"])
 def test_the_page_has_no_script_and_no_address_outside_itself(shown: Shown, name: str) -> None:
     words = Words(shown(name))
     for tag, attributes in words.elements:
@@ -191,7 +191,7 @@ def test_a_record_cut_in_the_middle_of_a_line_is_shown_as_far_as_it_goes(page: P
 @pytest.fixture(scope="module")
 def typical(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a typical run."""
-    return write_run(tmp_path_factory.mktemp("typical") / "run", SCENES["typical"])
+    return write_run(tmp_path_factory.mktemp("typical") / "run", SCENARIOS["typical"])
 
 
 @pytest.mark.parametrize("kept", range(1, 12))
@@ -245,7 +245,7 @@ def test_several_runs_share_one_summary(page: Pages) -> None:
 
 def test_five_thousand_tasks_are_written_quickly_and_stay_small(tmp_path: Path) -> None:
     took, out = {}, tmp_path / "report.html"
-    folders = {name: write_run(tmp_path / name, SCENES[name]) for name in ("typical", "many tasks")}
+    folders = {name: write_run(tmp_path / name, SCENARIOS[name]) for name in ("typical", "many tasks")}
     for name in ("typical", "typical", "many tasks"):  # the first pays for imports and templates
         begun = time.process_time()
         write_report([folders[name]], out)
@@ -263,14 +263,14 @@ def test_what_is_no_run_is_refused_in_one_sentence(tmp_path: Path) -> None:
         write_report([tmp_path], tmp_path / "report.html")
     with pytest.raises(ReportError, match="name at least one"):
         write_report([], tmp_path / "report.html")
-    folder = write_run(tmp_path / "run", SCENES["one task"])
+    folder = write_run(tmp_path / "run", SCENARIOS["one task"])
     with pytest.raises(ReportError, match="cannot be written"):
         write_report([folder], tmp_path / "missing" / "report.html")
     assert not list(tmp_path.glob("**/.report*"))
 
 
 def test_a_newer_report_replaces_the_older_one(page: Pages, tmp_path: Path) -> None:
-    page(SCENES["one task"])
-    second = page(SCENES["stepped"])
+    page(SCENARIOS["one task"])
+    second = page(SCENARIOS["stepped"])
     assert (tmp_path / "report.html").read_text(encoding="utf-8") == second
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from sonde.model.errors import UserError
-from sonde.sources.columns import MEANINGS, read_map
+from sonde.sources.column_guesses import guess_column_map
+from sonde.sources.columns import MEANINGS, read_column_map
 from sonde.sources.csv_rows import read_rows
-from sonde.sources.guess import guess
 from sonde.store.archive import Archive
 from sonde.store.history import all_series
 
@@ -153,7 +153,7 @@ def test_a_bad_row_is_a_sentence_with_its_line(sonde: Any, rows: Path, archive: 
 def test_a_bad_map_is_a_sentence(tmp_path: Path, text: str, settings: tuple[str, ...], said: str) -> None:
     (tmp_path / "map.toml").write_text(text)
     with pytest.raises(UserError) as raised:
-        read_map(tmp_path / "map.toml", settings)
+        read_column_map(tmp_path / "map.toml", settings)
     assert said in str(raised.value)
 
 
@@ -169,14 +169,14 @@ def test_a_bad_map_is_a_sentence(tmp_path: Path, text: str, settings: tuple[str,
 def test_a_file_that_is_no_such_table_is_a_sentence(tmp_path: Path, content: bytes, said: str) -> None:
     (tmp_path / "x.csv").write_bytes(content)
     with pytest.raises(UserError) as raised:
-        list(read_rows(tmp_path / "x.csv", read_map(None, ["time=t", "rate=r"]), lambda complaint: None))
+        list(read_rows(tmp_path / "x.csv", read_column_map(None, ["time=t", "rate=r"]), lambda complaint: None))
     assert said in str(raised.value)
 
 
 def test_the_map_in_the_documentation_is_one(tmp_path: Path) -> None:
     page = (Path(__file__).resolve().parents[3] / "docs" / "tasks" / "import.md").read_text()
     (tmp_path / "map.toml").write_text(page.partition("```ini\n")[2].partition("```")[0])
-    columns = read_map(tmp_path / "map.toml", [])
+    columns = read_column_map(tmp_path / "map.toml", [])
     assert columns.factors == {"rate": 2.0**30, "bytes": 2.0**30}
     assert set(columns.columns) <= set(MEANINGS)
     assert all(f"`{name}`" in page for name in MEANINGS if name not in ("rate", "ops_rate", "time"))
@@ -207,4 +207,4 @@ def test_a_csv_file_without_a_map_says_what_to_do(sonde: Any, rows: Path, archiv
     ],
 )
 def test_names_of_columns_suggest_their_meaning(header: str, settings: list[str]) -> None:
-    assert sorted(guess(header.split(","))) == sorted(settings)
+    assert sorted(guess_column_map(header.split(","))) == sorted(settings)

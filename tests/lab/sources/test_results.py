@@ -18,10 +18,10 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from sonde.model.errors import UserError
-from sonde.model.imported import ImportedRun
-from sonde.sources.about import About
-from sonde.sources.commands import work_of
+from sonde.model.imported_runs import ImportedRun
+from sonde.sources.commands import select_work_arguments
 from sonde.sources.formats import FORMATS, read_results
+from sonde.sources.import_defaults import ImportDefaults
 from sonde.store.archive import Archive
 from sonde.store.history import all_series
 
@@ -146,7 +146,7 @@ def read(name: str, tmp_path: Path) -> Sequence[ImportedRun]:
     """The runs in one of the files, which lies in a folder as IO500 names them."""
     folder = tmp_path / "2026.11.20-10.23.49"
     folder.mkdir(exist_ok=True)
-    return read_results(Path(shutil.copy(DATA / name, folder)), About())
+    return read_results(Path(shutil.copy(DATA / name, folder)), ImportDefaults())
 
 
 @pytest.mark.parametrize("name", EXPECTED)
@@ -211,7 +211,7 @@ def test_one_result_in_two_formats_gives_one_number(tmp_path: Path) -> None:
         assert other.bytes_per_s == pytest.approx(one.bytes_per_s, abs=MIB)
 
 
-def test_numbers_of_others_are_never_in_a_series_of_ours_or_of_each_other(sonde: Any, archive: Path) -> None:
+def test_histories_never_mix_tools(sonde: Any, archive: Path) -> None:
     answer = sonde("import", *sorted(DATA.iterdir()), "--system", "s", "--file-system", "f", "--json")
     assert answer.code == 0, answer.err
     assert len(answer.json["added"]) == 18
@@ -223,7 +223,7 @@ def test_numbers_of_others_are_never_in_a_series_of_ours_or_of_each_other(sonde:
         assert one.key.epoch == "imported/1"
     assert all(len(tools) == 1 for tools in by_plan_hash.values())
     assert sonde("import", *sorted(DATA.iterdir()), "--system", "s", "--file-system", "f", "--json").json["known"] == 18
-    invalid = sonde("list", "--verdict", "invalid", "--json").json
+    invalid = sonde("list", "--validity", "invalid", "--json").json
     assert {run["source"]["tool"] for run in invalid} == {
         "IO500 io500-isc24_v3",
         "IO500 io500-isc26_v2-26-g02091cf254d8",
@@ -247,7 +247,7 @@ def test_the_original_stays_with_the_numbers(sonde: Any, archive: Path) -> None:
 
 
 def test_times_without_a_zone_are_in_the_zone_that_is_said(tmp_path: Path) -> None:
-    about = About(zone=ZoneInfo("America/Los_Angeles"))
+    about = ImportDefaults(zone=ZoneInfo("America/Los_Angeles"))
     run = read_results(DATA / "ior-3.0.txt", about)[0]
     assert run.started == datetime(2017, 2, 15, 2, 22, 40, tzinfo=UTC)
     assert read_results(DATA / "fio-3.33.json", about)[0].started.hour == 0, "fio says seconds since 1970"
@@ -260,7 +260,7 @@ def test_a_file_that_breaks_off_is_a_sentence_or_gives_true_numbers(name: str, s
     text = (DATA / name).read_text()
     (tmp_path / name).write_text(text[: int(len(text) * share)].rpartition("\n")[0] + "\n")
     try:
-        runs = read_results(tmp_path / name, About())
+        runs = read_results(tmp_path / name, ImportDefaults())
     except UserError as reason:
         said = str(reason)
     else:
@@ -293,4 +293,4 @@ def test_nonsense_is_a_sentence(sonde: Any, archive: Path, tmp_path: Path, text:
     ],
 )
 def test_where_is_no_part_of_what(command: str, work: str) -> None:
-    assert work_of(command, ("-o", "-i", "-d", "--out")) == work
+    assert select_work_arguments(command, ("-o", "-i", "-d", "--out")) == work

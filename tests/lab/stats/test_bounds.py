@@ -8,39 +8,44 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sonde.stats.bounds import Bounded, along, more_runs, share_bounds
+from sonde.stats.bounds import BoundedValue, bootstrap_statistic, bound_share, estimate_more_runs
 
 near: Any = pytest.approx  # as a member of what is compared whole
 
 
 def test_intervals_are_added_and_divided_by_their_corners() -> None:
-    one, other = Bounded(10, 9, 12), Bounded(2, 1, 4)
-    assert one + other == Bounded(12, 10, 16)
-    assert one - other == Bounded(8, 5, 11)
-    assert one * other == Bounded(20, 9, 48)
-    assert one / other == Bounded(5, 9 / 4, 12)
-    assert one / Bounded(1, -1, 2) == Bounded(10, None, None)
-    assert one / Bounded(1, 0, 2) == one / Bounded(1, -2, 0) == one / Bounded(1, None, None) == Bounded(10, None, None)
-    assert one / Bounded(0.25, 0.25, 0.5) == Bounded(40, 18, 48)
-    for half_known in (Bounded(1, None, None), Bounded(1, 0, None), Bounded(1, None, 2)):
-        assert one + half_known == half_known + one == Bounded(11, None, None)
+    one, other = BoundedValue(10, 9, 12), BoundedValue(2, 1, 4)
+    assert one + other == BoundedValue(12, 10, 16)
+    assert one - other == BoundedValue(8, 5, 11)
+    assert one * other == BoundedValue(20, 9, 48)
+    assert one / other == BoundedValue(5, 9 / 4, 12)
+    assert one / BoundedValue(1, -1, 2) == BoundedValue(10, None, None)
+    assert (
+        one / BoundedValue(1, 0, 2)
+        == one / BoundedValue(1, -2, 0)
+        == one / BoundedValue(1, None, None)
+        == BoundedValue(10, None, None)
+    )
+    assert one / BoundedValue(0.25, 0.25, 0.5) == BoundedValue(40, 18, 48)
+    for half_known in (BoundedValue(1, None, None), BoundedValue(1, 0, None), BoundedValue(1, None, 2)):
+        assert one + half_known == half_known + one == BoundedValue(11, None, None)
     with pytest.raises(ZeroDivisionError):
-        one / Bounded(0, -1, 1)
+        one / BoundedValue(0, -1, 1)
 
 
 @pytest.mark.parametrize(
     ("count", "of", "low", "high"), [(6, 6, 0.5407, 1.0), (0, 10, 0.0, 0.3085), (5, 10, 0.1871, 0.8129)]
 )
 def test_the_interval_of_a_share_is_that_of_clopper_and_pearson(count: int, of: int, low: float, high: float) -> None:
-    found = share_bounds(count, of)
+    found = bound_share(count, of)
     assert found.value == count / of
-    assert found.ends == pytest.approx((low, high), abs=5e-4)
+    assert found.limits == pytest.approx((low, high), abs=5e-4)
 
 
 @pytest.mark.parametrize(("count", "of"), [(-1, 3), (4, 3), (0, 0)])
 def test_what_is_no_share_has_no_interval(count: int, of: int) -> None:
     with pytest.raises(ValueError, match=f"{count} of {of} is no share"):
-        share_bounds(count, of)
+        bound_share(count, of)
 
 
 @pytest.mark.parametrize(
@@ -49,9 +54,9 @@ def test_what_is_no_share_has_no_interval(count: int, of: int) -> None:
 )
 def test_one_run_says_little_about_a_share(count: int, confidence: float, low: float, high: float) -> None:
     """With one run in which it happened, a share below a fortieth would be an accident of less than 2.5 %."""
-    found = share_bounds(count, 1, confidence)
+    found = bound_share(count, 1, confidence)
     assert found.value == count
-    assert found.ends == pytest.approx((low, high))
+    assert found.limits == pytest.approx((low, high))
 
 
 def test_the_interval_of_a_slope_covers_the_slope_that_was_drawn() -> None:
@@ -65,38 +70,45 @@ def test_the_interval_of_a_slope_covers_the_slope_that_was_drawn() -> None:
     covered = 0
     for _ in range(40):
         groups = [np.exp(0.5 * at + random.normal(0, 0.05, 10)) for at in x]
-        low, high = along(groups, slope).ends
+        low, high = bootstrap_statistic(groups, slope).limits
         covered += low <= 0.5 <= high
     assert covered >= 34
 
 
-def test_more_runs_are_those_that_would_bring_the_bound_to_the_threshold() -> None:
+def test_more_runs_move_the_bound_to_the_threshold() -> None:
     # the interval reaches twice as far as the threshold is away: four times as many runs
-    assert more_runs(10, Bounded(1.1, 0.9, 1.3), 1.0) == 30
-    assert more_runs(3, Bounded(1.1, None, None), 1.0) == 3
-    assert more_runs(10, Bounded(1.0, 0.9, 1.1), 1.0) is None
+    assert estimate_more_runs(10, BoundedValue(1.1, 0.9, 1.3), 1.0) == 30
+    assert estimate_more_runs(3, BoundedValue(1.1, None, None), 1.0) == 3
+    assert estimate_more_runs(10, BoundedValue(1.0, 0.9, 1.1), 1.0) is None
     # below the threshold it is the upper bound that has to come nearer
-    assert more_runs(8, Bounded(0.75, 0.7, 1.25), 1.0) == 24
+    assert estimate_more_runs(8, BoundedValue(0.75, 0.7, 1.25), 1.0) == 24
     # an interval that reaches 29 times as far: 841 times as many runs; beyond 30 nobody would
-    assert more_runs(10, Bounded(1.5, -13.0, 20.0), 1.0) == 8400
-    assert more_runs(10, Bounded(1.5, -14.0, 20.0), 1.0) is None
+    assert estimate_more_runs(10, BoundedValue(1.5, -13.0, 20.0), 1.0) == 8400
+    assert estimate_more_runs(10, BoundedValue(1.5, -14.0, 20.0), 1.0) is None
     # the bound is on the right side already: one more run shows it
-    assert more_runs(10, Bounded(2.0, 1.5, 2.5), 1.0) == 1
+    assert estimate_more_runs(10, BoundedValue(2.0, 1.5, 2.5), 1.0) == 1
 
 
 def test_half_an_interval_is_a_share_of_the_size_of_its_value() -> None:
-    assert Bounded(10, 8, 13).half == 0.25
-    assert Bounded(-10, -13, -8).half == 0.25
-    assert Bounded(10, None, 13).half is Bounded(10, 8, None).half is Bounded(0, -1, 1).half is None
+    assert BoundedValue(10, 8, 13).relative_half_width == 0.25
+    assert BoundedValue(-10, -13, -8).relative_half_width == 0.25
+    assert (
+        BoundedValue(10, None, 13).relative_half_width
+        is BoundedValue(10, 8, None).relative_half_width
+        is BoundedValue(0, -1, 1).relative_half_width
+        is None
+    )
 
 
 def test_an_interval_is_known_when_both_its_ends_are() -> None:
-    assert Bounded.exact(3.0) == Bounded(3.0, 3.0, 3.0)
-    assert Bounded.exact(3.0).known
-    assert Bounded.exact(3.0).half == 0
-    assert Bounded(3.0, 1.0, 4.0).ends == (1.0, 4.0)
-    assert Bounded(3.0, None, None).ends == (-np.inf, np.inf)
-    assert not any(one.known for one in (Bounded(3, None, None), Bounded(3, 1, None), Bounded(3, None, 4)))
+    assert BoundedValue.exact(3.0) == BoundedValue(3.0, 3.0, 3.0)
+    assert BoundedValue.exact(3.0).has_interval
+    assert BoundedValue.exact(3.0).relative_half_width == 0
+    assert BoundedValue(3.0, 1.0, 4.0).limits == (1.0, 4.0)
+    assert BoundedValue(3.0, None, None).limits == (-np.inf, np.inf)
+    assert not any(
+        one.has_interval for one in (BoundedValue(3, None, None), BoundedValue(3, 1, None), BoundedValue(3, None, 4))
+    )
 
 
 @pytest.mark.parametrize(
@@ -109,12 +121,12 @@ def test_the_bounds_are_those_quantiles_of_a_thousand_draws(
     """A statistic that counts how often it was asked: once for the value, then 0 … 999. The value is in its interval
     even where no draw comes near it."""
     asked = iter([float(first), *map(float, range(1000))])
-    found = along([[1.0] * 6, [2.0] * 7], lambda _: next(asked), confidence)
-    assert found == Bounded(first, near(low), near(high))
+    found = bootstrap_statistic([[1.0] * 6, [2.0] * 7], lambda _: next(asked), confidence)
+    assert found == BoundedValue(first, near(low), near(high))
     assert next(asked, None) is None
 
 
-def test_each_group_is_drawn_again_from_its_own_runs_and_the_same_each_time() -> None:
+def test_bootstrap_draws_within_groups_and_is_deterministic() -> None:
     groups = [[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [70.0, 80.0, 90.0] * 3]
     seen: list[tuple[float, float]] = []
 
@@ -122,27 +134,31 @@ def test_each_group_is_drawn_again_from_its_own_runs_and_the_same_each_time() ->
         seen.append((float(medians[0]), float(medians[1])))
         return float(medians[1] - medians[0])
 
-    found = along(groups, difference)
+    found = bootstrap_statistic(groups, difference)
     assert found.value == 76.5
     assert seen[0] == (3.5, 80.0)
     assert {second for _, second in seen} == {70.0, 80.0, 90.0}
     assert all(1 <= first <= 6 for first, _ in seen)
     assert len({first for first, _ in seen}) > 6
-    assert along(groups, difference) == found
+    assert bootstrap_statistic(groups, difference) == found
 
 
-def test_six_runs_of_each_group_have_an_interval_and_five_of_one_have_none() -> None:
+def test_bootstrap_interval_needs_six_runs_per_group() -> None:
     def ratio(medians: np.ndarray) -> float:
         return float(medians[1] / medians[0])
 
-    assert along([[2.0] * 6, [3.0] * 6], ratio) == Bounded(1.5, 1.5, 1.5)
-    assert along([[2.0] * 6, [3.0] * 5], ratio) == along([[2.0] * 5, [3.0] * 6], ratio) == Bounded(1.5, None, None)
+    assert bootstrap_statistic([[2.0] * 6, [3.0] * 6], ratio) == BoundedValue(1.5, 1.5, 1.5)
+    assert (
+        bootstrap_statistic([[2.0] * 6, [3.0] * 5], ratio)
+        == bootstrap_statistic([[2.0] * 5, [3.0] * 6], ratio)
+        == BoundedValue(1.5, None, None)
+    )
 
 
 def test_whoever_has_enough_runs_without_an_interval_makes_one_more() -> None:
-    assert [more_runs(now, Bounded(1.1, None, None), 1.0) for now in (0, 5, 6, 9)] == [6, 1, 1, 1]
+    assert [estimate_more_runs(now, BoundedValue(1.1, None, None), 1.0) for now in (0, 5, 6, 9)] == [6, 1, 1, 1]
 
 
 def test_thirty_times_as_far_is_the_most_that_more_runs_are_told_for() -> None:
-    assert more_runs(10, Bounded(1.5, -13.5, 20.0), 1.0) == 8990
-    assert more_runs(10, Bounded(1.5, -13.51, 20.0), 1.0) is None
+    assert estimate_more_runs(10, BoundedValue(1.5, -13.5, 20.0), 1.0) == 8990
+    assert estimate_more_runs(10, BoundedValue(1.5, -13.51, 20.0), 1.0) is None

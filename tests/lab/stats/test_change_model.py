@@ -6,46 +6,53 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sonde.stats.change_model import ARL0_RANGE, SHORTEST, START, WINDOW, simulate, thresholds
+from sonde.stats.change_model import (
+    ARL0_RANGE,
+    MIN_RUNS,
+    MIN_SIDE_RUNS,
+    WINDOW,
+    interpolate_thresholds,
+    simulate_thresholds,
+)
 from sonde.stats.change_table import THRESHOLDS
 from sonde.stats.ranks import RankWindow
 
 
 def test_the_table_is_derived_anew() -> None:
-    derived = simulate(100, series=8000, seed=5)
+    derived = simulate_thresholds(100, series=8000, seed=5)
     assert derived == pytest.approx(np.array(THRESHOLDS[100]), abs=0.06)
 
 
 def test_every_row_has_a_threshold_for_every_count_and_grows_with_arl0() -> None:
     rows = np.array([THRESHOLDS[arl0] for arl0 in sorted(THRESHOLDS)])
-    assert rows.shape[1] == WINDOW - START + 1
+    assert rows.shape[1] == WINDOW - MIN_RUNS + 1
     assert np.all(np.diff(rows, axis=0) > 0)
 
 
 def test_between_the_rows_thresholds_are_between_them() -> None:
-    low, middle, high = thresholds(500), thresholds(700), thresholds(1000)
-    assert np.all(np.isinf(middle[:START]))
-    assert np.all((low[START:] < middle[START:]) & (middle[START:] < high[START:]))
+    low, middle, high = interpolate_thresholds(500), interpolate_thresholds(700), interpolate_thresholds(1000)
+    assert np.all(np.isinf(middle[:MIN_RUNS]))
+    assert np.all((low[MIN_RUNS:] < middle[MIN_RUNS:]) & (middle[MIN_RUNS:] < high[MIN_RUNS:]))
     for border in ARL0_RANGE:
-        assert thresholds(border)[START:] == pytest.approx(THRESHOLDS[border])
-    half_way = thresholds((500 * 1000) ** 0.5)[START:]  # between the logarithms
+        assert interpolate_thresholds(border)[MIN_RUNS:] == pytest.approx(THRESHOLDS[border])
+    half_way = interpolate_thresholds((500 * 1000) ** 0.5)[MIN_RUNS:]  # between the logarithms
     assert half_way == pytest.approx((np.array(THRESHOLDS[500]) + THRESHOLDS[1000]) / 2)
     for outside in (ARL0_RANGE[0] - 1, ARL0_RANGE[1] + 1):
         with pytest.raises(ValueError, match=f"^ARL0 is {outside}; thresholds are known from 100 to 20000$"):
-            thresholds(outside)
+            interpolate_thresholds(outside)
 
 
 @pytest.mark.parametrize("draw", ["normal", "standard_cauchy"])
-def test_the_mean_time_to_a_false_alarm_is_the_stated_one_whatever_the_noise(draw: str) -> None:
+def test_mean_time_to_false_alarm_holds_for_any_noise(draw: str) -> None:
     random = np.random.default_rng(11)
-    limits = thresholds(100)
+    limits = interpolate_thresholds(100)
     window, alarms, watched = RankWindow(6000, WINDOW), 0, 0
     for _ in range(90):
         window.push(getattr(random, draw)(size=window.filled.size))
-        strength = np.abs(window.strongest_split(SHORTEST)[0])
+        strength = np.abs(window.strongest_split(MIN_SIDE_RUNS)[0])
         over = strength > limits[window.filled]
         alarms += int(over.sum())
-        watched += window.filled.size if window.filled[0] >= START else 0
+        watched += window.filled.size if window.filled[0] >= MIN_RUNS else 0
         window.keep_series(~over)
     assert watched / alarms == pytest.approx(100, rel=0.1)
 
@@ -87,14 +94,16 @@ def test_the_threshold_of_each_count_is_what_one_series_in_arl0_exceeds(monkeypa
     Those above it leave. Tops on a parabola stay as they are; with the window full it is the mean of the steps 90 to
     90 + `settle`."""
     monkeypatch.setattr("sonde.stats.change_model.RankWindow", _Told)
-    found = simulate(100, series=1001, seed=1)
-    counts = np.arange(START, WINDOW)
+    found = simulate_thresholds(100, series=1001, seed=1)
+    counts = np.arange(MIN_RUNS, WINDOW)
     assert found[:-1] == pytest.approx(0.99 * (2 + 0.01 * counts + 0.0001 * counts**2))
     assert found[-1] == pytest.approx(0.99 * np.mean(range(90, 120)))
-    assert simulate(100, series=1001, seed=1, settle=4)[-1] == pytest.approx(0.99 * np.mean(range(90, 94)))
+    assert simulate_thresholds(100, series=1001, seed=1, settling_steps=4)[-1] == pytest.approx(
+        0.99 * np.mean(range(90, 94))
+    )
 
 
-def test_a_series_that_exceeds_its_threshold_leaves_and_one_that_meets_it_stays(
+def test_series_above_its_threshold_leave_the_simulation(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     left: list[int] = []
@@ -105,5 +114,5 @@ def test_a_series_that_exceeds_its_threshold_leaves_and_one_that_meets_it_stays(
             self.filled = self.filled[keep]
 
     monkeypatch.setattr("sonde.stats.change_model.RankWindow", Counted)
-    simulate(100, series=101, seed=1)
+    simulate_thresholds(100, series=101, seed=1)
     assert left[0] == 1  # of 101 the hundredth is the threshold itself

@@ -6,13 +6,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sonde.stats.density import log_density
+from sonde.stats.density import estimate_log_density
 
 
 def test_it_adds_up_to_one_on_the_axis_of_logarithms() -> None:
     values = np.exp(np.random.default_rng(1).normal(3, 0.4, 50))
     axis = np.linspace(0, 6, 4001)
-    found = log_density(values, np.exp(axis))
+    found = estimate_log_density(values, np.exp(axis))
     assert np.sum(found) * (axis[1] - axis[0]) == pytest.approx(1, abs=1e-3)
 
 
@@ -21,26 +21,26 @@ def test_its_width_is_that_of_the_rule() -> None:
     width = 0.9 * 0.5 / 1.349 * 2**-0.2
     at = np.array([1.0, np.e])
     height = 1 / (width * np.sqrt(2 * np.pi)) / 2
-    found = log_density(at, at)
+    found = estimate_log_density(at, at)
     assert found == pytest.approx(height * (1 + np.exp(-0.5 / width**2)), rel=1e-9)
 
 
 def test_equal_values_have_the_narrowest_kernel() -> None:
-    assert log_density(np.full(9, 5.0), np.array([5.0])) == pytest.approx(1 / (0.002 * np.sqrt(2 * np.pi)))
+    assert estimate_log_density(np.full(9, 5.0), np.array([5.0])) == pytest.approx(1 / (0.002 * np.sqrt(2 * np.pi)))
 
 
 @pytest.mark.parametrize(("values", "places"), [([], [1.0]), ([0.0], [1.0]), ([1.0], [0.0]), ([-1.0], [1.0])])
 def test_what_has_no_logarithm_is_refused(values: list[float], places: list[float]) -> None:
     with pytest.raises(ValueError, match="above zero"):
-        log_density(np.array(values), np.array(places))
+        estimate_log_density(np.array(values), np.array(places))
 
 
-def test_where_half_of_the_values_are_equal_the_standard_deviation_makes_the_width() -> None:
+def test_kernel_width_uses_the_deviation_when_half_are_equal() -> None:
     """Eight times 1, once e and once 1/e: the quartiles are equal, so their distance says nothing."""
     values = np.array([1.0] * 8 + [np.e, 1 / np.e])
     width = 0.9 * 0.2**0.5 * 10**-0.2
     height = (8 + 2 * np.exp(-0.5 / width**2)) / (10 * width * np.sqrt(2 * np.pi))
-    assert log_density(values, np.array([1.0])) == pytest.approx(height, rel=1e-9)
+    assert estimate_log_density(values, np.array([1.0])) == pytest.approx(height, rel=1e-9)
 
 
 def test_the_smaller_spread_makes_the_width() -> None:
@@ -48,4 +48,4 @@ def test_the_smaller_spread_makes_the_width() -> None:
     logs = np.array([-9.0, -0.5, -0.5, -0.5, 0.5, 0.5, 0.5, 9.0])
     width = 0.9 / 1.349 * 8**-0.2
     height = np.mean(np.exp(-0.5 * (logs / width) ** 2)) / (width * np.sqrt(2 * np.pi))
-    assert log_density(np.exp(logs), np.array([1.0])) == pytest.approx(height, rel=1e-9)
+    assert estimate_log_density(np.exp(logs), np.array([1.0])) == pytest.approx(height, rel=1e-9)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sonde.stats.dips import _best_box, find_dips
+from sonde.stats.dips import _find_best_box, find_dips
 
 near: Any = pytest.approx  # as a member of what is compared whole
 
@@ -46,14 +46,14 @@ def test_what_stays_level_or_is_too_short_for_three_dips_has_none() -> None:
 def test_the_best_box_lowers_the_sum_of_squares_by_what_it_says() -> None:
     """Of ten values the first three are low: the gain is 3 · 0.7² + 7 · 0.3², all of the sum of squares."""
     folded = np.array([-0.7] * 3 + [0.3] * 7)
-    gain, first, end = _best_box(folded, 5)
+    gain, first, end = _find_best_box(folded, 5)
     assert (first, end) == (0, 3)
     assert gain == pytest.approx(float(np.sum(folded**2)))
     turned = np.roll(folded, -1)  # around the end
-    gain, first, end = _best_box(turned, 5)
+    gain, first, end = _find_best_box(turned, 5)
     assert (first, end) == (9, 12)
     assert gain == pytest.approx(float(np.sum(folded**2)))
-    assert _best_box(-folded, 5)[0] < gain
+    assert _find_best_box(-folded, 5)[0] < gain
 
 
 def comb(n: int, number: float, first: int, width: int) -> np.ndarray:

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sonde.stats.bins import padded, rebin, trim
-from sonde.stats.levels import SHORTEST, _best_cut, _windows, levels
+from sonde.stats.bins import find_steady_slices, pad_with_zeros, rebin
+from sonde.stats.levels import MIN_LEVEL_VALUES, _find_best_cut, _list_windows, find_levels
 
 
 @given(st.lists(st.floats(0, 1e12), max_size=300), st.integers(1, 80))
@@ -38,12 +38,12 @@ def test_rebinning_into_nothing_is_refused() -> None:
      ([0, 0], (0, 2)), ([], (0, 5))],
 )  # fmt: skip
 def test_the_window_in_which_all_tasks_are_active(active: list[int], window: tuple[int, int]) -> None:
-    assert trim([1.0] * (len(active) or 5), active) == window
+    assert find_steady_slices([1.0] * (len(active) or 5), active) == window
 
 
 def test_a_steady_noisy_rate_does_not_move() -> None:
     random = np.random.default_rng(1)
-    alarms = sum(len(levels((1e9 * np.exp(random.normal(0, 0.2, 60))).tolist())) > 1 for _ in range(300))
+    alarms = sum(len(find_levels((1e9 * np.exp(random.normal(0, 0.2, 60))).tolist())) > 1 for _ in range(300))
     assert alarms <= 1
 
 
@@ -54,14 +54,14 @@ def test_a_step_is_found_where_it_is() -> None:
         cut = int(random.integers(12, 48))
         values = np.exp(random.normal(0, 0.15, 60))
         values[cut:] *= 0.6
-        parts = levels(values.tolist())
+        parts = find_levels(values.tolist())
         found += len(parts) == 2 and abs(parts[0].end - cut) <= 2
     assert found >= 190
 
 
 def test_a_stall_in_the_middle_is_two_moves() -> None:
     values = [10.0] * 20 + [1.0] * 20 + [10.0] * 20
-    assert [(part.first, part.end, part.median) for part in levels(values)] == [
+    assert [(part.first, part.end, part.median) for part in find_levels(values)] == [
         (0, 20, 10.0),
         (20, 40, 1.0),
         (40, 60, 10.0),
@@ -72,21 +72,21 @@ def test_single_outliers_are_no_level() -> None:
     values = [10.0 + 0.1 * (i % 3) for i in range(60)]
     for position in (7, 23, 40, 55):
         values[position] = 0.5
-    assert len(levels(values)) == 1
+    assert len(find_levels(values)) == 1
 
 
 def test_a_change_too_small_to_matter_is_none() -> None:
-    assert len(levels([100.0] * 30 + [85.0] * 30)) == 1
+    assert len(find_levels([100.0] * 30 + [85.0] * 30)) == 1
 
 
 @pytest.mark.parametrize("values", [[], [1.0] * 11])
 def test_too_few_values_say_nothing(values: list[float]) -> None:
-    assert levels(values) == []
+    assert find_levels(values) == []
 
 
 @given(st.lists(st.floats(0, 1e15), max_size=120))
 def test_levels_cover_the_series_without_gaps(values: list[float]) -> None:
-    parts = levels(values)
+    parts = find_levels(values)
     if parts:
         assert parts[0].first == 0
         assert parts[-1].end == len(values)
@@ -94,19 +94,19 @@ def test_levels_cover_the_series_without_gaps(values: list[float]) -> None:
 
 
 def test_twelve_values_are_enough_to_say_something() -> None:
-    assert [(part.first, part.end, part.median) for part in levels([3.0] * 12)] == [(0, 12, 3.0)]
+    assert [(part.first, part.end, part.median) for part in find_levels([3.0] * 12)] == [(0, 12, 3.0)]
 
 
 def test_windows_have_room_for_two_levels_and_overlap_by_half_or_more() -> None:
-    assert _windows(2 * SHORTEST - 1) == []
-    assert _windows(2 * SHORTEST) == [(0, 2 * SHORTEST)]
-    found = _windows(100)
+    assert _list_windows(2 * MIN_LEVEL_VALUES - 1) == []
+    assert _list_windows(2 * MIN_LEVEL_VALUES) == [(0, 2 * MIN_LEVEL_VALUES)]
+    found = _list_windows(100)
     assert found[0] == (0, 100)
     assert min(end - first for first, end in found) in (
-        2 * SHORTEST,
-        2 * SHORTEST + 1,
-        2 * SHORTEST + 2,
-        2 * SHORTEST + 3,
+        2 * MIN_LEVEL_VALUES,
+        2 * MIN_LEVEL_VALUES + 1,
+        2 * MIN_LEVEL_VALUES + 2,
+        2 * MIN_LEVEL_VALUES + 3,
     )
     for width in {end - first for first, end in found}:
         same = [one for one in found if one[1] - one[0] == width]
@@ -115,7 +115,7 @@ def test_windows_have_room_for_two_levels_and_overlap_by_half_or_more() -> None:
 
 
 def test_of_counts_that_belong_to_other_slices_nothing_is_trimmed() -> None:
-    assert trim([1.0] * 4, [0, 2, 0]) == trim([1.0] * 4, [0, 2, 2, 2, 0]) == (0, 4)
+    assert find_steady_slices([1.0] * 4, [0, 2, 0]) == find_steady_slices([1.0] * 4, [0, 2, 2, 2, 0]) == (0, 4)
 
 
 def test_as_many_slices_as_bins_are_returned_to_the_last_digit() -> None:
@@ -126,42 +126,42 @@ def test_as_many_slices_as_bins_are_returned_to_the_last_digit() -> None:
     ("length", "series"), [(5, [1.0, 2.0, 0.0, 0.0, 0.0]), (2, [1.0, 2.0]), (1, [1.0, 2.0]), (0, [1.0, 2.0])]
 )
 def test_a_short_series_ends_with_zeros_and_a_long_one_is_left_whole(length: int, series: list[float]) -> None:
-    found = padded([1, 2], length)
+    found = pad_with_zeros([1, 2], length)
     assert found == series
     assert all(isinstance(value, float) for value in found)
 
 
-@given(st.lists(st.integers(0, 9).map(float), min_size=2 * SHORTEST, max_size=30))
+@given(st.lists(st.integers(0, 9).map(float), min_size=2 * MIN_LEVEL_VALUES, max_size=30))
 def test_the_best_cut_is_the_one_whose_sides_differ_most_by_rank(values: list[float]) -> None:
     """From the definition: the rank sum of the left side, in standard deviations of one without a difference."""
     n = len(values)
     ranks = [sum(b < a for b in values) + (1 + sum(b == a for b in values)) / 2 for a in values]
     scores = {}
-    for cut in range(SHORTEST, n - SHORTEST + 1):
+    for cut in range(MIN_LEVEL_VALUES, n - MIN_LEVEL_VALUES + 1):
         variance = float(np.var(ranks)) * cut * (n - cut) / (n - 1)
         scores[cut] = abs(sum(ranks[:cut]) - cut * (n + 1) / 2) / variance**0.5 if variance else 0.0
-    cut, strength = _best_cut(np.array(values))
+    cut, strength = _find_best_cut(np.array(values))
     assert strength == pytest.approx(scores[cut])
     assert strength == pytest.approx(max(scores.values()))
 
 
 def test_a_cut_that_is_just_strong_enough_counts() -> None:
     values = [5.0] * 9 + [2.0] * 11
-    _, strength = _best_cut(np.array(values))
+    _, strength = _find_best_cut(np.array(values))
     assert strength == pytest.approx(19**0.5)  # sides that do not overlap, nearly all tied: no cut is stronger
-    assert len(levels(values, threshold=strength)) == 2
-    assert len(levels(values, threshold=strength * 1.000001)) == 1
+    assert len(find_levels(values, threshold=strength)) == 2
+    assert len(find_levels(values, threshold=strength * 1.000001)) == 1
 
 
-def test_a_move_by_a_quarter_counts_up_or_down_and_a_smaller_one_does_not() -> None:
+def test_level_change_counts_from_a_quarter() -> None:
     for before, after, parts in ((4.0, 3.0, 2), (3.0, 4.0, 2), (4.0, 3.01, 1), (3.01, 4.0, 1)):
-        assert len(levels([before] * 30 + [after] * 30)) == parts
-    assert len(levels([4.0] * 30 + [3.5] * 30, change=0.1)) == 2
+        assert len(find_levels([before] * 30 + [after] * 30)) == parts
+    assert len(find_levels([4.0] * 30 + [3.5] * 30, change=0.1)) == 2
 
 
 def test_a_series_whose_median_stays_nothing_has_not_moved() -> None:
-    assert len(levels([0.0] * 100 + [0.0, 0.0, 5.0, 0.0, 5.0] * 20)) == 1
+    assert len(find_levels([0.0] * 100 + [0.0, 0.0, 5.0, 0.0, 5.0] * 20)) == 1
 
 
 def test_each_level_has_the_median_of_its_values() -> None:
-    assert [part.median for part in levels([8.0, 10.0, 12.0, 10.0] * 6 + [1.0, 2.0, 3.0] * 8)] == [10.0, 2.0]
+    assert [part.median for part in find_levels([8.0, 10.0, 12.0, 10.0] * 6 + [1.0, 2.0, 3.0] * 8)] == [10.0, 2.0]

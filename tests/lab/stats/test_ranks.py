@@ -11,21 +11,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sonde.stats.ranks import RankWindow, midranks, pairs_below, rank_sum_cut, rank_sum_p, rank_sum_tail
+from sonde.stats.ranks import (
+    RankWindow,
+    compute_midranks,
+    compute_rank_sum_p,
+    compute_rank_sum_tail,
+    count_pairs_below,
+    find_rank_sum_cut,
+)
 
 few = st.lists(st.integers(-5, 5).map(float), min_size=1, max_size=12)
 
 
 @given(few)
-def test_a_rank_is_one_more_than_what_is_below_and_half_of_what_is_equal(values: list[float]) -> None:
+def test_rank_counts_smaller_values_and_half_the_ties(values: list[float]) -> None:
     by_hand = [sum(b < a for b in values) + (1 + sum(b == a for b in values)) / 2 for a in values]
-    assert list(midranks(values)) == by_hand
+    assert list(compute_midranks(values)) == by_hand
 
 
 @given(few, few)
 def test_pairs_are_counted(low: list[float], high: list[float]) -> None:
     by_hand = sum((a < b) + 0.5 * (a == b) for a, b in itertools.product(low, high))
-    assert pairs_below(low, high) == by_hand
+    assert count_pairs_below(low, high) == by_hand
 
 
 @pytest.mark.parametrize(("m", "n"), [(1, 1), (2, 3), (3, 3), (4, 5)])
@@ -33,19 +40,19 @@ def test_the_distribution_of_the_rank_sum_is_that_of_all_arrangements(m: int, n:
     counts = np.zeros(m * n + 1)
     for chosen in itertools.combinations(range(m + n), m):
         counts[sum(chosen) - m * (m - 1) // 2] += 1
-    assert rank_sum_tail(m, n) == pytest.approx(np.cumsum(counts) / counts.sum())
+    assert compute_rank_sum_tail(m, n) == pytest.approx(np.cumsum(counts) / counts.sum())
 
 
 @pytest.mark.parametrize(("m", "n", "critical"), [(5, 5, 2), (8, 12, 22), (10, 10, 23), (20, 20, 127)])
 def test_critical_values_are_the_printed_ones(m: int, n: int, critical: int) -> None:
     """Two-sided 0.05, as in the tables of Mann and Whitney's test."""
-    tail = rank_sum_tail(m, n)
+    tail = compute_rank_sum_tail(m, n)
     assert tail[critical] <= 0.025 < tail[critical + 1]
 
 
 @pytest.mark.parametrize("level", [0.005, 0.025, 0.2])
 def test_many_runs_take_the_normal_form_which_joins_the_counted_one(level: float) -> None:
-    counted, normal = rank_sum_cut(50, 50, level) / 2500, rank_sum_cut(50, 51, level) / 2550
+    counted, normal = find_rank_sum_cut(50, 50, level) / 2500, find_rank_sum_cut(50, 51, level) / 2550
     assert counted == pytest.approx(normal, abs=0.002)
 
 
@@ -53,49 +60,53 @@ def test_p_of_many_runs_is_that_of_the_printed_normal_form() -> None:
     """U = 1000 of 60 x 60: z = (1000.5 - 1800) / 190.5 = -4.197, p = 2.7e-5."""
     new = np.arange(60) + 1000.5
     old = np.array([0.0] * 43 + [1040.0] + [2000.0] * 16)
-    u = min(pairs_below(old, new), 3600 - pairs_below(old, new))
+    u = min(count_pairs_below(old, new), 3600 - count_pairs_below(old, new))
     assert u == 60 * 16 + 40
-    assert rank_sum_p(old, new) == pytest.approx(2.7e-5, rel=0.03)
+    assert compute_rank_sum_p(old, new) == pytest.approx(2.7e-5, rel=0.03)
 
 
 def test_nothing_may_be_cut_off_from_few_runs() -> None:
-    assert rank_sum_cut(3, 3, 0.025) == 0
-    assert rank_sum_cut(5, 5, 0.025) == 3
+    assert find_rank_sum_cut(3, 3, 0.025) == 0
+    assert find_rank_sum_cut(5, 5, 0.025) == 3
 
 
 def test_p_of_groups_that_do_not_overlap_and_of_equal_ones() -> None:
-    assert rank_sum_p([1, 2, 3, 4, 5], [6, 7, 8, 9, 10]) == pytest.approx(2 / 252)
-    assert rank_sum_p([1, 2, 3], [1, 2, 3]) == 1.0
-    assert rank_sum_p(range(60), range(60)) == 1.0
+    assert compute_rank_sum_p([1, 2, 3, 4, 5], [6, 7, 8, 9, 10]) == pytest.approx(2 / 252)
+    assert compute_rank_sum_p([1, 2, 3], [1, 2, 3]) == 1.0
+    assert compute_rank_sum_p(range(60), range(60)) == 1.0
     for one, other in (([], [1.0]), ([1.0], [])):
         with pytest.raises(ValueError, match="both sides need a value"):
-            rank_sum_p(one, other)
+            compute_rank_sum_p(one, other)
 
 
 def test_half_a_pair_counts_as_a_whole_one_against_the_difference() -> None:
     """U is a half: of the six arrangements of two and two, two have U of 1 and less."""
-    assert rank_sum_p([1, 2], [2, 3]) == rank_sum_p([2, 3], [1, 2]) == pytest.approx(2 * 2 / 6)
+    assert compute_rank_sum_p([1, 2], [2, 3]) == compute_rank_sum_p([2, 3], [1, 2]) == pytest.approx(2 * 2 / 6)
 
 
-def test_up_to_2500_pairs_arrangements_are_counted_out_and_beyond_them_not() -> None:
+def test_rank_sum_is_exact_up_to_2500_pairs() -> None:
     low = np.arange(50.0)
-    assert rank_sum_p(low, low + 20.5) == 2 * rank_sum_tail(50, 50)[30 * 29 // 2]
-    assert rank_sum_cut(50, 50, 0.03) == int(np.sum(rank_sum_tail(50, 50) <= 0.03))
+    assert compute_rank_sum_p(low, low + 20.5) == 2 * compute_rank_sum_tail(50, 50)[30 * 29 // 2]
+    assert find_rank_sum_cut(50, 50, 0.03) == int(np.sum(compute_rank_sum_tail(50, 50) <= 0.03))
     with pytest.raises(ValueError, match="so many arrangements are not counted out"):
-        rank_sum_tail(50, 51)
+        compute_rank_sum_tail(50, 51)
     wide = (50 * 51 * 102 / 12) ** 0.5
     high = np.arange(51.0) + 19.5  # 30 values of the one side are above the first of the other, 29 above the next …
     u = sum(a > b for a in low for b in high)
-    assert rank_sum_p(low, high) == pytest.approx(2 * NormalDist().cdf((u + 0.5 - 1275) / wide))
+    assert compute_rank_sum_p(low, high) == pytest.approx(2 * NormalDist().cdf((u + 0.5 - 1275) / wide))
 
 
 def test_so_many_of_the_smallest_u_are_together_as_likely_as_the_level() -> None:
-    tail = rank_sum_tail(5, 5)
-    assert [rank_sum_cut(5, 5, float(level)) for level in tail[:4]] == [1, 2, 3, 4]
-    assert rank_sum_cut(3, 7, 0.05) == rank_sum_cut(7, 3, 0.05) == int(np.sum(rank_sum_tail(3, 7) <= 0.05))
+    tail = compute_rank_sum_tail(5, 5)
+    assert [find_rank_sum_cut(5, 5, float(level)) for level in tail[:4]] == [1, 2, 3, 4]
+    assert (
+        find_rank_sum_cut(3, 7, 0.05)
+        == find_rank_sum_cut(7, 3, 0.05)
+        == int(np.sum(compute_rank_sum_tail(3, 7) <= 0.05))
+    )
     # 1800 + 0.5 - 1.95996 * sqrt(60 * 60 * 121 / 12) = 1427.05
-    assert rank_sum_cut(60, 60, 0.025) == 1427
-    assert rank_sum_cut(1, 3000, 1e-9) == 0
+    assert find_rank_sum_cut(60, 60, 0.025) == 1427
+    assert find_rank_sum_cut(1, 3000, 1e-9) == 0
 
 
 steps = st.lists(
@@ -113,7 +124,7 @@ def test_a_window_knows_the_ranks_of_its_last_values(rows: list[tuple[float, flo
         assert window.filled[series] == len(last)
         if last:
             assert list(window.values[series, -len(last) :]) == last
-            assert list(window.ranks[series, -len(last) :]) == list(midranks(last))
+            assert list(window.ranks[series, -len(last) :]) == list(compute_midranks(last))
 
 
 @given(st.lists(st.integers(0, 9).map(float), min_size=2, max_size=25), st.integers(1, 4), st.integers(0, 3))
@@ -122,7 +133,7 @@ def test_the_strongest_split_is_the_best_of_all(values: list[float], shortest: i
     for value in values:
         window.push(np.array([value]))
     strength, newer = window.strongest_split(shortest)
-    ranks = midranks(values)
+    ranks = compute_midranks(values)
     n, spread = len(values), float(np.var(ranks))
     best = 0.0
     for count in range(shortest, n - shortest + 1):
@@ -167,7 +178,7 @@ def test_a_window_forgets_what_it_is_told_to_and_no_more_than_it_has() -> None:
     assert window.ranks.tolist() == [[2.5, 2.5, 4.0, 1.0]]
 
 
-def test_series_that_are_filled_unalike_are_split_each_by_its_own_values() -> None:
+def test_series_of_different_lengths_are_split_separately() -> None:
     """Four and four values that do not overlap differ by 16 ranks less 8, in standard deviations of sqrt(12)."""
     window = RankWindow(3, 8)
     window.fill(0, np.array([1.0, 2.0, 3.0, 4.0, 15.0, 16.0, 17.0, 18.0]))

@@ -9,19 +9,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from detectable_drop import compute_detectable_drop
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sonde.stats.ranks import rank_sum_cut
+from sonde.stats.ranks import find_rank_sum_cut
 from sonde.stats.ratio import (
-    Ratio,
-    _choices,
-    _differences,
-    _few,
-    planned_visible,
-    ratio,
-    simulated_visible,
-    smallest_visible,
+    RateRatio,
+    _compute_differences,
+    _count_divisions,
+    _small_sample_factor,
+    compare_rates,
+    estimate_detectable_drop,
+    simulate_detectable_drop,
 )
 
 near: Any = pytest.approx  # as a member of what is compared whole
@@ -31,14 +31,14 @@ rates = st.lists(st.floats(1e-3, 1e12), min_size=1, max_size=15)
 
 @given(rates, rates, st.floats(0.01, 100))
 def test_the_unit_does_not_matter(before: list[float], after: list[float], unit: float) -> None:
-    one = ratio(before, after)
-    other = ratio(np.array(before) * unit, np.array(after) * unit)
+    one = compare_rates(before, after)
+    other = compare_rates(np.array(before) * unit, np.array(after) * unit)
     assert other.value == pytest.approx(one.value, rel=1e-9)
 
 
 @given(rates, rates)
 def test_turned_around_it_is_the_inverse(before: list[float], after: list[float]) -> None:
-    one, other = ratio(before, after), ratio(after, before)
+    one, other = compare_rates(before, after), compare_rates(after, before)
     assert one.value * other.value == pytest.approx(1.0, rel=1e-9)
     if one.low is not None and one.high is not None:
         assert one.low <= one.value <= one.high
@@ -46,42 +46,42 @@ def test_turned_around_it_is_the_inverse(before: list[float], after: list[float]
 
 
 def test_the_median_of_all_ratios() -> None:
-    assert ratio([1.0, 2.0, 4.0], [2.0, 4.0, 8.0]).value == pytest.approx(2.0)
-    found = ratio([10.0] * 8, [5.0] * 8)
+    assert compare_rates([1.0, 2.0, 4.0], [2.0, 4.0, 8.0]).value == pytest.approx(2.0)
+    found = compare_rates([10.0] * 8, [5.0] * 8)
     assert (found.value, found.low, found.high) == pytest.approx((0.5, 0.5, 0.5))
     assert found.differs
 
 
 def test_fewer_than_five_runs_give_no_interval_and_say_so() -> None:
-    found = ratio([1.0] * 4, [2.0] * 9)
+    found = compare_rates([1.0] * 4, [2.0] * 9)
     assert (found.low, found.high, found.p) == (None, None, None)
     assert not found.differs
     assert found.why == "an interval needs 5 runs on each side; here are 4 and 9"
-    found = ratio([1.0] * 5, [2.0] * 6, confidence=0.999)
+    found = compare_rates([1.0] * 5, [2.0] * 6, confidence=0.999)
     assert (found.value, found.low, found.high) == (near(2.0), None, None)
     assert found.p == near(2 / 462)
     assert found.why == "5 and 6 runs cannot give 99.9 % confidence"
-    assert ratio([1.0] * 5, [2.0] * 6, confidence=0.999, test=False).p is None
+    assert compare_rates([1.0] * 5, [2.0] * 6, confidence=0.999, test=False).p is None
 
 
-def test_the_ends_of_the_interval_are_the_third_ratios_from_either_end_for_five_runs_a_side() -> None:
+def test_five_runs_a_side_use_the_third_ratios_as_limits() -> None:
     """U is 2 or less in 4 of 252 arrangements (1.6 %), 3 or less in 7 (2.8 %): the third ratio is the bound of 95 %.
     All ratios are 2 to the powers 1 … 25 here."""
     before, after = 2.0 ** np.arange(-5, 0), 2.0 ** np.arange(0, 25, 5)
-    found = ratio(before, after)
+    found = compare_rates(before, after)
     assert (found.low, found.value, found.high) == pytest.approx((2.0**3, 2.0**13, 2.0**23))
     assert (found.before, found.after, found.confidence, found.why) == (5, 5, 0.95, "")
     assert found.p == pytest.approx(2 / 252)
-    assert ratio(before, after, test=False).p is None
-    assert ratio(before, after, confidence=0.9).low == pytest.approx(2.0**5)  # 4 or less in 12 (4.8 %)
-    assert ratio(before[:4], after, confidence=0.5).low is None
-    assert ratio(before, after[:4], confidence=0.5).low is None
+    assert compare_rates(before, after, test=False).p is None
+    assert compare_rates(before, after, confidence=0.9).low == pytest.approx(2.0**5)  # 4 or less in 12 (4.8 %)
+    assert compare_rates(before[:4], after, confidence=0.5).low is None
+    assert compare_rates(before, after[:4], confidence=0.5).low is None
 
 
 @pytest.mark.parametrize("wrong", [[], [0.0, 1.0], [-1.0], [float("nan")], [float("inf")]])
 def test_what_has_no_logarithm_is_refused(wrong: list[float]) -> None:
     with pytest.raises(ValueError, match=r"ratio"):
-        ratio(wrong, [1.0])
+        compare_rates(wrong, [1.0])
 
 
 @pytest.mark.parametrize(("m", "n"), [(5, 5), (10, 10), (5, 20)])
@@ -91,7 +91,7 @@ def test_the_interval_covers_the_truth_on_one_sided_noise(m: int, n: int) -> Non
     for _ in range(600):
         before = 1e9 * np.exp(-random.gamma(0.5, 0.2, m))
         after = 0.8e9 * np.exp(-random.gamma(0.5, 0.2, n))
-        found = ratio(before, after)
+        found = compare_rates(before, after)
         assert found.low is not None
         assert found.high is not None
         covered += found.low <= 0.8 <= found.high
@@ -101,7 +101,7 @@ def test_the_interval_covers_the_truth_on_one_sided_noise(m: int, n: int) -> Non
 def test_ten_thousand_runs_a_side_are_no_burden() -> None:
     random = np.random.default_rng(9)
     before, after = np.exp(random.normal(0, 0.2, 12_000)), 0.9 * np.exp(random.normal(0, 0.2, 9_000))
-    found = ratio(before, after)
+    found = compare_rates(before, after)
     assert found.low is not None
     assert found.high is not None
     assert found.value == pytest.approx(0.9, rel=0.01)
@@ -111,26 +111,26 @@ def test_ten_thousand_runs_a_side_are_no_burden() -> None:
     assert found.p < 1e-6
 
 
-def test_a_smaller_drop_than_the_visible_one_is_mostly_missed_and_a_larger_mostly_seen() -> None:
+def test_detectable_drop_separates_missed_from_detected_drops() -> None:
     random = np.random.default_rng(8)
     noise = random.normal(0, 0.1, 400)
-    drop = simulated_visible(noise, 5, 20)
+    drop = simulate_detectable_drop(noise, 5, 20)
     assert drop is not None
-    assert drop == pytest.approx(planned_visible(0.1, 5, 20), abs=0.03)
-    few = simulated_visible(noise, 3, 20)
+    assert drop == pytest.approx(compute_detectable_drop(0.1, 5, 20), abs=0.03)
+    few = simulate_detectable_drop(noise, 3, 20)
     assert few is not None
     assert few > drop
 
 
 def test_so_few_runs_that_nothing_could_be_seen() -> None:
-    assert smallest_visible([1.0, 1.1, 0.9], [1.0, 0.9]) is None
-    assert smallest_visible([1.0] * 10, [1.0] * 10) is None  # no noise to judge by
-    assert smallest_visible([1.0], [1.0 + 0.01 * at for at in range(300)]) is None  # one run has no noise
+    assert estimate_detectable_drop([1.0, 1.1, 0.9], [1.0, 0.9]) is None
+    assert estimate_detectable_drop([1.0] * 10, [1.0] * 10) is None  # no noise to judge by
+    assert estimate_detectable_drop([1.0], [1.0 + 0.01 * at for at in range(300)]) is None  # one run has no noise
     for other, seen in ((12, False), (13, True)):  # 91 and 105 arrangements, for a level of 1 %
-        assert (smallest_visible([1.0, 1.1], [1.0 + 0.01 * at for at in range(other)]) is not None) == seen
-        assert (simulated_visible([0.1, -0.1] * 10, 2, other) is not None) == seen
-    assert simulated_visible([0.1, -0.1] * 9 + [0.1], 5, 5) is None  # nineteen residuals
-    some = smallest_visible([1.0, 1.1, 0.9, 1.2, 0.95], [1.0, 1.05, 0.93, 1.1, 0.9])
+        assert (estimate_detectable_drop([1.0, 1.1], [1.0 + 0.01 * at for at in range(other)]) is not None) == seen
+        assert (simulate_detectable_drop([0.1, -0.1] * 10, 2, other) is not None) == seen
+    assert simulate_detectable_drop([0.1, -0.1] * 9 + [0.1], 5, 5) is None  # nineteen residuals
+    some = estimate_detectable_drop([1.0, 1.1, 0.9, 1.2, 0.95], [1.0, 1.05, 0.93, 1.1, 0.9])
     assert some is not None
     assert 0.1 < some < 0.6
 
@@ -149,14 +149,14 @@ def test_a_drop_that_is_called_visible_is_seen_four_times_in_five(kind: str, bef
     """The power at the stated drop, over many pairs of groups, with noise of known shape."""
     random, noise = np.random.default_rng(3), NOISE[kind]
     # by how much the second side must fall for the rank test to see it, from its definition: U, counted pair by pair
-    cut = rank_sum_cut(before, after, 0.01)
+    cut = find_rank_sum_cut(before, after, 0.01)
     draws = 3000 if before * after <= 2000 else 500
     old, new = noise(random, (draws, before)), noise(random, (draws, after))
     differences = np.sort((new[:, :, None] - old[:, None, :]).reshape(draws, -1), axis=1)
     needed = np.sort(differences[:, -cut])
     power = []
     for _ in range(250 if before * after <= 400 else 40):
-        drop = smallest_visible(np.exp(noise(random, before)), np.exp(noise(random, after)))
+        drop = estimate_detectable_drop(np.exp(noise(random, before)), np.exp(noise(random, after)))
         assert drop is not None
         power.append(np.searchsorted(needed, -np.log(1 - drop)) / draws)
     few = before < 8 and kind == "one-sided and heavy"  # whose extremes so few runs do not show
@@ -167,7 +167,7 @@ def test_the_noisier_pair_of_groups_has_the_blunter_eye() -> None:
     random = np.random.default_rng(4)
     calm, wild = random.normal(0, 0.05, (2, 10)), random.normal(0, 0.05, (2, 10))
     wild[1] *= 4
-    sharp, blunt = smallest_visible(*np.exp(calm)), smallest_visible(*np.exp(wild))
+    sharp, blunt = estimate_detectable_drop(*np.exp(calm)), estimate_detectable_drop(*np.exp(wild))
     assert sharp is not None
     assert blunt is not None
     assert blunt > 1.5 * sharp
@@ -178,71 +178,71 @@ def test_the_noisier_pair_of_groups_has_the_blunter_eye() -> None:
     [(0.5, 0.9, True), (1.5, 3.0, True), (0.5, 1.0, False), (1.0, 2.0, False), (0.5, 2, False)],
 )
 def test_a_ratio_differs_when_its_interval_leaves_out_one(low: float, high: float, differs: bool) -> None:
-    assert Ratio(1.2, low, high, 0.5, 9, 9, 0.95).differs == differs
+    assert RateRatio(1.2, low, high, 0.5, 9, 9, 0.95).differs == differs
 
 
 def test_sides_that_are_thinned_keep_their_extremes() -> None:
     old, new = np.arange(5000.0), np.array([1.0, 2.0])
-    found = _differences(old, new)
+    found = _compute_differences(old, new)
     assert (found[0], found[-1]) == (1.0 - 4999.0, 2.0)
     assert found.size < old.size * new.size
     assert np.all(np.diff(found) >= 0)
 
 
 def test_what_few_runs_lack_is_the_factor_that_was_simulated() -> None:
-    assert _few(10) == pytest.approx(1 + 0.16 + 0.09)
-    assert _choices(5, 5) == 252
-    assert _choices(3, 7) == _choices(7, 3) == 120
+    assert _small_sample_factor(10) == pytest.approx(1 + 0.16 + 0.09)
+    assert _count_divisions(5, 5) == 252
+    assert _count_divisions(3, 7) == _count_divisions(7, 3) == 120
 
 
-def test_a_plan_sees_less_with_more_noise_and_fewer_runs_as_the_normal_law_says() -> None:
+def test_detectable_drop_grows_with_noise_as_in_normal_theory() -> None:
     """The level is 0.01, the power 0.8; the rank test shows 0.98 of the shift that a t test shows."""
     units = 2.3263 + 0.8416
-    drop = planned_visible(0.1, 10, 15)
+    drop = compute_detectable_drop(0.1, 10, 15)
     assert -np.log(1 - drop) == pytest.approx(units * 0.1 * (1 / 10 + 1 / 15) ** 0.5 / 0.98, rel=1e-3)
 
 
-def test_without_noise_a_plan_sees_the_smallest_drop_that_it_asks_about() -> None:
+def test_detectable_drop_without_noise_is_the_smallest_tried() -> None:
     """The search halves 0 … 99 % twelve times; beyond 99 % it does not look."""
-    assert simulated_visible([0.0] * 20, 10, 10) == pytest.approx(0.99 / 2**12)
-    assert simulated_visible([-20.0, 20.0] * 10, 10, 10) is None
+    assert simulate_detectable_drop([0.0] * 20, 10, 10) == pytest.approx(0.99 / 2**12)
+    assert simulate_detectable_drop([-20.0, 20.0] * 10, 10, 10) is None
 
 
 def test_a_drop_that_is_just_as_large_as_the_noise_shows() -> None:
     """With two levels of noise it takes the whole distance between them: half of 0.99 here, the first that is tried."""
-    assert simulated_visible([0.0, float(np.log(1 - 0.99 / 2))] * 10, 5, 5) == 0.99 / 2
+    assert simulate_detectable_drop([0.0, float(np.log(1 - 0.99 / 2))] * 10, 5, 5) == 0.99 / 2
 
 
 @pytest.mark.parametrize(("before", "after"), [(5, 20), (10, 10), (40, 10)])
-def test_the_drop_that_a_plan_sees_is_seen_by_the_rank_test_four_times_in_five(before: int, after: int) -> None:
+def test_detectable_drop_is_found_four_times_in_five(before: int, after: int) -> None:
     random = np.random.default_rng(21)
     noise = random.normal(0, 0.1, 4000)
-    drop = simulated_visible(noise, before, after, draws=4000)
+    drop = simulate_detectable_drop(noise, before, after, draws=4000)
     assert drop is not None
     old, new = random.choice(noise, (4000, before)), random.choice(noise, (4000, after)) + np.log(1 - drop)
     above = (new[:, :, None] > old[:, None, :]).sum(axis=(1, 2))
-    assert np.mean(above < rank_sum_cut(before, after, 0.01)) == pytest.approx(0.8, abs=0.025)
+    assert np.mean(above < find_rank_sum_cut(before, after, 0.01)) == pytest.approx(0.8, abs=0.025)
 
 
 def test_a_plan_asks_the_same_noise_with_the_same_draws() -> None:
     noise = np.random.default_rng(22).normal(0, 0.1, 300)
-    assert simulated_visible(noise, 8, 8) == simulated_visible(noise, 8, 8, draws=1000, seed=1)
+    assert simulate_detectable_drop(noise, 8, 8) == simulate_detectable_drop(noise, 8, 8, draws=1000, seed=1)
 
 
 def test_more_runs_than_are_drawn_see_as_much_as_their_number_allows() -> None:
     """320 runs a side see about what the normal law says of them; drawn are eighty of each."""
     random = np.random.default_rng(23)
-    drop = smallest_visible(*np.exp(random.normal(0, 0.1, (2, 320))))
+    drop = estimate_detectable_drop(*np.exp(random.normal(0, 0.1, (2, 320))))
     assert drop is not None
-    assert np.log(1 - drop) / np.log(1 - planned_visible(0.1, 320, 320)) == pytest.approx(1, abs=0.12)
+    assert np.log(1 - drop) / np.log(1 - compute_detectable_drop(0.1, 320, 320)) == pytest.approx(1, abs=0.12)
 
 
 def test_sides_of_up_to_1500_runs_are_paired_whole() -> None:
     old, new = np.arange(1500.0), np.arange(3.0)
-    assert _differences(old, new).size == 4500
-    assert _differences(np.arange(1501.0), new).size == 4500
+    assert _compute_differences(old, new).size == 4500
+    assert _compute_differences(np.arange(1501.0), new).size == 4500
     many = np.random.default_rng(24).permutation(np.arange(3001.0))
-    thinned = _differences(np.array([0.0]), many)
+    thinned = _compute_differences(np.array([0.0]), many)
     assert (thinned.size, thinned[0], thinned[-1]) == (1500, 0.0, 3000.0)
     assert set(np.diff(thinned)) == {2.0, 3.0}
 
@@ -252,6 +252,6 @@ def test_of_thinned_sides_one_ratio_is_cut_off_at_least() -> None:
     before, after = np.arange(1.0, 6.0), np.linspace(10, 20, 4000)
     spread = (20_000 * 4006 / 12) ** 0.5
     level = NormalDist().cdf((1.5 - 0.5 - 10_000) / spread)
-    assert rank_sum_cut(5, 4000, level) == 1
-    found = ratio(before, after, confidence=1 - 2 * level)
+    assert find_rank_sum_cut(5, 4000, level) == 1
+    found = compare_rates(before, after, confidence=1 - 2 * level)
     assert (found.low, found.high) == pytest.approx((10 / 5, 20 / 1))

@@ -11,7 +11,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sonde.stats.segments import SHORTEST, Segment, _cuts, _merged, _without_outliers, segments
+from sonde.stats.segments import (
+    MIN_SEGMENT_RUNS,
+    Segment,
+    _clip_outliers,
+    _find_cuts,
+    _merge_similar_segments,
+    find_segments,
+)
 
 near: Any = pytest.approx  # as a member of what is compared whole
 
@@ -23,7 +30,7 @@ def test_two_steps_are_found_within_two_runs() -> None:
         rates = 1e9 * np.exp(0.08 * random.standard_t(3, 200))
         rates[80:] *= 0.7
         rates[140:] *= 1.6
-        parts = segments(rates)
+        parts = find_segments(rates)
         found += len(parts) == 3 and abs(parts[0].end - 80) <= 2 and abs(parts[1].end - 140) <= 2
     assert found >= 54
 
@@ -34,13 +41,13 @@ def test_noise_with_single_outliers_is_one_level() -> None:
     for _ in range(100):
         rates = np.exp(0.1 * random.standard_t(3, 150))
         rates[random.integers(0, 150, 5)] *= 0.2
-        cut += len(segments(rates)) > 1
+        cut += len(find_segments(rates)) > 1
     assert cut <= 5
 
 
 @given(st.lists(st.floats(1.0, 1e12), max_size=80))
 def test_levels_cover_the_history_without_gaps(rates: list[float]) -> None:
-    parts = segments(rates)
+    parts = find_segments(rates)
     assert bool(parts) == bool(rates)
     if parts:
         assert parts[0].first == 0
@@ -48,21 +55,21 @@ def test_levels_cover_the_history_without_gaps(rates: list[float]) -> None:
         assert all(a.end == b.first for a, b in itertools.pairwise(parts))
 
 
-def test_a_cut_costs_what_it_is_said_to_and_a_thousandth_stands_for_noise_where_there_is_none() -> None:
+def test_cut_penalty_scales_with_noise_of_at_least_a_thousandth() -> None:
     """A cut of twelve runs costs 10 ln(12), 24.8 squared deviations; six and six runs that differ by 0.34 % save 34.6,
     by 0.26 % 20.2."""
     for step, parts in ((1.0034, 2), (1.0026, 1)):
-        assert len(segments([1.0] * 6 + [step] * 6, smallest=1e-4)) == parts
+        assert len(find_segments([1.0] * 6 + [step] * 6, min_change=1e-4)) == parts
 
 
-def test_single_values_are_drawn_to_three_deviations_from_their_neighbors() -> None:
+def test_outliers_are_clipped_to_three_deviations() -> None:
     values = np.zeros(9)
     values[4] = 10.0
-    assert _without_outliers(values, 0.5).tolist() == [0.0] * 4 + [1.5] + [0.0] * 4
-    assert _without_outliers(-values, 0.5).tolist() == [0.0] * 4 + [-1.5] + [0.0] * 4
-    assert _without_outliers(values, 4.0).tolist() == values.tolist()
+    assert _clip_outliers(values, 0.5).tolist() == [0.0] * 4 + [1.5] + [0.0] * 4
+    assert _clip_outliers(-values, 0.5).tolist() == [0.0] * 4 + [-1.5] + [0.0] * 4
+    assert _clip_outliers(values, 4.0).tolist() == values.tolist()
     border = np.array([9.0, 1.0, 1.0, 2.0, 2.0, 2.0, 2.0, 2.0])  # mirrored: 2 1 1 [9] 1 1 2 2 …
-    assert _without_outliers(border, 0.1).tolist() == pytest.approx([1.3, 1.0, 1.7, 2.0, 2.0, 2.0, 2.0, 2.0])
+    assert _clip_outliers(border, 0.1).tolist() == pytest.approx([1.3, 1.0, 1.7, 2.0, 2.0, 2.0, 2.0, 2.0])
 
 
 def left(values: np.ndarray, cuts: list[int]) -> float:
@@ -70,32 +77,36 @@ def left(values: np.ndarray, cuts: list[int]) -> float:
     return float(sum(np.sum((part - part.mean()) ** 2) for part in np.split(values, cuts)))
 
 
-@given(st.lists(st.integers(-6, 6).map(float), min_size=SHORTEST, max_size=24), st.sampled_from([0.5, 2.0, 9.0, 40.0]))
+@given(
+    st.lists(st.integers(-6, 6).map(float), min_size=MIN_SEGMENT_RUNS, max_size=24),
+    st.sampled_from([0.5, 2.0, 9.0, 40.0]),
+)
 @example([0.0] * 9 + [-4.0, 2.0], 0.5)  # the best begin looked hopeless four runs earlier, where no stretch could end
 def test_no_other_cuts_are_cheaper(drawn: list[float], price: float) -> None:
     """All ways to cut, priced one by one: `best[end]` from its definition."""
     values = np.array(drawn)
     best = [0.0] + [np.inf] * len(drawn)
-    for end in range(SHORTEST, len(drawn) + 1):
+    for end in range(MIN_SEGMENT_RUNS, len(drawn) + 1):
         best[end] = min(
-            best[begin] + left(values[begin:end], []) + (price if begin else 0.0) for begin in range(end - SHORTEST + 1)
+            best[begin] + left(values[begin:end], []) + (price if begin else 0.0)
+            for begin in range(end - MIN_SEGMENT_RUNS + 1)
         )
-    cuts = _cuts(values, price)
-    assert all(b - a >= SHORTEST for a, b in itertools.pairwise([0, *cuts, len(drawn)]))
+    cuts = _find_cuts(values, price)
+    assert all(b - a >= MIN_SEGMENT_RUNS for a, b in itertools.pairwise([0, *cuts, len(drawn)]))
     assert left(values, cuts) + price * len(cuts) == pytest.approx(best[-1])
 
 
 def test_five_runs_make_a_stretch_and_ten_may_be_two() -> None:
-    assert segments([4.0] * 5 + [2.0] * 5) == [Segment(0, 5, near(4.0)), Segment(5, 10, near(2.0))]
-    assert segments([4.0] * 5 + [2.0] * 4) == [Segment(0, 9, near(4.0))]
-    assert segments([4.0]) == [Segment(0, 1, near(4.0))]
-    assert segments([4.0, 1.0]) == [Segment(0, 2, near(2.0))], "the median of logarithms"
+    assert find_segments([4.0] * 5 + [2.0] * 5) == [Segment(0, 5, near(4.0)), Segment(5, 10, near(2.0))]
+    assert find_segments([4.0] * 5 + [2.0] * 4) == [Segment(0, 9, near(4.0))]
+    assert find_segments([4.0]) == [Segment(0, 1, near(4.0))]
+    assert find_segments([4.0, 1.0]) == [Segment(0, 2, near(2.0))], "the median of logarithms"
 
 
-def test_what_changed_by_less_than_a_tenth_is_one_stretch_where_nothing_else_is_asked() -> None:
-    assert len(segments([1.0] * 20 + [0.91] * 20)) == 1
-    assert len(segments([1.0] * 20 + [0.89] * 20)) == 2
-    assert len(segments([1.0] * 20 + [0.91] * 20, smallest=0.08)) == 2
+def test_changes_below_a_tenth_stay_one_segment_by_default() -> None:
+    assert len(find_segments([1.0] * 20 + [0.91] * 20)) == 1
+    assert len(find_segments([1.0] * 20 + [0.89] * 20)) == 2
+    assert len(find_segments([1.0] * 20 + [0.91] * 20, min_change=0.08)) == 2
 
 
 def test_the_noise_is_that_of_neighboring_runs() -> None:
@@ -106,16 +117,16 @@ def test_the_noise_is_that_of_neighboring_runs() -> None:
     least = noise * (10 * np.log(40) / 10) ** 0.5
     waves = np.tile([d, -d], 20)
     for step, parts in ((1.08 * least, 2), (0.92 * least, 1)):
-        assert len(segments(np.exp(waves + np.repeat([0, step], 20)), smallest=1e-3)) == parts
+        assert len(find_segments(np.exp(waves + np.repeat([0, step], 20)), min_change=1e-3)) == parts
     for price, parts in ((9.0, 2), (12.0, 1)):
-        assert len(segments(np.exp(waves + np.repeat([0, least], 20)), price, smallest=1e-3)) == parts
+        assert len(find_segments(np.exp(waves + np.repeat([0, least], 20)), price, min_change=1e-3)) == parts
 
 
 @pytest.mark.parametrize(("smallest", "cuts"), [(0.05, [5, 10, 15]), (0.1, [10, 15]), (0.2, [15]), (0.5, [])])
 def test_of_steps_that_are_too_small_the_smallest_goes_first(smallest: float, cuts: list[int]) -> None:
     """Steps of 7 %, 15 % and 30 %."""
     values = np.log(np.repeat([1.0, 0.93, 0.93 * 0.85, 0.93 * 0.85 * 0.7], 5))
-    found = _merged(values, [0, 5, 10, 15, 20], -float(np.log(1 - smallest)))
+    found = _merge_similar_segments(values, [0, 5, 10, 15, 20], -float(np.log(1 - smallest)))
     assert [part.end for part in found] == [*cuts, 20]
     assert [part.first for part in found] == [0, *cuts]
     assert found[-1].level == pytest.approx(float(np.exp(np.median(values[found[-1].first :]))))

@@ -9,20 +9,26 @@ import curves
 import numpy as np
 import pytest
 
-from sonde.stats.dips import Dips
-from sonde.stats.profiles import Likeness, area, band, likeness, progress
+from sonde.stats.dips import PeriodicDips
+from sonde.stats.profiles import (
+    BandDistance,
+    build_reference_band,
+    compute_area,
+    compute_progress,
+    measure_band_distance,
+)
 from sonde.stats.shapes import (
-    Shape,
-    _criterion,
-    _decline,
-    _dips,
-    _fall,
+    RateShape,
+    _compute_criterion,
     _Fit,
-    _hinges,
-    _slow_start,
-    _stall,
-    _steps,
-    shape_of,
+    _fit_decline,
+    _fit_dips,
+    _fit_fall,
+    _fit_hinges,
+    _fit_slow_start,
+    _fit_stall,
+    _fit_steps,
+    find_rate_shape,
 )
 
 near: Any = pytest.approx  # as a member of what is compared whole
@@ -35,7 +41,7 @@ drawn = pytest.mark.parametrize("trials", [40, pytest.param(100, marks=pytest.ma
 @pytest.mark.parametrize("name", list(curves.SHAPES))
 def test_a_shape_is_called_by_its_name(name: str, trials: int) -> None:
     random = np.random.default_rng(41)
-    found = [shape_of(curves.curve(curves.SHAPES[name], random)) for _ in range(trials)]
+    found = [find_rate_shape(curves.curve(curves.SHAPES[name], random)) for _ in range(trials)]
     assert sum(one is not None and one.name == name for one in found) >= 0.95 * trials
 
 
@@ -45,7 +51,7 @@ def test_a_flat_curve_has_no_name_however_noisy(trials: int) -> None:
     named = 0
     for _ in range(trials):
         values = curves.noise(random, int(random.integers(60, 400)), random.uniform(0.05, 0.3), random.uniform(0, 0.6))
-        named += shape_of(values) is not None
+        named += find_rate_shape(values) is not None
     assert named <= 0.05 * trials
 
 
@@ -55,7 +61,7 @@ def test_the_period_of_dips_is_told() -> None:
     for _ in range(40):
         period = curves.period_of(random)
         u = (np.arange(300) + 0.5) / 300
-        found = shape_of(curves.dips(random, u, period) * curves.noise(random, 300))
+        found = find_rate_shape(curves.dips(random, u, period) * curves.noise(random, 300))
         right += found is not None and found.period is not None and abs(found.period / period - 1) < 0.05
     assert right >= 38
 
@@ -63,11 +69,11 @@ def test_the_period_of_dips_is_told() -> None:
 def test_where_a_shape_shows_is_told() -> None:
     u = (np.arange(200) + 0.5) / 200
     random = np.random.default_rng(44)
-    fall = shape_of(np.where(u < 0.3, 1.0, 0.4) * curves.noise(random, 200))
+    fall = find_rate_shape(np.where(u < 0.3, 1.0, 0.4) * curves.noise(random, 200))
     assert fall is not None
     assert fall.start == pytest.approx(0.3, abs=0.02)
     assert fall.depth == pytest.approx(0.6, abs=0.1)
-    hold = shape_of(np.where((u > 0.5) & (u < 0.6), 0.0, 1.0) * curves.noise(random, 200))
+    hold = find_rate_shape(np.where((u > 0.5) & (u < 0.6), 0.0, 1.0) * curves.noise(random, 200))
     assert hold is not None
     assert (hold.start, hold.end) == pytest.approx((0.5, 0.6), abs=0.02)
 
@@ -77,22 +83,22 @@ def test_what_the_usual_run_does_too_is_not_named() -> None:
     u = (np.arange(200) + 0.5) / 200
     usual = np.where(u < 0.2, 0.3, 1.0)
     like = usual * curves.noise(random, 200)
-    assert shape_of(like, usual) is None
-    named = shape_of(like * np.where(u < 0.7, 1.0, 0.4), usual)
+    assert find_rate_shape(like, usual) is None
+    named = find_rate_shape(like * np.where(u < 0.7, 1.0, 0.4), usual)
     assert named is not None
     assert named.name in ("cliff", "long tail")
 
 
 @pytest.mark.parametrize("values", [[], [1.0] * 15, [0.0] * 100, [5.0] * 100])
 def test_what_is_too_short_empty_or_constant_has_no_shape(values: list[float]) -> None:
-    assert shape_of(values) is None
+    assert find_rate_shape(values) is None
 
 
 def test_the_area_between_curves_is_the_known_one() -> None:
     """All bytes in the first half against an even flow: a triangle of height one half over the whole time."""
-    early = progress([2.0] * 50 + [0.0] * 50)
-    assert area(early, progress([1.0] * 100)) == pytest.approx(0.25, abs=0.002)
-    assert area(progress([3.0] * 7), progress([1.0] * 100)) == pytest.approx(0.0, abs=1e-9)
+    early = compute_progress([2.0] * 50 + [0.0] * 50)
+    assert compute_area(early, compute_progress([1.0] * 100)) == pytest.approx(0.25, abs=0.002)
+    assert compute_area(compute_progress([3.0] * 7), compute_progress([1.0] * 100)) == pytest.approx(0.0, abs=1e-9)
 
 
 def test_a_band_knows_its_own_kind_and_no_other() -> None:
@@ -100,28 +106,28 @@ def test_a_band_knows_its_own_kind_and_no_other() -> None:
     strangers = own = 0
     for _ in range(30):
         references = [curves.noise(random, 150) for _ in range(10)]
-        known = band(references)
-        own += bool(likeness(curves.noise(random, 200) * 0.3, known).differs)
+        known = build_reference_band(references)
+        own += bool(measure_band_distance(curves.noise(random, 200) * 0.3, known).differs)
         u = (np.arange(200) + 0.5) / 200
-        strangers += bool(likeness(np.exp(-1.2 * u) * curves.noise(random, 200), known).differs)
+        strangers += bool(measure_band_distance(np.exp(-1.2 * u) * curves.noise(random, 200), known).differs)
     assert own <= 3
     assert strangers == 30
 
 
 def test_a_band_of_few_runs_has_no_limit_and_a_profile_needs_bytes() -> None:
-    few = band([[1.0, 2.0]] * 7)
+    few = build_reference_band([[1.0, 2.0]] * 7)
     assert few.limit is None
-    assert likeness([1.0], few).differs is None
+    assert measure_band_distance([1.0], few).differs is None
     for wrong in ([], [0.0], [-1.0, 2.0], [float("nan")]):
         with pytest.raises(ValueError, match="profile"):
-            progress(wrong)
+            compute_progress(wrong)
     with pytest.raises(ValueError, match="reference"):
-        band([])
+        build_reference_band([])
 
 
 def test_a_shape_pays_for_each_of_its_freedoms() -> None:
     logs = np.log(np.linspace(1.0, 0.3, 60))
-    assert [fit(logs).freedoms for fit in (_decline, _slow_start, _fall, _stall)] == [1, 2, 2, 3]
+    assert [fit(logs).freedoms for fit in (_fit_decline, _fit_slow_start, _fit_fall, _fit_stall)] == [1, 2, 2, 3]
     u = (np.arange(60) + 0.5) / 60
     for name, rates in (
         ("cliff", np.where(u < 0.5, 1.0, 0.5)),
@@ -129,28 +135,30 @@ def test_a_shape_pays_for_each_of_its_freedoms() -> None:
         ("long tail", np.exp(-3 * np.maximum(0, u - 0.5) / 0.5)),
         ("steady decline", np.exp(-1 * np.maximum(0, u - 0.3))),
     ):
-        fit = _fall(np.log(rates))
+        fit = _fit_fall(np.log(rates))
         assert fit.shape is not None
         assert (fit.shape.name, fit.freedoms) == (name, 2)
-    assert [fit(np.zeros(60)).shape for fit in (_fall, _stall)] == [None] * 2
-    assert [fit(np.zeros(60)).freedoms for fit in (_slow_start, _fall, _stall)] == [2, 2, 3]
-    wave = _dips(logs, Dips(12.0, 3.0, 6.0, 0.7, 5, 1.5))
+    assert [fit(np.zeros(60)).shape for fit in (_fit_fall, _fit_stall)] == [None] * 2
+    assert [fit(np.zeros(60)).freedoms for fit in (_fit_slow_start, _fit_fall, _fit_stall)] == [2, 2, 3]
+    wave = _fit_dips(logs, PeriodicDips(12.0, 3.0, 6.0, 0.7, 5, 1.5))
     assert (wave.freedoms, wave.cost) == (4, 1.5)
 
 
 def test_each_fit_leaves_nothing_of_a_curve_that_is_exactly_its_shape() -> None:
     n = 60
     u = (np.arange(n) + 0.5) / n
-    line = _decline(np.log(1 - 0.6 * u))
+    line = _fit_decline(np.log(1 - 0.6 * u))
     assert line.cost == pytest.approx(0, abs=1e-9)
     assert line.shape is not None
     assert (line.shape.start, line.shape.end, line.shape.depth) == pytest.approx((0, 1, 0.6))
     step = np.where(np.arange(n) < 20, 0.0, -0.5)
-    assert _steps(step, down=True) == pytest.approx((0.0, 20, 0.5), abs=1e-9)
-    assert _steps(-step, down=False) == pytest.approx((0.0, 20, 0.5), abs=1e-9)
+    assert _fit_steps(step, is_down=True) == pytest.approx((0.0, 20, 0.5), abs=1e-9)
+    assert _fit_steps(-step, is_down=False) == pytest.approx((0.0, 20, 0.5), abs=1e-9)
     for at in (2, 58):  # the first and the last cut there may be
-        assert _steps(np.where(np.arange(n) < at, 0.0, -1.0), down=True)[:2] == pytest.approx((0.0, at), abs=1e-9)
-    block = _stall(np.where((np.arange(n) >= 2) & (np.arange(n) < 32), -1.0, 0.0))
+        assert _fit_steps(np.where(np.arange(n) < at, 0.0, -1.0), is_down=True)[:2] == pytest.approx(
+            (0.0, at), abs=1e-9
+        )
+    block = _fit_stall(np.where((np.arange(n) >= 2) & (np.arange(n) < 32), -1.0, 0.0))
     assert block.cost == pytest.approx(0, abs=1e-9)
     assert block.shape is not None
     assert (block.shape.start, block.shape.end) == pytest.approx((2 / n, 32 / n))
@@ -162,7 +170,7 @@ def test_a_bend_is_found_where_it_is(late: bool, at: int) -> None:
     n = 60
     u = (np.arange(n) + 0.5) / n
     ramp = np.maximum(0, u - u[at]) if late else np.maximum(0, u[at] - u)
-    cost, bend, slope = _hinges(-2 * ramp, late)
+    cost, bend, slope = _fit_hinges(-2 * ramp, late)
     assert (cost, slope) == pytest.approx((0, -2), abs=1e-9)
     assert bend == at
 
@@ -171,13 +179,13 @@ def test_a_bend_is_found_where_it_is(late: bool, at: int) -> None:
 def test_one_sided_noise_about_a_level_has_no_name(trials: int) -> None:
     """Its mean is far from its usual value, which must not count as something that a shape explains."""
     random = np.random.default_rng(47)
-    named = [shape_of(np.exp(-random.gamma(0.5, 0.8, 100))) for _ in range(trials)]
+    named = [find_rate_shape(np.exp(-random.gamma(0.5, 0.8, 100))) for _ in range(trials)]
     assert sum(one is not None for one in named) <= 0.05 * trials
 
 
-def test_a_fall_little_by_little_is_a_tail_while_little_moves_and_a_decline_otherwise() -> None:
+def test_gradual_fall_is_a_tail_or_a_decline() -> None:
     def fall(begin: float) -> str:
-        found = shape_of(np.where(u < begin, 1.0, np.exp(-3 * (u - begin) / (1 - begin))))
+        found = find_rate_shape(np.where(u < begin, 1.0, np.exp(-3 * (u - begin) / (1 - begin))))
         assert found is not None
         assert found.start == pytest.approx(begin, abs=0.02)
         return found.name
@@ -189,16 +197,16 @@ def test_a_fall_little_by_little_is_a_tail_while_little_moves_and_a_decline_othe
 
 def test_sixteen_slices_may_have_a_shape_and_fifteen_none() -> None:
     sixteen = np.array([10.0] * 8 + [1.0] * 8)
-    found = shape_of(sixteen)
+    found = find_rate_shape(sixteen)
     assert found is not None
     assert found.start == 0.5
-    assert shape_of(sixteen[1:]) is None
+    assert find_rate_shape(sixteen[1:]) is None
 
 
 def test_a_band_is_what_its_references_are() -> None:
     references = [[1.0, 3.0], [2.0, 2.0], [3.0, 1.0]]
-    found = band(references)
-    curves = np.array([progress(one) for one in references])
+    found = build_reference_band(references)
+    curves = np.array([compute_progress(one) for one in references])
     assert found.runs == 3
     assert np.array_equal(found.low, curves.min(axis=0))
     assert np.array_equal(found.high, curves.max(axis=0))
@@ -212,7 +220,7 @@ def test_a_band_is_what_its_references_are() -> None:
 def test_a_lower_block_is_a_stall_from_two_slices_off_either_end(begin: int, end: int, name: str) -> None:
     rates = np.exp(np.random.default_rng(1).normal(0, 0.03, 120))
     rates[begin:end] *= 0.3
-    found = shape_of(rates)
+    found = find_rate_shape(rates)
     assert found is not None
     assert found.name == name
     if name == "stall":
@@ -222,7 +230,7 @@ def test_a_lower_block_is_a_stall_from_two_slices_off_either_end(begin: int, end
 
 def test_a_stall_is_at_most_half_of_the_time() -> None:
     logs = np.where((np.arange(120) >= 20) & (np.arange(120) < 95), -1.0, 0.0)
-    found = _stall(logs).shape
+    found = _fit_stall(logs).shape
     assert found is not None
     assert found.end - found.start == 0.5
 
@@ -230,23 +238,23 @@ def test_a_stall_is_at_most_half_of_the_time() -> None:
 def test_one_freedom_more_costs_three_logarithms_of_the_slices() -> None:
     """The cost that a fit must save to be worth it; half of it in BIC (Schwarz 1978), dearer here against noise that
     neighbors share."""
-    one, two = (_criterion(_Fit(5.0, freedoms, None), 100) for freedoms in (1, 2))
+    one, two = (_compute_criterion(_Fit(5.0, freedoms, None), 100) for freedoms in (1, 2))
     assert two - one == pytest.approx(3 * np.log(100))
-    assert _criterion(_Fit(5.0, 0, None), 100) == pytest.approx(100 * np.log(0.05))
+    assert _compute_criterion(_Fit(5.0, 0, None), 100) == pytest.approx(100 * np.log(0.05))
 
 
 def test_a_profile_has_a_value_each_half_percent_of_the_time() -> None:
-    curve = progress([1.0, 3.0])
+    curve = compute_progress([1.0, 3.0])
     assert curve.size == 201
     assert (curve[0], curve[50], curve[100], curve[150], curve[200]) == pytest.approx((0, 0.125, 0.25, 0.625, 1))
     with pytest.raises(ValueError, match="a profile needs rates from 0 up, and one above it"):
-        progress([1.0, float("inf")])
+        compute_progress([1.0, float("inf")])
 
 
-def test_seven_references_have_no_limit_and_eight_alike_one_of_a_millionth_times_their_least_scatter() -> None:
+def test_band_limit_needs_eight_references() -> None:
     """Eight runs that are equal: their distances count as a millionth, with a scatter of a tenth (as a logarithm) less
     the rule for eight; of 2000 of these two in thousand lie above the limit."""
-    alike = band([[1.0, 1.0]] * 8)
+    alike = build_reference_band([[1.0, 1.0]] * 8)
     random = np.random.default_rng(1)
     random.choice(np.zeros(8), 2000)
     noise = random.normal(0, 0.1 * 8**-0.2, 2000)
@@ -254,26 +262,26 @@ def test_seven_references_have_no_limit_and_eight_alike_one_of_a_millionth_times
     assert alike.limit is not None
     assert np.sum(1e-6 * np.exp(noise) > alike.limit) == 4
     assert alike.runs == 8
-    assert band([[1.0, 1.0]] * 7).limit is None
+    assert build_reference_band([[1.0, 1.0]] * 7).limit is None
 
 
 def test_each_reference_is_held_against_the_others_of_its_band() -> None:
     """Of the shares 0.5, 0.51 … 0.57 in the first half each lies so far from the median of the other seven."""
     shares = np.array([0.5, 0.51, 0.52, 0.53, 0.54, 0.55, 0.56, 0.57])
-    known = band([[share, 1 - share] for share in shares])
-    triangle = float(area(progress([1.0, 0.0]), progress([0.0, 1.0])))
+    known = build_reference_band([[share, 1 - share] for share in shares])
+    triangle = float(compute_area(compute_progress([1.0, 0.0]), compute_progress([0.0, 1.0])))
     logs = np.log([abs(one - np.median(np.delete(shares, at))) * triangle for at, one in enumerate(shares)])
     random = np.random.default_rng(1)
     drawn = random.choice(logs, 2000) + random.normal(0, float(np.std(logs, ddof=1)) * 8**-0.2, 2000)
     assert known.limit == pytest.approx(np.exp(np.quantile(drawn, 0.998)))
     assert known.curve[100] == pytest.approx(0.535)
     assert (known.low[100], known.high[100]) == pytest.approx((0.5, 0.57))
-    found = likeness([0.9, 0.1], known)
+    found = measure_band_distance([0.9, 0.1], known)
     assert (found.area, found.limit) == (near((0.9 - 0.535) * triangle), known.limit)
 
 
 def test_a_run_differs_when_it_lies_beyond_the_limit_not_on_it() -> None:
-    assert [Likeness(0.2, limit).differs for limit in (0.1, 0.2, 0.3, None)] == [True, False, False, None]
+    assert [BandDistance(0.2, limit).differs for limit in (0.1, 0.2, 0.3, None)] == [True, False, False, None]
 
 
 @pytest.mark.parametrize(
@@ -290,21 +298,19 @@ def test_a_run_differs_when_it_lies_beyond_the_limit_not_on_it() -> None:
         (36, 0.6, "cliff"),
     ],
 )
-def test_a_fall_at_once_is_a_tail_while_little_moves_in_much_time_and_a_cliff_otherwise(
-    at: int, level: float, name: str
-) -> None:
-    found = shape_of(np.where(np.arange(120) < at, 5.0, 5 * level))
-    assert found == Shape(name, at / 120, 1.0, pytest.approx(1 - level))  # type: ignore[arg-type]
+def test_sudden_fall_is_a_tail_or_a_cliff(at: int, level: float, name: str) -> None:
+    found = find_rate_shape(np.where(np.arange(120) < at, 5.0, 5 * level))
+    assert found == RateShape(name, at / 120, 1.0, pytest.approx(1 - level))  # type: ignore[arg-type]
 
 
 def test_a_fall_to_a_standstill_is_one_to_a_twentieth() -> None:
-    found = shape_of([7.0] * 60 + [0.0] * 60)
-    assert found == Shape("long tail", 0.5, 1.0, near(0.95))
+    found = find_rate_shape([7.0] * 60 + [0.0] * 60)
+    assert found == RateShape("long tail", 0.5, 1.0, near(0.95))
 
 
 @pytest.mark.parametrize(("level", "named"), [(0.74, True), (0.76, False)])
 def test_what_takes_less_than_a_quarter_away_has_no_name(level: float, named: bool) -> None:
-    assert (shape_of([1.0] * 60 + [level] * 60) is not None) == named
+    assert (find_rate_shape([1.0] * 60 + [level] * 60) is not None) == named
 
 
 @pytest.mark.parametrize(("share", "named"), [(0.486, False), (0.53, True)])
@@ -313,7 +319,7 @@ def test_a_name_is_earned_by_twelve_more_than_its_freedoms_cost(share: float, na
     3 * 2 * ln(100). At h^2 / 4 s^2 = 0.486 that leaves 10.7, at 0.53 13.5."""
     step = 0.3
     wave = step / 2 / share**0.5 * np.where(np.arange(100) % 2, 1, -1)
-    found = shape_of(np.exp(wave - np.where(np.arange(100) < 40, 0, step)))
+    found = find_rate_shape(np.exp(wave - np.where(np.arange(100) < 40, 0, step)))
     assert (found is not None) == named
 
 
@@ -321,48 +327,48 @@ def test_a_name_is_earned_by_twelve_more_than_its_freedoms_cost(share: float, na
     ("begin", "fall", "name"),
     [(0.6, 0.95, "long tail"), (0.6, 0.9, "steady decline"), (0.36, 3.0, "long tail"), (0.32, 3.0, "steady decline")],
 )
-def test_a_tail_sinks_to_two_fifths_at_least_and_moves_two_fifths_of_the_bytes_at_most(
-    begin: float, fall: float, name: str
-) -> None:
+def test_tail_has_at_most_two_fifths_of_rate_and_bytes(begin: float, fall: float, name: str) -> None:
     u = (np.arange(120) + 0.5) / 120
-    found = shape_of(np.exp(-fall * np.maximum(0, u - begin) / (1 - begin)))
+    found = find_rate_shape(np.exp(-fall * np.maximum(0, u - begin) / (1 - begin)))
     assert found is not None
     assert (found.name, found.end) == (name, 1.0)
     assert found.start == pytest.approx(begin, abs=0.015)
     assert found.depth == pytest.approx(1 - np.exp(-fall), abs=0.015)
 
 
-def test_a_decline_is_a_line_of_the_rate_or_of_its_logarithm_over_the_whole_time() -> None:
+def test_steady_decline_is_linear_in_the_rate_or_its_logarithm() -> None:
     u = (np.arange(120) + 0.5) / 120
     for end in (0.3, 0.5):
         for rates in (1 - (1 - end) * u, end**u):
-            assert shape_of(8 * rates) == Shape("steady decline", 0.0, 1.0, near(1 - end))
+            assert find_rate_shape(8 * rates) == RateShape("steady decline", 0.0, 1.0, near(1 - end))
 
 
-def test_a_slow_start_ends_within_seven_tenths_of_the_time_by_a_step_or_a_ramp() -> None:
+def test_slow_start_ends_within_seven_tenths_of_the_time() -> None:
     at = np.arange(120)
-    assert shape_of(np.where(at < 84, 0.3, 1.0)) == Shape("slow start", 0.0, 0.7, near(0.7))
-    assert shape_of(np.where(at < 85, 0.3, 1.0)) is None, "nor is it a stall of half of the time"
-    ramp = shape_of(np.exp(-2 * np.maximum(0, (36 - at) / 120)))
-    assert ramp == Shape("slow start", 0.0, 0.3, near(1 - np.exp(-2 * 36 / 120)))
+    assert find_rate_shape(np.where(at < 84, 0.3, 1.0)) == RateShape("slow start", 0.0, 0.7, near(0.7))
+    assert find_rate_shape(np.where(at < 85, 0.3, 1.0)) is None, "nor is it a stall of half of the time"
+    ramp = find_rate_shape(np.exp(-2 * np.maximum(0, (36 - at) / 120)))
+    assert ramp == RateShape("slow start", 0.0, 0.3, near(1 - np.exp(-2 * 36 / 120)))
 
 
 def test_dips_are_told_as_shares_of_the_time() -> None:
-    found = shape_of(np.where((np.arange(120) - 7) % (120 / 5.85) < 5, 3.0, 9.0))
-    assert found == Shape("periodic dips", near(7 / 120), 1.0, near(2 / 3), near(1 / 5.85), 6)
+    found = find_rate_shape(np.where((np.arange(120) - 7) % (120 / 5.85) < 5, 3.0, 9.0))
+    assert found == RateShape("periodic dips", near(7 / 120), 1.0, near(2 / 3), near(1 / 5.85), 6)
 
 
 def test_long_curves_are_looked_at_in_120_slices() -> None:
-    found = shape_of([1.0] * 122 + [0.6] * 118)
-    assert found == Shape("cliff", near(61 / 120), 1.0, near(0.4))
+    found = find_rate_shape([1.0] * 122 + [0.6] * 118)
+    assert found == RateShape("cliff", near(61 / 120), 1.0, near(0.4))
 
 
 def test_the_usual_curve_may_have_another_number_of_slices() -> None:
     usual = np.where(np.arange(30) < 6, 0.3, 1.0)
-    assert shape_of(np.where(np.arange(120) < 60, 3.0, 1.2), [2.0] * 30) == Shape("cliff", 0.5, 1.0, near(0.6))
-    assert shape_of(np.repeat(usual, 4) * 9, np.repeat(usual, 4)) is None
-    assert shape_of(np.repeat(usual, 4)) == Shape("slow start", 0.0, 0.2, near(0.7))
+    assert find_rate_shape(np.where(np.arange(120) < 60, 3.0, 1.2), [2.0] * 30) == RateShape(
+        "cliff", 0.5, 1.0, near(0.6)
+    )
+    assert find_rate_shape(np.repeat(usual, 4) * 9, np.repeat(usual, 4)) is None
+    assert find_rate_shape(np.repeat(usual, 4)) == RateShape("slow start", 0.0, 0.2, near(0.7))
 
 
 def test_a_curve_that_hardly_ever_moves_has_no_shape() -> None:
-    assert shape_of([0.0] * 100 + [5.0] * 5) is None
+    assert find_rate_shape([0.0] * 100 + [5.0] * 5) is None

@@ -14,25 +14,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.stats.spread import (
-    COVERS,
-    Probe,
-    Variation,
-    _any_form_ends,
-    _normal_ends,
-    chi_square_quantile,
-    probe,
-    robust_sd,
-    student_quantile,
-    variation,
+    COVERAGE_STATEMENT,
+    CoefficientOfVariation,
+    ProbeSummary,
+    _bound_any_distribution,
+    _bound_normal,
+    compute_chi_square_quantile,
+    compute_robust_sd,
+    compute_student_quantile,
+    compute_variation,
+    summarize_probe,
 )
 
 
-def test_the_robust_deviation_is_that_of_normal_noise_and_ignores_outliers() -> None:
+def test_robust_deviation_ignores_outliers() -> None:
     values = np.random.default_rng(1).normal(10, 2, 5000)
-    assert robust_sd(values) == pytest.approx(2, rel=0.05)
+    assert compute_robust_sd(values) == pytest.approx(2, rel=0.05)
     values[:500] = 1e9
-    assert robust_sd(values) == pytest.approx(2, rel=0.25)
-    assert robust_sd([5.0]) == 0.0
+    assert compute_robust_sd(values) == pytest.approx(2, rel=0.25)
+    assert compute_robust_sd([5.0]) == 0.0
 
 
 @pytest.mark.parametrize(
@@ -40,14 +40,14 @@ def test_the_robust_deviation_is_that_of_normal_noise_and_ignores_outliers() -> 
     [(0.975, 1, 12.706), (0.975, 4, 2.776), (0.975, 19, 2.093), (0.95, 10, 1.812), (0.995, 30, 2.750)],
 )
 def test_student_quantiles_are_the_printed_ones(p: float, freedom: int, value: float) -> None:
-    assert student_quantile(p, freedom) == pytest.approx(value, abs=0.001)
+    assert compute_student_quantile(p, freedom) == pytest.approx(value, abs=0.001)
 
 
 @pytest.mark.parametrize("p", [0.5, 0.75, 0.9995, 0.99995, 0.999995])
 def test_student_quantiles_far_out_are_those_of_the_closed_forms(p: float) -> None:
     both = 2 * p - 1
-    assert student_quantile(p, 1) == pytest.approx(math.tan(math.pi * (p - 0.5)), rel=1e-6, abs=1e-9)
-    assert student_quantile(p, 2) == pytest.approx(both * math.sqrt(2 / (1 - both**2)), rel=1e-6, abs=1e-9)
+    assert compute_student_quantile(p, 1) == pytest.approx(math.tan(math.pi * (p - 0.5)), rel=1e-6, abs=1e-9)
+    assert compute_student_quantile(p, 2) == pytest.approx(both * math.sqrt(2 / (1 - both**2)), rel=1e-6, abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_student_quantiles_far_out_are_those_of_the_closed_forms(p: float) -> No
     ],
 )
 def test_chi_square_quantiles_are_the_printed_ones(p: float, freedom: int, value: float) -> None:
-    assert chi_square_quantile(p, freedom) == pytest.approx(value, rel=0.001)
+    assert compute_chi_square_quantile(p, freedom) == pytest.approx(value, rel=0.001)
 
 
 Noise = Callable[[np.random.Generator, int], Any]
@@ -85,7 +85,7 @@ def covered(noise: Noise, truth: float, count: int, times: int = 1000) -> float:
     """Share of samples whose interval covers the truth."""
     random, inside = np.random.default_rng(count), 0
     for _ in range(times):
-        found = variation(noise(random, count))
+        found = compute_variation(noise(random, count))
         if found.low is not None and found.high is not None:
             inside += found.low <= truth <= found.high
     return inside / times
@@ -113,58 +113,58 @@ def test_rare_slow_runs_are_not_covered_by_few_runs_as_the_page_says() -> None:
     assert few == pytest.approx(0.47, abs=0.05)
     assert more == pytest.approx(0.83, abs=0.05)
     for told in (few, more):
-        assert any(abs(100 * told - int(word)) <= 5 for word in re.findall(r"\d+", COVERS))
+        assert any(abs(100 * told - int(word)) <= 5 for word in re.findall(r"\d+", COVERAGE_STATEMENT))
 
 
-def test_the_interval_of_three_values_is_wide_and_wider_than_that_of_many() -> None:
-    three, many = variation([0.95, 1.0, 1.05]), variation([0.95, 1.0, 1.05] * 6)
+def test_interval_of_three_values_is_wider_than_of_many() -> None:
+    three, many = compute_variation([0.95, 1.0, 1.05]), compute_variation([0.95, 1.0, 1.05] * 6)
     widths = [one.high / one.low for one in (three, many) if one.low is not None and one.high is not None]
     assert widths[0] > 5 > widths[1]
 
 
 @given(st.lists(st.floats(1.0, 1e9), min_size=2, max_size=30), st.floats(0.1, 1e3))
 def test_the_variation_has_no_unit(values: list[float], unit: float) -> None:
-    one, other = variation(values), variation(np.array(values) * unit)
+    one, other = compute_variation(values), compute_variation(np.array(values) * unit)
     assert other.value == pytest.approx(one.value, rel=1e-6, abs=1e-9)
 
 
 def test_few_values_have_a_variation_without_an_interval() -> None:
-    found = variation([1.0, 3.0])
+    found = compute_variation([1.0, 3.0])
     assert found.value == pytest.approx(0.7071, abs=0.001)
     assert found.low is None
 
 
 def test_capability_is_the_second_best_of_many_and_the_best_of_three() -> None:
-    assert probe([5.0, 9.0, 7.0, 8.0, 1.0]).capability == 8.0
-    assert probe([5.0, 9.0, 7.0, 8.0, 1.0]).delivered == 7.0
+    assert summarize_probe([5.0, 9.0, 7.0, 8.0, 1.0]).capability == 8.0
+    assert summarize_probe([5.0, 9.0, 7.0, 8.0, 1.0]).delivered == 7.0
     with pytest.raises(ValueError, match="without repeats"):
-        probe([])
+        summarize_probe([])
 
 
-def test_a_variation_is_said_in_percent_with_what_is_known_of_its_interval() -> None:
-    assert Variation(0.05, 0.031, 0.099, 9).words == "5.0 % [3.1, 9.9]"
-    assert Variation(0.05, 0.031, float("inf"), 3).words == "5.0 % [3.1, ∞]"
-    assert Variation(0.0707, None, None, 2).words == "7.1 %"
+def test_variation_text_has_percent_and_interval() -> None:
+    assert CoefficientOfVariation(0.05, 0.031, 0.099, 9).text == "5.0 % [3.1, 9.9]"
+    assert CoefficientOfVariation(0.05, 0.031, float("inf"), 3).text == "5.0 % [3.1, ∞]"
+    assert CoefficientOfVariation(0.0707, None, None, 2).text == "7.1 %"
 
 
 def test_the_robust_deviation_of_known_values() -> None:
-    assert robust_sd([]) == 0.0
-    assert robust_sd([1.0, 3.0]) == pytest.approx(1.4826)
-    assert robust_sd([1.0, 2.0, 4.0, 9.0, 900.0]) == pytest.approx(1.4826 * 3)
+    assert compute_robust_sd([]) == 0.0
+    assert compute_robust_sd([1.0, 3.0]) == pytest.approx(1.4826)
+    assert compute_robust_sd([1.0, 2.0, 4.0, 9.0, 900.0]) == pytest.approx(1.4826 * 3)
 
 
 def test_the_interval_of_three_values_is_that_of_vangel() -> None:
     """With u of the printed chi-square quantiles for two degrees of freedom, 7.3778 and 0.050636."""
-    found = variation([9.5, 10.0, 10.5])
+    found = compute_variation([9.5, 10.0, 10.5])
     ends = [0.05 / (((u + 2) / 3 - 1) * 0.05**2 + u / 2) ** 0.5 for u in (7.3778, 0.050636)]
     assert (found.value, found.low, found.high, found.count) == pytest.approx((0.05, *ends, 3), rel=1e-3)
-    narrower = variation([9.5, 10.0, 10.5], confidence=0.9)
+    narrower = compute_variation([9.5, 10.0, 10.5], confidence=0.9)
     ends = [0.05 / (((u + 2) / 3 - 1) * 0.05**2 + u / 2) ** 0.5 for u in (5.9915, 0.10259)]
     assert (narrower.low, narrower.high) == pytest.approx(ends, rel=1e-3)
 
 
 def test_few_values_that_scatter_widely_have_no_upper_end() -> None:
-    found = variation([0.1, 1.0, 9.0])
+    found = compute_variation([0.1, 1.0, 9.0])
     assert found.high == float("inf")
     assert found.low is not None
     assert 0 < found.low < found.value
@@ -184,15 +184,18 @@ def test_values_with_long_tails_have_the_interval_of_bonett(values: list[float],
     small = n / (n - 1.95996)
     half = 1.95996 * small * ((kurtosis - (n - 3) / n) / (n - 1)) ** 0.5
     scale = (squares / (n - 1)) ** 0.5 / mean
-    found = _any_form_ends(np.array(values), scale, 0.95)
+    found = _bound_any_distribution(np.array(values), scale, 0.95)
     assert found == pytest.approx([scale * (small * np.exp(end)) ** 0.5 for end in (-half, half)], rel=1e-4)
-    assert _any_form_ends(np.array(values[:3]), scale, 0.95) is None
+    assert _bound_any_distribution(np.array(values[:3]), scale, 0.95) is None
 
 
 def test_of_both_intervals_the_wider_end_counts() -> None:
     for values in ([9.0, 10.0, 10.0, 11.0, 10.5, 9.5], [10.0] * 9 + [10.1, 4.0]):
-        found = variation(values)
-        both = [_normal_ends(found.value, len(values), 0.95), _any_form_ends(np.array(values), found.value, 0.95)]
+        found = compute_variation(values)
+        both = [
+            _bound_normal(found.value, len(values), 0.95),
+            _bound_any_distribution(np.array(values), found.value, 0.95),
+        ]
         lows, highs = zip(*[one for one in both if one is not None], strict=True)
         assert len(lows) == 2
         assert (found.low, found.high) == (min(lows), max(highs))
@@ -201,11 +204,11 @@ def test_of_both_intervals_the_wider_end_counts() -> None:
 @pytest.mark.parametrize("wrong", [[], [1.0], [-1.0, 1.0], [-3.0, 1.0]])
 def test_what_has_no_variation_is_refused(wrong: list[float]) -> None:
     with pytest.raises(ValueError, match="a coefficient of variation needs two values with a mean above 0"):
-        variation(wrong)
+        compute_variation(wrong)
 
 
 def test_equal_values_do_not_vary_and_have_no_interval() -> None:
-    assert variation([5.0] * 6) == Variation(0.0, None, None, 6)
+    assert compute_variation([5.0] * 6) == CoefficientOfVariation(0.0, None, None, 6)
 
 
 @pytest.mark.parametrize(
@@ -213,4 +216,4 @@ def test_equal_values_do_not_vary_and_have_no_interval() -> None:
     [([5.0], (5.0, 5.0, 1)), ([5.0, 9.0, 7.0], (9.0, 7.0, 3)), ([5.0, 9.0, 7.0, 8.0], (8.0, 7.5, 4))],
 )
 def test_a_probe_says_how_many_repeats_it_is_of(repeats: list[float], found: tuple[float, float, int]) -> None:
-    assert probe(repeats) == Probe(*found)
+    assert summarize_probe(repeats) == ProbeSummary(*found)

@@ -10,14 +10,14 @@ import pytest
 from numpy.typing import NDArray
 
 from sonde.stats.stopping import (
-    Look,
+    InterimLook,
     MedianInterval,
-    Stopping,
-    _alike,
-    _place,
-    level_of_several,
-    median_interval,
-    median_intervals,
+    StopRule,
+    _choose_order_statistics,
+    _estimate_correlation,
+    adjust_level_for_looks,
+    compute_median_interval,
+    compute_median_intervals,
 )
 
 Rows = NDArray[np.float64]
@@ -46,11 +46,11 @@ KINDS: dict[str, Callable[[Rows], Rows]] = {
 
 def covered(values: Rows, share: float) -> tuple[float, float]:
     """How often the interval holds 0 when it is looked at after every run, and the mean number of runs."""
-    rule = Stopping(LEAST, MOST, share)
+    rule = StopRule(LEAST, MOST, share)
     open_ = np.ones(len(values), dtype=bool)
     hits, runs = 0, 0
     for count in range(LEAST, MOST + 1):
-        low, high = median_intervals(values[open_, :count], rule.look(count))
+        low, high = compute_median_intervals(values[open_, :count], rule.classify_look(count))
         half = (np.exp(high) - np.exp(low)) / 2 / np.exp(np.median(values[open_, :count], axis=1))
         ends = (half <= share) | (count == MOST)
         hits += int(np.sum(ends & (low <= 0) & (high >= 0)))
@@ -88,8 +88,8 @@ def test_a_plain_interval_would_not_cover() -> None:
 
 @pytest.mark.parametrize("count", [6, 8, 9, 12, 25])
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_interval_of_a_given_number_of_runs_covers_as_often_as_it_says(kind: str, count: int) -> None:
-    low, high = median_intervals(KINDS[kind](correlated(TRIALS, count, 0.0, seed=29)))
+def test_fixed_number_of_runs_covers_at_the_stated_level(kind: str, count: int) -> None:
+    low, high = compute_median_intervals(KINDS[kind](correlated(TRIALS, count, 0.0, seed=29)))
     assert LOW <= float(np.mean((low <= 0) & (high >= 0))) <= HIGH
 
 
@@ -98,8 +98,8 @@ def test_other_confidences_are_near_too(confidence: float, within: float) -> Non
     """Far out in the tails six runs know little: 99 % is 98 to 99.9 %."""
     for kind, make in KINDS.items():
         values = make(correlated(4000, MOST, 0.0, seed=31))
-        for count, look in ((6, Look.FIRST), (MOST, Look.LAST)):
-            low, high = median_intervals(values[:, :count], look, confidence)
+        for count, look in ((6, InterimLook.FIRST), (MOST, InterimLook.LAST)):
+            low, high = compute_median_intervals(values[:, :count], look, confidence)
             found = float(np.mean((low <= 0) & (high >= 0)))
             assert abs(found - confidence) <= within, f"{kind}, {count} runs: {found:.3f}"
 
@@ -109,44 +109,44 @@ def test_values_that_may_be_nothing_have_an_interval_as_they_are() -> None:
     hits = sum(
         found.low <= 0 <= found.high
         for row in shares
-        if (found := median_interval(row)).low is not None and found.high is not None
+        if (found := compute_median_interval(row)).low is not None and found.high is not None
     )
     assert LOW <= hits / len(shares) <= HIGH
-    assert median_interval([0.0] * 6) == median_interval([0.0] * 6, Look.LAST)
-    assert median_interval([0.0] * 6).low == 0
+    assert compute_median_interval([0.0] * 6) == compute_median_interval([0.0] * 6, InterimLook.LAST)
+    assert compute_median_interval([0.0] * 6).low == 0
 
 
 def test_one_sample_gives_the_row_of_many() -> None:
     rates = np.exp(KINDS["normal"](correlated(1, 9, 0.0, seed=5)))[0] * 2e9
-    found = median_interval(rates, Look.BETWEEN)
-    low, high = median_intervals(np.log(rates)[None, :], Look.BETWEEN)
+    found = compute_median_interval(rates, InterimLook.BETWEEN)
+    low, high = compute_median_intervals(np.log(rates)[None, :], InterimLook.BETWEEN)
     assert found.low == pytest.approx(np.exp(low[0]))
     assert found.high == pytest.approx(np.exp(high[0]))
     assert found.value == np.median(rates)
 
 
 def test_few_runs_have_no_interval_and_equal_ones_a_width_of_nothing() -> None:
-    assert median_interval([1.0, 2.0, 3.0, 4.0]).low is None
-    assert median_interval([5.0] * 6).half == pytest.approx(0, abs=1e-12)
+    assert compute_median_interval([1.0, 2.0, 3.0, 4.0]).low is None
+    assert compute_median_interval([5.0] * 6).relative_half_width == pytest.approx(0, abs=1e-12)
     with pytest.raises(ValueError, match="finite"):
-        median_interval([1.0, float("inf")])
+        compute_median_interval([1.0, float("inf")])
 
 
 def test_repeats_end_at_the_limit_of_runs_or_of_the_interval() -> None:
     noisy = [1.0, 2.0, 1.1, 3.0, 0.5, 1.7, 2.2, 0.9]
-    rule = Stopping(6, 8, 0.05)
-    assert [rule.enough(noisy[:count]) for count in (3, 6, 7, 8)] == [False, False, False, True]
-    assert rule.enough([1.0, 1.001, 0.999, 1.0, 1.002, 1.0])
-    assert Stopping(3, 3).enough(noisy[:3])
-    assert not Stopping(3, 3).enough(noisy[:2])
+    rule = StopRule(6, 8, 0.05)
+    assert [rule.is_finished(noisy[:count]) for count in (3, 6, 7, 8)] == [False, False, False, True]
+    assert rule.is_finished([1.0, 1.001, 0.999, 1.0, 1.002, 1.0])
+    assert StopRule(3, 3).is_finished(noisy[:3])
+    assert not StopRule(3, 3).is_finished(noisy[:2])
 
 
-def test_the_expected_number_of_runs_grows_with_the_square_of_what_is_missing() -> None:
+def test_estimated_runs_grow_with_the_square_of_the_width() -> None:
     values = np.exp(0.05 * np.random.default_rng(2).standard_normal(20))
-    half = Stopping(6, 1000, 1e-9).interval(values).half
+    half = StopRule(6, 1000, 1e-9).compute_interval(values).relative_half_width
     assert half is not None
-    assert Stopping(6, 1000, half / 2).expected(values) == pytest.approx(80, abs=1)
-    assert Stopping(6, 30, half / 2).expected(values) == 30
+    assert StopRule(6, 1000, half / 2).estimate_runs(values) == pytest.approx(80, abs=1)
+    assert StopRule(6, 30, half / 2).estimate_runs(values) == 30
 
 
 @pytest.mark.parametrize(
@@ -156,109 +156,116 @@ def test_the_expected_number_of_runs_grows_with_the_square_of_what_is_missing() 
 def test_order_statistics_cover_the_median_as_the_binomial_says(count: int, level: float, place: int) -> None:
     """The second and the fourth of five lie around the median in 20 cases of 32, the third and the seventh of nine in
     420 of 512 (Conover 1999, table A3 for the sixth and the fifteenth of twenty)."""
-    found, share, stretch = _place(count, level)
+    found, share, stretch = _choose_order_statistics(count, level)
     assert (found, stretch) == (place, 1.0)
     assert 0 <= share < 1
 
 
-def test_where_the_range_covers_too_rarely_it_is_stretched_as_for_normal_noise() -> None:
-    place, share, stretch = _place(5, 0.95)
+def test_range_of_few_values_is_widened_as_for_normal_noise() -> None:
+    place, share, stretch = _choose_order_statistics(5, 0.95)
     assert (place, share) == (1, 0.0)
     assert stretch == pytest.approx(1.95996 / 1.86273, abs=1e-4)  # the range of five covers in 30 cases of 32
 
 
 @pytest.mark.parametrize(
     ("looks", "confidence", "level"),
-    [([], 0.95, 0.95), ([Look.ONLY, Look.FIRST, Look.LAST], 0.95, 0.95), ([Look.LAST, Look.BETWEEN], 0.95, 0.9575),
-     ([Look.BETWEEN], 0.8, 0.83)],
-)  # fmt: skip
+    [
+        ([], 0.95, 0.95),
+        ([InterimLook.ONLY, InterimLook.FIRST, InterimLook.LAST], 0.95, 0.95),
+        ([InterimLook.LAST, InterimLook.BETWEEN], 0.95, 0.9575),
+        ([InterimLook.BETWEEN], 0.8, 0.83),
+    ],
+)
 def test_several_samples_lose_a_little_when_one_of_them_ended_between(
-    looks: list[Look], confidence: float, level: float
+    looks: list[InterimLook], confidence: float, level: float
 ) -> None:
-    assert level_of_several(looks, confidence) == pytest.approx(level)
-    assert level_of_several(looks) == level_of_several(looks, 0.95)
+    assert adjust_level_for_looks(looks, confidence) == pytest.approx(level)
+    assert adjust_level_for_looks(looks) == adjust_level_for_looks(looks, 0.95)
 
 
 @pytest.mark.parametrize(
     ("rule", "looks"),
     [
-        (Stopping(6, 9, 0.05), "first first first between between last last"),
-        (Stopping(3, 8, 0.05), "first first between between last last last"),
-        (Stopping(6, 6, 0.05), "only only only only only only only"),
-        (Stopping(7, 6, 0.05), "only only only only only only only"),
-        (Stopping(6, 9), "only only only only only only only"),
-        (Stopping(6, 7, 0.05), "first first first last last last last"),
+        (StopRule(6, 9, 0.05), "first first first between between last last"),
+        (StopRule(3, 8, 0.05), "first first between between last last last"),
+        (StopRule(6, 6, 0.05), "only only only only only only only"),
+        (StopRule(7, 6, 0.05), "only only only only only only only"),
+        (StopRule(6, 9), "only only only only only only only"),
+        (StopRule(6, 7, 0.05), "first first first last last last last"),
     ],
 )
-def test_the_look_after_four_to_ten_runs(rule: Stopping, looks: str) -> None:
-    assert [rule.look(count).value for count in range(4, 11)] == looks.split()
+def test_the_look_after_four_to_ten_runs(rule: StopRule, looks: str) -> None:
+    assert [rule.classify_look(count).value for count in range(4, 11)] == looks.split()
 
 
 def test_a_rule_states_the_interval_of_its_look() -> None:
     values = [1.0, 2.0, 1.1, 3.0, 0.5, 1.7, 2.2, 0.9]
-    rule = Stopping(6, 9, 0.05)
-    for count, look in ((6, Look.FIRST), (7, Look.BETWEEN), (8, Look.BETWEEN)):
-        assert rule.interval(values[:count]) == median_interval(values[:count], look)
-    assert rule.interval([*values, 1.3]) == median_interval([*values, 1.3], Look.LAST)
-    between, last, only = (median_interval(values, look).half or 0.0 for look in (Look.BETWEEN, Look.LAST, Look.ONLY))
+    rule = StopRule(6, 9, 0.05)
+    for count, look in ((6, InterimLook.FIRST), (7, InterimLook.BETWEEN), (8, InterimLook.BETWEEN)):
+        assert rule.compute_interval(values[:count]) == compute_median_interval(values[:count], look)
+    assert rule.compute_interval([*values, 1.3]) == compute_median_interval([*values, 1.3], InterimLook.LAST)
+    between, last, only = (
+        compute_median_interval(values, look).relative_half_width or 0.0
+        for look in (InterimLook.BETWEEN, InterimLook.LAST, InterimLook.ONLY)
+    )
     assert between > last > only > 0
-    assert median_interval(values, Look.FIRST) == median_interval(values, Look.ONLY)
+    assert compute_median_interval(values, InterimLook.FIRST) == compute_median_interval(values, InterimLook.ONLY)
 
 
 def test_repeats_end_when_half_of_the_interval_is_the_share_or_less() -> None:
     values = [1.0, 1.2, 0.9, 1.1, 1.0, 0.8]
-    half = median_interval(values, Look.FIRST).half
+    half = compute_median_interval(values, InterimLook.FIRST).relative_half_width
     assert half is not None
-    assert Stopping(6, 9, half).enough(values)
-    assert not Stopping(6, 9, half * 0.999999).enough(values)
-    assert not Stopping(7, 9, half).enough(values)
-    assert Stopping(4, 5, 1e-9).enough(values[:5])
-    assert not Stopping(3, 9, 10.0).enough(values[:4])  # four have no interval
-    assert not Stopping(6, 9, 10.0).enough([])
+    assert StopRule(6, 9, half).is_finished(values)
+    assert not StopRule(6, 9, half * 0.999999).is_finished(values)
+    assert not StopRule(7, 9, half).is_finished(values)
+    assert StopRule(4, 5, 1e-9).is_finished(values[:5])
+    assert not StopRule(3, 9, 10.0).is_finished(values[:4])  # four have no interval
+    assert not StopRule(6, 9, 10.0).is_finished([])
 
 
 def test_the_expected_runs_are_those_that_are_left_at_least() -> None:
     values = [1.0, 1.2, 0.9, 1.1, 1.0, 0.8]
-    half = median_interval(values, Look.FIRST).half
+    half = compute_median_interval(values, InterimLook.FIRST).relative_half_width
     assert half is not None
-    assert Stopping(6, 90, 0.05).expected([]) == 6
-    assert Stopping(6, 90).expected([]) == 6
-    assert Stopping(6, 90).expected(values + values) == 12
-    assert Stopping(6, 90, 0.05).expected(values[:4]) == 6  # nothing is known yet
-    assert Stopping(6, 90, 2 * half).expected(values) == 6  # it is enough
-    assert Stopping(6, 90, half * 0.99).expected(values) == 7
-    assert Stopping(6, 90, half / 1.9).expected(values) == 22  # 6 * 1.9^2 = 21.66
-    assert Stopping(30, 90, half / 1.9).expected(values) == 30
-    assert Stopping(6, 12, half / 1.9).expected(values) == 12
+    assert StopRule(6, 90, 0.05).estimate_runs([]) == 6
+    assert StopRule(6, 90).estimate_runs([]) == 6
+    assert StopRule(6, 90).estimate_runs(values + values) == 12
+    assert StopRule(6, 90, 0.05).estimate_runs(values[:4]) == 6  # nothing is known yet
+    assert StopRule(6, 90, 2 * half).estimate_runs(values) == 6  # it is enough
+    assert StopRule(6, 90, half * 0.99).estimate_runs(values) == 7
+    assert StopRule(6, 90, half / 1.9).estimate_runs(values) == 22  # 6 * 1.9^2 = 21.66
+    assert StopRule(30, 90, half / 1.9).estimate_runs(values) == 30
+    assert StopRule(6, 12, half / 1.9).estimate_runs(values) == 12
 
 
 def test_half_an_interval_is_a_share_of_its_median() -> None:
-    assert MedianInterval(4.0, 3.0, 6.0, 9).half == 0.375
+    assert MedianInterval(4.0, 3.0, 6.0, 9).relative_half_width == 0.375
     for one in (MedianInterval(4.0, None, 6.0, 9), MedianInterval(4.0, 3.0, None, 9), MedianInterval(0.0, -1, 1, 9)):
-        assert one.half is None
+        assert one.relative_half_width is None
 
 
-def test_the_ends_are_order_statistics_about_the_median_stretched_as_neighbors_are_alike() -> None:
+def test_interval_widens_with_the_correlation_of_neighbors() -> None:
     """Of twelve: the third and the tenth lie around the median in 3938 of 4096 cases, the fourth and the ninth in 3498;
     the way between is that of Hettmansperger and Sheather. The least correlation that is assumed is 0.075."""
     outer, inner = 1 - 2 * 79 / 4096, 1 - 2 * 299 / 4096
-    for look, left_of_miss in ((Look.ONLY, 1.1), (Look.FIRST, 1.1), (Look.LAST, 0.8)):
+    for look, left_of_miss in ((InterimLook.ONLY, 1.1), (InterimLook.FIRST, 1.1), (InterimLook.LAST, 0.8)):
         way = (outer - (1 - 0.05 * left_of_miss)) / (outer - inner)
         share = 9 * way / (3 + 6 * way)
         # up and down in turn: neighbors are unlike
         values = np.array([1.0, 12, 2, 11, 3, 10, 4, 9, 5, 8, 6, 7])
         factor = (1.075 / 0.925) ** 0.5
-        low, high = median_intervals(values[None, :], look)
+        low, high = compute_median_intervals(values[None, :], look)
         assert low[0] == pytest.approx(6.5 - (3.5 - share) * factor)
         assert high[0] == pytest.approx(6.5 + (3.5 - share) * factor)
     # less may be missed between the looks: the second and the eleventh, 4070 of 4096, on the way to the third
     way = (1 - 2 * 13 / 4096 - (1 - 0.05 * 0.46)) / (1 - 2 * 13 / 4096 - outer)
     share = 10 * way / (2 + 8 * way)
-    low, _ = median_intervals(values[None, :], Look.BETWEEN)
+    low, _ = compute_median_intervals(values[None, :], InterimLook.BETWEEN)
     assert low[0] == pytest.approx(6.5 - (4.5 - share) * factor)
 
 
-def test_how_alike_neighbors_are_is_told_by_their_ranks_less_the_bias_of_few() -> None:
+def test_correlation_of_neighbors_is_corrected_for_small_samples() -> None:
     """Twenty values in order have a correlation of ranks of 0.85: with the bias (1 + 3 * 0.85) / 20 it is 1.0275, which
     with twenty runs' worth of doubt is half of that. In hundred it would be 0.8, and 0.6 is the most; where neighbors
     are unlike 0.075 is the least."""
@@ -267,12 +274,12 @@ def test_how_alike_neighbors_are_is_told_by_their_ranks_less_the_bias_of_few() -
     raw = float(np.sum(ranks[1:] * ranks[:-1]) / np.sum(ranks**2))
     assert raw == pytest.approx(0.85)
     rows = np.stack([order, 3.0**order, np.where(order % 2, order, -order)])
-    assert _alike(rows) == pytest.approx([(raw + (1 + 3 * raw) / 20) / 2] * 2 + [0.075])
-    assert _alike(np.arange(100.0)[None, :]) == pytest.approx([0.6])
+    assert _estimate_correlation(rows) == pytest.approx([(raw + (1 + 3 * raw) / 20) / 2] * 2 + [0.075])
+    assert _estimate_correlation(np.arange(100.0)[None, :]) == pytest.approx([0.6])
 
 
 def test_five_values_have_an_interval_that_holds_their_median() -> None:
-    found = median_interval([3.0, 1.0, 5.0, 2.0, 4.0])
+    found = compute_median_interval([3.0, 1.0, 5.0, 2.0, 4.0])
     assert found.low is not None
     assert found.high is not None
     assert 0 < found.low < 1
@@ -280,14 +287,14 @@ def test_five_values_have_an_interval_that_holds_their_median() -> None:
     assert found.count == 5
     for wrong in ([], [float("nan")]):
         with pytest.raises(ValueError, match="the interval of a median needs finite values"):
-            median_interval(wrong)
+            compute_median_interval(wrong)
 
 
 def test_values_below_nothing_are_taken_as_they_are() -> None:
     """The same values further up have the same interval further up: no logarithm was taken."""
     values = np.array([1.0, 12, 2, 11, 3, 10, 4, 9, 5, 8, 6, 7])
-    low, high = (float(one[0]) for one in median_intervals(values[None, :]))
-    found = median_interval(values - 12)
+    low, high = (float(one[0]) for one in compute_median_intervals(values[None, :]))
+    found = compute_median_interval(values - 12)
     assert (found.low, found.high) == pytest.approx((low - 12, high - 12))
-    nothing = median_interval(values - 1)
+    nothing = compute_median_interval(values - 1)
     assert (nothing.low, nothing.high) == pytest.approx((low - 1, high - 1))

@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-import made
 import pytest
+import run_builders
 
 from sonde.store.catalog import Catalog
 
@@ -33,7 +33,7 @@ def test_polars_reads_the_tables_of_all_runs(sonde: Any, root: Path) -> None:
 
 
 def test_polars_reads_the_index(sonde: Any, root: Path) -> None:
-    made.put(root, "20200101T000000Z-old-0001", [made.phase(rate=5.0)])
+    run_builders.add_run(root, "20200101T000000Z-old-0001", [run_builders.build_phase(rate=5.0)])
     Catalog(root)
     values = polars.scan_parquet(root / ".index/*/*.phases.parquet").filter(polars.col("series").is_not_null())
     theirs = values.select("run", "phase", "value", "key").collect().to_dicts()

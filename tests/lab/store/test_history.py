@@ -8,10 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import made
 import pytest
+import run_builders
 
-from sonde.conduct.run import Setup, conduct
+from sonde.conduct.run import RunSetup, conduct_run
 from sonde.launch.engine import find_engine
 from sonde.model.plan import Plan
 from sonde.store.archive import Archive
@@ -29,8 +29,8 @@ PLAN: dict[str, Any] = {
 
 def kept(archive: Path, plan: dict[str, Any] = PLAN, **facts: Any) -> Path:
     store = Archive(archive)
-    return conduct(
-        Plan.from_document(plan, "test"), Setup(find_engine(), store), lambda kind, line: None, facts=facts
+    return conduct_run(
+        Plan.from_document(plan, "test"), RunSetup(find_engine(), store), lambda kind, line: None, facts=facts
     ).folder
 
 
@@ -108,8 +108,12 @@ def test_times_are_utc(text: str, seconds: float) -> None:
 
 
 def test_operations_on_names_are_counted_as_operations(archive: Path) -> None:
-    phases = [made.phase("create", 4096.0), made.phase("write", 1e9), made.phase("walk", 0.0, ops_per_s=7.0)]
-    made.put(archive, "20260101T000000Z-tree-0001", phases)
+    phases = [
+        run_builders.build_phase("create", 4096.0),
+        run_builders.build_phase("write", 1e9),
+        run_builders.build_phase("walk", 0.0, ops_per_s=7.0),
+    ]
+    run_builders.add_run(archive, "20260101T000000Z-tree-0001", phases)
     assert {phase: (one.key.unit, one.values[0]) for phase, one in by_phase(archive).items()} == {
         "create": ("ops_per_s", 4096.0 / 2**20),
         "write": ("bytes_per_s", 1e9),

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import made
 import pytest
+import run_builders
 
 from sonde.store import index, tags
 from sonde.store.archive import Archive
@@ -47,7 +47,7 @@ def files(root: Path) -> list[Path]:
 @pytest.fixture
 def root(archive: Path) -> Path:
     for name in NAMES[::2]:
-        made.put(archive, name)
+        run_builders.add_run(archive, name)
     return archive
 
 
@@ -60,7 +60,7 @@ def test_it_follows_everything_that_can_happen(root: Path, seed: int) -> None:
         absent = [name for name in NAMES if name not in there]
         act = pick.choice(["add", "add", "remove", "tag", "untag", "foreign", "damage", "age", "lose", "copy"])
         if act == "add" and absent:
-            made.put(root, pick.choice(absent), [made.phase(rate=1e9 + step)])
+            run_builders.add_run(root, pick.choice(absent), [run_builders.build_phase(rate=1e9 + step)])
         elif act == "remove" and present:
             Archive(root).remove(pick.choice(present))
         elif act in ("tag", "untag") and present:
@@ -69,9 +69,9 @@ def test_it_follows_everything_that_can_happen(root: Path, seed: int) -> None:
         elif act == "foreign":
             (root / "2026-02" / f"junk{step}").mkdir(parents=True)
         elif act == "damage" and absent:
-            made.put(root, pick.choice(absent)).joinpath("run.json").write_text('{"schema": "sonde-run/1"')
+            run_builders.add_run(root, pick.choice(absent)).joinpath("run.json").write_text('{"schema": "sonde-run/1"')
         elif act == "age":
-            made.age(root, hours=step)
+            run_builders.age_archive(root, hours=step)
         elif act == "lose" and files(root):
             pick.choice(files(root)).unlink()
         elif act == "copy" and present:
@@ -95,13 +95,13 @@ def noting(read: list[Path]) -> Callable[..., Any]:
 
 
 def test_what_has_not_changed_is_not_read_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made.age(root)
+    run_builders.age_archive(root)
     expected = seen(Catalog(root))
     read: list[Path] = []
     monkeypatch.setattr(index, "rows_of", noting(read))
     assert seen(Catalog(root)) == expected
     assert read == []
-    added = made.put(root, NAMES[1])
+    added = run_builders.add_run(root, NAMES[1])
     Catalog(root)
     assert read == [added], "of a month that changed, only what is new"
 
@@ -110,7 +110,7 @@ def test_a_change_in_the_same_instant_is_not_missed(root: Path) -> None:
     """The time stamp of a folder may stay the same when it changes twice in one tick of the file system's clock."""
     Catalog(root)
     stamp = (root / "2026-01").stat()
-    added = made.put(root, NAMES[1])
+    added = run_builders.add_run(root, NAMES[1])
     tags.change_tags(root / "2026-01" / NAMES[0], ["later"])
     for folder in (root / "2026-01", root / "2026-01" / NAMES[0]):
         os.utime(folder, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
@@ -121,10 +121,10 @@ def test_a_change_in_the_same_instant_is_not_missed(root: Path) -> None:
 
 def test_an_interruption_keeps_the_months_that_were_read(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(900):
-        made.put(
+        run_builders.add_run(
             archive, f"2026{1 + number // 300:02d}01T00{number // 60 % 60:02d}{number % 60:02d}Z-daily-{number:04x}"
         )
-    made.age(archive)
+    run_builders.age_archive(archive)
 
     def interrupt(done: int, total: int) -> None:
         assert total == 900
@@ -140,7 +140,7 @@ def test_an_interruption_keeps_the_months_that_were_read(archive: Path, monkeypa
 
 
 def test_damage_to_the_index_costs_nothing_but_time(root: Path) -> None:
-    made.age(root)
+    run_builders.age_archive(root)
     expected = seen(Catalog(root))
     for number, file in enumerate(files(root)):
         file.write_bytes([b"", b"PAR1 this is no table", file.read_bytes()[:-40]][number % 3])
@@ -156,7 +156,7 @@ def test_damage_to_the_index_costs_nothing_but_time(root: Path) -> None:
 @pytest.mark.parametrize("seed", range(12))
 def test_a_single_wrong_bit_in_the_index_is_noticed(root: Path, seed: int) -> None:
     """A read gives the truth or fails; what fails is made again."""
-    made.age(root)
+    run_builders.age_archive(root)
     expected = seen(Catalog(root))
     pick = random.Random(seed)
     file = pick.choice(files(root))
@@ -171,7 +171,7 @@ def test_an_index_that_others_made_is_read_where_it_cannot_be_written(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    made.age(root)
+    run_builders.age_archive(root)
     Catalog(root)
     honest = os.access
     monkeypatch.setattr(os, "access", lambda path, mode: ".index" not in str(path) and honest(path, mode))
@@ -179,8 +179,8 @@ def test_an_index_that_others_made_is_read_where_it_cannot_be_written(
     monkeypatch.setattr(index, "rows_of", noting(read))
     assert seen(Catalog(root)) == truth(root)
     assert read == []
-    added = made.put(root, NAMES[1])
-    made.age(root)
+    added = run_builders.add_run(root, NAMES[1])
+    run_builders.age_archive(root)
     assert seen(Catalog(root)) == truth(root)
     assert added in read
     assert list((tmp_path / "cache").rglob("2026-01~*.parquet")), "what is new is kept with the user"
@@ -256,16 +256,16 @@ WRITER = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[3])
-import made
+import run_builders
 from sonde.store.catalog import Catalog
 for number in range(40):
-    made.put(Path(sys.argv[1]), f"2026{1 + number % 3:02d}02T0000{number:02d}Z-{sys.argv[2]}-{number:04x}")
+    run_builders.add_run(Path(sys.argv[1]), f"2026{1 + number % 3:02d}02T0000{number:02d}Z-{sys.argv[2]}-{number:04x}")
     Catalog(Path(sys.argv[1])).runs(["run", "tags"])
 """
 
 
 def test_many_writers_and_readers_at_once(root: Path) -> None:
-    here = str(Path(made.__file__).parent)
+    here = str(Path(run_builders.__file__).parent)
     writers = [
         subprocess.Popen([sys.executable, "-c", WRITER, str(root), f"w{number}", here], stderr=subprocess.PIPE)
         for number in range(3)
@@ -293,9 +293,9 @@ def test_many_writers_and_readers_at_once(root: Path) -> None:
         (Selection(source="sonde"), {"a", "b", "c"}),
         (Selection(source="ior"), {"d"}),
         (Selection(status="failed"), {"b"}),
-        (Selection(verdict="good"), {"a", "d"}),
-        (Selection(verdict="doubtful"), {"b"}),
-        (Selection(verdict="invalid"), {"c"}),
+        (Selection(validity="good"), {"a", "d"}),
+        (Selection(validity="doubtful"), {"b"}),
+        (Selection(validity="invalid"), {"c"}),
         (Selection(finding="too_short"), {"b", "c"}),
         (Selection(plan_hash="eeee"), {"a", "b", "c"}),
         (Selection(tags=["keep"]), {"a", "b"}),
@@ -311,19 +311,21 @@ def test_many_writers_and_readers_at_once(root: Path) -> None:
 def test_each_filter_finds_what_it_names(archive: Path, wanted: Selection, expected: set[str]) -> None:
     short = [{"id": "too_short", "severity": "warning"}]
     spoiled = [*short, {"id": "cache_suspect", "severity": "invalid"}]
-    edison = {**made.KEY, "system": "edison", "plan_hash": "f" * 12}
-    made.put(archive, "20260102T000000Z-a-0000")
-    made.put(archive, "20260103T000000Z-b-0000", target="/x", status="failed", tasks=8, findings=short)
+    edison = {**run_builders.KEY, "system": "edison", "plan_hash": "f" * 12}
+    run_builders.add_run(archive, "20260102T000000Z-a-0000")
+    run_builders.add_run(archive, "20260103T000000Z-b-0000", target="/x", status="failed", tasks=8, findings=short)
     weekly = {"id": "w", "title": "Weekly probe"}
-    made.put(archive, "20260104T000000Z-c-0000", plan=weekly, host="nid9", nodes=7, findings=spoiled)
+    run_builders.add_run(archive, "20260104T000000Z-c-0000", plan=weekly, host="nid9", nodes=7, findings=spoiled)
     imported: dict[str, Any] = {
         "plan": {"id": "z"},
         "file_system": "",
         "series": {**edison, "file_system": "gpfs"},
         "target": "",
     }
-    made.put(archive, "20260105T000000Z-d-0000", source={"tool": "IOR 4.1.0"}, **imported)
-    made.put(archive, "20260106T000000Z-e-0000", role="calibration", plan={"id": "z"}, nodes=1, series=edison)
+    run_builders.add_run(archive, "20260105T000000Z-d-0000", source={"tool": "IOR 4.1.0"}, **imported)
+    run_builders.add_run(
+        archive, "20260106T000000Z-e-0000", role="calibration", plan={"id": "z"}, nodes=1, series=edison
+    )
     for name, words in (("a", ["keep"]), ("b", ["keep", "v2"])):
         (folder,) = archive.glob(f"*/*-{name}-0000")
         tags.change_tags(folder, words)
@@ -344,7 +346,7 @@ def test_the_last_so_many(root: Path) -> None:
 def test_a_history_is_in_the_order_of_time_wherever_runs_lie(archive: Path) -> None:
     names = ["20260301T000000Z-daily-0002", "20260301T000000Z-daily-0001", "20260101T000000Z-daily-0009"]
     for position, name in enumerate(names):
-        made.put(archive, name, [made.phase(rate=1e9 + position)])
+        run_builders.add_run(archive, name, [run_builders.build_phase(rate=1e9 + position)])
     (archive / "2026-01" / names[2]).rename(archive / names[2])
     (series,) = all_series(Archive(archive))
     assert list(series.runs) == sorted(names)

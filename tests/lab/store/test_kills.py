@@ -17,8 +17,9 @@ from typing import Any
 import pyarrow.parquet as parquet
 import pytest
 
-from sonde.conduct.run import Setup, conduct
+from sonde.conduct.run import RunSetup, conduct_run
 from sonde.launch.engine import find_engine
+from sonde.model.confined_files import ConfinedDirectory
 from sonde.model.plan import Plan
 from sonde.model.record import read_record
 from sonde.store.archive import Archive
@@ -67,7 +68,7 @@ def whole(folder: Path) -> bool:
 def template(fake: Fake, tmp_path: Path) -> Path:
     """A record of a run that went well."""
     elsewhere = Archive(tmp_path / "elsewhere")
-    result = conduct(Plan.from_document(PLAN, "test"), Setup(find_engine(), elsewhere), lambda kind, line: None)
+    result = conduct_run(Plan.from_document(PLAN, "test"), RunSetup(find_engine(), elsewhere), lambda kind, line: None)
     return result.folder / "record.ndjson"
 
 
@@ -118,12 +119,12 @@ def test_two_writers_and_twenty_kills(template: Path, archive: Path) -> None:
     assert set(Catalog(archive).runs(["run"])["run"].to_pylist()) == set(there)
 
 
-@pytest.mark.parametrize("step", range(12))
+@pytest.mark.parametrize("step", range(20))
 def test_a_commit_that_stops_anywhere_is_finished_by_the_next_command(
     template: Path, archive: Path, step: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As if the writer had been killed before its n-th change to the disk: every place once, not only lucky ones."""
-    from sonde.store import durable, owner
+    from sonde.store import owner
 
     store = Archive(archive)
     draft = store.begin("killed", json.dumps(PLAN), {"plan": {"id": "killed", "title": ""}, "target": "/x"})
@@ -144,14 +145,12 @@ def test_a_commit_that_stops_anywhere_is_finished_by_the_next_command(
         pass
 
     with monkeypatch.context() as patched:
-        for place, name in ((durable, "sync_file"), (durable, "write_json"), (durable, "sync_folder")):
-            patched.setattr(place, name, counted(getattr(place, name)))
-        for name in ("unlink", "rename", "replace", "mkdir"):
-            patched.setattr(Path, name, counted(getattr(Path, name)))
+        for name in ("sync_file", "write_json", "sync", "remove_file", "rename", "share"):
+            patched.setattr(ConfinedDirectory, name, counted(getattr(ConfinedDirectory, name)))
         try:
             store.commit(draft, read_record(draft.folder / "record.ndjson"), 0, "")
         except KilledError:
-            assert list(archive.glob("2*/*")) == [] or step > 8
+            assert (list(archive.glob("2*/*")) == []) == (step < 18), step
     monkeypatch.setattr(owner, "alive", lambda folder: False)
     store.recover()
     (folder,) = archive.glob("2*/*")
@@ -187,7 +186,7 @@ def test_two_that_find_a_dead_run_bring_it_in_once(
     """A second one comes at the moment at which it could do harm, every time, not once in a thousand."""
     import socket
 
-    from sonde.store import durable, owner
+    from sonde.store import owner
 
     store = Archive(archive)
     draft = store.begin("killed", json.dumps(PLAN), {"plan": {"id": "killed", "title": ""}, "target": "/x"})
@@ -195,28 +194,32 @@ def test_two_that_find_a_dead_run_bring_it_in_once(
     (draft.folder / "owner.json").write_text(json.dumps({"host": socket.gethostname(), "processes": []}))
     second: list[Path] = []
 
-    def at_that_moment(place: object, name: str, when: Callable[[Path], bool]) -> None:
+    def at_that_moment(place: object, name: str, when: Callable[[ConfinedDirectory, Any], bool]) -> None:
         original = getattr(place, name)
 
-        def both(path: Path, *more: Any, **options: Any) -> Any:
-            if when(path):
+        def both(directory: ConfinedDirectory, *more: Any, **options: Any) -> Any:
+            if when(directory, more):
                 monkeypatch.setattr(place, name, original)
                 second.extend(Archive(archive).recover())
-            return original(path, *more, **options)
+            return original(directory, *more, **options)
 
         monkeypatch.setattr(place, name, both)
 
-    def names_in(path: Path) -> set[str]:
-        return {one.name for one in path.iterdir()} if path.is_dir() else set()
+    def is_complete(directory: ConfinedDirectory) -> bool:
+        return set(directory.names()) & {"owner.json", "run.json"} == {"run.json"}
 
     if moment == "before its summary":
-        at_that_moment(durable, "write_json", lambda path: path.name == "run.json")
+        at_that_moment(ConfinedDirectory, "write_json", lambda directory, more: more[0] == "run.json")
     elif moment == "when it is complete":
-        at_that_moment(durable, "sync_folder", lambda path: names_in(path) & {"owner.json", "run.json"} == {"run.json"})
+        at_that_moment(ConfinedDirectory, "sync", lambda directory, more: is_complete(directory))
     elif moment == "when it becomes visible":
-        at_that_moment(Path, "rename", lambda path: path.parent == archive and "owner.json" not in names_in(path))
+        at_that_moment(
+            ConfinedDirectory,
+            "rename",
+            lambda directory, more: directory.path == archive and not (archive / more[0] / "owner.json").exists(),
+        )
     else:
-        at_that_moment(owner, "claim", lambda path: "~" in path.name)
+        at_that_moment(owner, "claim", lambda directory, more: "~" in directory.path.name)
     first = store.recover()
     assert len(first) + len(second) == 1
     assert [whole(run.folder) for run in store.runs()[0]] == [True]
@@ -226,20 +229,18 @@ def test_two_that_find_a_dead_run_bring_it_in_once(
 def test_a_writer_whose_complete_run_another_made_visible_says_nothing_of_it(
     template: Path, archive: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from sonde.store import durable
-
     store = Archive(archive)
     draft = store.begin("killed", json.dumps(PLAN), {"plan": {"id": "killed", "title": ""}, "target": "/x"})
     (draft.folder / "record.ndjson").write_bytes(template.read_bytes())
-    original = durable.sync_folder
+    original = ConfinedDirectory.sync
 
-    def after_another(path: Path) -> None:
-        if path == draft.folder and not (path / "owner.json").exists():
-            monkeypatch.setattr(durable, "sync_folder", original)
+    def after_another(directory: ConfinedDirectory) -> None:
+        if directory.path == draft.folder and not directory.has("owner.json"):
+            monkeypatch.setattr(ConfinedDirectory, "sync", original)
             assert len(Archive(archive).recover()) == 1
-        original(path)
+        original(directory)
 
-    monkeypatch.setattr(durable, "sync_folder", after_another)
+    monkeypatch.setattr(ConfinedDirectory, "sync", after_another)
     folder = store.commit(draft, read_record(draft.folder / "record.ndjson"), 0, "")
     assert whole(folder)
 

@@ -17,10 +17,11 @@ from typing import Any
 import pyarrow.parquet as parquet
 import pytest
 
-from sonde.conduct.run import Setup, conduct
+from sonde.conduct.run import RunSetup, conduct_run
 from sonde.launch.engine import find_engine
+from sonde.model.confined_files import ConfinedDirectory
 from sonde.model.errors import MachineError, UserError
-from sonde.model.lines import PhaseBegin, SeriesLine, TableLine
+from sonde.model.lines import PhaseBeginLine, SeriesLine, TableLine
 from sonde.model.plan import Plan
 from sonde.model.record import PhaseRecord, RecordReader, read_record
 from sonde.store import owner
@@ -46,7 +47,7 @@ def store(archive: Path) -> Archive:
 def kept(store: Archive, **facts: Any) -> Path:
     """A run of the fake engine in the archive."""
     plan = Plan.from_document(PLAN, "test")
-    return conduct(plan, Setup(find_engine(), store), lambda kind, line: None, facts=facts).folder
+    return conduct_run(plan, RunSetup(find_engine(), store), lambda kind, line: None, facts=facts).folder
 
 
 def test_names_of_runs_that_begin_in_one_second_differ() -> None:
@@ -87,7 +88,7 @@ def test_tables_hold_what_the_record_holds(fake: Fake, store: Archive) -> None:
     assert phases[0]["stonewall_bytes_per_s"] is None, "absent is not zero"
     assert {row["run"] for row in phases} == {folder.name}
     series = parquet.read_table(folder / "series.parquet").to_pylist()
-    whole = record.phases["write"].whole_series
+    whole = record.phases["write"].total_series
     assert whole is not None
     assert sum(row["bytes"] for row in series if row["phase"] == "write") == sum(whole.bytes)
     assert series[1]["start_s"] == pytest.approx(whole.slice_s)
@@ -156,21 +157,25 @@ def test_a_writer_that_died_leaves_a_run_that_the_next_command_finishes(fake: Fa
 
 
 def test_a_process_with_the_same_number_but_another_start_is_somebody_else(tmp_path: Path) -> None:
-    owner.claim(tmp_path, [os.getpid()])
-    assert owner.alive(tmp_path)
+    directory = ConfinedDirectory.open(tmp_path)
+    owner.claim(directory, [os.getpid()])
+    assert owner.alive(directory)
     claimed = json.loads((tmp_path / "owner.json").read_text())
     claimed["processes"][0]["start"] = "1"
     (tmp_path / "owner.json").write_text(json.dumps(claimed))
-    assert not owner.alive(tmp_path)
+    assert not owner.alive(directory)
+    directory.close()
 
 
 def test_a_run_of_another_machine_is_left_alone_while_it_may_live(tmp_path: Path) -> None:
     (tmp_path / "owner.json").write_text(json.dumps({"host": "elsewhere", "processes": [{"pid": 1, "start": "1"}]}))
-    assert owner.alive(tmp_path)
+    directory = ConfinedDirectory.open(tmp_path)
+    assert owner.alive(directory)
     old = time.time() - 7 * 3600
     for path in (tmp_path / "owner.json", tmp_path):
         os.utime(path, (old, old))
-    assert not owner.alive(tmp_path)
+    assert not owner.alive(directory)
+    directory.close()
 
 
 def test_stages_of_a_lost_run_are_joined(fake: Fake, store: Archive) -> None:
@@ -245,7 +250,7 @@ def test_nothing_is_visible_before_a_run_is_whole(fake: Fake, store: Archive) ->
         seen.append(len(store.runs()[0]))
 
     plan = Plan.from_document(PLAN, "test")
-    conduct(plan, Setup(find_engine(), store), watch)
+    conduct_run(plan, RunSetup(find_engine(), store), watch)
     assert seen
     assert set(seen) == {0}
     assert len(store.runs()[0]) == 1
@@ -254,13 +259,14 @@ def test_nothing_is_visible_before_a_run_is_whole(fake: Fake, store: Archive) ->
 def test_a_finished_run_is_named_by_one_rename(fake: Fake, store: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever looks into the folder of a run finds all of it: nothing is written after the rename."""
     renamed: list[set[str]] = []
-    original = Path.rename
+    original = ConfinedDirectory.rename
 
-    def rename(self: Path, to: Path) -> Path:
-        renamed.append({path.name for path in self.iterdir()})
-        return original(self, to)
+    def rename(self: ConfinedDirectory, name: str, destination: ConfinedDirectory, new_name: str) -> None:
+        if self.path == store.root:
+            renamed.append({path.name for path in (self.path / name).iterdir()})
+        original(self, name, destination, new_name)
 
-    monkeypatch.setattr(Path, "rename", rename)
+    monkeypatch.setattr(ConfinedDirectory, "rename", rename)
     folder = kept(store)
     assert renamed == [{path.name for path in folder.iterdir()}]
 
@@ -268,7 +274,7 @@ def test_a_finished_run_is_named_by_one_rename(fake: Fake, store: Archive, monke
 def test_tables_of_a_large_run_are_written_in_groups(tmp_path: Path) -> None:
     """5,000 tasks and 300 nodes, as the record brings them: line after line."""
     reader = RecordReader()
-    reader.phases["w"] = PhaseRecord(PhaseBegin(phase="w", op="write"))
+    reader.phases["w"] = PhaseRecord(PhaseBeginLine(phase="w", op="write"))
     slices = tuple(range(512))
     reader.phases["w"].series += [
         SeriesLine(phase="w", scope="node", node=node, slice_s=0.1, bytes=slices, ops=slices) for node in range(300)
@@ -278,7 +284,8 @@ def test_tables_of_a_large_run_are_written_in_groups(tmp_path: Path) -> None:
         tasks = range(first, min(first + 1024, 5000))
         rows = tuple((task, None if task == 0 else f"n{task}", 1 if task % 2 else 0.5) for task in tasks)
         reader.phases["w"].tasks.append(TableLine(phase="w", columns=columns, rows=rows, first_task=first))
-    write_tables(tmp_path, "r", reader)
+    with ConfinedDirectory.open(tmp_path) as directory:
+        write_tables(directory, "r", reader)
     series = parquet.ParquetFile(tmp_path / "series.parquet")
     assert series.metadata.num_rows == 300 * 512
     assert 2 <= series.metadata.num_row_groups <= 3
@@ -290,10 +297,11 @@ def test_tables_of_a_large_run_are_written_in_groups(tmp_path: Path) -> None:
 
 def test_columns_of_mixed_kinds_become_text(tmp_path: Path) -> None:
     reader = RecordReader()
-    reader.phases["w"] = PhaseRecord(PhaseBegin(phase="w"))
+    reader.phases["w"] = PhaseRecord(PhaseBeginLine(phase="w"))
     rows = ((0, 1, True), (1, "many", 2.5), (2, None, None))
     reader.phases["w"].tasks.append(TableLine(phase="w", columns=("task", "a", "b"), rows=rows))
-    write_tables(tmp_path, "r", reader)
+    with ConfinedDirectory.open(tmp_path) as directory:
+        write_tables(directory, "r", reader)
     found = parquet.read_table(tmp_path / "tasks.parquet").to_pylist()
     assert [row["a"] for row in found] == ["1", "many", None]
     assert [row["b"] for row in found] == ["True", "2.5", None]

@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow.parquet as pq
 from make_record import Scene, Work, steady, write_run
 
-from sonde.model.lines import SeriesLine, TaskRate
+from sonde.model.confined_files import ConfinedDirectory
+from sonde.model.lines import RateSpread, SeriesLine
 from sonde.model.record import read_record
 from sonde.store.summary import summarize
 from sonde.store.tables import SERIES, TARGETS, write_tables
@@ -24,7 +25,8 @@ def rows_of(folder: Path) -> list[dict[str, Any]]:
 
 def test_each_node_has_its_rows_and_they_add_up_to_those_of_all(tmp_path: Path) -> None:
     run = write_run(tmp_path, Scene(works=[Work(curve=steady(400e6), seconds=3.0)], tasks=6, nodes=3))
-    write_tables(tmp_path, "r", read_record(run / "record.ndjson"))
+    with ConfinedDirectory.open(tmp_path) as directory:
+        write_tables(directory, "r", read_record(run / "record.ndjson"))
     rows = rows_of(tmp_path)
     whole = {row["slice"]: row for row in rows if row["scope"] == "all"}
     assert {row["node"] for row in rows if row["scope"] == "node"} == {0, 1, 2}
@@ -40,12 +42,13 @@ def test_each_node_has_its_rows_and_they_add_up_to_those_of_all(tmp_path: Path) 
 def test_the_spread_over_many_nodes_and_why_a_node_was_kept_are_columns(tmp_path: Path) -> None:
     run = write_run(tmp_path, Scene(works=[Work()]))
     reader = read_record(run / "record.ndjson")
-    spread = TaskRate(min=(1.0, None), p25=(2.0, None), p50=(3.0, None), p75=(4.0, None), max=(5.0, None))
+    spread = RateSpread(min=(1.0, None), p25=(2.0, None), p50=(3.0, None), p75=(4.0, None), max=(5.0, None))
     band = SeriesLine(t=0.0, phase="write", scope="nodes", nodes=300, slice_s=0.5, bytes=(10, 20), ops=(1, 2))
     slow = SeriesLine(t=0.0, phase="write", scope="node", node=17, extreme="slowest", slice_s=1.0, bytes=(9,), ops=(1,))
     phase = next(iter(reader.phases.values()))
     phase.series[:] = [SeriesLine(**{**vars(band), "node_rate": spread, "node_ops_rate": spread}), slow]
-    write_tables(tmp_path, "r", reader)
+    with ConfinedDirectory.open(tmp_path) as directory:
+        write_tables(directory, "r", reader)
     first, second, third = rows_of(tmp_path)
     assert (first["scope"], first["node"], first["start_s"], first["node_rate_p50"]) == ("nodes", None, 0.0, 3.0)
     assert (second["start_s"], second["node_rate_p50"], second["node_ops_rate_max"]) == (0.5, None, None)
@@ -57,7 +60,8 @@ def test_targets_have_their_rows_with_server_and_unit_and_their_slices(tmp_path:
     reader = read_record(EXAMPLE)
     levels = {"OSS": {"oss1": ["OST0002"], "oss2": ["OST0003"]}, "SSU": {"ssu1": ["OST0002", "OST0003", "OST0004"]}}
     facts = {"id": "r", "parents": {"system": "site", "levels": levels}}
-    write_tables(tmp_path, "r", reader, facts)
+    with ConfinedDirectory.open(tmp_path) as directory:
+        write_tables(directory, "r", reader, facts)
     rows = {(row["target"], row["kind"]): row for row in pq.read_table(tmp_path / TARGETS).to_pylist()}
     (phase,) = [one for one in reader.phases.values() if one.targets]
     assert phase.targets is not None
@@ -82,6 +86,7 @@ def test_targets_have_their_rows_with_server_and_unit_and_their_slices(tmp_path:
 def test_a_run_without_targets_has_no_such_table(tmp_path: Path) -> None:
     run = write_run(tmp_path, Scene(works=[Work()]))
     reader = read_record(run / "record.ndjson")
-    write_tables(tmp_path, "r", reader, {"parents": {"system": "site", "levels": {"OSS": {"a": ["OST0000"]}}}})
+    with ConfinedDirectory.open(tmp_path) as directory:
+        write_tables(directory, "r", reader, {"parents": {"system": "site", "levels": {"OSS": {"a": ["OST0000"]}}}})
     assert not (tmp_path / TARGETS).exists()
     assert "parents" not in summarize(reader, {}, 0, "")

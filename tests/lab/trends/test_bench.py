@@ -18,8 +18,8 @@ ROOT = Path(__file__).resolve().parents[3]
 COLUMNS = ("time_utc", "system", "file_system", "benchmark", "files", "operation", "rate_GiBps")
 
 
-def bench(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(ROOT / "bench" / "trends.py"), "--data", str(folder), "--rows", "4", *words]
+def bench(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(ROOT / "bench" / "trends.py"), "--data", str(folder), "--rows", "4", *arguments]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "lab")}
     return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
 

@@ -12,7 +12,7 @@ import pytest
 from sonde.stats.segments import Segment
 from sonde.trends import budget
 from sonde.trends.budget import Budget, Calibration, calibrate, false_alarms, resample, residuals
-from sonde.trends.lanes import Settings
+from sonde.trends.detectors import DetectorSettings
 from sonde.trends.watch import watch_rows
 
 
@@ -28,29 +28,29 @@ def spells(runs: int, seed: int) -> np.ndarray:
 
 def test_a_year_without_change_stays_within_the_budget() -> None:
     learned = [residuals(np.exp(spells(365, seed))) for seed in range(8)]
-    found = calibrate(learned, Budget(1.0, 365))
-    assert found.own
-    assert found.kept
+    calibration = calibrate(learned, Budget(1.0, 365))
+    assert calibration.own
+    assert calibration.kept
     fresh = np.array([spells(365, seed) for seed in range(100, 300)])
-    assert len(watch_rows(fresh, found.settings)) / 200 <= 1.0
+    assert len(watch_rows(fresh, calibration.settings)) / 200 <= 1.0
 
 
 def test_settings_made_for_independent_runs_break_it_here() -> None:
     """Otherwise the test above would show nothing."""
     fresh = np.array([spells(365, seed) for seed in range(100, 200)])
-    assert len(watch_rows(fresh, Settings(arl0=200))) / 100 > 1.0
+    assert len(watch_rows(fresh, DetectorSettings(arl0=200))) / 100 > 1.0
 
 
 def test_a_smaller_budget_makes_duller_settings() -> None:
     learned = [np.random.default_rng(seed).normal(0, 0.2, 365) for seed in range(4)]
     generous, strict = calibrate(learned, Budget(1.0)), calibrate(learned, Budget(0.2))
     assert strict.settings.arl0 > generous.settings.arl0
-    assert strict.settings.gate_deviations >= generous.settings.gate_deviations
+    assert strict.settings.collapse_deviations >= generous.settings.collapse_deviations
 
 
 def test_short_histories_keep_the_published_settings() -> None:
-    found = calibrate([np.zeros(59)], Budget())
-    assert (found.settings, found.own, found.per_100_runs) == (Settings(), False, None)
+    calibration = calibrate([np.zeros(59)], Budget())
+    assert (calibration.settings, calibration.own, calibration.per_100_runs) == (DetectorSettings(), False, None)
 
 
 def test_residuals_have_no_levels() -> None:
@@ -60,9 +60,9 @@ def test_residuals_have_no_levels() -> None:
 
 
 def test_drawn_histories_keep_neighbors_together() -> None:
-    drawn = resample(np.arange(100.0), 50, 20, np.random.default_rng(1))
-    assert drawn.shape == (50, 20)
-    assert np.mean(np.diff(drawn, axis=1) == 1.0) >= 0.85
+    resampled = resample(np.arange(100.0), 50, 20, np.random.default_rng(1))
+    assert resampled.shape == (50, 20)
+    assert np.mean(np.diff(resampled, axis=1) == 1.0) >= 0.85
 
 
 @pytest.mark.parametrize(("alarms", "runs"), [(0.0, 365.0), (1.0, 0.0), (-1.0, 365.0)])
@@ -80,29 +80,29 @@ def test_noise_that_breaks_the_budget_gets_the_dullest_settings_and_is_said_to()
         nonlocal tried
         tried += 1
 
-    found = calibrate([noise], Budget(1.0, 365), step=step)
-    assert not found.kept
-    assert found.settings.gate_deviations == 12.0
-    assert found.settings.arl0 == 20_000
-    assert found.per_100_runs is not None
-    assert 100 / 365 < found.per_100_runs < 100
+    calibration = calibrate([noise], Budget(1.0, 365), step=step)
+    assert not calibration.kept
+    assert calibration.settings.collapse_deviations == 12.0
+    assert calibration.settings.arl0 == 20_000
+    assert calibration.per_100_runs is not None
+    assert 100 / 365 < calibration.per_100_runs < 100
     assert tried == 7, "each limit of the gate once, and nothing twice"
 
 
 def test_the_settings_that_are_found_keep_the_budget_and_the_next_more_sensitive_ones_do_not() -> None:
     noises = [np.random.default_rng(seed).normal(0, 0.2, 365) for seed in range(4)]
-    found = calibrate(noises, Budget(0.5))
+    calibration = calibrate(noises, Budget(0.5))
     ladder = budget._ARL0
-    more = replace(found.settings, arl0=ladder[ladder.index(found.settings.arl0) - 1])
+    more = replace(calibration.settings, arl0=ladder[ladder.index(calibration.settings.arl0) - 1])
 
-    def rate(settings: Settings) -> float:
+    def rate(settings: DetectorSettings) -> float:
         alarms, _, watched = budget.false_alarms(noises, settings, 400, 37, seed=1)
         return alarms / watched
 
     allowed = Budget(0.5).per_run * (1 - 15 / np.sqrt(4 * 365))
-    assert rate(found.settings) <= allowed < rate(more)
-    assert found.per_100_runs == pytest.approx(100 * rate(found.settings))
-    assert found.runs == 4 * 365
+    assert rate(calibration.settings) <= allowed < rate(more)
+    assert calibration.per_100_runs == pytest.approx(100 * rate(calibration.settings))
+    assert calibration.runs == 4 * 365
 
 
 def test_a_budget_is_one_alarm_a_year_of_daily_runs_where_nothing_else_is_said() -> None:
@@ -112,25 +112,29 @@ def test_a_budget_is_one_alarm_a_year_of_daily_runs_where_nothing_else_is_said()
 
 def test_residuals_are_logarithms_less_the_medians_of_their_stretches() -> None:
     rates = np.array([2.0, 4.0, 8.0, 100.0, 50.0])
-    found = residuals(rates, [Segment(0, 3, 4.0), Segment(3, 5, 100.0)])
-    assert found == pytest.approx([-np.log(2), 0, np.log(2), 0, -np.log(2)])
+    values = residuals(rates, [Segment(0, 3, 4.0), Segment(3, 5, 100.0)])
+    assert values == pytest.approx([-np.log(2), 0, np.log(2), 0, -np.log(2)])
 
 
 def test_blocks_reach_to_either_end_of_the_noise_and_noise_that_is_shorter_is_one_block() -> None:
     random = np.random.default_rng(5)
-    drawn = resample(np.arange(42.0), 300, 80, random)
-    assert drawn.shape == (300, 80)
-    assert {tuple(row[:40] - row[0]) for row in drawn} == {tuple(range(40))}
-    assert {*drawn[:, 0], *drawn[:, 40]} == {0.0, 1.0, 2.0}
+    resampled = resample(np.arange(42.0), 300, 80, random)
+    assert resampled.shape == (300, 80)
+    assert {tuple(row[:40] - row[0]) for row in resampled} == {tuple(range(40))}
+    assert {*resampled[:, 0], *resampled[:, 40]} == {0.0, 1.0, 2.0}
     assert resample(np.arange(5.0), 2, 12, random).tolist() == [[*range(5), *range(5), 0, 1]] * 2
 
 
 def test_runs_before_the_first_answer_are_not_watched() -> None:
     quiet = [np.zeros(60), np.zeros(80)]
-    assert false_alarms(quiet, Settings(), 100, 3, seed=1) == (0, 0, 6 * 81)
-    assert false_alarms(quiet, Settings(), 20, 3, seed=1) == false_alarms(quiet, Settings(), 10, 3, seed=1) == (0, 0, 6)
+    assert false_alarms(quiet, DetectorSettings(), 100, 3, seed=1) == (0, 0, 6 * 81)
+    assert (
+        false_alarms(quiet, DetectorSettings(), 20, 3, seed=1)
+        == false_alarms(quiet, DetectorSettings(), 10, 3, seed=1)
+        == (0, 0, 6)
+    )
     falls = [np.r_[np.zeros(35), np.full(5, -3.0)]]  # told in each block of forty runs, and again when it is over
-    alarms, gate, watched = false_alarms(falls, Settings(), 400, 2, seed=1)
+    alarms, gate, watched = false_alarms(falls, DetectorSettings(), 400, 2, seed=1)
     assert watched == 2 * 381
     assert 0 < gate <= alarms
     assert gate >= 18
@@ -140,18 +144,23 @@ Counts = tuple[int, int, int]
 
 
 def searched(
-    monkeypatch: pytest.MonkeyPatch, count: Callable[[Settings], Counts], noises: Sequence[np.ndarray], **options: float
+    monkeypatch: pytest.MonkeyPatch,
+    count: Callable[[DetectorSettings], Counts],
+    noises: Sequence[np.ndarray],
+    **options: float,
 ) -> tuple[Calibration, list[tuple[int, int, int]]]:
     """What is found where the false alarms of all settings are known, and what was asked: noises, runs and rows."""
-    asked = []
+    requests = []
 
-    def known(noises: Sequence[np.ndarray], tried: Settings, runs: int, rows: int, seed: int) -> Counts:
+    def count_known_alarms(
+        noises: Sequence[np.ndarray], tried: DetectorSettings, runs: int, rows: int, seed: int
+    ) -> Counts:
         assert seed == 1
-        asked.append((len(noises), runs, rows))
+        requests.append((len(noises), runs, rows))
         return count(tried)
 
-    monkeypatch.setattr(budget, "false_alarms", known)
-    return calibrate(noises, Budget(**options)), asked
+    monkeypatch.setattr(budget, "false_alarms", count_known_alarms)
+    return calibrate(noises, Budget(**options)), requests
 
 
 @pytest.mark.parametrize(
@@ -168,19 +177,19 @@ def test_the_share_of_the_budget_that_is_used_grows_with_the_runs(
     monkeypatch: pytest.MonkeyPatch, noises: list[int], runs: int, share: float
 ) -> None:
     """One run in ARL0 is a false alarm, none is the gate's: the first ARL0 of the ladder that fits is found."""
-    found, _ = searched(
+    calibration, _ = searched(
         monkeypatch, lambda tried: (round(1e9 / tried.arl0), 0, 10**9), [np.zeros(size) for size in noises]
     )
-    ladder = [one for one in budget._ARL0 if 1 / one <= share / 365]
-    assert found.settings == Settings(arl0=ladder[0])
-    assert (found.runs, found.own, found.kept) == (runs, True, True)
-    assert found.per_100_runs == pytest.approx(100 / ladder[0], rel=1e-6)
+    ladder = [arl0 for arl0 in budget._ARL0 if 1 / arl0 <= share / 365]
+    assert calibration.settings == DetectorSettings(arl0=ladder[0])
+    assert (calibration.runs, calibration.own, calibration.kept) == (runs, True, True)
+    assert calibration.per_100_runs == pytest.approx(100 / ladder[0], rel=1e-6)
 
 
 def test_the_ladder_of_arl0_has_49_rungs_from_200_to_20000() -> None:
     ladder = budget._ARL0
     assert (len(ladder), ladder[0], ladder[-1], ladder[24]) == (49, 200.0, 20_000.0, 2000.0)
-    assert all(one == round(one) for one in ladder)
+    assert all(arl0 == round(arl0) for arl0 in ladder)
 
 
 @pytest.mark.parametrize(
@@ -195,56 +204,62 @@ def test_the_gate_is_as_sharp_as_two_fifths_of_the_budget_allow(
     order = [4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0]
     allowed = 0.5 / 365
 
-    def count(tried: Settings) -> Counts:
-        gate = round(1e9 * allowed * gate_per_run / (1 + order.index(tried.gate_deviations)))
+    def count(tried: DetectorSettings) -> Counts:
+        gate = round(1e9 * allowed * gate_per_run / (1 + order.index(tried.collapse_deviations)))
         return gate, gate, 10**9
 
-    found, asked = searched(monkeypatch, count, [np.zeros(100)])
-    assert found.settings == Settings(arl0=200.0, gate_deviations=deviations)
-    assert found.kept
-    assert set(asked) == {(1, 400, 150)}  # 60,000 runs in years of 400
+    calibration, requests = searched(monkeypatch, count, [np.zeros(100)])
+    assert calibration.settings == DetectorSettings(arl0=200.0, collapse_deviations=deviations)
+    assert calibration.kept
+    assert set(requests) == {(1, 400, 150)}  # 60,000 runs in years of 400
 
 
 def test_a_duller_gate_is_tried_where_the_sharpest_leaves_the_trend_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the first limits the gate is within its share, but both lanes together break the budget whatever ARL0."""
-    found, _ = searched(
-        monkeypatch, lambda tried: (10**6 if tried.gate_deviations < 7 else 10, 0, 10**8), [np.zeros(100)]
+    calibration, _ = searched(
+        monkeypatch, lambda tried: (10**6 if tried.collapse_deviations < 7 else 10, 0, 10**8), [np.zeros(100)]
     )
-    assert (found.settings.gate_deviations, found.settings.arl0, found.kept) == (7.0, 200.0, True)
-    found, _ = searched(monkeypatch, lambda tried: (10**6, 0, 10**8), [np.zeros(100)])
-    assert (found.settings.gate_deviations, found.settings.arl0, found.kept) == (12.0, 20_000.0, False)
-    assert found.per_100_runs == pytest.approx(1.0)
+    assert (calibration.settings.collapse_deviations, calibration.settings.arl0, calibration.kept) == (7.0, 200.0, True)
+    calibration, _ = searched(monkeypatch, lambda tried: (10**6, 0, 10**8), [np.zeros(100)])
+    assert (calibration.settings.collapse_deviations, calibration.settings.arl0, calibration.kept) == (
+        12.0,
+        20_000.0,
+        False,
+    )
+    assert calibration.per_100_runs == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize(("size", "kept"), [(0.99, True), (1.0, True), (1.01, False)])
+@pytest.mark.parametrize(("size", "is_kept"), [(0.99, True), (1.0, True), (1.01, False)])
 def test_the_dullest_settings_may_use_the_whole_budget(
-    monkeypatch: pytest.MonkeyPatch, size: float, kept: bool
+    monkeypatch: pytest.MonkeyPatch, size: float, is_kept: bool
 ) -> None:
     """Nothing keeps to what is allowed; what is left of the budget for what is not known well may still hold it."""
-    found, _ = searched(
+    calibration, _ = searched(
         monkeypatch, lambda _: (round(size * 10**6), 0, 10**8), [np.zeros(100)], alarms_per_year=1, runs_per_year=100
     )
-    assert found.kept == kept
+    assert calibration.kept == is_kept
 
 
 @pytest.mark.parametrize(("count", "used"), [(300, 300), (301, 151), (601, 201)])
 def test_of_more_than_300_noises_every_second_or_third_is_used(
     monkeypatch: pytest.MonkeyPatch, count: int, used: int
 ) -> None:
-    found, asked = searched(monkeypatch, lambda _: (0, 0, 1), [np.zeros(60)] * count)
-    assert set(asked) == {(used, 400, max(1, 60_000 // (400 * used)))}
-    assert found.runs == 60 * count
+    calibration, requests = searched(monkeypatch, lambda _: (0, 0, 1), [np.zeros(60)] * count)
+    assert set(requests) == {(used, 400, max(1, 60_000 // (400 * used)))}
+    assert calibration.runs == 60 * count
 
 
 def test_sixty_runs_teach_and_fifty_nine_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    found, asked = searched(monkeypatch, lambda _: (0, 0, 1), [np.zeros(60)])
-    assert (found.own, found.kept, found.settings.arl0) == (True, True, 200.0)
-    found, asked = searched(monkeypatch, lambda _: (0, 0, 1), [np.zeros(59)])
-    assert (found, asked) == (Calibration(Settings(), None, 0, own=False, kept=True), [])
+    calibration, requests = searched(monkeypatch, lambda _: (0, 0, 1), [np.zeros(60)])
+    assert (calibration.own, calibration.kept, calibration.settings.arl0) == (True, True, 200.0)
+    calibration, requests = searched(monkeypatch, lambda _: (0, 0, 1), [np.zeros(59)])
+    assert (calibration, requests) == (Calibration(DetectorSettings(), None, 0, own=False, kept=True), [])
 
 
 def test_settings_that_are_given_stay_but_for_the_limits_of_the_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(budget, "false_alarms", lambda *_: (0, 0, 1))
-    given = Settings(smallest_change=0.3, gate_change=0.4)
-    assert calibrate([np.zeros(60)], Budget(), given).settings == replace(given, arl0=200.0, gate_deviations=4.0)
-    assert calibrate([np.zeros(9)], Budget(), given).settings == given
+    requested = DetectorSettings(smallest_change=0.3, collapse_change=0.4)
+    assert calibrate([np.zeros(60)], Budget(), requested).settings == replace(
+        requested, arl0=200.0, collapse_deviations=4.0
+    )
+    assert calibrate([np.zeros(9)], Budget(), requested).settings == requested

@@ -9,49 +9,49 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sonde.stats.ratio import Ratio
-from sonde.trends.changes import Change, JointChange, Part, _alive, _around, changes, joint_changes
-from sonde.trends.lanes import Alarm
-from sonde.trends.scope import ALONE
-from sonde.trends.series import Series
-from sonde.trends.watch import watch
+from sonde.stats.ratio import RateRatio
+from sonde.trends.changes import Change, JointChange, Part, _alive, _around, group_changes, measure_changes
+from sonde.trends.detectors import Alarm
+from sonde.trends.history import History
+from sonde.trends.scope import UNEXPLAINED
+from sonde.trends.watch import watch_histories
 
 DAY = 86400.0
 
 
-def site(slow: set[tuple[str, str, str]], run: int = 60, factor: float = 0.2) -> list[Series]:
+def site(slow: set[tuple[str, str, str]], run: int = 60, factor: float = 0.2) -> list[History]:
     """Three file systems x two kinds of file x two directions; `slow` cells fall at `run`."""
     random = np.random.default_rng(3)
-    found = []
+    histories = []
     cells = itertools.product(("fs1", "fs2", "fs3"), ("per_task", "shared"), ("read", "write"))
     for number, cell in enumerate(cells):
         values = np.exp(random.normal(0, 0.05, 100))
         if cell in slow:
             values[run + number % 2 :] *= factor
         labels = dict(zip(("file_system", "files", "operation"), cell, strict=True))
-        found.append(Series(labels, DAY * np.arange(100.0) + 600.0 * number, 1e9 * values))
-    return found
+        histories.append(History(labels, DAY * np.arange(100.0) + 600.0 * number, 1e9 * values))
+    return histories
 
 
 def test_one_kind_of_read_on_all_file_systems_is_one_joint_change_with_its_scope() -> None:
     series = site({(name, "shared", "read") for name in ("fs1", "fs2", "fs3")})
-    found = joint_changes(series, changes(series, watch(series)))
-    assert len(found) == 1
-    assert len(found[0].changes) == 3
-    (part,) = found[0].parts
+    joint_changes = group_changes(series, measure_changes(series, watch_histories(series)))
+    assert len(joint_changes) == 1
+    assert len(joint_changes[0].changes) == 3
+    (part,) = joint_changes[0].parts
     (scope,) = part.explanation.scopes
-    assert scope.where == {"files": "shared", "operation": "read"}
+    assert scope.conditions == {"files": "shared", "operation": "read"}
     assert scope.spans == {"file_system": (3, 3)}
-    assert (scope.changed, scope.spared, part.explanation.stood) == (3, 0, 9)
-    assert (part.explanation.cause, part.explanation.sure) == ("clients", "clear")
-    assert all(0.17 < change.size.value < 0.23 and not change.over for change in found[0].changes)
+    assert (scope.changed, scope.spared, part.explanation.unchanged) == (3, 0, 9)
+    assert (part.explanation.cause, part.explanation.certainty) == ("clients", "clear")
+    assert all(0.17 < change.size.value < 0.23 and not change.is_temporary for change in joint_changes[0].changes)
 
 
 def test_a_part_of_what_shares_the_labels_is_said_to_be_a_part() -> None:
     series = site({("fs1", "shared", "read"), ("fs2", "shared", "read")})
-    found = joint_changes(series, changes(series, watch(series)))
-    assert len(found) == 1
-    (part,) = found[0].parts
+    joint_changes = group_changes(series, measure_changes(series, watch_histories(series)))
+    assert len(joint_changes) == 1
+    (part,) = joint_changes[0].parts
     (scope,) = part.explanation.scopes
     assert scope.spared == 1
     assert scope.spans == {"file_system": (2, 3)}
@@ -59,17 +59,17 @@ def test_a_part_of_what_shares_the_labels_is_said_to_be_a_part() -> None:
 
 def test_changes_weeks_apart_do_not_join() -> None:
     series = site({("fs1", "shared", "read")}) + site({("fs2", "shared", "write")}, run=80)
-    assert len(joint_changes(series, changes(series, watch(series)))) == 2
+    assert len(group_changes(series, measure_changes(series, watch_histories(series)))) == 2
 
 
 def test_a_spell_that_passed_is_told_from_a_new_level() -> None:
     values = np.exp(np.random.default_rng(5).normal(0, 0.05, 100))
     values[60:64] *= 0.3
-    series = [Series({"name": "one"}, DAY * np.arange(100.0), values)]
-    found = changes(series, watch(series))
-    assert found[0].over
-    assert found[0].size.value < 0.4
-    assert found[0].runs_to_notice == 3
+    series = [History({"name": "one"}, DAY * np.arange(100.0), values)]
+    changes = measure_changes(series, watch_histories(series))
+    assert changes[0].is_temporary
+    assert changes[0].size.value < 0.4
+    assert changes[0].runs_to_notice == 3
 
 
 def test_what_cannot_say_whether_it_moved_is_counted_apart() -> None:
@@ -80,140 +80,154 @@ def test_what_cannot_say_whether_it_moved_is_counted_apart() -> None:
     noisy, quiet = np.exp(random.normal(0, 1.0, 100)), np.exp(random.normal(0, 0.02, 100))
     gap = np.r_[0:2, 98:100]  # measured before and after, but hardly
     series = [
-        Series({"name": "fell"}, days, fell),
-        Series({"name": "noisy"}, days, noisy),
-        Series({"name": "young"}, days[70:], quiet[70:]),
-        Series({"name": "rare"}, days[gap], quiet[gap]),
-        Series({"name": "quiet"}, days, quiet),
-        Series({"name": "fell too"}, days, np.roll(quiet, 30) * np.where(np.arange(100) < 60, 1.0, 0.7)),
+        History({"name": "fell"}, days, fell),
+        History({"name": "noisy"}, days, noisy),
+        History({"name": "young"}, days[70:], quiet[70:]),
+        History({"name": "rare"}, days[gap], quiet[gap]),
+        History({"name": "quiet"}, days, quiet),
+        History({"name": "fell too"}, days, np.roll(quiet, 30) * np.where(np.arange(100) < 60, 1.0, 0.7)),
     ]
-    found = changes(series, [one for one in watch(series) if one.series in (0, 5)])
-    (joint,) = joint_changes(series, found)
+    changes = measure_changes(series, [watch for watch in watch_histories(series) if watch.history in (0, 5)])
+    (joint,) = group_changes(series, changes)
     (part,) = joint.parts
     assert len(part.changes) == 2
-    assert (part.explanation.stood, part.explanation.untold) == (1, 2)
+    assert (part.explanation.unchanged, part.explanation.unjudged) == (1, 2)
 
 
 def test_a_series_that_changed_alone_is_not_held_against_all_others() -> None:
     """Sites with hundreds of histories have a change of one series every day; nothing is common to one series."""
     random = np.random.default_rng(8)
     days = DAY * np.arange(100.0)
-    series = [Series({"name": f"s{at}"}, days, np.exp(random.normal(0, 0.02, 100))) for at in range(5)]
-    series[2] = Series({"name": "s2"}, days, series[2].values * np.where(np.arange(100) < 60, 1.0, 0.5))
-    (joint,) = joint_changes(series, changes(series, watch(series)))
+    series = [History({"name": f"s{index}"}, days, np.exp(random.normal(0, 0.02, 100))) for index in range(5)]
+    series[2] = History({"name": "s2"}, days, series[2].values * np.where(np.arange(100) < 60, 1.0, 0.5))
+    (joint,) = group_changes(series, measure_changes(series, watch_histories(series)))
     (part,) = joint.parts
-    assert [one.series for one in part.changes] == [2]
-    assert part.explanation == ALONE
+    assert [joint_part.history for joint_part in part.changes] == [2]
+    assert part.explanation == UNEXPLAINED
 
 
 def test_a_change_names_the_runs_around_it() -> None:
     values = np.where(np.arange(100) < 60, 1.0, 0.2) * np.exp(np.random.default_rng(7).normal(0, 0.02, 100))
-    series = [Series({"name": "one"}, DAY * np.arange(100.0), values)]
-    (one,) = changes(series, watch(series))
-    assert (one.last_before, one.first_after, one.noticed) == (59 * DAY, 60 * DAY, 62 * DAY)
-    assert (one.runs_to_notice, one.size.before, one.size.after) == (3, 30, 3)
-    assert (one.since.before, one.since.after) == (30, 30)
+    series = [History({"name": "one"}, DAY * np.arange(100.0), values)]
+    (change,) = measure_changes(series, watch_histories(series))
+    assert (change.last_before, change.first_after, change.noticed) == (59 * DAY, 60 * DAY, 62 * DAY)
+    assert (change.runs_to_notice, change.size.before, change.size.after) == (3, 30, 3)
+    assert (change.since.before, change.since.after) == (30, 30)
 
 
-def told(before: Any, after: Any, *, test: bool = True) -> Ratio:
+def told(before: Any, after: Any, *, test: bool = True) -> RateRatio:
     """A ratio that says which values it is of: the values of a series are 1, 2, 3 …"""
     assert test
-    return Ratio(1.0, before[0], before[-1], None, int(after[0]), int(after[-1]), 0.95)
+    return RateRatio(1.0, before[0], before[-1], None, int(after[0]), int(after[-1]), 0.95)
 
 
-def reach(size: Ratio) -> tuple[float | None, float | None, int, int]:
+def reach(size: RateRatio) -> tuple[float | None, float | None, int, int]:
     """First and last value before, first and last after."""
     return size.low, size.high, size.before, size.after
 
 
 def alarm(first: int, noticed: int, series: int = 0) -> Alarm:
-    return Alarm(series, "trend", noticed, first, 0.0, 0.0, 5.0)
+    return Alarm(series, "drift", noticed, first, 0.0, 0.0, 5.0)
 
 
-def counted(runs: int) -> Series:
-    return Series({}, DAY * np.arange(float(runs)), np.arange(1.0, runs + 1))
+def counted(runs: int) -> History:
+    return History({}, DAY * np.arange(float(runs)), np.arange(1.0, runs + 1))
 
 
 def test_the_size_of_a_change_is_of_thirty_runs_before_it_and_those_that_noticed_it() -> None:
-    (one,) = changes([counted(100)], [alarm(50, 53)], told)
-    assert reach(one.size) == (21, 50, 51, 54)
-    assert reach(one.since) == (21, 50, 51, 80)
-    assert (one.last_before, one.first_after, one.noticed, one.runs_to_notice) == (49 * DAY, 50 * DAY, 53 * DAY, 4)
-    (early,) = changes([counted(40)], [alarm(5, 8)], told)
+    (change,) = measure_changes([counted(100)], [alarm(50, 53)], told)
+    assert reach(change.size) == (21, 50, 51, 54)
+    assert reach(change.since) == (21, 50, 51, 80)
+    assert (change.last_before, change.first_after, change.noticed, change.runs_to_notice) == (
+        49 * DAY,
+        50 * DAY,
+        53 * DAY,
+        4,
+    )
+    (early,) = measure_changes([counted(40)], [alarm(5, 8)], told)
     assert reach(early.size) == (1, 5, 6, 9)
     assert reach(early.since) == (1, 5, 6, 35)
-    (late,) = changes([counted(40)], [alarm(35, 39)], told)
+    (late,) = measure_changes([counted(40)], [alarm(35, 39)], told)
     assert reach(late.since) == (6, 35, 36, 40)
 
 
 def test_runs_beyond_another_change_of_the_same_series_do_not_count() -> None:
     series = [counted(100), counted(100)]
-    found = changes(series, [alarm(40, 44), alarm(60, 62), alarm(50, 59), alarm(45, 45, series=1)], told)
-    assert [reach(one.size) for one in found] == [
+    changes = measure_changes(series, [alarm(40, 44), alarm(60, 62), alarm(50, 59), alarm(45, 45, series=1)], told)
+    assert [reach(change.size) for change in changes] == [
         (11, 40, 41, 45),
         (51, 60, 61, 63),
         (41, 50, 51, 60),
         (16, 45, 46, 46),
     ]
-    assert [reach(one.since) for one in found] == [
+    assert [reach(change.since) for change in changes] == [
         (11, 40, 41, 50), (51, 60, 61, 90), (41, 50, 51, 60), (16, 45, 46, 75)
     ]  # fmt: skip
     # noticed only after the next change had begun: those runs count after all
-    (first, _) = changes([counted(100)], [alarm(40, 48), alarm(43, 60)], told)
+    (first, _) = measure_changes([counted(100)], [alarm(40, 48), alarm(43, 60)], told)
     assert reach(first.since) == (11, 40, 41, 49)
 
 
 def moved(series: int, value: float, day: float, *, since: float | None = None) -> Change:
-    def ratio(value: float) -> Ratio:
-        return Ratio(value, 0.9 * value, 1.1 * value, None, 9, 9, 0.95)
+    def ratio(value: float) -> RateRatio:
+        return RateRatio(value, 0.9 * value, 1.1 * value, None, 9, 9, 0.95)
 
     times = DAY * (day - 1), DAY * day, DAY * (day + 2)
-    return Change(series, "gate", *times, 3, ratio(value), ratio(value if since is None else since))
+    return Change(series, "collapse", *times, 3, ratio(value), ratio(value if since is None else since))
 
 
 def test_a_change_of_nothing_is_none_down_and_one_half_undone_is_not_over() -> None:
-    assert [moved(0, value, 5).down for value in (0.99, 1.0, 1.01)] == [True, False, False]
-    assert [moved(0, 4.0, 5, since=since).over for since in (1.99, 2.0, 0.51, 0.5)] == [True, False, True, False]
+    assert [moved(0, value, 5).is_drop for value in (0.99, 1.0, 1.01)] == [True, False, False]
+    assert [moved(0, 4.0, 5, since=since).is_temporary for since in (1.99, 2.0, 0.51, 0.5)] == [
+        True,
+        False,
+        True,
+        False,
+    ]
 
 
 def test_a_joint_change_is_as_old_as_its_first_change_and_knows_its_smallest_and_largest() -> None:
     few = (moved(0, 0.5, 9), moved(1, 0.4, 7), moved(2, 2.1, 8))
-    joint = JointChange((Part(few[:2], ALONE), Part(few[2:], ALONE)))
+    joint = JointChange((Part(few[:2], UNEXPLAINED), Part(few[2:], UNEXPLAINED)))
     assert joint.changes == few
     assert (joint.time, joint.noticed) == (7 * DAY, 9 * DAY)
     assert (joint.parts[0].smallest, joint.parts[0].largest) == (few[0], few[1])
-    assert Part(few, ALONE).smallest is few[0]
-    assert Part(few, ALONE).largest is few[1]
+    assert Part(few, UNEXPLAINED).smallest is few[0]
+    assert Part(few, UNEXPLAINED).largest is few[1]
 
 
 def test_a_series_is_in_a_joint_change_once_and_a_chain_of_small_distances_does_not_join_weeks() -> None:
-    daily = [Series({"phase": f"p{at}"}, DAY * np.arange(60.0), np.full(60, 1e9)) for at in range(5)]
-    chain = [moved(at, 0.5, 10 + 2 * at) for at in range(5)]
-    assert [[one.series for one in joint.changes] for joint in joint_changes(daily, chain)] == [[0, 1], [2, 3], [4]]
+    daily = [History({"phase": f"p{index}"}, DAY * np.arange(60.0), np.full(60, 1e9)) for index in range(5)]
+    chain = [moved(index, 0.5, 10 + 2 * index) for index in range(5)]
+    assert [[change.history for change in joint.changes] for joint in group_changes(daily, chain)] == [
+        [0, 1],
+        [2, 3],
+        [4],
+    ]
     twice = [moved(0, 0.5, 10), moved(1, 0.5, 11), moved(0, 0.5, 12)]
-    assert [[one.series for one in joint.changes] for joint in joint_changes(daily, twice)] == [[0, 1], [0]]
-    assert joint_changes(daily, []) == []
+    assert [[change.history for change in joint.changes] for joint in group_changes(daily, twice)] == [[0, 1], [0]]
+    assert group_changes(daily, []) == []
 
 
 def test_what_went_up_and_what_went_down_at_one_time_are_two_parts_held_against_each_other() -> None:
     """Two fell and two rose; the fifth stood. Each part counts the other one as having moved otherwise."""
     labels = [{"file_system": name} for name in ("a", "a", "b", "b", "c")]
-    daily = [Series(one, DAY * np.arange(60.0), np.full(60, 1e9)) for one in labels]
-    found = [moved(0, 0.3, 30), moved(1, 0.3, 30), moved(2, 2.0, 30), moved(3, 2.0, 30)]
-    (joint,) = joint_changes(daily, found)
-    assert [[one.series for one in part.changes] for part in joint.parts] == [[0, 1], [2, 3]]
-    assert [dict(part.explanation.scopes[0].where) for part in joint.parts] == [
+    daily = [History(labels, DAY * np.arange(60.0), np.full(60, 1e9)) for labels in labels]
+    changes = [moved(0, 0.3, 30), moved(1, 0.3, 30), moved(2, 2.0, 30), moved(3, 2.0, 30)]
+    (joint,) = group_changes(daily, changes)
+    assert [[labels.history for labels in part.changes] for part in joint.parts] == [[0, 1], [2, 3]]
+    assert [dict(part.explanation.scopes[0].conditions) for part in joint.parts] == [
         {"file_system": "a"}, {"file_system": "b"}
     ]  # fmt: skip
-    assert [(part.explanation.stood, part.explanation.untold) for part in joint.parts] == [(3, 0), (3, 0)]
+    assert [(part.explanation.unchanged, part.explanation.unjudged) for part in joint.parts] == [(3, 0), (3, 0)]
 
 
 def test_the_size_that_parts_are_made_by_is_the_later_one_unless_it_passed_or_has_no_interval() -> None:
     """Two changes of 0.3 and 0.5 at first; later both are 0.3, so they are one part."""
-    daily = [Series({"phase": f"p{at}"}, DAY * np.arange(60.0), np.full(60, 1e9)) for at in range(2)]
+    daily = [History({"phase": f"p{index}"}, DAY * np.arange(60.0), np.full(60, 1e9)) for index in range(2)]
     for since, parts in ((0.1, 1), (0.95, 2)):
-        found = [moved(0, 0.1, 30), moved(1, 0.5, 30, since=since)]
-        (joint,) = joint_changes(daily, found)
+        changes = [moved(0, 0.1, 30), moved(1, 0.5, 30, since=since)]
+        (joint,) = group_changes(daily, changes)
         assert len(joint.parts) == parts
 
 
@@ -221,22 +235,22 @@ def test_the_size_that_parts_are_made_by_is_the_later_one_unless_it_passed_or_ha
     ("day", "alive"), [(10.0, False), (10.5, True), (11.0, True), (19.0, True), (19.5, False), (9.0, False)]
 )
 def test_a_series_was_there_when_it_has_runs_before_and_from_then_on(day: float, alive: bool) -> None:
-    assert _alive(Series({}, DAY * np.arange(10.0, 20.0), np.ones(10)), DAY * day) is alive
-    assert _alive(Series({}, np.zeros(0), np.zeros(0)), 0.0) is False
+    assert _alive(History({}, DAY * np.arange(10.0, 20.0), np.ones(10)), DAY * day) is alive
+    assert _alive(History({}, np.zeros(0), np.zeros(0)), 0.0) is False
 
 
 def test_how_a_series_moved_is_looked_up_between_its_own_changes() -> None:
-    one = counted(100)
+    examined = counted(100)
 
-    def said(before: Any, after: Any, *, test: bool = True) -> Ratio:
+    def compare_counts(before: Any, after: Any, *, test: bool = True) -> RateRatio:
         assert not test
-        return Ratio(float(before[0] * 1000 + after[-1]), 1.0, np.e, None, 9, 9, 0.95)
+        return RateRatio(float(before[0] * 1000 + after[-1]), 1.0, np.e, None, 9, 9, 0.95)
 
-    def ends(own: list[Change], day: float) -> tuple[int, int]:
-        found = _around(one, own, DAY * day, said)
-        assert found is not None
-        assert found[1] == pytest.approx(1 / 3.92)
-        first, last = divmod(round(np.exp(found[0])), 1000)
+    def ends(own_changes: list[Change], day: float) -> tuple[int, int]:
+        interval = _around(examined, own_changes, DAY * day, compare_counts)
+        assert interval is not None
+        assert interval[1] == pytest.approx(1 / 3.92)
+        first, last = divmod(round(np.exp(interval[0])), 1000)
         return int(first), int(last)
 
     assert ends([], 50) == (21, 80)
@@ -246,10 +260,10 @@ def test_how_a_series_moved_is_looked_up_between_its_own_changes() -> None:
 
 
 def test_the_noise_of_few_equal_runs_is_two_percent() -> None:
-    one = Series({}, DAY * np.arange(8.0), np.array([2.0] * 5 + [1.0] * 3))
-    found = _around(one, [], 5 * DAY)
-    assert found == pytest.approx((-np.log(2), 0.02 * np.sqrt(np.pi / 2 * (1 / 5 + 1 / 3))))
-    four = Series({}, one.times[1:], one.values[1:])
+    examined = History({}, DAY * np.arange(8.0), np.array([2.0] * 5 + [1.0] * 3))
+    interval = _around(examined, [], 5 * DAY)
+    assert interval == pytest.approx((-np.log(2), 0.02 * np.sqrt(np.pi / 2 * (1 / 5 + 1 / 3))))
+    four = History({}, examined.times[1:], examined.values[1:])
     assert _around(four, [], 5 * DAY) is None, "four runs tell no noise"
 
 
@@ -258,10 +272,10 @@ def test_a_series_that_changed_at_another_time_stood_at_this_one(day: int) -> No
     """Two fell on day 30. The third fell ten days before or after it, and from there on it is another level."""
     days = np.arange(60.0)
     noise = 1e9 * np.exp(np.random.default_rng(9).normal(0, 0.01, 60))
-    site = [Series({"file_system": "a"}, DAY * days, noise * np.where(days < 30, 1.0, 0.5)) for _ in range(2)]
-    site.append(Series({"file_system": "b"}, DAY * days, noise * np.where(days < day, 1.0, 0.4)))
-    found = [moved(0, 0.5, 30), moved(1, 0.5, 30), moved(2, 0.4, day)]
-    why = next(joint for joint in joint_changes(site, found) if len(joint.changes) == 2).parts[0].explanation
-    assert (why.stood, why.untold) == (1, 0)
-    blind = joint_changes(site, found[:2])[0].parts[0].explanation
-    assert (blind.stood, blind.untold) == (0, 1), "without its own change it would seem to have moved"
+    site = [History({"file_system": "a"}, DAY * days, noise * np.where(days < 30, 1.0, 0.5)) for _ in range(2)]
+    site.append(History({"file_system": "b"}, DAY * days, noise * np.where(days < day, 1.0, 0.4)))
+    changes = [moved(0, 0.5, 30), moved(1, 0.5, 30), moved(2, 0.4, day)]
+    why = next(joint for joint in group_changes(site, changes) if len(joint.changes) == 2).parts[0].explanation
+    assert (why.unchanged, why.unjudged) == (1, 0)
+    blind = group_changes(site, changes[:2])[0].parts[0].explanation
+    assert (blind.unchanged, blind.unjudged) == (0, 1), "without its own change it would seem to have moved"

@@ -15,34 +15,36 @@ import pytest
 
 from sonde.charts.amount_bars import Amount
 from sonde.charts.change_bars import ChangeRow
-from sonde.charts.heat import HeatMap
+from sonde.charts.heat_map import HeatMap
 from sonde.charts.study import Section, Study
-from sonde.findings.nodes import NodeRates
-from sonde.model.series import SeriesKey
-from sonde.stats.imbalance import Attribution, Blame
-from sonde.stats.profiles import Likeness
-from sonde.stats.ratio import Ratio
-from sonde.stats.shapes import Shape
-from sonde.stats.spread import Variation
+from sonde.findings.node_history import NodeRateHistory
+from sonde.model.history_key import HistoryKey
+from sonde.stats.imbalance import StragglerAttribution, Stragglers
+from sonde.stats.profiles import BandDistance
+from sonde.stats.ratio import RateRatio
+from sonde.stats.shapes import RateShape
+from sonde.stats.spread import CoefficientOfVariation
 from sonde.store.summary import Summary
 from sonde.trends import comparison_page
-from sonde.trends.comparison import Compared, Comparison, Verdict
-from sonde.trends.comparison_page import _profile_words, comparison_study
-from sonde.trends.curves import Profiles
-from sonde.trends.doubted import Doubted
-from sonde.trends.environment import Difference
+from sonde.trends.comparison import ChangeVerdict, Comparison, NumberComparison
+from sonde.trends.comparison_page import _profile_words, build_comparison_page
+from sonde.trends.environment import EnvironmentDifference
+from sonde.trends.profile_comparison import ProfileComparison
+from sonde.trends.run_caveats import CaveatCount
 from sonde.trends.sides import Side
 
-KEY = SeriesKey("a", "lustre:fs1", "hash", "", "e", "p1", "read", "cold", "sonde total", "bytes_per_s")
+KEY = HistoryKey("a", "lustre:fs1", "hash", "", "e", "p1", "read", "cold", "sonde total", "bytes_per_s")
 
 
-def number(change: float, place: str = "fs1", **key: str) -> Compared:
+def number(change: float, location: str = "fs1", **key: str) -> NumberComparison:
     """A number that is 2 GB/s before, and what the change makes of it after."""
-    size = Ratio(change, 0.95 * change, 1.05 * change, 0.001, 9, 9, 0.95)
-    verdict: Verdict = "slower" if change < 0.9 else "faster" if change > 1.1 else "no change seen"
+    size = RateRatio(change, 0.95 * change, 1.05 * change, 0.001, 9, 9, 0.95)
+    verdict: ChangeVerdict = "slower" if change < 0.9 else "faster" if change > 1.1 else "no change seen"
     after = tuple(change * rate for rate in (1e9, 2e9, 3e9))
-    named = replace(KEY, **key)
-    return Compared(named, "probe", (1e9, 2e9, 3e9), after, size, None, verdict, None, (), place, None, None)
+    number_key = replace(KEY, **key)
+    return NumberComparison(
+        number_key, "probe", (1e9, 2e9, 3e9), after, size, None, verdict, None, (), location, None, None
+    )
 
 
 def side(name: str, *days: int) -> Side:
@@ -56,18 +58,18 @@ def side(name: str, *days: int) -> Side:
 
 
 def study(
-    *numbers: Compared,
-    around: Sequence[Difference] = (),
+    *numbers: NumberComparison,
+    differences: Sequence[EnvironmentDifference] = (),
     units: dict[str, float] | None = None,
-    doubts: tuple[Doubted, ...] = (),
+    caveats: tuple[CaveatCount, ...] = (),
 ) -> Study:
-    compared = Comparison(side("old", 1, 2, 5), side("new", 9), numbers, (), doubts)
-    return comparison_study(compared, around, units or {})
+    compared = Comparison(side("old", 1, 2, 5), side("new", 9), numbers, (), caveats)
+    return build_comparison_page(compared, differences, units or {})
 
 
 def section(page: Study, title: str) -> Section:
-    (found,) = [one for one in page.sections if one.title == title]
-    return found
+    (matching,) = [section_found for section_found in page.sections if section_found.title == title]
+    return matching
 
 
 def cells(html: object) -> list[list[str]]:
@@ -84,20 +86,20 @@ def test_the_page_says_what_is_compared_and_from_when_it_is() -> None:
         ("After", "new: 1 run, 2026-01-09"),
     ]
     assert page.alarms == []
-    assert [one.title for one in page.sections] == ["Percentage against the baseline", "Scatter",
+    assert [section_found.title for section_found in page.sections] == ["Percentage against the baseline", "Scatter",
                                                     "What else was different"]  # fmt: skip
 
 
 @pytest.mark.parametrize(("count", "more"), [(1, ""), (6, ""), (7, "; and 1 more"), (9, "; and 3 more")])
 def test_six_of_the_slower_numbers_are_named_and_the_others_counted(count: int, more: str) -> None:
-    slower = [number(0.5, f"fs{at}") for at in range(count)]
+    slower = [number(0.5, f"fs{index}") for index in range(count)]
     (alarm,) = study(number(1.3, "fs9"), *slower).alarms
-    named = "; ".join(f"probe read on fs{at} (−50 %)" for at in range(min(count, 6)))
-    assert alarm == f"{count} of {count + 1} numbers became slower: {named}{more}."
+    names_shown = "; ".join(f"probe read on fs{index} (−50 %)" for index in range(min(count, 6)))
+    assert alarm == f"{count} of {count + 1} numbers became slower: {names_shown}{more}."
 
 
 @pytest.mark.parametrize(
-    ("numbers", "shown"),
+    ("numbers", "is_shown"),
     [
         ([number(0.5, "fs1"), number(0.5, "fs2")], False),
         ([number(0.5, op="read"), number(0.5, op="write")], False),
@@ -105,10 +107,12 @@ def test_six_of_the_slower_numbers_are_named_and_the_others_counted(count: int, 
     ],
     ids=["one test", "one file system", "two of each"],
 )
-def test_what_changed_where_is_a_table_where_there_are_two_of_each(numbers: list[Compared], shown: bool) -> None:
+def test_what_changed_where_is_a_table_where_there_are_two_of_each(
+    numbers: list[NumberComparison], is_shown: bool
+) -> None:
     page = study(*numbers)
-    assert ("What changed where" in [one.title for one in page.sections]) == shown
-    if shown:
+    assert ("What changed where" in [section_found.title for section_found in page.sections]) == is_shown
+    if is_shown:
         (table,) = section(page, "What changed where").parts
         assert re.findall(r'scope="row">(\w+)<', table) == ["fs1", "fs2"]
         assert re.findall(r'scope="col">([^<]+)<', table) == ["p1 read", "p1 write"]
@@ -134,13 +138,16 @@ def test_what_was_not_the_same_on_both_sides_stands_in_a_table_with_what_it_was(
 
 
 def test_what_speaks_against_runs_is_said_of_their_side_and_counted_in_the_lead() -> None:
-    doubts = (Doubted("before", "p1", "noisy_node", "others used it.", 2, 3), Doubted("after", "x", "y", "", 1, 1))
-    page = study(number(0.5), number(0.5, phase="p2"), doubts=doubts)
+    caveats = (
+        CaveatCount("before", "p1", "noisy_node", "others used it.", 2, 3),
+        CaveatCount("after", "x", "y", "", 1, 1),
+    )
+    page = study(number(0.5), number(0.5, phase="p2"), caveats=caveats)
     assert page.lead.endswith("1 of them is doubtful; see why.")
     (table,) = section(page, "Doubtful runs").parts
     assert cells(table) == [["before", "p1", "others used it (in 2 of 3 runs)"], ["after", "x", "y"]]
     assert 'class="n"' not in table
-    two = study(number(0.5), number(0.5, op="write"), doubts=doubts)
+    two = study(number(0.5), number(0.5, op="write"), caveats=caveats)
     assert two.lead.endswith("2 of them are doubtful; see why.")
 
 
@@ -150,14 +157,22 @@ def test_rates_by_unit_are_medians_by_the_units_of_their_own_file_system() -> No
                  units=units)  # fmt: skip
     part = section(page, "Rate by unit")
     assert part.words == ["Medians divided by the units of each: fs1 4, fs2 10."]
-    (drawn,) = part.parts
-    assert re.findall(r"[\d.]+ [MG]B/s", drawn) == ["500 MB/s", "250 MB/s", "200 MB/s", "200 MB/s"]
-    assert not [one for one in study(number(1.0), units={"fs7": 2.0}).sections if one.title == "Rate by unit"]
+    (table_html,) = part.parts
+    assert re.findall(r"[\d.]+ [MG]B/s", table_html) == ["500 MB/s", "250 MB/s", "200 MB/s", "200 MB/s"]
+    assert not [
+        section_found
+        for section_found in study(number(1.0), units={"fs7": 2.0}).sections
+        if section_found.title == "Rate by unit"
+    ]
 
 
 def test_what_else_was_different_is_parted_into_what_was_steady_and_what_was_not() -> None:
-    around = [Difference("kernel", "5", "6"), Difference("tasks", "", "4"), Difference("load", "1", "", steady=False)]
-    steady, wavering = section(study(number(1.0), around=around), "What else was different").parts
+    differences = [
+        EnvironmentDifference("kernel", "5", "6"),
+        EnvironmentDifference("tasks", "", "4"),
+        EnvironmentDifference("load", "1", "", steady=False),
+    ]
+    steady, wavering = section(study(number(1.0), differences=differences), "What else was different").parts
     assert "The same within each side" in steady
     assert cells(steady) == [["kernel", "5", "6"], ["tasks", "-", "4"]]
     assert "Changed within a side too: explains little" in wavering
@@ -177,17 +192,19 @@ def test_changes_are_grouped_by_their_plan_in_one_place_and_by_their_test_in_sev
     assert places.index(">fs1<") < places.index(">fs2<")
 
 
-def curves(differs: bool | None, shape: Shape | None = None, late: Attribution | None = None) -> Profiles:
+def curves(
+    differs: bool | None, shape: RateShape | None = None, late: StragglerAttribution | None = None
+) -> ProfileComparison:
     area, limit = {True: (0.3, 0.1), False: (0.05, 0.1), None: (0.3, None)}[differs]
     flat = (np.ones(9),) * 3
-    return Profiles(flat, flat, Likeness(area, limit), shape, 20.0, late, ("n3", "n4"))
+    return ProfileComparison(flat, flat, BandDistance(area, limit), shape, 20.0, late, ("n3", "n4"))
 
 
-STALL = Shape("stall", 0.5, 0.6, 0.9)
+STALL = RateShape("stall", 0.5, 0.6, 0.9)
 
 
 @pytest.mark.parametrize(
-    ("compared", "words"),
+    ("compared", "phrase"),
     [
         (curves(None), "Eight runs before are needed to know which shapes are usual; here are 3."),
         (curves(True), "The shape changed: 3.0 times as far from the runs before as those are from each other."),
@@ -204,41 +221,45 @@ STALL = Shape("stall", 0.5, 0.6, 0.9)
             " It shows a stall of 2 s at 10 s, by 90 %.",
         ),
         (
-            curves(False, late=Attribution(True, Blame((3, 4), 0.25, 0.5))),
+            curves(False, late=StragglerAttribution(True, Stragglers((3, 4), 0.25, 0.5))),
             "The shape is that of the runs before. Without nodes n3, n4 the run would have been 25 % faster.",
         ),
     ],
 )
-def test_a_curve_says_whether_its_shape_is_new_what_it_shows_and_who_was_late(compared: Profiles, words: str) -> None:
-    assert _profile_words(compared) == words
+def test_a_curve_says_whether_its_shape_is_new_what_it_shows_and_who_was_late(
+    compared: ProfileComparison, phrase: str
+) -> None:
+    assert _profile_words(compared) == phrase
 
 
-FLAT = Profiles((np.ones(9),), (np.full(9, 2.0),), Likeness(0.05, 0.1), None, 20.0, None, ())
+FLAT = ProfileComparison((np.ones(9),), (np.full(9, 2.0),), BandDistance(0.05, 0.1), None, 20.0, None, ())
 
 
 def test_curves_are_drawn_of_the_eight_numbers_that_changed_most_those_that_changed_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(comparison_page, "profiles", lambda *_: FLAT)
-    small = [number(1 - 0.01 * at, f"small{at}") for at in range(1, 4)]
-    changed = [number(0.4 + 0.05 * at, f"large{at}") for at in range(7)]
+    monkeypatch.setattr(comparison_page, "compare_profiles", lambda *_: FLAT)
+    small = [number(1 - 0.01 * index, f"small{index}") for index in range(1, 4)]
+    changed = [number(0.4 + 0.05 * index, f"large{index}") for index in range(7)]
     charts = section(study(*small, *changed), "Rate over the time of the phase").parts
     assert [re.findall(r"(?:small|large)\d", str(chart))[0] for chart in charts] == [
-        *(f"large{at}" for at in range(7)), "small3"
+        *(f"large{index}" for index in range(7)), "small3"
     ]  # fmt: skip
     assert all("probe · p1 · read, " in str(chart) and "The shape is that of the runs before." in str(chart)
                for chart in charts)  # fmt: skip
-    monkeypatch.setattr(comparison_page, "profiles", lambda *_: None)
-    assert "Rate over the time of the phase" not in [one.title for one in study(*changed).sections]
+    monkeypatch.setattr(comparison_page, "compare_profiles", lambda *_: None)
+    assert "Rate over the time of the phase" not in [section_found.title for section_found in study(*changed).sections]
 
 
 def runs_of(plans: dict[int, tuple[str, str]]) -> tuple[Summary, ...]:
     """Runs of these days with their plan and file system."""
-    found = []
+    runs_found = []
     for day, (plan, storage) in plans.items():
         (run,) = side("run", day).runs
-        found.append(SimpleNamespace(**{**vars(run), "plan": plan, "document": {"series": {"file_system": storage}}}))
-    return cast(tuple[Summary, ...], tuple(found))
+        runs_found.append(
+            SimpleNamespace(**{**vars(run), "plan": plan, "document": {"series": {"file_system": storage}}})
+        )
+    return cast(tuple[Summary, ...], tuple(runs_found))
 
 
 def test_curves_and_nodes_are_of_the_runs_of_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -259,39 +280,39 @@ def test_curves_and_nodes_are_of_the_runs_of_their_number(monkeypatch: pytest.Mo
 
     nodes: list[list[int]] = []
     monkeypatch.setattr(comparison_page, "Records", Noted)
-    monkeypatch.setattr(comparison_page, "profiles", noted)
-    monkeypatch.setattr(comparison_page, "node_rates", nodes.append)
+    monkeypatch.setattr(comparison_page, "compare_profiles", noted)
+    monkeypatch.setattr(comparison_page, "collect_node_history", nodes.append)
     here, there = "lustre:fs1", "lustre:fs2"
     old = Side("old", runs_of({1: ("probe", here), 2: ("other", here), 3: ("probe", there)}))
     new = Side("new", runs_of({4: ("probe", there), 5: ("probe", here)}))
-    comparison_study(Comparison(old, new, (number(0.5),), ()), (), {})
+    build_comparison_page(Comparison(old, new, (number(0.5),), ()), (), {})
     assert (read, nodes) == ([[1], [5]], [[1, 3], [4, 5]])
     read.clear()
     unlike = replace(number(0.5), differs_in=(("file system", here, there),))
-    comparison_study(Comparison(old, new, (unlike,), ()), (), {})
+    build_comparison_page(Comparison(old, new, (unlike,), ()), (), {})
     assert read == [[1, 3], [4, 5]]
 
 
 def test_nodes_are_drawn_side_by_side_for_the_number_that_changed_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
-    rates = NodeRates(("n1", "n2"), ("r1", "r2", "r3"), np.array([[1.0, 1.0, 1.0], [0.5, 0.6, 0.7]]), ((1, 3),))
+    requests = []
+    rates = NodeRateHistory(("n1", "n2"), ("r1", "r2", "r3"), np.array([[1.0, 1.0, 1.0], [0.5, 0.6, 0.7]]), ((1, 3),))
 
-    def found(phases: object) -> NodeRates | None:
-        asked.append(phases)
-        return rates if len(asked) == 1 else replace(rates, runs=("r1", "r2"), shares=rates.shares[:, :2], slow=())
+    def find_rates(phases: object) -> NodeRateHistory | None:
+        requests.append(phases)
+        return rates if len(requests) == 1 else replace(rates, runs=("r1", "r2"), shares=rates.shares[:, :2], slow=())
 
-    drawn: list[HeatMap] = []
+    heat_maps: list[HeatMap] = []
 
-    def draw(one: HeatMap) -> str:
-        drawn.append(one)
+    def draw(heat_map: HeatMap) -> str:
+        heat_maps.append(heat_map)
         return "drawn"
 
-    monkeypatch.setattr(comparison_page, "node_rates", found)
-    monkeypatch.setattr(comparison_page, "heat_map", draw)
+    monkeypatch.setattr(comparison_page, "collect_node_history", find_rates)
+    monkeypatch.setattr(comparison_page, "render_heat_map", draw)
     part = section(study(number(0.3, phase="p3"), number(0.2, phase="p2"), number(1.05, phase="p1")), "Nodes")
     assert part.parts == ["drawn", "drawn"]
     assert part.words == ["One column a run, one row a node: its rate by that of the middle node of the same run."]
-    before, after = drawn
+    before, after = heat_maps
     assert (before.title, after.title) == ("Before: probe · p2 · read", "After: probe · p2 · read")
     assert before.words == "Slower than the middle node again and again: n2 (40 %, in 3 of 3 runs)."
     assert after.words == "No node was slower than the others again and again."
@@ -304,12 +325,12 @@ def test_bars_have_the_tone_of_their_verdict_and_an_interval_where_there_is_one(
 ) -> None:
     bars: dict[str, ChangeRow] = {}
 
-    def draw(rows: Sequence[ChangeRow], words: str) -> str:
+    def draw(rows: Sequence[ChangeRow], caption: str) -> str:
         bars.update({row.name: row for row in rows})
-        return words
+        return caption
 
-    monkeypatch.setattr(comparison_page, "change_bars", draw)
-    unknown = Ratio(1.0, None, None, None, 1, 1, 0.95, "too few")
+    monkeypatch.setattr(comparison_page, "render_change_bars", draw)
+    unknown = RateRatio(1.0, None, None, None, 1, 1, 0.95, "too few")
     page = study(
         number(0.5, "fs1"),
         number(1.5, "fs2"),
@@ -326,26 +347,30 @@ def test_bars_have_the_tone_of_their_verdict_and_an_interval_where_there_is_one(
 
 def test_scatter_has_a_bar_for_each_side_that_has_any() -> None:
     both = replace(
-        number(1.0), scatter_before=Variation(0.05, 0.03, 0.09, 5), scatter_after=Variation(0.2, None, None, 2)
+        number(1.0),
+        scatter_before=CoefficientOfVariation(0.05, 0.03, 0.09, 5),
+        scatter_after=CoefficientOfVariation(0.2, None, None, 2),
     )
-    drawn = str(section(study(both, number(1.0, "fs2")), "Scatter").parts[0])
-    assert "5.0 % [3.0, 9.0]" in drawn
-    assert "20.0 %" in drawn
-    assert "fs2" not in drawn
-    assert "before" in drawn
-    assert "after" in drawn
+    chart = str(section(study(both, number(1.0, "fs2")), "Scatter").parts[0])
+    assert "5.0 % [3.0, 9.0]" in chart
+    assert "20.0 %" in chart
+    assert "fs2" not in chart
+    assert "before" in chart
+    assert "after" in chart
 
 
 def test_bars_of_scatter_and_of_units_have_their_sides_values_and_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[object, ...]] = []
+    calls: list[tuple[object, ...]] = []
 
-    def draw(*given: object) -> str:
-        asked.append(given)
+    def draw(*arguments: object) -> str:
+        calls.append(arguments)
         return "drawn"
 
-    monkeypatch.setattr(comparison_page, "amount_bars", draw)
+    monkeypatch.setattr(comparison_page, "render_amount_bars", draw)
     scattered = replace(
-        number(0.5), scatter_before=Variation(0.05, 0.03, 0.09, 5), scatter_after=Variation(0.2, None, None, 2)
+        number(0.5),
+        scatter_before=CoefficientOfVariation(0.05, 0.03, 0.09, 5),
+        scatter_after=CoefficientOfVariation(0.2, None, None, 2),
     )
     study(scattered, number(1.0, "fs2"), units={"fs1": 4.0})
     sides = [("before", "before"), ("after", "after")]
@@ -357,15 +382,15 @@ def test_bars_of_scatter_and_of_units_have_their_sides_values_and_words(monkeypa
         Amount(0.05, 0.03, 0.09, "before", "5.0 % [3.0, 9.0]"),
         Amount(0.2, None, None, "after", "20.0 %"),
     ]
-    assert asked == [
+    assert calls == [
         ([("probe · p1 · read, fs1", scatter)], "Coefficient of variation", sides),
-        ([("probe · p1 · read, fs1", rates), ("probe · p1 · read, fs2", [replace(one) for one in
+        ([("probe · p1 · read, fs1", rates), ("probe · p1 · read, fs2", [replace(change_row) for change_row in
           (rates[0], Amount(5e8, None, None, "after", "500 MB/s"))])], "", sides),
     ]  # fmt: skip
 
 
 def test_a_lead_says_what_stands_on_both_sides() -> None:
     compared = Comparison(side("run", 1, 2), side("run", 2), (number(0.5),), ())
-    assert comparison_study(compared, (), {}).lead == (
+    assert build_comparison_page(compared, (), {}).lead == (
         "1 of 1 numbers changed by more than chance. 1 run on both sides: a run does not differ from itself."
     )

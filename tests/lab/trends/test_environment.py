@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sonde.store.summary import read_summary
-from sonde.trends.environment import Difference, differences, facts_of, plan_differences
+from sonde.trends.environment import EnvironmentDifference, compare_environments, compare_plans, read_environment
 
 AddRun = Callable[..., Path]
 READ = {("read", "read"): 1e9}
@@ -17,41 +17,43 @@ NOTHING = {"read": [1.0]}
 
 
 def test_what_always_changes_is_left_out(add_run: AddRun) -> None:
-    one = add_run(0, READ, node={"load_1m": 0.1, "file_system": {"options": "rw", "free_bytes": 1}})
+    first_run = add_run(0, READ, node={"load_1m": 0.1, "file_system": {"options": "rw", "free_bytes": 1}})
     two = add_run(1, READ, node={"load_1m": 9.9, "file_system": {"options": "rw", "free_bytes": 2}})
-    assert differences([read_summary(one)], [read_summary(two)]) == []
+    assert compare_environments([read_summary(first_run)], [read_summary(two)]) == []
 
 
 def test_a_steady_difference_stands_before_one_that_wavers(add_run: AddRun) -> None:
     before = [add_run(day, READ, engine={"library": f"1.{day}"}) for day in range(3)]
     after = [add_run(9 + day, READ, engine={"library": "2.0"}, node={"kernel": "Linux 6"}) for day in range(3)]
-    found = differences([read_summary(one) for one in before], [read_summary(one) for one in after])
-    assert [(one.name, one.before, one.after, one.steady) for one in found] == [
+    differences = compare_environments(
+        [read_summary(folder) for folder in before], [read_summary(folder) for folder in after]
+    )
+    assert [(folder.name, folder.before, folder.after, folder.steady) for folder in differences] == [
         ("kernel", "Linux 3.0.101", "Linux 6", True),
         ("engine library", "1.2", "2.0", False),
     ]
 
 
 def test_a_member_that_nobody_knows_yet_is_compared_too(add_run: AddRun) -> None:
-    one = add_run(0, READ)
+    first_run = add_run(0, READ)
     two = add_run(1, READ, node={"network": {"adapters": [{"driver": "mlx5", "firmware": "20.1"}]}})
-    (found,) = differences([read_summary(one)], [read_summary(two)])
-    assert found.name == "network adapters"
-    assert found.before == ""
-    assert "mlx5" in found.after
+    (differences,) = compare_environments([read_summary(first_run)], [read_summary(two)])
+    assert differences.name == "network adapters"
+    assert differences.before == ""
+    assert "mlx5" in differences.after
 
 
 def test_nodes_that_differ_give_all_their_values(add_run: AddRun) -> None:
     folder = add_run(0, READ, hosts={"nid1": 1e9, "nid2": 1e9, "nid3": 1e9}, slices=NOTHING)
-    assert facts_of(folder)["host"] == "nid1, nid2, nid3"
+    assert read_environment(folder)["host"] == "nid1, nid2, nid3"
 
 
 def test_a_broken_record_says_nothing(add_run: AddRun) -> None:
     folder = add_run(0, READ)
     (folder / "record.ndjson").write_bytes(b'\xff\xfe{"type": 3}\nnull\n[1]\n{"type":"node","kernel":"Linux 9"}\n')
-    assert facts_of(folder)["kernel"] == "Linux 9"
+    assert read_environment(folder)["kernel"] == "Linux 9"
     (folder / "record.ndjson").unlink()
-    assert facts_of(folder) == {}
+    assert read_environment(folder) == {}
 
 
 def record(tmp_path: Path, *lines: object) -> Path:
@@ -62,7 +64,7 @@ def record(tmp_path: Path, *lines: object) -> Path:
 def test_of_the_run_what_is_about_the_program_and_of_nodes_all_but_what_never_stands_still(tmp_path: Path) -> None:
     restless = ("clock_offset_ns", "clock_error_ns", "load_1m", "node", "t", "inodes_free", "inodes_total",
                 "memory_available_bytes", "disk_free_bytes")  # fmt: skip
-    facts = facts_of(
+    facts = read_environment(
         record(
             tmp_path,
             {"type": "other", "host": "no"},
@@ -83,11 +85,11 @@ def test_of_the_run_what_is_about_the_program_and_of_nodes_all_but_what_never_st
 def test_of_a_long_side_the_last_twenty_runs_say_whether_it_was_steady(add_run: AddRun) -> None:
     """The first run of 21 had another library: it is not looked at. One of 20 is."""
     folders = [add_run(day, READ, engine={"library": "1" if day else "0"}) for day in range(21)]
-    before = [read_summary(one) for one in folders]
+    before = [read_summary(folder) for folder in folders]
     after = [read_summary(add_run(40, READ, engine={"library": "2"}))]
-    assert differences(before, after) == [Difference("engine library", "1", "2", steady=True)]
-    assert differences(before[:20], after) == [Difference("engine library", "1", "2", steady=False)]
-    assert differences([], after) == differences(after, []) == []
+    assert compare_environments(before, after) == [EnvironmentDifference("engine library", "1", "2", steady=True)]
+    assert compare_environments(before[:20], after) == [EnvironmentDifference("engine library", "1", "2", steady=False)]
+    assert compare_environments([], after) == compare_environments(after, []) == []
 
 
 def plans(tmp_path: Path, old: Any, new: Any) -> list[tuple[str, str, str]]:
@@ -97,13 +99,13 @@ def plans(tmp_path: Path, old: Any, new: Any) -> list[tuple[str, str, str]]:
         text = plan if isinstance(plan, str) else json.dumps(plan)
         (tmp_path / name / "plan.json").write_text(text, encoding="utf-8")
         folders.append(tmp_path / name)
-    return plan_differences(*folders)
+    return compare_plans(*folders)
 
 
 def test_members_of_plans_that_differ_are_named_by_their_place(tmp_path: Path) -> None:
-    named = {"schema": "1", "id": "a", "title": "b"}
+    member_values = {"schema": "1", "id": "a", "title": "b"}
     old = {
-        **named,
+        **member_values,
         "target": {"path": "/x", "kind": "dir"},
         "data": {"io": {"depth": 1}},
         "phases": [{"id": "w", "op": "write"}, {"id": "r", "op": "read"}],
@@ -111,7 +113,7 @@ def test_members_of_plans_that_differ_are_named_by_their_place(tmp_path: Path) -
         "empty": [],
     }
     new = {
-        **dict.fromkeys(named, "other"),
+        **dict.fromkeys(member_values, "other"),
         "target": {"path": "/y", "kind": "file"},
         "data": {"io": {"depth": 2, "direct": True}},
         "phases": [{"id": "r", "op": "read", "cache": "cold"}, {"id": "w", "op": "stat"}],
@@ -133,4 +135,4 @@ def test_members_of_plans_that_differ_are_named_by_their_place(tmp_path: Path) -
 def test_where_a_plan_cannot_be_read_nothing_is_said_to_differ(tmp_path: Path) -> None:
     for broken in ("{", "[1]", "{}"):
         assert plans(tmp_path, broken, {"a": 1}) == plans(tmp_path, {"a": 1}, broken) == []
-    assert plan_differences(tmp_path / "old", tmp_path / "nowhere") == []
+    assert compare_plans(tmp_path / "old", tmp_path / "nowhere") == []

@@ -33,9 +33,9 @@ def measured(sonde: Sonde, engine: Engine, archive: Path, target: Path, tmp_path
     plan.write_text(PLAN, encoding="utf-8")
     folders = []
     for _ in range(6):
-        said = sonde("run", plan, "--on", target, "--no-report", "--json")
-        assert said.code == 0, said.err
-        folders.append(Path(said.json["folder"]))
+        completed = sonde("run", plan, "--on", target, "--no-report", "--json")
+        assert completed.code == 0, completed.err
+        folders.append(Path(completed.json["folder"]))
     sonde("baseline", "set", "good", *(folder.name for folder in folders[:5]))
     return folders
 
@@ -46,29 +46,29 @@ def scale(folder: Path, factor: float) -> None:
     for phase in document["phases"]:
         phase["bytes_per_s"] *= factor
     # a rename, as every change in the archive: it is seen by the time stamp of the month
-    beside = folder.parent / ".changed"
-    beside.write_text(json.dumps(document), encoding="utf-8")
-    beside.replace(folder / "run.json")
+    edited = folder.parent / ".changed"
+    edited.write_text(json.dumps(document), encoding="utf-8")
+    edited.replace(folder / "run.json")
 
 
 def test_one_good_repetition_opens_the_gate(sonde: Sonde, measured: list[Path]) -> None:
     scale(measured[5], 0.1)
-    said = sonde("gate", measured[5].name, "--baseline", "good", "--json")
-    assert said.code == 0, said.err
-    assert len(said.json["runs"]) == 2
-    assert said.json["numbers"][0]["measured"] == pytest.approx([1e8, 1e9], rel=0.01)
+    completed = sonde("gate", measured[5].name, "--baseline", "good", "--json")
+    assert completed.code == 0, completed.err
+    assert len(completed.json["runs"]) == 2
+    assert completed.json["numbers"][0]["measured"] == pytest.approx([1e8, 1e9], rel=0.01)
 
 
 def test_three_slow_runs_close_it(sonde: Sonde, measured: list[Path]) -> None:
     for folder in measured[:5]:
         scale(folder, 10)
-    said = sonde("gate", measured[5].name, "--baseline", "good", "--json")
-    assert said.code == 1, said.err
-    assert len(said.json["runs"]) == 3
-    assert said.json["good"] is False
-    again = [name for name in said.json["runs"] if name != measured[5].name]
-    listed = {run["id"]: run for run in sonde("list", "--json").json}
-    assert all(listed[name]["role"] == "retest" and listed[name]["group"] == measured[5].name for name in again)
+    completed = sonde("gate", measured[5].name, "--baseline", "good", "--json")
+    assert completed.code == 1, completed.err
+    assert len(completed.json["runs"]) == 3
+    assert completed.json["good"] is False
+    again = [name for name in completed.json["runs"] if name != measured[5].name]
+    runs_by_id = {run["id"]: run for run in sonde("list", "--json").json}
+    assert all(runs_by_id[name]["role"] == "retest" and runs_by_id[name]["group"] == measured[5].name for name in again)
 
 
 def test_without_retests_one_slow_run_is_enough(sonde: Sonde, measured: list[Path]) -> None:

@@ -1,47 +1,115 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Repeats of one probe become one value of a history."""
+"""The value that everything about histories works on."""
 
 from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
 
-from sonde.model.series import SeriesKey
-from sonde.store import history
-from sonde.trends.history import Kind, watched
+from sonde.store.summary import Summary
+from sonde.trends.history import History, moment
+from sonde.trends.profile_comparison import Records
+from sonde.trends.survey import survey_histories
 
-KEY = SeriesKey("a", "fs1", "hash", "fat", "e", "p1", "stat", "cold", "sonde total", "ops_per_s")
+DAY = 86400.0
 
 
-def stored(groups: tuple[str, ...], times: list[float], values: list[float], plan: str = "probe") -> history.Series:
-    runs = tuple(f"r{at}" for at in range(len(times)))
-    return history.Series(KEY, plan, np.array(times), np.array(values), runs, groups)
+def history(times: list[float]) -> History:
+    return History({"system": "edison", "file_system": "", "op": "read"}, np.array(times), np.ones(len(times)))
 
 
 @pytest.mark.parametrize(
-    ("kind", "values"), [("delivered", [5.0, 2.5, 8.0, 9.0]), ("capability", [5.0, 3.0, 8.0, 9.0])]
+    ("times", "pace"),
+    [
+        ([DAY * day for day in range(101)], 365.25),
+        ([DAY / 2 * step for step in range(101)], 730.5),
+        ([60.0 * minute for minute in range(100)], 365.0),  # an hour and a half of work is no pace
+        ([0.0], 365.0),
+        ([], 365.0),
+    ],
 )
-def test_runs_of_one_group_are_one_value_at_the_time_of_the_first(kind: Kind, values: list[float]) -> None:
-    """Five alone, two and three of one probe, then eight and nine alone."""
-    (one,) = watched([stored(("", "g", "g", "", ""), [1, 2, 4, 3, 5], [5, 2, 3, 8, 9])], kind)
-    assert one.times.tolist() == [1, 2, 3, 5]
-    assert one.values.tolist() == values
-    assert one.runs == ("r0", "r1", "r3", "r4")
-    assert (one.unit, one.labels["experiment"]) == ("op/s", "probe")
+def test_the_pace_of_a_history(times: list[float], pace: float) -> None:
+    assert history(times).runs_per_year == pytest.approx(pace)
 
 
-def test_of_four_repeats_the_second_best_tells_what_can_be_done() -> None:
-    repeats = stored(("g",) * 4, [1, 2, 3, 4], [5, 2, 9, 7])
-    assert watched([repeats], "capability")[0].values.tolist() == [7]
-    assert watched([repeats])[0].values.tolist() == [6]
+def test_the_usual_distance_ignores_gaps_and_repeats() -> None:
+    assert history([0.0, 0.0, DAY, 2 * DAY, 60 * DAY, 61 * DAY]).interval_s == DAY
+    assert history([]).interval_s == DAY
+    assert history([0.0, 0.0, 0.0, 0.0, DAY]).interval_s == DAY
+    assert history([0.0, 0.5, 1.0]).interval_s == 0.5, "runs of less than a second are runs"
 
 
-def test_groups_that_overlap_in_time_are_in_the_order_of_their_first_runs() -> None:
-    (one,) = watched([stored(("h", "g", "h", "g"), [2, 1, 3, 4], [20, 10, 40, 30])])
-    assert (one.times.tolist(), one.values.tolist(), one.runs) == ([1, 2], [20, 30], ("r1", "r0"))
+def test_the_name_is_what_the_labels_say() -> None:
+    assert history([0.0]).name == "edison · read"
 
 
-def test_runs_that_all_stand_alone_are_taken_as_they_are() -> None:
-    (one,) = watched([stored(("", ""), [1, 2], [3, 4], plan="")])
-    assert (one.values.tolist(), one.runs, one.labels["experiment"]) == ([3, 4], ("r0", "r1"), "hash")
-    assert one.unit == "op/s"
+def test_up_to_a_time() -> None:
+    assert len(history([0.0, DAY, 2 * DAY]).until(DAY)) == 2
+
+
+def test_times_that_go_back_are_refused() -> None:
+    with pytest.raises(ValueError, match="ascend"):
+        history([1.0, 0.0])
+    with pytest.raises(ValueError, match="one time for each value"):
+        History({}, np.zeros(2), np.ones(3))
+
+
+def test_now_is_the_median_of_the_last_three_runs_and_a_history_without_changes_is_one_stretch() -> None:
+    values = np.array([8.0, 8.0, 8.0, 8.0, 4.0, 2.0, 1.0])
+    examined = History({"op": "read"}, DAY * np.arange(7.0), values)
+    few = History({"op": "write"}, DAY * np.arange(4.0), values[:4])
+    survey = survey_histories([examined, few])
+    (analysis,) = survey.analyses
+    assert analysis.now == 2.0
+    assert [(part.first, part.end, part.level) for part in analysis.segments] == [(0, 7, 8.0)]
+    assert survey.short == 1
+    assert examined.unit == "bytes/s"
+
+
+def test_a_record_that_cannot_be_read_hides_no_other(tmp_path: Path) -> None:
+    readable = tmp_path / "there"
+    readable.mkdir()
+    begin = '{"type": "phase_begin", "t": 1.0, "phase": "p", "index": 0, "op": "read", "tasks": 1}\n'
+    (readable / "record.ndjson").write_text(begin, encoding="utf-8")
+    runs = [cast(Summary, SimpleNamespace(folder=folder)) for folder in (tmp_path / "gone", readable)]
+    assert len(Records(runs).phases("p")) == 1
+    assert Records(runs).phases("other") == []
+    assert len(Records(runs * 13).phases("p")) == 12  # of the last 24 runs
+
+
+def test_fourteen_days_tell_a_pace_and_less_do_not() -> None:
+    assert history([0.0, 7 * DAY, 14 * DAY]).runs_per_year == pytest.approx(2 / 14 * 365.25)
+    assert history([0.0, 7 * DAY, 14 * DAY - 1]).runs_per_year == 365.0
+
+
+def test_what_is_no_history_is_refused_with_the_reason() -> None:
+    for times, values, why in (
+        (np.zeros(2), np.ones(3), "a series needs one time for each value"),
+        (np.zeros((2, 2)), np.ones((2, 2)), "a series needs one time for each value"),
+        (np.array([1.0, 0.0]), np.ones(2), "the times of a series ascend"),
+        (np.zeros(1), np.zeros(1), "the values of a series are above 0; a run that measured nothing has none"),
+        (np.zeros(1), np.array([np.inf]), "the values of a series are above 0; a run that measured nothing has none"),
+    ):
+        with pytest.raises(ValueError, match=f"^{why}$"):
+            History({}, times, values)
+
+
+def test_what_was_until_then_keeps_unit_labels_and_ids() -> None:
+    examined = History({"op": "stat"}, DAY * np.arange(3.0), np.array([1.0, 2.0, 3.0]), "op/s", ("a", "b", "c"))
+    part = examined.until(DAY)
+    assert (part.labels, part.unit, part.runs) == ({"op": "stat"}, "op/s", ("a", "b"))
+    assert (part.times.tolist(), part.values.tolist()) == ([0.0, DAY], [1.0, 2.0])
+    assert len(examined.until(-1.0)) == 0
+    assert part.logarithms.tolist() == [0.0, np.log(2.0)]
+
+
+def test_a_site_without_histories_has_the_budget_of_daily_runs() -> None:
+    survey = survey_histories([])
+    assert (survey.analyses, survey.joint, survey.short) == ((), (), 0)
+    assert (survey.budget.alarms_per_year, survey.budget.runs_per_year) == (1.0, 365.0)
+    assert survey.calibration.own is False
+    assert f"{moment(1767225600.0):%Y-%m-%d %H:%M}" == "2026-01-01 00:00"

@@ -8,80 +8,82 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sonde.charts.history_chart import Mark, Stretch
-from sonde.model.series import SeriesKey
-from sonde.stats.ratio import Ratio
+from sonde.charts.history_chart import ChangeMark, LevelSegment
+from sonde.model.history_key import HistoryKey
+from sonde.stats.ratio import RateRatio
 from sonde.stats.segments import Segment
-from sonde.stats.spread import Variation
+from sonde.stats.spread import CoefficientOfVariation
 from sonde.trends.budget import Budget, Calibration
 from sonde.trends.changes import Change, JointChange, Part
-from sonde.trends.comparison import Compared, Comparison, Verdict
+from sonde.trends.comparison import ChangeVerdict, Comparison, NumberComparison
 from sonde.trends.comparison_page import _changes, _label, _lead, _remark, _scatter
-from sonde.trends.doubted import Doubted
-from sonde.trends.history_page import _history, _members, _words, history_study
-from sonde.trends.lanes import Settings
-from sonde.trends.scope import ALONE, Explanation, Sureness
-from sonde.trends.series import Series
+from sonde.trends.detectors import DetectorSettings
+from sonde.trends.history import History
+from sonde.trends.run_caveats import CaveatCount
+from sonde.trends.scope import UNEXPLAINED, Certainty, Explanation
 from sonde.trends.sides import Side
-from sonde.trends.survey import Standing, Survey
-from sonde.trends.words import _sure_words, verdict
+from sonde.trends.survey import HistoryAnalysis, Survey
+from sonde.trends.survey_page import _history, _members, _words, build_survey_page
+from sonde.trends.survey_text import _sure_words, summarize_survey
 
 DAY = 86400.0
 START = 1767225600.0  # 2026-01-01
 
 
-def standing(number: int, *, first_day: int = 0, fell: bool = False) -> Standing:
+def analysis(number: int, *, first_day: int = 0, fell: bool = False) -> HistoryAnalysis:
     """A history of 60 days; one that fell did so on its day 50."""
     times = START + DAY * (first_day + np.arange(60.0))
-    size = Ratio(0.5, 0.45, 0.55, 0.001, 9, 9, 0.95)
-    change = Change(number, "gate", times[49], times[50], times[52], 3, size, size)
+    size = RateRatio(0.5, 0.45, 0.55, 0.001, 9, 9, 0.95)
+    change = Change(number, "collapse", times[49], times[50], times[52], 3, size, size)
     values = np.full(60, 2e9)
-    return Standing(
-        Series({"phase": f"p{number:02}"}, times, values), (Segment(0, 60, 2e9),), 2e9, 0.05, 0.2, (change,) * fell
+    return HistoryAnalysis(
+        History({"phase": f"p{number:02}"}, times, values), (Segment(0, 60, 2e9),), 2e9, 0.05, 0.2, (change,) * fell
     )
 
 
-def survey(*standings: Standing) -> Survey:
-    return Survey(standings, (), Budget(1.0, 365.0), Calibration(Settings(), 0.2, 120, True), 0)
+def survey_histories(*analyses: HistoryAnalysis) -> Survey:
+    return Survey(analyses, (), Budget(1.0, 365.0), Calibration(DetectorSettings(), 0.2, 120, True), 0)
 
 
 def test_a_page_of_histories_reaches_from_the_first_run_of_any_to_the_last() -> None:
-    study = history_study(survey(standing(0, first_day=3), standing(1)), "rates")
+    study = build_survey_page(survey_histories(analysis(0, first_day=3), analysis(1)), "rates")
     facts = dict(study.facts)
     assert facts["Time"] == "2026-01-01 to 2026-03-04"
     assert facts["Series"] == "2, 120 probes (rates)"
     assert study.alarms == []
-    assert dict(history_study(survey(), "rates").facts)["Time"] == "1970-01-01"
+    assert dict(build_survey_page(survey_histories(), "rates").facts)["Time"] == "1970-01-01"
 
 
 @pytest.mark.parametrize(
-    ("count", "words"), [(60, []), (63, ["3 more series without a change are in the table below."])]
+    ("count", "text_part"), [(60, []), (63, ["3 more series without a change are in the table below."])]
 )
-def test_of_more_than_sixty_series_those_without_a_change_have_no_picture(count: int, words: list[str]) -> None:
-    study = history_study(survey(*(standing(at, fell=at == count - 1) for at in range(count))), "rates")
+def test_of_more_than_sixty_series_those_without_a_change_have_no_picture(count: int, text_part: list[str]) -> None:
+    study = build_survey_page(
+        survey_histories(*(analysis(index, fell=index == count - 1) for index in range(count))), "rates"
+    )
     pictures = next(section for section in study.sections if section.title == "Series")
-    assert pictures.words == words
+    assert pictures.words == text_part
     assert len(pictures.parts) == 1 + 60  # the legend first
     assert f"p{count - 1:02}" in pictures.parts[1], "what fell comes first"
     assert len(study.alarms) == 1
 
 
 def test_a_page_without_changes_says_whether_anything_was_watched() -> None:
-    words = {
+    messages = {
         count: next(
             section.words
-            for section in history_study(survey(*map(standing, range(count))), "rates").sections
+            for section in build_survey_page(survey_histories(*map(analysis, range(count))), "rates").sections
             if section.title == "Joint changes"
         )
         for count in (0, 1)
     }
-    assert words == {0: ["No series is long enough to be watched."], 1: ["No change was noticed."]}
+    assert messages == {0: ["No series is long enough to be watched."], 1: ["No change was noticed."]}
 
 
 def test_spreads_are_drawn_of_what_is_slower_first_then_of_what_changed_then_of_what_is_noisy() -> None:
-    quiet, noisy = replace(standing(0), noise=0.01), replace(standing(1), noise=0.3)
-    fell = replace(standing(2, fell=True), noise=0.02)
-    study = history_study(survey(quiet, noisy, fell), "rates")
+    quiet, noisy = replace(analysis(0), noise=0.01), replace(analysis(1), noise=0.3)
+    fell = replace(analysis(2, fell=True), noise=0.02)
+    study = build_survey_page(survey_histories(quiet, noisy, fell), "rates")
     charts = next(section for section in study.sections if section.title == "Spread by date").parts
     assert [next(name for name in ("p00", "p01", "p02") if name in str(chart)) for chart in charts] == [
         "p02",
@@ -90,23 +92,26 @@ def test_spreads_are_drawn_of_what_is_slower_first_then_of_what_changed_then_of_
     ]
 
 
-KEY = SeriesKey("a", "fs1", "hash", "", "e", "p1", "read", "cold", "sonde total", "bytes_per_s")
+KEY = HistoryKey("a", "fs1", "hash", "", "e", "p1", "read", "cold", "sonde total", "bytes_per_s")
 
 
-def number(verdict: Verdict, value: float = 1.0, **members: object) -> Compared:
+def number(verdict: ChangeVerdict, value: float = 1.0, **members: object) -> NumberComparison:
     few = verdict == "too few runs"
-    size = Ratio(value, None, None, None, 1, 1, 0.95, "one run is too few") if few else Ratio(value, 0.9 * value,
+    size = RateRatio(value, None, None, None, 1, 1, 0.95, ("one run is too"
+                                                          " few")) if few else RateRatio(value, 0.9 * value,
                  1.1 * value, 0.001, 9, 9, 0.95)  # fmt: skip
-    one = Compared(KEY, "probe", (1e9, 2e9, 3e9), (4e9,), size, None, verdict, None, (), "fs1", None, None)
-    return replace(one, **members)  # type: ignore[arg-type]
+    comparison_found = NumberComparison(
+        KEY, "probe", (1e9, 2e9, 3e9), (4e9,), size, None, verdict, None, (), "fs1", None, None
+    )
+    return replace(comparison_found, **members)  # type: ignore[arg-type]
 
 
-def comparison(*numbers: Compared) -> Comparison:
+def comparison(*numbers: NumberComparison) -> Comparison:
     return Comparison(Side("old", ()), Side("new", ()), numbers, ())
 
 
 @pytest.mark.parametrize(
-    ("verdicts", "words"),
+    ("verdicts", "sentence"),
     [
         (["slower", "faster", "no change seen"], "2 of 3 numbers changed by more than chance; 1 did not."),
         (["slower"], "1 of 1 numbers changed by more than chance."),
@@ -119,8 +124,10 @@ def comparison(*numbers: Compared) -> Comparison:
         (["no change seen"], "No number changed by more than chance."),
     ],
 )
-def test_the_first_sentence_counts_what_changed_and_what_cannot_be_told(verdicts: list[Verdict], words: str) -> None:
-    assert _lead(comparison(*map(number, verdicts))) == words
+def test_the_first_sentence_counts_what_changed_and_what_cannot_be_told(
+    verdicts: list[ChangeVerdict], sentence: str
+) -> None:
+    assert _lead(comparison(*map(number, verdicts))) == sentence
 
 
 def test_numbers_that_did_not_measure_the_same_are_counted() -> None:
@@ -131,21 +138,21 @@ def test_numbers_that_did_not_measure_the_same_are_counted() -> None:
 def test_a_remark_says_the_rates_or_why_there_is_no_verdict() -> None:
     assert _remark(number("too few runs")) == "one run is too few"
     assert _remark(number("slower", visible=0.25)) == "2.00 GB/s → 4.00 GB/s"
-    assert _remark(number("no change seen", visible=0.25)) == "2.00 GB/s → 4.00 GB/s; drops show from 25 %"
+    assert _remark(number("no change seen", visible=0.25)) == "2.00 GB/s → 4.00 GB/s; smallest detectable drop: 25 %"
     assert _remark(number("no change seen")) == "2.00 GB/s → 4.00 GB/s"
 
 
 def test_scatter_is_drawn_where_there_is_any() -> None:
     assert _scatter(comparison(number("slower"))).parts == []
-    scattered = number("slower", scatter_before=Variation(0.05, 0.03, 0.09, 5))
-    (drawn,) = _scatter(comparison(scattered)).parts
-    assert "5.0 % [3.0, 9.0]" in drawn
-    assert "before" in drawn
+    scattered = number("slower", scatter_before=CoefficientOfVariation(0.05, 0.03, 0.09, 5))
+    (chart,) = _scatter(comparison(scattered)).parts
+    assert "5.0 % [3.0, 9.0]" in chart
+    assert "before" in chart
 
 
 def test_a_change_is_drawn_with_its_interval() -> None:
-    (drawn,) = _changes(comparison(number("slower", 0.5))).parts
-    assert "−50 % [−55, −45]" in drawn
+    (phrase,) = _changes(comparison(number("slower", 0.5))).parts
+    assert "−50 % [−55, −45]" in phrase
 
 
 def test_a_number_is_called_by_its_plan_and_by_a_phase_that_says_more_than_the_operation() -> None:
@@ -156,73 +163,75 @@ def test_a_number_is_called_by_its_plan_and_by_a_phase_that_says_more_than_the_o
 
 
 @pytest.mark.parametrize(
-    ("sure", "words"),
+    ("sure", "survey"),
     [
         ("clear", "clear"),
         ("likely", "likely, not certain"),
         ("one of several explanations", "other explanations fit as well"),
     ],
 )
-def test_how_sure_an_explanation_is(sure: Sureness, words: str) -> None:
-    assert _sure_words(Explanation((), 0, 0, 0, "storage", sure)) == words
+def test_how_sure_an_explanation_is(sure: Certainty, survey: str) -> None:
+    assert _sure_words(Explanation((), 0, 0, 0, "storage", sure)) == survey
 
 
 def test_a_page_of_histories_leads_with_its_verdict() -> None:
-    quiet, fell = survey(standing(0)), survey(standing(0), standing(1, fell=True))
-    for found in (quiet, fell):
-        study = history_study(found, "rates")
-        assert (study.title, study.lead) == ("Histories", verdict(found))
+    quiet, fell = survey_histories(analysis(0)), survey_histories(analysis(0), analysis(1, fell=True))
+    for analysis_shown in (quiet, fell):
+        study = build_survey_page(analysis_shown, "rates")
+        assert (study.title, study.lead) == ("Histories", summarize_survey(analysis_shown))
         assert dict(study.facts)["False alarms"].startswith("0.73 a year and series expected")
         assert [section.title for section in study.sections] == [
             "Joint changes", "Series", "Spread by date", "All series"
         ]  # fmt: skip
-    assert history_study(quiet, "rates").alarms == []
-    assert history_study(fell, "rates").alarms == [verdict(fell)]
-    assert history_study(survey(), "rates").sections[-1].title == "All series"
+    assert build_survey_page(quiet, "rates").alarms == []
+    assert build_survey_page(fell, "rates").alarms == [summarize_survey(fell)]
+    assert build_survey_page(survey_histories(), "rates").sections[-1].title == "All series"
 
 
 def test_a_picture_has_the_runs_the_levels_with_eight_of_ten_runs_and_the_changes() -> None:
-    one = standing(0, fell=True)
+    section_shown = analysis(0, fell=True)
     values = np.concatenate([np.arange(100.0, 151.0), np.arange(1.0, 10.0)])
-    series = Series(one.series.labels, one.series.times, values, "op/s")
-    rose = replace(one.changes[0], first_after=9.0, size=replace(one.changes[0].size, value=2.0))
+    series = History(section_shown.history.labels, section_shown.history.times, values, "op/s")
+    rose = replace(section_shown.changes[0], first_after=9.0, size=replace(section_shown.changes[0].size, value=2.0))
     parts = (Segment(0, 51, 125.0), Segment(51, 60, 5.0))
-    one = replace(one, series=series, stretches=parts, changes=(rose, one.changes[0]))
-    drawn = _history(one, survey(one))
-    assert (drawn.title, drawn.unit) == ("p00", "op/s")
-    assert (drawn.times, drawn.values) == (series.times.tolist(), values.tolist())
+    section_shown = replace(section_shown, history=series, segments=parts, changes=(rose, section_shown.changes[0]))
+    index = _history(section_shown, survey_histories(section_shown))
+    assert (index.title, index.unit) == ("p00", "op/s")
+    assert (index.times, index.values) == (series.times.tolist(), values.tolist())
     times = series.times
-    assert drawn.stretches == [
-        Stretch(times[0], times[50], 125.0, 105.0, 145.0), Stretch(times[51], times[59], 5.0, 1.8, 8.2)
+    assert index.segments == [
+        LevelSegment(times[0], times[50], 125.0, 105.0, 145.0), LevelSegment(times[51], times[59], 5.0, 1.8, 8.2)
     ]  # fmt: skip
-    assert drawn.marks == [
-        Mark(9.0, "+100 %", True, False), Mark(times[50], "−50 %", True, True)
+    assert index.marks == [
+        ChangeMark(9.0, "+100 %", True, False), ChangeMark(times[50], "−50 %", True, True)
     ]  # fmt: skip
-    assert _history(standing(1), survey(standing(1))).unit == "B/s"
+    assert _history(analysis(1), survey_histories(analysis(1))).unit == "B/s"
 
 
 def test_a_joint_change_of_others_is_marked_where_the_series_did_not_take_part() -> None:
-    moved = [standing(at, fell=True) for at in range(3)]
-    joint = JointChange((Part(tuple(one.changes[0] for one in moved), ALONE),))
-    found = replace(survey(*moved, standing(3)), joint=(joint,))
-    assert _history(standing(3), found).marks == [Mark(joint.time, "", own=False)]
-    assert [mark.own for mark in _history(moved[0], found).marks] == [True]
+    moved = [analysis(index, fell=True) for index in range(3)]
+    joint = JointChange((Part(tuple(member.changes[0] for member in moved), UNEXPLAINED),))
+    survey = replace(survey_histories(*moved, analysis(3)), joint=(joint,))
+    assert _history(analysis(3), survey).marks == [ChangeMark(joint.time, "", own=False)]
+    assert [mark.own for mark in _history(moved[0], survey).marks] == [True]
 
 
 def test_doubts_stand_with_the_picture_and_in_the_table_of_their_series() -> None:
-    doubts = (Doubted("", "p", "x", "others used it.", 4, 10), Doubted("", "p", "y", "", 1, 9))
-    said = _words(replace(standing(0), doubts=doubts))
-    assert said == (
+    caveats = (CaveatCount("", "p", "x", "others used it.", 4, 10), CaveatCount("", "p", "y", "", 1, 9))
+    text = _words(replace(analysis(0), caveats=caveats))
+    assert text == (
         "2.00 GB/s in the last three runs; noise 5.0 %. No change; a drop of 20 % would show in ten runs, four times of"
         " five. Doubtful in 4 of the last 10 runs: others used it. Doubtful in 1 of the last 9 runs: y."
     )
-    table = history_study(survey(replace(standing(0), doubts=doubts), standing(1)), "rates").sections[-1]
+    table = build_survey_page(survey_histories(replace(analysis(0), caveats=caveats), analysis(1)), "rates").sections[
+        -1
+    ]
     assert table.words == [
         "Visible: a drop of this size shows in ten runs, four times of five.",
         "Doubtful: so many of its last runs, for the reason that stands with its picture.",
     ]
     assert ">4 of 10<" in str(table.parts[0])
-    quiet = history_study(survey(standing(0)), "rates").sections[-1]
+    quiet = build_survey_page(survey_histories(analysis(0)), "rates").sections[-1]
     assert quiet.words == ["Visible: a drop of this size shows in ten runs, four times of five."]
     assert "Doubtful" not in str(quiet.parts[0])
 
@@ -231,14 +240,14 @@ def test_doubts_stand_with_the_picture_and_in_the_table_of_their_series() -> Non
     ("moved", "more"), [(8, ""), (9, "; and 1 more"), (11, "; and 3 more")]
 )  # fmt: skip
 def test_of_a_joint_change_eight_series_are_named(moved: int, more: str) -> None:
-    few = [standing(at, fell=True) for at in range(moved)]
-    joint = JointChange((Part(tuple(one.changes[0] for one in few), ALONE),))
-    assert _members(survey(*few), joint) == "; ".join(f"p{at:02} −50 %" for at in range(8)) + more
+    few = [analysis(index, fell=True) for index in range(moved)]
+    joint = JointChange((Part(tuple(member.changes[0] for member in few), UNEXPLAINED),))
+    assert _members(survey_histories(*few), joint) == "; ".join(f"p{index:02} −50 %" for index in range(8)) + more
 
 
 @pytest.mark.parametrize(("count", "more"), [(12, []), (15, ["3 more series are not drawn."])])
 def test_of_more_than_twelve_series_the_spread_is_not_drawn(count: int, more: list[str]) -> None:
-    page = history_study(survey(*map(standing, range(count))), "rates")
+    page = build_survey_page(survey_histories(*map(analysis, range(count))), "rates")
     spread = next(section for section in page.sections if section.title == "Spread by date")
     assert list(spread.words)[1:] == more
     assert spread.words[0].startswith("Two shapes one above the other are two kinds of days")
@@ -247,10 +256,10 @@ def test_of_more_than_twelve_series_the_spread_is_not_drawn(count: int, more: li
 
 def test_series_that_changed_often_come_before_those_that_changed_once() -> None:
     """None of them is slower now: the changes are old."""
-    fell = standing(1, fell=True).changes[0]
+    fell = analysis(1, fell=True).changes[0]
     old = replace(fell, noticed=START, since=replace(fell.since, value=1.0))
-    few = [replace(standing(at), changes=(old,) * count) for at, count in enumerate((0, 1, 2))]
-    page = history_study(survey(*few), "rates")
+    few = [replace(analysis(index), changes=(old,) * count) for index, count in enumerate((0, 1, 2))]
+    page = build_survey_page(survey_histories(*few), "rates")
     for title in ("Series", "Spread by date"):
         parts = [str(part) for section in page.sections if section.title == title for part in section.parts]
         names = [name for part in parts for name in ("p00", "p01", "p02") if name in part]

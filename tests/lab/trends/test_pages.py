@@ -45,8 +45,8 @@ def complete_in_itself(html: str) -> bool:
 
 def test_a_comparison_as_a_page(sonde: Sonde, slower: None, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
-    said = sonde("compare", "2026-01-01..2026-01-10", "2026-01-11..2026-01-31", "-o", page, "--unit", "fs1=12")
-    assert said.code == 0, said.err
+    completed = sonde("compare", "2026-01-01..2026-01-10", "2026-01-11..2026-01-31", "-o", page, "--unit", "fs1=12")
+    assert completed.code == 0, completed.err
     html = page.read_text(encoding="utf-8")
     assert complete_in_itself(html)
     assert "1 of 4 numbers became slower" in html
@@ -68,19 +68,19 @@ def test_histories_as_a_page(sonde: Sonde, slower: None, tmp_path: Path) -> None
     assert "−60 %" in html or "−61 %" in html or "−59 %" in html
 
 
-@pytest.mark.parametrize("words", ["fs1", "fs1=", "=3", "fs1=-1", "fs1=inf"])
-def test_a_unit_that_is_none_is_refused(sonde: Sonde, add_run: AddRun, archive: Path, words: str) -> None:
+@pytest.mark.parametrize("unit_text", ["fs1", "fs1=", "=3", "fs1=-1", "fs1=inf"])
+def test_a_unit_that_is_none_is_refused(sonde: Sonde, add_run: AddRun, archive: Path, unit_text: str) -> None:
     add_run(0, {("read", "read"): 1e9})
-    said = sonde("compare", "last", "last", "--unit", words)
-    assert said.code == 2
-    assert "NAME=COUNT" in said.err
+    completed = sonde("compare", "last", "last", "--unit", unit_text)
+    assert completed.code == 2
+    assert "NAME=COUNT" in completed.err
 
 
 def test_a_page_that_cannot_be_written_is_one_sentence(sonde: Sonde, slower: None, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
-    said = sonde("trend", "-o", tmp_path / "file" / "page.html")
-    assert said.code in (2, 3)
-    assert len(said.sentences) == 1
+    completed = sonde("trend", "-o", tmp_path / "file" / "page.html")
+    assert completed.code in (2, 3)
+    assert len(completed.sentences) == 1
 
 
 def test_a_node_that_is_slow_again_and_again_is_named(
@@ -137,9 +137,9 @@ def test_members_of_the_plan_that_differ_are_named_on_every_surface(
         add_run(day, {("read", "read"): 1e9 if day < 6 else 8e8 + 1e6 * day}, document=plan)
     page = tmp_path / "page.html"
     sides = ("2026-01-01..2026-01-06", "2026-01-07..2026-01-12")
-    said = sonde("compare", *sides, "-o", page)
-    assert "not the same data.io.direct: not set → true" in said.out
-    assert "target.path" not in said.out
+    completed = sonde("compare", *sides, "-o", page)
+    assert "not the same data.io.direct: not set → true" in completed.out
+    assert "target.path" not in completed.out
     html = page.read_text(encoding="utf-8")
     assert "data.io.direct" in html
     assert "did not measure the same on both sides" in html

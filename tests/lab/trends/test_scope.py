@@ -8,10 +8,10 @@ import itertools
 import numpy as np
 import pytest
 
-from sonde.trends.changes import JointChange, changes, joint_changes
-from sonde.trends.scope import explain, parts_by_size
-from sonde.trends.series import Series
-from sonde.trends.watch import watch
+from sonde.trends.changes import JointChange, group_changes, measure_changes
+from sonde.trends.history import History
+from sonde.trends.scope import explain, group_by_size
+from sonde.trends.watch import watch_histories
 
 DAY = 86400.0
 LABELS = ("system", "file_system", "experiment", "operation")
@@ -27,7 +27,7 @@ PLANTED = [
 ]
 
 
-def year(random: np.random.Generator, planted: dict[str, str], factor: float, runs: int = 80) -> list[Series]:
+def year(random: np.random.Generator, planted: dict[str, str], factor: float, runs: int = 80) -> list[History]:
     """Daily runs of all cells with one-sided noise that neighbors share; the planted cells change at run 50."""
     site = []
     for cell in CELLS:
@@ -36,12 +36,15 @@ def year(random: np.random.Generator, planted: dict[str, str], factor: float, ru
         noise[1:] = 0.8 * noise[1:] + 0.2 * noise[:-1]
         if all(labels[name] == value for name, value in planted.items()):
             noise[50:] += np.log(factor) * random.uniform(0.8, 1.2)
-        site.append(Series(labels, DAY * np.arange(float(runs)) + random.uniform(0, 7200), 1e9 * np.exp(noise)))
+        site.append(History(labels, DAY * np.arange(float(runs)) + random.uniform(0, 7200), 1e9 * np.exp(noise)))
     return site
 
 
-def largest(site: list[Series]) -> JointChange:
-    return max(joint_changes(site, changes(site, watch(site))), key=lambda one: len(one.changes))
+def largest(site: list[History]) -> JointChange:
+    return max(
+        group_changes(site, measure_changes(site, watch_histories(site))),
+        key=lambda joint_change: len(joint_change.changes),
+    )
 
 
 def test_of_joint_changes_planted_in_simulated_years_nine_in_ten_are_described_right() -> None:
@@ -49,9 +52,9 @@ def test_of_joint_changes_planted_in_simulated_years_nine_in_ten_are_described_r
     right = total = causes = 0
     for planted, cause in PLANTED:
         for factor in (0.2, 0.45, 0.7, 1.6):
-            part = max(largest(year(random, planted, factor)).parts, key=lambda one: len(one.changes))
+            part = max(largest(year(random, planted, factor)).parts, key=lambda joint_change: len(joint_change.changes))
             total += 1
-            right += [dict(scope.where) for scope in part.explanation.scopes] == [planted]
+            right += [dict(scope.conditions) for scope in part.explanation.scopes] == [planted]
             causes += part.explanation.cause == cause
     assert right >= 0.9 * total
     assert causes >= 0.9 * total
@@ -60,73 +63,79 @@ def test_of_joint_changes_planted_in_simulated_years_nine_in_ten_are_described_r
 def test_two_causes_in_one_night_are_two_parts() -> None:
     random = np.random.default_rng(2)
     site = year(random, {"experiment": "mpiio", "operation": "read"}, 0.15)
-    for at, one in enumerate(site):
-        if one.labels["file_system"] == "fs3" and one.labels["operation"] == "write":
-            site[at] = Series(one.labels, one.times, one.values * np.where(np.arange(len(one)) < 50, 1.0, 1.7))
+    for index, history in enumerate(site):
+        if history.labels["file_system"] == "fs3" and history.labels["operation"] == "write":
+            site[index] = History(
+                history.labels, history.times, history.values * np.where(np.arange(len(history)) < 50, 1.0, 1.7)
+            )
     joint = largest(site)
     first, second = sorted(joint.parts, key=lambda part: part.largest.size.value)[:: max(1, len(joint.parts) - 1)]
-    assert [dict(scope.where) for scope in first.explanation.scopes] == [{"experiment": "mpiio", "operation": "read"}]
-    assert [dict(scope.where) for scope in second.explanation.scopes] == [{"file_system": "fs3", "operation": "write"}]
+    assert [dict(scope.conditions) for scope in first.explanation.scopes] == [
+        {"experiment": "mpiio", "operation": "read"}
+    ]
+    assert [dict(scope.conditions) for scope in second.explanation.scopes] == [
+        {"file_system": "fs3", "operation": "write"}
+    ]
     assert (first.explanation.cause, second.explanation.cause) == ("clients", "storage")
 
 
 def test_changes_are_parted_by_direction_and_by_half_the_size() -> None:
-    sizes = [(np.log(one), 0.01) for one in (0.14, 0.84, 1.59, 0.16, 0.80, 0.13)]
-    assert parts_by_size(sizes) == [[5, 0, 3], [2], [4, 1]]
-    assert parts_by_size([]) == []
+    sizes = [(np.log(ratio), 0.01) for ratio in (0.14, 0.84, 1.59, 0.16, 0.80, 0.13)]
+    assert group_by_size(sizes) == [[5, 0, 3], [2], [4, 1]]
+    assert group_by_size([]) == []
 
 
 def test_a_size_within_the_error_of_the_largest_belongs_to_it() -> None:
-    assert parts_by_size([(-1.0, 0.3), (-0.45, 0.1)]) == [[0, 1]]
-    assert parts_by_size([(-1.0, 0.01), (-0.45, 0.01)]) == [[0], [1]]
+    assert group_by_size([(-1.0, 0.3), (-0.45, 0.1)]) == [[0, 1]]
+    assert group_by_size([(-1.0, 0.01), (-0.45, 0.01)]) == [[0], [1]]
 
 
 def cells(**conditions: str) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
     """The cells that fit the conditions, and the others."""
     every = [dict(zip(LABELS, cell, strict=True)) for cell in CELLS]
-    fitting = [one for one in every if all(one[name] == value for name, value in conditions.items())]
-    return fitting, [one for one in every if one not in fitting]
+    fitting = [cell for cell in every if all(cell[name] == value for name, value in conditions.items())]
+    return fitting, [cell for cell in every if cell not in fitting]
 
 
 @pytest.mark.parametrize("conditions", [planted for planted, _ in PLANTED])
 def test_one_series_that_was_missed_does_not_change_the_description(conditions: dict[str, str]) -> None:
     changed, stood = cells(**conditions)
     why = explain(changed[1:], [*stood, changed[0]])
-    assert [dict(scope.where) for scope in why.scopes] == [conditions]
+    assert [dict(scope.conditions) for scope in why.scopes] == [conditions]
     assert (why.scopes[0].spared, why.uncovered) == (1, 0)
 
 
 def test_series_that_share_nothing_are_not_forced_under_one_roof() -> None:
     every = [dict(zip(LABELS, cell, strict=True)) for cell in CELLS]
     changed = [every[0], every[11], every[17], every[23]]
-    why = explain(changed, [one for one in every if one not in changed])
+    why = explain(changed, [cell for cell in every if cell not in changed])
     assert sum(scope.changed for scope in why.scopes) < len(changed)
     assert why.cause in ("unknown", "storage", "machine or storage")
-    assert why.sure == "one of several explanations" or why.uncovered > 0
+    assert why.certainty == "one of several explanations" or why.uncovered > 0
 
 
 def test_everything_that_changed_is_everything() -> None:
     every = [dict(zip(LABELS, cell, strict=True)) for cell in CELLS]
     why = explain(every, [])
-    assert (dict(why.scopes[0].where), why.cause) == ({}, "everything")
+    assert (dict(why.scopes[0].conditions), why.cause) == ({}, "everything")
 
 
 def test_with_one_file_system_clients_and_servers_cannot_be_told_apart() -> None:
-    every = [one for one in cells(file_system="fs1")[0] if one["system"] == "a"]
-    changed = [one for one in every if one["operation"] == "read"]
-    assert explain(changed, [one for one in every if one not in changed]).cause == "test"
+    every = [cell for cell in cells(file_system="fs1")[0] if cell["system"] == "a"]
+    changed = [cell for cell in every if cell["operation"] == "read"]
+    assert explain(changed, [cell for cell in every if cell not in changed]).cause == "test"
 
 
 def test_labels_that_only_number_a_series_describe_nothing() -> None:
     """The first label of each row tells all of them apart, and is not what the changed ones share."""
     rows = [
-        {"series": str(at), "plan_hash": name * 2, "epoch": name * 3, "file_system": name}
-        for at, name in enumerate(("a", "a", "b", "b"))
+        {"series": str(index), "plan_hash": name * 2, "epoch": name * 3, "file_system": name}
+        for index, name in enumerate(("a", "a", "b", "b"))
     ]
     why = explain(rows[:2], rows[2:])
-    assert [dict(scope.where) for scope in why.scopes] == [{"file_system": "a"}]
-    assert (why.stood, why.untold) == (2, 0)
-    assert explain(rows[:2], rows[2:], 3).untold == 3
+    assert [dict(scope.conditions) for scope in why.scopes] == [{"file_system": "a"}]
+    assert (why.unchanged, why.unjudged) == (2, 0)
+    assert explain(rows[:2], rows[2:], 3).unjudged == 3
 
 
 def cell(**labels: str) -> dict[str, str]:
@@ -147,8 +156,8 @@ def test_a_description_is_likely_when_the_next_costs_one_series_more_and_clear_f
 ) -> None:
     why = explain([cell()] * 3, stood)
     (scope,) = why.scopes
-    assert (scope.changed, scope.spared, len(scope.where)) == (3, 0, round(2 * (price - 1)))
-    assert (why.cause, why.sure) == ("test", sure)
+    assert (scope.changed, scope.spared, len(scope.conditions)) == (3, 0, round(2 * (price - 1)))
+    assert (why.cause, why.certainty) == ("test", sure)
 
 
 @pytest.mark.parametrize(
@@ -178,39 +187,44 @@ def test_where_to_look_first_follows_from_what_is_named_and_what_varies(
 def test_a_description_has_four_conditions_at_most_and_a_part_three_descriptions() -> None:
     names = "abcde"
     every = [dict(zip(names, values, strict=True)) for values in itertools.product("xy", repeat=5)]
-    changed = [one for one in every if set(one.values()) == {"x"}] * 9
-    (scope,) = explain(changed, [one for one in every if one not in changed]).scopes
-    assert (len(scope.where), scope.changed, scope.spared) == (4, 9, 1)
+    changed = [cell for cell in every if set(cell.values()) == {"x"}] * 9
+    (scope,) = explain(changed, [cell for cell in every if cell not in changed]).scopes
+    assert (len(scope.conditions), scope.changed, scope.spared) == (4, 9, 1)
     places = [{"file_system": name} for name in "abcdefgh" for _ in range(5)]
     why = explain(places[:20], places[20:])
-    assert [(dict(one.where), one.changed) for one in why.scopes] == [({"file_system": name}, 5) for name in "abc"]
-    assert (why.uncovered, why.stood, why.cause) == (5, 20, "unknown")
+    assert [(dict(cell.conditions), cell.changed) for cell in why.scopes] == [
+        ({"file_system": name}, 5) for name in "abc"
+    ]
+    assert (why.uncovered, why.unchanged, why.cause) == (5, 20, "unknown")
 
 
 def test_a_condition_costs_half_a_series_so_two_of_five_are_not_worth_a_description_of_their_own() -> None:
     """Of fs1 four changed, of fs2 one; a second description would cost 1.5 and cover one."""
-    changed = [{"file_system": "a", "operation": str(at)} for at in range(4)] + [{"file_system": "b", "operation": "9"}]
-    stood = [{"file_system": name, "operation": str(at)} for name in "bc" for at in range(4)]
+    changed = [{"file_system": "a", "operation": str(index)} for index in range(4)] + [
+        {"file_system": "b", "operation": "9"}
+    ]
+    stood = [{"file_system": name, "operation": str(index)} for name in "bc" for index in range(4)]
     why = explain(changed, stood)
     (scope,) = why.scopes
-    assert dict(scope.where) == {"file_system": "a"}
+    assert dict(scope.conditions) == {"file_system": "a"}
     assert (why.uncovered, scope.spans) == (1, {"operation": (4, 4)})
 
 
 def test_spans_count_the_values_that_changed_of_those_that_exist_under_the_conditions() -> None:
     rows = [{"operation": op, "file_system": name} for op in "rw" for name in "abc"]
     why = explain(rows[:2], rows[2:])
-    assert [(dict(one.where), one.changed, one.spared, one.spans) for one in why.scopes] == [
-        ({"operation": "r"}, 2, 1, {"file_system": (2, 3)})
-    ]
+    assert [
+        (dict(description.conditions), description.changed, description.spared, description.spans)
+        for description in why.scopes
+    ] == [({"operation": "r"}, 2, 1, {"file_system": (2, 3)})]
 
 
 def test_labels_that_part_the_series_alike_are_one_and_one_that_is_missing_is_a_value() -> None:
     rows = [{"system": "x", "site": "north"}, {"system": "x", "site": "north", "cache": "cold"}, {"system": "y"}]
     why = explain(rows[:2], [rows[2]] * 3)
-    assert dict(why.scopes[0].where) == {"system": "x"}
-    assert dict(explain(rows[1:2] * 3, rows[:1] * 3).scopes[0].where) == {"cache": "cold"}
-    assert dict(explain(rows[:1] * 3, rows[1:2] * 3).scopes[0].where) == {"cache": ""}
+    assert dict(why.scopes[0].conditions) == {"system": "x"}
+    assert dict(explain(rows[1:2] * 3, rows[:1] * 3).scopes[0].conditions) == {"cache": "cold"}
+    assert dict(explain(rows[:1] * 3, rows[1:2] * 3).scopes[0].conditions) == {"cache": ""}
 
 
 @pytest.mark.parametrize(
@@ -228,12 +242,12 @@ def test_labels_that_part_the_series_alike_are_one_and_one_that_is_missing_is_a_
 def test_what_is_half_as_large_or_within_the_error_of_both_belongs_together(
     second: tuple[float, float], together: bool
 ) -> None:
-    assert parts_by_size([(-1.0, 0.0), second]) == ([[0, 1]] if together else [[0], [1]])
+    assert group_by_size([(-1.0, 0.0), second]) == ([[0, 1]] if together else [[0], [1]])
     if second[0] < 0:
-        assert parts_by_size([(1.0, 0.0), (-second[0], second[1])]) == ([[0, 1]] if together else [[0], [1]])
+        assert group_by_size([(1.0, 0.0), (-second[0], second[1])]) == ([[0, 1]] if together else [[0], [1]])
 
 
 def test_the_errors_of_both_sizes_add_up_as_squares() -> None:
-    assert parts_by_size([(-1.0, 0.144), (-0.41, 0.192)]) == [[0, 1]]  # together 0.24
-    assert parts_by_size([(-1.0, 0.144), (-0.39, 0.192)]) == [[0], [1]]
-    assert parts_by_size([(0.0, 0.0), (0.0, 0.0)]) == [[0, 1]]
+    assert group_by_size([(-1.0, 0.144), (-0.41, 0.192)]) == [[0, 1]]  # together 0.24
+    assert group_by_size([(-1.0, 0.144), (-0.39, 0.192)]) == [[0], [1]]
+    assert group_by_size([(0.0, 0.0), (0.0, 0.0)]) == [[0, 1]]

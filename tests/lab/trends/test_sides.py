@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from sonde.model.errors import UserError
-from sonde.model.series import SeriesKey
+from sonde.model.history_key import HistoryKey
 from sonde.store.archive import Archive
 from sonde.store.summary import read_summary
 from sonde.store.tags import change_tags
-from sonde.trends.sides import SideNumber, differences_of_key, find_side, numbers_of, pairs
+from sonde.trends.sides import SideNumber, collect_numbers, find_side, list_key_differences, pair_numbers
 
 AddRun = Callable[..., Path]
 READ = {("read", "read"): 1e9}
-KEY = SeriesKey("a", "fs1", "hash", "fat", "e", "p1", "read", "cold", "sonde total", "bytes_per_s")
+KEY = HistoryKey("a", "fs1", "hash", "fat", "e", "p1", "read", "cold", "sonde total", "bytes_per_s")
 
 
 def test_runs_are_meant_by_tag_baseline_plan_or_time(add_run: AddRun, archive: Path) -> None:
@@ -28,9 +28,9 @@ def test_runs_are_meant_by_tag_baseline_plan_or_time(add_run: AddRun, archive: P
     change_tags(folders[4], add=["old"])
 
     def days(text: str) -> list[int]:
-        found = find_side(Archive(archive), text)
-        assert found.name == text
-        return [int(run.started[8:10]) for run in found.runs]
+        side = find_side(Archive(archive), text)
+        assert side.name == text
+        return [int(run.started[8:10]) for run in side.runs]
 
     assert days("tag:old") == [2, 4]
     assert days("baseline:good") == [2]
@@ -51,9 +51,9 @@ def test_runs_that_cannot_be_compared_are_left_out_or_named(add_run: AddRun, arc
         changed = (folder / "run.json").read_text(encoding="utf-8").replace('"status": "done"', '"stood": 0')
         (folder / "run.json").write_text(changed.replace('"role": "run"', text), encoding="utf-8")
     assert [run.id for run in find_side(Archive(archive), "tag:x").runs] == [good.name]
-    with pytest.raises(UserError) as said:
+    with pytest.raises(UserError) as error:
         find_side(Archive(archive), "tag:nobody")
-    assert str(said.value) == (
+    assert str(error.value) == (
         '"tag:nobody" means no run with numbers that can be compared; `sonde list` shows what there is.'
     )
     broken = add_run(3, READ)
@@ -74,26 +74,26 @@ def number(values: tuple[float, ...] = (1.0,), plan: str = "probe", **key: str) 
 
 def test_numbers_of_the_same_key_are_a_pair_whatever_their_epoch() -> None:
     before, after = [number(phase="p2"), number()], [number(epoch="f"), number(phase="p2")]
-    assert pairs(before, after) == [(before[1], after[0]), (before[0], after[1])]
+    assert pair_numbers(before, after) == [(before[1], after[0]), (before[0], after[1])]
 
 
 def test_numbers_of_one_test_on_two_file_systems_are_a_pair_where_that_is_unambiguous() -> None:
     before, after = [number()], [number(file_system="fs2")]
-    assert pairs(before, after) == [(before[0], after[0])]
-    assert pairs([*before, number(file_system="fs3")], after) == []
-    assert pairs(before, [*after, number(file_system="fs3")]) == []
+    assert pair_numbers(before, after) == [(before[0], after[0])]
+    assert pair_numbers([*before, number(file_system="fs3")], after) == []
+    assert pair_numbers(before, [*after, number(file_system="fs3")]) == []
     for other in (number(phase="p2"), number(op="write"), number(unit="ops_per_s")):
-        assert pairs(before, [other]) == []
-    assert pairs(before, [number(plan="other", file_system="fs2")]) == []
+        assert pair_numbers(before, [other]) == []
+    assert pair_numbers(before, [number(plan="other", file_system="fs2")]) == []
     # what has its own partner is nobody's rival
-    assert pairs([number(), number(file_system="fs3")], [number(), number(file_system="fs2")]) == [
+    assert pair_numbers([number(), number(file_system="fs3")], [number(), number(file_system="fs2")]) == [
         (number(), number()), (number(file_system="fs3"), number(file_system="fs2"))
     ]  # fmt: skip
 
 
 def test_members_of_the_key_that_differ_are_named_but_for_the_test_itself() -> None:
     every = {name: f"other {name}" for name in KEY.__dict__}
-    assert differences_of_key(KEY, SeriesKey(**every)) == [
+    assert list_key_differences(KEY, HistoryKey(**every)) == [
         ("system", "a", "other system"),
         ("file system", "fs1", "other file_system"),
         ("plan hash", "hash", "other plan_hash"),
@@ -102,20 +102,20 @@ def test_members_of_the_key_that_differ_are_named_but_for_the_test_itself() -> N
         ("cache", "cold", "other cache"),
         ("definition", "sonde total", "other definition"),
     ]
-    assert differences_of_key(KEY, KEY) == []
+    assert list_key_differences(KEY, KEY) == []
 
 
 def test_a_number_has_the_values_of_all_runs_and_the_key_of_the_latest(add_run: AddRun) -> None:
     runs = [read_summary(add_run(day, {("read", "read"): 1e9 + day, ("write", "write"): 5.0})) for day in range(3)]
     document = {**runs[2].document, "series": {**runs[2].document["series"], "epoch": "later"}}
     runs[2] = replace(runs[2], document=document, plan="renamed")
-    read, write = numbers_of(runs)
+    read, write = collect_numbers(runs)
     assert (read.key.op, read.key.epoch, read.plan) == ("read", "later", "renamed")
     assert read.values == (1e9, 1e9 + 1, 1e9 + 2)
     assert read.runs == tuple(run.id for run in runs)
     assert [round((time - read.times[0]) / 86400, 6) for time in read.times] == [0, 1, 2]
     assert write.values == (5.0, 5.0, 5.0)
-    assert numbers_of([replace(runs[0], document={})]) == []
+    assert collect_numbers([replace(runs[0], document={})]) == []
 
 
 def test_who_reads_many_runs_is_told_how_far_it_is(
@@ -124,6 +124,6 @@ def test_who_reads_many_runs_is_told_how_far_it_is(
     monkeypatch.setattr("sonde.trends.sides._STEP", 2)
     for day in range(5):
         add_run(day, READ)
-    told: list[tuple[int, int]] = []
-    find_side(Archive(archive), "plan:probe", lambda *at: told.append(at))
-    assert told == [(2, 5), (4, 5)]
+    progress: list[tuple[int, int]] = []
+    find_side(Archive(archive), "plan:probe", lambda *step: progress.append(step))
+    assert progress == [(2, 5), (4, 5)]

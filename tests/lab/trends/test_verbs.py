@@ -35,9 +35,9 @@ def edison(add_run: AddRun, days: range, slow_from: int | None = None, seed: int
 
 def test_flagged_are_exactly_the_numbers_that_changed(sonde: Sonde, add_run: AddRun, archive: Path) -> None:
     edison(add_run, range(16), slow_from=8)
-    said = sonde("compare", "2026-01-01..2026-01-08", "2026-01-09..2026-01-31", "--json", "--check")
-    assert said.code == 1
-    numbers = said.json["numbers"]
+    completed = sonde("compare", "2026-01-01..2026-01-08", "2026-01-09..2026-01-31", "--json", "--check")
+    assert completed.code == 1
+    numbers = completed.json["numbers"]
     assert len(numbers) == 24
     flagged = {
         (number["plan"], number["key"]["op"], number["key"]["file_system"]) for number in numbers if _changed(number)
@@ -46,7 +46,7 @@ def test_flagged_are_exactly_the_numbers_that_changed(sonde: Sonde, add_run: Add
     assert all(0.2 < number["ratio"]["value"] < 0.4 for number in numbers if _changed(number))
     others = [number for number in numbers if not _changed(number)]
     assert all(number["smallest_visible_drop"] is not None for number in others)
-    assert [one["name"] for one in said.json["environment"]] == ["kernel"]
+    assert [difference["name"] for difference in completed.json["environment"]] == ["kernel"]
 
 
 def _changed(number: dict[str, Any]) -> bool:
@@ -55,28 +55,28 @@ def _changed(number: dict[str, Any]) -> bool:
 
 def test_two_like_halves_have_no_flagged_number(sonde: Sonde, add_run: AddRun, archive: Path) -> None:
     edison(add_run, range(16), seed=9)
-    said = sonde("compare", "2026-01-01..2026-01-08", "2026-01-09..2026-01-31", "--json", "--check")
-    assert said.code == 0
-    assert not [number for number in said.json["numbers"] if _changed(number)]
-    assert said.json["environment"] == []
+    completed = sonde("compare", "2026-01-01..2026-01-08", "2026-01-09..2026-01-31", "--json", "--check")
+    assert completed.code == 0
+    assert not [number for number in completed.json["numbers"] if _changed(number)]
+    assert completed.json["environment"] == []
 
 
 def test_few_runs_give_a_ratio_and_no_verdict(sonde: Sonde, add_run: AddRun, archive: Path) -> None:
     for day in range(4):
         add_run(day, {("read", "read"): 1e9 if day < 2 else 4e8})
-    said = sonde("compare", "2026-01-01..2026-01-02", "2026-01-03..2026-01-04")
-    assert said.code == 0
-    assert "an interval needs 5 runs on each side; here are 2 and 2" in said.out
-    assert "−60 %" in said.out
+    completed = sonde("compare", "2026-01-01..2026-01-02", "2026-01-03..2026-01-04")
+    assert completed.code == 0
+    assert "an interval needs 5 runs on each side; here are 2 and 2" in completed.out
+    assert "−60 %" in completed.out
 
 
 def test_two_file_systems_can_be_compared_and_it_is_said(sonde: Sonde, add_run: AddRun, archive: Path) -> None:
     for day in range(6):
         change_tags(add_run(day, {("read", "read"): 1e9 + day}, storage="lustre:fs1 /a"), add=["old"])
         change_tags(add_run(day + 0.5, {("read", "read"): 5e8 + day}, storage="lustre:fs2 /b"), add=["new"])
-    said = sonde("compare", "tag:old", "tag:new", "--json")
-    assert said.code == 0, said.err
-    (number,) = said.json["numbers"]
+    completed = sonde("compare", "tag:old", "tag:new", "--json")
+    assert completed.code == 0, completed.err
+    (number,) = completed.json["numbers"]
     assert number["ratio"]["value"] == pytest.approx(0.5, rel=1e-6)
     assert number["verdict"] == "slower"
     assert number["differs_in"] == [{"name": "file system", "before": "lustre:fs1 /a", "after": "lustre:fs2 /b"}]
@@ -84,7 +84,7 @@ def test_two_file_systems_can_be_compared_and_it_is_said(sonde: Sonde, add_run: 
 
 
 @pytest.mark.parametrize(
-    ("words", "what"),
+    ("arguments", "message"),
     [
         (("compare", "last", "tag:nobody"), '"tag:nobody" means no run'),
         (("compare", "2026-13-01..", "last"), "is not a time"),
@@ -95,22 +95,22 @@ def test_two_file_systems_can_be_compared_and_it_is_said(sonde: Sonde, add_run: 
     ],
 )
 def test_bad_words_get_one_sentence(
-    sonde: Sonde, add_run: AddRun, archive: Path, words: tuple[str, ...], what: str
+    sonde: Sonde, add_run: AddRun, archive: Path, arguments: tuple[str, ...], message: str
 ) -> None:
     add_run(0, {("read", "read"): 1e9})
-    said = sonde(*words)
-    assert said.code == 2
-    assert len(said.sentences) == 1
-    assert what in said.err
+    completed = sonde(*arguments)
+    assert completed.code == 2
+    assert len(completed.sentences) == 1
+    assert message in completed.err
 
 
 def test_a_baseline_is_set_shown_and_forgotten(sonde: Sonde, add_run: AddRun, archive: Path) -> None:
     folders = [add_run(day, {("read", "read"): 1e9 * (1 + day / 100)}) for day in range(8)]
     assert sonde("baseline", "set", "good", "2026-01-01..2026-01-06").code == 0
-    shown = sonde("baseline", "show", "good", "--json").json
-    assert len(shown["runs"]) == 6
-    assert shown["numbers"][0]["median"] == pytest.approx(1e9 * (1.02 * 1.03) ** 0.5)
-    assert shown["numbers"][0]["limit"] == pytest.approx(0.85 * 1e9 * (1.02 * 1.03) ** 0.5)
+    baseline = sonde("baseline", "show", "good", "--json").json
+    assert len(baseline["runs"]) == 6
+    assert baseline["numbers"][0]["median"] == pytest.approx(1e9 * (1.02 * 1.03) ** 0.5)
+    assert baseline["numbers"][0]["limit"] == pytest.approx(0.85 * 1e9 * (1.02 * 1.03) ** 0.5)
     sonde("baseline", "set", "good", folders[-1].name, "--add")
     assert sonde("baseline", "show", "--json").json == [{"name": "good", "runs": 7}]
     sonde("baseline", "set", "good", folders[0].name)
@@ -128,10 +128,13 @@ def test_the_gate_passes_what_is_usual_and_stops_what_is_not(sonde: Sonde, add_r
     add_run(20, {("read", "read"): 9e8, ("write", "write"): 1.1e9})
     assert sonde("gate", "last", "--baseline", "good", "--retests", "0").code == 0
     add_run(21, {("read", "read"): 7e8, ("write", "write"): 1e9})
-    said = sonde("gate", "last", "--baseline", "good", "--retests", "0", "--json")
-    assert said.code == 1
-    assert {number["key"]["op"]: number["good"] for number in said.json["numbers"]} == {"read": False, "write": True}
-    assert said.json["good"] is False
+    completed = sonde("gate", "last", "--baseline", "good", "--retests", "0", "--json")
+    assert completed.code == 1
+    assert {number["key"]["op"]: number["good"] for number in completed.json["numbers"]} == {
+        "read": False,
+        "write": True,
+    }
+    assert completed.json["good"] is False
     assert "Too slow" in sonde("gate", "last", "--baseline", "good", "--retests", "0").out
 
 
@@ -148,30 +151,34 @@ def test_a_baseline_of_few_runs_cannot_judge(sonde: Sonde, add_run: AddRun, arch
     for day in range(4):
         add_run(day, {("read", "read"): 1e9})
     sonde("baseline", "set", "good", "2026-01-01..2026-01-03")
-    said = sonde("gate", "last", "--baseline", "good")
-    assert said.code == 2
-    assert "holds 3 runs of read; a limit needs 5" in said.err
+    completed = sonde("gate", "last", "--baseline", "good")
+    assert completed.code == 2
+    assert "holds 3 runs of read; a limit needs 5" in completed.err
 
 
 def test_a_year_with_one_change_on_all_file_systems_is_one_joint_change(
     sonde: Sonde, add_run: AddRun, archive: Path
 ) -> None:
     edison(add_run, range(70), slow_from=66)
-    said = sonde("trend", "--json", "--check")
-    assert said.code == 1
-    told = said.json
-    assert len(told["series"]) == 24
-    assert told["calibration"]["own"] is True
-    slower = {(one["labels"]["experiment"], one["labels"]["operation"]) for one in told["series"] if one["slower"]}
+    completed = sonde("trend", "--json", "--check")
+    assert completed.code == 1
+    document = completed.json
+    assert len(document["histories"]) == 24
+    assert document["calibration"]["own"] is True
+    slower = {
+        (history["labels"]["experiment"], history["labels"]["operation"])
+        for history in document["histories"]
+        if history["slower"]
+    }
     assert slower == {SLOW}
-    (joint,) = told["joint_changes"]
+    (joint,) = document["joint_changes"]
     (part,) = joint["parts"]
     (scope,) = part["scopes"]
-    assert set(scope["where"].values()) == set(SLOW)
+    assert set(scope["conditions"].values()) == set(SLOW)
     assert scope["spans"] == {"file_system": [3, 3]}
-    assert (scope["spared"], part["cause"], part["sure"]) == (0, "clients", "clear")
-    assert {one["runs_to_notice"] for one in part["changes"]} == {3}
-    assert told["verdict"].startswith("Slower now: ")
+    assert (scope["spared"], part["cause"], part["certainty"]) == (0, "clients", "clear")
+    assert {history["runs_to_notice"] for history in part["changes"]} == {3}
+    assert document["summary"].startswith("Slower now: ")
     text = sonde("trend").out
     assert "False alarms:" in text
     assert text.startswith("Slower now: mpiio-10k")
@@ -183,6 +190,6 @@ def test_repeats_of_a_probe_are_one_value(sonde: Sonde, add_run: AddRun, archive
         for repeat, rate in enumerate((8e8, 1e9, 6e8)):
             add_run(day + repeat / 1000, {("read", "read"): rate}, group=f"probe-{day}")
     for measure, level in (("delivered", 8e8), ("capability", 1e9)):
-        (series,) = sonde("trend", "--measure", measure, "--json").json["series"]
+        (series,) = sonde("trend", "--measure", measure, "--json").json["histories"]
         assert series["runs"] == 6
         assert series["level"] == pytest.approx(level)

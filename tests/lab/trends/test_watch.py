@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Histories are watched in stretches, each as if it were alone."""
+"""Histories are watched in segments, each as if it were alone."""
 
 from __future__ import annotations
 
@@ -7,53 +7,63 @@ from dataclasses import replace
 
 import numpy as np
 
-from sonde.trends.lanes import Alarm, Place, Settings
-from sonde.trends.series import Series
-from sonde.trends.watch import Watched, go_on, in_order, watch
+from sonde.trends.detectors import Alarm, DetectorSettings, DetectorState
+from sonde.trends.history import History
+from sonde.trends.watch import HistoryWatch, continue_watch, sort_alarms, watch_histories
 
 FALLS = np.r_[np.zeros(30), np.full(30, -1.0)] + 0.001 * np.sin(7 * np.arange(60))
 
 
-def alarm(lane: str, noticed: int, series: int) -> Alarm:
-    return Alarm(series, lane, noticed, 0, 0.0, 0.0, 1.0)  # type: ignore[arg-type]
+def alarm(detector: str, noticed: int, series: int) -> Alarm:
+    return Alarm(series, detector, noticed, 0, 0.0, 0.0, 1.0)  # type: ignore[arg-type]
 
 
 def test_alarms_are_ordered_by_run_then_by_lane_then_by_series() -> None:
-    ordered = [alarm("trend", 3, 2), alarm("gate", 5, 1), alarm("gate", 5, 4), alarm("trend", 5, 0)]
-    place = Place(0, 0, None)
-    assert in_order([Watched(place, tuple(reversed(ordered[:2]))), Watched(place, tuple(ordered[2:]))]) == ordered
+    ordered = [alarm("drift", 3, 2), alarm("collapse", 5, 1), alarm("collapse", 5, 4), alarm("drift", 5, 0)]
+    state = DetectorState(0, 0, None)
+    assert (
+        sort_alarms([HistoryWatch(state, tuple(reversed(ordered[:2]))), HistoryWatch(state, tuple(ordered[2:]))])
+        == ordered
+    )
 
 
 def test_a_watch_goes_on_from_where_it_stood_and_keeps_its_alarms() -> None:
-    (half,) = go_on([FALLS[:40]], Settings())
-    assert (half.place.runs, half.place.filled) == (40, 10)
+    (half,) = continue_watch([FALLS[:40]], DetectorSettings())
+    assert (half.state.runs, half.state.filled) == (40, 10)
     (alarm,) = half.alarms
-    assert (alarm.lane, alarm.first, alarm.noticed) == ("gate", 30, 32)
-    told = replace(alarm, series=7, strength=-1.0)
+    assert (alarm.detector, alarm.first, alarm.noticed) == ("collapse", 30, 32)
+    other_alarm = replace(alarm, history=7, strength=-1.0)
     rows = [np.zeros(50), FALLS]
-    still, gone_on = go_on(rows, Settings(), {1: Watched(half.place, (told,))})
-    assert gone_on.alarms == (replace(told, series=1),), "what was told is not asked again"
-    assert gone_on.place == go_on([FALLS], Settings())[0].place
-    assert (still.place, still.alarms) == (Place(50, 50, None), ())
-    ended = Watched(Place(60, 30, None), (told,))
-    assert go_on([FALLS], Settings(), {0: ended})[0].alarms == (replace(told, series=0),)
+    still, gone_on = continue_watch(rows, DetectorSettings(), {1: HistoryWatch(half.state, (other_alarm,))})
+    assert gone_on.alarms == (replace(other_alarm, history=1),), "what was told is not asked again"
+    assert gone_on.state == continue_watch([FALLS], DetectorSettings())[0].state
+    assert (still.state, still.alarms) == (DetectorState(50, 50, None), ())
+    ended = HistoryWatch(DetectorState(60, 30, None), (other_alarm,))
+    assert continue_watch([FALLS], DetectorSettings(), {0: ended})[0].alarms == (replace(other_alarm, history=0),)
 
 
 def test_progress_counts_the_runs_of_all_histories() -> None:
-    told: list[tuple[int, int]] = []
-    found = go_on([np.zeros(1100), np.zeros(20), np.zeros(0)], Settings(), None, lambda *at: told.append(at))
-    assert told[-1] == (1120, 1120)
-    assert told == sorted(told)
-    assert {total for _, total in told} == {1120}
-    assert (40, 1120) in told, "both up to the end of the shorter one"
-    assert [one.place.runs for one in found] == [1100, 20, 0]
+    progress: list[tuple[int, int]] = []
+    watches = continue_watch(
+        [np.zeros(1100), np.zeros(20), np.zeros(0)], DetectorSettings(), None, lambda *step: progress.append(step)
+    )
+    assert progress[-1] == (1120, 1120)
+    assert progress == sorted(progress)
+    assert {total for _, total in progress} == {1120}
+    assert (40, 1120) in progress, "both up to the end of the shorter one"
+    assert [watch.state.runs for watch in watches] == [1100, 20, 0]
 
 
 def test_histories_with_settings_of_their_own_have_their_alarms_in_order_of_time() -> None:
-    early = Series({"op": "a"}, 100.0 + np.arange(60.0), np.exp(FALLS))
-    late = Series({"op": "b"}, 900.0 + np.arange(60.0), np.exp(FALLS))
-    deaf = Settings(gate_change=0.99, smallest_change=0.99, collapse=0.999)
-    assert [one.series for one in watch([late, early])] == [0, 1]
-    assert [one.series for one in watch([late, early], [Settings(), Settings()])] == [1, 0]
-    assert [one.series for one in watch([late, early, late], [Settings(), deaf, Settings()])] == [0, 2]
-    assert [one.series for one in watch([late, early], deaf)] == []
+    early = History({"op": "a"}, 100.0 + np.arange(60.0), np.exp(FALLS))
+    late = History({"op": "b"}, 900.0 + np.arange(60.0), np.exp(FALLS))
+    deaf = DetectorSettings(collapse_change=0.99, smallest_change=0.99, large_drop=0.999)
+    assert [watch.history for watch in watch_histories([late, early])] == [0, 1]
+    assert [watch.history for watch in watch_histories([late, early], [DetectorSettings(), DetectorSettings()])] == [
+        1,
+        0,
+    ]
+    assert [
+        watch.history for watch in watch_histories([late, early, late], [DetectorSettings(), deaf, DetectorSettings()])
+    ] == [0, 2]
+    assert [watch.history for watch in watch_histories([late, early], deaf)] == []

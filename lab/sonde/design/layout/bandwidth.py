@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bandwidth roll-up: what each stage between drives and hosts allows, and which of them is the limit.
+"""Estimates bandwidth: what each stage between drives and hosts allows, and which stage is the limit.
 
-Streaming of full stripes is spread evenly over the members of a volume. Each part then carries a share of the bytes,
-and allows its own rate divided by that share; a stage allows what its tightest part does; the whole allows the least of
-all stages. A part without a rate in the system file limits nothing, and is named as unknown.
+Streaming of full stripes is spread evenly over the members of a volume. Each part carries a fraction of the bytes and
+allows its own rate divided by that fraction. A stage allows what its slowest part does, and the file system what its
+slowest stage does. A part without a rate in the system file does not limit the estimate and is reported as unknown.
 """
 
 from __future__ import annotations
@@ -11,35 +11,35 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sonde.design.layout.stores import Store
+from sonde.design.layout.block_devices import BlockDevice
 from sonde.model.system import System
-from sonde.model.system.index import Item
+from sonde.model.system.index import PartItem
 from sonde.model.system.network import Host, Link, Network
-from sonde.model.system.network import Path as SystemPath
+from sonde.model.system.network import StoragePath as SystemPath
 from sonde.model.system.service import FileSystem, Unit
 from sonde.model.system.storage import Controller, Drive, Enclosure, RaidGroup
 from sonde.model.tables.quantity import Rates
 from sonde.model.units import format_rate
 
-# In the order of the way from the drives up.
+# From the drives up to the hosts.
 STAGES = ("drives", "boxes", "controllers", "controller ports", "links", "cabinets", "targets", "servers", "nodes",
           "journal", "units (stated)")  # fmt: skip
-WAYS = ("read", "write")
-# Share of the drives' rate that a rebuild takes where the system file does not say: controllers come with 20 to 40 %.
+DIRECTIONS = ("read", "write")
+# Fraction of the drives' rate that a rebuild takes by default: controllers ship with 20 to 40 %.
 REBUILD_SHARE = 0.3
 
 
 @dataclass
 class _Load:
-    """What one part carries of each byte of the file system, and how many bytes per second it moves itself."""
+    """The fraction of each byte of the file system that one part carries, and the part's own rate in bytes/s."""
 
     rate: Mapping[str, float | None]
     share: dict[str, float] = field(default_factory=lambda: {"read": 0.0, "write": 0.0})
 
 
 @dataclass(frozen=True)
-class Stage:
-    """What one stage allows, in bytes/s; None is unknown. `part` is the tightest one, `how` its arithmetic."""
+class BandwidthStage:
+    """What one stage allows, in bytes/s; None is unknown. `part` is the slowest part, `how` the arithmetic."""
 
     name: str
     parts: int
@@ -50,86 +50,91 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class RollUp:
-    """All stages, and the least of them. `lost` says that the file system cannot be reached at all."""
+class BandwidthEstimate:
+    """All stages, and the lowest of their rates. `lost` is the reason why the file system cannot be reached, if any."""
 
-    stages: tuple[Stage, ...]
+    stages: tuple[BandwidthStage, ...]
     read: float | None
     write: float | None
     limits: Mapping[str, str]  # read, write -> name of the stage
     lost: str = ""
 
 
-def rates_of(rate: Rates | None) -> dict[str, float | None]:
+def rates_by_direction(rate: Rates | None) -> dict[str, float | None]:
     """Bytes per second in each direction."""
-    ways = {"read": rate.read, "write": rate.write} if rate is not None else {}
-    return {way: None if ways.get(way) is None else float(ways[way].value) for way in WAYS}  # type: ignore[union-attr]
+    values = (rate.read, rate.write) if rate is not None else (None, None)
+    return {
+        direction: None if value is None else float(value) for direction, value in zip(DIRECTIONS, values, strict=True)
+    }
 
 
-class _Roll:
-    """Adds up what every part carries."""
+class _LoadAccumulator:
+    """Sums up the load of every part."""
 
     def __init__(self, system: System, without: frozenset[str]) -> None:
         self.system, self.without = system, without
         self.loads: dict[tuple[str, str], _Load] = {}
         self.lost = ""
-        self._links_to: dict[str, list[Item]] = {}
+        self._links_by_far_end: dict[str, list[PartItem]] = {}
         for item in system.items("links"):
-            for far in system.references(item.id, "far"):
-                self._links_to.setdefault(far, []).append(item)
-        self._paths_to: dict[str, list[Item]] = {}
+            for far in system.find_references(item.id, "far"):
+                self._links_by_far_end.setdefault(far, []).append(item)
+        self._paths_by_end: dict[str, list[PartItem]] = {}
         for item in system.items("paths"):
-            for end in system.references(item.id, "to"):
-                self._paths_to.setdefault(end, []).append(item)
+            for end in system.find_references(item.id, "to"):
+                self._paths_by_end.setdefault(end, []).append(item)
 
-    def carry(self, part: str, stage: str, rate: Mapping[str, float | None], read: float, write: float) -> None:
+    def add_load(self, part: str, stage: str, rate: Mapping[str, float | None], read: float, write: float) -> None:
         load = self.loads.setdefault((stage, part), _Load(rate))
         load.share["read"] += read
         load.share["write"] += write
 
-    # ---- beneath the controllers
+    # ---- below the controllers
 
-    def store(self, store: Store, read: float, write: float) -> None:
-        """Shares of the bytes that are read and written go to `store`."""
-        if store.kind == "volumes":
-            mirror = getattr(store.table, "kind", "") == "mirror"
-            count = len(store.members)
-            for member in store.members:  # a mirror reads from any member, and writes each byte to every one
-                self.store(member, read / count, write if mirror else write / count)
+    def add_device(self, base: BlockDevice, read: float, write: float) -> None:
+        """Adds the loads of everything below a block device; `read` and `write` are fractions of the bytes."""
+        if base.kind == "volumes":
+            mirror = getattr(base.table, "kind", "") == "mirror"
+            count = len(base.members)
+            for member in base.members:  # a mirror reads from any member and writes each byte to all of them
+                self.add_device(member, read / count, write if mirror else write / count)
             return
-        group = store.groups()[0]
-        lun = next((one for one in store.walk() if one.kind == "luns"), None)
-        self.group(group, read, write)
-        self.above(lun.id if lun else "", self._owner(lun, group), read, write)
+        group = base.groups()[0]
+        lun = next((device for device in base.walk() if device.kind == "luns"), None)
+        self.add_group(group, read, write)
+        self.add_controller(lun.id if lun else "", self._owner(lun, group), read, write)
 
-    def _owner(self, lun: Store | None, group: Store) -> str:
-        for one in (lun, group):
-            if one is not None and one.kind in ("luns", "raid_groups") and one.id in self.system.index:
-                told = self.system.reference(one.id, "controller")
-                if told:
-                    return told
+    def _owner(self, lun: BlockDevice | None, group: BlockDevice) -> str:
+        for device in (lun, group):
+            if device is not None and device.kind in ("luns", "raid_groups") and device.id in self.system.index:
+                controller = self.system.find_reference(device.id, "controller")
+                if controller:
+                    return controller
         return ""
 
-    def group(self, group: Store, read: float, write: float) -> None:
-        drives = [one for one in group.walk() if one.kind == "drives"]
+    def add_group(self, group: BlockDevice, read: float, write: float) -> None:
+        drives = [device for device in group.walk() if device.kind == "drives"]
         geometry = group.geometry
-        missing = [one.id for one in drives if one.id in self.without or self._boxed_out(one.id)]
-        if len(missing) > (geometry.failures if geometry is not None else 0):
-            self.lost = self.lost or f"{group.id} has lost {len(missing)} drives, more than its geometry bears"
+        missing = [drive.id for drive in drives if drive.id in self.without or self._is_in_failed_enclosure(drive.id)]
+        if len(missing) > (geometry.tolerated_failures if geometry is not None else 0):
+            self.lost = self.lost or f"{group.id} has lost {len(missing)} drives, more than its geometry tolerates"
         data = geometry.data if geometry is not None else max(1, len(drives))
         slow = self._rebuild_factor(group, bool(missing))
         written = geometry.written if geometry is not None else 1.0
         for drive in drives:
             table = drive.table
             assert isinstance(table, Drive)
-            rate = {way: None if one is None else one * slow for way, one in rates_of(table.rate).items()}
-            self.carry(drive.id, "drives", rate, read / data, write / data)
-            box = self.system.reference(drive.id, "enclosure")
+            rate = {
+                direction: None if value is None else value * slow
+                for direction, value in rates_by_direction(table.rate).items()
+            }
+            self.add_load(drive.id, "drives", rate, read / data, write / data)
+            box = self.system.find_reference(drive.id, "enclosure")
             if box:
-                self._box(box, read / len(drives), written * write / len(drives))
+                self._add_enclosure(box, read / len(drives), written * write / len(drives))
 
-    def _rebuild_factor(self, group: Store, degraded: bool) -> float:
-        """What is left of the rate of the drives of a group that has lost one: what its rebuild does not take."""
+    def _rebuild_factor(self, group: BlockDevice, degraded: bool) -> float:
+        """The fraction of the drives' rate that remains in a group with a failed drive, next to its rebuild."""
         if not degraded:
             return 1.0
         model = (group.table.model if isinstance(group.table, RaidGroup) else None) or {}
@@ -137,224 +142,224 @@ class _Roll:
             return float(model["degraded_share"])
         return 1.0 - float(model.get("rebuild_share", REBUILD_SHARE))
 
-    def _box(self, box: str, read: float, write: float) -> None:
+    def _add_enclosure(self, box: str, read: float, write: float) -> None:
         table = self.system.item(box).table
         assert isinstance(table, Enclosure)
-        self.carry(box, "boxes", rates_of(table.rate), read, write)
+        self.add_load(box, "boxes", rates_by_direction(table.rate), read, write)
 
-    def _boxed_out(self, drive: str) -> bool:
-        box = self.system.reference(drive, "enclosure")
+    def _is_in_failed_enclosure(self, part: str) -> bool:
+        box = self.system.find_reference(part, "enclosure")
         while box:
             if box in self.without:
                 return True
-            box = self.system.reference(box, "inside")
+            box = self.system.find_reference(box, "inside")
         return False
 
     # ---- controllers and what is above them
 
-    def above(self, lun: str, owner: str, read: float, write: float) -> None:
+    def add_controller(self, lun: str, owner: str, read: float, write: float) -> None:
         if not owner:
             return
-        if self._gone(owner):
-            partner = self._partner(owner)
-            if not partner or self._gone(partner):
-                self.lost = self.lost or f"nobody takes over from {owner}"
+        if self._has_failed(owner):
+            partner = self.system.find_reference(owner, "partner")
+            if not partner or self._has_failed(partner):
+                self.lost = self.lost or f"no controller takes over from {owner}"
                 return
             owner = partner
         table = self.system.item(owner).table
         assert isinstance(table, Controller)
-        self.carry(owner, "controllers", rates_of(table.rate), read, write)
-        ports = {way: None if one is None or table.ports is None else one * int(table.ports)
-                 for way, one in rates_of(table.port_rate).items()}  # fmt: skip
-        self.carry(owner, "controller ports", ports, read, write)
-        ways = [one for one in self._ways(lun, owner) if not any(self._gone(link) for link in one)]
-        if not ways and self._ways(lun, owner):
-            self.lost = self.lost or f"no path leads to {owner} any more"
-        for way in ways:
-            for link in way:
-                self._link(link, read / len(ways), write / len(ways))
+        self.add_load(owner, "controllers", rates_by_direction(table.rate), read, write)
+        ports = {direction: None if value is None or table.ports is None else value * int(table.ports)
+                 for direction, value in rates_by_direction(table.port_rate).items()}  # fmt: skip
+        self.add_load(owner, "controller ports", ports, read, write)
+        all_paths = self._find_paths(lun, owner)
+        paths = [path for path in all_paths if not any(self._has_failed(link) for link in path)]
+        if not paths and all_paths:
+            self.lost = self.lost or f"no path to {owner} remains"
+        for path in paths:
+            for link in path:
+                self._add_link(link, read / len(paths), write / len(paths))
 
-    def _gone(self, part: str) -> bool:
+    def _has_failed(self, part: str) -> bool:
         if part in self.without:
             return True
         item = self.system.item(part)
         if item.kind == "links":
-            near = (*self.system.references(part, "near"), *self.system.references(part, "far"))
-            return any(one in self.without for one in near)
-        return item.kind == "controllers" and self._inside(part)
+            near = (*self.system.find_references(part, "near"), *self.system.find_references(part, "far"))
+            return any(end in self.without for end in near)
+        return item.kind == "controllers" and self._is_in_failed_enclosure(part)
 
-    def _inside(self, controller: str) -> bool:
-        box = self.system.reference(controller, "enclosure")
-        while box:
-            if box in self.without:
-                return True
-            box = self.system.reference(box, "inside")
-        return False
-
-    def _partner(self, owner: str) -> str:
-        told = self.system.reference(owner, "partner")
-        return told or ""
-
-    def _ways(self, lun: str, owner: str) -> list[tuple[str, ...]]:
-        """The sequences of links over which bytes for a LUN reach its controller, all used alike."""
-        told = []
-        for item in self._paths_to.get(lun, ()):
+    def _find_paths(self, lun: str, owner: str) -> list[tuple[str, ...]]:
+        """The chains of links over which bytes for a LUN reach its controller; all are used equally."""
+        paths = []
+        for item in self._paths_by_end.get(lun, ()):
             table = item.table
             assert isinstance(table, SystemPath)
-            if self.system.reference(item.id, "controller") in (owner, None) and table.state != "failed":
-                links = self.system.references(item.id, "links")
+            if self.system.find_reference(item.id, "controller") in (owner, None) and table.state != "failed":
+                links = self.system.find_references(item.id, "links")
                 if item.id not in self.without and links:
-                    told.append(tuple(links))
-        return told or self._climb(owner)
+                    paths.append(tuple(links))
+        return paths or self._find_link_chains(owner)
 
-    def _climb(self, part: str) -> list[tuple[str, ...]]:
-        found: list[tuple[str, ...]] = []
-        for link in self._links_to.get(part, ()):
-            for near in self.system.references(link.id, "near"):
-                above = self._climb(near) if near != part else []
-                found += [(*one, link.id) for one in above] or [(link.id,)]
-        return found
+    def _find_link_chains(self, part: str) -> list[tuple[str, ...]]:
+        paths: list[tuple[str, ...]] = []
+        for link in self._links_by_far_end.get(part, ()):
+            for near in self.system.find_references(link.id, "near"):
+                above = self._find_link_chains(near) if near != part else []
+                paths += [(*path, link.id) for path in above] or [(link.id,)]
+        return paths
 
-    def _link(self, name: str, read: float, write: float) -> None:
+    def _add_link(self, name: str, read: float, write: float) -> None:
         table = self.system.item(name).table
         assert isinstance(table, Link)
         rate = table.rate
-        network = self.system.reference(name, "network")
+        network = self.system.find_reference(name, "network")
         if rate is None and network:
-            found = self.system.item(network).table
-            assert isinstance(found, Network)
-            rate = found.rate
+            network_table = self.system.item(network).table
+            assert isinstance(network_table, Network)
+            rate = network_table.rate
         count = int(table.count) if table.count is not None else 1
-        rates = {way: None if one is None else one * count for way, one in rates_of(rate).items()}
-        self.carry(name, "links", rates, read, write)
-        near = self.system.reference(name, "near")
+        rates = {
+            direction: None if value is None else value * count for direction, value in rates_by_direction(rate).items()
+        }
+        self.add_load(name, "links", rates, read, write)
+        near = self.system.find_reference(name, "near")
         if near and isinstance(self.system.item(near).table, Enclosure):
             box = self.system.item(near).table
             assert isinstance(box, Enclosure)
-            self.carry(near, "cabinets", rates_of(box.rate), read, write)
+            self.add_load(near, "cabinets", rates_by_direction(box.rate), read, write)
 
-    def host(self, name: str, stage: str, read: float, write: float) -> None:
-        """A server or node passes on shares of the bytes: its own rate and that of its interfaces."""
+    def add_host(self, name: str, stage: str, read: float, write: float) -> None:
+        """Adds the load of a server or node, limited by its own rate and by that of its interfaces."""
         table = self.system.item(name).table
         assert isinstance(table, Host)
-        own = rates_of(getattr(table, "rate", None))
+        own_rates = rates_by_direction(getattr(table, "rate", None))
         wires: dict[str, float | None] = {"read": None, "write": None}
-        for one in table.interfaces:
+        for interface in table.interfaces:
             network = self.system.index.resolve(
-                self.system.index.source_of(table), "interfaces.network", one.network, ("networks",)
+                self.system.index.get_source(table), "interfaces.network", interface.network, ("networks",)
             )
-            found = self.system.item(network[0]).table
-            assert isinstance(found, Network)
-            count = int(one.count) if one.count is not None else 1
-            for way, rate in rates_of(one.rate or found.rate).items():
+            network_table = self.system.item(network[0]).table
+            assert isinstance(network_table, Network)
+            count = int(interface.count) if interface.count is not None else 1
+            for direction, rate in rates_by_direction(interface.rate or network_table.rate).items():
                 if rate is not None:
-                    wires[way] = (wires[way] or 0.0) + rate * count
-        least = {way: min((one for one in (own[way], wires[way]) if one is not None), default=None) for way in WAYS}
-        self.carry(name, stage, least, read, write)
+                    wires[direction] = (wires[direction] or 0.0) + rate * count
+        rates: dict[str, float | None] = {}
+        for direction in DIRECTIONS:
+            limits = [rate for rate in (own_rates[direction], wires[direction]) if rate is not None]
+            rates[direction] = min(limits, default=None)
+        self.add_load(name, stage, rates, read, write)
 
 
-def roll_up(system: System, file_system: str, stores: Sequence[Store], without: Iterable[str] = ()) -> RollUp:
-    """The roll-up of a file system on `stores` (one, or one for each target), with the parts of `without` failed.
+def estimate_bandwidth(
+    system: System, file_system: str, devices: Sequence[BlockDevice], without: Iterable[str] = ()
+) -> BandwidthEstimate:
+    """The bandwidth of a file system on `devices` (one, or one per target) with the parts in `without` failed.
 
-    An empty name stands for one that is not made yet: nothing but its stores counts."""
-    gone = frozenset(without)
-    for name in gone:
-        system.item(name)  # a part that does not exist is named with the nearest one
-    roll = _Roll(system, gone)
-    shares = targets_of_data(system, file_system) if file_system else []
-    for store in stores:
-        roll.store(store, 1 / len(stores), 1 / len(stores))
+    An empty `file_system` stands for one that does not exist yet: only its devices count. Raises SystemFileError for an
+    unknown part.
+    """
+    failed = frozenset(without)
+    for name in failed:
+        system.item(name)  # raises SystemFileError with the nearest id
+    accumulator = _LoadAccumulator(system, failed)
+    shares = list_data_targets(system, file_system) if file_system else []
+    for device in devices:
+        accumulator.add_device(device, 1 / len(devices), 1 / len(devices))
     for target in shares:
-        _serve(roll, target, 1 / len(shares))
-    _nodes_above(roll)
+        _add_target(accumulator, target, 1 / len(shares))
+    _add_nodes(accumulator)
     table = system.item(file_system).table if file_system else None
     if isinstance(table, FileSystem) and table.model and "log_rate" in table.model and not table.log:
         rate = float(table.model["log_rate"])
-        roll.carry(file_system, "journal", {"read": None, "write": rate}, 0.0, 1.0)
-    if file_system and (not stores or shares):
-        _units(roll, file_system)
-    return _summed(roll)
+        accumulator.add_load(file_system, "journal", {"read": None, "write": rate}, 0.0, 1.0)
+    if file_system and (not devices or shares):
+        _add_units(accumulator, file_system)
+    return _estimate_from_loads(accumulator)
 
 
-def targets_of_data(system: System, file_system: str) -> list[str]:
-    """The targets that keep data, in order."""
-    return [one for kind in ("ost", "nsd", "target", "brick", "osd") for one in system.targets_of(file_system, kind)]
+def list_data_targets(system: System, file_system: str) -> list[str]:
+    """The targets that hold data, in order."""
+    return [
+        target for kind in ("ost", "nsd", "target", "brick", "osd") for target in system.find_targets(file_system, kind)
+    ]
 
 
-def _serve(roll: _Roll, target: str, share: float) -> None:
-    server = roll.system.reference(target, "server")
-    if server and server in roll.without:
-        server = roll.system.failover_of(target)
-        if not server or server in roll.without:
-            roll.lost = roll.lost or f"nobody serves {target} any more"
+def _add_target(accumulator: _LoadAccumulator, target: str, share: float) -> None:
+    server = accumulator.system.find_reference(target, "server")
+    if server and server in accumulator.without:
+        server = accumulator.system.find_failover(target)
+        if not server or server in accumulator.without:
+            accumulator.lost = accumulator.lost or f"no server remains for {target}"
             return
     if server:
-        roll.host(server, "servers", share, share)
-    table = roll.system.item(target).table
-    roll.carry(target, "targets", rates_of(getattr(table, "rate", None)), share, share)
+        accumulator.add_host(server, "servers", share, share)
+    table = accumulator.system.item(target).table
+    accumulator.add_load(target, "targets", rates_by_direction(getattr(table, "rate", None)), share, share)
 
 
-def _nodes_above(roll: _Roll) -> None:
-    """Hosts at the near end of links."""
+def _add_nodes(accumulator: _LoadAccumulator) -> None:
+    """Adds the hosts at the near end of links."""
     hosts: dict[str, tuple[float, float]] = {}
-    for (stage, part), load in list(roll.loads.items()):
+    for (stage, part), load in list(accumulator.loads.items()):
         if stage == "links":
-            near = roll.system.reference(part, "near")
-            if near and isinstance(roll.system.item(near).table, Host):
+            near = accumulator.system.find_reference(part, "near")
+            if near and isinstance(accumulator.system.item(near).table, Host):
                 before = hosts.get(near, (0.0, 0.0))
                 hosts[near] = (before[0] + load.share["read"], before[1] + load.share["write"])
     for name, (read, write) in hosts.items():
-        roll.host(name, "nodes", read, write)
+        accumulator.add_host(name, "nodes", read, write)
 
 
-def _units(roll: _Roll, file_system: str) -> None:
-    """What is promised for one building block, where each has the same number of targets."""
-    system = roll.system
-    units = [one for one in system.items("units") if file_system in system.references(one.id, "file_system")]
-    targets = targets_of_data(system, file_system)
-    for one in units:
-        table = one.table
+def _add_units(accumulator: _LoadAccumulator, file_system: str) -> None:
+    """Adds the stated rate of each unit, in proportion to the targets of the unit."""
+    system = accumulator.system
+    units = [item for item in system.items("units") if file_system in system.find_references(item.id, "file_system")]
+    targets = list_data_targets(system, file_system)
+    for unit in units:
+        table = unit.table
         assert isinstance(table, Unit)
-        own = [target for target in system.targets_of(one.id) if target in targets]
-        share = len(own) / len(targets) if targets else 1 / len(units)
+        own_targets = [target for target in system.find_targets(unit.id) if target in targets]
+        share = len(own_targets) / len(targets) if targets else 1 / len(units)
         if table.peak is not None and share:
-            peak = {way: None if rate is None else float(rate) for way, rate in
+            peak = {direction: None if rate is None else float(rate) for direction, rate in
                     (("read", table.peak.read), ("write", table.peak.write))}  # fmt: skip
-            roll.carry(one.id, "units (stated)", peak, share, share)
+            accumulator.add_load(unit.id, "units (stated)", peak, share, share)
 
 
-def _summed(roll: _Roll) -> RollUp:
+def _estimate_from_loads(accumulator: _LoadAccumulator) -> BandwidthEstimate:
     stages = []
     for name in STAGES:
-        loads = {part: load for (stage, part), load in roll.loads.items() if stage == name}
+        loads = {part: load for (stage, part), load in accumulator.loads.items() if stage == name}
         if loads:
-            stages.append(_stage(name, loads))
+            stages.append(_estimate_stage(name, loads))
     least: dict[str, float | None] = {}
     limits: dict[str, str] = {}
-    for way in WAYS:
-        known = [(value, stage.name) for stage in stages if (value := getattr(stage, way)) is not None]
-        least[way], limits[way] = min(known) if known else (None, "")
-        if roll.lost:
-            least[way], limits[way] = 0.0, roll.lost
-    return RollUp(tuple(stages), least["read"], least["write"], limits, roll.lost)
+    for direction in DIRECTIONS:
+        limits_here = [(value, stage.name) for stage in stages if (value := getattr(stage, direction)) is not None]
+        least[direction], limits[direction] = min(limits_here) if limits_here else (None, "")
+        if accumulator.lost:
+            least[direction], limits[direction] = 0.0, accumulator.lost
+    return BandwidthEstimate(tuple(stages), least["read"], least["write"], limits, accumulator.lost)
 
 
-def _stage(name: str, loads: Mapping[str, _Load]) -> Stage:
+def _estimate_stage(name: str, loads: Mapping[str, _Load]) -> BandwidthStage:
     allowed: dict[str, float | None] = {}
     how, tightest = [], ""
-    for way in WAYS:
-        found = []
+    for direction in DIRECTIONS:
+        candidates = []
         for part, load in loads.items():
-            rate, share = load.rate[way], load.share[way]
+            rate, share = load.rate[direction], load.share[direction]
             if rate is not None and share > 0:
-                found.append((rate / share, part, rate, share))
-        if not found:
-            allowed[way] = None
+                candidates.append((rate / share, part, rate, share))
+        if not candidates:
+            allowed[direction] = None
             continue
-        value, tightest, rate, share = min(found)
-        allowed[way] = value
-        how.append(f"{way}: {tightest} moves {format_rate(rate)} and carries 1/{1 / share:.4g} of the bytes")
+        value, tightest, rate, share = min(candidates)
+        allowed[direction] = value
+        how.append(f"{direction}: {tightest} moves {format_rate(rate)} and carries 1/{1 / share:.4g} of the bytes")
     if how and len(how) == 2 and how[0].partition(": ")[2] == how[1].partition(": ")[2]:
         how = [how[0].partition(": ")[2]]
-    words = "; ".join(how) or "no rate is known"
-    return Stage(name, len(loads), allowed["read"], allowed["write"], tightest, words)
+    text = "; ".join(how) or "no rate is described"
+    return BandwidthStage(name, len(loads), allowed["read"], allowed["write"], tightest, text)

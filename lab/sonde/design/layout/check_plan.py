@@ -1,102 +1,109 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a file system that was seen differs from the planned one."""
+"""Compares an observed file system with the planned one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sonde.design.layout.faults import Fault
-from sonde.design.layout.laid import Laid
-from sonde.design.layout.live.seen import Seen, SeenDisk, SeenFileSystem
+from sonde.design.layout.faults import LayoutFault
+from sonde.design.layout.file_system_layout import FileSystemLayout
+from sonde.design.layout.live.observations import ObservedDisk, ObservedFileSystem, ObservedStorage
 from sonde.model.units import format_bytes
 
 _MAKE = "make it with the script of sonde layout plan"
-# A device may be this much larger than planned: metadata of md and LVM are planned generously.
+# A device may be larger than planned by this fraction: the plan reserves more than md and LVM use.
 _SIZE_SHARE = 0.02
 
 
-def plan_faults(seen: Seen, plan: Laid) -> Iterator[Fault]:
-    """Every number that is another one than planned; one that was not seen is no fault."""
-    for one in seen.file_systems:
-        if one.kind != plan.table.kind:
-            yield Fault("not as planned", one.where, f"it is {one.kind}; planned is {plan.table.kind}",
-                        "other rules hold for it", _MAKE)  # fmt: skip
+def find_plan_faults(storage: ObservedStorage, plan: FileSystemLayout) -> Iterator[LayoutFault]:
+    """Every value that differs from the plan; a value that was not observed is no fault."""
+    for file_system in storage.file_systems:
+        if file_system.kind != plan.table.kind:
+            yield LayoutFault(
+                "not as planned", file_system.location, f"it is {file_system.kind}; planned is {plan.table.kind}",
+                "other rules apply to it", _MAKE,
+            )  # fmt: skip
             continue
-        yield from _numbers(one, plan)
-        yield from _log(one, plan)
-    yield from _members(seen, plan)
+        yield from _numbers(file_system, plan)
+        yield from _log(file_system, plan)
+    yield from _members(storage, plan)
 
 
-def _numbers(one: SeenFileSystem, plan: Laid) -> Iterator[Fault]:
-    groups = plan.groups if one.kind == "xfs" else None
+def _numbers(file_system: ObservedFileSystem, plan: FileSystemLayout) -> Iterator[LayoutFault]:
+    groups = plan.groups if file_system.kind == "xfs" else None
     rows: list[tuple[str, int | None, int | None, bool, str]] = [
-        ("sunit", one.unit, plan.unit, True, "allocations begin at other places of a stripe"),
-        ("swidth", one.width, plan.width, True, "programs ask for other sizes than a full width"),
-        ("agcount", one.group_count, groups.count if groups else None, False, "other parallelism of allocations"),
-        ("agsize in blocks", one.group_blocks, groups.size if groups else None, False, "groups may begin on one drive"),
-        ("block", one.block, plan.block, True, "metadata take another amount of space"),
+        ("sunit", file_system.unit, plan.unit, True, "allocations begin at other places of a stripe"),
+        ("swidth", file_system.width, plan.width, True, "programs ask for other sizes than a full width"),
+        ("agcount", file_system.group_count, groups.count if groups else None, False, "other parallelism of "
+        "allocations"),
+        ("agsize in blocks", file_system.group_blocks, groups.size if groups else None, False,
+         "groups may begin on one drive"),
+        ("block", file_system.block, plan.block, True, "metadata take another amount of space"),
     ]  # fmt: skip
-    for name, found, wanted, size, cost in rows:
-        if found is not None and wanted is not None and found != wanted:
-            words = (format_bytes(found), format_bytes(wanted)) if size else (f"{found:,}", f"{wanted:,}")
-            yield Fault("not as planned", one.where, f"{name} is {words[0]}; planned is {words[1]}", cost, _MAKE)
+    for name, observed, planned, size, cost in rows:
+        if observed is not None and planned is not None and observed != planned:
+            texts = (format_bytes(observed), format_bytes(planned)) if size else (f"{observed:,}", f"{planned:,}")
+            yield LayoutFault(
+                "not as planned", file_system.location, f"{name} is {texts[0]}; planned is {texts[1]}", cost, _MAKE
+            )
     if (
-        one.size is not None
+        file_system.size is not None
         and plan.capacity is not None
-        and abs(one.size - plan.capacity) > _SIZE_SHARE * plan.capacity
+        and abs(file_system.size - plan.capacity) > _SIZE_SHARE * plan.capacity
     ):
-        yield Fault(
-            "not as planned", one.where, f"it has {format_bytes(one.size)}; planned are {format_bytes(plan.capacity)}",
-            "it lies on something else, or part of the device is not used", _MAKE,
+        yield LayoutFault(
+            "not as planned", file_system.location,
+            f"it has {format_bytes(file_system.size)}; planned are {format_bytes(plan.capacity)}",
+            "it is on another device, or part of the device is unused", _MAKE,
         )  # fmt: skip
 
 
-def _log(one: SeenFileSystem, plan: Laid) -> Iterator[Fault]:
-    if one.log is not None and plan.log_size is not None and one.log != plan.log_size:
-        yield Fault(
-            "not as planned", one.where,
-            f"its log has {format_bytes(one.log)}; planned are {format_bytes(plan.log_size)}",
+def _log(file_system: ObservedFileSystem, plan: FileSystemLayout) -> Iterator[LayoutFault]:
+    if file_system.log is not None and plan.log_size is not None and file_system.log != plan.log_size:
+        yield LayoutFault(
+            "not as planned", file_system.location,
+            f"its log has {format_bytes(file_system.log)}; planned are {format_bytes(plan.log_size)}",
             "a smaller log limits writing, a larger one takes space", _MAKE,
         )  # fmt: skip
-    external = one.log_device not in (None, "internal")
-    if one.log_device is not None and external != (plan.log is not None):
-        where = "outside" if external else "inside"
-        yield Fault(
-            "not as planned", one.where,
-            f"its log is {where}; planned is {'outside' if plan.log is not None else 'inside'}",
+    external = file_system.log_device not in (None, "internal")
+    if file_system.log_device is not None and external != (plan.log is not None):
+        position = "outside" if external else "inside"
+        yield LayoutFault(
+            "not as planned", file_system.location,
+            f"its log is {position}; planned is {'outside' if plan.log is not None else 'inside'}",
             "commits and data share drives, or need another disk", _MAKE,
         )  # fmt: skip
 
 
-def _members(seen: Seen, plan: Laid) -> Iterator[Fault]:
-    """The volume has as many members as planned, arrays their geometry, and slices begin where a stripe does."""
-    store = plan.store if plan.stores else None
-    if store is None:
+def _members(storage: ObservedStorage, plan: FileSystemLayout) -> Iterator[LayoutFault]:
+    """Checks members of the volume, geometry of arrays, and the alignment of slices."""
+    device = plan.device if plan.devices else None
+    if device is None:
         return
-    wanted = len(store.members) if store.kind == "volumes" else 0
-    planned = {str(group.geometry) for group in store.groups() if group.geometry is not None}
-    for disk in _data_disks(seen):
-        if disk.level == "raid0" and len(disk.members) > 1 and wanted and len(disk.members) != wanted:
-            yield Fault(
-                "not as planned", disk.name, f"it has {len(disk.members)} members; planned are {wanted}",
+    member_count = len(device.members) if device.kind == "volumes" else 0
+    planned = {str(group.geometry) for group in device.groups() if group.geometry is not None}
+    for disk in _data_disks(storage):
+        if disk.level == "raid0" and len(disk.members) > 1 and member_count and len(disk.members) != member_count:
+            yield LayoutFault(
+                "not as planned", disk.name, f"it has {len(disk.members)} members; planned are {member_count}",
                 "other capacity and bandwidth", _MAKE,
             )  # fmt: skip
         if disk.kind == "md" and disk.geometry and disk.level != "raid0" and planned and disk.geometry not in planned:
-            yield Fault(
+            yield LayoutFault(
                 "not as planned", disk.name, f"it is {disk.geometry}; planned is {', '.join(sorted(planned))}",
                 "another stripe, and other drives may fail", _MAKE,
             )  # fmt: skip
         if disk.kind == "part" and disk.start is not None and plan.alignment and disk.start % plan.alignment:
-            yield Fault(
+            yield LayoutFault(
                 "slice is not aligned", disk.name,
                 f"it begins at {disk.start} B, no multiple of the planned {format_bytes(plan.alignment)}",
                 "a request of one full stripe touches two", "cut it with the script of sonde layout plan",
             )  # fmt: skip
 
 
-def _data_disks(seen: Seen) -> list[SeenDisk]:
-    """Disks beneath the file systems, without what holds their logs; all disks where no file system was seen."""
-    tops = [one.device.rsplit("/", 1)[-1] for one in seen.file_systems]
-    named = {disk.settings.get("name", disk.name): disk.name for disk in seen.disks.values()}
-    found = {disk.name: disk for top in tops for disk in seen.beneath(named.get(top, top))}
-    return list(found.values()) if found or tops else list(seen.disks.values())
+def _data_disks(storage: ObservedStorage) -> list[ObservedDisk]:
+    """Disks below the observed file systems, without those of their logs; all disks if no file system was observed."""
+    tops = [file_system.device.rsplit("/", 1)[-1] for file_system in storage.file_systems]
+    names = {disk.settings.get("name", disk.name): disk.name for disk in storage.disks.values()}
+    data_disks = {disk.name: disk for top in tops for disk in storage.walk_below(names.get(top, top))}
+    return list(data_disks.values()) if data_disks or tops else list(storage.disks.values())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The picture of a layout: drives on the left, mount points on the right; under each, what every stage allows."""
+"""Draws a layout: drives on the left, mount points on the right, and the bandwidth of every stage below."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from markupsafe import Markup
 
-from sonde.design.layout.laid import Laid
-from sonde.design.layout.stores import Store
-from sonde.design.layout.words import UNKNOWN, rate_words
+from sonde.design.layout.block_devices import BlockDevice
+from sonde.design.layout.file_system_layout import FileSystemLayout
+from sonde.design.layout.layout_tables import UNKNOWN, format_known_rate
 from sonde.model.system import System
 from sonde.model.system.storage import RaidGroup
 from sonde.model.units import format_bytes, format_rate
@@ -33,13 +33,13 @@ text { font: 13px system-ui, sans-serif; fill: #16191d; } .soft { fill: #5a626b;
 """
 
 
-def diagram(system: System, laid: Sequence[Laid]) -> str:
-    """An SVG of its own, as wide as its window."""
+def draw_layout(system: System, layouts: Sequence[FileSystemLayout]) -> str:
+    """A standalone SVG that scales to the width of its window."""
     parts: list[Markup] = []
     y = 92
-    for one in laid:
-        parts += _file_system(system, one, y)
-        y += _height(one)
+    for layout in layouts:
+        parts += _file_system(system, layout, y)
+        y += _height(layout)
     title = system.title or system.id
     head = [
         Markup('<text class="title" x="{}" y="34">{}</text>').format(_EDGE, title),
@@ -55,14 +55,14 @@ def diagram(system: System, laid: Sequence[Laid]) -> str:
 
 def _legend(y: int) -> Iterator[Markup]:
     x = _EDGE
-    for css, words in (
+    for css, text in (
         ("data", "drive with data"),
         ("parity", "drive's worth of parity"),
         ("copy", "drive with a copy"),
     ):
         yield _square(css, x, y - 11)
-        yield Markup('<text class="soft" x="{}" y="{}">{}</text>').format(x + 20, y, words)
-        x += 40 + 7 * len(words)
+        yield Markup('<text class="soft" x="{}" y="{}">{}</text>').format(x + 20, y, text)
+        x += 40 + 7 * len(text)
     yield Markup('<text class="soft" x="{}" y="{}">{}</text>').format(x, y, "the red bar is the limit")
 
 
@@ -70,33 +70,33 @@ def _square(css: str, x: float, y: float) -> Markup:
     return Markup('<rect class="{}" x="{}" y="{}" width="{}" height="{}" rx="2"/>').format(css, x, y, _DRIVE, _DRIVE)
 
 
-def _rows(laid: Laid) -> list[Store]:
-    """What stands in the column of drives: groups, one a row."""
-    return [group for store in laid.stores for group in store.groups()]
+def _rows(layout: FileSystemLayout) -> list[BlockDevice]:
+    """The groups in the column of drives, one per row."""
+    return [group for device in layout.devices for group in device.groups()]
 
 
-def _height(laid: Laid) -> int:
-    shown = min(len(_rows(laid)), _SHOWN)
-    more = 24 if len(_rows(laid)) > _SHOWN else 0
-    return 44 + max(_ROW * shown + more, 152) + 20 * len(laid.rates.stages) + 60
+def _height(layout: FileSystemLayout) -> int:
+    shown = min(len(_rows(layout)), _SHOWN)
+    more = 24 if len(_rows(layout)) > _SHOWN else 0
+    return 44 + max(_ROW * shown + more, 152) + 20 * len(layout.rates.stages) + 60
 
 
-def _file_system(system: System, laid: Laid, top: int) -> Iterator[Markup]:
+def _file_system(system: System, layout: FileSystemLayout, top: int) -> Iterator[Markup]:
     yield Markup('<line class="rule" x1="{}" x2="{}" y1="{}" y2="{}"/>').format(
         _EDGE, _WIDTH - _EDGE, top - 12, top - 12
     )
-    words = f"{laid.id}: {laid.table.kind}{', ' + laid.table.purpose if laid.table.purpose else ''}"
-    yield Markup('<text class="head" x="{}" y="{}">{}</text>').format(_EDGE, top + 12, words)
-    rows, y = _rows(laid), top + 36
+    text = f"{layout.id}: {layout.table.kind}{', ' + layout.table.purpose if layout.table.purpose else ''}"
+    yield Markup('<text class="head" x="{}" y="{}">{}</text>').format(_EDGE, top + 12, text)
+    rows, y = _rows(layout), top + 36
     tall = max(_ROW * min(len(rows), _SHOWN), 152)
-    above = _above(laid)
-    # one row without a volume goes straight to its file system
+    above = _above(layout)
+    # a single row without a volume is connected to its file system directly
     alone = len(rows) == 1 and above is None
     middle = y + 20 if alone else y + tall / 2 - 8
-    for at, group in enumerate(rows[:_SHOWN]):
-        row = y + _ROW * at
-        yield from _group(system, laid, group, row)
-        yield from _lun(system, laid, at, group, row)
+    for index, group in enumerate(rows[:_SHOWN]):
+        row = y + _ROW * index
+        yield from _group(system, layout, group, row)
+        yield from _lun(system, layout, index, group, row)
         target = _COLUMNS[2] if above is not None else _COLUMNS[3]
         yield _line(_COLUMNS[1] + _BOX[1], row + 20, target, middle)
     if len(rows) > _SHOWN:
@@ -107,12 +107,12 @@ def _file_system(system: System, laid: Laid, top: int) -> Iterator[Markup]:
     if above is not None:
         yield from _box("volume", 2, middle - 34, 68, _volume_words(above))
         yield _line(_COLUMNS[2] + _BOX[2], middle, _COLUMNS[3], middle)
-    yield from _box("fs", 3, middle - (22 if alone else 68), 136, list(_fs_words(system, laid)))
-    yield from _stages(laid, int(y + tall + 8))
+    yield from _box("fs", 3, middle - (22 if alone else 68), 136, list(_fs_words(system, layout)))
+    yield from _stages(layout, int(y + tall + 8))
 
 
-def _above(laid: Laid) -> Store | None:
-    return laid.store if laid.stores and laid.store.kind == "volumes" else None
+def _above(layout: FileSystemLayout) -> BlockDevice | None:
+    return layout.device if layout.devices and layout.device.kind == "volumes" else None
 
 
 def _line(x1: float, y1: float, x2: float, y2: float) -> Markup:
@@ -122,45 +122,49 @@ def _line(x1: float, y1: float, x2: float, y2: float) -> Markup:
     )
 
 
-def _owner(system: System, laid: Laid, group: Store) -> str:
-    """The controller of the LUN through which a group is reached, else that of the group."""
-    for store in laid.stores:
-        for one in store.walk():
-            if one.kind == "luns" and any(inner.id == group.id for inner in one.groups()) and one.id in system.index:
-                told = system.reference(one.id, "controller")
-                if told:
-                    return told
-    return (system.reference(group.id, "controller") or "") if group.kind == "raid_groups" else ""
+def _owner(system: System, layout: FileSystemLayout, group: BlockDevice) -> str:
+    """The controller of the LUN above a group, else that of the group."""
+    for base in layout.devices:
+        for device in base.walk():
+            if (
+                device.kind == "luns"
+                and any(inner.id == group.id for inner in device.groups())
+                and device.id in system.index
+            ):
+                controller = system.find_reference(device.id, "controller")
+                if controller:
+                    return controller
+    return (system.find_reference(group.id, "controller") or "") if group.kind == "raid_groups" else ""
 
 
-def _group(system: System, laid: Laid, group: Store, y: int) -> Iterator[Markup]:
+def _group(system: System, layout: FileSystemLayout, group: BlockDevice, y: int) -> Iterator[Markup]:
     geometry = group.geometry
-    drives = [one for one in group.walk() if one.kind == "drives"]
-    owner = _owner(system, laid, group)
+    drives = [device for device in group.walk() if device.kind == "drives"]
+    owner = _owner(system, layout, group)
     if geometry is None or not isinstance(group.table, RaidGroup):
-        words = group.id
+        text = group.id
         kinds = ["data"]
     else:
         segment = f", segment {format_bytes(group.unit)}" if group.unit and geometry.data > 1 else ""
-        words = f"{group.id}: {geometry}{segment}"
+        text = f"{group.id}: {geometry}{segment}"
         kinds = ["data"] * geometry.data + ["copy"] * (geometry.data * (geometry.copies - 1))
         kinds += ["parity"] * geometry.parity
     size = format_bytes(drives[0].capacity) + " each" if drives and drives[0].capacity else "drives not described"
-    yield Markup('<text class="strong" x="{}" y="{}">{}</text>').format(_EDGE, y + 8, words)
-    for at, css in enumerate(kinds[:_DRIVES_SHOWN]):
-        yield _square(css, _EDGE + at * (_DRIVE + _GAP), y + 14)
+    yield Markup('<text class="strong" x="{}" y="{}">{}</text>').format(_EDGE, y + 8, text)
+    for index, css in enumerate(kinds[:_DRIVES_SHOWN]):
+        yield _square(css, _EDGE + index * (_DRIVE + _GAP), y + 14)
     x = _EDGE + min(len(kinds), _DRIVES_SHOWN) * (_DRIVE + _GAP) + 6
     by = f", by {owner}" if owner else ""
     yield Markup('<text class="soft" x="{}" y="{}">{}</text>').format(x, y + 25, size + by)
 
 
-def _lun(system: System, laid: Laid, at: int, group: Store, y: int) -> Iterator[Markup]:
-    """LUN and slice, or the target that lies on the group."""
-    inner = next((one for store in laid.stores for one in _branch(store, group.id)), None)
+def _lun(system: System, layout: FileSystemLayout, index: int, group: BlockDevice, y: int) -> Iterator[Markup]:
+    """Draws LUN and slice, or the target on the group."""
+    inner = next((branch for device in layout.devices for branch in _branch(device, group.id)), None)
     lines = []
-    if laid.targets:
-        server = system.reference(laid.targets[at], "server") or "no server"
-        lines = [laid.targets[at], f"served by {server}"]
+    if layout.targets:
+        server = system.find_reference(layout.targets[index], "server") or "no server"
+        lines = [layout.targets[index], f"served by {server}"]
     elif inner is not None and inner.kind == "slices":
         start = f"from {format_bytes(inner.start)}" if inner.start is not None else ""
         lines = [inner.label, f"{format_bytes(inner.capacity)} {start}" if inner.capacity is not None else start]
@@ -173,11 +177,11 @@ def _lun(system: System, laid: Laid, at: int, group: Store, y: int) -> Iterator[
     yield from _box("box", 1, y - 2, 44, lines)
 
 
-def _branch(store: Store, group: str) -> Iterator[Store]:
-    """The slice, else the LUN, through which a store reaches a group."""
-    for one in store.walk():
-        if one.kind in ("slices", "luns") and any(inner.id == group for inner in one.groups()):
-            yield one
+def _branch(base: BlockDevice, group: str) -> Iterator[BlockDevice]:
+    """The slices and LUNs through which a device reaches a group, top down."""
+    for device in base.walk():
+        if device.kind in ("slices", "luns") and any(inner.id == group for inner in device.groups()):
+            yield device
 
 
 def _box(css: str, column: int, y: float, height: float, lines: Sequence[str]) -> Iterator[Markup]:
@@ -185,47 +189,48 @@ def _box(css: str, column: int, y: float, height: float, lines: Sequence[str]) -
     yield Markup('<rect class="{}" x="{}" y="{:.0f}" width="{}" height="{:.0f}" rx="4"/>').format(
         css, x, y, width, height
     )
-    for at, line in enumerate(lines):
-        kind = "strong" if at == 0 else "soft"
-        # letters are 6.6 px wide on average; a longer line keeps its end, which tells names apart
+    for index, line in enumerate(lines):
+        kind = "strong" if index == 0 else "soft"
+        # letters are 6.6 px wide on average; a longer line keeps its end, which distinguishes names
         most = int((width - 20) / 6.6)
         shown = line if len(line) <= most else "…" + line[-(most - 1) :]
-        yield Markup('<text class="{}" x="{}" y="{:.0f}">{}</text>').format(kind, x + 10, y + 18 + 17 * at, shown)
+        yield Markup('<text class="{}" x="{}" y="{:.0f}">{}</text>').format(kind, x + 10, y + 18 + 17 * index, shown)
 
 
-def _volume_words(store: Store) -> list[str]:
-    unit = f"{len(store.members)} x {format_bytes(store.unit)}" if store.unit else f"{len(store.members)} members"
-    return [store.label, unit, format_bytes(store.capacity) if store.capacity else UNKNOWN]
+def _volume_words(device: BlockDevice) -> list[str]:
+    unit = f"{len(device.members)} x {format_bytes(device.unit)}" if device.unit else f"{len(device.members)} members"
+    return [device.label, unit, format_bytes(device.capacity) if device.capacity else UNKNOWN]
 
 
-def _fs_words(system: System, laid: Laid) -> Iterator[str]:
-    paths = [getattr(one.table, "path", "") for one in system.items("mounts")
-             if laid.id in system.references(one.id, "file_system")]  # fmt: skip
-    yield paths[0] if paths else f"/{laid.id}"
-    yield f"capacity {format_bytes(laid.capacity)}" if laid.capacity is not None else "capacity unknown"
-    if laid.unit:
-        yield f"unit {format_bytes(laid.unit)}, width {format_bytes(laid.width)}"
-    if laid.groups is not None:
-        yield f"{laid.groups.count:,} allocation groups of {format_bytes(laid.groups.size * laid.block)}"
-    if laid.log_size is not None:
-        yield f"log {format_bytes(laid.log_size)}{' on ' + laid.log.label if laid.log is not None else ', inside'}"
-    yield f"read {rate_words(laid.rates.read)}, write {rate_words(laid.rates.write)}"
+def _fs_words(system: System, layout: FileSystemLayout) -> Iterator[str]:
+    paths = [getattr(item.table, "path", "") for item in system.items("mounts")
+             if layout.id in system.find_references(item.id, "file_system")]  # fmt: skip
+    yield paths[0] if paths else f"/{layout.id}"
+    yield f"capacity {format_bytes(layout.capacity)}" if layout.capacity is not None else "capacity unknown"
+    if layout.unit:
+        yield f"unit {format_bytes(layout.unit)}, width {format_bytes(layout.width)}"
+    if layout.groups is not None:
+        yield f"{layout.groups.count:,} allocation groups of {format_bytes(layout.groups.size * layout.block)}"
+    if layout.log_size is not None:
+        suffix = f" on {layout.log.label}" if layout.log is not None else ", inside"
+        yield f"log {format_bytes(layout.log_size)}{suffix}"
+    yield f"read {format_known_rate(layout.rates.read)}, write {format_known_rate(layout.rates.write)}"
 
 
-def _stages(laid: Laid, y: int) -> Iterator[Markup]:
-    """A bar for what each stage allows for writing, on one scale up to the widest."""
-    known = [stage.write for stage in laid.rates.stages if stage.write is not None]
-    widest = max(known, default=1.0)
+def _stages(layout: FileSystemLayout, y: int) -> Iterator[Markup]:
+    """Draws one bar per stage for its write bandwidth, on a common scale."""
+    rates = [stage.write for stage in layout.rates.stages if stage.write is not None]
+    widest = max(rates, default=1.0)
     yield Markup('<text class="soft" x="{}" y="{}">{}</text>').format(_EDGE, y + 4, "what each stage allows, writing")
-    for at, stage in enumerate(laid.rates.stages):
-        row = y + 12 + 20 * at
+    for index, stage in enumerate(layout.rates.stages):
+        row = y + 12 + 20 * index
         yield Markup('<text x="{}" y="{}">{}</text>').format(_EDGE, row + 12, f"{stage.name} ({stage.parts})")
         if stage.write is None:
-            words = "unknown: no rate in the system file"
-            yield Markup('<text class="soft" x="{}" y="{}">{}</text>').format(180, row + 12, words)
+            text = "unknown: no rate in the system file"
+            yield Markup('<text class="soft" x="{}" y="{}">{}</text>').format(180, row + 12, text)
             continue
         width = max(2.0, 560 * stage.write / widest)
-        css = "limit" if stage.name == laid.rates.limits["write"] else "bar"
+        css = "limit" if stage.name == layout.rates.limits["write"] else "bar"
         yield Markup('<rect class="{}" x="180" y="{}" width="{:.1f}" height="14" rx="2"/>').format(css, row, width)
         yield Markup('<text class="soft" x="{:.0f}" y="{}">{}</text>').format(
             188 + width, row + 12, format_rate(stage.write)

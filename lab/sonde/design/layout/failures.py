@@ -1,29 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a failed part costs a file system: bandwidth while it is missing, and how long a rebuild takes."""
+"""Estimates what a failed part costs a file system: bandwidth while it is missing, and the duration of a rebuild."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from sonde.design.layout.bandwidth import REBUILD_SHARE, RollUp, rates_of, roll_up
-from sonde.design.layout.stores import Store
+from sonde.design.layout.bandwidth import REBUILD_SHARE, BandwidthEstimate, estimate_bandwidth, rates_by_direction
+from sonde.design.layout.block_devices import BlockDevice
 from sonde.model.system import System
 from sonde.model.system.storage import Drive, RaidGroup
 
-# Names of kinds of parts, in the order of the way up; one part of each kind is let fail, that which costs most.
+# Kinds of parts from the drives up. For each kind, the part whose loss costs most is reported.
 _KINDS = ("drive", "box", "controller", "link", "cabinet", "server")
-# Parts of a kind that are tried; at a site all are alike.
+# Number of parts of a kind that are tried; the parts of a machine are usually equal.
 _TRIED = {"drive": 2, "box": 2, "server": 2}
 _TRIED_OTHERS = 24
-# Kind of part -> the stage whose rates say what its loss costs; without them nobody knows.
+# Kind of part -> the stage whose rates determine the cost of its loss.
 _STAGE = {"drive": "drives"}
 
 
 @dataclass(frozen=True)
-class Failure:
-    """One part gone: bytes/s that are left (None is unknown), what limits them, seconds of a rebuild at the share of
-    the rate that it gets, and why the file system is lost, if it is."""
+class FailureEffect:
+    """The effect of one failed part: remaining bytes/s (None is unknown), the limit, seconds of a rebuild at its share
+    of the rate, and the reason why the file system is lost, if it is."""
 
     kind: str
     part: str
@@ -34,68 +34,78 @@ class Failure:
     lost: str
 
 
-def failures(system: System, file_system: str, stores: Sequence[Store]) -> Iterator[Failure]:
-    """For each kind of part, the one whose loss costs most."""
-    whole = roll_up(system, file_system, stores)
-    for kind, parts in _parts(system, file_system, stores).items():
-        found = [
-            (part, roll_up(system, file_system, stores, [part])) for part in parts[: _TRIED.get(kind, _TRIED_OTHERS)]
+def list_failure_effects(system: System, file_system: str, devices: Sequence[BlockDevice]) -> Iterator[FailureEffect]:
+    """For each kind of part, the effect of the failure that costs most."""
+    intact = estimate_bandwidth(system, file_system, devices)
+    for kind, parts in _parts(system, file_system, devices).items():
+        estimates = [
+            (part, estimate_bandwidth(system, file_system, devices, [part]))
+            for part in parts[: _TRIED.get(kind, _TRIED_OTHERS)]
         ]
-        if not found:
+        if not estimates:
             continue
-        part, rates = min(found, key=lambda one: _left(one[1], whole))
-        seconds = rebuild_seconds(system, part, stores) if kind == "drive" else None
-        told = next((stage for stage in whole.stages if stage.name == _STAGE.get(kind)), None)
-        if told is not None and told.write is None and not rates.lost:
-            yield Failure(kind, part, None, None, "unknown, because no drive has a rate", seconds, "")
+        part, rates = min(estimates, key=lambda estimate: _remaining_share(estimate[1], intact))
+        seconds = estimate_rebuild_seconds(system, part, devices) if kind == "drive" else None
+        weakest = next((stage for stage in intact.stages if stage.name == _STAGE.get(kind)), None)
+        if weakest is not None and weakest.write is None and not rates.lost:
+            yield FailureEffect(kind, part, None, None, "unknown, because no drive has a rate", seconds, "")
             continue
-        yield Failure(kind, part, rates.read, rates.write, rates.limits["write"], seconds, rates.lost)
+        yield FailureEffect(kind, part, rates.read, rates.write, rates.limits["write"], seconds, rates.lost)
 
 
-def _left(rates: RollUp, whole: RollUp) -> float:
-    """What is left of a file system, for comparing: nothing when it is lost."""
+def _remaining_share(rates: BandwidthEstimate, intact: BandwidthEstimate) -> float:
+    """The remaining fraction of the bandwidth, for comparison: -1 when the file system is lost."""
     if rates.lost:
         return -1.0
-    shares = [after / before for after, before in ((rates.read, whole.read), (rates.write, whole.write))
+    shares = [after / before for after, before in ((rates.read, intact.read), (rates.write, intact.write))
               if after is not None and before]  # fmt: skip
     return min(shares, default=1.0)
 
 
-def _parts(system: System, file_system: str, stores: Sequence[Store]) -> dict[str, list[str]]:
-    found: dict[str, dict[str, None]] = {kind: {} for kind in _KINDS}
-    for store in stores:
-        for one in store.walk():
-            if one.kind == "drives":
-                found["drive"][one.id] = None
-                box = system.reference(one.id, "enclosure")
+def _parts(system: System, file_system: str, devices: Sequence[BlockDevice]) -> dict[str, list[str]]:
+    by_kind: dict[str, dict[str, None]] = {kind: {} for kind in _KINDS}
+    for base in devices:
+        for device in base.walk():
+            if device.kind == "drives":
+                by_kind["drive"][device.id] = None
+                box = system.find_reference(device.id, "enclosure")
                 if box:
-                    found["box"][box] = None
-            elif one.kind in ("luns", "raid_groups") and one.id in system.index:
-                owner = system.reference(one.id, "controller")
+                    by_kind["box"][box] = None
+            elif device.kind in ("luns", "raid_groups") and device.id in system.index:
+                owner = system.find_reference(device.id, "controller")
                 if owner:
-                    found["controller"][owner] = None
-    far = set(found["controller"])
-    for _ in range(4):  # links above links, as deep as any machine has them
+                    by_kind["controller"][owner] = None
+    far = set(by_kind["controller"])
+    for _ in range(4):  # chains of links; no machine has longer ones
         for item in system.items("links"):
-            if far & set(system.references(item.id, "far")):
-                found["link"][item.id] = None
-                near = system.references(item.id, "near")
-                found["cabinet"] |= {one: None for one in near if system.item(one).kind == "enclosures"}
+            if far & set(system.find_references(item.id, "far")):
+                by_kind["link"][item.id] = None
+                near = system.find_references(item.id, "near")
+                by_kind["cabinet"] |= {name: None for name in near if system.item(name).kind == "enclosures"}
                 far |= set(near)
     if file_system:
-        found["server"] |= dict.fromkeys(system.servers_of(file_system, "") if system.targets_of(file_system) else ())
-    return {kind: list(parts) for kind, parts in found.items() if parts}
+        by_kind["server"] |= dict.fromkeys(
+            system.find_servers(file_system, "") if system.find_targets(file_system) else ()
+        )
+    return {kind: list(parts) for kind, parts in by_kind.items() if parts}
 
 
-def rebuild_seconds(system: System, drive: str, stores: Sequence[Store]) -> float | None:
-    """Seconds until a spare holds what a drive held: its capacity at the rebuild's share of its rate of writing."""
+def estimate_rebuild_seconds(system: System, drive: str, devices: Sequence[BlockDevice]) -> float | None:
+    """Seconds to write the capacity of a drive to a spare at the rebuild's fraction of the write rate; None if
+    unknown."""
     table = system.item(drive).table
     if not isinstance(table, Drive):
         return None
-    rate = rates_of(table.rate)["write"]
-    group = next((one for store in stores for one in store.walk() if one.kind == "raid_groups"
-                  and drive in [inner.id for inner in one.members]), None)  # fmt: skip
-    if rate is None or table.capacity is None or group is None or not group.geometry or not group.geometry.failures:
+    rate = rates_by_direction(table.rate)["write"]
+    group = next((device for base in devices for device in base.walk() if device.kind == "raid_groups"
+                  and drive in [inner.id for inner in device.members]), None)  # fmt: skip
+    if (
+        rate is None
+        or table.capacity is None
+        or group is None
+        or not group.geometry
+        or not group.geometry.tolerated_failures
+    ):
         return None
     assert isinstance(group.table, RaidGroup)
     share = float((group.table.model or {}).get("rebuild_share", REBUILD_SHARE))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a check of a layout says: faults with their cost and remedy, and what it could not look at."""
+"""Results of checking a layout: faults with their cost and remedy, and what could not be checked."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Fault:
-    """One thing that is wrong: `kind` for programs, where, what, what it costs, and what to do."""
+class LayoutFault:
+    """One fault: `kind` for programs, its location, the problem, its cost and a remedy."""
 
     kind: str
-    where: str
-    what: str
+    location: str
+    problem: str
     cost: str
     remedy: str
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """What a check found, and what it could not look at."""
+class LayoutCheck:
+    """The faults that a check found, and what it could not check."""
 
-    faults: tuple[Fault, ...]
+    faults: tuple[LayoutFault, ...]
     unknown: tuple[str, ...]

@@ -9,22 +9,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sonde.model.errors import UserError
-from sonde.model.system.capacity import mirrored
+from sonde.model.system.capacity import is_mirrored
 from sonde.model.system.storage import RaidGroup
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
-# What a LUN is good for.
+# Classes of LUNs.
 CLASSES = ("transaction", "bandwidth", "capacity")
-# From this many data drives on a parity group is made for capacity: a full stripe is larger than usual requests.
+# A parity group with at least this many data drives suits capacity: a full stripe exceeds usual requests.
 _WIDE = 10
-# A parity group with smaller segments is made for small requests (4+1 of 128 KiB against 4+1 of 256 KiB).
+# A parity group with smaller segments suits small requests (4+1 of 128 KiB against 4+1 of 256 KiB).
 _LARGE_SEGMENT = 256 * KIB
 
 
 @dataclass(frozen=True)
 class Geometry:
-    """Data drives of one stripe, and drives of parity or further copies of each data drive."""
+    """Data drives of one stripe, and parity drives or the number of copies of each data drive."""
 
     data: int
     parity: int = 0
@@ -39,24 +39,24 @@ class Geometry:
         return self.data * self.copies + self.parity
 
     @property
-    def failures(self) -> int:
-        """Drives that may fail, whichever they are, before data are lost."""
+    def tolerated_failures(self) -> int:
+        """Drives that may fail, whichever they are, before data is lost."""
         return self.copies - 1 if self.copies > 1 else self.parity
 
     @property
     def written(self) -> float:
-        """Bytes written to drives for each byte of a full stripe."""
+        """Bytes written to drives per byte of a full stripe."""
         return self.drives / self.data
 
     @property
     def level(self) -> str:
-        """The RAID level, as system files and mdadm write it."""
+        """The RAID level, as in system files and mdadm."""
         if self.copies > 1:
             return "10" if self.data > 1 else "1"
         return {0: "0", 1: "5", 2: "6"}.get(self.parity, "7")
 
     def stripe(self, segment: int) -> int:
-        """Bytes of one full stripe of data."""
+        """Bytes of data in one full stripe."""
         return self.data * segment
 
     def usable(self, drive: int) -> int:
@@ -65,7 +65,7 @@ class Geometry:
 
 
 def parse_geometry(text: str) -> Geometry:
-    """The geometry that "8+1" or "4x2" means. Raises UserError."""
+    """The geometry for a text like "8+1" or "4x2". Raises UserError."""
     match = re.fullmatch(r"\s*([0-9]{1,4})\s*([+x])\s*([0-9]{1,2})\s*", text)
     if match is None:
         raise UserError(f'"{text}" is no geometry; write data+parity drives like 8+2, or data x copies like 4x2.')
@@ -77,20 +77,20 @@ def parse_geometry(text: str) -> Geometry:
     return Geometry(first, second) if match[2] == "+" else Geometry(first, 0, second)
 
 
-def geometry_of(group: RaidGroup) -> Geometry | None:
-    """The geometry of a described group, or None when the file does not say how many data drives it has."""
+def read_geometry(group: RaidGroup) -> Geometry | None:
+    """The geometry of a described group; None when the file does not state its data drives."""
     if group.data is None:
         return None
     data = int(group.data)
-    if mirrored(group):
+    if is_mirrored(group):
         copies = 1 + (int(group.parity) if group.parity is not None else data) // data
         return Geometry(data, 0, copies)
     implied = {"4": 1, "5": 1, "6": 2, "7": 3}.get(group.level, 0)
     return Geometry(data, int(group.parity) if group.parity is not None else implied)
 
 
-def class_of(geometry: Geometry, segment: int | None) -> str:
-    """What groups of a geometry are good for: transaction, bandwidth or capacity."""
+def classify_geometry(geometry: Geometry, segment: int | None) -> str:
+    """The class that groups of a geometry suit: transaction, bandwidth or capacity."""
     if geometry.copies > 1:
         return "transaction"
     if geometry.data >= _WIDE:
@@ -99,15 +99,15 @@ def class_of(geometry: Geometry, segment: int | None) -> str:
     return "transaction" if small else "bandwidth"
 
 
-def modulo(stripe: int, least: int = MIB) -> int:
-    """The alignment of slices: the smallest multiple of both the full stripe and `least` (1 MiB, the default of
-    partitioning tools), so that slices begin on a stripe and where tools expect them. Both in bytes."""
+def compute_alignment(stripe: int, least: int = MIB) -> int:
+    """The alignment of slices in bytes: the least common multiple of the full stripe and `least` (1 MiB, the default of
+    partitioning tools)."""
     return math.lcm(stripe, least)
 
 
 # ---- CSM, the storage manager of the Cray X1: names of RAID layouts, segments, sizes
 
-# Digit pair of a layout name -> the groups on one brick of 14 drives; what is left are hot spares.
+# Digit pair of a layout name -> the groups on one brick of 14 drives; the remaining drives are hot spares.
 CSM_LAYOUTS: Mapping[str, tuple[str, ...]] = {
     "28": ("4+1", "4x2"),
     "2A": ("8+1", "2x2"),
@@ -115,7 +115,7 @@ CSM_LAYOUTS: Mapping[str, tuple[str, ...]] = {
     "1D": ("13+1",),
 }
 CSM_DRIVES = 14
-# Class -> geometry -> segment, as the talk's table has it.
+# Class -> geometry -> segment, as published for the Cray X1.
 CSM_SEGMENTS: Mapping[str, Mapping[str, int]] = {
     "transaction": {"2x2": 128 * KIB, "4x2": 128 * KIB, "4+1": 128 * KIB},
     "bandwidth": {"4+1": 256 * KIB, "8+1": 256 * KIB},
@@ -125,24 +125,25 @@ _DECIMAL = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _BINARY = {"KB": KIB, "MB": MIB, "GB": GIB, "TB": 1 << 40}
 
 
-def csm_layout(name: str) -> tuple[Geometry, ...]:
-    """The groups of a layout name like RG128: bricks, number of groups, their data drives in hexadecimal."""
+def parse_csm_layout(name: str) -> tuple[Geometry, ...]:
+    """The groups of a layout name like RG128: bricks, number of groups, their data drives in hexadecimal. Raises
+    UserError."""
     match = re.fullmatch(r"RG([0-9x])([0-9])([0-9A-F])", name)
     if match is None or match[2] + match[3] not in CSM_LAYOUTS:
-        known = ", ".join(f"RG1{one}" for one in CSM_LAYOUTS)
-        raise UserError(f'"{name}" is no RAID layout of CSM; known are {known}.')
-    return tuple(parse_geometry(one) for one in CSM_LAYOUTS[match[2] + match[3]])
+        names = ", ".join(f"RG1{digits}" for digits in CSM_LAYOUTS)
+        raise UserError(f'"{name}" is no RAID layout of CSM; known are {names}.')
+    return tuple(parse_geometry(geometry) for geometry in CSM_LAYOUTS[match[2] + match[3]])
 
 
-def csm_size(text: str, *, binary: bool = False) -> int:
-    """Bytes of a size that CSM prints, like 583GB: powers of 1000, or of 1024 with its option -G."""
+def parse_csm_size(text: str, *, binary: bool = False) -> int:
+    """Bytes of a size that CSM prints, like 583GB: powers of 1000, or of 1024 with its option -G. Raises UserError."""
     match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGT][Bb])\s*", text, re.IGNORECASE)
     if match is None:
         raise UserError(f'"{text}" is no size that CSM prints; it looks like 583GB.')
     return round(float(match[1]) * (_BINARY if binary else _DECIMAL)[match[2].upper()])
 
 
-def csm_words(size: int, *, binary: bool = False) -> str:
+def format_csm_size(size: int, *, binary: bool = False) -> str:
     """A size as CSM prints it: 583GB, or 543GB with -G."""
     units = _BINARY if binary else _DECIMAL
     unit = "TB" if size >= 10 * units["TB"] else "GB" if size >= units["GB"] else "MB"

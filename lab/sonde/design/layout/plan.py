@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A layout plan: the system with everything that wishes ask for in it, and the numbers of every file system."""
+"""Plans a layout: adds everything that requirements need to the system, and computes the parameters of every file
+system."""
 
 from __future__ import annotations
 
@@ -8,71 +9,81 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sonde.design.layout.cuts import Piece, cut
-from sonde.design.layout.geometry import MIB, Geometry, modulo
-from sonde.design.layout.laid import Laid, every_laid, laid
-from sonde.design.layout.planner import WITH_TARGETS, Placed, Placement, place, wishes
-from sonde.design.layout.stock import Candidate
-from sonde.design.layout.stores import Store
+import tomli_w
+
+from sonde.design.grammar import check_names
+from sonde.design.layout.candidates import Candidate
+from sonde.design.layout.file_system_layout import FileSystemLayout, compute_all_layouts, compute_layout
+from sonde.design.layout.geometry import MIB, Geometry, compute_alignment
+from sonde.design.layout.placement import (
+    WITH_TARGETS,
+    PlacedFileSystem,
+    Placement,
+    list_requirements,
+    place_file_systems,
+)
+from sonde.design.layout.slicing import SliceRequest, cut_slices
 from sonde.model.errors import UserError
+from sonde.model.shell import comment_text
 from sonde.model.system import System, system_from_document
-from sonde.model.system.description import KINDS
-from sonde.model.system.index import Item
-from sonde.model.system.storage import Lun, RaidGroup, Volume
-from sonde.model.system.writing import document_of
+from sonde.model.system.description import PART_KINDS
+from sonde.model.system.storage import Lun, RaidGroup
+from sonde.model.system.system_document import to_document
 from sonde.model.units import parse_bytes
 
-# A drive is never filled to its last byte by md; what its metadata and a bitmap take at most.
+# Space on each drive for metadata and bitmap of md, at most.
 MD_RESERVE = 128 * MIB
 EXTENT = 4 * MIB  # of LVM, unless the stripe unit is larger
+_SYSTEM_FILE_HEAD = "# Written by sonde layout plan; sonde layout check reads it with --plan.\n"
 _RESERVE = {"LVM": MIB, "md": MD_RESERVE}
 
 
 @dataclass(frozen=True)
 class LayoutPlan:
-    """`system` is laid out: it has the parts of `made` in it. `short` names wishes that cannot be met, `notes` what a
-    reader must know."""
+    """A planned layout. `system` includes the parts in `new_parts`. `unmet` describes requirements that cannot be met,
+    `notes` what a reader must know."""
 
     system: System
-    file_systems: tuple[Laid, ...]
-    made: frozenset[str]
-    short: tuple[str, ...]
+    file_systems: tuple[FileSystemLayout, ...]
+    new_parts: frozenset[str]
+    unmet: tuple[str, ...]
     notes: tuple[str, ...]
 
-    def of(self, name: str) -> Laid:
-        """The file system of that id."""
-        return next(one for one in self.file_systems if one.id == name)
+    def of(self, name: str) -> FileSystemLayout:
+        """The layout of the file system of that id."""
+        return next(layout for layout in self.file_systems if layout.id == name)
 
 
 def plan_layout(
     system: System, geometry: Geometry | None = None, members: int | None = None, software: str = "LVM",
     without: Sequence[str] = (),
 ) -> LayoutPlan:  # fmt: skip
-    """The layout of a system: of what its file describes, and of what its wishes ask for. Raises UserError."""
-    asked = wishes(system)
+    """The layout of a system: of the described file systems and of the required ones. Raises UserError."""
+    check_names(system)
+    requirements = list_requirements(system)
     for name in without:
         system.item(name)
-    placement = place(system, asked, geometry, members)
-    if not asked and not any(True for _ in every_laid(system)):
+    placement = place_file_systems(system, requirements, geometry, members)
+    if not requirements and not any(True for _ in compute_all_layouts(system)):
         raise UserError(
             f"{system.id} has no file system to lay out: none is on a device or target, and none says purpose and "
             "wanted (schema/system)."
         )
-    if not asked:
-        return LayoutPlan(system, tuple(every_laid(system, tuple(without))), frozenset(), (), ())
-    document = document_of(system)
+    if not requirements:
+        return LayoutPlan(system, tuple(compute_all_layouts(system, tuple(without))), frozenset(), (), ())
+    document = to_document(system)
     writer = _Writer(document, placement, software)
     for placed in placement.placed:
         writer.add(placed)
     writer.cut_shared()
     grown = system_from_document(document, f"plan of {system.id}")
-    for name in (wish.id for wish in asked):
-        found = laid(grown, name)
-        assert found is not None
-        _numbers(_entry(document, "file_systems", name), found)
+    for name in (requirement.id for requirement in requirements):
+        layout = compute_layout(grown, name)
+        assert layout is not None
+        _numbers(_entry(document, "file_systems", name), layout)
     grown = replace_id(system_from_document(document, f"plan of {system.id}"), system)
     return LayoutPlan(
-        grown, tuple(every_laid(grown, tuple(without))), frozenset(writer.made), tuple(placement.short),
+        grown, tuple(compute_all_layouts(grown, tuple(without))), frozenset(writer.new_parts), tuple(placement.unmet),
         tuple(dict.fromkeys(placement.notes)),
     )  # fmt: skip
 
@@ -83,174 +94,186 @@ def replace_id(grown: System, system: System) -> System:
 
 
 def _entry(document: dict[str, Any], kind: str, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = next(one for one in document[kind] if one["id"] == name)
-    return found
+    entry: dict[str, Any] = next(candidate for candidate in document[kind] if candidate["id"] == name)
+    return entry
 
 
-def _numbers(entry: dict[str, Any], found: Laid) -> None:
-    """What was worked out stands in the file, so that a check can hold a live file system against it."""
-    if found.unit:
-        entry["stripe_unit"], entry["stripe_width"] = f"{found.unit} B", f"{found.width} B"
-    if found.groups is not None:
-        entry["allocation_groups"] = found.groups.count
-    if found.log_size is not None:
-        entry["log_size"] = f"{found.log_size} B"
+def _numbers(entry: dict[str, Any], layout: FileSystemLayout) -> None:
+    """Stores the computed parameters in the document, so that a check can compare a live file system with them."""
+    if layout.unit:
+        entry["stripe_unit"], entry["stripe_width"] = f"{layout.unit} B", f"{layout.width} B"
+    if layout.groups is not None:
+        entry["allocation_groups"] = layout.groups.count
+    if layout.log_size is not None:
+        entry["log_size"] = f"{layout.log_size} B"
     if entry["kind"] in ("xfs", "ext4") and "block" not in entry:
         entry["block"] = "4096 B"
 
 
 class _Writer:
-    """Writes what was placed into the document."""
+    """Writes placed file systems into the document."""
 
     def __init__(self, document: dict[str, Any], placement: Placement, software: str) -> None:
         self.document, self.placement, self.software = document, placement, software
-        self.made: list[str] = []
-        # parts that the file describes, as ranges of ids, are known by their entry; wishes are one part each
-        for kind in KINDS:
+        self.new_parts: list[str] = []
+        # every list must exist before entries are added
+        for kind in PART_KINDS:
             document.setdefault(kind, [])
 
     def _put(self, kind: str, entry: dict[str, Any]) -> str:
         self.document[kind].append(entry)
-        self.made.append(entry["id"])
+        self.new_parts.append(entry["id"])
         return str(entry["id"])
 
-    def add(self, placed: Placed) -> None:
-        entry = _entry(self.document, "file_systems", placed.wish.id)
-        for one in placed.members:
-            self._group(one)
-        if placed.wish.table.kind in WITH_TARGETS:
+    def add(self, placed: PlacedFileSystem) -> None:
+        entry = _entry(self.document, "file_systems", placed.requirement.id)
+        for member in placed.members:
+            self._group(member)
+        if placed.requirement.table.kind in WITH_TARGETS:
             self._targets(placed)
             return
         if placed.shared:
-            entry["device"] = f"{placed.members[0].id}-{placed.wish.id}"
+            entry["device"] = f"{placed.members[0].id}-{placed.requirement.id}"
             return
-        members = [self._slice(one, placed.wish.id) for one in placed.members]
+        members = [self._slice(member, placed.requirement.id) for member in placed.members]
         entry["device"] = members[0] if len(members) == 1 else self._volume(placed, members)
         if placed.log:
             self._group(self.placement.candidates[placed.log])
-            entry["log"] = f"{placed.log}-{placed.wish.id}-log"
+            entry["log"] = f"{placed.log}-{placed.requirement.id}-log"
 
-    def _group(self, one: Candidate) -> None:
-        if not one.new or one.id in self.made:
+    def _group(self, candidate: Candidate) -> None:
+        if not candidate.new or candidate.id in self.new_parts:
             return
-        table = one.store.table
+        table = candidate.device.table
         if isinstance(table, Lun):
-            self._put("luns", {"id": one.id, "raid_group": list(table.raid_group), "purpose": one.good_for})
+            self._put(
+                "luns", {"id": candidate.id, "raid_group": list(table.raid_group), "purpose": candidate.suitable_class}
+            )
             return
         assert isinstance(table, RaidGroup)
         assert table.data is not None
         assert table.parity is not None
-        whole = one.store.members[0].capacity
-        usable = (one.store.capacity or 0) - int(table.data) * MD_RESERVE
-        step = (one.store.unit or MIB) * int(table.data)
-        spare = [drive.id for drive in self.placement.spares.get(one.places[2], ()) if drive.capacity == whole][:1]
+        drive_size = candidate.device.members[0].capacity
+        usable = (candidate.device.capacity or 0) - int(table.data) * MD_RESERVE
+        step = (candidate.device.unit or MIB) * int(table.data)
+        spare = [
+            drive.id
+            for drive in self.placement.spares.get(candidate.sharing_path[2], ())
+            if drive.capacity == drive_size
+        ][:1]
         self._put("raid_groups", {
-            "id": one.id, "level": table.level, "data": int(table.data), "parity": int(table.parity),
-            "segment": f"{one.store.unit} B", "drives": list(table.drives), "device": f"/dev/md/{one.id}",
+            "id": candidate.id, "level": table.level, "data": int(table.data), "parity": int(table.parity),
+            "segment": f"{candidate.device.unit} B", "drives": list(table.drives), "device": f"/dev/md/{candidate.id}",
             "usable": {"value": f"{usable // step * step} B",
                        "note": "data drives less 128 MiB each for metadata, in whole stripes"},
         } | ({"spares": spare} if spare and table.level != "0" else {}))  # fmt: skip
 
-    def _slice(self, one: Candidate, use: str) -> str:
-        """A LUN gets one slice over all of it; an array that the host makes itself needs none."""
-        if one.store.kind != "luns":
-            return one.id
-        step = modulo(one.store.stripe or MIB)
-        (found,) = cut(one.store.capacity or 0, [Piece(f"{one.id}-{use}")], step)
-        return self._cut(one, found.name, found.start, found.size, step, 1, use)
+    def _slice(self, candidate: Candidate, use: str) -> str:
+        """Adds one slice over a whole LUN. An array that the host creates needs no slice."""
+        if candidate.device.kind != "luns":
+            return candidate.id
+        step = compute_alignment(candidate.device.stripe or MIB)
+        (extent,) = cut_slices(candidate.device.capacity or 0, [SliceRequest(f"{candidate.id}-{use}")], step)
+        return self._cut(candidate, extent.name, extent.start, extent.size, step, 1, use)
 
-    def _cut(self, one: Candidate, name: str, start: int, size: int, step: int, number: int, use: str) -> str:
-        device = slice_device(one.store.label, number, use) if one.store.label != one.id else ""
-        entry = {"id": name, "on": one.id, "start": f"{start} B", "size": f"{size} B", "alignment": f"{step} B",
+    def _cut(self, candidate: Candidate, name: str, start: int, size: int, step: int, number: int, use: str) -> str:
+        device = make_slice_name(candidate.device.label, number, use) if candidate.device.label != candidate.id else ""
+        entry = {"id": name, "on": candidate.id, "start": f"{start} B", "size": f"{size} B", "alignment": f"{step} B",
                  "number": number, "use": use}  # fmt: skip
         return self._put("slices", entry | ({"device": device} if device else {}))
 
     def cut_shared(self) -> None:
-        """Slices of shared disks, all of a disk together."""
+        """Adds the slices of shared disks, disk by disk."""
         for name, pieces in self.placement.bins.items():
-            one = self.placement.candidates[name]
-            self._group(one)
-            step = modulo(one.store.stripe or MIB)
-            whole = one.store.capacity or 0
-            whole = (
-                whole
-                if not one.new or one.store.kind == "luns"
-                else whole - MD_RESERVE * (one.store.geometry or Geometry(1)).data
+            candidate = self.placement.candidates[name]
+            self._group(candidate)
+            step = compute_alignment(candidate.device.stripe or MIB)
+            disk_size = candidate.device.capacity or 0
+            disk_size = (
+                disk_size
+                if not candidate.new or candidate.device.kind == "luns"
+                else disk_size - MD_RESERVE * (candidate.device.geometry or Geometry(1)).data
             )
-            for number, piece in enumerate(cut(whole, pieces, step), 1):
-                self._cut(one, piece.name, piece.start, piece.size, step, number, piece.name[len(name) + 1 :])
+            for number, piece in enumerate(cut_slices(disk_size, pieces, step), 1):
+                self._cut(candidate, piece.name, piece.start, piece.size, step, number, piece.name[len(name) + 1 :])
 
-    def _volume(self, placed: Placed, members: list[str]) -> str:
-        stripe = placed.members[0].store.stripe
-        legacy = placed.members[0].store.legacy
-        name = f"{placed.wish.id}-vol"
-        software = "XLV" if legacy else software_for(self.software, stripe)
+    def _volume(self, placed: PlacedFileSystem, members: list[str]) -> str:
+        stripe = placed.members[0].device.stripe
+        legacy = placed.members[0].device.legacy
+        name = f"{placed.requirement.id}-vol"
+        software = "XLV" if legacy else choose_volume_software(self.software, stripe)
         if software != self.software and not legacy:
             self.placement.notes.append(
-                f"{name} is made with {software}: the stripe unit of LVM is a power of two, and {stripe} bytes are none"
+                f"{name} uses {software}: the stripe unit of LVM is a power of two, and {stripe} bytes are not"
             )
-        device = {"XLV": f"/dev/xlv/{name}", "md": f"/dev/md/{name}"}.get(software, f"/dev/{name}/{placed.wish.id}")
+        device = {"XLV": f"/dev/xlv/{name}", "md": f"/dev/md/{name}"}.get(
+            software, f"/dev/{name}/{placed.requirement.id}"
+        )
         entry: dict[str, Any] = {"id": name, "kind": "stripe", "software": software, "members": members,
                                  "device": device}  # fmt: skip
-        if placed.wish.table.kind == "zfs":
+        if placed.requirement.table.kind == "zfs":
             return self._put("volumes", entry | {"kind": "zfs", "software": "ZFS", "device": name})
         if stripe and software in _RESERVE:
-            sizes = [self._offered(one) for one in placed.members]
+            sizes = [self._offered(member) for member in placed.members]
             reserve, step = _RESERVE[software], max(stripe, EXTENT)
-            usable = len(members) * ((min(sizes) - max(reserve, modulo(stripe))) // step * step)
+            usable = len(members) * ((min(sizes) - max(reserve, compute_alignment(stripe))) // step * step)
             entry["usable"] = {"value": f"{usable} B", "note": f"less what {software} keeps on each member"}
         return self._put("volumes", entry | ({"stripe_unit": f"{stripe} B"} if stripe else {}))
 
-    def _offered(self, one: Candidate) -> int:
-        """Bytes that a member offers, as they stand in the document."""
+    def _offered(self, candidate: Candidate) -> int:
+        """Bytes that a member offers, as stated in the document."""
         for kind in ("slices", "raid_groups"):
             for entry in self.document[kind]:
-                if entry["id"] == one.id and "usable" in entry:
-                    return parse_bytes(_plain(entry["usable"]))
-                if kind == "slices" and entry["on"] == one.id and entry["id"].startswith(f"{one.id}-"):
-                    return parse_bytes(_plain(entry["size"]))
-        return one.store.capacity or 0
+                if entry["id"] == candidate.id and "usable" in entry:
+                    return parse_bytes(_plain_value(entry["usable"]))
+                if kind == "slices" and entry["on"] == candidate.id and entry["id"].startswith(f"{candidate.id}-"):
+                    return parse_bytes(_plain_value(entry["size"]))
+        return candidate.device.capacity or 0
 
-    def _targets(self, placed: Placed) -> None:
-        """One target on each group, dealt out to servers in order."""
-        wish, system = placed.wish, self.document
-        kind = {"lustre": "ost", "gpfs": "nsd"}.get(wish.table.kind, "target")
-        role = {"lustre": "oss", "gpfs": "nsd"}.get(wish.table.kind, "")
-        servers = [one["id"] for one in system["servers"] if not role or role in _listed(one.get("roles", []))]
+    def _targets(self, placed: PlacedFileSystem) -> None:
+        """Adds one target per group, divided among the servers in order."""
+        requirement, system = placed.requirement, self.document
+        kind = {"lustre": "ost", "gpfs": "nsd"}.get(requirement.table.kind, "target")
+        role = {"lustre": "oss", "gpfs": "nsd"}.get(requirement.table.kind, "")
+        servers = [
+            server["id"] for server in system["servers"] if not role or role in _as_list(server.get("roles", []))
+        ]
         count = len(placed.members)
-        name = f"{wish.id}-{kind}" + (f"[0-{count - 1}]" if count > 1 else "0")
-        entry: dict[str, Any] = {"id": name, "kind": kind, "index": 0, "file_system": wish.id,
-                                 "on": [one.id for one in placed.members]}  # fmt: skip
-        names = _expanded(servers)
+        name = f"{requirement.id}-{kind}" + (f"[0-{count - 1}]" if count > 1 else "0")
+        entry: dict[str, Any] = {"id": name, "kind": kind, "index": 0, "file_system": requirement.id,
+                                 "on": [member.id for member in placed.members]}  # fmt: skip
+        names = _expand_all(servers)
         if names:
-            entry["server"] = [names[at % len(names)] for at in range(count)] if count > 1 else names[0]
+            entry["server"] = [names[index % len(names)] for index in range(count)] if count > 1 else names[0]
         else:
-            self.placement.notes.append(f"{wish.id}: no server is described, so nothing is known above its targets")
+            self.placement.notes.append(
+                f"{requirement.id}: no server is described, so the bandwidth above its targets is unknown"
+            )
         self._put("targets", entry)
 
 
-def _plain(value: Any) -> str:
+def _plain_value(value: Any) -> str:
     return str(value["value"] if isinstance(value, dict) else value)
 
 
-def _listed(value: Any) -> list[str]:
+def _as_list(value: Any) -> list[str]:
     return [value] if isinstance(value, str) else list(value)
 
 
-def _expanded(names: list[str]) -> list[str]:
-    from sonde.model.ranges import expand
+def _expand_all(names: list[str]) -> list[str]:
+    from sonde.model.ranges import expand_names
 
-    return [one for name in names for one in expand(name)]
+    return [expanded for name in names for expanded in expand_names(name)]
 
 
-def software_for(wanted: str, stripe: int | None) -> str:
-    """LVM takes only powers of two as stripe unit; md takes any multiple of 4 KiB."""
+def choose_volume_software(requested: str, stripe: int | None) -> str:
+    """LVM accepts only powers of two as stripe unit; md accepts every multiple of 4 KiB."""
     power = stripe is not None and stripe & (stripe - 1) == 0
-    return wanted if power or wanted != "LVM" else "md"
+    return requested if power or requested != "LVM" else "md"
 
 
-def slice_device(disk: str, number: int, use: str) -> str:
-    """The name of a slice on its host: pm1d1L10s11 on the Cray X1, sdb1, nvme0n1p1 or mpatha-part1 on Linux."""
+def make_slice_name(disk: str, number: int, use: str) -> str:
+    """The device name of a slice: pm1d1L10s11 on the Cray X1, sdb1, nvme0n1p1 or mpatha-part1 on Linux."""
     if re.match(r"pm\d", disk):
         return f"{disk}s{4 if use.endswith('log') else 11 if number == 1 else number}"
     if "/by-" in disk or "/mapper/" in disk:
@@ -258,11 +281,8 @@ def slice_device(disk: str, number: int, use: str) -> str:
     return f"{disk}p{number}" if disk[-1:].isdigit() else f"{disk}{number}"
 
 
-def parts_made(plan: LayoutPlan, kind: str) -> list[Item]:
-    """Parts of a kind that are not in the system yet."""
-    return [item for item in plan.system.items(kind) if item.id in plan.made]
-
-
-def is_striped(store: Store) -> bool:
-    """Whether a store is a volume striped over members."""
-    return isinstance(store.table, Volume) and store.table.kind == "stripe"
+def make_system_file(plan: LayoutPlan) -> dict[str, str]:
+    """The system file with everything that was planned, by its name: for simulators, checks and the site."""
+    title = plan.system.title or plan.system.id
+    head = f"# {comment_text(title)}: the system with the plan of its storage.\n{_SYSTEM_FILE_HEAD}"
+    return {"system.toml": head + tomli_w.dumps(to_document(plan.system))}

@@ -1,207 +1,254 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan as scripts for an administrator.
+"""Generates scripts that create a planned layout.
 
-Each says first what it would destroy, and refuses disks that hold anything, so that it cannot run twice.
+Each script first prints what it would destroy. It refuses disks that hold anything, so that it cannot run twice.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from sonde.design.layout.devices import Devices
-from sonde.design.layout.laid import Laid
-from sonde.design.layout.making import (
-    array,
-    lustre_target,
-    made_by_host,
-    make_file_system,
+from sonde.design.layout.block_devices import BlockDevice
+from sonde.design.layout.commands import (
+    list_host_raid_groups,
+    lustre_target_command,
+    mdadm_array_command,
+    mkfs_command,
     mount_options,
-    partitions,
     queue_settings,
-    volume,
+    sgdisk_command,
+    volume_commands,
 )
+from sonde.design.layout.device_names import DeviceNames
+from sonde.design.layout.file_system_layout import FileSystemLayout
+from sonde.design.layout.placement import LOCAL
 from sonde.design.layout.plan import LayoutPlan
-from sonde.design.layout.planner import LOCAL
-from sonde.design.layout.stores import Store
+from sonde.model.shell import Argument, ShellScript, Word, concatenate, variable
 from sonde.model.system import System
 from sonde.model.units import format_bytes
 
-_HEAD = r"""#!/bin/sh
-# Makes the layout of {what}. Where every number comes from: sonde layout plan --explain.
-# "sh {name}" says what it would destroy; "sh {name} go", as root, does it.
-# Disks that hold anything are refused, so it does not run a second time; empty them with wipefs --all if that is meant.
-set -eu
-{variables}
-disks="{disks}"
-queue() {{ # queue SETTING VALUE DISK...
+# The beginning of every script, before it writes to a disk. The disks are its positional parameters.
+_FUNCTIONS = r"""
+queue() { # queue SETTING VALUE DISK...
     setting=$1 value=$2
     shift 2
     for disk; do
         file=/sys/class/block/$(basename "$(readlink -f "$disk")")/$setting
-        echo "$value" > "$file" || echo "{name}: $setting of $disk was not set to $value." >&2
+        echo "$value" > "$file" || echo "$script: $setting of $disk was not set to $value." >&2
     done
-}}
-refuse() {{ echo "{name}: $1 Nothing was changed." >&2; exit 3; }}
-slice() {{ # the device of a partition: sdb1, nvme0n1p1, mpatha-part1
+}
+refuse() { echo "$script: $1 Nothing was changed." >&2; exit 3; }
+settle() { udevadm settle 2>/dev/null || true; }
+slice() { # the device of a partition: sdb1, nvme0n1p1, mpatha-part1
     case $1 in
     */by-*/* | */mapper/*) echo "$1-part$2" ;;
     *[0-9]) echo "$1p$2" ;;
     *) echo "$1$2" ;;
     esac
-}}
-if [ "${{1:-}}" != go ]; then
-    echo "{name} would destroy everything on these disks:"
-    for disk in $disks; do
+}
+mode=${1:-}
+"""
+_CHECKS = r"""
+if [ "$mode" != go ]; then
+    echo "$script would destroy everything on these disks:"
+    for disk; do
         echo "  $disk: $(lsblk --nodeps --noheadings --output SIZE,MODEL "$disk" 2>/dev/null || echo 'not there')"
     done
-    echo "To do it: sh {name} go"
+    echo "To do it: sh $script go"
     exit 2
 fi
 [ "$(id -u)" = 0 ] || refuse "It needs root."
-for disk in $disks; do
+for disk; do
     [ -b "$disk" ] || refuse "$disk is no block device."
     found=$(wipefs --noheadings --output TYPE "$disk" | tr '\n' ' ')
     [ -z "$found" ] || refuse "$disk already holds: $found."
     [ "$(lsblk --noheadings --list --output NAME "$disk" | wc -l)" = 1 ] || refuse "$disk is in use."
 done
 """
-_ASKED = ': "${{{variable}:?set it to {what}}}"'
 
 
-def scripts_of(plan: LayoutPlan) -> dict[str, str]:
-    """Name of a file and its text: one script for the local file systems, one for each server of targets."""
-    local = [one for one in plan.file_systems if one.table.kind in LOCAL and one.stores and _wanted(plan, one)]
+def make_layout_scripts(plan: LayoutPlan) -> dict[str, str]:
+    """Texts by file name: one script for the local file systems, one for each server of targets."""
+    local = [
+        layout
+        for layout in plan.file_systems
+        if layout.table.kind in LOCAL and layout.devices and _wanted(plan, layout)
+    ]
     files = {}
     if local:
         files["layout.sh"] = _local(plan.system, local)
-    for one in plan.file_systems:
-        if one.table.kind not in LOCAL and one.stores and one.targets:
-            files |= _servers(plan.system, one)
+    for layout in plan.file_systems:
+        if layout.table.kind not in LOCAL and layout.devices and layout.targets:
+            files |= _servers(plan.system, layout)
     return files
 
 
-def _wanted(plan: LayoutPlan, one: Laid) -> bool:
-    """Where wishes were placed, only what is new is made; else everything that is described."""
-    return not plan.made or one.store.id in plan.made or (one.table.wanted is not None)
+def _wanted(plan: LayoutPlan, layout: FileSystemLayout) -> bool:
+    """Whether a script creates this file system: a new or required one, or all when nothing was placed."""
+    return not plan.new_parts or layout.device.id in plan.new_parts or (layout.table.wanted is not None)
 
 
-def _local(system: System, laid: Sequence[Laid]) -> str:
-    devices = Devices(system)
-    body = []
-    groups, disks, volumes = _parts(system, laid)
-    given: set[str] = set()
+def _local(system: System, layout: Sequence[FileSystemLayout]) -> str:
+    device_names = DeviceNames(system)
+    body = ShellScript()
+    groups, disks, volumes = _parts(system, layout)
+    used_spares: set[str] = set()
     for group in groups:
-        body += ["", f"# {group.id}: {group.geometry}, segment {format_bytes(group.unit or 0)}"]
-        spares = system.references(group.id, "spares")
-        body.append(array(group, devices, tuple(one for one in spares if one not in given)))
-        if given & set(spares):
-            body.append(f"# it shares a spare: give both arrays one spare-group in mdadm.conf ({', '.join(spares)})")
-        given.update(spares)
+        spares = system.find_references(group.id, "spares")
+        body.blank()
+        body.comment(f"{group.id}: {group.geometry}, segment {format_bytes(group.unit or 0)}")
+        body.command(
+            *mdadm_array_command(group, device_names, tuple(spare for spare in spares if spare not in used_spares))
+        )
+        if used_spares & set(spares):
+            body.comment(f"it shares a spare: give both arrays one spare-group in mdadm.conf ({', '.join(spares)})")
+        used_spares.update(spares)
     for disk in disks:
-        body += ["", f"# slices of {disk}", *partitions(system, disk, devices)]
-    for store in volumes:
-        each = format_bytes(store.unit or 0)
-        body += ["", f"# {store.id}: {len(store.members)} members, {each} on each before the next"]
-        body += volume(store, devices)
-    for one in laid:
-        body += ["", f"# {one.id}: {one.table.purpose or 'file system'}", make_file_system(one, devices)]
-        body += _mounting(system, one, devices)
-    body += ["", "# queues; for good, put these into a udev rule", *_queues(laid, devices)]
-    whole = _destroyed(system, laid, groups, devices)
-    return _script("layout.sh", f"{system.id}: {', '.join(one.id for one in laid)}", whole, devices, body)
+        body.blank()
+        body.comment(f"slices of {disk}")
+        body.command(*sgdisk_command(system, disk, device_names))
+        body.pipeline(["partx", "--update", device_names.of(disk)], ["settle"])
+    for device in volumes:
+        body.blank()
+        body.comment(
+            f"{device.id}: {len(device.members)} members, {format_bytes(device.unit or 0)} on each before the next"
+        )
+        for arguments in volume_commands(device, device_names):
+            body.command(*arguments)
+    for file_system in layout:
+        _file_system(body, system, file_system, device_names)
+    body.blank()
+    body.comment("queues; for good, put these into a udev rule")
+    for arguments in _queues(layout, device_names):
+        body.command(*arguments)
+    disks_lost = _destroyed(system, layout, groups, device_names)
+    title = f"{system.id}: {', '.join(file_system.id for file_system in layout)}"
+    return _script("layout.sh", title, disks_lost, device_names, body)
 
 
-def _parts(system: System, laid: Sequence[Laid]) -> tuple[list[Store], list[str], list[Store]]:
-    """Arrays, disks with slices, and volumes, each once, in the order in which they are made."""
-    groups: dict[str, Store] = {}
+def _file_system(body: ShellScript, system: System, layout: FileSystemLayout, device_names: DeviceNames) -> None:
+    body.blank()
+    body.comment(f"{layout.id}: {layout.table.purpose or 'file system'}")
+    arguments = mkfs_command(layout, device_names)
+    if arguments:
+        body.command(*arguments)
+    else:
+        body.comment(
+            f"{layout.id}: make a file system of kind {layout.table.kind} on {layout.device.id} with its own tool"
+        )
+    _mount(body, system, layout, device_names)
+
+
+def _parts(
+    system: System, layouts: Sequence[FileSystemLayout]
+) -> tuple[list[BlockDevice], list[str], list[BlockDevice]]:
+    """Arrays, disks with slices, and volumes, each once, in the order of their creation."""
+    groups: dict[str, BlockDevice] = {}
     disks: dict[str, None] = {}
-    volumes: dict[str, Store] = {}
-    for one in laid:
-        for store in (*one.stores, *([one.log] if one.log is not None else [])):
-            if one.table.kind != "zfs":
-                groups |= {group.id: group for group in made_by_host(store)}
-            for inner in store.walk():
+    volumes: dict[str, BlockDevice] = {}
+    for layout in layouts:
+        for device in (*layout.devices, *([layout.log] if layout.log is not None else [])):
+            if layout.table.kind != "zfs":
+                groups |= {group.id: group for group in list_host_raid_groups(device)}
+            for inner in device.walk():
                 if inner.kind == "slices":
-                    disks |= dict.fromkeys(system.references(inner.id, "on"))
-                if inner.kind == "volumes" and one.table.kind != "zfs":
+                    disks |= dict.fromkeys(system.find_references(inner.id, "on"))
+                if inner.kind == "volumes" and layout.table.kind != "zfs":
                     volumes.setdefault(inner.id, inner)
     return list(groups.values()), list(disks), list(volumes.values())
 
 
-def _destroyed(system: System, laid: Sequence[Laid], groups: Sequence[Store], devices: Devices) -> list[str]:
-    """Disks that the script writes to from their beginning: drives of arrays, LUNs, or what there is at the bottom."""
-    found: dict[str, None] = {}
+def _destroyed(
+    system: System, layout: Sequence[FileSystemLayout], groups: Sequence[BlockDevice], device_names: DeviceNames
+) -> list[Argument]:
+    """Disks that the script overwrites from their beginning: drives of arrays, LUNs, or the lowest devices."""
+    disks: dict[Argument, None] = {}
     for group in groups:
-        found |= dict.fromkeys(devices.of(one) for one in system.references(group.id, "spares"))
-    for one in laid:
-        for store in (*one.stores, *([one.log] if one.log is not None else [])):
-            luns = [inner for inner in store.walk() if inner.kind == "luns"]
-            bottom = luns or [inner for inner in store.walk() if not inner.members]
-            found |= dict.fromkeys(devices.of(inner.id) for inner in bottom)
-    return list(found)
+        disks |= dict.fromkeys(device_names.of(spare) for spare in system.find_references(group.id, "spares"))
+    for file_system in layout:
+        for device in (*file_system.devices, *([file_system.log] if file_system.log is not None else [])):
+            luns = [inner for inner in device.walk() if inner.kind == "luns"]
+            bottom = luns or [inner for inner in device.walk() if not inner.members]
+            disks |= dict.fromkeys(device_names.of(inner.id) for inner in bottom)
+    return list(disks)
 
 
-def _mounting(system: System, laid: Laid, devices: Devices) -> Iterator[str]:
+def _mount(body: ShellScript, system: System, layout: FileSystemLayout, device_names: DeviceNames) -> None:
     path = next(
-        (getattr(one.table, "path", "") for one in system.items("mounts")
-         if laid.id in system.references(one.id, "file_system")), f"/{laid.id}",
+        (getattr(mount.table, "path", "") for mount in system.items("mounts")
+         if layout.id in system.find_references(mount.id, "file_system")), f"/{layout.id}",
     )  # fmt: skip
-    if laid.table.kind == "zfs":
-        yield f"zfs set mountpoint={path} {laid.id}"
+    if layout.table.kind == "zfs":
+        body.command("zfs", "set", f"mountpoint={path}", layout.id)
         return
-    options = mount_options(laid, devices)
-    label = laid.id[: 12 if laid.table.kind == "xfs" else 16]
-    yield f'echo "for /etc/fstab: LABEL={label} {path} {laid.table.kind} {_inside(options)} 0 0"'
-    yield f"mkdir -p {path} && mount -o {options} {devices.of(laid.store.id)} {path}"
+    options = mount_options(layout, device_names)
+    label = layout.id[: 12 if layout.table.kind == "xfs" else 16]
+    fstab = concatenate(f"for /etc/fstab: LABEL={label} {path} {layout.table.kind} ", options, " 0 0")
+    body.command("printf", "%s\\n", fstab)
+    body.pipeline(["mkdir", "-p", path], ["mount", "-o", options, device_names.of(layout.device.id), path])
 
 
-def _inside(text: str) -> str:
-    """Words with quoted parts, as they stand inside one quoted text."""
-    return text.replace('"', "")
-
-
-def _queues(laid: Sequence[Laid], devices: Devices) -> Iterator[str]:
-    by_setting: dict[tuple[str, str], dict[str, None]] = {}
-    seen: set[tuple[str, str]] = set()
-    for one in laid:
-        for device, settings in queue_settings(one, devices):
+def _queues(layout: Sequence[FileSystemLayout], device_names: DeviceNames) -> Iterator[list[Argument]]:
+    by_setting: dict[tuple[str, str], dict[Argument, None]] = {}
+    done: set[tuple[Argument, str]] = set()
+    for file_system in layout:
+        for device, settings in queue_settings(file_system, device_names):
             for name, value in settings.items():
-                if (device, name) not in seen:
-                    seen.add((device, name))
+                if (device, name) not in done:
+                    done.add((device, name))
                     by_setting.setdefault((name, value), {})[device] = None
     for (name, value), disks in by_setting.items():
-        yield f"queue {name} {value} {' '.join(disks)}"
+        yield ["queue", name, value, *disks]
 
 
-def _servers(system: System, laid: Laid) -> dict[str, str]:
-    """A script for each server, with the targets that it serves when all is well."""
-    by_server: dict[str, list[tuple[str, Store]]] = {}
-    for target, store in zip(laid.targets, laid.stores, strict=False):
-        by_server.setdefault(system.reference(target, "server") or "server", []).append((target, store))
+def _servers(system: System, layout: FileSystemLayout) -> dict[str, str]:
+    """One script per server, with the targets that it serves in normal operation."""
+    by_server: dict[str, list[tuple[str, BlockDevice]]] = {}
+    for target, device in zip(layout.targets, layout.devices, strict=False):
+        by_server.setdefault(system.find_reference(target, "server") or "server", []).append((target, device))
     files = {}
-    for server, own in by_server.items():
-        devices = Devices(system)
-        nids = '"$MGS_NID"'
-        body = []
-        for target, store in own:
-            body += ["", f"# {target}"]
-            body += [array(group, devices, ()) for group in made_by_host(store)]
-            if laid.table.kind == "lustre":
-                body.append(lustre_target(system, laid, target, store, devices, nids))
+    for server, targets in by_server.items():
+        device_names = DeviceNames(system)
+        body = ShellScript()
+        for target, device in targets:
+            body.blank()
+            body.comment(target)
+            for group in list_host_raid_groups(device):
+                body.command(*mdadm_array_command(group, device_names, ()))
+            if layout.table.kind == "lustre":
+                body.command(*lustre_target_command(system, layout, target, device, device_names, variable("MGS_NID")))
             else:
-                body.append(f"# {laid.table.kind}: give {devices.of(store.id)} to it as {target}")
-        disks = [devices.of(inner.id) for _, store in own for inner in store.walk() if not inner.members]
-        if laid.table.kind == "lustre":
-            devices.asked["MGS_NID"] = "the LNet id of the management server, like 10.0.0.1@o2ib"
-            request = max([1, *(store.stripe // (1 << 20) for _, store in own if store.stripe)])
-            body += ["", "# requests of one full stripe", f"lctl set_param -P obdfilter.*.brw_size={min(16, request)}"]
-        name = f"{laid.id}-{server}.sh"
-        files[name] = _script(name, f"{laid.id} on {server}", disks, devices, body)
+                body.comment(f"{layout.table.kind}: give {_device_text(device_names.of(device.id))} to it as {target}")
+        disks = [device_names.of(inner.id) for _, device in targets for inner in device.walk() if not inner.members]
+        if layout.table.kind == "lustre":
+            device_names.required_variables["MGS_NID"] = "the LNet id of the management server, like 10.0.0.1@o2ib"
+            request = max([1, *(device.stripe // (1 << 20) for _, device in targets if device.stripe)])
+            body.blank()
+            body.comment("requests of one full stripe")
+            body.command("lctl", "set_param", "-P", f"obdfilter.*.brw_size={min(16, request)}")
+        name = f"{layout.id}-{server}.sh"
+        files[name] = _script(name, f"{layout.id} on {server}", disks, device_names, body)
     return files
 
 
-def _script(name: str, what: str, disks: Sequence[str], devices: Devices, body: Sequence[str]) -> str:
-    asked = [_ASKED.format(variable=variable, what=words) for variable, words in devices.asked.items()]
-    bare = " ".join(disk.strip('"') for disk in disks)
-    head = _HEAD.format(what=what, name=name, variables="\n".join(asked), disks=bare)
-    return head + "\n".join(body) + "\n"
+def _device_text(device: Argument) -> str:
+    return device.text if isinstance(device, Word) else str(device)
+
+
+def _script(name: str, title: str, disks: Sequence[Argument], device_names: DeviceNames, body: ShellScript) -> str:
+    script = ShellScript()
+    script.comment(f"Makes the layout of {title}. Where every number comes from: sonde layout plan --explain.")
+    script.comment(f'"sh {name}" says what it would destroy; "sh {name} go", as root, does it.')
+    script.comment(
+        "Disks that hold anything are refused, so it does not run a second time; empty them with wipefs --all if that"
+        " is meant."
+    )
+    script.literal("set -eu")
+    script.assign("script", name)
+    for unset, meaning in device_names.required_variables.items():
+        script.require_variable(unset, meaning)
+    script.literal(_FUNCTIONS)
+    script.command("set", "--", *disks)
+    script.literal(_CHECKS)
+    script.append(body)
+    return str(script)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers of an XFS file system: allocation groups, stripe unit and width, the log.
+"""Computes the parameters of an XFS file system: allocation groups, stripe unit and width, log.
 
-Two mkfs: today's (libxfs `calc_default_ag_geometry` and the alignment that mkfs applies to it, described in mkfs.xfs(8)
-and checked against ``mkfs.xfs -N`` by the tests), and that of 2004, whose rule follows from its printed outputs.
+Two versions of mkfs: the current one (libxfs `calc_default_ag_geometry` and the alignment that mkfs applies to it,
+described in mkfs.xfs(8) and tested against ``mkfs.xfs -N``), and that of 2004, derived from its published output.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from dataclasses import dataclass
 
 from sonde.design.layout.geometry import GIB, KIB, MIB
 
-# An allocation group is under 1 TiB today; it was "a little less than 4 GB" in 2004.
+# An allocation group is smaller than 1 TiB; in 2004 it was "a little less than 4 GB".
 _LARGEST_GROUP, _SMALLEST_GROUP = 1 << 40, 16 * MIB
 _LEGACY_GROUP = GIB
-# Logs: the smallest that today's mkfs makes by itself, the largest that XFS has, and that of 2004.
+# Log sizes: the default minimum of mkfs, the maximum of XFS, and those of 2004.
 SMALLEST_LOG, LARGEST_LOG = 64 * MIB, 2 * GIB - 10 * MIB
 LEGACY_LOG, LEGACY_LARGEST_LOG = 4096 * 4096, 32768 * 4096
-# With the log of 2004 writing stopped growing here; "not sufficient for > 300 MB/s".
+# Write rate in bytes/s at which the log of 2004 became the limit ("not sufficient for > 300 MB/s").
 LEGACY_LOG_RATE = 300e6
 # Largest stripe unit of a log (XFS_MAX log buffer).
 LARGEST_LOG_UNIT = 256 * KIB
 
 
 @dataclass(frozen=True)
-class Groups:
-    """Allocation groups: how many, of how many file system blocks; `blocks` of data are used."""
+class AllocationGroups:
+    """Allocation groups: their number, their size in file-system blocks, and the blocks in use."""
 
     count: int
     size: int
@@ -37,9 +37,9 @@ def _up(value: int, unit: int) -> int:
     return -(-value // unit) * unit
 
 
-def legacy_groups(blocks: int, unit: int, width: int = 0, block: int = 4096) -> Groups:
-    """Groups as mkfs of 2004 made them: about 1 GiB each, a whole number of stripe units (all in blocks); with a wider
-    stripe one unit off its multiples, so that groups do not all begin on one member."""
+def compute_legacy_groups(blocks: int, unit: int, width: int = 0, block: int = 4096) -> AllocationGroups:
+    """Groups as mkfs of 2004 created them: about 1 GiB each, a whole number of stripe units. All sizes are in blocks.
+    With a wider stripe the size is one unit off its multiples, so that groups do not all start on the same member."""
     count = -(-blocks // (_LEGACY_GROUP // block))
     size = -(-blocks // count)
     even = _up(size, unit) if unit else size
@@ -51,19 +51,21 @@ def legacy_groups(blocks: int, unit: int, width: int = 0, block: int = 4096) -> 
     if unit and width > unit and even % width == 0 and blocks > even:
         even -= unit
         how += f", one unit off a multiple of the stripe width {width}: {even}"
-    return Groups(-(-blocks // even), even, blocks, how)
+    return AllocationGroups(-(-blocks // even), even, blocks, how)
 
 
-def modern_groups(blocks: int, unit: int, width: int, block: int = 4096, wanted: int | None = None) -> Groups:
-    """Groups as mkfs.xfs makes them. `unit` and `width` are those of the stripe, all in blocks; 0 is none; `wanted` is
-    a number of groups to come near to, instead of the default.
+def compute_modern_groups(
+    blocks: int, unit: int, width: int, block: int = 4096, requested: int | None = None
+) -> AllocationGroups:
+    """Groups as mkfs.xfs creates them. `unit` and `width` are those of the stripe, in blocks; 0 is none. `requested` is
+    the approximate number of groups, instead of the default.
 
-    A group that begins on the same stripe unit as all others would load one drive with their headers: then the size is
-    one unit less. What is left over at the end and smaller than 16 MiB is not used.
+    If all groups started on the same stripe unit, their headers would load one drive: then the size is one unit less. A
+    remainder below 16 MiB at the end stays unused.
     """
     largest = (_LARGEST_GROUP - 1) // block
-    if wanted is not None:
-        size, how = min(largest, -(-blocks // wanted)), f"ceil({blocks} / {wanted} groups)"
+    if requested is not None:
+        size, how = min(largest, -(-blocks // requested)), f"ceil({blocks} / {requested} groups)"
     else:
         size, how = _default_group(blocks, block, largest, multidisk=unit > 0)
     how = f"{how} = {size} blocks"
@@ -79,11 +81,11 @@ def modern_groups(blocks: int, unit: int, width: int, block: int = 4096, wanted:
             how += f", one unit off a multiple of the stripe width {width}: {even}"
         size = even
     count = -(-blocks // size)
-    rest = blocks % size
-    if count > 1 and rest and rest * block < _SMALLEST_GROUP:
-        blocks, count = blocks - rest, count - 1
-        how += f"; {rest} blocks at the end are too few for a group and stay unused"
-    return Groups(count, size, blocks, f"{how}; ceil({blocks} / {size}) = {count} groups")
+    remainder = blocks % size
+    if count > 1 and remainder and remainder * block < _SMALLEST_GROUP:
+        blocks, count = blocks - remainder, count - 1
+        how += f"; {remainder} blocks at the end are too few for a group and stay unused"
+    return AllocationGroups(count, size, blocks, f"{how}; ceil({blocks} / {size}) = {count} groups")
 
 
 def _default_group(blocks: int, block: int, largest: int, *, multidisk: bool) -> tuple[int, str]:
@@ -103,12 +105,12 @@ def _default_group(blocks: int, block: int, largest: int, *, multidisk: bool) ->
     return size, f"ceil({blocks} / {parts} groups)"
 
 
-def log_size(capacity: int, group: int, rate: float | None, *, external: bool = False) -> tuple[int, str]:
-    """Bytes of the log and why. `group` is bytes of an allocation group, which holds an internal log; `rate` is bytes
-    per second that the file system should write, None when nobody knows.
+def compute_log_size(capacity: int, group: int, rate: float | None, *, external: bool = False) -> tuple[int, str]:
+    """Bytes of the log and the reason. `group` is the size of an allocation group in bytes, which holds an internal
+    log; `rate` is the required write rate in bytes/s, None if unknown.
 
-    One 2,048th of the file system, as mkfs.xfs does, at least 64 MiB; at least 128 MiB, the size that the talk of 2004
-    found enough, where writing is to go beyond 300 MB/s or nobody knows.
+    1/2048 of the file system, like mkfs.xfs, but at least 64 MiB; at least 128 MiB, which was found sufficient in 2004,
+    for more than 300 MB/s or an unknown rate.
     """
     fast = rate is None or rate > LEGACY_LOG_RATE
     least = LEGACY_LARGEST_LOG if fast else SMALLEST_LOG
@@ -121,8 +123,8 @@ def log_size(capacity: int, group: int, rate: float | None, *, external: bool = 
     return size, how
 
 
-def log_unit(segment: int, block: int = 4096) -> int:
-    """Bytes of the log's stripe unit: the segment, or its largest divisor of whole blocks up to 256 KiB."""
+def compute_log_unit(segment: int, block: int = 4096) -> int:
+    """Bytes of the log's stripe unit: the segment, or its largest divisor of whole blocks up to 256 KiB; 0 is none."""
     if segment <= LARGEST_LOG_UNIT:
         return segment if segment % block == 0 else 0
-    return next((one for one in range(LARGEST_LOG_UNIT, 0, -block) if segment % one == 0), 0)
+    return next((size for size in range(LARGEST_LOG_UNIT, 0, -block) if segment % size == 0), 0)

@@ -1,328 +1,229 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is wrong with the rules, routes and settings of a host, held against the fabric it is part of.
+"""What is wrong with the rules, routes and settings of a host, compared with the fabric that it belongs to.
 
-Nothing here asks the network: `check_host` judges what it is given. What was not given is told as unknown.
+Nothing here sends packets: `check_host` judges the tables that it gets, and lists the parts that it did not get.
 """
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from sonde.design.routes.check_settings import router_verdict, setting_faults
-from sonde.design.routes.fabric import Class, Fabric, Side, covers
-from sonde.design.routes.faults import Fault, Verdict, unknown
-from sonde.design.routes.plan import smallest_mtu
-from sonde.design.routes.tables import HostTables, SeenRoute, SeenRule
+from sonde.design.routes.check_rules import find_rule_faults, find_table_faults
+from sonde.design.routes.check_settings import check_router, find_setting_faults
+from sonde.design.routes.fabric import (
+    Fabric,
+    FabricSide,
+    HostClass,
+    covers_range,
+    index_gateways,
+    is_covered,
+    overlaps_range,
+)
+from sonde.design.routes.faults import RouteCheck, RouteFault, list_unknown
+from sonde.design.routes.host_tables import HostTables, ObservedRoute
+from sonde.design.routes.plan import find_smallest_mtu
+from sonde.model.errors import UserError, suggest_name
 
 _MAIN = "main"
-# The rule that leads into the main table; what has a larger number is never asked when main has a route.
-_MAIN_PREFERENCE = 32766
 
 
-def check_host(fabric: Fabric, name: str, seen: HostTables) -> Verdict:
-    """Judges a host of the class `name` ("routers" for a router)."""
+def check_host(fabric: Fabric, name: str, host_tables: HostTables) -> RouteCheck:
+    """Checks a host of the class `name` ("routers" for a router)."""
     if name == "routers":
-        return router_verdict(fabric, seen)
-    group, own, other = _place(fabric, name)
-    return Verdict(
+        return check_router(fabric, host_tables)
+    host_class, own_side, other_side = _find_sides(fabric, name)
+    return RouteCheck(
         name,
-        (*_routes(fabric, group, own, other, seen), *_rules(fabric, own, seen), *setting_faults(fabric, group, seen)),
-        unknown(seen),
+        (
+            *_find_route_faults(fabric, host_class, own_side, other_side, host_tables),
+            *find_rule_faults(fabric, own_side, host_tables),
+            *find_setting_faults(fabric, host_class, host_tables),
+        ),
+        list_unknown(host_tables),
     )
 
 
-def _place(fabric: Fabric, name: str) -> tuple[Class, Side, Side]:
-    for own, other in ((fabric.near, fabric.far), (fabric.far, fabric.near)):
-        if group := own.class_of(name):
-            return group, own, other
-    from sonde.model.errors import UserError, suggestion
-
-    names = [*(group.name for side in (fabric.near, fabric.far) for group in side.classes), "routers"]
-    raise UserError(f'There is no class of hosts "{name}"; there are {", ".join(names)}.{suggestion(name, names)}')
+def _find_sides(fabric: Fabric, name: str) -> tuple[HostClass, FabricSide, FabricSide]:
+    for own_side, other_side in ((fabric.near, fabric.far), (fabric.far, fabric.near)):
+        if host_class := own_side.class_of(name):
+            return host_class, own_side, other_side
+    names = [*(host_class.name for side in (fabric.near, fabric.far) for host_class in side.classes), "routers"]
+    raise UserError(f'There is no class of hosts "{name}"; there are {", ".join(names)}.{suggest_name(name, names)}')
 
 
-def _gateways(fabric: Fabric, own: Side) -> dict[str, int]:
-    """Address of each router on this side -> its place among the routers."""
-    near = own is fabric.near
-    return {(way.near if near else way.far): at for at, way in enumerate(fabric.ways)}
-
-
-def _routes(fabric: Fabric, group: Class, own: Side, other: Side, seen: HostTables) -> Iterator[Fault]:
-    if seen.addresses is not None and not any(covers(own.ranges, one.split("/")[0]) for one in seen.addresses):
-        yield Fault(
+def _find_route_faults(
+    fabric: Fabric, host_class: HostClass, own_side: FabricSide, other_side: FabricSide, host_tables: HostTables
+) -> Iterator[RouteFault]:
+    if host_tables.addresses is not None and not any(
+        is_covered(own_side.ranges, address.split("/")[0]) for address in host_tables.addresses
+    ):
+        yield RouteFault(
             "not on the network",
             "addresses",
-            f"this host has no address on {own.network} ({', '.join(own.ranges)})",
+            f"this host has no address on {own_side.network} ({', '.join(own_side.ranges)})",
             "ask another host, or give it its address",
         )
-    if seen.routes is None:
+    if host_tables.routes is None:
         return
-    main = [route for route in seen.routes if route.table == _MAIN]
-    for wanted in other.ranges:
-        fitting = [route for route in main if _holds(route.to, wanted)]
-        if not fitting:
-            yield Fault(
+    main = [route for route in host_tables.routes if route.table == _MAIN]
+    for far_range in other_side.ranges:
+        matching = [route for route in main if covers_range(route.destination, far_range)]
+        if not matching:
+            yield RouteFault(
                 "no route",
                 "main table",
-                f"nothing leads to {wanted} ({other.network}): this host cannot reach the other side",
+                f"nothing leads to {far_range} ({other_side.network}): this host cannot reach the other side",
                 "add the multipath route of the plan",
             )
-        for route in fitting:
-            yield from _multipath(fabric, own, other, route)
-    for route in seen.routes:
-        yield from _one_route(fabric, group, own, other, route)
-    yield from _strangers(fabric, own, other, main)
-    yield from _tables(fabric, own, other, seen)
+        for route in matching:
+            yield from _find_multipath_faults(fabric, own_side, other_side, route)
+    for route in host_tables.routes:
+        yield from _find_faults_of_route(fabric, host_class, own_side, other_side, route)
+    yield from _find_unknown_destinations(fabric, own_side, other_side, main)
+    yield from find_table_faults(fabric, own_side, other_side, host_tables)
 
 
-def _holds(to: str, wanted: str) -> bool:
-    """Whether a route to `to` covers the range `wanted`."""
-    if to == "default":
-        return True
-    try:
-        outer, inner = ipaddress.ip_network(to), ipaddress.ip_network(wanted)
-    except ValueError:
-        return False
-    return outer.version == inner.version and inner.subnet_of(outer)  # type: ignore[arg-type]
-
-
-def _multipath(fabric: Fabric, own: Side, other: Side, route: SeenRoute) -> Iterator[Fault]:
-    gateways = _gateways(fabric, own)
-    used = [hop.via for hop in route.hops]
-    active = {way.near if own is fabric.near else way.far: way for way in fabric.active}
-    if route.hops and not set(used) & set(gateways):
-        return  # told as unknown next hops
-    missing = [gateway for gateway in active if gateway not in used]
+def _find_multipath_faults(
+    fabric: Fabric, own_side: FabricSide, other_side: FabricSide, route: ObservedRoute
+) -> Iterator[RouteFault]:
+    gateways = index_gateways(fabric, own_side)
+    hop_addresses = [hop.via for hop in route.hops]
+    active = {
+        router.near_address if own_side is fabric.near else router.far_address: router for router in fabric.active
+    }
+    if route.hops and not set(hop_addresses) & set(gateways):
+        return  # reported as unknown next hops
+    missing = [gateway for gateway in active if gateway not in hop_addresses]
     if missing and route.hops:
-        names = ", ".join(active[one].router for one in missing)
-        yield Fault(
+        names = ", ".join(active[gateway].name for gateway in missing)
+        yield RouteFault(
             "router not used",
             route.origin,
-            f"the route to {route.to} leaves out {names} ({', '.join(missing)}): its share goes to the others",
+            f"the route to {route.destination} leaves out {names} ({', '.join(missing)}): its share goes to the others",
             "name every router once",
         )
-    for gateway in {one for one in used if used.count(one) > 1}:
-        yield Fault(
+    for gateway in {gateway for gateway in hop_addresses if hop_addresses.count(gateway) > 1}:
+        yield RouteFault(
             "router named twice",
             route.origin,
-            f"the route to {route.to} names {gateway} {used.count(gateway)} times: it gets that many shares",
+            f"the route to {route.destination} names {gateway}"
+            f" {hop_addresses.count(gateway)} times: it gets that many shares",
             "name it once, and give it a weight where it should carry more",
         )
-    wanted = {gateway: way.weight for gateway, way in active.items()}
-    shares = {hop.via: hop.weight for hop in route.hops if hop.via in wanted}
-    if len(shares) > 1 and _proportions(shares) != _proportions({one: wanted[one] for one in shares}):
-        yield Fault(
+    expected_weights = {gateway: router.weight for gateway, router in active.items()}
+    shares = {hop.via: hop.weight for hop in route.hops if hop.via in expected_weights}
+    if len(shares) > 1 and _compute_proportions(shares) != _compute_proportions(
+        {gateway: expected_weights[gateway] for gateway in shares}
+    ):
+        yield RouteFault(
             "weights differ",
             route.origin,
-            f"the weights of the route to {route.to} are {_listed(shares)}; the system file says"
-            f" {_listed({one: wanted[one] for one in shares})}",
+            f"the weights of the route to {route.destination} are {_format_weights(shares)}; the system file says"
+            f" {_format_weights({gateway: expected_weights[gateway] for gateway in shares})}",
             "set the weights of the plan",
         )
 
 
-def _proportions(weights: dict[str, int]) -> dict[str, float]:
+def _compute_proportions(weights: dict[str, int]) -> dict[str, float]:
     total = sum(weights.values())
     return {name: round(weight / total, 9) for name, weight in weights.items()}
 
 
-def _listed(values: dict[str, int]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in values.items())
+def _format_weights(weights: dict[str, int]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in weights.items())
 
 
-def _one_route(fabric: Fabric, group: Class, own: Side, other: Side, route: SeenRoute) -> Iterator[Fault]:
-    gateways = _gateways(fabric, own)
-    ours = route.table != _MAIN or any(_overlap(route.to, one) for one in other.ranges)
+def _find_faults_of_route(
+    fabric: Fabric, host_class: HostClass, own_side: FabricSide, other_side: FabricSide, route: ObservedRoute
+) -> Iterator[RouteFault]:
+    gateways = index_gateways(fabric, own_side)
+    concerns_fabric = route.table != _MAIN or any(
+        overlaps_range(route.destination, address_range) for address_range in other_side.ranges
+    )
     for hop in route.hops:
-        if not hop.via or not (ours or (hop.device == group.device and len(route.hops) > 1)):
-            continue  # where else a host sends is no matter of this fabric
-        if not covers(own.ranges, hop.via):
-            yield Fault(
+        if not hop.via or not (concerns_fabric or (hop.device == host_class.device and len(route.hops) > 1)):
+            continue  # routes to other networks do not concern this fabric
+        if not is_covered(own_side.ranges, hop.via):
+            yield RouteFault(
                 "next hop out of reach",
                 route.origin,
-                f"next hop {hop.via} of the route to {route.to} is not on {own.network} ({', '.join(own.ranges)})",
+                f"next hop {hop.via} of the route to {route.destination} is not on {own_side.network}"
+                f" ({', '.join(own_side.ranges)})",
                 "name the router's address on this side",
             )
-        elif hop.via not in gateways and any(_holds(route.to, one) or route.table != _MAIN for one in other.ranges):
-            yield Fault(
+        elif hop.via not in gateways and any(
+            covers_range(route.destination, address_range) or route.table != _MAIN
+            for address_range in other_side.ranges
+        ):
+            yield RouteFault(
                 "unknown router",
                 route.origin,
-                f"next hop {hop.via} of the route to {route.to} is no router of {fabric.name}",
+                f"next hop {hop.via} of the route to {route.destination} is no router of {fabric.name}",
                 f"the routers are {', '.join(gateways)}",
             )
         if hop.dead:
-            yield Fault(
+            yield RouteFault(
                 "next hop dead", route.origin, f"the kernel marks next hop {hop.via} as dead", "look at its link"
             )
-        if hop.device and hop.device != group.device and hop.via in gateways:
-            yield Fault(
+        if hop.device and hop.device != host_class.device and hop.via in gateways:
+            yield RouteFault(
                 "wrong device",
                 route.origin,
-                f"next hop {hop.via} is looked for on {hop.device}; {own.network} is on {group.device}",
-                f"name dev {group.device}",
+                f"next hop {hop.via} is sought on {hop.device}; {own_side.network} is on {host_class.device}",
+                f"name dev {host_class.device}",
             )
-    if route.on_link and any(_overlap(route.to, one) for one in other.ranges):
-        yield Fault(
+    if route.on_link and any(overlaps_range(route.destination, address_range) for address_range in other_side.ranges):
+        yield RouteFault(
             "far network on link",
             route.origin,
-            f"{route.to} is said to be on the link of {route.device or 'this host'}, but it is behind the routers:"
-            " its hosts would be asked for by ARP, and nobody answers",
-            f"put the network of this side there ({', '.join(own.ranges)})",
+            f"{route.destination} is declared to be on the link of {route.device or 'this host'}, but it is behind the"
+            " routers: the host asks for its addresses by ARP, and gets no answer",
+            f"put the network of this side there ({', '.join(own_side.ranges)})",
         )
-    least = smallest_mtu(fabric)
-    if route.mtu is not None and least is not None and route.mtu > least and route.hops:
-        yield Fault(
+    smallest_mtu = find_smallest_mtu(fabric)
+    if route.mtu is not None and smallest_mtu is not None and route.mtu > smallest_mtu and route.hops:
+        yield RouteFault(
             "MTU too large",
             route.origin,
-            f"the route to {route.to} allows packets of {route.mtu} B; the smaller network takes {least} B",
-            f"set mtu {least}",
+            f"the route to {route.destination} allows packets of {route.mtu} B; the smaller network"
+            f" takes {smallest_mtu} B",
+            f"set mtu {smallest_mtu}",
         )
 
 
-def _overlap(to: str, other: str) -> bool:
-    """Whether a route to `to` says something about the range `other`; a default route does not."""
-    try:
-        one, two = ipaddress.ip_network(to), ipaddress.ip_network(other)
-    except ValueError:
-        return False
-    return one.version == two.version and one.overlaps(two)
-
-
-def _strangers(fabric: Fabric, own: Side, other: Side, main: Sequence[SeenRoute]) -> Iterator[Fault]:
-    """Multipath routes to where nobody of this fabric is."""
+def _find_unknown_destinations(
+    fabric: Fabric, own_side: FabricSide, other_side: FabricSide, main: Sequence[ObservedRoute]
+) -> Iterator[RouteFault]:
+    """Multipath routes to where this fabric has no hosts."""
     for route in main:
-        if len(route.hops) > 1 and route.to != "default" and not any(_overlap(route.to, one) for one in other.ranges):
-            yield Fault(
+        if (
+            len(route.hops) > 1
+            and route.destination != "default"
+            and not any(overlaps_range(route.destination, address_range) for address_range in other_side.ranges)
+        ):
+            yield RouteFault(
                 "unknown destination",
                 route.origin,
-                f"{route.to} is neither {other.network} ({', '.join(other.ranges)}) nor part of it",
-                f"name {', '.join(other.ranges)}",
+                f"{route.destination} is neither {other_side.network} ({', '.join(other_side.ranges)}) nor part of it",
+                f"name {', '.join(other_side.ranges)}",
             )
 
 
-def _tables(fabric: Fabric, own: Side, other: Side, seen: HostTables) -> Iterator[Fault]:
-    """Tables of single routers: each needs a way to the other side, and a rule that leads there."""
-    gateways = _gateways(fabric, own)
-    by_table: dict[str, list[SeenRoute]] = {}
-    for route in seen.routes or ():
-        if route.table not in (_MAIN, "local", "default"):
-            by_table.setdefault(route.table, []).append(route)
-    owners: dict[str, list[str]] = {}
-    for table, routes in by_table.items():
-        onward = [route for route in routes if route.hops and any(_holds(route.to, one) for one in other.ranges)]
-        if not onward:
-            yield Fault(
-                "table without a way",
-                f"table {table}",
-                f"no route of table {table} leads to {other.network}: who is sent there falls through",
-                "add the route through one router",
-            )
-        for gateway in {hop.via for route in onward for hop in route.hops} & set(gateways):
-            owners.setdefault(gateway, []).append(table)
-        if seen.rules is not None and not any(rule.table == table for rule in seen.rules):
-            yield Fault(
-                "table without a rule",
-                f"table {table}",
-                f"no rule leads into table {table}: it is never used",
-                "add a rule for it, or remove it",
-            )
-    for gateway, tables in owners.items():
-        if len(tables) > 1:
-            yield Fault(
-                "router in several tables",
-                f"tables {', '.join(tables)}",
-                f"{gateway} is the way of {len(tables)} tables; the router that one of them is for has none",
-                "one table for each router",
-            )
-    if by_table and owners and (forgotten := [one for one in gateways if one not in owners]):
-        yield Fault(
-            "router without a table",
-            "tables",
-            f"{', '.join(forgotten)} has no table of its own, the other routers have",
-            "one table for each router",
-        )
+def check_directions(fabric: Fabric, near: HostTables, far: HostTables) -> list[RouteFault]:
+    """Whether a reply can come back by the router of its request: the next hops of both directions, router by router,
+    and the hash settings of both sides."""
+    return [
+        *_compare_hash_settings(fabric, near.settings or {}, far.settings or {}),
+        *_compare_routers(fabric, near, far),
+    ]
 
 
-def _rules(fabric: Fabric, own: Side, seen: HostTables) -> Iterator[Fault]:
-    if seen.rules is None:
-        return
-    gateways = _gateways(fabric, own)
-    other_end = _gateways(fabric, fabric.far if own is fabric.near else fabric.near)
-    filled = {route.table for route in seen.routes} if seen.routes is not None else None
-    for rule in seen.rules:
-        if rule.table in (_MAIN, "local", "default"):
-            continue
-        if filled is not None and rule.table not in filled:
-            yield Fault(
-                "rule without a table",
-                rule.origin,
-                f"the rule leads into table {rule.table}, which is empty",
-                "fill the table, or remove the rule",
-            )
-        source = rule.source.split("/")[0]
-        if source in gateways or source in other_end:
-            yield Fault(
-                "rule that cannot match",
-                rule.origin,
-                f"the rule waits for packets from the router {source}, but what a router forwards keeps the address of"
-                " its sender: the rule matches nothing on a host, and the multipath route does all the work",
-                "select by firewall mark, as the plan does",
-            )
-        elif source != "all" and not covers([*fabric.near.ranges, *fabric.far.ranges], source):
-            yield Fault(
-                "rule for a stranger",
-                rule.origin,
-                f"{rule.source} is in neither network, nor is it a router of {fabric.name}",
-                f"the routers are {', '.join(gateways)} here",
-            )
-        elif source != "all":
-            yield from _not_a_router(rule, source, gateways)
-        if rule.preference is not None and rule.preference > _MAIN_PREFERENCE:
-            yield Fault(
-                "rule too late",
-                rule.origin,
-                f"the rule has preference {rule.preference}: the main table (32766) answers before it",
-                "give it a smaller number",
-            )
-    yield from _one_table(seen.rules, seen.routes)
-
-
-def _not_a_router(rule: SeenRule, source: str, gateways: dict[str, int]) -> Iterator[Fault]:
-    if rule.mark is None and source not in gateways:
-        yield Fault(
-            "rule for a stranger",
-            rule.origin,
-            f"{source} is an address of this fabric, but of no router",
-            f"the routers are {', '.join(gateways)} here",
-        )
-
-
-def _one_table(rules: Sequence[SeenRule], routes: Iterable[SeenRoute] | None) -> Iterator[Fault]:
-    own = [rule for rule in rules if rule.table not in (_MAIN, "local", "default")]
-    led_to = {rule.table for rule in own}
-    tables = {route.table for route in routes or () if route.table not in (_MAIN, "local", "default")}
-    if len(own) > 1 and len(led_to) == 1 and len(tables) > 1:
-        (table,) = led_to
-        yield Fault(
-            "all rules in one table",
-            ", ".join(dict.fromkeys(rule.origin for rule in own[:2])) + (", …" if len(own) > 2 else ""),
-            f"all {len(own)} rules lead into table {table}, although there are tables {', '.join(sorted(tables))}",
-            "lead each rule into the table of its own router",
-        )
-
-
-def check_both(fabric: Fabric, near: HostTables, far: HostTables) -> list[Fault]:
-    """Whether what leaves by a router can come back by it: the next hops of both directions, router by router, and what
-    both hash with."""
-    return [*_hashed_apart(fabric, near.settings or {}, far.settings or {}), *_gone_apart(fabric, near, far)]
-
-
-def _hashed_apart(fabric: Fabric, near: Mapping[str, str], far: Mapping[str, str]) -> Iterator[Fault]:
+def _compare_hash_settings(fabric: Fabric, near: Mapping[str, str], far: Mapping[str, str]) -> Iterator[RouteFault]:
     version = "ipv4" if fabric.version == 4 else "ipv6"
-    # the seed of IPv4 is used for both
+    # IPv6 uses the seed of IPv4
     for name in (f"net.{version}.fib_multipath_hash_policy", "net.ipv4.fib_multipath_hash_seed"):
-        if len(fabric.ways) > 1 and name in near and name in far and near[name] != far[name]:
-            yield Fault(
+        if len(fabric.routers) > 1 and name in near and name in far and near[name] != far[name]:
+            yield RouteFault(
                 "hash differs",
                 name,
                 f"{near[name]} on {fabric.near.network} and {far[name]} on {fabric.far.network}: a flow and its replies"
@@ -331,44 +232,53 @@ def _hashed_apart(fabric: Fabric, near: Mapping[str, str], far: Mapping[str, str
             )
 
 
-def _gone_apart(fabric: Fabric, near: HostTables, far: HostTables) -> list[Fault]:
+def _compare_routers(fabric: Fabric, near: HostTables, far: HostTables) -> list[RouteFault]:
     if near.routes is None or far.routes is None:
         return []
-    out = _used(fabric, fabric.near, fabric.far, near.routes)
-    back = _used(fabric, fabric.far, fabric.near, far.routes)
+    outbound = _list_used_routers(fabric, fabric.near, fabric.far, near.routes)
+    inbound = _list_used_routers(fabric, fabric.far, fabric.near, far.routes)
     faults = []
-    for way in fabric.ways:
-        if (way.router in out) != (way.router in back):
-            has, lacks = (fabric.near, fabric.far) if way.router in out else (fabric.far, fabric.near)
+    for router in fabric.routers:
+        if (router.name in outbound) != (router.name in inbound):
+            sending_side, other_side = (
+                (fabric.near, fabric.far) if router.name in outbound else (fabric.far, fabric.near)
+            )
             faults.append(
-                Fault(
+                RouteFault(
                     "one direction only",
-                    way.router,
-                    f"hosts of {has.network} send through {way.router}, those of {lacks.network} never answer"
-                    " through it",
+                    router.name,
+                    f"hosts of {sending_side.network} send through {router.name}, those of"
+                    f" {other_side.network} never answer through it",
                     "name the same routers on both sides",
                 )
             )
-    if out and back and out != back and set(out) == set(back):
+    if outbound and inbound and outbound != inbound and set(outbound) == set(inbound):
         faults.append(
-            Fault(
+            RouteFault(
                 "order differs",
                 "multipath routes",
-                f"the routers stand in another order on {fabric.near.network} ({', '.join(out)}) than on"
-                f" {fabric.far.network} ({', '.join(back)}): a flow and its replies take different ones",
+                f"the routers have another order on {fabric.near.network} ({', '.join(outbound)}) than on"
+                f" {fabric.far.network} ({', '.join(inbound)}): a flow and its replies take different routers",
                 "name them in the same order, with the same hash seed and policy",
             )
         )
     return faults
 
 
-def _used(fabric: Fabric, own: Side, other: Side, routes: Iterable[SeenRoute]) -> list[str]:
+def _list_used_routers(
+    fabric: Fabric, own_side: FabricSide, other_side: FabricSide, routes: Iterable[ObservedRoute]
+) -> list[str]:
     """Routers that the main table of a host names, in its order."""
-    gateways = _gateways(fabric, own)
-    hops = [
+    gateways = index_gateways(fabric, own_side)
+    hop_addresses = [
         hop.via
         for route in routes
-        if route.table == _MAIN and any(_holds(route.to, one) for one in other.ranges)
+        if route.table == _MAIN
+        and any(covers_range(route.destination, address_range) for address_range in other_side.ranges)
         for hop in route.hops
     ]
-    return [fabric.ways[gateways[one]].router for one in dict.fromkeys(hops) if one in gateways]
+    return [
+        fabric.routers[gateways[hop_address]].name
+        for hop_address in dict.fromkeys(hop_addresses)
+        if hop_address in gateways
+    ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan as configuration of what manages networks: NetworkManager, systemd-networkd, nmstate, Ansible, LNet."""
+"""The plan as files of programs that configure networks: NetworkManager, systemd-networkd, nmstate, Ansible, LNet."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ from typing import Any
 
 import yaml
 
+from sonde.design.grammar import check_names
 from sonde.design.routes.plan import HostPlan, Route, RoutePlan
-from sonde.design.routes.scripts import scripts_of
+from sonde.design.routes.scripts import make_route_scripts
+from sonde.model.directives import ansible_value, keyfile_value, sysctl_value, systemd_value
 from sonde.model.errors import UserError
 from sonde.model.system import System
 from sonde.model.system.network import Network, Router
 
-_PATH = "/usr/local/sbin"
+_SCRIPT_FOLDER = "/usr/local/sbin"
 
 
-def networkd_files(host: HostPlan) -> dict[str, str]:
+def make_networkd_files(host: HostPlan) -> dict[str, str]:
     """A drop-in of systemd-networkd for the device, and the settings for systemd-sysctl."""
     sections: list[str] = []
     for rule in host.rules:
@@ -29,7 +31,7 @@ def networkd_files(host: HostPlan) -> dict[str, str]:
             f"Table={rule.table}\n"
         )
     for route in host.routes:
-        lines = ["[Route]", f"Destination={route.to}"]
+        lines = ["[Route]", f"Destination={systemd_value(route.destination)}"]
         if route.table != "main":
             lines.append(f"Table={route.table}")
         if route.metric is not None:
@@ -37,29 +39,29 @@ def networkd_files(host: HostPlan) -> dict[str, str]:
         if not route.hops:
             lines.append("Scope=link")
         elif len(route.hops) == 1:
-            lines.append(f"Gateway={route.hops[0].via}")
+            lines.append(f"Gateway={systemd_value(route.hops[0].via)}")
         else:
-            lines += [f"MultiPathRoute={hop.via}@{hop.device} {hop.weight}" for hop in route.hops]
+            lines += [f"MultiPathRoute={systemd_value(f'{hop.via}@{hop.device}')} {hop.weight}" for hop in route.hops]
         if route.hops and host.mtu is not None:
             lines.append(f"MTUBytes={host.mtu}")
         sections.append("\n".join(lines) + "\n")
-    device = host.hosts.device
+    device = host.host_class.device
     return {
         f"etc/systemd/network/50-{device}.network.d/routes-{host.version}.conf": "\n".join(sections),
-        f"etc/sysctl.d/90-routes-{device}.conf": _sysctl_file(host.settings),
+        f"etc/sysctl.d/90-routes-{device}.conf": _make_sysctl_file(host.settings),
     }
 
 
-def keyfile_files(host: HostPlan) -> dict[str, str]:
-    """A connection profile of NetworkManager (1.40 or later: routes of equal metric with weights are one multipath
+def make_keyfile_files(host: HostPlan) -> dict[str, str]:
+    """A connection profile of NetworkManager (1.40 or later: routes of equal metric with weights form one multipath
     route). Addresses and the device are the site's: the profile holds what must be merged into theirs."""
     section: dict[str, str] = {}
-    number = 0
+    route_number = 0
     for route in host.routes:
         for hop in route.hops or (None,):
-            number += 1
+            route_number += 1
             gateway = f",{hop.via}" if hop else ""
-            section[f"route{number}"] = f"{_explicit(route, host.version)}{gateway}" + (
+            section[f"route{route_number}"] = f"{_format_destination(route, host.version)}{gateway}" + (
                 f",{route.metric}" if route.metric is not None and hop else ""
             )
             options = [f"table={route.table}"] if route.table != "main" else []
@@ -67,35 +69,36 @@ def keyfile_files(host: HostPlan) -> dict[str, str]:
             options += [f"weight={hop.weight}"] if hop and len(route.hops) > 1 else []
             options += [f"mtu={host.mtu}"] if hop and host.mtu is not None else []
             if options:
-                section[f"route{number}_options"] = ",".join(options)
-    for place, rule in enumerate(host.rules, start=1):
-        section[f"routing-rule{place}"] = f"priority {rule.preference} fwmark {rule.mark} table {rule.table}"
+                section[f"route{route_number}_options"] = ",".join(options)
+    for rule_number, rule in enumerate(host.rules, start=1):
+        section[f"routing-rule{rule_number}"] = f"priority {rule.preference} fwmark {rule.mark} table {rule.table}"
     profile = configparser.ConfigParser(interpolation=None, delimiters=("=",))
     profile.optionxform = str  # type: ignore[assignment,method-assign]  # names keep their case
-    profile["connection"] = {"id": f"routes-{host.hosts.device}", "type": "generic"}
-    profile["connection"]["interface-name"] = host.hosts.device
-    profile["ipv6" if host.version == 6 else "ipv4"] = section
+    device = keyfile_value(host.host_class.device)
+    profile["connection"] = {"id": f"routes-{device}", "type": "generic", "interface-name": device}
+    profile["ipv6" if host.version == 6 else "ipv4"] = {name: keyfile_value(text) for name, text in section.items()}
     text = io.StringIO()
     profile.write(text, space_around_delimiters=False)
     return {
-        f"etc/NetworkManager/system-connections/{host.hosts.device}.nmconnection": text.getvalue().rstrip("\n") + "\n",
-        f"etc/sysctl.d/90-routes-{host.hosts.device}.conf": _sysctl_file(host.settings),
+        f"etc/NetworkManager/system-connections/{host.host_class.device}.nmconnection": text.getvalue().rstrip("\n")
+        + "\n",
+        f"etc/sysctl.d/90-routes-{host.host_class.device}.conf": _make_sysctl_file(host.settings),
     }
 
 
-def _explicit(route: Route, version: int) -> str:
-    if route.to != "default":
-        return route.to
+def _format_destination(route: Route, version: int) -> str:
+    if route.destination != "default":
+        return route.destination
     return "::/0" if version == 6 else "0.0.0.0/0"
 
 
-def nmstate_files(host: HostPlan) -> dict[str, str]:
+def make_nmstate_files(host: HostPlan) -> dict[str, str]:
     """The desired state for ``nmstatectl apply``."""
     routes: list[dict[str, Any]] = []
     for route in host.routes:
         for hop in route.hops or (None,):
             entry: dict[str, Any] = {
-                "destination": _explicit(route, host.version),
+                "destination": _format_destination(route, host.version),
                 "next-hop-interface": hop.device if hop else route.device,
             }
             if hop:
@@ -115,36 +118,35 @@ def nmstate_files(host: HostPlan) -> dict[str, str]:
         "routes": {"config": routes},
         "route-rules": {"config": [{"family": family, **rule} for rule in rules]},
     }
-    return {f"{host.name}-{host.hosts.device}.yml": _yaml(state)}
+    return {f"{host.name}-{host.host_class.device}.yml": _format_yaml(state)}
 
 
-def ansible_files(plan: RoutePlan) -> dict[str, str]:
-    """A play for each class of hosts: the script is copied and run, and runs again at boot by a unit of its own."""
-    files = scripts_of(plan)
-    names = {host.name: one for host, one in zip(plan.hosts, files, strict=False)}
+def make_ansible_files(plan: RoutePlan) -> dict[str, str]:
+    """A play for each class of hosts: it copies and runs the script, and a systemd unit runs it again at boot."""
+    files = make_route_scripts(plan)
+    names = {host.name: script for host, script in zip(plan.host_plans, files, strict=False)}
     names["routers"] = list(files)[-1]
     plays = []
-    for group, script in names.items():
-        unit = (
-            f"[Unit]\nDescription=Routes of {group}\nAfter=network-online.target\nWants=network-online.target\n\n"
-            f"[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/sh {_PATH}/{script} apply\n"
-            f"ExecStop=/bin/sh {_PATH}/{script} remove\n\n[Install]\nWantedBy=multi-user.target\n"
-        )
+    for class_name, script in names.items():
+        unit = ansible_value(_make_unit(class_name, script))
         service = script.removesuffix(".sh")
         plays.append(
             {
-                "name": f"Routes of {group}",
-                "hosts": group,
+                "name": f"Routes of {ansible_value(class_name)}",
+                "hosts": ansible_value(class_name),
                 "become": True,
                 "tasks": [
                     {
                         "name": "The script that applies and removes the routes",
-                        "ansible.builtin.copy": {"src": script, "dest": f"{_PATH}/{script}", "mode": "0755"},
+                        "ansible.builtin.copy": {"src": script, "dest": f"{_SCRIPT_FOLDER}/{script}", "mode": "0755"},
                         "register": "script",
                     },
                     {
                         "name": "The unit that runs it",
-                        "ansible.builtin.copy": {"content": unit, "dest": f"/etc/systemd/system/{service}.service"},
+                        "ansible.builtin.copy": {
+                            "content": unit,
+                            "dest": f"/etc/systemd/system/{service}.service",
+                        },
                         "register": "unit",
                     },
                     {
@@ -159,45 +161,60 @@ def ansible_files(plan: RoutePlan) -> dict[str, str]:
                 ],
             }
         )
-    return {**files, "routes.yml": _yaml(plays)}
+    return {**files, "routes.yml": _format_yaml(plays)}
 
 
-def lnet_files(system: System) -> dict[str, str]:
+def _make_unit(class_name: str, script: str) -> str:
+    """The systemd unit that applies the routes at boot."""
+    return (
+        f"[Unit]\nDescription=Routes of {systemd_value(class_name)}\n"
+        "After=network-online.target\nWants=network-online.target\n\n"
+        f"[Service]\nType=oneshot\nRemainAfterExit=yes\n"
+        f"ExecStart=/bin/sh {_SCRIPT_FOLDER}/{systemd_value(script)} apply\n"
+        f"ExecStop=/bin/sh {_SCRIPT_FOLDER}/{systemd_value(script)} remove\n\n[Install]\nWantedBy=multi-user.target\n"
+    )
+
+
+def make_lnet_files(system: System) -> dict[str, str]:
     """``lnetctl import`` files, one for each LNet network that is reached through LNet routers.
 
     Raises UserError when the system has none, or when a router lacks an LNet id.
     """
+    check_names(system)
     routes: dict[str, list[dict[str, Any]]] = {}
-    for name in system.ids("routers"):
+    for name in system.list_ids("routers"):
         table = system.item(name).table
         if not isinstance(table, Router) or table.protocol != "lnet":
             continue
-        ends = [one for one in system.addresses_of(name) if one.nid]
-        for here in ends:
-            for there in ends:
-                if here.network == there.network:
+        addresses = [address for address in system.find_addresses(name) if address.nid]
+        for near_address in addresses:
+            for far_address in addresses:
+                if near_address.network == far_address.network:
                     continue
-                entry: dict[str, Any] = {"net": _lnet_of(system, there.network), "gateway": here.nid}
+                entry: dict[str, Any] = {
+                    "net": _find_lnet_name(system, far_address.network),
+                    "gateway": near_address.nid,
+                }
                 if table.hops is not None:
                     entry["hop"] = int(table.hops)
                 if table.priority is not None:
                     entry["priority"] = int(table.priority)
-                routes.setdefault(here.network, []).append(entry)
+                routes.setdefault(near_address.network, []).append(entry)
     if not routes:
         raise UserError(f'{system.id} has no LNet router with ids on two networks (protocol = "lnet", nids = […]).')
-    return {f"lnet-{network}.yaml": _yaml({"route": entries}) for network, entries in routes.items()}
+    return {f"lnet-{network}.yaml": _format_yaml({"route": entries}) for network, entries in routes.items()}
 
 
-def _lnet_of(system: System, network: str) -> str:
+def _find_lnet_name(system: System, network: str) -> str:
     table = system.item(network).table
     if not isinstance(table, Network) or not table.lnet:
         raise UserError(f'{system.id}: network {network} has no LNet name; write one, like lnet = "o2ib1".')
     return table.lnet
 
 
-def _sysctl_file(settings: Mapping[str, str]) -> str:
-    return "".join(f"{name} = {value}\n" for name, value in settings.items())
+def _make_sysctl_file(settings: Mapping[str, str]) -> str:
+    return "".join(f"{sysctl_value(name)} = {sysctl_value(value)}\n" for name, value in settings.items())
 
 
-def _yaml(data: object) -> str:
-    return str(yaml.safe_dump(data, sort_keys=False, default_flow_style=False, allow_unicode=True, width=110))
+def _format_yaml(document: object) -> str:
+    return str(yaml.safe_dump(document, sort_keys=False, default_flow_style=False, allow_unicode=True, width=110))

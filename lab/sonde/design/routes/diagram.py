@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The picture of a fabric: hosts on both sides, the routers between them with their addresses, rates where known."""
+"""A drawing of a fabric: hosts on both sides, the routers between them with their addresses, and rates where known."""
 
 from __future__ import annotations
 
 from markupsafe import Markup
 
-from sonde.design.routes.fabric import Fabric, Side
+from sonde.design.routes.fabric import Fabric, FabricSide
 from sonde.model.units import counted, format_rate
 
 _WIDTH, _ROW, _TOP, _BOX = 960, 44, 96, 250
@@ -17,66 +17,72 @@ text { font: 13px system-ui, sans-serif; fill: #16191d; } .soft { fill: #5a626b;
 """
 
 
-def diagram(fabric: Fabric) -> str:
-    """An SVG of its own: near network on the left, routers in the middle, far network on the right."""
-    height = _TOP + _ROW * max(len(fabric.ways), 3) + 40
+def draw_fabric(fabric: Fabric) -> str:
+    """An SVG document: near network on the left, routers in the middle, far network on the right."""
+    height = _TOP + _ROW * max(len(fabric.routers), 3) + 40
     middle = _TOP + (height - _TOP - 20) / 2
-    parts = [
+    elements = [
         Markup('<text class="title" x="24" y="36">{}</text>').format(fabric.name),
         Markup('<text class="soft" x="24" y="58">{}; largest packet of both networks: {}</text>').format(
-            counted(len(fabric.ways), "router"), _mtu_words(fabric)
+            counted(len(fabric.routers), "router"), _format_mtu(fabric)
         ),
-        _side(fabric.near, 24, height),
-        _side(fabric.far, _WIDTH - 24 - _BOX, height),
+        _draw_side(fabric.near, 24, height),
+        _draw_side(fabric.far, _WIDTH - 24 - _BOX, height),
     ]
-    first = fabric.active
-    for at, way in enumerate(fabric.ways):
-        y = _TOP + _ROW * at + 18
-        css = "link" if way in first else "link standby"
-        parts.append(
+    active_routers = fabric.active
+    for index, router in enumerate(fabric.routers):
+        y = _TOP + _ROW * index + 18
+        css = "link" if router in active_routers else "link standby"
+        elements.append(
             Markup('<path class="{}" d="M{} {:.0f} C{} {:.0f} {} {} {} {}"/>').format(
                 css, 24 + _BOX, middle, 330, middle, 310, y, 365, y
             )
         )
-        parts.append(
+        elements.append(
             Markup('<path class="{}" d="M{} {} C{} {} {} {:.0f} {} {:.0f}"/>').format(
                 css, 595, y, 650, y, 630, middle, _WIDTH - 24 - _BOX, middle
             )
         )
-        parts.append(Markup('<rect class="router" x="365" y="{}" width="230" height="36" rx="4"/>').format(y - 18))
-        rate = f", {format_rate(way.rate)}" if way.rate is not None else ""
-        weight = f", weight {way.weight}" if way.weight != 1 else ""
-        parts.append(
-            Markup('<text x="480" y="{}" text-anchor="middle">{}</text>').format(y - 3, f"{way.router}{rate}{weight}")
+        elements.append(Markup('<rect class="router" x="365" y="{}" width="230" height="36" rx="4"/>').format(y - 18))
+        rate = f", {format_rate(router.rate)}" if router.rate is not None else ""
+        weight = f", weight {router.weight}" if router.weight != 1 else ""
+        elements.append(
+            Markup('<text x="480" y="{}" text-anchor="middle">{}</text>').format(y - 3, f"{router.name}{rate}{weight}")
         )
         ends = Markup('<text class="soft" x="480" y="{}" text-anchor="middle">{}  |  {}</text>')
-        parts.append(ends.format(y + 12, way.near, way.far))
-    head = Markup('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {} {}" width="{}" height="{}" role="img">')
-    body = Markup("\n").join(parts)
-    words = Markup("<title>{}</title>").format(f"Routes: {fabric.name}")
-    opened = head.format(_WIDTH, height, _WIDTH, height)
-    return f"{opened}\n{words}\n<style>{_STYLE}</style>\n{body}\n</svg>\n"
+        elements.append(ends.format(y + 12, router.near_address, router.far_address))
+    opening_tag = Markup(
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {} {}" width="{}" height="{}" role="img">'
+    )
+    body = Markup("\n").join(elements)
+    title_element = Markup("<title>{}</title>").format(f"Routes: {fabric.name}")
+    svg_start = opening_tag.format(_WIDTH, height, _WIDTH, height)
+    return f"{svg_start}\n{title_element}\n<style>{_STYLE}</style>\n{body}\n</svg>\n"
 
 
-def _mtu_words(fabric: Fabric) -> str:
-    both = [side.mtu for side in (fabric.near, fabric.far)]
-    known = [one for one in both if one is not None]
-    return f"{min(known):,} B" if None not in both else "not described"
+def _format_mtu(fabric: Fabric) -> str:
+    mtus = [side.mtu for side in (fabric.near, fabric.far)]
+    known_mtus = [mtu for mtu in mtus if mtu is not None]
+    return f"{min(known_mtus):,} B" if None not in mtus else "not described"
 
 
-def _side(side: Side, x: int, height: int) -> Markup:
+def _draw_side(side: FabricSide, x: int, height: int) -> Markup:
     """One network: its name and ranges, and its classes of hosts."""
     box = Markup('<rect class="box" x="{}" y="{}" width="{}" height="{}" rx="6"/>')
-    found = [box.format(x, _TOP - 8, _BOX, height - _TOP - 12)]
-    found.append(Markup('<text x="{}" y="{}" font-weight="600">{}</text>').format(x + 14, _TOP + 16, side.network))
-    found.append(Markup('<text class="soft" x="{}" y="{}">{}</text>').format(x + 14, _TOP + 34, ", ".join(side.ranges)))
-    for at, one in enumerate(side.classes):
-        y = _TOP + 64 + 38 * at
-        rate = f", {format_rate(one.rate)} each" if one.rate is not None else ""
-        found.append(
-            Markup('<text x="{}" y="{}">{}</text>').format(x + 14, y, f"{one.name}: {counted(len(one.hosts), 'host')}")
+    elements = [box.format(x, _TOP - 8, _BOX, height - _TOP - 12)]
+    elements.append(Markup('<text x="{}" y="{}" font-weight="600">{}</text>').format(x + 14, _TOP + 16, side.network))
+    elements.append(
+        Markup('<text class="soft" x="{}" y="{}">{}</text>').format(x + 14, _TOP + 34, ", ".join(side.ranges))
+    )
+    for index, host_class in enumerate(side.classes):
+        y = _TOP + 64 + 38 * index
+        rate = f", {format_rate(host_class.rate)} each" if host_class.rate is not None else ""
+        elements.append(
+            Markup('<text x="{}" y="{}">{}</text>').format(
+                x + 14, y, f"{host_class.name}: {counted(len(host_class.hosts), 'host')}"
+            )
         )
-        found.append(
-            Markup('<text class="soft" x="{}" y="{}">{}</text>').format(x + 14, y + 16, f"on {one.device}{rate}")
+        elements.append(
+            Markup('<text class="soft" x="{}" y="{}">{}</text>').format(x + 14, y + 16, f"on {host_class.device}{rate}")
         )
-    return Markup("\n").join(found)
+    return Markup("\n").join(elements)

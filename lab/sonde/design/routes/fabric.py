@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who has to reach whom through which routers: the part of a system file that routes are made from."""
+"""Which hosts have to reach which through which routers: the part of a system file that routes are planned from."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from sonde.model.addresses import Network as Range
-from sonde.model.addresses import network as address_range
+from sonde.design.grammar import check_names
+from sonde.model.addresses import parse_network
 from sonde.model.errors import UserError
 from sonde.model.system import System
-from sonde.model.system.addressing import Address
+from sonde.model.system.addressing import HostAddress
 from sonde.model.system.network import Network, Router, Server
 
-Version = Literal[4, 6]
+IpVersion = Literal[4, 6]
 
 
 @dataclass(frozen=True)
-class Way:
+class FabricRouter:
     """One router between the two networks: its address on each, and how much of the traffic it should take.
 
-    `rate` is in bytes per second through the router in one direction, None when nobody said; `priority` 0 is used
-    first.
+    `rate` is in bytes per second through the router in one direction, None when it is not described. Routers of
+    priority 0 are used first.
     """
 
-    router: str
-    near: str
-    far: str
+    name: str
+    near_address: str
+    far_address: str
     near_device: str
     far_device: str
     weight: int
@@ -37,219 +37,255 @@ class Way:
 
 
 @dataclass(frozen=True)
-class Class:
-    """Hosts of one kind that join one of the two networks with one device: they get the same routes."""
+class HostClass:
+    """Hosts of one kind that are connected to one of the two networks by one device: they get the same routes."""
 
     name: str
     device: str
     hosts: tuple[str, ...]
     addresses: tuple[str, ...]  # one for each host, in order
-    rate: float | None  # of the interface of one host, bytes per second
-    settings: Mapping[str, str] = field(default_factory=dict)  # sysctls that the site wants, from the system file
-    options: Mapping[str, str] = field(default_factory=dict)  # kernel options that it is said to have: y or n
+    rate: float | None  # bytes per second of the interface of one host; None: not described
+    settings: Mapping[str, str] = field(default_factory=dict)  # sysctls that the system file asks for
+    options: Mapping[str, str] = field(default_factory=dict)  # kernel options of the hosts by the system file: y or n
 
 
 @dataclass(frozen=True)
-class Side:
-    """One of the two networks: its ranges, its hosts, its largest packet in bytes."""
+class FabricSide:
+    """One of the two networks: its address ranges, its hosts, its MTU in bytes."""
 
     network: str
     ranges: tuple[str, ...]
-    classes: tuple[Class, ...]
+    classes: tuple[HostClass, ...]
     mtu: int | None
 
-    def class_of(self, name: str) -> Class | None:
-        """The class of that name, or the one that a host of that name is in; None when neither is on this side."""
-        return next((one for one in self.classes if name == one.name or name in one.hosts), None)
+    def class_of(self, name: str) -> HostClass | None:
+        """The class of that name, or the class of the host of that name; None when neither is on this side."""
+        return next(
+            (host_class for host_class in self.classes if name == host_class.name or name in host_class.hosts), None
+        )
 
 
 @dataclass(frozen=True)
 class Fabric:
-    """Two networks of one IP version and the routers between them. `near` is where the clients are."""
+    """Two networks of one IP version and the routers between them. The clients are on the `near` side."""
 
     name: str
-    version: Version
-    near: Side
-    far: Side
-    ways: tuple[Way, ...]
+    version: IpVersion
+    near: FabricSide
+    far: FabricSide
+    routers: tuple[FabricRouter, ...]
 
     @property
-    def active(self) -> tuple[Way, ...]:
-        """The routers that carry traffic while all live: those of the lowest priority number."""
-        first = min(way.priority for way in self.ways)
-        return tuple(way for way in self.ways if way.priority == first)
+    def active(self) -> tuple[FabricRouter, ...]:
+        """The routers that carry traffic while all of them work: those of the lowest priority number."""
+        lowest_priority = min(router.priority for router in self.routers)
+        return tuple(router for router in self.routers if router.priority == lowest_priority)
 
 
-def fabrics(system: System) -> list[Fabric]:
+def find_fabrics(system: System) -> list[Fabric]:
     """Every pair of networks with IP routers between them, by IP version.
 
-    Raises UserError when the system has no such routers, or when one lacks an address or hosts.
+    Raises UserError when the system has no such routers, or when a router or host lacks what a route needs.
     """
-    pairs = dict.fromkeys(_networks_of(system, router) for router in system.ids("routers") if _is_ip(system, router))
-    found = [one for pair in pairs for one in _versions(system, *pair)]
-    if not found:
+    check_names(system)
+    pairs = dict.fromkeys(
+        _find_router_networks(system, router) for router in system.list_ids("routers") if _is_ip_router(system, router)
+    )
+    all_fabrics = [fabric for pair in pairs for fabric in _make_fabrics(system, *pair)]
+    if not all_fabrics:
         raise UserError(
             f"{system.id} has no router that forwards IP between two networks with hosts on both;"
             ' describe them under [[routers]] with protocol = "ip", between = […] and an interface on each network.'
         )
-    return found
+    return all_fabrics
 
 
-def _is_ip(system: System, router: str) -> bool:
+def _is_ip_router(system: System, router: str) -> bool:
     table = system.item(router).table
     return isinstance(table, Router) and table.protocol in ("ip", "")
 
 
-def _networks_of(system: System, router: str) -> tuple[str, str]:
-    """The two networks, that of the clients first."""
-    named = system.references(router, "between") or tuple(
-        dict.fromkeys(one.network for one in system.addresses_of(router))
+def _find_router_networks(system: System, router: str) -> tuple[str, str]:
+    """The two networks that a router connects, that of the clients first."""
+    networks = system.find_references(router, "between") or tuple(
+        dict.fromkeys(address.network for address in system.find_addresses(router))
     )
-    if len(named) != 2:
+    if len(networks) != 2:
         raise UserError(
-            f"Router {router} joins {len(named)} networks ({', '.join(named) or 'none'}); say which two it is between:"
-            ' between = ["CLIENTS", "STORAGE"].'
+            f"Router {router} joins {len(networks)} networks ({', '.join(networks) or 'none'}); say which two it"
+            ' connects: between = ["CLIENTS", "STORAGE"].'
         )
-    first, second = named
-    return (second, first) if _serves(system, first) and not _serves(system, second) else (first, second)
+    first, second = networks
+    return (second, first) if _has_servers(system, first) and not _has_servers(system, second) else (first, second)
 
 
-def _serves(system: System, network: str) -> bool:
-    return any(system.addresses_of(server, network) for server in system.ids("servers"))
+def _has_servers(system: System, network: str) -> bool:
+    return any(system.find_addresses(server, network) for server in system.list_ids("servers"))
 
 
-def _versions(system: System, near: str, far: str) -> Iterator[Fabric]:
+def _make_fabrics(system: System, near: str, far: str) -> Iterator[Fabric]:
     for version in (4, 6):
-        sides = [_side(system, name, version) for name in (near, far)]
+        sides = [_make_side(system, name, version) for name in (near, far)]
         if not all(side.ranges and side.classes for side in sides):
             continue
-        ways = tuple(_ways(system, near, far, version))
-        if ways:
+        routers = tuple(_make_routers(system, near, far, version))
+        if routers:
             name = f"{near} to {far}" + (" (IPv6)" if version == 6 else "")
-            yield Fabric(name, 4 if version == 4 else 6, sides[0], sides[1], ways)
+            yield Fabric(name, 4 if version == 4 else 6, sides[0], sides[1], routers)
 
 
-def _side(system: System, name: str, version: int) -> Side:
+def _make_side(system: System, name: str, version: int) -> FabricSide:
+    """One network with its hosts of one IP version."""
     table = system.item(name).table
     assert isinstance(table, Network)
-    ranges = tuple(one for one in table.addresses if address_range(one).version == version)
-    classes = tuple(_classes(system, name, version, table))
-    return Side(name, ranges, classes, int(table.mtu) if table.mtu is not None else None)
+    ranges = tuple(
+        address_range for address_range in table.addresses if parse_network(address_range).version == version
+    )
+    classes = tuple(_group_hosts(system, name, version, table))
+    return FabricSide(name, ranges, classes, int(table.mtu) if table.mtu is not None else None)
 
 
-def _classes(system: System, network: str, version: int, table: Network) -> Iterator[Class]:
-    """Nodes and servers on the network, gathered by their table and device."""
-    gathered: dict[tuple[str, str], list[Address]] = {}
+def _group_hosts(system: System, network: str, version: int, table: Network) -> Iterator[HostClass]:
+    """Nodes and servers on the network, grouped by their table and device."""
+    addresses_by_class: dict[tuple[str, str], list[HostAddress]] = {}
     for kind in ("nodes", "servers"):
         for item in system.items(kind):
-            for one in system.addresses_of(item.id, network):
-                if one.address and ipaddress.ip_address(one.address).version == version:
-                    gathered.setdefault((item.table.group or item.table.id, one.device), []).append(one)
-    for (name, device), members in gathered.items():
+            for address in system.find_addresses(item.id, network):
+                if address.address and ipaddress.ip_address(address.address).version == version:
+                    addresses_by_class.setdefault((item.table.group or item.table.id, address.device), []).append(
+                        address
+                    )
+    for (name, device), members in addresses_by_class.items():
         if not device:
             raise UserError(
                 f"{system.id}: {name} joins {network} with an interface without a device name;"
                 ' a route names it: device = "ib0".'
             )
-        yield Class(
+        yield HostClass(
             name,
             device,
-            tuple(one.host for one in members),
-            tuple(one.address or "" for one in members),
-            _interface_rate(system, members[0].host, network, table),
-            *_settings_of(system, members[0].host),
+            tuple(address.host for address in members),
+            tuple(address.address or "" for address in members),
+            _find_interface_rate(system, members[0].host, network, table),
+            *_read_settings(system, members[0].host),
         )
 
 
-def _settings_of(system: System, host: str) -> tuple[dict[str, str], dict[str, str]]:
+def _read_settings(system: System, host: str) -> tuple[dict[str, str], dict[str, str]]:
     """Sysctls and kernel options among the settings of a host."""
-    said = getattr(system.item(host).table, "settings", None) or {}
-    texts = {name: ("y" if value else "n") if isinstance(value, bool) else str(value) for name, value in said.items()}
-    sysctls = {name: value for name, value in texts.items() if name.startswith(("net.", "kernel.", "vm."))}
-    return sysctls, {name: value for name, value in texts.items() if name.startswith("CONFIG_")}
+    settings = getattr(system.item(host).table, "settings", None) or {}
+    setting_texts = {
+        name: ("y" if value else "n") if isinstance(value, bool) else str(value) for name, value in settings.items()
+    }
+    sysctls = {name: value for name, value in setting_texts.items() if name.startswith(("net.", "kernel.", "vm."))}
+    return sysctls, {name: value for name, value in setting_texts.items() if name.startswith("CONFIG_")}
 
 
-def _interface_rate(system: System, host: str, network: str, table: Network) -> float | None:
-    """Bytes per second of one interface: its own rate, else that of the network; a server may be slower than both."""
-    part = system.item(host).table
+def _find_interface_rate(system: System, host: str, network: str, table: Network) -> float | None:
+    """Bytes per second of one interface: its described rate, else that of the network; a server may be slower than
+    both."""
+    host_table = system.item(host).table
     interface = next(
-        (one for one in getattr(part, "interfaces", ()) if system.index.resolve(
-            system.index.source_of(part), "interfaces.network", one.network, ("networks",)) == (network,)), None
+        (item for item in getattr(host_table, "interfaces", ()) if system.index.resolve(
+            system.index.get_source(host_table), "interfaces.network", item.network, ("networks",)) == (network,)), None
     )  # fmt: skip
-    rates = [one for one in (getattr(interface, "rate", None) or table.rate,) if one is not None]
-    if isinstance(part, Server) and part.rate is not None:
-        rates.append(part.rate)
-    known = [float(value) for one in rates for value in (one.read, one.write) if value is not None]
-    return min(known) if known else None
+    rates = [item for item in (getattr(interface, "rate", None) or table.rate,) if item is not None]
+    if isinstance(host_table, Server) and host_table.rate is not None:
+        rates.append(host_table.rate)
+    values = [float(value) for item in rates for value in (item.read, item.write) if value is not None]
+    return min(values) if values else None
 
 
-def _ways(system: System, near: str, far: str, version: int) -> Iterator[Way]:
-    for router in system.ids("routers"):
-        if not _is_ip(system, router) or set(_networks_of(system, router)) != {near, far}:
+def _make_routers(system: System, near: str, far: str, version: int) -> Iterator[FabricRouter]:
+    for router in system.list_ids("routers"):
+        if not _is_ip_router(system, router) or set(_find_router_networks(system, router)) != {near, far}:
             continue
-        ends = [_end(system, router, name, version) for name in (near, far)]
-        if None in ends:
-            missing = near if ends[0] is None else far
-            if any(one is not None for one in ends):
+        addresses = [_find_router_address(system, router, name, version) for name in (near, far)]
+        if None in addresses:
+            missing = near if addresses[0] is None else far
+            if any(address is not None for address in addresses):
                 raise UserError(
-                    f"{system.id}: router {router} has no IPv{version} address on {missing}; a way needs one on each of"
-                    f" {near} and {far}."
+                    f"{system.id}: router {router} has no IPv{version} address on {missing}; a route needs one on"
+                    f" each of {near} and {far}."
                 )
             continue
         table = system.item(router).table
         assert isinstance(table, Router)
-        near_end, far_end = ends
-        assert near_end is not None
-        assert far_end is not None
-        yield Way(
-            router=router,
-            near=near_end.address or "",
-            far=far_end.address or "",
-            near_device=near_end.device,
-            far_device=far_end.device,
+        near_address, far_address = addresses
+        assert near_address is not None
+        assert far_address is not None
+        yield FabricRouter(
+            name=router,
+            near_address=near_address.address or "",
+            far_address=far_address.address or "",
+            near_device=near_address.device,
+            far_device=far_address.device,
             weight=int(table.weight) if table.weight is not None else 1,
             priority=int(table.priority) if table.priority is not None else 0,
-            rate=_router_rate(system, router, (near, far)),
+            rate=_find_router_rate(system, router, (near, far)),
         )
 
 
-def _end(system: System, router: str, network: str, version: int) -> Address | None:
-    fitting = [
-        one
-        for one in system.addresses_of(router, network)
-        if one.address and ipaddress.ip_address(one.address).version == version
+def _find_router_address(system: System, router: str, network: str, version: int) -> HostAddress | None:
+    """The address of a router on a network; None when it has none."""
+    matching = [
+        address
+        for address in system.find_addresses(router, network)
+        if address.address and ipaddress.ip_address(address.address).version == version
     ]
-    if len(fitting) > 1:
+    if len(matching) > 1:
         raise UserError(
-            f"{system.id}: router {router} has {len(fitting)} IPv{version} addresses on {network}; describe each as a"
+            f"{system.id}: router {router} has {len(matching)} IPv{version} addresses on {network}; describe each as a"
             " router of its own, so that each can carry its share."
         )
-    return fitting[0] if fitting else None
+    return matching[0] if matching else None
 
 
-def _router_rate(system: System, router: str, networks: Sequence[str]) -> float | None:
-    """Bytes per second through a router: said, else the slower of its two interfaces."""
+def _find_router_rate(system: System, router: str, networks: Sequence[str]) -> float | None:
+    """Bytes per second through a router: its described rate, else that of the slower of its two interfaces."""
     table = system.item(router).table
     assert isinstance(table, Router)
-    said = [float(one) for one in (table.rate.read, table.rate.write) if one is not None] if table.rate else []
-    if said:
-        return min(said)
-    both = []
+    described_rates = (
+        [float(rate) for rate in (table.rate.read, table.rate.write) if rate is not None] if table.rate else []
+    )
+    if described_rates:
+        return min(described_rates)
+    interface_rates = []
     for name in networks:
         network = system.item(name).table
         assert isinstance(network, Network)
-        both.append(_interface_rate(system, router, name, network))
-    known = [one for one in both if one is not None]
-    return min(known) if known else None
+        interface_rates.append(_find_interface_rate(system, router, name, network))
+    known_rates = [rate for rate in interface_rates if rate is not None]
+    return min(known_rates) if known_rates else None
 
 
-def covers(ranges: Sequence[str], address: str) -> bool:
-    """Whether an address lies in one of the ranges."""
-    here = ipaddress.ip_address(address)
-    return any(here in _same_version(one, here.version) for one in ranges)
+def is_covered(ranges: Sequence[str], address: str) -> bool:
+    """Whether an address lies in one of the ranges; never in a range of the other IP version."""
+    parsed_address = ipaddress.ip_address(address)
+    return any(parsed_address in parse_network(address_range) for address_range in ranges)
 
 
-def _same_version(text: str, version: int) -> Range:
-    found = address_range(text)
-    empty: Range = ipaddress.ip_network("255.255.255.255/32") if version == 4 else ipaddress.ip_network("::/128")
-    return found if found.version == version else empty
+def covers_range(destination: str, address_range: str) -> bool:
+    """Whether a route to `destination` leads to the whole of `address_range`."""
+    if destination == "default":
+        return True
+    try:
+        outer, inner = ipaddress.ip_network(destination), ipaddress.ip_network(address_range)
+    except ValueError:
+        return False
+    return outer.version == inner.version and inner.subnet_of(outer)  # type: ignore[arg-type]
+
+
+def overlaps_range(destination: str, address_range: str) -> bool:
+    """Whether a route to `destination` concerns a part of `address_range`; a default route does not."""
+    try:
+        route_network, network = ipaddress.ip_network(destination), ipaddress.ip_network(address_range)
+    except ValueError:
+        return False
+    return route_network.version == network.version and route_network.overlaps(network)
+
+
+def index_gateways(fabric: Fabric, own_side: FabricSide) -> dict[str, int]:
+    """Address of each router on this side -> index of the router."""
+    near = own_side is fabric.near
+    return {(router.near_address if near else router.far_address): index for index, router in enumerate(fabric.routers)}

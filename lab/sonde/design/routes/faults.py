@@ -1,35 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a check of routes says: faults, and what it could not look at."""
+"""What a check of routes found, and what it had no data about."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sonde.design.routes.tables import HostTables
+from sonde.design.routes.host_tables import HostTables
 
 
 @dataclass(frozen=True)
-class Fault:
-    """One thing that is wrong: `kind` for programs, where, what, and what to do."""
+class RouteFault:
+    """One thing that is wrong: `kind` is for programs, the other three are texts for the user."""
 
     kind: str
-    where: str
-    what: str
+    location: str
+    problem: str
     remedy: str
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """What a check found, and what it could not look at."""
+class RouteCheck:
+    """The faults of one host, and which of its tables and settings the check did not get."""
 
     host: str
-    faults: tuple[Fault, ...]
+    faults: tuple[RouteFault, ...]
     unknown: tuple[str, ...]
 
 
-def unknown(seen: HostTables) -> tuple[str, ...]:
+def list_unknown(host_tables: HostTables) -> tuple[str, ...]:
+    """The unknown parts of the tables, by the names that users know."""
     parts = {
-        "routes": seen.routes, "rules": seen.rules, "addresses": seen.addresses, "settings (sysctl)": seen.settings,
-        "kernel options": seen.options,
-    }  # fmt: skip
-    return tuple(name for name, given in parts.items() if given is None)
+        "routes": host_tables.routes,
+        "rules": host_tables.rules,
+        "addresses": host_tables.addresses,
+        "settings (sysctl)": host_tables.settings,
+        "kernel options": host_tables.options,
+    }
+    return tuple(name for name, content in parts.items() if content is None)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which routers live, seen from one host, and the multipath route that names the living ones only.
+"""Which routers work, as one host sees them, and the multipath route that names only those.
 
-Every `interval` each router is asked twice, by packets that its own table leads through it: for an answer of its own,
-and for one of a host behind it. A router is taken out when `down` rounds in a row failed, and put back after `up` good
-ones, so that one lost packet or a router that comes and goes does not move the traffic. A host behind that does not
-answer through any router says nothing about one of them. The last router is never taken out.
+Every `interval_s` the host probes each router twice, by packets that the router's own table leads through it: once for
+an answer of the router itself, once for an answer of a host on the other network. A router leaves the route when `down`
+rounds in a row failed, and returns after `up` good rounds in a row, so that one lost packet or an unstable router does
+not move the traffic. A host of the other network that answers through no router proves nothing about a router. The last
+router never leaves the route.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from sonde.design.routes.plan import HostPlan, Route
 from sonde.design.routes.scripts import PROTOCOL
 from sonde.model.errors import MachineError
 
-# What a round trip may take, as a share of the interval: an answer that is later counts as none.
-_WAIT = 0.8
+# What a round trip may take, as a share of the interval; a later answer counts as none.
+_WAIT_SHARE = 0.8
 
 
 @dataclass(frozen=True)
-class Timing:
-    """Seconds between rounds, and how many rounds in a row change the mind."""
+class HealthCheckTiming:
+    """Seconds between rounds, and after how many rounds in a row a router leaves the route or returns to it."""
 
     interval_s: float = 0.3
     down: int = 3
@@ -36,59 +37,63 @@ class Timing:
 
     @property
     def failover_s(self) -> float:
-        """The longest time from the death of a router until no packet is sent to it any more."""
+        """The longest time from the failure of a router until no packet is sent to it any more."""
         return self.interval_s * (self.down + 1)
 
     @property
     def stall_s(self) -> float:
-        """The longest that a flow may stand still when a router dies: TCP tries again after twice the time that it has
+        """The longest that a flow may stall when a router fails: TCP sends again after twice the time that it has
         waited already, and not before 0.2 s."""
         return 2 * self.failover_s + 0.2
 
 
 @dataclass
-class Health:
-    """What is known of each router by its place; `living` is what the route should name."""
+class RouterHealth:
+    """Which routers the route should name, by index, from the rounds so far."""
 
     routers: int
-    timing: Timing
-    living: list[bool] = field(init=False)
-    _streak: list[int] = field(init=False)  # rounds in a row that say otherwise than `living`
+    timing: HealthCheckTiming
+    alive: list[bool] = field(init=False)
+    _streak: list[int] = field(init=False)  # rounds in a row that contradict `alive`
 
     def __post_init__(self) -> None:
-        self.living = [True] * self.routers
+        self.alive = [True] * self.routers
         self._streak = [0] * self.routers
 
-    def round(self, answers: Sequence[bool]) -> bool:
-        """Takes in one round; whether the living routers changed."""
-        before = list(self.living)
-        for at, good in enumerate(answers):
-            self._streak[at] = 0 if good == self.living[at] else self._streak[at] + 1
-            if self._streak[at] < (self.timing.up if good else self.timing.down):
+    def add_round(self, answers: Sequence[bool]) -> bool:
+        """Counts one round; whether `alive` changed."""
+        before = list(self.alive)
+        for index, answered in enumerate(answers):
+            self._streak[index] = 0 if answered == self.alive[index] else self._streak[index] + 1
+            if self._streak[index] < (self.timing.up if answered else self.timing.down):
                 continue
-            if good or sum(self.living) > 1:
-                self.living[at] = good
-                self._streak[at] = 0
-        return self.living != before
+            if answered or sum(self.alive) > 1:
+                self.alive[index] = answered
+                self._streak[index] = 0
+        return self.alive != before
 
 
-def judged(own: Sequence[bool], behind: Sequence[Sequence[bool]]) -> list[bool]:
-    """Of one round: which routers are good. `own` are answers of the routers themselves, `behind` those of hosts behind
-    (one list a host, an entry a router). A host that answered through nobody does not count."""
-    telling = [host for host in behind if any(host)]
-    return [alive and (not telling or any(host[at] for host in telling)) for at, alive in enumerate(own)]
+def evaluate_answers(router_answers: Sequence[bool], host_answers: Sequence[Sequence[bool]]) -> list[bool]:
+    """Which routers are good in one round. `router_answers` are those of the routers themselves, `host_answers` those
+    of hosts of the other network: a list for each host, an entry for each router. A host without any answer is
+    ignored."""
+    reachable_hosts = [answers for answers in host_answers if any(answers)]
+    return [
+        router_answered and (not reachable_hosts or any(answers[index] for answers in reachable_hosts))
+        for index, router_answered in enumerate(router_answers)
+    ]
 
 
-def living_route(route: Route, gateways: Sequence[str], living: Sequence[bool]) -> Route:
-    """The multipath route without the dead routers; unchanged when it would have none left."""
-    dead = {gateway for gateway, alive in zip(gateways, living, strict=True) if not alive}
+def drop_dead_hops(route: Route, gateways: Sequence[str], alive: Sequence[bool]) -> Route:
+    """The multipath route without dead routers; unchanged when none would remain."""
+    dead = {gateway for gateway, is_alive in zip(gateways, alive, strict=True) if not is_alive}
     hops = tuple(hop for hop in route.hops if hop.via not in dead)
-    return Route(route.to, route.table, route.device, hops or route.hops, route.metric)
+    return Route(route.destination, route.table, route.device, hops or route.hops, route.metric)
 
 
 class Pinger:
-    """Echo requests that carry the mark of a router. Raises MachineError when they may not be sent (CAP_NET_ADMIN and
-    CAP_NET_RAW are needed)."""
+    """Sends echo requests that carry the firewall mark of a router. Raises MachineError when this process may not send
+    them (CAP_NET_ADMIN and CAP_NET_RAW are needed)."""
 
     def __init__(self, version: int) -> None:
         self._family = socket.AF_INET6 if version == 6 else socket.AF_INET
@@ -97,37 +102,37 @@ class Pinger:
         self._id = os.getpid() & 0xFFFF
         self._sequence = 0
 
-    def ask(self, targets: Sequence[tuple[str, int]], wait_s: float) -> list[bool]:
-        """Which of (address, mark) answered in time."""
-        opened: list[socket.socket] = []
+    def probe(self, targets: Sequence[tuple[str, int]], wait_s: float) -> list[bool]:
+        """Which of the targets (address and mark) answered within `wait_s` seconds."""
+        sockets: list[socket.socket] = []
         try:
-            waiting: dict[int, int] = {}
-            for at, (address, mark) in enumerate(targets):
-                one = self._socket(mark)
-                opened.append(one)
+            index_by_sequence: dict[int, int] = {}
+            for index, (address, mark) in enumerate(targets):
+                probe_socket = self._open_socket(mark)
+                sockets.append(probe_socket)
                 self._sequence = (self._sequence + 1) & 0xFFFF
-                waiting[self._sequence] = at
+                index_by_sequence[self._sequence] = index
                 try:
-                    one.sendto(self._packet(self._sequence), (address, 0))
+                    probe_socket.sendto(self._make_packet(self._sequence), (address, 0))
                 except OSError:
-                    continue  # no way there: no answer
-            return self._collect(opened, waiting, len(targets), time.monotonic() + wait_s)
+                    continue  # no route to the target: no answer
+            return self._collect_replies(sockets, index_by_sequence, len(targets), time.monotonic() + wait_s)
         finally:
-            for one in opened:
-                one.close()
+            for probe_socket in sockets:
+                probe_socket.close()
 
-    def _socket(self, mark: int) -> socket.socket:
+    def _open_socket(self, mark: int) -> socket.socket:
         try:
-            made = socket.socket(self._family, socket.SOCK_RAW, self._protocol)
-            made.setsockopt(socket.SOL_SOCKET, socket.SO_MARK, mark)
+            probe_socket = socket.socket(self._family, socket.SOCK_RAW, self._protocol)
+            probe_socket.setsockopt(socket.SOL_SOCKET, socket.SO_MARK, mark)
         except PermissionError:
             raise MachineError(
                 "Watching routers needs root, or CAP_NET_ADMIN and CAP_NET_RAW: packets are sent with a mark."
             ) from None
-        made.setblocking(False)
-        return made
+        probe_socket.setblocking(False)
+        return probe_socket
 
-    def _packet(self, sequence: int) -> bytes:
+    def _make_packet(self, sequence: int) -> bytes:
         """An echo request; the kernel fills in the checksum of ICMPv6."""
         body = struct.pack("!BBHHH", self._request, 0, 0, self._id, sequence)
         if self._family == socket.AF_INET6:
@@ -136,33 +141,34 @@ class Pinger:
         total = (total >> 16) + (total & 0xFFFF)
         return struct.pack("!BBHHH", self._request, 0, ~total & 0xFFFF, self._id, sequence)
 
-    def _collect(
-        self, opened: Sequence[socket.socket], waiting: dict[int, int], count: int, until: float
+    def _collect_replies(
+        self, sockets: Sequence[socket.socket], index_by_sequence: dict[int, int], count: int, deadline: float
     ) -> list[bool]:
         answered = [False] * count
-        while waiting and (left := until - time.monotonic()) > 0:
-            for one in select.select(opened, [], [], left)[0]:
+        while index_by_sequence and (remaining_s := deadline - time.monotonic()) > 0:
+            for probe_socket in select.select(sockets, [], [], remaining_s)[0]:
                 try:
-                    data = one.recv(2048)
+                    data = probe_socket.recv(2048)
                 except BlockingIOError:
                     continue
                 if self._family == socket.AF_INET:
-                    data = data[(data[0] & 15) * 4 :]  # a raw socket of IPv4 shows the header
+                    data = data[(data[0] & 15) * 4 :]  # a raw socket of IPv4 delivers the header too
                 if len(data) < 8:
                     continue
                 kind, _, _, identity, sequence = struct.unpack("!BBHHH", data[:8])
-                if kind == self._reply and identity == self._id and sequence in waiting:
-                    answered[waiting.pop(sequence)] = True
+                if kind == self._reply and identity == self._id and sequence in index_by_sequence:
+                    answered[index_by_sequence.pop(sequence)] = True
         return answered
 
 
 @dataclass(frozen=True)
-class Watched:
-    """What a host watches: its plan, the addresses of the routers on the far network, and hosts there that answer."""
+class WatchedRoutes:
+    """What a host probes: the addresses of the routers on the other network, and hosts there that answer. `plan` is the
+    plan of the probing host."""
 
     plan: HostPlan
-    far_addresses: tuple[str, ...]
-    behind: tuple[str, ...]
+    router_addresses: tuple[str, ...]
+    other_hosts: tuple[str, ...]
 
     @property
     def main_routes(self) -> list[Route]:
@@ -170,58 +176,61 @@ class Watched:
 
     @property
     def gateways(self) -> list[str]:
-        """Each router as this host names it, from its own table."""
+        """The address of each router on the network of this host, from the table of the router."""
         return [
             next(route.hops[0].via for route in self.plan.routes if route.table == rule.table and route.hops)
             for rule in self.plan.rules
         ]
 
 
-def watch(
-    watched: Watched,
-    timing: Timing,
-    change: Callable[[Route], None],
-    told: Callable[[str], None],
+def watch_routers(
+    watched: WatchedRoutes,
+    timing: HealthCheckTiming,
+    replace_route: Callable[[Route], None],
+    report: Callable[[str], None],
     rounds: int | None = None,
 ) -> None:
-    """Rounds without end (or so many): asks, and calls `change` with each route that must now be another."""
+    """Probes the routers in rounds, without end or `rounds` times, and calls `replace_route` with each route that has
+    changed. `report` gets a sentence for each router that leaves the route or returns to it."""
     pinger = Pinger(watched.plan.version)
-    health = Health(len(watched.gateways), timing)
+    health = RouterHealth(len(watched.gateways), timing)
     marks = [rule.mark for rule in watched.plan.rules]
-    places = [*zip(watched.far_addresses, marks, strict=True)]
-    places += [(host, mark) for host in watched.behind for mark in marks]
-    done = 0
-    while rounds is None or done < rounds:
-        begin = time.monotonic()
-        answers = pinger.ask(places, timing.interval_s * _WAIT)
-        count = len(marks)
-        behind = [answers[at : at + count] for at in range(count, len(answers), count)]
-        before = list(health.living)
-        if health.round(judged(answers[:count], behind)):
+    targets = [*zip(watched.router_addresses, marks, strict=True)]
+    targets += [(host, mark) for host in watched.other_hosts for mark in marks]
+    finished_rounds = 0
+    while rounds is None or finished_rounds < rounds:
+        start = time.monotonic()
+        answers = pinger.probe(targets, timing.interval_s * _WAIT_SHARE)
+        router_count = len(marks)
+        host_answers = [
+            answers[index : index + router_count] for index in range(router_count, len(answers), router_count)
+        ]
+        alive_before = list(health.alive)
+        if health.add_round(evaluate_answers(answers[:router_count], host_answers)):
             for route in watched.main_routes:
-                change(living_route(route, watched.gateways, health.living))
-            for gateway, was, now in zip(watched.gateways, before, health.living, strict=True):
-                if was != now:
-                    told(f"{gateway} {'is back' if now else 'does not answer: it gets no traffic'}")
-        done += 1
-        time.sleep(max(0.0, begin + timing.interval_s - time.monotonic()))
+                replace_route(drop_dead_hops(route, watched.gateways, health.alive))
+            for gateway, was_alive, is_alive in zip(watched.gateways, alive_before, health.alive, strict=True):
+                if was_alive != is_alive:
+                    report(f"{gateway} {'is back' if is_alive else 'does not answer: it gets no traffic'}")
+        finished_rounds += 1
+        time.sleep(max(0.0, start + timing.interval_s - time.monotonic()))
 
 
-def change_route(version: int, mtu: int | None) -> Callable[[Route], None]:
-    """Puts a route into the main table of this host by netlink, in place of the one that is there."""
+def make_route_replacer(version: int, mtu: int | None) -> Callable[[Route], None]:
+    """A function that puts a route into the main table of this host by netlink, in place of the present route."""
     from pyroute2 import IPRoute
 
     netlink = IPRoute()
 
-    def change(route: Route) -> None:
+    def replace_route(route: Route) -> None:
         devices = {hop.device: netlink.link_lookup(ifname=hop.device)[0] for hop in route.hops}
         hops = [{"gateway": hop.via, "oif": devices[hop.device], "hops": hop.weight - 1} for hop in route.hops]
-        more: dict[str, Any] = {"metrics": {"mtu": mtu}} if mtu is not None else {}
+        attributes: dict[str, Any] = {"metrics": {"mtu": mtu}} if mtu is not None else {}
         family = socket.AF_INET6 if version == 6 else socket.AF_INET
         if len(hops) == 1:
-            more |= {"gateway": hops[0]["gateway"], "oif": hops[0]["oif"]}
+            attributes |= {"gateway": hops[0]["gateway"], "oif": hops[0]["oif"]}
         else:
-            more |= {"multipath": hops}
-        netlink.route("replace", dst=route.to, proto=int(PROTOCOL), family=family, **more)
+            attributes |= {"multipath": hops}
+        netlink.route("replace", dst=route.destination, proto=int(PROTOCOL), family=family, **attributes)
 
-    return change
+    return replace_route

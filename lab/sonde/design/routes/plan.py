@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan: which rules, tables and routes every kind of host gets, and which settings the routers.
+"""The plan: which rules, tables and routes every class of hosts gets, and which settings the routers get.
 
-Traffic between the two networks is spread over the routers by a multipath route in the main table of each host, in both
-directions. A table for each router holds the way through that router alone; a rule leads marked packets there, so that
-a health check or a measurement can take one router on purpose. A rule on the *source* address of a router, as it is
-often seen, can never match on a host: packets that a router forwards carry the address of the sender, not its own.
+A multipath route in the main table of each host spreads the traffic between the two networks over the routers, in both
+directions. Each router also has a table of its own, whose routes lead through that router alone. A rule leads marked
+packets into that table, so that a health check or a measurement can choose one router. A rule on the *source* address
+of a router, which some published set-ups contain, can never match on a host: packets that a router forwards carry the
+address of the sender, not that of the router.
 
 Both ends put the same flow on the same router when both hash addresses and ports (policy 1), have the same seed and
-name the routers in the same order: the kernel sorts addresses and ports before it hashes. The seed can be set since
-Linux 6.11; on older kernels a reply may come back through another router, which only strict reverse-path filtering on a
-third network would mind.
+name the routers in the same order: the kernel sorts addresses and ports before it hashes them. The seed can be set
+since Linux 6.11. On older kernels a reply may come back through another router, which disturbs only strict reverse-path
+filtering on a third network.
 """
 
 from __future__ import annotations
@@ -17,17 +18,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sonde.design.routes.fabric import Class, Fabric, Side, Way
-from sonde.design.routes.tuning import OPTIONS, audit, kept, missing_options
+from sonde.design.routes.fabric import Fabric, FabricRouter, FabricSide, HostClass
+from sonde.design.routes.kernel_settings import (
+    REQUIRED_OPTIONS,
+    audit_settings,
+    list_missing_options,
+    select_valid_settings,
+)
 from sonde.model.errors import UserError
 
-# Tables and marks of the routers are numbered from here: far from 253 to 255, which are the kernel's.
+# Number of the first router's table and mark. Tables 253 to 255 belong to the kernel.
 FIRST_TABLE = 1
-# Rules of ours lie before the main table (32766), with room for those of the site.
+# The rules come before that of the main table (32766), with room for rules of the site.
 FIRST_PREFERENCE = 1000
-# Any value will do as long as both sides have it.
+# Any value is good as long as both sides have the same.
 HASH_SEED = 20240601
-MOST_WAYS = 200
+MAX_ROUTERS = 200
 
 
 @dataclass(frozen=True)
@@ -41,9 +47,10 @@ class Hop:
 
 @dataclass(frozen=True)
 class Route:
-    """A route of one table ("main" or a number): to a range through `hops`, on the link itself when there are none."""
+    """A route of one table ("main" or a number): to a range through `hops`, or on the link of `device` when there are
+    none."""
 
-    to: str  # a range, or "default"
+    destination: str  # a range, or "default"
     table: str
     device: str = ""  # for a route without next hops
     hops: tuple[Hop, ...] = ()
@@ -52,7 +59,7 @@ class Route:
 
 @dataclass(frozen=True)
 class Rule:
-    """Packets with this firewall mark look into that table."""
+    """Packets with this firewall mark are routed by that table."""
 
     preference: int
     mark: int
@@ -61,11 +68,11 @@ class Rule:
 
 @dataclass(frozen=True)
 class HostPlan:
-    """What each host of a class gets."""
+    """What each host of a class gets. `network` is the network that the class is on."""
 
     name: str
-    side: str  # the network it is on
-    hosts: Class
+    network: str
+    host_class: HostClass
     version: int
     rules: tuple[Rule, ...]
     routes: tuple[Route, ...]
@@ -86,132 +93,144 @@ class RoutePlan:
     """The plan of one fabric."""
 
     fabric: Fabric
-    hosts: tuple[HostPlan, ...]
-    routers: RouterPlan
+    host_plans: tuple[HostPlan, ...]
+    router_plan: RouterPlan
     notes: tuple[str, ...] = field(default=())
 
-    def of(self, name: str) -> HostPlan:
-        """The plan of a class of hosts. Raises UserError when there is none of that name."""
-        for one in self.hosts:
-            if one.name == name:
-                return one
-        known = ", ".join(one.name for one in self.hosts)
-        raise UserError(f'There is no class of hosts "{name}"; there are {known}.')
+    def find_host_plan(self, name: str) -> HostPlan:
+        """The plan of a class of hosts. Raises UserError when there is no class of that name."""
+        for host_plan in self.host_plans:
+            if host_plan.name == name:
+                return host_plan
+        names = ", ".join(host_plan.name for host_plan in self.host_plans)
+        raise UserError(f'There is no class of hosts "{name}"; there are {names}.')
 
 
 def plan_routes(fabric: Fabric, seed: int = HASH_SEED) -> RoutePlan:
-    """The plan of a fabric. Raises UserError when it has more routers than tables."""
-    if len(fabric.ways) > MOST_WAYS:
+    """The plan of a fabric. Raises UserError when it has more routers than there are table numbers."""
+    if len(fabric.routers) > MAX_ROUTERS:
         raise UserError(
-            f"{fabric.name} has {len(fabric.ways)} routers; more than {MOST_WAYS} do not fit into the tables before"
-            " 253, which are the kernel's."
+            f"{fabric.name} has {len(fabric.routers)} routers; more than {MAX_ROUTERS} do not fit: each needs a"
+            " table of its own, and those from 253 on belong to the kernel."
         )
-    hosts = [
-        _host_plan(fabric, group, own, other, seed)
-        for own, other in ((fabric.near, fabric.far), (fabric.far, fabric.near))
-        for group in own.classes
+    host_plans = [
+        _plan_hosts(fabric, host_class, own_side, other_side, seed)
+        for own_side, other_side in ((fabric.near, fabric.far), (fabric.far, fabric.near))
+        for host_class in own_side.classes
     ]
-    routers = RouterPlan(tuple(way.router for way in fabric.ways), _router_settings(fabric))
-    return RoutePlan(fabric, tuple(hosts), routers, (*_notes(fabric), *_notes_on_settings(fabric)))
+    router_plan = RouterPlan(tuple(router.name for router in fabric.routers), _make_router_settings(fabric))
+    return RoutePlan(fabric, tuple(host_plans), router_plan, (*_make_notes(fabric), *_make_setting_notes(fabric)))
 
 
-def table_of(position: int) -> str:
-    """The table of the router at a position, counted from 0."""
-    return str(FIRST_TABLE + position)
+def _plan_hosts(
+    fabric: Fabric, host_class: HostClass, own_side: FabricSide, other_side: FabricSide, seed: int
+) -> HostPlan:
+    is_near = own_side is fabric.near
 
-
-def _host_plan(fabric: Fabric, group: Class, own: Side, other: Side, seed: int) -> HostPlan:
-    near = own is fabric.near
-
-    def gateway(way: Way) -> str:
-        return way.near if near else way.far
+    def gateway(router: FabricRouter) -> str:
+        return router.near_address if is_near else router.far_address
 
     rules, routes = [], []
-    for position, way in enumerate(fabric.ways):
-        table = table_of(position)
-        rules.append(Rule(FIRST_PREFERENCE + position, int(table), table))
-        routes += [Route(one, table, group.device) for one in own.ranges]
-        routes += [Route(one, table, hops=(Hop(gateway(way), group.device),)) for one in other.ranges]
-    for priority in sorted({way.priority for way in fabric.ways}):
-        # a standby router takes over when the route with the lower metric has no living next hop
-        hops = tuple(Hop(gateway(way), group.device, way.weight) for way in fabric.ways if way.priority == priority)
+    for index, router in enumerate(fabric.routers):
+        number = FIRST_TABLE + index
+        rules.append(Rule(FIRST_PREFERENCE + index, number, str(number)))
+        routes += [Route(address_range, str(number), host_class.device) for address_range in own_side.ranges]
+        routes += [
+            Route(address_range, str(number), hops=(Hop(gateway(router), host_class.device),))
+            for address_range in other_side.ranges
+        ]
+    for priority in sorted({router.priority for router in fabric.routers}):
+        # the kernel uses the standby routers when no next hop of the route with the lower metric works
+        hops = tuple(
+            Hop(gateway(router), host_class.device, router.weight)
+            for router in fabric.routers
+            if router.priority == priority
+        )
         metric = None if priority == 0 else 100 + priority
-        routes += [Route(one, "main", hops=hops, metric=metric) for one in other.ranges]
+        routes += [Route(address_range, "main", hops=hops, metric=metric) for address_range in other_side.ranges]
     return HostPlan(
-        name=group.name,
-        side=own.network,
-        hosts=group,
+        name=host_class.name,
+        network=own_side.network,
+        host_class=host_class,
         version=fabric.version,
         rules=tuple(rules),
         routes=tuple(routes),
-        settings=_host_settings(fabric, group, seed),
-        mtu=smallest_mtu(fabric),
+        settings=_make_host_settings(fabric, host_class, seed),
+        mtu=find_smallest_mtu(fabric),
     )
 
 
-def smallest_mtu(fabric: Fabric) -> int | None:
-    """The largest packet that fits both networks, bytes; None when one of them is unknown."""
-    both = [side.mtu for side in (fabric.near, fabric.far)]
-    return min(one for one in both if one is not None) if None not in both else None
+def find_smallest_mtu(fabric: Fabric) -> int | None:
+    """The largest packet that both networks can carry, in bytes; None when one MTU is not described."""
+    mtus = [side.mtu for side in (fabric.near, fabric.far)]
+    return min(mtu for mtu in mtus if mtu is not None) if None not in mtus else None
 
 
-def _host_settings(fabric: Fabric, group: Class, seed: int) -> dict[str, str]:
-    ip = "ipv4" if fabric.version == 4 else "ipv6"
-    # what the site wants, without what is gone, wrong or without effect (told in the notes), and what routing needs
-    settings = kept(group.settings) | {
-        f"net.{ip}.fib_multipath_hash_policy": "1",
-        "net.ipv4.fib_multipath_hash_seed": str(seed),  # IPv6 hashes with it too
+def _make_host_settings(fabric: Fabric, host_class: HostClass, seed: int) -> dict[str, str]:
+    family = "ipv4" if fabric.version == 4 else "ipv6"
+    # sysctls of the site, without those that the notes refuse, and those that multipath routing needs
+    settings = select_valid_settings(host_class.settings) | {
+        f"net.{family}.fib_multipath_hash_policy": "1",
+        "net.ipv4.fib_multipath_hash_seed": str(seed),  # IPv6 uses this seed too
     }
     if fabric.version == 4:
         settings |= {
             "net.ipv4.fib_multipath_use_neigh": "1",
-            # loose: a reply may come through another router than the one a request left by
-            f"net.ipv4.conf.{group.device}.rp_filter": "2",
+            # loose: a reply may come through another router than its request
+            f"net.ipv4.conf.{host_class.device}.rp_filter": "2",
             "net.ipv4.conf.all.rp_filter": "2",
         }
     return settings
 
 
-def _router_settings(fabric: Fabric) -> dict[str, str]:
-    devices = sorted({one for way in fabric.ways for one in (way.near_device, way.far_device) if one})
+def _make_router_settings(fabric: Fabric) -> dict[str, str]:
+    devices = sorted(
+        {device for router in fabric.routers for device in (router.near_device, router.far_device) if device}
+    )
     if fabric.version == 6:
         return {"net.ipv6.conf.all.forwarding": "1"}
     settings = {"net.ipv4.ip_forward": "1", "net.ipv4.conf.all.rp_filter": "2"}
-    settings |= {f"net.ipv4.conf.{one}.rp_filter": "2" for one in devices}
-    # both networks are on links of the router: it must never tell a host of a shorter way
-    return settings | {f"net.ipv4.conf.{one}.send_redirects": "0" for one in ["all", *devices]}
+    settings |= {f"net.ipv4.conf.{device}.rp_filter": "2" for device in devices}
+    # both networks are on links of the router: it must never redirect a host past itself
+    return settings | {f"net.ipv4.conf.{device}.send_redirects": "0" for device in ["all", *devices]}
 
 
-def _notes_on_settings(fabric: Fabric) -> Iterator[str]:
-    """Settings of the site that are refused or doubtful, and kernel options that a class is said to lack."""
+def _make_setting_notes(fabric: Fabric) -> Iterator[str]:
+    """Settings of the site that are left out or risky, and kernel options that a class lacks by the system file."""
     for side in (fabric.near, fabric.far):
-        for group in side.classes:
-            for remark in audit(group.settings):
-                fate = "kept, but" if remark.worth == "risky" else "left out:"
-                yield f"{group.name}: {remark.name} = {remark.value} is {fate} {remark.reason}; {remark.remedy}."
-            for name, part in missing_options(group.options) if group.options else ():
-                if group.options.get(name) == "n":
-                    yield f"{group.name}: the kernel lacks {name}: {part} will not work."
-    needed = ", ".join(OPTIONS)
+        for host_class in side.classes:
+            for finding in audit_settings(host_class.settings):
+                outcome = "kept, but" if finding.state == "risky" else "left out:"
+                yield (
+                    f"{host_class.name}: {finding.name} = {finding.value} is {outcome}"
+                    f" {finding.reason}; {finding.remedy}."
+                )
+            for name, feature in list_missing_options(host_class.options) if host_class.options else ():
+                if host_class.options.get(name) == "n":
+                    yield f"{host_class.name}: the kernel lacks {name}: {feature} will not work."
+    needed = ", ".join(REQUIRED_OPTIONS)
     yield f"Kernels of all hosts need {needed}."
 
 
-def _notes(fabric: Fabric) -> Sequence[str]:
+def _make_notes(fabric: Fabric) -> Sequence[str]:
+    """What the user should know about the routers and networks of the plan."""
     notes = []
-    weights = {way.weight for way in fabric.active}
-    if len(fabric.ways) == 1:
+    weights = {router.weight for router in fabric.active}
+    if len(fabric.routers) == 1:
         notes.append(
-            f"There is one router ({fabric.ways[0].router}): when it fails, nothing reaches the other network."
+            f"There is one router ({fabric.routers[0].name}): when it fails, nothing reaches the other network."
         )
     if len(weights) > 1:
         notes.append("Routers have different weights: the shares hold for many flows, not for few.")
-    if smallest_mtu(fabric) is None:
-        notes.append("The MTU of one of the networks is not described: whether packets must be cut is unknown.")
+    if find_smallest_mtu(fabric) is None:
+        notes.append(
+            "The MTU of one of the networks is not described: whether routers must fragment packets is unknown."
+        )
     elif fabric.near.mtu != fabric.far.mtu:
         notes.append(
             f"The networks have different MTUs ({fabric.near.mtu} and {fabric.far.mtu} B): the routes say"
-            f" {smallest_mtu(fabric)} B, so that no packet must be cut or refused at a router."
+            f" {find_smallest_mtu(fabric)} B, so that no router must fragment or refuse a packet."
         )
-    if any(way.rate is None for way in fabric.ways):
+    if any(router.rate is None for router in fabric.routers):
         notes.append("The rate of a router or of a network is not described: the predicted rates leave it out.")
     return notes

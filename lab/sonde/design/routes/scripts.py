@@ -3,95 +3,113 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Mapping
 
 from sonde.design.routes.fabric import Fabric
 from sonde.design.routes.plan import HostPlan, Route, RoutePlan, Rule
+from sonde.model.directives import bare_word
+from sonde.model.shell import ShellScript
 
-# Marks our routes in the kernel's tables, so that they can be told from others; free in rt_protos.
+# Protocol number of these routes in the kernel's tables, which distinguishes them from others; unassigned in rt_protos.
 PROTOCOL = "77"
 
-_HEAD = """#!/bin/sh
-# {what}
-# Run as root: "sh {name} apply" (may be repeated), "sh {name} remove", "sh {name} show".
-set -eu
+_DISPATCH = """
+case "${1:-}" in
+apply | remove | show) "$1" ;;
+*) sed -n 2,3p "$0"; exit 2 ;;
+esac
 """
 
 
-def host_script(plan: RoutePlan, host: HostPlan, name: str) -> str:
-    """A script that applies and removes what hosts of a class get; applying twice changes nothing."""
-    ip = "ip -6" if host.version == 6 else "ip"
-    lines = [_HEAD.format(what=f"Routes of {host.name} on {host.side}: {plan.fabric.name}.", name=name)]
-    lines += [f"# {note}" for note in plan.notes]
-    lines.append("apply() {")
-    lines += [f"    {one}" for one in _setting_lines(host.settings)]
-    for route in host.routes:
-        lines.append(f"    {ip} route replace {route_words(route, host.mtu)}")
-    for rule in host.rules:
-        # a rule has no "replace": the old one of the same place goes first
-        lines.append(f"    while {ip} rule del pref {rule.preference} 2>/dev/null; do :; done")
-        lines.append(f"    {ip} rule add {rule_words(rule)}")
-    lines += ["}", "remove() {"]
-    lines += [f"    while {ip} rule del pref {rule.preference} 2>/dev/null; do :; done" for rule in host.rules]
-    lines += [f"    {ip} route flush table {table} proto {PROTOCOL} 2>/dev/null || :" for table in _tables(host)]
-    lines += ["}", *_ending(f"{ip} rule show; {ip} route show table all proto {PROTOCOL}")]
-    return "\n".join(lines) + "\n"
+def make_host_script(plan: RoutePlan, host: HostPlan, name: str) -> str:
+    """A script that applies and removes the routes of a class of hosts; applying twice changes nothing."""
+    ip = ("ip", "-6") if host.version == 6 else ("ip",)
+    script = _start_script(f"Routes of {host.name} on {host.network}: {plan.fabric.name}.", name)
+    for note in plan.notes:
+        script.comment(note)
+    with script.function("apply"):
+        _set_sysctls(script, host.settings)
+        for route in host.routes:
+            script.command(*ip, "route", "replace", *make_route_arguments(route, host.mtu))
+        for rule in host.rules:
+            # a rule has no "replace": the old one with the same preference goes first
+            script.repeat_until_failure(*ip, "rule", "del", "pref", rule.preference)
+            script.command(*ip, "rule", "add", *make_rule_arguments(rule))
+    with script.function("remove"):
+        for rule in host.rules:
+            script.repeat_until_failure(*ip, "rule", "del", "pref", rule.preference)
+        for table in _list_tables(host):
+            script.command(*ip, "route", "flush", "table", table, "proto", PROTOCOL, quiet=True)
+    with script.function("show"):
+        script.command(*ip, "rule", "show")
+        script.command(*ip, "route", "show", "table", "all", "proto", PROTOCOL)
+    script.literal(_DISPATCH)
+    return str(script)
 
 
-def router_script(plan: RoutePlan, name: str) -> str:
-    """The same for routers: they need settings only."""
-    lines = [_HEAD.format(what=f"Settings of the routers of {plan.fabric.name}.", name=name)]
-    lines.append(f"# Both networks are on links of {', '.join(plan.routers.routers)}: they need no route.")
-    lines += ["apply() {", *(f"    {one}" for one in _setting_lines(plan.routers.settings)), "}"]
-    names = " ".join(plan.routers.settings)
-    lines += ["remove() {", "    echo 'Settings stay until the next boot; nothing else was changed.'", "}"]
-    return "\n".join([*lines, *_ending(f"sysctl {names}")]) + "\n"
+def make_router_script(plan: RoutePlan, name: str) -> str:
+    """The script for routers: they need settings only."""
+    script = _start_script(f"Settings of the routers of {plan.fabric.name}.", name)
+    script.comment(f"Both networks are on links of {', '.join(plan.router_plan.routers)}: they need no route.")
+    with script.function("apply"):
+        _set_sysctls(script, plan.router_plan.settings)
+    with script.function("remove"):
+        script.literal("echo 'Settings stay until the next boot; nothing else was changed.'")
+    with script.function("show"):
+        script.command("sysctl", *plan.router_plan.settings)
+    script.literal(_DISPATCH)
+    return str(script)
 
 
-def _ending(show: str) -> list[str]:
-    return ['case "${1:-}" in', "apply | remove) $1 ;;", f"show) {show} ;;", '*) sed -n 2,3p "$0"; exit 2 ;;', "esac"]
+def _start_script(title: str, name: str) -> ShellScript:
+    script = ShellScript()
+    script.comment(title)
+    script.comment(f'Run as root: "sh {name} apply" (may be repeated), "sh {name} remove", "sh {name} show".')
+    script.literal("set -eu")
+    return script
 
 
-def _setting_lines(settings: Mapping[str, str]) -> Iterator[str]:
-    """Commands for sysctls; one that a kernel does not have is told, and the rest goes on."""
+def _set_sysctls(script: ShellScript, settings: Mapping[str, str]) -> None:
+    """Commands for sysctls; the script names one that the kernel does not have, and continues."""
     for name, value in settings.items():
-        yield f"sysctl -qw {name}={value} || echo 'This kernel does not take {name}: it stays.' >&2"
+        script.command("sysctl", "-qw", f"{name}={value}", warning=f"This kernel does not take {name}: it stays.")
 
 
-def _tables(host: HostPlan) -> list[str]:
+def _list_tables(host: HostPlan) -> list[str]:
     return list(dict.fromkeys(route.table for route in host.routes))
 
 
-def route_words(route: Route, mtu: int | None = None) -> str:
-    """A route as `ip route` takes it. The MTU stands on the routes that leave the network."""
-    words = [route.to, "proto", PROTOCOL]
+def make_route_arguments(route: Route, mtu: int | None = None) -> list[str]:
+    """A route as arguments of `ip route`. Only routes through a router name the MTU."""
+    arguments = [route.destination, "proto", PROTOCOL]
     if route.table != "main":
-        words += ["table", route.table]
+        arguments += ["table", route.table]
     if route.metric is not None:
-        words += ["metric", str(route.metric)]
+        arguments += ["metric", str(route.metric)]
     if mtu is not None and route.hops:
-        words += ["mtu", str(mtu)]
+        arguments += ["mtu", str(mtu)]
     if not route.hops:
-        return " ".join([*words, "dev", route.device, "scope", "link"])
+        return [*arguments, "dev", route.device, "scope", "link"]
     if len(route.hops) == 1:
         (hop,) = route.hops
-        return " ".join([*words, "via", hop.via, "dev", hop.device])
+        return [*arguments, "via", hop.via, "dev", hop.device]
     for hop in route.hops:
-        words += ["nexthop", "via", hop.via, "dev", hop.device, "weight", str(hop.weight)]
-    return " ".join(words)
+        arguments += ["nexthop", "via", hop.via, "dev", hop.device, "weight", str(hop.weight)]
+    return arguments
 
 
-def rule_words(rule: Rule) -> str:
-    """A rule as `ip rule add` takes it."""
-    return f"pref {rule.preference} fwmark {rule.mark} table {rule.table}"
+def make_rule_arguments(rule: Rule) -> list[str]:
+    """A rule as arguments of `ip rule add`."""
+    return ["pref", str(rule.preference), "fwmark", str(rule.mark), "table", rule.table]
 
 
-def legacy_files(host: HostPlan) -> dict[str, str]:
+def make_network_script_files(host: HostPlan) -> dict[str, str]:
     """The two files of the network scripts, by name; the package NetworkManager-dispatcher-routing-rules reads them."""
-    device = host.hosts.device
+    device = bare_word(host.host_class.device)
     suffix = "6" if host.version == 6 else ""
-    rules = [rule_words(rule) for rule in host.rules]
-    routes = [_legacy_route(route) for route in host.routes]
+    rules = [" ".join(make_rule_arguments(rule)) for rule in host.rules]
+    routes = [_format_legacy_route(route) for route in host.routes]
     folder = "etc/sysconfig/network-scripts"
     return {
         f"{folder}/rule{suffix}-{device}": "\n".join(rules) + "\n",
@@ -99,31 +117,33 @@ def legacy_files(host: HostPlan) -> dict[str, str]:
     }
 
 
-def _legacy_route(route: Route) -> str:
-    """In the order in which such files are written: the range, the hops, the table last."""
-    end = f" table {route.table}" if route.table != "main" else ""
+def _format_legacy_route(route: Route) -> str:
+    """A route in the order of such files: the range, the next hops, the table last."""
+    to, device = bare_word(route.destination), bare_word(route.device) if route.device else ""
+    table_suffix = f" table {route.table}" if route.table != "main" else ""
     metric = f" metric {route.metric}" if route.metric is not None else ""
     if not route.hops:
-        return f"{route.to} dev {route.device} scope link{end}"
+        return f"{to} dev {device} scope link{table_suffix}"
     if len(route.hops) == 1:
-        return f"{route.to} via {route.hops[0].via} dev {route.hops[0].device}{metric}{end}"
+        return f"{to} via {bare_word(route.hops[0].via)} dev {bare_word(route.hops[0].device)}{metric}{table_suffix}"
     weighted = len({hop.weight for hop in route.hops}) > 1
     hops = " \\\n".join(
-        f"nexthop dev {hop.device} via {hop.via}" + (f" weight {hop.weight}" if weighted else "") for hop in route.hops
+        f"nexthop dev {bare_word(hop.device)} via {bare_word(hop.via)}" + (f" weight {hop.weight}" if weighted else "")
+        for hop in route.hops
     )
-    return f"{route.to} scope global{metric} \\\n{hops}"
+    return f"{to} scope global{metric} \\\n{hops}"
 
 
-def scripts_of(plan: RoutePlan) -> dict[str, str]:
-    """Every file of the iproute2 form, by name."""
+def make_route_scripts(plan: RoutePlan) -> dict[str, str]:
+    """Every script of a plan, by file name."""
     files = {}
-    for host in plan.hosts:
-        name = f"{_file_name(plan.fabric, host.name)}.sh"
-        files[name] = host_script(plan, host, name)
-    name = f"{_file_name(plan.fabric, 'routers')}.sh"
-    return files | {name: router_script(plan, name)}
+    for host in plan.host_plans:
+        name = f"{_make_file_name(plan.fabric, host.name)}.sh"
+        files[name] = make_host_script(plan, host, name)
+    name = f"{_make_file_name(plan.fabric, 'routers')}.sh"
+    return files | {name: make_router_script(plan, name)}
 
 
-def _file_name(fabric: Fabric, name: str) -> str:
+def _make_file_name(fabric: Fabric, name: str) -> str:
     version = "-ipv6" if fabric.version == 6 else ""
-    return "".join(one if one.isalnum() or one in "-_" else "-" for one in f"routes-{name}{version}")
+    return re.sub(r"[^A-Za-z0-9_-]", "-", f"routes-{name}{version}")

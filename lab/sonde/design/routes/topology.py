@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A fabric built of network namespaces on this machine: one host of each side, every router, a bridge for each network.
 
-Nothing outside the namespaces is changed, and `close` removes them with everything in them.
+Nothing outside the namespaces is changed. `close` removes them with everything in them.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ipaddress
 import os
 import shutil
 import signal
@@ -16,25 +15,28 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
-from sonde.design.routes.fabric import Side
+from sonde.design.routes.fabric import FabricRouter, FabricSide, is_covered
 from sonde.design.routes.plan import RoutePlan
-from sonde.design.routes.scripts import host_script, router_script
-from sonde.model.addresses import network
+from sonde.design.routes.scripts import make_host_script, make_router_script
+from sonde.model.addresses import parse_network
+from sonde.model.confined_files import remove_tree, write_file
 from sonde.model.errors import MachineError
 
-# Time for processes to end before they are killed.
+# Time that processes have to end after SIGTERM before they are killed.
 _PATIENCE_S = 2.0
 
 
 class Topology:
-    """The namespaces of one fabric. `near` and `far` are hosts, routers have the names of the fabric's."""
+    """The namespaces of one fabric. Those of the two hosts are called `near` and `far`, those of the routers have the
+    names of the routers."""
 
-    def __init__(self, plan: RoutePlan, near_hosts: Sequence[str], far_hosts: Sequence[str]) -> None:
-        """`near_hosts` and `far_hosts` are the addresses that the two hosts have: one namespace stands for several
-        clients or servers. Raises MachineError where namespaces may not be made."""
+    def __init__(self, plan: RoutePlan, near_addresses: Sequence[str], far_addresses: Sequence[str]) -> None:
+        """`near_addresses` and `far_addresses` are what the two hosts get: one namespace stands for several clients or
+        servers. Raises MachineError where namespaces may not be made."""
         self._plan = plan
         self._fabric = plan.fabric
         self._prefix = f"sonde-{os.getpid()}-"
@@ -44,7 +46,7 @@ class Topology:
         if shutil.which("ip") is None:
             raise MachineError("Building a topology needs the program ip (iproute2), which is not installed.")
         try:
-            self._build(near_hosts, far_hosts)
+            self._build(near_addresses, far_addresses)
         except BaseException:
             self.close()
             raise
@@ -52,145 +54,155 @@ class Topology:
     def __enter__(self) -> Topology:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
-    def _build(self, near_hosts: Sequence[str], far_hosts: Sequence[str]) -> None:
+    def _build(self, near_addresses: Sequence[str], far_addresses: Sequence[str]) -> None:
         fabric = self._fabric
-        for name in ("near", "far", "near-net", "far-net", *(way.router for way in fabric.ways)):
-            self._namespace(name)
-        for side, host, bridge, hosts in (
-            (fabric.near, "near", "near-net", near_hosts),
-            (fabric.far, "far", "far-net", far_hosts),
+        for name in ("near", "far", "near-net", "far-net", *(router.name for router in fabric.routers)):
+            self._make_namespace(name)
+        for side, host, bridge, addresses in (
+            (fabric.near, "near", "near-net", near_addresses),
+            (fabric.far, "far", "far-net", far_addresses),
         ):
-            self.ip(bridge, "link", "add", "br0", "type", "bridge")
-            self.ip(bridge, "link", "set", "br0", "up")
-            self._join(host, side.classes[0].device, bridge, side, hosts)
-            for way in fabric.ways:
-                address = way.near if side is fabric.near else way.far
-                device = (way.near_device if side is fabric.near else way.far_device) or f"{side.network[:8]}0"
-                self._join(way.router, device, bridge, side, [address])
+            self.run_ip(bridge, "link", "add", "br0", "type", "bridge")
+            self.run_ip(bridge, "link", "set", "br0", "up")
+            self._connect(host, side.classes[0].device, bridge, side, addresses)
+            for router in fabric.routers:
+                address = router.near_address if side is fabric.near else router.far_address
+                device = (router.near_device if side is fabric.near else router.far_device) or f"{side.network[:8]}0"
+                self._connect(router.name, device, bridge, side, [address])
 
-    def _namespace(self, name: str) -> None:
-        done = subprocess.run(["ip", "netns", "add", self._prefix + name], capture_output=True, text=True)
-        if done.returncode:
+    def _make_namespace(self, name: str) -> None:
+        completed = subprocess.run(["ip", "netns", "add", self._prefix + name], capture_output=True, text=True)
+        if completed.returncode:
             raise MachineError(
-                f"Network namespaces cannot be made here ({done.stderr.strip()}); run as root on a machine that"
+                f"Network namespaces cannot be made here ({completed.stderr.strip()}); run as root on a machine that"
                 " allows it."
             )
         self._names.append(name)
-        self.ip(name, "link", "set", "lo", "up")
+        self.run_ip(name, "link", "set", "lo", "up")
 
-    def _join(self, name: str, device: str, bridge: str, side: Side, addresses: Sequence[str]) -> None:
+    def _connect(self, name: str, device: str, bridge: str, side: FabricSide, addresses: Sequence[str]) -> None:
         """Connects a namespace to a bridge, with the prefix of the network that each address lies in."""
         port = f"p{len(self._names)}-{self._names.index(name)}"
         mtu = str(min(side.mtu or 1500, 65535))
-        ends = (self._prefix + name, self._prefix + bridge)
-        self._run("ip", "link", "add", device, "mtu", mtu, "netns", ends[0], "type", "veth",
-                  "peer", "name", port, "mtu", mtu, "netns", ends[1])  # fmt: skip
-        self.ip(bridge, "link", "set", port, "master", "br0", "up")
-        self.ip(name, "link", "set", device, "up")
+        namespace, bridge_namespace = (self._prefix + name, self._prefix + bridge)
+        self._run_command("ip", "link", "add", device, "mtu", mtu, "netns", namespace, "type", "veth",
+                          "peer", "name", port, "mtu", mtu, "netns", bridge_namespace)  # fmt: skip
+        self.run_ip(bridge, "link", "set", port, "master", "br0", "up")
+        self.run_ip(name, "link", "set", device, "up")
         for address in addresses:
-            prefix = next(network(one).prefixlen for one in side.ranges if _inside(one, address))
-            extra = ["nodad"] if self._fabric.version == 6 else []
-            self.ip(name, "addr", "add", f"{address}/{prefix}", "dev", device, *extra)
+            # without "nodad" an IPv6 address may be used only a second later
+            options = ["nodad"] if self._fabric.version == 6 else []
+            self.run_ip(name, "addr", "add", _add_prefix(side, address), "dev", device, *options)
 
-    def apply(self) -> None:
+    def apply_plan(self) -> None:
         """Runs the scripts of the plan in the namespaces."""
-        for host, group in (("near", self._fabric.near.classes[0]), ("far", self._fabric.far.classes[0])):
-            self._script(host, host_script(self._plan, self._plan.of(group.name), f"{host}.sh"), "apply")
-        for way in self._fabric.ways:
-            self._script(way.router, router_script(self._plan, "router.sh"), "apply")
+        self._run_host_scripts("apply")
+        for router in self._fabric.routers:
+            self._run_script(router.name, make_router_script(self._plan, "router.sh"), "apply")
 
-    def hash_addresses(self) -> None:
-        """Both hosts choose routers by addresses alone (policy 0), against what the scripts have set. IPv6 hashes flow
-        labels too, so they give none."""
+    def remove_plan(self) -> None:
+        """Lets the scripts of the two hosts remove what they applied."""
+        self._run_host_scripts("remove")
+
+    def _run_host_scripts(self, verb: str) -> None:
+        for name, host_class in (("near", self._fabric.near.classes[0]), ("far", self._fabric.far.classes[0])):
+            host_plan = self._plan.find_host_plan(host_class.name)
+            self._run_script(name, make_host_script(self._plan, host_plan, f"{name}.sh"), verb)
+
+    def _run_script(self, name: str, text: str, verb: str) -> None:
+        path = self._folder / f"{name}.sh"
+        write_file(path, text)
+        self.run_program(name, "sh", str(path), verb)
+
+    def hash_by_address(self) -> None:
+        """Lets both hosts choose routers by addresses alone (policy 0), whatever the scripts have set. IPv6 hashes flow
+        labels too, so the hosts send none."""
         for host in ("near", "far"):
             if self._fabric.version == 6:
-                self.run(host, "sysctl", "-qw", "net.ipv6.auto_flowlabels=0")
-            self.run(host, "sysctl", "-qw", f"net.ipv{self._fabric.version}.fib_multipath_hash_policy=0")
+                self.run_program(host, "sysctl", "-qw", "net.ipv6.auto_flowlabels=0")
+            self.run_program(host, "sysctl", "-qw", f"net.ipv{self._fabric.version}.fib_multipath_hash_policy=0")
 
-    def remove(self) -> None:
-        """Runs their other half."""
-        for host, group in (("near", self._fabric.near.classes[0]), ("far", self._fabric.far.classes[0])):
-            self._script(host, host_script(self._plan, self._plan.of(group.name), f"{host}.sh"), "remove")
+    def disable_router(self, name: str) -> None:
+        """Takes both links of a router down at once."""
+        self._set_links(name, "down")
 
-    def _script(self, name: str, text: str, word: str) -> None:
-        path = self._folder / f"{name}.sh"
-        path.write_text(text, encoding="utf-8")
-        self.run(name, "sh", str(path), word)
+    def enable_router(self, name: str) -> None:
+        """Brings both links of a router up again."""
+        self._set_links(name, "up")
 
-    def kill(self, router: str) -> None:
-        """A router loses both its links at once."""
-        self._links(router, "down")
-
-    def revive(self, router: str) -> None:
-        """And gets them back."""
-        self._links(router, "up")
-
-    def _links(self, router: str, state: str) -> None:
-        way = next(one for one in self._fabric.ways if one.router == router)
-        for device in (way.near_device, way.far_device):
-            self.ip(router, "link", "set", device, state)
-        if state == "up" and self._fabric.version == 6:  # addresses of IPv6 go with the link
+    def _set_links(self, name: str, state: str) -> None:
+        router = self._find_router(name)
+        for device in (router.near_device, router.far_device):
+            self.run_ip(name, "link", "set", device, state)
+        if state == "up" and self._fabric.version == 6:  # the kernel removes IPv6 addresses when a link goes down
             for device, address, side in (
-                (way.near_device, way.near, self._fabric.near),
-                (way.far_device, way.far, self._fabric.far),
+                (router.near_device, router.near_address, self._fabric.near),
+                (router.far_device, router.far_address, self._fabric.far),
             ):
-                prefix = next(network(one).prefixlen for one in side.ranges if _inside(one, address))
-                self.ip(router, "addr", "replace", f"{address}/{prefix}", "dev", device, "nodad")
+                self.run_ip(name, "addr", "replace", _add_prefix(side, address), "dev", device, "nodad")
 
-    def limit(self, router: str, bytes_per_s: float) -> None:
-        """Bounds what a router passes on in each direction by token buckets."""
-        way = next(one for one in self._fabric.ways if one.router == router)
-        for device in (way.near_device, way.far_device):
-            self.run(router, "tc", "qdisc", "replace", "dev", device, "root", "tbf", "rate",
-                     f"{int(bytes_per_s * 8)}bit", "burst", "64kb", "latency", "50ms")  # fmt: skip
+    def limit_router(self, name: str, bytes_per_s: float) -> None:
+        """Bounds what a router forwards in each direction, by token buckets."""
+        router = self._find_router(name)
+        for device in (router.near_device, router.far_device):
+            self.run_program(name, "tc", "qdisc", "replace", "dev", device, "root", "tbf", "rate",
+                             f"{int(bytes_per_s * 8)}bit", "burst", "64kb", "latency", "50ms")  # fmt: skip
 
-    def counted(self, router: str) -> tuple[int, int]:
+    def read_sent_bytes(self, name: str) -> tuple[int, int]:
         """Bytes that a router has sent so far: towards the near network, towards the far one."""
-        way = next(one for one in self._fabric.ways if one.router == router)
-        sent = []
-        for device in (way.near_device, way.far_device):
-            text = self.run(router, "cat", f"/sys/class/net/{device}/statistics/tx_bytes")
-            sent.append(int(text))
-        return sent[0], sent[1]
+        router = self._find_router(name)
+        near_bytes, far_bytes = (
+            int(self.run_program(name, "cat", f"/sys/class/net/{device}/statistics/tx_bytes"))
+            for device in (router.near_device, router.far_device)
+        )
+        return near_bytes, far_bytes
 
-    def tables(self, name: str) -> str:
-        """Rules and routes of a namespace, as text; without those of link-local addresses, which come by themselves."""
+    def _find_router(self, name: str) -> FabricRouter:
+        return next(router for router in self._fabric.routers if router.name == name)
+
+    def read_tables(self, name: str) -> str:
+        """Rules and routes of a namespace, as text; without those of link-local addresses, which the kernel adds."""
         family = f"-{self._fabric.version}"
-        said = self.run(name, "ip", family, "rule") + self.run(name, "ip", family, "route", "show", "table", "all")
-        return "".join(line for line in said.splitlines(keepends=True) if " fe80:" not in f" {line}")
+        text = self.run_program(name, "ip", family, "rule")
+        text += self.run_program(name, "ip", family, "route", "show", "table", "all")
+        return "".join(line for line in text.splitlines(keepends=True) if " fe80:" not in f" {line}")
 
-    def start(self, name: str, *arguments: str) -> subprocess.Popen[bytes]:
-        """Starts a Python program of ours in a namespace; `close` ends it."""
-        words = ["ip", "netns", "exec", self._prefix + name, sys.executable, *arguments]
-        process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    def start_python(self, name: str, *arguments: str) -> subprocess.Popen[bytes]:
+        """Starts Python with these arguments in a namespace; `close` ends it."""
+        command = ["ip", "netns", "exec", self._prefix + name, sys.executable, *arguments]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self._processes.append(process)
         return process
 
-    def ip(self, name: str, *words: str) -> str:
-        return self._run("ip", "-n", self._prefix + name, *words)
+    def run_ip(self, name: str, *arguments: str) -> str:
+        """Runs `ip` with these arguments in a namespace; its standard output. Raises MachineError."""
+        return self._run_command("ip", "-n", self._prefix + name, *arguments)
 
-    def run(self, name: str, *words: str) -> str:
-        return self._run("ip", "netns", "exec", self._prefix + name, *words)
+    def run_program(self, name: str, *command: str) -> str:
+        """Runs a command in a namespace; its standard output. Raises MachineError."""
+        return self._run_command("ip", "netns", "exec", self._prefix + name, *command)
 
-    def _run(self, *words: str) -> str:
-        done = subprocess.run(words, capture_output=True, text=True)
-        if done.returncode:
-            said = " ".join((done.stderr or done.stdout).split())
-            raise MachineError(f"`{' '.join(words)}` failed while a topology was built: {said}.")
-        return done.stdout
+    def _run_command(self, *command: str) -> str:
+        completed = subprocess.run(command, capture_output=True, text=True)
+        if completed.returncode:
+            error_text = " ".join((completed.stderr or completed.stdout).split())
+            raise MachineError(f"`{' '.join(command)}` failed while a topology was built: {error_text}.")
+        return completed.stdout
 
     def end_programs(self) -> None:
-        """Ends what was started here: politely, then not."""
+        """Ends what `start_python` started: by SIGTERM, later by SIGKILL."""
         for process in self._processes:
             with contextlib.suppress(ProcessLookupError):
                 process.send_signal(signal.SIGTERM)
-        until = time.monotonic() + _PATIENCE_S
+        deadline = time.monotonic() + _PATIENCE_S
         for process in self._processes:
             try:
-                process.wait(max(0.0, until - time.monotonic()))
+                process.wait(max(0.0, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
@@ -199,14 +211,16 @@ class Topology:
         self._processes.clear()
 
     def close(self) -> None:
-        """Ends what was started here and removes the namespaces."""
+        """Ends the programs and removes the namespaces."""
         self.end_programs()
         for name in self._names:
             subprocess.run(["ip", "netns", "del", self._prefix + name], capture_output=True)
         self._names.clear()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        with suppress(OSError):
+            remove_tree(self._folder)
 
 
-def _inside(text: str, address: str) -> bool:
-    here, place = ipaddress.ip_address(address), network(text)
-    return here.version == place.version and here in place
+def _add_prefix(side: FabricSide, address: str) -> str:
+    """An address with the prefix length of the range that it lies in: 10.1.0.1/16."""
+    networks = (parse_network(text) for text in side.ranges if is_covered([text], address))
+    return f"{address}/{next(networks).prefixlen}"

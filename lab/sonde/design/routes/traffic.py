@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flows between two hosts of a built topology: started as a program of its own in each namespace.
+"""Flows between two hosts of a topology, started as a program of its own in each namespace.
 
-``python -m sonde.design.routes.traffic answer PORT`` answers every message of every connection with one byte;
-``… ask JSON`` opens connections from chosen ports, sends messages at a pace, and prints what came of each as JSON.
+``python -m sonde.design.routes.traffic serve PORT`` answers every message of every connection with one byte;
+``… send JSON`` opens connections from given source ports, sends messages at a given pace, and prints what became of
+each connection as JSON.
 """
 
 from __future__ import annotations
@@ -15,69 +16,70 @@ import threading
 import time
 from typing import Any
 
-_SIZE = 16384
+_MESSAGE_SIZE = 16384
 
 
-def answer(port: int) -> None:
-    """Takes connections without end."""
+def serve(port: int) -> None:
+    """Accepts connections and answers their messages without end."""
     family = socket.AF_INET6 if socket.has_ipv6 else socket.AF_INET
     listener = socket.create_server(("", port), family=family, dualstack_ipv6=socket.has_ipv6, backlog=512)
-    chosen = selectors.DefaultSelector()
-    chosen.register(listener, selectors.EVENT_READ)
-    waiting: dict[socket.socket, int] = {}
+    selector = selectors.DefaultSelector()
+    selector.register(listener, selectors.EVENT_READ)
+    unanswered_bytes: dict[socket.socket, int] = {}
     while True:
-        for key, _ in chosen.select():
-            one = key.fileobj
-            assert isinstance(one, socket.socket)
-            if one is listener:
-                made, _ = listener.accept()
-                made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                chosen.register(made, selectors.EVENT_READ)
-                waiting[made] = 0
+        for key, _ in selector.select():
+            ready_socket = key.fileobj
+            assert isinstance(ready_socket, socket.socket)
+            if ready_socket is listener:
+                connection, _ = listener.accept()
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                selector.register(connection, selectors.EVENT_READ)
+                unanswered_bytes[connection] = 0
                 continue
             try:
-                data = one.recv(1 << 16)
+                data = ready_socket.recv(1 << 16)
             except OSError:
                 data = b""
             if not data:
-                chosen.unregister(one)
-                one.close()
-                del waiting[one]
+                selector.unregister(ready_socket)
+                ready_socket.close()
+                del unanswered_bytes[ready_socket]
                 continue
-            waiting[one] += len(data)
-            while waiting[one] >= _SIZE:
-                waiting[one] -= _SIZE
-                one.sendall(b".")
+            unanswered_bytes[ready_socket] += len(data)
+            while unanswered_bytes[ready_socket] >= _MESSAGE_SIZE:
+                unanswered_bytes[ready_socket] -= _MESSAGE_SIZE
+                ready_socket.sendall(b".")
 
 
-def ask(order: dict[str, Any]) -> list[dict[str, Any]]:
-    """One thread a flow: `flows` are [source, source port, target, target port], for `seconds`, a message every
-    `pace_s`. Of each: messages answered, the longest time without an answer in seconds, and an error or ""."""
+def send_flows(order: dict[str, Any]) -> list[dict[str, Any]]:
+    """Runs one thread for each flow. `flows` of the order are [source, source port, target, target port]; each sends a
+    message every `pace_s` seconds, for `seconds`. The result of a flow has its answered messages, the longest time
+    without an answer in seconds, and an error or ""."""
     results: list[dict[str, Any]] = [{} for _ in order["flows"]]
 
-    def one(place: int, source: str, port: int, target: str, target_port: int) -> None:
+    def send_flow(index: int, source: str, port: int, target: str, target_port: int) -> None:
         answered, stall_s, error = 0, 0.0, ""
         try:
-            made = socket.create_connection((target, target_port), timeout=10, source_address=(source, port))
-            made.settimeout(30)
-            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            message, last = b"x" * _SIZE, time.monotonic()
+            connection = socket.create_connection((target, target_port), timeout=10, source_address=(source, port))
+            connection.settimeout(30)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            message, last = b"x" * _MESSAGE_SIZE, time.monotonic()
             end = last + order["seconds"]
             while last < end:
-                made.sendall(message)
-                if not made.recv(1):
+                connection.sendall(message)
+                if not connection.recv(1):
                     raise ConnectionError("closed by the other side")
                 now = time.monotonic()
                 stall_s = max(stall_s, now - last)
                 answered += 1
                 time.sleep(order["pace_s"])
                 last = time.monotonic()
-            made.close()
+            connection.close()
         except OSError as reason:
             error = str(reason) or type(reason).__name__
-        results[place] = {"answered": answered, "stall_s": stall_s, "error": error}
+        results[index] = {"answered": answered, "stall_s": stall_s, "error": error}
 
-    threads = [threading.Thread(target=one, args=(at, *flow)) for at, flow in enumerate(order["flows"])]
+    threads = [threading.Thread(target=send_flow, args=(index, *flow)) for index, flow in enumerate(order["flows"])]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -86,7 +88,7 @@ def ask(order: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "answer":
-        answer(int(sys.argv[2]))
+    if sys.argv[1] == "serve":
+        serve(int(sys.argv[2]))
     else:
-        print(json.dumps(ask(json.loads(sys.argv[2]))))
+        print(json.dumps(send_flows(json.loads(sys.argv[2]))))

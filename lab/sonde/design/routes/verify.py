@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plan tried out: the topology is built in network namespaces, flows are sent, routers die and come back.
+"""A plan tried out: the topology is built in network namespaces, flows are sent, routers fail and come back.
 
-Said are four things: whether every flow took the router that was predicted, how long the longest flow stood still when
-a router died, whether what was applied can be removed without a trace, and whether flows broke.
+The result says whether every flow took the predicted router, how long the longest flow stalled when a router failed,
+whether flows broke, and whether everything that was applied could be removed.
 """
 
 from __future__ import annotations
@@ -18,24 +18,28 @@ from typing import Any
 import numpy as np
 
 from sonde.design.routes.fabric import Fabric
-from sonde.design.routes.health import Timing
+from sonde.design.routes.flow_hash import HashLayer, choose_next_hops, compute_flow_hashes
+from sonde.design.routes.health import HealthCheckTiming
 from sonde.design.routes.plan import HASH_SEED, RoutePlan, plan_routes
-from sonde.design.routes.spread import Layer, chosen, flow_hashes
 from sonde.design.routes.topology import Topology
 from sonde.model.errors import MachineError
 
-_PORT, _FIRST_SOURCE = 5001, 40000
-# How far the source ports of flows that only meet the routers lie above the others.
-_MET = 20000
+_TARGET_PORT, _FIRST_SOURCE_PORT = 5001, 40000
+# Source ports of the warm-up flows lie so far above those of the measured ones.
+_WARM_UP_PORTS = 20000
 # Hosts that each of the two namespaces stands for.
-_HOSTS = 4
+_HOSTS_PER_SIDE = 4
 _SETTLE_S = 0.3
 _PACE_S = 0.005
+# Time from the start of the flows until a router fails.
+_BEFORE_LOSS_S = 0.7
+
+Flow = tuple[str, int, str, int]  # source, source port, target, target port
 
 
 @dataclass(frozen=True)
-class Spread:
-    """Bytes that each router passed on, as shares: predicted from the hash, and counted. `tolerance` is what a share
+class SpreadCheck:
+    """Share of the bytes that each router forwarded: predicted from the hash, and counted. `tolerance` is what a share
     may differ by: acknowledgements and retries are not predicted."""
 
     routers: tuple[str, ...]
@@ -45,129 +49,140 @@ class Spread:
 
     @property
     def holds(self) -> bool:
-        return all(abs(a - b) <= self.tolerance for a, b in zip(self.predicted, self.counted, strict=True))
+        return all(
+            abs(predicted - counted) <= self.tolerance
+            for predicted, counted in zip(self.predicted, self.counted, strict=True)
+        )
 
 
 @dataclass(frozen=True)
-class Loss:
-    """One router died: how long the flow that waited longest stood still (seconds), and how many flows broke."""
+class RouterLoss:
+    """One router failed: how long the flow that waited longest stalled (seconds), and how many flows broke."""
 
     router: str
     stall_s: float
     broken: int
-    reason: str  # why the first of them did, or ""
+    reason: str  # why the first of them broke, or ""
 
 
 @dataclass(frozen=True)
-class Verified:
-    """The outcome. `limit_s` is the longest a flow may stand still, by the timing of the health check."""
+class VerificationResult:
+    """What was measured. `limit_s` is the longest a flow may stall by the timing of the health check; `clean` says
+    whether the hosts had the same rules and routes after the plan was removed as before it was applied."""
 
     flows: int
-    spread: Spread
-    losses: tuple[Loss, ...]
+    spread: SpreadCheck
+    losses: tuple[RouterLoss, ...]
     limit_s: float
     clean: bool
 
     @property
     def holds(self) -> bool:
-        calm = all(not loss.broken and loss.stall_s <= self.limit_s for loss in self.losses)
-        return self.spread.holds and calm and self.clean
+        survived = all(not loss.broken and loss.stall_s <= self.limit_s for loss in self.losses)
+        return self.spread.holds and survived and self.clean
 
 
-def verify(
+def verify_plan(
     fabric: Fabric,
-    system: str,
+    system_file: str,
     *,
     flows: int = 24,
     losses: int = 3,
-    timing: Timing | None = None,
+    timing: HealthCheckTiming | None = None,
     seed: int = 1,
     watched: bool = True,
-    layer: Layer = 4,
+    layer: HashLayer = 4,
     step: Callable[[int, int], None] = lambda done, total: None,
-) -> Verified:
-    """Builds, applies, measures, removes. `system` is the file that the health checks read; without `watched` there are
-    none, and what a dead router does to flows then is seen. With `layer` 3 hosts hash addresses
-    alone. Raises MachineError where namespaces may not be made."""
-    timing = timing or Timing()
+) -> VerificationResult:
+    """Plans the routes of a fabric, builds its topology, applies the plan, measures, and removes all again.
+
+    `losses` routers fail one after the other, chosen by `seed`. `system_file` is what the health checks of both hosts
+    read; without `watched` there are no health checks. With `layer` 3 hosts hash addresses alone. `step` gets the
+    number of steps done and of all steps. Raises MachineError where namespaces may not be made.
+    """
+    timing = timing or HealthCheckTiming()
     plan = plan_routes(fabric)
-    near = fabric.near.classes[0].addresses[:_HOSTS]
-    far = fabric.far.classes[0].addresses[:_HOSTS]
-    wanted = [(near[at % len(near)], _FIRST_SOURCE + at, far[at // len(near) % len(far)], _PORT) for at in range(flows)]
-    with Topology(plan, near, far) as built:
-        before = [built.tables(name) for name in ("near", "far")]
-        built.apply()
+    near = fabric.near.classes[0].addresses[:_HOSTS_PER_SIDE]
+    far = fabric.far.classes[0].addresses[:_HOSTS_PER_SIDE]
+    all_flows = [
+        (near[index % len(near)], _FIRST_SOURCE_PORT + index, far[index // len(near) % len(far)], _TARGET_PORT)
+        for index in range(flows)
+    ]
+    with Topology(plan, near, far) as topology:
+        tables_before = [topology.read_tables(name) for name in ("near", "far")]
+        topology.apply_plan()
         if layer == 3:
-            built.hash_addresses()
-        built.start("far", "-m", "sonde.design.routes.traffic", "answer", str(_PORT))
+            topology.hash_by_address()
+        topology.start_python("far", "-m", "sonde.design.routes.traffic", "serve", str(_TARGET_PORT))
         time.sleep(_SETTLE_S)
-        # While the address of a router is asked for the kernel takes another one: every router is met once before.
-        _answers(_asked(built, [(one, port + _MET, other, end) for one, port, other, end in wanted], _SETTLE_S))
-        spread = _spread(plan, built, wanted, layer)
+        # As long as the kernel does not know the link address of a router it sends to another one: the warm-up flows
+        # make it ask for all of them.
+        _read_results(_start_flows(topology, _shift_source_ports(all_flows, _WARM_UP_PORTS), _SETTLE_S))
+        spread = _check_spread(plan, topology, all_flows, layer)
         step(1, losses + 2)
-        chance, found = random.Random(seed), []
+        generator, results = random.Random(seed), []
         if losses and watched:
-            rhythm = ["--interval", str(timing.interval_s), "--down", str(timing.down), "--up", str(timing.up)]
-            for name, group in (("near", fabric.near.classes[0]), ("far", fabric.far.classes[0])):
-                built.start(name, "-m", "sonde", "route", "watch", system, "--as", group.name, *rhythm)
+            timing_options = ["--interval", str(timing.interval_s), "--down", str(timing.down), "--up", str(timing.up)]
+            for name, host_class in (("near", fabric.near.classes[0]), ("far", fabric.far.classes[0])):
+                arguments = ["-m", "sonde", "route", "watch", system_file, "--as", host_class.name, *timing_options]
+                topology.start_python(name, *arguments)
             time.sleep(4 * _SETTLE_S)
         for number in range(losses):
             # ports of connections that have just ended are not free yet
-            moved = [(source, port + flows * (number + 1), target, end) for source, port, target, end in wanted]
-            found.append(_lose(built, chance.choice(fabric.active).router, moved, timing))
+            fresh_flows = _shift_source_ports(all_flows, flows * (number + 1))
+            results.append(_test_router_loss(topology, generator.choice(fabric.active).name, fresh_flows, timing))
             step(2 + number, losses + 2)
-        built.end_programs()
-        built.remove()
-        after = [built.tables(name) for name in ("near", "far")]
-    return Verified(flows, spread, tuple(found), timing.stall_s, before == after)
+        topology.end_programs()
+        topology.remove_plan()
+        tables_after = [topology.read_tables(name) for name in ("near", "far")]
+    return VerificationResult(flows, spread, tuple(results), timing.stall_s, tables_before == tables_after)
 
 
-def _asked(built: Topology, wanted: Sequence[tuple[str, int, str, int]], seconds: float) -> subprocess.Popen[bytes]:
-    order = {"flows": wanted, "seconds": seconds, "pace_s": _PACE_S}
-    return built.start("near", "-m", "sonde.design.routes.traffic", "ask", json.dumps(order))
+def _shift_source_ports(flows: Sequence[Flow], distance: int) -> list[Flow]:
+    return [(source, port + distance, target, target_port) for source, port, target, target_port in flows]
 
 
-def _answers(process: subprocess.Popen[bytes]) -> list[dict[str, Any]]:
-    out, _ = process.communicate()
+def _start_flows(topology: Topology, flows: Sequence[Flow], seconds: float) -> subprocess.Popen[bytes]:
+    order = {"flows": flows, "seconds": seconds, "pace_s": _PACE_S}
+    return topology.start_python("near", "-m", "sonde.design.routes.traffic", "send", json.dumps(order))
+
+
+def _read_results(process: subprocess.Popen[bytes]) -> list[dict[str, Any]]:
+    """What `traffic send` prints. Raises MachineError when it failed."""
+    output, _ = process.communicate()
     try:
-        said = json.loads(out)
+        results = json.loads(output)
     except ValueError:
         raise MachineError(
-            f"The flows of a built topology did not run: {out.decode(errors='replace')[-300:]}."
+            f"The flows of a built topology did not run: {output.decode(errors='replace')[-300:]}."
         ) from None
-    return list(said)
+    return list(results)
 
 
-def _spread(plan: RoutePlan, built: Topology, wanted: Sequence[tuple[str, int, str, int]], layer: Layer) -> Spread:
-    """Equal flows for two seconds, and what each router sent towards the far network."""
-    ways = plan.fabric.active
-    names = tuple(way.router for way in ways)
-    hashes = flow_hashes(
-        [one[0] for one in wanted],
-        [one[2] for one in wanted],
-        [one[1] for one in wanted],
-        _PORT,
-        layer=layer,
-        seed=HASH_SEED,
-    )
-    places = chosen(hashes, [way.weight for way in ways])
-    start = [built.counted(name)[1] for name in names]
-    answers = _answers(_asked(built, wanted, 2.0))
-    sent = np.array([built.counted(name)[1] - first for name, first in zip(names, start, strict=True)], dtype=float)
+def _check_spread(plan: RoutePlan, topology: Topology, flows: Sequence[Flow], layer: HashLayer) -> SpreadCheck:
+    """Sends equal flows for two seconds, and counts what each router sent towards the far network."""
+    routers = plan.fabric.active
+    names = tuple(router.name for router in routers)
+    sources, ports, targets, _ = zip(*flows, strict=True)
+    hashes = compute_flow_hashes(sources, targets, ports, _TARGET_PORT, layer=layer, seed=HASH_SEED)
+    hop_indexes = choose_next_hops(hashes, [router.weight for router in routers])
+    bytes_before = np.array([topology.read_sent_bytes(name)[1] for name in names], dtype=float)
+    results = _read_results(_start_flows(topology, flows, 2.0))
+    sent = np.array([topology.read_sent_bytes(name)[1] for name in names], dtype=float) - bytes_before
     # flows of one pace do not send exactly as much: each counts by its messages
-    weights = np.array([float(one["answered"]) for one in answers])
-    predicted = np.bincount(places, weights=weights, minlength=len(ways)) / max(1.0, weights.sum())
-    return Spread(names, tuple(map(float, predicted)), tuple(map(float, sent / max(1.0, sent.sum()))))
+    messages = np.array([float(result["answered"]) for result in results])
+    predicted = np.bincount(hop_indexes, weights=messages, minlength=len(routers)) / max(1.0, messages.sum())
+    return SpreadCheck(names, tuple(map(float, predicted)), tuple(map(float, sent / max(1.0, sent.sum()))))
 
 
-def _lose(built: Topology, router: str, wanted: Sequence[tuple[str, int, str, int]], timing: Timing) -> Loss:
-    """A router dies under flows and comes back before they end."""
-    length = 2 * timing.stall_s + 1.0
-    process = _asked(built, wanted, length)
-    time.sleep(0.7)
-    built.kill(router)
-    answers = _answers(process)
-    built.revive(router)
+def _test_router_loss(topology: Topology, router: str, flows: Sequence[Flow], timing: HealthCheckTiming) -> RouterLoss:
+    """Lets a router fail under flows, and come back when they have ended."""
+    process = _start_flows(topology, flows, 2 * timing.stall_s + 1.0)
+    time.sleep(_BEFORE_LOSS_S)
+    topology.disable_router(router)
+    results = _read_results(process)
+    topology.enable_router(router)
     time.sleep(timing.interval_s * (timing.up + 3))
-    broken = [str(one["error"]) for one in answers if one["error"]]
-    return Loss(router, max((one["stall_s"] for one in answers), default=0.0), len(broken), next(iter(broken), ""))
+    stall_s = max((result["stall_s"] for result in results), default=0.0)
+    errors = [str(result["error"]) for result in results if result["error"]]
+    return RouterLoss(router, stall_s, len(errors), next(iter(errors), ""))

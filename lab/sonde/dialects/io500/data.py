@@ -5,12 +5,13 @@ the names that IOR and mdtest give to their files, and the manifest of the engin
 
 from __future__ import annotations
 
-import os
 import re
+import stat
 from contextlib import suppress
 from pathlib import Path
 
-from sonde.dialects.io500.words import Places
+from sonde.dialects.io500.command_lines import RunDirectories
+from sonde.model.confined_files import ConfinedDirectory, remove_file
 from sonde.model.errors import MachineError, UserError
 
 _MANIFEST = ".sonde-manifest.json"  # a phase that was stopped leaves it
@@ -31,7 +32,7 @@ _FOLDERS = {
 }
 
 
-def check_free_of_data(places: Places) -> None:
+def require_no_data(places: RunDirectories) -> None:
     """Raises UserError when there is data already: the rules forbid it, and it might be somebody's."""
     for part in PARTS:
         folder = Path(places.data) / part
@@ -45,7 +46,7 @@ def check_free_of_data(places: Places) -> None:
             raise MachineError(f"{folder} cannot be read: {reason.strerror}.") from None
 
 
-def make_folders(places: Places) -> None:
+def make_folders(places: RunDirectories) -> None:
     """The directories that IOR needs; those of mdtest are its own. Raises MachineError."""
     for part in ("ior-easy", "ior-hard"):
         folder = Path(places.data) / part
@@ -55,35 +56,34 @@ def make_folders(places: Places) -> None:
             raise MachineError(f"{folder} cannot be made: {reason.strerror}; choose another datadir.") from None
 
 
-def remove_data(places: Places) -> list[str]:
+def remove_data(places: RunDirectories) -> list[str]:
     """Removes what IOR and mdtest have made below the data directory, then the directories that are empty. Returns
     what is left there, a few names at most."""
     top = Path(places.data)
-    for part in PARTS:
-        _empty(top / part, part)
-        _remove_folder(top / part)
+    with suppress(OSError), ConfinedDirectory.open(top) as directory:
+        for part in PARTS:
+            _remove_files(directory, part, part)
     if top.name == places.timestamp:
         _remove_folder(top)  # else it is the user's own
     for part in PARTS:
         with suppress(OSError):
-            (Path(places.results) / f"{part}.stonewall").unlink()
+            remove_file(Path(places.results) / f"{part}.stonewall")
     return [str(path) for path in sorted(top.iterdir())[:5]] if top.is_dir() else []
 
 
-def _empty(folder: Path, part: str) -> None:
-    """Links are removed when they have such a name, and never followed."""
-    try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
+def _remove_files(parent: ConfinedDirectory, name: str, part: str) -> None:
+    """Removes what a part made in a directory, then the directory when it is empty. Links are removed when they have
+    such a name, and never followed."""
+    with suppress(OSError):  # what cannot be removed is told as left
+        with parent.enter(name) as directory:
+            for entry in directory.names():
+                if stat.S_ISDIR(directory.status_of(entry).st_mode):
                     wanted = _FOLDERS[part]
-                    if wanted is not None and wanted.fullmatch(entry.name):
-                        _empty(Path(entry.path), part)
-                        _remove_folder(Path(entry.path))
-                elif entry.name == _MANIFEST or _FILES[part].fullmatch(entry.name):
-                    Path(entry.path).unlink(missing_ok=True)
-    except OSError:
-        return  # what cannot be removed is told as left
+                    if wanted is not None and wanted.fullmatch(entry):
+                        _remove_files(directory, entry, part)
+                elif entry == _MANIFEST or _FILES[part].fullmatch(entry):
+                    directory.remove_file(entry, missing_ok=True)
+        parent.remove_empty_directory(name)
 
 
 def _remove_folder(folder: Path) -> None:

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The result of a phase from its record: the number that IO500 takes, with its definition, and ours beside it."""
+"""Computes the result of a phase from its record: IO500's number by its definition, and Sonde's."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sonde.model.lines import PhaseEnd
+from sonde.model.lines import PhaseEndLine
 from sonde.model.record import PhaseRecord, RecordReader
 
 GIB = 1 << 30
 
 
 @dataclass(frozen=True)
-class Figures:
+class PhaseFigures:
     """What a phase came to, as IO500 defines it.
 
     `value`: GiB/s or thousands of operations/s. `seconds`: of the work, IOR's (first open to last close, comparing
@@ -29,103 +29,116 @@ class Figures:
     mismatches: int = 0
     found: int | None = None
     visited: int | None = None
-    ours: tuple[str, ...] = ()
+    sentences: tuple[str, ...] = ()
 
 
-def ior_figures(record: RecordReader) -> Figures:
+def ior_figures(record: RecordReader) -> PhaseFigures:
     """Of a phase of IOR: bytes moved / (last close - first open, and the time of the task that compared longest)."""
-    phase = _last(record)
+    phase = _last_phase(record)
     if phase is None or phase.end is None:
-        return Figures()
+        return PhaseFigures()
     end = phase.end
     seconds = (end.seconds.elapsed or 0.0) + (end.seconds.verify or 0.0)
     wall = end.rates.stonewall
-    return Figures(
+    return PhaseFigures(
         value=end.bytes.moved / seconds / GIB if seconds > 0 else 0.0,
         seconds=seconds,
         stonewall=wall.bytes_per_s / GIB if wall else None,
         stonewall_s=wall.seconds if wall else 0.0,
-        most_operations=int(max(_column(phase, "ops"), default=0)),
+        most_operations=int(max(_task_column(phase, "ops"), default=0)),
         mismatches=end.verify.mismatches if end.verify else 0,
-        ours=_ours_of_ior(end),
+        sentences=_ior_sentences(end),
     )
 
 
-def mdtest_figures(record: RecordReader) -> Figures:
+def mdtest_figures(record: RecordReader) -> PhaseFigures:
     """Of a phase of mdtest: tasks x items of the task that did least / time until the last has finished."""
-    phase = next((one for one in record.phases.values() if "-file-" in one.id and one.end is not None), None)
+    phase = next(
+        (
+            phase_record
+            for phase_record in record.phases.values()
+            if "-file-" in phase_record.id and phase_record.end is not None
+        ),
+        None,
+    )
     if phase is None or phase.end is None:
-        return Figures()
-    items, ends = _column(phase, "ops"), _column(phase, "end_s")
+        return PhaseFigures()
+    items, ends = _task_column(phase, "ops"), _task_column(phase, "end_s")
     seconds = max(ends, default=0.0)
     wall = phase.end.rates.stonewall
-    return Figures(
+    return PhaseFigures(
         value=min(items) * len(items) / seconds / 1000 if items and seconds > 0 else 0.0,
         seconds=seconds,
         stonewall=wall.ops_per_s / 1000 if wall else None,
         stonewall_s=wall.seconds if wall else 0.0,
         most_operations=int(max(items, default=0)),
-        mismatches=sum(one.end.verify.mismatches for one in record.phases.values() if one.end and one.end.verify),
-        ours=_ours_of_names(phase.end),
+        mismatches=sum(
+            phase_record.end.verify.mismatches
+            for phase_record in record.phases.values()
+            if phase_record.end and phase_record.end.verify
+        ),
+        sentences=_mdtest_sentences(phase.end),
     )
 
 
-def mdworkbench_figures(records: Sequence[RecordReader]) -> Figures:
+def mdworkbench_figures(records: Sequence[RecordReader]) -> PhaseFigures:
     """Of a phase of md-workbench: calls / time until the last task has finished, the mean of its iterations.
     Directories and objects are made and removed in two parts, of which each task's times are added."""
     values, seconds, mismatches = [], 0.0, 0
     for record in records:
-        ended = [one for one in record.phases.values() if one.end is not None]
+        finished_phases = [phase_record for phase_record in record.phases.values() if phase_record.end is not None]
         times: dict[int, float] = {}
-        for phase in ended:
-            for task, end in enumerate(_column(phase, "end_s")):
+        for phase in finished_phases:
+            for task, end in enumerate(_task_column(phase, "end_s")):
                 times[task] = times.get(task, 0.0) + end
             mismatches += phase.end.verify.mismatches if phase.end and phase.end.verify else 0
-        calls = sum(sum(_column(phase, "ops")) for phase in ended)
+        calls = sum(sum(_task_column(phase, "ops")) for phase in finished_phases)
         longest = max(times.values(), default=0.0)
         seconds += longest
         values.append(calls / longest / 1000 if longest > 0 else 0.0)
-    return Figures(
+    return PhaseFigures(
         value=sum(values) / len(values) if values else 0.0,
         seconds=seconds,
         mismatches=mismatches,
     )
 
 
-def find_figures(record: RecordReader) -> Figures:
+def find_figures(record: RecordReader) -> PhaseFigures:
     """Of a search: entries that are no directories / (first task's start to last task's end), as pfind counts."""
-    phase = _last(record)
+    phase = _last_phase(record)
     if phase is None or phase.end is None or phase.end.walk is None:
-        return Figures()
+        return PhaseFigures()
     end, walk = phase.end, phase.end.walk
     assert walk is not None
     visited = (end.entries or 0) - walk.directories
     seconds = end.seconds.elapsed or 0.0
     ours = (f"visited {end.entries or 0} entries, {walk.directories} of them directories; looked at {walk.looked_at}",)
-    return Figures(
+    return PhaseFigures(
         value=visited / seconds / 1000 if seconds > 0 else 0.0,
         seconds=seconds,
         found=walk.matched or 0,
         visited=visited,
-        ours=ours,
+        sentences=ours,
     )
 
 
-def find_table(figures: Figures, record: RecordReader) -> str:
+def find_table(figures: PhaseFigures, record: RecordReader) -> str:
     """The CSV file of a search: its first line is that of IO500, the rows say what each task did."""
     lines = [f"runtime: {figures.seconds:f} rate: {figures.value * 1000:f}", "rank, entries, start in s, end in s"]
-    phase = _last(record)
+    phase = _last_phase(record)
     if phase is not None:
-        tasks, entries, starts, ends = (_column(phase, name) for name in ("task", "ops", "start_s", "end_s"))
+        tasks, entries, starts, ends = (_task_column(phase, name) for name in ("task", "ops", "start_s", "end_s"))
         rows = sorted(zip(tasks, entries, starts, ends, strict=True))
         lines += [f"{int(task)}, {int(count)}, {start:.6f}, {end:.6f}" for task, count, start, end in rows]
     return "\n".join(lines) + "\n"
 
 
-def ours_of(record: RecordReader) -> tuple[float | None, float | None, float | None]:
+def sonde_figures(record: RecordReader) -> tuple[float | None, float | None, float | None]:
     """Our rate of the phase (bytes/s, else operations/s, first start to last end of the transfers), and the median and
     the 99th percentile of single calls in seconds; None where the record does not say."""
-    phase = next((one for one in record.phases.values() if "-file-" in one.id), None) or _last(record)
+    phase = next(
+        (phase_record for phase_record in record.phases.values() if "-file-" in phase_record.id), None
+    ) or _last_phase(record)
     if phase is None or phase.end is None:
         return None, None, None
     end = phase.end
@@ -138,29 +151,29 @@ def ours_of(record: RecordReader) -> tuple[float | None, float | None, float | N
     return per_s, p50, p99
 
 
-def _ours_of_ior(end: PhaseEnd) -> tuple[str, ...]:
-    said = []
+def _ior_sentences(end: PhaseEndLine) -> tuple[str, ...]:
+    sentences = []
     if end.rates.transfer:
-        said.append(f"transfers alone, first start to last end: {end.rates.transfer.bytes_per_s / GIB:.6f} GiB/s")
+        sentences.append(f"transfers alone, first start to last end: {end.rates.transfer.bytes_per_s / GIB:.6f} GiB/s")
     if end.seconds.verify:
-        said.append(
+        sentences.append(
             f"comparing took up to {end.seconds.verify:.3f} s of a task; it is in the score's time, not in ours"
         )
-    return tuple(said)
+    return tuple(sentences)
 
 
-def _ours_of_names(end: PhaseEnd) -> tuple[str, ...]:
+def _mdtest_sentences(end: PhaseEndLine) -> tuple[str, ...]:
     if end.rates.total is None:
         return ()
     rate = end.rates.total.ops_per_s / 1000
     return (f"all operations / first start to last end: {rate:.6f} kIOPS",)
 
 
-def _last(record: RecordReader) -> PhaseRecord | None:
+def _last_phase(record: RecordReader) -> PhaseRecord | None:
     return next(reversed(record.phases.values()), None)
 
 
-def _column(phase: PhaseRecord, name: str) -> Sequence[float]:
+def _task_column(phase: PhaseRecord, name: str) -> Sequence[float]:
     """A number of each task; of a task with two streams, their sum."""
     values: dict[int, float] = {}
     for table in phase.tasks:

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 _MASK = 0xFFFFFFFF
-_IN_PLACE_OF_NONE = 4711  # where the hash would mean "no seed" to IOR
+_FALLBACK_SEED = 4711  # where the hash would mean "no seed" to IOR
 
 
-def hash_of(*texts: str) -> int:
+def hash_texts(*texts: str) -> int:
     """Rotated by two bits to the left, and the next byte added (signed, as char is), for each byte of all texts."""
     value = 0
     for text in texts:
@@ -19,17 +19,17 @@ def hash_of(*texts: str) -> int:
     return value
 
 
-def hash_of_pairs(pairs: Iterable[tuple[str, str]]) -> int:
+def hash_pairs(pairs: Iterable[tuple[str, str]]) -> int:
     """Of keys and values in any order."""
     value = 0
     for key, text in pairs:
-        value ^= hash_of(key, text)
+        value ^= hash_texts(key, text)
     return value
 
 
-def seed_of(part: str, timestamp: str) -> int:
+def seed_of_part(part: str, timestamp: str) -> int:
     """The seed (-G) of a part of the benchmark in a run: a signed number of 32 bits, never 0 or -1."""
-    value = hash_of(part, timestamp)
+    value = hash_texts(part, timestamp)
     if value in (0, _MASK):
-        return _IN_PLACE_OF_NONE
+        return _FALLBACK_SEED
     return value - (1 << 32) if value >> 31 else value

@@ -8,20 +8,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from sonde.dialects.io500.hashes import hash_of_pairs
-from sonde.dialects.io500.keys import SECTIONS, Key, Kind, Section
-from sonde.model.errors import MachineError, UserError, suggestion
+from sonde.dialects.io500.hashes import hash_pairs
+from sonde.dialects.io500.keys import SECTIONS, IniKey, IniSection, KeyKind
+from sonde.model.errors import MachineError, UserError, suggest_name
 
 _LARGEST = 1 << 20
 _SECTION = re.compile(r"\s*\[\s*([0-9a-zA-Z_-]+)\s*\]\s*(\s[#;].*)?")
 _PAIR = re.compile(r"\s*([0-9a-zA-Z_.-]+)\s*=\s*([^#;]*)\s*(\s[#;].*)?")
 _NOTHING = re.compile(r"\s*([#;].*)?")
 _SHAPES = {
-    Kind.TEXT: re.compile(r".*", re.DOTALL),
-    Kind.INTEGER: re.compile(r"-?[0-9]{1,10}"),
-    Kind.COUNT: re.compile(r"[0-9]{1,19}"),
-    Kind.FLAG: re.compile(r"true|false|1|0", re.IGNORECASE),
-    Kind.NUMBER: re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,2})?"),
+    KeyKind.TEXT: re.compile(r".*", re.DOTALL),
+    KeyKind.INTEGER: re.compile(r"-?[0-9]{1,10}"),
+    KeyKind.COUNT: re.compile(r"[0-9]{1,19}"),
+    KeyKind.FLAG: re.compile(r"true|false|1|0", re.IGNORECASE),
+    KeyKind.NUMBER: re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,2})?"),
 }
 
 
@@ -36,7 +36,7 @@ class Config:
         """The value; None when none was given and there is no default."""
         return self.values[section, key]
 
-    def word(self, section: str, key: str) -> str:
+    def required_text(self, section: str, key: str) -> str:
         """The value of a key that has a default."""
         return self.values[section, key] or ""
 
@@ -50,7 +50,7 @@ class Config:
         value = self.values[section, key]
         return None if value is None else int(value)
 
-    def having(self, changes: Mapping[tuple[str, str], str]) -> Config:
+    def with_values(self, changes: Mapping[tuple[str, str], str]) -> Config:
         """The same with other values."""
         return Config({**self.values, **changes}, self.source)
 
@@ -62,10 +62,10 @@ class Config:
             for (section, key) in _all_keys()
             if (value := self.values[section.name, key.name]) is not None
         ]
-        return f"{hash_of_pairs(pairs):X}"
+        return f"{hash_pairs(pairs):X}"
 
 
-def _all_keys() -> list[tuple[Section, Key]]:
+def _all_keys() -> list[tuple[IniSection, IniKey]]:
     return [(section, key) for section in SECTIONS for key in section.keys]
 
 
@@ -92,45 +92,50 @@ def read_ini(path: Path) -> Config:
 def parse_ini(text: str, name: str) -> Config:
     """The settings in the text of a file called `name`."""
     values = dict(DEFAULTS.values)
-    section: Section | None = None
+    section: IniSection | None = None
     for number, line in enumerate(text.split("\n"), 1):
-        where = f"{name}, line {number}"
-        if found := _SECTION.fullmatch(line):
-            section = _section_named(found[1], where)
-        elif found := _PAIR.fullmatch(line):
-            _take(values, section, found[1], found[2].strip(" \t\r"), where)
+        location = f"{name}, line {number}"
+        if match := _SECTION.fullmatch(line):
+            section = _section_named(match[1], location)
+        elif match := _PAIR.fullmatch(line):
+            _take(values, section, match[1], match[2].strip(" \t\r"), location)
         elif not _NOTHING.fullmatch(line):
             raise UserError(
-                f'{where}: "{line.strip()[:60]}" is neither [section] nor key = value; a comment behind a value begins'
+                f'{location}: "{line.strip()[:60]}" is neither [section] nor key = value; a comment behind a value'
+                f" begins"
                 " with a blank and #, and values hold no # or ;."
             )
     _check_together(values, name)
     return Config(values, text)
 
 
-def _section_named(word: str, where: str) -> Section:
+def _section_named(word: str, location: str) -> IniSection:
     for section in SECTIONS:
         if section.name.lower() == word.lower():
             return section
-    near = suggestion(word, [section.name for section in SECTIONS])
-    raise UserError(f"{where}: IO500 has no section [{word}].{near}")
+    near = suggest_name(word, [section.name for section in SECTIONS])
+    raise UserError(f"{location}: IO500 has no section [{word}].{near}")
 
 
-def _take(values: dict[tuple[str, str], str | None], section: Section | None, word: str, text: str, where: str) -> None:
+def _take(
+    values: dict[tuple[str, str], str | None], section: IniSection | None, word: str, text: str, location: str
+) -> None:
     if text == "":
         return  # as if the line were not there
     if section is None:
-        raise UserError(f"{where}: {word} stands before the first [section].")
-    key = next((one for one in section.keys if one.name.lower() == word.lower()), None)
+        raise UserError(f"{location}: {word} stands before the first [section].")
+    key = next((key for key in section.keys if key.name.lower() == word.lower()), None)
     if key is None:
-        elsewhere = next((other.name for other, one in _all_keys() if one.name.lower() == word.lower()), None)
-        near = suggestion(word, [one.name for one in section.keys])
+        elsewhere = next(
+            (alternative.name for alternative, key in _all_keys() if key.name.lower() == word.lower()), None
+        )
+        near = suggest_name(word, [key.name for key in section.keys])
         hint = near or (f" It belongs to [{elsewhere}]." if elsewhere else "")
-        raise UserError(f'{where}: [{section.name}] has no key "{word}".{hint}')
+        raise UserError(f'{location}: [{section.name}] has no key "{word}".{hint}')
     if not _SHAPES[key.kind].fullmatch(text):
-        raise UserError(f'{where}: [{section.name}] {key.name} is "{text}", but must be {key.kind.value}.')
+        raise UserError(f'{location}: [{section.name}] {key.name} is "{text}", but must be {key.kind.value}.')
     values[section.name, key.name] = (
-        ("TRUE" if text.lower() in ("true", "1") else "FALSE") if key.kind is Kind.FLAG else text
+        ("TRUE" if text.lower() in ("true", "1") else "FALSE") if key.kind is KeyKind.FLAG else text
     )
 
 

@@ -9,7 +9,7 @@ from enum import Enum
 _DEBUG = "Makes the run INVALID; for debugging."
 
 
-class Kind(Enum):
+class KeyKind(Enum):
     """What a value may be."""
 
     TEXT = "text"
@@ -20,139 +20,151 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True)
-class Key:
+class IniKey:
     """One key. Without a default it has no value until one is given."""
 
     name: str
     about: str
-    kind: Kind = Kind.TEXT
+    kind: KeyKind = KeyKind.TEXT
     default: str | None = None
 
 
 @dataclass(frozen=True)
-class Section:
+class IniSection:
     """One section; those of phases have the name of the phase. `extra`: of phases that extended mode adds."""
 
     name: str
-    keys: tuple[Key, ...] = ()
+    keys: tuple[IniKey, ...] = ()
     extra: bool = False
 
 
-_API = Key("API", "API of this part; options of its own may follow, separated by blanks")
-_RUN = Key("run", "FALSE leaves this part out, and its results with it", Kind.FLAG, "TRUE")
-_COLLECTIVE = Key("collective", "Collective calls, for APIs that have them", Kind.FLAG)
-_VERBOSITY = Key("verbosity", "How many -v are given to the tool", Kind.INTEGER)
+_API = IniKey("API", "API of this part; options of its own may follow, separated by blanks")
+_RUN = IniKey("run", "FALSE leaves this part out, and its results with it", KeyKind.FLAG, "TRUE")
+_COLLECTIVE = IniKey("collective", "Collective calls, for APIs that have them", KeyKind.FLAG)
+_VERBOSITY = IniKey("verbosity", "How many -v are given to the tool", KeyKind.INTEGER)
 _FIND = (
-    Key("external-script", "A program that searches instead of Sonde"),
-    Key("external-mpi-args", "Words before that program, such as a launcher", default=""),
-    Key("external-extra-args", "Words after that program", default=""),
-    Key("nproc", "Tasks that search (default: all)", Kind.COUNT),
+    IniKey("external-script", "A program that searches instead of Sonde"),
+    IniKey("external-mpi-args", "Words before that program, such as a launcher", default=""),
+    IniKey("external-extra-args", "Words after that program", default=""),
+    IniKey("nproc", "Tasks that search (default: all)", KeyKind.COUNT),
     _RUN,
-    Key("pfind-queue-length", "Length of pfind's queue", Kind.INTEGER, "10000"),
-    Key("pfind-steal-next", "pfind: whether work is taken from the next process first", Kind.FLAG, "FALSE"),
-    Key(
+    IniKey("pfind-queue-length", "Length of pfind's queue", KeyKind.INTEGER, "10000"),
+    IniKey("pfind-steal-next", "pfind: whether work is taken from the next process first", KeyKind.FLAG, "FALSE"),
+    IniKey(
         "pfind-parallelize-single-dir-access-using-hashing",
         "pfind: whether one directory is listed by several processes",
-        Kind.FLAG,
+        KeyKind.FLAG,
         "FALSE",
     ),
 )
 
-SECTIONS: tuple[Section, ...] = (
-    Section(
+SECTIONS: tuple[IniSection, ...] = (
+    IniSection(
         "global",
         (
-            Key("datadir", "The directory on the storage to measure", default="./datafiles"),
-            Key("timestamp-datadir", "Whether the time of the run becomes a folder of datadir", Kind.FLAG, "TRUE"),
-            Key("resultdir", "The directory for results", default="./results"),
-            Key("timestamp-resultdir", "Whether the time of the run becomes a folder of resultdir", Kind.FLAG, "TRUE"),
-            Key("api", "API of all parts; options for IOR and mdtest may follow, separated by blanks", default="POSIX"),
-            Key(
+            IniKey("datadir", "The directory on the storage to measure", default="./datafiles"),
+            IniKey(
+                "timestamp-datadir", "Whether the time of the run becomes a folder of datadir", KeyKind.FLAG, "TRUE"
+            ),
+            IniKey("resultdir", "The directory for results", default="./results"),
+            IniKey(
+                "timestamp-resultdir", "Whether the time of the run becomes a folder of resultdir", KeyKind.FLAG, "TRUE"
+            ),
+            IniKey(
+                "api", "API of all parts; options for IOR and mdtest may follow, separated by blanks", default="POSIX"
+            ),
+            IniKey(
                 "drop-caches",
                 "Whether caches are dropped before each phase; needed on a single node",
-                Kind.FLAG,
+                KeyKind.FLAG,
                 "FALSE",
             ),
-            Key(
+            IniKey(
                 "drop-caches-cmd", "How they are dropped", default='sudo -n bash -c "echo 3 > /proc/sys/vm/drop_caches"'
             ),
-            Key("io-buffers-on-gpu", "Whether buffers are on a GPU", Kind.FLAG, "FALSE"),
-            Key("verbosity", "How much is written to result.txt, 1 to 10", Kind.COUNT, "1"),
-            Key("scc", "Rules of the Student Cluster Competition: 30 s instead of 300 s", Kind.FLAG, "FALSE"),
-            Key(
+            IniKey("io-buffers-on-gpu", "Whether buffers are on a GPU", KeyKind.FLAG, "FALSE"),
+            IniKey("verbosity", "How much is written to result.txt, 1 to 10", KeyKind.COUNT, "1"),
+            IniKey("scc", "Rules of the Student Cluster Competition: 30 s instead of 300 s", KeyKind.FLAG, "FALSE"),
+            IniKey(
                 "dataPacketType",
                 "Content of the data: timestamp, offset, incompressible or random",
                 default="timestamp",
             ),
         ),
     ),
-    Section(
+    IniSection(
         "debug",
         (
-            Key(
+            IniKey(
                 "stonewall-time",
                 f"Seconds of the phases that write; 300 by the rules. Less: {_DEBUG}",
-                Kind.INTEGER,
+                KeyKind.INTEGER,
                 "300",
             ),
-            Key("pause-dir", f"A phase waits while a file of its name lies in this directory. {_DEBUG}"),
+            IniKey("pause-dir", f"A phase waits while a file of its name lies in this directory. {_DEBUG}"),
         ),
     ),
-    Section(
+    IniSection(
         "ior-easy",
         (
             _API,
-            Key("transferSize", "Bytes a call", default="2m"),
-            Key("blockSize", "Most bytes of a task; a multiple of transferSize", default="9920000m"),
-            Key("filePerProc", "A file for each task", Kind.FLAG, "TRUE"),
-            Key("uniqueDir", "A directory for each of these files", Kind.FLAG, "FALSE"),
+            IniKey("transferSize", "Bytes a call", default="2m"),
+            IniKey("blockSize", "Most bytes of a task; a multiple of transferSize", default="9920000m"),
+            IniKey("filePerProc", "A file for each task", KeyKind.FLAG, "TRUE"),
+            IniKey("uniqueDir", "A directory for each of these files", KeyKind.FLAG, "FALSE"),
             _RUN,
             _VERBOSITY,
         ),
     ),
-    Section("ior-easy-write", (_API, _RUN)),
-    Section("mdtest-easy", (_API, Key("n", "Most files of a task", Kind.COUNT, "1000000"), _RUN)),
-    Section("mdtest-easy-write", (_API, _RUN)),
-    Section(
+    IniSection("ior-easy-write", (_API, _RUN)),
+    IniSection("mdtest-easy", (_API, IniKey("n", "Most files of a task", KeyKind.COUNT, "1000000"), _RUN)),
+    IniSection("mdtest-easy-write", (_API, _RUN)),
+    IniSection(
         "mdworkbench",
         (
             _API,
-            Key("waitingTime", "Pause after an operation, relative to its duration", Kind.NUMBER, "0.0"),
-            Key("precreatePerSet", "Files made before, of each of 10 sets; default: from mdtest's rate", Kind.COUNT),
-            Key("filesPerProc", "Files of an iteration, of each of 10 sets; default: from mdtest's rate", Kind.COUNT),
+            IniKey("waitingTime", "Pause after an operation, relative to its duration", KeyKind.NUMBER, "0.0"),
+            IniKey(
+                "precreatePerSet", "Files made before, of each of 10 sets; default: from mdtest's rate", KeyKind.COUNT
+            ),
+            IniKey(
+                "filesPerProc", "Files of an iteration, of each of 10 sets; default: from mdtest's rate", KeyKind.COUNT
+            ),
             _RUN,
             _VERBOSITY,
         ),
         extra=True,
     ),
-    Section("mdworkbench-create", (_RUN,), extra=True),
-    Section("timestamp"),
-    Section("find-easy", _FIND, extra=True),
-    Section(
+    IniSection("mdworkbench-create", (_RUN,), extra=True),
+    IniSection("timestamp"),
+    IniSection("find-easy", _FIND, extra=True),
+    IniSection(
         "ior-hard",
-        (_API, Key("segmentCount", "Most segments", Kind.INTEGER, "10000000"), _COLLECTIVE, _RUN, _VERBOSITY),
+        (_API, IniKey("segmentCount", "Most segments", KeyKind.INTEGER, "10000000"), _COLLECTIVE, _RUN, _VERBOSITY),
     ),
-    Section("ior-hard-write", (_API, _COLLECTIVE, _RUN)),
-    Section(
+    IniSection("ior-hard-write", (_API, _COLLECTIVE, _RUN)),
+    IniSection(
         "mdtest-hard",
         (
             _API,
-            Key("n", "Most files of a task", Kind.COUNT, "1000000"),
-            Key("files-per-dir", f"Most files of a directory, for file systems with a limit. {_DEBUG}", Kind.COUNT),
+            IniKey("n", "Most files of a task", KeyKind.COUNT, "1000000"),
+            IniKey(
+                "files-per-dir", f"Most files of a directory, for file systems with a limit. {_DEBUG}", KeyKind.COUNT
+            ),
             _RUN,
         ),
     ),
-    Section("mdtest-hard-write", (_API, _RUN)),
-    Section("find", _FIND),
-    Section("find-hard", _FIND, extra=True),
-    Section("mdworkbench-bench", (_RUN,), extra=True),
-    Section("ior-easy-read", (_API, _RUN)),
-    Section("mdtest-easy-stat", (_API, _RUN)),
-    Section("ior-hard-read", (_API, _COLLECTIVE, _RUN)),
-    Section("mdtest-hard-stat", (_API, _RUN)),
-    Section("mdworkbench-delete", (_RUN,), extra=True),
-    Section("mdtest-easy-delete", (_API, _RUN)),
-    Section("mdtest-hard-read", (_API, _RUN)),
-    Section("mdtest-hard-delete", (_API, _RUN)),
-    Section("ior-rnd4K-easy-read", (_API, _RUN)),
+    IniSection("mdtest-hard-write", (_API, _RUN)),
+    IniSection("find", _FIND),
+    IniSection("find-hard", _FIND, extra=True),
+    IniSection("mdworkbench-bench", (_RUN,), extra=True),
+    IniSection("ior-easy-read", (_API, _RUN)),
+    IniSection("mdtest-easy-stat", (_API, _RUN)),
+    IniSection("ior-hard-read", (_API, _COLLECTIVE, _RUN)),
+    IniSection("mdtest-hard-stat", (_API, _RUN)),
+    IniSection("mdworkbench-delete", (_RUN,), extra=True),
+    IniSection("mdtest-easy-delete", (_API, _RUN)),
+    IniSection("mdtest-hard-read", (_API, _RUN)),
+    IniSection("mdtest-hard-delete", (_API, _RUN)),
+    IniSection("ior-rnd4K-easy-read", (_API, _RUN)),
 )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 
-class Group(Enum):
+class ScoreGroup(Enum):
     """What a result is a part of."""
 
     NONE = "NO SCORE"
@@ -16,13 +16,13 @@ class Group(Enum):
 
 
 @dataclass(frozen=True)
-class Phase:
+class Io500Phase:
     """One phase. `tool`: what does it. `part`: the section whose settings it shares with others."""
 
     name: str
     tool: str  # ior, mdtest, find, mdworkbench or timestamp
     part: str
-    group: Group = Group.NONE
+    group: ScoreGroup = ScoreGroup.NONE
     writes: bool = False  # must last as long as the stonewall
     removes: bool = False
     extra: bool = False  # only in extended mode
@@ -38,37 +38,37 @@ class Phase:
         return self.tool != "timestamp"
 
 
-def _ior(name: str, part: str, group: Group = Group.BW, writes: bool = False) -> Phase:
-    return Phase(name, "ior", part, group, writes)
+def _ior(name: str, part: str, group: ScoreGroup = ScoreGroup.BW, writes: bool = False) -> Io500Phase:
+    return Io500Phase(name, "ior", part, group, writes)
 
 
-def _mdtest(name: str, part: str, writes: bool = False, removes: bool = False) -> Phase:
-    return Phase(name, "mdtest", part, Group.MD, writes, removes)
+def _mdtest(name: str, part: str, writes: bool = False, removes: bool = False) -> Io500Phase:
+    return Io500Phase(name, "mdtest", part, ScoreGroup.MD, writes, removes)
 
 
-ALL: tuple[Phase, ...] = (
+ALL: tuple[Io500Phase, ...] = (
     _ior("ior-easy-write", "ior-easy", writes=True),
     _mdtest("mdtest-easy-write", "mdtest-easy", writes=True),
-    Phase("mdworkbench-create", "mdworkbench", "mdworkbench", extra=True),
-    Phase("timestamp", "timestamp", "timestamp"),
-    Phase("find-easy", "find", "find-easy", Group.MD, extra=True),
+    Io500Phase("mdworkbench-create", "mdworkbench", "mdworkbench", extra=True),
+    Io500Phase("timestamp", "timestamp", "timestamp"),
+    Io500Phase("find-easy", "find", "find-easy", ScoreGroup.MD, extra=True),
     _ior("ior-hard-write", "ior-hard", writes=True),
     _mdtest("mdtest-hard-write", "mdtest-hard", writes=True),
-    Phase("find", "find", "find", Group.MD),
-    Phase("find-hard", "find", "find-hard", Group.MD, extra=True),
-    Phase("mdworkbench-bench", "mdworkbench", "mdworkbench", Group.MD, extra=True),
+    Io500Phase("find", "find", "find", ScoreGroup.MD),
+    Io500Phase("find-hard", "find", "find-hard", ScoreGroup.MD, extra=True),
+    Io500Phase("mdworkbench-bench", "mdworkbench", "mdworkbench", ScoreGroup.MD, extra=True),
     _ior("ior-easy-read", "ior-easy"),
     _mdtest("mdtest-easy-stat", "mdtest-easy"),
     _ior("ior-hard-read", "ior-hard"),
     _mdtest("mdtest-hard-stat", "mdtest-hard"),
-    Phase("mdworkbench-delete", "mdworkbench", "mdworkbench", removes=True, extra=True),
+    Io500Phase("mdworkbench-delete", "mdworkbench", "mdworkbench", removes=True, extra=True),
     _mdtest("mdtest-easy-delete", "mdtest-easy", removes=True),
     _mdtest("mdtest-hard-read", "mdtest-hard"),
     _mdtest("mdtest-hard-delete", "mdtest-hard", removes=True),
-    _ior("ior-rnd4K-easy-read", "ior-easy", Group.NONE),
+    _ior("ior-rnd4K-easy-read", "ior-easy", ScoreGroup.NONE),
 )
 
 
-def phases_of(extended: bool, cleanup: bool = False) -> list[Phase]:
+def phases_of(extended: bool, cleanup: bool = False) -> list[Io500Phase]:
     """The phases of a mode; `cleanup`: only those that remove."""
-    return [one for one in ALL if (extended or not one.extra) and (one.removes or not cleanup)]
+    return [phase for phase in ALL if (extended or not phase.extra) and (phase.removes or not cleanup)]

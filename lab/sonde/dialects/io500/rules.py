@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules of IO500: what makes a phase or a run INVALID, in the words of the program."""
+"""The rules of IO500 that make a phase or a run INVALID, with IO500's texts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sonde.dialects.io500.figures import Figures
+from sonde.dialects.io500.command_lines import stonewall, uses_several_directories
+from sonde.dialects.io500.figures import PhaseFigures
 from sonde.dialects.io500.ini import Config
-from sonde.dialects.io500.phases import Phase
-from sonde.dialects.io500.words import limits_files, stonewall
+from sonde.dialects.io500.phases import Io500Phase
 
 
 class Rules:
@@ -31,12 +31,14 @@ class Rules:
             broken.append("PAUSING BETWEEN RUNS ACTIVATED")
         if wall != self.least_s:
             broken.append(f"stonewall-time {wall}s != {self.least_s}s")
-        if limits_files(self._config):
+        if uses_several_directories(self._config):
             broken.append("files-per-dir is set")
         self.run_is_valid = self.run_is_valid and not broken
         yield from broken
 
-    def of_phase(self, phase: Phase, figures: Figures, seconds: float, ran: bool, dry_run: bool) -> Iterator[str]:
+    def of_phase(
+        self, phase: Io500Phase, figures: PhaseFigures, seconds: float, ran: bool, dry_run: bool
+    ) -> Iterator[str]:
         """What a phase that took `seconds` breaks. `ran`: it was to run, and was tried."""
         wall = stonewall(self._config)
         if ran and figures.mismatches and phase.tool == "ior":

@@ -12,8 +12,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sonde.dialects.io500.hashes import hash_of_pairs
-from sonde.dialects.io500.phases import Group, Phase
+from sonde.dialects.io500.hashes import hash_pairs
+from sonde.dialects.io500.phases import Io500Phase, ScoreGroup
 
 
 @dataclass(frozen=True)
@@ -29,25 +29,27 @@ class Score:
         return math.sqrt(self.bandwidth * self.metadata)
 
 
-def score_of(results: Iterable[tuple[Phase, float]], extended: bool = False) -> Score:
+def compute_score(results: Iterable[tuple[Io500Phase, float]], extended: bool = False) -> Score:
     """The score of these results; `extended`: with those of the phases that extended mode adds."""
     rows = [(phase, value) for phase, value in results if extended or not phase.extra]
 
-    def mean(group: Group) -> float:
+    def mean(group: ScoreGroup) -> float:
         logs = [math.log(value) for phase, value in rows if phase.group is group and value > 0]
         return math.exp(math.fsum(logs) / len(logs)) if logs else 0.0
 
-    return Score(mean(Group.BW), mean(Group.MD))
+    return Score(mean(ScoreGroup.BW), mean(ScoreGroup.MD))
 
 
-def hash_of_score(score: Score, results: Iterable[tuple[Phase, float]], valid: bool, version: str | None) -> str:
+def hash_score(score: Score, results: Iterable[tuple[Io500Phase, float]], valid: bool, version: str | None) -> str:
     """The hash that stands below a score: of its parts and, for the standard one, of the version that it was made with.
     Without a version: that of the extended score, whose own part are the phases that extended mode adds."""
     extra = version is None
     pairs = [] if version is None else [("version", version)]
     pairs += [
-        (phase.name, f"{value:f}") for phase, value in results if phase.group is not Group.NONE and phase.extra == extra
+        (phase.name, f"{value:f}")
+        for phase, value in results
+        if phase.group is not ScoreGroup.NONE and phase.extra == extra
     ]
     pairs += [("MD", f"{score.metadata:f}"), ("BW", f"{score.bandwidth:f}"), ("SCORE", f"{score.total:f}")]
     pairs += [] if valid else [("valid", "NO")]
-    return f"{hash_of_pairs(pairs):X}"
+    return f"{hash_pairs(pairs):X}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The search of IO500: a walk by the engine, or a script that the settings name."""
+"""The search of IO500: a walk of the engine, or a script from the settings."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from sonde.dialects.io500.figures import Figures
-from sonde.dialects.io500.phases import Phase
-from sonde.dialects.io500.words import FIND_NAME, FIND_SIZE, Places
+from sonde.dialects.io500.command_lines import FIND_NAME, FIND_SIZE, RunDirectories
+from sonde.dialects.io500.figures import PhaseFigures
+from sonde.dialects.io500.phases import Io500Phase
 from sonde.model.errors import MachineError, UserError
 from sonde.model.plan import Plan
 
 
-def plan_of(phase: Phase, places: Places, tasks: int | None) -> Plan:
+def plan_of(phase: Io500Phase, places: RunDirectories, tasks: int | None) -> Plan:
     """The walk of a search. `tasks`: processes that the engine starts; None when a launcher starts them."""
-    where = Path(places.data).absolute() / {"find-easy": "mdtest-easy", "find-hard": "mdtest-hard"}.get(phase.name, "")
+    tree = Path(places.data).absolute() / {"find-easy": "mdtest-easy", "find-hard": "mdtest-hard"}.get(phase.name, "")
     find: dict[str, object] = {"name": FIND_NAME, "type": "file"}
     if phase.name != "find-easy":
         find |= {"size": FIND_SIZE, "newer_than_file": str((Path(places.results) / "timestampfile").absolute())}
@@ -26,7 +26,7 @@ def plan_of(phase: Phase, places: Places, tasks: int | None) -> Plan:
         "schema": "sonde-plan/1",
         "id": f"io500-{phase.name}",
         "title": f"IO500 {phase.name}",
-        "target": {"path": str(where.parent), "directory": where.name, "use_existing": True, "min_free": 0},
+        "target": {"path": str(tree.parent), "directory": tree.name, "use_existing": True, "min_free": 0},
         "tasks": {"processes": tasks} if tasks else {},
         "meta": {"tree": {}},
         "phases": [{"id": phase.name, "op": "walk", "meta": walk}],
@@ -40,10 +40,10 @@ def check_script(script: str) -> None:
     if not path.is_file():
         raise UserError(f"external-script is {script}, but there is no such file.")
     if not path.stat().st_mode & 0o100:
-        raise UserError(f"external-script is {script}, which must be a program; chmod +x may mend that.")
+        raise UserError(f"external-script is {script}, which must be a program; chmod +x may fix that.")
 
 
-def run_script(command: str, warn: Callable[[str], None]) -> tuple[Figures, str]:
+def run_script(command: str, warn: Callable[[str], None]) -> tuple[PhaseFigures, str]:
     """Runs a script through the shell and counts as IO500 does: `MATCHED n/m` in its last line says how many were found
     and visited, else every line is one that was found. Also returns the last line. Raises UserError when it fails."""
     began = time.monotonic()
@@ -53,11 +53,11 @@ def run_script(command: str, warn: Callable[[str], None]) -> tuple[Figures, str]
         )
     except OSError as reason:
         raise MachineError(f"The external script cannot be started: {reason.strerror}.") from None
-    lines, last = 0, ""
+    lines, last_line = 0, ""
     assert child.stdout is not None
     try:
         for line in child.stdout:
-            lines, last = lines + 1, line.rstrip("\n")
+            lines, last_line = lines + 1, line.rstrip("\n")
         code = child.wait()
     except BaseException:
         child.terminate()
@@ -66,12 +66,12 @@ def run_script(command: str, warn: Callable[[str], None]) -> tuple[Figures, str]
     seconds = time.monotonic() - began
     if code != 0:
         raise UserError(f'Exit code {code} != 0 from find command: "{command}"')
-    found = visited = lines
-    if last.startswith("MATCHED "):
-        left, _, right = last.removeprefix("MATCHED ").partition("/")
-        if not left.strip().isdigit() or not right.strip().isdigit():
-            raise UserError(f'Invalid output from the external script: "{last}", expected: MATCHED <NUM>/<NUM>')
-        found, visited = int(left), int(right)
+    matched = visited = lines
+    if last_line.startswith("MATCHED "):
+        matched_text, _, visited_text = last_line.removeprefix("MATCHED ").partition("/")
+        if not matched_text.strip().isdigit() or not visited_text.strip().isdigit():
+            raise UserError(f'Invalid output from the external script: "{last_line}", expected: MATCHED <NUM>/<NUM>')
+        matched, visited = int(matched_text), int(visited_text)
     else:
         warn('Couldn\'t find "MATCHED x/y" as last output, badly approximate using hits.')
-    return Figures(visited / seconds / 1000, seconds, found=found, visited=visited), last
+    return PhaseFigures(visited / seconds / 1000, seconds, found=matched, visited=visited), last_line

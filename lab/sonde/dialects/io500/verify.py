@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a result file belongs to an ini file, and was left as it was written: IO500's --verify."""
+"""Verifies that a result file belongs to an ini file and is unchanged (IO500's --verify)."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from sonde.dialects.io500.hashes import hash_of_pairs
+from sonde.dialects.io500.hashes import hash_pairs
 from sonde.dialects.io500.ini import Config
-from sonde.dialects.io500.phases import ALL, Group
+from sonde.dialects.io500.phases import ALL, ScoreGroup
 from sonde.model.errors import MachineError, UserError
 
 _PAIR = re.compile(r"\s*([0-9a-zA-Z_.-]+)\s*=\s*([^#;]*?)\s*")
-_UNHASHED = {phase.name for phase in ALL if phase.extra or phase.group is Group.NONE}
+_UNHASHED = {phase.name for phase in ALL if phase.extra or phase.group is ScoreGroup.NONE}
 
 
 @dataclass(frozen=True)
-class Verdict:
+class VerifyResult:
     """What was found. `text`: in the words of IO500. `whole`: settings and results are as they were; a run that is
     invalid by the rules is not."""
 
     text: str
-    whole: bool
+    is_intact: bool
 
 
-def verify(config: Config, path: Path) -> Verdict:
+def verify_result(config: Config, path: Path) -> VerifyResult:
     """Compares the hashes in the result file `path` with what they should be. Raises UserError when it is none."""
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
@@ -33,7 +33,7 @@ def verify(config: Config, path: Path) -> Verdict:
         raise UserError(f"There is no result file {path}.") from None
     except OSError as reason:
         raise MachineError(f"{path} cannot be read: {reason.strerror}.") from None
-    pairs, config_hash, score_hash = _hashed(text)
+    pairs, config_hash, score_hash = _read_hashed_pairs(text)
     if not config_hash or not score_hash:
         raise UserError(f"{path} has no config-hash or no hash of a score: it is no result.txt of a finished run.")
     lines = [
@@ -42,31 +42,31 @@ def verify(config: Config, path: Path) -> Verdict:
         f"config-hash     = {config_hash}",
         f"score-hash      = {score_hash}",
     ]
-    good = True
+    is_intact = True
     if config.hash != config_hash:
-        good = False
+        is_intact = False
         lines.append(f"ERROR: Configuration hash expected: {config.hash} read: {config_hash}")
-    wanted = hash_of_pairs(pairs)
-    if f"{wanted:X}" != score_hash:
-        good = False
-        marked = f"{wanted ^ hash_of_pairs([('valid', 'NO')]):X}"
+    expected_hash = hash_pairs(pairs)
+    if f"{expected_hash:X}" != score_hash:
+        is_intact = False
+        invalid_hash = f"{expected_hash ^ hash_pairs([('valid', 'NO')]):X}"
         lines += [
             "",
             "[OK] But this is an invalid run!"
-            if marked == score_hash
-            else f'ERROR: Score hash expected: "{wanted:X}" read: "{score_hash}"',
+            if invalid_hash == score_hash
+            else f'ERROR: Score hash expected: "{expected_hash:X}" read: "{score_hash}"',
         ]
-    return Verdict("\n".join([*lines, *(["", "[OK]"] if good else [])]), good)
+    return VerifyResult("\n".join([*lines, *(["", "[OK]"] if is_intact else [])]), is_intact)
 
 
-def _hashed(text: str) -> tuple[list[tuple[str, str]], str, str]:
-    """The pairs that a score's hash is of, the hash of the settings and that of the score."""
+def _read_hashed_pairs(text: str) -> tuple[list[tuple[str, str]], str, str]:
+    """Returns the hashed pairs, the hash of the settings and the hash of the score."""
     section, pairs, config_hash, score_hash = "", [], "", ""
     for line in text.splitlines():
-        if found := re.fullmatch(r"\s*\[\s*([0-9a-zA-Z_-]+)\s*\]\s*", line):
-            section = found[1]
-        elif found := _PAIR.fullmatch(line):
-            key, value = found[1], found[2]
+        if match := re.fullmatch(r"\s*\[\s*([0-9a-zA-Z_-]+)\s*\]\s*", line):
+            section = match[1]
+        elif match := _PAIR.fullmatch(line):
+            key, value = match[1], match[2]
             if key == "version":
                 pairs.append((key, value))
             elif key == "config-hash":

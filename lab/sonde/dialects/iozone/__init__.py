@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""IOzone: its words, the plans they mean, its tables, and its grid as a page."""
+"""The dialect of IOzone: arguments, plans, tables, and the page of a grid."""

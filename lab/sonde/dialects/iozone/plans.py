@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From IOzone's settings to plans: one for each file size, record size and number of children."""
+"""Converts IOzone's settings to plans: one for each file size, record size and number of children."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sonde.dialects.iozone.words import KIB, Settings
+from sonde.dialects.iozone.arguments import KIB, IozoneSettings
 from sonde.model.plan import Plan
 
 # Test of -i -> its phases: name as in the importer of IOzone's results, operation, order of the accesses.
@@ -21,13 +21,13 @@ _PHASES: dict[int, tuple[tuple[str, str, str], ...]] = {
     9: (("pwrite", "write", "sequential"), ("repwrite", "rewrite", "sequential")),
     10: (("pread", "read", "sequential"), ("repread", "reread", "sequential")),
 }
-SECOND = {"rewrite", "reread", "repwrite", "repread"}  # what -+n leaves out
+REPEAT_PHASES = {"rewrite", "reread", "repwrite", "repread"}  # what -+n leaves out
 ALL_TESTS = (0, 1, 2, 3, 5)
 THROUGHPUT_TESTS = (0, 1, 2, 3, 5, 8)
 
 
 @dataclass(frozen=True)
-class Cell:
+class IozoneCell:
     """One plan of a command line. Sizes in KiB; `children` 0 = the table's single process."""
 
     file: int
@@ -43,18 +43,18 @@ class Cell:
         )
 
 
-def plan_of(settings: Settings, cell: Cell) -> Plan:
+def plan_of(settings: IozoneSettings, cell: IozoneCell) -> Plan:
     """The plan of one cell, checked."""
     return Plan.from_document(_document(settings, cell), "iozone")
 
 
-def _document(settings: Settings, cell: Cell) -> dict[str, Any]:
+def _document(settings: IozoneSettings, cell: IozoneCell) -> dict[str, Any]:
     tests = settings.tests or (THROUGHPUT_TESTS if cell.children else ALL_TESTS)
     phases = [
         _phase(settings, cell, *phase)
         for test in sorted(set(tests))
         for phase in _PHASES[test]
-        if not (settings.once and phase[0] in SECOND)
+        if not (settings.once and phase[0] in REPEAT_PHASES)
     ]
     files = _files(settings)
     if "paths" in files and not settings.keep:
@@ -75,20 +75,20 @@ def _document(settings: Settings, cell: Cell) -> dict[str, Any]:
     }
 
 
-def _target(settings: Settings) -> dict[str, Any]:
+def _target(settings: IozoneSettings) -> dict[str, Any]:
     folders = {str(Path(name).parent.absolute()) for name in (settings.paths or (settings.path,))}
     if len(folders) > 1:
         return {"path": sorted(folders)[0], "use_existing": True, "keep": settings.keep}
     return {"path": folders.pop(), "keep": settings.keep}
 
 
-def _files(settings: Settings) -> dict[str, Any]:
+def _files(settings: IozoneSettings) -> dict[str, Any]:
     if len({str(Path(name).parent.absolute()) for name in settings.paths}) > 1:
         return {"mapping": "per_task", "paths": [str(Path(name).absolute()) for name in settings.paths]}
     return {"mapping": "per_task", "name": "iozone"}
 
 
-def _io(settings: Settings) -> dict[str, Any]:
+def _io(settings: IozoneSettings) -> dict[str, Any]:
     io: dict[str, Any] = {}
     if settings.direct:
         io["direct"] = True
@@ -103,13 +103,13 @@ def _io(settings: Settings) -> dict[str, Any]:
     return io
 
 
-def _phase(settings: Settings, cell: Cell, name: str, op: str, order: str) -> dict[str, Any]:
+def _phase(settings: IozoneSettings, cell: IozoneCell, name: str, op: str, order: str) -> dict[str, Any]:
     phase: dict[str, Any] = {"id": name, "op": op}
     access: dict[str, Any] = {}
     if order != "sequential":
         access["order"] = order
     if order == "stride":
-        # As many records as lie in the file at that distance; IOzone goes round until it has read all.
+        # The records at this stride in the file; IOzone continues from the start until it has read all.
         access["stride"] = settings.stride * cell.record * KIB
         count = max(1, (cell.file // cell.record + settings.stride - 1) // settings.stride)
         access |= {"transfer": cell.record * KIB, "block": cell.record * KIB, "segments": count}

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from sonde.dialects.iozone.plans import Cell
-from sonde.dialects.iozone.words import KIB, Settings
+from sonde.dialects.iozone.arguments import KIB, IozoneSettings
+from sonde.dialects.iozone.plans import IozoneCell
 from sonde.model.record import PhaseRecord, RecordReader
 
 # Column of the table -> phases that fill it. The order and the names are IOzone's.
@@ -27,7 +27,7 @@ COLUMNS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("record rewrite", ()),
     ("stride read", ("stride_read",)),
 )
-_WHO = {
+_CHILD_NAMES = {
     "write": "initial writers",
     "rewrite": "rewriters",
     "read": "readers",
@@ -49,7 +49,7 @@ _HEADER = (
 
 
 @dataclass(frozen=True)
-class Child:
+class IozoneChild:
     """One process in one phase. Bytes and seconds."""
 
     volume: float
@@ -60,11 +60,11 @@ class Child:
         return self.volume / self.seconds if self.seconds > 0 else 0.0
 
 
-def children_of(phase: PhaseRecord, settings: Settings) -> list[Child]:
+def children_of(phase: PhaseRecord, settings: IozoneSettings) -> list[IozoneChild]:
     """What each process did in IOzone's time."""
-    found = []
+    children = []
     for table in phase.tasks:
-        columns = {name: place for place, name in enumerate(table.columns)}
+        columns = {name: index for index, name in enumerate(table.columns)}
         for row in table.rows:
 
             def cell(name: str, row: Sequence[object] = row, columns: Mapping[str, int] = columns) -> float:
@@ -74,11 +74,11 @@ def children_of(phase: PhaseRecord, settings: Settings) -> list[Child]:
             seconds = cell("transfer_s")
             seconds += cell("fsync_s") if settings.flush else 0.0
             seconds += cell("close_s") if settings.close else 0.0
-            found.append(Child(cell("bytes"), seconds))
-    return found
+            children.append(IozoneChild(cell("bytes"), seconds))
+    return children
 
 
-def rates_of(record: RecordReader, settings: Settings) -> dict[str, float]:
+def rates_of(record: RecordReader, settings: IozoneSettings) -> dict[str, float]:
     """Bytes per second of each finished phase of the table, by its name."""
     rates = {}
     for phase in record.phases.values():
@@ -88,7 +88,7 @@ def rates_of(record: RecordReader, settings: Settings) -> dict[str, float]:
     return rates
 
 
-def heading(settings: Settings, words: Sequence[str], version: str, began: str) -> str:
+def heading(settings: IozoneSettings, arguments: Sequence[str], version: str, began: str) -> str:
     """What stands before the results."""
     lines = [
         "\tIozone: Performance Test of File I/O",
@@ -98,7 +98,7 @@ def heading(settings: Settings, words: Sequence[str], version: str, began: str) 
         f"\tRun began: {began}",
         "",
     ]
-    for on, said in (
+    for is_set, text in (
         (settings.auto, "Auto Mode"),
         (settings.flush, "Include fsync in write timing"),
         (settings.close, "Include close in write timing"),
@@ -107,11 +107,11 @@ def heading(settings: Settings, words: Sequence[str], version: str, began: str) 
         (settings.mapped, "Using mmap files"),
         (settings.cpu, "CPU utilization Resolution = 0.000001 seconds."),
     ):
-        lines += [f"\t{said}"] if on else []
+        lines += [f"\t{text}"] if is_set else []
     lines += [f"\tFile size set to {size} kB" for size in settings.files]
     lines += [f"\tRecord Size {size} kB" for size in settings.records]
     unit = "ops/sec" if settings.operations else "microseconds/op" if settings.microseconds else "kBytes/sec"
-    lines += [f"\tCommand line used: iozone {' '.join(words)}", f"\tOutput is in {unit}", ""]
+    lines += [f"\tCommand line used: iozone {' '.join(arguments)}", f"\tOutput is in {unit}", ""]
     return "\n".join(lines)
 
 
@@ -120,7 +120,7 @@ def table_heading() -> str:
     return _HEADER
 
 
-def shown(rate: float, cell: Cell, settings: Settings) -> str:
+def shown(rate: float, cell: IozoneCell, settings: IozoneSettings) -> str:
     """A rate in the unit of the output."""
     operations = rate / (cell.record * KIB)
     if settings.operations:
@@ -130,7 +130,7 @@ def shown(rate: float, cell: Cell, settings: Settings) -> str:
     return f"{rate / KIB:.0f}"
 
 
-def table_row(cell: Cell, rates: Mapping[str, float], settings: Settings) -> str:
+def table_row(cell: IozoneCell, rates: Mapping[str, float], settings: IozoneSettings) -> str:
     """One row; a test that was not asked for leaves its column empty."""
     widths = (9, 9, 9, 9, 9, 9, 9, 10, 10)
     row = f"{cell.file:16d}{cell.record:8d}"
@@ -140,25 +140,25 @@ def table_row(cell: Cell, rates: Mapping[str, float], settings: Settings) -> str
     return row.rstrip() + "\n"
 
 
-def throughput(cell: Cell, record: RecordReader, settings: Settings) -> str:
+def throughput(cell: IozoneCell, record: RecordReader, settings: IozoneSettings) -> str:
     """The blocks of throughput mode."""
-    said = [
+    lines = [
         f"\tThroughput test with {cell.children} process{'es' if cell.children > 1 else ''}",
         f"\tEach process writes a {cell.file} kByte file in {cell.record} kByte records",
         "",
     ]
     for phase in record.phases.values():
-        if phase.end is not None and phase.id in _WHO:
-            said += _block(cell, phase, settings)
-    return "\n".join(said) + "\n"
+        if phase.end is not None and phase.id in _CHILD_NAMES:
+            lines += _block(cell, phase, settings)
+    return "\n".join(lines) + "\n"
 
 
-def _block(cell: Cell, phase: PhaseRecord, settings: Settings) -> Iterable[str]:
+def _block(cell: IozoneCell, phase: PhaseRecord, settings: IozoneSettings) -> Iterable[str]:
     children = children_of(phase, settings)
     end = phase.end
     if not children or end is None:
         return
-    who = f"{cell.children:2d} {_WHO.get(phase.id, phase.id)}"
+    who = f"{cell.children:2d} {_CHILD_NAMES.get(phase.id, phase.id)}"
     elapsed = end.seconds.elapsed or 0.0
     volume = sum(child.volume for child in children)
     rates = [child.rate / KIB for child in children]

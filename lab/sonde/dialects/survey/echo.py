@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from sonde.dialects.survey.plans import Figure
-from sonde.dialects.survey.words import Point, Survey
+from sonde.dialects.survey.plans import SurveyResult
+from sonde.dialects.survey.variables import SurveyPoint, SurveySettings
 from sonde.model.errors import MachineError, RunFailedError, UserError
 
 PAGE_KIB = 4
@@ -42,7 +42,7 @@ class Device:
 class EchoSurvey:
     """Drives the echo clients of one survey."""
 
-    def __init__(self, survey: Survey, lctl: Lctl, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, survey: SurveySettings, lctl: Lctl, clock: Callable[[], float] = time.monotonic) -> None:
         self._survey, self._lctl, self._clock = survey, lctl, clock
         self._below = "osc" if survey.case == "netdisk" else "obdfilter"
 
@@ -53,16 +53,16 @@ class EchoSurvey:
 
     def targets(self) -> list[str]:
         """The targets that were named, or all that are up. Raises UserError when one is not there."""
-        known = [one.name for one in self.devices() if one.kind == self._below and one.state == "UP"]
-        missing = [name for name in self._survey.targets if name not in known]
+        devices = [name.name for name in self.devices() if name.kind == self._below and name.state == "UP"]
+        missing = [name for name in self._survey.targets if name not in devices]
         if missing:
-            there = f"; there are {', '.join(known)}" if known else ""
+            available = f"; there are {', '.join(devices)}" if devices else ""
             raise UserError(
-                f"{missing[0]} is neither a directory nor an {self._below} of this machine that is UP{there}."
+                f"{missing[0]} is neither a directory nor an {self._below} of this machine that is UP{available}."
             )
-        if not known:
+        if not devices:
             raise MachineError(f"`lctl dl` shows no {self._below} that is UP: run this on an OSS, or name directories.")
-        return list(self._survey.targets) or known
+        return list(self._survey.targets) or devices
 
     @contextmanager
     def clients(self, targets: Sequence[str]) -> Iterator[list[int]]:
@@ -86,19 +86,23 @@ class EchoSurvey:
 
     def _client(self, target: str) -> int | None:
         wanted = f"{target}_ecc"
-        return next((one.number for one in self.devices() if (one.kind, one.name) == ("echo_client", wanted)), None)
+        return next(
+            (client.number for client in self.devices() if (client.kind, client.name) == ("echo_client", wanted)), None
+        )
 
-    def run(self, point: Point, clients: Sequence[int]) -> list[Figure]:
+    def run(self, point: SurveyPoint, clients: Sequence[int]) -> list[SurveyResult]:
         """All tests of one combination. Objects are destroyed however it ends."""
-        made: list[tuple[int, int]] = []
+        objects: list[tuple[int, int]] = []
         try:
             for client in clients:
-                first = self._create(client, point.objects)
-                made.append((client, first))  # one by one: what is made so far is destroyed if the next one fails
-            return [self._test(name, point, made) for name in self._survey.tests]
+                first_object = self._create(client, point.objects)
+                objects.append(
+                    (client, first_object)
+                )  # one by one: what is made so far is destroyed if the next one fails
+            return [self._test(name, point, objects) for name in self._survey.tests]
         finally:
-            for client, first in made:
-                self._lctl([["--device", str(client), "destroy", str(first), str(point.objects)]], "")
+            for client, first_object in objects:
+                self._lctl([["--device", str(client), "destroy", str(first_object), str(point.objects)]], "")
 
     def _create(self, client: int, count: int) -> int:
         (text,) = self._lctl([["--device", str(client), "create", str(count)]], "")
@@ -107,7 +111,7 @@ class EchoSurvey:
             raise RunFailedError(f"Device {client} did not create {count} objects in a row: {text.strip()[-200:]}")
         return numbers[0]
 
-    def _test(self, name: str, point: Point, made: Sequence[tuple[int, int]]) -> Figure:
+    def _test(self, name: str, point: SurveyPoint, objects: Sequence[tuple[int, int]]) -> SurveyResult:
         pages = -(-point.record // PAGE_KIB)
         kind = ("w" if "write" in name else "r") + ("" if self._survey.verify else "x")
         mode = ("g" if self._survey.case == "netdisk" else "p") + str(pages)
@@ -115,16 +119,16 @@ class EchoSurvey:
             [
                 *("--threads", str(point.threads), "-1", str(client)),
                 *("test_brw", str(self._survey.count(point)), kind, "q", str(pages)),
-                *(f"{point.threads // point.objects}t{first}", mode),
+                *(f"{point.threads // point.objects}t{first_object}", mode),
             ]
-            for client, first in made
+            for client, first_object in objects
         ]
         began = self._clock()
         answers = self._lctl(commands, "")
         elapsed = self._clock() - began
-        total = self._survey.count(point) * point.threads * pages * PAGE_KIB * len(made) / 1024
+        total = self._survey.count(point) * point.threads * pages * PAGE_KIB * len(objects) / 1024
         rates = [float(rate) * pages * PAGE_KIB / 1024 for answer in answers for rate in _SNAP.findall(answer)]
-        return Figure(
+        return SurveyResult(
             name,
             total / elapsed if elapsed > 0 else 0.0,
             min(rates, default=None),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A survey of directories: a plan for each combination, and its line of results from the record."""
+"""Surveys directories: a plan for each combination, and its result line from the record."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sonde.dialects.survey.words import Point, Survey
+from sonde.dialects.survey.variables import SurveyPoint, SurveySettings
 from sonde.model.lines import SeriesLine
 from sonde.model.plan import Plan
 from sonde.model.record import RecordReader
@@ -19,7 +19,7 @@ _SAMPLE_S = 1.0  # between two looks at the rate, as the original takes them
 
 
 @dataclass(frozen=True)
-class Figure:
+class SurveyResult:
     """MiB/s over all targets, and the least and most of one target in a second; None when it was too short. `each` is
     that of each target over the whole test, in their order, None where it did not say; empty of directories."""
 
@@ -31,8 +31,8 @@ class Figure:
     each: tuple[float | None, ...] = ()
 
 
-def plan_of(survey: Survey, point: Point) -> Plan:
-    """An object is a file; the threads of an object share it, each with a part of its own."""
+def plan_of(survey: SurveySettings, point: SurveyPoint) -> Plan:
+    """Returns the plan of a combination. Each object is a file; its threads use separate parts of it."""
     targets = [target.rstrip("/") or "/" for target in survey.targets]
     name = f"survey-{point.record}k-{point.objects}obj-{point.threads}thr"
     per_thread = point.record * survey.count(point) * 1024
@@ -64,8 +64,8 @@ def plan_of(survey: Survey, point: Point) -> Plan:
     return Plan.from_document(document, "obdfilter-survey")
 
 
-def head(survey: Survey, point: Point) -> str:
-    """What is known of a line before it is measured."""
+def head(survey: SurveySettings, point: SurveyPoint) -> str:
+    """Returns the start of a result line, before the measurement."""
     count = len(survey.targets)
     return (
         f"ost {count:2d} sz {survey.total(point):8d}K rsz {point.record:4d}K"
@@ -73,32 +73,32 @@ def head(survey: Survey, point: Point) -> str:
     )
 
 
-def tail(results: Sequence[Figure]) -> str:
-    """The results of a line."""
-    said = ""
+def tail(results: Sequence[SurveyResult]) -> str:
+    """Returns the results of a line."""
+    line = ""
     for result in results:
-        said += f"{result.name} {result.rate:7.2f} "
+        line += f"{result.name} {result.rate:7.2f} "
         if result.failed:
-            said += f"{'ERROR':>17s} "
+            line += f"{'ERROR':>17s} "
         elif result.least is None or result.most is None:
-            said += f"{'SHORT':>17s} "
+            line += f"{'SHORT':>17s} "
         else:
-            said += f"[{result.least:7.2f}, {result.most:7.2f}] "
-    return said
+            line += f"[{result.least:7.2f}, {result.most:7.2f}] "
+    return line
 
 
-def results_of(record: RecordReader, survey: Survey) -> list[Figure]:
+def results_of(record: RecordReader, survey: SurveySettings) -> list[SurveyResult]:
     """The tests of one plan. All targets run at the same time, so the rate of one is taken as its share of all."""
-    found = []
+    test_results = []
     for name in survey.tests:
         phase = record.phases.get(name)
         if phase is None or phase.end is None:
             continue
         moved, elapsed = phase.end.bytes.moved or 0, phase.end.seconds.elapsed or 0.0
-        samples = samples_of(phase.whole_series, len(survey.targets))
+        samples = samples_of(phase.total_series, len(survey.targets))
         failed = bool(phase.errors)
-        found.append(
-            Figure(
+        test_results.append(
+            SurveyResult(
                 name,
                 moved / elapsed / _MIB if elapsed else 0.0,
                 min(samples, default=None),
@@ -106,7 +106,7 @@ def results_of(record: RecordReader, survey: Survey) -> list[Figure]:
                 failed,
             )
         )
-    return found
+    return test_results
 
 
 def samples_of(series: SeriesLine | None, targets: int) -> list[float]:
@@ -114,8 +114,8 @@ def samples_of(series: SeriesLine | None, targets: int) -> list[float]:
     if series is None or series.slice_s <= 0:
         return []
     width = max(1, math.ceil(_SAMPLE_S / series.slice_s - 1e-9))
-    whole = (len(series.bytes) - 1) // width
+    sample_count = (len(series.bytes) - 1) // width
     return [
-        sum(series.bytes[at * width : (at + 1) * width]) / (width * series.slice_s) / targets / _MIB
-        for at in range(whole)
+        sum(series.bytes[index * width : (index + 1) * width]) / (width * series.slice_s) / targets / _MIB
+        for index in range(sample_count)
     ]

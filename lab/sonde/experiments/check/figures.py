@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of a check: each a number, what it counts, and in plain words how far it can be trusted."""
+"""The figures of a check: each is a number with its classification and caveats."""
 
 from __future__ import annotations
 
@@ -8,56 +8,66 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from sonde.experiments.check.plans import QUEUE_DEPTH, Machine
-from sonde.findings.best import NONE, OF_STORAGE, Kind, Number, best, best_words, kind_of
-from sonde.findings.judgement import doubt_json, judgement_of
-from sonde.findings.standing import Standing
-from sonde.model.errors import sentence
-from sonde.model.lines import Finding, Latency, Rate
-from sonde.model.quantities import plain
+from sonde.findings.assessment import assess
+from sonde.findings.best_numbers import (
+    NONE,
+    STORAGE_CLASSIFICATIONS,
+    BestCandidate,
+    WorkKind,
+    best,
+    describe_best,
+    work_kind,
+)
+from sonde.findings.caveats import caveat_as_json
+from sonde.findings.classification import Classification
+from sonde.model.errors import to_sentence
+from sonde.model.lines import Finding, LatencySummary, Rate
+from sonde.model.quantities import to_plain_spaces
 from sonde.model.record import PhaseRecord, RecordReader
-from sonde.model.run import Run, run_of
+from sonde.model.run import RecordedRun, to_recorded_run
 
-# All cores are faster than one task by more than this: the one task was the limit, not the storage.
-_MORE = 1.3
+# If all tasks are faster than one task by this factor, the one task was the limit, not the storage.
+_ONE_TASK_LIMIT = 1.3
 
 
 @dataclass(frozen=True)
-class Figure:
+class CheckFigure:
     """One line of the result of a check."""
 
     key: str
     section: str
     label: str
     unit: str  # bytes_per_s, ops_per_s or files_per_s
-    standing: Standing
-    words: str  # the clause on its standing
+    classification: Classification
+    classification_clause: str
     value: float | None = None
     seconds: float | None = None
     bytes: int | None = None
     tasks: int = 1
     p50_ns: float | None = None
     p99_ns: float | None = None
-    verdict: str = "good"  # good, doubtful, invalid
-    doubts: tuple[Finding, ...] = ()  # what speaks against the number beyond its standing
-    moved: str = (
-        ""  # how the rate moved during the phase, and who was slow: sentences, empty when there is nothing to say
-    )
-    slow: str = ""
+    validity: str = "good"  # good, doubtful, invalid
+    caveats: tuple[Finding, ...] = ()  # beyond what the classification implies
+    variation: str = ""  # how the rate varied during the phase: a sentence or empty
+    stragglers: str = ""  # which tasks were slow: a sentence or empty
     run: str = ""
     phase: str = ""
-    kind: Kind | None = None  # what it may be the best of
+    kind: WorkKind | None = None  # its category among the best numbers
 
-    def as_json(self) -> dict[str, Any]:
-        """All that is known, absent members left out; the members of the judgement as everywhere."""
-        document = asdict(self) | {"standing": self.standing.value, "sentence": sentence(self.words)}
-        del document["words"], document["kind"]
-        document["doubts"] = [doubt_json(one) for one in self.doubts]
+    def to_json(self) -> dict[str, Any]:
+        """Returns the JSON form without empty members; assessment members have the names that they have everywhere."""
+        document = asdict(self) | {
+            "classification": self.classification.value,
+            "classification_text": to_sentence(self.classification_clause),
+        }
+        del document["classification_clause"], document["kind"]
+        document["caveats"] = [caveat_as_json(caveat) for caveat in self.caveats]
         return {name: value for name, value in document.items() if value not in (None, "", [])}
 
 
 @dataclass(frozen=True)
-class Row:
-    """Which phase of which part becomes which figure."""
+class FigureRow:
+    """The phase and part that a figure is taken from."""
 
     part: str
     phase: str
@@ -65,90 +75,94 @@ class Row:
     section: str
     label: str
     unit: str = "bytes_per_s"
-    interval: str = "total"  # the rate that is shown
-    latency: str = ""  # kind of operation whose latency belongs to it
+    interval: str = "total"  # name of the rate
+    latency: str = ""  # kind of operation whose latency is shown
 
 
 _RANDOM, _FILES = "Random, 4 KiB transfers", "Small files, 4 KiB each"
 
 
-def rows(cpus: int, queued: bool, memory_backed: bool = False) -> list[Row]:
-    """All figures there may be, in the order they are shown; a phase that was not run has none."""
+def figure_rows(cpus: int, queued: bool, memory_backed: bool = False) -> list[FigureRow]:
+    """Returns all possible figures in the order of display; a phase that was not run gives none."""
     sequential = _memory_rows if memory_backed else _sequential_rows
-    found = sequential("1", "1 task") + sequential("all", f"{cpus} tasks")
+    all_rows = sequential("1", "1 task") + sequential("all", f"{cpus} tasks")
     for op in ("read", "write"):
         for depth in (1, QUEUE_DEPTH):
-            crowd = f"{depth} in flight" if queued or depth == 1 else f"{depth} tasks"
+            load = f"{depth} in flight" if queued or depth == 1 else f"{depth} tasks"
             key = f"{op}-{depth}"
-            found.append(Row("random", key, f"random-{key}", _RANDOM, f"{op}, {crowd}", "ops_per_s", latency=op))
+            all_rows.append(
+                FigureRow("random", key, f"random-{key}", _RANDOM, f"{op}, {load}", "ops_per_s", latency=op)
+            )
     files: dict[str, Any] = {"section": _FILES, "unit": "files_per_s", "latency": "open"}
     return [
-        *found,
-        Row("small-files", "create", "create", label="create, write, close", **files),
-        Row("small-files-durable", "create", "create-durable", label="the same with fsync", **files),
-        Row("small-files", "stat", "stat", _FILES, "stat", "files_per_s", latency="stat"),
-        Row("small-files", "open-read-cached", "open-read-cached", label="open, read, close", **files),
-        Row("small-files", "open-read", "open-read", label="the same, cache emptied", **files),
-        Row("small-files", "remove", "remove", _FILES, "remove", "files_per_s", latency="remove"),
+        *all_rows,
+        FigureRow("small-files", "create", "create", label="create, write, close", **files),
+        FigureRow("small-files-durable", "create", "create-durable", label="the same with fsync", **files),
+        FigureRow("small-files", "stat", "stat", _FILES, "stat", "files_per_s", latency="stat"),
+        FigureRow("small-files", "open-read-cached", "open-read-cached", label="open, read, close", **files),
+        FigureRow("small-files", "open-read", "open-read", label="the same, cache emptied", **files),
+        FigureRow("small-files", "remove", "remove", _FILES, "remove", "files_per_s", latency="remove"),
     ]
 
 
-def _sequential_rows(suffix: str, crowd: str) -> list[Row]:
+def _sequential_rows(suffix: str, crowd: str) -> list[FigureRow]:
     part, section = f"sequential-{suffix}", f"Sequential, 1 MiB transfers, {crowd}"
     return [
-        Row(part, "write", f"write-cached-{suffix}", section, "write, into page cache", interval="transfer"),
-        Row(part, "write", f"write-storage-{suffix}", section, "write, until on storage"),
-        Row(part, "write-direct", f"write-direct-{suffix}", section, "rewrite, direct"),
-        Row(part, "read-cached", f"read-cached-{suffix}", section, "read, just written"),
-        Row(part, "read-storage", f"read-storage-{suffix}", section, "read, cache emptied"),
-        Row(part, "read-direct", f"read-direct-{suffix}", section, "read, direct"),
+        FigureRow(part, "write", f"write-cached-{suffix}", section, "write, into page cache", interval="transfer"),
+        FigureRow(part, "write", f"write-storage-{suffix}", section, "write, until on storage"),
+        FigureRow(part, "write-direct", f"write-direct-{suffix}", section, "rewrite, direct"),
+        FigureRow(part, "read-cached", f"read-cached-{suffix}", section, "read, just written"),
+        FigureRow(part, "read-storage", f"read-storage-{suffix}", section, "read, cache emptied"),
+        FigureRow(part, "read-direct", f"read-direct-{suffix}", section, "read, direct"),
     ]
 
 
-def _memory_rows(suffix: str, crowd: str) -> list[Row]:
-    """Where files live in memory there is nothing to tell apart."""
+def _memory_rows(suffix: str, crowd: str) -> list[FigureRow]:
+    """Returns the rows of a file system in memory: cached and direct access are the same there."""
     part, section = f"sequential-{suffix}", f"Sequential, 1 MiB transfers, {crowd}"
     return [
-        Row(part, "write", f"write-{suffix}", section, "write"),
-        Row(part, "read-cached", f"read-{suffix}", section, "read"),
+        FigureRow(part, "write", f"write-{suffix}", section, "write"),
+        FigureRow(part, "read-cached", f"read-{suffix}", section, "read"),
     ]
 
 
-def figures(records: Mapping[str, tuple[str, RecordReader]], machine: Machine, queued: bool) -> list[Figure]:
-    """The figures of all parts that were run: `records` maps the key of a part to the id and record of its run."""
-    shown = []
-    for row in rows(machine.cpus, queued, machine.memory_backed):
+def compute_figures(
+    records: Mapping[str, tuple[str, RecordReader]], machine: Machine, queued: bool
+) -> list[CheckFigure]:
+    """Returns the figures of all parts that were run; `records` maps a part's key to id and record of its run."""
+    computed = []
+    for row in figure_rows(machine.cpus, queued, machine.memory_backed):
         if row.part not in records:
             continue
-        name, record = records[row.part]
+        run_id, record = records[row.part]
         phase = record.phases.get(row.phase)
         if phase is not None:
-            shown.append(_figure(row, phase, run_of(record), name))
-    return _compared(shown)
+            computed.append(_compute_figure(row, phase, to_recorded_run(record), run_id))
+    return _mark_task_limits(computed)
 
 
-def _figure(row: Row, phase: PhaseRecord, run: Run, name: str) -> Figure:
-    end, judgement = phase.end, judgement_of(run, phase, row.interval)
-    figure = Figure(
+def _compute_figure(row: FigureRow, phase: PhaseRecord, run: RecordedRun, run_id: str) -> CheckFigure:
+    end, assessment = phase.end, assess(run, phase, row.interval)
+    figure = CheckFigure(
         row.key,
         row.section,
         row.label,
         row.unit,
-        judgement.standing,
-        plain(judgement.because),
-        run=name,
+        assessment.classification,
+        to_plain_spaces(assessment.classification_clause),
+        run=run_id,
         phase=row.phase,
-        verdict=judgement.verdict,
-        doubts=judgement.doubts,
-        moved=plain(judgement.moved),
-        slow=plain(judgement.slow),
-        # the same phase without its fsync is another number
-        kind=kind_of(run, phase) if row.interval == "total" else None,
+        validity=assessment.validity,
+        caveats=assessment.caveats,
+        variation=to_plain_spaces(assessment.variation),
+        stragglers=to_plain_spaces(assessment.stragglers),
+        # The same phase without its fsync is a different number.
+        kind=work_kind(run, phase) if row.interval == "total" else None,
     )
     if end is None or not end.ops.done:
         return figure
     rate = getattr(end.rates, row.interval) or end.rates.total or end.rates.transfer or Rate()
-    latency = end.latency.get(row.latency, Latency())
+    latency = end.latency.get(row.latency, LatencySummary())
     return replace(
         figure,
         value=rate.bytes_per_s if row.unit == "bytes_per_s" else rate.ops_per_s,
@@ -160,25 +174,33 @@ def _figure(row: Row, phase: PhaseRecord, run: Run, name: str) -> Figure:
     )
 
 
-def _compared(shown: list[Figure]) -> list[Figure]:
-    """Says of the figures of one task where the task itself was the limit."""
-    by_key = {figure.key: figure for figure in shown}
+def _mark_task_limits(check_figures: list[CheckFigure]) -> list[CheckFigure]:
+    """Marks figures of one task that the task itself limited, not the storage."""
+    by_key = {figure.key: figure for figure in check_figures}
     result = []
-    for figure in shown:
-        many = by_key.get(figure.key.removesuffix("-1") + "-all") if figure.key.endswith("-1") else None
-        if many and figure.standing in OF_STORAGE and figure.value and (many.value or 0) > _MORE * figure.value:
-            figure = replace(figure, words=f"{figure.words}; limited by one task")
+    for figure in check_figures:
+        all_tasks = by_key.get(figure.key.removesuffix("-1") + "-all") if figure.key.endswith("-1") else None
+        if (
+            all_tasks
+            and figure.classification in STORAGE_CLASSIFICATIONS
+            and figure.value
+            and (all_tasks.value or 0) > _ONE_TASK_LIMIT * figure.value
+        ):
+            figure = replace(figure, classification_clause=f"{figure.classification_clause}; limited by one task")
         result.append(figure)
     return result
 
 
-def best_of(shown: Sequence[Figure]) -> list[Number]:
-    """The numbers that the headline quotes, by the rule of `findings.best`."""
-    return best(Number(one.kind, one.value, one.standing, one.doubts, one.key) for one in shown)
+def best_figures(check_figures: Sequence[CheckFigure]) -> list[BestCandidate]:
+    """Returns the numbers that the headline quotes, as `findings.best_numbers` selects them."""
+    return best(
+        BestCandidate(figure.kind, figure.value, figure.classification, figure.caveats, figure.key)
+        for figure in check_figures
+    )
 
 
-def headline(shown: Sequence[Figure], machine: Machine) -> str:
-    """The check in one sentence. What speaks against a number that it quotes stands before the number."""
+def headline(check_figures: Sequence[CheckFigure], machine: Machine) -> str:
+    """Returns the check in one sentence; caveats of a number precede it."""
     if machine.memory_backed:
         return f"Files here live in memory ({machine.file_system}). {NONE}"
-    return best_words(best_of(shown))
+    return describe_best(best_figures(check_figures))

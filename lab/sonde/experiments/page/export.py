@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every number of an experiment as a table for other programs: a row for each metric of each phase of each run, and
-beside it what the source document prints."""
+"""Exports every number of an experiment as a table: a row for each metric, phase and run, with published numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from sonde.experiments.judging.measured import MeasuredRuns
-from sonde.experiments.judging.samples import MissingError
-from sonde.experiments.page.beside import Beside, beside
-from sonde.experiments.page.points import coordinates, settled
+from sonde.experiments.claims.measured_runs import MeasuredRuns
+from sonde.experiments.claims.samples import MissingError
+from sonde.experiments.page.points import canonical_places, cell_coordinates
+from sonde.experiments.page.published_comparison import PublishedComparison, compare_published
 from sonde.model.experiment.claims import METRICS, Metric
 
 if TYPE_CHECKING:
@@ -19,65 +18,91 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 
-def result_table(runs: MeasuredRuns) -> pyarrow.Table:
-    """Columns: experiment, cell, one for each axis, phase, metric, unit, run, value; published, published_to (the other
-    end of a range), published_limit, published_unit, published_source, ratio (value over published).
+def build_result_table(runs: MeasuredRuns) -> pyarrow.Table:
+    """Columns: experiment, cell, one for each axis, phase, metric, unit, run, value; published, published_to (upper end
+    of a range), published_limit, published_unit, published_source, ratio (value / published).
 
-    What a record does not say has no row. A published number stands in the rows of the metric, phase and cell that it
-    is of. One that is of something else (a ratio, a slope), that a second document prints for the same, or of which
-    nothing was measured, has a row of its own without a run: its value is ours where that can be calculated.
+    Values that a record lacks have no row. A published number is in the rows of its metric, phase and cell. It has a
+    separate row without a run if it is of a calculated value (ratio, slope), if another document already gives the
+    number, or if nothing was measured; `value` is then the calculated measured value, if any.
     """
     import pyarrow  # takes longer to import than most commands take to run
 
     experiment = runs.experiment
-    axes = list(dict.fromkeys(name for cell in experiment.cells for name in coordinates(experiment, cell)))
-    printed = beside(runs, None)
-    first: dict[tuple[str, str, str], Beside] = {}
-    for one in printed:
-        if isinstance(one.of, Metric) and one.ours is not None:
-            first.setdefault((one.cell, one.phase, one.of.name), one)
-    rows = list(_measured(runs, first))
-    beside_runs = {id(one) for one in first.values()}
-    rows += [_alone(runs, one) for one in printed if id(one) not in beside_runs]
-    texts = ["experiment", "cell", *axes, "phase", "metric", "unit", "run"]
-    theirs = ["published", "published_to", "published_limit", "published_unit", "published_source", "ratio"]
+    axes = list(dict.fromkeys(name for cell in experiment.cells for name in cell_coordinates(experiment, cell)))
+    comparisons = compare_published(runs, None)
+    by_metric: dict[tuple[str, str, str], PublishedComparison] = {}
+    for comparison in comparisons:
+        if isinstance(comparison.value_expression, Metric) and comparison.measured is not None:
+            by_metric.setdefault((comparison.cell, comparison.phase, comparison.value_expression.name), comparison)
+    rows = list(_measured_rows(runs, by_metric))
+    shown_in_rows = {id(comparison) for comparison in by_metric.values()}
+    rows += [_row_without_run(runs, comparison) for comparison in comparisons if id(comparison) not in shown_in_rows]
+    text_columns = ["experiment", "cell", *axes, "phase", "metric", "unit", "run"]
+    published_columns = ["published", "published_to", "published_limit", "published_unit", "published_source", "ratio"]
     types = {name: pyarrow.float64() for name in ("value", "published", "published_to", "ratio")}
-    schema = pyarrow.schema([(name, types.get(name, pyarrow.string())) for name in (*texts, "value", *theirs)])
+    schema = pyarrow.schema(
+        [(name, types.get(name, pyarrow.string())) for name in (*text_columns, "value", *published_columns)]
+    )
     return pyarrow.Table.from_pylist(rows, schema=schema)
 
 
-def _measured(runs: MeasuredRuns, printed: dict[tuple[str, str, str], Beside]) -> Iterator[Row]:
+def _measured_rows(runs: MeasuredRuns, comparisons: dict[tuple[str, str, str], PublishedComparison]) -> Iterator[Row]:
     experiment = runs.experiment
     for cell in experiment.cells:
-        at = {name: str(value) for name, value in coordinates(experiment, cell).items()}
-        for phase in (str(one["id"]) for one in experiment.plans[cell.plan]["phases"]):
+        axis_texts = {name: str(value) for name, value in cell_coordinates(experiment, cell).items()}
+        for phase in (str(phase_entry["id"]) for phase_entry in experiment.plans[cell.plan]["phases"]):
             for metric, (unit, _) in METRICS.items():
                 try:
-                    found = runs.samples(metric, phase, cell)
+                    samples = runs.samples(metric, phase, cell)
                 except MissingError:
                     continue
-                told = printed.get((cell.id, phase, metric))
-                for run, value in zip(found.runs, found.values, strict=True):
-                    head = {"experiment": experiment.id, "cell": cell.id, **at, "phase": phase, "metric": metric}
-                    theirs = {} if told is None else _theirs(told, float(value))
-                    yield {**head, "unit": unit, "run": run, "value": float(value), **theirs}
+                comparison = comparisons.get((cell.id, phase, metric))
+                for run, value in zip(samples.runs, samples.values, strict=True):
+                    head = {
+                        "experiment": experiment.id,
+                        "cell": cell.id,
+                        **axis_texts,
+                        "phase": phase,
+                        "metric": metric,
+                    }
+                    published = {} if comparison is None else _published_columns(comparison, float(value))
+                    yield {**head, "unit": unit, "run": run, "value": float(value), **published}
 
 
-def _alone(runs: MeasuredRuns, one: Beside) -> Row:
-    """A published number that stands beside no run."""
-    at, metric = dict(one.at), one.told.of
-    if isinstance(one.of, Metric):
-        at, metric = {**settled(runs.experiment, one.of.at), **one.at}, one.of.name
-    ours = None if one.ours is None else one.ours.value
+def _row_without_run(runs: MeasuredRuns, comparison: PublishedComparison) -> Row:
+    """Returns the row of a published number without a run."""
+    axis_values, metric = dict(comparison.context), comparison.published.of
+    if isinstance(comparison.value_expression, Metric):
+        axis_values, metric = (
+            {**canonical_places(runs.experiment, comparison.value_expression.coordinates), **comparison.context},
+            comparison.value_expression.name,
+        )
+    measured = None if comparison.measured is None else comparison.measured.value
     return {
-        "experiment": runs.experiment.id, "cell": one.cell, **{name: str(value) for name, value in at.items()},
-        "phase": one.phase, "metric": metric, "unit": one.unit, "run": "", "value": ours, **_theirs(one, ours),
-    }  # fmt: skip
+        "experiment": runs.experiment.id,
+        "cell": comparison.cell,
+        **{name: str(value) for name, value in axis_values.items()},
+        "phase": comparison.phase,
+        "metric": metric,
+        "unit": comparison.unit,
+        "run": "",
+        "value": measured,
+        **_published_columns(comparison, measured),
+    }
 
 
-def _theirs(one: Beside, ours: float | None) -> Row:
-    over = None if ours is None or one.to is not None or one.value == 0 else ours / one.value
+def _published_columns(comparison: PublishedComparison, measured: float | None) -> Row:
+    ratio = (
+        None
+        if measured is None or comparison.upper is not None or comparison.value == 0
+        else measured / comparison.value
+    )
     return {
-        "published": one.value, "published_to": one.to, "published_limit": one.told.limit, "published_unit": one.unit,
-        "published_source": one.told.source, "ratio": over,
-    }  # fmt: skip
+        "published": comparison.value,
+        "published_to": comparison.upper,
+        "published_limit": comparison.published.limit,
+        "published_unit": comparison.unit,
+        "published_source": comparison.published.source,
+        "ratio": ratio,
+    }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of an experiment, each in the form that its source document has."""
+"""Figures of an experiment, each in the form of its source document."""
 
 from __future__ import annotations
 
@@ -8,312 +8,377 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sonde.charts.amount_bars import Amount, amount_bars
-from sonde.charts.change_bars import ChangeRow, change_bars
-from sonde.charts.curves import COLOURS, Curve, Curves, curve_chart
-from sonde.charts.overlay import Line, time_chart
-from sonde.experiments.judging.measured import MeasuredRuns
-from sonde.experiments.judging.samples import MissingError, middle_of
-from sonde.experiments.judging.values import number_of
-from sonde.experiments.page.beside import Drawn, drawn, height
-from sonde.experiments.page.calls import call_figure
+from sonde.charts.amount_bars import Amount, render_amount_bars
+from sonde.charts.change_bars import ChangeRow, render_change_bars
+from sonde.charts.curves import COLORS, Curve, Curves, build_curve_chart
+from sonde.charts.time_chart import Line, build_time_chart
+from sonde.experiments.claims.measured_runs import MeasuredRuns
+from sonde.experiments.claims.samples import MissingError, median_bounds
+from sonde.experiments.claims.values import axis_number
+from sonde.experiments.page.call_chart import call_section
 from sonde.experiments.page.points import (
     PHASE,
     Point,
-    apart,
-    asked,
-    coordinates,
-    label,
-    left_out,
-    named,
-    numbers,
-    ordered,
-    points_of,
-    ratio_of,
-    title_of,
+    axis_label,
+    cell_coordinates,
+    chart_title,
+    collect_points,
+    missing_text,
+    order_places,
+    place_label,
+    place_numbers,
+    point_ratio,
+    selected_phases,
+    split_into_charts,
 )
-from sonde.experiments.page.scaling import grown_of, scaling_table
-from sonde.experiments.page.words import amount, unit_words
-from sonde.model.experiment.description import Figure
-from sonde.model.quantities import plural
-from sonde.stats.bounds import Bounded
-from sonde.stats.stopping import LEAST
+from sonde.experiments.page.published_comparison import PublishedLine, published_lines, published_scale
+from sonde.experiments.page.scaling_table import scaling_ratio, scaling_table
+from sonde.experiments.page.sentences import format_amount, unit_suffix
+from sonde.model.experiment.description import FigureDescription
+from sonde.model.quantities import count_noun
+from sonde.stats.bounds import BoundedValue
+from sonde.stats.stopping import MIN_RUNS
 
-# Charts of one figure; more are in the table of all results.
+# Maximum charts of one figure; the table of all results has the others.
 MOST_CHARTS = 8
-# Runs of a cell whose curves over time are laid over each other.
+# Maximum runs of a cell whose curves over time are overlaid.
 MOST_RUNS = 12
 
 
-def figure_parts(one: Figure, runs: MeasuredRuns) -> tuple[list[str], list[Markup]]:
-    """Sentences and drawings of a figure."""
-    parts = {"over_time": _over_time, "calls": call_figure, "nodes": _nodes}.get(one.kind, _of_points)(one, runs)
+def figure_section(figure: FigureDescription, runs: MeasuredRuns) -> tuple[list[str], list[Markup]]:
+    """Returns the messages and charts of a figure."""
+    parts = {"over_time": _over_time_section, "calls": call_section, "nodes": _node_section}.get(
+        figure.kind, _point_section
+    )(figure, runs)
     return parts
 
 
-def _of_points(one: Figure, runs: MeasuredRuns) -> tuple[list[str], list[Markup]]:
-    found = points_of(one, runs)
-    words = [left_out("Not drawn", reason) for reason in found.missing[:3]]
-    if not found.points:
-        return words or ["Nothing of it was measured."], []
-    groups = apart(found.points, (one.x, one.series))
-    draw = {"curve": _curve, "scaling": _scaling, "bars": _bars, "percent": _percent}[one.kind]
+def _point_section(figure: FigureDescription, runs: MeasuredRuns) -> tuple[list[str], list[Markup]]:
+    selection = collect_points(figure, runs)
+    messages = [missing_text("Not drawn", reason) for reason in selection.missing[:3]]
+    if not selection.points:
+        return messages or ["Nothing of this figure was measured."], []
+    groups = split_into_charts(selection.points, (figure.x, figure.series))
+    draw = {"curve": _draw_curves, "scaling": _draw_scaling, "bars": _draw_bars, "percent": _draw_percent}[figure.kind]
     parts = []
-    for at, points in groups[:MOST_CHARTS]:
-        drawn = draw(one, title_of(runs.experiment, at), points, runs)
-        if drawn is not None:
-            parts.append(drawn)
+    for shared, points in groups[:MOST_CHARTS]:
+        chart = draw(figure, chart_title(runs.experiment, shared), points, runs)
+        if chart is not None:
+            parts.append(chart)
     if len(groups) > MOST_CHARTS:
-        words.append(f"{len(groups) - MOST_CHARTS} more charts would follow; their numbers are in the table below.")
-    return words, parts
+        messages.append(f"{len(groups) - MOST_CHARTS} more charts would follow; their numbers are in the table below.")
+    return messages, parts
 
 
-def _series(one: Figure, points: Sequence[Point], runs: MeasuredRuns) -> list[tuple[str, list[Point]]]:
-    """Name and points of each line or colour."""
-    if not one.series:
-        return [(one.title or one.id, list(points))]
-    values = ordered(runs.experiment, one.series, [point.at.get(one.series) for point in points])
+def _group_by_series(
+    figure: FigureDescription, points: Sequence[Point], runs: MeasuredRuns
+) -> list[tuple[str, list[Point]]]:
+    """Returns name and points of each line or color."""
+    if not figure.series:
+        return [(figure.title or figure.id, list(points))]
+    values = order_places(runs.experiment, figure.series, [point.coordinates.get(figure.series) for point in points])
     return [
-        (named(runs.experiment, one.series, value), [p for p in points if str(p.at.get(one.series)) == str(value)])
+        (
+            axis_label(runs.experiment, figure.series, value),
+            [p for p in points if str(p.coordinates.get(figure.series)) == str(value)],
+        )
         for value in values
     ]
 
 
-def _places(
-    one: Figure, points: Sequence[Point], runs: MeasuredRuns
+def _bottom_places(
+    figure: FigureDescription, points: Sequence[Point], runs: MeasuredRuns
 ) -> tuple[list[Any], list[float], dict[float, str]]:
-    """Places along the bottom, the number at which each is drawn, and the words for it."""
-    values = ordered(runs.experiment, one.x, [point.at.get(one.x) for point in points])
-    at = numbers(values)
-    if at is None:
-        at = [float(position) for position in range(len(values))]
+    """Returns the places on the x axis, the position of each, and the label by position."""
+    values = order_places(runs.experiment, figure.x, [point.coordinates.get(figure.x) for point in points])
+    positions = place_numbers(values)
+    if positions is None:
+        positions = [float(position) for position in range(len(values))]
     else:
-        values = [value for _, value in sorted(zip(at, values, strict=True), key=lambda pair: pair[0])]
-        at = sorted(at)
-    return values, at, {place: label(runs.experiment, one.x, value) for place, value in zip(at, values, strict=True)}
+        values = [value for _, value in sorted(zip(positions, values, strict=True), key=lambda pair: pair[0])]
+        positions = sorted(positions)
+    return (
+        values,
+        positions,
+        {
+            position: place_label(runs.experiment, figure.x, value)
+            for position, value in zip(positions, values, strict=True)
+        },
+    )
 
 
-def _head(title: str) -> Markup:
+def _heading(title: str) -> Markup:
     return Markup("<h4>{}</h4>").format(title) if title else Markup("")
 
 
-def _runs_words(points: Sequence[Point]) -> str:
+def _describe_runs(points: Sequence[Point]) -> str:
     counts = sorted({point.samples.count for point in points})
-    told = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    lines = "; lines: 95 % interval" if any(point.samples.bounds().known for point in points) else ""
-    return f"Medians of {told} runs{lines}" + ("." if lines else f"; {LEAST} are the fewest that give an interval.")
+    run_count = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    interval_text = "; lines: 95 % interval" if any(point.samples.bounds().has_interval for point in points) else ""
+    return f"Medians of {run_count} runs{interval_text}" + (
+        "." if interval_text else f"; an interval needs {MIN_RUNS}."
+    )
 
 
-def _curve(one: Figure, title: str, points: Sequence[Point], runs: MeasuredRuns) -> Markup | None:
-    values, at, names = _places(one, points, runs)
-    place = {str(value): number for value, number in zip(values, at, strict=True)}
+def _draw_curves(figure: FigureDescription, title: str, points: Sequence[Point], runs: MeasuredRuns) -> Markup | None:
+    values, numbers_at, names = _bottom_places(figure, points, runs)
+    positions = {str(value): number for value, number in zip(values, numbers_at, strict=True)}
     curves = []
-    for name, mine in _series(one, points, runs):
-        curves.append(_line(name, _pairs(place, one, mine)))
+    for name, series_points in _group_by_series(figure, points, runs):
+        curves.append(_curve_of_medians(name, _medians_by_place(positions, figure, series_points)))
     if not curves:
         return None
-    theirs, told = _published(one, points, runs, place)
-    words = f"{_runs_words(points)}{told}"
-    return curve_chart(
-        Curves(title, words, [*curves, *theirs], unit_words(points[0].unit), one.x, lambda x: names.get(x, f"{x:g}"))
+    published, published_text = _published_curves(figure, points, runs, positions)
+    caption = f"{_describe_runs(points)}{published_text}"
+    return build_curve_chart(
+        Curves(
+            title,
+            caption,
+            [*curves, *published],
+            unit_suffix(points[0].unit),
+            figure.x,
+            lambda x: names.get(x, f"{x:g}"),
+        )
     ).render()
 
 
-def _published(
-    one: Figure, points: Sequence[Point], runs: MeasuredRuns, place: Mapping[str, float]
+def _published_curves(
+    figure: FigureDescription, points: Sequence[Point], runs: MeasuredRuns, positions: Mapping[str, float]
 ) -> tuple[list[Curve], str]:
-    """Lines of the numbers that the document prints for this chart, and a sentence on them; also where we measured
-    nothing, as long as the axis is one of numbers."""
-    lines, factor, told = _theirs(one, points, runs)
-    numeric = numbers([point.at.get(one.x) for point in points[:1]]) is not None
+    """Returns the published lines of this chart and a sentence on them. A numeric axis also has places that were not
+    measured."""
+    lines, factor, published_text = _scaled_published_lines(figure, points, runs)
+    is_numeric = place_numbers([point.coordinates.get(figure.x) for point in points[:1]]) is not None
     curves = []
     for line in lines:
-        at = {place.get(str(key), number_of(key) if numeric else None): value for key, value in line.values.items()}
-        pairs = sorted((x, factor * value) for x, value in at.items() if x is not None)
+        values_at = {
+            positions.get(str(key), axis_number(key) if is_numeric else None): value
+            for key, value in line.values.items()
+        }
+        pairs = sorted((x, factor * value) for x, value in values_at.items() if x is not None)
         if pairs:
-            name = named(runs.experiment, one.series, line.series) if one.series else one.title or one.id
+            name = (
+                axis_label(runs.experiment, figure.series, line.series) if figure.series else figure.title or figure.id
+            )
             curves.append(Curve(f"{name}, published", [x for x, _ in pairs], [value for _, value in pairs]))
-    return curves, told if curves else ""
+    return curves, published_text if curves else ""
 
 
-def _theirs(one: Figure, points: Sequence[Point], runs: MeasuredRuns) -> tuple[list[Drawn], float, str]:
-    """Published numbers of a chart, by what they are multiplied, and the sentence that says so."""
+def _scaled_published_lines(
+    figure: FigureDescription, points: Sequence[Point], runs: MeasuredRuns
+) -> tuple[list[PublishedLine], float, str]:
+    """Returns the published lines of a chart, their scale factor, and a sentence on it."""
     shared = {
-        name: points[0].at.get(name)
-        for name in points[0].at
-        if name not in (one.x, one.series) and len({str(point.at.get(name)) for point in points}) == 1
+        name: points[0].coordinates.get(name)
+        for name in points[0].coordinates
+        if name not in (figure.x, figure.series) and len({str(point.coordinates.get(name)) for point in points}) == 1
     }
-    lines = drawn(one, runs, shared, [point.at.get(one.x) for point in points])
-    factor = height(
+    lines = published_lines(figure, runs, shared, [point.coordinates.get(figure.x) for point in points])
+    factor = published_scale(
         [point.samples.bounds().value for point in points], [value for line in lines for value in line.values.values()]
     )
     scaled = "" if factor == 1 else f", drawn {factor:g} times as high as they are so that both can be seen"
     return lines, factor, f" Published numbers are of another machine{scaled}: compare the shape, not the height."
 
 
-def _pairs(place: Mapping[str, float], one: Figure, mine: Sequence[Point]) -> list[tuple[float, Bounded]]:
-    found = [(place[str(point.at.get(one.x))], point.samples.bounds()) for point in mine]
-    return sorted(found, key=lambda pair: pair[0])
+def _medians_by_place(
+    positions: Mapping[str, float], figure: FigureDescription, series_points: Sequence[Point]
+) -> list[tuple[float, BoundedValue]]:
+    medians = [(positions[str(point.coordinates.get(figure.x))], point.samples.bounds()) for point in series_points]
+    return sorted(medians, key=lambda pair: pair[0])
 
 
-def _line(name: str, pairs: Sequence[tuple[float, Bounded]]) -> Curve:
+def _curve_of_medians(name: str, pairs: Sequence[tuple[float, BoundedValue]]) -> Curve:
     low = [bounds.value if bounds.low is None else bounds.low for _, bounds in pairs]
     high = [bounds.value if bounds.high is None else bounds.high for _, bounds in pairs]
     return Curve(name, [x for x, _ in pairs], [bounds.value for _, bounds in pairs], low, high)
 
 
-def _scaling(one: Figure, title: str, points: Sequence[Point], runs: MeasuredRuns) -> Markup | None:
-    """Over the size of what is scaled: its number, or the units of its pool; the dotted line is the ideal."""
+def _draw_scaling(figure: FigureDescription, title: str, points: Sequence[Point], runs: MeasuredRuns) -> Markup | None:
+    """Draws the rate over the size: a number, or the storage units of a pool. The dotted line is proportional."""
     sizes: dict[str, float] = {}
     for point in points:
-        value = point.at.get(one.x)
-        number = numbers([value])
+        value = point.coordinates.get(figure.x)
+        number = place_numbers([value])
         try:
             sizes[str(value)] = number[0] if number is not None else runs.units(point.cell)
         except MissingError:
-            return _bars(one, title, points, runs)
-    names = {size: label(runs.experiment, one.x, value) for value, size in sizes.items()}
-    curves, told = [], []
+            return _draw_bars(figure, title, points, runs)
+    names = {size: place_label(runs.experiment, figure.x, value) for value, size in sizes.items()}
+    curves, growth_texts = [], []
     series = [
-        (name, sorted(mine, key=lambda point: sizes[str(point.at.get(one.x))]))
-        for name, mine in _series(one, points, runs)
+        (name, sorted(series_points, key=lambda point: sizes[str(point.coordinates.get(figure.x))]))
+        for name, series_points in _group_by_series(figure, points, runs)
     ]
-    for name, mine in series:
-        pairs = _pairs(sizes, one, mine)
-        curves.append(_line(name, pairs))
-        (first, _), (last, _), grown = pairs[0], pairs[-1], grown_of(mine[0], mine[-1])
-        if last > first and grown is not None:
-            told.append(f"{name}: {grown.value:.2f} times at {last / first:g} times the size")
-    ideal, first_of_all = sorted(names), curves[0]
-    start_at, start_of = first_of_all.places[0], first_of_all.values[0]
-    curves.append(Curve(f"{first_of_all.name}, proportional", ideal, [start_of * at / start_at for at in ideal]))
-    theirs, remark = _published(one, points, runs, sizes)
-    curves += theirs
-    words = f"{_runs_words(points)} {'; '.join(told)}.{remark}"
-    figure = Curves(title, words, curves, unit_words(points[0].unit), one.x, lambda x: names.get(x, f"{x:g}"))
-    return curve_chart(figure).render() + scaling_table(one, runs, series, sizes)
+    for name, series_points in series:
+        pairs = _medians_by_place(sizes, figure, series_points)
+        curves.append(_curve_of_medians(name, pairs))
+        (first_size, _), (last_size, _), growth = (
+            pairs[0],
+            pairs[-1],
+            scaling_ratio(series_points[0], series_points[-1]),
+        )
+        if last_size > first_size and growth is not None:
+            growth_texts.append(f"{name}: {growth.value:.2f} times at {last_size / first_size:g} times the size")
+    ideal_sizes, reference = sorted(names), curves[0]
+    start_size, start_rate = reference.places[0], reference.values[0]
+    curves.append(
+        Curve(f"{reference.name}, proportional", ideal_sizes, [start_rate * size / start_size for size in ideal_sizes])
+    )
+    published, published_text = _published_curves(figure, points, runs, sizes)
+    curves += published
+    caption = f"{_describe_runs(points)} {'; '.join(growth_texts)}.{published_text}"
+    chart = Curves(title, caption, curves, unit_suffix(points[0].unit), figure.x, lambda x: names.get(x, f"{x:g}"))
+    return build_curve_chart(chart).render() + scaling_table(figure, runs, series, sizes)
 
 
-def _bars(one: Figure, title: str, points: Sequence[Point], runs: MeasuredRuns) -> Markup | None:
-    series = _series(one, points, runs)
-    keys = [(f"c{at % COLOURS}", name) for at, (name, _) in enumerate(series)]
+def _draw_bars(figure: FigureDescription, title: str, points: Sequence[Point], runs: MeasuredRuns) -> Markup | None:
+    series = _group_by_series(figure, points, runs)
+    keys = [(f"c{index % COLORS}", name) for index, (name, _) in enumerate(series)]
     rows = []
-    theirs, factor, remark = _theirs(one, points, runs)
-    for value in _places(one, points, runs)[0]:
+    published, factor, published_text = _scaled_published_lines(figure, points, runs)
+    for value in _bottom_places(figure, points, runs)[0]:
         amounts = []
-        for (tone, _), (_, mine) in zip(keys, series, strict=True):
-            for point in mine:
-                if str(point.at.get(one.x)) == str(value):
+        for (color, _), (_, series_points) in zip(keys, series, strict=True):
+            for point in series_points:
+                if str(point.coordinates.get(figure.x)) == str(value):
                     bounds = point.samples.bounds()
                     amounts.append(
-                        Amount(bounds.value, bounds.low, bounds.high, tone, amount(bounds.value, points[0].unit))
+                        Amount(
+                            bounds.value, bounds.low, bounds.high, color, format_amount(bounds.value, points[0].unit)
+                        )
                     )
         amounts += [
-            Amount(factor * height_of, None, None, "unknown", f"{amount(height_of, points[0].unit)} published"
-                   + (f", {named(runs.experiment, one.series, line.series)}" if one.series else ""))
-            for line in theirs for key, height_of in line.values.items() if str(key) == str(value)
-        ]  # fmt: skip
-        rows.append((label(runs.experiment, one.x, value), amounts))
-    per = f" For each {one.per}." if one.per else ""
-    per += remark if theirs else ""
+            Amount(
+                factor * published_value,
+                None,
+                None,
+                "unknown",
+                f"{format_amount(published_value, points[0].unit)} published"
+                + (f", {axis_label(runs.experiment, figure.series, line.series)}" if figure.series else ""),
+            )
+            for line in published
+            for key, published_value in line.values.items()
+            if str(key) == str(value)
+        ]
+        rows.append((place_label(runs.experiment, figure.x, value), amounts))
+    note = f" For each {figure.per}." if figure.per else ""
+    note += published_text if published else ""
     return (
-        _head(title)
-        + amount_bars(rows, title, keys)
-        + Markup('<p class="note">{}{}</p>').format(_runs_words(points), per)
+        _heading(title)
+        + render_amount_bars(rows, title, keys)
+        + Markup('<p class="note">{}{}</p>').format(_describe_runs(points), note)
     )
 
 
-def _percent(one: Figure, title: str, points: Sequence[Point], runs: MeasuredRuns) -> Markup | None:
-    """Every value of the series against the one that is the baseline."""
+def _draw_percent(figure: FigureDescription, title: str, points: Sequence[Point], runs: MeasuredRuns) -> Markup | None:
+    """Draws the change of every series against the baseline series."""
     rows = []
-    for value in _places(one, points, runs)[0]:
-        here = [point for point in points if str(point.at.get(one.x)) == str(value)]
-        base = next((point for point in here if str(point.at.get(one.series)) == one.baseline), None)
-        for point in here:
-            if base is None or point is base or (found := ratio_of(base, point)) is None:
+    for value in _bottom_places(figure, points, runs)[0]:
+        points_here = [point for point in points if str(point.coordinates.get(figure.x)) == str(value)]
+        base = next(
+            (point for point in points_here if str(point.coordinates.get(figure.series)) == figure.baseline), None
+        )
+        for point in points_here:
+            if base is None or point is base or (change := point_ratio(base, point)) is None:
                 continue
-            tone = "unknown" if found.low is None else "same"
-            if found.differs:
-                tone = "slower" if found.value < 1 else "faster"
+            color = "unknown" if change.low is None else "same"
+            if change.differs:
+                color = "slower" if change.value < 1 else "faster"
             rows.append(
                 ChangeRow(
-                    group=label(runs.experiment, one.x, value),
-                    name=f"{label(runs.experiment, one.series, point.at.get(one.series))} · {point.phase}",
-                    change=found.value - 1,
-                    low=None if found.low is None else found.low - 1,
-                    high=None if found.high is None else found.high - 1,
-                    tone=tone,
-                    shown=f"{100 * (found.value - 1):+.0f} %",
-                    remark=found.why,
+                    group=place_label(runs.experiment, figure.x, value),
+                    name=f"{_series_label(figure, runs, point)} · {point.phase}",
+                    change=change.value - 1,
+                    low=None if change.low is None else change.low - 1,
+                    high=None if change.high is None else change.high - 1,
+                    tone=color,
+                    shown=f"{100 * (change.value - 1):+.0f} %",
+                    remark=change.why,
                 )
             )
     if not rows:
         return Markup('<p class="note">{}</p>').format(
-            f"There is nothing beside {one.baseline} here, so no percentage against it."
+            f"There is nothing to compare with {figure.baseline} here, so there are no percentages."
         )
-    return _head(title) + change_bars(rows, title)
+    return _heading(title) + render_change_bars(rows, title)
 
 
-def _over_time(one: Figure, runs: MeasuredRuns) -> tuple[list[str], list[Markup]]:
-    """Curves of all runs of each phase (or of each place of the series) laid over each other, in seconds."""
-    found: list[tuple[dict[str, Any], list[tuple[tuple[float, ...], float]]]] = []
-    words = dict[str, None]()
-    for cell, phase in asked(one, runs.experiment):
+def _series_label(figure: FigureDescription, runs: MeasuredRuns, point: Point) -> str:
+    return place_label(runs.experiment, figure.series, point.coordinates.get(figure.series))
+
+
+def _over_time_section(figure: FigureDescription, runs: MeasuredRuns) -> tuple[list[str], list[Markup]]:
+    """Draws the overlaid curves of all runs of each phase (or series) over seconds."""
+    curves_by_cell: list[tuple[dict[str, Any], list[tuple[tuple[float, ...], float]]]] = []
+    messages = dict[str, None]()
+    for cell, phase in selected_phases(figure, runs.experiment):
         try:
-            curves = runs.curves(one.metrics[0], phase, cell)
+            curves = runs.curves(figure.metrics[0], phase, cell)
         except MissingError as reason:
-            words[left_out("Not drawn", reason)] = None
+            messages[missing_text("Not drawn", reason)] = None
             continue
         lines = [
             (tuple(value / curve.slice_s for value in curve.amounts), curve.slice_s) for curve in curves[:MOST_RUNS]
         ]
-        found.append(({**coordinates(runs.experiment, cell), PHASE: phase}, lines))
-    if not found:
-        return list(words)[:3] or ["Nothing of it was measured."], []
-    names = sorted({name for at, _ in found for name in at})
-    outside = [n for n in names if n != one.series and len({str(at.get(n)) for at, _ in found}) > 1]
+        curves_by_cell.append(({**cell_coordinates(runs.experiment, cell), PHASE: phase}, lines))
+    if not curves_by_cell:
+        return list(messages)[:3] or ["Nothing of this figure was measured."], []
+    names = sorted({name for coordinates, _ in curves_by_cell for name in coordinates})
+    split_names = [
+        n
+        for n in names
+        if n != figure.series and len({str(coordinates.get(n)) for coordinates, _ in curves_by_cell}) > 1
+    ]
     groups: dict[tuple[str, ...], list[tuple[dict[str, Any], list[tuple[tuple[float, ...], float]]]]] = {}
-    for at, lines in found:
-        groups.setdefault(tuple(str(at.get(name)) for name in outside), []).append((at, lines))
+    for cell_axes, lines in curves_by_cell:
+        groups.setdefault(tuple(str(cell_axes.get(name)) for name in split_names), []).append((cell_axes, lines))
     parts = []
     for members in list(groups.values())[:MOST_CHARTS]:
-        title = title_of(runs.experiment, {name: members[0][0].get(name) for name in outside})
-        drawn = [
-            Line(named(runs.experiment, one.series or PHASE, at.get(one.series or PHASE)), lines)
-            for at, lines in members
+        title = chart_title(runs.experiment, {name: members[0][0].get(name) for name in split_names})
+        lines_drawn = [
+            Line(axis_label(runs.experiment, figure.series or PHASE, coordinates.get(figure.series or PHASE)), lines)
+            for coordinates, lines in members
         ]
-        most = max(len(lines) for _, lines in members)
-        told = f"Lines: the median of {plural(most, 'run')}; areas: all of them. Time runs from the start of the phase."
-        unit = "op/s" if one.metrics[0].startswith("operations") else "B/s"
-        parts.append(time_chart(title, told, drawn, unit).render())
+        most_runs = max(len(lines) for _, lines in members)
+        caption = f"Lines: the median of {count_noun(most_runs, 'run')}; areas: all runs. Time runs from the start"
+        " of the phase."
+        unit = "op/s" if figure.metrics[0].startswith("operations") else "B/s"
+        parts.append(build_time_chart(title, caption, lines_drawn, unit).render())
     if len(groups) > MOST_CHARTS:
-        words[
-            f"{len(groups) - MOST_CHARTS} more cells have curves of their own; `sonde report RUN` draws each run."
-        ] = None
-    return list(words)[:3], parts
+        messages[f"{len(groups) - MOST_CHARTS} more cells have curves; `sonde report RUN` draws each run."] = None
+    return list(messages)[:3], parts
 
 
-def _nodes(one: Figure, runs: MeasuredRuns) -> tuple[list[str], list[Markup]]:
-    """The rate of each node, or each task, the median over runs: a line for each phase."""
-    per = "task" if one.x == "task" else "node"
+def _node_section(figure: FigureDescription, runs: MeasuredRuns) -> tuple[list[str], list[Markup]]:
+    """Draws the rate of each node or task, as the median over runs: one line for each phase."""
+    member_kind = "task" if figure.x == "task" else "node"
     groups: dict[tuple[str, ...], tuple[dict[str, Any], list[Curve]]] = {}
-    words = dict[str, None]()
-    for cell, phase in asked(one, runs.experiment):
+    messages = dict[str, None]()
+    for cell, phase in selected_phases(figure, runs.experiment):
         try:
-            members = runs.members(one.metrics[0], phase, cell, per)
+            members = runs.members(figure.metrics[0], phase, cell, member_kind)
         except MissingError as reason:
-            words[left_out("Not drawn", reason)] = None
+            messages[missing_text("Not drawn", reason)] = None
             continue
-        size = min(len(run) for run in members)
-        bounds = [middle_of([run[at] for run in members], runs.look(cell)) for at in range(size)]
-        at = coordinates(runs.experiment, cell)
-        key = tuple(str(value) for value in at.values())
-        curve = _line(phase, [(float(number), bound) for number, bound in enumerate(bounds)])
-        groups.setdefault(key, (at, []))[1].append(curve)
+        member_count = min(len(run) for run in members)
+        bounds = [
+            median_bounds([run[axis_values] for run in members], runs.look(cell)) for axis_values in range(member_count)
+        ]
+        axis_values = cell_coordinates(runs.experiment, cell)
+        key = tuple(str(value) for value in axis_values.values())
+        curve = _curve_of_medians(phase, [(float(number), bound) for number, bound in enumerate(bounds)])
+        groups.setdefault(key, (axis_values, []))[1].append(curve)
     parts = [
-        curve_chart(
-            Curves(title_of(runs.experiment, at), f"Medians over the runs, for each {per}.", curves, "B/s", per)
+        build_curve_chart(
+            Curves(
+                chart_title(runs.experiment, axis_values),
+                f"Medians over the runs, for each {member_kind}.",
+                curves,
+                "B/s",
+                member_kind,
+            )
         ).render()
-        for at, curves in list(groups.values())[:MOST_CHARTS]
+        for axis_values, curves in list(groups.values())[:MOST_CHARTS]
     ]
-    return list(words)[:3], parts
+    return list(messages)[:3], parts

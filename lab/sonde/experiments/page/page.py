@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page of an experiment: outcomes first, then its figures and tables, then what was run and assumed."""
+"""The page of an experiment: verdicts, figures and tables, then all cells, missing cells and assumptions."""
 
 from __future__ import annotations
 
@@ -11,156 +11,169 @@ from markupsafe import Markup
 
 from sonde.charts.plot import table
 from sonde.charts.study import Section, Study, write_study
-from sonde.experiments.doubts import run_doubts
-from sonde.experiments.judging.judge import Judgement, as_document, judge
-from sonde.experiments.judging.measured import MeasuredRun, MeasuredRuns
-from sonde.experiments.judging.needs import lacking
-from sonde.experiments.page.beside import TITLE as BESIDE
-from sonde.experiments.page.beside import beside_parts
-from sonde.experiments.page.export import result_table
-from sonde.experiments.page.figures import figure_parts
-from sonde.experiments.page.tables import everything, table_parts
-from sonde.experiments.page.words import counts, sentence
+from sonde.experiments.caveats import describe_run_caveats
+from sonde.experiments.claims.measured_runs import MeasuredRun, MeasuredRuns
+from sonde.experiments.claims.requirements import find_unmet_requirements
+from sonde.experiments.claims.verdicts import ClaimResult, evaluate_claims, verdicts_to_json
+from sonde.experiments.page.export import build_result_table
+from sonde.experiments.page.figures import figure_section
+from sonde.experiments.page.published_comparison import TITLE as BESIDE
+from sonde.experiments.page.published_comparison import published_section
+from sonde.experiments.page.sentences import count_verdicts, verdict_sentence
+from sonde.experiments.page.tables import all_cells_section, table_section
 from sonde.experiments.results import Results
-from sonde.model.experiment.description import Figure, Table
-from sonde.model.experiment.outcomes import Outcome
-from sonde.model.quantities import plain, plural
-from sonde.model.shipped import system_source
+from sonde.model.bundled_files import find_system_file
+from sonde.model.experiment.claim_verdicts import ClaimVerdict
+from sonde.model.experiment.description import FigureDescription, TableDescription
+from sonde.model.quantities import count_noun, to_plain_spaces
 from sonde.model.system import read_system
 from sonde.model.system.system import System
 from sonde.store.tableformat import write_table
 
-_CSS = {Outcome.HOLDS: "holds", Outcome.FAILS: "fails", Outcome.INCONCLUSIVE: "open", Outcome.NOT_APPLICABLE: "absent"}
-_MARK = {Outcome.HOLDS: "✓ ", Outcome.FAILS: "✕ ", Outcome.INCONCLUSIVE: "? ", Outcome.NOT_APPLICABLE: "– "}
+_CSS = {
+    ClaimVerdict.HOLDS: "holds",
+    ClaimVerdict.FAILS: "fails",
+    ClaimVerdict.INCONCLUSIVE: "open",
+    ClaimVerdict.NOT_APPLICABLE: "absent",
+}
+_SYMBOL = {
+    ClaimVerdict.HOLDS: "✓ ",
+    ClaimVerdict.FAILS: "✕ ",
+    ClaimVerdict.INCONCLUSIVE: "? ",
+    ClaimVerdict.NOT_APPLICABLE: "– ",
+}
 
 
-def judged_results(
+def evaluate_results(
     results: Results, system: System | None = None, lacks: Mapping[str, str] | None = None, settled: bool = False
-) -> tuple[MeasuredRuns, list[Judgement]]:
-    """The runs of an experiment as a source of numbers, and what came of its expectations. `settled`: another run would
-    say the same, as of a model without noise."""
-    found = [MeasuredRun(one.cell, f"{one.folder.name}", one.folder) for one in results.runs if not one.warm_up]
-    runs = MeasuredRuns(results.experiment, found, {**results.failed, **results.refused}, system, settled=settled)
+) -> tuple[MeasuredRuns, list[ClaimResult]]:
+    """Returns the runs of an experiment as a source of samples, and the verdicts of its claims. `settled`: every run
+    gives the same values, as with a model without noise."""
+    measured = [MeasuredRun(run.cell, f"{run.folder.name}", run.folder) for run in results.runs if not run.warm_up]
+    runs = MeasuredRuns(results.experiment, measured, {**results.failures, **results.refusals}, system, settled=settled)
     levels = ("simulated", "measured") if results.simulated else ("measured",)
-    return runs, judge(results.experiment, runs, levels, lacks, results.profile)
+    return runs, evaluate_claims(results.experiment, runs, levels, lacks, results.profile)
 
 
-def write_experiment(
+def write_experiment_page(
     results: Results, page: Path, system: System | None = None, formats: Sequence[str] = ()
 ) -> tuple[list[Path], list[dict[str, Any]]]:
-    """Writes the page, and all numbers beside it in each of `formats` (csv, json, parquet).
+    """Writes the page, and all numbers in each of `formats` (csv, json, parquet) in the same folder.
 
-    Returns these files, and the outcomes for machines. Without `system`, the one that the experiment names is asked for
-    units and peaks only when its results are simulated: on other storage its numbers say nothing. Raises UserError.
+    Returns these files and the verdicts as JSON members. Without `system`, units and peaks come from the experiment's
+    own system file, but only for simulated results: it does not describe other storage. Raises UserError.
     """
-    named = results.experiment.file.storage
-    if system is None and results.simulated and named is not None and named.system:
-        system = read_system(system_source(named.system))
-    runs, judged = judged_results(results, system, lacking(results, system))
-    write_study(experiment_study(results, runs, judged), page)
-    tables = [page.with_suffix(f".{one}") for one in formats]
+    storage = results.experiment.file.storage
+    if system is None and results.simulated and storage is not None and storage.system:
+        system = read_system(find_system_file(storage.system))
+    runs, verdicts = evaluate_results(results, system, find_unmet_requirements(results, system))
+    write_study(build_study(results, runs, verdicts), page)
+    tables = [page.with_suffix(f".{extension}") for extension in formats]
     if tables:
-        found = result_table(runs)
+        result_rows = build_result_table(runs)
         for path in tables:
-            write_table(found, path)
-    return tables, as_document(judged)
+            write_table(result_rows, path)
+    return tables, verdicts_to_json(verdicts)
 
 
-def experiment_study(results: Results, runs: MeasuredRuns, judged: Sequence[Judgement]) -> Study:
-    """The page."""
+def build_study(results: Results, runs: MeasuredRuns, verdicts: Sequence[ClaimResult]) -> Study:
+    """Builds the page."""
     file = results.experiment.file
-    sections = [_outcomes(judged)]
-    sections += [_section(one, "Figure", figure_parts, runs) for one in file.figures]
-    sections += [_section(one, "Table", table_parts, runs) for one in file.tables]
-    told, beside = beside_parts(runs)
-    if told:
-        sections.append(Section(BESIDE, told, beside))
-    words, parts = everything(runs)
-    sections.append(Section("All cells", words, parts))
-    sections += _not_run(results)
+    sections = [_verdict_section(verdicts)]
+    sections += [_file_section(item, "Figure", figure_section, runs) for item in file.figures]
+    sections += [_file_section(item, "Table", table_section, runs) for item in file.tables]
+    messages, comparison_parts = published_section(runs)
+    if messages:
+        sections.append(Section(BESIDE, messages, comparison_parts))
+    cell_messages, parts = all_cells_section(runs)
+    sections.append(Section("All cells", cell_messages, parts))
+    sections += _missing_cells_section(results)
     if file.notes:
-        notes = Markup("").join(Markup("<li>{}</li>").format(one) for one in file.notes)
+        notes = Markup("").join(Markup("<li>{}</li>").format(item) for item in file.notes)
         sections.append(Section("What was assumed", [], [Markup('<ul class="remarks">{}</ul>').format(notes)]))
     return Study(
         title=results.experiment.title,
-        lead=_lead(results, runs, judged),
-        facts=_facts(results, runs),
-        alarms=[*_alarms(results, judged), *run_doubts(results)],
+        lead=_lead_text(results, runs, verdicts),
+        facts=_fact_rows(results, runs),
+        alarms=[*_alarm_texts(results, verdicts), *describe_run_caveats(results)],
         sections=sections,
     )
 
 
-def _lead(results: Results, runs: MeasuredRuns, judged: Sequence[Judgement]) -> str:
-    if not judged:
-        return "Nothing is expected of this experiment; here is what it found."
-    left = runs.not_done()
-    words = f"Of {plain(plural(len(judged), 'expectation'))} {counts(judged)}."
-    return words + (f" {plain(plural(left, 'run'))} did not come to an end and are left out." if left else "")
+def _lead_text(results: Results, runs: MeasuredRuns, verdicts: Sequence[ClaimResult]) -> str:
+    if not verdicts:
+        return "This experiment has no claims; these are its results."
+    unfinished = runs.unfinished_count()
+    text = f"Of {to_plain_spaces(count_noun(len(verdicts), 'expectation'))} {count_verdicts(verdicts)}."
+    return text + (
+        f" {to_plain_spaces(count_noun(unfinished, 'run'))} did not finish and are left out." if unfinished else ""
+    )
 
 
-def _facts(results: Results, runs: MeasuredRuns) -> list[tuple[str, str]]:
+def _fact_rows(results: Results, runs: MeasuredRuns) -> list[tuple[str, str]]:
     file = results.experiment.file
     cells = len(results.experiment.cells)
     facts = [
         ("Group", results.group),
         ("Size", results.profile or "as the file says"),
-        ("Runs", plain(f"{plural(runs.count(), 'run')} of {plural(cells, 'cell')}")),
+        ("Runs", to_plain_spaces(f"{count_noun(runs.run_count(), 'run')} of {count_noun(cells, 'cell')}")),
         ("On", ", ".join(dict.fromkeys(results.directories.values())) or "not known"),
         ("Source", ", ".join(file.source) + (f" ({file.status})" if file.status else "")),
     ]
     if results.simulated:
         facts.append(("Machine", "simulated: no storage was measured"))
-    return [(name, words) for name, words in facts if words.strip()]
+    return [(name, text) for name, text in facts if text.strip()]
 
 
-def _alarms(results: Results, judged: Sequence[Judgement]) -> list[str]:
-    failed = [one.expectation.id for one in judged if one.outcome is Outcome.FAILS]
-    told = [f"Not as expected: {', '.join(failed)}."] if failed else []
-    if results.failed:
-        told.append(f"Runs of {len(results.failed)} cells failed: {next(iter(results.failed.values()))}")
+def _alarm_texts(results: Results, verdicts: Sequence[ClaimResult]) -> list[str]:
+    failed = [verdict.expectation.id for verdict in verdicts if verdict.outcome is ClaimVerdict.FAILS]
+    alarms = [f"Not as expected: {', '.join(failed)}."] if failed else []
+    if results.failures:
+        alarms.append(f"Runs of {len(results.failures)} cells failed: {next(iter(results.failures.values()))}")
     if results.simulated:
-        told.append("These numbers are those of a model, not of storage.")
-    return told
+        alarms.append("These numbers come from a model, not from storage.")
+    return alarms
 
 
-def _outcomes(judged: Sequence[Judgement]) -> Section:
+def _verdict_section(verdicts: Sequence[ClaimResult]) -> Section:
     rows = Markup("").join(
         Markup('<tr><td class="{}">{}{}</td><td>{}</td><td>{}<code>{}</code>{}{}</td></tr>').format(
-            _CSS[one.outcome],
-            _MARK[one.outcome],
-            str(one.outcome),
-            one.expectation.id,
-            sentence(one),
-            one.expectation.claim,
-            _why("Published: ", one.expectation.published),
-            _why("Because ", one.expectation.why),
+            _CSS[verdict.outcome],
+            _SYMBOL[verdict.outcome],
+            str(verdict.outcome),
+            verdict.expectation.id,
+            verdict_sentence(verdict),
+            verdict.expectation.claim,
+            _reason_markup("Published: ", verdict.expectation.published),
+            _reason_markup("Because ", verdict.expectation.why),
         )
-        for one in judged
+        for verdict in verdicts
     )
     body = Markup(
         '<table class="claims"><colgroup><col class="o"><col class="i"><col></colgroup>'
-        "<thead><tr><th>Outcome</th><th>Claim</th><th>What was found</th></tr></thead><tbody>{}</tbody></table>"
+        "<thead><tr><th>Outcome</th><th>Claim</th><th>Result</th></tr></thead><tbody>{}</tbody></table>"
     ).format(rows)
-    words = [
-        "What is compared is the interval of the median, not the median: value [lowest, highest] with 95 % confidence."
-    ]
-    return Section("What was expected", words if judged else ["Nothing."], [body] if judged else [])
+    messages = ["Claims compare the confidence interval of the median: value [low, high] with 95 % confidence."]
+    return Section("Claims", messages if verdicts else ["Nothing."], [body] if verdicts else [])
 
 
-def _why(head: str, words: str) -> Markup:
-    return Markup('<span class="why">{}{}.</span>').format(head, words.rstrip(".")) if words else Markup("")
+def _reason_markup(label: str, text: str) -> Markup:
+    return Markup('<span class="why">{}{}.</span>').format(label, text.rstrip(".")) if text else Markup("")
 
 
-def _section(
-    one: Figure | Table, kind: str, parts_of: Callable[..., tuple[list[str], list[Markup]]], runs: MeasuredRuns
+def _file_section(
+    item: FigureDescription | TableDescription,
+    kind: str,
+    parts_of: Callable[..., tuple[list[str], list[Markup]]],
+    runs: MeasuredRuns,
 ) -> Section:
-    words, parts = parts_of(one, runs)
-    source = [f"In the form of: {one.source}."] if one.source else []
-    return Section(one.title or f"{kind} {one.id}", [*source, *words], parts)
+    messages, parts = parts_of(item, runs)
+    source = [f"In the form of: {item.source}."] if item.source else []
+    return Section(item.title or f"{kind} {item.id}", [*source, *messages], parts)
 
 
-def _not_run(results: Results) -> list[Section]:
-    rows = [(cell, reason) for cell, reason in {**results.failed, **results.refused}.items()]
+def _missing_cells_section(results: Results) -> list[Section]:
+    rows = [(cell, reason) for cell, reason in {**results.failures, **results.refusals}.items()]
     if not rows:
         return []
     return [Section("Cells without a result", [], [table(["Cell", "Why"], rows, "", text_columns=2)])]

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ways to start engine processes: a file each, and `list` with all of them. `launcher` says what one must do."""
+"""The launchers that start engine processes: one file each, all registered in `list`. `launcher` has the interface."""

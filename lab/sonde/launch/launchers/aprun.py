@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processing elements of Cray's ALPS."""
+"""Launches processing elements of Cray ALPS."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from sonde.launch.launchers.launcher import Launcher
 
 @dataclass(frozen=True)
 class AprunLauncher(Launcher):
-    """``aprun``. It tells what it starts no number of processes, so there is no mark: the MPI knows it."""
+    """``aprun``. It sets no variable with the number of processes, so there are no rank variables; the MPI library
+    knows the number."""
 
     name = "aprun"
     ranks: int

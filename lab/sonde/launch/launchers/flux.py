@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tasks of a Flux instance."""
+"""Launches tasks in a Flux instance."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sonde.launch.launchers.launcher import Launcher, Mark
+from sonde.launch.launchers.launcher import Launcher, RankVariables
 
 
 @dataclass(frozen=True)
@@ -14,8 +14,8 @@ class FluxLauncher(Launcher):
     """``flux run`` inside a Flux instance."""
 
     name = "flux"
-    marks = (Mark("FLUX_TASK_RANK", "FLUX_JOB_SIZE"),)
-    lost = ', or name what the MPI needs with --launcher-args "-o mpi=…"'
+    rank_variables = (RankVariables("FLUX_TASK_RANK", "FLUX_JOB_SIZE"),)
+    missing_rank_hint = ', or name what the MPI needs with --launcher-args "-o mpi=…"'
     ranks: int
     extra: Sequence[str] = ()
 

@@ -1,31 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tasks of IBM's Job Step Manager, and Livermore's shorter way to it."""
+"""Launches tasks of IBM's Job Step Manager: ``jsrun``, and ``lrun``, Livermore's wrapper of it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sonde.launch.launchers.launcher import Launcher, Mark
+from sonde.launch.launchers.launcher import Launcher, RankVariables
 
 
 @dataclass(frozen=True)
 class JsrunLauncher(Launcher):
-    """``jsrun`` with a resource set for each task."""
+    """``jsrun`` with one resource set per task."""
 
     name = "jsrun"
-    marks = (Mark("JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE"),)
+    rank_variables = (RankVariables("JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE"),)
     ranks: int
     extra: Sequence[str] = ()
 
     def arguments(self, engine: Sequence[str]) -> list[str]:
-        sets = [] if any(one in ("--nrs", "-n", "--np", "-p") for one in self.extra) else ["--np", str(self.ranks)]
-        return ["jsrun", *sets, *self.extra, *engine]
+        has_count = any(argument in ("--nrs", "-n", "--np", "-p") for argument in self.extra)
+        count = [] if has_count else ["--np", str(self.ranks)]
+        return ["jsrun", *count, *self.extra, *engine]
 
 
 @dataclass(frozen=True)
 class LrunLauncher(Launcher):
-    """``lrun``, which makes the resource sets itself."""
+    """``lrun``, which creates the resource sets itself."""
 
     name = "lrun"
     ranks: int

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a launcher must be able to do. Most need one method: the command line."""
+"""The interface of launchers. Most launchers implement one method: the command line."""
 
 from __future__ import annotations
 
@@ -13,37 +13,38 @@ from sonde.model.errors import MachineError
 
 
 @dataclass(frozen=True)
-class Mark:
-    """Variables that a launcher sets in what it starts: rank, number of ranks, and perhaps one more that is there."""
+class RankVariables:
+    """Environment variables by which a process knows its rank and the number of ranks. They count only when the
+    variable `required` is set too, if it is not empty."""
 
     rank: str
     size: str
-    there: str = ""
+    required: str = ""
 
 
 class Launcher(ABC):
-    """How engine processes come to life.
+    """Starts engine processes.
 
-    A launcher is a frozen dataclass whose first members are `ranks` (processes it starts; None when the engine itself
-    starts them) and `extra` (further arguments for it), unless it defines `of`.
+    A launcher is a frozen dataclass whose first members are `ranks` (processes that it starts; None when the engine
+    itself starts them) and `extra` (further arguments for the launcher), unless it defines `of`.
     """
 
     name: ClassVar[str]
-    """As --launcher takes it, and the program on PATH where `available` is not defined."""
-    marks: ClassVar[tuple[Mark, ...]] = ()
-    """How processes that it started know that they were."""
-    lost: ClassVar[str] = ""
-    """What to try when processes that it started do not find each other, as the end of a sentence."""
+    """The value of --launcher, and the program on PATH unless `available` is overridden."""
+    rank_variables: ClassVar[tuple[RankVariables, ...]] = ()
+    """The variables that it sets in the processes that it starts."""
+    missing_rank_hint: ClassVar[str] = ""
+    """The end of an error message: what to try when its processes do not find each other."""
     ranks: int | None
 
     @classmethod
     def available(cls) -> str:
-        """Empty when it can be used here, else one sentence that says why not."""
+        """Empty when the launcher can be used on this machine, else one sentence with the reason."""
         return "" if shutil.which(cls.name) else f"There is no {cls.name} on PATH."
 
     @classmethod
     def of(cls, ranks: int, extra: Sequence[str]) -> Self:
-        """A launcher of that many processes. Raises MachineError when it cannot be used here."""
+        """A launcher of `ranks` processes. Raises MachineError when it cannot be used on this machine."""
         reason = cls.available()
         if reason:
             raise MachineError(reason)
@@ -54,9 +55,9 @@ class Launcher(ABC):
         """The command line that runs `engine` (a command line) in every process."""
 
     def environment(self) -> Mapping[str, str]:
-        """Variables to set for it, beside those of this process."""
+        """Variables to set for the launcher, in addition to those of this process."""
         return {}
 
-    def relayed(self, number: int) -> int:
-        """The signal to send to the launcher when a person sends `number` to us."""
+    def forwarded_signal(self, number: int) -> int:
+        """The signal to send to the launcher when this process receives signal `number`."""
         return number

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All launchers. To add one: a file with its class beside this one, and its line here."""
+"""All launchers. To add a launcher, add a file with its class to this folder and its class to LAUNCHERS."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ LAUNCHERS: tuple[type[Launcher], ...] = (
 LOCAL = LocalLauncher.name
 
 
-def names() -> list[str]:
-    """What --launcher takes."""
+def launcher_names() -> list[str]:
+    """The values of --launcher."""
     return [launcher.name for launcher in LAUNCHERS]
 
 
 def make_launcher(name: str, ranks: int, extra: str = "") -> Launcher:
-    """The launcher of that name; `extra` are further arguments for it, as one would type them."""
+    """The launcher of that name; `extra` holds further arguments for it, as typed in a shell. Raises UserError for an
+    unknown name, MachineError when the launcher cannot be used on this machine."""
     try:
         options = shlex.split(extra)
     except ValueError as reason:
@@ -40,4 +41,4 @@ def make_launcher(name: str, ranks: int, extra: str = "") -> Launcher:
     for launcher in LAUNCHERS:
         if launcher.name == name:
             return launcher.of(ranks, options)
-    raise UserError(f'There is no launcher "{name}"; known are {", ".join(names())}.')
+    raise UserError(f'There is no launcher "{name}"; known are {", ".join(launcher_names())}.')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No launcher: the engine on this machine; it starts further processes itself when the plan asks for them."""
+"""No launcher: runs the engine on this machine, which forks the processes of the plan itself."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MPI ranks through an mpiexec: which one there is, whose it is, and how it is told what to start."""
+"""Launches MPI ranks through an mpiexec: locates it, identifies its MPI, and builds its command line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sonde.launch.launchers.launcher import Launcher, Mark
+from sonde.launch.launchers.launcher import Launcher, RankVariables
 from sonde.model.errors import MachineError
 
 
@@ -20,9 +20,9 @@ class MpiexecLauncher(Launcher):
     """MPI ranks through the mpiexec of an MPI: MPICH's Hydra (also Intel's) or Open MPI's."""
 
     name = "mpiexec"
-    marks = (
-        Mark("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
-        Mark("PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"),  # Slurm's own PMI sets the first two as well
+    rank_variables = (
+        RankVariables("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+        RankVariables("PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"),  # Slurm's own PMI sets the first two as well
     )
     ranks: int
     program: Path
@@ -39,19 +39,19 @@ class MpiexecLauncher(Launcher):
 
     @classmethod
     def of(cls, ranks: int, extra: Sequence[str]) -> MpiexecLauncher:
-        examined = find_mpiexec()
-        return cls(ranks, examined.program, examined.flavour, extra)
+        mpiexec = find_mpiexec()
+        return cls(ranks, mpiexec.program, mpiexec.flavour, extra)
 
     def arguments(self, engine: Sequence[str]) -> list[str]:
-        own = []
+        options = []
         if self.flavour == "openmpi":
-            # Open MPI refuses more ranks than cores, and root, unless told: both are ordinary when testing storage.
-            own = ["--oversubscribe", *(["--allow-run-as-root"] if os.geteuid() == 0 else [])]
-        return [str(self.program), *own, *self.extra, "-n", str(self.ranks), *engine]
+            # Open MPI refuses more ranks than cores, and root, by default: both are common when testing storage.
+            options = ["--oversubscribe", *(["--allow-run-as-root"] if os.geteuid() == 0 else [])]
+        return [str(self.program), *options, *self.extra, "-n", str(self.ranks), *engine]
 
     def environment(self) -> Mapping[str, str]:
-        # The MPI that belongs to this mpiexec, where it lives in a prefix the loader does not search (a Python
-        # environment): without it the ranks could load another MPI than the one that starts them.
+        # The library of this mpiexec, when it is in a prefix that the loader does not search (a Python environment):
+        # otherwise the ranks could load another MPI than the one that starts them.
         library = self.program.parent.parent / "lib"
         if self.flavour == "hydra" and (library / "libmpi_abi.so.1").exists():
             before = os.environ.get("LD_LIBRARY_PATH")
@@ -60,34 +60,34 @@ class MpiexecLauncher(Launcher):
 
 
 @dataclass(frozen=True)
-class Mpiexec:
-    """An mpiexec that was found."""
+class MpiexecProgram:
+    """The mpiexec of this machine, the kind of its MPI (hydra, openmpi, unknown) and its version."""
 
     program: Path
     flavour: str
     version: str = field(default="")
 
 
-def find_mpiexec() -> Mpiexec:
-    """$SONDE_MPIEXEC, else the one in this Python environment, else the first on PATH."""
-    named = os.environ.get("SONDE_MPIEXEC")
-    if named:
-        found = shutil.which(named)
-        if found is None:
-            raise MachineError(f"$SONDE_MPIEXEC is {named}, which is not a program that can be run.")
-        return _examined(Path(found))
-    inside = Path(sys.prefix) / "bin" / "mpiexec"
-    for candidate in (str(inside), "mpiexec", "mpirun"):
-        found = shutil.which(candidate)
-        if found is not None:
-            return _examined(Path(found))
+def find_mpiexec() -> MpiexecProgram:
+    """$SONDE_MPIEXEC, else the mpiexec in this Python environment, else the first on PATH. Raises MachineError."""
+    override = os.environ.get("SONDE_MPIEXEC")
+    if override:
+        path = shutil.which(override)
+        if path is None:
+            raise MachineError(f"$SONDE_MPIEXEC is {override}, which is not a program that can be run.")
+        return _identify_mpiexec(Path(path))
+    in_environment = Path(sys.prefix) / "bin" / "mpiexec"
+    for candidate in (str(in_environment), "mpiexec", "mpirun"):
+        path = shutil.which(candidate)
+        if path is not None:
+            return _identify_mpiexec(Path(path))
     raise MachineError(
         "There is no mpiexec in this Python environment or on PATH; load your site's MPI module, or install one with"
         " `pip install mpich`."
     )
 
 
-def _examined(program: Path) -> Mpiexec:
+def _identify_mpiexec(program: Path) -> MpiexecProgram:
     try:
         answer = subprocess.run(
             [str(program), "--version"],
@@ -98,12 +98,12 @@ def _examined(program: Path) -> Mpiexec:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
-        return Mpiexec(program, "unknown")
+        return MpiexecProgram(program, "unknown")
     text = answer.stdout + answer.stderr
     first = next((line.strip() for line in text.splitlines() if line.strip()), "")
     if "HYDRA" in text or "Intel(R) MPI" in text:
         version = next((line.split(":", 1)[1].strip() for line in text.splitlines() if "Version:" in line), first)
-        return Mpiexec(program, "hydra", version)
+        return MpiexecProgram(program, "hydra", version)
     if "Open MPI" in text or "OpenRTE" in text or "PRTE" in text:
-        return Mpiexec(program, "openmpi", first)
-    return Mpiexec(program, "unknown", first)
+        return MpiexecProgram(program, "openmpi", first)
+    return MpiexecProgram(program, "unknown", first)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Events (``schema/event``): what happened outside, when, to which parts, and who says so.
+"""Events (``schema/event``): things that happened outside of runs, with time, affected parts and source.
 
-``read_events(path)`` gives `Event`s; ``matching(events, …)`` those that may explain what was measured.
+``read_events(path)`` returns `Event`s; ``find_matching_events(events, …)`` those that may explain a measurement.
 """
 
-from sonde.model.event.event import Event, matching, read_events
+from sonde.model.event.event import Event, find_matching_events, read_events
 from sonde.model.event.times import Interval
 
-__all__ = ["Event", "Interval", "matching", "read_events"]
+__all__ = ["Event", "Interval", "find_matching_events", "read_events"]

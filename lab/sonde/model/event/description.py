@@ -1,51 +1,61 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a file of events may hold."""
+"""Declarations of the members of an event file."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sonde.model.explain import shown
-from sonde.model.tables.members import bare, choice, raw, tables, text, texts
+from sonde.model.schema_problems import format_value
+from sonde.model.tables.members import choice, plain_number, raw, tables, text, texts
 
-SCHEMA = "sonde-event/1"
-KINDS = (
+EVENT_FORMAT = "sonde-event/1"
+EVENT_KINDS = (
     "upgrade", "reconfiguration", "maintenance", "failure", "repair", "rebuild", "failover", "reboot", "change",
     "dedicated", "incident", "other",
 )  # fmt: skip
 _ID = r"[A-Za-z0-9][A-Za-z0-9_.:-]*"
-_DAY = r"[0-9]{4}(-[0-9]{2}(-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?)?)?)?(Z|[+-][0-9]{2}:[0-9]{2})?"
-WHEN = rf"{_DAY}(/{_DAY})?"
+_TIMESTAMP_PATTERN = (
+    r"[0-9]{4}(-[0-9]{2}(-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?)?)?)?(Z|[+-][0-9]{2}:[0-9]{2})?"
+)
+TIME_PATTERN = rf"{_TIMESTAMP_PATTERN}(/{_TIMESTAMP_PATTERN})?"
 _CHANGES_FORM = {
     "type": "object",
     "additionalProperties": {"type": "array", "minItems": 2, "maxItems": 2, "items": {"type": ["string", "number"]}},
 }
 
 
-def changes_complaint(value: object) -> str | None:
-    """What is wrong with a table of changes."""
+def find_changes_problem(value: object) -> str | None:
+    """Returns the problem of a table of changes, or None."""
     if not isinstance(value, Mapping):
-        return f'is {shown(value)}; it must be a table, like {{ lustre = ["2.3.0", "2.4.0"] }}.'
+        return f'is {format_value(value)}; it must be a table, like {{ lustre = ["2.3.0", "2.4.0"] }}.'
     for name, pair in value.items():
-        if not isinstance(pair, list) or len(pair) != 2 or not all(isinstance(one, str | int | float) for one in pair):
-            return f'has {shown(pair)} for {name}; write what was before and what is now, like ["2.3.0", "2.4.0"].'
+        if (
+            not isinstance(pair, list)
+            or len(pair) != 2
+            or not all(isinstance(entry, str | int | float) for entry in pair)
+        ):
+            return (
+                f'has {format_value(pair)} for {name}; write what was before and what is now, like ["2.3.0", "2.4.0"].'
+            )
     return None
 
 
 @dataclass(frozen=True, kw_only=True)
-class EventText:
+class EventDeclaration:
     """Something that happened outside of our measurements: an upgrade, a failed disk, a maintenance."""
 
-    schema: str = choice("version of this format; needed where every line stands alone (NDJSON)", (SCHEMA,))
+    schema: str = choice("version of this format; needed where every line stands alone (NDJSON)", (EVENT_FORMAT,))
     id: str = text("name of the event, used once in a file", required=True, pattern=_ID)
     when: str = text(
         "a time or an interval: 2013-12-06, 2014-03-17T09:30Z, or 2014-03-17T09:30Z/2014-03-17T17:00Z; a day without a "
         "time means: some time on that day",
-        required=True, pattern=WHEN,
+        required=True, pattern=TIME_PATTERN,
     )  # fmt: skip
-    precision: float | None = bare("duration", "how far the times may be off; if absent, as far as they are written")
-    kind: str = choice("what it was", KINDS, required=True)
+    precision: float | None = plain_number(
+        "duration", "how far the times may be off; if absent, as far as they are written"
+    )
+    kind: str = choice("what it was", EVENT_KINDS, required=True)
     title: str = text("one line for people", required=True)
     details: str = text("all that is known")
     system: str = text("the system file whose ids are meant")
@@ -56,7 +66,7 @@ class EventText:
         "the named parts only, or all that depends on them too", ("parts", "dependents"), default="dependents"
     )
     changes: Mapping[str, list[str | float]] | None = raw(
-        "what changed: name = [before, after]", _CHANGES_FORM, changes_complaint
+        "what changed: name = [before, after]", _CHANGES_FORM, find_changes_problem
     )
     who: str = text("who says so")
     source: str = text("where it is written: a ticket, a talk, a log")
@@ -67,9 +77,9 @@ class EventText:
 class EventsFile:
     """A file of events in TOML or JSON. What it says at its top holds for events that say nothing."""
 
-    schema: str = choice("version of this format", (SCHEMA,), required=True)
+    schema: str = choice("version of this format", (EVENT_FORMAT,), required=True)
     system: str = text("the system file whose ids are meant")
     zone: str = text("time zone of times that have none: UTC, +01:00 or America/Los_Angeles; if absent, UTC")
     who: str = text("who says so")
     source: str = text("where it is written")
-    events: tuple[EventText, ...] = tables("the events", EventText, required=True)
+    events: tuple[EventDeclaration, ...] = tables("the events", EventDeclaration, required=True)

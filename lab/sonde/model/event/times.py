@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When something happened: the earliest and the latest moment that a text leaves open."""
+"""Times of events as intervals: the earliest and the latest moment that a text allows."""
 
 from __future__ import annotations
 
@@ -17,28 +17,31 @@ _TIME = re.compile(
 )
 
 
-class WhenError(UserError):
-    """A text that is no time."""
+class EventTimeError(UserError):
+    """A malformed time."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """From the earliest to the latest moment; both with a time zone, `first` not after `last`."""
+    """The earliest and the latest moment; both have a time zone, `first` is not after `last`."""
 
     first: datetime
     last: datetime
 
     def overlaps(self, other: Interval) -> bool:
-        """True when some moment may be in both."""
+        """Returns whether the intervals have a common moment."""
         return self.first <= other.last and other.first <= self.last
 
     def distance(self, moment: datetime) -> timedelta:
-        """Zero inside; else how far away the nearer end is."""
+        """Returns the time to the nearer end; zero inside the interval."""
         return max(self.first - moment, moment - self.last, timedelta(0))
 
 
-def zone_named(text: str) -> tzinfo:
-    """A time zone: empty or UTC, an offset like +01:00, or a name like America/Los_Angeles. Raises WhenError."""
+def parse_zone(text: str) -> tzinfo:
+    """Parses a time zone: empty or UTC, an offset like +01:00, or a name like America/Los_Angeles.
+
+    Raises EventTimeError.
+    """
     if text in ("", "UTC", "Z"):
         return UTC
     offset = re.fullmatch(r"([+-])([0-9]{2}):([0-9]{2})", text, re.ASCII)
@@ -48,50 +51,50 @@ def zone_named(text: str) -> tzinfo:
     try:
         return ZoneInfo(text)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise WhenError(
+        raise EventTimeError(
             f'"{text}" is no time zone; write UTC, an offset like +01:00, or America/Los_Angeles.'
         ) from None
 
 
-def when(text: str, zone: tzinfo = UTC, precision: float | None = None) -> Interval:
-    """The moments that `text` leaves open; `zone` is that of times without one. Raises WhenError.
+def parse_time_interval(text: str, zone: tzinfo = UTC, precision: float | None = None) -> Interval:
+    """Returns the interval that `text` allows; `zone` applies to times without one. Raises EventTimeError.
 
-    ``2013-12-06`` is all of that day. ``A/B`` is from the earliest moment of A to the latest of B. `precision`, in
-    seconds, replaces what the digits leave open: each written time is then its beginning, give or take so much.
+    ``2013-12-06`` is that whole day. ``A/B`` is from the earliest moment of A to the latest of B. With `precision`, in
+    seconds, each time is its first moment plus or minus `precision`.
     """
     parts = text.split("/")
-    ends = [_span(part.strip(), text, zone, precision) for part in parts[:2]]
+    bounds = [_parse_time(part.strip(), text, zone, precision) for part in parts[:2]]
     if len(parts) > 2:
-        raise WhenError(f'"{text}" has more than two times; an interval is written FIRST/LAST.')
-    found = Interval(ends[0].first, ends[-1].last)
-    if ends[-1].first < ends[0].first:
-        raise WhenError(f'"{text}" ends before it begins; write the earlier time first.')
-    return found
+        raise EventTimeError(f'"{text}" has more than two times; an interval is written FIRST/LAST.')
+    interval = Interval(bounds[0].first, bounds[-1].last)
+    if bounds[-1].first < bounds[0].first:
+        raise EventTimeError(f'"{text}" ends before it begins; write the earlier time first.')
+    return interval
 
 
-def _span(text: str, whole: str, zone: tzinfo, precision: float | None) -> Interval:
+def _parse_time(text: str, full_text: str, zone: tzinfo, precision: float | None) -> Interval:
     match = _TIME.fullmatch(text)
     if match is None:
-        raise WhenError(f'"{whole}" is no time; write 2013-12-06, 2014-03-17T09:30Z, or FIRST/LAST.')
-    year, month, day, hour, minute, second = (int(one) if one else None for one in match.groups()[:6])
+        raise EventTimeError(f'"{full_text}" is no time; write 2013-12-06, 2014-03-17T09:30Z, or FIRST/LAST.')
+    year, month, day, hour, minute, second = (int(group) if group else None for group in match.groups()[:6])
     fraction = match[7] or ""
-    here = zone_named(match[8]) if match[8] else zone
+    time_zone = parse_zone(match[8]) if match[8] else zone
     try:
         first = datetime(
-            year or 0, month or 1, day or 1, hour or 0, minute or 0, second or 0, int(f"{fraction:0<6}"[:6]), here
+            year or 0, month or 1, day or 1, hour or 0, minute or 0, second or 0, int(f"{fraction:0<6}"[:6]), time_zone
         )
-        last = _end(first, month, day, hour, second, len(fraction))
+        last = _find_last_moment(first, month, day, hour, second, len(fraction))
     except (ValueError, OverflowError) as reason:
-        raise WhenError(f'"{whole}" is no time: {reason}.') from None
+        raise EventTimeError(f'"{full_text}" is no time: {reason}.') from None
     if precision is not None:
         return Interval(first - timedelta(seconds=precision), first + timedelta(seconds=precision))
     return Interval(first, last)
 
 
-def _end(
+def _find_last_moment(
     first: datetime, month: int | None, day: int | None, hour: int | None, second: int | None, digits: int
 ) -> datetime:
-    """The last moment that is still written like `first`, to the microsecond."""
+    """Returns the last moment with the same digits as `first`, in microseconds."""
     tick = timedelta(microseconds=1)
     if month is None:
         return first.replace(year=first.year + 1) - tick

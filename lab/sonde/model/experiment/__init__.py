@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Experiments (``schema/experiment``): plans, a sweep, repeats, and what is expected of the results.
+"""Experiments (``schema/experiment``): plans, a sweep, repeats, and claims about the results.
 
-``read_experiment(path)`` gives an `Experiment`: its `cells`, the plan of each (`plan_of`), its `claims`, its `file`.
+``read_experiment(path)`` returns an `Experiment`: its `cells`, the plan of each (`build_plan`), its `claims`, its
+`file`.
 """
 
-from sonde.model.experiment.against import contradictions
+from sonde.model.experiment.claim_verdicts import ClaimVerdict
 from sonde.model.experiment.experiment import Cell, Experiment
-from sonde.model.experiment.loading import experiment_from_document, read_experiment, with_settings
-from sonde.model.experiment.outcomes import Outcome
+from sonde.model.experiment.experiment_reader import experiment_from_document, read_experiment, with_settings
+from sonde.model.experiment.system_contradictions import find_contradictions
 
 __all__ = [
     "Cell",
+    "ClaimVerdict",
     "Experiment",
-    "Outcome",
-    "contradictions",
     "experiment_from_document",
+    "find_contradictions",
     "read_experiment",
     "with_settings",
 ]

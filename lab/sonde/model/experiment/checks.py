@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an experiment must not say: axes of members that no plan has, claims about cells that do not exist."""
+"""Checks of an experiment beyond its schema: axes, cells, clients, and the cells that claims name."""
 
 from __future__ import annotations
 
@@ -7,282 +7,306 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sonde.model.errors import ExperimentError, PlanError, UnitError, suggestion
-from sonde.model.experiment.axes import RESERVED, AxisError, axes_of, axis_name
+from sonde.model.errors import ExperimentError, PlanError, UnitError, suggest_name
+from sonde.model.experiment.axes import RESERVED_AXES, AxisError, SweepAxis, build_axes, get_axis_name
 from sonde.model.experiment.claims import (
     METRICS,
     Claim,
     ClaimError,
     Metric,
-    claim_of,
+    find_unit,
     parse_claim,
-    parse_value,
-    printed,
-    unit_of,
+    parse_claim_value,
+    parse_printed_number,
+    wrap_value_in_claim,
 )
 from sonde.model.experiment.experiment import Cell, Experiment
-from sonde.model.system.description import KINDS
-from sonde.model.tables.members import members
+from sonde.model.system.description import PART_KINDS
+from sonde.model.tables.members import get_members
 
-MOST_CELLS = 100_000
-# Plans of so many cells are checked when the experiment is read; of more, a share that has every place of every axis.
-CHECKED_CELLS = 60
+MAX_CELLS = 100_000
+# With at most this many cells, the plan of every cell is checked on reading; with more, enough cells to cover every
+# value of every axis.
+MAX_CHECKED_CELLS = 60
 
 
-def check(experiment: Experiment, whole: Experiment | None = None) -> None:
-    """Raises ExperimentError at the first thing that is wrong.
+def check_experiment(experiment: Experiment, full_experiment: Experiment | None = None) -> None:
+    """Raises ExperimentError at the first problem.
 
     `whole` is the experiment without its profile: a claim about cells that a profile leaves out does not apply.
     """
-    for rule in _RULES:
-        rule(experiment)
-    _claims(experiment, whole or experiment)
-    _published(experiment, whole or experiment)
+    for check_rule in _CHECKS:
+        check_rule(experiment)
+    _check_claims(experiment, full_experiment or experiment)
+    _check_published(experiment, full_experiment or experiment)
 
 
-def _wrong(experiment: Experiment, where: str, what: str) -> ExperimentError:
-    return ExperimentError(f"{experiment.origin}: {where} {what}")
+def _make_error(experiment: Experiment, path: str, problem: str) -> ExperimentError:
+    return ExperimentError(f"{experiment.origin}: {path} {problem}")
 
 
-def _plans(experiment: Experiment) -> None:
+def _check_plans(experiment: Experiment) -> None:
     file = experiment.file
     if file.plan is not None and file.plans:
-        raise _wrong(experiment, "plan", "stands beside plans; an experiment has one plan, or a list of them.")
+        raise _make_error(experiment, "plan", "stands beside plans; an experiment has one plan, or a list of them.")
     if file.plan is None and not file.plans:
-        raise _wrong(experiment, "plan", 'is missing; write [plan] with its phases, or plan = "FILE.toml".')
+        raise _make_error(experiment, "plan", 'is missing; write [plan] with its phases, or plan = "FILE.toml".')
 
 
-def _unique(experiment: Experiment) -> None:
+def _check_unique_ids(experiment: Experiment) -> None:
     file = experiment.file
-    named = {"plans": file.plans, "variants": file.variants, "expect": file.expect, "figures": file.figures,
+    entries_by_member = {"plans": file.plans, "variants": file.variants, "expect": file.expect, "figures": file.figures,
              "tables": file.tables}  # fmt: skip
-    for member, listed in named.items():
-        ids = [one.id for one in listed]  # type: ignore[attr-defined]
-        twice = next((one for number, one in enumerate(ids) if one in ids[:number]), None)
-        if twice is not None:
-            raise _wrong(experiment, f"{member}.{twice}", "appears twice; ids must differ.")
+    for member, entries in entries_by_member.items():
+        ids = [entry.id for entry in entries]  # type: ignore[attr-defined]
+        duplicate = next((entry for number, entry in enumerate(ids) if entry in ids[:number]), None)
+        if duplicate is not None:
+            raise _make_error(experiment, f"{member}.{duplicate}", "appears twice; ids must differ.")
 
 
-def _axes(experiment: Experiment) -> None:
-    plans, seen = list(experiment.plans), set[str]()
+def _check_axes(experiment: Experiment) -> None:
+    plans, names = list(experiment.plans), set[str]()
     for number, sweep in enumerate(experiment.file.sweep):
-        name = axis_name(sweep)
-        where = f"sweep.{name or number}"
+        name = get_axis_name(sweep)
+        sweep_path = f"sweep.{name or number}"
         if not sweep.paths:
-            raise _wrong(
-                experiment, f"{where}.paths", 'is missing; name the member, like paths = "data.access.transfer".'
+            raise _make_error(
+                experiment, f"{sweep_path}.paths", 'is missing; name the member, like paths = "data.access.transfer".'
             )
-        if name in RESERVED:
-            raise _wrong(experiment, f"{where}.name", f'is "{name}", which means something else; give it another name.')
-        if name in seen:
-            raise _wrong(experiment, where, "appears twice; give one of them a name of its own.")
-        seen.add(name)
-        unknown = next((one for one in sweep.plans if one not in plans), None)
+        if name in RESERVED_AXES:
+            raise _make_error(
+                experiment, f"{sweep_path}.name", f'is "{name}", which means something else; give it another name.'
+            )
+        if name in names:
+            raise _make_error(experiment, sweep_path, "appears twice; give one of them a name of its own.")
+        names.add(name)
+        unknown = next((plan for plan in sweep.plans if plan not in plans), None)
         if unknown is not None:
-            raise _wrong(experiment, f"{where}.plans", _no_such("plan", unknown, plans))
+            raise _make_error(experiment, f"{sweep_path}.plans", _describe_unknown_name("plan", unknown, plans))
         for path in sweep.paths:
             if path.partition(".")[0] in ("repeat", "sweep"):
-                raise _wrong(experiment, f"{where}.paths", f'names "{path}", which is the same for all cells.')
+                raise _make_error(
+                    experiment, f"{sweep_path}.paths", f'names "{path}", which is the same for all cells.'
+                )
     for sweep in experiment.file.sweep:
         try:
-            axes_of(replace(experiment.file, sweep=(sweep,)))
+            build_axes(replace(experiment.file, sweep=(sweep,)))
         except AxisError as reason:
-            raise _wrong(experiment, f"sweep.{axis_name(sweep)}.values", str(reason)) from None
+            raise _make_error(experiment, f"sweep.{get_axis_name(sweep)}.values", str(reason)) from None
 
 
-def _no_such(kind: str, name: str, known: Iterable[str]) -> str:
-    listed = [one for one in known if one]
-    others = f" There is {', '.join(listed)}." if listed else ""
-    return f'names the {kind} "{name}", which is not there.{suggestion(name, listed) or others}'
+def _describe_unknown_name(kind: str, name: str, candidates: Iterable[str]) -> str:
+    names = [candidate for candidate in candidates if candidate]
+    others = f" There is {', '.join(names)}." if names else ""
+    return f'names the {kind} "{name}", which is not there.{suggest_name(name, names) or others}'
 
 
-def _clients(experiment: Experiment) -> None:
+def _check_clients(experiment: Experiment) -> None:
     clients, storage = experiment.file.clients, experiment.file.storage
     if clients is None:
         return
     if clients.nodes is not None and clients.per_target is not None:
-        raise _wrong(experiment, "clients.per_target", "stands beside nodes; give one of them.")
-    swept = {path for sweep in experiment.file.sweep for path in sweep.paths}
-    targets = storage is not None and (storage.targets is not None or storage.pool or storage.system)
-    if clients.per_target is not None and not targets and "storage.targets" not in swept:
-        raise _wrong(
+        raise _make_error(experiment, "clients.per_target", "stands beside nodes; give one of them.")
+    swept_paths = {path for sweep in experiment.file.sweep for path in sweep.paths}
+    has_target_count = storage is not None and (storage.targets is not None or storage.pool or storage.system)
+    if clients.per_target is not None and not has_target_count and "storage.targets" not in swept_paths:
+        raise _make_error(
             experiment, "clients.per_target", "needs storage.targets or storage.pool, so that they can be counted."
         )
-    ours = clients.nodes or clients.per_target or clients.tasks_per_node or clients.threads
+    sets_tasks = clients.nodes or clients.per_target or clients.tasks_per_node or clients.threads
     for name, plan in experiment.plans.items():
-        if ours and {"processes", "threads"} & set(plan.get("tasks", {})):
-            where = f"plans.{name}.plan.tasks" if name else "plan.tasks"
-            raise _wrong(experiment, where, "stands beside clients; say processes and threads in one of them.")
+        if sets_tasks and {"processes", "threads"} & set(plan.get("tasks", {})):
+            path = f"plans.{name}.plan.tasks" if name else "plan.tasks"
+            raise _make_error(experiment, path, "stands beside clients; say processes and threads in one of them.")
 
 
-def _repeat(experiment: Experiment) -> None:
+def _check_repeat(experiment: Experiment) -> None:
     repeat = experiment.file.repeat
     if repeat is None:
         return
     if repeat.max is not None and repeat.max < repeat.min:
-        raise _wrong(experiment, "repeat.max", f"is {repeat.max}, less than min, {repeat.min}; change one of them.")
+        raise _make_error(
+            experiment, "repeat.max", f"is {repeat.max}, less than min, {repeat.min}; change one of them."
+        )
     if repeat.interval is not None and not 0 < repeat.interval < 1:
-        raise _wrong(
+        raise _make_error(
             experiment, "repeat.interval", f"is {repeat.interval}; write a share above 0 and below 1, like 0.05."
         )
     if repeat.max is not None and repeat.interval is None and repeat.max > repeat.min:
-        raise _wrong(
+        raise _make_error(
             experiment, "repeat.max", "is of no use without interval; write interval = 0.05, or leave max out."
         )
 
 
-def _treatments(experiment: Experiment) -> None:
-    for number, one in enumerate(experiment.file.treatments):
-        where = f"treatments.{number}"
-        if one.kind == "sleep" and one.time is None:
-            raise _wrong(experiment, where, 'is a sleep without time; write time = "15 min".')
-        if one.kind in ("command", "server_command") and not one.command:
-            raise _wrong(experiment, where, f"is a {one.kind} without command; write what to execute.")
+def _check_treatments(experiment: Experiment) -> None:
+    for number, treatment in enumerate(experiment.file.treatments):
+        path = f"treatments.{number}"
+        if treatment.kind == "sleep" and treatment.time is None:
+            raise _make_error(experiment, path, 'is a sleep without time; write time = "15 min".')
+        if treatment.kind in ("command", "server_command") and not treatment.command:
+            raise _make_error(experiment, path, f"is a {treatment.kind} without command; write what to execute.")
 
 
-def _cells(experiment: Experiment) -> None:
+def _check_cells(experiment: Experiment) -> None:
     count = 0
     for plan in experiment.plans:
-        here = 1
+        cell_count = 1
         for axis in experiment.axes:
             if not axis.plans or plan in axis.plans:
-                here *= 1 if axis.alone else len(axis.places)
-        count += here
-    if count > MOST_CELLS:
-        raise _wrong(experiment, "sweep", f"makes {count:,} cells; more than {MOST_CELLS:,} cannot be meant.")
-    for cell in _some(experiment.cells):
+                cell_count *= 1 if axis.is_one_at_a_time else len(axis.values)
+        count += cell_count
+    if count > MAX_CELLS:
+        raise _make_error(experiment, "sweep", f"makes {count:,} cells; more than {MAX_CELLS:,} cannot be meant.")
+    for cell in _select_cells(experiment.cells):
         try:
-            experiment.plan_of(cell)
-        except (PlanError, ExperimentError) as reason:
-            told = str(reason).removeprefix(f"{experiment.origin}: ")
-            where = f"cell {cell.id}"
-            if told == _wrong_itself(experiment, cell.plan):
-                where = f"plans.{cell.plan}.plan" if cell.plan else "plan"
-            raise ExperimentError(f"{experiment.origin}: {where}: {told}") from None
+            experiment.build_plan(cell)
+        except (PlanError, ExperimentError) as error:
+            message = str(error).removeprefix(f"{experiment.origin}: ")
+            path = f"cell {cell.id}"
+            if message == _find_plan_problem(experiment, cell.plan):
+                path = f"plans.{cell.plan}.plan" if cell.plan else "plan"
+            raise ExperimentError(f"{experiment.origin}: {path}: {message}") from None
 
 
-def _wrong_itself(experiment: Experiment, plan: str) -> str:
-    """What is wrong with a plan as it stands, without any sweep; empty when nothing is."""
+def _find_plan_problem(experiment: Experiment, plan: str) -> str:
+    """Returns the error of a plan without any sweep; empty when it is valid."""
     try:
-        experiment.plan_of(Cell(plan, {}, ()))
-    except (PlanError, ExperimentError) as reason:
-        return str(reason).removeprefix(f"{experiment.origin}: ")
+        experiment.build_plan(Cell(plan, {}, ()))
+    except (PlanError, ExperimentError) as error:
+        return str(error).removeprefix(f"{experiment.origin}: ")
     return ""
 
 
-def _some(cells: Sequence[Cell]) -> Sequence[Cell]:
-    """Few cells as they are; of many, those in which some place is seen first."""
-    if len(cells) <= CHECKED_CELLS:
+def _select_cells(cells: Sequence[Cell]) -> Sequence[Cell]:
+    """Returns all cells if they are few, otherwise those that contain an axis value for the first time."""
+    if len(cells) <= MAX_CHECKED_CELLS:
         return cells
-    seen: set[tuple[str, str, str]] = set()
-    chosen = []
+    seen_values: set[tuple[str, str, str]] = set()
+    selected = []
     for cell in cells:
-        here = {(cell.plan, name, str(value)) for name, value in cell.at.items()}
-        if not here <= seen:
-            seen |= here
-            chosen.append(cell)
-    return chosen
+        coordinates = {(cell.plan, name, str(value)) for name, value in cell.coordinates.items()}
+        if not coordinates <= seen_values:
+            seen_values |= coordinates
+            selected.append(cell)
+    return selected
 
 
-def _phases(experiment: Experiment, plan: str | None = None) -> list[str]:
-    chosen = [one for name, one in experiment.plans.items() if plan is None or name == plan]
-    return [phase["id"] for one in chosen for phase in one["phases"]]
+def _list_phase_ids(experiment: Experiment, plan: str | None = None) -> list[str]:
+    plans = [document for name, document in experiment.plans.items() if plan is None or name == plan]
+    return [phase["id"] for document in plans for phase in document["phases"]]
 
 
-def _claims(experiment: Experiment, whole: Experiment) -> None:
-    for one in experiment.file.expect:
-        where = f"expect.{one.id}"
-        if one.control is not None and one.level != "simulated":
-            raise _wrong(
-                experiment, f"{where}.control", f"is given, but level is {one.level}; only a simulated claim has one."
+def _check_claims(experiment: Experiment, full_experiment: Experiment) -> None:
+    for expectation in experiment.file.expect:
+        claim_path = f"expect.{expectation.id}"
+        if expectation.control is not None and expectation.level != "simulated":
+            raise _make_error(
+                experiment,
+                f"{claim_path}.control",
+                f"is given, but level is {expectation.level}; only a simulated claim has one.",
             )
-        for path in one.control or {}:
-            _control(experiment, f"{where}.control", path)
-        if not 0.5 <= one.confidence < 1:
-            raise _wrong(experiment, f"{where}.confidence", f"is {one.confidence}; write a share from 0.5, below 1.")
-        where = f"{where}.claim"
+        for path in expectation.control or {}:
+            _check_control(experiment, f"{claim_path}.control", path)
+        if not 0.5 <= expectation.confidence < 1:
+            raise _make_error(
+                experiment, f"{claim_path}.confidence", f"is {expectation.confidence}; write a share from 0.5, below 1."
+            )
+        claim_path = f"{claim_path}.claim"
         try:
-            claim = parse_claim(one.claim)
-        except ClaimError as reason:
-            raise ExperimentError(f"{experiment.origin}: {where}: {reason}") from None
-        _parts(whole, where, claim)
+            claim = parse_claim(expectation.claim)
+        except ClaimError as error:
+            raise ExperimentError(f"{experiment.origin}: {claim_path}: {error}") from None
+        _check_claim_names(full_experiment, claim_path, claim)
 
 
-def _parts(whole: Experiment, where: str, claim: Claim) -> None:
-    """Whether every cell, phase and axis that a claim names is there."""
+def _check_claim_names(full_experiment: Experiment, path: str, claim: Claim) -> None:
+    """Checks that every cell, phase and axis that a claim names exists."""
     for metric in claim.metrics():
-        _metric(whole, where, metric)
+        _check_metric(full_experiment, path, metric)
     for function in claim.functions():
-        _function(whole, where, function.options)
+        _check_function(full_experiment, path, function.options)
 
 
-def _published(experiment: Experiment, whole: Experiment) -> None:
-    for number, one in enumerate(experiment.file.published):
-        where = f"published.{number}"
+def _check_published(experiment: Experiment, full_experiment: Experiment) -> None:
+    for number, published_number in enumerate(experiment.file.published):
+        path = f"published.{number}"
         try:
-            value = parse_value(one.of)
-            ends = [printed(told, unit_of(value)) for told in (one.value, one.to) if told is not None]
-        except (ClaimError, UnitError) as reason:
-            raise ExperimentError(f"{experiment.origin}: {where}: {reason}") from None
+            value = parse_claim_value(published_number.of)
+            ends = [
+                parse_printed_number(printed_value, find_unit(value))
+                for printed_value in (published_number.value, published_number.to)
+                if printed_value is not None
+            ]
+        except (ClaimError, UnitError) as error:
+            raise ExperimentError(f"{experiment.origin}: {path}: {error}") from None
         if len(ends) == 2 and ends[1] <= ends[0]:
-            raise _wrong(
-                experiment, f"{where}.to", f"is {one.to}, not above value, {one.value}; write the smaller first."
+            raise _make_error(
+                experiment,
+                f"{path}.to",
+                f"is {published_number.to}, not above value, {published_number.value}; write the smaller first.",
             )
-        _parts(whole, f"{where}.of", claim_of(one.of, value))
+        _check_claim_names(full_experiment, f"{path}.of", wrap_value_in_claim(published_number.of, value))
 
 
-def _control(experiment: Experiment, where: str, path: str) -> None:
-    """A path into a system file: kind, id, member."""
-    kind, _, rest = path.partition(".")
-    if kind not in KINDS:
-        raise _wrong(experiment, where, f"{_no_such('kind of part', kind, KINDS)} Write KIND.ID.MEMBER.")
-    steps = rest.split(".")
-    known = members(KINDS[kind])
-    if len(steps) < 2 or not any(step in known for step in steps[1:]):
-        near = suggestion(steps[-1], known)
-        raise _wrong(experiment, where, f'has "{path}", which names no member of {kind}; write KIND.ID.MEMBER.{near}')
+def _check_control(experiment: Experiment, location: str, path: str) -> None:
+    """Checks a path into a system file: KIND.ID.MEMBER."""
+    kind, _, member_path = path.partition(".")
+    if kind not in PART_KINDS:
+        raise _make_error(
+            experiment, location, f"{_describe_unknown_name('kind of part', kind, PART_KINDS)} Write KIND.ID.MEMBER."
+        )
+    steps = member_path.split(".")
+    members_of_kind = get_members(PART_KINDS[kind])
+    if len(steps) < 2 or not any(step in members_of_kind for step in steps[1:]):
+        hint = suggest_name(steps[-1], members_of_kind)
+        raise _make_error(
+            experiment, location, f'has "{path}", which names no member of {kind}; write KIND.ID.MEMBER.{hint}'
+        )
 
 
-def _known_axes(experiment: Experiment) -> dict[str, Any]:
-    axes: dict[str, Any] = {axis.name: axis for axis in experiment.axes}
+def _axes_by_name(experiment: Experiment) -> dict[str, SweepAxis | None]:
+    axes: dict[str, SweepAxis | None] = {axis.name: axis for axis in experiment.axes}
     return axes | ({"plan": None} if experiment.file.plans else {})
 
 
-def _metric(experiment: Experiment, where: str, metric: Metric) -> None:
-    axes = _known_axes(experiment)
-    for name, value in metric.at.items():
+def _check_metric(experiment: Experiment, path: str, metric: Metric) -> None:
+    axes = _axes_by_name(experiment)
+    for name, value in metric.coordinates.items():
+        axis = axes.get(name)
         if name not in axes:
-            raise _wrong(experiment, where, _no_such("axis", name, axes))
+            raise _make_error(experiment, path, _describe_unknown_name("axis", name, axes))
         if name == "plan":
             if value not in experiment.plans:
-                raise _wrong(experiment, where, _no_such("plan", str(value), experiment.plans))
-        elif axes[name].place(value) is None:
-            listed = ", ".join(str(one.value) for one in axes[name].places)
-            raise _wrong(experiment, where, f'names the cell {name}="{value}", which is not there; {name} is {listed}.')
-    plan = metric.at.get("plan")
-    phases = _phases(experiment, None if plan is None else str(plan))
+                raise _make_error(experiment, path, _describe_unknown_name("plan", str(value), experiment.plans))
+        elif axis is not None and axis.find_value(value) is None:
+            values = ", ".join(str(axis_value.value) for axis_value in axis.values)
+            raise _make_error(
+                experiment, path, f'names the cell {name}="{value}", which is not there; {name} is {values}.'
+            )
+    plan = metric.coordinates.get("plan")
+    phases = _list_phase_ids(experiment, None if plan is None else str(plan))
     if metric.phase and metric.phase not in phases:
-        raise _wrong(experiment, where, _no_such("phase", metric.phase, phases))
+        raise _make_error(experiment, path, _describe_unknown_name("phase", metric.phase, phases))
     if not metric.phase and len(set(phases)) > 1:
-        raise _wrong(experiment, where, f"says {metric.name}() without a phase; phases are {', '.join(phases)}.")
+        raise _make_error(experiment, path, f"says {metric.name}() without a phase; phases are {', '.join(phases)}.")
 
 
-def _function(experiment: Experiment, where: str, options: Mapping[str, Any]) -> None:
-    axes = _known_axes(experiment)
+def _check_function(experiment: Experiment, path: str, options: Mapping[str, Any]) -> None:
+    axes = _axes_by_name(experiment)
     over = options.get("over")
     if over is None:
         return
     if over not in axes:
-        raise _wrong(experiment, where, _no_such("axis", str(over), axes))
-    at = options.get("at")
-    if at is not None and axes[over] is not None and axes[over].place(at) is None:
-        listed = ", ".join(str(one.value) for one in axes[over].places)
-        raise _wrong(experiment, where, f'names the cell {over}="{at}", which is not there; {over} is {listed}.')
+        raise _make_error(experiment, path, _describe_unknown_name("axis", str(over), axes))
+    axis, value = axes[over], options.get("at")
+    if axis is not None and value is not None and axis.find_value(value) is None:
+        values = ", ".join(str(axis_value.value) for axis_value in axis.values)
+        raise _make_error(experiment, path, f'names the cell {over}="{value}", which is not there; {over} is {values}.')
 
 
-def _drawn(experiment: Experiment) -> None:
+def _check_figures_and_tables(experiment: Experiment) -> None:
     axes = [
-        *_known_axes(experiment),
+        *_axes_by_name(experiment),
         "phase",
         "plan",
         "variant",
@@ -293,42 +317,62 @@ def _drawn(experiment: Experiment) -> None:
         "target",
         "task",
     ]
-    plans, phases = list(experiment.plans), _phases(experiment)
-    for member, listed in (("figures", experiment.file.figures), ("tables", experiment.file.tables)):
-        for one in listed:
-            where = f"{member}.{one.id}"
-            told: Any = one
-            if not told.metrics:
-                raise _wrong(experiment, f"{where}.metrics", "is missing; name what is shown, like bandwidth.")
-            rows = list(told.rows) if member == "tables" else [one for one in (told.x, told.series) if one]
-            names = {"metrics": (told.metrics, list(METRICS)), "phases": (told.phases, phases),
-                     "plans": (getattr(told, "plans", ()), plans), "axes": (rows, [*axes, "time", "call"])}  # fmt: skip
-            _shown(experiment, where, told.where or {})
-            for kind, (used, known) in names.items():
-                unknown = next((name for name in used if name not in known), None)
+    plans, phases = list(experiment.plans), _list_phase_ids(experiment)
+    for member, entries in (("figures", experiment.file.figures), ("tables", experiment.file.tables)):
+        for entry in entries:
+            path = f"{member}.{entry.id}"
+            declared: Any = entry
+            if not declared.metrics:
+                raise _make_error(experiment, f"{path}.metrics", "is missing; name what is shown, like bandwidth.")
+            rows = (
+                list(declared.rows)
+                if member == "tables"
+                else [entry for entry in (declared.x, declared.series) if entry]
+            )
+            names = {
+                "metrics": (declared.metrics, list(METRICS)),
+                "phases": (declared.phases, phases),
+                "plans": (getattr(declared, "plans", ()), plans),
+                "axes": (rows, [*axes, "time", "call"]),
+            }
+            _check_selected_cells(experiment, path, declared.where or {})
+            for kind, (used_names, known_names) in names.items():
+                unknown = next((name for name in used_names if name not in known_names), None)
                 if unknown is not None:
-                    raise _wrong(
-                        experiment, where, _no_such(kind.removesuffix("s").replace("axe", "axis"), unknown, known)
+                    raise _make_error(
+                        experiment,
+                        path,
+                        _describe_unknown_name(kind.removesuffix("s").replace("axe", "axis"), unknown, known_names),
                     )
 
 
-def _shown(experiment: Experiment, where: str, chosen: Mapping[str, Any]) -> None:
-    axes = _known_axes(experiment)
-    for name, value in chosen.items():
+def _check_selected_cells(experiment: Experiment, path: str, selection: Mapping[str, Any]) -> None:
+    axes = _axes_by_name(experiment)
+    for name, value in selection.items():
         if name not in axes:
-            raise _wrong(experiment, f"{where}.where", _no_such("axis", name, axes))
+            raise _make_error(experiment, f"{path}.where", _describe_unknown_name("axis", name, axes))
         if axes[name] is None and value not in experiment.plans:
-            raise _wrong(experiment, f"{where}.where", _no_such("plan", str(value), experiment.plans))
+            raise _make_error(experiment, f"{path}.where", _describe_unknown_name("plan", str(value), experiment.plans))
 
 
-def _profiles(experiment: Experiment) -> None:
+def _check_profiles(experiment: Experiment) -> None:
     names = list(experiment.file.profiles or ())
-    for one in experiment.file.expect:
-        unknown = next((name for name in one.profiles if name not in names), None)
+    for expectation in experiment.file.expect:
+        unknown = next((name for name in expectation.profiles if name not in names), None)
         if unknown is not None:
-            raise _wrong(experiment, f"expect.{one.id}.profiles", _no_such("profile", unknown, names))
+            raise _make_error(
+                experiment, f"expect.{expectation.id}.profiles", _describe_unknown_name("profile", unknown, names)
+            )
 
 
-_RULES: Sequence[Callable[[Experiment], None]] = (
-    _plans, _unique, _axes, _clients, _repeat, _treatments, _cells, _drawn, _profiles,
-)  # fmt: skip
+_CHECKS: Sequence[Callable[[Experiment], None]] = (
+    _check_plans,
+    _check_unique_ids,
+    _check_axes,
+    _check_clients,
+    _check_repeat,
+    _check_treatments,
+    _check_cells,
+    _check_figures_and_tables,
+    _check_profiles,
+)

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from sonde.model.errors import UnitError, UserError, suggestion
+from sonde.model.errors import UnitError, UserError, suggest_name
 from sonde.model.units import parse_duration, parse_op_rate, parse_rate, parse_share
 
 # Metric -> (unit, meaning). Rates count bytes or operations over the interval from first to last task of the phase.
@@ -59,12 +59,12 @@ FUNCTIONS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...], str]] = {
     "shape": ((), (), "form of the rate over time: flat, declining, rising, dips"),
 }
 SHAPES = ("flat", "declining", "rising", "dips")
-PER = ("node", "task", "target")
+PER_CHOICES = ("node", "task", "target")
 _OPERATORS: Mapping[type[ast.cmpop], str] = {ast.GtE: ">=", ast.LtE: "<=", ast.Gt: ">", ast.Lt: "<", ast.Eq: "=="}
 _ARITHMETIC: Mapping[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 
 _QUOTED = re.compile(r"""("[^"]*"|'[^']*')""")
-# A rate with its unit, and how much less (or more) than it is meant.
+# A rate with its unit and an optional tolerance in percent.
 _QUANTITY = re.compile(
     r"(?<![\w.])(?P<value>\d+(?:\.\d+)?)\s*(?P<unit>(?:[kKMGTPE]i?)?B/s|[kM]?op/s)"
     r"(?:\s*(?P<sign>[-+\N{MINUS SIGN}])\s*(?P<share>\d+(?:\.\d+)?)\s*%)?"
@@ -74,19 +74,19 @@ Scalar = str | int | float | bool
 
 
 class ClaimError(UserError):
-    """A claim that means nothing."""
+    """A malformed claim."""
 
 
 @dataclass(frozen=True)
-class Number:
+class NumberLiteral:
     """A plain number."""
 
     value: float
 
 
 @dataclass(frozen=True)
-class Word:
-    """A form of a rate over time."""
+class ShapeName:
+    """A shape of a rate over time, like "flat"."""
 
     text: str
 
@@ -97,7 +97,7 @@ class Metric:
 
     name: str
     phase: str  # empty: the only measured phase
-    at: Mapping[str, Scalar]
+    coordinates: Mapping[str, Scalar]
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class Function:
     """A function of a metric."""
 
     name: str
-    of: Metric
+    metric: Metric
     options: Mapping[str, Scalar]
 
 
@@ -118,11 +118,11 @@ class Arithmetic:
     right: Value
 
 
-Value = Number | Word | Metric | Function | Arithmetic
+Value = NumberLiteral | ShapeName | Metric | Function | Arithmetic
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ClaimComparison:
     """left operator right; a chain a <= b <= c is two of these."""
 
     left: Value
@@ -135,223 +135,242 @@ class Claim:
     """Comparisons that must all hold."""
 
     text: str
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[ClaimComparison, ...]
 
     def metrics(self) -> Iterator[Metric]:
         """Every metric in it, from left to right."""
-        for one in self.comparisons:
-            yield from _metrics(one.left)
-            yield from _metrics(one.right)
+        for comparison in self.comparisons:
+            yield from _iterate_metrics(comparison.left)
+            yield from _iterate_metrics(comparison.right)
 
     def functions(self) -> Iterator[Function]:
         """Every function in it, from left to right."""
-        for one in self.comparisons:
-            yield from _functions(one.left)
-            yield from _functions(one.right)
+        for comparison in self.comparisons:
+            yield from _iterate_functions(comparison.left)
+            yield from _iterate_functions(comparison.right)
 
 
-def _metrics(value: Value) -> Iterator[Metric]:
+def _iterate_metrics(value: Value) -> Iterator[Metric]:
     if isinstance(value, Metric):
         yield value
     elif isinstance(value, Function):
-        yield value.of
+        yield value.metric
     elif isinstance(value, Arithmetic):
-        yield from _metrics(value.left)
-        yield from _metrics(value.right)
+        yield from _iterate_metrics(value.left)
+        yield from _iterate_metrics(value.right)
 
 
-def _functions(value: Value) -> Iterator[Function]:
+def _iterate_functions(value: Value) -> Iterator[Function]:
     if isinstance(value, Function):
         yield value
     elif isinstance(value, Arithmetic):
-        yield from _functions(value.left)
-        yield from _functions(value.right)
+        yield from _iterate_functions(value.left)
+        yield from _iterate_functions(value.right)
 
 
 def parse_claim(text: str) -> Claim:
-    """The claim that `text` says. Raises ClaimError with one sentence."""
+    """Parses a claim. Raises ClaimError with one sentence."""
     text = text.strip()
-    written = with_numbers(text)
+    expanded = replace_quantities(text)
     try:
-        tree = ast.parse(written, mode="eval").body
+        tree = ast.parse(expanded, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise ClaimError(
             f'"{text}" cannot be read; write a comparison like bandwidth(read) / bandwidth(write) >= 1.3.'
         ) from None
     parts = tree.values if isinstance(tree, ast.BoolOp) and isinstance(tree.op, ast.And) else [tree]
-    comparisons = tuple(one for part in parts for one in _comparisons(part, written))
+    comparisons = tuple(comparison for part in parts for comparison in _parse_comparisons(part, expanded))
     claim = Claim(text, comparisons)
     if not any(claim.metrics()):
         raise ClaimError(f'"{text}" names no metric; metrics are {", ".join(METRICS)}.')
     return claim
 
 
-def claim_of(text: str, value: Value) -> Claim:
-    """The claim whose metrics and functions are those of a value; `text` is how it was written."""
-    return Claim(text, (Comparison(value, ">", Number(0.0)),))
+def wrap_value_in_claim(text: str, value: Value) -> Claim:
+    """Returns a claim with the metrics and functions of `value`, so that they can be checked like those of a claim."""
+    return Claim(text, (ClaimComparison(value, ">", NumberLiteral(0.0)),))
 
 
-def parse_value(text: str) -> Value:
-    """One side of a claim: a metric, a function of one, or these calculated with. Raises ClaimError."""
+def parse_claim_value(text: str) -> Value:
+    """Parses one side of a claim: a metric, a function of a metric, or arithmetic with them. Raises ClaimError."""
     claim = parse_claim(f"{text} > 0")
-    if len(claim.comparisons) != 1 or claim.comparisons[0].right != Number(0.0):
+    if len(claim.comparisons) != 1 or claim.comparisons[0].right != NumberLiteral(0.0):
         raise ClaimError(f'"{text}" is a claim; write what a number is of, like bandwidth(write).')
     return claim.comparisons[0].left
 
 
-def unit_of(value: Value) -> str:
-    """The unit of a value: that of its metric, or 1 where it is a ratio or a number of another kind."""
+def find_unit(value: Value) -> str:
+    """Returns the unit of a value: the unit of its metric, or 1 for a ratio or a plain number."""
     match value:
         case Metric():
             return METRICS[value.name][0]
         case Function() if value.name in ("largest", "smallest"):
-            return METRICS[value.of.name][0]
+            return METRICS[value.metric.name][0]
         case Arithmetic() if value.operator != "/":
-            left, right = unit_of(value.left), unit_of(value.right)
+            left, right = find_unit(value.left), find_unit(value.right)
             return left if left != "1" else right
-        case Arithmetic() if isinstance(value.right, Number):
-            return unit_of(value.left)
+        case Arithmetic() if isinstance(value.right, NumberLiteral):
+            return find_unit(value.left)
     return "1"
 
 
-def printed(value: float | str, unit: str) -> float:
-    """A printed number in base units: "1.6 GB/s", "20 kop/s", "34.8 s", "70 %". A plain number is in the unit already.
-    Raises UnitError."""
+def parse_printed_number(value: float | str, unit: str) -> float:
+    """Converts a published number to base units: "1.6 GB/s", "20 kop/s", "34.8 s", "70 %". A plain number is unchanged.
+
+    Raises UnitError.
+    """
     if not isinstance(value, str):
         return float(value)
-    read: Mapping[str, Callable[[str], float]] = {"B/s": parse_rate, "op/s": parse_op_rate, "s": parse_duration}
-    return read.get(unit, parse_share)(value)
+    parsers: Mapping[str, Callable[[str], float]] = {"B/s": parse_rate, "op/s": parse_op_rate, "s": parse_duration}
+    return parsers.get(unit, parse_share)(value)
 
 
-def with_numbers(text: str) -> str:
-    """`text` with quantities as plain numbers: 10 GB/s is 10000000000.0, 10 GB/s - 10 % is 9000000000.0. What stands in
-    quotation marks stays as it is."""
+def replace_quantities(text: str) -> str:
+    """Replaces quantities by plain numbers: 10 GB/s by 10000000000.0, 10 GB/s - 10 % by 9000000000.0.
+
+    Quoted text is unchanged.
+    """
     parts = _QUOTED.split(text)
-    return "".join(part if number % 2 else _QUANTITY.sub(_number, part) for number, part in enumerate(parts))
+    return "".join(
+        part if position % 2 else _QUANTITY.sub(_convert_quantity, part) for position, part in enumerate(parts)
+    )
 
 
-def _number(found: re.Match[str]) -> str:
-    read = parse_op_rate if found["unit"].endswith("op/s") else parse_rate
+def _convert_quantity(match: re.Match[str]) -> str:
+    parse_quantity = parse_op_rate if match["unit"].endswith("op/s") else parse_rate
     try:
-        value = read(f"{found['value']} {found['unit']}")
+        value = parse_quantity(f"{match['value']} {match['unit']}")
     except UnitError as reason:
         raise ClaimError(str(reason)) from None
-    if found["share"]:
-        value *= 1 + (1 if found["sign"] == "+" else -1) * float(found["share"]) / 100
+    if match["share"]:
+        value *= 1 + (1 if match["sign"] == "+" else -1) * float(match["share"]) / 100
     return repr(float(value))
 
 
-def _comparisons(node: ast.expr, text: str) -> Iterator[Comparison]:
+def _parse_comparisons(node: ast.expr, text: str) -> Iterator[ClaimComparison]:
     if not isinstance(node, ast.Compare):
-        raise ClaimError(f'"{_source(node, text)}" compares nothing; write it with >=, <=, > or <, joined by "and".')
-    left = _value(node.left, text)
+        raise ClaimError(
+            f'"{_get_source_text(node, text)}" compares nothing; write it with >=, <=, > or <, joined by "and".'
+        )
+    left = _parse_node(node.left, text)
     for operator, right_node in zip(node.ops, node.comparators, strict=True):
-        right = _value(right_node, text)
+        right = _parse_node(right_node, text)
         name = _OPERATORS.get(type(operator))
         if name is None:
-            raise ClaimError(f'"{_source(node, text)}" compares with something other than >=, <=, >, < or ==.')
-        forms = isinstance(left, Word) or isinstance(right, Word)
-        if (name == "==") != forms or (forms and not _is_shape(left if isinstance(right, Word) else right)):
+            raise ClaimError(f'"{_get_source_text(node, text)}" compares with something other than >=, <=, >, < or ==.')
+        compares_shapes = isinstance(left, ShapeName) or isinstance(right, ShapeName)
+        if (name == "==") != compares_shapes or (
+            compares_shapes and not _is_shape_function(left if isinstance(right, ShapeName) else right)
+        ):
             raise ClaimError(
-                f'"{_source(node, text)}": == is for forms only, like shape(bandwidth(read)) == "flat"; numbers that '
+                f'"{_get_source_text(node, text)}": == is for forms only, like shape(bandwidth(read)) == "flat";'
+                f" numbers that "
                 "are measured are never equal, compare them with >= or <=."
             )
-        yield Comparison(left, name, right)
+        yield ClaimComparison(left, name, right)
         left = right
 
 
-def _is_shape(value: Value) -> bool:
+def _is_shape_function(value: Value) -> bool:
     return isinstance(value, Function) and value.name == "shape"
 
 
-def _source(node: ast.expr, text: str) -> str:
+def _get_source_text(node: ast.expr, text: str) -> str:
     return ast.get_source_segment(text.strip(), node) or text
 
 
-def _value(node: ast.expr, text: str) -> Value:
+def _parse_node(node: ast.expr, text: str) -> Value:
     if isinstance(node, ast.Constant):
-        return _constant(node.value, text)
+        return _parse_constant(node.value, text)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
-        found = _constant(node.operand.value, text)
-        if isinstance(found, Number):
-            return Number(-found.value)
+        literal = _parse_constant(node.operand.value, text)
+        if isinstance(literal, NumberLiteral):
+            return NumberLiteral(-literal.value)
     if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
-        left, right = _value(node.left, text), _value(node.right, text)
-        if isinstance(left, Word) or isinstance(right, Word):
-            raise ClaimError(f'"{_source(node, text)}" calculates with a word.')
+        left, right = _parse_node(node.left, text), _parse_node(node.right, text)
+        if isinstance(left, ShapeName) or isinstance(right, ShapeName):
+            raise ClaimError(f'"{_get_source_text(node, text)}" calculates with a word.')
         return Arithmetic(_ARITHMETIC[type(node.op)], left, right)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         if node.func.id in FUNCTIONS:
-            return _function(node.func.id, node, text)
-        return _metric(node.func.id, node, text)
+            return _parse_function(node.func.id, node, text)
+        return _parse_metric(node.func.id, node, text)
     if isinstance(node, ast.Name):
         raise ClaimError(f'"{node.id}" stands alone; write a metric with its phase, like bandwidth(read).')
-    raise ClaimError(f'"{_source(node, text)}" is not a metric, a function, a number or a word.')
+    raise ClaimError(f'"{_get_source_text(node, text)}" is not a metric, a function, a number or a word.')
 
 
-def _constant(value: object, text: str) -> Number | Word:
+def _parse_constant(value: object, text: str) -> NumberLiteral | ShapeName:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise ClaimError(f'"{text}" has {value!r}, which is no number and no word.')
     if isinstance(value, str):
         if value not in SHAPES:
-            raise ClaimError(f'"{value}" is no form; forms are {", ".join(SHAPES)}.{suggestion(value, SHAPES)}')
-        return Word(value)
-    return Number(float(value))
+            raise ClaimError(f'"{value}" is no form; forms are {", ".join(SHAPES)}.{suggest_name(value, SHAPES)}')
+        return ShapeName(value)
+    return NumberLiteral(float(value))
 
 
-def _metric(name: str, node: ast.Call, text: str) -> Metric:
+def _parse_metric(name: str, node: ast.Call, text: str) -> Metric:
     if name not in METRICS:
-        near = suggestion(name, [*METRICS, *FUNCTIONS])
+        hint = suggest_name(name, [*METRICS, *FUNCTIONS])
         raise ClaimError(
-            f'there is no metric or function "{name}".{near or " Metrics are " + ", ".join(METRICS) + "."}'
+            f'there is no metric or function "{name}".{hint or " Metrics are " + ", ".join(METRICS) + "."}'
         )
     if len(node.args) > 1:
         raise ClaimError(
-            f'"{_source(node, text)}" names several phases; write one, and cells by name: transfer="4KiB".'
+            f'"{_get_source_text(node, text)}" names several phases; write one, and cells by name: transfer="4KiB".'
         )
-    return Metric(name, _word(node.args[0], text) if node.args else "", _options(node, text))
+    return Metric(name, _parse_phase(node.args[0], text) if node.args else "", _parse_options(node, text))
 
 
-def _function(name: str, node: ast.Call, text: str) -> Function:
-    needed, allowed, _ = FUNCTIONS[name]
+def _parse_function(name: str, node: ast.Call, text: str) -> Function:
+    required, allowed, _ = FUNCTIONS[name]
     if len(node.args) != 1:
-        raise ClaimError(f"{name} takes one metric, like {name}(bandwidth(read){', over=transfer' if needed else ''}).")
-    of = _value(node.args[0], text)
-    if not isinstance(of, Metric):
-        raise ClaimError(f'"{_source(node.args[0], text)}" is no metric; {name} takes one metric.')
-    options = _options(node, text)
-    for option in needed:
+        raise ClaimError(
+            f"{name} takes one metric, like {name}(bandwidth(read){', over=transfer' if required else ''})."
+        )
+    metric = _parse_node(node.args[0], text)
+    if not isinstance(metric, Metric):
+        raise ClaimError(f'"{_get_source_text(node.args[0], text)}" is no metric; {name} takes one metric.')
+    options = _parse_options(node, text)
+    for option in required:
         if option not in options:
-            raise ClaimError(f'"{_source(node, text)}" lacks {option}=…; write {name}(…, {option}=…).')
+            raise ClaimError(f'"{_get_source_text(node, text)}" lacks {option}=…; write {name}(…, {option}=…).')
     for option, value in options.items():
-        if option not in (*needed, *allowed):
+        if option not in (*required, *allowed):
             raise ClaimError(
-                f'"{_source(node, text)}": {name} has no {option}=….{suggestion(option, (*needed, *allowed))}'
+                f'"{_get_source_text(node, text)}": {name} has no'
+                f" {option}=….{suggest_name(option, (*required, *allowed))}"
             )
-        if option == "per" and value not in PER:
-            raise ClaimError(f'"{_source(node, text)}": per is one of {", ".join(PER)}.{suggestion(str(value), PER)}')
-    return Function(name, of, options)
+        if option == "per" and value not in PER_CHOICES:
+            raise ClaimError(
+                f'"{_get_source_text(node, text)}": per is one of'
+                f" {', '.join(PER_CHOICES)}.{suggest_name(str(value), PER_CHOICES)}"
+            )
+    return Function(name, metric, options)
 
 
-def _options(node: ast.Call, text: str) -> dict[str, Scalar]:
-    found: dict[str, Scalar] = {}
-    for one in node.keywords:
-        if one.arg is None or one.arg in found:
-            raise ClaimError(f'"{_source(node, text)}" names cells twice or by **; write transfer="4KiB".')
-        found[one.arg] = _scalar(one.value, text)
-    return found
+def _parse_options(node: ast.Call, text: str) -> dict[str, Scalar]:
+    options: dict[str, Scalar] = {}
+    for keyword in node.keywords:
+        if keyword.arg is None or keyword.arg in options:
+            raise ClaimError(f'"{_get_source_text(node, text)}" names cells twice or by **; write transfer="4KiB".')
+        options[keyword.arg] = _parse_scalar(keyword.value, text)
+    return options
 
 
-def _scalar(node: ast.expr, text: str) -> Scalar:
+def _parse_scalar(node: ast.expr, text: str) -> Scalar:
     if isinstance(node, ast.Name):
         return {"true": True, "false": False}.get(node.id, node.id)  # as TOML writes them
     if isinstance(node, ast.Constant) and isinstance(node.value, str | int | float | bool):
         return node.value
-    raise ClaimError(f'"{_source(node, text)}" is no value of an axis; write a number or a text like "4KiB".')
+    raise ClaimError(f'"{_get_source_text(node, text)}" is no value of an axis; write a number or a text like "4KiB".')
 
 
-def _word(node: ast.expr, text: str) -> str:
-    found = _scalar(node, text)
-    if not isinstance(found, str):
-        raise ClaimError(f'"{_source(node, text)}" is no phase; write its id, in quotation marks if it has a dash.')
-    return found
+def _parse_phase(node: ast.expr, text: str) -> str:
+    phase = _parse_scalar(node, text)
+    if not isinstance(phase, str):
+        raise ClaimError(
+            f'"{_get_source_text(node, text)}" is no phase; write its id, in quotation marks if it has a dash.'
+        )
+    return phase

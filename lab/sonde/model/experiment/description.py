@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from sonde.model.experiment import values
-from sonde.model.tables.members import bare, choice, choices, flag, raw, table, tables, text, texts
+from sonde.model.tables.members import choice, choices, flag, plain_number, raw, table, tables, text, texts
 
-SCHEMA = "sonde-experiment/1"
+EXPERIMENT_FORMAT = "sonde-experiment/1"
 STATUSES = ("published", "inferred", "proposed")
 LEVELS = ("math", "simulated", "measured")
 TREATMENTS = (
@@ -27,7 +27,10 @@ class NamedPlan:
     id: str = text("name of the plan here", required=True, pattern=_ID)
     title: str = text("words for people")
     plan: Any = raw(
-        "a plan, or the file or ready-made name of one", values.PLAN_FORM, values.plan_complaint, required=True
+        "a plan, or the file or ready-made name of one",
+        values.PLAN_SCHEMA_FORM,
+        values.find_plan_problem,
+        required=True,
     )
 
 
@@ -35,10 +38,12 @@ class NamedPlan:
 class Clients:
     """Who does the I/O. If nothing is said, the plan's own `tasks` say it."""
 
-    nodes: int | None = bare("count", "client nodes", least=1)
-    per_target: int | None = bare("count", "client nodes for each target of the pool, instead of nodes", least=1)
-    tasks_per_node: int | None = bare("count", "processes on each node", least=1)
-    threads: int | None = bare("count", "threads of each process", least=1)
+    nodes: int | None = plain_number("count", "client nodes", least=1)
+    per_target: int | None = plain_number(
+        "count", "client nodes for each target of the pool, instead of nodes", least=1
+    )
+    tasks_per_node: int | None = plain_number("count", "processes on each node", least=1)
+    threads: int | None = plain_number("count", "threads of each process", least=1)
     mapping: str = choice("how processes are numbered over nodes", ("block", "cyclic"))
     group: str = text("nodes of the system file to use: the name of a group, or a range")
     origin: str = choice(
@@ -59,8 +64,8 @@ class Storage:
     )
     mounts: tuple[str, ...] = texts("mounts of the system file, or names that --on NAME=DIR gives; one cell each")
     pool: str = text("pool of the system file, or a name that --pool NAME=DIR gives")
-    units: int | None = bare("count", "building blocks (SSUs, LUNs) of the pool, for rates per unit", least=1)
-    targets: int | None = bare("count", "targets (OSTs) of the pool", least=1)
+    units: int | None = plain_number("count", "building blocks (SSUs, LUNs) of the pool, for rates per unit", least=1)
+    targets: int | None = plain_number("count", "targets (OSTs) of the pool", least=1)
     kind: str = choice("kind of file system that it needs", ("any", "local", "lustre", "gpfs", "nfs"), default="any")
     purpose: str = choice("kind of LUN that it needs", ("transaction", "bandwidth", "capacity"))
     stripe_count: Any = raw(
@@ -72,10 +77,10 @@ class Storage:
             else f'is {value!r}; write a whole number from 1, or "all".'
         ),
     )
-    stripe_size: int | None = bare("size", "on one target before the next")
-    data_width: int | None = bare("count", "data drives of a RAID stripe", least=1)
-    segment: int | None = bare("size", "on one drive before the next")
-    peak: float | None = bare("rate", "stated peak of all of it, where no system file says it")
+    stripe_size: int | None = plain_number("size", "on one target before the next")
+    data_width: int | None = plain_number("count", "data drives of a RAID stripe", least=1)
+    segment: int | None = plain_number("size", "on one drive before the next")
+    peak: float | None = plain_number("rate", "stated peak of all of it, where no system file says it")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +91,7 @@ class Treatment:
     when: str = choice("before every run, every cell, or once", ("run", "cell", "experiment"), default="run")
     on: str = choice("where", ("clients", "servers", "both"), default="clients")
     need: str = choice("what happens when it cannot be done", ("required", "best_effort"), default="best_effort")
-    time: float | None = bare("duration", "how long to sleep")
+    time: float | None = plain_number("duration", "how long to sleep")
     command: str = text("what to execute")
     undo: str = text("what to execute afterwards")
 
@@ -97,8 +102,10 @@ class Variant:
 
     id: str = text("name of the variant", required=True, pattern=_ID)
     title: str = text("words for people")
-    set: Mapping[str, Any] | None = raw("members that differ, by path", values.SETTINGS_FORM, values.settings_complaint)
-    environment: Mapping[str, Any] | None = raw("environment variables", values.TEXTS_FORM, values.texts_complaint)
+    set: Mapping[str, Any] | None = raw(
+        "members that differ, by path", values.SETTINGS_FORM, values.find_settings_problem
+    )
+    environment: Mapping[str, Any] | None = raw("environment variables", values.TEXTS_FORM, values.find_texts_problem)
     iobuf: str = text("IOBUF_PARAMS of the buffering layer; the run is started under it")
     engine: str = text("another sonde-engine, to compare binaries")
     mount: str = text("mount of the system file, or a name that --on NAME=DIR gives")
@@ -116,7 +123,7 @@ class Sweep:
     paths: tuple[str, ...] = texts("members that change together, by path: of the plan, or clients.…, storage.…")
     values: Any = raw(
         "a list; of several paths, a list of lists; or {from, to, factor | step}",
-        values.VALUES_FORM, values.values_complaint, required=True,
+        values.VALUES_FORM, values.find_values_problem, required=True,
     )  # fmt: skip
     kind: str = choice("with all values of the other axes, or alone", ("grid", "one_at_a_time"), default="grid")
     plans: tuple[str, ...] = texts("ids of the plans that it applies to; if absent, all")
@@ -124,20 +131,24 @@ class Sweep:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Repeat:
+class RepeatRule:
     """How often each cell is run, and in which order."""
 
-    min: int = bare("count", "runs of each cell", default=3, least=1)
-    max: int | None = bare("count", "runs of a cell at most, when interval is given; if absent, 10 times min", least=1)
-    interval: float | None = bare("share", "until half the 95 % interval of the median is at most this share of it")
-    warmup: int = bare("count", "runs of each cell that are thrown away", default=0)
+    min: int = plain_number("count", "runs of each cell", default=3, least=1)
+    max: int | None = plain_number(
+        "count", "runs of a cell at most, when interval is given; if absent, 10 times min", least=1
+    )
+    interval: float | None = plain_number(
+        "share", "until half the 95 % interval of the median is at most this share of it"
+    )
+    warmup: int = plain_number("count", "runs of each cell that are thrown away", default=0)
     order: str = choice(
         "block_random: all cells once in random order, then again; in_order: as written", ("block_random", "in_order"),
         default="block_random",
     )  # fmt: skip
-    seed: int | None = bare("count", "of the order; if absent, drawn and printed")
+    seed: int | None = plain_number("count", "of the order; if absent, drawn and printed")
     fresh: str = choice("what is made anew for every run", ("files", "directory", "none"), default="files")
-    cooldown: float | None = bare("duration", "wait between two runs")
+    cooldown: float | None = plain_number("duration", "wait between two runs")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,10 +168,10 @@ class Expectation:
     )  # fmt: skip
     published: str = text("what the source document says")
     why: str = text("why it is expected")
-    confidence: float = bare("share", "of the interval that is compared", default=0.95)
+    confidence: float = plain_number("share", "of the interval that is compared", default=0.95)
     control: Mapping[str, Any] | None = raw(
         "simulated: changes of the system, by KIND.ID.MEMBER, under which it must fail", values.SETTINGS_FORM,
-        values.settings_complaint,
+        values.find_settings_problem,
     )  # fmt: skip
     profiles: tuple[str, ...] = texts("profiles in which it is looked at; if absent, all")
 
@@ -173,16 +184,16 @@ class PublishedNumber:
     of: str = text("what it is of, in the words of a claim, like bandwidth(write, clients=16)", required=True)
     value: Any = raw(
         'as printed, with its unit: "1.6 GB/s", "20 kop/s", "34.8 s", "70 %", or a plain number for a ratio',
-        values.NUMBER_FORM, values.number_complaint, required=True,
+        values.NUMBER_FORM, values.find_number_problem, required=True,
     )  # fmt: skip
-    to: Any = raw("the other end, where a range is printed", values.NUMBER_FORM, values.number_complaint)
+    to: Any = raw("the other end, where a range is printed", values.NUMBER_FORM, values.find_number_problem)
     limit: str = choice("how the document means it, if not as a value", ("about", "at_least", "at_most"))
     source: str = text("item of the source document, like D11", required=True)
     words: str = text("what the document says of it")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Figure:
+class FigureDescription:
     """A figure in the form of the source document."""
 
     id: str = text("name of the figure", required=True, pattern=_ID)
@@ -199,13 +210,13 @@ class Figure:
     logarithmic: bool | None = flag("true when the bottom axis is logarithmic")
     baseline: str = text("percent: the value of series, or the baseline run, that is 0 %")
     where: Mapping[str, Any] | None = raw(
-        "cells that are shown, by axis and value; if absent, all", values.SETTINGS_FORM, values.settings_complaint
+        "cells that are shown, by axis and value; if absent, all", values.SETTINGS_FORM, values.find_settings_problem
     )
     per: str = choice("divided by", ("unit", "target", "node", "task"))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Table:
+class TableDescription:
     """A table in the form of the source document."""
 
     id: str = text("name of the table", required=True, pattern=_ID)
@@ -216,7 +227,7 @@ class Table:
     phases: tuple[str, ...] = texts("phases; if absent, all that are measured")
     plans: tuple[str, ...] = texts("plans; if absent, all")
     where: Mapping[str, Any] | None = raw(
-        "cells that are shown, by axis and value; if absent, all", values.SETTINGS_FORM, values.settings_complaint
+        "cells that are shown, by axis and value; if absent, all", values.SETTINGS_FORM, values.find_settings_problem
     )
     per: str = choice("divided by", ("unit", "target", "node", "task"))
 
@@ -225,29 +236,31 @@ class Table:
 class ExperimentFile:
     """An experiment: plans, a sweep, repeats, and what is expected of the results."""
 
-    schema: str = choice("version of this format", (SCHEMA,), required=True)
+    schema: str = choice("version of this format", (EXPERIMENT_FORMAT,), required=True)
     id: str = text("name of the experiment; if absent, that of the file", pattern=_ID)
     title: str = text("one line for people")
     source: tuple[str, ...] = texts("items of the source documents, like B10")
     status: str = choice("how sure the parameters are", STATUSES)
     notes: tuple[str, ...] = texts("every assumption")
     tags: tuple[str, ...] = texts("words to select runs by")
-    plan: Any = raw("the plan, or the file or ready-made name of one", values.PLAN_FORM, values.plan_complaint)
+    plan: Any = raw(
+        "the plan, or the file or ready-made name of one", values.PLAN_SCHEMA_FORM, values.find_plan_problem
+    )
     plans: tuple[NamedPlan, ...] = tables("several plans", NamedPlan)
     clients: Clients | None = table("who does the I/O", Clients)
     storage: Storage | None = table("what is measured", Storage)
     treatments: tuple[Treatment, ...] = tables("what is done to the machine around runs", Treatment)
     variants: tuple[Variant, ...] = tables("sides of a comparison", Variant)
     sweep: tuple[Sweep, ...] = tables("axes of the cells", Sweep)
-    repeat: Repeat | None = table("how often, and until when", Repeat)
+    repeat: RepeatRule | None = table("how often, and until when", RepeatRule)
     expect: tuple[Expectation, ...] = tables("claims about the results", Expectation)
     published: tuple[PublishedNumber, ...] = tables(
         "numbers of the source document, shown beside ours", PublishedNumber
     )
-    figures: tuple[Figure, ...] = tables("figures", Figure)
-    tables: tuple[Table, ...] = tables("tables", Table)
+    figures: tuple[FigureDescription, ...] = tables("figures", FigureDescription)
+    tables: tuple[TableDescription, ...] = tables("tables", TableDescription)
     profiles: Mapping[str, Mapping[str, Any]] | None = raw(
         "members that differ at another scale, by name of the profile (ci, laptop, published) and path; "
         "sweep.NAME replaces the values of an axis",
-        values.PROFILES_FORM, values.profiles_complaint,
+        values.PROFILES_FORM, values.find_profiles_problem,
     )  # fmt: skip

@@ -10,39 +10,39 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
-from sonde.model.errors import ExperimentError, PlanError, suggestion
-from sonde.model.experiment.axes import Axis, Place, axes_of
+from sonde.model.errors import ExperimentError, PlanError, suggest_name
+from sonde.model.experiment.axes import AxisValue, SweepAxis, build_axes
 from sonde.model.experiment.claims import Claim, parse_claim
 from sonde.model.experiment.description import Clients, ExperimentFile, Storage
 from sonde.model.plan import Plan
 from sonde.model.settings import set_member
-from sonde.model.tables.reading import Reading, read_table
+from sonde.model.tables.table_reader import ReadContext, read_table
 
 T = TypeVar("T")
-# First names of paths that are the experiment's own; every other path is of its plans.
-OWN = ("clients", "storage", "repeat", "sweep")
-# Stands for the directory to measure, which the user names when the experiment is run.
-NO_TARGET = "/no-target-yet"
+# First members of paths that belong to the experiment; every other path belongs to its plans.
+EXPERIMENT_MEMBERS = ("clients", "storage", "repeat", "sweep")
+# Placeholder for the target directory, which the user names when the experiment runs.
+PLACEHOLDER_TARGET = "/no-target-yet"
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One point of the sweep: a plan, and where it lies on each axis."""
+    """One combination of a plan and a value of each axis."""
 
     plan: str
-    at: Mapping[str, Any]  # axis -> value
+    coordinates: Mapping[str, Any]  # axis -> value
     settings: tuple[tuple[str, Any], ...]  # what is set, by path, in order
 
     @property
     def id(self) -> str:
-        """A stable name: axis=value in the order of the axes. The cell of a plan without axes is named by the plan."""
-        parts = [f"{name}={value}" for name, value in self.at.items()]
+        """A stable name: axis=value in the order of the axes; for a plan without axes, the name of the plan."""
+        parts = [f"{name}={value}" for name, value in self.coordinates.items()]
         return ",".join(([f"plan={self.plan}"] if self.plan else []) + parts) or "base"
 
 
 @dataclass(frozen=True, eq=False)
 class Experiment:
-    """A checked experiment. Make one with `read_experiment`; change it with `with_profile` or `with_settings`."""
+    """A checked experiment. Create one with `read_experiment`; change it with `with_settings`."""
 
     file: ExperimentFile
     document: Mapping[str, Any]  # as it was read, with plans read from their files
@@ -66,12 +66,12 @@ class Experiment:
         """Document of each plan by its id; an only plan has the empty id."""
         if self.file.plan is not None:
             return {"": self.file.plan}
-        return {one.id: one.plan for one in self.file.plans}
+        return {named_plan.id: named_plan.plan for named_plan in self.file.plans}
 
     @cached_property
-    def axes(self) -> tuple[Axis, ...]:
+    def axes(self) -> tuple[SweepAxis, ...]:
         """Axes of the cells."""
-        return axes_of(self.file)
+        return build_axes(self.file)
 
     @cached_property
     def cells(self) -> tuple[Cell, ...]:
@@ -81,115 +81,122 @@ class Experiment:
     @cached_property
     def claims(self) -> Mapping[str, Claim]:
         """Claim of each expectation by its id."""
-        return {one.id: parse_claim(one.claim) for one in self.file.expect}
+        return {expectation.id: parse_claim(expectation.claim) for expectation in self.file.expect}
 
     def _cells_of(self, plan: str) -> Iterator[Cell]:
         axes = [axis for axis in self.axes if not axis.plans or plan in axis.plans]
-        together = [axis for axis in axes if not axis.alone]
-        alone = [axis for axis in axes if axis.alone]
-        # where the plan itself lies on the axes that are walked one at a time
-        own = {axis.name: one for axis in alone for one in axis.places if self._base(plan, one)}
-        for places in itertools.product(*(axis.places for axis in together)):
-            chosen = dict(zip((axis.name for axis in together), places, strict=True)) | own
-            yield _cell(plan, chosen)
-            for axis in alone:
-                others = [one for one in axis.places if own.get(axis.name) is not one]
-                yield from (_cell(plan, {**chosen, axis.name: one}) for one in others)
+        combined_axes = [axis for axis in axes if not axis.is_one_at_a_time]
+        single_axes = [axis for axis in axes if axis.is_one_at_a_time]
+        # values that the plan already has on axes that vary one at a time
+        base_values = {
+            axis.name: axis_value for axis in single_axes for axis_value in axis.values if self._base(plan, axis_value)
+        }
+        for combination in itertools.product(*(axis.values for axis in combined_axes)):
+            value_by_axis = dict(zip((axis.name for axis in combined_axes), combination, strict=True)) | base_values
+            yield _build_cell(plan, value_by_axis)
+            for axis in single_axes:
+                other_values = [
+                    axis_value for axis_value in axis.values if base_values.get(axis.name) is not axis_value
+                ]
+                yield from (_build_cell(plan, {**value_by_axis, axis.name: axis_value}) for axis_value in other_values)
 
-    def _base(self, plan: str, place: Place) -> bool:
-        """True when a place sets what the plan says anyway: the cell without it is the same one."""
-        return all(_at(self._whole(plan), path) == value for path, value in place.settings)
+    def _base(self, plan: str, place: AxisValue) -> bool:
+        """Returns whether the plan already has the values that this axis value sets."""
+        return all(_get_at_path(self._whole(plan), path) == value for path, value in place.settings)
 
     def _whole(self, plan: str) -> Mapping[str, Any]:
-        own = {name: self.document[name] for name in OWN if name in self.document}
-        return {**self.plans[plan], **own}
+        experiment_members = {name: self.document[name] for name in EXPERIMENT_MEMBERS if name in self.document}
+        return {**self.plans[plan], **experiment_members}
 
-    def plan_of(self, cell: Cell, target: str = NO_TARGET) -> Plan:
-        """The plan of a cell with everything set, for the directory `target`.
+    def build_plan(self, cell: Cell, target: str = PLACEHOLDER_TARGET) -> Plan:
+        """Returns the plan of a cell with all its settings, for the directory `target`.
 
         Raises PlanError, and ExperimentError for a wrong value of `clients` or `storage`.
         """
         document = copy.deepcopy(dict(self.plans[cell.plan]))
         for path, value in self._settings_of(cell):
-            if path.partition(".")[0] not in OWN:
+            if path.partition(".")[0] not in EXPERIMENT_MEMBERS:
                 set_member(document, path, value)
         document.setdefault("id", f"{self.id}.{cell.plan}" if cell.plan else self.id)
-        _put_target(document, self.storage_of(cell), target)
-        _put_clients(document, self.clients_of(cell), self.storage_of(cell))
+        _set_target(document, self.resolve_storage(cell), target)
+        _set_tasks(document, self.resolve_clients(cell), self.resolve_storage(cell))
         return Plan.from_document(document, self.origin)
 
-    def clients_of(self, cell: Cell) -> Clients:
-        """Who does the I/O in a cell. Raises ExperimentError."""
+    def resolve_clients(self, cell: Cell) -> Clients:
+        """Returns the clients of a cell. Raises ExperimentError."""
         return self._own_part(cell, "clients", Clients)
 
-    def storage_of(self, cell: Cell) -> Storage:
-        """What is measured in a cell: pool, units, targets. Raises ExperimentError."""
+    def resolve_storage(self, cell: Cell) -> Storage:
+        """Returns the storage of a cell: pool, units, targets. Raises ExperimentError."""
         return self._own_part(cell, "storage", Storage)
 
     def _own_part(self, cell: Cell, name: str, cls: type[T]) -> T:
-        own = {name: copy.deepcopy(self.document.get(name, {}))}
+        document = {name: copy.deepcopy(self.document.get(name, {}))}
         for path, value in self._settings_of(cell):
             if path.partition(".")[0] == name:
-                set_member(own, path, value)
-        return read_table(cls, own[name], Reading(ExperimentError, self.origin, (name,)))
+                set_member(document, path, value)
+        return read_table(cls, document[name], ReadContext(ExperimentError, self.origin, (name,)))
 
     def _settings_of(self, cell: Cell) -> tuple[tuple[str, Any], ...]:
-        """What a cell sets, by path: its variant first, then its axes."""
-        chosen = next((one for one in self.file.variants if one.id == cell.at.get("variant")), None)
-        return (*((chosen.set or {}).items() if chosen is not None else ()), *cell.settings)
+        """Returns the settings of a cell by path: those of its variant first, then those of its axes."""
+        variant = next(
+            (candidate for candidate in self.file.variants if candidate.id == cell.coordinates.get("variant")), None
+        )
+        return (*((variant.set or {}).items() if variant is not None else ()), *cell.settings)
 
-    def missing(self, claim: Claim) -> str | None:
-        """The first cell that a claim names and this experiment (in this profile) does not have, as axis=value."""
+    def find_missing_cell(self, claim: Claim) -> str | None:
+        """Returns the first axis=value that a claim names and this experiment (in its profile) does not have, or
+        None."""
         axes = {axis.name: axis for axis in self.axes}
-        named = [(name, value) for metric in claim.metrics() for name, value in metric.at.items()]
-        named += [
-            (str(one.options["over"]), one.options["at"])
-            for one in claim.functions()
-            if {"over", "at"} <= set(one.options)
+        coordinates = [(name, value) for metric in claim.metrics() for name, value in metric.coordinates.items()]
+        coordinates += [
+            (str(function.options["over"]), function.options["at"])
+            for function in claim.functions()
+            if {"over", "at"} <= set(function.options)
         ]
-        for name, value in named:
-            if name in axes and axes[name].place(value) is None:
+        for name, value in coordinates:
+            if name in axes and axes[name].find_value(value) is None:
                 return f"{name}={value}"
         return None
 
-    def changed(self, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """The document with members changed by path. Raises ExperimentError for a path that leads nowhere."""
+    def apply_settings(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the document with members changed by path. Raises ExperimentError for an unknown path."""
         document = copy.deepcopy(dict(self.document))
         for path, value in settings.items():
             try:
-                _change(document, path, value)
-            except PlanError as reason:
-                raise ExperimentError(f"{self.origin}: {path}: {reason}") from None
+                _set_member(document, path, value)
+            except PlanError as error:
+                raise ExperimentError(f"{self.origin}: {path}: {error}") from None
         return document
 
 
-def _cell(plan: str, chosen: Mapping[str, Place]) -> Cell:
-    settings = tuple(setting for place in chosen.values() for setting in place.settings)
-    return Cell(plan, {name: place.value for name, place in chosen.items()}, settings)
+def _build_cell(plan: str, value_by_axis: Mapping[str, AxisValue]) -> Cell:
+    settings = tuple(setting for axis_value in value_by_axis.values() for setting in axis_value.settings)
+    return Cell(plan, {name: axis_value.value for name, axis_value in value_by_axis.items()}, settings)
 
 
-def _at(document: Mapping[str, Any], path: str) -> Any:
-    here: Any = document
+def _get_at_path(document: Mapping[str, Any], path: str) -> Any:
+    node: Any = document
     for step in path.split("."):
-        if isinstance(here, list):
-            here = next((one for one in here if isinstance(one, Mapping) and one.get("id") == step), None)
+        if isinstance(node, list):
+            node = next((entry for entry in node if isinstance(entry, Mapping) and entry.get("id") == step), None)
         else:
-            here = here.get(step) if isinstance(here, Mapping) else None
-    return here
+            node = node.get(step) if isinstance(node, Mapping) else None
+    return node
 
 
-def _put_target(document: dict[str, Any], storage: Storage, directory: str) -> None:
-    """The directory, and the full stripe of the RAID group, where the plan does not say them."""
+def _set_target(document: dict[str, Any], storage: Storage, directory: str) -> None:
+    """Sets the target directory and the full RAID stripe where the plan does not give them."""
     target = document.setdefault("target", {})
     if not isinstance(target, dict):
-        return  # the plan's own check says so
+        return  # the check of the plan reports it
     target.setdefault("path", directory)
     if storage.data_width is not None and storage.segment is not None:
         target.setdefault("full_stripe", storage.data_width * storage.segment)
 
 
-def _put_clients(document: dict[str, Any], clients: Clients, storage: Storage) -> None:
-    """Processes and threads of the plan."""
+def _set_tasks(document: dict[str, Any], clients: Clients, storage: Storage) -> None:
+    """Sets processes and threads of the plan."""
     nodes = clients.nodes
     if nodes is None and clients.per_target is not None and storage.targets is not None:
         nodes = clients.per_target * storage.targets
@@ -202,60 +209,60 @@ def _put_clients(document: dict[str, Any], clients: Clients, storage: Storage) -
         document["tasks"] = {**document.get("tasks", {}), **tasks}
 
 
-def _change(document: dict[str, Any], path: str, value: Any) -> None:
-    first, _, rest = path.partition(".")
+def _set_member(document: dict[str, Any], path: str, value: Any) -> None:
+    first, _, remaining_path = path.partition(".")
     if first == "sweep":
-        _change_sweep(document, rest, value)
+        _set_sweep_values(document, remaining_path, value)
     elif first == "variants":
-        _change_variant(document, rest, value)
-    elif first in OWN or first == "plans":
+        _set_variant_member(document, remaining_path, value)
+    elif first in EXPERIMENT_MEMBERS or first == "plans":
         if first == "plans":
-            name, _, rest = rest.partition(".")
-            _change(_named_plan(document, name), rest, value)
+            name, _, remaining_path = remaining_path.partition(".")
+            _set_member(_find_plan(document, name), remaining_path, value)
         else:
             set_member(document, path, value)
     else:
-        plans = [document["plan"]] if isinstance(document.get("plan"), dict) else _plans(document)
-        having = [plan for plan in plans if first in plan] if first in ("data", "meta") else plans
-        for plan in having or plans:
+        plans = [document["plan"]] if isinstance(document.get("plan"), dict) else _list_plan_documents(document)
+        plans_with_table = [plan for plan in plans if first in plan] if first in ("data", "meta") else plans
+        for plan in plans_with_table or plans:
             set_member(plan, path, value)
 
 
-def _kept_labels(sweep: Mapping[str, Any], values: Any) -> list[str]:
-    """Labels of the values that stay; none when a value is new, which nobody named."""
-    labels, old = sweep.get("labels", []), sweep.get("values")
-    if not isinstance(old, list) or not isinstance(values, list) or len(labels) != len(old):
+def _select_labels(sweep: Mapping[str, Any], values: Any) -> list[str]:
+    """Returns the labels of the remaining values; none when a value is new and so has no label."""
+    labels, old_values = sweep.get("labels", []), sweep.get("values")
+    if not isinstance(old_values, list) or not isinstance(values, list) or len(labels) != len(old_values):
         return []
-    return [labels[old.index(one)] for one in values] if all(one in old for one in values) else []
+    return [labels[old_values.index(value)] for value in values] if all(value in old_values for value in values) else []
 
 
-def _plans(document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [one["plan"] for one in document.get("plans", []) if isinstance(one.get("plan"), dict)]
+def _list_plan_documents(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [entry["plan"] for entry in document.get("plans", []) if isinstance(entry.get("plan"), dict)]
 
 
-def _named_plan(document: Mapping[str, Any], name: str) -> dict[str, Any]:
-    known = {one.get("id"): one["plan"] for one in document.get("plans", [])}
-    if name not in known:
-        raise PlanError(f'there is no plan "{name}".{suggestion(name, [str(one) for one in known])}')
-    return {"plan": known[name]}
+def _find_plan(document: Mapping[str, Any], name: str) -> dict[str, Any]:
+    plans = {entry.get("id"): entry["plan"] for entry in document.get("plans", [])}
+    if name not in plans:
+        raise PlanError(f'there is no plan "{name}".{suggest_name(name, [str(entry) for entry in plans])}')
+    return {"plan": plans[name]}
 
 
-def _change_variant(document: Mapping[str, Any], path: str, value: Any) -> None:
+def _set_variant_member(document: Mapping[str, Any], path: str, value: Any) -> None:
     name, _, member = path.partition(".")
-    known = {str(one.get("id")): one for one in document.get("variants", [])}
-    if name not in known:
-        raise PlanError(f'there is no variant "{name}".{suggestion(name, known)}')
+    variants = {str(entry.get("id")): entry for entry in document.get("variants", [])}
+    if name not in variants:
+        raise PlanError(f'there is no variant "{name}".{suggest_name(name, variants)}')
     if not member:
         raise PlanError(f'"variants.{name}" names no member; say which, like variants.{name}.engine=PATH.')
-    set_member(known[name], member, value)
+    set_member(variants[name], member, value)
 
 
-def _change_sweep(document: Mapping[str, Any], name: str, values: Any) -> None:
-    for one in document.get("sweep", []):
-        paths = one.get("paths", [])
-        own = one.get("name") or (paths if isinstance(paths, str) else next(iter(paths), "")).rpartition(".")[2]
-        if own == name:
-            one["labels"] = _kept_labels(one, values)
-            one["values"] = values
+def _set_sweep_values(document: Mapping[str, Any], name: str, values: Any) -> None:
+    for sweep in document.get("sweep", []):
+        paths = sweep.get("paths", [])
+        axis_name = sweep.get("name") or (paths if isinstance(paths, str) else next(iter(paths), "")).rpartition(".")[2]
+        if axis_name == name:
+            sweep["labels"] = _select_labels(sweep, values)
+            sweep["values"] = values
             return
     raise PlanError(f'there is no axis "{name}" whose values could be replaced.')

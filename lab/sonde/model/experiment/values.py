@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Members of an experiment that are kept as they stand: plans, values of a sweep, settings by path."""
+"""Schemas and checks of untyped members of an experiment: plans, sweep values, settings by path."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from sonde.model.explain import shown
+from sonde.model.schema_problems import format_value
 
 _PLAN_MEMBERS = ("id", "title", "source", "notes", "target", "tasks", "data", "meta", "phases", "observe", "limits",
                  "calibrated")  # fmt: skip
 # The members of a plan are those of schema/plan itself; only `schema`, `id` and `target.path` may be left out here.
-PLAN_FORM: Mapping[str, Any] = {
+PLAN_SCHEMA_FORM: Mapping[str, Any] = {
     "anyOf": [
         {"type": "string", "minLength": 1},
         {
@@ -58,24 +58,24 @@ TEXTS_FORM: Mapping[str, Any] = {"type": "object", "additionalProperties": _SCAL
 PROFILES_FORM: Mapping[str, Any] = {"type": "object", "additionalProperties": SETTINGS_FORM}
 
 
-def plan_complaint(value: object) -> str | None:
-    """What is wrong with the plan of an experiment, before the plan itself is checked."""
+def find_plan_problem(value: object) -> str | None:
+    """Returns the problem of a `plan` member before the plan itself is checked, or None."""
     if isinstance(value, str):
         return None if value else "is empty; write a plan, the name of a plan file, or of a ready-made plan."
     if not isinstance(value, Mapping):
-        return f"is {shown(value)}; it must be a plan (a table), or the name of a plan file."
+        return f"is {format_value(value)}; it must be a plan (a table), or the name of a plan file."
     return None
 
 
-def values_complaint(value: object) -> str | None:
-    """What is wrong with the values of a sweep."""
+def find_values_problem(value: object) -> str | None:
+    """Returns the problem of the values of a sweep, or None."""
     if isinstance(value, list):
         if not value:
             return "is empty; a sweep has at least one value."
-        twice = [one for number, one in enumerate(value) if one in value[:number]]
-        if not twice:
+        duplicates = [entry for number, entry in enumerate(value) if entry in value[:number]]
+        if not duplicates:
             return None
-        return f"has {shown(twice[0])} twice; every value is one cell, and repeats are set by [repeat]."
+        return f"has {format_value(duplicates[0])} twice; every value is one cell, and repeats are set by [repeat]."
     if isinstance(value, Mapping):
         unknown = [name for name in value if name not in ("from", "to", "factor", "step")]
         if unknown:
@@ -83,25 +83,27 @@ def values_complaint(value: object) -> str | None:
         if not {"from", "to"} <= value.keys() or ("factor" in value) == ("step" in value):
             return 'needs from, to and one of factor and step, like {from = "4KiB", to = "16MiB", factor = 4}.'
         for name in ("from", "to", "step"):
-            if name in value and not _is_end(value[name]):
-                return f'has {shown(value[name])} for {name}; write a number, or a size like "4KiB".'
+            if name in value and not _is_range_end(value[name]):
+                return f'has {format_value(value[name])} for {name}; write a number, or a size like "4KiB".'
         factor = value.get("factor", 2)
         if isinstance(factor, bool) or not isinstance(factor, int | float) or factor <= 1:
-            return f"has the factor {shown(factor)}; a factor is larger than 1."
+            return f"has the factor {format_value(factor)}; a factor is larger than 1."
         return None
-    return f"is {shown(value)}; it must be a list of values, or {{from = …, to = …, factor = 2}}."
+    return f"is {format_value(value)}; it must be a list of values, or {{from = …, to = …, factor = 2}}."
 
 
-def _is_end(value: object) -> bool:
+def _is_range_end(value: object) -> bool:
     if isinstance(value, str):
         return True
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < float("inf")
 
 
-def settings_complaint(value: object) -> str | None:
-    """What is wrong with a table of settings by path."""
+def find_settings_problem(value: object) -> str | None:
+    """Returns the problem of a table of settings by path, or None."""
     if not isinstance(value, Mapping):
-        return f'is {shown(value)}; it must be a table of paths and values, like "data.access.transfer" = "4KiB".'
+        return (
+            f'is {format_value(value)}; it must be a table of paths and values, like "data.access.transfer" = "4KiB".'
+        )
     empty = next((name for name in value if not all(name.split("."))), None)
     return (
         f'has the path "{empty}"; a path is names joined by dots, like data.access.transfer.'
@@ -110,26 +112,34 @@ def settings_complaint(value: object) -> str | None:
     )
 
 
-def texts_complaint(value: object) -> str | None:
-    """What is wrong with a table of names and texts."""
+def find_texts_problem(value: object) -> str | None:
+    """Returns the problem of a table of names and texts, or None."""
     if not isinstance(value, Mapping):
-        return f"is {shown(value)}; it must be a table of names and texts."
-    wrong = next((name for name, one in value.items() if not isinstance(one, str | int | float | bool)), None)
-    return f"has {shown(value[wrong])} for {wrong}; it must be a text or a number." if wrong is not None else None
+        return f"is {format_value(value)}; it must be a table of names and texts."
+    wrong_name = next((name for name, entry in value.items() if not isinstance(entry, str | int | float | bool)), None)
+    return (
+        f"has {format_value(value[wrong_name])} for {wrong_name}; it must be a text or a number."
+        if wrong_name is not None
+        else None
+    )
 
 
-def profiles_complaint(value: object) -> str | None:
-    """What is wrong with the profiles."""
+def find_profiles_problem(value: object) -> str | None:
+    """Returns the problem of the profiles, or None."""
     if not isinstance(value, Mapping):
-        return f"is {shown(value)}; it must be a table of profiles, each written as [profiles.ci]."
+        return f"is {format_value(value)}; it must be a table of profiles, each written as [profiles.ci]."
     for name, settings in value.items():
-        told = settings_complaint(settings)
-        if told:
-            return f"{name} {told}"
+        problem = find_settings_problem(settings)
+        if problem:
+            return f"{name} {problem}"
     return None
 
 
-def number_complaint(value: object) -> str | None:
-    """What is wrong with a published number, before its unit is known."""
-    good = isinstance(value, int | float | str) and not isinstance(value, bool) and value == value and value != ""
-    return None if good else f'is {shown(value)}; write it as it is printed, like "1.6 GB/s", or a plain number.'
+def find_number_problem(value: object) -> str | None:
+    """Returns the problem of a published number before its unit is known, or None."""
+    is_valid = isinstance(value, int | float | str) and not isinstance(value, bool) and value == value and value != ""
+    return (
+        None
+        if is_valid
+        else f'is {format_value(value)}; write it as it is printed, like "1.6 GB/s", or a plain number.'
+    )

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one map: what a machine is, read from TOML (``schema/system``), with every number's source.
+"""System files (``schema/system``): the description of a machine, with the source of every number.
 
-``read_system(path)`` gives a `System`: tables as written (`system.targets`), parts one by one
-(`system.items("targets")`), who refers to whom (`system.references`), what follows (`system.capacity_of`), and
-the form that C++ reads (`system.resolved()`).
+``read_system(path)`` returns a `System`: tables as written (`system.targets`), single parts
+(`system.items("targets")`), references (`system.find_references`), derived sizes (`system.compute_capacity`) and the
+resolved form for C++ (`system.resolve()`).
 """
 
-from sonde.model.system.loading import read_system, system_from_document
 from sonde.model.system.system import System
+from sonde.model.system.system_reader import read_system, system_from_document
 
 __all__ = ["System", "read_system", "system_from_document"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which address and which LNet id every host has on every network."""
+"""Addresses and LNet ids of every host on every network."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import NamedTuple
 
-from sonde.model.addresses import AddressError, addresses, network
+from sonde.model.addresses import AddressError, expand_addresses, parse_network
 from sonde.model.errors import SystemFileError
-from sonde.model.ranges import RangeError, expand
-from sonde.model.system.index import Index, Item, Source
+from sonde.model.ranges import RangeError, expand_names
+from sonde.model.system.index import PartIndex, PartItem, PartSource
 from sonde.model.system.network import Host, Interface, Network
 
 
-class Address(NamedTuple):
+class HostAddress(NamedTuple):
     """One interface of one host."""
 
     host: str
@@ -26,59 +26,71 @@ class Address(NamedTuple):
     nid: str | None  # LNet id
 
 
-def network_of(index: Index, source: Source, interface: Interface) -> Network:
-    """The network that an interface joins."""
-    (name, *more) = index.resolve(source, "interfaces.network", interface.network, ("networks",)) or ("",)
-    if more or not name:
-        raise source.wrong("interfaces.network", "names several networks; give each an interface of its own.")
+def find_network(index: PartIndex, source: PartSource, interface: Interface) -> Network:
+    """Returns the network of an interface."""
+    (name, *other_names) = index.resolve(source, "interfaces.network", interface.network, ("networks",)) or ("",)
+    if other_names or not name:
+        raise source.make_error("interfaces.network", "names several networks; give each an interface of its own.")
     table = index.item(name).table
     assert isinstance(table, Network)
     return table
 
 
-def listed_addresses(source: Source, interface: Interface) -> tuple[str, ...]:
-    """Addresses of an interface for all hosts of its table, in order."""
-    if len(interface.addresses) == 1:  # kept by `addresses`, so that ten thousand hosts do not make it again
-        return _read(source, "interfaces.addresses", interface.addresses[0], addresses)
-    return tuple(one for text in interface.addresses for one in _read(source, "interfaces.addresses", text, addresses))
+def expand_interface_addresses(source: PartSource, interface: Interface) -> tuple[str, ...]:
+    """Returns the addresses of an interface for all hosts of its table, in order."""
+    if len(interface.addresses) == 1:  # cached by `expand_addresses`: ten thousand hosts share one expansion
+        return _read_ranges(source, "interfaces.addresses", interface.addresses[0], expand_addresses)
+    return tuple(
+        address
+        for text in interface.addresses
+        for address in _read_ranges(source, "interfaces.addresses", text, expand_addresses)
+    )
 
 
-def listed_nids(source: Source, interface: Interface) -> tuple[str, ...]:
-    """LNet ids that are written, for all hosts of its table, in order."""
+def expand_interface_nids(source: PartSource, interface: Interface) -> tuple[str, ...]:
+    """Returns the explicit LNet ids of an interface for all hosts of its table, in order."""
     if len(interface.nids) == 1:
-        return _read(source, "interfaces.nids", interface.nids[0], _expanded)
-    return tuple(one for text in interface.nids for one in _read(source, "interfaces.nids", text, _expanded))
+        return _read_ranges(source, "interfaces.nids", interface.nids[0], _expand_nids)
+    return tuple(nid for text in interface.nids for nid in _read_ranges(source, "interfaces.nids", text, _expand_nids))
 
 
-_expanded = cache(expand)
+_expand_nids = cache(expand_names)
 
 
-def _read(source: Source, member: str, text: str, reader: Callable[[str], tuple[str, ...]]) -> tuple[str, ...]:
+def _read_ranges(
+    source: PartSource, member: str, text: str, expand: Callable[[str], tuple[str, ...]]
+) -> tuple[str, ...]:
     try:
-        return reader(text)
-    except (RangeError, AddressError) as reason:
-        raise source.wrong(member, f"is wrong: {reason}") from None
+        return expand(text)
+    except (RangeError, AddressError) as error:
+        raise source.make_error(member, f"is wrong: {error}") from None
 
 
-def prefix_of(table: Network, address: str) -> int | None:
-    """Bits of the range of the network that holds an address."""
-    here = ipaddress.ip_address(address)
-    return next((one.prefixlen for one in map(network, table.addresses) if here in one), None)
+def find_prefix_bits(table: Network, address: str) -> int | None:
+    """Returns the prefix length of the network range that contains an address."""
+    ip_address = ipaddress.ip_address(address)
+    return next(
+        (ip_network.prefixlen for ip_network in map(parse_network, table.addresses) if ip_address in ip_network), None
+    )
 
 
-def addresses_of(index: Index, host: Item) -> Iterator[Address]:
-    """Every interface of one host."""
+def find_host_addresses(index: PartIndex, host: PartItem) -> Iterator[HostAddress]:
+    """Yields the address of every interface of one host."""
     table = host.table
     if not isinstance(table, Host):
         raise SystemFileError(f'"{host.id}" is one of {host.kind}; only nodes, routers and servers have addresses.')
-    source = index.source_of(table)
+    source = index.get_source(table)
     for interface in table.interfaces:
-        joined = network_of(index, source, interface)
-        listed, nids = listed_addresses(source, interface), listed_nids(source, interface)
-        address = listed[host.position] if listed else None
+        network = find_network(index, source, interface)
+        addresses, nids = expand_interface_addresses(source, interface), expand_interface_nids(source, interface)
+        address = addresses[host.position] if addresses else None
         prefix = (
-            int(interface.prefix) if interface.prefix is not None else prefix_of(joined, address) if address else None
+            int(interface.prefix)
+            if interface.prefix is not None
+            else find_prefix_bits(network, address)
+            if address
+            else None
         )
-        nid = nids[host.position] if nids else f"{address}@{joined.lnet}" if address and joined.lnet else None
+        nid = nids[host.position] if nids else f"{address}@{network.lnet}" if address and network.lnet else None
         (name,) = index.resolve(source, "interfaces.network", interface.network, ())
-        yield Address(host.id, name, interface.device, address, prefix, nid)
+        yield HostAddress(host.id, name, interface.device, address, prefix, nid)

@@ -1,43 +1,43 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What follows from sizes that the file says: bytes of RAID groups, LUNs, slices, volumes and targets."""
+"""Computes the capacity of RAID groups, LUNs, slices, volumes, targets and file systems."""
 
 from __future__ import annotations
 
-from sonde.model.system.index import Index, Item
-from sonde.model.system.network import Part
+from sonde.model.system.index import PartIndex, PartItem
+from sonde.model.system.network import SystemPart
 from sonde.model.system.service import FileSystem, Target
 from sonde.model.system.storage import Drive, Lun, RaidGroup, Slice, Volume
 
-_MIRRORS = ("1", "10")
+_MIRROR_LEVELS = ("1", "10")
 
 
-def mirrored(group: RaidGroup) -> bool:
-    """True when parity counts copies."""
-    return group.level in _MIRRORS
+def is_mirrored(group: RaidGroup) -> bool:
+    """Returns whether `parity` counts mirror copies."""
+    return group.level in _MIRROR_LEVELS
 
 
-class Capacities:
-    """Bytes that a part offers; None where the file does not say enough. Every answer is kept."""
+class CapacityCalculator:
+    """Computes and caches the bytes that a part offers; None where the file does not give enough."""
 
-    def __init__(self, index: Index) -> None:
+    def __init__(self, index: PartIndex) -> None:
         self._index = index
         self._known: dict[str, int | None] = {}
-        self._parts_of: dict[str, list[Item]] | None = None
+        self._parts_of: dict[str, list[PartItem]] | None = None
 
-    def of(self, name: str) -> int | None:
-        """Bytes of the part of that id."""
+    def compute(self, name: str) -> int | None:
+        """Returns the bytes of the part with that id."""
         if name not in self._known:
-            self._known[name] = None  # a volume inside itself is refused when the file is read
+            self._known[name] = None  # the reader rejects a volume that contains itself
             self._known[name] = self._compute(self._index.item(name))
         return self._known[name]
 
-    def stripe_of(self, table: Part) -> int | None:
-        """Bytes of one full stripe of data: segment times data drives."""
+    def compute_full_stripe(self, table: SystemPart) -> int | None:
+        """Returns the bytes of one full data stripe: segment size times data drives."""
         if not isinstance(table, RaidGroup) or table.segment is None or table.data is None:
             return None
         return int(table.segment) * int(table.data)
 
-    def _compute(self, item: Item) -> int | None:
+    def _compute(self, item: PartItem) -> int | None:
         table = item.table
         if isinstance(table, Drive):
             return None if table.capacity is None else int(table.capacity)
@@ -55,10 +55,10 @@ class Capacities:
             return self._file_system(item, table)
         return None
 
-    def _group(self, item: Item, table: RaidGroup) -> int | None:
+    def _group(self, item: PartItem, table: RaidGroup) -> int | None:
         if table.usable is not None:
             return int(table.usable)
-        sizes = [self.of(drive) for drive in self._index.share(item, "drives")]
+        sizes = [self.compute(drive) for drive in self._index.find_part_references(item, "drives")]
         if not sizes or None in sizes:
             return None
         smallest = min(size for size in sizes if size is not None)
@@ -69,54 +69,57 @@ class Capacities:
             return int(len(sizes) * smallest * spare * int(table.data) / (int(table.data) + int(table.parity)))
         return len(sizes) * smallest if table.level in ("0", "none") else None
 
-    def _slice(self, item: Item, table: Slice) -> int | None:
+    def _slice(self, item: PartItem, table: Slice) -> int | None:
         if table.size is not None:
             return int(table.size)
         if table.share is not None:
-            whole = self.of(self._index.share(item, "on")[0])
-            return None if whole is None else int(whole * float(table.share))
+            capacity = self.compute(self._index.find_part_references(item, "on")[0])
+            return None if capacity is None else int(capacity * float(table.share))
         return self._remainder(item, "on")
 
-    def _cut_from(self, whole: str, kind: str) -> list[Item]:
+    def _cut_from(self, container: str, kind: str) -> list[PartItem]:
         if self._parts_of is None:
             self._parts_of = {}
-            for found, member in (("luns", "raid_group"), ("slices", "on")):
-                for one in self._index.items(found):
-                    for name in self._index.share(one, member):
-                        self._parts_of.setdefault(f"{found} {name}", []).append(one)
-        return self._parts_of.get(f"{kind} {whole}", [])
+            for piece_kind, member in (("luns", "raid_group"), ("slices", "on")):
+                for piece in self._index.items(piece_kind):
+                    for name in self._index.find_part_references(piece, member):
+                        self._parts_of.setdefault(f"{piece_kind} {name}", []).append(piece)
+        return self._parts_of.get(f"{kind} {container}", [])
 
-    def _remainder(self, item: Item, member: str) -> int | None:
-        wholes = self._index.share(item, member)
-        size = self.of(wholes[0]) if wholes else None
+    def _remainder(self, item: PartItem, member: str) -> int | None:
+        containers = self._index.find_part_references(item, member)
+        size = self.compute(containers[0]) if containers else None
         if size is None:
             return None
-        taken = [self.of(one.id) for one in self._cut_from(wholes[0], item.kind) if one.id != item.id]
-        return None if None in taken else size - sum(one for one in taken if one is not None)
+        piece_sizes = [
+            self.compute(piece.id) for piece in self._cut_from(containers[0], item.kind) if piece.id != item.id
+        ]
+        return None if None in piece_sizes else size - sum(piece for piece in piece_sizes if piece is not None)
 
-    def _sum(self, item: Item, member: str) -> int | None:
-        sizes = [self.of(one) for one in self._index.share(item, member)]
+    def _sum(self, item: PartItem, member: str) -> int | None:
+        sizes = [self.compute(part_id) for part_id in self._index.find_part_references(item, member)]
         return None if not sizes or None in sizes else sum(size for size in sizes if size is not None)
 
-    def _volume(self, item: Item, table: Volume) -> int | None:
+    def _volume(self, item: PartItem, table: Volume) -> int | None:
         if table.usable is not None:
             return int(table.usable)
-        sizes = [self.of(one) for one in self._index.share(item, "members")]
-        known = [size for size in sizes if size is not None]
-        if not known or len(known) != len(sizes):
+        sizes = [self.compute(member) for member in self._index.find_part_references(item, "members")]
+        known_sizes = [size for size in sizes if size is not None]
+        if not known_sizes or len(known_sizes) != len(sizes):
             return None
         if table.kind == "stripe":
-            return min(known) * len(known)
-        return min(known) if table.kind == "mirror" else sum(known)
+            return min(known_sizes) * len(known_sizes)
+        return min(known_sizes) if table.kind == "mirror" else sum(known_sizes)
 
-    def _file_system(self, item: Item, table: FileSystem) -> int | None:
+    def _file_system(self, item: PartItem, table: FileSystem) -> int | None:
         if table.capacity is not None:
             return int(table.capacity)
         if table.device:
-            return self.of(self._index.share(item, "device")[0])
+            return self.compute(self._index.find_part_references(item, "device")[0])
         sizes = [
-            self.of(one.id)
-            for one in self._index.items("targets")
-            if item.id in self._index.share(one, "file_system") and one.table.kind not in ("mdt", "mgt")  # type: ignore[attr-defined]
+            self.compute(target.id)
+            for target in self._index.items("targets")
+            if item.id in self._index.find_part_references(target, "file_system")
+            and target.table.kind not in ("mdt", "mgt")  # type: ignore[attr-defined]
         ]
         return None if not sizes or None in sizes else sum(size for size in sizes if size is not None)

@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a system file may hold at its top, and the kinds of parts."""
+"""The top-level members of a system file and the kinds of parts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sonde.model.system.network import Link, Network, Node, Part, Path, Router, Server
+from sonde.model.system.network import Link, Network, Node, Router, Server, StoragePath, SystemPart
 from sonde.model.system.service import FileSystem, Log, Mount, Pool, Target, Telemetry, Unit
 from sonde.model.system.storage import Controller, Drive, Enclosure, Lun, RaidGroup, Slice, Volume
 from sonde.model.tables.members import choice, tables, text, texts
-from sonde.model.tables.quantity import STATUSES
+from sonde.model.tables.quantity import SOURCE_STATUSES
 
-SCHEMA = "sonde-system/1"
-RESOLVED_SCHEMA = "sonde-system-resolved/1"
+SYSTEM_FORMAT = "sonde-system/1"
+RESOLVED_SYSTEM_FORMAT = "sonde-system-resolved/1"
 
 # Kind of part, as the file writes it -> the class of its tables. The order is the order of the resolved form.
-KINDS: Mapping[str, type[Part]] = {
+PART_KINDS: Mapping[str, type[SystemPart]] = {
     "networks": Network,
     "nodes": Node,
     "routers": Router,
@@ -24,7 +24,7 @@ KINDS: Mapping[str, type[Part]] = {
     "enclosures": Enclosure,
     "controllers": Controller,
     "links": Link,
-    "paths": Path,
+    "paths": StoragePath,
     "drives": Drive,
     "raid_groups": RaidGroup,
     "luns": Lun,
@@ -47,11 +47,11 @@ class SystemFile:
     Every part is optional. A table describes one part, or many alike when its id is a range.
     """
 
-    schema: str = choice("version of this format", (SCHEMA,), required=True)
+    schema: str = choice("version of this format", (SYSTEM_FORMAT,), required=True)
     id: str = text("name of the system; if absent, that of the file", pattern=r"[A-Za-z0-9][A-Za-z0-9_.-]*")
     title: str = text("words for people")
     source: str = text("where the numbers of this file come from, unless a table or a number says otherwise")
-    status: str = choice("how sure the numbers of this file are", STATUSES)
+    status: str = choice("how sure the numbers of this file are", SOURCE_STATUSES)
     notes: tuple[str, ...] = texts("what a reader must know: contradictions, guesses, conventions")
     include: tuple[str, ...] = texts("other files of the same form whose parts belong here, relative to this file")
     networks: tuple[Network, ...] = tables("networks", Network)
@@ -61,7 +61,7 @@ class SystemFile:
     enclosures: tuple[Enclosure, ...] = tables("boxes", Enclosure)
     controllers: tuple[Controller, ...] = tables("RAID controllers and host adapters", Controller)
     links: tuple[Link, ...] = tables("connections between parts", Link)
-    paths: tuple[Path, ...] = tables("ways from hosts to controllers, LUNs and targets", Path)
+    paths: tuple[StoragePath, ...] = tables("ways from hosts to controllers, LUNs and targets", StoragePath)
     drives: tuple[Drive, ...] = tables("drives", Drive)
     raid_groups: tuple[RaidGroup, ...] = tables("RAID groups", RaidGroup)
     luns: tuple[Lun, ...] = tables("LUNs", Lun)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every part of a system by its id, and who refers to whom.
+"""All parts of a system by id, and the references between them.
 
-A table whose id is a range stands for several parts in order. What it refers to is dealt out in order too: one name
-for all, one for each, or one for each equal block (``server = "oss[001-024]"`` on 96 targets: four targets each).
-Where several may be named (the drives of RAID groups) each part gets an equal run of them.
+A table whose id is a range describes several parts in order. Its references are distributed in order too: one name for
+all, one for each, or one for each equal block (``server = "oss[001-024]"`` on 96 targets: four targets each). Members
+with several names (the drives of RAID groups) give each part an equal run of them.
 """
 
 from __future__ import annotations
@@ -12,74 +12,75 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from sonde.model.errors import SystemFileError, suggestion
-from sonde.model.ranges import RangeError, expand, fold
-from sonde.model.system.description import KINDS
-from sonde.model.system.network import Part
-from sonde.model.tables.members import members
+from sonde.model.errors import SystemFileError, suggest_name
+from sonde.model.ranges import RangeError, expand_names, fold_names
+from sonde.model.system.description import PART_KINDS
+from sonde.model.system.network import SystemPart
+from sonde.model.tables.members import get_members
 
 
-class Item(NamedTuple):
-    """One part: the table that describes it and its place among the parts of that table."""
+class PartItem(NamedTuple):
+    """One part: the table that describes it and its position among the parts of that table."""
 
     kind: str  # as in description.KINDS
     id: str
-    table: Part
+    table: SystemPart
     position: int
     total: int
 
 
 @dataclass(frozen=True)
-class Source:
-    """A table and the file it was read from."""
+class PartSource:
+    """A table of parts and the file it was read from."""
 
     kind: str
-    table: Part
+    table: SystemPart
     origin: str
 
-    def wrong(self, member: str, what: str) -> SystemFileError:
-        """A sentence about one member of the table."""
-        dot = f".{member}" if member else ""
-        return SystemFileError(f"{self.origin}: {self.kind}.{self.table.id}{dot} {what}")
+    def make_error(self, member: str, problem: str) -> SystemFileError:
+        """Returns an error about one member of the table."""
+        member_path = f".{member}" if member else ""
+        return SystemFileError(f"{self.origin}: {self.kind}.{self.table.id}{member_path} {problem}")
 
 
-class Index:
+class PartIndex:
     """Parts by id, groups by name, references in order. Raises SystemFileError when ids or references are wrong."""
 
-    def __init__(self, sources: Sequence[Source]) -> None:
+    def __init__(self, sources: Sequence[PartSource]) -> None:
         self.sources = tuple(sources)
-        self._items: dict[str, Item] = {}
-        self._by_kind: dict[str, list[Item]] = {kind: [] for kind in KINDS}
+        self._items: dict[str, PartItem] = {}
+        self._by_kind: dict[str, list[PartItem]] = {kind: [] for kind in PART_KINDS}
         self._groups: dict[str, list[str]] = {}
         self._ids: dict[int, tuple[str, ...]] = {}
-        self._source: dict[int, Source] = {}
+        self._source: dict[int, PartSource] = {}
         self._references: dict[tuple[int, str], tuple[str, ...]] = {}
         for source in self.sources:
             self._add(source)
         for source in self.sources:
             group = source.table.group
             if group in self._items and self._groups[group] != [group]:
-                raise source.wrong(
+                raise source.make_error(
                     "group", f'is "{group}", which is the id of a part; a group needs a name of its own.'
                 )
 
-    def _add(self, source: Source) -> None:
+    def _add(self, source: PartSource) -> None:
         try:
-            names = expand(source.table.id)
-        except RangeError as reason:
-            raise source.wrong("id", f"is not a range: {reason}") from None
+            names = expand_names(source.table.id)
+        except RangeError as error:
+            raise source.make_error("id", f"is not a range: {error}") from None
         self._ids[id(source.table)] = names
         self._source[id(source.table)] = source
-        listed, items, total = self._by_kind[source.kind], self._items, len(names)
+        items_of_kind, items, total = self._by_kind[source.kind], self._items, len(names)
         for position, name in enumerate(names):
-            item = Item(source.kind, name, source.table, position, total)
+            item = PartItem(source.kind, name, source.table, position, total)
             if items.setdefault(name, item) is not item:
-                other = self._source[id(items[name].table)]
-                raise source.wrong(
-                    "id", f'names "{name}", which {other.kind}.{other.table.id} in {other.origin} names too; '
+                other_source = self._source[id(items[name].table)]
+                raise source.make_error(
+                    "id", f'names "{name}", which {other_source.kind}.{other_source.table.id} in'
+                          f' {other_source.origin} names too; '
                     "every id is used once in a system."
                 )  # fmt: skip
-            listed.append(item)
+            items_of_kind.append(item)
         if source.table.group:
             self._groups.setdefault(source.table.group, []).extend(names)
 
@@ -89,23 +90,23 @@ class Index:
     def __contains__(self, name: object) -> bool:
         return name in self._items
 
-    def item(self, name: str) -> Item:
-        """The part of that id. Raises SystemFileError with the nearest id."""
+    def item(self, name: str) -> PartItem:
+        """Returns the part with that id. Raises SystemFileError with the nearest id."""
         try:
             return self._items[name]
         except KeyError:
-            raise SystemFileError(f'The system has no part "{name}".{suggestion(name, self._near(name))}') from None
+            raise SystemFileError(f'The system has no part "{name}".{suggest_name(name, self._near(name))}') from None
 
-    def items(self, kind: str) -> Sequence[Item]:
-        """All parts of a kind, in the order of the files."""
+    def items(self, kind: str) -> Sequence[PartItem]:
+        """Returns all parts of a kind, in the order of the files."""
         return self._by_kind[kind]
 
-    def ids_of(self, table: Part) -> tuple[str, ...]:
-        """The ids that a table stands for."""
+    def get_ids(self, table: SystemPart) -> tuple[str, ...]:
+        """Returns the ids of the parts that a table describes."""
         return self._ids[id(table)]
 
-    def source_of(self, table: Part) -> Source:
-        """The file that a table was read from."""
+    def get_source(self, table: SystemPart) -> PartSource:
+        """Returns the source of a table."""
         return self._source[id(table)]
 
     @property
@@ -113,95 +114,98 @@ class Index:
         """Ids by name of their group."""
         return self._groups
 
-    def named(self, text: str) -> tuple[str, ...]:
-        """The ids that a text means: a group, an id or a range. Raises SystemFileError, RangeError."""
+    def resolve_names(self, text: str) -> tuple[str, ...]:
+        """Returns the ids of a group, an id or a range. Raises SystemFileError, RangeError."""
         if text in self._groups:
             return tuple(self._groups[text])
         if text in self._items:
             return (text,)
-        names = expand(text)
-        lacking = [name for name in names if name not in self._items]
-        if lacking:
-            near = suggestion(lacking[0], self._near(lacking[0]))
-            missing = f'"{lacking[0]}"' if len(names) == 1 else f"{fold(lacking[:1000])} of {text}"
-            raise SystemFileError(f"names {missing}, which nothing in the system has as its id or group.{near}")
+        names = expand_names(text)
+        missing_ids = [name for name in names if name not in self._items]
+        if missing_ids:
+            hint = suggest_name(missing_ids[0], self._near(missing_ids[0]))
+            description = f'"{missing_ids[0]}"' if len(names) == 1 else f"{fold_names(missing_ids[:1000])} of {text}"
+            raise SystemFileError(f"names {description}, which nothing in the system has as its id or group.{hint}")
         return names
 
     def _near(self, name: str) -> Iterator[str]:
-        # a site has more ids than are worth comparing: those that begin alike, then names of groups
+        # a site has too many ids to compare them all: group names, then ids with the same first letters
         yield from self._groups
-        head = name[:2].lower()
-        alike = (one for one in self._items if one[:2].lower() == head)
-        for _, one in zip(range(2000), alike, strict=False):
-            yield one
+        prefix = name[:2].lower()
+        similar_ids = (part_id for part_id in self._items if part_id[:2].lower() == prefix)
+        for _, part_id in zip(range(2000), similar_ids, strict=False):
+            yield part_id
 
-    def references(self, table: Part, member: str) -> tuple[str, ...]:
-        """Every id that a member of a table names, in order. Raises SystemFileError."""
+    def find_table_references(self, table: SystemPart, member: str) -> tuple[str, ...]:
+        """Returns every id that a member of a table names, in order. Raises SystemFileError."""
         key = (id(table), member)
         if key not in self._references:
-            source = self.source_of(table)
+            source = self.get_source(table)
             self._references[key] = self.resolve(
-                source, member, getattr(table, member), members(type(table))[member].refers
+                source, member, getattr(table, member), get_members(type(table))[member].target_kinds
             )
         return self._references[key]
 
-    def resolve(self, source: Source, member: str, texts: Sequence[str], kinds: Sequence[str]) -> tuple[str, ...]:
-        """The ids that `texts` mean, which must be of one of `kinds` (empty: of any)."""
-        found: list[str] = []
+    def resolve(self, source: PartSource, member: str, texts: Sequence[str], kinds: Sequence[str]) -> tuple[str, ...]:
+        """Returns the ids of `texts`, which must be of one of `kinds` (empty: any kind). Raises SystemFileError."""
+        ids: list[str] = []
         for text in texts:
             try:
-                found += self.named(text)
-            except RangeError as reason:
-                raise source.wrong(member, f"is not a range: {reason}") from None
-            except SystemFileError as reason:
-                raise source.wrong(member, str(reason)) from None
+                ids += self.resolve_names(text)
+            except RangeError as error:
+                raise source.make_error(member, f"is not a range: {error}") from None
+            except SystemFileError as error:
+                raise source.make_error(member, str(error)) from None
         if kinds:
-            for name in found:
+            for name in ids:
                 kind = self._items[name].kind
                 if kind not in kinds:
-                    raise source.wrong(
+                    raise source.make_error(
                         member, f'names "{name}", which is one of {kind}; it must be one of {" or ".join(kinds)}.'
                     )
-        return tuple(found)
+        return tuple(ids)
 
-    def share(self, item: Item, member: str) -> tuple[str, ...]:
-        """What one part refers to by `member`. Raises SystemFileError when the names cannot be dealt out."""
-        names = self.references(item.table, member)
+    def find_part_references(self, item: PartItem, member: str) -> tuple[str, ...]:
+        """Returns the ids that one part refers to by `member`.
+
+        Raises SystemFileError when the names cannot be distributed equally.
+        """
+        names = self.find_table_references(item.table, member)
         if not names:
             return ()
         if member == "spares":
             return self._spares(item, names)
-        declared = members(type(item.table))[member]
-        if declared.shared:
+        declaration = get_members(type(item.table))[member]
+        if declaration.is_shared:
             return names
-        return self._run(item, member, names) if declared.many else (self._one(item, member, names),)
+        return self._run(item, member, names) if declaration.allows_several else (self._one(item, member, names),)
 
-    def _one(self, item: Item, member: str, names: tuple[str, ...]) -> str:
+    def _one(self, item: PartItem, member: str, names: tuple[str, ...]) -> str:
         if len(names) == 1:
             return names[0]
         if item.total % len(names):
-            raise self.source_of(item.table).wrong(
+            raise self.get_source(item.table).make_error(
                 member, f"names {len(names)} parts for {item.total}; name one for all, one for each, or as many as "
                 f"divide {item.total} equally."
             )  # fmt: skip
         return names[item.position // (item.total // len(names))]
 
-    def _run(self, item: Item, member: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    def _run(self, item: PartItem, member: str, names: tuple[str, ...]) -> tuple[str, ...]:
         if len(names) % item.total:
-            raise self.source_of(item.table).wrong(
+            raise self.get_source(item.table).make_error(
                 member, f"names {len(names)} parts for {item.total}, which is no equal share for each; "
                 f"name a multiple of {item.total}."
             )  # fmt: skip
-        each = len(names) // item.total
-        return names[item.position * each : (item.position + 1) * each]
+        count_per_part = len(names) // item.total
+        return names[item.position * count_per_part : (item.position + 1) * count_per_part]
 
-    def _spares(self, item: Item, names: tuple[str, ...]) -> tuple[str, ...]:
-        told = getattr(item.table, "blocks", None)
-        blocks = int(told) if told is not None else 1
+    def _spares(self, item: PartItem, names: tuple[str, ...]) -> tuple[str, ...]:
+        blocks_quantity = getattr(item.table, "blocks", None)
+        blocks = int(blocks_quantity) if blocks_quantity is not None else 1
         if item.total % blocks or len(names) % blocks:
-            raise self.source_of(item.table).wrong(
+            raise self.get_source(item.table).make_error(
                 "blocks", f"is {blocks}, which divides {item.total} groups and {len(names)} spares not equally."
             )
-        each = len(names) // blocks
+        spares_per_block = len(names) // blocks
         block = item.position // (item.total // blocks)
-        return names[block * each : (block + 1) * each]
+        return names[block * spares_per_block : (block + 1) * spares_per_block]

@@ -9,30 +9,42 @@ from dataclasses import dataclass
 from sonde.model.system import parameters
 from sonde.model.tables.members import choice, choices, flag, ids, quantity, rates, settings, tables, text, texts
 from sonde.model.tables.members import parameters as model
-from sonde.model.tables.quantity import STATUSES, Quantity, Rates
+from sonde.model.tables.quantity import SOURCE_STATUSES, Quantity, Rates
 
 _NAME = r"[A-Za-z0-9][A-Za-z0-9_.:,+\[\]-]*"
-NETWORKS = ("aries", "gemini", "seastar", "slingshot", "infiniband", "omni-path", "ethernet", "fibre-channel", "sas",
-            "pcie", "nvme-of", "other")  # fmt: skip
+NETWORK_KINDS = (
+    "aries",
+    "gemini",
+    "seastar",
+    "slingshot",
+    "infiniband",
+    "omni-path",
+    "ethernet",
+    "fibre-channel",
+    "sas",
+    "pcie",
+    "nvme-of",
+    "other",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class SystemPart:
     """What every part may say."""
 
     id: str = text("the name of the part, or a range like oss[001-036] for many alike", required=True, pattern=_NAME)
     group: str = text("a name for all parts of this table together, usable wherever an id is", pattern=r"[^\[\]\s]+")
     title: str = text("words for people")
     source: str = text("where the numbers of this table come from, unless one says otherwise")
-    status: str = choice("how sure the numbers of this table are", STATUSES)
+    status: str = choice("how sure the numbers of this table are", SOURCE_STATUSES)
     notes: tuple[str, ...] = texts("what a reader must know: contradictions, guesses, conventions")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Network(Part):
+class Network(SystemPart):
     """A network: what its links have in common, the addresses on it, its LNet name."""
 
-    kind: str = choice("technology", NETWORKS, required=True)
+    kind: str = choice("technology", NETWORK_KINDS, required=True)
     addresses: tuple[str, ...] = texts("address ranges, like 10.100.0.0/16 or fd00:100::/64")
     lnet: str = text("LNet network, like o2ib1", pattern="[a-z]+[a-z0-9]*?[0-9]*")
     rate: Rates | None = rates("of one link")
@@ -46,7 +58,7 @@ class Network(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Link(Part):
+class Link(SystemPart):
     """A connection between two parts, of any kind: a host channel, a cable, a bus."""
 
     near: tuple[str, ...] = ids("the part at the end that is nearer to the application", required=True)
@@ -60,7 +72,7 @@ class Link(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Path(Part):
+class StoragePath(SystemPart):
     """A way to a controller, LUN or target: the links it takes and how it is used."""
 
     to: tuple[str, ...] = ids("what is reached", "controllers", "luns", "targets", "drives", required=True)
@@ -87,7 +99,7 @@ class Interface:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Host(Part):
+class Host(SystemPart):
     """What nodes, routers and servers have in common."""
 
     sockets: Quantity | None = quantity("count", "processors")

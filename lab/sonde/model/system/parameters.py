@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What may stand in the `model` table of a part: parameters of performance models, by kind of part.
+"""Parameters of performance models (the `model` table of a part), by kind of part.
 
-To add one: a line here, then ``tools/schemas``. The simulator reads them from the resolved form in base units.
-Every one is optional; a model that lacks one says what it assumes.
+To add a parameter, add a line here and run ``tools/schemas``. The simulator reads them from the resolved form in base
+units. Every parameter is optional; a model that lacks one reports its assumption.
 """
 
 from __future__ import annotations

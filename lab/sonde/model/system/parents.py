@@ -1,80 +1,83 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The servers and units of a described system's targets, by the names that records have for the targets."""
+"""Finds the servers and units of a system's targets, with target names as in records."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from sonde.model.json_parts import text
-from sonde.model.parents import SERVER, SERVERS, Parents
-from sonde.model.run import Run
+from sonde.model.json_access import get_text
+from sonde.model.parents import GENERIC_SERVER_LEVEL, SERVER_LEVELS, TargetParents
+from sonde.model.run import RecordedRun
 from sonde.model.system.service import Mount, Target, Unit
 from sonde.model.system.system import System
 
 
-def parents_of(system: System, place: str, simulated: bool = False) -> Parents:
-    """Of the targets of the file system at `place`: a path, or a mount, pool or file system by its id.
+def find_target_parents(system: System, place: str, simulated: bool = False) -> TargetParents:
+    """Returns the parents of the targets of a file system, given by path or by the id of a mount, pool or file system.
 
-    Where the system does not say which that is, all count, as long as no two targets have the same name. A simulated
-    run names targets by their ids; Lustre by their index, BeeGFS by its number.
+    If the file system is unknown, all targets count, unless two have the same name. A simulated run names targets by
+    id, Lustre by index, BeeGFS by number.
     """
-    chosen = _file_system(system, place)
-    targets = system.targets_of(chosen) if chosen else system.ids("targets")
+    file_system = _find_file_system(system, place)
+    targets = system.find_targets(file_system) if file_system else system.list_ids("targets")
     servers: dict[str, dict[str, list[str]]] = {}
     units: dict[str, dict[str, list[str]]] = {}
-    kept = [one for one in targets if _target(system, one).kind == "ost"]  # numbered when the file does not do so
-    names = [_name(system, one, kept.index(one) if one in kept else 0, simulated) for one in targets]
+    osts = [
+        target for target in targets if _get_target(system, target).kind == "ost"
+    ]  # numbered when the file does not do so
+    names = [_name_target(system, target, osts.index(target) if target in osts else 0, simulated) for target in targets]
     if len(set(names)) < len(names):
-        return Parents()
-    for one, name in zip(targets, names, strict=True):
-        kind = _target(system, one).kind
-        for server in system.servers_of(one)[:1]:
-            servers.setdefault(SERVERS.get(kind, SERVER), {}).setdefault(server, []).append(name)
-    for unit in system.units_of(chosen) if chosen else system.ids("units"):
+        return TargetParents()
+    for target, name in zip(targets, names, strict=True):
+        kind = _get_target(system, target).kind
+        for server in system.find_servers(target)[:1]:
+            servers.setdefault(SERVER_LEVELS.get(kind, GENERIC_SERVER_LEVEL), {}).setdefault(server, []).append(name)
+    for unit in system.find_units(file_system) if file_system else system.list_ids("units"):
         table = system.item(unit).table
         level = (table.kind if isinstance(table, Unit) else "") or "unit"
-        held = dict(zip(targets, names, strict=True))
-        for one in system.targets_of(unit):
-            if one in held:
-                units.setdefault(level, {}).setdefault(unit, []).append(held[one])
+        targets_of_part = dict(zip(targets, names, strict=True))
+        for target in system.find_targets(unit):
+            if target in targets_of_part:
+                units.setdefault(level, {}).setdefault(unit, []).append(targets_of_part[target])
     levels = {
-        level: {part: tuple(held) for part, held in parts.items()} for level, parts in {**servers, **units}.items()
+        level: {part: tuple(targets_of_part) for part, targets_of_part in parts.items()}
+        for level, parts in {**servers, **units}.items()
     }
-    return Parents(system.id, levels)
+    return TargetParents(system.id, levels)
 
 
-def described(run: Run, system: System) -> Run:
-    """The run with the servers and units of its targets as `system` has them. Raises SystemFileError."""
-    simulated = run.head.simulated
-    place = str(simulated.get("mount") or "") if simulated else ""
-    place = place or text(run.plan, "target", "path") or text(run.notes, "target")
-    parents = parents_of(system, place, simulated=bool(simulated))
+def add_target_parents(run: RecordedRun, system: System) -> RecordedRun:
+    """Returns the run with the servers and units of its targets from `system`. Raises SystemFileError."""
+    simulated = run.run_line.simulated
+    location = str(simulated.get("mount") or "") if simulated else ""
+    location = location or get_text(run.plan, "target", "path") or get_text(run.notes, "target")
+    parents = find_target_parents(system, location, simulated=bool(simulated))
     return replace(run, notes={**run.notes, "parents": parents.as_json()})
 
 
-def _file_system(system: System, place: str) -> str:
-    """The one that is meant; empty when that cannot be told."""
-    if place in system.ids("file_systems"):
-        return place
-    if place in system.ids("mounts") or place in system.ids("pools"):
-        return system.reference(place, "file_system") or ""
-    found: list[tuple[int, str]] = []
+def _find_file_system(system: System, location: str) -> str:
+    """Returns the id of the file system at a path or id; empty when it is not determined."""
+    if location in system.list_ids("file_systems"):
+        return location
+    if location in system.list_ids("mounts") or location in system.list_ids("pools"):
+        return system.find_reference(location, "file_system") or ""
+    candidates: list[tuple[int, str]] = []
     for item in system.items("mounts"):
         path = item.table.path if isinstance(item.table, Mount) else ""
         if path and (
-            PurePosixPath(place) == PurePosixPath(path) or PurePosixPath(path) in PurePosixPath(place).parents
+            PurePosixPath(location) == PurePosixPath(path) or PurePosixPath(path) in PurePosixPath(location).parents
         ):
-            found.append((len(path), system.reference(item.id, "file_system") or ""))
-    if found:
-        return max(found)[1]
-    with_targets = [one for one in system.ids("file_systems") if system.targets_of(one)]
+            candidates.append((len(path), system.find_reference(item.id, "file_system") or ""))
+    if candidates:
+        return max(candidates)[1]
+    with_targets = [file_system for file_system in system.list_ids("file_systems") if system.find_targets(file_system)]
     return with_targets[0] if len(with_targets) == 1 else ""
 
 
-def _name(system: System, target: str, number: int, simulated: bool) -> str:
-    """As the line `targets` of a record has it."""
-    item, table = system.item(target), _target(system, target)
+def _name_target(system: System, target: str, number: int, simulated: bool) -> str:
+    """Returns the target name as in the `targets` line of a record."""
+    item, table = system.item(target), _get_target(system, target)
     if simulated or table.kind not in ("ost", "target"):
         return target
     if table.index is not None:
@@ -86,7 +89,7 @@ def _name(system: System, target: str, number: int, simulated: bool) -> str:
     return f"OST{index:04x}" if table.kind == "ost" else str(index)
 
 
-def _target(system: System, name: str) -> Target:
+def _get_target(system: System, name: str) -> Target:
     table = system.item(name).table
     assert isinstance(table, Target)
     return table

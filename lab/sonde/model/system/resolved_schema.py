@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The JSON Schema of the resolved form of a system, from the declarations of its parts."""
+"""Builds the JSON Schema of the resolved form of a system from the declarations of its parts."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from sonde.model.system.description import KINDS, RESOLVED_SCHEMA, SystemFile
+from sonde.model.system.description import PART_KINDS, RESOLVED_SYSTEM_FORMAT, SystemFile
 from sonde.model.system.network import Host
-from sonde.model.system.resolving import LEFT_OUT, WHOLE
-from sonde.model.tables.as_schema import DRAFT
-from sonde.model.tables.members import NUMBERS, Member, members
-from sonde.model.tables.quantity import UNIT_OF
+from sonde.model.system.resolution import FILE_ONLY_MEMBERS, INTEGER_KINDS
+from sonde.model.tables.json_schema import SCHEMA_DRAFT
+from sonde.model.tables.members import NUMBER_KINDS, TableMember, get_members
+from sonde.model.tables.quantity import BASE_UNITS
 
 _ID = {"type": "string", "minLength": 1}
-# What the file leaves to arithmetic, by kind of part.
+# Computed members, by kind of part.
 _BYTES = {"type": "integer", "description": "bytes that it offers", "minimum": 0}
-_DERIVED: Mapping[str, Mapping[str, Any]] = {
+_DERIVED_MEMBERS: Mapping[str, Mapping[str, Any]] = {
     **{kind: {"capacity": _BYTES} for kind in ("luns", "slices", "volumes", "targets", "file_systems")},
     "raid_groups": {
         "capacity": _BYTES,
@@ -31,13 +31,15 @@ _DERIVED: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def resolved_schema() -> dict[str, Any]:
-    """schema/system/resolved.schema.json."""
-    meanings = {name: member.meaning for name, member in members(SystemFile).items()}
-    lists = {kind: {"type": "array", "description": meanings[kind], "items": _part(kind)} for kind in KINDS}
-    head = {"schema": {"const": RESOLVED_SCHEMA}, "id": _ID, "title": {"type": "string"}}
+def build_resolved_schema() -> dict[str, Any]:
+    """Returns the content of schema/system/resolved.schema.json."""
+    meanings = {name: member.meaning for name, member in get_members(SystemFile).items()}
+    lists = {
+        kind: {"type": "array", "description": meanings[kind], "items": _build_part_schema(kind)} for kind in PART_KINDS
+    }
+    head = {"schema": {"const": RESOLVED_SYSTEM_FORMAT}, "id": _ID, "title": {"type": "string"}}
     return {
-        "$schema": DRAFT,
+        "$schema": SCHEMA_DRAFT,
         "title": "Sonde resolved-system, version 1",
         "description": "A system with every range written out: one object a part, references as ids, numbers in bytes, "
         "seconds, bytes per second, operations per second. What nobody said is absent.",
@@ -48,18 +50,24 @@ def resolved_schema() -> dict[str, Any]:
     }
 
 
-def _part(kind: str) -> dict[str, Any]:
-    cls = KINDS[kind]
+def _build_part_schema(kind: str) -> dict[str, Any]:
+    cls = PART_KINDS[kind]
     properties: dict[str, Any] = {"id": _ID}
     properties |= {
-        name: one for name, member in members(cls).items() if name not in LEFT_OUT and (one := _kind(member))
+        name: member_schema
+        for name, member in get_members(cls).items()
+        if name not in FILE_ONLY_MEMBERS and (member_schema := _build_member_schema(member))
     }
-    properties |= _DERIVED.get(kind, {})
+    properties |= _DERIVED_MEMBERS.get(kind, {})
     if kind == "targets":
         properties["failover"] = _ID | {"description": "who serves it when its server fails"}
     required = ["id"]
     if issubclass(cls, Host):
-        properties["interfaces"] = {"type": "array", "description": "where it joins networks", "items": _interface()}
+        properties["interfaces"] = {
+            "type": "array",
+            "description": "where it joins networks",
+            "items": _build_interface_schema(),
+        }
         required.append("interfaces")
     return {
         "type": "object",
@@ -70,28 +78,28 @@ def _part(kind: str) -> dict[str, Any]:
     }
 
 
-def _number(kind: str, meaning: str) -> dict[str, Any]:
-    return {"type": "integer" if kind in WHOLE else "number", "description": f"{meaning}; {UNIT_OF[kind]}"}
+def _build_number_schema(kind: str, meaning: str) -> dict[str, Any]:
+    return {"type": "integer" if kind in INTEGER_KINDS else "number", "description": f"{meaning}; {BASE_UNITS[kind]}"}
 
 
-def _rates(meaning: str) -> dict[str, Any]:
-    one = {"type": "number", "description": UNIT_OF["rate"]}
+def _build_rates_schema(meaning: str) -> dict[str, Any]:
+    rate_schema = {"type": "number", "description": BASE_UNITS["rate"]}
     return {
         "type": "object",
         "description": meaning,
-        "properties": {"read": one, "write": one},
+        "properties": {"read": rate_schema, "write": rate_schema},
         "additionalProperties": False,
     }
 
 
-def _kind(member: Member) -> dict[str, Any]:
-    if member.kind in NUMBERS:
-        return _number(member.kind, member.meaning)
+def _build_member_schema(member: TableMember) -> dict[str, Any]:
+    if member.kind in NUMBER_KINDS:
+        return _build_number_schema(member.kind, member.meaning)
     if member.kind == "rates":
-        return _rates(member.meaning)
+        return _build_rates_schema(member.meaning)
     if member.kind == "ids":
-        told = {"description": member.meaning}
-        return {"type": "array", "items": _ID} | told if member.many else _ID | told
+        description = {"description": member.meaning}
+        return {"type": "array", "items": _ID} | description if member.allows_several else _ID | description
     if member.kind in ("text", "choice"):
         return {"type": "string", "description": member.meaning}
     if member.kind in ("texts", "choices"):
@@ -102,20 +110,20 @@ def _kind(member: Member) -> dict[str, Any]:
         scalar = {"type": ["string", "number", "boolean"]}
         return {"type": "object", "description": member.meaning, "additionalProperties": scalar}
     if member.kind == "parameters":
-        known = (member.parameters or {}).items()
+        parameters = (member.parameters or {}).items()
         return {
             "type": "object",
             "description": member.meaning,
-            "properties": {name: _number(kind, meaning) for name, (kind, meaning) in known},
+            "properties": {name: _build_number_schema(kind, meaning) for name, (kind, meaning) in parameters},
             "patternProperties": {"^x-": {"type": "number"}},
             "additionalProperties": False,
         }
     assert member.table is not None
-    inner = {name: _kind(one) for name, one in members(member.table).items()}
-    return {"type": "object", "description": member.meaning, "properties": inner, "additionalProperties": False}
+    nested = {name: _build_member_schema(nested_member) for name, nested_member in get_members(member.table).items()}
+    return {"type": "object", "description": member.meaning, "properties": nested, "additionalProperties": False}
 
 
-def _interface() -> dict[str, Any]:
+def _build_interface_schema() -> dict[str, Any]:
     return {
         "type": "object",
         "properties": {
@@ -124,7 +132,7 @@ def _interface() -> dict[str, Any]:
             "address": {"type": "string", "description": "IPv4 or IPv6 address of this host"},
             "prefix": {"type": "integer", "description": "bits of the prefix of its network"},
             "nid": {"type": "string", "description": "LNet id of this host"},
-            "rate": _rates("its own, else that of the network"),
+            "rate": _build_rates_schema("its own, else that of the network"),
             "mtu": {"type": "integer", "description": "largest packet; bytes"},
             "count": {"type": "integer", "description": "how many of them"},
         },

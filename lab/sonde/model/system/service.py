@@ -7,26 +7,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sonde.model.system import parameters
-from sonde.model.system.network import Part
+from sonde.model.system.network import SystemPart
 from sonde.model.tables.members import choice, ids, quantity, rates, settings, table, text
 from sonde.model.tables.members import parameters as model
 from sonde.model.tables.quantity import Quantity, Rates
 
-FILE_SYSTEMS = ("lustre", "gpfs", "beegfs", "daos", "ceph", "nfs", "xfs", "ext4", "btrfs", "zfs", "tmpfs", "other")
+FILE_SYSTEM_KINDS = ("lustre", "gpfs", "beegfs", "daos", "ceph", "nfs", "xfs", "ext4", "btrfs", "zfs", "tmpfs", "other")
 # What a local file system is for, from which follows where it goes and how it is made.
-PURPOSES = ("root", "home", "spool", "tmp", "scratch", "checkpoint", "archive")
-_STORES = ("raid_groups", "luns", "slices", "volumes", "drives")
+FILE_SYSTEM_PURPOSES = ("root", "home", "spool", "tmp", "scratch", "checkpoint", "archive")
+_STORE_KINDS = ("raid_groups", "luns", "slices", "volumes", "drives")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Target(Part):
+class Target(SystemPart):
     """Parts of a file system that one server keeps: OST, MDT, NSD, BeeGFS target."""
 
     kind: str = choice("what it keeps", ("ost", "mdt", "mgt", "nsd", "target", "brick", "osd"), required=True)
     file_system: tuple[str, ...] = ids("the file system it is part of", "file_systems")
     index: Quantity | None = quantity("count", "number in the file system; of the first one when there are several")
-    on: tuple[str, ...] = ids("what holds the bytes; several are divided equally", *_STORES, many=True)
-    journal: tuple[str, ...] = ids("what holds the journal", *_STORES)
+    on: tuple[str, ...] = ids("what holds the bytes; several are divided equally", *_STORE_KINDS, many=True)
+    journal: tuple[str, ...] = ids("what holds the journal", *_STORE_KINDS)
     server: tuple[str, ...] = ids("who serves it", "servers", "nodes")
     failover: tuple[str, ...] = ids("who serves it when that one fails; if absent, its partner", "servers", "nodes")
     capacity: Quantity | None = quantity("size", "of one target; if absent, what holds it offers")
@@ -35,7 +35,7 @@ class Target(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stripe:
+class DefaultStripe:
     """How files are laid out unless told otherwise."""
 
     size: Quantity | None = quantity("size", "on one target before the next")
@@ -44,7 +44,7 @@ class Stripe:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Peak:
+class RatedPeak:
     """What is promised."""
 
     read: Quantity | None = quantity("rate", "reading")
@@ -57,7 +57,7 @@ class Peak:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class FileSystemRequirement:
     """What a file system that is to be laid out should offer."""
 
     capacity: Quantity | None = quantity("size", "that files can fill")
@@ -66,32 +66,34 @@ class Wanted:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FileSystem(Part):
+class FileSystem(SystemPart):
     """A file system: its targets name it, or it lies on a device."""
 
-    kind: str = choice("which one", FILE_SYSTEMS, required=True)
+    kind: str = choice("which one", FILE_SYSTEM_KINDS, required=True)
     version: str = text("version of its software")
-    device: tuple[str, ...] = ids("what a local one lies on", *_STORES)
+    device: tuple[str, ...] = ids("what a local one lies on", *_STORE_KINDS)
     networks: tuple[str, ...] = ids("the networks of its servers", "networks", shared=True)
     capacity: Quantity | None = quantity("size", "what users are told")
     used: Quantity | None = quantity("share", "how full it was when described")
     block: Quantity | None = quantity("size", "unit of allocation")
-    stripe: Stripe | None = table("how files are laid out unless told otherwise", Stripe)
+    stripe: DefaultStripe | None = table("how files are laid out unless told otherwise", DefaultStripe)
     stripe_unit: Quantity | None = quantity("size", "alignment of allocations (XFS sunit)")
     stripe_width: Quantity | None = quantity("size", "preferred size of an access (XFS swidth)")
     allocation_groups: Quantity | None = quantity("count", "allocation groups (XFS agcount)", least=1)
-    log: tuple[str, ...] = ids("what holds the journal, if not itself", *_STORES)
+    log: tuple[str, ...] = ids("what holds the journal, if not itself", *_STORE_KINDS)
     log_size: Quantity | None = quantity("size", "of the journal")
     max_transfer: Quantity | None = quantity("size", "largest request")
-    peak: Peak | None = table("what is promised for all of it", Peak)
-    purpose: str = choice("what it is for", PURPOSES)
-    wanted: Wanted | None = table("what it should offer; without device and targets: it is to be laid out", Wanted)
+    peak: RatedPeak | None = table("what is promised for all of it", RatedPeak)
+    purpose: str = choice("what it is for", FILE_SYSTEM_PURPOSES)
+    wanted: FileSystemRequirement | None = table(
+        "what it should offer; without device and targets: it is to be laid out", FileSystemRequirement
+    )
     settings: Mapping[str, str | int | float | bool] | None = settings("tuning on servers and clients")
     model: Mapping[str, Quantity] | None = model("parameters of performance models", parameters.FILE_SYSTEM)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Unit(Part):
+class Unit(SystemPart):
     """Building blocks of which a system has several: SSU, rack, cell."""
 
     kind: str = text("what it is called: SSU")
@@ -100,11 +102,11 @@ class Unit(Part):
     targets: tuple[str, ...] = ids("its targets, an equal share for each", "targets", many=True)
     enclosures: tuple[str, ...] = ids("its boxes, an equal share for each", "enclosures", many=True)
     drives: tuple[str, ...] = ids("its drives, an equal share for each", "drives", many=True)
-    peak: Peak | None = table("what is promised for one", Peak)
+    peak: RatedPeak | None = table("what is promised for one", RatedPeak)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pool(Part):
+class Pool(SystemPart):
     """A subset of a file system's targets."""
 
     file_system: tuple[str, ...] = ids("the file system", "file_systems", required=True)
@@ -112,11 +114,11 @@ class Pool(Part):
     units: tuple[str, ...] = ids("all targets of these units", "units", many=True)
     clients: Quantity | None = quantity("count", "clients to use with it")
     clients_per_target: Quantity | None = quantity("count", "clients to use for each target", least=1)
-    peak: Peak | None = table("what is expected of it", Peak)
+    peak: RatedPeak | None = table("what is expected of it", RatedPeak)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mount(Part):
+class Mount(SystemPart):
     """Where nodes see a file system."""
 
     file_system: tuple[str, ...] = ids("the file system", "file_systems", required=True)
@@ -129,7 +131,7 @@ class Mount(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Telemetry(Part):
+class Telemetry(SystemPart):
     """A counter that is read at intervals, and the parts it is about."""
 
     of: tuple[str, ...] = ids("the parts it counts for", shared=True)
@@ -147,7 +149,7 @@ class Telemetry(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Log(Part):
+class Log(SystemPart):
     """A text that something writes, and the parts it is about."""
 
     of: tuple[str, ...] = ids("the parts it is about", shared=True)

@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sonde.model.system import parameters
-from sonde.model.system.network import Part
+from sonde.model.system.network import SystemPart
 from sonde.model.tables.members import choice, flag, ids, quantity, rates, text
 from sonde.model.tables.members import parameters as model
 from sonde.model.tables.quantity import Quantity, Rates
 
-LEVELS = ("0", "1", "4", "5", "6", "7", "10", "50", "60", "declustered", "none")
+RAID_LEVELS = ("0", "1", "4", "5", "6", "7", "10", "50", "60", "declustered", "none")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Enclosure(Part):
+class Enclosure(SystemPart):
     """A box that holds drives, controllers or servers: S-brick, C-brick, SSU, JBOD, I/O cabinet."""
 
     kind: str = text("what it is: S-brick SB201, JBOD 2U24")
@@ -30,7 +30,7 @@ class Enclosure(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Controller(Part):
+class Controller(SystemPart):
     """A RAID controller or host adapter."""
 
     kind: str = text("what it is: RC200")
@@ -48,7 +48,7 @@ class Controller(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Drive(Part):
+class Drive(SystemPart):
     """Drives alike."""
 
     kind: str = choice("technology", ("hdd", "ssd", "nvme", "tape", "loop", "other"))
@@ -67,10 +67,10 @@ class Drive(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RaidGroup(Part):
+class RaidGroup(SystemPart):
     """RAID groups alike: `data` + `parity` drives each, `segment` bytes on one drive before the next."""
 
-    level: str = choice("RAID level", LEVELS, required=True)
+    level: str = choice("RAID level", RAID_LEVELS, required=True)
     data: Quantity | None = quantity("count", "drives' worth of data in one stripe", least=1)
     parity: Quantity | None = quantity("count", "drives' worth of parity in one stripe; copies count here for mirrors")
     segment: Quantity | None = quantity("size", "on one drive before the next: chunk, strip, stripe element")
@@ -92,7 +92,7 @@ class RaidGroup(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lun(Part):
+class Lun(SystemPart):
     """Pieces of a RAID group that a host sees as disks."""
 
     raid_group: tuple[str, ...] = ids("what it is cut from", "raid_groups")
@@ -107,7 +107,7 @@ class Lun(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Slice(Part):
+class Slice(SystemPart):
     """Partitions of a LUN, drive, RAID group or volume."""
 
     on: tuple[str, ...] = ids("what is divided", "luns", "drives", "raid_groups", "volumes", required=True)
@@ -121,7 +121,7 @@ class Slice(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Volume(Part):
+class Volume(SystemPart):
     """Several slices, LUNs, drives or RAID groups as one: XLV, md, LVM, ZFS pool."""
 
     kind: str = choice("how they are combined", ("stripe", "concat", "mirror", "zfs", "lvm", "other"), required=True)

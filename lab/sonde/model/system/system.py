@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A system as the lab uses it: its tables as written, every part by its id, and what follows from both."""
+"""A checked system: its tables as written, every part by id, and derived values."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from sonde.model.system.addressing import Address, addresses_of
-from sonde.model.system.capacity import Capacities
-from sonde.model.system.index import Index, Item
-from sonde.model.system.network import Link, Network, Node, Path, Router, Server
-from sonde.model.system.resolving import resolved
+from sonde.model.system.addressing import HostAddress, find_host_addresses
+from sonde.model.system.capacity import CapacityCalculator
+from sonde.model.system.index import PartIndex, PartItem
+from sonde.model.system.network import Link, Network, Node, Router, Server, StoragePath
+from sonde.model.system.resolution import resolve_system
 from sonde.model.system.service import FileSystem, Log, Mount, Pool, Target, Telemetry, Unit
 from sonde.model.system.storage import Controller, Drive, Enclosure, Lun, RaidGroup, Slice, Volume
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class System:
-    """A checked system. Make one with `read_system` or `system_from_document`.
+    """A checked system. Create one with `read_system` or `system_from_document`.
 
-    The lists hold tables as written; one table may stand for many parts (`items` gives each part).
+    The lists hold tables as written; one table may describe many parts (`items` returns each part).
     """
 
     id: str
     title: str
     notes: tuple[str, ...]
     files: tuple[str, ...]  # every file it was read from
-    index: Index
+    index: PartIndex
     networks: tuple[Network, ...] = ()
     nodes: tuple[Node, ...] = ()
     routers: tuple[Router, ...] = ()
@@ -37,7 +37,7 @@ class System:
     enclosures: tuple[Enclosure, ...] = ()
     controllers: tuple[Controller, ...] = ()
     links: tuple[Link, ...] = ()
-    paths: tuple[Path, ...] = ()
+    paths: tuple[StoragePath, ...] = ()
     drives: tuple[Drive, ...] = ()
     raid_groups: tuple[RaidGroup, ...] = ()
     luns: tuple[Lun, ...] = ()
@@ -51,128 +51,152 @@ class System:
     telemetry: tuple[Telemetry, ...] = ()
     logs: tuple[Log, ...] = ()
 
-    def item(self, name: str) -> Item:
-        """The part of that id. Raises SystemFileError with the nearest id."""
+    def item(self, name: str) -> PartItem:
+        """Returns the part with that id. Raises SystemFileError with the nearest id."""
         return self.index.item(name)
 
-    def items(self, kind: str) -> Sequence[Item]:
-        """Every part of a kind ("targets"), in the order of the files."""
+    def items(self, kind: str) -> Sequence[PartItem]:
+        """Returns every part of a kind ("targets"), in the order of the files."""
         return self.index.items(kind)
 
-    def ids(self, kind: str) -> tuple[str, ...]:
-        """Ids of every part of a kind."""
+    def list_ids(self, kind: str) -> tuple[str, ...]:
+        """Returns the ids of all parts of a kind."""
         return tuple(item.id for item in self.index.items(kind))
 
-    def named(self, text: str) -> tuple[str, ...]:
-        """The ids that an id, a range or the name of a group means."""
-        return self.index.named(text)
+    def resolve_names(self, text: str) -> tuple[str, ...]:
+        """Returns the ids of an id, a range or a group."""
+        return self.index.resolve_names(text)
 
-    def references(self, name: str, member: str) -> tuple[str, ...]:
-        """What the part `name` refers to by `member`: ``references("ost000", "server")`` is ``("oss01",)``."""
-        return self.index.share(self.item(name), member)
+    def find_references(self, name: str, member: str) -> tuple[str, ...]:
+        """Returns the ids that a part names in `member`: ``find_references("ost000", "server")`` is ``("oss01",)``."""
+        return self.index.find_part_references(self.item(name), member)
 
-    def reference(self, name: str, member: str) -> str | None:
-        """The one id that the part refers to, or None."""
-        found = self.references(name, member)
-        return found[0] if found else None
+    def find_reference(self, name: str, member: str) -> str | None:
+        """Returns the first id that the part names in `member`, or None."""
+        ids = self.find_references(name, member)
+        return ids[0] if ids else None
 
     @cached_property
     def _targets_by_file_system(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {}
+        targets: dict[str, list[str]] = {}
         for item in self.items("targets"):
-            for file_system in self.index.share(item, "file_system"):
-                found.setdefault(file_system, []).append(item.id)
-        return found
+            for file_system in self.index.find_part_references(item, "file_system"):
+                targets.setdefault(file_system, []).append(item.id)
+        return targets
 
-    def targets_of(self, name: str, kind: str = "") -> tuple[str, ...]:
-        """Targets of a file system, pool, unit or server, of one kind ("ost") or of all, in order."""
+    def find_targets(self, name: str, kind: str = "") -> tuple[str, ...]:
+        """Returns the targets of a file system, pool, unit or server, of one kind ("ost") or all, in order."""
         part = self.item(name)
         if part.kind == "file_systems":
-            found: Sequence[str] = self._targets_by_file_system.get(name, [])
+            target_ids: Sequence[str] = self._targets_by_file_system.get(name, [])
         elif part.kind == "pools":
-            units = self.index.share(part, "units")
-            found = [*self.index.share(part, "targets"), *(one for unit in units for one in self.targets_of(unit))]
+            units = self.index.find_part_references(part, "units")
+            target_ids = [
+                *self.index.find_part_references(part, "targets"),
+                *(target_id for unit in units for target_id in self.find_targets(unit)),
+            ]
         elif part.kind == "units":
-            found = self.index.share(part, "targets")
+            target_ids = self.index.find_part_references(part, "targets")
         else:
-            found = [one.id for one in self.items("targets") if name in self.index.share(one, "server")]
-        return tuple(one for one in found if not kind or self._target(one).kind == kind)
+            target_ids = [
+                target_id.id
+                for target_id in self.items("targets")
+                if name in self.index.find_part_references(target_id, "server")
+            ]
+        return tuple(target_id for target_id in target_ids if not kind or self._target(target_id).kind == kind)
 
     def _target(self, name: str) -> Target:
         table = self.item(name).table
         assert isinstance(table, Target)
         return table
 
-    def servers_of(self, name: str, role: str = "") -> tuple[str, ...]:
-        """Servers of a file system, pool, unit or target, of one role ("oss") or of all, each once, in order."""
+    def find_servers(self, name: str, role: str = "") -> tuple[str, ...]:
+        """Returns the distinct servers of a file system, pool, unit or target, of one role ("oss") or all, in order."""
         part = self.item(name)
         if part.kind == "targets":
-            found = self.index.share(part, "server")
+            server_ids = self.index.find_part_references(part, "server")
         elif isinstance(part.table, Unit) and part.table.servers:
-            found = self.index.share(part, "servers")
+            server_ids = self.index.find_part_references(part, "servers")
         else:
-            found = tuple(dict.fromkeys(one for target in self.targets_of(name) for one in self.servers_of(target)))
-        return tuple(one for one in found if not role or role in getattr(self.item(one).table, "roles", ()))
+            server_ids = tuple(
+                dict.fromkeys(
+                    server_id for target in self.find_targets(name) for server_id in self.find_servers(target)
+                )
+            )
+        return tuple(
+            server_id
+            for server_id in server_ids
+            if not role or role in getattr(self.item(server_id).table, "roles", ())
+        )
 
-    def units_of(self, name: str) -> tuple[str, ...]:
-        """Units of a file system, pool, target or server."""
+    def find_units(self, name: str) -> tuple[str, ...]:
+        """Returns the units of a file system, pool, target or server."""
         part = self.item(name)
         if isinstance(part.table, Pool) and part.table.units:
-            return self.index.share(part, "units")
+            return self.index.find_part_references(part, "units")
         if part.kind == "servers":
             return self._units_with("servers", {name})
-        wanted = {name} if part.kind == "targets" else set(self.targets_of(name))
-        return self._units_with("targets", wanted)
+        target_ids = {name} if part.kind == "targets" else set(self.find_targets(name))
+        return self._units_with("targets", target_ids)
 
-    def _units_with(self, member: str, wanted: set[str]) -> tuple[str, ...]:
-        return tuple(one.id for one in self.items("units") if wanted.intersection(self.index.share(one, member)))
+    def _units_with(self, member: str, member_ids: set[str]) -> tuple[str, ...]:
+        return tuple(
+            unit.id
+            for unit in self.items("units")
+            if member_ids.intersection(self.index.find_part_references(unit, member))
+        )
 
-    def failover_of(self, target: str) -> str | None:
-        """Who serves a target when its server fails: named for the target, else the partner of its server."""
-        told = self.reference(target, "failover")
-        server = self.reference(target, "server")
-        return told or (self.partner_of(server) if server else None)
+    def find_failover(self, target: str) -> str | None:
+        """Returns the failover server of a target: its own, otherwise the partner of its server."""
+        failover = self.find_reference(target, "failover")
+        server = self.find_reference(target, "server")
+        return failover or (self.find_partner(server) if server else None)
 
-    def partner_of(self, server: str) -> str | None:
-        """The server that takes over: named, or the other of a pair where they are described as pairs."""
+    def find_partner(self, server: str) -> str | None:
+        """Returns the server that takes over for `server`: its `partner`, or the other server of its pair."""
         item = self.item(server)
-        if item.kind == "servers" and (told := self.index.share(item, "partner")):
-            return told[0]
+        if item.kind == "servers" and (partners := self.index.find_part_references(item, "partner")):
+            return partners[0]
         if not isinstance(item.table, Server) or item.table.failover != "pairs":
             return None
-        return self.index.ids_of(item.table)[item.position ^ 1]
+        return self.index.get_ids(item.table)[item.position ^ 1]
 
-    def pool_clients(self, pool: str) -> int | None:
-        """Clients to use with a pool: said, or clients per target times its targets; None when nobody said."""
+    def count_pool_clients(self, pool: str) -> int | None:
+        """Returns the clients of a pool: `clients`, or clients per target times targets; None when neither is given."""
         table = self.item(pool).table
         assert isinstance(table, Pool)
         if table.clients is not None:
             return int(table.clients)
-        each = table.clients_per_target
-        return None if each is None else int(each) * len(self.targets_of(pool))
+        clients_per_target = table.clients_per_target
+        return None if clients_per_target is None else int(clients_per_target) * len(self.find_targets(pool))
 
-    def addresses_of(self, host: str, network: str = "") -> tuple[Address, ...]:
-        """Where a node, router or server joins networks: device, address and LNet id of each interface."""
-        return tuple(one for one in addresses_of(self.index, self.item(host)) if not network or one.network == network)
+    def find_addresses(self, host: str, network: str = "") -> tuple[HostAddress, ...]:
+        """Returns device, address and LNet id of each interface of a node, router or server."""
+        return tuple(
+            address
+            for address in find_host_addresses(self.index, self.item(host))
+            if not network or address.network == network
+        )
 
     @cached_property
-    def capacities(self) -> Capacities:
-        """Sizes of drives, RAID groups, LUNs, slices, volumes and targets."""
-        return Capacities(self.index)
+    def capacities(self) -> CapacityCalculator:
+        """Capacities of drives, RAID groups, LUNs, slices, volumes and targets."""
+        return CapacityCalculator(self.index)
 
-    def capacity_of(self, name: str) -> int | None:
-        """Bytes that a part offers, or None when the file does not say enough."""
-        return self.capacities.of(name)
+    def compute_capacity(self, name: str) -> int | None:
+        """Returns the bytes that a part offers, or None when the file does not give enough."""
+        return self.capacities.compute(name)
 
-    def stripe_of(self, raid_group: str) -> int | None:
-        """Bytes of one full stripe of data of a RAID group: segment times data drives."""
-        return self.capacities.stripe_of(self.item(raid_group).table)
+    def compute_full_stripe(self, raid_group: str) -> int | None:
+        """Returns the bytes of one full data stripe of a RAID group: segment size times data drives."""
+        return self.capacities.compute_full_stripe(self.item(raid_group).table)
 
-    def resolved(self) -> dict[str, Any]:
-        """The system with every range written out and every number in base units (schema/system/resolved.schema.json):
-        bytes, seconds, bytes per second, operations per second. What nobody said is absent."""
-        return resolved(self)
+    def resolve(self) -> dict[str, Any]:
+        """Returns the resolved form (schema/system/resolved.schema.json): ranges expanded, numbers in base units
+        (bytes,
+        seconds, bytes per second, operations per second). Unknown values are absent."""
+        return resolve_system(self)
 
     def to_json(self) -> str:
-        """The resolved form as text: what the simulator reads."""
-        return json.dumps(self.resolved(), ensure_ascii=False, separators=(",", ":")) + "\n"
+        """Returns the resolved form as JSON text, for the simulator."""
+        return json.dumps(self.resolve(), ensure_ascii=False, separators=(",", ":")) + "\n"

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of a TOML or JSON file as frozen dataclasses: how members are declared, read, and written as JSON Schema."""
+"""Declares tables of a TOML or JSON file as dataclasses, reads them, and generates their JSON Schema."""

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a dataclass declares what a table of a file may hold: each member with its kind and its meaning.
+"""Declares the members of a table as dataclass fields: each with its kind and its meaning.
 
-The reader, the JSON Schema and the resolved form all follow these declarations, so that none of them can know a
-member that another does not.
+The reader, the JSON Schema and the resolved form all follow these declarations, so they always have the same members.
 """
 
 from __future__ import annotations
@@ -12,13 +11,13 @@ from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
 from typing import Any
 
-from sonde.model.tables.quantity import UNIT_OF
+from sonde.model.tables.quantity import BASE_UNITS
 
-NUMBERS = frozenset(UNIT_OF)
+NUMBER_KINDS = frozenset(BASE_UNITS)
 
 
 @dataclass(frozen=True)
-class Member:
+class TableMember:
     """One member of a table."""
 
     # A kind of number, or text, texts, flag, choice, choices, ids, rates, table, tables, settings, parameters or raw.
@@ -26,118 +25,131 @@ class Member:
     meaning: str
     required: bool = False
     choices: tuple[str, ...] = ()
-    refers: tuple[str, ...] = ()  # kinds of parts that an id may name; empty: every kind
-    many: bool = False  # an id member: several per part, or one
-    shared: bool = False  # an id member: all of them for every part of the table, not dealt out
+    target_kinds: tuple[str, ...] = ()  # kinds of parts that an id may name; empty: any kind
+    allows_several: bool = False  # id member: several ids per part
+    is_shared: bool = False  # id member: every part of the table has all ids
     table: type[Any] | None = None
     least: int | None = None
     parameters: Mapping[str, tuple[str, str]] | None = None  # name -> (kind of number, meaning)
     pattern: str = ""
-    bare: bool = False  # a number that is kept as a plain float or int: no source, no Quantity
+    is_plain: bool = False  # a plain float or int without a source, not a Quantity
     form: Mapping[str, Any] | None = None  # raw: the JSON Schema of the value
-    complaint: Callable[[Any], str | None] | None = None  # raw: what is wrong with a value, or None
+    find_problem: Callable[[Any], str | None] | None = None  # raw: returns the problem of a value, or None
 
 
-def _member(kind: str, meaning: str, *, required: bool = False, default: Any = None, **more: Any) -> Any:
-    told = {"member": Member(kind, meaning, required=required, **more)}
-    return field(metadata=told) if required else field(default=default, metadata=told)
+def _declare(kind: str, meaning: str, *, required: bool = False, default: Any = None, **options: Any) -> Any:
+    metadata = {"member": TableMember(kind, meaning, required=required, **options)}
+    return field(metadata=metadata) if required else field(default=default, metadata=metadata)
 
 
 def text(meaning: str, *, required: bool = False, pattern: str = "") -> Any:
-    """A text; absent is the empty text. `pattern` is a regular expression for all of it."""
-    return _member("text", meaning, required=required, default="", pattern=pattern)
+    """A text, empty when absent. `pattern` is a regular expression for the whole text."""
+    return _declare("text", meaning, required=required, default="", pattern=pattern)
 
 
 def texts(meaning: str) -> Any:
-    """A text or a list of texts; kept as a tuple."""
-    return _member("texts", meaning, default=())
+    """A text or a list of texts, stored as a tuple."""
+    return _declare("texts", meaning, default=())
 
 
 def flag(meaning: str) -> Any:
-    """true or false; None when nobody said."""
-    return _member("flag", meaning)
+    """true or false; None when absent."""
+    return _declare("flag", meaning)
 
 
 def choice(meaning: str, choices: tuple[str, ...], *, required: bool = False, default: str = "") -> Any:
     """One word of a list."""
-    return _member("choice", meaning, required=required, default=default, choices=choices)
+    return _declare("choice", meaning, required=required, default=default, choices=choices)
 
 
 def choices(meaning: str, allowed: tuple[str, ...]) -> Any:
-    """Some words of a list; kept as a tuple."""
-    return _member("choices", meaning, default=(), choices=allowed)
+    """Some words of a list, stored as a tuple."""
+    return _declare("choices", meaning, default=(), choices=allowed)
 
 
 def quantity(kind: str, meaning: str, *, required: bool = False, least: int | None = None) -> Any:
-    """A Quantity of one of the kinds of number."""
-    return _member(kind, meaning, required=required, least=least)
+    """A Quantity of one kind of number."""
+    return _declare(kind, meaning, required=required, least=least)
 
 
-def bare(kind: str, meaning: str, *, default: float | None = None, least: int | None = None) -> Any:
-    """A number that needs no source: float, or int for counts and sizes; `default` is in base units."""
-    return _member(kind, meaning, default=default, least=least, bare=True)
+def plain_number(kind: str, meaning: str, *, default: float | None = None, least: int | None = None) -> Any:
+    """A number without a source: float, or int for counts and sizes; `default` is in base units."""
+    return _declare(kind, meaning, default=default, least=least, is_plain=True)
 
 
 def raw(
     meaning: str, form: Mapping[str, Any], complaint: Callable[[Any], str | None], *, required: bool = False
 ) -> Any:
-    """A value that is kept as it stands; `form` is its JSON Schema, `complaint` says what is wrong with it."""
-    return _member("raw", meaning, required=required, form=form, complaint=complaint)
+    """An unparsed value; `form` is its JSON Schema, `complaint` returns the problem of a value, or None."""
+    return _declare("raw", meaning, required=required, form=form, find_problem=complaint)
 
 
 def rates(meaning: str) -> Any:
     """Rates: one rate for both directions, or {read = …, write = …}."""
-    return _member("rates", meaning)
+    return _declare("rates", meaning)
 
 
 def ids(meaning: str, *refers: str, many: bool = False, shared: bool = False, required: bool = False) -> Any:
-    """Names of other parts: ids, ranges of ids, names of groups. One; or `many`, dealt out; or `shared` by all."""
-    return _member("ids", meaning, required=required, default=(), refers=refers, many=many or shared, shared=shared)
+    """Names of other parts: ids, ranges, groups. One per part; several with `many`; all for every part with
+    `shared`."""
+    return _declare(
+        "ids",
+        meaning,
+        required=required,
+        default=(),
+        target_kinds=refers,
+        allows_several=many or shared,
+        is_shared=shared,
+    )
 
 
 def table(meaning: str, cls: type[Any]) -> Any:
-    """One table inside this one."""
-    return _member("table", meaning, table=cls)
+    """A nested table."""
+    return _declare("table", meaning, table=cls)
 
 
 def tables(meaning: str, cls: type[Any], *, required: bool = False) -> Any:
     """A list of tables."""
-    return _member("tables", meaning, required=required, default=(), table=cls)
+    return _declare("tables", meaning, required=required, default=(), table=cls)
 
 
 def settings(meaning: str) -> Any:
-    """Names and texts, numbers or truth values that others define: sysctls, mount options."""
-    return _member("settings", meaning, default=None)
+    """Free names with texts, numbers or booleans: sysctls, mount options."""
+    return _declare("settings", meaning, default=None)
 
 
 def parameters(meaning: str, allowed: Mapping[str, tuple[str, str]]) -> Any:
-    """Numbers by name, of a list that grows: name -> Quantity. Names that begin with "x-" are anyone's."""
-    return _member("parameters", meaning, default=None, parameters=allowed)
+    """Numbers by name, from a list that grows: name -> Quantity. Names that begin with "x-" are site-defined."""
+    return _declare("parameters", meaning, default=None, parameters=allowed)
 
 
-def members(cls: type[Any]) -> Mapping[str, Member]:
-    """Member by name, in the order of the class."""
+def get_members(cls: type[Any]) -> Mapping[str, TableMember]:
+    """Returns the declared members by name, in the order of the class."""
     key: Any = cls
-    return _declared(key)
+    return _get_declared(key)
 
 
 @cache
-def _declared(cls: Any) -> Mapping[str, Member]:
-    return {one.name: one.metadata["member"] for one in fields(cls) if "member" in one.metadata}
+def _get_declared(cls: Any) -> Mapping[str, TableMember]:
+    return {
+        member_field.name: member_field.metadata["member"]
+        for member_field in fields(cls)
+        if "member" in member_field.metadata
+    }
 
 
-def required(cls: type[Any]) -> tuple[str, ...]:
-    """Names of the members that must be there."""
+def list_required_members(cls: type[Any]) -> tuple[str, ...]:
+    """Returns the names of the required members."""
     key: Any = cls
-    return _required(key)
+    return _list_required(key)
 
 
 @cache
-def _required(cls: Any) -> tuple[str, ...]:
-    return tuple(name for name, member in _declared(cls).items() if member.required)
+def _list_required(cls: Any) -> tuple[str, ...]:
+    return tuple(name for name, member in _get_declared(cls).items() if member.required)
 
 
-def absent(cls: type[Any], name: str) -> Any:
-    """What the dataclass holds for a member that the file does not have."""
-    found = next(one for one in fields(cls) if one.name == name)
-    return None if found.default is MISSING else found.default
+def get_default(cls: type[Any], name: str) -> Any:
+    """Returns the value of a member that is absent from the file."""
+    field_found = next(candidate for candidate in fields(cls) if candidate.name == name)
+    return None if field_found.default is MISSING else field_found.default

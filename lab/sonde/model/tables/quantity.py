@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A number of a described system: its value in base units, the text it was written as, and where it comes from."""
+"""A number of a system file: its value in base units, its text, and its source."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from sonde.model.errors import UnitError
 from sonde.model.units import parse_bytes, parse_duration, parse_link_rate, parse_op_rate, parse_share
 
-STATUSES = ("published", "measured", "fitted", "inferred", "assumed")
+SOURCE_STATUSES = ("published", "measured", "fitted", "inferred", "assumed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +19,8 @@ class Quantity:
 
     value: float
     text: str
-    source: str = ""  # who says so; of the number itself, else of its table, else of its file
-    status: str = ""  # one of STATUSES, or empty when nobody said
+    source: str = ""  # source of the number, otherwise of its table, otherwise of its file
+    status: str = ""  # one of SOURCE_STATUSES, or empty
     note: str = ""
 
     def __int__(self) -> int:
@@ -38,45 +38,45 @@ class Rates:
     write: Quantity | None = None
 
 
-def _size(value: object) -> float:
+def _parse_size(value: object) -> float:
     if not isinstance(value, str):
         raise UnitError(f'{value} has no unit; write a size like "{value} B", "64 GB" or "4 KiB".')
     return parse_bytes(value)
 
 
-def _duration(value: object) -> float:
+def _parse_duration(value: object) -> float:
     if not isinstance(value, str):
         raise UnitError(f'{value} has no unit; write a duration like "{value} s" or "2 us".')
     return parse_duration(value)
 
 
-def _count(value: object) -> float:
+def _parse_count(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise UnitError(f"{_shown(value)} is not a count; write a whole number from 0.")
+        raise UnitError(f"{_format_value(value)} is not a count; write a whole number from 0.")
     return value
 
 
-def _number(value: object) -> float:
+def _parse_number(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < float("inf"):
-        raise UnitError(f"{_shown(value)} is not a number; write it without quotation marks and without a unit.")
+        raise UnitError(f"{_format_value(value)} is not a number; write it without quotation marks and without a unit.")
     return value
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     return f'"{value}"' if isinstance(value, str) else str(value)
 
 
-# Kind of a number -> what reads it. Each raises UnitError with a sentence that offers a remedy.
+# Parser by kind of number. Each raises UnitError with a remedy.
 PARSERS: Mapping[str, Callable[[Any], float]] = {
-    "size": _size,
-    "duration": _duration,
+    "size": _parse_size,
+    "duration": _parse_duration,
     "rate": parse_link_rate,
     "op_rate": parse_op_rate,
     "share": parse_share,
-    "count": _count,
-    "number": _number,
+    "count": _parse_count,
+    "number": _parse_number,
 }
-UNIT_OF: Mapping[str, str] = {
+BASE_UNITS: Mapping[str, str] = {
     "size": "bytes",
     "duration": "seconds",
     "rate": "bytes per second",

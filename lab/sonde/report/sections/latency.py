@@ -7,16 +7,16 @@ from collections.abc import Iterator
 
 from markupsafe import Markup
 
-from sonde.findings.verdicts import Judged
-from sonde.model.run import Run
-from sonde.report.distributions import latency_chart
+from sonde.findings.phase_summary import AssessedPhase
+from sonde.model.run import RecordedRun
+from sonde.report.distributions import build_latency_chart
 from sonde.report.over_time import tone
 from sonde.report.sections.section import Place, Section
 
 
-def _draw(run: Run, judged: Judged) -> Iterator[tuple[Place, Markup]]:
-    for line in judged.phase.histograms:
-        chart = latency_chart(judged.phase, line, tone(judged.verdict.standing))
+def _draw(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[Place, Markup]]:
+    for line in assessed.phase.histograms:
+        chart = build_latency_chart(assessed.phase, line, tone(assessed.summary.classification))
         if chart:
             yield "narrow" if chart.about in ("read", "write") else "small", chart.render()
 

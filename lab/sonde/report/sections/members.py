@@ -7,21 +7,21 @@ from collections.abc import Iterator
 
 from markupsafe import Markup
 
-from sonde.findings.members import nodes_of, tasks_of
-from sonde.findings.verdicts import Judged
-from sonde.model.run import Run
-from sonde.report.distributions import spread_chart
+from sonde.findings.phase_summary import AssessedPhase
+from sonde.findings.stragglers import collect_node_rates, collect_task_rates
+from sonde.model.run import RecordedRun
+from sonde.report.distributions import build_spread_chart
 from sonde.report.over_time import tone
 from sonde.report.sections.section import Place, Section
 
 
-def _draw(run: Run, judged: Judged) -> Iterator[tuple[Place, Markup]]:
-    css = tone(judged.verdict.standing)
-    nodes, tasks = (of(run, judged.phase, judged.operations) for of in (nodes_of, tasks_of))
+def _draw(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[Place, Markup]]:
+    css = tone(assessed.summary.classification)
+    nodes, tasks = (of(run, assessed.phase, assessed.operations) for of in (collect_node_rates, collect_task_rates))
     if len(nodes) > 1:
-        yield "wide", spread_chart("nodes", "Rate of each node", nodes, judged.operations, css).render()
+        yield "wide", build_spread_chart("nodes", "Rate of each node", nodes, assessed.operations, css).render()
     if len(tasks) > 1:
-        yield "narrow", spread_chart("tasks", "Rate of each task", tasks, judged.operations, css).render()
+        yield "narrow", build_spread_chart("tasks", "Rate of each task", tasks, assessed.operations, css).render()
 
 
 SECTION = Section(30, _draw)

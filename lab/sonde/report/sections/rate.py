@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 from markupsafe import Markup
 
-from sonde.findings.verdicts import Judged
-from sonde.model.run import Run
-from sonde.report.over_time import rate_chart
+from sonde.findings.phase_summary import AssessedPhase
+from sonde.model.run import RecordedRun
+from sonde.report.over_time import build_rate_chart
 from sonde.report.sections.section import Place, Section
 
 
-def _draw(run: Run, judged: Judged) -> Iterator[tuple[Place, Markup]]:
-    chart = rate_chart(run, judged)
+def _draw(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[Place, Markup]]:
+    chart = build_rate_chart(run, assessed)
     if chart:
         yield "wide", chart.render()
 

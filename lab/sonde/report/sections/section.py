@@ -13,8 +13,8 @@ from typing import Literal
 from markupsafe import Markup
 
 import sonde.report.sections
-from sonde.findings.verdicts import Judged
-from sonde.model.run import Run
+from sonde.findings.phase_summary import AssessedPhase
+from sonde.model.run import RecordedRun
 
 Place = Literal["wide", "narrow", "small"]
 """The wide column, the narrow one beside it, or a row of small drawings below both."""
@@ -28,7 +28,7 @@ class Section:
     """
 
     rank: int
-    draw: Callable[[Run, Judged], Iterable[tuple[Place, Markup]]]
+    draw: Callable[[RecordedRun, AssessedPhase], Iterable[tuple[Place, Markup]]]
     preparation: bool = False
 
 
@@ -37,14 +37,16 @@ def sections() -> tuple[Section, ...]:
     """All sections in their order."""
     files = pkgutil.iter_modules(sonde.report.sections.__path__, f"{sonde.report.sections.__name__}.")
     modules = (importlib.import_module(entry.name) for entry in files)
-    return tuple(sorted((one.SECTION for one in modules if hasattr(one, "SECTION")), key=lambda section: section.rank))
+    return tuple(
+        sorted((module.SECTION for module in modules if hasattr(module, "SECTION")), key=lambda section: section.rank)
+    )
 
 
-def draw(run: Run, judged: Judged) -> dict[Place, tuple[Markup, ...]]:
+def draw(run: RecordedRun, assessed: AssessedPhase) -> dict[Place, tuple[Markup, ...]]:
     """Everything drawn of a phase, by place."""
-    drawn: dict[Place, tuple[Markup, ...]] = {"wide": (), "narrow": (), "small": ()}
+    drawing: dict[Place, tuple[Markup, ...]] = {"wide": (), "narrow": (), "small": ()}
     for section in sections():
-        if judged.phase.begin.measured or section.preparation:
-            for place, markup in section.draw(run, judged):
-                drawn[place] = (*drawn[place], markup)
-    return drawn
+        if assessed.phase.begin.measured or section.preparation:
+            for position, markup in section.draw(run, assessed):
+                drawing[position] = (*drawing[position], markup)
+    return drawing

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""On which storage targets the files lie, and how fast each target was where that can be told."""
+"""The storage targets of the files, and the rate of each target where it is known."""
 
 from __future__ import annotations
 
@@ -9,49 +9,55 @@ from collections.abc import Iterator
 from markupsafe import Markup
 
 from sonde.charts.plot import table
-from sonde.findings.members import Member
-from sonde.findings.targets import held_by_targets, pieces_of, pool_words, target_rates
-from sonde.findings.verdicts import Judged
+from sonde.findings.phase_summary import AssessedPhase
+from sonde.findings.stragglers import MemberRate
+from sonde.findings.targets import collect_target_rates, collect_target_usage, count_fragments, describe_pools
 from sonde.model import quantities
+from sonde.model.escaping import escape_line
 from sonde.model.lines import LayoutLine
-from sonde.model.run import Run
-from sonde.model.visible import one_line
-from sonde.report.distributions import spread_chart
+from sonde.model.run import RecordedRun
+from sonde.report.distributions import build_spread_chart
 from sonde.report.over_time import tone
 from sonde.report.sections.section import Place, Section
 
 
-def _draw(run: Run, judged: Judged) -> Iterator[tuple[Place, Markup]]:
-    layout = judged.phase.layout
+def _draw(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[Place, Markup]]:
+    layout = assessed.phase.layout
     if layout is None:
         return
-    rates = {one.name: statistics.median(one.rates) for one in target_rates(judged.phase, judged.operations)}
+    rates = {
+        rate.name: statistics.median(rate.rates) for rate in collect_target_rates(assessed.phase, assessed.operations)
+    }
     if len(rates) > 1:
-        members = [Member(one_line(name, 60), rate) for name, rate in rates.items()]
-        css = tone(judged.verdict.standing)
-        yield "wide", spread_chart("targets", "Median file of each target", members, judged.operations, css).render()
-    yield "narrow", _held(layout, rates, judged.operations)
+        members = [MemberRate(escape_line(name, 60), rate) for name, rate in rates.items()]
+        css = tone(assessed.summary.classification)
+        yield (
+            "wide",
+            build_spread_chart("targets", "Median file of each target", members, assessed.operations, css).render(),
+        )
+    yield "narrow", _held(layout, rates, assessed.operations)
 
 
 def _held(layout: LayoutLine, rates: dict[str, float], operations: bool) -> Markup:
-    told = f"{layout.told:,} of {layout.files:,} files" if layout.told < layout.files else "all files"
-    rate = quantities.operation_rate if operations else quantities.byte_rate
+    text = f"{layout.told:,} of {layout.files:,} files" if layout.told < layout.files else "all files"
+    rate = quantities.display_operation_rate if operations else quantities.display_byte_rate
     rows = [
         (
-            one_line(one.name, 60),
-            f"{one.files:,}",
-            str(quantities.size(one.bytes)),
-            str(rate(rates[one.name])) if one.name in rates else "",
+            escape_line(item.name, 60),
+            f"{item.files:,}",
+            str(quantities.display_size(item.bytes)),
+            str(rate(rates[item.name])) if item.name in rates else "",
         )
-        for one in held_by_targets(layout)
+        for item in collect_target_usage(layout)
     ]
     head = ("Target", "Files", "Bytes", "Median file")
-    words = f"Where the bytes lie, from the layouts of {told}"
-    if pieces := pieces_of(layout):
-        words += f"; {quantities.plural(pieces.files, 'file')} in {quantities.plural(pieces.fragments, 'piece')} on it"
+    words = f"Where the bytes lie, from the layouts of {text}"
+    if pieces := count_fragments(layout):
+        files = quantities.count_noun(pieces.files, "file")
+        words += f"; {files} in {quantities.count_noun(pieces.fragments, 'piece')} on it"
         if pieces.unplaced:
-            words += f", {quantities.size(pieces.unplaced)} without a place yet"
-    words += f"; {pools}" if (pools := pool_words(layout)) else ""
+            words += f", {quantities.display_size(pieces.unplaced)} without a place yet"
+    words += f"; {pools}" if (pools := describe_pools(layout)) else ""
     return table(head, rows, words)
 
 

@@ -19,7 +19,7 @@ def can_loop() -> str:
     if os.geteuid() != 0:
         return "loop devices need root"
     path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
-    lacking = [one for one in _TOOLS if shutil.which(one, path=path) is None]
+    lacking = [tool for tool in _TOOLS if shutil.which(tool, path=path) is None]
     if lacking:
         return f"{', '.join(lacking)} is not installed"
     if not Path("/dev/loop-control").exists():
@@ -35,26 +35,26 @@ def loops(tmp_path: Path) -> Iterator[Callable[[int], str]]:
     reason = can_loop()
     if reason:
         pytest.skip(reason)
-    made: list[str] = []
+    loop_devices: list[str] = []
 
     def make(size: int) -> str:
-        path = tmp_path / f"disk{len(made)}"
+        path = tmp_path / f"disk{len(loop_devices)}"
         with path.open("wb") as file:
             file.truncate(size)
-        said = subprocess.run(
+        result = subprocess.run(
             ["losetup", "--find", "--show", "--partscan", str(path)], capture_output=True, text=True, check=False
         )
-        if said.returncode:
-            pytest.skip(f"no loop device can be made: {said.stderr.strip()}")
-        made.append(said.stdout.strip())
-        return made[-1]
+        if result.returncode:
+            pytest.skip(f"no loop device can be made: {result.stderr.strip()}")
+        loop_devices.append(result.stdout.strip())
+        return loop_devices[-1]
 
     try:
         yield make
     finally:
         mounted = [line.split()[:2] for line in Path("/proc/mounts").read_text(encoding="utf-8").splitlines()]
-        for device, where in reversed(mounted):
-            if any(device == one or device.startswith(f"{one}p") for one in made):
-                subprocess.run(["umount", where], check=False)
-        for one in made:
-            subprocess.run(["losetup", "--detach", one], check=False)
+        for device, mount_point in reversed(mounted):
+            if any(device == loop_device or device.startswith(f"{loop_device}p") for loop_device in loop_devices):
+                subprocess.run(["umount", mount_point], check=False)
+        for loop_device in loop_devices:
+            subprocess.run(["losetup", "--detach", loop_device], check=False)

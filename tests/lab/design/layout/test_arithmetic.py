@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.design.layout import xfs
-from sonde.design.layout.cuts import Piece, cut
+from sonde.design.layout.derivations import format_stripe
 from sonde.design.layout.geometry import (
     CSM_DRIVES,
     CSM_LAYOUTS,
@@ -22,14 +22,14 @@ from sonde.design.layout.geometry import (
     KIB,
     MIB,
     Geometry,
-    class_of,
-    csm_layout,
-    csm_size,
-    csm_words,
-    modulo,
+    classify_geometry,
+    compute_alignment,
+    format_csm_size,
+    parse_csm_layout,
+    parse_csm_size,
     parse_geometry,
 )
-from sonde.design.layout.worked import stripe_words
+from sonde.design.layout.slicing import SliceRequest, cut_slices
 from sonde.model.errors import UserError
 
 MKFS = shutil.which("mkfs.xfs", path="/usr/sbin:/sbin:/usr/bin")
@@ -47,11 +47,11 @@ MKFS = shutil.which("mkfs.xfs", path="/usr/sbin:/sbin:/usr/bin")
         ("capacity", "13+1", 1664, 3328),
     ],
 )
-def test_stripes_of_the_published_table(kind: str, name: str, stripe: int, blocks: int) -> None:
+def test_stripes_equal_the_published_table(kind: str, name: str, stripe: int, blocks: int) -> None:
     geometry, segment = parse_geometry(name), CSM_SEGMENTS[kind][name]
     assert geometry.stripe(segment) == stripe * KIB
     assert geometry.stripe(segment) // 512 == blocks
-    assert class_of(geometry, segment) == kind
+    assert classify_geometry(geometry, segment) == kind
     assert str(geometry) == name
 
 
@@ -60,71 +60,73 @@ def test_stripes_of_the_published_table(kind: str, name: str, stripe: int, block
     ("stripe", "blocks", "fs_blocks"),
     [(256, 512, 64), (512, 1024, 128), (1024, 2048, 256), (2048, 4096, 512), (1664, 3328, 416)],
 )
-def test_the_cheat_sheet_in_three_units(stripe: int, blocks: int, fs_blocks: int) -> None:
-    words = stripe_words(stripe * KIB)
-    assert f"= {blocks} blocks of 512 B = {fs_blocks} blocks of 4 KiB" in words
+def test_stripe_is_formatted_in_three_units(stripe: int, blocks: int, fs_blocks: int) -> None:
+    text = format_stripe(stripe * KIB)
+    assert f"= {blocks} blocks of 512 B = {fs_blocks} blocks of 4 KiB" in text
 
 
-def test_slices_are_aligned_modulo_the_least_common_multiple() -> None:
-    assert modulo(2 * MIB) == 2 * MIB  # 8+1
-    assert modulo(1664 * KIB) == 13 * MIB  # 13+1
-    assert modulo(512 * KIB) == MIB
+def test_slice_alignment_is_least_common_multiple_of_stripe_and_1_mib() -> None:
+    assert compute_alignment(2 * MIB) == 2 * MIB  # 8+1
+    assert compute_alignment(1664 * KIB) == 13 * MIB  # 13+1
+    assert compute_alignment(512 * KIB) == MIB
     assert (13 * MIB) % (1664 * KIB) == 0
     assert MIB % (1664 * KIB) != 0  # why the default of 1 MiB is wrong for 13+1
 
 
-def test_sizes_of_luns_in_powers_of_1000_and_1024() -> None:
+def test_lun_sizes_use_powers_of_1000_or_1024() -> None:
     size = 1_138_601_984 * 512
-    assert csm_words(size) == "583GB"
-    assert csm_words(size, binary=True) == "543GB"
-    assert csm_words(71_162_368 * 4096) == "291GB"
-    assert csm_size("1Gb") == 1000 * csm_size("1Mb") == 10**9
-    assert csm_size("1Gb", binary=True) == 1024 * csm_size("1Mb", binary=True) == 1 << 30
+    assert format_csm_size(size) == "583GB"
+    assert format_csm_size(size, binary=True) == "543GB"
+    assert format_csm_size(71_162_368 * 4096) == "291GB"
+    assert parse_csm_size("1Gb") == 1000 * parse_csm_size("1Mb") == 10**9
+    assert parse_csm_size("1Gb", binary=True) == 1024 * parse_csm_size("1Mb", binary=True) == 1 << 30
 
 
-def test_eight_data_drives_of_73_gb_are_the_lun_of_583() -> None:
-    assert csm_words(Geometry(8, 1).usable(73 * 10**9)) == "584GB"  # a label and a little at the end are not offered
+def test_eight_drives_of_73_gb_make_a_lun_of_583_gb() -> None:
+    assert (
+        format_csm_size(Geometry(8, 1).usable(73 * 10**9)) == "584GB"
+    )  # a label and a little at the end are not offered
     assert 0.99 < 1_138_601_984 * 512 / Geometry(8, 1).usable(73 * 10**9) < 1
 
 
 @pytest.mark.parametrize(("name", "groups"), [(f"RG1{key}", value) for key, value in CSM_LAYOUTS.items()])
-def test_a_raid_layout_fits_on_a_brick_and_its_name_counts_data_drives(name: str, groups: tuple[str, ...]) -> None:
-    found = csm_layout(name)
-    assert tuple(map(str, found)) == groups
-    assert sum(one.drives for one in found) <= CSM_DRIVES
-    assert sum(one.data for one in found) == int(name[-1], 16)
-    assert len(found) == int(name[-2])
+def test_csm_layout_fits_one_brick_and_its_name_counts_data_drives(name: str, groups: tuple[str, ...]) -> None:
+    geometries = parse_csm_layout(name)
+    assert tuple(map(str, geometries)) == groups
+    assert sum(geometry.drives for geometry in geometries) <= CSM_DRIVES
+    assert sum(geometry.data for geometry in geometries) == int(name[-1], 16)
+    assert len(geometries) == int(name[-2])
 
 
-def test_allocation_groups_of_the_printed_file_systems() -> None:
-    lun = xfs.legacy_groups(71_162_368, 256)
+def test_allocation_groups_equal_the_published_ones() -> None:
+    lun = xfs.compute_legacy_groups(71_162_368, 256)
     assert (lun.count, lun.size) == (272, 261_632)
     assert lun.size % 256 == 0
     assert 262_144 - lun.size == 2 * 256  # two stripe units short of 1 GiB
-    volume = xfs.legacy_groups(6_831_611_904 // 8, 512)
+    volume = xfs.compute_legacy_groups(6_831_611_904 // 8, 512)
     assert (volume.blocks, volume.count, volume.size) == (853_951_488, 3258, 262_144)
 
 
-def test_six_slices_are_the_printed_volume() -> None:
+def test_six_slices_equal_the_published_volume() -> None:
     assert 6 * 1_138_601_984 == 6_831_611_903 + 1
     assert 262_144 * 512 == xfs.LEGACY_LARGEST_LOG == 128 * MIB == 32_768 * 4096
     assert xfs.LEGACY_LOG == 16 * MIB
 
 
-def test_a_log_grows_with_the_file_system_and_its_rate() -> None:
+def test_log_grows_with_file_system_size_and_rate() -> None:
     tb = 10**12
-    assert xfs.log_size(tb // 10, 1 << 40, 200e6)[0] == 64 * MIB
-    assert xfs.log_size(tb // 10, 1 << 40, 400e6)[0] == 128 * MIB
-    assert xfs.log_size(tb // 10, 1 << 40, None)[0] == 128 * MIB
-    assert xfs.log_size(100 * tb, 1 << 40, 400e6)[0] == 2038 * MIB
-    assert xfs.log_size(tb, 64 * MIB, 400e6)[0] == 48 * MIB  # an internal log lies in one group
-    assert xfs.log_size(tb, 64 * MIB, 400e6, external=True)[0] == 465 * MIB
+    assert xfs.compute_log_size(tb // 10, 1 << 40, 200e6)[0] == 64 * MIB
+    assert xfs.compute_log_size(tb // 10, 1 << 40, 400e6)[0] == 128 * MIB
+    assert xfs.compute_log_size(tb // 10, 1 << 40, None)[0] == 128 * MIB
+    assert xfs.compute_log_size(100 * tb, 1 << 40, 400e6)[0] == 2038 * MIB
+    assert xfs.compute_log_size(tb, 64 * MIB, 400e6)[0] == 48 * MIB  # an internal log lies in one group
+    assert xfs.compute_log_size(tb, 64 * MIB, 400e6, external=True)[0] == 465 * MIB
 
 
-def test_the_unit_of_a_log_divides_the_segment() -> None:
-    assert xfs.log_unit(128 * KIB) == 128 * KIB
-    assert xfs.log_unit(512 * KIB) == 256 * KIB
-    assert xfs.log_unit(1664 * KIB) == 208 * KIB
+def test_log_unit_divides_the_segment() -> None:
+    assert xfs.compute_log_unit(128 * KIB) == 128 * KIB
+    assert xfs.compute_log_unit(512 * KIB) == 256 * KIB
+    assert xfs.compute_log_unit(1664 * KIB) == 208 * KIB
 
 
 @pytest.mark.skipif(MKFS is None, reason="mkfs.xfs is not installed")
@@ -132,64 +134,70 @@ def test_the_unit_of_a_log_divides_the_segment() -> None:
     "size", [1 << 30, 5 << 30, 7_777_777_777 // 4096 * 4096, 300 << 30, 600 << 30, 5 << 40, 13 << 40]
 )
 @pytest.mark.parametrize(("unit", "width"), [(0, 0), (32, 256), (128, 512), (416, 416), (512, 3072)])
-def test_allocation_groups_are_those_of_mkfs(tmp_path: Path, size: int, unit: int, width: int) -> None:
+def test_allocation_groups_equal_those_of_mkfs(tmp_path: Path, size: int, unit: int, width: int) -> None:
     stripe = f",su={unit * 4096},sw={width // unit}" if unit else ""
     (tmp_path / "disk").touch()
-    said = subprocess.run(
+    output = subprocess.run(
         [str(MKFS), "-N", "-d", f"file,name={tmp_path / 'disk'},size={size}{stripe}", "-l", "su=32k"],
         capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
-    data = said[: said.index("naming")]
-    found = {name: int(value) for name, value in re.findall(r"(agcount|agsize|blocks)=(\d+)", data)}
-    groups = xfs.modern_groups(size // 4096, unit, width)
-    assert (groups.count, groups.size, groups.blocks) == (found["agcount"], found["agsize"], found["blocks"])
+    data = output[: output.index("naming")]
+    numbers = {name: int(value) for name, value in re.findall(r"(agcount|agsize|blocks)=(\d+)", data)}
+    groups = xfs.compute_modern_groups(size // 4096, unit, width)
+    assert (groups.count, groups.size, groups.blocks) == (numbers["agcount"], numbers["agsize"], numbers["blocks"])
 
 
 @given(
-    whole=st.integers(1 << 30, 1 << 45),
+    disk_size=st.integers(1 << 30, 1 << 45),
     shares=st.lists(st.floats(0.01, 0.15), min_size=1, max_size=6),
-    stripe=st.integers(1, 64).map(lambda one: one * 64 * KIB),
-    rest=st.booleans(),
+    stripe=st.integers(1, 64).map(lambda segments: segments * 64 * KIB),
+    with_remainder=st.booleans(),
 )
-def test_slices_are_aligned_and_never_overlap(whole: int, shares: list[float], stripe: int, rest: bool) -> None:
-    pieces = [Piece(str(at), share=share) for at, share in enumerate(shares)] + [Piece("rest")] * rest
-    step = modulo(stripe)
+def test_slices_are_aligned_and_do_not_overlap(
+    disk_size: int, shares: list[float], stripe: int, with_remainder: bool
+) -> None:
+    pieces = [SliceRequest(str(index), share=share) for index, share in enumerate(shares)] + [
+        SliceRequest("rest")
+    ] * with_remainder
+    step = compute_alignment(stripe)
     try:
-        found = cut(whole, pieces, step)
+        extents = cut_slices(disk_size, pieces, step)
     except UserError:
-        assert whole * min(shares) < 4 * step  # only a step larger than a slice is refused
+        assert disk_size * min(shares) < 4 * step  # only a step larger than a slice is refused
         return
-    assert all(one.start % stripe == 0 and one.start % MIB == 0 and one.size % stripe == 0 for one in found)
-    assert all(one.end <= other.start for one, other in pairwise(found))
-    assert found[0].start >= MIB
-    assert found[-1].end <= whole - MIB
-    if rest:  # nothing is lost but the label, its copy, and what is no whole step
-        assert sum(one.size for one in found) > whole - MIB - 2 * step
+    assert all(
+        extent.start % stripe == 0 and extent.start % MIB == 0 and extent.size % stripe == 0 for extent in extents
+    )
+    assert all(extent.end <= other.start for extent, other in pairwise(extents))
+    assert extents[0].start >= MIB
+    assert extents[-1].end <= disk_size - MIB
+    if with_remainder:  # nothing is lost but the label, its copy, and what is no whole step
+        assert sum(extent.size for extent in extents) > disk_size - MIB - 2 * step
 
 
 @given(st.integers(20_000, 1 << 34), st.integers(1, 1024), st.integers(1, 24))
-def test_groups_hold_all_blocks_but_a_tail(blocks: int, unit: int, data: int) -> None:
-    groups = xfs.modern_groups(blocks, unit, unit * data)
+def test_allocation_groups_cover_all_blocks_but_a_tail(blocks: int, unit: int, data: int) -> None:
+    groups = xfs.compute_modern_groups(blocks, unit, unit * data)
     assert groups.size % unit == 0
     assert groups.blocks <= groups.count * groups.size
     assert 0 <= blocks - groups.blocks < 4096
     assert groups.size * 4096 <= 1 << 40
-    old = xfs.legacy_groups(blocks, unit)
+    old = xfs.compute_legacy_groups(blocks, unit)
     assert (old.count - 1) * old.size < blocks <= old.count * old.size
 
 
 @pytest.mark.parametrize("text", ["8", "0+1", "4x1", "8+4", "eight+1", "4*2", ""])
-def test_what_is_no_geometry_is_one_sentence(text: str) -> None:
+def test_invalid_geometry_is_one_sentence(text: str) -> None:
     with pytest.raises(UserError, match="is no geometry"):
         parse_geometry(text)
 
 
-def test_slices_that_do_not_fit_are_named() -> None:
+def test_oversized_slices_are_named() -> None:
     with pytest.raises(UserError, match="Slices do not fit: home 2 GiB"):
-        cut(1 << 30, [Piece("home", 2 << 30)], MIB)
-    with pytest.raises(UserError, match="More than one slice wants what is left"):
-        cut(1 << 30, [Piece("home"), Piece("tmp")], MIB)
+        cut_slices(1 << 30, [SliceRequest("home", 2 << 30)], MIB)
+    with pytest.raises(UserError, match="More than one slice takes the remainder"):
+        cut_slices(1 << 30, [SliceRequest("home"), SliceRequest("tmp")], MIB)
     with pytest.raises(UserError, match="no RAID layout of CSM"):
-        csm_layout("RG199")
+        parse_csm_layout("RG199")
     with pytest.raises(UserError, match="no size that CSM prints"):
-        csm_size("a lot")
+        parse_csm_size("a lot")

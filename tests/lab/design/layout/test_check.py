@@ -14,23 +14,31 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_layout import lun_machine, wish
+from storage_builders import build_lun_system, make_requirement
 
-from sonde.design.layout.check import check
+from sonde.design.layout.block_devices import BlockDevice
+from sonde.design.layout.check import check_layout
+from sonde.design.layout.file_system_layout import FileSystemLayout
 from sonde.design.layout.geometry import GIB, KIB, MIB
-from sonde.design.layout.laid import Laid
-from sonde.design.layout.live import machine
-from sonde.design.layout.live.blocks import read_blocks
-from sonde.design.layout.live.extents import extents_of
-from sonde.design.layout.live.listings import read_xfs
-from sonde.design.layout.live.mounts import Mount, mount_of, read_mounts
-from sonde.design.layout.live.reading import FORMS, read_files, read_output
-from sonde.design.layout.live.seen import Extents, Seen, SeenDisk, SeenFileSystem, SeenPath, Slices
+from sonde.design.layout.live import inspection
+from sonde.design.layout.live.cray_x1_output import read_xfs_info
+from sonde.design.layout.live.extents import read_extents
+from sonde.design.layout.live.inspection import inspect_storage
+from sonde.design.layout.live.mounts import MountEntry, find_mount, read_mounts
+from sonde.design.layout.live.observations import (
+    FileExtents,
+    ObservedDisk,
+    ObservedFileSystem,
+    ObservedPath,
+    ObservedSlices,
+    ObservedStorage,
+)
+from sonde.design.layout.live.saved_output import FORMS, read_files, read_output
 from sonde.design.layout.live.superblocks import read_superblock
+from sonde.design.layout.live.sysfs_disks import read_blocks
 from sonde.design.layout.plan import LayoutPlan, plan_layout
-from sonde.design.layout.stores import Store
+from sonde.model.bundled_files import find_system_file
 from sonde.model.errors import MachineError, UserError
-from sonde.model.shipped import system_source
 from sonde.model.system import read_system, system_from_document
 from sonde.model.system.storage import RaidGroup, Volume
 
@@ -43,75 +51,82 @@ QUEUE = {"scheduler": "[none] mq-deadline", "read_ahead_kb": "8192", "max_sector
          "max_hw_sectors_kb": "16384", "physical_block_size": "4096"}  # fmt: skip
 
 
-def sound() -> tuple[SeenFileSystem, dict[str, SeenDisk]]:
+def sound() -> tuple[ObservedFileSystem, dict[str, ObservedDisk]]:
     """XFS on a volume of two 8+1 arrays in partitions, its log on a mirror; a LUN with four paths."""
     disks = {
-        f"md{at}": SeenDisk(f"md{at}", "md", 8 * 10**12, level="raid5", geometry="8+1", data=8, unit=256 * KIB,
-                            state="optimal", queue=QUEUE, settings={"stripe_cache_size": "8192", "sync_action": "idle"})
-        for at in (1, 2)
+        name: ObservedDisk(
+            name, "md", 8 * 10**12, level="raid5", geometry="8+1", data=8, unit=256 * KIB, state="optimal",
+            queue=QUEUE, settings={"stripe_cache_size": "8192", "sync_action": "idle"},
+        )
+        for name in ("md1", "md2")
     }  # fmt: skip
-    disks |= {f"md{at}p1": SeenDisk(f"md{at}p1", "part", 7 * 10**12, 2 * MIB, f"md{at}", queue=QUEUE) for at in (1, 2)}
-    disks["dm-0"] = SeenDisk("dm-0", "lvm", 14 * 10**12, members=("md1p1", "md2p1"),
+    disks |= {
+        f"md{number}p1": ObservedDisk(f"md{number}p1", "part", 7 * 10**12, 2 * MIB, f"md{number}", queue=QUEUE)
+        for number in (1, 2)
+    }
+    disks["dm-0"] = ObservedDisk("dm-0", "lvm", 14 * 10**12, members=("md1p1", "md2p1"),
                              member_sizes=(7 * 10**12, 7 * 10**12), level="raid0", data=2, unit=2 * MIB,
                              queue=QUEUE)  # fmt: skip
-    disks["sdx"] = SeenDisk("sdx", "multipath", 10**12, queue=QUEUE, paths=(
-        SeenPath("fc0", True, True, 866_071, 812_707, 0), SeenPath("fc1", True, True, 865_884, 817_213, 0),
-        SeenPath("fc2", False, False, 0, 0, 0), SeenPath("fc3", False, False, 0, 0, 0)))  # fmt: skip
-    disks["sda"] = SeenDisk("sda", "disk", 10**12, queue=QUEUE, flash=False, state="running")
-    disks["nvme0n1"] = SeenDisk("nvme0n1", "disk", 10**12, queue=QUEUE, flash=True, state="live")
+    disks["sdx"] = ObservedDisk("sdx", "multipath", 10**12, queue=QUEUE, paths=(
+        ObservedPath("fc0", True, True, 866_071, 812_707, 0), ObservedPath("fc1", True, True, 865_884, 817_213, 0),
+        ObservedPath("fc2", False, False, 0, 0, 0), ObservedPath("fc3", False, False, 0, 0, 0)))  # fmt: skip
+    disks["sda"] = ObservedDisk("sda", "disk", 10**12, queue=QUEUE, flash=False, state="running")
+    disks["nvme0n1"] = ObservedDisk("nvme0n1", "disk", 10**12, queue=QUEUE, flash=True, state="live")
     group = 268_434_944
-    one = SeenFileSystem("/scratch", "xfs", "/dev/dm-0", 4096, 14 * 10**12 // 4096, 2 * MIB, 4 * MIB, 13, group,
-                         2038 * MIB, "/dev/sdl1", ("rw", "noatime"))  # fmt: skip
-    return one, disks
+    file_system = ObservedFileSystem(
+        "/scratch", "xfs", "/dev/dm-0", 4096, 14 * 10**12 // 4096, 2 * MIB, 4 * MIB, 13, group, 2038 * MIB,
+        "/dev/sdl1", ("rw", "noatime"),
+    )  # fmt: skip
+    return file_system, disks
 
 
-def kinds(seen: Seen, plan: Laid | None = None) -> set[str]:
-    return {fault.kind for fault in check(seen, plan).faults}
+def kinds(storage: ObservedStorage, plan: FileSystemLayout | None = None) -> set[str]:
+    return {fault.kind for fault in check_layout(storage, plan).faults}
 
 
-def test_nothing_is_wrong_with_a_sound_machine() -> None:
-    one, disks = sound()
-    assert check(Seen((one,), disks)).faults == ()
+def test_sound_machine_has_no_faults() -> None:
+    file_system, disks = sound()
+    assert check_layout(ObservedStorage((file_system,), disks)).faults == ()
 
 
-Change = Callable[[SeenFileSystem, dict[str, SeenDisk]], SeenFileSystem]
+Change = Callable[[ObservedFileSystem, dict[str, ObservedDisk]], ObservedFileSystem]
 
 
 def _fs(**more: Any) -> Change:
-    return lambda one, disks: replace(one, **more)
+    return lambda file_system, disks: replace(file_system, **more)
 
 
 def _disk(name: str, **more: Any) -> Change:
-    def change(one: SeenFileSystem, disks: dict[str, SeenDisk]) -> SeenFileSystem:
+    def change(file_system: ObservedFileSystem, disks: dict[str, ObservedDisk]) -> ObservedFileSystem:
         disks[name] = replace(disks[name], **more)
-        return one
+        return file_system
 
     return change
 
 
 def _queue(name: str, **more: str) -> Change:
-    def change(one: SeenFileSystem, disks: dict[str, SeenDisk]) -> SeenFileSystem:
+    def change(file_system: ObservedFileSystem, disks: dict[str, ObservedDisk]) -> ObservedFileSystem:
         disks[name] = replace(disks[name], queue={**disks[name].queue, **more})
-        return one
+        return file_system
 
     return change
 
 
-def _path(at: int, **more: Any) -> Change:
-    def change(one: SeenFileSystem, disks: dict[str, SeenDisk]) -> SeenFileSystem:
+def _path(index: int, **more: Any) -> Change:
+    def change(file_system: ObservedFileSystem, disks: dict[str, ObservedDisk]) -> ObservedFileSystem:
         paths = list(disks["sdx"].paths)
-        paths[at] = replace(paths[at], **more)
+        paths[index] = replace(paths[index], **more)
         disks["sdx"] = replace(disks["sdx"], paths=tuple(paths))
-        return one
+        return file_system
 
     return change
 
 
 def _all_paths(active: bool | None) -> Change:
-    def change(one: SeenFileSystem, disks: dict[str, SeenDisk]) -> SeenFileSystem:
+    def change(file_system: ObservedFileSystem, disks: dict[str, ObservedDisk]) -> ObservedFileSystem:
         paths = (replace(path, active=active if path.preferred else active is None) for path in disks["sdx"].paths)
         disks["sdx"] = replace(disks["sdx"], paths=tuple(paths))
-        return one
+        return file_system
 
     return change
 
@@ -159,59 +174,59 @@ FAULTS: list[tuple[str, Change, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("change", "kind"), [one[1:] for one in FAULTS], ids=[one[0] for one in FAULTS])
-def test_each_fault_is_caught(change: Change, kind: str) -> None:
-    one, disks = sound()
-    one = change(one, disks)
-    found = check(Seen((one,), disks)).faults
-    assert kind in {fault.kind for fault in found}
-    for fault in found:
-        assert fault.where
+@pytest.mark.parametrize(("change", "kind"), [case[1:] for case in FAULTS], ids=[case[0] for case in FAULTS])
+def test_each_fault_is_found(change: Change, kind: str) -> None:
+    file_system, disks = sound()
+    file_system = change(file_system, disks)
+    faults = check_layout(ObservedStorage((file_system,), disks)).faults
+    assert kind in {fault.kind for fault in faults}
+    for fault in faults:
+        assert fault.location
         assert fault.cost
         assert fault.remedy
 
 
-def test_faults_of_files_slices_and_volumes() -> None:
-    pieces = tuple((at * MIB, at * 7 * MIB, MIB) for at in range(100))
-    assert "fragmented" in kinds(Seen(files=(Extents("/f", pieces),)))
-    together = tuple((at * MIB, at * MIB, MIB) for at in range(100))
-    assert kinds(Seen(files=(Extents("/f", together),))) == set()
-    table = Slices("d", ((0, 0.6, None, ""), (0, 0.6, None, "")), None, origin="x.cf")
-    assert kinds(Seen(slices=(table,))) == {"more than the whole", "slice named twice"}
-    names = tuple(f"/hw/disk/pm1d1L{at}s11" for at in (1, 7, 10))
-    volume = SeenDisk(
+def test_faults_of_files_slices_and_volumes_are_found() -> None:
+    pieces = tuple((index * MIB, index * 7 * MIB, MIB) for index in range(100))
+    assert "fragmented" in kinds(ObservedStorage(files=(FileExtents("/f", pieces),)))
+    together = tuple((index * MIB, index * MIB, MIB) for index in range(100))
+    assert kinds(ObservedStorage(files=(FileExtents("/f", together),))) == set()
+    table = ObservedSlices("d", ((0, 0.6, None, ""), (0, 0.6, None, "")), None, origin="x.cf")
+    assert kinds(ObservedStorage(slices=(table,))) == {"more than the whole", "slice named twice"}
+    names = tuple(f"/hw/disk/pm1d1L{number}s11" for number in (1, 7, 10))
+    volume = ObservedDisk(
         "v", "xlv", 10**12, members=names, member_sizes=(10**11,) * 3, level="raid0", data=3, unit=2 * MIB
     )
-    assert kinds(Seen(disks={"v": volume})) == {"one controller for all members", "larger than its members"}
+    assert kinds(ObservedStorage(disks={"v": volume})) == {"one controller for all members", "larger than its members"}
 
 
 # ---- the listings of the talk, and what they say
 
 
-def test_the_printed_listings_are_read_and_sound() -> None:
-    seen = read_files([DATA / "csmreport.txt"])
-    assert [(one.geometry, one.unit, one.size) for one in seen.disks.values() if one.kind == "lun"] == [
+def test_published_listings_are_parsed_without_faults() -> None:
+    storage = read_files([DATA / "csmreport.txt"])
+    assert [(disk.geometry, disk.unit, disk.size) for disk in storage.disks.values() if disk.kind == "lun"] == [
         ("4+1", 128 * KIB, 80 * 10**9), ("4+1", 128 * KIB, 211 * 10**9), ("4x2", 128 * KIB, 80 * 10**9),
         ("4x2", 128 * KIB, 211 * 10**9), ("4+1", 256 * KIB, 291 * 10**9), ("8+1", 256 * KIB, 583 * 10**9),
     ]  # fmt: skip
-    assert kinds(seen) == set()
+    assert kinds(storage) == set()
     assert kinds(read_files([DATA / "pm.txt", DATA / "pm-ustat.txt", DATA / "xlv0.txt", DATA / "root.cf"])) == set()
 
 
-def test_lines_that_a_scan_has_spoilt_are_named_and_not_guessed() -> None:
-    seen = read_files([DATA / "csmreport-as-scanned.txt"])
-    assert [one.name for one in seen.disks.values() if one.kind == "lun"] == ["01d02_A0_L02"]
-    assert len(seen.unread) == 5
-    assert any("43&" in line for line in seen.unread)
+def test_garbled_lines_are_reported_not_guessed() -> None:
+    storage = read_files([DATA / "csmreport-as-scanned.txt"])
+    assert [disk.name for disk in storage.disks.values() if disk.kind == "lun"] == ["01d02_A0_L02"]
+    assert len(storage.unread) == 5
+    assert any("43&" in line for line in storage.unread)
     large = read_files([DATA / "xfs_growfs-large-as-scanned.txt"])
-    (one,) = large.file_systems
-    assert (one.group_count, one.group_blocks, one.blocks) == (3258, 262_144, 853_951_488)
-    assert one.unit is None
-    assert one.log is None
-    assert "the stripe unit of /large" in check(large).unknown
+    (file_system,) = large.file_systems
+    assert (file_system.group_count, file_system.group_blocks, file_system.blocks) == (3258, 262_144, 853_951_488)
+    assert file_system.unit is None
+    assert file_system.log is None
+    assert "the stripe unit of /large" in check_layout(large).unknown
 
 
-def test_the_paths_of_the_talk_are_balanced() -> None:
+def test_published_paths_are_balanced() -> None:
     """The two active ones differ by half a percent."""
     (device,) = read_files([DATA / "pm.txt"]).disks.values()
     reads = [path.blocks_read or 0 for path in device.paths if path.active]
@@ -220,30 +235,35 @@ def test_the_paths_of_the_talk_are_balanced() -> None:
     assert (detail.size, detail.queue_depth) == (583 * 10**9, 8)
 
 
-def test_the_printed_file_system_is_that_of_the_talk() -> None:
-    (one,) = read_files([DATA / "mkfs-4plus1.txt"]).file_systems
-    assert (one.unit, one.width, one.group_count, one.group_blocks) == (MIB, MIB, 272, 261_632)
-    assert one.log == 16 * MIB
-    assert one.size == 291_481_059_328
-    plan = plan_layout(read_system(system_source("cray-x1"))).of("single")
-    assert kinds(Seen((one,)), plan) == {"log too small"}  # "not sufficient for > 300 MB/s"
-    unset = read_xfs((DATA / "mkfs-4plus1.txt").read_text(encoding="utf-8").replace("=256", "=0"), "listing")
+def test_published_file_system_is_parsed() -> None:
+    (file_system,) = read_files([DATA / "mkfs-4plus1.txt"]).file_systems
+    assert (file_system.unit, file_system.width, file_system.group_count, file_system.group_blocks) == (
+        MIB,
+        MIB,
+        272,
+        261_632,
+    )
+    assert file_system.log == 16 * MIB
+    assert file_system.size == 291_481_059_328
+    plan = plan_layout(read_system(find_system_file("cray-x1"))).of("single")
+    assert kinds(ObservedStorage((file_system,)), plan) == {"log too small"}  # "not sufficient for > 300 MB/s"
+    unset = read_xfs_info((DATA / "mkfs-4plus1.txt").read_text(encoding="utf-8").replace("=256", "=0"), "listing")
     assert "no stripe unit" in kinds(unset)  # mkfs with no options: "works, but not optimal"
 
 
-def test_the_printed_volume_fits_the_plan() -> None:
-    seen = read_files([DATA / "xlv0.txt"])
-    volume = seen.disks["xlv0.data.0.0"]
+def test_published_volume_equals_the_plan() -> None:
+    storage = read_files([DATA / "xlv0.txt"])
+    volume = storage.disks["xlv0.data.0.0"]
     assert volume.size == 6_831_611_904 * 512 == sum(volume.member_sizes)
     assert volume.unit == 2 * MIB
-    plan = plan_layout(read_system(system_source("cray-x1"))).of("large")
-    assert kinds(seen, plan) == set()
+    plan = plan_layout(read_system(find_system_file("cray-x1"))).of("large")
+    assert kinds(storage, plan) == set()
 
 
-def test_the_default_of_1_mib_is_wrong_for_13_and_1(tmp_path: Path) -> None:
+def test_alignment_of_1_mib_is_a_fault_for_13_and_1(tmp_path: Path) -> None:
     text = (DATA / "option-RG11D.cf").read_text(encoding="utf-8")
     assert kinds(read_output(text, "option-RG11D.cf")) == set()
-    (fault,) = check(read_output(text.replace("modulo 13M\n", ""), "option-RG11D.cf")).faults
+    (fault,) = check_layout(read_output(text.replace("modulo 13M\n", ""), "option-RG11D.cf")).faults
     assert fault.kind == "slice is not aligned"
     assert "modulo 13M" in fault.remedy
 
@@ -252,7 +272,7 @@ def test_the_default_of_1_mib_is_wrong_for_13_and_1(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "found"),
+    ("file", "names"),
     [
         ("lsblk.json", {"slice is not aligned"}),
         ("mdadm-export.txt", set()),
@@ -264,21 +284,21 @@ def test_the_default_of_1_mib_is_wrong_for_13_and_1(tmp_path: Path) -> None:
         ("zpool.txt", {"unequal members of a stripe", "degraded", "sectors too small", "too full"}),
     ],
 )
-def test_recorded_outputs_are_read(file: str, found: set[str]) -> None:
-    assert kinds(read_files([DATA / file])) == found
+def test_recorded_outputs_are_parsed(file: str, names: set[str]) -> None:
+    assert kinds(read_files([DATA / file])) == names
 
 
-def test_recorded_outputs_say_what_they_say() -> None:
-    seen = read_files([DATA / name for name in ("lsblk.json", "mdadm-export.txt", "mdadm-detail.txt", "lvs.json")])
-    assert seen.disks["md5"].stripe == 1536 * KIB
-    assert (seen.disks["md6"].geometry, seen.disks["md6"].unit) == ("8+2", 128 * KIB)
-    assert seen.disks["fast-scratch"].members == ("md5", "md6")
+def test_recorded_outputs_have_the_expected_values() -> None:
+    storage = read_files([DATA / name for name in ("lsblk.json", "mdadm-export.txt", "mdadm-detail.txt", "lvs.json")])
+    assert storage.disks["md5"].stripe == 1536 * KIB
+    assert (storage.disks["md6"].geometry, storage.disks["md6"].unit) == ("8+2", 128 * KIB)
+    assert storage.disks["fast-scratch"].members == ("md5", "md6")
     (home,) = read_files([DATA / "dumpe2fs.txt"]).file_systems
     assert (home.unit, home.width, home.log) == (512 * KIB, MIB, GIB)
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_an_output_without_what_matters_is_one_sentence(form: str) -> None:
+def test_incomplete_output_is_one_sentence(form: str) -> None:
     heads = {
         "lsblk --json --bytes --output-all": '{"blockdevices": []}', "multipathd show maps json": '{"maps": []}',
         "lvs --segments --reportformat json": '{"report": [{"seg": []}]}',
@@ -294,15 +314,15 @@ def test_an_output_without_what_matters_is_one_sentence(form: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "sentence"),
     [
         ("hello", "is no output that is known"),
         ('{"blockdevices": [', "is not valid JSON"),
         ("", "is no output that is known"),
     ],
 )
-def test_what_is_no_output_is_one_sentence(text: str, said: str) -> None:
-    with pytest.raises(UserError, match=said):
+def test_unknown_output_is_one_sentence(text: str, sentence: str) -> None:
+    with pytest.raises(UserError, match=sentence):
         read_output(text, "saved.txt")
 
 
@@ -354,11 +374,11 @@ def test_md_and_device_mapper_are_read_from_sysfs(tmp_path: Path) -> None:
         (root / block / "dm-3" / "slaves" / path / "stat").write_text(
             f"1 0 {moved} 0 1 0 {moved} 0 0 0 0", encoding="utf-8"
         )
-    seen = read_blocks("dm-1", root)
-    assert (seen.disks["dm-1"].unit, seen.disks["dm-1"].data, seen.disks["dm-1"].level) == (MIB, 2, "raid0")
-    assert (seen.disks["md5"].geometry, seen.disks["md5"].stripe) == ("8+2", MIB)
-    assert (seen.disks["md10"].geometry, seen.disks["md10"].stripe) == ("4x2", 2 * MIB)
-    assert kinds(seen) == {
+    storage = read_blocks("dm-1", root)
+    assert (storage.disks["dm-1"].unit, storage.disks["dm-1"].data, storage.disks["dm-1"].level) == (MIB, 2, "raid0")
+    assert (storage.disks["md5"].geometry, storage.disks["md5"].stripe) == ("8+2", MIB)
+    assert (storage.disks["md10"].geometry, storage.disks["md10"].stripe) == ("4x2", 2 * MIB)
+    assert kinds(storage) == {
         "unequal members of a stripe", "stripe cache too small", "requests are cut", "read-ahead too short",
         "unit does not fit the stripe",
     }  # fmt: skip
@@ -367,153 +387,166 @@ def test_md_and_device_mapper_are_read_from_sysfs(tmp_path: Path) -> None:
     assert read_blocks("sdq", root).unknown == ("sdq, which sysfs does not have",)
 
 
-def test_the_mount_of_a_path_is_the_longest_that_it_begins_with() -> None:
+def test_mount_of_a_path_is_its_longest_prefix() -> None:
     root = "22 1 254:0 / / rw,noatime - ext4 /dev/vda rw"
     other_one = "90 22 7:0 / /scratch\\040x rw,relatime - xfs /dev/mapper/v-l rw,logdev=/dev/sdl1,sunit=4096"
     text = f"{root}\n{other_one}\n"
     both = read_mounts(text)
-    assert [one.where for one in both] == ["/", "/scratch x"]
+    assert [mount.location for mount in both] == ["/", "/scratch x"]
     assert "logdev=/dev/sdl1" in both[1].options
-    found = mount_of("/scratch x/run", text)
-    assert found is not None
-    assert found.kind == "xfs"
-    other = mount_of("/scratch", text)
+    inner = find_mount("/scratch x/run", text)
+    assert inner is not None
+    assert inner.kind == "xfs"
+    other = find_mount("/scratch", text)
     assert other is not None
-    assert other.where == "/"
+    assert other.location == "/"
 
 
 @pytest.mark.parametrize("unit", [64 * KIB, 128 * KIB])
-def test_superblocks_say_what_mkfs_was_told(tmp_path: Path, unit: int) -> None:
+def test_superblocks_have_the_options_of_mkfs(tmp_path: Path, unit: int) -> None:
     path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
     programs = {name: shutil.which(name, path=path) for name in ("mkfs.xfs", "mke2fs")}
     if None in programs.values():
         pytest.skip("mkfs.xfs or mke2fs is not installed")
     blocks = unit // 4096
-    made = {
+    commands = {
         "xfs": [str(programs["mkfs.xfs"]), "-q", "-d", f"su={unit},sw=8", "-l", "size=70m"],
         "ext4": [str(programs["mke2fs"]), "-q", "-t", "ext4", "-b", "4096", "-E",
                  f"stride={blocks},stripe_width={8 * blocks}", "-J", "size=64"],
     }  # fmt: skip
-    for kind, words in made.items():
+    for kind, command in commands.items():
         disk = tmp_path / kind
         with disk.open("wb") as file:
             file.truncate(2 * GIB)
-        subprocess.run([*words, str(disk)], check=True)
-        one = read_superblock(str(disk))
-        assert one is not None
-        assert (one.kind, one.unit, one.width, one.log_device) == (kind, unit, 8 * unit, "internal")
-        assert one.log == (70 * MIB if kind == "xfs" else 64 * MIB)
-        assert one.block == 4096
-        assert one.group_count is not None
-        assert one.group_blocks is not None
-        assert one.blocks is not None
-        assert one.group_blocks * (one.group_count - 1) < one.blocks <= one.group_blocks * one.group_count
+        subprocess.run([*command, str(disk)], check=True)
+        file_system = read_superblock(str(disk))
+        assert file_system is not None
+        assert (file_system.kind, file_system.unit, file_system.width, file_system.log_device) == (
+            kind,
+            unit,
+            8 * unit,
+            "internal",
+        )
+        assert file_system.log == (70 * MIB if kind == "xfs" else 64 * MIB)
+        assert file_system.block == 4096
+        assert file_system.group_count is not None
+        assert file_system.group_blocks is not None
+        assert file_system.blocks is not None
+        assert (
+            file_system.group_blocks * (file_system.group_count - 1)
+            < file_system.blocks
+            <= file_system.group_blocks * file_system.group_count
+        )
     (tmp_path / "empty").write_bytes(bytes(8192))
     assert read_superblock(str(tmp_path / "empty")) is None
 
 
-def test_a_device_that_only_the_host_has_is_told_and_not_raised(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    gone = Mount(str(tmp_path), "/dev/none-such", "ext4", "8:1", ("rw", "sync"))
-    monkeypatch.setattr(machine, "mount_of", lambda where: gone)
-    seen = machine.look_at(str(tmp_path))
-    assert any("/dev/none-such, which is not there" in one for one in seen.unknown)
+def test_device_missing_in_a_container_is_unknown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    gone = MountEntry(str(tmp_path), "/dev/none-such", "ext4", "8:1", ("rw", "sync"))
+    monkeypatch.setattr(inspection, "find_mount", lambda path: gone)
+    storage = inspect_storage(str(tmp_path))
+    assert any("/dev/none-such, which is not there" in text for text in storage.unknown)
     gone = replace(gone, device="overlay", kind="overlay")
-    assert "overlay at" in machine.look_at(str(tmp_path)).unknown[0]
+    assert "overlay at" in inspect_storage(str(tmp_path)).unknown[0]
 
 
-def test_extents_of_a_file_cover_it(tmp_path: Path) -> None:
+def test_extents_cover_the_file(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"x" * (3 * MIB))
     try:
-        found = extents_of(str(path))
+        extents = read_extents(str(path))
     except MachineError as reason:
         pytest.skip(str(reason))
-    assert sum(length for _, _, length in found.pieces) >= 3 * MIB
+    assert sum(length for _, _, length in extents.pieces) >= 3 * MIB
     with pytest.raises(MachineError, match="its extents cannot be read"):
-        extents_of(str(tmp_path / "none"))
+        read_extents(str(tmp_path / "none"))
 
 
 # ---- a plan, made exactly, has no fault
 
 
-def as_made(laid: Laid) -> Seen:
+def as_made(layout: FileSystemLayout) -> ObservedStorage:
     """What would be seen after the script of a plan has run: the numbers that mkfs, md and LVM were given."""
-    disks: dict[str, SeenDisk] = {}
-    for store in (*laid.stores, *([laid.log] if laid.log is not None else [])):
+    disks: dict[str, ObservedDisk] = {}
+    for store in (*layout.devices, *([layout.log] if layout.log is not None else [])):
         _add(store, disks)
-    groups = laid.groups if laid.table.kind == "xfs" else None
-    blocks = groups.blocks if groups is not None else (laid.capacity or 0) // laid.block
-    one = SeenFileSystem(
-        f"/{laid.id}", laid.table.kind, f"/dev/{laid.store.id}", laid.block, blocks, laid.unit, laid.width,
-        groups.count if groups else None, groups.size if groups else None, laid.log_size,
-        f"/dev/{laid.log.id}" if laid.log is not None else "internal",
+    groups = layout.groups if layout.table.kind == "xfs" else None
+    blocks = groups.blocks if groups is not None else (layout.capacity or 0) // layout.block
+    file_system = ObservedFileSystem(
+        f"/{layout.id}", layout.table.kind, f"/dev/{layout.device.id}", layout.block, blocks, layout.unit, layout.width,
+        groups.count if groups else None, groups.size if groups else None, layout.log_size,
+        f"/dev/{layout.log.id}" if layout.log is not None else "internal",
     )  # fmt: skip
-    return Seen((one,), disks)
+    return ObservedStorage((file_system,), disks)
 
 
-def _add(store: Store, disks: dict[str, SeenDisk]) -> None:
-    table, members = store.table, tuple(one.id for one in store.members)
-    sizes = tuple(one.capacity or 0 for one in store.members)
+def _add(store: BlockDevice, disks: dict[str, ObservedDisk]) -> None:
+    table, members = store.table, tuple(member.id for member in store.members)
+    sizes = tuple(member.capacity or 0 for member in store.members)
     common = {"size": store.capacity, "state": "optimal"}
     if isinstance(table, RaidGroup):
         geometry = store.geometry
         striped = geometry is not None and geometry.data > 1
-        disks[store.id] = SeenDisk(store.id, "md", geometry=str(geometry), data=geometry.data if geometry else None,
+        disks[store.id] = ObservedDisk(store.id, "md", geometry=str(geometry), data=geometry.data if geometry else None,
                                    unit=store.unit if striped else None, level=f"raid{table.level}",
                                    member_sizes=sizes, **common)  # type: ignore[arg-type]  # fmt: skip
     elif store.kind == "slices":
-        disks[store.id] = SeenDisk(store.id, "part", start=store.start, on=members[0], **common)  # type: ignore[arg-type]
+        disks[store.id] = ObservedDisk(store.id, "part", start=store.start, on=members[0], **common)  # type: ignore[arg-type]
     elif isinstance(table, Volume):
-        disks[store.id] = SeenDisk(store.id, "lvm", members=members, member_sizes=sizes, level="raid0", unit=store.unit,
-                                   data=len(members), **common)  # type: ignore[arg-type]  # fmt: skip
+        disks[store.id] = ObservedDisk(
+            store.id, "lvm", members=members, member_sizes=sizes, level="raid0", unit=store.unit, data=len(members),
+            **common,  # type: ignore[arg-type]
+        )  # fmt: skip
     else:
-        disks[store.id] = SeenDisk(store.id, "disk", members=members, **common)  # type: ignore[arg-type]
-    for one in store.members:
-        if one.kind != "drives":
-            _add(one, disks)
+        disks[store.id] = ObservedDisk(store.id, "disk", members=members, **common)  # type: ignore[arg-type]
+    for member in store.members:
+        if member.kind != "drives":
+            _add(member, disks)
 
 
 def clean(plan: LayoutPlan) -> None:
-    for laid in plan.file_systems:
-        if laid.table.kind in ("xfs", "ext4") and laid.stores:
+    for layout in plan.file_systems:
+        if layout.table.kind in ("xfs", "ext4") and layout.devices:
             # what was right in 2004 is called old: groups of 1 GiB, a log of 16 MiB
-            old = {"too many allocation groups", "log too small"} if laid.store.legacy else set()
-            assert [one for one in check(as_made(laid), laid).faults if one.kind not in old] == [], laid.id
+            old = {"too many allocation groups", "log too small"} if layout.device.legacy else set()
+            assert [fault for fault in check_layout(as_made(layout), layout).faults if fault.kind not in old] == [], (
+                layout.id
+            )
 
 
 @pytest.mark.parametrize("name", ["nvme-enclosure", "cray-x1-wishes", "laptop-md"])
-def test_what_a_plan_makes_has_no_fault(name: str) -> None:
-    clean(plan_layout(read_system(system_source(name))))
+def test_planned_layout_has_no_faults(name: str) -> None:
+    clean(plan_layout(read_system(find_system_file(name))))
 
 
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["home", "scratch", "archive"]), st.sampled_from(["xfs", "ext4"]),
                           st.integers(2, 60)), min_size=1, max_size=4))  # fmt: skip
-def test_what_any_plan_makes_has_no_fault(drawn: list[tuple[str, str, int]]) -> None:
-    asked = [
-        wish(f"fs{at}", purpose, kind, capacity=f"{size * 200} MB") for at, (purpose, kind, size) in enumerate(drawn)
+def test_any_planned_layout_has_no_faults(drawn: list[tuple[str, str, int]]) -> None:
+    requirements = [
+        make_requirement(f"fs{index}", purpose, kind, capacity=f"{size * 200} MB")
+        for index, (purpose, kind, size) in enumerate(drawn)
     ]
     try:
-        plan = plan_layout(system_from_document(lun_machine(file_systems=asked), "made"))
+        plan = plan_layout(system_from_document(build_lun_system(file_systems=requirements), "made"))
     except UserError:
         return
     clean(plan)
 
 
-def test_every_difference_from_a_plan_is_told() -> None:
-    laid = plan_layout(read_system(system_source("nvme-enclosure"))).of("scratch")
-    seen = as_made(laid)
-    (one,) = seen.file_systems
-    assert one.blocks is not None
-    assert one.group_count is not None
+def test_differences_from_a_plan_are_reported() -> None:
+    layout = plan_layout(read_system(find_system_file("nvme-enclosure"))).of("scratch")
+    storage = as_made(layout)
+    (file_system,) = storage.file_systems
+    assert file_system.blocks is not None
+    assert file_system.group_count is not None
     for change in (
-        {"unit": 4 * MIB, "width": 4 * MIB}, {"width": 2 * MIB}, {"group_count": one.group_count + 1}, {"block": 8192},
-        {"blocks": one.blocks // 2}, {"log": 64 * MIB}, {"log_device": "/dev/sdl"}, {"kind": "ext4"},
+        {"unit": 4 * MIB, "width": 4 * MIB}, {"width": 2 * MIB}, {"group_count": file_system.group_count + 1},
+        {"block": 8192},
+        {"blocks": file_system.blocks // 2}, {"log": 64 * MIB}, {"log_device": "/dev/sdl"}, {"kind": "ext4"},
     ):  # fmt: skip
-        changed = replace(one, **change)
-        assert "not as planned" in kinds(replace(seen, file_systems=(changed,)), laid), change
-    volume = seen.disks[laid.store.id]
-    fewer = {**seen.disks, laid.store.id: replace(volume, members=(*volume.members, "more"))}
-    assert "not as planned" in kinds(replace(seen, disks=fewer), laid)
+        changed = replace(file_system, **change)
+        assert "not as planned" in kinds(replace(storage, file_systems=(changed,)), layout), change
+    volume = storage.disks[layout.device.id]
+    fewer = {**storage.disks, layout.device.id: replace(volume, members=(*volume.members, "more"))}
+    assert "not as planned" in kinds(replace(storage, disks=fewer), layout)

@@ -12,29 +12,30 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_layout import lun_machine, wish
+from storage_builders import build_lun_system, make_requirement
 
-from sonde.design.layout.check import check
-from sonde.design.layout.live.machine import look_at
+from sonde.design.layout.check import check_layout
+from sonde.design.layout.live.inspection import inspect_storage
 from sonde.design.layout.live.superblocks import xfs_geometry
 from sonde.design.layout.plan import LayoutPlan, plan_layout
-from sonde.design.layout.scripts import scripts_of
-from sonde.model.shipped import shipped, system_source
+from sonde.design.layout.scripts import make_layout_scripts
+from sonde.model.bundled_files import find_bundled_files, find_system_file
 from sonde.model.system import read_system, system_from_document
 
 GIB = 1 << 30
 ENV = os.environ | {"PATH": os.environ.get("PATH", "") + ":/usr/sbin:/sbin"}
 
 
-def ran(script: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["sh", str(script), *words], capture_output=True, text=True, env=ENV, check=False)
+def run_script(script: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["sh", str(script), *arguments], capture_output=True, text=True, env=ENV, check=False)
 
 
 @pytest.fixture
-def made(loops: Callable[[int], str], tmp_path: Path) -> tuple[LayoutPlan, Path, dict[str, str]]:
+def planned_machine(loops: Callable[[int], str], tmp_path: Path) -> tuple[LayoutPlan, Path, dict[str, str]]:
     """A plan whose LUNs are loop devices: a small file system and a log on a mirror, a large one on 8+1."""
-    document = lun_machine(file_systems=[wish("home", "home", "ext4", capacity="2 GiB"),
-                                         wish("scratch", "scratch", write="100 MB/s", capacity="6 GB")])  # fmt: skip
+    home = make_requirement("home", "home", "ext4", capacity="2 GiB")
+    scratch = make_requirement("scratch", "scratch", write="100 MB/s", capacity="6 GB")
+    document = build_lun_system(file_systems=[home, scratch])
     sizes = {"b1g1-lun": 3_999_989_760, "b1g0-lun": 7_999_979_520}
     for lun in document["luns"]:
         if lun["id"] in sizes:
@@ -43,24 +44,24 @@ def made(loops: Callable[[int], str], tmp_path: Path) -> tuple[LayoutPlan, Path,
     document["luns"] = [lun for lun in document["luns"] if lun["id"] in sizes]
     groups = [lun["raid_group"] for lun in document["luns"]]
     document["raid_groups"] = [group for group in document["raid_groups"] if group["id"] in groups]
-    document["drives"] = [one for one in document["drives"] if one["id"].partition("d[")[0] in groups]
+    document["drives"] = [drive for drive in document["drives"] if drive["id"].partition("d[")[0] in groups]
     document["mounts"] = [{"id": f"on-{name}", "file_system": name, "path": str(tmp_path / name), "on": "host"}
                           for name in ("home", "scratch")]  # fmt: skip
     plan = plan_layout(system_from_document(document, "made"), members=1)
-    (script,) = scripts_of(plan).values()
+    (script,) = make_layout_scripts(plan).values()
     path = tmp_path / "layout.sh"
     path.write_text(script, encoding="utf-8")
     return plan, path, {lun["id"]: lun["device"] for lun in document["luns"]}
 
 
-def test_a_script_makes_exactly_what_was_planned_and_runs_once(
-    made: tuple[LayoutPlan, Path, dict[str, str]], tmp_path: Path
+def test_script_creates_the_plan_and_runs_once(
+    planned_machine: tuple[LayoutPlan, Path, dict[str, str]], tmp_path: Path
 ) -> None:
-    plan, script, disks = made
-    before = ran(script)
+    plan, script, disks = planned_machine
+    before = run_script(script)
     assert before.returncode == 2
     assert all(disk in before.stdout for disk in disks.values())
-    done = ran(script, "go")
+    done = run_script(script, "go")
     assert done.returncode == 0, done.stderr
     info = subprocess.run(["xfs_info", str(tmp_path / "scratch")], capture_output=True, text=True, env=ENV, check=True)
     scratch = plan.of("scratch")
@@ -74,73 +75,75 @@ def test_a_script_makes_exactly_what_was_planned_and_runs_once(
     assert int(log[2]) * 4096 == scratch.log_size
     home = plan.of("home")
     device = f"{disks['b1g1-lun']}p1"
-    said = subprocess.run(["dumpe2fs", "-h", device], capture_output=True, text=True, env=ENV, check=True).stdout
-    assert re.search(rf"RAID stride: +{home.unit // 4096}$", said, re.MULTILINE)
-    assert re.search(rf"RAID stripe width: +{home.width // 4096}$", said, re.MULTILINE)
+    output = subprocess.run(["dumpe2fs", "-h", device], capture_output=True, text=True, env=ENV, check=True).stdout
+    assert re.search(rf"RAID stride: +{home.unit // 4096}$", output, re.MULTILINE)
+    assert re.search(rf"RAID stripe width: +{home.width // 4096}$", output, re.MULTILINE)
     starts = {name: int(Path(f"/sys/class/block/{Path(disk).name}p1/start").read_text()) * 512
               for name, disk in disks.items()}  # fmt: skip
     assert starts == {"b1g0-lun": 2 << 20, "b1g1-lun": 1 << 20}
-    for name, laid in (("scratch", scratch), ("home", home)):
-        seen = look_at(str(tmp_path / name))
-        verdict = check(seen, laid)
-        assert [one for one in verdict.faults if one.kind != "scheduler"] == []
+    for name, layout in (("scratch", scratch), ("home", home)):
+        storage = inspect_storage(str(tmp_path / name))
+        verdict = check_layout(storage, layout)
+        assert [fault for fault in verdict.faults if fault.kind != "scheduler"] == []
         assert verdict.unknown == ()
-        (one,) = seen.file_systems
-        assert (one.unit, one.width, one.log) == (laid.unit, laid.width, laid.log_size)
-    assert look_at(device).file_systems[0].kind == "ext4"
-    again = ran(script, "go")
+        (observed,) = storage.file_systems
+        assert (observed.unit, observed.width, observed.log) == (layout.unit, layout.width, layout.log_size)
+    assert inspect_storage(device).file_systems[0].kind == "ext4"
+    again = run_script(script, "go")
     assert again.returncode == 3
     assert "already holds: gpt" in again.stderr
     assert "Nothing was changed" in again.stderr
 
 
-def test_what_mkfs_makes_without_options_is_found(loops: Callable[[int], str], tmp_path: Path) -> None:
+def test_faults_of_default_mkfs_are_found(loops: Callable[[int], str], tmp_path: Path) -> None:
     """The faults that the talk warns of, made for real: sunit 0, a slice at the wrong place."""
     disk = loops(4 * GIB)
     subprocess.run(["sgdisk", "--clear", "--set-alignment=1", "--new=1:2176:6000000", disk], env=ENV, check=True,
                    capture_output=True)  # fmt: skip
     subprocess.run(["partx", "--update", disk], env=ENV, check=True)
     subprocess.run(["mkfs.xfs", "-q", f"{disk}p1"], env=ENV, check=True)
-    plan = plan_layout(read_system(system_source("cray-x1"))).of("single")
-    seen = look_at(f"{disk}p1")
-    kinds = {fault.kind for fault in check(seen, plan).faults}
+    plan = plan_layout(read_system(find_system_file("cray-x1"))).of("single")
+    storage = inspect_storage(f"{disk}p1")
+    kinds = {fault.kind for fault in check_layout(storage, plan).faults}
     assert {"no stripe unit", "slice is not aligned", "not as planned"} <= kinds
-    where = tmp_path / "mounted"
-    where.mkdir()
-    subprocess.run(["mount", f"{disk}p1", str(where)], env=ENV, check=True)
-    mounted, unmounted = look_at(str(where)).file_systems[0], seen.file_systems[0]
-    by_ioctl = xfs_geometry(str(where))
+    mount_point = tmp_path / "mounted"
+    mount_point.mkdir()
+    subprocess.run(["mount", f"{disk}p1", str(mount_point)], env=ENV, check=True)
+    mounted, unmounted = inspect_storage(str(mount_point)).file_systems[0], storage.file_systems[0]
+    by_ioctl = xfs_geometry(str(mount_point))
     assert by_ioctl is not None
     facts = ("block", "blocks", "unit", "width", "group_count", "group_blocks", "log", "log_device")
     for fact in facts:
         assert getattr(mounted, fact) == getattr(unmounted, fact) == getattr(by_ioctl, fact)
 
 
-def test_a_script_refuses_a_disk_that_holds_something(made: tuple[LayoutPlan, Path, dict[str, str]]) -> None:
-    _, script, disks = made
+def test_script_refuses_a_disk_with_data(planned_machine: tuple[LayoutPlan, Path, dict[str, str]]) -> None:
+    _, script, disks = planned_machine
     subprocess.run(["mke2fs", "-q", "-F", disks["b1g0-lun"], "1000"], env=ENV, check=True)
-    said = ran(script, "go")
-    assert said.returncode == 3
-    assert "already holds: ext2" in said.stderr
+    result = run_script(script, "go")
+    assert result.returncode == 3
+    assert "already holds: ext2" in result.stderr
     assert not Path(f"{disks['b1g1-lun']}p1").exists()
 
 
-@pytest.mark.parametrize("name", [one for one in shipped("systems") if one not in ("cumulus", "slingshot-routed")])
-def test_scripts_of_described_systems_are_shell(name: str, tmp_path: Path) -> None:
-    plan = plan_layout(read_system(system_source(name)))
-    files = scripts_of(plan)
+@pytest.mark.parametrize(
+    "name", [name for name in find_bundled_files("systems") if name not in ("cumulus", "slingshot-routed")]
+)
+def test_scripts_of_described_systems_are_valid_shell(name: str, tmp_path: Path) -> None:
+    plan = plan_layout(read_system(find_system_file(name)))
+    files = make_layout_scripts(plan)
     for file, text in list(files.items())[:3]:
         assert subprocess.run(["sh", "-n"], input=text, text=True, check=False).returncode == 0
         path = tmp_path / file
         path.write_text(text, encoding="utf-8")
-        said = ran(path)
+        result = run_script(path)
         # without "go" it names its disks; where the file has no names of devices it asks for them first
-        assert said.returncode == 2
-        assert "would destroy everything" in said.stdout or ": set it to " in said.stderr
+        assert result.returncode == 2
+        assert "would destroy everything" in result.stdout or ": set it to " in result.stderr
 
 
 def commands(document: dict[str, Any], **more: Any) -> str:
-    (text,) = scripts_of(plan_layout(system_from_document(document, "made"), **more)).values()
+    (text,) = make_layout_scripts(plan_layout(system_from_document(document, "made"), **more)).values()
     return text
 
 
@@ -148,7 +151,7 @@ def test_drives_become_arrays_and_a_striped_volume() -> None:
     document = {"schema": "sonde-system/1", "id": "d", "nodes": [{"id": "host"}],
                 "drives": [{"id": "d[0-19]", "server": "host", "kind": "hdd", "capacity": "4 TB", "rate": "200 MB/s",
                             "device": "/dev/disk/by-path/d[0-19]"}],
-                "file_systems": [wish("scratch", "scratch", capacity="60 TB")]}  # fmt: skip
+                "file_systems": [make_requirement("scratch", "scratch", capacity="60 TB")]}  # fmt: skip
     text = commands(document)
     assert (
         "mdadm --create /dev/md/scratch-g1 --name=scratch-g1 --metadata=1.2 --run --level=6 --raid-devices=10" in text
@@ -161,19 +164,19 @@ def test_drives_become_arrays_and_a_striped_volume() -> None:
     assert "mdadm --create /dev/md/scratch-vol --name=scratch-vol --metadata=1.2 --run --level=0" in striped
 
 
-def test_zfs_gets_its_drives_without_md() -> None:
+def test_zfs_uses_drives_without_md() -> None:
     document = {"schema": "sonde-system/1", "id": "d", "nodes": [{"id": "host"}],
                 "drives": [{"id": "d[0-19]", "server": "host", "kind": "hdd", "capacity": "4 TB",
                             "device": "/dev/disk/by-path/d[0-19]"}],
-                "file_systems": [wish("bulk", "archive", "zfs", capacity="40 TB")]}  # fmt: skip
+                "file_systems": [make_requirement("bulk", "archive", "zfs", capacity="40 TB")]}  # fmt: skip
     text = commands(document)
     assert "mdadm" not in text
     assert re.search(r"zpool create -o ashift=12 -O recordsize=1M .* bulk raidz2 /dev/disk/by-path/d0 ", text)
 
 
 @pytest.mark.skipif(shutil.which("sh") is None, reason="no shell")
-def test_a_variable_without_a_value_is_asked_for(tmp_path: Path) -> None:
-    (text,) = scripts_of(plan_layout(read_system(system_source("laptop-md")))).values()
+def test_script_requires_unset_variables(tmp_path: Path) -> None:
+    (text,) = make_layout_scripts(plan_layout(read_system(find_system_file("laptop-md")))).values()
     path = tmp_path / "layout.sh"
     path.write_text(text, encoding="utf-8")
-    assert "set it to the device of drive sd1" in ran(path).stderr
+    assert "set it to the device of drive sd1" in run_script(path).stderr

@@ -9,22 +9,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_layout import lun_machine, wish
+from storage_builders import build_lun_system, make_requirement
 
 from sonde.design.layout.plan import plan_layout
-from sonde.design.layout.scripts import scripts_of
+from sonde.design.layout.scripts import make_layout_scripts
 from sonde.model.errors import UserError
 from sonde.model.system import read_system, system_from_document
 
-_SCRATCH = wish("scratch", "scratch", capacity="8 GB")
+_SCRATCH = make_requirement("scratch", "scratch", capacity="8 GB")
 _SLICE = {"id": "s1", "on": "b1g0-lun", "size": "1 GB"}
 _VOLUME = {"id": "vol", "kind": "stripe", "members": ["b1g0-lun", "b1g2-lun"], "stripe_unit": "2 MiB"}
 
 
-def change(kind: str, at: int, /, **members: Any) -> dict[str, Any]:
+def change(kind: str, index: int, /, **members: Any) -> dict[str, Any]:
     """The machine with some members of its `at`-th part of a kind changed; None takes one away."""
-    document = lun_machine(file_systems=[copy.deepcopy(_SCRATCH)])
-    part = document[kind][at]
+    document = build_lun_system(file_systems=[copy.deepcopy(_SCRATCH)])
+    part = document[kind][index]
     for name, value in members.items():
         if value is None:
             part.pop(name)
@@ -35,20 +35,20 @@ def change(kind: str, at: int, /, **members: Any) -> dict[str, Any]:
 
 def more(kind: str, /, *parts: dict[str, Any], **members: Any) -> dict[str, Any]:
     """The machine with parts added."""
-    document = lun_machine(file_systems=[copy.deepcopy(_SCRATCH)])
+    document = build_lun_system(file_systems=[copy.deepcopy(_SCRATCH)])
     document[kind] = [*document.get(kind, []), *copy.deepcopy(list(parts))]
     return document | members
 
 
 def fs(**members: Any) -> dict[str, Any]:
     """The machine with one file system, changed."""
-    asked = copy.deepcopy(_SCRATCH)
+    file_system = copy.deepcopy(_SCRATCH)
     for name, value in members.items():
         if value is None:
-            asked.pop(name)
+            file_system.pop(name)
         else:
-            asked[name] = value
-    return lun_machine(file_systems=[asked])
+            file_system[name] = value
+    return build_lun_system(file_systems=[file_system])
 
 
 # What is wrong -> the document, the place that the sentence names, and words of what it says.
@@ -144,36 +144,36 @@ WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
 }  # fmt: skip
 
 
-def test_there_are_sixty() -> None:
+def test_sixty_wrong_layouts_are_listed() -> None:
     assert len(WRONG) >= 60
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_a_wrong_layout_is_refused_in_one_sentence(name: str, tmp_path: Path) -> None:
-    document, place, words = WRONG[name]
+def test_wrong_layout_is_one_sentence(name: str, tmp_path: Path) -> None:
+    document, location, text = WRONG[name]
     path = tmp_path / "site.json"
     path.write_text(json.dumps(document), encoding="utf-8")
     with pytest.raises(UserError) as reason:
         plan_layout(read_system(path))
-    said = str(reason.value)
-    assert "site.json" in said
-    assert place in said
-    assert words in said
-    assert said.endswith((".", "?"))
-    assert "\n" not in said
+    sentence = str(reason.value)
+    assert "site.json" in sentence
+    assert location in sentence
+    assert text in sentence
+    assert sentence.endswith((".", "?"))
+    assert "\n" not in sentence
 
 
-def test_the_machine_itself_is_right() -> None:
+def test_unchanged_machine_is_accepted() -> None:
     """What is changed above is right before."""
     for document in (fs(), more("slices", _SLICE), more("volumes", _VOLUME)):
         path_free = copy.deepcopy(document)
         assert plan_layout(system_from_document(path_free, "made")).file_systems
 
 
-def test_three_parities_are_no_geometry_of_md() -> None:
+def test_triple_parity_is_rejected_for_md() -> None:
     group = {"id": "g", "level": "7", "data": 8, "parity": 3, "segment": "128 KiB", "drives": "d[0-10]"}
     document = {"schema": "sonde-system/1", "id": "d", "raid_groups": [group],
                 "drives": [{"id": "d[0-10]", "kind": "hdd", "capacity": "4 TB"}],
                 "file_systems": [{"id": "fs", "kind": "xfs", "device": "g"}]}  # fmt: skip
     with pytest.raises(UserError, match="md has two at most"):
-        scripts_of(plan_layout(system_from_document(document, "made")))
+        make_layout_scripts(plan_layout(system_from_document(document, "made")))

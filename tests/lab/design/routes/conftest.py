@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sonde.design.routes.fabric import Fabric, fabrics
+from sonde.design.routes.fabric import Fabric, find_fabrics
 from sonde.model.system import read_system
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -15,5 +15,5 @@ ROOT = Path(__file__).resolve().parents[4]
 
 @pytest.fixture(scope="session")
 def cumulus() -> Fabric:
-    (fabric,) = fabrics(read_system(ROOT / "systems" / "cumulus.toml"))
+    (fabric,) = find_fabrics(read_system(ROOT / "systems" / "cumulus.toml"))
     return fabric

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults of tables: those of the published listings, and twenty and more put into a good plan one by one."""
+"""Faults of tables: those of the published listings, and more than twenty that are put into a good plan one by one."""
 
 from __future__ import annotations
 
@@ -9,52 +9,53 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_fabric import made
+from fabric_builders import build_fabric
 
-from sonde.design.routes.check import check_both, check_host
+from sonde.design.routes.check import check_directions, check_host
 from sonde.design.routes.fabric import Fabric
+from sonde.design.routes.host_tables import HostTables, parse_host_tables, read_host_tables
+from sonde.design.routes.kernel_settings import audit_settings, select_valid_settings
 from sonde.design.routes.plan import plan_routes
-from sonde.design.routes.scripts import route_words, rule_words
-from sonde.design.routes.tables import HostTables, read_tables, read_text
-from sonde.design.routes.tuning import audit, kept
+from sonde.design.routes.scripts import make_route_arguments, make_rule_arguments
 from sonde.model.errors import UserError
+from sonde.model.shell import quote_command
 
 LISTINGS = Path(__file__).resolve().parents[3] / "data" / "routes"
 
 
-def kinds(fabric: Fabric, name: str, *files: str) -> dict[str, int]:
-    """Kinds of fault that files of the listings have, with their number."""
-    faults = check_host(fabric, name, read_tables([LISTINGS / file for file in files])).faults
-    return {kind: sum(one.kind == kind for one in faults) for kind in dict.fromkeys(one.kind for one in faults)}
+def count_faults(fabric: Fabric, name: str, *files: str) -> dict[str, int]:
+    """Kinds of fault in files of the listings, with their number."""
+    faults = check_host(fabric, name, read_host_tables([LISTINGS / file for file in files])).faults
+    return {kind: sum(fault.kind == kind for fault in faults) for kind in dict.fromkeys(fault.kind for fault in faults)}
 
 
-def test_each_mistake_of_the_published_listings_is_found(cumulus: Fabric) -> None:
-    assert kinds(cumulus, "compute", "create_routes_incoming.sh") == {
+def test_published_listings_contain_known_mistakes(cumulus: Fabric) -> None:
+    assert count_faults(cumulus, "compute", "create_routes_incoming.sh") == {
         "no route": 1,  # it is only half of the set-up
         "far network on link": 6,
         "table without a rule": 5,
         "rule that cannot match": 6,
         "all rules in one table": 1,
     }
-    assert kinds(cumulus, "compute", "create_routes_outgoing.sh") == {
+    assert count_faults(cumulus, "compute", "create_routes_outgoing.sh") == {
         "no route": 1,
         "next hop out of reach": 6,
         "unknown destination": 1,
     }
-    assert kinds(cumulus, "compute", "compute-route-show") == {"far network on link": 6}
-    assert kinds(cumulus, "wolf-servers", "storage-rule-interface", "storage-route-interface") == {
+    assert count_faults(cumulus, "compute", "compute-route-show") == {"far network on link": 6}
+    assert count_faults(cumulus, "wolf-servers", "storage-rule-interface", "storage-route-interface") == {
         "far network on link": 6,
         "next hop out of reach": 6,
-        "rule for a stranger": 6,
+        "rule for an unknown address": 6,
     }
 
 
-def test_of_the_eighteen_published_sysctls_the_obsolete_and_the_wrong_are_refused() -> None:
-    given = read_tables([LISTINGS / "wolf-sysctl.conf"]).settings
-    assert given is not None
-    assert len(given) == 18
-    worth = {one.name.rpartition(".")[2]: one.worth for one in audit(given)}
-    assert worth == {
+def test_published_sysctls_are_audited() -> None:
+    sysctls = read_host_tables([LISTINGS / "wolf-sysctl.conf"]).settings
+    assert sysctls is not None
+    assert len(sysctls) == 18
+    states = {finding.name.rpartition(".")[2]: finding.state for finding in audit_settings(sysctls)}
+    assert states == {
         "tcp_timestamps": "risky",
         "tcp_low_latency": "without effect",
         "tcp_adv_win_scale": "without effect",
@@ -64,65 +65,65 @@ def test_of_the_eighteen_published_sysctls_the_obsolete_and_the_wrong_are_refuse
         "tcp_tw_recycle": "gone",
         "tcp_tw_reuse": "without effect",
     }
-    assert len(kept(given)) == 13
-    (pages,) = [one for one in audit(given) if one.worth == "wrong"]
-    assert "341 MiB in all" in pages.reason, "87380 pages of 4 KiB"
-    assert "1 TiB" in pages.reason, "268435456 pages of 4 KiB"
+    assert len(select_valid_settings(sysctls)) == 13
+    (page_finding,) = [finding for finding in audit_settings(sysctls) if finding.state == "wrong"]
+    assert "341 MiB in all" in page_finding.reason, "87380 pages of 4 KiB"
+    assert "1 TiB" in page_finding.reason, "268435456 pages of 4 KiB"
 
 
 Edit = Callable[[list[str]], list[str]]
 
 
-def without(text: str) -> Edit:
+def drop_lines(text: str) -> Edit:
     return lambda lines: [line for line in lines if text not in line]
 
 
-def changed(old: str, new: str) -> Edit:
+def replace_text(old: str, new: str) -> Edit:
     return lambda lines: [line.replace(old, new) for line in lines]
 
 
-def added(*more: str) -> Edit:
+def add_lines(*more: str) -> Edit:
     return lambda lines: [*lines, *more]
 
 
 MAIN = "nexthop via 10.1.0.1 dev eth0 weight 1 "
 FAULTS: list[tuple[str, Edit]] = [
-    ("no route", without("nexthop")),
-    ("router not used", changed(MAIN, "")),
-    ("router named twice", changed(MAIN, MAIN * 2)),
-    ("weights differ", changed(MAIN, MAIN.replace("weight 1", "weight 5"))),
-    ("next hop out of reach", changed("via 10.1.0.2 dev eth0 weight", "via 192.168.7.2 dev eth0 weight")),
-    ("unknown router", changed("via 10.1.0.2 dev eth0 weight", "via 10.1.0.77 dev eth0 weight")),
-    ("next hop dead", changed(MAIN, MAIN + "dead linkdown ")),
-    ("wrong device", changed("via 10.1.0.2 dev eth0 weight", "via 10.1.0.2 dev eth7 weight")),
-    ("far network on link", changed("10.1.0.0/16 proto 77 table 2", "10.2.0.0/16 proto 77 table 2")),
-    ("MTU too large", changed("mtu 9000 nexthop", "mtu 65520 nexthop")),
+    ("no route", drop_lines("nexthop")),
+    ("router not used", replace_text(MAIN, "")),
+    ("router named twice", replace_text(MAIN, MAIN * 2)),
+    ("weights differ", replace_text(MAIN, MAIN.replace("weight 1", "weight 5"))),
+    ("next hop out of reach", replace_text("via 10.1.0.2 dev eth0 weight", "via 192.168.7.2 dev eth0 weight")),
+    ("unknown router", replace_text("via 10.1.0.2 dev eth0 weight", "via 10.1.0.77 dev eth0 weight")),
+    ("next hop dead", replace_text(MAIN, MAIN + "dead linkdown ")),
+    ("wrong device", replace_text("via 10.1.0.2 dev eth0 weight", "via 10.1.0.2 dev eth7 weight")),
+    ("far network on link", replace_text("10.1.0.0/16 proto 77 table 2", "10.2.0.0/16 proto 77 table 2")),
+    ("MTU too large", replace_text("mtu 9000 nexthop", "mtu 65520 nexthop")),
     (
         "unknown destination",
-        added("ip route add 10.9.0.0/16 nexthop via 10.1.0.1 dev eth0 nexthop via 10.1.0.2 dev eth0"),
+        add_lines("ip route add 10.9.0.0/16 nexthop via 10.1.0.1 dev eth0 nexthop via 10.1.0.2 dev eth0"),
     ),
-    ("table without a way", without("10.2.0.0/16 proto 77 table 2")),
-    ("table without a rule", without("table 3")),
-    ("router in several tables", changed("table 2 mtu 9000 via 10.1.0.2", "table 2 mtu 9000 via 10.1.0.1")),
-    ("router without a table", without("table 2")),
-    ("rule without a table", added("ip rule add pref 2000 fwmark 9 table 9")),
-    ("rule that cannot match", added("ip rule add from 10.1.0.2 table 2")),
-    ("rule for a stranger", added("ip rule add from 172.16.0.1 table 2")),
-    ("rule for a stranger", added("ip rule add from 10.1.0.250 table 2")),
-    ("rule too late", changed("pref 1001", "pref 32800")),
+    ("table without a route", drop_lines("10.2.0.0/16 proto 77 table 2")),
+    ("table without a rule", drop_lines("table 3")),
+    ("router in several tables", replace_text("table 2 mtu 9000 via 10.1.0.2", "table 2 mtu 9000 via 10.1.0.1")),
+    ("router without a table", drop_lines("table 2")),
+    ("rule without a table", add_lines("ip rule add pref 2000 fwmark 9 table 9")),
+    ("rule that cannot match", add_lines("ip rule add from 10.1.0.2 table 2")),
+    ("rule for an unknown address", add_lines("ip rule add from 172.16.0.1 table 2")),
+    ("rule for an unknown address", add_lines("ip rule add from 10.1.0.250 table 2")),
+    ("rule too late", replace_text("pref 1001", "pref 32800")),
     (
         "all rules in one table",
-        changed("ip rule add pref 1001 fwmark 2 table 2", "ip rule add pref 1001 fwmark 2 table 1"),
+        replace_text("ip rule add pref 1001 fwmark 2 table 2", "ip rule add pref 1001 fwmark 2 table 1"),
     ),
 ]
 
 
-@pytest.mark.parametrize(("kind", "edit"), FAULTS, ids=[f"{at} {kind}" for at, (kind, _) in enumerate(FAULTS)])
-def test_a_fault_put_into_a_good_plan_is_named(kind: str, edit: Edit) -> None:
-    fabric = made(3)
-    host = plan_routes(fabric).of("clients")
-    lines = [f"ip route add {route_words(route, host.mtu)}" for route in host.routes]
-    lines += [f"ip rule add {rule_words(rule)}" for rule in host.rules]
+@pytest.mark.parametrize(("kind", "edit"), FAULTS, ids=[f"{number} {kind}" for number, (kind, _) in enumerate(FAULTS)])
+def test_fault_in_good_plan_is_found(kind: str, edit: Edit) -> None:
+    fabric = build_fabric(3)
+    host = plan_routes(fabric).find_host_plan("clients")
+    lines = [f"ip route add {quote_command(make_route_arguments(route, host.mtu))}" for route in host.routes]
+    lines += [f"ip rule add {quote_command(make_rule_arguments(rule))}" for rule in host.rules]
     if kind == "table without a rule":
         edited = [line for line in lines if not (line.startswith("ip rule") and "table 3" in line)]
     elif kind == "all rules in one table":
@@ -130,14 +131,14 @@ def test_a_fault_put_into_a_good_plan_is_named(kind: str, edit: Edit) -> None:
     else:
         edited = edit(lines)
     assert edited != lines
-    assert check_host(fabric, "clients", read_text("\n".join(lines), "good")).faults == ()
-    found = check_host(fabric, "clients", read_text("\n".join(edited), "bad")).faults
-    assert kind in {one.kind for one in found}
-    assert all(one.where and one.what and one.remedy for one in found)
+    assert check_host(fabric, "clients", parse_host_tables("\n".join(lines), "good")).faults == ()
+    faults = check_host(fabric, "clients", parse_host_tables("\n".join(edited), "bad")).faults
+    assert kind in {fault.kind for fault in faults}
+    assert all(fault.location and fault.problem and fault.remedy for fault in faults)
 
 
 @pytest.mark.parametrize(
-    ("kind", "seen"),
+    ("kind", "host_tables"),
     [
         ("kernel option missing", HostTables(options={"CONFIG_IP_ADVANCED_ROUTER": "y"})),
         ("MTU mismatch", HostTables(mtus={"eth0": 1500})),
@@ -147,12 +148,12 @@ def test_a_fault_put_into_a_good_plan_is_named(kind: str, edit: Edit) -> None:
         ("not on the network", HostTables(addresses=("192.0.2.7/24",))),
     ],
 )
-def test_a_fault_of_a_setting_is_named(kind: str, seen: HostTables) -> None:
-    assert kind in {one.kind for one in check_host(made(3), "clients", seen).faults}
+def test_wrong_host_setting_is_found(kind: str, host_tables: HostTables) -> None:
+    assert kind in {fault.kind for fault in check_host(build_fabric(3), "clients", host_tables).faults}
 
 
 @pytest.mark.parametrize(
-    ("kind", "seen"),
+    ("kind", "host_tables"),
     [
         ("forwarding off", HostTables(settings={"net.ipv4.ip_forward": "0"})),
         ("strict reverse path", HostTables(settings={"net.ipv4.ip_forward": "1", "net.ipv4.conf.eth0.rp_filter": "1"})),
@@ -160,81 +161,89 @@ def test_a_fault_of_a_setting_is_named(kind: str, seen: HostTables) -> None:
         ("not a router", HostTables(addresses=("192.0.2.7/24",))),
     ],
 )
-def test_a_fault_of_a_router_is_named(kind: str, seen: HostTables) -> None:
-    assert [one.kind for one in check_host(made(3), "routers", seen).faults] == [kind]
+def test_wrong_router_setting_is_found(kind: str, host_tables: HostTables) -> None:
+    assert [fault.kind for fault in check_host(build_fabric(3), "routers", host_tables).faults] == [kind]
 
 
-def test_directions_that_do_not_fit_are_named() -> None:
-    fabric = made(3)
+def test_different_routers_of_both_directions_are_found() -> None:
+    fabric = build_fabric(3)
     plan = plan_routes(fabric)
 
     def main(name: str, edit: Edit) -> HostTables:
-        host = plan.of(name)
-        routes = [f"ip route add {route_words(one, host.mtu)}" for one in host.routes if one.table == "main"]
-        return read_text("\n".join(edit(routes)), name)
+        host = plan.find_host_plan(name)
+        routes = [
+            f"ip route add {quote_command(make_route_arguments(route, host.mtu))}"
+            for route in host.routes
+            if route.table == "main"
+        ]
+        return parse_host_tables("\n".join(edit(routes)), name)
 
-    same: Edit = changed("", "")
-    there = main("clients", same)
-    assert check_both(fabric, there, main("stores", same)) == []
-    lost = check_both(fabric, there, main("stores", changed("nexthop via 10.2.0.3 dev eth1 weight 1", "")))
-    assert [(one.kind, one.where) for one in lost] == [("one direction only", "router3")]
-    turned = main("stores", lambda lines: [_swapped(lines[0])])
-    assert [one.kind for one in check_both(fabric, there, turned)] == ["order differs"]
+    unchanged: Edit = replace_text("", "")
+    client_tables = main("clients", unchanged)
+    assert check_directions(fabric, client_tables, main("stores", unchanged)) == []
+    faults = check_directions(
+        fabric, client_tables, main("stores", replace_text("nexthop via 10.2.0.3 dev eth1 weight 1", ""))
+    )
+    assert [(fault.kind, fault.location) for fault in faults] == [("one direction only", "router3")]
+    reordered = main("stores", lambda lines: [swap_first_hops(lines[0])])
+    assert [fault.kind for fault in check_directions(fabric, client_tables, reordered)] == ["order differs"]
 
 
-def _swapped(line: str) -> str:
+def swap_first_hops(line: str) -> str:
     return line.replace("10.2.0.1 ", "X ").replace("10.2.0.2 ", "10.2.0.1 ").replace("X ", "10.2.0.2 ")
 
 
-def test_what_was_not_given_is_told_as_unknown() -> None:
-    verdict = check_host(made(2), "clients", HostTables())
+def test_empty_tables_are_reported_as_unknown() -> None:
+    verdict = check_host(build_fabric(2), "clients", HostTables())
     assert verdict.faults == ()
     assert verdict.unknown == ("routes", "rules", "addresses", "settings (sysctl)", "kernel options")
 
 
-def test_json_of_ip_means_the_same_as_its_text() -> None:
+def test_json_of_ip_equals_its_text() -> None:
     rows: list[dict[str, Any]] = [
         {"dst": "10.2.0.0/16", "protocol": "77", "metrics": [{"mtu": 9000}], "flags": [],
          "nexthops": [{"gateway": f"10.1.0.{k}", "dev": "eth0", "weight": 1, "flags": []} for k in (1, 2, 3)]},
         {"dst": "10.2.0.0/16", "gateway": "10.1.0.2", "dev": "eth0", "table": "2", "flags": ["linkdown"]},
         {"dst": "10.1.0.7", "table": "local", "type": "local", "flags": []},
     ]  # fmt: skip
-    routes = read_text(json.dumps(rows), "routes.json").routes
+    routes = parse_host_tables(json.dumps(rows), "routes.json").routes
     assert routes is not None
-    assert [(one.to, one.table, len(one.hops), one.mtu) for one in routes] == [
+    assert [(route.destination, route.table, len(route.hops), route.mtu) for route in routes] == [
         ("10.2.0.0/16", "main", 3, 9000),
         ("10.2.0.0/16", "2", 1, None),
     ]
     assert routes[1].hops[0].dead
-    rules = read_text(json.dumps([{"priority": 1000, "src": "all", "fwmark": "0x2", "table": "2"}]), "rules.json").rules
-    text = read_text("1000:\tfrom all fwmark 0x2 lookup 2\n", "rules.txt").rules
+    rules = parse_host_tables(
+        json.dumps([{"priority": 1000, "src": "all", "fwmark": "0x2", "table": "2"}]), "rules.json"
+    ).rules
+    text = parse_host_tables("1000:\tfrom all fwmark 0x2 lookup 2\n", "rules.txt").rules
     assert rules is not None
     assert text is not None
     assert (rules[0].mark, rules[0].table, rules[0].preference) == (text[0].mark, text[0].table, text[0].preference)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [("hello world\n", "is no address range"), ("", "holds no rule"), ("[1, 2]", "not a list of objects"),
      ("{broken", "is not JSON"), ("ip route add 10.0.0.0/99 dev x\n", "is no address range")],
 )  # fmt: skip
-def test_a_file_that_is_nothing_of_this_is_one_sentence(text: str, said: str) -> None:
-    with pytest.raises(UserError, match=said):
-        read_text(text, "some-file")
+def test_unknown_file_kind_is_refused(text: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        parse_host_tables(text, "some-file")
 
 
-def test_a_name_that_is_no_class_of_hosts_gets_the_nearest() -> None:
+def test_unknown_class_name_gets_suggestion() -> None:
     with pytest.raises(UserError, match="Did you mean"):
-        check_host(made(2), "client", HostTables())
+        check_host(build_fabric(2), "client", HostTables())
 
 
 @pytest.mark.parametrize("version", [4, 6])
 @pytest.mark.parametrize("name", ["net.ipv{}.fib_multipath_hash_policy", "net.ipv4.fib_multipath_hash_seed"])
-def test_sides_that_hash_otherwise_are_named(version: int, name: str) -> None:
-    fabric, key = made(3, version=version), name.format(version)
-    planned = {host.name: dict(host.settings) for host in plan_routes(fabric).hosts}
+def test_different_hash_settings_are_found(version: int, name: str) -> None:
+    fabric, key = build_fabric(3, version=version), name.format(version)
+    planned = {host.name: dict(host.settings) for host in plan_routes(fabric).host_plans}
     near, far = HostTables(settings=planned["clients"]), HostTables(settings=planned["stores"])
-    assert check_both(fabric, near, far) == [], "the plan gives both sides the same, of both IP versions"
+    assert check_directions(fabric, near, far) == [], "the plan gives both sides the same, of both IP versions"
     other = HostTables(settings=planned["stores"] | {key: "0"})
-    assert [(one.kind, one.where) for one in check_both(fabric, near, other)] == [("hash differs", key)]
-    assert check_both(made(1, version=version), near, other) == [], "one router is no choice"
+    assert [(fault.kind, fault.location) for fault in check_directions(fabric, near, other)] == [("hash differs", key)]
+    assert check_directions(build_fabric(1, version=version), near, other) == [], "one router is no choice"

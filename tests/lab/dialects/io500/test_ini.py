@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sonde.dialects.io500.hashes import seed_of
+from sonde.dialects.io500.hashes import seed_of_part
 from sonde.dialects.io500.ini import DEFAULTS, listing, parse_ini, read_ini
 from sonde.dialects.io500.keys import SECTIONS
 from sonde.model.errors import MachineError, UserError
@@ -29,8 +29,8 @@ def test_the_order_of_lines_letters_and_comments_mean_nothing() -> None:
     text += "resultdir =\nverbosity = 2\nVerbosity=3\n"
     config = parse_ini(text, "x.ini")
     assert config.number("ior-hard", "segmentCount") == 7
-    assert config.word("global", "datadir") == "a b"
-    assert config.word("global", "resultdir") == "./results"
+    assert config.required_text("global", "datadir") == "a b"
+    assert config.required_text("global", "resultdir") == "./results"
     assert config.number("global", "verbosity") == 3
     assert config.text("find", "nproc") is None
 
@@ -95,10 +95,10 @@ def test_a_file_that_is_none_is_said(tmp_path: Path) -> None:
 
 def test_seeds_are_those_of_io500() -> None:
     """From what IO500 printed: -G of its command lines, for the time stamp of the run."""
-    assert seed_of("ior-easy", "STAMP1") == 879429251
-    assert seed_of("mdtest-easy", "STAMP1") == 1760233232
-    assert seed_of("mdtest-easy", "2026.11.22-03.30.06") == -1572285381
-    assert seed_of("", "") == 4711
+    assert seed_of_part("ior-easy", "STAMP1") == 879429251
+    assert seed_of_part("mdtest-easy", "STAMP1") == 1760233232
+    assert seed_of_part("mdtest-easy", "2026.11.22-03.30.06") == -1572285381
+    assert seed_of_part("", "") == 4711
 
 
 def test_every_section_and_key_is_in_the_documentation() -> None:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from sonde.dialects.io500.figures import Figures
+from sonde.dialects.io500.figures import PhaseFigures
 from sonde.dialects.io500.ini import DEFAULTS, read_ini
-from sonde.dialects.io500.phases import ALL, Phase
+from sonde.dialects.io500.phases import ALL, Io500Phase
 from sonde.dialects.io500.rules import Rules
-from sonde.dialects.io500.score import hash_of_score, score_of
-from sonde.dialects.io500.verify import verify
+from sonde.dialects.io500.score import compute_score, hash_score
+from sonde.dialects.io500.verify import verify_result
 from sonde.model.errors import UserError
 
 DATA = Path(__file__).resolve().parents[3] / "data"
@@ -56,19 +56,19 @@ mdtest-hard-delete 132.015851
 """
 
 
-def results(text: str) -> list[tuple[Phase, float]]:
+def results(text: str) -> list[tuple[Io500Phase, float]]:
     return [(PHASES[name], float(value)) for name, value in (line.split() for line in text.split("\n") if line)]
 
 
 def test_the_score_is_that_of_the_documentation() -> None:
-    score = score_of(results(DOCUMENTED))
+    score = compute_score(results(DOCUMENTED))
     assert score.bandwidth == pytest.approx(0.172092, rel=1e-4)
     assert score.metadata == pytest.approx(292.625029, rel=1e-6)
     assert score.total == pytest.approx(7.096374, rel=1e-4)
 
 
 def test_scores_of_both_modes_are_those_of_a_real_run() -> None:
-    standard, extended = score_of(results(EXTENDED)), score_of(results(EXTENDED), extended=True)
+    standard, extended = compute_score(results(EXTENDED)), compute_score(results(EXTENDED), extended=True)
     for found, wanted in zip(
         (standard.bandwidth, standard.metadata, standard.total, extended.metadata, extended.total),
         (1.337896, 270.797294, 19.034140, 370.709228, 22.270389),
@@ -78,29 +78,29 @@ def test_scores_of_both_modes_are_those_of_a_real_run() -> None:
 
 
 def test_nothing_has_no_score() -> None:
-    assert score_of([]).total == 0
-    one = score_of([(PHASES["find"], 4.0), (PHASES["mdtest-easy-stat"], 9.0), (PHASES["mdtest-hard-stat"], 0.0)])
+    assert compute_score([]).total == 0
+    one = compute_score([(PHASES["find"], 4.0), (PHASES["mdtest-easy-stat"], 9.0), (PHASES["mdtest-hard-stat"], 0.0)])
     assert one.metadata == pytest.approx(6.0)
     assert one.total == 0.0
 
 
-def test_what_a_real_run_wrote_is_verified_and_a_changed_number_is_found(tmp_path: Path) -> None:
+def test_verify_accepts_real_result_and_detects_change(tmp_path: Path) -> None:
     config = read_ini(DATA / "io500" / "short.ini")
     text = (DATA / "results" / "io500-isc26-result.txt").read_text()
     file = tmp_path / "result.txt"
     file.write_text(text)
-    assert verify(config, file).text.endswith("[OK] But this is an invalid run!")
+    assert verify_result(config, file).text.endswith("[OK] But this is an invalid run!")
     file.write_text(text.replace("702.523687", "802.523687"))
-    assert "Score hash expected" in verify(config, file).text
-    assert "Configuration hash expected: 9736CCCB read: 84659473" in verify(DEFAULTS, file).text
+    assert "Score hash expected" in verify_result(config, file).text
+    assert "Configuration hash expected: 9736CCCB read: 84659473" in verify_result(DEFAULTS, file).text
     file.write_text("[run]\n")
     with pytest.raises(UserError, match=r"no result\.txt of a finished run"):
-        verify(config, file)
+        verify_result(config, file)
 
 
-def test_what_we_hash_is_what_is_verified(tmp_path: Path) -> None:
+def test_written_score_hash_verifies(tmp_path: Path) -> None:
     rows = results(EXTENDED)
-    score = score_of(rows)
+    score = compute_score(rows)
     for valid, says in ((True, "[OK]"), (False, "[OK] But this is an invalid run!")):
         lines = ["[run]", "version = v1", f"config-hash = {DEFAULTS.hash}"]
         lines += [f"[{phase.name}]\nscore = {value:f}" for phase, value in rows]
@@ -110,16 +110,16 @@ def test_what_we_hash_is_what_is_verified(tmp_path: Path) -> None:
             f"BW = {score.bandwidth:f}",
             f"SCORE = {score.total:f} [INVALID]",
         ]
-        lines += [f"hash = {hash_of_score(score, rows, valid, 'v1')}", "[SCOREX]", "SCORE = 1.0", "hash = 0"]
+        lines += [f"hash = {hash_score(score, rows, valid, 'v1')}", "[SCOREX]", "SCORE = 1.0", "hash = 0"]
         (tmp_path / "result.txt").write_text("\n".join(lines))
-        verdict = verify(DEFAULTS, tmp_path / "result.txt")
+        verdict = verify_result(DEFAULTS, tmp_path / "result.txt")
         assert verdict.text.splitlines()[-1] == says
-        assert verdict.whole is valid
+        assert verdict.is_intact is valid
 
 
 def said(phase: str, seconds: float = 400.0, ran: bool = True, **figures: float | int) -> list[str]:
     rules = Rules(DEFAULTS)
-    made = Figures(**{"value": 1.0, "seconds": seconds, **figures})  # type: ignore[arg-type]
+    made = PhaseFigures(**{"value": 1.0, "seconds": seconds, **figures})  # type: ignore[arg-type]
     return list(rules.of_phase(PHASES[phase], made, seconds, ran, dry_run=False))
 
 
@@ -162,6 +162,6 @@ def test_a_phase_breaks_the_rules_that_it_breaks(sentences: list[str], says: lis
 def test_settings_that_break_the_rules_make_the_run_invalid(
     changes: dict[tuple[str, str], str], dry_run: bool, says: list[str]
 ) -> None:
-    rules = Rules(DEFAULTS.having(changes))
+    rules = Rules(DEFAULTS.with_values(changes))
     assert list(rules.of_settings(dry_run)) == says
     assert rules.run_is_valid is not bool(says)

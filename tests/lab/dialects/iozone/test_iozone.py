@@ -9,19 +9,19 @@ from pathlib import Path
 import pytest
 
 from sonde.dialects.iozone import tables as iozone_tables
-from sonde.dialects.iozone.plans import Cell, plan_of
-from sonde.dialects.iozone.words import Settings, grid, read_words
+from sonde.dialects.iozone.arguments import IozoneSettings, grid, parse_arguments
+from sonde.dialects.iozone.plans import IozoneCell, plan_of
 from sonde.model.errors import UserError
-from sonde.model.lines import Intervals, PhaseBegin, PhaseEnd, TableLine
+from sonde.model.lines import IntervalSeconds, PhaseBeginLine, PhaseEndLine, TableLine
 from sonde.model.record import PhaseRecord
 from sonde.sources import iozone as importer
-from sonde.sources.about import About
+from sonde.sources.import_defaults import ImportDefaults
 
 COLUMNS = ("task", "bytes", "ops", "transfer_s", "fsync_s", "close_s")
 
 
-def words(text: str) -> Settings:
-    return read_words(shlex.split(text))
+def words(text: str) -> IozoneSettings:
+    return parse_arguments(shlex.split(text))
 
 
 def test_the_printed_command_line_of_a_study_is_understood() -> None:
@@ -95,7 +95,7 @@ def test_wrong_words_are_one_sentence(line: str) -> None:
 
 def test_a_cell_is_a_plan_with_its_phases_in_order(tmp_path: Path) -> None:
     settings = words(f"-i 0 -i 1 -i 2 -i 3 -i 5 -e -I -o -f {tmp_path}/f")
-    plan = plan_of(settings, Cell(1024, 64)).document
+    plan = plan_of(settings, IozoneCell(1024, 64)).document
     ids = "write rewrite read reread random_read random_write backward_read stride_read"
     assert [phase["id"] for phase in plan["phases"]] == ids.split()
     assert plan["target"]["path"] == str(tmp_path)
@@ -103,24 +103,24 @@ def test_a_cell_is_a_plan_with_its_phases_in_order(tmp_path: Path) -> None:
     assert plan["data"]["io"] == {"direct": True, "sync": "sync", "fsync": "end_timed_separately"}
     assert plan["phases"][6]["access"]["order"] == "reverse"
     assert plan["phases"][7]["access"]["stride"] == 17 * 65536
-    assert [p["id"] for p in plan_of(words("-+n -i 0 -i 1"), Cell(64, 4)).document["phases"]] == ["write", "read"]
+    assert [p["id"] for p in plan_of(words("-+n -i 0 -i 1"), IozoneCell(64, 4)).document["phases"]] == ["write", "read"]
 
 
 def test_the_first_child_stops_all_unless_told_otherwise() -> None:
-    stops = [phase.get("stop") for phase in plan_of(words("-t 2 -i 0"), Cell(64, 4, 2)).document["phases"]]
+    stops = [phase.get("stop") for phase in plan_of(words("-t 2 -i 0"), IozoneCell(64, 4, 2)).document["phases"]]
     assert stops == [{"first_done": True}] * 2
-    assert all("stop" not in phase for phase in plan_of(words("-t 2 -x -i 0"), Cell(64, 4, 2)).document["phases"])
+    assert all("stop" not in phase for phase in plan_of(words("-t 2 -x -i 0"), IozoneCell(64, 4, 2)).document["phases"])
 
 
 def phase(name: str, *rows: tuple[int, float, float, float], elapsed: float = 2.0) -> PhaseRecord:
     """A finished phase; rows are (bytes, transfer, fsync, close)."""
-    end = PhaseEnd(phase=name, seconds=Intervals(elapsed=elapsed))
+    end = PhaseEndLine(phase=name, seconds=IntervalSeconds(elapsed=elapsed))
     table = TableLine(
         phase=name,
         columns=COLUMNS,
         rows=tuple((n, row[0], 1, *row[1:]) for n, row in enumerate(rows)),
     )
-    return PhaseRecord(PhaseBegin(phase=name), end, tasks=[table])
+    return PhaseRecord(PhaseBeginLine(phase=name), end, tasks=[table])
 
 
 class FakeRecord:
@@ -144,15 +144,15 @@ def test_the_table_is_read_by_those_who_read_iozones() -> None:
         "random_write": 7.0 * 1024,
     }
     text = iozone_tables.heading(settings, ["-i", "0"], "0", "Sat Nov 21 20:45:01 2026") + iozone_tables.table_heading()
-    text += iozone_tables.table_row(Cell(16384, 4), rates, settings)
-    (run,) = importer.read(text, About())
+    text += iozone_tables.table_row(IozoneCell(16384, 4), rates, settings)
+    (run,) = importer.read_iozone_output(text, ImportDefaults())
     assert {one.phase: one.bytes_per_s for one in run.phases} == rates
 
 
-def test_throughput_adds_children_up_and_the_parent_waits_for_the_last() -> None:
+def test_throughput_sums_children_parent_waits_for_last() -> None:
     record = FakeRecord(phase("write", (1024 << 10, 1.0, 0, 0), (512 << 10, 2.0, 0, 0), elapsed=2.0))
     settings = words("-t 2 -i 0 -C")
-    text = iozone_tables.throughput(Cell(1024, 4, 2), record, settings)  # type: ignore[arg-type]
+    text = iozone_tables.throughput(IozoneCell(1024, 4, 2), record, settings)  # type: ignore[arg-type]
     assert "Children see throughput for  2 initial writers \t=    1280.00 kB/sec" in text
     assert "Parent sees throughput for  2 initial writers \t=     768.00 kB/sec" in text
     assert "Min throughput per process \t\t\t=     256.00 kB/sec" in text
@@ -164,4 +164,4 @@ def test_throughput_adds_children_up_and_the_parent_waits_for_the_last() -> None
 
 @pytest.mark.parametrize(("flag", "shown"), [("", "4096"), ("-O", "1024"), ("-N", "977")])
 def test_rates_come_in_three_units(flag: str, shown: str) -> None:
-    assert iozone_tables.shown(4096 * 1024, Cell(1024, 4), words(flag)) == shown
+    assert iozone_tables.shown(4096 * 1024, IozoneCell(1024, 4), words(flag)) == shown

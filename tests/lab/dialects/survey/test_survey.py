@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from sonde.dialects.survey.echo import EchoSurvey
-from sonde.dialects.survey.kept import kept_run
-from sonde.dialects.survey.plans import Figure, head, plan_of, samples_of, tail
-from sonde.dialects.survey.words import Point, Survey, read_survey
+from sonde.dialects.survey.plans import SurveyResult, head, plan_of, samples_of, tail
+from sonde.dialects.survey.stored_run import to_imported_run
+from sonde.dialects.survey.variables import SurveyPoint, SurveySettings, read_survey
 from sonde.model.errors import MachineError, RunFailedError, UserError
 from sonde.model.lines import SeriesLine
-from sonde.model.parents import Parents
+from sonde.model.parents import TargetParents
 from sonde.store.archive import Archive
 from sonde.store.imports import add_imported
 
@@ -27,7 +27,7 @@ DEVICES = """  0 UP osd-ldiskfs lustre-OST0000-osd lustre-OST0000-osd_UUID 5
 """
 
 
-def survey(text: str = "", **environment: str) -> Survey:
+def survey(text: str = "", **environment: str) -> SurveySettings:
     return read_survey(text.split(), environment)
 
 
@@ -39,7 +39,7 @@ def test_the_defaults_are_those_of_the_original() -> None:
     assert not found.verify
 
 
-def test_variables_come_from_the_environment_and_words_win() -> None:
+def test_arguments_override_environment_variables() -> None:
     found = survey("thrhi=4 targets=c", nobjhi="2", thrhi="64", size="1024", targets="a b")
     assert (found.objects, found.threads, found.size, found.targets) == ((1, 2), (1, 4), 1024, ("c",))
     assert survey(targets="a b").targets == ("a", "b")
@@ -76,15 +76,15 @@ def test_wrong_variables_are_one_sentence(text: str) -> None:
 def test_lines_are_those_of_the_original() -> None:
     # The line of its documentation: eight OSTs of 8 GiB, an object and a thread on each.
     eight = survey("size=8192 thrhi=1 nobjhi=1", targets=" ".join("abcdefgh"))
-    assert head(eight, Point(1024, 1, 1)) == "ost  8 sz 67108864K rsz 1024K obj    8 thr    8 "
-    assert tail([Figure("write", 613.54, 64.0, 82.0)]) == "write  613.54 [  64.00,   82.00] "
-    assert tail([Figure("read", 1.0)]) == "read    1.00             SHORT "
-    assert tail([Figure("read", 1.0, 1.0, 2.0, failed=True)]) == "read    1.00             ERROR "
+    assert head(eight, SurveyPoint(1024, 1, 1)) == "ost  8 sz 67108864K rsz 1024K obj    8 thr    8 "
+    assert tail([SurveyResult("write", 613.54, 64.0, 82.0)]) == "write  613.54 [  64.00,   82.00] "
+    assert tail([SurveyResult("read", 1.0)]) == "read    1.00             SHORT "
+    assert tail([SurveyResult("read", 1.0, 1.0, 2.0, failed=True)]) == "read    1.00             ERROR "
 
 
 def test_a_combination_is_a_plan(tmp_path: Path) -> None:
     found = survey(f"size=64 targets={tmp_path}/a,{tmp_path}/b")
-    plan = plan_of(found, Point(1024, 2, 4)).document
+    plan = plan_of(found, SurveyPoint(1024, 2, 4)).document
     assert plan["tasks"] == {"processes": 8}
     files = plan["data"]["files"]
     assert (files["mapping"], files["group_size"]) == ("per_group", 2)
@@ -109,7 +109,7 @@ def test_samples_are_whole_seconds_of_one_target() -> None:
 
 
 class Lustre:
-    """Answers as `lctl` does, and remembers what was said."""
+    """OperationTimes as `lctl` does, and remembers what was said."""
 
     def __init__(self, answer: str = "1/1 Total: 100.000000/second\n1/1 Total: 80.000000/second\n") -> None:
         self.said: list[tuple[list[list[str]], str]] = []
@@ -140,7 +140,7 @@ def test_the_sequence_for_lctl_is_that_of_the_original() -> None:
     echo = EchoSurvey(found, lustre, lambda: float(next(times)))
     with echo.clients(echo.targets()) as clients:
         assert clients == [9, 10]
-        (result,) = echo.run(Point(1024, 2, 4), clients)
+        (result,) = echo.run(SurveyPoint(1024, 2, 4), clients)
     said = [one for one in lustre.said if one[0] != [["dl"]]]
     attach = "attach echo_client {0}_ecc {0}_ecc_UUID\nsetup {0}\n"
     brw = "--threads 4 -1 {} test_brw 16 wx q 256 2t2 p256"
@@ -156,17 +156,17 @@ def test_the_sequence_for_lctl_is_that_of_the_original() -> None:
         ([[]], "--device lustre-OST0001_ecc cleanup\n--device lustre-OST0001_ecc detach\n"),
     ]
     # 2 targets x 4 threads x 16 records of 1 MiB in one second of the clock; 80 to 100 records a second at a target.
-    assert result == Figure("write", 128.0, 80.0, 100.0, each=(4.0, 4.0))
+    assert result == SurveyResult("write", 128.0, 80.0, 100.0, each=(4.0, 4.0))
 
 
-def test_a_combination_is_kept_with_its_total_its_servers_and_its_targets(tmp_path: Path) -> None:
+def test_stored_run_has_total_servers_and_targets(tmp_path: Path) -> None:
     """The table of a survey of two OSSs with two OSTs each: 3757 MB/s written by both, 1899 and 1858 by each."""
     found = survey("size=16384 targets=lustre-OST0000,lustre-OST0001,lustre-OST0002,lustre-OST0003 tests_str=write")
     levels = {"OSS": {"oss1": ("OST0000", "OST0001"), "oss2": ("OST0002", "OST0003")}}
-    written = Figure("write", 3700.0, 900.0, 960.0, each=(950.0, 949.0, 929.0, 929.0))
+    written = SurveyResult("write", 3700.0, 900.0, 960.0, each=(950.0, 949.0, 929.0, 929.0))
     began = datetime(2012, 4, 30, 12, tzinfo=UTC)
-    point = Point(1024, 8, 64)
-    run = kept_run(found, point, [written], began, 20.0, "client", "survey-1", Parents("s", levels))
+    point = SurveyPoint(1024, 8, 64)
+    run = to_imported_run(found, point, [written], began, 20.0, "client", "survey-1", TargetParents("s", levels))
     rates = {one.phase: (one.bytes_per_s or 0) / 2**20 for one in run.phases}
     assert rates == {
         "write": 3700.0, "write oss1": 1899.0, "write oss2": 1858.0,
@@ -182,18 +182,18 @@ def test_a_combination_is_kept_with_its_total_its_servers_and_its_targets(tmp_pa
     assert json.loads((folder / "run.json").read_text())["context"]["osts"]["OST0002"] == "oss2"
 
 
-def test_without_a_described_system_this_host_serves_what_it_has_and_what_an_ost_does_not_say_is_left_out() -> None:
+def test_host_serves_targets_without_system_file() -> None:
     found = survey("size=64 targets=lustre-OST0000,lustre-OST0001 tests_str=write")
-    silent = Figure("write", 10.0, each=(5.0, None))
+    silent = SurveyResult("write", 10.0, each=(5.0, None))
     moment = datetime(2026, 1, 1, tzinfo=UTC)
-    run = kept_run(found, Point(1024, 1, 1), [silent], moment, 1.0, "oss7", "g", Parents())
+    run = to_imported_run(found, SurveyPoint(1024, 1, 1), [silent], moment, 1.0, "oss7", "g", TargetParents())
     assert [one.phase for one in run.phases] == ["write", "write OST0000"]
-    both = Figure("write", 10.0, each=(5.0, 4.0))
-    served = kept_run(found, Point(1024, 1, 1), [both], moment, 1.0, "oss7", "g", Parents())
+    both = SurveyResult("write", 10.0, each=(5.0, 4.0))
+    served = to_imported_run(found, SurveyPoint(1024, 1, 1), [both], moment, 1.0, "oss7", "g", TargetParents())
     assert "write oss7" in {one.phase for one in served.phases}
     over_network = survey("size=64 case=netdisk targets=lustre-OST0000-osc-ffff tests_str=write")
-    nine = Figure("write", 9.0, each=(9.0,))
-    alone = kept_run(over_network, Point(1024, 1, 1), [nine], moment, 1.0, "c", "g", Parents())
+    nine = SurveyResult("write", 9.0, each=(9.0,))
+    alone = to_imported_run(over_network, SurveyPoint(1024, 1, 1), [nine], moment, 1.0, "c", "g", TargetParents())
     assert [one.phase for one in alone.phases] == ["write", "write OST0000"]
 
 
@@ -201,7 +201,7 @@ def test_reads_are_checked_when_asked_and_errors_are_said() -> None:
     lustre = Lustre("error: test_brw: #1 - 0x2: Input/output error\n")
     found = survey("size=64 verify=1 tests_str=write targets=lustre-OST0000 nobjhi=2")
     echo = EchoSurvey(found, lustre)
-    (result,) = echo.run(Point(1024, 2, 2), [9])
+    (result,) = echo.run(SurveyPoint(1024, 2, 2), [9])
     assert result.failed
     assert "w" in lustre.said[1][0][0]
     assert lustre.said[-1][0] == [["--device", "9", "destroy", "2", "2"]]
@@ -220,5 +220,5 @@ def test_objects_must_be_in_a_row_and_clients_go_again() -> None:
     lustre.objects = "create: #1 is object id 0x2\ncreate: #2 is object id 0x9\n"
     echo = EchoSurvey(survey("size=64 targets=lustre-OST0000 nobjhi=2"), lustre)
     with pytest.raises(RunFailedError, match="in a row"), echo.clients(["lustre-OST0000"]) as clients:
-        echo.run(Point(1024, 2, 2), clients)
+        echo.run(SurveyPoint(1024, 2, 2), clients)
     assert lustre.said[-1][1].endswith("detach\n")

@@ -14,39 +14,34 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sonde.conduct.run import Setup
-from sonde.experiments.check.check import Check, CheckResult, Watcher, without_room
-from sonde.experiments.check.figures import (
-    Figure,
-    figures,
-    headline,
-    rows,
-)
+from sonde.conduct.run import RunSetup
+from sonde.experiments.check.check import CheckObserver, CheckResult, FileSystemCheck, describe_zero_size
+from sonde.experiments.check.figures import CheckFigure, compute_figures, figure_rows, headline
 from sonde.experiments.check.plans import (
     GIB,
     MIB,
+    CalibratedSpeed,
     Machine,
-    Speed,
-    calibration,
+    build_calibration_plan,
+    build_file_calibration_plan,
     expected_seconds,
-    file_calibration,
-    parts,
+    plan_parts,
 )
-from sonde.findings.best import Kind
-from sonde.findings.standing import Standing
+from sonde.findings.best_numbers import WorkKind
+from sonde.findings.classification import Classification
 from sonde.launch.engine import find_engine
 from sonde.model.errors import MachineError
-from sonde.model.lines import Finding, Latency, Moved, Operations, PhaseBegin, PhaseEnd
+from sonde.model.lines import ByteCounts, Finding, LatencySummary, OperationCounts, PhaseBeginLine, PhaseEndLine
 from sonde.model.plan import Plan
+from sonde.model.plan_hash import compute_plan_hash
 from sonde.model.record import PhaseRecord
-from sonde.model.sameness import plan_hash
-from sonde.model.volume import phase_volumes, written_bytes
+from sonde.model.volume import compute_phase_volumes, compute_required_bytes
 from sonde.store.archive import Archive
 
 Fake = Callable[..., Path]
 
 ORDINARY = Machine(4, 16 * GIB, 500 * GIB, "ext4", memory_backed=False, direct=True, io_uring=True, evict="fadvise")
-FAST = Speed(2e9, 3e9, 20_000)
+FAST = CalibratedSpeed(2e9, 3e9, 20_000)
 
 machines = st.builds(
     Machine,
@@ -61,26 +56,28 @@ machines = st.builds(
     discard=st.booleans(),
 )
 speeds = st.builds(
-    Speed,
-    to_storage=st.floats(1e6, 1e11),
-    from_storage=st.floats(1e6, 1e11),
-    files=st.floats(1, 1e6),
-    removal=st.floats(1e7, 1e13),
-    file_removal=st.floats(10, 1e7),
+    CalibratedSpeed,
+    write_bytes_per_s=st.floats(1e6, 1e11),
+    read_bytes_per_s=st.floats(1e6, 1e11),
+    files_per_s=st.floats(1, 1e6),
+    removal_bytes_per_s=st.floats(1e7, 1e13),
+    removal_files_per_s=st.floats(10, 1e7),
 )
 
 
 @given(machines, speeds, st.booleans())
-def test_every_plan_of_a_check_is_valid_and_fits(machine: Machine, speed: Speed, full: bool) -> None:
-    for part in parts("/scratch", machine, speed, full):
+def test_every_plan_of_a_check_is_valid_and_fits(machine: Machine, speed: CalibratedSpeed, full: bool) -> None:
+    for part in plan_parts("/scratch", machine, speed, full):
         plan = Plan.from_document(part.document, "check")
         assert plan.threads == part.tasks
-        volumes = phase_volumes(plan, part.tasks)
+        volumes = compute_phase_volumes(plan, part.tasks)
         # what is smaller than the smallest useful volume is the engine's to refuse, with its own sentence
         smallest = max(16 * MIB, 8 * MIB * part.tasks)
-        assert written_bytes(volumes) <= max(0.8 * machine.available, smallest)
+        assert compute_required_bytes(volumes) <= max(0.8 * machine.available, smallest)
         if not full and not part.key.startswith("small"):
-            assert written_bytes(volumes) <= max(0.25 * machine.memory, smallest), "a quick check must fit into memory"
+            assert compute_required_bytes(volumes) <= max(0.25 * machine.memory, smallest), (
+                "a quick check must fit into memory"
+            )
         for phase in plan.phases:
             if not machine.direct or machine.memory_backed:
                 assert not phase.get("io", {}).get("direct") or (machine.direct and part.key == "random")
@@ -90,64 +87,63 @@ def test_every_plan_of_a_check_is_valid_and_fits(machine: Machine, speed: Speed,
 
 @settings(max_examples=20, deadline=None)
 @given(speeds, speeds, st.booleans())
-def test_checks_of_one_machine_are_one_series_however_fast_it_turned_out_to_be(
-    one: Speed, other: Speed, full: bool
-) -> None:
-    def hashes(speed: Speed) -> dict[str, str]:
+def test_checks_of_one_machine_share_one_history(one: CalibratedSpeed, other: CalibratedSpeed, full: bool) -> None:
+    def hashes(speed: CalibratedSpeed) -> dict[str, str]:
         return {
-            part.key: plan_hash(part.document, 1, part.tasks, 1) for part in parts("/scratch", ORDINARY, speed, full)
+            part.key: compute_plan_hash(part.document, 1, part.tasks, 1)
+            for part in plan_parts("/scratch", ORDINARY, speed, full)
         }
 
     assert hashes(one) == hashes(other)
     assert len(set(hashes(one).values())) == len(hashes(one)), "each part is work of its own"
 
 
-def test_a_quick_and_a_full_check_are_different_work_and_so_is_a_plan_with_a_volume_of_its_own() -> None:
-    quick, whole = (parts("/scratch", ORDINARY, FAST, full)[0].document for full in (False, True))
+def test_quick_full_and_fixed_volume_differ_in_history() -> None:
+    quick, whole = (plan_parts("/scratch", ORDINARY, FAST, full)[0].document for full in (False, True))
     own = {name: value for name, value in quick.items() if name != "calibrated"}
-    assert len({plan_hash(one, 1, 1, 1) for one in (quick, whole, own)}) == 3
+    assert len({compute_plan_hash(one, 1, 1, 1) for one in (quick, whole, own)}) == 3
     larger = {**own, "data": {**own["data"], "access": {"transfer": "1MiB", "volume": "999MiB"}}}
-    assert plan_hash(larger, 1, 1, 1) != plan_hash(own, 1, 1, 1)
+    assert compute_plan_hash(larger, 1, 1, 1) != compute_plan_hash(own, 1, 1, 1)
 
 
 def test_a_quick_check_of_an_ordinary_machine_takes_about_a_minute() -> None:
-    for speed in (FAST, Speed(1e8, 1.5e8, 500), Speed(2e10, 2e10, 1e5)):
+    for speed in (FAST, CalibratedSpeed(1e8, 1.5e8, 500), CalibratedSpeed(2e10, 2e10, 1e5)):
         assert expected_seconds(ORDINARY, speed, full=False) < 75
 
 
 def test_a_full_check_moves_more_than_memory_or_is_direct() -> None:
-    found = parts("/scratch", ORDINARY, FAST, full=True)
+    found = plan_parts("/scratch", ORDINARY, FAST, full=True)
     sequential = [part for part in found if part.key.startswith("sequential")]
     assert len(sequential) == 2
     for part in sequential:
         plan = Plan.from_document(part.document, "check")
-        volumes = {one.id: one for one in phase_volumes(plan, part.tasks)}
+        volumes = {one.id: one for one in compute_phase_volumes(plan, part.tasks)}
         assert volumes["read-storage"].bytes >= 1.49 * ORDINARY.memory
-        assert volumes["write-direct"].time == 60.0
+        assert volumes["write-direct"].time_limit_s == 60.0
 
 
 def test_a_machine_with_one_core_is_measured_once() -> None:
-    keys = [part.key for part in parts("/x", replace(ORDINARY, cpus=1), FAST)]
+    keys = [part.key for part in plan_parts("/x", replace(ORDINARY, cpus=1), FAST)]
     assert keys.count("sequential-1") == 1
     assert "sequential-all" not in keys
 
 
-def test_without_io_uring_or_direct_the_depth_is_made_of_tasks() -> None:
+def test_queue_depth_becomes_tasks_without_io_uring() -> None:
     for machine in (replace(ORDINARY, io_uring=False), replace(ORDINARY, direct=False)):
-        part = next(one for one in parts("/x", machine, FAST) if one.key == "random")
+        part = next(one for one in plan_parts("/x", machine, FAST) if one.key == "random")
         assert part.tasks == 32
         assert all("backend" not in phase for phase in part.document["phases"])
 
 
 def test_random_access_through_the_cache_touches_no_block_twice() -> None:
-    part = next(one for one in parts("/x", replace(ORDINARY, direct=False), FAST) if one.key == "random")
+    part = next(one for one in plan_parts("/x", replace(ORDINARY, direct=False), FAST) if one.key == "random")
     for phase in part.document["phases"][1:]:
         assert "time" not in phase["stop"]
         assert "stonewall" in phase["stop"]
 
 
 def test_calibrations_are_plans() -> None:
-    for document in (calibration("/x", 16 * MIB, "fadvise", True), file_calibration("/x", 100)):
+    for document in (build_calibration_plan("/x", 16 * MIB, "fadvise", True), build_file_calibration_plan("/x", 100)):
         Plan.from_document(document, "check")
 
 
@@ -162,28 +158,28 @@ def phase(
     failed: int = 0,
 ) -> PhaseRecord:
     writes = op == "write"
-    latency = {"fsync": Latency(count=fsync)} if fsync else {}
-    end = PhaseEnd(
+    latency = {"fsync": LatencySummary(count=fsync)} if fsync else {}
+    end = PhaseEndLine(
         phase="p",
-        bytes=Moved(planned, moved, 0 if writes else moved, moved if writes else 0),
-        ops=Operations(1, 1, failed=failed),
+        bytes=ByteCounts(planned, moved, 0 if writes else moved, moved if writes else 0),
+        ops=OperationCounts(1, 1, failed=failed),
         latency=latency,
         resident=resident,
     )
-    return PhaseRecord(PhaseBegin(phase="p", op=op, direct=direct), end)
+    return PhaseRecord(PhaseBeginLine(phase="p", op=op, direct=direct), end)
 
 
-def test_one_task_that_was_the_limit_is_said_so() -> None:
+def test_figure_limited_by_one_task_is_marked() -> None:
     result = {key: (f"run-{key}", _record(key, rate)) for key, rate in (("sequential-1", 1e9), ("sequential-all", 3e9))}
-    found = figures(result, ORDINARY, queued=True)
-    verdicts = {figure.key: figure.words for figure in found}
+    found = compute_figures(result, ORDINARY, queued=True)
+    verdicts = {figure.key: figure.classification_clause for figure in found}
     assert "limited by one task" in verdicts["read-direct-1"]
     assert "limited by one task" not in verdicts["read-direct-all"]
     assert "limited by one task" not in verdicts["write-cached-1"], "the page cache is not the storage"
 
 
 def _record(key: str, rate: float) -> Any:
-    from sonde.model.lines import Rate, Rates
+    from sonde.model.lines import PhaseRates, Rate
     from sonde.model.record import RecordReader
 
     reader = RecordReader()
@@ -191,7 +187,7 @@ def _record(key: str, rate: float) -> Any:
         one = phase(op=op, direct=direct, fsync=int(op == "write"))
         assert one.end is not None
         total = Rate(GIB, 1024, 3.0, rate, rate / MIB)
-        reader.phases[name] = replace_end(one, Rates(total=total, transfer=total))
+        reader.phases[name] = replace_end(one, PhaseRates(total=total, transfer=total))
     return reader
 
 
@@ -202,35 +198,41 @@ def replace_end(one: PhaseRecord, rates: Any) -> PhaseRecord:
 
 
 def test_keys_of_figures_are_unique() -> None:
-    keys = [row.key for row in rows(8, True)]
+    keys = [row.key for row in figure_rows(8, True)]
     assert len(keys) == len(set(keys))
 
 
 def test_the_headline_takes_only_numbers_of_storage() -> None:
-    cached = Figure("read-cached-1", "s", "l", "bytes_per_s", Standing.CACHE, "v", value=9e10, kind=Kind("reads"))
-    real = Figure("read-direct-1", "s", "l", "bytes_per_s", Standing.BURST, "v", value=1e9, kind=Kind("reads"))
+    cached = CheckFigure(
+        "read-cached-1", "s", "l", "bytes_per_s", Classification.CACHE, "v", value=9e10, kind=WorkKind("reads")
+    )
+    real = CheckFigure(
+        "read-direct-1", "s", "l", "bytes_per_s", Classification.BURST, "v", value=1e9, kind=WorkKind("reads")
+    )
     assert headline([cached, real], ORDINARY) == "Best from storage, in bursts of seconds: reads 1.00 GB/s."
     assert headline([cached], ORDINARY).startswith("No number")
     assert "tmpfs" in headline([real], replace(ORDINARY, memory_backed=True, file_system="tmpfs"))
-    assert "sustained" in headline([replace(real, standing=Standing.STORAGE)], ORDINARY)
+    assert "sustained" in headline([replace(real, classification=Classification.STORAGE)], ORDINARY)
 
 
 def test_a_doubtful_headline_says_so_first() -> None:
     noisy = Finding(id="noisy_node", severity="warning", text="other processes used 2.0 cores of this node")
-    calm = Figure("read-direct-1", "s", "l", "bytes_per_s", Standing.BURST, "w", value=1e9, kind=Kind("reads"))
-    loud = replace(calm, key="write-storage-1", value=2e9, doubts=(noisy,), kind=Kind("writes"))
+    calm = CheckFigure(
+        "read-direct-1", "s", "l", "bytes_per_s", Classification.BURST, "w", value=1e9, kind=WorkKind("reads")
+    )
+    loud = replace(calm, key="write-storage-1", value=2e9, caveats=(noisy,), kind=WorkKind("writes"))
     unquoted = replace(loud, key="create", unit="files_per_s", kind=None)
     best = "Best from storage, in bursts of seconds: writes 2.00 GB/s, reads 1.00 GB/s."
     assert headline([loud, calm], ORDINARY) == f"Doubtful: {noisy.text} (1 of 2 numbers). {best}"
-    assert headline([loud, replace(calm, doubts=(noisy,))], ORDINARY) == f"Doubtful: {noisy.text}. {best}"
-    assert headline([replace(loud, doubts=()), calm, unquoted], ORDINARY) == best
+    assert headline([loud, replace(calm, caveats=(noisy,))], ORDINARY) == f"Doubtful: {noisy.text}. {best}"
+    assert headline([replace(loud, caveats=()), calm, unquoted], ORDINARY) == best
 
 
 def check(target: Path, archive: Path, full: bool = False) -> CheckResult:
-    return Check(target, Setup(find_engine(), Archive(archive)), full, Watcher()).run()
+    return FileSystemCheck(target, RunSetup(find_engine(), Archive(archive)), full, CheckObserver()).run()
 
 
-def test_a_whole_check(fake: Fake, target: Path, archive: Path) -> None:
+def test_check_runs_all_parts(fake: Fake, target: Path, archive: Path) -> None:
     fake()
     result = check(target, archive)
     assert result.exit_code == 0
@@ -262,23 +264,23 @@ def test_a_cache_that_cannot_be_emptied_gives_no_cold_reads(fake: Fake, target: 
     assert any("could not be emptied" in note for note in result.notes)
 
 
-def test_a_memory_file_system(fake: Fake, target: Path, archive: Path) -> None:
+def test_memory_file_system_has_no_storage_figures(fake: Fake, target: Path, archive: Path) -> None:
     fake(type="tmpfs")
     result = check(target, archive)
-    assert {figure.standing for figure in result.figures} == {Standing.MEMORY}
+    assert {figure.classification for figure in result.figures} == {Classification.MEMORY}
 
 
-def test_a_part_that_fails_does_not_cost_the_others(
+def test_failed_part_does_not_stop_others(
     fake: Fake, target: Path, archive: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake()
-    original = Check._conduct
+    original = FileSystemCheck._conduct
 
-    def conduct(self: Check, plan: Plan, name: str, role: str, part: str) -> Any:
+    def conduct(self: FileSystemCheck, plan: Plan, name: str, role: str, part: str) -> Any:
         fake("enospc" if part == "sequential-all" else "environment" if part == "random" else "ok")
         return original(self, plan, name, role, part)
 
-    monkeypatch.setattr(Check, "_conduct", conduct)
+    monkeypatch.setattr(FileSystemCheck, "_conduct", conduct)
     result = check(target, archive)
     assert result.exit_code == 1
     assert len(result.notes) == 2
@@ -287,17 +289,17 @@ def test_a_part_that_fails_does_not_cost_the_others(
     assert not any(key.startswith("random") for key in keys)
 
 
-def test_a_part_that_met_its_time_limit_does_not_end_the_check(
+def test_part_at_time_limit_does_not_end_check(
     fake: Fake, target: Path, archive: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake()
-    original = Check._conduct
+    original = FileSystemCheck._conduct
 
-    def conduct(self: Check, plan: Plan, name: str, role: str, part: str) -> Any:
+    def conduct(self: FileSystemCheck, plan: Plan, name: str, role: str, part: str) -> Any:
         fake("limit" if part == "sequential-1" else "ok")
         return original(self, plan, name, role, part)
 
-    monkeypatch.setattr(Check, "_conduct", conduct)
+    monkeypatch.setattr(FileSystemCheck, "_conduct", conduct)
     result = check(target, archive)
     assert result.exit_code == 1
     assert any("time limit" in note for note in result.notes)
@@ -317,8 +319,8 @@ def test_a_signal_ends_the_check_and_keeps_what_was_measured(fake: Fake, target:
         if parts_begun[-1] == 2 and kind == "phase_begin" and not told:
             os.kill(os.getpid(), signal.SIGINT)
 
-    setup = Setup(find_engine(), Archive(archive), stopping=lambda: told.append("stopping"))
-    result = Check(target, setup, False, Watcher(part=part, line=line)).run()
+    setup = RunSetup(find_engine(), Archive(archive), on_stop=lambda: told.append("stopping"))
+    result = FileSystemCheck(target, setup, False, CheckObserver(on_part=part, on_line=line)).run()
     assert result.exit_code == 5
     assert told == ["stopping"]
     assert len(result.runs) == 2
@@ -335,14 +337,14 @@ def test_a_signal_ends_the_check_and_keeps_what_was_measured(fake: Fake, target:
         ({"type": "nfs", "network": True}, "which says that it has a size of 0 bytes"),
     ],
 )
-def test_a_size_of_nothing_is_told_by_what_it_may_be(system: dict[str, Any], words: str) -> None:
-    assert words in without_room(system)
+def test_zero_size_message_names_likely_cause(system: dict[str, Any], words: str) -> None:
+    assert words in describe_zero_size(system)
 
 
 @pytest.mark.parametrize(
     ("settings", "words"), [({"type": "iso9660"}, "read-only"), ({"available": 10 * MIB}, "MiB free")]
 )
-def test_what_cannot_be_checked_is_one_sentence(
+def test_impossible_check_prints_one_sentence(
     fake: Fake, target: Path, archive: Path, settings: dict[str, Any], words: str
 ) -> None:
     fake(**settings)

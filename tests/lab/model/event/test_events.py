@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sonde.model.errors import BAD_INPUT, EventError
-from sonde.model.event import Event, Interval, matching, read_events
-from sonde.model.event.times import WhenError, when, zone_named
+from sonde.model.errors import EXIT_BAD_INPUT, EventError
+from sonde.model.event import Event, Interval, find_matching_events, read_events
+from sonde.model.event.times import EventTimeError, parse_time_interval, parse_zone
 from sonde.model.system import system_from_document
 
 SYSTEM = system_from_document(
@@ -34,7 +34,7 @@ def at(text: str) -> datetime:
 
 
 def event(name: str, text: str, *parts: str, dependents: bool = True) -> Event:
-    return Event(name, "failure", name, when(text), parts, dependents)
+    return Event(name, "failure", name, parse_time_interval(text), parts, dependents)
 
 
 @pytest.mark.parametrize(
@@ -52,21 +52,21 @@ def event(name: str, text: str, *parts: str, dependents: bool = True) -> Event:
     ],
 )
 def test_a_time_leaves_open_what_its_digits_leave_open(text: str, first: str, seconds: float) -> None:
-    found = when(text)
+    found = parse_time_interval(text)
     assert found.first == at(first)
     assert found.last - found.first == timedelta(seconds=seconds) - timedelta(microseconds=1)
 
 
 def test_a_precision_replaces_what_the_digits_leave_open() -> None:
-    found = when("2014-03-17T09:30", precision=600)
+    found = parse_time_interval("2014-03-17T09:30", precision=600)
     assert (found.first, found.last) == (at("2014-03-17T09:20"), at("2014-03-17T09:40"))
 
 
 def test_the_zone_is_that_of_the_time_else_that_of_the_file() -> None:
-    assert when("2014-03-17T09:30Z", zone_named("+05:00")).first == at("2014-03-17T09:30")
-    assert when("2014-03-17T09:30+02:00").first == at("2014-03-17T07:30")
-    assert when("2014-03-17", zone_named("America/Los_Angeles")).first == at("2014-03-17T07:00")
-    assert zone_named("-03:30").utcoffset(None) == timedelta(hours=-3, minutes=-30)
+    assert parse_time_interval("2014-03-17T09:30Z", parse_zone("+05:00")).first == at("2014-03-17T09:30")
+    assert parse_time_interval("2014-03-17T09:30+02:00").first == at("2014-03-17T07:30")
+    assert parse_time_interval("2014-03-17", parse_zone("America/Los_Angeles")).first == at("2014-03-17T07:00")
+    assert parse_zone("-03:30").utcoffset(None) == timedelta(hours=-3, minutes=-30)
 
 
 @pytest.mark.parametrize(
@@ -86,35 +86,33 @@ def test_the_zone_is_that_of_the_time_else_that_of_the_file() -> None:
     ],
 )
 def test_what_is_no_time_is_refused(text: str) -> None:
-    with pytest.raises(WhenError):
-        when(text)
+    with pytest.raises(EventTimeError):
+        parse_time_interval(text)
 
 
 @given(st.datetimes(datetime(1990, 1, 1), datetime(2100, 1, 1)), st.integers(-12, 14))
-def test_a_moment_lies_in_the_day_the_minute_and_the_second_that_are_written_of_it(
-    moment: datetime, hours: int
-) -> None:
+def test_interval_covers_the_written_day_minute_or_second(moment: datetime, hours: int) -> None:
     zone = timezone(timedelta(hours=hours))
     here = moment.replace(tzinfo=zone)
     for form in ("%Y", "%Y-%m", "%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S.%f"):
-        found = when(here.strftime(form), zone)
+        found = parse_time_interval(here.strftime(form), zone)
         assert found.first <= here <= found.last
         assert found.distance(here) == timedelta(0)
 
 
 def test_the_distance_is_to_the_nearer_end() -> None:
-    day = when("2014-03-17")
+    day = parse_time_interval("2014-03-17")
     assert day.distance(at("2014-03-16T23:00")) == timedelta(hours=1)
     assert day.distance(at("2014-03-18T01:00")) == timedelta(hours=1, microseconds=1)
 
 
-def test_events_that_certainly_happened_meanwhile_come_before_those_that_may_have() -> None:
+def test_certain_events_are_listed_before_possible_ones() -> None:
     during = Interval(at("2014-03-17T06:00"), at("2014-03-17T18:00"))
     inside, day = event("inside", "2014-03-17T09:30"), event("day", "2014-03-17")
     before, after = event("before", "2014-03-16"), event("after", "2014-03-18T01:00")
     everything = [after, day, before, inside]
-    assert [one.id for one in matching(everything, during)] == ["inside", "day"]
-    near = matching(everything, during, within=timedelta(hours=7))
+    assert [one.id for one in find_matching_events(everything, during)] == ["inside", "day"]
+    near = find_matching_events(everything, during, within=timedelta(hours=7))
     assert [one.id for one in near] == ["inside", "before", "day", "after"]
 
 
@@ -132,17 +130,17 @@ def test_events_that_certainly_happened_meanwhile_come_before_those_that_may_hav
 )
 def test_a_failed_drive_touches_what_lies_on_it(part: str, dependents: bool, touched: bool) -> None:
     failed = event("failed", "2014-03-17", "d2", dependents=dependents)
-    assert failed.touches(part, SYSTEM) is touched
-    found = matching([failed], when("2014-03"), [part], SYSTEM)
+    assert failed.affects(part, SYSTEM) is touched
+    found = find_matching_events([failed], parse_time_interval("2014-03"), [part], SYSTEM)
     assert bool(found) is touched
 
 
-def test_without_parts_an_event_touches_everything_and_without_a_system_only_what_it_names() -> None:
-    assert event("all", "2014").touches("anything")
+def test_event_without_parts_affects_every_part() -> None:
+    assert event("all", "2014").affects("anything")
     named = event("named", "2014", "n[1-3]")
-    assert named.touches("n2")
-    assert not named.touches("n4")
-    assert event("group", "2014", "drives").touches("d3", SYSTEM)
+    assert named.affects("n2")
+    assert not named.affects("n4")
+    assert event("group", "2014", "drives").affects("d3", SYSTEM)
 
 
 def file(folder: Path, **members: Any) -> Path:
@@ -160,7 +158,7 @@ def test_what_a_file_says_at_its_top_holds_for_its_events(tmp_path: Path) -> Non
     assert (own.id, own.who, own.source, own.system) == ("own", "B", "S", "edison")
     assert own.changes == {"osts": (72, 96)}
     assert (other.who, other.when.first) == ("A", at("2014-03-17T23:00"))
-    assert own.exact == timedelta(days=1) - timedelta(microseconds=1)
+    assert own.uncertainty == timedelta(days=1) - timedelta(microseconds=1)
 
 
 def test_times_without_quotation_marks_in_toml_are_read_too(tmp_path: Path) -> None:
@@ -169,7 +167,7 @@ def test_times_without_quotation_marks_in_toml_are_read_too(tmp_path: Path) -> N
         'schema = "sonde-event/1"\n[[events]]\nid = "a"\nwhen = 2014-03-17\nkind = "other"\ntitle = "t"\n',
         encoding="utf-8",
     )
-    assert read_events(path)[0].when == when("2014-03-17")
+    assert read_events(path)[0].when == parse_time_interval("2014-03-17")
 
 
 @pytest.mark.parametrize(
@@ -200,7 +198,7 @@ def test_a_slip_gets_one_sentence_with_file_place_and_remedy(
     with pytest.raises(EventError) as caught:
         read_events(path, SYSTEM)
     told = str(caught.value)
-    assert caught.value.exit_code == BAD_INPUT
+    assert caught.value.exit_code == EXIT_BAD_INPUT
     assert told.startswith(str(path))
     assert said in told
     assert "\n" not in told
@@ -245,7 +243,7 @@ def test_a_file_that_cannot_be_read_gets_one_sentence(tmp_path: Path) -> None:
     ],
 )
 def test_the_last_moment_is_the_last_that_is_still_written_so(text: str, last: str) -> None:
-    assert when(text).last == at(last)
+    assert parse_time_interval(text).last == at(last)
 
 
 @pytest.mark.parametrize(
@@ -267,16 +265,18 @@ def test_the_last_moment_is_the_last_that_is_still_written_so(text: str, last: s
     ],
 )
 def test_what_is_no_time_says_why(text: str, sentence: str) -> None:
-    with pytest.raises(WhenError) as caught:
-        when(text)
+    with pytest.raises(EventTimeError) as caught:
+        parse_time_interval(text)
     assert str(caught.value) == sentence or (sentence.endswith(" ") and str(caught.value).startswith(sentence))
 
 
 def test_an_end_may_be_the_beginning_and_a_zone_nearly_a_day() -> None:
-    assert when("2014-03-17/2014-03-17") == when("2014-03-17")
-    assert [zone_named(text) for text in ("", "UTC", "Z")] == [UTC] * 3
-    assert zone_named("+23:59").utcoffset(None) == timedelta(hours=23, minutes=59)
-    assert when("2014", precision=0.5) == Interval(at("2013-12-31T23:59:59.500"), at("2014-01-01T00:00:00.500"))
+    assert parse_time_interval("2014-03-17/2014-03-17") == parse_time_interval("2014-03-17")
+    assert [parse_zone(text) for text in ("", "UTC", "Z")] == [UTC] * 3
+    assert parse_zone("+23:59").utcoffset(None) == timedelta(hours=23, minutes=59)
+    assert parse_time_interval("2014", precision=0.5) == Interval(
+        at("2013-12-31T23:59:59.500"), at("2014-01-01T00:00:00.500")
+    )
 
 
 def test_intervals_that_share_a_moment_overlap() -> None:
@@ -291,27 +291,27 @@ def test_intervals_that_share_a_moment_overlap() -> None:
 
 
 def test_an_event_of_which_only_the_least_is_said() -> None:
-    bare = Event("e", "failure", "t", when("2014"))
-    assert (bare.parts, bare.dependents, bare.details, bare.system, bare.changes) == ((), True, "", "", None)
-    assert (bare.who, bare.source, bare.tags, bare.named_parts()) == ("", "", (), ())
+    bare = Event("e", "failure", "t", parse_time_interval("2014"))
+    assert (bare.parts, bare.affects_dependents, bare.details, bare.system, bare.changes) == ((), True, "", "", None)
+    assert (bare.who, bare.source, bare.tags, bare.resolve_parts()) == ("", "", (), ())
     with pytest.raises(EventError) as caught:
-        event("x", "2014", "d9").named_parts(SYSTEM)
+        event("x", "2014", "d9").resolve_parts(SYSTEM)
     assert str(caught.value).startswith('event x: parts: names "d9", which nothing in the system has')
     with pytest.raises(EventError, match=r"^event x: parts: .*smaller number first"):
-        event("x", "2014", "d[4-1]").named_parts()
-    assert event("x", "2014", "d[1-2]", "fs").named_parts(SYSTEM) == ("d1", "d2", "fs")
+        event("x", "2014", "d[4-1]").resolve_parts()
+    assert event("x", "2014", "d[1-2]", "fs").resolve_parts(SYSTEM) == ("d1", "d2", "fs")
 
 
 def test_events_at_one_time_are_in_the_order_of_their_names(tmp_path: Path) -> None:
-    during = when("2014-03")
+    during = parse_time_interval("2014-03")
     both = [event("b", "2014-03-17"), event("a", "2014-03-17"), event("c", "2014-03-16")]
-    assert [one.id for one in matching(both, during)] == ["c", "a", "b"]
+    assert [one.id for one in find_matching_events(both, during)] == ["c", "a", "b"]
     edge = Interval(at("2014-03-18"), at("2014-03-19"))
-    assert matching(both[:1], edge) == []
-    assert matching(both[:1], edge, within=timedelta(microseconds=1)) == both[:1]
-    assert matching(both[:1], Interval(at("2014-03-15"), at("2014-03-17"))) == both[:1]
+    assert find_matching_events(both[:1], edge) == []
+    assert find_matching_events(both[:1], edge, within=timedelta(microseconds=1)) == both[:1]
+    assert find_matching_events(both[:1], Interval(at("2014-03-15"), at("2014-03-17"))) == both[:1]
     exact = [event("part", "2014-03-17/2014-03-19"), event("whole", "2014-03-18")]
-    assert [one.id for one in matching(exact, when("2014-03-18"))] == ["whole", "part"]
+    assert [one.id for one in find_matching_events(exact, parse_time_interval("2014-03-18"))] == ["whole", "part"]
     events = [{**ONE, "id": name} for name in ("z", "y")]
     assert [one.id for one in read_events(file(tmp_path, events=events))] == ["y", "z"]
 

@@ -9,20 +9,20 @@ import pytest
 
 from sonde.model.errors import ExperimentError
 from sonde.model.experiment import experiment_from_document, with_settings
-from sonde.model.experiment.axes import Axis, AxisError, Place, axes_of, axis_name, values_of
-from sonde.model.experiment.checks import CHECKED_CELLS, MOST_CELLS
+from sonde.model.experiment.axes import AxisError, AxisValue, SweepAxis, build_axes, expand_values, get_axis_name
+from sonde.model.experiment.checks import MAX_CELLS, MAX_CHECKED_CELLS
 from sonde.model.experiment.description import (
     Clients,
     Expectation,
     ExperimentFile,
     PublishedNumber,
-    Repeat,
+    RepeatRule,
     Storage,
     Sweep,
     Treatment,
     Variant,
 )
-from sonde.model.experiment.experiment import NO_TARGET, Cell, Experiment
+from sonde.model.experiment.experiment import PLACEHOLDER_TARGET, Cell, Experiment
 
 PHASES = [{"id": "w", "op": "write"}, {"id": "r", "op": "read"}]
 PLAN: dict[str, Any] = {"data": {"access": {"transfer": "64KiB"}}, "phases": PHASES}
@@ -257,8 +257,8 @@ def test_of_several_plans_the_wrong_one_is_named() -> None:
         assert len(plans(**members).cells) == 2
 
 
-def test_few_cells_are_all_checked_and_of_many_those_with_a_place_of_their_own() -> None:
-    assert (MOST_CELLS, CHECKED_CELLS) == (100_000, 60)
+def test_many_cells_are_checked_once_per_axis_value() -> None:
+    assert (MAX_CELLS, MAX_CHECKED_CELLS) == (100_000, 60)
     depths = {"paths": "data.io.queue_depth", "values": list(range(1, 31))}
     # only both together are wrong: of 60 cells each is tried, of 62 the one that has nothing new is not
     blocks = {"paths": "data.access.block", "values": ["64KiB", "4KiB"]}
@@ -293,7 +293,7 @@ def test_what_a_file_leaves_out() -> None:
     assert vars(Sweep(values=[1])) == {
         "name": "", "paths": (), "values": [1], "kind": "grid", "plans": (), "labels": (),
     }  # fmt: skip
-    assert vars(Repeat()) == {
+    assert vars(RepeatRule()) == {
         "min": 3, "max": None, "interval": None, "warmup": 0, "order": "block_random", "seed": None, "fresh": "files",
         "cooldown": None,
     }  # fmt: skip
@@ -311,18 +311,18 @@ def test_axes_are_variants_file_systems_mounts_and_sweeps_in_this_order() -> Non
         variants=[{"id": "v", "title": "The one"}, {"id": "u"}],
     )  # fmt: skip
     assert [axis.name for axis in experiment.axes] == ["variant", "file_system", "mount", "transfer"]
-    assert [place.label for axis in experiment.axes for place in axis.places] == [
+    assert [place.label for axis in experiment.axes for place in axis.values] == [
         "The one", "u", "f", "g", "m", "small", "large",
     ]  # fmt: skip
-    assert experiment.axes[3] == Axis(
+    assert experiment.axes[3] == SweepAxis(
         "transfer",
-        (Place("4KiB", (("data.access.transfer", "4KiB"),), "small"),
-         Place("64KiB", (("data.access.transfer", "64KiB"),), "large")),
+        (AxisValue("4KiB", (("data.access.transfer", "4KiB"),), "small"),
+         AxisValue("64KiB", (("data.access.transfer", "64KiB"),), "large")),
     )  # fmt: skip
-    assert axes_of(ExperimentFile(schema="sonde-experiment/1", plan=PLAN)) == ()
-    assert axis_name(Sweep(values=[])) == ""
-    assert axis_name(Sweep(values=[], paths=("a.b", "c.d"))) == "b"
-    assert axis_name(Sweep(values=[], paths=("a.b",), name="n")) == "n"
+    assert build_axes(ExperimentFile(schema="sonde-experiment/1", plan=PLAN)) == ()
+    assert get_axis_name(Sweep(values=[])) == ""
+    assert get_axis_name(Sweep(values=[], paths=("a.b", "c.d"))) == "b"
+    assert get_axis_name(Sweep(values=[], paths=("a.b",), name="n")) == "n"
 
 
 @pytest.mark.parametrize(
@@ -338,7 +338,7 @@ def test_axes_are_variants_file_systems_mounts_and_sweeps_in_this_order() -> Non
     ],
 )
 def test_values_run_from_one_end_to_the_other(written: dict[str, Any], values: list[Any]) -> None:
-    assert values_of(written) == values
+    assert expand_values(written) == values
 
 
 @pytest.mark.parametrize(
@@ -365,7 +365,7 @@ def test_values_run_from_one_end_to_the_other(written: dict[str, Any], values: l
 )
 def test_values_that_never_arrive_or_are_too_many(written: dict[str, Any], sentence: str) -> None:
     with pytest.raises(AxisError) as caught:
-        values_of(written)
+        expand_values(written)
     assert str(caught.value) == sentence
 
 
@@ -392,31 +392,31 @@ def test_clients_are_processes_and_threads(
     clients: dict[str, Any], storage: dict[str, Any], tasks: dict[str, int] | None
 ) -> None:
     experiment = made(clients=clients, storage=storage)
-    document = experiment.plan_of(experiment.cells[0]).document
+    document = experiment.build_plan(experiment.cells[0]).document
     assert document.get("tasks") == tasks
-    assert document["target"] == {"path": "/no-target-yet"} == {"path": NO_TARGET}
+    assert document["target"] == {"path": "/no-target-yet"} == {"path": PLACEHOLDER_TARGET}
     assert document["id"] == "x"
 
 
 def test_a_plan_keeps_its_own_id_target_and_stripe_and_its_other_tasks() -> None:
     own = PLAN | {"id": "own", "target": {"path": "/own", "full_stripe": "1MiB"}, "tasks": {"pin": True}}
     experiment = made(plan=own, clients={"nodes": 2}, storage={"data_width": 8, "segment": "1 MiB"})
-    document = experiment.plan_of(experiment.cells[0], "/other").document
+    document = experiment.build_plan(experiment.cells[0], "/other").document
     assert (document["id"], document["target"]) == ("own", {"path": "/own", "full_stripe": "1MiB"})
     assert document["tasks"] == {"pin": True, "processes": 2}
     bare = made(storage={"data_width": 8})
-    assert "full_stripe" not in bare.plan_of(bare.cells[0]).document["target"]
+    assert "full_stripe" not in bare.build_plan(bare.cells[0]).document["target"]
     named = plans()
-    assert [named.plan_of(cell).id for cell in named.cells] == ["x.a", "x.b"]
+    assert [named.build_plan(cell).id for cell in named.cells] == ["x.a", "x.b"]
 
 
-def test_a_variant_sets_before_the_axes_do_and_parts_of_the_experiment_too() -> None:
+def test_variant_settings_apply_before_axis_settings() -> None:
     sides = [{"id": "v", "set": {"data.access.transfer": "1KiB", "data.io.direct": True, "clients.nodes": 5}}]
     experiment = made(variants=sides, sweep=[SIZES])
-    document = experiment.plan_of(experiment.cells[0]).document
+    document = experiment.build_plan(experiment.cells[0]).document
     assert document["data"] == {"access": {"transfer": "4KiB"}, "io": {"direct": True}}
     assert document["tasks"] == {"processes": 5}
-    assert experiment.clients_of(experiment.cells[0]) == Clients(nodes=5)
+    assert experiment.resolve_clients(experiment.cells[0]) == Clients(nodes=5)
 
 
 @pytest.mark.parametrize(

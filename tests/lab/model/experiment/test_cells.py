@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sonde.model.errors import ExperimentError, UserError
 from sonde.model.experiment import experiment_from_document, with_settings
-from sonde.model.experiment.axes import values_of
+from sonde.model.experiment.axes import expand_values
 from sonde.model.experiment.experiment import Experiment
 
 PLAN: dict[str, Any] = {
@@ -73,14 +73,14 @@ def test_members_that_change_together_are_one_axis() -> None:
     experiment = made(
         sweep=[{"paths": ["data.access.transfer", "data.access.block"], "values": [["4KiB", "8KiB"], ["1MiB", "2MiB"]]}]
     )
-    plans = [experiment.plan_of(cell).data_of(PLAN["phases"][0])["access"] for cell in experiment.cells]
+    plans = [experiment.build_plan(cell).resolve_data(PLAN["phases"][0])["access"] for cell in experiment.cells]
     assert [(one["transfer"], one["block"]) for one in plans] == [("4KiB", "8KiB"), ("1MiB", "2MiB")]
     assert [cell.id for cell in experiment.cells] == ["transfer=4KiB", "transfer=1MiB"]
 
 
 def test_a_cell_sets_one_member_and_leaves_the_others() -> None:
     experiment = made(sweep=[sweep("phases.read.stop.stonewall", ["1s"], name="wall")])
-    plan = experiment.plan_of(experiment.cells[0], "/d")
+    plan = experiment.build_plan(experiment.cells[0], "/d")
     assert plan.document["phases"][1]["stop"] == {"stonewall": "1s"}
     assert "stop" not in plan.document["phases"][0]
     assert plan.document["target"] == {"path": "/d"}
@@ -96,7 +96,7 @@ def test_variants_file_systems_and_mounts_are_axes() -> None:
     assert [cell.id for cell in experiment.cells] == [
         f"variant={variant},file_system={name},mount=native" for variant in ("plain", "direct") for name in ("a", "b")
     ]
-    direct = [experiment.plan_of(cell).data_of(PLAN["phases"][0])["io"]["direct"] for cell in experiment.cells]
+    direct = [experiment.build_plan(cell).resolve_data(PLAN["phases"][0])["io"]["direct"] for cell in experiment.cells]
     assert direct == [False, False, True, True]
 
 
@@ -104,7 +104,7 @@ def test_clients_become_processes_and_a_raid_stripe_the_full_stripe() -> None:
     experiment = made(
         clients={"nodes": 3, "tasks_per_node": 4, "threads": 2}, storage={"data_width": 8, "segment": "256 KiB"}
     )
-    plan = experiment.plan_of(experiment.cells[0])
+    plan = experiment.build_plan(experiment.cells[0])
     assert (plan.processes, plan.threads) == (12, 2)
     assert plan.document["target"]["full_stripe"] == 2 << 20
 
@@ -115,8 +115,8 @@ def test_clients_for_each_target_follow_the_pool() -> None:
         storage={"pool": "p1", "targets": 8},
         sweep=[{"name": "pool", "paths": ["storage.pool", "storage.targets"], "values": [["p1", 8], ["p2", 16]]}],
     )
-    assert [experiment.plan_of(cell).processes for cell in experiment.cells] == [64, 128]
-    storage = experiment.storage_of(experiment.cells[1])
+    assert [experiment.build_plan(cell).processes for cell in experiment.cells] == [64, 128]
+    storage = experiment.resolve_storage(experiment.cells[1])
     assert (storage.pool, storage.targets) == ("p2", 16)
 
 
@@ -131,7 +131,7 @@ def test_an_axis_of_some_plans_makes_cells_of_these_only() -> None:
         "made.toml",
     )
     assert [cell.id for cell in experiment.cells] == ["plan=one,queue_depth=1", "plan=one,queue_depth=2", "plan=two"]
-    assert experiment.plan_of(experiment.cells[-1]).phases[0]["id"] == "rewrite"
+    assert experiment.build_plan(experiment.cells[-1]).phases[0]["id"] == "rewrite"
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_an_axis_of_some_plans_makes_cells_of_these_only() -> None:
     ],
 )
 def test_values_from_one_end_to_the_other(written: Any, values: list[Any]) -> None:
-    assert values_of(written) == values
+    assert expand_values(written) == values
 
 
 def test_a_profile_changes_members_and_values_of_an_axis() -> None:
@@ -159,12 +159,12 @@ def test_a_profile_changes_members_and_values_of_an_axis() -> None:
     }
     small = experiment_from_document(document, "made.toml", "ci")
     assert [cell.id for cell in small.cells] == ["transfer=4KiB"]
-    plan = small.plan_of(small.cells[0])
+    plan = small.build_plan(small.cells[0])
     assert (plan.processes, plan.document["data"]["access"]["segments"]) == (1, 1)
-    assert small.missing(small.claims["e"]) == "transfer=64KiB"
+    assert small.find_missing_cell(small.claims["e"]) == "transfer=64KiB"
     whole = experiment_from_document(document, "made.toml")
-    assert whole.missing(whole.claims["e"]) is None
-    assert whole.plan_of(whole.cells[0]).processes == 8
+    assert whole.find_missing_cell(whole.claims["e"]) is None
+    assert whole.build_plan(whole.cells[0]).processes == 8
 
 
 def test_a_setting_reaches_one_variant() -> None:
@@ -191,12 +191,12 @@ def test_settings_are_checked_again() -> None:
     changed = with_settings(made(), {"repeat.min": 5, "data.access.segments": 7})
     assert changed.file.repeat is not None
     assert changed.file.repeat.min == 5
-    assert changed.plan_of(changed.cells[0]).document["data"]["access"]["segments"] == 7
+    assert changed.build_plan(changed.cells[0]).document["data"]["access"]["segments"] == 7
 
 
 def test_a_place_is_named_by_its_text_or_by_the_same_number_of_bytes() -> None:
     axis = made(sweep=[sweep("data.access.transfer", ["4KiB", "1MiB"])]).axes[0]
-    assert [getattr(axis.place(named), "value", None) for named in ("1MiB", "1024KiB", 4096, "2MiB", "big")] == [
+    assert [getattr(axis.find_value(named), "value", None) for named in ("1MiB", "1024KiB", 4096, "2MiB", "big")] == [
         "1MiB",
         "1MiB",
         "4KiB",
@@ -225,7 +225,7 @@ def test_a_profile_changes_data_where_there_is_data() -> None:
         "made.toml",
         "ci",
     )
-    data, tree = (experiment.plan_of(cell).document for cell in experiment.cells)
+    data, tree = (experiment.build_plan(cell).document for cell in experiment.cells)
     assert data["data"]["access"]["segments"] == 1
     assert "meta" not in data
     assert tree["meta"]["tree"]["items_per_task"] == 2
@@ -234,10 +234,8 @@ def test_a_profile_changes_data_where_there_is_data() -> None:
 
 
 @pytest.mark.parametrize(("most", "refused"), [(6, False), (5, True)])
-def test_an_experiment_has_as_many_cells_as_its_grid_and_not_more_than_can_be_meant(
-    monkeypatch: pytest.MonkeyPatch, most: int, refused: bool
-) -> None:
-    monkeypatch.setattr("sonde.model.experiment.checks.MOST_CELLS", most)
+def test_experiment_with_too_many_cells_is_rejected(monkeypatch: pytest.MonkeyPatch, most: int, refused: bool) -> None:
+    monkeypatch.setattr("sonde.model.experiment.checks.MAX_CELLS", most)
     grid = [sweep("data.access.transfer", ["4KiB", "64KiB"]), sweep("data.io.queue_depth", [1, 8, 16])]
     if refused:
         with pytest.raises(ExperimentError, match="sweep makes 6 cells; more than 5 cannot be meant"):

@@ -9,35 +9,35 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sonde.model.experiment.claim_verdicts import ClaimVerdict, combine_verdicts, compare_interval
 from sonde.model.experiment.claims import (
     FUNCTIONS,
     METRICS,
     Arithmetic,
+    ClaimComparison,
     ClaimError,
-    Comparison,
     Function,
     Metric,
-    Number,
-    Word,
+    NumberLiteral,
+    ShapeName,
     parse_claim,
 )
-from sonde.model.experiment.outcomes import Outcome, compared, joined
 
 
 def test_a_ratio_of_two_cells() -> None:
     (one,) = parse_claim('bandwidth(write, offset="0B") / bandwidth(write, offset="256KiB") >= 1.3').comparisons
     left = Metric("bandwidth", "write", {"offset": "0B"})
     right = Metric("bandwidth", "write", {"offset": "256KiB"})
-    assert one == Comparison(Arithmetic("/", left, right), ">=", Number(1.3))
+    assert one == ClaimComparison(Arithmetic("/", left, right), ">=", NumberLiteral(1.3))
 
 
 def test_a_chain_is_two_comparisons_and_and_joins() -> None:
     claim = parse_claim("0.5 <= duplex_efficiency(full) <= 1.05 and time(full) > 60")
     efficiency = Metric("duplex_efficiency", "full", {})
     assert claim.comparisons == (
-        Comparison(Number(0.5), "<=", efficiency),
-        Comparison(efficiency, "<=", Number(1.05)),
-        Comparison(Metric("time", "full", {}), ">", Number(60)),
+        ClaimComparison(NumberLiteral(0.5), "<=", efficiency),
+        ClaimComparison(efficiency, "<=", NumberLiteral(1.05)),
+        ClaimComparison(Metric("time", "full", {}), ">", NumberLiteral(60)),
     )
 
 
@@ -48,8 +48,8 @@ def test_a_phase_with_a_dash_is_put_in_quotation_marks() -> None:
 
 def test_functions_and_forms() -> None:
     claim = parse_claim('shape(bandwidth(read)) == "flat" and efficiency(bandwidth(w), over=pool, at=FS3) >= 0.8')
-    assert claim.comparisons[0] == Comparison(
-        Function("shape", Metric("bandwidth", "read", {}), {}), "==", Word("flat")
+    assert claim.comparisons[0] == ClaimComparison(
+        Function("shape", Metric("bandwidth", "read", {}), {}), "==", ShapeName("flat")
     )
     assert list(claim.functions())[1].options == {"over": "pool", "at": "FS3"}
     assert [one.phase for one in claim.metrics()] == ["read", "w"]
@@ -58,7 +58,9 @@ def test_functions_and_forms() -> None:
 def test_arithmetic_binds_as_usual() -> None:
     (one,) = parse_claim("time(a) + 2 * time(b) - -1 <= 9").comparisons
     assert one.left == Arithmetic(
-        "-", Arithmetic("+", Metric("time", "a", {}), Arithmetic("*", Number(2), Metric("time", "b", {}))), Number(-1)
+        "-",
+        Arithmetic("+", Metric("time", "a", {}), Arithmetic("*", NumberLiteral(2), Metric("time", "b", {}))),
+        NumberLiteral(-1),
     )
 
 
@@ -114,42 +116,46 @@ def test_metrics_and_functions_have_names_of_their_own() -> None:
 @pytest.mark.parametrize(
     ("low", "high", "operator", "threshold", "outcome"),
     [
-        (1.3, 1.5, ">=", 1.3, Outcome.HOLDS),
-        (1.2, 1.29, ">=", 1.3, Outcome.FAILS),
-        (1.2, 1.3, ">=", 1.3, Outcome.INCONCLUSIVE),
-        (1.2, 1.5, ">=", 1.3, Outcome.INCONCLUSIVE),
-        (1.3, 1.5, ">", 1.3, Outcome.INCONCLUSIVE),
-        (1.31, 1.5, ">", 1.3, Outcome.HOLDS),
-        (1.2, 1.3, ">", 1.3, Outcome.FAILS),
-        (0.8, 1.0, "<=", 1.0, Outcome.HOLDS),
-        (1.1, 1.2, "<=", 1.0, Outcome.FAILS),
-        (0.8, 1.2, "<=", 1.0, Outcome.INCONCLUSIVE),
-        (0.8, 1.0, "<", 1.0, Outcome.INCONCLUSIVE),
-        (1.0, 1.2, "<", 1.0, Outcome.FAILS),
+        (1.3, 1.5, ">=", 1.3, ClaimVerdict.HOLDS),
+        (1.2, 1.29, ">=", 1.3, ClaimVerdict.FAILS),
+        (1.2, 1.3, ">=", 1.3, ClaimVerdict.INCONCLUSIVE),
+        (1.2, 1.5, ">=", 1.3, ClaimVerdict.INCONCLUSIVE),
+        (1.3, 1.5, ">", 1.3, ClaimVerdict.INCONCLUSIVE),
+        (1.31, 1.5, ">", 1.3, ClaimVerdict.HOLDS),
+        (1.2, 1.3, ">", 1.3, ClaimVerdict.FAILS),
+        (0.8, 1.0, "<=", 1.0, ClaimVerdict.HOLDS),
+        (1.1, 1.2, "<=", 1.0, ClaimVerdict.FAILS),
+        (0.8, 1.2, "<=", 1.0, ClaimVerdict.INCONCLUSIVE),
+        (0.8, 1.0, "<", 1.0, ClaimVerdict.INCONCLUSIVE),
+        (1.0, 1.2, "<", 1.0, ClaimVerdict.FAILS),
     ],
 )
 def test_an_interval_is_compared_not_a_point(
-    low: float, high: float, operator: str, threshold: float, outcome: Outcome
+    low: float, high: float, operator: str, threshold: float, outcome: ClaimVerdict
 ) -> None:
-    assert compared(low, high, operator, threshold) == outcome
+    assert compare_interval(low, high, operator, threshold) == outcome
 
 
 @pytest.mark.parametrize("operator", [">=", "<=", ">", "<"])
 @pytest.mark.parametrize("threshold", [1.0, 3e9, -0.25])
 def test_a_bound_that_differs_by_rounding_lies_on_the_threshold(operator: str, threshold: float) -> None:
-    exact = compared(threshold, threshold, operator, threshold)
-    assert exact == (Outcome.HOLDS if "=" in operator else Outcome.FAILS)
+    exact = compare_interval(threshold, threshold, operator, threshold)
+    assert exact == (ClaimVerdict.HOLDS if "=" in operator else ClaimVerdict.FAILS)
     for off in (1 - 9e-7, 1 - 1e-12, 1 + 1e-12, 1 + 9e-7):
-        assert compared(off * threshold, off * threshold, operator, threshold) == exact
+        assert compare_interval(off * threshold, off * threshold, operator, threshold) == exact
     less, more = sorted((threshold * (1 - 1e-5), threshold * (1 + 1e-5)))
-    assert compared(less, less, operator, threshold) == (Outcome.HOLDS if "<" in operator else Outcome.FAILS)
-    assert compared(more, more, operator, threshold) == (Outcome.HOLDS if ">" in operator else Outcome.FAILS)
+    assert compare_interval(less, less, operator, threshold) == (
+        ClaimVerdict.HOLDS if "<" in operator else ClaimVerdict.FAILS
+    )
+    assert compare_interval(more, more, operator, threshold) == (
+        ClaimVerdict.HOLDS if ">" in operator else ClaimVerdict.FAILS
+    )
 
 
 def test_what_was_subtracted_says_how_far_a_difference_is_rounded() -> None:
-    assert compared(-1.0, -1.0, ">=", 0.0) == Outcome.FAILS
-    assert compared(-1.0, -1.0, ">=", 0.0, scale=3e9) == Outcome.HOLDS
-    assert compared(-1e4, -1e4, ">=", 0.0, scale=3e9) == Outcome.FAILS
+    assert compare_interval(-1.0, -1.0, ">=", 0.0) == ClaimVerdict.FAILS
+    assert compare_interval(-1.0, -1.0, ">=", 0.0, scale=3e9) == ClaimVerdict.HOLDS
+    assert compare_interval(-1e4, -1e4, ">=", 0.0, scale=3e9) == ClaimVerdict.FAILS
 
 
 @given(st.floats(-10, 10), st.floats(0, 5), st.floats(-10, 10), st.sampled_from([(">=", "<"), (">", "<=")]))
@@ -157,25 +163,25 @@ def test_a_claim_and_its_opposite_never_both_hold(
     low: float, width: float, threshold: float, pair: tuple[str, str]
 ) -> None:
     high = low + width
-    one, other = (compared(low, high, operator, threshold) for operator in pair)
-    assert (one == Outcome.HOLDS) == (other == Outcome.FAILS)
-    assert (one == Outcome.INCONCLUSIVE) == (other == Outcome.INCONCLUSIVE)
+    one, other = (compare_interval(low, high, operator, threshold) for operator in pair)
+    assert (one == ClaimVerdict.HOLDS) == (other == ClaimVerdict.FAILS)
+    assert (one == ClaimVerdict.INCONCLUSIVE) == (other == ClaimVerdict.INCONCLUSIVE)
 
 
-def test_an_interval_upside_down_and_an_unknown_comparison_are_errors_of_ours() -> None:
+def test_reversed_interval_and_unknown_operator_raise_value_error() -> None:
     with pytest.raises(ValueError, match="not an interval"):
-        compared(2, 1, ">=", 0)
+        compare_interval(2, 1, ">=", 0)
     with pytest.raises(ValueError, match="compares no interval"):
-        compared(1, 2, "==", 0)
+        compare_interval(1, 2, "==", 0)
 
 
 def test_one_failure_is_enough_and_nothing_is_not_success() -> None:
-    holds, fails, open_, absent = Outcome
-    assert joined([holds, fails, open_, absent]) == fails
-    assert joined([holds, open_, absent]) == absent
-    assert joined([holds, open_]) == open_
-    assert joined([holds, holds]) == holds
-    assert joined([]) == absent
+    holds, fails, open_, absent = ClaimVerdict
+    assert combine_verdicts([holds, fails, open_, absent]) == fails
+    assert combine_verdicts([holds, open_, absent]) == absent
+    assert combine_verdicts([holds, open_]) == open_
+    assert combine_verdicts([holds, holds]) == holds
+    assert combine_verdicts([]) == absent
 
 
 @pytest.mark.parametrize(
@@ -191,18 +197,20 @@ def test_one_failure_is_enough_and_nothing_is_not_success() -> None:
 def test_a_limit_has_its_unit_and_its_tolerance(text: str, limit: float) -> None:
     found = parse_claim(text)
     (comparison,) = found.comparisons
-    assert isinstance(comparison.right, Number)
+    assert isinstance(comparison.right, NumberLiteral)
     assert comparison.right.value == pytest.approx(limit)
     assert found.text == text
-    assert all(value == "1 MB/s" for metric in found.metrics() for value in metric.at.values())
+    assert all(value == "1 MB/s" for metric in found.metrics() for value in metric.coordinates.values())
 
 
 def test_outcomes_have_the_words_that_pages_and_archives_hold() -> None:
-    assert [one.value for one in Outcome] == ["holds", "fails", "inconclusive", "not applicable"]
+    assert [one.value for one in ClaimVerdict] == ["holds", "fails", "inconclusive", "not applicable"]
 
 
 def test_without_a_threshold_nothing_is_rounded() -> None:
-    assert compared(-1e-300, 1.0, ">=", 0.0) == Outcome.INCONCLUSIVE
-    assert compared(0.0, 0.0, ">=", 0.0) == Outcome.HOLDS
-    assert compared(2.0, 2.0, ">", 1.0, scale=1e6) == Outcome.FAILS, "exactly a millionth of what was subtracted"
-    assert compared(2.0000001, 3.0, ">", 1.0, scale=1e6) == Outcome.HOLDS
+    assert compare_interval(-1e-300, 1.0, ">=", 0.0) == ClaimVerdict.INCONCLUSIVE
+    assert compare_interval(0.0, 0.0, ">=", 0.0) == ClaimVerdict.HOLDS
+    assert compare_interval(2.0, 2.0, ">", 1.0, scale=1e6) == ClaimVerdict.FAILS, (
+        "exactly a millionth of what was subtracted"
+    )
+    assert compare_interval(2.0000001, 3.0, ">", 1.0, scale=1e6) == ClaimVerdict.HOLDS

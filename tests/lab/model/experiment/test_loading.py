@@ -12,7 +12,7 @@ import pytest
 
 from sonde.model.errors import ExperimentError, PlanError
 from sonde.model.experiment import experiment_from_document, read_experiment
-from sonde.model.experiment.loading import with_settings
+from sonde.model.experiment.experiment_reader import with_settings
 
 PHASES = [{"id": "w", "op": "write"}, {"id": "r", "op": "read", "stop": {"time": "2s"}}]
 HEAD: dict[str, Any] = {"schema": "sonde-experiment/1"}
@@ -100,22 +100,20 @@ def test_a_profile_that_is_not_there_is_named_with_those_that_are() -> None:
     assert str(caught.value) == 'x.toml has no profile "lap"; it has none.'
 
 
-def test_a_claim_about_cells_that_settings_leave_out_is_no_error_if_the_whole_has_them() -> None:
+def test_claims_about_cells_removed_by_settings_are_valid() -> None:
     sweep = {"paths": "data.access.transfer", "values": ["4KiB", "64KiB"]}
     claim = {"id": "e", "level": "measured", "claim": 'time(w, transfer="64KiB") > 1'}
     whole = experiment_from_document(HEAD | {"plan": {"phases": PHASES}, "sweep": [sweep], "expect": [claim]}, "x.toml")
     less = {"sweep.transfer": ["4KiB"]}
-    assert with_settings(whole, less, whole).missing(whole.claims["e"]) == "transfer=64KiB"
-    assert whole.missing(whole.claims["e"]) is None
+    assert with_settings(whole, less, whole).find_missing_cell(whole.claims["e"]) == "transfer=64KiB"
+    assert whole.find_missing_cell(whole.claims["e"]) is None
     with pytest.raises(ExperimentError, match="which is not there; transfer is 4KiB"):
         with_settings(whole, less)
 
 
 @pytest.mark.parametrize(("values", "cells"), [(["2s", "9s"], ["limit=2s", "limit=9s"]),
                                                (["1s", "9s"], ["base", "limit=1s", "limit=9s"])])  # fmt: skip
-def test_a_place_that_is_the_plans_own_is_found_through_the_id_of_its_phase(
-    values: list[str], cells: list[str]
-) -> None:
+def test_base_value_is_found_through_the_phase_id(values: list[str], cells: list[str]) -> None:
     sweep = {"name": "limit", "paths": "phases.r.stop.time", "values": values, "kind": "one_at_a_time"}
     experiment = experiment_from_document(HEAD | {"plan": {"phases": PHASES}, "sweep": [sweep]}, "x.toml")
     assert [cell.id for cell in experiment.cells] == cells

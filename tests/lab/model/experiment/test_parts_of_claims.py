@@ -11,20 +11,20 @@ from sonde.model.errors import UnitError
 from sonde.model.experiment.claims import (
     FUNCTIONS,
     METRICS,
-    PER,
+    PER_CHOICES,
     SHAPES,
     Arithmetic,
+    ClaimComparison,
     ClaimError,
-    Comparison,
     Function,
     Metric,
-    Number,
-    claim_of,
+    NumberLiteral,
+    find_unit,
     parse_claim,
-    parse_value,
-    printed,
-    unit_of,
-    with_numbers,
+    parse_claim_value,
+    parse_printed_number,
+    replace_quantities,
+    wrap_value_in_claim,
 )
 
 READ = Metric("bandwidth", "read", {})
@@ -51,11 +51,11 @@ READ = Metric("bandwidth", "read", {})
     ],
 )
 def test_a_value_has_the_unit_of_its_metric_or_none(value: str, unit: str) -> None:
-    assert unit_of(parse_value(value)) == unit
+    assert find_unit(parse_claim_value(value)) == unit
 
 
 def test_a_number_alone_has_no_unit() -> None:
-    assert unit_of(Number(3.0)) == "1"
+    assert find_unit(NumberLiteral(3.0)) == "1"
 
 
 @pytest.mark.parametrize(
@@ -70,14 +70,14 @@ def test_a_number_alone_has_no_unit() -> None:
     ],
 )
 def test_a_printed_number_is_read_by_its_unit(value: float | str, unit: str, number: float) -> None:
-    assert printed(value, unit) == pytest.approx(number)
-    assert isinstance(printed(value, unit), float)
+    assert parse_printed_number(value, unit) == pytest.approx(number)
+    assert isinstance(parse_printed_number(value, unit), float)
 
 
 def test_a_printed_number_of_another_unit_is_refused() -> None:
     for value, unit in (("1.6 GB/s", "s"), ("3 s", "B/s"), ("3 s", "1"), ("3 GB/s", "op/s")):
         with pytest.raises(UnitError):
-            printed(value, unit)
+            parse_printed_number(value, unit)
 
 
 @pytest.mark.parametrize(
@@ -96,14 +96,14 @@ def test_a_printed_number_of_another_unit_is_refused() -> None:
     ],
 )
 def test_quantities_become_plain_numbers_but_not_in_quotation_marks(text: str, plain: str) -> None:
-    assert with_numbers(text) == plain
+    assert replace_quantities(text) == plain
 
 
 def test_a_value_is_one_side_of_a_claim() -> None:
-    assert parse_value("bandwidth(read)") == READ
-    assert parse_value(" bandwidth(read) / 2 ") == Arithmetic("/", READ, Number(2.0))
-    made = claim_of("text", READ)
-    assert (made.text, made.comparisons) == ("text", (Comparison(READ, ">", Number(0.0)),))
+    assert parse_claim_value("bandwidth(read)") == READ
+    assert parse_claim_value(" bandwidth(read) / 2 ") == Arithmetic("/", READ, NumberLiteral(2.0))
+    made = wrap_value_in_claim("text", READ)
+    assert (made.text, made.comparisons) == ("text", (ClaimComparison(READ, ">", NumberLiteral(0.0)),))
     assert [*made.metrics()] == [READ]
     assert [*made.functions()] == []
 
@@ -120,7 +120,7 @@ def test_options_are_words_numbers_and_truth_values() -> None:
     (one,) = parse_claim('bandwidth(r, a=b, c="d e", f=3, g=2.5, h=true, i=false, j=True) > -1.5').comparisons
     assert one.left == Metric("bandwidth", "r", {"a": "b", "c": "d e", "f": 3, "g": 2.5, "h": True, "i": False,
                                                  "j": True})  # fmt: skip
-    assert one.right == Number(-1.5)
+    assert one.right == NumberLiteral(-1.5)
     (bare,) = parse_claim("bandwidth() > 1").comparisons
     assert bare.left == Metric("bandwidth", "", {})
     (tail,) = parse_claim("imbalance(bandwidth(r), per=node) > 1").comparisons
@@ -178,9 +178,10 @@ METRIC_LIST = ", ".join(METRICS)
         (parse_claim, "bandwidth(a) > 2 KB/s",
          '"2 KB/s" does not say which unit is meant: write 2KiB/s (2,048 bytes) or 2kB/s (2,000 bytes).'),
         (parse_claim, "time(a) > 0 GB/s", '"0 GB/s" is zero; a rate is larger than 0 bytes per second.'),
-        (parse_value, "time(a) > 1 and time(b)",
+        (parse_claim_value, "time(a) > 1 and time(b)",
          '"time(a) > 1 and time(b)" is a claim; write what a number is of, like bandwidth(write).'),
-        (parse_value, "1 < time(a)", '"1 < time(a)" is a claim; write what a number is of, like bandwidth(write).'),
+        (parse_claim_value, "1 < time(a)", ('"1 < time(a)" is a claim; write what a number is of, like'
+                                           ' bandwidth(write).')),
     ],
 )  # fmt: skip
 def test_what_is_no_claim(parse: Callable[[str], object], text: str, sentence: str) -> None:
@@ -208,4 +209,4 @@ def test_every_metric_has_a_known_unit_and_every_function_its_options() -> None:
         "efficiency": (place, ()), "variation": ((), ()), "imbalance": (("per",), ()), "tail": ((), ("per",)),
         "shape": ((), ()),
     }  # fmt: skip
-    assert (SHAPES, PER) == (("flat", "declining", "rising", "dips"), ("node", "task", "target"))
+    assert (SHAPES, PER_CHOICES) == (("flat", "declining", "rising", "dips"), ("node", "task", "target"))

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sonde.model.errors import BAD_INPUT, ExperimentError
+from sonde.model.errors import EXIT_BAD_INPUT, ExperimentError
 from sonde.model.experiment import experiment_from_document, read_experiment
 
 RIGHT = """
@@ -248,7 +248,7 @@ def test_a_slip_gets_one_sentence_with_file_place_and_remedy(name: str) -> None:
     with pytest.raises(ExperimentError) as caught:
         experiment_from_document(changed(change), "site.toml")
     told = str(caught.value)
-    assert caught.value.exit_code == BAD_INPUT
+    assert caught.value.exit_code == EXIT_BAD_INPUT
     assert told.startswith("site.toml")
     assert "\n" not in told
     assert "--set" not in told

@@ -9,7 +9,7 @@ import pytest
 
 from sonde.model.errors import SystemFileError
 from sonde.model.system import System, read_system
-from sonde.model.system.addressing import Address
+from sonde.model.system.addressing import HostAddress
 
 TEXT = """schema = "sonde-system/1"
 [[networks]]
@@ -54,24 +54,24 @@ def system(tmp_path: Path) -> System:
     return read_system(file)
 
 
-def test_a_host_has_the_address_of_its_place_in_the_list_on_each_of_its_networks(system: System) -> None:
-    assert list(system.addresses_of("n3")) == [
-        Address("n3", "ib", "ib0", "10.0.0.9", 24, "10.0.0.9@o2ib"),
-        Address("n3", "eth", "", "fd00::3", 64, None),
-        Address("n3", "gni", "", None, None, "70@gni"),
-        Address("n3", "eth", "", "10.1.3.3", 24, None),
+def test_host_gets_the_address_at_its_position_on_each_network(system: System) -> None:
+    assert list(system.find_addresses("n3")) == [
+        HostAddress("n3", "ib", "ib0", "10.0.0.9", 24, "10.0.0.9@o2ib"),
+        HostAddress("n3", "eth", "", "fd00::3", 64, None),
+        HostAddress("n3", "gni", "", None, None, "70@gni"),
+        HostAddress("n3", "eth", "", "10.1.3.3", 24, None),
     ]
-    assert [one.nid for one in system.addresses_of("n2")] == ["10.0.0.2@o2ib", None, "8@gni", None]
+    assert [one.nid for one in system.find_addresses("n2")] == ["10.0.0.2@o2ib", None, "8@gni", None]
 
 
 def test_an_address_that_nobody_wrote_is_none(system: System) -> None:
-    assert list(system.addresses_of("quiet")) == [Address("quiet", "ib", "", None, None, None)]
+    assert list(system.find_addresses("quiet")) == [HostAddress("quiet", "ib", "", None, None, None)]
 
 
 def test_what_is_no_host_has_no_addresses_and_it_is_said_what_has(system: System) -> None:
     with pytest.raises(SystemFileError, match='"ib" is one of networks; only nodes, routers and servers have addr'):
-        list(system.addresses_of("ib"))
+        list(system.find_addresses("ib"))
 
 
 def test_one_network_is_asked_for_by_its_id(system: System) -> None:
-    assert [one.address for one in system.addresses_of("n1", "eth")] == ["fd00::1", "10.1.3.1"]
+    assert [one.address for one in system.find_addresses("n1", "eth")] == ["fd00::1", "10.1.3.1"]

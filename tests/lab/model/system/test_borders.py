@@ -10,7 +10,7 @@ import pytest
 
 from sonde.model.errors import SystemFileError
 from sonde.model.system import System, read_system, system_from_document
-from sonde.model.system.changing import split_path, with_changes
+from sonde.model.system.changes import apply_changes, split_change_path
 
 Kinds = dict[str, list[dict[str, Any]]]
 
@@ -213,7 +213,7 @@ def test_what_is_just_not_allowed(kinds: Kinds, sentence: str) -> None:
 
 
 def test_a_group_may_be_called_like_its_only_part() -> None:
-    assert made({"drives": [{"id": "d", "group": "d"}]}).named("d") == ("d",)
+    assert made({"drives": [{"id": "d", "group": "d"}]}).resolve_names("d") == ("d",)
 
 
 def said(path: Path) -> str:
@@ -261,9 +261,9 @@ DOTTED: Kinds = {
 
 def test_a_change_names_kind_part_and_member_and_ids_may_hold_dots() -> None:
     index = made(DOTTED).index
-    assert split_path(index, "servers.a.b1.memory") == ("servers", "a.b1", ["memory"])
-    assert split_path(index, "servers.a.b[1-2].model.threads") == ("servers", "a.b[1-2]", ["model", "threads"])
-    assert split_path(index, "servers.all.memory") == ("servers", "all", ["memory"])
+    assert split_change_path(index, "servers.a.b1.memory") == ("servers", "a.b1", ["memory"])
+    assert split_change_path(index, "servers.a.b[1-2].model.threads") == ("servers", "a.b[1-2]", ["model", "threads"])
+    assert split_change_path(index, "servers.all.memory") == ("servers", "all", ["memory"])
 
 
 @pytest.mark.parametrize(
@@ -285,30 +285,30 @@ def test_a_change_names_kind_part_and_member_and_ids_may_hold_dots() -> None:
 )
 def test_what_cannot_be_changed(path: str, value: Any, sentence: str) -> None:
     with pytest.raises(SystemFileError) as caught:
-        with_changes(made(DOTTED), {path: value})
+        apply_changes(made(DOTTED), {path: value})
     assert str(caught.value) == sentence
 
 
 def test_parts_of_a_table_that_is_divided_keep_what_was_theirs() -> None:
     system = made(DOTTED)
-    changed = with_changes(system, {"luns.l2.device": "sdb", "nodes.n2.cores": 9, "servers.a.b2.memory": "2 GB"})
+    changed = apply_changes(system, {"luns.l2.device": "sdb", "nodes.n2.cores": 9, "servers.a.b2.memory": "2 GB"})
     assert [int(one.number) if one.number else None for one in changed.luns] == [5, 6, 7]
     assert [one.id for one in changed.nodes] == ["n1", "n2", "n3"]
-    assert [one.address for name in ("n1", "n2", "n3") for one in changed.addresses_of(name)] == [
+    assert [one.address for name in ("n1", "n2", "n3") for one in changed.find_addresses(name)] == [
         "10.0.0.1", "10.0.0.2", "10.0.0.3",
     ]  # fmt: skip
-    assert [one.nid for name in ("n1", "n2", "n3") for one in changed.addresses_of(name)] == ["4@x", "5@x", "6@x"]
+    assert [one.nid for name in ("n1", "n2", "n3") for one in changed.find_addresses(name)] == ["4@x", "5@x", "6@x"]
     assert [one.id for one in changed.servers] == ["a.b1", "a.b2", "a.b[3-4]"]
     assert [one.failover for one in changed.servers] == [""] * 3
-    assert [changed.partner_of(f"a.b{at}") for at in (1, 2, 3, 4)] == ["a.b2", "a.b1", "a.b4", "a.b3"]
+    assert [changed.find_partner(f"a.b{at}") for at in (1, 2, 3, 4)] == ["a.b2", "a.b1", "a.b4", "a.b3"]
     assert [one.memory.text if one.memory else "" for one in changed.servers] == ["1 GB", "2 GB", "1 GB"]
-    assert changed.named("all") == system.named("all")
+    assert changed.resolve_names("all") == system.resolve_names("all")
     assert (changed.id, changed.title, changed.notes, changed.files) == ("system", "", (), ("x.toml",))
 
 
 def test_a_rate_is_changed_in_one_direction_or_in_both_or_taken_away() -> None:
     def rate(**changes: Any) -> tuple[float | None, float | None] | None:
-        told = with_changes(made(DOTTED), {f"networks.ib.{name}": value for name, value in changes.items()})
+        told = apply_changes(made(DOTTED), {f"networks.ib.{name}": value for name, value in changes.items()})
         found = told.networks[0].rate
         if found is None:
             return None

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from sonde.model.lines import RunLine
-from sonde.model.parents import Parents, parents_from
+from sonde.model.parents import TargetParents, parse_parents
 from sonde.model.record import RecordReader
-from sonde.model.run import Run, run_of
+from sonde.model.run import RecordedRun, to_recorded_run
 from sonde.model.system import System, read_system
-from sonde.model.system.parents import described, parents_of
+from sonde.model.system.parents import add_target_parents, find_target_parents
 
 TWO = """
 schema = "sonde-system/1"
@@ -75,48 +75,48 @@ def site(tmp_path: Path) -> System:
 
 
 def test_lustre_names_targets_by_index_and_simulated_runs_by_id(site: System) -> None:
-    found = parents_of(site, "/a/project")
+    found = find_target_parents(site, "/a/project")
     assert found.levels == {
         "OSS": {"a-oss0": ("OST001e", "OST001f"), "a-oss1": ("OST0020", "OST0021")},
         "SSU": {"a-ssu": ("OST001e", "OST001f", "OST0020", "OST0021")},
     }
-    assert (found.server_of("OST0020"), found.unit_of("OST0020")) == ("a-oss1", "a-ssu")
-    assert found.server_of("OST0099") is None
-    assert parents_of(site, "a-mount", simulated=True).levels["OSS"]["a-oss0"] == ("a-ost0", "a-ost1")
+    assert (found.find_server("OST0020"), found.find_unit("OST0020")) == ("a-oss1", "a-ssu")
+    assert found.find_server("OST0099") is None
+    assert find_target_parents(site, "a-mount", simulated=True).levels["OSS"]["a-oss0"] == ("a-ost0", "a-ost1")
 
 
-def test_beegfs_names_targets_by_number_and_server_and_the_nearest_mount_counts(site: System) -> None:
-    found = parents_of(site, "/a/below/b/x")
+def test_beegfs_targets_are_named_by_number(site: System) -> None:
+    found = find_target_parents(site, "/a/below/b/x")
     assert found.levels == {"server": {"b-store0": ("4201", "4202"), "b-store1": ("4203", "4204")}}
-    assert found.server_of("4203@oss-4-4-stor2") == "b-store1"
-    assert found.unit_of("4203@oss-4-4-stor2") is None
+    assert found.find_server("4203@oss-4-4-stor2") == "b-store1"
+    assert found.find_unit("4203@oss-4-4-stor2") is None
 
 
 def test_a_place_that_no_mount_has_is_told_by_the_names_alone(site: System) -> None:
-    assert set(parents_of(site, "/elsewhere").levels) == {"OSS", "server", "SSU"}
-    assert not parents_of(read_system("systems/edison.toml"), "/elsewhere")  # OST0000 of three file systems
+    assert set(find_target_parents(site, "/elsewhere").levels) == {"OSS", "server", "SSU"}
+    assert not find_target_parents(read_system("systems/edison.toml"), "/elsewhere")  # OST0000 of three file systems
 
 
 def test_what_the_record_names_is_kept_and_read_again(site: System) -> None:
-    kept = parents_of(site, "/a").only(["OST0020", "OST0777"])
+    kept = find_target_parents(site, "/a").restrict_to(["OST0020", "OST0777"])
     assert kept.levels == {"OSS": {"a-oss1": ("OST0020",)}, "SSU": {"a-ssu": ("OST0020",)}}
-    assert parents_from(kept.as_json()) == kept
+    assert parse_parents(kept.as_json()) == kept
     wrong: list[Any] = [None, [], {}, {"levels": 3}, {"levels": {"OSS": 4}}, {"levels": {"OSS": {"x": 5}}}]
     for nonsense in wrong:
-        assert not [part for parts in parents_from(nonsense).levels.values() for part in parts]
+        assert not [part for parts in parse_parents(nonsense).levels.values() for part in parts]
 
 
 def test_a_run_is_described_afterwards_by_its_path_or_its_mount(site: System) -> None:
-    def run(plan: dict[str, Any], simulated: dict[str, Any]) -> Run:
+    def run(plan: dict[str, Any], simulated: dict[str, Any]) -> RecordedRun:
         reader = RecordReader()
         reader.run = RunLine(plan=plan, simulated=simulated)
-        return run_of(reader)
+        return to_recorded_run(reader)
 
-    measured = described(run({"target": {"path": "/a/x"}}, {}), site)
-    assert measured.parents.server_of("OST001e") == "a-oss0"
-    simulated = described(run({"target": {"path": "/tmp"}}, {"mount": "b-mount"}), site)
-    assert simulated.parents.server_of("b-target3") == "b-store1"
-    assert Parents() == run({}, {}).parents
+    measured = add_target_parents(run({"target": {"path": "/a/x"}}, {}), site)
+    assert measured.parents.find_server("OST001e") == "a-oss0"
+    simulated = add_target_parents(run({"target": {"path": "/tmp"}}, {"mount": "b-mount"}), site)
+    assert simulated.parents.find_server("b-target3") == "b-store1"
+    assert TargetParents() == run({}, {}).parents
 
 
 MORE = """
@@ -196,21 +196,21 @@ def test_a_place_is_a_file_system_a_mount_a_pool_or_the_nearest_path(
     more: System, place: str, levels: dict[str, Any]
 ) -> None:
     """Lustre's targets without an index are counted, those of GPFS and of BeeGFS without a number have their ids."""
-    found = parents_of(more, place)
+    found = find_target_parents(more, place)
     assert (found.system, dict(found.levels)) == ("more", levels)
 
 
 def test_where_several_file_systems_have_targets_all_count(more: System) -> None:
-    assert set(parents_of(more, "/elsewhere").levels["NSD server"]["s1"]) == {"n1", "n2"}
-    assert set(parents_of(more, "").levels["unit"]["u"]) == {"OST0001", "n1", "t"}
-    assert parents_of(more, "f", simulated=True).levels["OSS"] == {"s1": ("o0",), "s2": ("o1",)}
+    assert set(find_target_parents(more, "/elsewhere").levels["NSD server"]["s1"]) == {"n1", "n2"}
+    assert set(find_target_parents(more, "").levels["unit"]["u"]) == {"OST0001", "n1", "t"}
+    assert find_target_parents(more, "f", simulated=True).levels["OSS"] == {"s1": ("o0",), "s2": ("o1",)}
 
 
 def test_a_run_that_says_no_path_is_described_by_what_stands_beside_it(more: System) -> None:
-    run = run_of(RecordReader(), notes={"target": "/a/b", "x": 1})
-    told = described(run, more)
-    assert told.parents.server_of("n2") == "s1"
+    run = to_recorded_run(RecordReader(), notes={"target": "/a/b", "x": 1})
+    told = add_target_parents(run, more)
+    assert told.parents.find_server("n2") == "s1"
     assert told.notes["x"] == 1
     reader = RecordReader()
     reader.run = RunLine(simulated={"system": "more"}, plan={"target": {"path": "f"}})
-    assert described(run_of(reader), more).parents.server_of("o1") == "s2"
+    assert add_target_parents(to_recorded_run(reader), more).parents.find_server("o1") == "s2"

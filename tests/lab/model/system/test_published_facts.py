@@ -11,8 +11,8 @@ from typing import Any, cast
 import pytest
 
 from sonde.model.system import System, read_system
-from sonde.model.system.network import Path as Path_
 from sonde.model.system.network import Router
+from sonde.model.system.network import StoragePath as Path_
 from sonde.model.system.service import FileSystem, Pool, Unit
 from sonde.model.system.storage import Enclosure, RaidGroup
 from sonde.model.tables.quantity import Quantity
@@ -39,9 +39,9 @@ def test_edison_has_the_published_table_of_file_systems() -> None:
     table = {
         name: (
             write_peak(cast(FileSystem, edison.item(name).table)) / 1e9,
-            len(edison.units_of(name)),
-            len(edison.servers_of(name, "oss")),
-            len(edison.targets_of(name, "ost")),
+            len(edison.find_units(name)),
+            len(edison.find_servers(name, "oss")),
+            len(edison.find_targets(name, "ost")),
         )
         for name in ("fs1", "fs2", "fs3")
     }
@@ -54,63 +54,63 @@ def test_edison_has_the_published_table_of_file_systems() -> None:
 def test_edison_promises_4_gb_per_s_for_each_unit_of_every_file_system() -> None:
     edison = system("edison")
     for name in ("fs1", "fs2", "fs3"):
-        units = edison.units_of(name)
+        units = edison.find_units(name)
         whole = write_peak(cast(FileSystem, edison.item(name).table))
         assert whole / len(units) == 4e9
         assert sum(write_peak(cast(Unit, edison.item(unit).table)) for unit in units) == whole
 
 
-def test_an_edison_unit_has_8_targets_2_servers_4_targets_each_and_two_spares() -> None:
+def test_edison_unit_matches_the_published_parts() -> None:
     edison = system("edison")
-    for unit in edison.ids("units"):
-        servers = edison.servers_of(unit)
+    for unit in edison.list_ids("units"):
+        servers = edison.find_servers(unit)
         assert len(servers) == 2
-        assert edison.partner_of(servers[0]) == servers[1]
-        assert edison.partner_of(servers[1]) == servers[0]
-        assert [len(edison.targets_of(server)) for server in servers] == [4, 4]
-        assert len(edison.targets_of(unit)) == 8
-    group = edison.reference("fs3-ost143", "on")
+        assert edison.find_partner(servers[0]) == servers[1]
+        assert edison.find_partner(servers[1]) == servers[0]
+        assert [len(edison.find_targets(server)) for server in servers] == [4, 4]
+        assert len(edison.find_targets(unit)) == 8
+    group = edison.find_reference("fs3-ost143", "on")
     assert group == "fs3-md143"
-    assert len(edison.references(group, "drives")) == 10
-    assert edison.references(group, "spares") == ("fs3-box18-d80", "fs3-box18-d81")
-    assert edison.reference("fs3-ost143", "server") == "fs3-oss36"
-    assert edison.failover_of("fs3-ost143") == "fs3-oss35"
-    assert edison.capacity_of("fs3-ost143") == 8 * 3 * 10**12
-    assert len(edison.ids("nodes")) == 5576 + 12
+    assert len(edison.find_references(group, "drives")) == 10
+    assert edison.find_references(group, "spares") == ("fs3-box18-d80", "fs3-box18-d81")
+    assert edison.find_reference("fs3-ost143", "server") == "fs3-oss36"
+    assert edison.find_failover("fs3-ost143") == "fs3-oss35"
+    assert edison.compute_capacity("fs3-ost143") == 8 * 3 * 10**12
+    assert len(edison.list_ids("nodes")) == 5576 + 12
 
 
 def test_edison_has_the_published_cores_and_memory() -> None:
-    nodes = [one for one in system("edison").resolved()["nodes"] if one.get("group") == "compute"]
+    nodes = [one for one in system("edison").resolve()["nodes"] if one.get("group") == "compute"]
     assert sum(one["cores"] for one in nodes) == 133_824
     assert round(sum(one["memory"] for one in nodes) / 1e12) == 357
-    logins = [one for one in system("edison").resolved()["nodes"] if one.get("role") == "login"]
+    logins = [one for one in system("edison").resolve()["nodes"] if one.get("role") == "login"]
     assert [one["memory"] for one in logins] == [512 * 10**9] * 12
 
 
 def test_edison_sees_the_file_system_of_the_centre_through_dvs() -> None:
-    mounts = {one["id"]: one for one in system("edison").resolved()["mounts"]}
+    mounts = {one["id"]: one for one in system("edison").resolve()["mounts"]}
     assert mounts["global-on-compute"]["through"] == "dvs"
     assert {mounts[f"fs{number}-on-compute"]["through"] for number in (1, 2, 3)} == {"native"}
 
 
 @pytest.mark.parametrize(("lun", "blocks"), [("rs1-L10", 1_138_601_984), ("rs1-L08", 71_162_368 * 8)])
 def test_the_rs200_luns_have_the_published_blocks(lun: str, blocks: int) -> None:
-    assert system("cray-x1").capacity_of(lun) == blocks * 512
+    assert system("cray-x1").compute_capacity(lun) == blocks * 512
 
 
 def test_an_8_and_1_lun_of_the_rs200_is_583_gb_or_543_gib() -> None:
-    size = system("cray-x1").capacity_of("rs1-L10")
+    size = system("cray-x1").compute_capacity("rs1-L10")
     assert size is not None
     assert round(size / 1000**3) == 583
     assert round(size / 1024**3) == 543
 
 
-def test_an_rs200_has_56_drives_in_four_bricks_and_one_c_brick_with_two_controllers() -> None:
+def test_rs200_parts_match_the_published_counts() -> None:
     x1 = system("cray-x1")
     drives = [item.id for item in x1.items("drives") if item.id.startswith("rs1-")]
     assert len(drives) == 56
-    assert {x1.reference(drive, "enclosure") for drive in drives} == {f"rs1-s{slot}" for slot in range(2, 6)}
-    assert x1.reference("rs1-a", "enclosure") == x1.reference("rs1-b", "enclosure") == "rs1-c1"
+    assert {x1.find_reference(drive, "enclosure") for drive in drives} == {f"rs1-s{slot}" for slot in range(2, 6)}
+    assert x1.find_reference("rs1-a", "enclosure") == x1.find_reference("rs1-b", "enclosure") == "rs1-c1"
 
 
 @pytest.mark.parametrize(
@@ -125,34 +125,34 @@ def test_an_rs200_has_56_drives_in_four_bricks_and_one_c_brick_with_two_controll
     ],
 )
 def test_the_stripes_of_the_cray_x1_are_those_of_the_table(group: str, stripe: int) -> None:
-    assert system("cray-x1").stripe_of(group) == stripe
+    assert system("cray-x1").compute_full_stripe(group) == stripe
 
 
-def test_the_striped_volume_is_the_sum_of_six_slices_on_two_subsystems_and_both_controllers() -> None:
+def test_striped_volume_sums_six_slices_on_two_subsystems() -> None:
     x1 = system("cray-x1")
-    assert x1.capacity_of("xlv0") == 6_831_611_904 * 512
-    assert x1.capacity_of("large") == 853_951_488 * 4096
-    luns = [x1.reference(piece, "on") for piece in x1.references("xlv0", "members")]
-    owners = [x1.reference(lun, "controller") for lun in luns if lun]
+    assert x1.compute_capacity("xlv0") == 6_831_611_904 * 512
+    assert x1.compute_capacity("large") == 853_951_488 * 4096
+    luns = [x1.find_reference(piece, "on") for piece in x1.find_references("xlv0", "members")]
+    owners = [x1.find_reference(lun, "controller") for lun in luns if lun]
     assert sorted({str(owner) for owner in owners}) == ["rs2-a", "rs2-b", "rs3-a", "rs3-b"]
-    assert x1.capacity_of("rs3-L06s4") == 262_144 * 512
+    assert x1.compute_capacity("rs3-L06s4") == 262_144 * 512
 
 
 def test_a_lun_of_the_rs200_has_two_active_and_two_standby_paths() -> None:
     x1 = system("cray-x1")
-    paths = [item.table for item in x1.items("paths") if x1.reference(item.id, "to") == "rs1-L10"]
+    paths = [item.table for item in x1.items("paths") if x1.find_reference(item.id, "to") == "rs1-L10"]
     assert sorted(cast(Path_, path).state for path in paths) == ["active", "active", "standby", "standby"]
 
 
 def test_the_routers_of_cumulus_have_the_addresses_of_the_listings() -> None:
     cumulus = system("cumulus")
-    assert len(cumulus.ids("routers")) == 6
-    found = [[one.address for one in cumulus.addresses_of(name)] for name in cumulus.ids("routers")]
+    assert len(cumulus.list_ids("routers")) == 6
+    found = [[one.address for one in cumulus.find_addresses(name)] for name in cumulus.list_ids("routers")]
     assert found == [[f"10.100.0.{end}", f"10.10.1.{end}"] for end in range(91, 97)]
-    assert [one.prefix for one in cumulus.addresses_of("router1")] == [16, 24]
+    assert [one.prefix for one in cumulus.find_addresses("router1")] == [16, 24]
     assert [peak(cast(Router, item.table).weight) for item in cumulus.items("routers")] == [1] * 6
-    assert len([name for name in cumulus.ids("nodes") if name.startswith("nid")]) == 112
-    assert cumulus.capacity_of("wolf") == 8 * 10**15
+    assert len([name for name in cumulus.list_ids("nodes") if name.startswith("nid")]) == 112
+    assert cumulus.compute_capacity("wolf") == 8 * 10**15
 
 
 def test_the_contradictions_of_the_cumulus_slides_are_named() -> None:
@@ -160,21 +160,21 @@ def test_the_contradictions_of_the_cumulus_slides_are_named() -> None:
     assert all(word in notes for word in ("10.10.0.11", "table 1", "10.40.1.0/24", "10.132.0.7", "tcp_mem"))
 
 
-def test_the_two_servers_of_the_sonexion_1300_add_up_to_the_published_total() -> None:
-    sonexion = system("sonexion-1300").resolved()
+def test_sonexion_1300_servers_sum_to_the_published_rate() -> None:
+    sonexion = system("sonexion-1300").resolve()
     rates = {server["id"]: server["rate"] for server in sonexion["servers"] if "rate" in server}
     assert sum(rate["write"] for rate in rates.values()) == 3757e6
     assert sum(rate["read"] for rate in rates.values()) == 4601e6
 
 
-def test_an_ost_of_the_sonexion_1300_is_served_by_the_other_server_when_its_own_fails() -> None:
+def test_sonexion_1300_ost_fails_over_to_the_other_server() -> None:
     sonexion = system("sonexion-1300")
-    assert [sonexion.failover_of(f"ost{number}") for number in (0, 3, 4, 7)] == ["oss2", "oss2", "oss1", "oss1"]
-    assert sonexion.partner_of("oss1") is None  # only their targets say who takes over
-    assert len(sonexion.targets_of("ssu1")) == 8
+    assert [sonexion.find_failover(f"ost{number}") for number in (0, 3, 4, 7)] == ["oss2", "oss2", "oss1", "oss1"]
+    assert sonexion.find_partner("oss1") is None  # only their targets say who takes over
+    assert len(sonexion.find_targets("ssu1")) == 8
 
 
-def test_the_bricks_of_the_rs200_have_the_drives_that_their_layouts_name() -> None:
+def test_rs200_bricks_have_the_drives_of_their_layouts() -> None:
     """A layout is called RG, bricks, groups, data drives as one hexadecimal digit."""
     x1 = system("cray-x1")
     for item in x1.items("enclosures"):
@@ -184,43 +184,43 @@ def test_the_bricks_of_the_rs200_have_the_drives_that_their_layouts_name() -> No
         groups = [one for one in x1.items("raid_groups") if one.id.startswith(f"{item.id}-")]
         data = sum(int(cast(RaidGroup, one.table).data or 0) for one in groups)
         assert layout == f"RG1{len(groups)}{data:X}"
-        used = {drive for one in groups for drive in x1.references(one.id, "drives")}
-        spares = {drive for one in groups for drive in x1.references(one.id, "spares")}
+        used = {drive for one in groups for drive in x1.find_references(one.id, "drives")}
+        spares = {drive for one in groups for drive in x1.find_references(one.id, "spares")}
         assert len(used | spares) == 14
-        assert {x1.reference(drive, "enclosure") for drive in used | spares} == {item.id}
+        assert {x1.find_reference(drive, "enclosure") for drive in used | spares} == {item.id}
 
 
-def test_the_metadata_unit_of_the_sonexion_1300_has_two_servers_22_drives_and_two_for_the_journal() -> None:
+def test_sonexion_1300_metadata_unit_matches_the_published_parts() -> None:
     sonexion = system("sonexion-1300")
-    in_box = [item for item in sonexion.items("drives") if sonexion.reference(item.id, "enclosure") == "mmu-box"]
+    in_box = [item for item in sonexion.items("drives") if sonexion.find_reference(item.id, "enclosure") == "mmu-box"]
     assert len(in_box) == 24
-    assert len(sonexion.references("mmu-journal", "drives")) == 2
-    assert sonexion.capacity_of("mmu-journal") == 100 * 10**9
-    assert sonexion.partner_of("mmu-server1") == "mmu-server2"
+    assert len(sonexion.find_references("mmu-journal", "drives")) == 2
+    assert sonexion.compute_capacity("mmu-journal") == 100 * 10**9
+    assert sonexion.find_partner("mmu-server1") == "mmu-server2"
 
 
-def test_cumulus_reaches_wolf_natively_and_through_the_six_service_nodes() -> None:
-    mounts = {one["id"]: one for one in system("cumulus").resolved()["mounts"]}
+def test_cumulus_mounts_wolf_natively_and_through_six_nodes() -> None:
+    mounts = {one["id"]: one for one in system("cumulus").resolve()["mounts"]}
     assert mounts["wolf-native"]["through"] == "native"
     assert "via" not in mounts["wolf-native"]
     assert mounts["wolf-dvs"]["via"] == [f"router{number}" for number in range(1, 7)]
-    server = system("cumulus").resolved()["servers"][0]
+    server = system("cumulus").resolve()["servers"][0]
     tuned = [name for name in server["settings"] if name.startswith("net.")]
     assert len(tuned) == 18
 
 
-def test_the_calls_of_the_cray_x1_are_eleven_times_as_many_on_the_system_node() -> None:
-    nodes = {one["id"]: one["model"]["call_rate"] for one in system("cray-x1").resolved()["nodes"]}
+def test_cray_x1_system_node_forwards_eleven_times_the_calls() -> None:
+    nodes = {one["id"]: one["model"]["call_rate"] for one in system("cray-x1").resolve()["nodes"]}
     assert nodes == {"os-node": 5500.0, "app-node": 500.0}
-    links = {one["id"]: one for one in system("cray-x1").resolved()["networks"]}
+    links = {one["id"]: one for one in system("cray-x1").resolve()["networks"]}
     assert (links["spc"]["rate"]["read"], links["fc"]["rate"]["read"]) == (500e6, 200e6)
 
 
 def test_the_root_lun_of_the_cray_x1_is_cut_as_its_file_says() -> None:
     x1 = system("cray-x1")
-    whole = x1.capacity_of("rs1-L00")
+    whole = x1.compute_capacity("rs1-L00")
     assert whole == 80 * 10**9
-    assert [x1.capacity_of(f"root-s{number}") for number in range(4)] == [
+    assert [x1.compute_capacity(f"root-s{number}") for number in range(4)] == [
         whole * part // 100 for part in (25, 15, 30, 30)
     ]
 
@@ -229,18 +229,18 @@ def test_the_hpcs_pools_have_the_published_table() -> None:
     demo = system("hpcs-demo")
     table = {
         pool: (
-            len(demo.units_of(pool)),
-            len(demo.servers_of(pool)),
-            len(demo.targets_of(pool)),
-            demo.pool_clients(pool),
+            len(demo.find_units(pool)),
+            len(demo.find_servers(pool)),
+            len(demo.find_targets(pool)),
+            demo.count_pool_clients(pool),
             write_peak(cast(Pool, demo.item(pool).table)) / 1e9,
         )
-        for pool in demo.ids("pools")
+        for pool in demo.list_ids("pools")
     }
     assert table == {"FS1": (1, 2, 8, 32, 3), "FS2": (2, 4, 16, 64, 6), "FS3": (4, 8, 32, 128, 12)}
-    assert len(demo.ids("units")) == 7
-    assert len(demo.targets_of("demo", "ost")) == 56
-    routers = demo.resolved()["routers"]
+    assert len(demo.list_ids("units")) == 7
+    assert len(demo.find_targets("demo", "ost")) == 56
+    routers = demo.resolve()["routers"]
     storage = [side["rate"]["read"] for one in routers for side in one["interfaces"] if side["network"] == "storage"]
     assert sum(storage) > 20e9
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from sonde.model.system import System, system_from_document
-from sonde.model.system.dependence import depends_on
-from sonde.model.system.description import KINDS
-from sonde.model.tables.members import members
+from sonde.model.system.dependencies import find_dependencies
+from sonde.model.system.description import PART_KINDS
+from sonde.model.tables.members import get_members
 
 SHARED = {("routers", "between"), ("file_systems", "networks"), ("mounts", "on"), ("mounts", "via"),
           ("telemetry", "of"), ("logs", "of")}  # fmt: skip
@@ -30,13 +30,13 @@ REQUIRED = {("links", "near"), ("links", "far"), ("paths", "to"), ("slices", "on
 
 
 def test_every_member_that_names_parts_is_of_one_of_three_sorts() -> None:
-    told = {(kind, name): member for kind, cls in KINDS.items() for name, member in members(cls).items()
+    told = {(kind, name): member for kind, cls in PART_KINDS.items() for name, member in get_members(cls).items()
             if member.kind == "ids"}  # fmt: skip
-    assert {place for place, member in told.items() if member.shared} == SHARED
-    assert {place for place, member in told.items() if member.many and not member.shared} == {
+    assert {place for place, member in told.items() if member.is_shared} == SHARED
+    assert {place for place, member in told.items() if member.allows_several and not member.is_shared} == {
         (kind, name) for kind, names in DEALT.items() for name in names
     }
-    assert {place for place, member in told.items() if not member.many} == {
+    assert {place for place, member in told.items() if not member.allows_several} == {
         (kind, name) for kind, names in ONE.items() for name in names
     }
     assert {place for place, member in told.items() if member.required} == REQUIRED
@@ -68,7 +68,7 @@ def test_what_is_shared_is_named_for_each_part_of_a_table(
     kinds |= others or {"networks": NETWORKS}
     kinds[kind] = [*kinds.get(kind, []), {"id": "x[1-2]", **table}]
     system = made(**kinds)
-    assert [system.references(f"x{at}", member) for at in (1, 2)] == [("a", "b")] * 2
+    assert [system.find_references(f"x{at}", member) for at in (1, 2)] == [("a", "b")] * 2
 
 
 def test_what_stands_by_looks_on_or_is_served_is_not_needed() -> None:
@@ -96,7 +96,7 @@ def test_what_stands_by_looks_on_or_is_served_is_not_needed() -> None:
         "o": set(), "g": {"d", "s", "e", "c"}, "t": {"g", "d", "s", "e", "c", "hs"},
         "f": {"b", "t", "g", "d", "s", "e", "c", "hs"}, "m": {"f", "z", "b", "t", "g", "d", "s", "e", "c", "hs"},
     }  # fmt: skip
-    assert {name: set(depends_on(system, name)) for name in needs} == needs
+    assert {name: set(find_dependencies(system, name)) for name in needs} == needs
 
 
 def test_a_network_needs_the_routers_that_join_it() -> None:
@@ -104,6 +104,6 @@ def test_a_network_needs_the_routers_that_join_it() -> None:
     system = made(
         networks=NETWORKS, routers=[{"id": "r", "interfaces": joined}], nodes=[{"id": "n", "interfaces": joined[:1]}]
     )
-    assert depends_on(system, "n") == {"a", "r", "b"}
-    assert depends_on(system, "a") == {"r", "b"}
-    assert depends_on(system, "r") == {"a", "b"}
+    assert find_dependencies(system, "n") == {"a", "r", "b"}
+    assert find_dependencies(system, "a") == {"r", "b"}
+    assert find_dependencies(system, "r") == {"a", "b"}

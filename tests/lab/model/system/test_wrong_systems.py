@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sonde.model.errors import BAD_INPUT, SystemFileError
+from sonde.model.errors import EXIT_BAD_INPUT, SystemFileError
 from sonde.model.system import read_system
 
 RIGHT = """schema = "sonde-system/1"
@@ -294,13 +294,13 @@ def sentence(text: str, folder: Path) -> str:
     path.write_text(text, encoding="utf-8")
     with pytest.raises(SystemFileError) as caught:
         read_system(path)
-    assert caught.value.exit_code == BAD_INPUT
+    assert caught.value.exit_code == EXIT_BAD_INPUT
     return str(caught.value)
 
 
 def test_the_file_without_a_slip_is_right(tmp_path: Path) -> None:
     (tmp_path / "site.toml").write_text(RIGHT, encoding="utf-8")
-    assert len(read_system(tmp_path / "site.toml").ids("drives")) == 24
+    assert len(read_system(tmp_path / "site.toml").list_ids("drives")) == 24
 
 
 def test_there_are_enough_kinds_of_slips() -> None:

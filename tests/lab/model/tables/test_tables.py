@@ -11,19 +11,19 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from sonde.model.errors import EventError, SystemFileError
-from sonde.model.tables.as_schema import DRAFT, definitions, table_schema, whole_schema
+from sonde.model.tables.json_schema import SCHEMA_DRAFT, build_definitions, build_file_schema, build_table_schema
 from sonde.model.tables.members import (
-    absent,
-    bare,
     choice,
     choices,
     flag,
+    get_default,
+    get_members,
     ids,
-    members,
+    list_required_members,
     parameters,
+    plain_number,
     quantity,
     raw,
-    required,
     settings,
     table,
     tables,
@@ -31,8 +31,8 @@ from sonde.model.tables.members import (
     texts,
 )
 from sonde.model.tables.members import rates as rates_member
-from sonde.model.tables.quantity import PARSERS, UNIT_OF, Quantity, Rates
-from sonde.model.tables.reading import Reading, read_member, read_table
+from sonde.model.tables.quantity import BASE_UNITS, PARSERS, Quantity, Rates
+from sonde.model.tables.table_reader import ReadContext, read_member, read_table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,8 +65,8 @@ class Outer:
     some: tuple[str, ...] = choices("some of them", ("red", "green"))
     size: Quantity | None = quantity("size", "how large")
     count: Quantity | None = quantity("count", "how many", least=2)
-    limit: float | None = bare("duration", "how long", default=1.5)
-    number: int | None = bare("count", "a plain count", least=1)
+    limit: float | None = plain_number("duration", "how long", default=1.5)
+    number: int | None = plain_number("count", "a plain count", least=1)
     anything: Any = raw("seven", {"const": 7}, odd)
     rate: Rates | None = rates_member("how fast")
     parts: tuple[str, ...] = ids("what it is made of", "drives", "luns", many=True)
@@ -79,7 +79,7 @@ class Outer:
 
 
 def read(**found: Any) -> Outer:
-    return read_table(Outer, {"id": "a", "home": "h"} | found, Reading(EventError, "file.toml"))
+    return read_table(Outer, {"id": "a", "home": "h"} | found, ReadContext(EventError, "file.toml"))
 
 
 def refused(**found: Any) -> str:
@@ -119,9 +119,9 @@ def test_every_kind_of_member_is_read_as_it_is_meant() -> None:
     assert read(rate={}).rate == Rates()
 
 
-def test_a_number_has_the_source_of_itself_else_of_its_table_else_of_what_holds_it() -> None:
+def test_number_inherits_the_source_of_its_table() -> None:
     def size(**inner: Any) -> Quantity:
-        found = read_table(Inner, inner, Reading(EventError, "f", source="above", status="inferred")).size
+        found = read_table(Inner, inner, ReadContext(EventError, "f", source="above", status="inferred")).size
         assert found is not None
         return found
 
@@ -209,29 +209,34 @@ def test_what_cannot_be_read_is_refused_in_one_sentence_with_its_place(found: di
 
 
 def test_what_is_no_table_or_lacks_a_member_is_said_of_the_file() -> None:
-    at = Reading(SystemFileError, "file.toml")
+    at = ReadContext(SystemFileError, "file.toml")
     with pytest.raises(SystemFileError, match=r"^file\.toml: is \[\]; it must be a table of members\.$"):
         read_table(Outer, [], at)
     with pytest.raises(SystemFileError, match=r'^file\.toml: lacks "id": what it is called\.$'):
         read_table(Outer, {"home": "h"}, at)
-    inside = at.at("here").at("there")
-    assert str(inside.wrong("is odd.")) == "file.toml: here.there is odd."
-    assert str(inside.unit(EventError("odd."))) == "file.toml: here.there: odd."
-    assert isinstance(inside.wrong("x"), SystemFileError)
-    assert read_member(members(Outer)["count"], 5, at) == Quantity(5, "5")
+    inside = at.enter("here").enter("there")
+    assert str(inside.make_error("is odd.")) == "file.toml: here.there is odd."
+    assert str(inside.wrap_error(EventError("odd."))) == "file.toml: here.there: odd."
+    assert isinstance(inside.make_error("x"), SystemFileError)
+    assert read_member(get_members(Outer)["count"], 5, at) == Quantity(5, "5")
 
 
 def test_a_declaration_says_what_is_required_and_what_stands_for_absent() -> None:
-    assert required(Outer) == ("id", "home")
-    assert list(members(Outer))[-1] == "model", "what is declared in another way is no member"
-    assert absent(Outer, "id") is None
-    assert [absent(Outer, name) for name in ("words", "one", "limit", "size")] == [(), "red", 1.5, None]
-    parts, home, count = (members(Outer)[name] for name in ("parts", "home", "count"))
-    assert (parts.refers, parts.many, parts.shared, parts.required) == (("drives", "luns"), True, False, False)
-    assert (home.refers, home.many, home.shared, home.required) == ((), False, False, True)
-    assert (count.kind, count.least, count.bare, count.pattern, count.choices) == ("count", 2, False, "", ())
+    assert list_required_members(Outer) == ("id", "home")
+    assert list(get_members(Outer))[-1] == "model", "what is declared in another way is no member"
+    assert get_default(Outer, "id") is None
+    assert [get_default(Outer, name) for name in ("words", "one", "limit", "size")] == [(), "red", 1.5, None]
+    parts, home, count = (get_members(Outer)[name] for name in ("parts", "home", "count"))
+    assert (parts.target_kinds, parts.allows_several, parts.is_shared, parts.required) == (
+        ("drives", "luns"),
+        True,
+        False,
+        False,
+    )
+    assert (home.target_kinds, home.allows_several, home.is_shared, home.required) == ((), False, False, True)
+    assert (count.kind, count.least, count.is_plain, count.pattern, count.choices) == ("count", 2, False, "", ())
     shared = ids("all of them", shared=True).metadata["member"]
-    assert (shared.many, shared.shared) == (True, True)
+    assert (shared.allows_several, shared.is_shared) == (True, True)
 
 
 def test_each_kind_of_number_has_its_reader_and_its_unit() -> None:
@@ -242,18 +247,18 @@ def test_each_kind_of_number_has_its_reader_and_its_unit() -> None:
     assert {kind: PARSERS[kind](one) for kind, (one, _) in written.items()} == {
         kind: pytest.approx(value) for kind, (_, value) in written.items()
     }
-    assert dict(UNIT_OF) == {
+    assert dict(BASE_UNITS) == {
         "size": "bytes", "duration": "seconds", "rate": "bytes per second", "op_rate": "operations per second",
         "share": "from 0 to 1", "count": "a count", "number": "a number",
     }  # fmt: skip
 
 
-SCHEMA = whole_schema(Outer, "Outer, version 1")
+SCHEMA = build_file_schema(Outer, "Outer, version 1")
 
 
 def test_the_schema_of_a_table_says_what_is_declared() -> None:
     plain = {"type": "string"}
-    assert SCHEMA["$schema"] == DRAFT == "https://json-schema.org/draft/2020-12/schema"
+    assert SCHEMA["$schema"] == SCHEMA_DRAFT == "https://json-schema.org/draft/2020-12/schema"
     assert (SCHEMA["title"], SCHEMA["description"]) == ("Outer, version 1", "A member of every kind.")
     assert (SCHEMA["type"], SCHEMA["required"], SCHEMA["additionalProperties"]) == ("object", ["id", "home"], False)
     properties = SCHEMA["properties"]
@@ -282,7 +287,7 @@ def test_the_schema_of_a_table_says_what_is_declared() -> None:
     assert properties["home"] == {
         "anyOf": [name, {"type": "array", "items": name, "minItems": 1}], "description": "where it is",
     }  # fmt: skip
-    inner = table_schema(Inner)
+    inner = build_table_schema(Inner)
     assert (inner["description"], inner["required"]) == ("A table inside another.", ["size"])
     assert properties["inner"] == inner | {"description": "one more"}
     assert properties["inners"] == {"type": "array", "items": inner, "description": "several more"}
@@ -295,7 +300,7 @@ def test_the_schema_of_a_table_says_what_is_declared() -> None:
 
 def test_a_schema_holds_the_definitions_that_it_uses_and_no_others() -> None:
     assert set(SCHEMA["$defs"]) == {"size", "rates", "rate", "ids", "settings", "duration", "number"}
-    assert set(definitions()) == {*UNIT_OF, "rates", "ids", "settings"}
+    assert set(build_definitions()) == {*BASE_UNITS, "rates", "ids", "settings"}
 
     @dataclass
     class Plain:
@@ -303,8 +308,8 @@ def test_a_schema_holds_the_definitions_that_it_uses_and_no_others() -> None:
 
         word: str = text("a word")
 
-    assert "$defs" not in whole_schema(Plain, "Plain")
-    assert "required" not in whole_schema(Plain, "Plain")
+    assert "$defs" not in build_file_schema(Plain, "Plain")
+    assert "required" not in build_file_schema(Plain, "Plain")
 
 
 @pytest.mark.parametrize(
@@ -344,10 +349,10 @@ def test_the_schema_takes_what_the_reader_takes(member: str, good: list[Any], ba
     ],
 )
 def test_numbers_are_written_as_their_definitions_say(kind: str, good: list[Any], bad: list[Any]) -> None:
-    validator = Draft202012Validator(definitions()[kind])
+    validator = Draft202012Validator(build_definitions()[kind])
     assert [validator.is_valid(one) for one in good] == [True] * len(good)
     assert [validator.is_valid(one) for one in bad] == [False] * len(bad)
     assert validator.is_valid({"value": good[0], "source": "s", "status": "fitted", "note": "n"})
     assert not validator.is_valid({"value": good[0], "colour": "red"})
     assert not validator.is_valid({"source": "s"})
-    assert definitions()[kind]["description"].startswith(("a ", "operations per second"))
+    assert build_definitions()[kind]["description"].startswith(("a ", "operations per second"))

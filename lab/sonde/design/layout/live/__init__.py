@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What storage a machine has, as it was seen.
+"""Observes the storage of a machine. No module writes to a device.
 
-`seen` (what can be known), `blocks` (block devices from sysfs), `superblocks` (XFS and ext4 from their own first
-blocks, and XFS by ioctl), `extents` (where a file lies), `mounts` (what is mounted where), `tools` (outputs of lsblk,
-mdadm, lvs, multipathd, dumpe2fs, lfs and zpool), `listings` (those of the Cray X1, and xfs_info), `reading` (which of
-these a text is), `machine` (this machine). Nothing here writes to a device.
+`observations` (the observed values), `sysfs_disks` (block devices), `superblocks` (XFS and ext4), `extents`, `mounts`,
+`linux_tool_output` (lsblk, mdadm, lvs, multipathd, dumpe2fs, lfs, zpool), `cray_x1_output` (tools of the Cray X1, and
+xfs_info), `saved_output` (identifies saved output), `inspection` (this machine).
 """

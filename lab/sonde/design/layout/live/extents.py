@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a file lies on its device: the FIEMAP ioctl (Documentation/filesystems/fiemap.rst), as xfs_bmap shows it."""
+"""Reads the extents of a file on its device with the FIEMAP ioctl (Documentation/filesystems/fiemap.rst)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import fcntl
 import struct
 from collections.abc import Iterator
 
-from sonde.design.layout.live.seen import Extents
+from sonde.design.layout.live.observations import FileExtents
 from sonde.model.errors import MachineError
 
 _FIEMAP = 0xC020660B  # _IOWR('f', 11, struct fiemap)
@@ -17,11 +17,11 @@ _HEAD, _EXTENT = struct.Struct("=QQLLLL"), struct.Struct("=QQQQQLLLL")
 _AT_ONCE = 512
 
 
-def extents_of(path: str) -> Extents:
-    """All pieces of a file. Raises MachineError where the file system does not tell."""
+def read_extents(path: str) -> FileExtents:
+    """All extents of a file. Raises MachineError when the file system does not report them."""
     try:
         with open(path, "rb") as file:
-            return Extents(path, tuple(_pieces(file.fileno())), "FIEMAP")
+            return FileExtents(path, tuple(_pieces(file.fileno())), "FIEMAP")
     except OSError as reason:
         raise MachineError(f"{path}: its extents cannot be read: {reason.strerror}.") from None
 
@@ -33,8 +33,8 @@ def _pieces(handle: int) -> Iterator[tuple[int, int, int]]:
         buffer.extend(bytes(_EXTENT.size * _AT_ONCE))
         fcntl.ioctl(handle, _FIEMAP, buffer)
         count = _HEAD.unpack_from(buffer)[3]
-        for at in range(count):
-            logical, physical, length, _, _, flags, *_ = _EXTENT.unpack_from(buffer, _HEAD.size + at * _EXTENT.size)
+        for index in range(count):
+            logical, physical, length, _, _, flags, *_ = _EXTENT.unpack_from(buffer, _HEAD.size + index * _EXTENT.size)
             if not flags & (_UNKNOWN | _DELALLOC):
                 yield logical, physical, length
             begin = logical + length

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Geometry of XFS and ext4 from where they keep it themselves: their superblocks, and for a mounted XFS its ioctl.
+"""Reads the parameters of XFS and ext4 from their superblocks, and of a mounted XFS with its ioctl.
 
-Layouts: fs/xfs/libxfs/xfs_format.h (struct xfs_dsb, big endian) and xfs_fs.h (struct xfs_fsop_geom_v1 and later),
-fs/ext4/ext4.h (struct ext4_super_block, little endian, at byte 1024). Devices are opened for reading only.
+Formats: fs/xfs/libxfs/xfs_format.h (struct xfs_dsb, big endian), xfs_fs.h (struct xfs_fsop_geom_v1 and later),
+fs/ext4/ext4.h (struct ext4_super_block, little endian, at byte 1024). Devices are opened read-only.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ import fcntl
 import os
 import struct
 
-from sonde.design.layout.live.seen import SeenFileSystem
+from sonde.design.layout.live.observations import ObservedFileSystem
 
 _EXT4_AT, _EXT4_SIZE = 1024, 1024
 # XFS_IOC_FSGEOMETRY_V1: _IOR('X', 100, 112 bytes). Every kernel with XFS has it.
 _XFS_GEOMETRY, _XFS_GEOMETRY_SIZE = 0x80705864, 112
 
 
-def read_superblock(device: str) -> SeenFileSystem | None:
-    """The file system on a device, or None when it is neither XFS nor ext2, 3 or 4. Raises OSError."""
+def read_superblock(device: str) -> ObservedFileSystem | None:
+    """The file system on a device; None unless it is XFS or ext2, ext3 or ext4. Raises OSError."""
     with open(device, "rb", buffering=0) as file:
         head = file.read(4096)
     return xfs_superblock(head, device) or ext4_superblock(head[_EXT4_AT : _EXT4_AT + _EXT4_SIZE], device)
 
 
-def xfs_superblock(head: bytes, device: str) -> SeenFileSystem | None:
-    """XFS from its first block."""
+def xfs_superblock(head: bytes, device: str) -> ObservedFileSystem | None:
+    """Parses the first block of an XFS."""
     if len(head) < 264 or head[:4] != b"XFSB":
         return None
     block, data_blocks = struct.unpack_from(">IQ", head, 4)
@@ -35,14 +35,14 @@ def xfs_superblock(head: bytes, device: str) -> SeenFileSystem | None:
     (log_blocks,) = struct.unpack_from(">I", head, 96)
     unit, width = struct.unpack_from(">II", head, 184)
     (log_unit,) = struct.unpack_from(">I", head, 196)
-    return SeenFileSystem(
+    return ObservedFileSystem(
         device, "xfs", device, block, data_blocks, unit * block, width * block, count, group, log_blocks * block,
         "internal" if log_start else "external", facts={"log_unit": str(log_unit)}, origin="superblock",
     )  # fmt: skip
 
 
-def ext4_superblock(head: bytes, device: str) -> SeenFileSystem | None:
-    """ext2, ext3 or ext4 from its superblock."""
+def ext4_superblock(head: bytes, device: str) -> ObservedFileSystem | None:
+    """Parses the superblock of an ext2, ext3 or ext4."""
     if len(head) < 512 or head[56:58] != b"\x53\xef":
         return None
     (low,) = struct.unpack_from("<I", head, 4)
@@ -54,7 +54,7 @@ def ext4_superblock(head: bytes, device: str) -> SeenFileSystem | None:
     (high,) = struct.unpack_from("<I", head, 0x150)
     block = 1024 << shift
     blocks = low | (high << 32 if incompatible & 0x80 else 0)
-    # s_jnl_blocks holds a copy of the journal's inode; its size stands in the two last words (kind 1)
+    # s_jnl_blocks holds a copy of the journal's inode; its last two words are the size (kind 1)
     journal, kind = None, head[0xFD]
     if compatible & 0x4 and kind == 1:
         size_high, size_low = struct.unpack_from("<II", head, 0x10C + 15 * 4)
@@ -62,14 +62,14 @@ def ext4_superblock(head: bytes, device: str) -> SeenFileSystem | None:
     log_device = None if not compatible & 0x4 else "external" if struct.unpack_from("<I", head, 0xE4)[0] else "internal"
     groups = -(-blocks // per_group) if per_group else None
     name = "ext4" if incompatible & 0x40 else "ext3" if compatible & 0x4 else "ext2"
-    return SeenFileSystem(
+    return ObservedFileSystem(
         device, name, device, block, blocks, stride * block, width * block, groups,
         per_group, journal, log_device, origin="superblock",
     )  # fmt: skip
 
 
-def xfs_geometry(path: str) -> SeenFileSystem | None:
-    """A mounted XFS by ioctl, which needs no rights on its device; None when the path is on something else."""
+def xfs_geometry(path: str) -> ObservedFileSystem | None:
+    """A mounted XFS by ioctl, which needs no access to its device; None when the path is on another file system."""
     handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         buffer = bytearray(_XFS_GEOMETRY_SIZE)
@@ -81,13 +81,13 @@ def xfs_geometry(path: str) -> SeenFileSystem | None:
     return geometry_of_ioctl(bytes(buffer), path)
 
 
-def geometry_of_ioctl(buffer: bytes, path: str) -> SeenFileSystem:
-    """What XFS_IOC_FSGEOMETRY_V1 answered."""
+def geometry_of_ioctl(buffer: bytes, path: str) -> ObservedFileSystem:
+    """Parses the answer of XFS_IOC_FSGEOMETRY_V1."""
     block, _, group, count, log_blocks = struct.unpack_from("=IIIII", buffer, 0)
     (data_blocks,) = struct.unpack_from("=Q", buffer, 32)
     (log_start,) = struct.unpack_from("=Q", buffer, 56)
     unit, width = struct.unpack_from("=II", buffer, 80)
-    return SeenFileSystem(
+    return ObservedFileSystem(
         path, "xfs", "", block, data_blocks, unit * block, width * block, count, group, log_blocks * block,
         "internal" if log_start else "external", origin="ioctl XFS_IOC_FSGEOMETRY",
     )  # fmt: skip

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A heat map: a picture of one pixel a value, with names and numbers around it in HTML.
+
+Values are shares of what is usual (1 is usual). The scale of colors is the same as everywhere: vermilion is slow, blue
+is fast, and each step differs in lightness too, so that it is read on paper and by everybody.
+"""
+
+from __future__ import annotations
+
+import base64
+import struct
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from markupsafe import Markup
+from numpy.typing import NDArray
+
+from sonde.charts.axes import build_time_axis
+from sonde.charts.plot import share
+from sonde.model.escaping import escape_line
+
+# Half as fast and twice as fast are the ends of the scale.
+_END = 0.5
+_SLOW, _USUAL, _FAST, _ABSENT = (179, 79, 0), (246, 246, 244), (0, 91, 143), (205, 209, 214)
+_LEVELS = 127
+# A screen cannot resolve more rows: the rows furthest from usual are drawn.
+MOST_ROWS = 400
+_HEIGHT, _TALLEST, _NAMED = 420, 16, 11
+
+
+@dataclass(frozen=True)
+class HeatMap:
+    """`values` has a row for each of `rows`; NaN is drawn as absent. `columns` are words for a few places (share of the
+    width) below; `marked` rows always get their name."""
+
+    title: str
+    words: str
+    rows: Sequence[str]
+    values: NDArray[np.float64]
+    columns: Sequence[tuple[float, str]]
+    marked: Sequence[int] = ()
+
+
+def build_time_labels(seconds: float) -> list[tuple[float, str]]:
+    """Words for the places below a heat map over so much time; the last one would stand outside."""
+    axis = build_time_axis(seconds)
+    return [(tick.at, f"{tick.label} {axis.unit}") for tick in axis.ticks if not tick.minor and tick.at < 0.95]
+
+
+def render_heat_map(heat: HeatMap) -> Markup:
+    """The figure as HTML."""
+    chosen = _select_rows(heat)
+    values = heat.values[chosen]
+    height = max(1.0, min(_TALLEST, _HEIGHT / len(chosen)))
+    total = max(14.0, height * len(chosen))
+    names = Markup("").join(
+        Markup('<span class="{}" style="top:{}">{}</span>').format(
+            "slow" if row in heat.marked else "", share((index + 0.5) / len(chosen)), escape_line(heat.rows[row], 60)
+        )
+        for index, row in _select_labels(chosen, heat.marked, height)
+    )
+    below = Markup("").join(
+        Markup('<span style="left:{}">{}</span>').format(share(position), escape_line(words, 40))
+        for position, words in heat.columns
+    )
+    left_out = len(heat.rows) - len(chosen)
+    note = f" The {len(chosen)} rows furthest from usual; {left_out} more are not drawn." if left_out else ""
+    legend = Markup(
+        '<span class="keys"><span class="ki">half as fast <span class="scale"></span> twice as fast</span>'
+        '<span class="ki"><span class="key absent"></span>took no part</span></span>'
+    )
+    return Markup(
+        '<figure class="chart" data-chart="heat"><h4>{}</h4><div class="heat" role="img" aria-label="{}">'
+        '<div class="hnames" aria-hidden="true" style="height:{}px">{}</div>'
+        '<img alt="" src="{}" style="height:{}px"><div class="hcolumns" aria-hidden="true">{}</div></div>'
+        '<figcaption><span class="said">{}{}</span> {}</figcaption></figure>'
+    ).format(
+        escape_line(heat.title), heat.words, f"{total:.0f}", names, _encode_png(values), f"{total:.0f}", below,
+        heat.words, note, legend,
+    )  # fmt: skip
+
+
+def _select_rows(heat: HeatMap) -> list[int]:
+    count = len(heat.rows)
+    if count <= MOST_ROWS:
+        return list(range(count))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        far = np.nanmax(np.abs(np.log(np.where(np.isnan(heat.values), 1.0, heat.values))), axis=1)
+    far[list(heat.marked)] = np.inf
+    return sorted(np.argsort(-far, kind="stable")[:MOST_ROWS].tolist())
+
+
+def _select_labels(chosen: Sequence[int], marked: Sequence[int], height: float) -> list[tuple[int, int]]:
+    """Place and row of the names that fit: the marked ones first."""
+    apart = max(1, round(_NAMED / height + 0.49))
+    occupied: list[int] = []
+    ordered = [at for at, row in enumerate(chosen) if row in marked] + list(range(0, len(chosen), apart))
+    for index in ordered:
+        if all(abs(index - other) >= apart for other in occupied):
+            occupied.append(index)
+    return [(at, chosen[at]) for at in sorted(occupied)]
+
+
+def _encode_png(values: NDArray[np.float64]) -> str:
+    """A palette picture as a data address, one pixel a value."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scaled = np.log(values) / -np.log(_END)
+    levels = np.clip(np.nan_to_num(scaled, nan=0.0, neginf=-1.0, posinf=1.0), -1, 1)
+    index = np.where(np.isnan(values), 2 * _LEVELS + 1, np.round(levels * _LEVELS) + _LEVELS).astype(np.uint8)
+    rows, columns = index.shape
+    lines = np.concatenate([np.zeros((rows, 1), dtype=np.uint8), index], axis=1)
+    parts = [
+        (b"IHDR", struct.pack(">IIBBBBB", columns, rows, 8, 3, 0, 0, 0)),
+        (b"PLTE", _encode_palette()),
+        (b"IDAT", zlib.compress(lines.tobytes(), 9)),
+        (b"IEND", b""),
+    ]
+    data = b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body)) for kind, body in parts
+    )
+    return "data:image/png;base64," + base64.b64encode(data).decode("ascii")
+
+
+def _encode_palette() -> bytes:
+    steps = np.abs(np.arange(-_LEVELS, _LEVELS + 1)) / _LEVELS
+    usual = np.array(_USUAL, dtype=float)
+    ends = np.array([_SLOW] * _LEVELS + [_USUAL] + [_FAST] * _LEVELS, dtype=float)
+    colors = usual + (ends - usual) * steps[:, None] ** 0.8
+    return np.concatenate([np.round(colors), [_ABSENT]]).astype(np.uint8).tobytes()

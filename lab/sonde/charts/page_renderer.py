@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fills the templates: everything that reaches the page is escaped here, once, for all of them."""
+
+from __future__ import annotations
+
+from importlib import resources
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
+
+from sonde.model.escaping import escape_line
+
+HOME = "sonde.charts"
+
+
+def render_page(view: object, name: str, owner: str = HOME) -> str:
+    """A page as one HTML document: `view` laid out by the template of that name, which the package `owner` keeps.
+
+    The shared templates and the style sheet are in this package.
+    """
+    environment = Environment(
+        # Read as package resources: works from a wheel, an editable installation and a zip alike.
+        loader=FunctionLoader(lambda wanted: _template(wanted, owner) or _template(wanted, HOME)),
+        autoescape=True,
+        finalize=_visible,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    style = Markup(_template("style.css", HOME))
+    return environment.get_template(name).render(view=view, style=style)
+
+
+def _template(name: str, owner: str) -> str | None:
+    """The text of a template of that package; None when it has none of that name."""
+    file = resources.files(owner).joinpath("templates", name)
+    return file.read_text(encoding="utf-8") if file.is_file() else None
+
+
+def _visible(value: object) -> object:
+    """Text that was not made here on purpose (Markup) cannot hide or reorder anything."""
+    return value if isinstance(value, Markup) else escape_line(value, 20_000)

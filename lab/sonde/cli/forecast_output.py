@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Prints the forecast of an experiment (`--dry-run`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from sonde.experiments.forecast import Forecast, PhaseForecast, sum_known_seconds
+from sonde.model.experiment import Experiment
+from sonde.model.units import counted, format_bytes, format_wait
+from sonde.terminal.screen import plain_table
+
+
+def print_forecast(console: Console, experiment: Experiment, forecasts: Sequence[Forecast]) -> None:
+    """Prints for each cell what it needs and the equivalent command of a classic tool, then the total."""
+    console.print(Text(experiment.title, style="bold"))
+    for forecast in forecasts:
+        console.print()
+        heading = Text(forecast.cell, style="bold")
+        if forecast.prepared.directory:
+            heading.append(f"  in {forecast.prepared.directory}", style="dim")
+        console.print(heading, soft_wrap=True)
+        if forecast.phases:
+            _print_cell(console, forecast)
+        if forecast.refusal:
+            console.print(Text(f"  ! not run: {forecast.refusal}", style="yellow"), soft_wrap=True)
+    console.print()
+    console.print(_total_line(forecasts), soft_wrap=True)
+
+
+def _print_cell(console: Console, forecast: Forecast) -> None:
+    table = plain_table()
+    for title in ("  phase", "what"):
+        table.add_column(title)
+    for title in ("files", "bytes", "of memory", "operations", "time"):
+        table.add_column(title, justify="right")
+    for phase in forecast.phases:
+        table.add_row(
+            f"  {phase.id}", phase.op, f"{phase.files:,}", format_bytes(phase.bytes), _memory_share(phase),
+            f"{phase.operations:,}", "?" if phase.seconds is None else format_wait(phase.seconds),
+        )  # fmt: skip
+    console.print(table)
+    room = "" if forecast.available is None else f" of {format_bytes(forecast.available)} available"
+    console.print(
+        f"  {counted(forecast.tasks, 'task')}, {counted(forecast.runs, 'run')}, {format_bytes(forecast.space)}{room}",
+        soft_wrap=True,
+    )
+    cached = [phase.id for phase in forecast.phases if phase.is_from_memory]
+    if cached:
+        console.print(
+            Text(
+                f"  {', '.join(cached)}: may be served from memory, since no treatment empties the cache", style="dim"
+            ),
+            soft_wrap=True,
+        )
+    console.print(Text(f"  {forecast.equivalent.command or forecast.equivalent.reason}", style="dim"), soft_wrap=True)
+
+
+def _memory_share(phase: PhaseForecast) -> str:
+    return "-" if phase.memory_share is None or not phase.bytes else f"{phase.memory_share:.2g} x"
+
+
+def _total_line(forecasts: Sequence[Forecast]) -> str:
+    ready = [forecast for forecast in forecasts if not forecast.refusal]
+    seconds, is_complete = sum_known_seconds(forecasts)
+    time = (
+        f"about {format_wait(seconds)}" if is_complete else f"{format_wait(seconds)} plus phases without a time limit"
+    )
+    hint = "" if is_complete else " (--rate 1GB/s estimates it)"
+    refused = f"; {counted(len(forecasts) - len(ready), 'cell')} cannot be run" if len(ready) < len(forecasts) else ""
+    runs = sum(forecast.runs for forecast in ready)
+    return f"{counted(len(ready), 'cell')}, {counted(runs, 'run')} at least, {time}{hint}{refused}."
+
+
+def forecast_document(experiment: Experiment, forecasts: Sequence[Forecast]) -> dict[str, Any]:
+    """Returns the JSON document of the forecasts (schema sonde-forecast/1)."""
+    seconds, is_complete = sum_known_seconds(forecasts)
+    return {
+        "schema": "sonde-forecast/1",
+        "experiment": experiment.id,
+        "seconds": seconds if is_complete else None,
+        "at_least_seconds": seconds,
+        "cells": [
+            {
+                "cell": forecast.cell,
+                "at": dict(forecast.prepared.cell.coordinates),
+                "directory": forecast.prepared.directory,
+                "tasks": forecast.tasks,
+                "runs": forecast.runs,
+                "space_bytes": forecast.space,
+                "available_bytes": forecast.available,
+                "command": forecast.equivalent.command or None,
+                "no_command": forecast.equivalent.reason or None,
+                "refused": forecast.refusal or None,
+                "phases": [
+                    {
+                        "phase": phase.id,
+                        "op": phase.op,
+                        "files": phase.files,
+                        "bytes": phase.bytes,
+                        "operations": phase.operations,
+                        "of_memory": phase.memory_share,
+                        "seconds": phase.seconds,
+                        "from_memory": phase.is_from_memory,
+                    }
+                    for phase in forecast.phases
+                ],
+            }
+            for forecast in forecasts
+        ],
+    }

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes reports, with a status line meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sonde.model.errors import MachineError, ReportError, UserError
+from sonde.terminal.screen import messages
+
+if TYPE_CHECKING:
+    from sonde.charts.study import Section
+    from sonde.model.system import System
+
+
+def write_report_or_warn(
+    runs: Sequence[Path], output: Path, title: str | None, quiet: bool, sections: Sequence[Section] = ()
+) -> Path | None:
+    """Writes the report of `runs` into `output`, after `sections`. Prints a warning on failure, since the runs are
+    stored anyway."""
+    try:
+        return write_run_report(runs, output, title, quiet, sections)
+    except UserError as reason:
+        messages().print(f"sonde: no report was written: {reason}", soft_wrap=True)
+        return None
+
+
+def write_run_report(
+    runs: Sequence[Path],
+    output: Path,
+    title: str | None,
+    quiet: bool,
+    sections: Sequence[Section] = (),
+    system: System | None = None,
+) -> Path:
+    """Writes the report of `runs` into `output`, after `sections`. Raises UserError."""
+    # The imports for charts take longer than most commands.
+    from sonde.report import write_report
+
+    return write_with_status(lambda: write_report(runs, output, title, sections, system), output, quiet)
+
+
+def write_with_status(writer: Callable[[], Path], output: Path, quiet: bool) -> Path:
+    """Calls `writer`, which writes the file `output`. Raises UserError on failure."""
+    console = messages()
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        if quiet or not console.is_terminal:
+            return writer()
+        with console.status("writing the report", spinner="dots"):
+            return writer()
+    except ReportError as reason:
+        raise UserError(str(reason)) from None
+    except OSError as reason:
+        raise MachineError(f"The report {output} cannot be written: {reason.strerror}.") from None

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The options of `sonde run`, as groups: what to run, and how to store and print the results."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from click.core import ParameterSource
+
+from sonde.cli.options import archive_option, json_option, mpi_module_option, parse_locations, report_option
+from sonde.conduct.run import RunSetup
+from sonde.experiments.executor import Attempt, Executor
+from sonde.experiments.locations import RunLocations
+from sonde.launch.session import LineObserver
+from sonde.model.errors import UnitError, UserError
+from sonde.model.units import parse_rate
+from sonde.store.archive import Archive
+from sonde.store.groups import check_group
+from sonde.store.tags import check_tag
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+ExecutorFactory = Callable[[RunSetup, LineObserver, Callable[[Attempt], None]], Executor]
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """What to run: settings, locations, repeats, sweeps, group, tags."""
+
+    profile: str = ""
+    settings: tuple[str, ...] = ()
+    locations: RunLocations = field(default_factory=RunLocations)
+    repeat: int | None = None
+    warmup: int | None = None
+    prepare: str | None = None
+    sweeps: tuple[str, ...] = ()
+    group: str = ""
+    tags: tuple[str, ...] = ()
+    note: str = ""
+    resume: bool = False
+
+    @property
+    def is_experiment(self) -> bool:
+        """Whether these options turn a plan into an experiment."""
+        return self.has_additions or self.resume
+
+    @property
+    def has_additions(self) -> bool:
+        """Whether these options add repeats, sweeps or commands to the file."""
+        return self.repeat is not None or self.warmup is not None or bool(self.prepare or self.sweeps)
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """Where to store the runs, and how to print the results."""
+
+    archive: Archive
+    mpi_module: Path | None = None
+    quiet: bool = False
+    as_json: bool = False
+    report: bool = False
+    dry_run: bool = False
+    rate: float | None = None  # bytes/s for the forecast of a dry run
+    create_executor: ExecutorFactory | None = None  # creates the executor; None: the engine
+
+
+_REQUEST_OPTIONS = (
+    click.option(
+        "--set",
+        "settings",
+        metavar="PATH=VALUE",
+        multiple=True,
+        help="Change one member, like data.access.transfer=4KiB, phases.read.stop.time=10s or repeat.max=20. May be"
+        " given several times; null removes a member.",
+    ),
+    click.option(
+        "--on",
+        "directories",
+        metavar="[NAME=]DIR",
+        multiple=True,
+        help="Directory on the storage to measure; for an experiment also the directory of each file system or mount.",
+    ),
+    click.option(
+        "--pool",
+        "pools",
+        metavar="NAME=DIR[,DIR]…",
+        multiple=True,
+        help="Directory of an experiment's pool; several directories are targets of the pool.",
+    ),
+    click.option(
+        "--system",
+        metavar="FILE",
+        help="System file of this machine: pools, units and mounts are taken from it, and of a plan which server and"
+        " unit serves which target.",
+    ),
+    click.option("--profile", metavar="NAME", default="", help="Scale of an experiment: ci, laptop, published."),
+    click.option("--repeat", type=click.IntRange(1, 100_000), metavar="N", help="Run every cell N times."),
+    click.option(
+        "--warmup",
+        type=click.IntRange(0, 1000),
+        metavar="N",
+        help="Warm-up runs of each cell, which are not evaluated.",
+    ),
+    click.option("--prepare", metavar="CMD", help="Command to execute before each run, not timed."),
+    click.option(
+        "--sweep",
+        "sweeps",
+        metavar="PATH=VALUES",
+        multiple=True,
+        help="Run once for each value: data.access.transfer=4KiB,64KiB,1MiB or tasks.threads=1..32*2. Several make a"
+        " grid.",
+    ),
+    click.option("--resume", is_flag=True, help="Continue an interrupted experiment; finished runs stay."),
+    click.option("--group", metavar="NAME", default="", help="Name of the group that the runs belong to."),
+    click.option(
+        "--tag", "tags", metavar="TAG", multiple=True, help="Tag of the runs, to find them later; several are possible."
+    ),
+    click.option("--note", metavar="TEXT", default="", help="Comment to store with the runs."),
+)
+
+
+def run_request_options(command: Command) -> Command:
+    """Adds --set, --on, --sweep, … --note and passes them as `run_request`. The command also has `task_options`."""
+
+    @functools.wraps(command)
+    def with_request(*args: Any, **options: Any) -> Any:
+        for tag in options["tags"]:
+            check_tag(tag)
+        if options["group"]:
+            check_group(options["group"])
+        source = click.get_current_context().get_parameter_source("launcher")
+        launcher = options["launcher"] if source is not ParameterSource.DEFAULT else ""
+        directories, pools, system = (options.pop(name) for name in ("directories", "pools", "system"))
+        locations = parse_locations(directories, pools, system, launcher, options["launcher_args"])
+        members = {field.name: options.pop(field.name) for field in fields(RunRequest) if field.name != "locations"}
+        return command(*args, run_request=RunRequest(locations=locations, **members), **options)
+
+    decorated: Any = with_request
+    for option in reversed(_REQUEST_OPTIONS):
+        decorated = option(decorated)
+    return decorated  # type: ignore[no-any-return]
+
+
+def dry_run_options(command: Command) -> Command:
+    """Adds --dry-run and --rate, which `output_options` reads."""
+    rate = click.option("--rate", metavar="RATE", help="With --dry-run: rate for the estimated times, like 2GB/s.")
+    dry_run = click.option(
+        "-n", "--dry-run", is_flag=True, help="Only print what every cell needs, and which cells cannot be run."
+    )
+    return dry_run(rate(command))
+
+
+def output_options(command: Command) -> Command:
+    """Adds --mpi-module, --archive, --report, --quiet, --json and passes them as `output`, with `dry_run_options`."""
+
+    @functools.wraps(command)
+    def with_output(*args: Any, **options: Any) -> Any:
+        names = ("archive", "mpi_module", "quiet", "as_json", "report", "dry_run")
+        members = {name: options.pop(name) for name in names}
+        output = OutputOptions(rate=_parse_rate_option(options.pop("rate")), **members)
+        return command(*args, output=output, **options)
+
+    quiet = click.option("-q", "--quiet", is_flag=True, help="No progress, no tables: the run's name, and errors.")
+    decorated: Any = with_output
+    for decorate in (json_option, quiet, report_option, archive_option, mpi_module_option):
+        decorated = decorate(decorated)
+    return decorated  # type: ignore[no-any-return]
+
+
+def _parse_rate_option(text: str | None) -> float | None:
+    try:
+        return None if text is None else parse_rate(text)
+    except UnitError as reason:
+        raise UserError(f"--rate: {reason}") from None

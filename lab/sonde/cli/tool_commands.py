@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands that accept another tool's command line, which is passed to the engine unchanged."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from sonde.cli.options import archive_option, launcher_options, mpi_module_option, report_option
+from sonde.cli.report_writing import write_report_or_warn
+from sonde.conduct.run import RunSetup
+from sonde.conduct.tool_run import ToolCommand, ToolResult, conduct_tool, resolve_plans
+from sonde.launch.engine import find_engine
+from sonde.launch.launchers.list import LOCAL, make_launcher
+from sonde.launch.launchers.rank_detection import detect_launcher_rank
+from sonde.model.errors import EXIT_OK, UserError
+from sonde.model.plan import Plan
+from sonde.store.archive import Archive
+from sonde.terminal.encoding import echo
+from sonde.terminal.run_display import make_display
+from sonde.terminal.screen import messages
+
+SETTINGS = {"ignore_unknown_options": True, "allow_interspersed_args": False}
+
+
+def make_tool_command(name: str, help_text: str) -> click.Command:
+    """Returns the command `sonde NAME [options] ARGUMENTS…` for the engine's dialect of that name."""
+
+    @click.command(name, help=help_text, context_settings=SETTINGS)
+    @click.option("--tasks", type=click.IntRange(1, 65536), default=1, metavar="N", help="Tasks, each a process.")
+    @launcher_options("the tasks")
+    @mpi_module_option
+    @archive_option
+    @report_option
+    @click.option("--quiet", is_flag=True, help="No progress, no warnings.")
+    @click.argument("words", nargs=-1, type=click.UNPROCESSED)
+    def command(
+        tasks: int,
+        launcher: str,
+        launcher_args: str,
+        mpi_module: Path | None,
+        archive: Archive,
+        report: bool,
+        quiet: bool,
+        words: tuple[str, ...],
+    ) -> int:
+        line = ToolCommand(name, words, tasks)
+        started = detect_launcher_rank()
+        if started is not None and started.rank > 0 and launcher == LOCAL:
+            _exec_engine_as_rank(line, mpi_module)
+        display = make_display(messages(), quiet)
+        chosen = make_launcher(launcher, tasks, launcher_args)
+        setup = RunSetup(find_engine(), archive, chosen, mpi_module, display.stopping)
+        plans = resolve_plans(line, setup)
+        if not plans:
+            return _pass_through(line, setup)
+        _check_launcher(plans, launcher, tasks)
+        archive.recover()
+        display.begin(plans[0].title, 1, len(plans), plans[0])
+        try:
+            result = conduct_tool(
+                line,
+                plans,
+                setup,
+                display.line,
+                lambda index: display.begin(plans[index].title, index + 1, len(plans), plans[index]),
+            )
+        finally:
+            display.close()
+        _print_result(result, report, quiet)
+        result.raise_failure()
+        return EXIT_OK
+
+    return command
+
+
+def _exec_engine_as_rank(line: ToolCommand, mpi_module: Path | None) -> NoReturn:
+    """Replaces this process by the engine, for ranks other than 0 of a launcher. Rank 0 stores the run. Signals and the
+    exit code are those of the engine."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and the engine would inherit that
+    module = ["--sonde-mpi-module", str(mpi_module)] if mpi_module is not None else []
+    engine = find_engine().path
+    os.execv(engine, [str(engine), line.tool, *line.arguments, *module])
+
+
+def _check_launcher(plans: list[Plan], launcher: str, tasks: int) -> None:
+    if (
+        launcher == LOCAL
+        and tasks > 1
+        and any(plan.document.get("data", {}).get("backend") == "mpiio" for plan in plans)
+    ):
+        raise UserError(
+            f"MPI-IO by {tasks} tasks needs processes that an MPI started: add --launcher mpiexec (or srun)."
+        )
+
+
+def _pass_through(line: ToolCommand, setup: RunSetup) -> int:
+    """Runs the engine alone for arguments that measure nothing, such as a dry run."""
+    import subprocess
+
+    return subprocess.run([str(setup.engine.path), line.tool, *line.arguments], check=False).returncode
+
+
+def _print_result(result: ToolResult, report: bool, quiet: bool) -> None:
+    echo(result.output, end="")
+    console = messages()
+    for remark in result.engine_messages.splitlines() if not quiet else ():
+        # main prints the final error message once.
+        if result.exit_code == EXIT_OK or result.text.rstrip(".") not in remark:
+            console.print(remark, soft_wrap=True)
+    for run in result.runs:
+        page = write_report_or_warn([run.folder], run.folder / "report.html", None, quiet) if report else None
+        if not quiet:
+            console.print(f"sonde: stored in {run.folder}" + (f", report {page}" if page else ""), soft_wrap=True)

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the command line of another tool through the engine's dialect, and stores one run for each resulting plan."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sonde.conduct.run import RunResult, RunSetup, make_failure
+from sonde.launch.engine import NAME as ENGINE_NAME
+from sonde.launch.engine import find_engine_message, make_engine_error
+from sonde.launch.growing_file import GrowingFile
+from sonde.launch.session import MESSAGES, EngineLaunch, EngineSession, LineObserver
+from sonde.model.confined_files import ConfinedDirectory, write_file
+from sonde.model.errors import EXIT_OK, MachineError, UserError
+from sonde.model.plan import Plan
+from sonde.model.record import RECORD_FILE, RecordReader, read_record
+from sonde.model.version import __version__
+from sonde.store.archive import Draft, new_id
+
+
+@dataclass(frozen=True)
+class ToolCommand:
+    """Words for the dialect `tool` of the engine. `processes` are forked by it where no launcher starts them. `name`,
+    `title` and `group`: how the run is called, and of what it is a part, when it is one of several."""
+
+    tool: str
+    arguments: tuple[str, ...]
+    processes: int = 1
+    name: str = ""
+    title: str = ""
+    group: str | None = None
+
+
+@dataclass(frozen=True)
+class ToolJob(EngineLaunch):
+    """A job that starts the dialect instead of a plan."""
+
+    tool_command: ToolCommand = ToolCommand("", ())
+
+    def command(self, stage: int | None, record: Path) -> list[str]:
+        sonde_options = ["--sonde-record", str(record), "--sonde-run-id", self.run_id]
+        sonde_options += ["--sonde-title", self.tool_command.title] if self.tool_command.title else []
+        if self.launcher.ranks is None and self.tool_command.processes > 1:
+            sonde_options += ["--sonde-processes", str(self.tool_command.processes)]
+        if self.mpi_module is not None:
+            sonde_options += ["--sonde-mpi-module", str(self.mpi_module)]
+        return self.launcher.arguments(
+            [str(self.engine.path), self.tool_command.tool, *self.tool_command.arguments, *sonde_options]
+        )
+
+
+@dataclass(frozen=True)
+class ToolResult:
+    """Result of a tool command: `output` has the tool's own format, `engine_messages` the other messages."""
+
+    runs: tuple[RunResult, ...]
+    output: str
+    engine_messages: str
+    exit_code: int
+    text: str
+
+    def raise_failure(self) -> None:
+        """The error that ends the command, when there is one."""
+        if self.exit_code != EXIT_OK:
+            raise make_failure(self.exit_code, self.text)
+
+
+def resolve_plans(line: ToolCommand, setup: RunSetup) -> list[Plan]:
+    """The plans that the words come to (with one task). Raises UserError when the engine refuses the words; an empty
+    list when they ask for something else than a run, like help."""
+    command = [str(setup.engine.path), line.tool, *line.arguments, "--sonde-plan"]
+    try:
+        answer = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise MachineError(f"The engine {setup.engine.path} does not start: {error.strerror}.") from None
+    if answer.returncode != EXIT_OK:
+        raise make_engine_error(answer.returncode, find_engine_message(answer.stderr).removeprefix(f"{line.tool}: "))
+    text, plans = answer.stdout.strip(), []
+    while text.startswith("{"):
+        document, end = json.JSONDecoder().raw_decode(text)
+        plans.append(Plan.from_document(document, f"{line.tool} {' '.join(line.arguments)}"))
+        text = text[end:].strip()
+    return plans
+
+
+class LaterRecords:
+    """Follows the records of the second and later plans, which are files next to the first record, in order."""
+
+    def __init__(self, first: Path, count: int, observer: LineObserver, begin: Callable[[int], None]) -> None:
+        self._paths = [first.with_name(f"{first.name}.{number}") for number in range(1, count)]
+        self._observer = observer
+        self._begin = begin  # told the index of a plan whose record has appeared
+        self._at = 0
+        self._follower: GrowingFile | None = None
+        self._reader = RecordReader()
+
+    def poll(self) -> None:
+        """Passes new lines to the observer."""
+        while self._at < len(self._paths) and self._paths[self._at].exists():
+            if self._follower is None:
+                self._follower, self._reader = GrowingFile(self._paths[self._at]), RecordReader()
+                self._begin(self._at + 1)
+            for kind, line in self._reader.feed(self._follower.read()):
+                self._observer(kind, line)
+            if self._reader.end is None:
+                return
+            self._follower.close()
+            self._follower = None
+            self._at += 1
+
+
+def conduct_tool(
+    line: ToolCommand,
+    plans: Sequence[Plan],
+    setup: RunSetup,
+    observer: LineObserver,
+    begin: Callable[[int], None] = lambda index: None,
+) -> ToolResult:
+    """Runs it and keeps every plan's record, however it ended. `begin` is told the index of each plan but the first
+    when its record appears. Raises UserError when nothing was measured."""
+    first = plans[0]
+    group = line.group or (new_id(line.tool) if len(plans) > 1 else None)
+    name = line.name or line.tool
+    draft = setup.archive.begin(name, first.to_json(), _build_facts(line, setup, first.document, group))
+    job = ToolJob(
+        setup.engine, setup.launcher, draft.plan_file, draft.folder, draft.id, 1, setup.mpi_module, tool_command=line
+    )
+    later_records = LaterRecords(draft.folder / RECORD_FILE, len(plans), observer, begin)
+    try:
+        outcome = EngineSession(job, observer, lambda pid: draft.claim(pid), setup.on_stop, later_records.poll).run()
+    except UserError:
+        setup.archive.discard(draft)
+        raise
+    output, remarks = _split_messages(draft.folder / MESSAGES)
+    if outcome.record.run is None:
+        setup.archive.discard(draft)
+        if outcome.exit_code != EXIT_OK:
+            raise make_failure(outcome.exit_code, outcome.text)
+        return ToolResult((), output, remarks, EXIT_OK, "")
+    later_paths = sorted(draft.folder.glob(f"{RECORD_FILE}.*"), key=lambda path: int(path.suffix[1:]))
+    later = []
+    for path in later_paths:
+        record = read_record(path)
+        plan = record.run.plan if record.run else {}
+        later_draft = setup.archive.begin(
+            name, json.dumps(plan, indent=2) + "\n", _build_facts(line, setup, plan, group)
+        )
+        with (
+            ConfinedDirectory.beneath(draft.folder.parent, draft.folder) as source,
+            ConfinedDirectory.beneath(later_draft.folder.parent, later_draft.folder) as destination,
+        ):
+            source.rename(path.name, destination, RECORD_FILE)
+        later.append((later_draft, record))
+    runs = [_commit_run(setup, draft, outcome.record, outcome.exit_code, outcome.text)]
+    for later_draft, record in later:
+        end = record.end
+        runs.append(_commit_run(setup, later_draft, record, end.exit_code if end else None, end.text if end else ""))
+    worst = next((run for run in runs if run.exit_code != EXIT_OK), runs[0])
+    return ToolResult(tuple(runs), output, remarks, worst.exit_code, worst.text)
+
+
+def _commit_run(setup: RunSetup, draft: Draft, record: RecordReader, exit_code: int | None, text: str) -> RunResult:
+    if record.run is not None and record.run.plan:
+        write_file(draft.plan_file, json.dumps(record.run.plan, indent=2) + "\n")
+    folder = setup.archive.commit(draft, record, exit_code, text)
+    return RunResult(folder, exit_code if exit_code is not None else 1, text, record)
+
+
+def _build_facts(line: ToolCommand, setup: RunSetup, plan: Mapping[str, Any], group: str | None) -> dict[str, Any]:
+    title = line.title or " ".join([line.tool, *line.arguments])
+    return {
+        "lab": __version__,
+        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
+        "plan": {"id": line.name or plan.get("id", line.tool), "title": title},
+        "target": str(Path(plan.get("target", {}).get("path", ".")).absolute()),
+        "launcher": setup.launcher.name,
+        "engine_path": str(setup.engine.path),
+        "role": "run",
+        "group": group,
+    }
+
+
+def _split_messages(messages: Path) -> tuple[str, str]:
+    """Separates the tool's output from messages of the engine."""
+    lines = messages.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
+    prefixes = (f"{ENGINE_NAME}: ", "sonde: ")
+    sonde_lines = [line for line in lines if line.startswith(prefixes)]
+    return "".join(line for line in lines if not line.startswith(prefixes)), "".join(sonde_lines)

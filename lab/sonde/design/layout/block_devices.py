@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Block devices that hold the bytes of a file system: drives, RAID groups, LUNs, slices, volumes, with their
+members."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sonde.design.layout.geometry import Geometry, read_geometry
+from sonde.model.system import System
+from sonde.model.system.storage import Drive, Lun, RaidGroup, Slice, Volume
+
+_LEGACY = re.compile(r"(/dev/dsk/|/hw/disk/)?pm\d")
+
+
+@dataclass(frozen=True)
+class BlockDevice:
+    """A block device of a system with everything below it. Sizes in bytes; None is unknown."""
+
+    id: str
+    kind: str  # drives, raid_groups, luns, slices, volumes
+    table: Drive | RaidGroup | Lun | Slice | Volume
+    members: tuple[BlockDevice, ...]
+    capacity: int | None
+    start: int | None = None  # of a slice, on what it is cut from
+
+    @property
+    def unit(self) -> int | None:
+        """Bytes on one member before the next: the segment of a RAID group, the stripe unit of a striped volume."""
+        if isinstance(self.table, RaidGroup):
+            return None if self.table.segment is None else int(self.table.segment)
+        if isinstance(self.table, Volume) and self.table.kind == "stripe":
+            return self.stripe if self.table.stripe_unit is None else int(self.table.stripe_unit)
+        return self.members[0].unit if self.members and not isinstance(self.table, Drive) else None
+
+    @property
+    def stripe(self) -> int | None:
+        """Bytes of data in one full stripe of the RAID group below; for a volume, that of its members."""
+        if isinstance(self.table, RaidGroup):
+            geometry = self.geometry
+            return None if geometry is None or self.unit is None else geometry.stripe(self.unit)
+        return self.members[0].stripe if self.members else None
+
+    @property
+    def width(self) -> int | None:
+        """Bytes that use every data drive once: the unit of a volume times its members, else the full stripe."""
+        if isinstance(self.table, Volume) and self.table.kind == "stripe":
+            return None if self.unit is None else self.unit * len(self.members)
+        return self.members[0].width if isinstance(self.table, Slice | Lun | Volume) and self.members else self.stripe
+
+    @property
+    def geometry(self) -> Geometry | None:
+        """The geometry of the RAID group itself, or of the first one below."""
+        if isinstance(self.table, RaidGroup):
+            return read_geometry(self.table)
+        return self.members[0].geometry if self.members else None
+
+    @property
+    def label(self) -> str:
+        """The name that an administrator uses: its device, else its id."""
+        return getattr(self.table, "device", "") or self.id
+
+    @property
+    def legacy(self) -> bool:
+        """Whether it belongs to a Cray X1, whose LUNs are named like pm1d1L10 and whose volume manager was XLV."""
+        return any(
+            getattr(device.table, "software", "") == "XLV" or _LEGACY.match(device.label) is not None
+            for device in self.walk()
+        )
+
+    def walk(self) -> Iterator[BlockDevice]:
+        """This device and everything below it, top down."""
+        yield self
+        for member in self.members:
+            yield from member.walk()
+
+    def groups(self) -> tuple[BlockDevice, ...]:
+        """The RAID groups below, else the drives, else the device whose members are not described."""
+        if self.kind in ("raid_groups", "drives") or not self.members:
+            return (self,)
+        return tuple(group for member in self.members for group in member.groups())
+
+
+_BENEATH = {"raid_groups": "drives", "luns": "raid_group", "slices": "on", "volumes": "members", "drives": ""}
+
+
+def resolve_block_device(system: System, name: str) -> BlockDevice:
+    """The block device of that id with everything below it. Raises SystemFileError."""
+    item = system.item(name)
+    member = _BENEATH[item.kind]
+    below = system.find_references(name, member) if member else ()
+    table = item.table
+    assert isinstance(table, Drive | RaidGroup | Lun | Slice | Volume)
+    start = compute_slice_starts(system, below[0]).get(name) if item.kind == "slices" else None
+    return BlockDevice(
+        name,
+        item.kind,
+        table,
+        tuple(resolve_block_device(system, name) for name in below),
+        system.compute_capacity(name),
+        start,
+    )
+
+
+def compute_slice_starts(system: System, disk: str) -> dict[str, int]:
+    """The start of each slice of a disk in bytes: as described, else after the previous one, aligned as described.
+
+    Ends at the first slice without a size, because the following starts are unknown.
+    """
+    starts: dict[str, int] = {}
+    position = 0
+    for item in system.items("slices"):
+        table = item.table
+        assert isinstance(table, Slice)
+        if disk not in system.find_references(item.id, "on"):
+            continue
+        step = int(table.alignment) if table.alignment is not None else 1
+        begin = (
+            int(table.start) if table.start is not None else -(-max(position, step if step > 1 else 0) // step) * step
+        )
+        starts[item.id] = begin
+        size = system.compute_capacity(item.id)
+        if size is None:
+            break
+        position = begin + size
+    return starts
+
+
+def list_used_devices(system: System) -> frozenset[str]:
+    """Ids that another device, a file system or a target uses already."""
+    used: set[str] = set()
+    for kind, members in (
+        ("raid_groups", ("drives", "spares")), ("luns", ("raid_group",)), ("slices", ("on",)),
+        ("volumes", ("members", "log")), ("targets", ("on", "journal")), ("file_systems", ("device", "log")),
+    ):  # fmt: skip
+        for item in system.items(kind):
+            for member in members:
+                used.update(system.find_references(item.id, member))
+    return frozenset(used)

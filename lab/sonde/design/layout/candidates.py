@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lists what a planner can use: LUNs, RAID groups and drives that nothing uses yet, by the class they suit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, zip_longest
+
+from sonde.design.layout.block_devices import BlockDevice, list_used_devices, resolve_block_device
+from sonde.design.layout.geometry import KIB, Geometry, classify_geometry, parse_geometry
+from sonde.model.system import System
+from sonde.model.system.storage import Drive, Lun, RaidGroup
+from sonde.model.tables.quantity import Quantity
+
+# A hard disk of at least this size takes so long to rebuild that a second parity drive is worth its price.
+_LARGE_DISK = 2 * 10**12
+SEGMENTS: Mapping[str, int] = {"transaction": 128 * KIB, "bandwidth": 256 * KIB, "capacity": 128 * KIB}
+_WIDEST = 16  # drives in a group for capacity
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A LUN or RAID group that can be used. `sharing_path` lists what it shares with others, from the widest:
+    subsystem, controller, enclosure; members of a stripe alternate over these. `new` is true for a group or LUN that
+    does not exist yet."""
+
+    device: BlockDevice
+    suitable_class: str
+    sharing_path: tuple[str, ...]
+    new: bool = False
+
+    @property
+    def id(self) -> str:
+        return self.device.id
+
+    @property
+    def equality_key(self) -> tuple[object, ...]:
+        """Only candidates with equal keys can share a stripe."""
+        drive = next((device.table for device in self.device.walk() if device.kind == "drives"), None)
+        kind = drive.kind if isinstance(drive, Drive) else ""
+        rate = str(drive.rate) if isinstance(drive, Drive) else ""
+        return (str(self.device.geometry), self.device.unit, self.device.capacity, kind, rate)
+
+
+def list_free_candidates(system: System) -> list[Candidate]:
+    """Unused LUNs and RAID groups of known size."""
+    used = list_used_devices(system)
+    candidates = []
+    for kind in ("luns", "raid_groups"):
+        for item in system.items(kind):
+            if item.id in used:
+                continue
+            device = resolve_block_device(system, item.id)
+            if not device.capacity or device.geometry is None:
+                continue
+            cut = kind == "raid_groups" and bool(system.find_reference(item.id, "controller"))
+            device = _as_lun(device) if cut else device
+            candidates.append(Candidate(device, _good_for(device), _places(system, device), new=cut))
+    return candidates
+
+
+def _as_lun(group: BlockDevice) -> BlockDevice:
+    """A group behind a controller appears as a LUN: one over the whole group, unless the file describes LUNs."""
+    table = Lun(id=f"{group.id}-lun", raid_group=(group.id,))
+    return BlockDevice(table.id, "luns", table, (group,), group.capacity)
+
+
+def _good_for(device: BlockDevice) -> str:
+    purpose = device.table.purpose if isinstance(device.table, Lun) else ""
+    geometry = device.geometry
+    assert geometry is not None
+    return purpose or classify_geometry(geometry, device.unit)
+
+
+def _places(system: System, base: BlockDevice) -> tuple[str, ...]:
+    """The outermost enclosure, the controller, and the enclosure of the first drive."""
+    owner = ""
+    for device in base.walk():
+        if device.kind in ("luns", "raid_groups") and device.id in system.index:
+            owner = owner or system.find_reference(device.id, "controller") or ""
+    drives = [device.id for device in base.walk() if device.kind == "drives"]
+    box = (
+        (system.find_reference(drives[0], "enclosure") or system.find_reference(drives[0], "server") or "")
+        if drives
+        else ""
+    )
+    controller_box = (system.find_reference(owner, "enclosure") or "") if owner else ""
+    return (find_outermost_enclosure(system, controller_box or box), owner, box)
+
+
+def find_outermost_enclosure(system: System, box: str) -> str:
+    """Follows `inside` up to the outermost enclosure."""
+    while box and system.item(box).kind == "enclosures":
+        outer = system.find_reference(box, "inside")
+        if not outer:
+            break
+        box = outer
+    return box
+
+
+def list_free_drives(system: System) -> dict[str, list[BlockDevice]]:
+    """Unused drives of known size, by their enclosure or server."""
+    used = list_used_devices(system)
+    drives: dict[str, list[BlockDevice]] = {}
+    for item in system.items("drives"):
+        device = resolve_block_device(system, item.id)
+        if item.id in used or not device.capacity or getattr(device.table, "kind", "") == "tape":
+            continue
+        holder = system.find_reference(item.id, "enclosure") or system.find_reference(item.id, "server") or ""
+        drives.setdefault(holder, []).append(device)
+    return drives
+
+
+def group_equal_drives(boxes: Mapping[str, Sequence[BlockDevice]], good_for: str) -> list[dict[str, list[BlockDevice]]]:
+    """Divides free drives into equal ones. The best for a class come first: the fastest, or for capacity the
+    largest."""
+    classes: dict[tuple[str, int, float], dict[str, list[BlockDevice]]] = {}
+    for box, drives in boxes.items():
+        for drive in drives:
+            table = drive.table
+            assert isinstance(table, Drive)
+            rate = float(table.rate.write) if table.rate is not None and table.rate.write is not None else 0.0
+            classes.setdefault((table.kind, drive.capacity or 0, rate), {}).setdefault(box, []).append(drive)
+    first = 1 if good_for == "capacity" else 2
+    return [classes[key] for key in sorted(classes, key=lambda key: -float(key[first]))]
+
+
+def list_geometries(good_for: str, drive: Drive, drives: int) -> list[Geometry]:
+    """Geometries of up to `drives` drives in one enclosure for a class, the usual choice first."""
+    size = int(drive.capacity) if drive.capacity is not None else 0
+    parity = 2 if drive.kind == "hdd" and size >= _LARGE_DISK else 1
+    if good_for == "transaction":
+        names = ["1x2", "2x2", "4x2"]
+    elif good_for == "bandwidth":
+        names = [f"{data}+{parity}" for data in (8, 4, 2)] + ["2x2", "1x2"]
+    else:
+        widest = min(_WIDEST, drives) - parity
+        names = [f"{widest}+{parity}"] if widest >= 2 else ["1x2"]
+    return [geometry for geometry in map(parse_geometry, names) if geometry.drives <= drives]
+
+
+def form_groups(system: System, boxes: Mapping[str, Sequence[BlockDevice]], good_for: str, geometry: Geometry,
+           prefix: str) -> list[Candidate]:  # fmt: skip
+    """RAID groups of equal drives that could be created, each within one enclosure."""
+    candidates: list[Candidate] = []
+    segment = SEGMENTS[good_for]
+    for box, drives in boxes.items():
+        for index in range(len(drives) // geometry.drives):
+            members = tuple(drives[index * geometry.drives : (index + 1) * geometry.drives])
+            if len({drive.capacity for drive in members}) > 1:
+                continue
+            table = RaidGroup(
+                id=f"{prefix}-g{len(candidates) + 1}",
+                level=geometry.level,
+                data=count(geometry.data),
+                parity=count(geometry.parity if geometry.copies == 1 else geometry.data * (geometry.copies - 1)),
+                segment=size(segment),
+                drives=tuple(drive.id for drive in members),
+            )
+            capacity = geometry.usable(members[0].capacity or 0)
+            device = BlockDevice(table.id, "raid_groups", table, members, capacity)
+            candidates.append(Candidate(device, good_for, (find_outermost_enclosure(system, box), "", box), new=True))
+    return candidates
+
+
+def alternate_candidates(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """The candidates in an order in which neighbors share as little as possible: subsystem, then controller, then
+    enclosure."""
+    return _alternate(list(candidates), 0)
+
+
+def _alternate(candidates: list[Candidate], depth: int) -> list[Candidate]:
+    if len(candidates) < 2 or depth >= max(len(candidate.sharing_path) for candidate in candidates):
+        return candidates
+    by_place: dict[str, list[Candidate]] = {}
+    for candidate in candidates:
+        by_place.setdefault(candidate.sharing_path[depth] if depth < len(candidate.sharing_path) else "", []).append(
+            candidate
+        )
+    rows = [_alternate(ones, depth + 1) for ones in by_place.values()]
+    return [candidate for candidate in chain.from_iterable(zip_longest(*rows)) if candidate is not None]
+
+
+def count(value: int) -> Quantity:
+    """A count chosen by the planner."""
+    return Quantity(value, str(value))
+
+
+def size(value: int) -> Quantity:
+    """A size chosen by the planner, in bytes."""
+    return Quantity(value, f"{value} B")

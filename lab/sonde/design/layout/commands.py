@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands that create what is planned: arrays, partitions, volumes, file systems, mounts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from sonde.design.layout import xfs
+from sonde.design.layout.block_devices import BlockDevice, compute_slice_starts
+from sonde.design.layout.device_names import DeviceNames, uses_lvm
+from sonde.design.layout.file_system_layout import FileSystemLayout
+from sonde.design.layout.geometry import KIB, MIB
+from sonde.model.errors import UserError
+from sonde.model.shell import Argument, Word, concatenate
+from sonde.model.system import System
+from sonde.model.system.storage import Drive, RaidGroup, Slice, Volume
+
+# Read-ahead covers this many full widths, and at least this many bytes.
+_WIDTHS_AHEAD, _LEAST_AHEAD = 2, 4 * MIB
+# Largest useful request: one full stripe, up to what Linux accepts without a special driver.
+_LARGEST_REQUEST = 16 * MIB
+
+
+def mdadm_array_command(group: BlockDevice, device_names: DeviceNames, spares: tuple[str, ...]) -> list[Argument]:
+    """mdadm for one RAID group of drives. Raises UserError for a geometry that md does not support."""
+    table, geometry = group.table, group.geometry
+    assert isinstance(table, RaidGroup)
+    assert geometry is not None
+    if geometry.parity > 2:
+        raise UserError(f"{group.id} has {geometry.parity} parity drives; md has two at most: write a RAID of level 6.")
+    path = device_names.device_path(group.id)
+    arguments: list[Argument] = [
+        "mdadm",
+        "--create",
+        path,
+        f"--name={path.rsplit('/', 1)[-1]}",
+        "--metadata=1.2",
+        "--run",
+    ]
+    arguments += [f"--level={geometry.level}", f"--raid-devices={geometry.drives}"]
+    if group.unit and geometry.level != "1":
+        arguments.append(f"--chunk={group.unit // KIB}K")
+    if geometry.level == "10":
+        arguments.append(f"--layout=n{geometry.copies}")
+    if geometry.tolerated_failures:
+        arguments.append("--bitmap=internal")
+    if spares:
+        arguments.append(f"--spare-devices={len(spares)}")
+    return [*arguments, *device_names.all(group.members), *(device_names.of(spare) for spare in spares)]
+
+
+def sgdisk_command(system: System, disk: str, device_names: DeviceNames) -> list[Argument]:
+    """sgdisk for all slices of one disk. Sizes are in KiB, which is correct for every sector size. Raises UserError."""
+    slices = [item for item in system.items("slices") if disk in system.find_references(item.id, "on")]
+    starts = compute_slice_starts(system, disk)
+    tables = [slice_item.table for slice_item in slices if isinstance(slice_item.table, Slice)]
+    step = math.lcm(*(int(table.alignment) for table in tables if table.alignment is not None))
+    arguments: list[Argument] = ["sgdisk", "--clear", f"--set-alignment={max(MIB, step) // 512}"]
+    for item in slices:
+        table, size = item.table, system.compute_capacity(item.id)
+        assert isinstance(table, Slice)
+        if item.id not in starts or size is None:
+            raise UserError(f"{item.id} has no size and no place that follows from the file; give size or share.")
+        number = int(table.number) + item.position if table.number is not None else slices.index(item) + 1
+        arguments.append(f"--new={number}:{starts[item.id] // KIB}K:+{size // KIB}K")
+        arguments.append(f"--change-name={number}:{item.id}")
+    return [*arguments, device_names.of(disk)]
+
+
+def volume_commands(device: BlockDevice, device_names: DeviceNames) -> Iterator[list[Argument]]:
+    """Commands of LVM or md for one striped volume."""
+    table = device.table
+    assert isinstance(table, Volume)
+    if table.kind == "zfs":
+        return
+    path, members = device_names.device_path(device.id), device_names.all(device.members)
+    unit = device.unit or MIB
+    if uses_lvm(device):
+        group, _, logical = path.removeprefix("/dev/").partition("/")
+        extent = max(4 * MIB, unit) // KIB
+        yield ["pvcreate", "--dataalignment", f"{math.lcm(unit, MIB) // KIB}k", *members]
+        yield ["vgcreate", "--physicalextentsize", f"{extent}k", group, *members]
+        yield ["lvcreate", "--name", logical or device.id, "--stripes", len(device.members), "--stripesize",
+               f"{unit // KIB}k", "--extents", "100%FREE", group]  # fmt: skip
+    else:
+        level = {"stripe": "0", "mirror": "1", "concat": "linear"}.get(table.kind, "0")
+        chunk = [f"--chunk={unit // KIB}K"] if level == "0" else []
+        yield ["mdadm", "--create", path, f"--name={path.rsplit('/', 1)[-1]}", "--metadata=1.2", "--run",
+               f"--level={level}", f"--raid-devices={len(device.members)}", *chunk, *members]  # fmt: skip
+
+
+def mkfs_command(layout: FileSystemLayout, device_names: DeviceNames) -> list[Argument]:
+    """mkfs.xfs, mke2fs, mkfs.btrfs or zpool for a local file system; empty for a kind that has none of these."""
+    device = device_names.of(layout.device.id)
+    if layout.table.kind == "xfs":
+        return ["mkfs.xfs", *xfs_options(layout, device_names), device]
+    if layout.table.kind == "ext4":
+        return ["mke2fs", *ext4_options(layout), device]
+    if layout.table.kind == "btrfs":
+        return ["mkfs.btrfs", "--label", layout.id, device]
+    if layout.table.kind == "zfs":
+        return _pool(layout, device_names)
+    return []
+
+
+def xfs_options(layout: FileSystemLayout, device_names: DeviceNames) -> list[Argument]:
+    """Options of mkfs.xfs, without the device."""
+    data = []
+    if layout.groups is not None:
+        data.append(f"agsize={layout.groups.size}b")
+        if getattr(layout.device.table, "usable", None) is not None:
+            data.append(f"size={layout.groups.blocks}b")
+    data.append(f"sunit={layout.unit // 512},swidth={layout.width // 512}" if layout.unit else "noalign")
+    log: list[Argument] = []
+    if layout.log is not None:
+        log.append(concatenate("logdev=", device_names.of(layout.log.id)))
+    if layout.log_size is not None:
+        log.append(f"size={layout.log_size // layout.block}b")
+    unit = xfs.compute_log_unit(layout.unit, layout.block) if layout.log is None else 0
+    if unit:
+        log.append(f"su={unit}")
+    arguments: list[Argument] = ["-L", layout.id[:12], "-b", f"size={layout.block}", "-d", ",".join(data)]
+    return [*arguments, "-l", _comma_separated(log)] if log else arguments
+
+
+def _comma_separated(options: list[Argument]) -> Word:
+    separated = [part for option in options for part in (",", option)]
+    return concatenate(*separated[1:])
+
+
+def ext4_options(layout: FileSystemLayout) -> list[Argument]:
+    """Options of mke2fs, without the device."""
+    arguments: list[Argument] = ["-t", "ext4", "-L", layout.id[:16], "-b", layout.block]
+    if layout.unit:
+        arguments += ["-E", f"stride={layout.unit // layout.block},stripe_width={layout.width // layout.block}"]
+    if layout.log_size:
+        arguments += ["-J", f"size={layout.log_size // MIB}"]
+    if layout.table.purpose in ("scratch", "checkpoint", "archive"):
+        arguments += ["-T", "largefile"]
+    return arguments
+
+
+def _pool(layout: FileSystemLayout, device_names: DeviceNames) -> list[Argument]:
+    """Creates a pool with one vdev per RAID group; the record size is the smallest that writes full stripes of 1
+    MiB."""
+    vdevs: list[Argument] = []
+    for group in layout.device.groups():
+        geometry = group.geometry
+        kind = "" if geometry is None else "mirror" if geometry.copies > 1 else f"raidz{geometry.parity}"
+        kind = "" if kind == "raidz0" else kind
+        if geometry is not None and geometry.copies > 1 and geometry.data > 1:
+            pairs = [group.members[first :: geometry.data] for first in range(geometry.data)]
+            for pair in pairs:
+                vdevs += ["mirror", *device_names.all(pair)]
+        else:
+            vdevs += [*([kind] if kind else []), *device_names.all(group.members)]
+    record = "16K" if layout.table.purpose in ("root", "home", "spool", "tmp") else "1M"
+    properties = (f"recordsize={record}", "atime=off", "xattr=sa", "compression=lz4", "mountpoint=none")
+    options = [argument for value in properties for argument in ("-O", value)]
+    return ["zpool", "create", "-o", "ashift=12", *options, layout.id, *vdevs]
+
+
+def mount_options(layout: FileSystemLayout, device_names: DeviceNames) -> Word:
+    """Options of mount(8), separated by commas."""
+    options: list[Argument] = ["noatime"]
+    if layout.table.kind == "xfs":
+        options.append("logbsize=256k")
+        if layout.log is not None:
+            options.append(concatenate("logdev=", device_names.of(layout.log.id)))
+        if layout.unit and layout.table.purpose in ("scratch", "checkpoint", "archive"):
+            options += ["largeio", "swalloc"]
+    if layout.table.kind == "ext4" and layout.unit:
+        options.append(f"stripe={layout.width // layout.block}")
+    return _comma_separated(options)
+
+
+def queue_settings(layout: FileSystemLayout, device_names: DeviceNames) -> Iterator[tuple[Argument, dict[str, str]]]:
+    """Device and its settings below /sys/block/…/queue/; md arrays also get settings of md."""
+    ahead = max(_LEAST_AHEAD, _WIDTHS_AHEAD * layout.width)
+    top = {"queue/read_ahead_kb": str(ahead // KIB)}
+    done: set[str] = set()
+    for depth, device in enumerate(layout.device.walk()):
+        settings: dict[str, str] = dict(top) if depth == 0 else {}
+        if device.kind in ("luns", "drives") and (device.kind == "luns" or not _under_controller(layout.device)):
+            flash = isinstance(device.table, Drive) and device.table.kind in ("nvme", "ssd")
+            settings["queue/scheduler"] = "none" if flash or device.kind == "luns" else "mq-deadline"
+            request = min(_LARGEST_REQUEST, device.stripe or MIB) if device.kind == "luns" else MIB
+            settings["queue/max_sectors_kb"] = str(request // KIB)
+        geometry = device.geometry
+        if device.kind == "raid_groups" and geometry is not None and geometry.parity and not _under_controller(device):
+            settings["md/stripe_cache_size"] = "8192"
+        if settings and device.kind != "slices" and device.id not in done:
+            done.add(device.id)
+            yield device_names.of(device.id), settings
+
+
+def _under_controller(base: BlockDevice) -> bool:
+    """Whether a controller runs the RAID groups below, so that the host sees LUNs and no drives."""
+    return any(
+        device.kind == "luns" or (isinstance(device.table, RaidGroup) and bool(device.table.controller))
+        for device in base.walk()
+    )
+
+
+def list_host_raid_groups(base: BlockDevice) -> list[BlockDevice]:
+    """RAID groups below that the host creates itself, from drives."""
+    return [
+        device
+        for device in base.walk()
+        if device.kind == "raid_groups" and device.members and not _under_controller(base)
+    ]
+
+
+def lustre_target_command(
+    system: System, layout: FileSystemLayout, target: str, device: BlockDevice, device_names: DeviceNames, nids: Word
+) -> list[Argument]:
+    """mkfs.lustre for one target on ldiskfs."""
+    item = system.item(target)
+    index = int(getattr(item.table, "index", None) or 0) + item.position
+    options = "-b 4096"
+    if device.unit and device.stripe:
+        options += f" -E stride={device.unit // 4096},stripe_width={device.stripe // 4096}"
+    journal = system.find_reference(target, "journal")
+    shared = sum(journal == system.find_reference(item.id, "journal") for item in system.items("targets")) > 1
+    own_journal = (
+        journal if not shared else None
+    )  # a device holds one journal: a shared one must be divided into slices first
+    ext4 = (
+        concatenate("--mkfsoptions=", f"{options} -J size=4096")
+        if own_journal is None
+        else concatenate("--mkfsoptions=", f"{options} -J device=", device_names.of(own_journal))
+    )
+    return [
+        "mkfs.lustre", "--ost", f"--fsname={layout.id[:8]}", f"--index={index}", concatenate("--mgsnode=", nids),
+        "--backfstype=ldiskfs", ext4, device_names.of(device.id),
+    ]  # fmt: skip

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Device names for commands: as described in the system file, else a shell variable that the administrator must set."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from sonde.design.layout.block_devices import BlockDevice, resolve_block_device
+from sonde.model.ranges import RangeError, expand_names
+from sonde.model.shell import Argument, substitute, variable
+from sonde.model.system import System
+from sonde.model.system.storage import Volume
+
+# Names of disks and volumes on the Cray X1.
+_NOT_LINUX = re.compile("/hw/|/dev/(dsk|xlv)/")
+
+
+@dataclass
+class DeviceNames:
+    """Names of devices. `required_variables` collects the variables for parts without a name: variable -> meaning."""
+
+    system: System
+    required_variables: dict[str, str] = field(default_factory=dict)
+
+    def device_path(self, part: str) -> str:
+        """The device of an array or volume that the host creates: as described, else a generated name."""
+        path = find_described_path(self.system, part)
+        if path:
+            return path
+        return f"/dev/{part}/{part}" if uses_lvm(resolve_block_device(self.system, part)) else f"/dev/md/{part}"
+
+    def of(self, part: str) -> Argument:
+        """The device of a part as an argument of a command: its name, or the variable that holds it."""
+        path = find_described_path(self.system, part)
+        if path:
+            return path
+        item = self.system.item(part)
+        below = self.system.find_references(part, "on") if item.kind == "slices" else ()
+        if below:
+            number = getattr(item.table, "number", None)
+            return substitute("slice", self.of(below[0]), int(number) + item.position if number is not None else 1)
+        if item.kind in ("raid_groups", "volumes") and self._is_made_by_host(part):
+            return self.device_path(part)
+        name = "DEV_" + re.sub(r"[^A-Z0-9]", "_", part.upper())
+        kind = {"drives": "drive", "luns": "LUN", "raid_groups": "RAID group", "volumes": "volume"}[item.kind]
+        self.required_variables[name] = f"the device of {kind} {part}, like /dev/disk/by-id/..."
+        return variable(name)
+
+    def _is_made_by_host(self, part: str) -> bool:
+        return self.system.item(part).kind == "volumes" or self.system.find_reference(part, "controller") is None
+
+    def all(self, devices: tuple[BlockDevice, ...]) -> list[Argument]:
+        """The devices of several parts as arguments."""
+        return [self.of(device.id) for device in devices]
+
+
+def find_described_path(system: System, part: str) -> str:
+    """The device path that the system file gives a part, or empty. A range of names is divided among the parts of a
+    table."""
+    item = system.item(part)
+    described = str(getattr(item.table, "device", "") or "")
+    if not described.startswith("/") or _NOT_LINUX.match(described):
+        return ""
+    try:
+        names = expand_names(described)
+    except RangeError:
+        names = (described,)
+    if len(names) == item.total:
+        return names[item.position]
+    return described if item.total == 1 else ""
+
+
+def uses_lvm(device: BlockDevice) -> bool:
+    """Whether a volume is created with LVM: as described, or instead of XLV if the stripe unit is a power of two."""
+    table = device.table
+    if not isinstance(table, Volume) or table.kind != "stripe" or table.software not in ("LVM", "XLV"):
+        return False
+    return device.unit is not None and device.unit & (device.unit - 1) == 0

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Computes the layout of a file system: what is below it, and the parameters to create it with, each with its
+arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sonde.design.layout import xfs
+from sonde.design.layout.bandwidth import BandwidthEstimate, estimate_bandwidth, list_data_targets
+from sonde.design.layout.block_devices import BlockDevice, resolve_block_device
+from sonde.design.layout.derivations import Derivation, format_stripe
+from sonde.design.layout.geometry import MIB, compute_alignment
+from sonde.model.system import System
+from sonde.model.system.service import FileSystem
+from sonde.model.system.storage import Slice
+from sonde.model.units import format_bytes, format_rate
+
+BLOCK = 4096
+# Largest journal of ext4; mke2fs chooses it from 128 GiB on.
+_EXT4_JOURNAL = 1 << 30
+
+
+@dataclass(frozen=True)
+class FileSystemLayout:
+    """The layout of one file system. Sizes in bytes; 0 is "none" for unit and width, None is unknown.
+
+    `devices` holds the device below it, or one per target. `unit` and `width` apply to allocations (sunit, swidth;
+    stride, stripe width); slices start at multiples of `alignment`.
+    """
+
+    id: str
+    table: FileSystem
+    devices: tuple[BlockDevice, ...]
+    targets: tuple[str, ...]
+    log: BlockDevice | None
+    capacity: int | None
+    unit: int
+    width: int
+    alignment: int
+    groups: xfs.AllocationGroups | None
+    log_size: int | None
+    rates: BandwidthEstimate
+    derivations: tuple[Derivation, ...]
+
+    @property
+    def block(self) -> int:
+        return int(self.table.block) if self.table.block is not None else BLOCK
+
+    @property
+    def device(self) -> BlockDevice:
+        """The device below the file system; with several targets the first."""
+        return self.devices[0]
+
+
+def compute_layout(system: System, name: str, without: tuple[str, ...] = ()) -> FileSystemLayout | None:
+    """The layout of the file system of that id; None when the system file states neither device nor targets."""
+    table = system.item(name).table
+    assert isinstance(table, FileSystem)
+    targets = tuple(list_data_targets(system, name))
+    below = [name for target in targets for name in system.find_references(target, "on")] or list(
+        system.find_references(name, "device")
+    )
+    if not below and not targets:
+        return None
+    devices = tuple(resolve_block_device(system, name) for name in below)
+    told_log = system.find_reference(name, "log")
+    log = resolve_block_device(system, told_log) if told_log else None
+    rates = estimate_bandwidth(system, name, devices, without)
+    return _LayoutComputation(system, name, table, devices, targets, log, rates).compute_layout()
+
+
+def compute_all_layouts(system: System, without: tuple[str, ...] = ()) -> Iterator[FileSystemLayout]:
+    """The layouts of all file systems whose device or targets the system file states."""
+    for item in system.items("file_systems"):
+        layout = compute_layout(system, item.id, without)
+        if layout is not None:
+            yield layout
+
+
+class _LayoutComputation:
+    """Computes the parameters of one file system and records the arithmetic."""
+
+    def __init__(self, system: System, name: str, table: FileSystem, devices: tuple[BlockDevice, ...],
+                 targets: tuple[str, ...], log: BlockDevice | None, rates: BandwidthEstimate) -> None:  # fmt: skip
+        self.system, self.id, self.table, self.devices, self.targets = system, name, table, devices, targets
+        self.log, self.rates = log, rates
+        self.derivations: list[Derivation] = []
+
+    @property
+    def _legacy(self) -> bool:
+        return any(device.legacy for device in self.devices)
+
+    def record(self, quantity: str, value: float, text: str, arithmetic: str, part: str = "") -> None:
+        self.derivations.append(Derivation(part or self.id, quantity, value, text, arithmetic))
+
+    def compute_layout(self) -> FileSystemLayout:
+        alignment = self._stripes()
+        unit, width = self._unit_and_width()
+        capacity = self._capacity()
+        groups = self._groups(capacity, unit, width)
+        size = self._log(capacity, groups)
+        self._rates()
+        return FileSystemLayout(
+            self.id, self.table, self.devices, self.targets, self.log, capacity, unit, width, alignment, groups, size,
+            self.rates, tuple(self.derivations),
+        )  # fmt: skip
+
+    def _stripes(self) -> int:
+        """Records the stripes of the groups below. Returns the alignment of slices."""
+        step = MIB
+        counted: set[tuple[object, ...]] = set()
+        for group in (group for device in self.devices for group in device.groups()):
+            geometry, segment, stripe = group.geometry, group.unit, group.stripe
+            key = (str(geometry), segment)
+            if geometry is None or segment is None or stripe is None or key in counted or geometry.data < 2:
+                continue
+            counted.add(key)
+            self.record(
+                "full stripe", stripe, format_stripe(stripe),
+                f"{geometry}: {geometry.data} data drives x segment {format_bytes(segment)}", group.id,
+            )  # fmt: skip
+            step = compute_alignment(stripe, step)
+            self.record(
+                "alignment of slices", step, format_bytes(step),
+                f"least common multiple of 1 MiB and the full stripe, {format_bytes(stripe)}", group.id,
+            )  # fmt: skip
+        return step
+
+    def _unit_and_width(self) -> tuple[int, int]:
+        device = self.devices[0] if self.devices else None
+        if device is None:
+            return 0, 0
+        unit, width, how = _allocation(device)
+        told_unit, told_width = self.table.stripe_unit, self.table.stripe_width
+        if told_unit is not None and told_width is not None:
+            if (int(told_unit), int(told_width)) != (unit, width):
+                how = f"as the system file says; computed is {format_bytes(unit)} and {format_bytes(width)} ({how})"
+            unit, width = int(told_unit), int(told_width)
+        if unit:
+            self.record("unit of allocation", unit, f"{format_stripe(unit)} (sunit)", how)
+            self.record("width of allocation", width, f"{format_stripe(width)} (swidth)", f"unit x {width // unit}")
+        return unit, width
+
+    def _capacity(self) -> int | None:
+        sizes = [device.capacity for device in self.devices]
+        if not sizes or None in sizes:
+            return int(self.table.capacity) if self.table.capacity is not None else None
+        total = sum(size for size in sizes if size is not None)
+        for device in self.devices[:1]:
+            self._members(device)
+        count = f"{len(sizes)} targets: " if len(sizes) > 1 else ""
+        self.record("capacity", total, f"{total} B = {format_bytes(total)} = {total / 1e9:.4g} GB",
+                  f"{count}{_sum_words([size for size in sizes if size is not None])}")  # fmt: skip
+        return total
+
+    def _members(self, base: BlockDevice) -> None:
+        if base.kind == "volumes" and len(base.members) > 1:
+            sizes = [member.capacity for member in base.members if member.capacity is not None]
+            if len(sizes) == len(base.members) and getattr(base.table, "kind", "") == "stripe":
+                self.record(
+                    "striped volume", len(sizes) * min(sizes), format_bytes(len(sizes) * min(sizes)),
+                    f"{len(sizes)} members x the smallest, {min(sizes)} B", base.id,
+                )  # fmt: skip
+        for device in base.walk():
+            if isinstance(device.table, Slice) and device.start is not None and device.capacity is not None:
+                self.record(
+                    "slice", device.start,
+                    f"begins at {format_bytes(device.start)}, {format_bytes(device.capacity)} long",
+                    f"begin {device.start} B = {device.start / MIB:g} MiB", device.id,
+                )  # fmt: skip
+
+    def _groups(self, capacity: int | None, unit: int, width: int) -> xfs.AllocationGroups | None:
+        if self.table.kind != "xfs" or capacity is None:
+            return None
+        block = int(self.table.block) if self.table.block is not None else BLOCK
+        described_count = self.table.allocation_groups
+        if self._legacy:
+            groups = xfs.compute_legacy_groups(capacity // block, unit // block, width // block)
+        else:
+            groups = xfs.compute_modern_groups(capacity // block, unit // block, width // block, block,
+                                       choose_group_count(self.table.purpose, capacity))  # fmt: skip
+        how = groups.how
+        if described_count is not None and int(described_count) != groups.count:
+            how = f"as the system file says: {int(described_count)}; computed is {how}"
+        self.record("allocation groups", groups.count, f"{groups.count} of {groups.size} blocks", how)
+        return groups
+
+    def _log(self, capacity: int | None, groups: xfs.AllocationGroups | None) -> int | None:
+        if capacity is None or self.table.kind not in ("xfs", "ext4"):
+            return None
+        if self.table.log_size is not None:
+            return int(self.table.log_size)
+        if self.table.kind == "ext4":
+            size = min(_EXT4_JOURNAL, max(128 * MIB, capacity // 128 // MIB * MIB))
+            size = min(size, capacity // 8 // MIB * MIB)
+            self.record("journal", size, format_bytes(size), "1/128 of the file system, from 128 MiB to 1 GiB")
+            return size
+        if self.log is not None and self.log.capacity is not None:
+            self.record("log", self.log.capacity, format_bytes(self.log.capacity), f"all of {self.log.id}")
+            return self.log.capacity
+        assert groups is not None
+        if self._legacy:
+            fast = self.rates.write is None or self.rates.write > xfs.LEGACY_LOG_RATE
+            size = xfs.LEGACY_LARGEST_LOG if fast else xfs.LEGACY_LOG
+            how = "the largest that can be used, for more than 300 MB/s" if fast else "the default, up to 300 MB/s"
+        else:
+            size, how = xfs.compute_log_size(capacity, groups.size * BLOCK, self.rates.write)
+        self.record("log", size, f"{format_bytes(size)} = {size // BLOCK} blocks", how)
+        return size
+
+    def _rates(self) -> None:
+        for direction in ("read", "write"):
+            value = getattr(self.rates, direction)
+            if value is not None:
+                limit = self.rates.limits[direction]
+                how = next((stage.how for stage in self.rates.stages if stage.name == limit), limit)
+                self.record(f"{direction} bandwidth", value, format_rate(value), f"limit {limit}: {how}")
+
+
+def choose_group_count(purpose: str, capacity: int) -> int | None:
+    """The number of allocation groups to request; None for the default of mkfs.xfs.
+
+    Many small concurrent transactions benefit from more groups than the default of four; groups below 1 GiB are too
+    small.
+    """
+    if purpose not in ("root", "home", "spool", "tmp"):
+        return None
+    return min(16, capacity >> 30) if capacity >= 8 << 30 else None
+
+
+def _allocation(base: BlockDevice) -> tuple[int, int, str]:
+    """Unit and width of allocations, and the reason."""
+    stripe, geometry = base.stripe, base.geometry
+    striped = base.kind == "volumes" and getattr(base.table, "kind", "") == "stripe"
+    if striped and base.unit is not None:
+        return base.unit, base.unit * len(base.members), f"the unit of the volume, over {len(base.members)} members"
+    if stripe is None or geometry is None or geometry.data < 2:
+        return 0, 0, "no stripe below"
+    host_raid = not any(device.kind == "luns" for device in base.walk()) and base.unit is not None
+    if host_raid and base.unit is not None:
+        return base.unit, stripe, "the segment of the RAID group, as its driver tells mkfs, over its data drives"
+    return stripe, stripe, "the full stripe of the LUN: what its controller writes without reading first"
+
+
+def _sum_words(sizes: list[int]) -> str:
+    return f"{len(sizes)} x {sizes[0]} B" if len(set(sizes)) == 1 else " + ".join(f"{size} B" for size in sizes[:8])

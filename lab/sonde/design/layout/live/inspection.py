@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inspects this machine: the file system at a mount point or on a device, and every block device below it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+from dataclasses import replace
+
+from sonde.design.layout.live.extents import read_extents
+from sonde.design.layout.live.linux_tool_output import read_getstripe, read_multipath, read_zpool
+from sonde.design.layout.live.mounts import find_mount
+from sonde.design.layout.live.observations import ObservedFileSystem, ObservedPath, ObservedStorage, merge_observations
+from sonde.design.layout.live.superblocks import read_superblock, xfs_geometry
+from sonde.design.layout.live.sysfs_disks import SYS, read_blocks
+from sonde.model.errors import MachineError, UserError
+
+_TIMEOUT_S = 20
+_KNOWN = ("xfs", "ext2", "ext3", "ext4")
+
+
+def inspect_storage(location: str) -> ObservedStorage:
+    """Observes a mount point, a directory or file in one, or a block device. Raises UserError, MachineError."""
+    try:
+        kind = os.stat(location).st_mode
+    except OSError as reason:
+        raise UserError(f"{location} cannot be looked at: {reason.strerror}; name a mount point or a device.") from None
+    if stat.S_ISBLK(kind):
+        return _device(location)
+    mount = find_mount(location)
+    if mount is None:
+        raise MachineError(f"{location} is on no mount that /proc/self/mountinfo names.")
+    storage = ObservedStorage()
+    if stat.S_ISREG(kind):
+        storage = ObservedStorage(files=(read_extents(location),))
+    if mount.kind == "lustre":
+        return merge_observations(
+            storage, _tool(("lfs", "getstripe", "-d" if os.path.isdir(location) else "-q", location), read_getstripe)
+        )
+    if mount.kind == "zfs":
+        return merge_observations(storage, _tool(("zpool", "status", mount.device.partition("/")[0]), read_zpool))
+    if not mount.device.startswith("/dev/"):
+        return merge_observations(
+            storage, ObservedStorage(unknown=(f"{mount.kind} at {mount.location}, which has no block device",))
+        )
+    return merge_observations(storage, _mounted(mount.location, mount.device, mount.kind, mount.options))
+
+
+def _mounted(mount_point: str, device: str, kind: str, options: tuple[str, ...]) -> ObservedStorage:
+    file_system: ObservedFileSystem | None = None
+    unknown = []
+    try:
+        file_system = read_superblock(device)
+    except OSError as reason:
+        unknown.append(
+            f"the superblock of {device} ({reason.strerror}{'' if os.geteuid() == 0 else '; it needs root'})"
+        )
+    if file_system is None and kind == "xfs":
+        file_system = xfs_geometry(mount_point)
+    if file_system is None and kind not in _KNOWN:
+        unknown.append(f"the geometry of {kind}")
+    storage = ObservedStorage(unknown=tuple(unknown))
+    if file_system is not None:
+        log = next((option.partition("=")[2] for option in options if option.startswith("logdev=")), "")
+        file_system = replace(
+            file_system, location=mount_point, device=device, options=options, log_device=log or file_system.log_device
+        )
+        storage = merge_observations(storage, ObservedStorage((file_system,)))
+    return merge_observations(storage, _blocks(device))
+
+
+def _device(device: str) -> ObservedStorage:
+    storage = _blocks(device)
+    try:
+        file_system = read_superblock(device)
+    except OSError as reason:
+        return merge_observations(
+            storage, ObservedStorage(unknown=(f"the superblock of {device} ({reason.strerror})",))
+        )
+    return merge_observations(ObservedStorage((file_system,)), storage) if file_system is not None else storage
+
+
+def _blocks(device: str) -> ObservedStorage:
+    """The block devices below, with the paths that multipathd reports."""
+    try:
+        number = os.stat(os.path.realpath(device)).st_rdev
+    except OSError:  # a container can name devices that exist only on its host
+        return ObservedStorage(unknown=(f"{device}, which is not there (a container?)",))
+    folder = SYS / "dev" / "block" / f"{os.major(number)}:{os.minor(number)}"
+    if not folder.exists():
+        return ObservedStorage(unknown=(f"{device}, which sysfs does not have",))
+    storage = read_blocks(folder.resolve().name)
+    if any(disk.kind == "multipath" for disk in storage.disks.values()):
+        multipath = _tool(("multipathd", "show", "maps", "json"), read_multipath)
+        disks = dict(storage.disks)
+        for name, disk in multipath.disks.items():
+            if name in disks:
+                disks[name] = replace(disks[name], paths=_counted(disk.paths, disks[name].paths))
+        storage = replace(storage, disks=disks)
+        storage = replace(storage, unknown=storage.unknown + multipath.unknown)
+    return storage
+
+
+def _counted(from_multipathd: tuple[ObservedPath, ...], counted: tuple[ObservedPath, ...]) -> tuple[ObservedPath, ...]:
+    """Combines paths: groups and faults from multipathd, counters from sysfs."""
+    moved = {path.name: path for path in counted}
+    return tuple(
+        replace(path, blocks_read=moved[path.name].blocks_read, blocks_written=moved[path.name].blocks_written)
+        if path.name in moved else path
+        for path in from_multipathd
+    )  # fmt: skip
+
+
+def _tool(arguments: tuple[str, ...], reader: object) -> ObservedStorage:
+    """The parsed output of a tool. A missing or failing tool is reported as unknown."""
+    assert callable(reader)
+    path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
+    program = shutil.which(arguments[0], path=path)
+    if program is None:
+        return ObservedStorage(unknown=(f"what {arguments[0]} would say; it is not installed",))
+    try:
+        answer = subprocess.run(
+            [program, *arguments[1:]], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False, env=_plain()
+        )
+    except subprocess.TimeoutExpired:
+        return ObservedStorage(unknown=(f"what {' '.join(arguments)} would say; it did not answer in {_TIMEOUT_S} s",))
+    if answer.returncode:
+        return ObservedStorage(unknown=(f"what {' '.join(arguments)} would say: {answer.stderr.strip()[:200]}",))
+    storage = reader(answer.stdout, " ".join(arguments))
+    assert isinstance(storage, ObservedStorage)
+    return storage
+
+
+def _plain() -> dict[str, str]:
+    return dict(os.environ) | {"LC_ALL": "C"}

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parses live or saved output of Linux tools: lsblk, mdadm, lvs, multipathd, dumpe2fs, lfs getstripe, zpool and zfs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from sonde.design.layout.live.observations import ObservedDisk, ObservedFileSystem, ObservedPath, ObservedStorage
+from sonde.model.documents import parse_json
+from sonde.model.errors import UserError
+
+_KIB = 1024
+_KINDS = {"disk": "disk", "part": "part", "lvm": "lvm", "mpath": "multipath", "loop": "loop"}
+_PARITY = {"raid4": 1, "raid5": 1, "raid6": 2}
+
+
+def _json(text: str, origin: str) -> Any:
+    try:
+        return parse_json(text)
+    except ValueError as reason:
+        raise UserError(f"{origin} is not valid JSON: {reason}.") from None
+
+
+def read_lsblk(text: str, origin: str) -> ObservedStorage:
+    """Parses lsblk --json --bytes --output-all: disks, what is on them, queue settings."""
+    disks: dict[str, ObservedDisk] = {}
+    for entry in _json(text, origin).get("blockdevices", []):
+        for disk in _lsblk(entry, "", origin):
+            previous = disks.get(disk.name)
+            members = tuple(dict.fromkeys((previous.members if previous else ()) + disk.members))
+            disks[disk.name] = disk if previous is None else _with_members(disk, members, disks)
+    if not disks:
+        raise UserError(f"{origin} names no block device; write it with lsblk --json --bytes --output-all.")
+    return ObservedStorage(disks=disks)
+
+
+def _with_members(disk: ObservedDisk, members: tuple[str, ...], disks: dict[str, ObservedDisk]) -> ObservedDisk:
+    sizes = tuple(size for member in members if member in disks and (size := disks[member].size) is not None)
+    return replace(disk, members=members, member_sizes=sizes)
+
+
+def _lsblk(entry: dict[str, Any], above: str, origin: str) -> Iterator[ObservedDisk]:
+    kind = str(entry.get("type", "disk"))
+    queue = {
+        name: str(entry[key]) for name, key in (
+            ("read_ahead_kb", "ra"), ("scheduler", "sched"), ("nr_requests", "rq-size"), ("minimum_io_size", "min-io"),
+            ("optimal_io_size", "opt-io"), ("logical_block_size", "log-sec"), ("physical_block_size", "phy-sec"),
+        ) if entry.get(key) is not None
+    }  # fmt: skip
+    size, start = entry.get("size"), entry.get("start")
+    raid = kind.startswith("raid")
+    name = str(entry.get("kname") or entry.get("name"))
+    least, best = (int(queue.get(name, 0) or 0) for name in ("minimum_io_size", "optimal_io_size"))
+    striped = raid and best > least > 0
+    yield ObservedDisk(
+        name, "md" if raid else _KINDS.get(kind, "other"), int(size) if size is not None else None,
+        int(start) * 512 if start is not None and kind == "part" else None, above if kind == "part" else "",
+        () if kind == "part" or not above else (above,), level=kind if raid else "",
+        unit=least if striped else None, data=best // least if striped else None, queue=queue,
+        flash=None if entry.get("rota") is None else not entry["rota"], origin=origin,
+    )  # fmt: skip
+    for child in entry.get("children", []):
+        yield from _lsblk(child, name, origin)
+
+
+def read_mdadm(text: str, origin: str) -> ObservedStorage:
+    """Parses mdadm --detail, also with --export."""
+    exported = dict(re.findall(r"^(MD_\w+)=(.*)$", text, re.MULTILINE))
+    shown = {
+        name.strip(): value.strip() for name, value in re.findall(r"^\s*([A-Z][\w ]+) : (.*)$", text, re.MULTILINE)
+    }
+    level = exported.get("MD_LEVEL") or shown.get("Raid Level", "")
+    disks = int(exported.get("MD_DEVICES") or shown.get("Raid Devices", "0") or 0)
+    if not level or not disks:
+        raise UserError(f"{origin} names no RAID level and devices; it should be what mdadm --detail --export prints.")
+    chunk = re.match(r"(\d+)K", shown.get("Chunk Size", "") or exported.get("MD_CHUNK_SIZE", ""))
+    data = disks - _PARITY[level] if level in _PARITY else disks if level == "raid0" else None
+    copies = re.match(r"near=(\d+)", shown.get("Layout", ""))
+    if level == "raid10":
+        data = disks // (int(copies[1]) if copies else 2)
+    head = re.match(r"(/dev/\S+):", text)
+    name = (exported.get("MD_DEVNAME") or exported.get("MD_NAME") or (head[1] if head else origin)).rsplit("/", 1)[-1]
+    devices = re.findall(r"^MD_DEVICE_\w+_DEV=(\S+)", text, re.MULTILINE)
+    devices = devices or re.findall(r"^\s+\d+\s+\d+\s+\d+\s+\d+\s+.*?(/dev/\S+)$", text, re.MULTILINE)
+    state = shown.get("State", "")
+    settings = {"level": level, "degraded": "1" if "degraded" in state else "0"}
+    if "recover" in state or "resync" in state:
+        settings["sync_action"] = "recover"
+    return ObservedStorage(disks={name: ObservedDisk(
+        name, "md", members=tuple(device.rsplit("/", 1)[-1] for device in devices), level=level,
+        geometry=f"{data}+{_PARITY.get(level, 0)}" if data and level != "raid10" else f"{data}x2" if data else "",
+        data=data, unit=int(chunk[1]) * _KIB if chunk else None, settings=settings, state=state, origin=origin,
+    )})  # fmt: skip
+
+
+def read_lvs(text: str, origin: str) -> ObservedStorage:
+    """Parses lvs --segments --units b --nosuffix --reportformat json -o +stripes,stripe_size,devices,seg_size."""
+    disks: dict[str, ObservedDisk] = {}
+    for report in _json(text, origin).get("report", []):
+        for segment in report.get("seg", report.get("lv", [])):
+            stripes, unit = (
+                int(segment.get("stripes") or segment.get("#Str") or 1),
+                int(segment.get("stripe_size") or 0),
+            )
+            members = tuple(
+                part.partition("(")[0].rsplit("/", 1)[-1] for part in str(segment.get("devices", "")).split(",") if part
+            )
+            name = f"{segment['vg_name']}-{segment['lv_name']}"
+            size = int(segment.get("lv_size") or segment.get("seg_size") or 0) or None
+            disks[name] = ObservedDisk(
+                name, "lvm", size, members=members, level="raid0" if stripes > 1 else "linear",
+                data=stripes if stripes > 1 else None, unit=unit or None, origin=origin,
+            )  # fmt: skip
+    if not disks:
+        raise UserError(f"{origin} names no logical volume; write it with lvs --segments --reportformat json.")
+    return ObservedStorage(disks=disks)
+
+
+def read_multipath(text: str, origin: str) -> ObservedStorage:
+    """Parses multipathd show maps json."""
+    disks: dict[str, ObservedDisk] = {}
+    for entry in _json(text, origin).get("maps", []):
+        groups = entry.get("path_groups", [])
+        best = max((int(group.get("pri", 0)) for group in groups), default=0)
+        paths = [_path(path, group, best) for group in groups for path in group.get("paths", [])]
+        name = str(entry.get("sysfs") or entry.get("name"))
+        disks[name] = ObservedDisk(
+            name, "multipath", paths=tuple(paths), settings={"name": str(entry.get("name", ""))}, origin=origin
+        )
+    if not disks:
+        raise UserError(f"{origin} names no map; write it with multipathd show maps json.")
+    return ObservedStorage(disks=disks)
+
+
+def _path(path: dict[str, Any], group: dict[str, Any], best: int) -> ObservedPath:
+    active = group.get("dm_st") == "active" and path.get("dm_st") == "active"
+    return ObservedPath(
+        str(path.get("dev")), int(group.get("pri", 0)) == best, active, errors=int(path.get("path_faults", 0) or 0),
+        state=f"{path.get('dm_st', '')} {path.get('chk_st', '')}".strip(),
+    )  # fmt: skip
+
+
+def read_dumpe2fs(text: str, origin: str) -> ObservedStorage:
+    """Parses dumpe2fs -h."""
+    members = {
+        name.strip(): value.strip() for name, value in re.findall(r"^([A-Z][\w /]+?):\s+(.*)$", text, re.MULTILINE)
+    }
+    if "Block size" not in members or "Block count" not in members:
+        raise UserError(f"{origin} names no block size and count; it should be what dumpe2fs -h prints.")
+    block, blocks = int(members["Block size"]), int(members["Block count"])
+    journal = re.match(r"(\d+)([kM])", members.get("Total journal size") or members.get("Journal size", ""))
+    per_group = int(members.get("Blocks per group", 0)) or None
+    external = "Journal device" in members
+    name = members.get("Last mounted on") or members.get("Filesystem volume name") or origin
+    log = int(journal[1]) * {"k": _KIB, "M": _KIB * _KIB}[journal[2]] if journal else None
+    return ObservedStorage((ObservedFileSystem(
+        origin if name in ("<not available>", "<none>") else name, "ext4", "", block, blocks,
+        int(members.get("RAID stride", 0)) * block, int(members.get("RAID stripe width", 0)) * block,
+        -(-blocks // per_group) if per_group else None, per_group, log,
+        members.get("Journal device") if external else "internal", origin=origin,
+    ),))  # fmt: skip
+
+
+def read_getstripe(text: str, origin: str) -> ObservedStorage:
+    """Parses lfs getstripe of a file or directory: stripe count, size, and the targets of its objects."""
+    names = dict(re.findall(r"(lmm_stripe_count|lmm_stripe_size|stripe_count|stripe_size|lmm_pattern):\s+(\S+)", text))
+    count, size = (names.get(f"lmm_{member}") or names.get(member) for member in ("stripe_count", "stripe_size"))
+    if count is None or size is None:
+        raise UserError(f"{origin} names no stripe count and size; it should be what lfs getstripe prints.")
+    lines = [line.split() for line in text.splitlines()]
+    targets = [line[0] for line in lines if len(line) == 4 and line[0].isdigit() and line[2].startswith("0x")]
+    facts = {"stripe_count": count, "stripe_size": size, "targets": " ".join(targets)}
+    path = next((line.strip() for line in text.splitlines() if line.startswith("/")), origin)
+    return ObservedStorage(
+        (ObservedFileSystem(path, "lustre", unit=int(size) if size.isdigit() else None, facts=facts, origin=origin),)
+    )
+
+
+def read_zpool(text: str, origin: str) -> ObservedStorage:
+    """Parses zpool status, optionally followed by zpool get or zfs get of ashift, recordsize and capacity."""
+    pool, state = (re.search(rf"^\s*{member}:\s+(\S+)", text, re.MULTILINE) for member in ("pool", "state"))
+    if pool is None:
+        raise UserError(f"{origin} names no pool; it should be what zpool status prints.")
+    vdevs = re.findall(r"^\s+((?:raidz\d?|mirror)-\d+)\s+(\w+)", text, re.MULTILINE)
+    widths, current = dict[str, int](), ""
+    for line in text.splitlines():
+        columns = line.split()
+        if columns and re.match(r"(raidz\d?|mirror)-\d+$", columns[0]):
+            current = columns[0]
+            widths[current] = 0
+        elif current and len(columns) >= 5 and columns[0] not in ("NAME", "logs", "cache", "spares"):
+            widths[current] += 1
+        else:
+            current = ""
+    pattern = rf"^{re.escape(pool[1])}\S*\s+(ashift|recordsize|capacity|fragmentation)\s+(\S+)"
+    facts: dict[str, str] = dict(re.findall(pattern, text, re.MULTILINE))
+    facts |= {"vdevs": " ".join(f"{name}={width}" for name, width in widths.items()),
+              "sick": " ".join(f"{name}={state}" for name, state in vdevs if state != "ONLINE"),
+              "state": state[1] if state else ""}  # fmt: skip
+    return ObservedStorage((ObservedFileSystem(pool[1], "zfs", facts=facts, origin=origin),))

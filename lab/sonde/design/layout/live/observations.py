@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Observed storage: file systems, block devices, paths, and what could not be observed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+
+@dataclass(frozen=True)
+class ObservedPath:
+    """One path to a disk. `blocks_read` and `blocks_written` count since the machine was started; None is unknown."""
+
+    name: str
+    preferred: bool | None
+    active: bool | None
+    blocks_read: int | None = None
+    blocks_written: int | None = None
+    errors: int | None = None
+    state: str = ""
+
+
+@dataclass(frozen=True)
+class ObservedDisk:
+    """A block device: disk, partition, md array, logical volume, multipath, or a LUN or slice of a listing.
+
+    Sizes in bytes. `unit` is the size on one member before the next, `data` the number of members that hold data;
+    `queue` holds values of /sys/block/…/queue by their names there.
+    """
+
+    name: str
+    kind: str = "disk"  # disk, part, md, lvm, multipath, loop, other
+    size: int | None = None
+    start: int | None = None  # of a partition
+    on: str = ""  # of a partition: its disk
+    members: tuple[str, ...] = ()
+    member_sizes: tuple[int, ...] = ()
+    level: str = ""
+    geometry: str = ""  # 8+1, 4x2, where it is known
+    data: int | None = None
+    unit: int | None = None
+    state: str = ""
+    queue: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict)  # md: stripe_cache_size, sync_action, degraded
+    paths: tuple[ObservedPath, ...] = ()
+    flash: bool | None = None
+    queue_depth: int | None = None
+    origin: str = ""
+
+    @property
+    def stripe(self) -> int | None:
+        """Bytes that use every data member once, or None."""
+        return self.unit * self.data if self.unit and self.data else None
+
+
+@dataclass(frozen=True)
+class ObservedFileSystem:
+    """The parameters of a file system. `unit`, `width` and `log` in bytes; 0 is "none", None is unknown."""
+
+    location: str
+    kind: str
+    device: str = ""
+    block: int | None = None
+    blocks: int | None = None
+    unit: int | None = None
+    width: int | None = None
+    group_count: int | None = None
+    group_blocks: int | None = None
+    log: int | None = None
+    log_device: str | None = None  # "internal", a device, or None when unknown
+    options: tuple[str, ...] = ()
+    facts: Mapping[str, str] = field(default_factory=dict)  # of Lustre and ZFS: stripe_count, ashift, …
+    origin: str = ""
+
+    @property
+    def size(self) -> int | None:
+        """Bytes of its data blocks."""
+        return self.block * self.blocks if self.block and self.blocks else None
+
+
+@dataclass(frozen=True)
+class FileExtents:
+    """The extents of a file: (offset in the file, offset on the device, length), in bytes."""
+
+    path: str
+    pieces: tuple[tuple[int, int, int], ...]
+    origin: str = ""
+
+
+@dataclass(frozen=True)
+class ObservedSlices:
+    """A table of slices: (number, fraction of the disk or None, bytes or None, purpose), and its alignment."""
+
+    name: str
+    rows: tuple[tuple[int, float | None, int | None, str], ...]
+    alignment: int | None
+    disk: str = ""
+    origin: str = ""
+
+
+@dataclass(frozen=True)
+class ObservedStorage:
+    """All observations. `unread` holds lines that were not parsed, `unknown` what could not be observed."""
+
+    file_systems: tuple[ObservedFileSystem, ...] = ()
+    disks: Mapping[str, ObservedDisk] = field(default_factory=dict)
+    files: tuple[FileExtents, ...] = ()
+    slices: tuple[ObservedSlices, ...] = ()
+    unread: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+    def walk_below(self, name: str) -> Iterator[ObservedDisk]:
+        """The disk of that name and everything that it consists of, top down, each once."""
+        pending, done = [name], set[str]()
+        while pending:
+            disk_name = pending.pop(0)
+            if disk_name in done or disk_name not in self.disks:
+                continue
+            done.add(disk_name)
+            disk = self.disks[disk_name]
+            yield disk
+            pending += [disk.on] * bool(disk.on)
+            pending += disk.members
+
+
+def merge_observations(first: ObservedStorage, second: ObservedStorage) -> ObservedStorage:
+    """Merges two observations. For a disk in both, the second fills in what is unknown in the first."""
+    disks = dict(first.disks)
+    for name, disk in second.disks.items():
+        disks[name] = _merge_disks(disks[name], disk) if name in disks else disk
+    return ObservedStorage(
+        first.file_systems + second.file_systems, disks, first.files + second.files, first.slices + second.slices,
+        first.unread + second.unread, tuple(dict.fromkeys(first.unknown + second.unknown)),
+    )  # fmt: skip
+
+
+def _merge_disks(disk: ObservedDisk, other: ObservedDisk) -> ObservedDisk:
+    empty = ObservedDisk("")
+    additions = {name: getattr(other, name) for name in disk.__dataclass_fields__
+            if getattr(disk, name) == getattr(empty, name)}  # fmt: skip
+    additions |= {
+        "queue": {**other.queue, **disk.queue},
+        "settings": {**other.settings, **disk.settings},
+        "name": disk.name,
+    }
+    return replace(disk, **additions)

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The HTML page of a simulated fabric: its drawing, the spread over routers, the cost of a lost router, native against
+forwarded mounts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from markupsafe import Markup
+
+from sonde.charts.amount_bars import Amount, render_amount_bars
+from sonde.charts.curves import Curve, Curves, build_curve_chart
+from sonde.charts.plot import table
+from sonde.charts.study import Section, Study, write_study
+from sonde.design.routes.diagram import draw_fabric
+from sonde.design.routes.fabric import Fabric
+from sonde.design.routes.flows import FlowResult, TrafficSimulation
+from sonde.design.routes.mount_throughput import OperationComparison
+from sonde.design.routes.route_text import (
+    describe_fabric,
+    describe_flow_result,
+    describe_leading_mounts,
+    describe_striping_effect,
+    describe_unknown,
+)
+from sonde.model.units import counted, format_rate
+
+_Z_95 = 1.96  # standard deviations around the mean that hold 95 % of a normal distribution
+
+
+def write_flow_page(
+    predictions: Sequence[tuple[Fabric, TrafficSimulation, Sequence[OperationComparison]]], title: str, page_file: Path
+) -> Path:
+    """Writes the page. Raises ReportError when it cannot be written."""
+    sections = [
+        section for fabric, traffic, compared in predictions for section in _make_sections(fabric, traffic, compared)
+    ]
+    alarms = [sentence for _, _, compared in predictions if (sentence := describe_unknown(compared))]
+    lead = "Predicted from the system file: nothing here was measured."
+    return write_study(Study(f"Routes: {title}", lead, [], alarms, sections), page_file)
+
+
+def _make_sections(
+    fabric: Fabric, traffic: TrafficSimulation, compared: Sequence[OperationComparison]
+) -> list[Section]:
+    lost = [
+        _make_result_row(f"without {router.name}", result)
+        for router, result in zip(fabric.active, traffic.one_lost, strict=False)
+    ]
+    rows = [_make_result_row("all routers", traffic.all_up), *lost]
+    titles = ["", "total", "slowest client", "fastest client", "fewest flows", "most flows", "limited by"]
+    sections = [
+        Section(
+            describe_fabric(fabric),
+            [],
+            [Markup('<div class="scroll drawing">{}</div>').format(Markup(draw_fabric(fabric)))],
+        ),
+        Section(
+            "Spread over the routers",
+            [f"{describe_flow_result(traffic.all_up)}.", _describe_spread(traffic)],
+            [_draw_spread(traffic.all_up)],
+        ),
+        Section("A router lost", [], [table(titles, rows)]),
+    ]
+    if compared:
+        sentences = [
+            sentence
+            for sentence in (*describe_leading_mounts(compared), describe_striping_effect(traffic.all_up))
+            if sentence
+        ]
+        sections.append(
+            Section("Native against forwarded", sentences, [_draw_throughput(comparison) for comparison in compared])
+        )
+    return sections
+
+
+def _make_result_row(name: str, result: FlowResult) -> list[str]:
+    rates = [format_rate(rate) if rate is not None else "unknown" for rate in (
+        result.total, result.client and result.client[0], result.client and result.client[2])]  # fmt: skip
+    return [name, *rates, f"{100 * min(result.shares):.1f} %", f"{100 * max(result.shares):.1f} %", result.bottleneck]
+
+
+def compute_chance_interval(share: float, flows: int) -> tuple[float, float]:
+    """Bounds of the share of a router in 95 of 100 random spreads of so many flows."""
+    reach = _Z_95 * (share * (1 - share) / flows) ** 0.5
+    return max(0.0, share - reach), min(1.0, share + reach)
+
+
+def _describe_spread(traffic: TrafficSimulation) -> str:
+    result = traffic.all_up
+    low, high = compute_chance_interval(1 / len(result.routers), result.flows)
+    return (
+        f"{counted(result.flows, 'flow')} of {counted(traffic.clients, 'client')} and"
+        f" {counted(traffic.servers, 'server')} over {counted(len(result.routers), 'router')}, by the hash of the"
+        f" kernel (layer {traffic.layer}). With equal weights chance alone gives a router {100 * low:.1f} to"
+        f" {100 * high:.1f} %, in 95 of 100 cases."
+    )
+
+
+def _draw_spread(result: FlowResult) -> Markup:
+    rows = [
+        (name, [Amount(share, None, None, "after", f"{100 * share:.1f} %")])
+        for name, share in zip(result.routers, result.shares, strict=True)
+    ]
+    return render_amount_bars(rows, "Share of the flows on each router", [("after", "share of the flows")])
+
+
+def _draw_throughput(comparison: OperationComparison) -> Markup:
+    curves = [
+        Curve(
+            f"{path.mount} ({path.through})",
+            [throughput.clients for throughput in rates],
+            [throughput.rate for throughput in rates],
+        )
+        for path, rates in comparison.mounts
+        if rates
+    ]
+    if not curves:
+        return Markup("<p>{}: no stage has a described time.</p>").format(comparison.operation.title)
+    title = f"{comparison.operation.title}, {counted(comparison.tasks, 'task')} a client"
+    unit = "B/s" if comparison.operation.is_stream else "op/s"
+    return build_curve_chart(
+        Curves(
+            comparison.operation.title[0].upper() + comparison.operation.title[1:],
+            title,
+            curves,
+            unit,
+            "clients",
+            log_values=not comparison.operation.is_stream,
+        )
+    ).render()

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules, routes, addresses and settings of this host, from netlink, /proc/sys and the configuration of its kernel."""
+
+from __future__ import annotations
+
+import gzip
+import platform
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from sonde.design.routes.host_tables import HostTables, ObservedHop, ObservedRoute, ObservedRule, parse_host_tables
+from sonde.model.errors import MachineError
+
+_TABLE_NAMES = {254: "main", 255: "local", 253: "default"}
+_DEAD = 0x1 | 0x10  # RTNH_F_DEAD, RTNH_F_LINKDOWN
+_INET, _INET6 = 2, 10
+
+
+def read_this_host(version: int, settings: Sequence[str] = ()) -> HostTables:
+    """Rules, routes and addresses of one IP version, the sysctls in `settings` and `_SETTINGS`, and kernel options
+    where the kernel shows them. Raises MachineError when netlink does not answer."""
+    # pyroute2 takes longer to import than most commands take to run
+    from pyroute2 import IPRoute, NetlinkError
+
+    family = _INET6 if version == 6 else _INET
+    try:
+        with IPRoute() as netlink:
+            links = {message["index"]: message for message in netlink.get_links()}
+            names = {index: str(message.get_attr("IFLA_IFNAME")) for index, message in links.items()}
+            mtus = {names[index]: int(message.get_attr("IFLA_MTU") or 0) for index, message in links.items()}
+            addresses = [
+                f"{message.get_attr('IFA_ADDRESS')}/{message['prefixlen']}"
+                for message in netlink.get_addr(family=family)
+            ]
+            routes = [_make_observed_route(message, names, version) for message in netlink.get_routes(family=family)]
+            rules = [_make_observed_rule(message) for message in netlink.get_rules(family=family)]
+    except (OSError, NetlinkError) as reason:
+        raise MachineError(f"The kernel does not answer questions about routes: {reason}.") from None
+    return HostTables(
+        rules=tuple(rules),
+        routes=tuple(
+            message for message in routes if message is not None and message.table not in ("local", "default")
+        ),
+        addresses=tuple(addresses),
+        settings=_read_settings([*_SETTINGS, *settings]),
+        options=_read_kernel_options(),
+        mtus=mtus,
+    )
+
+
+_SETTINGS = (
+    "net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding", "net.ipv4.fib_multipath_hash_policy",
+    "net.ipv6.fib_multipath_hash_policy", "net.ipv4.fib_multipath_hash_seed", "net.ipv4.fib_multipath_use_neigh",
+    "net.ipv4.conf.all.rp_filter", "net.ipv4.tcp_timestamps", "net.ipv4.tcp_congestion_control", "net.ipv4.tcp_mem",
+    "net.core.optmem_max",
+)  # fmt: skip
+
+
+def _make_observed_route(message: Any, names: dict[int, str], version: int) -> ObservedRoute | None:
+    """A unicast route from its netlink message; None for routes of other types."""
+    if message["type"] != 1:  # unicast
+        return None
+    any_to = "0.0.0.0" if version == 4 else "::"  # an address range, no socket is bound to it
+    table = int(message.get_attr("RTA_TABLE") or message["table"])
+    length = int(message["dst_len"])
+    destination = message.get_attr("RTA_DST") or any_to
+    device = names.get(message.get_attr("RTA_OIF") or 0, "")
+    hops = [
+        ObservedHop(
+            str(hop.get_attr("RTA_GATEWAY") or ""),
+            names.get(hop["oif"], ""),
+            int(hop["hops"]) + 1,
+            bool(hop["flags"] & _DEAD),
+        )
+        for hop in message.get_attr("RTA_MULTIPATH") or ()
+    ]
+    if gateway := message.get_attr("RTA_GATEWAY"):
+        hops = [ObservedHop(str(gateway), device, 1, bool(message["flags"] & _DEAD))]
+    metrics = message.get_attr("RTA_METRICS")
+    mtu = metrics.get_attr("RTAX_MTU") if metrics is not None else None
+    return ObservedRoute(
+        destination="default" if length == 0 else f"{destination}/{length}",
+        table=_TABLE_NAMES.get(table, str(table)),
+        device=device,
+        hops=tuple(hops),
+        on_link=not hops,
+        mtu=int(mtu) if mtu else None,
+        origin=f"kernel, table {_TABLE_NAMES.get(table, table)}",
+    )
+
+
+def _make_observed_rule(message: Any) -> ObservedRule:
+    table = int(message.get_attr("FRA_TABLE") or message["table"])
+    source = message.get_attr("FRA_SRC")
+    mark = message.get_attr("FRA_FWMARK")
+    preference = int(message.get_attr("FRA_PRIORITY") or 0)
+    return ObservedRule(
+        preference=preference,
+        source=f"{source}/{message['src_len']}" if source else "all",
+        mark=int(mark) if mark else None,
+        table=_TABLE_NAMES.get(table, str(table)),
+        origin=f"rule {preference}",
+    )
+
+
+def _read_settings(names: Sequence[str]) -> dict[str, str]:
+    settings = {}
+    for name in names:
+        path = Path("/proc/sys") / name.replace(".", "/")
+        try:
+            settings[name] = " ".join(path.read_text(encoding="ascii").split())
+        except (OSError, UnicodeDecodeError):
+            continue  # this kernel does not have it
+    return settings
+
+
+def _read_kernel_options() -> dict[str, str] | None:
+    """Options of the running kernel; None where it does not show them."""
+    try:
+        text = gzip.decompress(Path("/proc/config.gz").read_bytes()).decode()
+    except OSError:
+        try:
+            text = Path(f"/boot/config-{platform.release()}").read_text(encoding="utf-8")
+        except OSError:
+            return None
+    options = parse_host_tables(text, "kernel configuration").options
+    return dict(options) if options is not None else None

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Prints Sonde's figures next to those of IO500: after its output and on the page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from markupsafe import Markup
+
+from sonde.charts.plot import table
+from sonde.charts.study import Section
+from sonde.dialects.io500.benchmark import BenchmarkResult, PhaseRow
+from sonde.dialects.io500.figures import GIB, sonde_figures
+from sonde.model.units import format_latency
+
+_HEAD = """
+By Sonde, in the same units: operations alone / first start to last end; all tasks together until the deadline; one call
+phase                unit        IO500       Sonde    deadline     call p50          p99
+"""
+
+
+def format_sonde_table(rows: Sequence[PhaseRow]) -> str:
+    """Returns a table with one line for each phase that the engine measured."""
+    lines = []
+    for row in rows:
+        if row.run is None:
+            continue
+        per_s, p50, p99 = sonde_figures(row.run.record)
+        scale = GIB if row.phase.tool == "ior" else 1000
+        wall = row.figures.stonewall if row.phase.writes else None
+        rate, until = (
+            "" if value is None else f"{value:.3f}" for value in (None if per_s is None else per_s / scale, wall)
+        )
+        times = ["" if value is None else format_latency(value * 1e9) for value in (p50, p99)]
+        lines.append(
+            f"{row.phase.name:<20} {row.phase.unit} {row.figures.value:>11.3f} {rate:>11} {until:>11}"
+            f" {times[0]:>12} {times[1]:>12}"
+        )
+    return _HEAD + "\n".join(lines)
+
+
+def result_sections(outcome: BenchmarkResult) -> list[Section]:
+    """Returns the sections with score, sub-scores, phases in IO500's units, and the reasons for INVALID."""
+    score = outcome.score
+    sentences = [
+        f"Bandwidth {score.bandwidth:.3f} GiB/s, metadata {score.metadata:.3f} kIOPS, total {score.total:.3f}:"
+        f" {'valid by the rules' if outcome.valid else 'INVALID by the rules'}."
+    ]
+    broken = [*outcome.broken, *(f"{row.phase.name}: {text}" for row in outcome.rows for text in row.broken)]
+    rows = [
+        [
+            Markup('<span class="name">{}</span>').format(row.phase.name),
+            f"{row.figures.value:,.3f}",
+            row.phase.unit,
+            f"{row.seconds:,.2f} s",
+            _sonde_rate(row),
+            "INVALID" if row.broken else "valid",
+        ]
+        for row in outcome.rows
+        if row.phase.is_measured
+    ]
+    columns = ["phase", "result", "unit", "time", "by Sonde", "rules"]
+    sections = [Section("IO500", sentences, [table(columns, rows, "Results of IO500, each in its unit")])]
+    # names of phases stay as they are, so these sentences keep their first letter
+    reasons = [reason if reason.endswith((".", "!")) else f"{reason}." for reason in broken]
+    return [*sections, Section("Why it is INVALID", reasons, [])] if broken else sections
+
+
+def _sonde_rate(row: PhaseRow) -> str:
+    """Returns Sonde's rate of the phase, in IO500's unit."""
+    per_s = sonde_figures(row.run.record)[0] if row.run is not None else None
+    return "" if per_s is None else f"{per_s / (GIB if row.phase.tool == 'ior' else 1000):,.3f}"

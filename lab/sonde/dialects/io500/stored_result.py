@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stores the official result of IO500 as a run of the archive, so that its numbers have a history."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+from sonde.model.history_key import compute_run_key, read_site_facts
+from sonde.model.record import RecordReader
+from sonde.sources.formats import read_results
+from sonde.sources.import_defaults import ImportDefaults
+from sonde.store.archive import Archive
+from sonde.store.imports import add_imported
+
+
+def store_result(archive: Archive, result: Path, target: str, record: RecordReader) -> Path | None:
+    """Adds `result` (result.txt). `record`: of one of its phases, for the names of the system and the file system.
+    Returns the folder of the run; None when the same result is there already. Raises UserError."""
+    zone = datetime.now().astimezone().tzinfo
+    (imported,) = read_results(result, ImportDefaults() if zone is None else ImportDefaults(zone=zone))
+    if record.run is not None:
+        key = compute_run_key(record.run, record.nodes, target, read_site_facts())
+        imported = replace(imported, system=key.system, file_system=key.file_system, node_class=key.node_class)
+    imported = replace(
+        imported,
+        target=target,
+        host=record.nodes[0].host if record.nodes else "",
+        nodes=record.run.nodes if record.run else None,
+    )
+    added = add_imported(
+        archive, [imported], {"file": result.name, "format": "IO500 result"}, result, lambda done: None
+    )
+    return added.folders[0] if added.folders else None

@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line of IOzone: its words become settings, or one sentence that says what is wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sonde.model.errors import UserError
+
+KIB = 1024
+# What -a goes through, in KiB: files from 64 KiB to 512 MiB, records from 4 KiB to 16 MiB; small records are left out
+# for files from 32 MiB on (-z takes them in).
+SMALLEST_FILE, LARGEST_FILE = 64, 512 * KIB
+SMALLEST_RECORD, LARGEST_RECORD = 4, 16 * KIB
+CROSS_FILE, CROSS_RECORD = 32 * KIB, 64
+# Tests of -i, and those that are not here, with the reason.
+TESTS = (0, 1, 2, 3, 5, 8, 9, 10)
+REFUSED = {
+    4: "writes one record again and again, for which a plan has no order",
+    6: "is fwrite of the C library, which no backend of Sonde uses",
+    7: "is fread of the C library, which no backend of Sonde uses",
+    11: "is pwritev, which no backend of Sonde uses",
+    12: "is preadv, which no backend of Sonde uses",
+}
+
+
+@dataclass(frozen=True)
+class IozoneSettings:
+    """What IOzone is told to do. Sizes in KiB, as IOzone counts."""
+
+    auto: bool = False
+    all_records: bool = False  # -z, -A
+    files: tuple[int, ...] = ()  # sizes, -s
+    records: tuple[int, ...] = ()  # -r
+    smallest_file: int = SMALLEST_FILE
+    largest_file: int = LARGEST_FILE
+    smallest_record: int = SMALLEST_RECORD
+    largest_record: int = LARGEST_RECORD
+    tests: tuple[int, ...] = ()
+    children: tuple[int, ...] = ()  # -t, or -l to -u; empty: one process, the table
+    path: str = "iozone.tmp"
+    paths: tuple[str, ...] = ()  # -F
+    close: bool = False  # -c: in the time
+    flush: bool = False  # -e: in the time
+    direct: bool = False
+    synchronous: bool = False
+    mapped: bool = False
+    depth: int = 1  # -H, -k
+    keep: bool = False
+    verify: bool = False
+    whole: bool = False  # -x: no stop when the first child is done
+    once: bool = False  # -+n: no rewrite, no re-read
+    read_share: int = 50  # -+p: percent of mixed work
+    stride: int = 17  # -j: in records
+    pause_ms: int = 0  # -J
+    remount: str = ""
+    cpu: bool = False  # -+u
+    child_volumes: bool = False  # -C
+    operations: bool = False  # -O: operations a second
+    microseconds: bool = False  # -N: microseconds an operation
+    notes: tuple[str, ...] = ()
+
+
+def size_in_kib(text: str, option: str) -> int:
+    """IOzone's sizes: KiB, or with k, m, g."""
+    match = re.fullmatch(r"(\d+)([kmgKMG]?)", text)
+    if match is None or int(match[1]) == 0:
+        raise UserError(f"{option} is {text}, but must be a number of KiB above zero, or one with k, m or g.")
+    return int(match[1]) * {"": 1, "k": 1, "m": KIB, "g": KIB * KIB}[match[2].lower()]
+
+
+def _number(text: str, option: str, least: int = 1) -> int:
+    if not text.isdigit() or int(text) < least:
+        raise UserError(f"{option} is {text}, but must be a whole number from {least} on.")
+    return int(text)
+
+
+def _test(settings: IozoneSettings, text: str) -> IozoneSettings:
+    number = _number(text, "-i", 0)
+    if number in REFUSED:
+        raise UserError(f"-i {number} {REFUSED[number]}; leave it out.")
+    if number not in TESTS:
+        raise UserError(f"-i {number} is no test of IOzone; there are 0 to 12.")
+    return replace(settings, tests=(*settings.tests, number))
+
+
+def _note(sentence: str) -> Callable[[IozoneSettings, str], IozoneSettings]:
+    return lambda settings, value: replace(settings, notes=(*settings.notes, sentence))
+
+
+def _set(**members: Any) -> Callable[[IozoneSettings, str], IozoneSettings]:
+    return lambda settings, value: replace(settings, **members)
+
+
+_FLAGS: dict[str, Callable[[IozoneSettings, str], IozoneSettings]] = {
+    "a": _set(auto=True),
+    "A": _set(auto=True, all_records=True),
+    "z": _set(all_records=True),
+    "c": _set(close=True),
+    "e": _set(flush=True),
+    "I": _set(direct=True),
+    "o": _set(synchronous=True),
+    "B": _set(mapped=True),
+    "w": _set(keep=True),
+    "x": _set(whole=True),
+    "C": _set(child_volumes=True),
+    "O": _set(operations=True),
+    "N": _set(microseconds=True),
+    "R": lambda settings, value: settings,  # the grid is printed and drawn anyway
+    "M": lambda settings, value: settings,  # the record has the machine
+    "p": _note("-p (purging the processor cache) is not done."),
+    "T": _note("-T: the children are processes, not threads of one."),
+    "Q": _note("-Q: latencies of all operations are in the record, as histograms; no files of offsets are written."),
+    "D": _note("-D: mapped files are synchronized at the end."),
+    "G": _note("-G: mapped files are synchronized at the end."),
+    "E": _note("-E: pread and pwrite are what all tests use."),
+    "+u": _set(cpu=True),
+    "+n": _set(once=True),
+    "+k": _note("-+k: the size of each file stays the same."),
+    "+N": _note("-+N: files are made anew."),
+    "+d": _set(verify=True),
+}
+_VALUES: dict[str, Callable[[IozoneSettings, str], IozoneSettings]] = {
+    "s": lambda settings, value: replace(settings, files=(*settings.files, size_in_kib(value, "-s"))),
+    "r": lambda settings, value: replace(settings, records=(*settings.records, size_in_kib(value, "-r"))),
+    "n": lambda settings, value: replace(settings, smallest_file=size_in_kib(value, "-n")),
+    "g": lambda settings, value: replace(settings, largest_file=size_in_kib(value, "-g")),
+    "y": lambda settings, value: replace(settings, smallest_record=size_in_kib(value, "-y")),
+    "q": lambda settings, value: replace(settings, largest_record=size_in_kib(value, "-q")),
+    "i": _test,
+    "t": lambda settings, value: replace(settings, children=(*settings.children, _number(value, "-t"))),
+    "f": lambda settings, value: replace(settings, path=value),
+    "j": lambda settings, value: replace(settings, stride=_number(value, "-j")),
+    "J": lambda settings, value: replace(settings, pause_ms=_number(value, "-J")),
+    "H": lambda settings, value: replace(settings, depth=_number(value, "-H")),
+    "k": lambda settings, value: replace(settings, depth=_number(value, "-k")),
+    "U": lambda settings, value: replace(settings, remount=value),
+    "V": _set(verify=True),
+    "b": _note("-b: no Excel file is written; the heat map is a page of its own, and the archive exports tables."),
+    "S": lambda settings, value: settings,
+    "L": lambda settings, value: settings,
+    "P": _note("-P: children are not bound to processors."),
+    "+p": lambda settings, value: replace(settings, read_share=min(100, _number(value, "-+p", 0))),
+    "+m": _note(
+        "-+m: nobody logs in to the hosts of that file; --launcher mpiexec or srun starts children on several nodes."
+    ),
+}
+_GONE = {
+    "d": "delays the start of each child; all children begin together here",
+    "h": "is help: see `sonde iozone --help`",
+    "K": "adds random accesses to the others, for which a plan has no order",
+    "W": "locks files; Sonde takes no locks",
+    "X": "replays a file of offsets, for which a plan has no order",
+    "Y": "replays a file of offsets, for which a plan has no order",
+    "Z": "mixes mapped and other I/O on one file",
+    "v": "is the version: see `sonde --version`",
+}
+
+
+class _ArgumentReader:
+    def __init__(self, words: Sequence[str]) -> None:
+        self._words = list(words)
+
+    def any(self) -> bool:
+        return bool(self._words)
+
+    def peek(self) -> str:
+        return self._words[0]
+
+    def take(self) -> str:
+        return self._words.pop(0)
+
+
+def parse_arguments(arguments: Sequence[str]) -> IozoneSettings:
+    """The settings that the words mean. Raises UserError with one sentence."""
+    remaining, settings, bounds = _ArgumentReader(arguments), IozoneSettings(), {"l": 0, "u": 0}
+    while remaining.any():
+        word = remaining.take()
+        if len(word) < 2 or word[0] != "-":
+            raise UserError(f'"{word}" stands where an option of IOzone was expected.')
+        position = 1
+        while position < len(word):
+            name = word[position : position + 2] if word[position] == "+" else word[position]
+            position += len(name)
+            suffix, position = _apply_needs(name, word, position)
+            if name in _FLAGS:
+                settings = _FLAGS[name](settings, "")
+            elif name == "F":
+                settings = replace(settings, paths=tuple(_names(remaining, suffix)))
+            elif name in bounds:
+                bounds[name] = _number(_value(name, suffix, remaining), f"-{name}")
+            elif name in _VALUES:
+                settings = _VALUES[name](settings, _value(name, suffix, remaining))
+            elif word.startswith("--"):
+                raise UserError(
+                    f"{word} is no option of IOzone; `sonde iozone --help` lists those of Sonde, which come first."
+                )
+            else:
+                reason = _GONE.get(name)
+                raise UserError(f"-{name} {reason}." if reason else f"IOzone's option -{name} is not known to Sonde.")
+    return _checked(settings, bounds["l"], bounds["u"])
+
+
+def _apply_needs(name: str, word: str, position: int) -> tuple[str, int]:
+    """What stands behind an option that takes a value, in the same word; the word is used up with it."""
+    if name in _VALUES or name in ("F", "l", "u"):
+        return word[position:], len(word)
+    return "", position
+
+
+def _value(name: str, suffix: str, remaining: _ArgumentReader) -> str:
+    if suffix:
+        return suffix
+    if not remaining.any():
+        raise UserError(f"-{name} needs a value after it.")
+    return remaining.take()
+
+
+def _names(remaining: _ArgumentReader, first_name: str) -> list[str]:
+    names = [first_name] if first_name else []
+    while remaining.any() and not remaining.peek().startswith("-"):
+        names.append(remaining.take())
+    if not names:
+        raise UserError("-F needs the names of the files after it, one for each child.")
+    return names
+
+
+def _checked(settings: IozoneSettings, low: int, high: int) -> IozoneSettings:
+    if low or high:
+        low, high = low or 1, high or low
+        if low > high:
+            raise UserError(f"-l {low} is more than -u {high}.")
+        settings = replace(settings, children=tuple(range(low, high + 1)))
+    if settings.children and settings.auto:
+        raise UserError("-a goes through sizes with one process; leave it out with -t.")
+    most = max(settings.children, default=0)
+    if settings.paths and len(settings.paths) < most:
+        raise UserError(f"-F names {len(settings.paths)} files for {most} children.")
+    if settings.mapped and (settings.direct or settings.depth > 1):
+        raise UserError("-B does not go with -I, -H or -k: mapped files are read and written by the processor.")
+    if settings.tests and 0 not in settings.tests and 9 not in settings.tests:
+        raise UserError("-i 0 (or 9) must be among the tests: it makes the file that the others use.")
+    for record in settings.records:
+        for size in settings.files:
+            if record > size or size % record:
+                raise UserError(f"-s {size} KiB is not a whole number of records of {record} KiB (-r).")
+    return settings
+
+
+def grid(settings: IozoneSettings) -> list[tuple[int, int]]:
+    """(file, record) sizes in KiB in IOzone's order."""
+    if not settings.auto:
+        files, records = settings.files or (512,), settings.records or (4,)
+        return [(size, record) for size in files for record in records]
+    sizes = settings.files or tuple(_doubling(settings.smallest_file, settings.largest_file))
+    cells = []
+    for size in sizes:
+        for record in settings.records or tuple(_doubling(settings.smallest_record, settings.largest_record)):
+            left_out = size >= CROSS_FILE and record < CROSS_RECORD and not settings.all_records
+            if record <= size and size % record == 0 and (settings.records or not left_out):
+                cells.append((size, record))
+    return cells
+
+
+def _doubling(low: int, high: int) -> list[int]:
+    sizes = []
+    while low <= high:
+        sizes.append(low)
+        low *= 2
+    return sizes

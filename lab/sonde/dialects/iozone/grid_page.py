@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page of an IOzone grid: the classification of its numbers, IOzone's table, and the rate by file and record
+size."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from markupsafe import Markup
+
+from sonde.charts.plot import table
+from sonde.charts.study import Section, Study, write_study
+from sonde.dialects.iozone.plans import IozoneCell
+from sonde.dialects.iozone.tables import COLUMNS
+from sonde.findings.assessment import Assessment, assess
+from sonde.findings.best_numbers import STORAGE_CLASSIFICATIONS
+from sonde.findings.caveats import format_caveat
+from sonde.findings.classification import Classification
+from sonde.model.errors import to_sentence
+from sonde.model.quantities import to_plain_spaces
+from sonde.model.run import RecordedRun
+from sonde.model.units import counted, format_bytes, format_rate
+
+Grid = Mapping[IozoneCell, Mapping[str, float]]
+_ABOUT = {
+    Classification.CACHE: "from or into the page cache",
+    Classification.SHORT: "over too soon to trust",
+    Classification.MEMORY: "of files that live in memory",
+    Classification.SYNTHETIC: "of a backend that moves no data",
+    Classification.UNKNOWN: "of which it is not known whether a cache served them",
+    Classification.INVALID: "not valid",
+    Classification.FAILED: "of phases that failed",
+}
+# Shades of a surface: shares of its largest rate.
+_SHADES = (0.125, 0.25, 0.5, 0.75)
+# One unit for all fields of a surface, so that the widest grid of IOzone's automatic mode fits a page.
+_UNITS = {"GB/s": 1e9, "MB/s": 1e6, "kB/s": 1e3}
+
+
+@dataclass(frozen=True)
+class GridNumber:
+    """One number of the grid: bytes per second of a process, with its assessment."""
+
+    rate: float
+    assessment: Assessment
+
+    @property
+    def stored(self) -> bool:
+        """Whether it is one of storage."""
+        return self.assessment.classification in STORAGE_CLASSIFICATIONS
+
+
+Numbers = Mapping[tuple[IozoneCell, str], GridNumber]
+
+
+def write_grid_page(
+    grid: Grid, runs: Mapping[IozoneCell, RecordedRun], title: str, facts: Sequence[tuple[str, str]], output: Path
+) -> Path | None:
+    """Writes the page when there is a grid to draw: more than one cell. Rates are bytes per second, `runs` are those
+    that they come from, `facts` say where, on what and when."""
+    if len(grid) < 2:
+        return None
+    numbers = dict(_iterate_numbers(grid, runs))
+    sizes = sorted({cell.file for cell in grid})
+    lead = f"Files from {_format_kib(sizes[0])} to {_format_kib(sizes[-1])}, {len(grid)} pairs of file and record size."
+    surfaces = [
+        _surface_section(name, numbers_of_test)
+        for name, _ in COLUMNS
+        if (numbers_of_test := {c: n for (c, test), n in numbers.items() if test == name})
+    ]
+    study = Study(
+        title="IOzone: file size × record size",
+        lead=lead,
+        facts=[*facts, ("Command", title)],
+        alarms=_caveat_sentences([number.assessment for number in numbers.values()]),
+        sections=[_table_section(grid, numbers), *surfaces],
+    )
+    return write_study(study, output)
+
+
+def find_cautions(runs: Mapping[IozoneCell, RecordedRun]) -> list[str]:
+    """Sentences on what the numbers of these runs are not, and what speaks against them; none where nothing does."""
+    return _caveat_sentences(
+        [assess(run, phase) for run in runs.values() for phase in run.phases if phase.begin.measured]
+    )
+
+
+def _iterate_numbers(
+    grid: Grid, runs: Mapping[IozoneCell, RecordedRun]
+) -> Iterator[tuple[tuple[IozoneCell, str], GridNumber]]:
+    """(cell, column of the table) -> its number."""
+    for cell, rates in grid.items():
+        phases = {phase.id: phase for phase in runs[cell].phases}
+        for name, filled_by in COLUMNS:
+            for phase in filled_by:
+                if phase in rates and phase in phases:
+                    yield (cell, name), GridNumber(rates[phase], assess(runs[cell], phases[phase]))
+
+
+def _caveat_sentences(assessments: Sequence[Assessment]) -> list[str]:
+    """What must be known before any of the numbers is looked at, from the assessment of each."""
+    sentences = []
+    classifications = Counter(
+        item.classification for item in assessments if item.classification not in STORAGE_CLASSIFICATIONS
+    )
+    if classifications:
+        total = sum(classifications.values())
+        parts = [f"{count:,} {_ABOUT[classification]}" for classification, count in classifications.most_common()]
+        begin = (
+            "None of these numbers is"
+            if total == len(assessments)
+            else f"{total:,} of {counted(len(assessments), 'number')} are not"
+        )
+        sentences.append(f"{begin} of storage: {', '.join(parts)}.")
+    caveats = {caveat.id: caveat for item in assessments for caveat in item.caveats}
+    for name, caveat in caveats.items():
+        count = sum(any(item.id == name for item in assessment.caveats) for assessment in assessments)
+        sentences.append(f"{to_sentence(format_caveat(caveat))} ({counted(count, 'number')}.)")
+    return sentences
+
+
+def _table_section(grid: Grid, numbers: Numbers) -> Section:
+    """IOzone's own table, KiB/s."""
+    tests = [name for name, _ in COLUMNS if any(test == name for _, test in numbers)]
+    rows = [
+        [cell.file, cell.record, *(_kib_per_s(numbers.get((cell, test))) for test in tests)]
+        for cell in sorted(grid, key=lambda cell: (cell.file, cell.record))
+    ]
+    caption = "KiB a second of one process. ° not a number of storage."
+    return Section("All tests", [caption], [table(["kB", "reclen", *tests], rows, "Rates, KiB/s", text_columns=0)])
+
+
+def _kib_per_s(number: GridNumber | None) -> str:
+    return "" if number is None else f"{number.rate / 1024:,.0f}{'' if number.stored else '°'}"
+
+
+def _surface_section(name: str, numbers: Mapping[IozoneCell, GridNumber]) -> Section:
+    """A field for each pair of file and record size, darker where it is faster."""
+    files, records = (sorted({getattr(cell, member) for cell in numbers}) for member in ("file", "record"))
+    fields = {(cell.file, cell.record): number for cell, number in numbers.items()}
+    largest = max(number.rate for number in numbers.values())
+    unit = next((item for item in _UNITS if largest >= _UNITS[item]), "B/s")
+    head = Markup("").join(Markup('<th scope="col">{}</th>').format(_format_kib(record)) for record in records)
+    body = Markup("").join(
+        Markup('<tr><th scope="row">{}</th>{}</tr>').format(
+            _format_kib(size),
+            Markup("").join(_surface_field(fields.get((size, record)), largest, unit) for record in records),
+        )
+        for size in files
+    )
+    figure = Markup(
+        '<figure class="chart" data-chart="surface"><div class="scroll" tabindex="0" role="region" aria-label="{}">'
+        '<table class="matrix surface"><thead><tr><td>file \\ record</td>{}</tr></thead><tbody>{}</tbody></table></div>'
+        "<figcaption>{}; darker is faster, as a share of the fastest ({}). ° not a number of storage.</figcaption>"
+        "</figure>"
+    ).format(f"{name}: rate over file and record size", head, body, unit, format_rate(largest))
+    sentences = [
+        to_plain_spaces(sentence)
+        for sentence in dict.fromkeys(item.assessment.classification_text for item in numbers.values() if item.stored)
+    ]
+    return Section(name[:1].upper() + name[1:], sentences[:1] if len(sentences) == 1 else [], [figure])
+
+
+def _surface_field(number: GridNumber | None, largest: float, unit: str) -> Markup:
+    if number is None:
+        return Markup('<td class="none">·</td>')
+    shade = sum(number.rate >= share * largest for share in _SHADES)
+    text = f"{number.rate / _UNITS.get(unit, 1.0):.3g}{'' if number.stored else '°'}"
+    return Markup('<td class="{}" title="{}">{}</td>').format(
+        f"up{shade}" if shade else "plain", format_rate(number.rate), text
+    )
+
+
+def _format_kib(size: int) -> str:
+    return format_bytes(size * 1024)

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Converts a survey of Lustre objects to runs of the archive: total, each OSS and each OST of a combination."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+
+from sonde.dialects.survey.plans import SurveyResult
+from sonde.dialects.survey.variables import SurveyPoint, SurveySettings
+from sonde.model.imported_runs import ImportedPhase, ImportedRun
+from sonde.model.parents import TargetParents
+
+_TOOL = "obdfilter-survey"
+_MIB = 1 << 20
+
+
+def target_name(device: str) -> str:
+    """How records and described systems call the target of a device: "lustre-OST0000" and "lustre-OST0000-osc-…" are
+    OST0000."""
+    parts = device.split("-")
+    return next((word for word in parts if word.startswith("OST")), device)
+
+
+def to_imported_run(
+    survey: SurveySettings,
+    point: SurveyPoint,
+    figures: Sequence[SurveyResult],
+    started: datetime,
+    seconds: float,
+    host: str,
+    group: str,
+    parents: TargetParents,
+) -> ImportedRun:
+    """One combination. Each OST is served by the server that `parents` says, else by this host where case=disk.
+
+    The total is all data by the time of the slowest target, as in the line of the survey. That of an OST is its data
+    by its own time, that of an OSS the sum of its OSTs.
+    """
+    names = [target_name(item) for item in survey.targets]
+    phases: list[ImportedPhase] = []
+    for figure in figures:
+        moved = survey.total(point) * 1024
+        phases.append(_phase(figure.name, figure.name, "", figure.rate, moved))
+        rates_by_target = {name: rate for name, rate in zip(names, figure.each, strict=False) if rate is not None}
+        for server, targets in _servers(survey, names, host, parents).items():
+            rates = [rates_by_target[name] for name in targets if name in rates_by_target]
+            if len(rates) == len(targets):
+                share = moved // len(names) * len(targets)
+                phases.append(_phase(f"{figure.name} {server}", figure.name, ", one OSS", sum(rates), share))
+        for name, rate in rates_by_target.items():
+            phases.append(_phase(f"{figure.name} {name}", figure.name, ", one OST", rate, moved // len(names)))
+    return ImportedRun(
+        tool=_TOOL,
+        name=f"survey-{point.record}k-{point.objects}obj-{point.threads}thr",
+        started=started,
+        experiment={
+            "case": survey.case,
+            "osts": len(names),
+            "size_mib": survey.size,
+            "record_kib": point.record,
+            "objects": point.objects,
+            "threads": point.threads,
+        },
+        phases=phases,
+        title=f"obdfilter-survey: {point.objects} objects, {point.threads} threads, records of {point.record} KiB",
+        host=host,
+        target=" ".join(survey.targets),
+        file_system="lustre",
+        tasks=point.threads * len(names),
+        seconds=seconds,
+        group=group,
+        status="failed" if any(item.failed for item in figures) else "done",
+        context={"osts": dict(_owners(survey, names, host, parents))},
+    )
+
+
+def _phase(name: str, test: str, part: str, rate: float, moved: int) -> ImportedPhase:
+    op = "read" if "read" in test else "write" if test == "write" else "rewrite"
+    per_s = rate * _MIB
+    return ImportedPhase(
+        phase=name,
+        op=op,
+        definition=f"{_TOOL}{part}",
+        bytes_per_s=per_s,
+        bytes=moved,
+        seconds=moved / per_s if per_s else None,
+        backend="echo",
+        cache="direct",
+    )
+
+
+def _owners(
+    survey: SurveySettings, names: Sequence[str], host: str, parents: TargetParents
+) -> Iterator[tuple[str, str]]:
+    for name in names:
+        server = parents.find_server(name) or (host if survey.case == "disk" else None)
+        if server is not None:
+            yield name, server
+
+
+def _servers(
+    survey: SurveySettings, names: Sequence[str], host: str, parents: TargetParents
+) -> Mapping[str, list[str]]:
+    targets_by_server: dict[str, list[str]] = {}
+    for name, server in _owners(survey, names, host, parents):
+        targets_by_server.setdefault(server, []).append(name)
+    return targets_by_server

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The variables of obdfilter-survey, from the environment or as name=value arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sonde.model.errors import UserError, suggest_name
+
+TESTS = ("write", "rewrite", "read", "reread", "rewrite_again")
+_NUMBERS = {
+    "size": 16384,
+    "rszlo": 1024,
+    "rszhi": 1024,
+    "nobjlo": 1,
+    "nobjhi": 16,
+    "thrlo": 1,
+    "thrhi": 16,
+}
+_TEXTS = {"case": "disk", "targets": "", "tests_str": "write rewrite read", "rslt": "", "rslt_loc": ""}
+_SWITCHES = {"verify": False, "buffered": False}
+NAMES = (*_NUMBERS, *_TEXTS, *_SWITCHES)
+
+
+@dataclass(frozen=True)
+class SurveyPoint:
+    """One combination. `record` in KiB; objects and threads are of each target."""
+
+    record: int
+    objects: int
+    threads: int
+
+
+@dataclass(frozen=True)
+class SurveySettings:
+    """What is surveyed. `size` in MiB of each target; `rslt` begins the name of the summary file, or is empty."""
+
+    case: str
+    targets: tuple[str, ...]
+    size: int
+    records: tuple[int, int]
+    objects: tuple[int, int]
+    threads: tuple[int, int]
+    tests: tuple[str, ...]
+    verify: bool = False
+    buffered: bool = False
+    rslt: str = ""
+
+    def points(self) -> list[SurveyPoint]:
+        """All combinations in the order of the original: everything doubles; threads are a multiple of objects."""
+        return [
+            SurveyPoint(record, objects, threads)
+            for record in _doubling(*self.records)
+            for objects in _doubling(*self.objects)
+            for threads in _doubling(*self.threads)
+            if threads % objects == 0
+        ]
+
+    def count(self, point: SurveyPoint) -> int:
+        """Records of each thread."""
+        return self.size * 1024 // (point.record * point.threads)
+
+    def total(self, point: SurveyPoint) -> int:
+        """KiB of all targets together."""
+        return point.record * self.count(point) * point.threads * len(self.targets)
+
+
+def _doubling(low: int, high: int) -> list[int]:
+    values = []
+    while low <= high:
+        values.append(low)
+        low *= 2
+    return values
+
+
+def read_survey(arguments: Sequence[str], environment: Mapping[str, str]) -> SurveySettings:
+    """Returns the survey of the variables; arguments override the environment. Raises UserError."""
+    values = {name: environment[name] for name in NAMES if name in environment}
+    for argument in arguments:
+        name, equals, value = argument.partition("=")
+        if not equals or name not in NAMES:
+            raise UserError(f'"{argument}" is not known; give name=value, like size=1024.{suggest_name(name, NAMES)}')
+        values[name] = value
+    numbers = {name: _number(name, values.get(name), default) for name, default in _NUMBERS.items()}
+    texts = {name: values.get(name, default) for name, default in _TEXTS.items()}
+    for low, high in (("rszlo", "rszhi"), ("nobjlo", "nobjhi"), ("thrlo", "thrhi")):
+        if numbers[low] > numbers[high]:
+            raise UserError(f"{low}={numbers[low]} is more than {high}={numbers[high]}.")
+    tests = tuple(texts["tests_str"].split())
+    unknown = [test for test in tests if test not in TESTS]
+    if unknown:
+        raise UserError(f"tests_str names {unknown[0]}; there are {', '.join(TESTS)}.")
+    if not tests or tests[0] != "write":
+        raise UserError("The first of tests_str must be write: it makes the data.")
+    if texts["case"] not in ("disk", "netdisk"):
+        raise UserError(
+            f"case={texts['case']} is not built into Sonde: use disk (directories, or OSTs of this server) or netdisk"
+            " (OSCs of this client)."
+        )
+    targets = tuple(texts["targets"].replace(",", " ").split())
+    survey = SurveySettings(
+        texts["case"],
+        targets,
+        numbers["size"],
+        (numbers["rszlo"], numbers["rszhi"]),
+        (numbers["nobjlo"], numbers["nobjhi"]),
+        (numbers["thrlo"], numbers["thrhi"]),
+        tests,
+        values.get("verify", "0") not in ("", "0"),
+        values.get("buffered", "0") not in ("", "0"),
+        texts["rslt"] or (f"{texts['rslt_loc']}/obdfilter_survey" if texts["rslt_loc"] else ""),
+    )
+    small = [point for point in survey.points() if survey.count(point) < 1]
+    if small:
+        raise UserError(
+            f"size={survey.size} MiB is less than one record of {small[0].record} KiB for each of"
+            f" {small[0].threads} threads; make it larger."
+        )
+    return survey
+
+
+def _number(name: str, text: str | None, default: int) -> int:
+    if text is None:
+        return default
+    if not text.isdigit() or int(text) == 0:
+        raise UserError(f"{name}={text} must be a whole number above zero.")
+    return int(text)

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Samples of metrics from the records of an experiment's runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from sonde.experiments.claims import metrics
+from sonde.experiments.claims.samples import MissingError, RateCurve, Samples
+from sonde.experiments.schedule import stopping_rule
+from sonde.model.errors import SystemFileError
+from sonde.model.experiment.claims import METRICS
+from sonde.model.experiment.description import RepeatRule
+from sonde.model.experiment.experiment import Cell, Experiment
+from sonde.model.record import RECORD_FILE, PhaseRecord, RecordReader, read_record
+from sonde.model.system.service import Pool, RatedPeak
+from sonde.model.system.system import System
+from sonde.stats.stopping import InterimLook
+
+# Records cached in memory: several metrics of a cell are read in succession.
+_CACHED_RECORDS = 256
+
+
+@dataclass(frozen=True)
+class MeasuredRun:
+    """One run of one cell that is not a warm-up."""
+
+    cell: str  # id of the cell
+    name: str  # unique within the cell
+    folder: Path
+
+
+class MeasuredRuns:
+    """A `samples.SampleSource` that reads the records of an experiment's runs.
+
+    `refused` has the reasons of cells that were not run. `system` provides units and peaks; None if not given.
+    `is_deterministic`: every run gives the same values, as with a model without noise, so one value is exact.
+    """
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        runs: Sequence[MeasuredRun],
+        refused: Mapping[str, str] | None = None,
+        system: System | None = None,
+        read: Callable[[Path], RecordReader] = read_record,
+        settled: bool = False,
+    ) -> None:
+        self.experiment = experiment
+        self.system = system
+        self.is_deterministic = settled
+        self.refused = dict(refused or {})
+        self._runs: dict[str, list[MeasuredRun]] = {}
+        for run in runs:
+            self._runs.setdefault(run.cell, []).append(run)
+        self._read = lru_cache(maxsize=_CACHED_RECORDS)(lambda folder: _read_record_if_present(folder, read))
+
+    def finished_records(self, cell: Cell) -> list[tuple[str, RecordReader]]:
+        """Returns name and record of each completed run of a cell. Raises MissingError if there is none."""
+        runs = self._runs.get(cell.id, [])
+        if not runs:
+            raise MissingError(self.refused.get(cell.id) or f"cell {cell.id} has no run")
+        read = [(run.name, record) for run in runs if (record := self._read(run.folder)) is not None]
+        done = [(name, record) for name, record in read if record.status == "done"]
+        if not done:
+            raise MissingError(f"none of the {len(runs)} runs of cell {cell.id} came to its end")
+        return done
+
+    def folders(self, cell: Cell) -> list[Path]:
+        """Returns the folders of the runs of a cell in order of time."""
+        return [run.folder for run in self._runs.get(cell.id, [])]
+
+    def run_count(self) -> int:
+        """Returns the number of runs of all cells."""
+        return sum(len(runs) for runs in self._runs.values())
+
+    def unfinished_count(self) -> int:
+        """Returns the number of runs without a record, failed or interrupted; their numbers are ignored."""
+        records = [self._read(run.folder) for runs in self._runs.values() for run in runs]
+        return sum(record is None or record.status != "done" for record in records)
+
+    def phase_records(self, phase: str, cell: Cell) -> list[tuple[str, RecordReader, PhaseRecord]]:
+        """Returns name, record and phase record of each run of a cell that finished the phase. Raises MissingError."""
+        phases = [
+            (name, record, record.phases[phase])
+            for name, record in self.finished_records(cell)
+            if phase in record.phases and record.phases[phase].end is not None
+        ]
+        if not phases:
+            raise MissingError(f"no run of cell {cell.id} finished a phase {phase}")
+        return phases
+
+    def samples(self, metric: str, phase: str, cell: Cell) -> Samples:
+        values: list[tuple[str, float]] = []
+        for name, record, phase_record in self.phase_records(phase, cell):
+            value = self._metric_value(metric, record, phase_record, cell)
+            if value is not None:
+                values.append((name, value))
+        if not values:
+            raise MissingError(f"no record of cell {cell.id} says {metric} of {phase} ({METRICS[metric][1]})")
+        return Samples(
+            tuple(value for _, value in values),
+            tuple(name for name, _ in values),
+            self.is_deterministic,
+            self.look(cell),
+        )
+
+    def look(self, cell: Cell) -> InterimLook:
+        stopping = stopping_rule(self.experiment.file.repeat or RepeatRule())
+        return stopping.classify_look(len(self._runs.get(cell.id, [])))
+
+    def _metric_value(self, metric: str, record: RecordReader, phase: PhaseRecord, cell: Cell) -> float | None:
+        if metric in metrics.PHASE_METRICS:
+            return metrics.PHASE_METRICS[metric](phase)
+        if metric == "duplex_efficiency":
+            return metrics.duplex_efficiency(record, phase)
+        rate = metrics.bandwidth(phase)
+        if rate is None:
+            return None
+        if metric == "share_of_peak":
+            return rate / self.peak(cell, "read" if "read" in phase.begin.op else "write")
+        divisor = metrics.DIVISORS[metric]
+        if divisor == "node":
+            return rate / float((record.run.nodes if record.run else None) or len(record.nodes) or 1)
+        return rate / (self.units(cell) if divisor == "unit" else self.targets(cell))
+
+    def members(self, metric: str, phase: str, cell: Cell, member_kind: str) -> Sequence[Sequence[float]]:
+        if member_kind == "target":
+            raise MissingError("records say nothing about single targets")
+        values_by_run = [
+            metrics.member_metric(metric, phase_record, member_kind)
+            for _, _, phase_record in self.phase_records(phase, cell)
+        ]
+        recorded = [phase_record for phase_record in values_by_run if phase_record]
+        if not recorded:
+            raise MissingError(f"no record of cell {cell.id} says {metric} of each {member_kind}")
+        if max(len(phase_record) for phase_record in recorded) < 2:
+            raise MissingError(f"there is one {member_kind} only")
+        return recorded
+
+    def task_end_times(self, phase: str, cell: Cell) -> Sequence[Sequence[float]]:
+        ends_by_run = [
+            task_ends for _, _, record in self.phase_records(phase, cell) if (task_ends := metrics.task_ends(record))
+        ]
+        if not ends_by_run:
+            raise MissingError(f"no record of cell {cell.id} says when tasks of {phase} were done")
+        return ends_by_run
+
+    def curves(self, metric: str, phase: str, cell: Cell) -> Sequence[RateCurve]:
+        curves = []
+        for _, _, phase_record in self.phase_records(phase, cell):
+            series = phase_record.total_series
+            if series is None or series.slice_s <= 0:
+                continue
+            amounts = series.ops if metric.startswith("operations") else series.bytes
+            if any(amounts):
+                curves.append(RateCurve(tuple(float(value) for value in amounts), series.active, series.slice_s))
+        if not curves:
+            raise MissingError(f"no record of cell {cell.id} has {phase} over time")
+        return curves
+
+    def units(self, cell: Cell) -> float:
+        storage = self.experiment.resolve_storage(cell)
+        if storage.units is not None:
+            return float(storage.units)
+        name = self._storage_name(cell)
+        count = len(self.system.find_units(name)) if self.system is not None and name else 0
+        if not count:
+            raise MissingError("how many units the storage has: say storage.units, or name the system with --system")
+        return float(count)
+
+    def targets(self, cell: Cell) -> float:
+        """Returns the number of storage targets (OSTs) of a cell. Raises MissingError."""
+        storage = self.experiment.resolve_storage(cell)
+        if storage.targets is not None:
+            return float(storage.targets)
+        name = self._storage_name(cell)
+        count = (
+            len(self.system.find_targets(name, "ost") or self.system.find_targets(name)) if self.system and name else 0
+        )
+        if not count:
+            raise MissingError(
+                "how many targets the storage has: say storage.targets, or name the system with --system"
+            )
+        return float(count)
+
+    def peak(self, cell: Cell, direction: str) -> float:
+        """Returns the stated peak rate of a cell's storage in bytes/s. Without one, it is the sum over the units of the
+        pool or file system. Raises MissingError."""
+        storage = self.experiment.resolve_storage(cell)
+        if storage.peak is not None:
+            return storage.peak
+        name = self._storage_name(cell)
+        if self.system is not None and name:
+            own_peak = _stated_peak(self.system, name, direction)
+            if own_peak is not None:
+                return own_peak
+            unit_peaks = [_stated_peak(self.system, unit, direction) for unit in self.system.find_units(name)]
+            if unit_peaks and all(peak is not None for peak in unit_peaks):
+                return sum(peak for peak in unit_peaks if peak is not None)
+        raise MissingError("the stated peak: say storage.peak, or name a system that has one with --system")
+
+    def _storage_name(self, cell: Cell) -> str:
+        """Returns the name of the cell's pool or file system in the system file; empty if it has none."""
+        if self.system is None:
+            return ""
+        storage = self.experiment.resolve_storage(cell)
+        for name in (storage.pool, str(cell.coordinates.get("file_system", "")), *storage.file_systems):
+            if name:
+                try:
+                    self.system.item(name)
+                except SystemFileError:
+                    continue
+                return name
+        only = self.system.list_ids("file_systems")
+        return only[0] if len(only) == 1 else ""
+
+
+def _read_record_if_present(folder: Path, read: Callable[[Path], RecordReader]) -> RecordReader | None:
+    try:
+        return read(folder / RECORD_FILE)
+    except OSError:
+        return None
+
+
+def _stated_peak(system: System, name: str, direction: str) -> float | None:
+    table = system.item(name).table
+    peak = getattr(table, "peak", None)
+    rate = getattr(peak, direction, None) if isinstance(peak, RatedPeak) else None
+    if rate is None and isinstance(table, Pool):
+        return None
+    return None if rate is None else float(rate)

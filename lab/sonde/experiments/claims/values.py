@@ -1,0 +1,364 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Evaluates the parts of a claim in one context: metrics, functions and arithmetic, each with a confidence interval.
+
+The ratio of two metrics of the same cell is computed run by run; that of different cells as two groups of runs.
+Everything else is interval arithmetic.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from sonde.experiments.claims.grid import CellGrid, Context
+from sonde.experiments.claims.samples import MissingError, RateCurve, Samples, SampleSource, median_bounds
+from sonde.findings.variation import VISIBLE, RateVariation, analyze_variation
+from sonde.model.errors import UnitError
+from sonde.model.experiment.claims import SHAPES, Arithmetic, ClaimComparison, Function, Metric, NumberLiteral, Value
+from sonde.model.experiment.experiment import Cell
+from sonde.model.units import parse_bytes
+from sonde.stats.bins import find_steady_slices
+from sonde.stats.bounds import MIN_VALUES, BoundedValue, bootstrap_statistic, bound_share
+from sonde.stats.ranks import Floats, compute_midranks
+from sonde.stats.ratio import MIN_RUNS_PER_SIDE as LEAST_OF_SIDE
+from sonde.stats.ratio import compare_rates
+from sonde.stats.shapes import MIN_SLICES, find_rate_shape
+from sonde.stats.spread import compute_variation
+from sonde.stats.stopping import MIN_RUNS as LEAST_OF_MEDIAN
+from sonde.stats.stopping import InterimLook, adjust_level_for_looks
+
+# This fraction at the start of a curve is ignored in its classification, since caches and queues fill.
+SKIPPED_FRACTION = 0.1
+_FORM_BY_SHAPE = {
+    "steady decline": "declining",
+    "cliff": "declining",
+    "long tail": "declining",
+    "slow start": "rising",
+    "stall": "dips",
+    "periodic dips": "dips",
+}
+
+
+@dataclass(frozen=True)
+class EvaluatedValue:
+    """A value, and the smallest number of runs behind a part of it; an interval needs `runs_needed` runs."""
+
+    bounds: BoundedValue
+    runs: int
+    runs_needed: int = MIN_VALUES
+
+
+class ClaimEvaluator:
+    """Evaluates the parts of one claim."""
+
+    def __init__(self, grid: CellGrid, source: SampleSource, confidence: float) -> None:
+        self._grid, self._source, self._confidence = grid, source, confidence
+
+    def evaluate(self, value: Value, context: Context) -> EvaluatedValue:
+        """Returns the value in a context. Raises MissingError."""
+        match value:
+            case NumberLiteral():
+                return EvaluatedValue(BoundedValue.exact(value.value), _EXACT_RUNS)
+            case Metric():
+                samples = self._samples(value, context)
+                return EvaluatedValue(samples.bounds(self._confidence), _run_count(samples), LEAST_OF_MEDIAN)
+            case Function():
+                return self._evaluate_function(value, context)
+            case Arithmetic():
+                return self._arithmetic(value, context)
+        raise MissingError("a form stands alone")
+
+    def evaluate_comparison(self, comparison: ClaimComparison, context: Context) -> tuple[EvaluatedValue, float, float]:
+        """Returns the value to compare, its threshold, and the magnitude of the operands if it is a difference (else
+        0). Two metrics are compared by their ratio. Raises MissingError."""
+        left_scaled, right_scaled = _factor_and_metric(comparison.left), _factor_and_metric(comparison.right)
+        if left_scaled is not None and right_scaled is not None and right_scaled[0] > 0 and left_scaled[0] > 0:
+            return self._ratio(left_scaled[1], right_scaled[1], context), right_scaled[0] / left_scaled[0], 0.0
+        if isinstance(comparison.right, NumberLiteral):
+            return self.evaluate(comparison.left, context), comparison.right.value, 0.0
+        left_value, right_value = self.evaluate(comparison.left, context), self.evaluate(comparison.right, context)
+        evaluated = EvaluatedValue(left_value.bounds - right_value.bounds, min(left_value.runs, right_value.runs))
+        return evaluated, 0.0, max(abs(left_value.bounds.value), abs(right_value.bounds.value))
+
+    def count_forms(self, function: Function, context: Context) -> Counter[str]:
+        """Counts the runs of each form. Raises MissingError."""
+        cell = self._grid.find_cell(function.metric, context)
+        curves = self._source.curves(function.metric.name, self._grid.phase_of(function.metric, cell), cell)
+        return Counter(classify_form(curve) for curve in curves)
+
+    def form_share(self, function: Function, form: str, context: Context) -> tuple[BoundedValue, Counter[str]]:
+        """Returns the fraction of runs with this form and its interval, and the counts of all forms.
+
+        Raises MissingError.
+        """
+        counts = self.count_forms(function, context)
+        if self._source.is_deterministic:
+            return BoundedValue.exact(counts[form] / counts.total()), counts
+        return bound_share(counts[form], counts.total(), self._confidence), counts
+
+    def _samples(self, metric: Metric, context: Context) -> Samples:
+        cell = self._grid.find_cell(metric, context)
+        return self._source.samples(metric.name, self._grid.phase_of(metric, cell), cell)
+
+    def _arithmetic(self, value: Arithmetic, context: Context) -> EvaluatedValue:
+        if value.operator == "/":
+            left_scaled, right_scaled = _factor_and_metric(value.left), _factor_and_metric(value.right)
+            if left_scaled is not None and right_scaled is not None:
+                evaluated = self._ratio(left_scaled[1], right_scaled[1], context)
+                scale = BoundedValue.exact(left_scaled[0] / right_scaled[0])
+                return EvaluatedValue(evaluated.bounds * scale, evaluated.runs, evaluated.runs_needed)
+        left_value, right_value = self.evaluate(value.left, context), self.evaluate(value.right, context)
+        calculate: Mapping[str, Callable[[BoundedValue, BoundedValue], BoundedValue]] = {
+            "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
+        }  # fmt: skip
+        try:
+            bounds = calculate[value.operator](left_value.bounds, right_value.bounds)
+        except ZeroDivisionError:
+            raise MissingError("a divisor that is not 0") from None
+        return EvaluatedValue(bounds, min(left_value.runs, right_value.runs))
+
+    def _ratio(self, numerator: Metric, denominator: Metric, context: Context) -> EvaluatedValue:
+        numerator_cell, denominator_cell = (
+            self._grid.find_cell(numerator, context),
+            self._grid.find_cell(denominator, context),
+        )
+        return self._ratio_of(
+            self._samples(numerator, context),
+            self._samples(denominator, context),
+            numerator_cell.id == denominator_cell.id,
+        )
+
+    def _ratio_of(self, numerator: Samples, denominator: Samples, is_paired: bool) -> EvaluatedValue:
+        runs = min(_run_count(numerator), _run_count(denominator))
+        if min(denominator.values) <= 0 or min(numerator.values) <= 0:
+            denominator_median = denominator.bounds(self._confidence)
+            if denominator_median.value == 0:
+                raise MissingError("a divisor that is not 0")
+            return EvaluatedValue(numerator.bounds(self._confidence) / denominator_median, runs)
+        if numerator.is_exact and denominator.is_exact:
+            return EvaluatedValue(
+                BoundedValue.exact(numerator.bounds().value / denominator.bounds().value), _EXACT_RUNS
+            )
+        if is_paired:
+            values_by_run = dict(zip(denominator.runs, denominator.values, strict=True))
+            pairs = [
+                a / values_by_run[run]
+                for run, a in zip(numerator.runs, numerator.values, strict=True)
+                if run in values_by_run
+            ]
+            if pairs:
+                return EvaluatedValue(
+                    median_bounds(pairs, numerator.look, self._confidence), len(pairs), LEAST_OF_MEDIAN
+                )
+        side_ratio = compare_rates(
+            denominator.values,
+            numerator.values,
+            adjust_level_for_looks([numerator.look, denominator.look], self._confidence),
+        )
+        return EvaluatedValue(BoundedValue(side_ratio.value, side_ratio.low, side_ratio.high), runs, LEAST_OF_SIDE)
+
+    def _evaluate_function(self, function: Function, context: Context) -> EvaluatedValue:
+        simple: Mapping[str, Callable[[Function, Context], EvaluatedValue]] = {
+            "variation": self._variation, "imbalance": self._imbalance, "tail": self._tail,
+            "scaling": self._scaling, "efficiency": self._efficiency,
+        }  # fmt: skip
+        if function.name in simple:
+            return simple[function.name](function, context)
+        return self._evaluate_along_axis(function, context)
+
+    def _variation(self, function: Function, context: Context) -> EvaluatedValue:
+        samples = self._samples(function.metric, context)
+        if samples.count < 2:
+            raise MissingError("more than one run of the cell")
+        scatter = compute_variation(samples.values, adjust_level_for_looks([samples.look], self._confidence))
+        bounds = BoundedValue(scatter.value, scatter.low, scatter.high)
+        return EvaluatedValue(
+            BoundedValue.exact(scatter.value) if samples.is_exact else bounds, _run_count(samples), LEAST_OF_SIDE
+        )
+
+    def _imbalance(self, function: Function, context: Context) -> EvaluatedValue:
+        cell = self._grid.find_cell(function.metric, context)
+        phase = self._grid.phase_of(function.metric, cell)
+        runs = self._source.members(function.metric.name, phase, cell, str(function.options["per"]))
+        imbalances = [float(np.max(run_values) / np.mean(run_values)) for run_values in runs if np.mean(run_values) > 0]
+        return self._median_of_runs(imbalances, self._source.look(cell))
+
+    def _tail(self, function: Function, context: Context) -> EvaluatedValue:
+        cell = self._grid.find_cell(function.metric, context)
+        runs = self._source.task_end_times(self._grid.phase_of(function.metric, cell), cell)
+        return self._median_of_runs([completion_tail(task_ends) for task_ends in runs], self._source.look(cell))
+
+    def _median_of_runs(self, values: list[float], look: InterimLook) -> EvaluatedValue:
+        if not values:
+            raise MissingError("a run with a rate above 0")
+        if self._source.is_deterministic:
+            return EvaluatedValue(BoundedValue.exact(float(np.median(values))), _EXACT_RUNS)
+        return EvaluatedValue(median_bounds(values, look, self._confidence), len(values), LEAST_OF_MEDIAN)
+
+    def samples_of_metric(self, metric: Metric, context: Context) -> tuple[str, Samples]:
+        """Returns cell id and samples of a metric in a context. Raises MissingError."""
+        return self._grid.find_cell(metric, context).id, self._samples(metric, context)
+
+    def samples_along(self, function: Function, context: Context) -> list[tuple[object, Cell, Samples]]:
+        """Returns place, cell and samples along the axis of a function. Raises MissingError."""
+        axis_name = str(function.options["over"])
+        places = []
+        for value, cell in self._grid.cells_along(function.metric, axis_name, context):
+            phase = self._grid.phase_of(function.metric, cell)
+            places.append((value, cell, self._source.samples(function.metric.name, phase, cell)))
+        return places
+
+    def _scaling(self, function: Function, context: Context) -> EvaluatedValue:
+        first_place, named_place = self._first_and_named_place(function, context)
+        return self._ratio_of(named_place[2], first_place[2], is_paired=False)
+
+    def _efficiency(self, function: Function, context: Context) -> EvaluatedValue:
+        first_place, named_place = self._first_and_named_place(function, context)
+        growth = self._place_size(named_place[0], named_place[1]) / self._place_size(first_place[0], first_place[1])
+        evaluated = self._ratio_of(named_place[2], first_place[2], is_paired=False)
+        return EvaluatedValue(evaluated.bounds / BoundedValue.exact(growth), evaluated.runs, evaluated.runs_needed)
+
+    def _first_and_named_place(
+        self, function: Function, context: Context
+    ) -> tuple[tuple[object, Cell, Samples], tuple[object, Cell, Samples]]:
+        """Returns the first place along an axis, and the place that the option `at` names."""
+        places = self.samples_along(function, context)
+        axis_name, requested_value = str(function.options["over"]), function.options["at"]
+        axis = self._grid.axes.get(axis_name)
+        axis_place = axis.find_value(requested_value) if axis is not None else None
+        canonical_value = axis_place.value if axis_place is not None else requested_value
+        named_place = next((candidate for candidate in places if candidate[0] == canonical_value), None)
+        if named_place is None:
+            raise MissingError(f"no run at {axis_name}={requested_value}")
+        return places[0], named_place
+
+    def _place_size(self, value: object, cell: Cell) -> float:
+        """Returns the size of a place: its number, or the storage units of its cell."""
+        number = axis_number(value)
+        size = self._source.units(cell) if number is None else number
+        if size <= 0:
+            raise MissingError("a place of the axis that is above 0")
+        return size
+
+    def _evaluate_along_axis(self, function: Function, context: Context) -> EvaluatedValue:
+        places = self.samples_along(function, context)
+        groups = [samples.values for _, _, samples in places]
+        runs = min(_run_count(samples) for _, _, samples in places)
+        exact = all(samples.is_exact for _, _, samples in places)
+        statistic = self._statistic(function.name, [(value, cell) for value, cell, _ in places])
+        if function.name == "slope" and any(min(group) <= 0 for group in groups):
+            raise MissingError("values above 0, which have a logarithm")
+        if exact:
+            return EvaluatedValue(
+                BoundedValue.exact(statistic(np.array([float(np.median(group)) for group in groups]))), _EXACT_RUNS
+            )
+        confidence = adjust_level_for_looks([samples.look for _, _, samples in places], self._confidence)
+        return EvaluatedValue(bootstrap_statistic(groups, statistic, confidence), runs)
+
+    def _statistic(self, name: str, places: list[tuple[object, Cell]]) -> Callable[[Floats], float]:
+        if name in _VALUE_STATISTICS:
+            return _VALUE_STATISTICS[name]
+        sizes = np.array([self._place_size(value, cell) for value, cell in places])
+        return {"slope": lambda y: _slope(sizes, y), "rank_correlation": lambda y: _spearman(sizes, y)}[name]
+
+
+_EXACT_RUNS = 1_000_000_000
+_VALUE_STATISTICS: Mapping[str, Callable[[Floats], float]] = {
+    "largest": lambda y: float(y.max()),
+    "smallest": lambda y: float(y.min()),
+    "rise": lambda y: float(y.max() / y[0]),
+    "fall": lambda y: float(y[-1] / y.max()),
+    "spread": lambda y: float((y.max() - y.min()) / np.median(y)),
+}
+
+
+def _run_count(samples: Samples) -> int:
+    return _EXACT_RUNS if samples.is_exact else samples.count
+
+
+def _factor_and_metric(value: Value) -> tuple[float, Metric] | None:
+    """Returns factor and metric of a part that is a metric times a number, else None."""
+    if isinstance(value, Metric):
+        return 1.0, value
+    if isinstance(value, Arithmetic) and value.operator in "*/":
+        if (
+            isinstance(value.right, NumberLiteral)
+            and (inner := _factor_and_metric(value.left)) is not None
+            and value.right.value > 0
+        ):
+            factor = value.right.value if value.operator == "*" else 1 / value.right.value
+            return inner[0] * factor, inner[1]
+        if (
+            value.operator == "*"
+            and isinstance(value.left, NumberLiteral)
+            and (inner := _factor_and_metric(value.right)) is not None
+        ):
+            return (inner[0] * value.left.value, inner[1]) if value.left.value > 0 else None
+    return None
+
+
+def _slope(x: Floats, y: Floats) -> float:
+    """Returns the least-squares slope of the logarithms; 1 means proportional growth."""
+    a, b = np.log(x), np.log(y)
+    a = a - a.mean()
+    return float(np.sum(a * b) / np.sum(a * a))
+
+
+def _spearman(x: Floats, y: Floats) -> float:
+    """Returns Spearman's rank correlation (Pearson's correlation of mid-ranks); 0 if all values are equal."""
+    a, b = compute_midranks(x), compute_midranks(y)
+    a, b = a - a.mean(), b - b.mean()
+    norm = float(np.sqrt(np.sum(a * a) * np.sum(b * b)))
+    return float(np.sum(a * b)) / norm if norm else 0.0
+
+
+def axis_number(value: object) -> float | None:
+    """Returns the number of a place of an axis: the number itself or a size in bytes; None for a name."""
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, int | float):
+        return float(value)
+    try:
+        return float(parse_bytes(str(value)))
+    except UnitError:
+        return None
+
+
+def completion_tail(task_ends: list[float] | tuple[float, ...] | object) -> float:
+    """Returns the time from the median task end to the last, as a fraction of the last; ends in seconds from the
+    start."""
+    sorted_ends = np.sort(np.asarray(task_ends, dtype=float))
+    half_end = sorted_ends[max(0, int(np.ceil(sorted_ends.size / 2)) - 1)]
+    return float((sorted_ends[-1] - half_end) / sorted_ends[-1]) if sorted_ends[-1] > 0 else 0.0
+
+
+def classify_form(curve: RateCurve) -> str:
+    """Returns the form of a rate over time: flat, declining, rising or dips. Uses the slices in which all tasks were
+    active, except the first tenth. Raises MissingError if there are too few."""
+    begin, end = find_steady_slices(curve.amounts, curve.active_tasks)
+    begin += int(SKIPPED_FRACTION * (end - begin))
+    amounts = curve.amounts[begin:end]
+    if len(amounts) < MIN_SLICES:
+        raise MissingError(
+            f"a phase with at least {MIN_SLICES} slices in which all tasks work; here are {len(amounts)}"
+        )
+    variation_found = analyze_variation(amounts, [1] * len(amounts), curve.slice_s)
+    if _is_rising(variation_found):
+        return "rising"
+    shape = find_rate_shape(amounts)
+    if shape is not None:
+        return _FORM_BY_SHAPE[shape.name]
+    if variation_found.kind in ("drift", "steps"):
+        return "declining"
+    return "dips" if variation_found.kind == "stalls" else SHAPES[0]
+
+
+def _is_rising(variation_found: RateVariation) -> bool:
+    """Returns whether the rate rose. The named shapes only fall or recover, so levels and trends decide."""
+    if variation_found.kind == "drift":
+        return variation_found.after > variation_found.before
+    return variation_found.kind == "steps" and variation_found.parts[-1][1] > VISIBLE * variation_found.parts[0][1]

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Evaluates the claims of an experiment: compares confidence intervals and returns one of four verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sonde.experiments.claims.explanations import NO_INTERVAL, explain_result
+from sonde.experiments.claims.grid import CellGrid, Context
+from sonde.experiments.claims.samples import MissingError, SampleSource
+from sonde.experiments.claims.values import ClaimEvaluator, EvaluatedValue
+from sonde.model.experiment.claim_verdicts import ClaimVerdict, combine_verdicts, compare_interval
+from sonde.model.experiment.claims import ClaimComparison, Function, NumberLiteral, ShapeName
+from sonde.model.experiment.description import Expectation
+from sonde.model.experiment.experiment import Experiment
+from sonde.stats.bounds import MIN_VALUES, BoundedValue, estimate_more_runs
+
+
+@dataclass(frozen=True)
+class ComparisonResult:
+    """The result of one comparison of a claim in one context.
+
+    `value` is the measured value (None if data is missing); it was compared with `threshold` by `operator`.
+    `runs_needed`: for an inconclusive comparison, the number of additional runs of each cell that would probably decide
+    it; None if no number would. `missing`: the data that is missing, if the comparison does not apply. `explanation`:
+    for a comparison that does not hold, what the numbers show about the reason.
+    """
+
+    outcome: ClaimVerdict
+    operator: str = ""
+    value: BoundedValue | None = None
+    threshold: float | str = 0.0
+    runs_needed: int | None = None
+    missing: str = ""
+    explanation: str = ""
+
+
+@dataclass(frozen=True)
+class ContextResult:
+    """The result of a claim in one context: one value for every axis that the claim does not name."""
+
+    context: Context
+    comparisons: tuple[ComparisonResult, ...]
+
+    @property
+    def outcome(self) -> ClaimVerdict:
+        return combine_verdicts(part.outcome for part in self.comparisons)
+
+
+@dataclass(frozen=True)
+class ClaimResult:
+    """The verdict of one claim. `reason` says why the claim does not apply; empty if it was evaluated."""
+
+    expectation: Expectation
+    contexts: tuple[ContextResult, ...] = ()
+    reason: str = ""
+
+    @property
+    def outcome(self) -> ClaimVerdict:
+        """The outcome over all contexts: one failure is enough.
+
+        Contexts with missing data are ignored unless all are.
+        """
+        if self.reason:
+            return ClaimVerdict.NOT_APPLICABLE
+        applied = [cell.outcome for cell in self.contexts if cell.outcome is not ClaimVerdict.NOT_APPLICABLE]
+        return combine_verdicts(applied)
+
+    @property
+    def runs_needed(self) -> int | None:
+        """Additional runs of each cell that would probably decide all inconclusive comparisons; None if no number
+        would."""
+        estimates_needed = [
+            part.runs_needed
+            for cell in self.contexts
+            for part in cell.comparisons
+            if part.outcome is ClaimVerdict.INCONCLUSIVE
+        ]
+        estimates = [estimate for estimate in estimates_needed if estimate is not None]
+        return max(estimates) if estimates and len(estimates) == len(estimates_needed) else None
+
+
+def evaluate_claims(
+    experiment: Experiment,
+    source: SampleSource,
+    levels: Sequence[str] = ("measured",),
+    lacks: Mapping[str, str] | None = None,
+    profile: str = "",
+) -> list[ClaimResult]:
+    """Evaluates every claim in the order of the file.
+
+    `levels` are the levels that apply: ("measured",) on storage, ("simulated", "measured") on a simulated machine,
+    ("math",) on published numbers. `lacks` has a sentence for each unmet requirement. `profile` is the one that was
+    run.
+    """
+    grid = CellGrid(experiment)
+    return [
+        _evaluate_expectation(expectation, experiment, grid, source, levels, lacks or {}, profile)
+        for expectation in experiment.file.expect
+    ]
+
+
+def _evaluate_expectation(
+    expectation: Expectation,
+    experiment: Experiment,
+    grid: CellGrid,
+    source: SampleSource,
+    levels: Sequence[str],
+    lacks: Mapping[str, str],
+    profile: str,
+) -> ClaimResult:
+    if expectation.level not in levels:
+        return ClaimResult(expectation, reason=_LEVEL_REASONS[expectation.level])
+    if expectation.profiles and profile not in expectation.profiles:
+        return ClaimResult(
+            expectation, reason=f"it is evaluated only in the profile {' or '.join(expectation.profiles)}"
+        )
+    unmet = [lacks[need] for need in expectation.needs if need in lacks]
+    if unmet:
+        return ClaimResult(expectation, reason="; ".join(unmet))
+    claim = experiment.claims[expectation.id]
+    missing_cell = experiment.find_missing_cell(claim)
+    if missing_cell is not None:
+        return ClaimResult(expectation, reason=f"this profile has no cell {missing_cell}")
+    try:
+        contexts = grid.find_contexts(claim)
+    except MissingError as reason:
+        return ClaimResult(expectation, reason=str(reason))
+    values = ClaimEvaluator(grid, source, expectation.confidence)
+    cells = tuple(
+        ContextResult(context, tuple(_evaluate_comparison(part, values, context) for part in claim.comparisons))
+        for context in contexts
+    )
+    if all(cell.outcome is ClaimVerdict.NOT_APPLICABLE for cell in cells):
+        reasons = dict.fromkeys(part.missing for cell in cells for part in cell.comparisons if part.missing)
+        return ClaimResult(expectation, cells, "; ".join(list(reasons)[:3]) or "no cell has what it compares")
+    return ClaimResult(expectation, cells)
+
+
+_LEVEL_REASONS: Mapping[str, str] = {
+    "math": "it is arithmetic on published numbers, which Sonde's tests check",
+    "simulated": "it is tested only with `sonde simulate`",
+    "measured": "it is tested only on real or simulated storage",
+}
+
+
+_MIRRORED_OPERATORS: Mapping[str, str] = {">=": "<=", "<=": ">=", ">": "<", "<": ">", "==": "=="}
+
+
+def _evaluate_comparison(comparison: ClaimComparison, values: ClaimEvaluator, context: Context) -> ComparisonResult:
+    if isinstance(comparison.left, NumberLiteral):  # so that the text shows the measured value, not a difference
+        comparison = ClaimComparison(comparison.right, _MIRRORED_OPERATORS[comparison.operator], comparison.left)
+    try:
+        if isinstance(comparison.left, ShapeName) or isinstance(comparison.right, ShapeName):
+            return _evaluate_form(comparison, values, context)
+        evaluated, threshold, scale = values.evaluate_comparison(comparison, context)
+    except MissingError as reason:
+        return ComparisonResult(ClaimVerdict.NOT_APPLICABLE, comparison.operator, missing=str(reason))
+    low, high = evaluated.bounds.limits
+    outcome = compare_interval(low, high, comparison.operator, threshold, scale)
+    runs_needed = _estimate_more_runs(evaluated, threshold) if outcome is ClaimVerdict.INCONCLUSIVE else None
+    explanation = explain_result(comparison, values, context, outcome)
+    if (
+        outcome is ClaimVerdict.INCONCLUSIVE
+        and not evaluated.bounds.has_interval
+        and evaluated.runs >= evaluated.runs_needed
+    ):
+        explanation = f"{NO_INTERVAL} {explanation}".strip()
+    return ComparisonResult(
+        outcome, comparison.operator, evaluated.bounds, threshold, runs_needed, explanation=explanation
+    )
+
+
+def _estimate_more_runs(evaluated: EvaluatedValue, threshold: float) -> int | None:
+    if not evaluated.bounds.has_interval:  # too few runs, or a divisor that may be 0
+        return evaluated.runs_needed - evaluated.runs if evaluated.runs < evaluated.runs_needed else None
+    return estimate_more_runs(evaluated.runs, evaluated.bounds, threshold)
+
+
+def _evaluate_form(comparison: ClaimComparison, values: ClaimEvaluator, context: Context) -> ComparisonResult:
+    function, word = (
+        (comparison.left, comparison.right)
+        if isinstance(comparison.right, ShapeName)
+        else (comparison.right, comparison.left)
+    )
+    assert isinstance(function, Function)
+    assert isinstance(word, ShapeName)
+    share, form_counts = values.form_share(function, word.text, context)
+    low, high = share.limits
+    # More than half of the runs must have the form.
+    outcome = compare_interval(low, high, ">", 0.5)
+    runs_needed = None
+    if outcome is ClaimVerdict.INCONCLUSIVE:
+        runs_needed = (
+            max(1, MIN_VALUES - form_counts.total())
+            if form_counts.total() < MIN_VALUES
+            else estimate_more_runs(form_counts.total(), share, 0.5)
+        )
+    return ComparisonResult(
+        outcome, "==", share, word.text, runs_needed, ", ".join(f"{n} {form}" for form, n in form_counts.most_common())
+    )
+
+
+def verdicts_to_json(verdicts: Sequence[ClaimResult]) -> list[dict[str, Any]]:
+    """Returns the verdicts as JSON members."""
+    return [
+        {
+            "id": verdict.expectation.id,
+            "level": verdict.expectation.level,
+            "claim": verdict.expectation.claim,
+            "outcome": str(verdict.outcome),
+            "reason": verdict.reason,
+            "more_runs": verdict.runs_needed,
+            "cells": [
+                {
+                    "at": {name: str(value) for name, value in cell.context.items()},
+                    "outcome": str(cell.outcome),
+                    "parts": [
+                        {
+                            "outcome": str(part.outcome),
+                            "value": part.value.value if part.value else None,
+                            "low": part.value.low if part.value else None,
+                            "high": part.value.high if part.value else None,
+                            "operator": part.operator,
+                            "threshold": part.threshold,
+                            "missing": part.missing,
+                            "remark": part.explanation,
+                        }
+                        for part in cell.comparisons
+                    ],
+                }
+                for cell in verdict.contexts
+            ],
+        }
+        for verdict in verdicts
+    ]

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The locations that the user gave for an experiment, as texts that the archive stores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sonde.experiments.directories import Directories
+
+
+@dataclass(frozen=True)
+class RunLocations:
+    """Directories by name, the system file and the launcher; empty if not given."""
+
+    default: str = ""
+    named: Mapping[str, str] = field(default_factory=dict)
+    pools: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    system: str = ""  # file or name of the description of this machine
+    launcher: str = ""
+    launcher_args: str = ""
+
+    def read_directories(self) -> Directories:
+        """Returns the directories with the system file read. Raises UserError."""
+        from sonde.experiments.directories import Directories
+        from sonde.model.bundled_files import find_system_file
+        from sonde.model.system import read_system
+
+        system = read_system(find_system_file(self.system)) if self.system else None
+        return Directories(self.default, self.named, self.pools, system)
+
+    @property
+    def is_given(self) -> bool:
+        """Whether the user gave any location."""
+        return self != RunLocations()

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Charts of the duration of each call against its number, from a run's operation log (``operations_file``)."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+
+from sonde.charts.scatter import Dots, build_scatter_chart
+from sonde.experiments.claims.measured_runs import MeasuredRuns
+from sonde.experiments.page.points import PHASE, axis_label, cell_coordinates, selected_phases
+from sonde.model.experiment.description import FigureDescription
+
+# Maximum calls in a chart: the longest half, and an evenly spaced half of the others.
+MOST_CALLS = 2000
+# Column of the log.
+_SECONDS = "runtime"
+
+
+def call_section(figure: FigureDescription, runs: MeasuredRuns) -> tuple[list[str], list[Markup]]:
+    """Returns messages and one chart with a color for each cell, from the first task of the first run."""
+    dots: list[Dots] = []
+    messages = dict[str, None]()
+    for cell, phase in selected_phases(figure, runs.experiment):
+        name = _operations_file(runs.experiment.plans[cell.plan]["phases"], phase)
+        times = read_calls(runs.folders(cell), name) if name else []
+        if not times:
+            messages[f"Not drawn: no run of cell {cell.id} has a log of the operations of {phase}."] = None
+            continue
+        cell_axes = {**cell_coordinates(runs.experiment, cell), PHASE: phase}
+        dots.append(
+            Dots(axis_label(runs.experiment, figure.series, cell_axes.get(figure.series)), *select_calls(times))
+        )
+    if not dots:
+        return list(messages)[:3] or ["Nothing of this figure was measured."], []
+    caption = "Each dot is one call of the first task of the first run."
+    call_count = max(int(figure.x[-1]) + 1 for figure in dots if len(figure.x))
+    if call_count > MOST_CALLS:
+        caption += f" Of {call_count:,} calls the longest are all drawn, and the others at even intervals."
+    return list(messages)[:3], [build_scatter_chart(figure.title or figure.id, caption, dots, "call number").render()]
+
+
+def _operations_file(phases: Sequence[Any], phase_id: str) -> str:
+    names = [str(phase.get("operations_file", "")) for phase in phases if phase["id"] == phase_id]
+    return Path(names[0]).name if names else ""
+
+
+def read_calls(folders: Sequence[Path], name: str) -> list[float]:
+    """Returns the seconds of each operation of the first task of the first run with a log; empty without a log."""
+    for folder in folders:
+        file = folder / f"{name}-00000.csv"
+        try:
+            with file.open(encoding="utf-8", newline="") as lines:
+                return [float(row[_SECONDS]) for row in csv.DictReader(lines)]
+        except (OSError, KeyError, ValueError):
+            continue
+    return []
+
+
+def select_calls(times: Sequence[float]) -> tuple[list[float], list[float]]:
+    """Returns number and seconds of the drawn calls: all, or the longest and evenly spaced ones up to `MOST_CALLS`."""
+    values = np.asarray(times, dtype=float)
+    if values.size <= MOST_CALLS:
+        return [float(index) for index in range(values.size)], values.tolist()
+    longest = np.argsort(-values, kind="stable")[: MOST_CALLS // 2]
+    evenly_spaced = np.linspace(0, values.size - 1, MOST_CALLS // 2).astype(int)
+    chosen = np.unique(np.concatenate([longest, evenly_spaced]))
+    return [float(index) for index in chosen], values[chosen].tolist()

@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares published numbers of the source document with measured ones: as a table with ratios, and as chart lines.
+
+The published numbers are of another machine, so their magnitude is not evaluated. The table compares shapes: each
+number / the first number of the same phase, published and measured.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from sonde.charts.plot import table
+from sonde.experiments.claims.grid import CellGrid, Context
+from sonde.experiments.claims.measured_runs import MeasuredRuns
+from sonde.experiments.claims.samples import MissingError
+from sonde.experiments.claims.values import ClaimEvaluator
+from sonde.experiments.page.points import METRIC, PHASE, PLAN, canonical_places, place_label
+from sonde.experiments.page.sentences import format_amount, format_number
+from sonde.model.experiment.claims import (
+    Metric,
+    Value,
+    find_unit,
+    parse_claim_value,
+    parse_printed_number,
+    wrap_value_in_claim,
+)
+from sonde.model.experiment.description import FigureDescription, PublishedNumber
+from sonde.stats.bounds import BoundedValue
+from sonde.stats.stopping import CONFIDENCE
+
+TITLE = "Published and measured numbers"
+EXPLANATION = "Published numbers are of another machine, often of another size: compare the shape, not the height."
+# Maximum places on axes that a published number leaves open; the table of all cells has the others.
+MOST_PLACES = 8
+_LIMIT_PREFIXES = {"": "", "about": "about ", "at_least": "at least ", "at_most": "at most "}
+
+
+@dataclass(frozen=True)
+class PublishedComparison:
+    """A published number and the measured value for the same cell, in base units."""
+
+    published: PublishedNumber
+    value_expression: Value
+    unit: str
+    value: float
+    upper: float | None
+    context: Context  # values on the axes that the published number leaves open
+    measured: BoundedValue | None
+    missing: str = ""  # why there is no measured value
+    cell: str = ""  # id of the metric's cell; empty for a calculated value
+    phase: str = ""
+
+    @property
+    def ratio(self) -> BoundedValue | None:
+        """Measured / published; None without a measured value, for a published range, and for zero."""
+        if self.measured is None or self.upper is not None or self.value == 0:
+            return None
+        return self.measured / BoundedValue.exact(self.value)
+
+
+def compare_published(runs: MeasuredRuns, most_places: int | None = MOST_PLACES) -> list[PublishedComparison]:
+    """Returns a comparison for every published number, at up to `most_places` values of its open axes."""
+    grid = CellGrid(runs.experiment)
+    values = ClaimEvaluator(grid, runs, CONFIDENCE)
+    return [
+        comparison
+        for published in runs.experiment.file.published
+        for comparison in _compare_number(published, grid, values, most_places)
+    ]
+
+
+def _compare_number(
+    published: PublishedNumber, grid: CellGrid, values: ClaimEvaluator, most_places: int | None
+) -> list[PublishedComparison]:
+    value_expression = parse_claim_value(published.of)
+    unit = find_unit(value_expression)
+    value, upper = (
+        parse_printed_number(published.value, unit),
+        None if published.to is None else parse_printed_number(published.to, unit),
+    )
+    try:
+        contexts = grid.find_contexts(wrap_value_in_claim(published.of, value_expression))
+    except MissingError as reason:
+        return [PublishedComparison(published, value_expression, unit, value, upper, {}, None, str(reason))]
+    comparisons = []
+    for context in contexts[:most_places]:
+        cell, phase = _cell_and_phase(value_expression, context, grid)
+        try:
+            comparisons.append(
+                PublishedComparison(
+                    published,
+                    value_expression,
+                    unit,
+                    value,
+                    upper,
+                    context,
+                    values.evaluate(value_expression, context).bounds,
+                    "",
+                    cell,
+                    phase,
+                )
+            )
+        except MissingError as reason:
+            comparisons.append(
+                PublishedComparison(
+                    published, value_expression, unit, value, upper, context, None, str(reason), cell, phase
+                )
+            )
+    return comparisons
+
+
+def _cell_and_phase(value_expression: Value, context: Context, grid: CellGrid) -> tuple[str, str]:
+    """Returns cell id and phase of a metric; empty for a value calculated from several."""
+    if not isinstance(value_expression, Metric):
+        return "", ""
+    cell = grid.find_cell(value_expression, context)
+    try:
+        return cell.id, grid.phase_of(value_expression, cell)
+    except MissingError:  # several phases, and the metric names none
+        return cell.id, ""
+
+
+def published_section(runs: MeasuredRuns) -> tuple[list[str], list[Markup]]:
+    """Returns messages and the table; both empty if the document has no numbers."""
+    comparisons = compare_published(runs)
+    if not comparisons:
+        return [], []
+    columns = ["of", "source", "published", "measured", "measured ÷ published", "shape: published", "measured"]
+    body = [_table_row(runs, comparison, comparisons) for comparison in comparisons]
+    reasons = list(dict.fromkeys(comparison.missing for comparison in comparisons if comparison.measured is None))
+    messages = [EXPLANATION, "Shape: the number / the first number of the same phase in this table."]
+    if reasons:
+        messages.append(f"Not measured here: {'; '.join(reasons[:3])}{' …' if len(reasons) > 3 else ''}.")
+    return messages, [table(columns, body, TITLE, text_columns=2)]
+
+
+def _table_row(
+    runs: MeasuredRuns, comparison: PublishedComparison, comparisons: Sequence[PublishedComparison]
+) -> list[str]:
+    context_text = ", ".join(
+        f"{name} {place_label(runs.experiment, name, value)}" for name, value in comparison.context.items()
+    )
+    name = f"{comparison.published.of} ({context_text})" if context_text else comparison.published.of
+    description = f"{name}: {comparison.published.words}" if comparison.published.words else name
+    reference = next(other for other in comparisons if _shape_group(other) == _shape_group(comparison))
+    return [
+        description,
+        comparison.published.source,
+        format_published(comparison),
+        _format_bounds(comparison.measured, comparison.unit),
+        _format_ratio(comparison.ratio),
+        *_shape_columns(comparison, reference),
+    ]
+
+
+def format_published(comparison: PublishedComparison) -> str:
+    """Formats a published number, for example "about 1.60 GB/s" or "3.20 GB/s … 4.00 GB/s"."""
+    range_text = "" if comparison.upper is None else f" … {format_amount(comparison.upper, comparison.unit)}"
+    return (
+        f"{_LIMIT_PREFIXES[comparison.published.limit]}{format_amount(comparison.value, comparison.unit)}{range_text}"
+    )
+
+
+def _format_bounds(bounds: BoundedValue | None, unit: str) -> str:
+    if bounds is None:
+        return "–"
+    if bounds.low is None or bounds.high is None:
+        return format_amount(bounds.value, unit)
+    return (
+        f"{format_amount(bounds.value, unit)} [{format_amount(bounds.low, unit)}, {format_amount(bounds.high, unit)}]"
+    )
+
+
+def _format_ratio(ratio: BoundedValue | None) -> str:
+    return "–" if ratio is None else format_number(ratio.value)
+
+
+def _shape_group(comparison: PublishedComparison) -> object:
+    """Returns the key of the numbers that form a shape: metric, phase, plan."""
+    if not isinstance(comparison.value_expression, Metric):
+        return id(comparison)
+    return (
+        comparison.value_expression.name,
+        comparison.value_expression.phase,
+        str({**comparison.value_expression.coordinates, **comparison.context}.get(PLAN)),
+    )
+
+
+def _shape_columns(comparison: PublishedComparison, reference: PublishedComparison) -> list[str]:
+    """Returns this number / the first of its group: published, and measured."""
+    if (
+        comparison.published is reference.published
+        or comparison.upper is not None
+        or reference.upper is not None
+        or reference.value == 0
+    ):
+        return ["–", "–"]
+    ours = (
+        comparison.measured.value / reference.measured.value
+        if comparison.measured and reference.measured and reference.measured.value
+        else None
+    )
+    return [format_number(comparison.value / reference.value), "–" if ours is None else format_number(ours)]
+
+
+@dataclass(frozen=True)
+class PublishedLine:
+    """The published numbers of one line of a chart: place on the x axis -> value in base units."""
+
+    series: Any
+    values: Mapping[Any, float]
+
+
+def published_lines(
+    figure: FigureDescription, runs: MeasuredRuns, shared: Mapping[str, Any], places: Sequence[Any]
+) -> list[PublishedLine]:
+    """Returns the lines of published numbers in one chart. `shared` has the coordinates that all its points share;
+    `places` are the measured places on the x axis. A number without such a place is drawn at each of them."""
+    lines: dict[str, tuple[Any, dict[Any, float]]] = {}
+    fixed_places = {**canonical_places(runs.experiment, figure.where or {}), **shared}
+    for published in runs.experiment.file.published:
+        metric = parse_claim_value(published.of)
+        if (
+            not isinstance(metric, Metric)
+            or metric.name not in figure.metrics
+            or figure.per
+            or published.to is not None
+        ):
+            continue
+        if published.limit in ("at_least", "at_most") or (
+            figure.plans and metric.coordinates.get(PLAN) not in (None, *figure.plans)
+        ):
+            continue
+        metric_places = {
+            **canonical_places(runs.experiment, metric.coordinates),
+            PHASE: metric.phase,
+            METRIC: metric.name,
+        }
+        is_elsewhere = any(str(metric_places.get(name, value)) != str(value) for name, value in fixed_places.items())
+        if is_elsewhere or (figure.phases and metric.phase not in figure.phases):
+            continue
+        series = metric_places.get(figure.series) if figure.series else None
+        line = lines.setdefault(json.dumps(series, default=str), (series, {}))[1]
+        value = parse_printed_number(published.value, find_unit(metric))
+        line.update({metric_places[figure.x]: value} if figure.x in metric_places else dict.fromkeys(places, value))
+    return [PublishedLine(series, values) for series, values in lines.values()]
+
+
+def published_scale(measured: Sequence[float], published: Sequence[float]) -> float:
+    """Returns the factor for published numbers in a chart that makes both shapes visible; 1 if the largest values
+    differ by at most a factor of 4."""
+    largest_measured, largest_published = max(measured, default=0.0), max(published, default=0.0)
+    if largest_measured <= 0 or largest_published <= 0 or 0.25 <= largest_measured / largest_published <= 4:
+        return 1.0
+    return float(f"{largest_measured / largest_published:.1g}")

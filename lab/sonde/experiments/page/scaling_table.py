@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table of scaling with pools, units or tasks: S(k) and E(k) with intervals, rate per unit, fraction of the
+peak."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from markupsafe import Markup
+
+from sonde.charts.plot import table
+from sonde.experiments.claims.measured_runs import MeasuredRuns
+from sonde.experiments.claims.samples import MissingError
+from sonde.experiments.page.points import Point, place_label, point_ratio
+from sonde.experiments.page.sentences import format_amount, format_interval
+from sonde.model.experiment.description import FigureDescription
+from sonde.stats.bounds import BoundedValue
+
+EXPLANATION = "S(k): rate / rate at the smallest size. E(k): S(k) / growth of the size; 1 is proportional. Both with"
+" 95 % intervals."
+
+
+def scaling_ratio(smallest: Point, point: Point) -> BoundedValue | None:
+    """Returns S(k): the rate / the rate at the smallest size; None if a rate is not positive."""
+    if point is smallest:
+        return BoundedValue.exact(1.0)
+    growth = point_ratio(smallest, point)
+    return None if growth is None else BoundedValue(growth.value, growth.low, growth.high)
+
+
+def scaling_table(
+    figure: FigureDescription,
+    runs: MeasuredRuns,
+    lines: Sequence[tuple[str, Sequence[Point]]],
+    sizes: Mapping[str, float],
+) -> Markup:
+    """Returns a table with a row for each point of each line, the smallest size first; `sizes` has the size by
+    place."""
+    rows = []
+    for name, points in lines:
+        smallest = sizes[str(points[0].coordinates.get(figure.x))]
+        for point in points:
+            size = sizes[str(point.coordinates.get(figure.x))]
+            growth = scaling_ratio(points[0], point)
+            rate = point.samples.bounds()
+            efficiency = "–" if growth is None else format_interval(growth / BoundedValue.exact(size / smallest))
+            rows.append(
+                [
+                    name,
+                    place_label(runs.experiment, figure.x, point.coordinates.get(figure.x)),
+                    f"{size:g}",
+                    format_amount(rate.value, point.unit),
+                    "–" if growth is None else format_interval(growth),
+                    efficiency,
+                    format_amount(rate.value / size, point.unit),
+                    _format_peak_share(runs, point),
+                ]
+            )
+    columns = ["", figure.x, "size", "rate", "S(k)", "E(k)", "for each unit of size", "of the stated peak"]
+    return Markup('<p class="note">{}</p>').format(EXPLANATION) + table(columns, rows, "Scaling", text_columns=2)
+
+
+def _format_peak_share(runs: MeasuredRuns, point: Point) -> str:
+    """Returns the fraction of the stated peak in percent; a dash if no peak is stated or no bytes are counted."""
+    if point.unit != "B/s":
+        return "–"
+    phases = runs.experiment.plans[point.cell.plan]["phases"]
+    op = next(str(phase["op"]) for phase in phases if phase["id"] == point.phase)
+    try:
+        peak = runs.peak(point.cell, "read" if "read" in op else "write")
+    except MissingError:
+        return "–"
+    return f"{100 * point.samples.bounds().value / peak:.3g} %"

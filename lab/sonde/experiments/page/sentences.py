@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Verdicts of claims in sentences, for the page and the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sonde.charts.curves import shown
+from sonde.experiments.claims.verdicts import ClaimResult, ComparisonResult, ContextResult
+from sonde.model.experiment.claim_verdicts import ClaimVerdict
+from sonde.model.quantities import count_noun
+from sonde.model.units import significant
+from sonde.stats.bounds import BoundedValue
+
+_MOST_CELLS = 3
+
+
+def format_number(value: float) -> str:
+    """Formats a number with three significant digits, and a letter for a power of 1000 if it is large."""
+    for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= size:
+            return f"{significant(value / size)} {letter}"
+    return f"{value:.3g}"
+
+
+def unit_suffix(unit: str) -> str:
+    """Returns the unit to print after a number; empty for a ratio."""
+    return "" if unit == "1" else unit
+
+
+def format_amount(value: float, unit: str) -> str:
+    """Formats a value with its unit: 1.60 GB/s, 20 kop/s, 34.8 s, 0.5."""
+    return shown(value, unit_suffix(unit))
+
+
+def format_interval(bounds: BoundedValue) -> str:
+    """Formats a value with its interval, for example 1.99 [1.87, 2.11]; without an interval only the value."""
+    if bounds.low is None or bounds.high is None:
+        return format_number(bounds.value)
+    if bounds.low == bounds.high:
+        return format_number(bounds.value)
+    return f"{format_number(bounds.value)} [{format_number(bounds.low)}, {format_number(bounds.high)}]"
+
+
+def _describe_comparison(part: ComparisonResult) -> str:
+    if part.value is None:
+        return part.missing
+    if isinstance(part.threshold, str):
+        return f'{part.missing}, wanted "{part.threshold}"'
+    return f"{format_interval(part.value)} {part.operator} {format_number(part.threshold)}"
+
+
+def _describe_context(result: ContextResult) -> str:
+    context_text = ", ".join(f"{name}={value}" for name, value in result.context.items())
+    comparisons = "; ".join(_describe_comparison(part) for part in result.comparisons)
+    return f"{context_text}: {comparisons}" if context_text else comparisons
+
+
+def verdict_sentence(verdict: ClaimResult) -> str:
+    """Returns the result of a claim in one or more sentences, and what would decide it if it is inconclusive."""
+    if verdict.outcome is ClaimVerdict.NOT_APPLICABLE:
+        return f"Not evaluated here: {verdict.reason.rstrip('.')}."
+    chosen = [cell for cell in verdict.contexts if cell.outcome is verdict.outcome]
+    text = "; ".join(_describe_context(cell) for cell in chosen[:_MOST_CELLS])
+    if len(chosen) > _MOST_CELLS:
+        text += f"; and {len(chosen) - _MOST_CELLS} more"
+    missing_cells = sum(cell.outcome is ClaimVerdict.NOT_APPLICABLE for cell in verdict.contexts)
+    if verdict.outcome is ClaimVerdict.FAILS and len(chosen) < len(verdict.contexts) - missing_cells:
+        text += f" (in {len(chosen)} of {count_noun(len(verdict.contexts) - missing_cells, 'cell')})"
+    text += "."
+    if verdict.outcome is ClaimVerdict.INCONCLUSIVE:
+        text += _describe_deciding_runs(verdict)
+    explanations = dict.fromkeys(part.explanation for cell in chosen for part in cell.comparisons if part.explanation)
+    text += "".join(f" {verdict}" for verdict in list(explanations)[:_MOST_CELLS])
+    if missing_cells:
+        text += f" In {count_noun(missing_cells, 'cell')} compared data is missing."
+    return text.replace("\N{NO-BREAK SPACE}", " ")
+
+
+def _describe_deciding_runs(verdict: ClaimResult) -> str:
+    """Returns how many more runs would decide the claim, or that more runs would hardly help."""
+    if verdict.runs_needed is not None:
+        return f" About {count_noun(verdict.runs_needed, 'more run')} of each cell would decide it."
+    parts = [
+        part for cell in verdict.contexts for part in cell.comparisons if part.outcome is ClaimVerdict.INCONCLUSIVE
+    ]
+    if any(part.runs_needed is None and part.value is not None and part.value.has_interval for part in parts):
+        return " More runs would hardly decide it: the interval is wide, and the value is close to the threshold."
+    return ""
+
+
+def count_verdicts(verdicts: Sequence[ClaimResult]) -> str:
+    """Returns the counts, for example "3 hold, 1 fails, 2 are inconclusive"."""
+    names = {
+        ClaimVerdict.HOLDS: ("holds", "hold"),
+        ClaimVerdict.FAILS: ("fails", "fail"),
+        ClaimVerdict.INCONCLUSIVE: ("is inconclusive", "are inconclusive"),
+        ClaimVerdict.NOT_APPLICABLE: ("is not applicable", "are not applicable"),
+    }
+    counts_by_outcome = {outcome: sum(verdict.outcome is outcome for verdict in verdicts) for outcome in names}
+    return ", ".join(f"{count} {names[outcome][count != 1]}" for outcome, count in counts_by_outcome.items() if count)
+
+
+def verdict_lines(verdicts: Sequence[ClaimResult]) -> list[str]:
+    """Returns one line for each claim: outcome, id, sentence."""
+    width = max((len(verdict.expectation.id) for verdict in verdicts), default=0)
+    return [
+        f"{verdict.outcome:14} {verdict.expectation.id:{width}}  {verdict_sentence(verdict)}" for verdict in verdicts
+    ]

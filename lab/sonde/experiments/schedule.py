@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The order of the runs of an experiment, and the number of repeats of each cell.
+
+Cells run in blocks: each block runs every cell once, in a new random order. Drift during the experiment (fill level,
+other load, temperature) then affects all cells equally. The order of a block depends only on the seed and the number
+of the block, and its cells only on earlier repeats. An interrupted and resumed experiment therefore has the same runs
+in the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from sonde.model.experiment import Cell
+from sonde.model.experiment.description import RepeatRule
+from sonde.stats.stopping import StopRule
+
+# Rates of one run by phase.
+Rates = Mapping[str, float]
+IN_ORDER = "in_order"
+_DEFAULT_MAX_FACTOR = 10  # maximum over minimum repeats, if an interval is given and `max` is not
+
+
+@dataclass(frozen=True)
+class ScheduledRun:
+    """One run of the schedule."""
+
+    cell: Cell
+    repeat: int  # from 0; warm-ups are counted separately
+    warm_up: bool
+
+
+def stopping_rule(repeat: RepeatRule) -> StopRule:
+    """Returns the rule that decides when a cell has enough repeats."""
+    if repeat.interval is None:
+        return StopRule(repeat.min, repeat.min)
+    return StopRule(repeat.min, repeat.max or _DEFAULT_MAX_FACTOR * repeat.min, repeat.interval)
+
+
+class Schedule:
+    """Yields the runs of an experiment in order.
+
+    `rates` returns the rates of a cell's finished repeats by number; `given_up` returns whether a cell is abandoned.
+    """
+
+    def __init__(
+        self,
+        cells: Sequence[Cell],
+        repeat: RepeatRule,
+        seed: int,
+        rates: Callable[[str], Mapping[int, Rates]],
+        given_up: Callable[[str], bool],
+    ) -> None:
+        self.stopping = stopping_rule(repeat)
+        self.cells, self._repeat, self._seed = cells, repeat, seed
+        self._rates, self._given_up = rates, given_up
+
+    def iterate_runs(self) -> Iterator[ScheduledRun]:
+        """Yields every run, including those that earlier sessions finished."""
+        if self._repeat.order == IN_ORDER:
+            for cell in self.cells:
+                yield from self._blocks([cell])
+        else:
+            yield from self._blocks(self.cells)
+
+    def _blocks(self, cells: Sequence[Cell]) -> Iterator[ScheduledRun]:
+        for number in range(self._repeat.warmup):
+            yield from self._block(cells, number, True)
+        number = 0
+        while members := [cell for cell in cells if self._needs_run(cell, number)]:
+            yield from self._block(members, number, False)
+            number += 1
+
+    def _block(self, cells: Sequence[Cell], number: int, warm_up: bool) -> Iterator[ScheduledRun]:
+        block = list(cells)
+        if self._repeat.order != IN_ORDER:
+            Random(f"{self._seed} {'warm-up' if warm_up else 'repeat'} {number}").shuffle(block)
+        for cell in block:
+            if not self._given_up(cell.id):
+                yield ScheduledRun(cell, number, warm_up)
+
+    def _needs_run(self, cell: Cell, number: int) -> bool:
+        """Returns whether a cell is part of this block. Variants of a cell continue until all have enough repeats."""
+        if self._given_up(cell.id):
+            return False
+        if number < self.stopping.min_runs:
+            return True
+        return any(
+            not self._has_enough(other, number)
+            for other in self.cells
+            if _differ_in_variant_only(other, cell) and not self._given_up(other.id)
+        )
+
+    def _has_enough(self, cell: Cell, number: int) -> bool:
+        if number >= self.stopping.max_runs:
+            return True
+        earlier_rates = [rates for repeat, rates in sorted(self._rates(cell.id).items()) if repeat < number]
+        phases = {phase for rates in earlier_rates for phase, rate in rates.items() if rate > 0}
+        values_by_phase = [[rates[phase] for rates in earlier_rates if rates.get(phase, 0) > 0] for phase in phases]
+        return bool(values_by_phase) and all(self.stopping.is_finished(values) for values in values_by_phase)
+
+    def expected_repeats(self, cell: Cell) -> int:
+        """Returns the expected total number of repeats of a cell."""
+        all_rates = list(self._rates(cell.id).values())
+        phases = {phase for rates in all_rates for phase in rates}
+        values_by_phase = [[rates[phase] for rates in all_rates if rates.get(phase, 0) > 0] for phase in phases]
+        return max(
+            (self.stopping.estimate_runs(values) for values in values_by_phase if values),
+            default=self.stopping.min_runs,
+        )
+
+
+def _differ_in_variant_only(first_cell: Cell, second_cell: Cell) -> bool:
+    def other_axes(cell: Cell) -> dict[str, object]:
+        return {name: value for name, value in cell.coordinates.items() if name != "variant"}
+
+    return first_cell.plan == second_cell.plan and other_axes(first_cell) == other_axes(second_cell)

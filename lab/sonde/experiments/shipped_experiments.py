@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The experiments and plans that are installed with Sonde, by the name of their file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sonde.model.bundled_files import find_bundled_files, is_file_reference
+from sonde.model.errors import PlanError, suggest_name
+from sonde.model.experiment.description import EXPERIMENT_FORMAT
+
+
+def shipped_plans() -> dict[str, Path]:
+    """Returns name and file of each shipped plan."""
+    return {name: file for name, file in find_bundled_files("experiments").items() if not _is_experiment(file)}
+
+
+def shipped_experiments() -> dict[str, Path]:
+    """Returns name and file of each shipped experiment, also from folders (one folder for each source document)."""
+    return {
+        name: file
+        for name, file in find_bundled_files("experiments", include_subfolders=True).items()
+        if _is_experiment(file)
+    }
+
+
+def _is_experiment(file: Path) -> bool:
+    return f'schema = "{EXPERIMENT_FORMAT}"' in file.read_text(encoding="utf-8")
+
+
+def resolve_plan_source(name: str) -> str:
+    """Returns the file for `name`: a file, a shipped plan or experiment, or ``-`` for standard input.
+
+    Raises PlanError.
+    """
+    if name == "-" or is_file_reference(name):
+        return name
+    files_by_name = find_bundled_files("experiments", include_subfolders=True)
+    if name in files_by_name:
+        return str(files_by_name[name])
+    plan_names = ", ".join(shipped_plans()) or "none"
+    raise PlanError(
+        f'There is no plan file "{name}" and no ready-made experiment of that name; ready-made plans are {plan_names},'
+        f" and there are {len(shipped_experiments())} experiments (docs/reference/experiments.md)."
+        + suggest_name(name, files_by_name)
+    )

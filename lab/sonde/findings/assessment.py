@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The assessment of one number: classification, validity, caveats, and sentences on variation, stragglers and targets.
+
+Every surface (terminal, page, JSON, tables) prints the texts of this module.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sonde.findings.caveats import GOOD, caveat_as_json, determine_phase_validity, find_caveats, format_caveat
+from sonde.findings.classification import Classification, classify, operations_count_files
+from sonde.findings.profile import Profile, build_profile
+from sonde.findings.slow_intervals import describe_slow_intervals
+from sonde.findings.storage_units import describe_slow_units
+from sonde.findings.stragglers import collect_task_rates, find_stragglers
+from sonde.findings.target_operations import describe_slow_operations
+from sonde.findings.targets import describe_slow_targets, describe_unknown_layout
+from sonde.findings.variation import RateVariation
+from sonde.model import quantities
+from sonde.model.errors import to_sentence
+from sonde.model.limits import MIN_PHASE_S
+from sonde.model.lines import Finding, PhaseRates
+from sonde.model.record import PhaseRecord
+from sonde.model.run import RecordedRun
+
+# Phases with smaller operations (bytes) are reported in operations per second.
+SMALL_OPERATION = 64 * 1024
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """What a number is worth.
+
+    `classification_clause` explains the classification. The members below `caveats` are sentences or empty:
+    `variation` says how the rate changed, `stragglers` which tasks were slow, `cache_rate` how fast the page cache
+    accepted data that fsync wrote later, `slow_nodes` which nodes were slower than the median node and when,
+    `slow_targets` which storage targets were slow (or why that is unknown), `slow_units` which servers or units were.
+    Quantities contain no-break spaces; `quantities.plain` replaces them.
+    """
+
+    classification: Classification
+    classification_clause: str
+    validity: str = GOOD  # good, doubtful, invalid
+    caveats: tuple[Finding, ...] = ()
+    variation: str = ""
+    stragglers: str = ""
+    cache_rate: str = ""
+    slow_nodes: str = ""
+    slow_targets: str = ""
+    slow_units: str = ""
+
+    @property
+    def classification_text(self) -> str:
+        """The explanation of the classification as a sentence."""
+        return to_sentence(self.classification_clause)
+
+    @property
+    def caveat_sentence(self) -> str:
+        """Why the number is doubtful; empty without caveats."""
+        texts = list(dict.fromkeys(format_caveat(caveat) for caveat in self.caveats))
+        return f"Doubtful: {'; '.join(texts)}." if texts else ""
+
+    @property
+    def details(self) -> tuple[str, ...]:
+        """All sentences beyond the classification, caveats first."""
+        texts = (
+            self.caveat_sentence,
+            self.variation,
+            self.cache_rate,
+            self.stragglers,
+            self.slow_nodes,
+            self.slow_targets,
+            self.slow_units,
+        )
+        return tuple(text for text in texts if text)
+
+    def as_json(self) -> dict[str, Any]:
+        """The JSON form, without empty members."""
+        names = ("variation", "stragglers", "slow_nodes", "slow_targets", "slow_units", "cache_rate")
+        return {
+            "classification": self.classification.value,
+            "validity": self.validity,
+            "classification_text": quantities.to_plain_spaces(self.classification_text),
+            **({"caveats": [caveat_as_json(caveat) for caveat in self.caveats]} if self.caveats else {}),
+            **{name: quantities.to_plain_spaces(getattr(self, name)) for name in names if getattr(self, name)},
+        }
+
+
+def assess(run: RecordedRun, phase: PhaseRecord, interval: str = "total") -> Assessment:
+    """Assesses the rate of a phase over `interval` (a member of PhaseRates)."""
+    return assess_with_profile(run, phase, build_profile(phase), interval)
+
+
+def assess_with_profile(
+    run: RecordedRun, phase: PhaseRecord, profile: Profile | None, interval: str = "total"
+) -> Assessment:
+    """Does the same with a profile that the caller has built already."""
+    classification, clause = classify(run, phase, interval)
+    operations = prefers_operations(phase)
+    clauses = (
+        _describe_phase_variation(phase, profile, operations, interval),
+        _describe_stragglers(run, phase, operations),
+        _describe_cache_rate(phase),
+    )
+    variation, stragglers, cache_rate = (_name_unit_of_files(run, phase, to_sentence(text)) for text in clauses)
+    return Assessment(
+        classification,
+        clause,
+        determine_phase_validity(run, phase),
+        find_caveats(run, phase, classification),
+        variation,
+        stragglers,
+        cache_rate if interval == "total" else "",
+        describe_slow_intervals(run, phase, operations),
+        describe_slow_operations(phase) or describe_slow_targets(phase, operations) or describe_unknown_layout(phase),
+        describe_slow_units(run, phase),
+    )
+
+
+def prefers_operations(phase: PhaseRecord) -> bool:
+    """Whether the phase is reported in operations per second: its operations are small or transfer no bytes."""
+    end = phase.end
+    return end is not None and end.ops.done > 0 and end.bytes.moved / end.ops.done < SMALL_OPERATION
+
+
+def format_phase_rate(value: float, operations: bool) -> str:
+    """A rate in operations per second or bytes per second."""
+    return str(quantities.display_operation_rate(value) if operations else quantities.display_byte_rate(value))
+
+
+def _name_unit_of_files(run: RecordedRun, phase: PhaseRecord, text: str) -> str:
+    return text.replace("op/s", "files/s") if operations_count_files(run, phase) else text
+
+
+def _describe_phase_variation(phase: PhaseRecord, profile: Profile | None, operations: bool, interval: str) -> str:
+    rates = phase.end.rates if phase.end else PhaseRates()
+    rate = getattr(rates, interval) or rates.total
+    if profile is None or rate is None or profile.edges[-1] < MIN_PHASE_S:
+        return ""
+    variation = profile.get_variation(operations)
+    if not variation.explains(rate.ops_per_s if operations else rate.bytes_per_s):
+        return ""
+    return describe_variation(variation, operations, profile.edges[-1])
+
+
+def describe_variation(variation: RateVariation, operations: bool, seconds: float) -> str:
+    """How the rate varied during `seconds`, as one clause; empty when the phase was too short for a statement."""
+
+    def text(rate: float) -> str:
+        return format_phase_rate(rate, operations)
+
+    if variation.kind == "steps":
+        times = [str(quantities.display_seconds(start)) for start, _ in variation.parts]
+        rates = [rate for _, rate in variation.parts]
+        first = f"{_direction_verb(rates[0], rates[1])} from {text(rates[0])} to {text(rates[1])} after {times[1]}"
+        if len(rates) == 2:
+            return first
+        return f"{first}, then {_direction_verb(rates[1], rates[2])} to {text(rates[2])} after {times[2]}"
+    if variation.kind == "drift":
+        verb = _direction_verb(variation.before, variation.after)
+        return f"{verb} gradually from {text(variation.before)} to {text(variation.after)}"
+    if variation.kind == "stalls":
+        duration, stalled = quantities.display_seconds(seconds), quantities.display_seconds(variation.stalled_s)
+        return f"stood still for {stalled} of {duration}; otherwise {text(variation.moving)}"
+    if variation.kind == "steady":
+        percent = max(1, round(variation.spread * 100))
+        return f"steady, ±{percent}{quantities.NO_BREAK_SPACE}% around {text(variation.mean)}"
+    if variation.kind == "uneven":
+        return f"uneven, between {text(variation.low)} and {text(variation.high)} for nine tenths of the time"
+    return ""
+
+
+def _direction_verb(before: float, after: float) -> str:
+    return "rose" if after > before else "fell"
+
+
+def _describe_stragglers(run: RecordedRun, phase: PhaseRecord, operations: bool) -> str:
+    stragglers = find_stragglers(collect_task_rates(run, phase, operations))
+    if stragglers is None:
+        return ""
+    slowest, median, count = stragglers
+    host = f" on {slowest.host}" if slowest.host else ""
+    others = f"{quantities.count_noun(count - 1, 'other task')} {'was' if count == 2 else 'were'} slow too"
+    suffix = f"; {others}" if count > 1 else ""
+    return (
+        f"{slowest.name}{host} reached {format_phase_rate(slowest.value, operations)},"
+        f" the median task {format_phase_rate(median, operations)}{suffix}"
+    )
+
+
+def _describe_cache_rate(phase: PhaseRecord) -> str:
+    """How fast the page cache accepted data that fsync wrote afterwards, where both were timed separately."""
+    end = phase.end
+    if end is None or phase.begin.direct or not end.rates.total or not end.rates.transfer or not end.bytes.written:
+        return ""
+    total, transfer = end.rates.total, end.rates.transfer
+    if not end.seconds.fsync or 1.25 * transfer.seconds > total.seconds:
+        return ""
+    return (
+        f"the page cache took it at {quantities.display_byte_rate(transfer.bytes_per_s)}, which is not a storage number"
+    )

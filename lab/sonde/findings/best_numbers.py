@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The best numbers of several phases, as quoted by the headline of a check, the first line of a page, the list of runs.
+
+For each kind of work (data written, rewritten, read, random blocks) the best number is the largest storage number. So a
+number of a table that exceeds the headline is of another kind, or not a storage number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sonde.findings.assessment import Assessment, prefers_operations
+from sonde.findings.caveats import format_caveat
+from sonde.findings.classification import Classification, operations_count_files
+from sonde.model import quantities
+from sonde.model.errors import UnitError
+from sonde.model.lines import Finding
+from sonde.model.record import PhaseRecord
+from sonde.model.run import RecordedRun
+from sonde.model.units import parse_bytes
+
+# Classifications of storage numbers.
+STORAGE_CLASSIFICATIONS = (Classification.STORAGE, Classification.BURST)
+RULE = (
+    "Best: of each kind of work the largest number of storage. Numbers of caches, of memory and of synthetic backends,"
+    " invalid ones and those over too soon do not count."
+)
+NONE = "No number of data read or written here is one of storage; each says why."
+_VERBS = {"write": "writes", "rewrite": "rewrites", "read": "reads", "reread": "reads", "read_only": "reads"}
+_RANDOM = frozenset({"random_permute", "random_replace"})
+
+
+@dataclass(frozen=True)
+class WorkKind:
+    """Numbers of one kind are comparable. `verb` is writes, rewrites or reads; `random` is the block size of random
+    access ("4 KiB"), empty for other orders."""
+
+    verb: str
+    random: str = ""
+
+    @property
+    def order(self) -> tuple[bool, int]:
+        """The position in the sentence."""
+        return bool(self.random), list(dict.fromkeys(_VERBS.values())).index(self.verb)
+
+
+@dataclass(frozen=True)
+class BestCandidate:
+    """A number that may be the best of its kind: bytes per second, or operations per second for random access."""
+
+    kind: WorkKind | None
+    value: float | None
+    classification: Classification
+    caveats: Sequence[Finding] = ()
+    name: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """The machine form."""
+        kind = self.kind or WorkKind("")
+        unit = "ops_per_s" if kind.random else "bytes_per_s"
+        return {"work": f"random {kind.random} {kind.verb}" if kind.random else kind.verb, unit: self.value} | (
+            {"figure": self.name} if self.name else {}
+        )
+
+
+def work_kind(run: RecordedRun, phase: PhaseRecord) -> WorkKind | None:
+    """The kind of work of a phase; None for phases in files per second or with mixed directions."""
+    verb = _VERBS.get(phase.begin.op)
+    if verb is None or operations_count_files(run, phase):
+        return None
+    if str(run.find_setting(phase.id, "access", "order")) not in _RANDOM or not prefers_operations(phase):
+        return WorkKind(verb)
+    try:
+        block = str(quantities.display_size(float(parse_bytes(run.find_setting(phase.id, "access", "transfer")))))
+    except (UnitError, TypeError, ValueError):
+        return None
+    return WorkKind("writes" if verb == "rewrites" else verb, quantities.to_plain_spaces(block))
+
+
+def make_candidate(run: RecordedRun, phase: PhaseRecord, assessment: Assessment) -> BestCandidate:
+    """The number of a phase, total over its whole time."""
+    kind = work_kind(run, phase) if phase.begin.measured else None
+    total = phase.end.rates.total if phase.end else None
+    value = None if total is None else total.ops_per_s if kind and kind.random else total.bytes_per_s
+    return BestCandidate(kind, value, assessment.classification, assessment.caveats)
+
+
+def best(numbers: Iterable[BestCandidate]) -> list[BestCandidate]:
+    """The best candidate of each kind, in the order of the sentence."""
+    result: dict[WorkKind, BestCandidate] = {}
+    for number in numbers:
+        if number.kind is None or not number.value or number.classification not in STORAGE_CLASSIFICATIONS:
+            continue
+        if number.kind not in result or number.value > (result[number.kind].value or 0):
+            result[number.kind] = number
+    return [result[kind] for kind in sorted(result, key=lambda kind: (kind.order, kind.random))]
+
+
+def describe_best(quoted: Sequence[BestCandidate]) -> str:
+    """One sentence with the numbers, preceded by their caveats."""
+    if not quoted:
+        return NONE
+    lasting = (
+        "sustained"
+        if all(candidate.classification is Classification.STORAGE for candidate in quoted)
+        else "in bursts of seconds"
+    )
+    numbers = ", ".join(_words(candidate) for candidate in quoted)
+    return f"{_caveat_sentence(quoted)}Best from storage, {lasting}: {numbers}."
+
+
+def _words(candidate: BestCandidate) -> str:
+    kind, value = candidate.kind or WorkKind(""), candidate.value or 0.0
+    if not kind.random:
+        return f"{kind.verb} {quantities.to_plain_spaces(str(quantities.display_byte_rate(value)))}"
+    count = quantities.to_plain_spaces(str(quantities.display_operation_rate(value))).replace(" op/s", "")
+    return f"{count} random {kind.random} {kind.verb} a second"
+
+
+def _caveat_sentence(quoted: Sequence[BestCandidate]) -> str:
+    """Why the sentence is doubtful, each kind of caveat once; empty without caveats."""
+    kinds: dict[str, list[Finding]] = {}
+    for number in quoted:
+        for caveat in number.caveats:
+            kinds.setdefault(caveat.id, []).append(caveat)
+    clauses = []
+    for caveats in kinds.values():
+        of = "" if len(caveats) == len(quoted) else f" ({len(caveats)} of {len(quoted)} numbers)"
+        clauses.append(f"{format_caveat(caveats[0])}{of}")
+    return f"Doubtful: {'; '.join(clauses)}. " if clauses else ""

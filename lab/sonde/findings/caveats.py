@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Caveats of a number, from the engine's findings, and its validity: good, doubtful or invalid."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from sonde.findings.classification import Classification
+from sonde.model.escaping import escape_line
+from sonde.model.lines import Finding
+from sonde.model.record import PhaseRecord
+from sonde.model.run import RecordedRun
+
+GOOD, DOUBTFUL, INVALID = "good", "doubtful", "invalid"
+# Findings that the classification already states are not repeated as caveats.
+_IMPLIED_FINDINGS = {Classification.CACHE: "cache_suspect", Classification.SHORT: "too_short"}
+
+
+def determine_validity(severities: Iterable[str]) -> str:
+    """`invalid` or `doubtful` (a warning) by the worst severity; `good` without either."""
+    present = set(severities)
+    return INVALID if "invalid" in present else DOUBTFUL if "warning" in present else GOOD
+
+
+def determine_phase_validity(run: RecordedRun, phase: PhaseRecord) -> str:
+    """The validity of a phase, from its findings and those of the whole run."""
+    return determine_validity(finding.severity for finding in (*phase.findings, *run.record.findings))
+
+
+def find_caveats(run: RecordedRun, phase: PhaseRecord, classification: Classification) -> tuple[Finding, ...]:
+    """Warnings and invalidating findings of the phase and of the run that its classification does not imply."""
+    if classification is Classification.FAILED:
+        return ()
+    severe = [finding for finding in (*phase.findings, *run.record.findings) if _is_severe(finding.severity)]
+    if classification is Classification.INVALID:
+        implied = next((finding for finding in phase.findings if finding.severity == "invalid"), None)
+        return tuple(finding for finding in severe if finding is not implied)
+    return tuple(finding for finding in severe if finding.id != _IMPLIED_FINDINGS.get(classification))
+
+
+def select_caveats(findings: Iterable[Mapping[str, Any]], classification: str) -> list[Mapping[str, Any]]:
+    """The same for findings as run.json stores them. `classification` is a value of Classification, "" if unknown."""
+    implied = next((name for key, name in _IMPLIED_FINDINGS.items() if key.value == classification), None)
+    return [finding for finding in findings if _is_severe(finding.get("severity")) and finding.get("id") != implied]
+
+
+def select_phase_caveats(document: Mapping[str, Any], phase: str, classification: str) -> list[Mapping[str, Any]]:
+    """Caveats of one phase in a run.json, those of the whole run included."""
+    findings = [finding for finding in document.get("findings") or () if isinstance(finding, Mapping)]
+    return select_caveats(
+        (finding for finding in findings if finding.get("phase") in (phase, "", None)), classification
+    )
+
+
+def format_caveat(caveat: Finding) -> str:
+    """A caveat as a clause without a final period."""
+    return escape_line(caveat.text or caveat.id, 600).strip().rstrip(".")
+
+
+def caveat_as_json(caveat: Finding) -> dict[str, str]:
+    """The JSON form of a caveat, without empty members."""
+    return {name: getattr(caveat, name) for name in ("id", "severity", "text", "advice") if getattr(caveat, name)}
+
+
+def _is_severe(severity: Any) -> bool:
+    return severity in ("invalid", "warning")

@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The classification of a number: does it describe storage, a cache, memory or a backend without storage?
+
+The most common mistake in storage measurement is to take the speed of memory for the speed of storage. The
+classification follows from what the engine measured (residency, flags, findings, durations), never from the rate.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from sonde.model import quantities
+from sonde.model.escaping import escape_line
+from sonde.model.history_key import classify_cache
+from sonde.model.limits import MAX_COLD_RESIDENCY, MIN_PHASE_S, MIN_SMALL_FILE_PHASE_S, MIN_SUSTAINED_S
+from sonde.model.lines import ByteCounts, ErrorLine, FileSystemFacts, LatencySummary, PhaseRates
+from sonde.model.operations import METADATA_OPS, NAMESPACE_CHANGING_OPS, WRITE_ONLY_OPS, WRITE_OPS
+from sonde.model.record import PhaseRecord
+from sonde.model.run import RecordedRun
+
+SYNTHETIC = frozenset({"null", "paced"})
+_AT_END = "fsync at the end"
+MEMORY_FILE_SYSTEMS = frozenset({"tmpfs", "ramfs", "hugetlbfs", "devtmpfs"})
+
+
+class Classification(Enum):
+    """What a number describes. The value is its name in JSON and in tables."""
+
+    STORAGE = "storage"
+    BURST = "burst"
+    SHORT = "short"
+    CACHE = "cache"
+    MEMORY = "memory"
+    SYNTHETIC = "synthetic"
+    UNKNOWN = "unknown"
+    INVALID = "invalid"
+    FAILED = "failed"
+
+    @property
+    def heading(self) -> str:
+        """The heading of the group of such numbers."""
+        return _HEADINGS[self]
+
+
+_HEADINGS = {
+    Classification.STORAGE: "Storage",
+    Classification.BURST: "Storage, for seconds only: bursts that may have ended in caches of devices or servers",
+    Classification.SHORT: "Too short to trust",
+    Classification.CACHE: "Page cache: not storage numbers",
+    Classification.MEMORY: "Memory: no storage is involved",
+    Classification.SYNTHETIC: "Synthetic backend: no storage is involved",
+    Classification.UNKNOWN: "Not decided: storage or cache",
+    Classification.INVALID: "Not valid",
+    Classification.FAILED: "Failed or not finished",
+}
+
+
+def classify(run: RecordedRun, phase: PhaseRecord, interval: str = "total") -> tuple[Classification, str]:
+    """The classification of a number and the clause that explains it.
+
+    `interval` names the rate (a member of PhaseRates). A buffered write goes to the page cache without the fsync
+    after it ("transfer"), and to storage with it ("total").
+    """
+    end = phase.end
+    if end is None or is_unfinished(phase):
+        return Classification.FAILED, describe_interruption(run, phase)
+    invalid = next((finding for finding in phase.findings if finding.severity == "invalid"), None)
+    if invalid is not None:
+        return Classification.INVALID, escape_line(invalid.text, 300).rstrip(".")
+    if end.ops.failed:
+        return Classification.FAILED, f"{quantities.count_noun(end.ops.failed, 'operation')} failed"
+    if phase.begin.backend in SYNTHETIC:
+        return Classification.SYNTHETIC, f"the backend “{phase.begin.backend}” moves no data: not a storage number"
+    if is_memory_backed(run):
+        kind = escape_line(get_tested_file_system(run).type, 40)
+        return Classification.MEMORY, f"files on {kind} live in memory: not a storage number"
+    if phase.begin.op in METADATA_OPS:
+        return _classify_name_operation(run, phase)
+    if not end.bytes.moved and not end.ops.done:
+        return Classification.UNKNOWN, "nothing was moved"
+    writes = phase.begin.op in WRITE_ONLY_OPS
+    classification, clause = _classify_write(run, phase, interval) if writes else _classify_read(run, phase)
+    return _classify_duration(phase, operations_count_files(run, phase), classification, clause, interval)
+
+
+def operations_count_files(run: RecordedRun, phase: PhaseRecord) -> bool:
+    """Whether each operation is one file, so that a number of operations is a number of files."""
+    if phase.begin.op in METADATA_OPS or phase.begin.tree is not None:
+        return True
+    end, files = phase.end, phase.begin.files
+    has_many_files = run.find_setting(phase.id, "files", "mapping") == "many"
+    return has_many_files and (end is None or files is None or end.ops.done <= files)
+
+
+def _classify_name_operation(run: RecordedRun, phase: PhaseRecord) -> tuple[Classification, str]:
+    """Names of a local file system are in the memory of the node. Those of a network file system come from its servers,
+    unless the node's attribute cache may still have held them."""
+    if get_tested_file_system(run).network:
+        if phase.begin.op in NAMESPACE_CHANGING_OPS:
+            return _classify_duration(phase, True, Classification.STORAGE, "at the servers, which changed the names")
+        if any(treatment.forgot_names for treatment in phase.treatments):
+            return _classify_duration(
+                phase, True, Classification.STORAGE, "from the servers: this node had forgotten the names"
+            )
+        if len(run.nodes) > 1 and run.find_planned_phase(phase.id).get("shift"):
+            return _classify_duration(
+                phase, True, Classification.STORAGE, "from the servers: another node had made the names"
+            )
+        return Classification.UNKNOWN, "how many of the names this node still knew is not known"
+    reason = "not made durable" if phase.begin.op in NAMESPACE_CHANGING_OPS else "names in the memory of this node"
+    return Classification.CACHE, f"{reason}: not a storage number"
+
+
+def _classify_duration(
+    phase: PhaseRecord, files: bool, classification: Classification, clause: str, interval: str = "total"
+) -> tuple[Classification, str]:
+    """Divides storage numbers by duration: sustained, a burst, or too short. `files`: each operation is one file."""
+    rates = phase.end.rates if phase.end else PhaseRates()
+    rate = getattr(rates, interval) or rates.total or rates.transfer
+    if classification is not Classification.STORAGE or rate is None:
+        return classification, clause
+    duration = quantities.display_seconds(rate.seconds)
+    if rate.seconds >= MIN_SUSTAINED_S:
+        return classification, f"{clause}; sustained for {duration}"
+    if rate.seconds < (MIN_SMALL_FILE_PHASE_S if files else MIN_PHASE_S):
+        return Classification.SHORT, f"{clause}; over in {duration}: too short to trust"
+    return Classification.BURST, f"{clause}; a burst of {duration}"
+
+
+def _was_cached(phase: PhaseRecord) -> bool:
+    """Whether the data was at least partly in the page cache, by the rule that also separates histories."""
+    return classify_cache(phase.begin.cache, [finding.id for finding in phase.findings]) == "cached"
+
+
+def _classify_read(run: RecordedRun, phase: PhaseRecord) -> tuple[Classification, str]:
+    cache, resident = phase.begin.cache, phase.residency
+    if phase.begin.direct or cache == "direct":
+        return Classification.STORAGE, "from storage: direct I/O"
+    if resident is not None and resident > MAX_COLD_RESIDENCY:
+        if resident >= 0.95:
+            return Classification.CACHE, "served from page cache: not a storage number"
+        share = quantities.display_percent(resident)
+        return (
+            Classification.CACHE,
+            f"partly served from page cache ({share} of the data was there): not a storage number",
+        )
+    if _was_read_repeatedly(run, phase):
+        return Classification.CACHE, "read more than once, so partly from page cache: not a storage number"
+    if _was_cached(phase):
+        return Classification.CACHE, "may have been served from page cache: not a storage number"
+    if cache == "cold" or resident is not None:
+        share = quantities.display_percent(resident or 0.0)
+        return Classification.STORAGE, f"from storage: {share} of the data was in the page cache"
+    return Classification.UNKNOWN, "how much of it came from the page cache is not known"
+
+
+def _was_read_repeatedly(run: RecordedRun, phase: PhaseRecord) -> bool:
+    """Whether the data was read more than once and may have stayed in memory in between."""
+    if any(item.id == "cache_suspect" and "first_pass_bytes" in item.evidence for item in phase.findings):
+        return True
+    volume = phase.end.bytes if phase.end else ByteCounts()
+    planned = volume.planned or 0
+    memory = sum(node.memory_bytes or 0 for node in run.nodes)
+    return bool(planned) and volume.read > 1.05 * planned and planned < (memory or 2**63)
+
+
+def _classify_write(run: RecordedRun, phase: PhaseRecord, interval: str) -> tuple[Classification, str]:
+    flush = describe_flush(run, phase)
+    if interval == "transfer" and not phase.begin.direct and flush in ("", _AT_END):
+        return Classification.CACHE, "into page cache: not a storage number"
+    if flush and not _was_cached(phase):
+        return Classification.STORAGE, f"to storage: {flush}"
+    if phase.begin.direct:
+        return Classification.STORAGE, "to storage: direct I/O, not flushed"
+    return Classification.CACHE, "into page cache, not made durable: not a storage number"
+
+
+def is_unfinished(phase: PhaseRecord) -> bool:
+    """Whether the phase has no result, or only a partial one because an error or a signal ended it."""
+    return phase.end is None or phase.end.stopped_by in ("error", "interrupt")
+
+
+def describe_interruption(run: RecordedRun, phase: PhaseRecord) -> str:
+    """Why a phase has no result, and how much it had transferred."""
+    last, end = phase.progress, phase.end
+    progress = (
+        f" after {quantities.display_volume(last.bytes)} in {quantities.display_seconds(last.phase_s)}" if last else ""
+    )
+    if end is not None:
+        progress = f" after {quantities.display_volume(end.bytes.moved)}"
+    if phase.errors:
+        return f"stopped by an error{progress}: {format_error(phase.errors[0]).rstrip('.')}"
+    if run.status == "interrupted":
+        return f"interrupted{progress}"
+    return f"it did not end; last heard of{progress}" if progress else "it did not end"
+
+
+def describe_flush(run: RecordedRun, phase: PhaseRecord) -> str:
+    """How written data was made durable within the timed interval; empty when it was not."""
+    if phase.begin.op not in WRITE_OPS:
+        return ""
+    sync = {"dsync": "O_DSYNC", "sync": "O_SYNC"}.get(str(run.find_setting(phase.id, "io", "sync")), "")
+    fsync = {"per_op": "fsync after every write", "end": _AT_END, "end_timed_separately": _AT_END}
+    # A record may lack its plan; a timed fsync was done.
+    timed = _AT_END if phase.end and phase.end.latency.get("fsync", LatencySummary()).count else ""
+    return sync or fsync.get(str(run.find_setting(phase.id, "io", "fsync")), "") or timed
+
+
+def format_error(line: ErrorLine) -> str:
+    """The text of the record line, or one composed of its members."""
+    if line.text:
+        return escape_line(line.text, 600)
+    path = f" of {escape_line(line.path, 300)}" if line.path else ""
+    host = f" on {escape_line(line.host, 80)}" if line.host else ""
+    reason = escape_line(line.name, 40) or (f"errno {line.errno}" if line.errno is not None else "no reason recorded")
+    return f"{escape_line(line.what, 40) or 'operation'}{path} failed{host}: {reason}"
+
+
+def get_tested_file_system(run: RecordedRun) -> FileSystemFacts:
+    """The file system under test as the first node saw it."""
+    return run.nodes[0].file_system if run.nodes else FileSystemFacts()
+
+
+def is_memory_backed(run: RecordedRun) -> bool:
+    """Whether the files under test were in memory."""
+    tested = get_tested_file_system(run)
+    return tested.memory_backed is True or tested.type in MEMORY_FILE_SYSTEMS

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Irregularities of a phase beyond its assessment: late tasks or nodes, and periodic dips of the rate."""
+
+from __future__ import annotations
+
+from sonde.findings.profile import Profile
+from sonde.findings.stragglers import host_names_by_node
+from sonde.model import quantities
+from sonde.model.record import PhaseRecord
+from sonde.model.run import RecordedRun
+from sonde.stats.imbalance import attribute_slowness, describe_stragglers
+from sonde.stats.shapes import find_rate_shape
+
+
+def describe_irregularities(
+    run: RecordedRun, phase: PhaseRecord, profile: Profile | None, operations: bool
+) -> list[str]:
+    """One sentence for each irregularity, late tasks first."""
+    return [text for text in (describe_late_tasks(run, phase), describe_periodic_dips(profile, operations)) if text]
+
+
+def describe_late_tasks(run: RecordedRun, phase: PhaseRecord) -> str:
+    """Which few tasks or nodes made the phase as long as it was; empty when none did."""
+    if phase.end is None or phase.end.stopped_by not in ("volume", "stonewall"):
+        return ""
+    seconds, nodes = phase.task_times
+    late = attribute_slowness(seconds, nodes) if len(seconds) >= 3 else None
+    if late is None:
+        return ""
+    hosts = host_names_by_node(run)
+    members = late.stragglers.members
+    return describe_stragglers(
+        late, [hosts.get(node, str(node)) if late.is_of_nodes else str(node) for node in members]
+    )
+
+
+def describe_periodic_dips(profile: Profile | None, operations: bool) -> str:
+    """Depth and period of recurring dips of the rate; empty without them."""
+    if profile is None:
+        return ""
+    shape = find_rate_shape(profile.ops_per_s if operations else profile.bytes_per_s)
+    if shape is None or shape.name != "periodic dips" or shape.period is None:
+        return ""
+    period = quantities.display_seconds(shape.period * profile.edges[-1])
+    return f"The rate fell by {100 * shape.depth:.0f} % again and again: {shape.count} dips, one every {period}."

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When a node was slow: its rate by that of the middle node at the same time, which takes away what hit all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sonde.findings.stragglers import host_names_by_node
+from sonde.model import quantities
+from sonde.model.lines import SeriesLine
+from sonde.model.record import PhaseRecord
+from sonde.model.run import RecordedRun
+from sonde.stats.bins import pad_with_zeros, rebin
+from sonde.stats.imbalance import compute_slow_factor
+
+# A middle needs company.
+FEWEST_NODES = 3
+# A cell with fewer operations says more about counting than about the node.
+_OPERATIONS_A_CELL = 8
+_FEWEST_CELLS, _MOST_CELLS = 8, 64
+# So many cells in a row, each of them slow: one alone comes by chance in a long phase on many nodes.
+_IN_A_ROW = 3
+# Less than this is no finding, however quiet the others were.
+_LEAST_FACTOR = 1.3
+_NOTHING = 1e-3
+_MOST_NAMED = 3
+
+
+@dataclass(frozen=True)
+class SlowInterval:
+    """`node` moved `factor` times less than the middle node did from `start_s` to `end_s` of the phase. `whole` when
+    that is all of the time in which nodes were compared."""
+
+    node: int
+    start_s: float
+    end_s: float
+    factor: float
+    whole: bool
+
+
+def node_series(phase: PhaseRecord) -> list[SeriesLine]:
+    """The series of nodes: of all of them, or of the extremes among many."""
+    return [line for line in phase.series if line.scope == "node" and line.slice_s > 0]
+
+
+def node_spread(phase: PhaseRecord) -> SeriesLine | None:
+    """The spread over the nodes of a phase on more nodes than have a series each."""
+    return next((line for line in phase.series if line.scope == "nodes"), None)
+
+
+def median_node_rates(several: SeriesLine, operations: bool) -> list[float | None]:
+    """Of the middle node, by slice: bytes or operations in a second."""
+    return list((several.node_ops_rate if operations else several.node_rate).p50)
+
+
+def find_slow_intervals(phase: PhaseRecord, operations: bool) -> list[SlowInterval]:
+    """Stretches of time in which a node was slow, the one that cost most first; one a node. Empty when none was."""
+    result = node_series(phase)
+    several = node_spread(phase)
+    if len(result) < FEWEST_NODES:
+        return []
+    length = max(len(item.bytes) for item in result)
+    slices = _slices(result, length, operations)
+    cells = _cells(result, length)
+    if cells < _FEWEST_CELLS:
+        return []
+    moved = np.array([rebin(row, cells) for row in slices])
+    middle = _middle_of_many(several, operations, length, result[0].slice_s, cells) if several else _middle(moved)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shares = np.where(_compared(result, length, cells), moved / middle, np.nan)
+    known_values = shares[np.isfinite(shares) & (shares > 0)]
+    if known_values.size < FEWEST_NODES * _FEWEST_CELLS:
+        return []
+    limit = 1 / max(_LEAST_FACTOR, compute_slow_factor(known_values))
+    width = length * result[0].slice_s / cells
+    stretches = [
+        built
+        for line, row in zip(result, shares, strict=True)
+        if (built := _longest(line.node or 0, row, limit, width)) is not None
+    ]
+    return sorted(stretches, key=lambda stretch: -(1 - 1 / stretch.factor) * (stretch.end_s - stretch.start_s))
+
+
+def describe_slow_intervals(run: RecordedRun, phase: PhaseRecord, operations: bool) -> str:
+    """The slow stretches as sentences; empty when there are none."""
+    intervals = find_slow_intervals(phase, operations)
+    hosts = host_names_by_node(run)
+    sentences = []
+    for interval in intervals[:_MOST_NAMED]:
+        seconds = f"from {quantities.display_seconds(interval.start_s)} to {quantities.display_seconds(interval.end_s)}"
+        when = "all through" if interval.whole else seconds
+        name = hosts.get(interval.node, str(interval.node))
+        if interval.factor < 1 / _NOTHING:
+            sentences.append(f"Node {name} was {interval.factor:.1f} times slower than the middle node {when}.")
+        else:
+            sentences.append(f"Node {name} stood still {when}, while the middle node moved.")
+    if len(intervals) > _MOST_NAMED:
+        sentences.append(f"So were {quantities.count_noun(len(intervals) - _MOST_NAMED, 'other node')}, for some time.")
+    return " ".join(sentences)
+
+
+def _slices(lines: Sequence[SeriesLine], length: int, operations: bool) -> list[list[float]]:
+    return [pad_with_zeros(line.ops if operations else line.bytes, length) for line in lines]
+
+
+def _cells(lines: Sequence[SeriesLine], length: int) -> int:
+    """So few that a cell of the middle node holds enough operations."""
+    ops = float(np.median([sum(line.ops) for line in lines]))
+    return min(length, _MOST_CELLS, int(ops / _OPERATIONS_A_CELL))
+
+
+def _compared(lines: Sequence[SeriesLine], length: int, cells: int) -> NDArray[np.bool_]:
+    """Cells all through which as many tasks of the node were at work as ever were."""
+    full = np.zeros((len(lines), cells), dtype=bool)
+    edges = np.linspace(0, length, cells + 1)
+    for row, line in enumerate(lines):
+        active = np.array(pad_with_zeros(line.active, length))
+        at_work = np.flatnonzero(active == active.max(initial=1))
+        if at_work.size:
+            # The first and the last slice of a transfer are full in part only.
+            full[row] = (edges[:-1] >= at_work[0] + 1) & (edges[1:] <= at_work[-1])
+    return full
+
+
+def _middle(moved: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(np.median(moved, axis=0), dtype=float)
+
+
+def _middle_of_many(
+    several: SeriesLine, operations: bool, length: int, slice_s: float, cells: int
+) -> NDArray[np.float64]:
+    """The median over all nodes from the spread, in the slices of single nodes."""
+    per_slice = [(rate or 0.0) * several.slice_s for rate in median_node_rates(several, operations)]
+    joined = max(1, round(slice_s / several.slice_s))
+    wide = [sum(per_slice[index : index + joined]) for index in range(0, len(per_slice), joined)]
+    return np.array(rebin(pad_with_zeros(wide, length)[:length], cells))
+
+
+def _longest(node: int, shares: NDArray[np.float64], limit: float, width: float) -> SlowInterval | None:
+    """The run of slow cells that cost most."""
+    is_known = np.isfinite(shares)
+    slow = is_known & (shares < limit)
+    runs: list[tuple[float, int, int]] = []
+    index = 0
+    while index < slow.size:
+        end = index
+        while end < slow.size and slow[end]:
+            end += 1
+        if end - index >= _IN_A_ROW:
+            runs.append((float(np.sum(1 - shares[index:end])), index, end))
+        index = end + 1
+    if not runs:
+        return None
+    _, start, stop = max(runs)
+    share = float(np.median(shares[start:stop]))  # the first and the last cell may be slow in part only
+    return SlowInterval(
+        node, start * width, stop * width, 1 / max(share, _NOTHING / 2), bool(slow.sum() == is_known.sum())
+    )

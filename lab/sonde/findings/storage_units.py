@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What servers and units of storage (OSS, SSU) served in a phase: their targets together, where a described system says
+which target belongs to which (`Run.parents`), and which of them answered slowly.
+
+Sums of bytes and operations are exact. Latencies of several targets are joined as far as they can be: the mean is that
+of all operations, the percentiles are those of the worst target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sonde.findings.target_operations import (
+    LEVEL,
+    OperationTimes,
+    TargetOperations,
+    find_slow_targets_by_latency,
+    read_target_operations,
+    relative_rates,
+    select_kind_text,
+    select_slow_targets,
+    target_series,
+)
+from sonde.findings.targets import SlowTarget
+from sonde.model.escaping import escape_line
+from sonde.model.parents import TargetParents, strip_host_suffix
+from sonde.model.record import PhaseRecord
+from sonde.model.run import RecordedRun
+from sonde.stats.bins import pad_with_zeros
+
+
+@dataclass(frozen=True)
+class UnitOperations:
+    """Reads or writes of the targets of one part; `bytes_per_s` over the phase, latencies in ns or None."""
+
+    unit: str
+    kind: str
+    targets: int  # of it that served any
+    bytes: int
+    ops: int  # an operation over two of its targets counts twice, as with targets
+    bytes_per_s: float | None
+    mean_ns: float | None  # of operations that lie on one target alone
+    worst_p99_ns: float | None  # of the worst of its targets
+    max_ns: float | None
+
+    def as_json(self) -> dict[str, Any]:
+        """The machine form; what is not known is absent."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+
+@dataclass(frozen=True)
+class UnitSeries:
+    """Bytes of one part in each slice of `slice_s` seconds, of the busiest kind of operations."""
+
+    unit: str
+    bytes: tuple[float, ...]
+    slice_s: float
+
+
+def storage_levels(run: RecordedRun, phase: PhaseRecord) -> list[str]:
+    """The levels at which targets of this phase have a part, in the order of the run: "OSS", "SSU"."""
+    rows = read_target_operations(phase.targets) if phase.targets else []
+    parents = run.parents.restrict_to([row.target for row in rows])
+    return list(parents.levels)
+
+
+def sum_unit_operations(run: RecordedRun, phase: PhaseRecord, level: str) -> list[UnitOperations]:
+    """A row for each part and kind of operations, in the order of the described system."""
+    part_of = run.parents.map_targets(level)
+    order = list(run.parents.levels.get(level, ()))
+    seconds = phase.end.seconds.elapsed if phase.end else None
+    result: dict[tuple[int, str], list[TargetOperations]] = {}
+    for operation in read_target_operations(phase.targets) if phase.targets else ():
+        part = part_of.get(strip_host_suffix(operation.target))
+        if part is not None:
+            result.setdefault((order.index(part), operation.kind), []).append(operation)
+    return [_sum(order[index], kind, rows, seconds) for (index, kind), rows in sorted(result.items())]
+
+
+def _sum(unit: str, kind: str, rows: Sequence[TargetOperations], seconds: float | None) -> UnitOperations:
+    moved, single = sum(row.bytes for row in rows), sum(row.single_ops for row in rows)
+    return UnitOperations(
+        unit,
+        kind,
+        len(rows),
+        moved,
+        sum(row.ops for row in rows),
+        moved / seconds if seconds else None,
+        sum(row.single_ns for row in rows) / single if single else None,
+        max((row.p99_ns for row in rows if row.p99_ns is not None), default=None),
+        max((row.max_ns for row in rows if row.max_ns is not None), default=None),
+    )
+
+
+def collect_unit_series(run: RecordedRun, phase: PhaseRecord, level: str) -> list[UnitSeries]:
+    """One for each part that served any, in the order of the described system."""
+    series = target_series(phase)
+    length = max((len(line.bytes) for line in series), default=0)
+    sums = {
+        part: np.sum([pad_with_zeros(series[position].bytes, length) for position in places], axis=0)
+        for part, places in _places(run.parents, level, [str(line.target) for line in series]).items()
+    }
+    return [UnitSeries(part, tuple(moved.tolist()), series[0].slice_s) for part, moved in sums.items()]
+
+
+def find_slow_units(run: RecordedRun, phase: PhaseRecord, level: str) -> list[SlowTarget]:
+    """Parts whose operations took longer than those on the others, judged as targets are; worst first.
+
+    A target that is named itself is left out of its part, unless it is at least half of it: one slow drive makes no
+    slow server.
+    """
+    return select_slow_targets(
+        relative_rates(
+            collect_unit_times(run, phase, level, {item.name for item in find_slow_targets_by_latency(phase)})
+        )
+    )
+
+
+def collect_unit_times(
+    run: RecordedRun, phase: PhaseRecord, level: str, named: Collection[str]
+) -> list[OperationTimes]:
+    """What the targets of each part answered together, without those `named` themselves unless they are at least half
+    of it."""
+    series = target_series(phase)
+    length = max((len(line.single_ops) for line in series), default=0)
+    answers = []
+    for part, places in _places(run.parents, level, [str(line.target) for line in series]).items():
+        sound = [position for position in places if str(series[position].target) not in named]
+        counted = sound if 2 * len(sound) > len(places) else places
+        ops, ns = (
+            np.sum([pad_with_zeros(row, length) for row in rows], axis=0)
+            for rows in (
+                [series[index].single_ops for index in counted],
+                [series[index].single_ns for index in counted],
+            )
+        )
+        answers.append(OperationTimes(part, tuple(ops.tolist()), tuple(ns.tolist())))
+    return answers
+
+
+def describe_slow_units(run: RecordedRun, phase: PhaseRecord) -> str:
+    """The slowest part of each level as a sentence; empty when none is slow, or nothing is known."""
+    sentences = []
+    for level in storage_levels(run, phase):
+        for unit in find_slow_units(run, phase, level)[:1]:
+            text = select_kind_text(phase, "reads", "writes", "operations")
+            sentences.append(
+                f"{escape_line(level, 40)} {escape_line(unit.name, 60)} answered {text} at {1 / unit.factor:.2f} of the"
+                f" rate of"
+                f" the others ({100 * LEVEL:g} % interval over all of them: {1 / unit.high:.2f} to {1 / unit.low:.2f})."
+            )
+    return " ".join(sentences)
+
+
+def _places(parents: TargetParents, level: str, targets: Sequence[str]) -> Mapping[str, list[int]]:
+    """Where the targets of each part stand in `targets`; parts without any are left out."""
+    part_of = parents.map_targets(level)
+    result: dict[str, list[int]] = {part: [] for part in parents.levels.get(level, ())}
+    for index, name in enumerate(targets):
+        if (part := part_of.get(strip_host_suffix(name))) is not None:
+            result[part].append(index)
+    return {part: places for part, places in result.items() if places}

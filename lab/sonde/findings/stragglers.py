@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tasks and nodes with their own rates: who was slow."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sonde.model.escaping import escape_line
+from sonde.model.json_access import get_column, join_tables
+from sonde.model.lines import TableLine
+from sonde.model.record import PhaseRecord
+from sonde.model.run import RecordedRun
+from sonde.stats.imbalance import compute_slow_factor
+
+
+@dataclass(frozen=True)
+class MemberRate:
+    """One task or node with its rate: bytes or operations per second, as the phase counts."""
+
+    name: str
+    value: float
+    host: str = ""
+
+
+def collect_task_rates(run: RecordedRun, phase: PhaseRecord, operations: bool) -> list[MemberRate]:
+    """Every task with its own rate: what it moved over the time it took."""
+    rows = join_tables(phase.tasks)
+    rates = _rates(rows, operations) if rows else None
+    if rows is None or rates is None:
+        return []
+    ids = get_column(rows, "task") or [float(index) for index in range(len(rates))]
+    nodes = get_column(rows, "node")
+    names = host_names_by_node(run)
+    hosts = [names.get(int(node), f"node {int(node)}") for node in nodes] if nodes else [""] * len(rates)
+    return [MemberRate(f"task {int(task)}", rate, host) for task, rate, host in zip(ids, rates, hosts, strict=True)]
+
+
+def task_rates_by_id(phase: PhaseRecord, operations: bool) -> dict[int, float]:
+    """Task -> its own rate; empty when not recorded."""
+    rows = join_tables(phase.tasks)
+    rates = _rates(rows, operations) if rows else None
+    ids = get_column(rows, "task") if rows else None
+    return {} if rates is None or ids is None else {int(task): rate for task, rate in zip(ids, rates, strict=True)}
+
+
+def collect_node_rates(run: RecordedRun, phase: PhaseRecord, operations: bool) -> list[MemberRate]:
+    """Every node with the rate of its tasks together."""
+    rows = join_tables(phase.nodes)
+    rates = _rates(rows, operations) if rows else None
+    if rows is None or rates is None:
+        return []
+    ids = get_column(rows, "node") or [float(index) for index in range(len(rates))]
+    hosts = host_names_by_node(run)
+    return [MemberRate(hosts.get(int(n), f"node {int(n)}"), rate) for n, rate in zip(ids, rates, strict=True)]
+
+
+def host_names_by_node(run: RecordedRun) -> dict[int, str]:
+    """Node number -> host."""
+    return {line.node: escape_line(line.host, 80) for line in run.nodes if line.host}
+
+
+def straggler_limit(rates: Sequence[float]) -> float:
+    """The rate below which a member is slow; 0 where nobody can be: fewer than three, or a middle that stands still."""
+    moving = [rate for rate in rates if rate > 0]
+    middle = statistics.median(rates) if rates else 0.0
+    return middle / compute_slow_factor(moving) if len(rates) >= 3 and middle > 0 else 0.0
+
+
+def find_stragglers(members: Sequence[MemberRate]) -> tuple[MemberRate, float, int] | None:
+    """The slowest member, the median rate, and how many are slow; None when nobody is."""
+    limit = straggler_limit([member.value for member in members])
+    behind = [member for member in members if member.value < limit]
+    middle = statistics.median(member.value for member in members) if members else 0.0
+    return (min(behind, key=lambda item: item.value), middle, len(behind)) if behind else None
+
+
+def _rates(rows: TableLine, operations: bool) -> list[float] | None:
+    """The recorded rates; operations per second are made of the count and the member's own time."""
+    recorded = get_column(rows, "ops_per_s" if operations else "bytes_per_s")
+    if recorded is not None:
+        return recorded
+    amount = get_column(rows, "ops" if operations else "bytes")
+    start, end, took = get_column(rows, "start_s"), get_column(rows, "end_s"), get_column(rows, "seconds")
+    if took is None and start is not None and end is not None:
+        took = [b - a for a, b in zip(start, end, strict=True)]
+    if amount is None or took is None:
+        return None
+    return [a / s if s > 0 else 0.0 for a, s in zip(amount, took, strict=True)]

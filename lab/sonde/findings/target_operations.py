@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each storage target served in a phase, operation by operation, and which of them answered slowly.
+
+A target is judged by the operations that lie on it alone, because one over several targets waits for the slowest. Time
+is cut into blocks; in each the rate at which a target answered is held against the middle target of the same block, so
+that what hits all of them at once blames none. The median of these shares is what targets are compared by.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sonde.findings.targets import LEAST_FACTOR, SlowTarget, TargetRates
+from sonde.model import quantities
+from sonde.model.escaping import escape_line
+from sonde.model.lines import SeriesLine, TargetsLine
+from sonde.model.record import PhaseRecord
+from sonde.stats.bins import pad_with_zeros, rebin
+from sonde.stats.ratio import MIN_RUNS_PER_SIDE
+from sonde.stats.spread import compute_student_quantile
+
+# Blocks are long, so that they depend little on one another and hold enough operations to be a number.
+_MOST_BLOCKS, _OPERATIONS_A_BLOCK = 16, 8
+_MOST_NAMED = 3
+# By this two of 500 drawn phases without a slow target name one, by 95 % eleven: history asks every day.
+LEVEL = 0.995
+LEAST_OTHERS = 3
+# So many of all targets can differ without being what is usual.
+_ONE_IN = 6
+
+
+@dataclass(frozen=True)
+class TargetOperations:
+    """Reads or writes of one target; latencies in ns are those of operations that lie on it alone, else None."""
+
+    target: str
+    kind: str
+    bytes: int
+    ops: int
+    single_ops: int
+    single_ns: int
+    p50_ns: float | None
+    p90_ns: float | None
+    p99_ns: float | None
+    max_ns: float | None
+
+
+def read_target_operations(line: TargetsLine) -> list[TargetOperations]:
+    """Every row that can be read, in the order of the record."""
+    result = []
+    for row in line.rows:
+        item = dict(zip(line.columns, row, strict=False))
+        counts: list[Any] = [item.get(name) for name in ("bytes", "ops", "single_ops", "single_ns")]
+        if not all(isinstance(count, int) for count in counts):
+            continue
+        times = [_number(item.get(name)) for name in ("p50_ns", "p90_ns", "p99_ns", "max_ns")]
+        result.append(TargetOperations(str(item.get("target", "?")), str(item.get("kind", "")), *counts, *times))
+    return result
+
+
+def busiest_kind(phase: PhaseRecord) -> str:
+    """Read or write, whichever moved more bytes on known targets; empty when none is known."""
+    moved: dict[str, int] = {}
+    for operation in read_target_operations(phase.targets) if phase.targets else ():
+        moved[operation.kind] = moved.get(operation.kind, 0) + operation.bytes
+    return max(moved, key=lambda kind: moved[kind], default="")
+
+
+def target_series(phase: PhaseRecord) -> list[SeriesLine]:
+    """One for each target, of the busiest kind of operations."""
+    kind = busiest_kind(phase)
+    return [line for line in phase.series if line.scope == "target" and line.kind == kind and line.slice_s > 0]
+
+
+@dataclass(frozen=True)
+class OperationTimes:
+    """Operations of a target, or of several together, that lie on it alone: how many ended in each slice, and how long
+    they took together (ns)."""
+
+    name: str
+    ops: tuple[float, ...]
+    ns: tuple[float, ...]
+
+
+def relative_target_rates(phase: PhaseRecord) -> list[TargetRates]:
+    """By target the rate at which it answered in each block, as a share of the middle target's in that block.
+
+    Empty when too few operations lie on one target alone.
+    """
+    return relative_rates(
+        [OperationTimes(str(line.target), line.single_ops, line.single_ns) for line in target_series(phase)]
+    )
+
+
+def relative_rates(answers: Sequence[OperationTimes]) -> list[TargetRates]:
+    """The same of targets or groups of them."""
+    if len(answers) < 2:
+        return []
+    length = max(len(answer.ops) for answer in answers)
+    counts = [sum(answer.ops) for answer in answers]
+    blocks = min(length, _MOST_BLOCKS, int(float(np.median(counts)) / _OPERATIONS_A_BLOCK))
+    if blocks < MIN_RUNS_PER_SIDE:
+        return []
+    ops = _blocks([answer.ops for answer in answers], length, blocks)
+    seconds = _blocks([answer.ns for answer in answers], length, blocks) / 1e9
+    enough = (ops >= _OPERATIONS_A_BLOCK / 2) & (seconds > 0)
+    rates = np.where(enough, ops / np.where(enough, seconds, 1.0), np.nan)
+    sentences = [index for index in range(blocks) if np.count_nonzero(enough[:, index]) >= 2]
+    if not sentences:
+        return []
+    shares = rates[:, sentences] / np.nanmedian(rates[:, sentences], axis=0)
+    return [
+        TargetRates(answer.name, tuple(float(share) for share in row if np.isfinite(share)))
+        for answer, row in zip(answers, shares, strict=True)
+    ]
+
+
+def find_slow_targets_by_latency(phase: PhaseRecord) -> list[SlowTarget]:
+    """Targets whose operations took longer than those on the others, worst first."""
+    return select_slow_targets(relative_target_rates(phase))
+
+
+def select_slow_targets(rates: Sequence[TargetRates]) -> list[SlowTarget]:
+    """The slow ones, worst first; `files` is the number of blocks.
+
+    What a target did in one block is like what it did in the next, so blocks are no repetitions: a target is one value,
+    the median of its blocks. It is slow when the other targets, as far as they differ among themselves, leave no room
+    for one like it (a prediction interval by Student's t on logarithms, at a level shared by all targets). So a few
+    targets can be told apart only by a large factor, and four are the fewest.
+    """
+    judged = [rate for rate in rates if len(rate.rates) >= MIN_RUNS_PER_SIDE]
+    apart = compute_deviations([math.log(float(np.median(one.rates))) for one in judged])
+    slow = []
+    for item, result in zip(judged, apart, strict=True):
+        if result is not None and result.differs and result.by < 0:
+            factor, low, high = (math.exp(-result.by + side) for side in (0.0, -result.room, result.room))
+            slow.append(SlowTarget(item.name, len(item.rates), factor, low, high))
+    return sorted(slow, key=lambda one: -one.factor)
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """By how much one lies above the middle of the others, and the room that they leave it; natural logarithms."""
+
+    by: float
+    room: float
+
+    @property
+    def differs(self) -> bool:
+        """Whether it is another than the others: outside their room, and by the least factor that counts."""
+        return abs(self.by) > self.room and abs(self.by) >= math.log(LEAST_FACTOR)
+
+
+def compute_deviations(levels: Sequence[float]) -> list[Deviation | None]:
+    """The one rule of which of several targets differ: how far each is from the sound others, None where there are too
+    few.
+
+    `levels` are natural logarithms, one a target. Several that differ would hide each other, each being among the
+    others of the rest: so they are looked for from the most extreme on, each without those before it (the generalized
+    test of Rosner for many outliers), one in six at most.
+    """
+    values = np.asarray(levels, dtype=float)
+    if values.size <= LEAST_OTHERS:
+        return [None] * values.size
+    order = np.argsort(-np.abs(values - np.median(values)), kind="stable")
+    differing = 0
+    for count in range(1, max(1, values.size // _ONE_IN) + 1):
+        if _apart(float(values[order[count - 1]]), values[order[count:]], values.size - count + 1).differs:
+            differing = count
+    sound = np.ones(values.size, dtype=bool)
+    sound[order[:differing]] = False
+    index = np.arange(values.size)
+    return [_apart(float(values[item]), values[sound & (index != item)], values.size) for item in index]
+
+
+def _apart(level: float, others: NDArray[np.float64], judged: int) -> Deviation:
+    """Against a prediction interval by Student's t, at a level shared by all that are judged."""
+    quantile = compute_student_quantile(1 - (1 - LEVEL) / 2 / judged, others.size - 1)
+    room = quantile * float(np.std(others, ddof=1)) * math.sqrt(1 + 1 / others.size)
+    return Deviation(level - float(np.median(others)), room)
+
+
+def describe_slow_operations(phase: PhaseRecord) -> str:
+    """The slow ones as sentences; empty when none is, or nothing is known."""
+    slow = find_slow_targets_by_latency(phase)
+    kind = select_kind_text(phase, "Reads from", "Writes to", "Operations on")
+    sentences = [
+        f"{kind} target {escape_line(item.name, 60)} took {item.factor:.1f} times as long as those on the others"
+        f" ({100 * LEVEL:g} % interval over all targets: {item.low:.1f} to {item.high:.1f})."
+        for item in slow[:_MOST_NAMED]
+    ]
+    if len(slow) > _MOST_NAMED:
+        sentences.append(f"So did those of {quantities.count_noun(len(slow) - _MOST_NAMED, 'other target')}.")
+    return " ".join(sentences)
+
+
+def select_kind_text(phase: PhaseRecord, read: str, written: str, other: str) -> str:
+    """The word for the busiest kind of operations of the phase."""
+    return {"read": read, "write": written}.get(busiest_kind(phase), other)
+
+
+def describe_unknown_bytes(phase: PhaseRecord) -> str:
+    """How much of the phase is given to no target, and why as far as that is known; empty when all of it is."""
+    line = phase.targets
+    if line is None or line.known_bytes >= line.bytes:
+        return ""
+    share = f"{100 * (1 - line.known_bytes / line.bytes):.3g} % of the bytes belong to no known target"
+    if phase.layout is not None and phase.layout.kind == "local":
+        return f"{share}: a local file system chooses places for new bytes only after they were written"
+    unknown = line.files - line.known_files
+    return f"{share}: the layout of {unknown:,} of {line.files:,} opened files is not known" if unknown > 0 else share
+
+
+def _blocks(rows: Sequence[Sequence[float]], length: int, blocks: int) -> NDArray[np.float64]:
+    return np.array([rebin(pad_with_zeros(row, length), blocks) for row in rows])
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) else None

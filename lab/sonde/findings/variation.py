@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a rate varied within a phase: steps, a drift, stalls, steady or uneven.
+
+It reports only changes that a reader also sees in the chart (a quarter or more) and that explain most of the variance.
+Levels are means over their interval, so their mean, weighted by duration, is the mean rate. Where that is not the
+number to explain (`RateVariation.explains`), nothing is reported: most of the time was spent elsewhere, for example in
+an fsync.
+"""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from sonde.stats.bins import find_steady_slices, rebin
+from sonde.stats.levels import Level, find_levels
+
+VISIBLE = 1.25  # smallest ratio that is called a change
+DRIFTS = 0.8  # share of the variance that a straight line must explain to be the story
+FEWEST = 8  # intervals below which nothing is said
+MOST_STEPS = 3  # levels that still make a sentence
+STALLED = 0.1  # share of the median below which an interval counts as stalled
+LONG_STALL = 0.03  # share of the time that must be stalled to be worth a sentence
+AGREES = 0.1  # share by which the mean of the levels may differ from the number they explain
+STEADY = 0.1  # half width of nine tenths of the time, over the median, that is still called steady
+# Coarse intervals for how wide the rate swings; finer ones for steps, so that one early in a phase is found too.
+COARSE, FINE = 60, 120
+
+
+@dataclass(frozen=True)
+class RateVariation:
+    """`kind` says which members mean something.
+
+    steps: `parts`, each (start in seconds, mean rate); drift: `before` and `after`, the ends of the fitted line;
+    stalls: `stalled_s`, and `moving`, the mean rate of the rest; steady and uneven: `low` and `high`, between which the
+    rate was nine tenths of the time. `mean` and `median` are always there, but for short, which says nothing. Rates
+    are amounts per second.
+    """
+
+    kind: Literal["short", "steady", "uneven", "steps", "drift", "stalls"]
+    median: float = 0.0
+    mean: float = 0.0
+    low: float = 0.0
+    high: float = 0.0
+    parts: tuple[tuple[float, float], ...] = ()
+    before: float = 0.0
+    after: float = 0.0
+    stalled_s: float = 0.0
+    moving: float = 0.0
+
+    def explains(self, rate: float) -> bool:
+        """Whether the levels are levels of the number `rate`: their weighted mean is that number, within a tenth."""
+        return rate > 0 and abs(self.mean - rate) <= AGREES * rate
+
+    @property
+    def spread(self) -> float:
+        """Half the distance between `low` and `high`, over the median."""
+        return (self.high - self.low) / 2 / self.median if self.median > 0 else 0.0
+
+
+def analyze_variation(amounts: Sequence[float], active: Sequence[int], slice_s: float) -> RateVariation:
+    """Describes what was moved in slices of `slice_s` seconds, while all tasks were at work."""
+    first, end = find_steady_slices(amounts, active)
+    inside = amounts[first:end]
+    if len(inside) < FEWEST:
+        return RateVariation("short")
+    seconds = len(inside) * slice_s
+    coarse, fine = (
+        [moved * len(bins) / seconds for moved in bins] for bins in (rebin(inside, n) for n in (COARSE, FINE))
+    )
+    return _describe(coarse, fine, seconds, first * slice_s)
+
+
+def _describe(rates: Sequence[float], fine: Sequence[float], seconds: float, start_s: float) -> RateVariation:
+    """The same for two series of rates that both cover `seconds` from `start_s` on."""
+    middle, mean = statistics.median(rates), sum(rates) / len(rates)
+    low, high = (float(bound) for bound in np.quantile(rates, (0.05, 0.95)))
+    parts = find_levels(fine)
+    start, end, explained = _line(fine)
+    # A slope is cut into levels too, but a line tells it better than they do; and a step better than a line.
+    if explained >= max(DRIFTS, _explained(fine, parts)) and min(start, end) >= 0 and _visible(start, end):
+        return RateVariation("drift", middle, mean, low, high, before=start, after=end)
+    steps = [(start_s + part.first * seconds / len(fine), _mean(fine[part.first : part.end])) for part in parts]
+    if 2 <= len(steps) <= MOST_STEPS and all(_visible(a[1], b[1]) for a, b in itertools.pairwise(steps)):
+        return RateVariation("steps", middle, mean, low, high, parts=tuple(steps))
+    moving = [rate for rate in rates if rate >= STALLED * middle]
+    stalled = seconds * (len(rates) - len(moving)) / len(rates)
+    if stalled > LONG_STALL * seconds:
+        return RateVariation("stalls", middle, mean, low, high, stalled_s=stalled, moving=_mean(moving))
+    return RateVariation("steady" if (high - low) / 2 <= STEADY * middle else "uneven", middle, mean, low, high)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _explained(rates: Sequence[float], parts: Sequence[Level]) -> float:
+    """Share of the variance that is gone when every stretch is compared with its own mean."""
+    unexplained = sum(_squares(rates[part.first : part.end]) for part in parts)
+    total = _squares(rates)
+    return 1 - unexplained / total if total > 0 and parts else 0.0
+
+
+def _squares(values: Sequence[float]) -> float:
+    mean = _mean(values)
+    return sum((value - mean) ** 2 for value in values)
+
+
+def _visible(item: float, other: float) -> bool:
+    low, high = min(item, other), max(item, other)
+    return high > 0 and (low <= 0 or high / low >= VISIBLE)
+
+
+def _line(rates: Sequence[float]) -> tuple[float, float, float]:
+    """Least squares line: its two ends and the share of the variance it explains."""
+    n = len(rates)
+    center, mean = (n - 1) / 2, sum(rates) / n
+    across = sum((i - center) ** 2 for i in range(n))
+    slope = sum((i - center) * (rate - mean) for i, rate in enumerate(rates)) / across
+    start, end = mean - slope * center, mean + slope * center
+    unexplained = sum((rate - start - slope * i) ** 2 for i, rate in enumerate(rates))
+    total = _squares(rates)
+    return start, end, 1 - unexplained / total if total > 0 else 0.0

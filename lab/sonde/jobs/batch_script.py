@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Generates the shell script of a job: modules, environment, one command, and its exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from sonde.jobs.job_records import EXIT_CODE_FILE, OUTPUT, Job
+from sonde.launch.sites import Site
+from sonde.model.shell import Argument, ShellScript, concatenate, user_shell, variable
+from sonde.model.units import counted, format_seconds
+from sonde.store.archive import JOB, JOB_END
+
+# Time before the time limit of a job at which the measurement ends in good order; at most a tenth of the limit.
+_GRACE_S = 60.0
+
+
+def make_batch_script(job: Job, site: Site, directory: Path) -> str:
+    """The text of the script. It ends the measurement in good order before the scheduler would kill it, and stores
+    output and exit code in the folder of the job. `directory` is the working directory."""
+    grace = min(_GRACE_S, job.time_s / 10)
+    limit_s = f"{job.time_s - grace:.0f}"
+    script = ShellScript("/bin/bash")
+    script.comment(
+        f"{counted(job.nodes, 'node')} of {site.name} ({site.scheduler}) for {format_seconds(job.time_s)},"
+        f" submitted {job.submitted}."
+    )
+    if job.array:
+        script.comment(f"The same {job.array} times, one after the other: each resumes what is not finished.")
+    script.comment(f"Its runs are the group {job.group}: sonde show {job.group}")
+    script.assign("output", str(job.folder / OUTPUT))
+    script.assign("exit_file", _exit_file(job))
+    script.literal('exec >>"$output" 2>&1')
+    # Not a trap: a trap would report success for a job that was killed.
+    script.literal('ended() { echo "$1" >"$exit_file"; exit "$1"; }')
+    for module in site.modules:
+        script.command("module", "load", module)
+    for name, value in site.environment.items():
+        script.export(name, value)
+    script.export(JOB, job.id)
+    # The engine begins no cell that would still run at this time, seconds since 1970.
+    script.literal("now=$(date +%s)")
+    script.assign("limit_s", limit_s)
+    script.literal("end=$((now + limit_s))")
+    script.export(JOB_END, variable("end"))
+    for line in site.setup:
+        script.command(user_shell(line))
+    script.command("cd", str(directory), failure="ended 3")
+    script.comment("Ends in good order before the time limit: finished runs are stored, --resume continues.")
+    wrapper = [user_shell(site.wrapper)] if site.wrapper else []
+    script.command(
+        "timeout", "--preserve-status", "--signal=TERM", limit_s, *wrapper, *_sonde_command(site), *job.arguments
+    )  # fmt: skip
+    script.literal("ended $?")
+    return str(script)
+
+
+def _exit_file(job: Job) -> Argument:
+    if not job.array:
+        return str(job.folder / EXIT_CODE_FILE)
+    return concatenate(f"{job.folder}/ended-", variable("SLURM_ARRAY_TASK_ID"), ".txt")
+
+
+def _sonde_command(site: Site) -> list[Argument]:
+    """How `sonde` is called on the nodes: as the sites file states, else like this process."""
+    if site.sonde:
+        return [user_shell(site.sonde)]
+    called = Path(sys.argv[0])
+    if called.name == "sonde" and os.access(called, os.X_OK):
+        return [str(called.resolve())]
+    return [sys.executable, "-m", "sonde"]

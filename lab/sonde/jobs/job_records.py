@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stores submitted jobs in the archive, one folder per job, so that any shell on any node finds them.
+
+::
+
+    sonde-archive/jobs/20261121T204501Z-quick-ab12cd34/
+    ├── job.json     the request, the site, and the id that the scheduler gave
+    ├── job.sh       the batch script
+    ├── output.txt   what the script printed
+    └── ended.txt    its exit code, once it has ended by itself; for an array ended-1.txt, ended-2.txt, …
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from sonde.launch.sites import Site
+from sonde.model.confined_files import ConfinedDirectory
+from sonde.model.documents import parse_json
+from sonde.model.errors import MachineError, UserError
+from sonde.store.archive import Archive, new_id
+from sonde.store.shards import JOBS
+
+JOB_FILE, SCRIPT, OUTPUT, EXIT_CODE_FILE = "job.json", "job.sh", "output.txt", "ended.txt"
+
+
+@dataclass(frozen=True)
+class Job:
+    """One submitted job. `arguments` are those of `sonde`; `scheduler_id` is empty until the job was submitted; `group`
+    is the group of its runs in the archive. `array` > 0: the number of jobs that follow one another, each of which
+    resumes what the earlier ones have not finished."""
+
+    id: str
+    folder: Path
+    site: str
+    scheduler: str
+    arguments: tuple[str, ...]
+    group: str
+    nodes: int
+    time_s: float
+    submitted: str
+    scheduler_id: str = ""
+    array: int = 0
+
+    def read_exit_code(self) -> int | None:
+        """The exit code of the command; None while it runs or waits, or when it was killed. An array has succeeded when
+        one of its jobs has nothing left to do; otherwise its exit code is that of its last job."""
+        codes = self.read_exit_codes()
+        if 0 in codes.values():
+            return 0
+        return codes.get(self.array) if self.array else codes.get(0)
+
+    def read_exit_codes(self) -> dict[int, int]:
+        """Exit code by number of the array's job, from 1; a single job has number 0."""
+        codes = {}
+        for number in range(1, self.array + 1) if self.array else (0,):
+            try:
+                codes[number] = int((self.folder / exit_code_file_name(number)).read_text(encoding="utf-8").strip())
+            except (OSError, ValueError):
+                continue
+        return codes
+
+    def read_output(self, lines: int = 20) -> str:
+        """The last lines that the job printed."""
+        try:
+            text = (self.folder / OUTPUT).read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return ""
+        return "\n".join(text.splitlines()[-lines:])
+
+
+def exit_code_file_name(number: int) -> str:
+    """The file to which job `number` of an array writes its exit code; 0 is a single job."""
+    return EXIT_CODE_FILE if number == 0 else f"{Path(EXIT_CODE_FILE).stem}-{number}.txt"
+
+
+def create_job(archive: Archive, site: Site, plan: str, nodes: int, time_s: float, array: int = 0) -> Job:
+    """A job that is not submitted yet, without arguments. Writes nothing."""
+    job_id = new_id(Path(plan).stem)
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    folder = (archive.root / JOBS / job_id).resolve()
+    return Job(job_id, folder, site.name, site.scheduler, (), job_id, nodes, time_s, now, array=array)
+
+
+def write_script(job: Job, script: str) -> None:
+    """Creates the folder of the job with its script. Raises MachineError."""
+    try:
+        with (
+            ConfinedDirectory.open(job.folder.parents[1], create=True) as archive,
+            archive.enter(job.folder.parent.name, create=True) as jobs,
+            jobs.create_directory(job.folder.name) as folder,
+        ):
+            folder.write_text(SCRIPT, script)
+    except OSError as reason:
+        raise MachineError(
+            f"The archive {job.folder.parent.parent} cannot be written: {reason.strerror}; name another with --archive"
+            " DIR."
+        ) from None
+
+
+def save_job(job: Job, scheduler_id: str) -> Job:
+    """Stores the job under the id that the scheduler gave it."""
+    submitted = replace(job, scheduler_id=scheduler_id)
+    members = {name: value for name, value in asdict(submitted).items() if name != "folder"}
+    with ConfinedDirectory.beneath(job.folder.parents[1], job.folder) as folder:
+        folder.write_json(JOB_FILE, members)
+    return submitted
+
+
+def read_jobs(archive: Archive) -> list[Job]:
+    """All jobs that were submitted, oldest first. Skips folders without a valid job file."""
+    jobs = []
+    for path in sorted((archive.root / JOBS).glob(f"*/{JOB_FILE}")):
+        try:
+            members = parse_json(path.read_text(encoding="utf-8"))
+            jobs.append(Job(folder=path.parent.resolve(), **(members | {"arguments": tuple(members["arguments"])})))
+        except (OSError, ValueError, TypeError, KeyError):
+            continue
+    return jobs
+
+
+def find_job(archive: Archive, name: str) -> Job:
+    """The job whose id or scheduler id is `name`, whose id begins or ends with it, or the last one for "last". Raises
+    UserError when there is none or several."""
+    jobs = read_jobs(archive)
+    if not jobs:
+        raise UserError(f"No job was submitted from the archive {archive.root}; `sonde submit` does.")
+    if name == "last":
+        return jobs[-1]
+    matches = [job for job in jobs if name in (job.id, job.scheduler_id)] or [
+        job for job in jobs if job.id.startswith(name) or job.id.endswith(name)
+    ]
+    if len(matches) != 1:
+        several = f"{len(matches)} jobs" if matches else "no job"
+        raise UserError(f'"{name}" is {several}; `sonde jobs` lists them.')
+    return matches[0]

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs one child process in its own process group and forwards signals to it.
+
+The first SIGINT, SIGTERM, SIGHUP or SIGUSR1 is forwarded once: the child ends its phase, completes its record and
+cleans up. A second signal starts a grace period, after which the whole group is killed. SIGKILL does not end a process
+that waits in the kernel for storage: this module stops waiting for such a child.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any
+
+from sonde.model.confined_files import append_file
+from sonde.model.errors import MachineError
+
+GRACE_S = 5.0
+# A killed process ends at once, unless it waits in the kernel for a server that does not answer.
+STUCK_S = 10.0
+_FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
+# Time between two reads of the record; a person cannot see more than ten updates per second.
+_INTERVAL_S = 0.1
+
+
+class SignalWatch:
+    """Records signals instead of dying from them, inside a `with` block. Outside the main thread it records nothing."""
+
+    def __init__(self) -> None:
+        self.received: list[int] = []
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> SignalWatch:
+        # Python lets only the main thread handle signals; a notebook or a service may use another thread.
+        for number in _FORWARDED if threading.current_thread() is threading.main_thread() else ():
+            self._before[number] = signal.signal(number, self._record_signal)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler or signal.SIG_DFL)
+
+    def _record_signal(self, number: int, frame: FrameType | None) -> None:
+        self.received.append(number)
+
+
+class ChildProcess:
+    """A running command. Its output goes to a file, so that it can outlive this process."""
+
+    def __init__(
+        self, command: Sequence[str], messages: Path, environment: Mapping[str, str], directory: Path | None = None
+    ) -> None:
+        with append_file(messages) as output:
+            try:
+                self._process = subprocess.Popen(
+                    list(command),
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=output,
+                    env={**os.environ, **environment},
+                    cwd=directory,
+                    process_group=0,
+                )
+            except OSError as reason:
+                raise MachineError(f"{command[0]} does not start: {reason.strerror}.") from None
+        self._messages = messages
+        self._kill_at: float | None = None
+        self.is_stuck = False  # it was killed and did not end, because it waits in the kernel
+        self._ended = os.pidfd_open(self._process.pid)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def messages(self, limit: int = 65536) -> str:
+        """The last `limit` bytes that the child printed."""
+        with self._messages.open("rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(0, file.tell() - limit))
+            return file.read().decode("utf-8", "replace")
+
+    def wait(self, signals: SignalWatch, translate: Callable[[int], int], poll: Callable[[], None]) -> int:
+        """Waits for the end of the child. Returns the exit status; a child that `is_stuck` counts as killed.
+
+        Calls `poll` ten times a second. Forwards the signal that `translate` returns for a received one, also for a
+        signal that arrived while the child was being started.
+        """
+        forwarded = 0
+        while not select.select([self._ended], [], [], _INTERVAL_S)[0]:
+            poll()
+            if len(signals.received) > forwarded:
+                if forwarded == 0:
+                    self._send(translate(signals.received[0]))
+                else:
+                    self.kill_after(GRACE_S)
+                forwarded += 1
+            if self._kill_at is not None and time.monotonic() >= self._kill_at:
+                self.kill()
+                if time.monotonic() >= self._kill_at + STUCK_S:
+                    self.is_stuck = True
+                    self._process.returncode = -signal.SIGKILL  # so that Popen does not wait for it
+                    os.close(self._ended)
+                    return self._process.returncode
+        status = self._process.wait()
+        os.close(self._ended)
+        self._end_group()
+        poll()
+        return status
+
+    def kill_after(self, seconds: float) -> None:
+        """Lets wait() kill the whole group after `seconds`. Later calls have no effect."""
+        if self._kill_at is None:
+            self._kill_at = time.monotonic() + seconds
+
+    def stop(self) -> None:
+        """Asks the child to end in good order, like a signal from the user."""
+        self._send(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """Kills the whole group."""
+        self._send_group(signal.SIGKILL)
+
+    def _end_group(self) -> None:
+        """Ends the processes that the child started and left behind (ranks of a killed launcher): SIGTERM, then after a
+        grace period SIGKILL."""
+        self._send_group(signal.SIGTERM)
+        limit = time.monotonic() + GRACE_S
+        while self._send_group(0) and time.monotonic() < limit:
+            time.sleep(_INTERVAL_S)
+        self._send_group(signal.SIGKILL)
+
+    def _send(self, number: int) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self._process.pid, number)
+
+    def _send_group(self, number: int) -> bool:
+        try:
+            os.killpg(self._process.pid, number)
+        except (ProcessLookupError, PermissionError):
+            return False
+        return True

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads a file while another process appends to it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import BinaryIO
+
+_READ_SIZE = 1 << 20  # bytes
+
+
+class GrowingFile:
+    """Returns what was appended to a file since the last call. The file need not exist yet."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: BinaryIO | None = None
+
+    def read(self) -> bytes:
+        """The bytes appended since the last call."""
+        if self._file is None:
+            try:
+                self._file = self._path.open("rb")
+            except FileNotFoundError:
+                return b""
+        blocks = []
+        while block := self._file.read(_READ_SIZE):
+            blocks.append(block)
+        return b"".join(blocks)
+
+    def close(self) -> None:
+        """Closes the file; the next read() starts at its beginning."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `sonde doctor` prints: facts on what works on this machine and what does not, each with a remedy."""
+
+from __future__ import annotations
+
+import os
+import platform
+import resource
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sonde.launch.engine import Engine, find_engine
+from sonde.launch.launchers.launcher import Launcher
+from sonde.launch.launchers.list import LAUNCHERS, LOCAL
+from sonde.launch.launchers.mpiexec import MpiexecLauncher, find_mpiexec
+from sonde.model.errors import UserError
+from sonde.model.units import counted, format_bytes
+from sonde.model.version import __version__
+
+YES, PARTLY, NO = "yes", "partly", "no"
+_MANY_FILES = 4096
+_MUCH_LOCKED = 64 << 20
+# Load average from which this machine counts as busy. The engine reports a noisy node from a quarter of a core on; the
+# load of an idle machine is slightly above zero.
+_BUSY = 0.5
+
+
+@dataclass(frozen=True)
+class MachineFact:
+    """One line of the diagnosis of this machine."""
+
+    topic: str
+    state: str  # YES, PARTLY or NO
+    text: str
+    remedy: str = ""
+    essential: bool = False  # without it nothing works
+
+
+def collect_machine_facts(directory: Path | None, archive: Path) -> list[MachineFact]:
+    """All facts about this machine. Never raises: what cannot be determined is a fact too."""
+    facts = [_lab_fact()]
+    try:
+        engine = find_engine()
+        facts.append(_engine_fact(engine))
+    except UserError as reason:
+        return [*facts, MachineFact("engine", NO, str(reason), essential=True)]
+    facts += _query_engine(lambda: _machine_facts(engine.probe(directory or Path(".")), directory))
+    facts += _query_engine(lambda: [_backend_fact(entry) for entry in engine.backends(directory)])
+    facts += [_drop_caches_fact(), *_limit_facts(), *_mpi_facts(engine), _archive_fact(archive)]
+    return facts
+
+
+def _query_engine(query: Callable[[], list[MachineFact]]) -> list[MachineFact]:
+    try:
+        return query()
+    except UserError as reason:
+        return [MachineFact("engine", NO, str(reason), essential=True)]
+
+
+def _lab_fact() -> MachineFact:
+    return MachineFact("lab", YES, f"sonde {__version__}, Python {platform.python_version()}")
+
+
+def _engine_fact(engine: Engine) -> MachineFact:
+    try:
+        version = engine.version()
+    except UserError as reason:
+        return MachineFact("engine", NO, str(reason), essential=True)
+    text = f"{version}, {engine.path} ({engine.source})"
+    if version.split("+")[0] != __version__.split("+")[0]:
+        return MachineFact("engine", PARTLY, text, f"The lab is {__version__}; install both from the same source.")
+    return MachineFact("engine", YES, text)
+
+
+def _machine_facts(node: dict[str, Any], directory: Path | None) -> list[MachineFact]:
+    file_system = node.get("file_system") or {}
+    facts = [_cpu_fact(node), _load_fact(len(os.sched_getaffinity(0))), _clock_fact(node)]
+    if directory is not None:
+        facts += [_file_system_fact(directory, file_system), _direct_io_fact(file_system)]
+    return facts
+
+
+def _cpu_fact(node: dict[str, Any]) -> MachineFact:
+    usable, memory = len(os.sched_getaffinity(0)), node.get("memory_bytes")
+    text = f"{usable} cores usable" + (f", {format_bytes(memory)} memory" if memory else "")
+    return MachineFact("machine", YES, f"{node.get('host', platform.node())}: {text}, Linux {platform.release()}")
+
+
+def _load_fact(cores: int) -> MachineFact:
+    """Load by other programs: a run measures it together with its own."""
+    try:
+        load = os.getloadavg()[0]
+    except OSError:
+        return MachineFact("load", PARTLY, "unknown")
+    text = f"{load:.1f} processes were runnable on average in the last minute, on {counted(cores, 'core')}"
+    if load < _BUSY:
+        return MachineFact("load", YES, text)
+    return MachineFact("load", PARTLY, text, "Other programs use this machine: numbers are doubtful until they end.")
+
+
+def _clock_fact(node: dict[str, Any]) -> MachineFact:
+    source = str(node.get("clock", "unknown"))
+    if source.startswith(("tsc", "cntvct")):
+        return MachineFact("clock", YES, f"{source}: the processor's own counter, a few nanoseconds a reading")
+    kernel = _read_line("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+    reason = f"the kernel's clock source is {kernel}" if kernel else "the kernel's clock source is unknown"
+    return MachineFact("clock", PARTLY, f"{source}, because {reason}: correct, but slow for microsecond operations")
+
+
+def _file_system_fact(directory: Path, file_system: dict[str, Any]) -> MachineFact:
+    kind = str(file_system.get("type") or "unknown")
+    available = file_system.get("available_bytes")
+    text = f"{directory}: {kind}" + (f", {format_bytes(available)} available" if available is not None else "")
+    if file_system.get("read_only"):
+        return MachineFact("target", NO, f"{text}, mounted read-only", "Choose another directory.", essential=True)
+    if not os.access(directory, os.W_OK | os.X_OK):
+        remedy = "Choose a directory that you may write."
+        return MachineFact("target", NO, f"{text}, not writable for you", remedy, essential=True)
+    if file_system.get("memory_backed"):
+        return MachineFact("target", PARTLY, f"{text}: stores files in memory, so no number from it is one of storage")
+    return MachineFact("target", YES, text)
+
+
+def _direct_io_fact(file_system: dict[str, Any]) -> MachineFact:
+    offset, memory = file_system.get("direct_offset_align_bytes"), file_system.get("direct_memory_align_bytes")
+    if offset:
+        return MachineFact("O_DIRECT", YES, f"offsets in steps of {offset} B, memory in steps of {memory or offset} B")
+    text = "the file system does not report the alignment it needs; `sonde check` determines it"
+    return MachineFact("O_DIRECT", PARTLY, text)
+
+
+def _backend_fact(entry: dict[str, Any]) -> MachineFact:
+    name, usable = str(entry.get("name", "?")), bool(entry.get("usable"))
+    text = str(entry.get("summary", "")) if usable else str(entry.get("why") or "the engine gives no reason")
+    return MachineFact(f"backend {name}", YES if usable else NO, text)
+
+
+def _drop_caches_fact() -> MachineFact:
+    if os.access("/proc/sys/vm/drop_caches", os.W_OK):
+        return MachineFact(
+            "drop caches", YES, "permitted; it slows down all users of the machine, so checks do it last"
+        )
+    text = "only for root; Sonde evicts its own files from the cache without it (posix_fadvise)"
+    return MachineFact("drop caches", PARTLY, text)
+
+
+def _limit_facts() -> list[MachineFact]:
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    locked, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+    open_files = MachineFact("open files", YES, f"{files} per process")
+    if files != resource.RLIM_INFINITY and files < _MANY_FILES:
+        remedy = f"ulimit -n {_MANY_FILES} allows more tasks."
+        open_files = MachineFact("open files", PARTLY, f"{files} per process", remedy)
+    if locked == resource.RLIM_INFINITY or os.geteuid() == 0 or locked >= _MUCH_LOCKED:
+        limit = "unlimited" if locked == resource.RLIM_INFINITY else format_bytes(locked)
+        return [open_files, MachineFact("locked memory", YES, f"{limit}: io_uring can register its buffers")]
+    text = f"{format_bytes(locked)}: io_uring uses unregistered buffers beyond that"
+    remedy = "ulimit -l unlimited, or a limit in limits.conf, raises it."
+    return [open_files, MachineFact("locked memory", PARTLY, text, remedy)]
+
+
+def _mpi_facts(engine: Engine) -> list[MachineFact]:
+    modules = sorted(path.stem.removeprefix("sonde-mpi-") for path in engine.path.parent.glob("sonde-mpi-*.so"))
+    if modules:
+        titles = {"abi": "standard ABI (MPICH 5, Intel MPI)", "site": "this site's MPI"}
+        facts = [MachineFact("MPI modules", YES, ", ".join(titles.get(name, name) for name in modules))]
+    else:
+        text = "none next to the engine: it runs on one node only"
+        remedy = "`sonde doctor --build-mpi` builds one for this machine's MPI; `pip install mpich` installs an MPI."
+        facts = [MachineFact("MPI modules", NO, text, remedy)]
+    try:
+        mpiexec = find_mpiexec()
+        facts.append(MachineFact("mpiexec", YES, f"{mpiexec.program} ({mpiexec.flavour}, {mpiexec.version})"))
+    except UserError as reason:
+        facts.append(MachineFact("mpiexec", NO, str(reason)))
+    return facts + [
+        _launcher_fact(launcher) for launcher in LAUNCHERS if launcher.name not in (LOCAL, MpiexecLauncher.name)
+    ]
+
+
+def _launcher_fact(launcher: type[Launcher]) -> MachineFact:
+    reason = launcher.available()
+    return MachineFact(launcher.name, NO if reason else YES, reason or shutil.which(launcher.name) or "can be used")
+
+
+def _archive_fact(root: Path) -> MachineFact:
+    existing = root
+    while not existing.exists() and existing != existing.parent:
+        existing = existing.absolute().parent
+    if os.access(existing, os.W_OK | os.X_OK):
+        return MachineFact("archive", YES, f"{root}" if root.exists() else f"{root} (the first run creates it)")
+    remedy = "Name another folder with --archive DIR or $SONDE_ARCHIVE."
+    return MachineFact("archive", NO, f"{root} cannot be written", remedy, essential=True)
+
+
+def _read_line(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""

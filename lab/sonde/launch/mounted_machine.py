@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A simulated machine as a mounted file system: locates the program that serves it, starts it, switches faults on and
+off, and unmounts it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from sonde.launch.components import Component, locate_component
+from sonde.model.errors import EXIT_BAD_INPUT, EXIT_OK, MachineError, UserError
+
+NAME = "sonde-mount"
+MOUNTER = Component(
+    NAME,
+    "SONDE_MOUNT",
+    "simulate",
+    f"There is no {NAME} in this package, as libfuse 3.12 or later was missing when it was built: install"
+    " libfuse3-dev and fuse3 (Debian, Ubuntu) or fuse3-devel and fuse3 (Fedora), then",
+)
+_CONTROL = ".sonde"
+_MESSAGE_PREFIX = f"{NAME}: "
+
+
+def find_mounter() -> Path:
+    return locate_component(MOUNTER).path
+
+
+def mount_machine(arguments: Sequence[str], foreground: bool) -> int:
+    """Starts the program and returns its exit code; in the background it returns once the directory is mounted."""
+    command = [str(find_mounter()), "mount", *arguments]
+    if foreground:
+        return subprocess.run([*command, "--foreground"], check=False).returncode
+    answer = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+    _check_answer(answer, "The machine could not be mounted")
+    return EXIT_OK
+
+
+def send_fault_line(directory: Path, line: str) -> None:
+    """Sends one line to the mounted machine: a fault, `end` and a fault, or `clear`."""
+    answer = subprocess.run(
+        [str(find_mounter()), "tell", str(directory), line], capture_output=True, text=True, check=False
+    )
+    _check_answer(answer, f"{directory} did not answer")
+
+
+def read_active_faults(directory: Path) -> list[str]:
+    """The faults of the machine that is mounted at `directory`."""
+    path = directory / _CONTROL / "faults"
+    if not path.is_file():
+        raise UserError(
+            f"{directory} is no mounted machine: there is no {path}; `sonde mount --system FILE {directory}` mounts"
+            " one."
+        )
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+def _is_mount_point(directory: Path) -> bool:
+    """Reads mountinfo: a mount point whose program has died answers no stat()."""
+    points = (line.split()[4] for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines())
+    path = os.path.abspath(directory)
+    return path in {re.sub(r"\\(\d{3})", lambda code: chr(int(code[1], 8)), point) for point in points}
+
+
+def unmount_machine(directory: Path) -> None:
+    """Unmounts a machine, also one whose program was killed."""
+    if not _is_mount_point(directory):
+        raise UserError(f"Nothing is mounted on {directory}; name the directory that `sonde mount` was given.")
+    for program, options in (("fusermount3", ("-u",)), ("umount", ())):
+        if shutil.which(program):
+            answer = subprocess.run([program, *options, str(directory)], capture_output=True, text=True, check=False)
+            break
+    else:
+        raise MachineError("Neither fusermount3 nor umount is on PATH: install fuse3.")
+    if answer.returncode != 0:
+        reason = " ".join(answer.stderr.split())
+        hint = "; programs still use it: `fuser -m` names them" if "busy" in reason else ""
+        raise UserError(f"{directory} could not be unmounted: {reason}{hint}.")
+
+
+def _check_answer(answer: subprocess.CompletedProcess[str], failure: str) -> None:
+    if answer.returncode == EXIT_OK:
+        return
+    messages = answer.stderr.strip().splitlines() or [f"{failure} (exit code {answer.returncode})"]
+    sentence = messages[-1].removeprefix(_MESSAGE_PREFIX)
+    raise (UserError if answer.returncode == EXIT_BAD_INPUT else MachineError)(
+        sentence if sentence.endswith(".") else sentence + "."
+    )

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files that are installed with Sonde and selected by name: experiments and system files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+from sonde.model.errors import UserError, suggest_name
+
+TOML_SUFFIX = ".toml"
+
+
+def find_bundled_files(folder: str, include_subfolders: bool = False) -> dict[str, Path]:
+    """Returns path by name of the TOML files in `folder` ("experiments", "systems") of the package and source tree.
+
+    With `include_subfolders`, files in its direct subfolders are included, also by their bare name.
+    """
+    source = Path(__file__).resolve().parents[3]
+    folders = [resources.files("sonde").joinpath(folder)]
+    if (source / "schema").is_dir():
+        folders.append(source / folder)
+    files: dict[str, Path] = {}
+    for root in folders:
+        for directory in _list_folders(root) if include_subfolders else (root,):
+            for entry in directory.iterdir() if directory.is_dir() else ():
+                if entry.name.endswith(TOML_SUFFIX):
+                    files.setdefault(entry.name.removesuffix(TOML_SUFFIX), Path(str(entry)))
+    return dict(sorted(files.items()))
+
+
+def _list_folders(folder: Traversable) -> Iterator[Traversable]:
+    yield folder
+    for entry in sorted(folder.iterdir(), key=lambda child: child.name) if folder.is_dir() else ():
+        if entry.is_dir():
+            yield entry
+
+
+def is_file_reference(name: str) -> bool:
+    """Returns whether the user's argument is a file path, not the name of a bundled file."""
+    return Path(name).exists() or "/" in name or Path(name).suffix in (TOML_SUFFIX, ".json")
+
+
+def find_system_file(name: str) -> str:
+    """Returns the path of a system file, given as a path or as the name of a bundled one.
+
+    Raises UserError with the nearest name.
+    """
+    if is_file_reference(name):
+        return name
+    systems = find_bundled_files("systems")
+    if name in systems:
+        return str(systems[name])
+    raise UserError(
+        f'There is no system file "{name}" and no described system of that name; described are {", ".join(systems)}.'
+        + suggest_name(name, systems)
+    )

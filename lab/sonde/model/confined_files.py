@@ -1,0 +1,358 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files in directories that other users may write: the only module of the lab that creates, replaces or removes files.
+
+An archive or an output directory may be shared, and root may run Sonde there. Another user may therefore have planted
+symbolic links, named pipes or whole directories under names that we use. A `ConfinedDirectory` is a directory that is
+held open. Each of its methods takes one plain name, resolves it relative to the descriptor of the directory, and never
+follows a symbolic link. New files get random names and appear under their final name by a rename.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import secrets
+import shutil
+import stat
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, cast
+
+from sonde.model.documents import parse_json
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_PART = ".part"  # ends the name of a file that is still being written
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+def is_trusted(status: os.stat_result) -> bool:
+    """Whether the file or directory belongs to the caller or to root."""
+    return status.st_uid in (os.geteuid(), 0)
+
+
+def is_part(name: str) -> bool:
+    """Whether a file of that name was still being written when its writer died."""
+    return name.startswith(".") and name.endswith(_PART)
+
+
+class ConfinedDirectory:
+    """A directory that is held open until `close`, and the files directly in it. Methods raise OSError."""
+
+    def __init__(self, descriptor: int, path: Path) -> None:
+        """`path` only serves messages: it may lead somewhere else by now."""
+        self.descriptor = descriptor
+        self.path = path
+
+    @classmethod
+    def open(cls, path: Path, create: bool = False) -> ConfinedDirectory:
+        """Opens a directory that the user named. Where its last component is a link, the link must belong to the caller
+        or root. `create`: makes it with its parents."""
+        if create:
+            path.mkdir(parents=True, exist_ok=True)
+        try:
+            return cls(os.open(path, _DIRECTORY | os.O_NOFOLLOW), path)
+        except OSError as reason:
+            if reason.errno not in (errno.ELOOP, errno.ENOTDIR) or not stat.S_ISLNK(path.lstat().st_mode):
+                raise
+            if not is_trusted(path.lstat()):
+                raise OSError(errno.ELOOP, "it is a symbolic link of another user", str(path)) from None
+        return cls(os.open(path, _DIRECTORY), path)
+
+    @classmethod
+    def beneath(cls, root: Path, path: Path) -> ConfinedDirectory:
+        """Opens `path`, a directory below `root`, without following a link below `root`. Raises ValueError when `path`
+        does not lie below `root`."""
+        try:
+            relative = path.absolute().relative_to(root.absolute())
+        except ValueError:
+            relative = path.resolve().relative_to(root.resolve())
+        directory = cls.open(root)
+        for name in relative.parts:
+            with directory:
+                directory = directory.enter(name)
+        return directory
+
+    def close(self) -> None:
+        os.close(self.descriptor)
+
+    def __enter__(self) -> ConfinedDirectory:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: object, trace: TracebackType | None) -> None:
+        self.close()
+
+    def status(self) -> os.stat_result:
+        """Owner, permissions and times of the directory itself."""
+        return os.fstat(self.descriptor)
+
+    def is_exclusive(self) -> bool:
+        """Whether only the caller and root may add, rename and remove entries."""
+        status = self.status()
+        return is_trusted(status) and not status.st_mode & _OTHERS_WRITE
+
+    def names(self) -> list[str]:
+        """Names in the directory, sorted."""
+        return sorted(os.listdir(self.descriptor))
+
+    def status_of(self, name: str) -> os.stat_result:
+        """Status of an entry; of a link the link itself."""
+        return os.stat(_plain(name), dir_fd=self.descriptor, follow_symlinks=False)
+
+    def has(self, name: str) -> bool:
+        """Whether there is an entry of that name, of whatever kind."""
+        try:
+            self.status_of(name)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def has_file(self, name: str, trusted_only: bool = False) -> bool:
+        """Whether `name` is a regular file; `trusted_only`: one of the caller or of root."""
+        try:
+            status = self.status_of(name)
+        except FileNotFoundError:
+            return False
+        return stat.S_ISREG(status.st_mode) and (is_trusted(status) or not trusted_only)
+
+    def enter(self, name: str, create: bool = False) -> ConfinedDirectory:
+        """Opens a directory in this one. `create`: makes it when it is absent."""
+        if create:
+            with suppress(FileExistsError):
+                os.mkdir(_plain(name), dir_fd=self.descriptor)
+        flags = _DIRECTORY | os.O_NOFOLLOW
+        return ConfinedDirectory(_open(_plain(name), flags, dir_fd=self.descriptor), self.path / name)
+
+    def create_directory(self, name: str) -> ConfinedDirectory:
+        """Makes a directory that only its owner may write, whatever the umask, until `share` is called."""
+        os.mkdir(_plain(name), 0o755, dir_fd=self.descriptor)
+        directory = self.enter(name)
+        owner = directory.status().st_uid
+        if (owner != os.geteuid() and owner != self._owner_of_new_files()) or directory.names():
+            directory.close()
+            raise PermissionError(errno.EPERM, "another user replaced the new directory", str(self.path / name))
+        return directory
+
+    def _owner_of_new_files(self) -> int:
+        """User id that the file system gives to files of the caller; a server may map root to another user."""
+        name = f".{secrets.token_hex(8)}{_PART}"
+        with self.create_file(name) as file:
+            self.remove_file(name)
+            return os.fstat(file.fileno()).st_uid
+
+    def close_to_others(self) -> None:
+        """Takes from other users the permission to write, where the caller owns the directory."""
+        status = self.status()
+        if status.st_mode & _OTHERS_WRITE and status.st_uid == os.geteuid():
+            os.fchmod(self.descriptor, stat.S_IMODE(status.st_mode) & ~_OTHERS_WRITE)
+
+    def share(self) -> None:
+        """Gives the directory the permissions that the umask allows: it is complete."""
+        mode = stat.S_IMODE(self.status().st_mode) | (_OTHERS_WRITE & ~_umask())
+        if mode != stat.S_IMODE(self.status().st_mode):
+            os.fchmod(self.descriptor, mode)
+
+    def open_file(self, name: str, trusted_only: bool = False) -> BinaryIO:
+        """Opens a regular file to read. `trusted_only`: refuses one that belongs neither to the caller nor to root."""
+        file = _regular(_open(_plain(name), _READ, dir_fd=self.descriptor), self.path / name)
+        if trusted_only and not is_trusted(os.fstat(file.fileno())):
+            file.close()
+            raise PermissionError(errno.EPERM, "it belongs to another user", str(self.path / name))
+        return file
+
+    def read_json(self, name: str, trusted_only: bool = False) -> dict[str, Any] | None:
+        """The object in a JSON file; None when there is none that can be read."""
+        try:
+            with self.open_file(name, trusted_only) as file:
+                return _json_object(file.read())
+        except OSError:
+            return None
+
+    def create_file(self, name: str) -> BinaryIO:
+        """Creates a file to write. Raises FileExistsError when anything has that name."""
+        return os.fdopen(os.open(_plain(name), _CREATE, 0o666, dir_fd=self.descriptor), "wb")
+
+    @contextmanager
+    def replace_file(self, name: str) -> Iterator[BinaryIO]:
+        """A new file that takes the place of `name`, on storage and in one step, when the block ends without error."""
+        part = f".{_plain(name)[:80]}.{secrets.token_hex(8)}{_PART}"
+        file = self.create_file(part)
+        try:
+            with file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            self.rename(part, self, name)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(part, dir_fd=self.descriptor)
+            raise
+
+    def write_bytes(self, name: str, content: bytes) -> None:
+        """Replaces a file; its content and its name are on storage afterwards."""
+        with self.replace_file(name) as file:
+            file.write(content)
+        self.sync()
+
+    def write_text(self, name: str, text: str) -> None:
+        """The same with text."""
+        self.write_bytes(name, text.encode())
+
+    def write_json(self, name: str, document: Mapping[str, Any]) -> None:
+        """The same with a JSON document that a person can read."""
+        self.write_text(name, json_text(document))
+
+    def rename(self, name: str, destination: ConfinedDirectory, new_name: str) -> None:
+        """Moves an entry. A file or an empty directory that has the new name is replaced."""
+        os.rename(_plain(name), _plain(new_name), src_dir_fd=self.descriptor, dst_dir_fd=destination.descriptor)
+
+    def remove_file(self, name: str, missing_ok: bool = False) -> None:
+        """Removes a file, or a link but not its target."""
+        try:
+            os.unlink(_plain(name), dir_fd=self.descriptor)
+        except FileNotFoundError:
+            if not missing_ok:
+                raise
+
+    def remove_empty_directory(self, name: str) -> None:
+        """Removes a directory that holds nothing."""
+        os.rmdir(_plain(name), dir_fd=self.descriptor)
+
+    def remove_tree(self, name: str, last: Collection[str] = ()) -> None:
+        """Removes a directory and all that it holds; files named in `last` go when all others are gone."""
+        with self.enter(name) as directory:
+            for entry in sorted(directory.names(), key=lambda entry: entry in last):
+                if stat.S_ISDIR(directory.status_of(entry).st_mode):
+                    shutil.rmtree(entry, dir_fd=directory.descriptor)
+                else:
+                    directory.remove_file(entry, missing_ok=True)
+        self.remove_empty_directory(name)
+
+    def sync(self) -> None:
+        """The names in the directory are on storage."""
+        os.fsync(self.descriptor)
+
+    def sync_file(self, name: str) -> None:
+        """What was written to the file is on storage."""
+        with self.open_file(name) as file:
+            os.fsync(file.fileno())
+
+
+@contextmanager
+def replace_file(path: Path, create: bool = False) -> Iterator[BinaryIO]:
+    """A new file that takes the place of `path`, an output that the user named. `create`: makes its directory when that
+    is absent. A device or a pipe of the caller or of root is written to as it is. Raises OSError."""
+    try:
+        status = path.stat()
+        special = not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode))
+    except FileNotFoundError:
+        special = False
+    if special and not is_trusted(status):
+        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+    if special or path.is_relative_to("/dev"):
+        with open(path, "wb") as file:
+            yield file
+    else:
+        with (
+            ConfinedDirectory.open(path.parent, create) as directory,
+            directory.replace_file(path.name) as file,
+        ):
+            yield file
+
+
+def write_file(path: Path, text: str, create: bool = False) -> None:
+    """Replaces a file that the user named by this text."""
+    with replace_file(path, create) as file:
+        file.write(text.encode())
+
+
+def write_json(path: Path, document: Mapping[str, Any]) -> None:
+    """Replaces a file by a JSON document that a person can read."""
+    write_file(path, json_text(document))
+
+
+def create_file(path: Path) -> BinaryIO:
+    """A new file that is read while it grows; what had its name is removed. Raises OSError."""
+    with ConfinedDirectory.open(path.parent) as directory:
+        directory.remove_file(path.name, missing_ok=True)
+        return directory.create_file(path.name)
+
+
+def append_file(path: Path) -> BinaryIO:
+    """A file to add to, made when it is absent; a link, a named pipe or a device is refused. Raises OSError."""
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    return _regular(_open(path, flags), path, "ab")
+
+
+def remove_file(path: Path) -> None:
+    """Removes a file, or a link but not its target; nothing when it is absent. Raises OSError."""
+    with suppress(FileNotFoundError), ConfinedDirectory.open(path.parent) as directory:
+        directory.remove_file(path.name, missing_ok=True)
+
+
+def remove_tree(path: Path) -> None:
+    """Removes a directory and all that it holds, and follows no link in it. Raises OSError."""
+    with ConfinedDirectory.open(path.parent) as directory:
+        directory.remove_tree(path.name)
+
+
+def open_file(path: Path) -> BinaryIO:
+    """Opens a regular file to read; a link, a named pipe or a device of that name is refused. Raises OSError."""
+    return _regular(_open(path, _READ), path)
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """The object in a JSON file; None when there is none that can be read."""
+    try:
+        with open_file(path) as file:
+            return _json_object(file.read())
+    except OSError:
+        return None
+
+
+def json_text(document: Mapping[str, Any]) -> str:
+    """The text of a JSON document as a file holds it."""
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _json_object(content: bytes) -> dict[str, Any] | None:
+    try:
+        document = parse_json(content.decode("utf-8", "replace"))
+    except ValueError:
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def _open(name: str | Path, flags: int, dir_fd: int | None = None) -> int:
+    """A descriptor; a symbolic link is refused with that word, not with "too many levels"."""
+    try:
+        return os.open(name, flags, 0o666, dir_fd=dir_fd)
+    except OSError as reason:
+        if reason.errno == errno.ELOOP:
+            raise OSError(errno.ELOOP, "it is a symbolic link", str(name)) from None
+        raise
+
+
+def _regular(descriptor: int, path: Path, mode: str = "rb") -> BinaryIO:
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+    os.set_blocking(descriptor, True)
+    return cast(BinaryIO, os.fdopen(descriptor, mode))
+
+
+def _plain(name: str) -> str:
+    """The name, when it is one component of a path."""
+    if not name or name in (".", "..") or "/" in name or "\0" in name:
+        raise OSError(errno.EINVAL, "it is not the name of a file", name)
+    return name
+
+
+def _umask() -> int:
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask

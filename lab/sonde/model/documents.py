@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TOML and JSON documents that somebody else may have written, read within limits that every later step can rely on."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Callable
+from typing import Any
+
+MOST_LEVELS = 100  # of tables and lists in each other
+MOST_DIGITS = 308  # of a whole number: a larger one is no floating-point number either
+
+
+class DocumentError(ValueError):
+    """A document that goes beyond a limit. The text goes on after "… is not valid TOML: "."""
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """The table in TOML text. Raises TOMLDecodeError or DocumentError, which both are ValueError."""
+    document: dict[str, Any] = _parse_within_limits(lambda: tomllib.loads(text))
+    return document
+
+
+def parse_json(text: str, **hooks: Any) -> Any:
+    """The value in JSON text; `hooks` as for `json.loads`. Raises JSONDecodeError or DocumentError, which both are
+    ValueError."""
+    return _parse_within_limits(lambda: json.loads(text, **hooks))
+
+
+def _parse_within_limits(parse: Callable[[], Any]) -> Any:
+    try:
+        document = parse()
+    except RecursionError:
+        raise DocumentError(f"it is nested too deeply, in more than {MOST_LEVELS} levels") from None
+    except ValueError as reason:
+        if "integer string conversion" in str(reason):  # Python's own limit, far above ours
+            raise DocumentError(f"it holds a number of more than {MOST_DIGITS} digits") from None
+        raise
+    _check_limits(document)
+    return document
+
+
+def _check_limits(document: Any) -> None:
+    """Level by level, not by recursion, which a document could exhaust."""
+    largest = 10**MOST_DIGITS
+    level, depth = [document], 0
+    while level:
+        if depth > MOST_LEVELS:
+            raise DocumentError(f"it is nested too deeply, in more than {MOST_LEVELS} levels")
+        if any(isinstance(value, int) and not -largest < value < largest for value in level):
+            raise DocumentError(f"it holds a number of more than {MOST_DIGITS} digits")
+        inner = [value for value in level if isinstance(value, dict | list)]
+        level = [one for value in inner for one in (value.values() if isinstance(value, dict) else value)]
+        depth += 1

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Verdicts of claims: the interval of a value is compared with a threshold, never the value alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+
+class ClaimVerdict(StrEnum):
+    """The verdict of a claim."""
+
+    HOLDS = "holds"
+    FAILS = "fails"
+    INCONCLUSIVE = "inconclusive"  # the interval contains the threshold: more repeats could decide
+    NOT_APPLICABLE = "not applicable"  # a precondition of the claim is missing here
+
+
+# Numbers that differ by less than this fraction of the larger one are equal. Records have times in nanoseconds: for a
+# phase of one millisecond the rounding is a millionth.
+ROUNDING = 1e-6
+
+
+def compare_interval(low: float, high: float, operator: str, threshold: float, scale: float = 0.0) -> ClaimVerdict:
+    """Returns the verdict of ``value operator threshold``, where the value is in [low, high] with the stated
+    confidence.
+
+    A bound within `ROUNDING` of the threshold counts as equal to it; `scale` is the size of the operands when the value
+    is a difference. Raises ValueError for an unknown operator or when low is above high.
+    """
+    if not low <= high:
+        raise ValueError(f"[{low}, {high}] is not an interval")
+    tolerance = ROUNDING * max(abs(threshold), scale)
+    low, high = (threshold if abs(end - threshold) <= tolerance else end for end in (low, high))
+    return _compare_bounds(low, high, operator, threshold)
+
+
+def _compare_bounds(low: float, high: float, operator: str, threshold: float) -> ClaimVerdict:
+    if operator in ("<=", "<"):
+        return _compare_bounds(-high, -low, ">=" if operator == "<=" else ">", -threshold)
+    if operator == ">=":
+        return (
+            ClaimVerdict.HOLDS
+            if low >= threshold
+            else ClaimVerdict.FAILS
+            if high < threshold
+            else ClaimVerdict.INCONCLUSIVE
+        )
+    if operator == ">":
+        return (
+            ClaimVerdict.HOLDS
+            if low > threshold
+            else ClaimVerdict.FAILS
+            if high <= threshold
+            else ClaimVerdict.INCONCLUSIVE
+        )
+    raise ValueError(f'"{operator}" compares no interval')
+
+
+def combine_verdicts(claim_verdicts: Iterable[ClaimVerdict]) -> ClaimVerdict:
+    """Combines the verdicts of claims joined by "and", or of one claim in several cells: one failure suffices."""
+    verdicts = set(claim_verdicts)
+    for verdict in (ClaimVerdict.FAILS, ClaimVerdict.NOT_APPLICABLE, ClaimVerdict.INCONCLUSIVE):
+        if verdict in verdicts:
+            return verdict
+    return ClaimVerdict.HOLDS if verdicts else ClaimVerdict.NOT_APPLICABLE

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parses one record line into its type in ``lines``, following the type annotations there."""
+
+from __future__ import annotations
+
+import json
+import types
+from collections.abc import Mapping
+from dataclasses import is_dataclass
+from functools import cache
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from sonde.model import lines
+from sonde.model.errors import RecordError
+from sonde.model.lines import RecordLine
+
+LINE_TYPES: Mapping[str, type[RecordLine]] = {
+    "run": lines.RunLine,
+    "node": lines.NodeLine,
+    "treatment": lines.TreatmentLine,
+    "phase_begin": lines.PhaseBeginLine,
+    "progress": lines.ProgressLine,
+    "phase_end": lines.PhaseEndLine,
+    "series": lines.SeriesLine,
+    "histogram": lines.HistogramLine,
+    "nodes": lines.TableLine,
+    "tasks": lines.TableLine,
+    "targets": lines.TargetsLine,
+    "layout": lines.LayoutLine,
+    "finding": lines.Finding,
+    "error": lines.ErrorLine,
+    "end": lines.EndLine,
+}
+
+
+def parse_line(text: str) -> tuple[str, RecordLine]:
+    """Returns type name and value of one line. Raises RecordError when it is not a record line."""
+    try:
+        members = json.loads(text)
+    except (ValueError, RecursionError):
+        raise RecordError("is not JSON") from None
+    if not isinstance(members, dict) or not isinstance(members.get("type"), str):
+        raise RecordError("has no type")
+    line_type: str = members["type"]
+    try:
+        if line_type not in LINE_TYPES:
+            seconds = members.get("t")
+            return line_type, lines.UnknownLine(
+                t=float(seconds) if isinstance(seconds, int | float) else 0.0, type=line_type
+            )
+        return line_type, _build_dataclass(LINE_TYPES[line_type], members, line_type)
+    except RecordError as reason:
+        raise RecordError(f"of type {line_type}: {reason}") from None
+    except OverflowError:
+        raise RecordError(f"of type {line_type}: it holds a number of too many digits") from None
+
+
+@cache
+def _list_type_hints(name: str) -> tuple[tuple[str, Any], ...]:
+    return tuple(get_type_hints(getattr(lines, name)).items())
+
+
+def _build_dataclass(cls: type[Any], members: Mapping[str, Any], path: str) -> Any:
+    # Some writers write null for an absent member.
+    return cls(
+        **{
+            name: _convert_value(hint, members[name], f"{path}.{name}")
+            for name, hint in _list_type_hints(cls.__name__)
+            if members.get(name) is not None
+        }
+    )
+
+
+def _convert_value(hint: Any, value: Any, path: str) -> Any:
+    """Converts `value` to the type `hint`; raises RecordError when the types do not match."""
+    if hint is Any:
+        return value
+    origin = get_origin(hint)
+    if origin in (Union, types.UnionType):
+        if value is None:
+            return None
+        return _convert_value(next(option for option in get_args(hint) if option is not type(None)), value, path)
+    if origin is tuple:
+        if not isinstance(value, list):
+            raise RecordError(f"{path} is not a list")
+        item_hint = get_args(hint)[0]
+        return tuple(_convert_value(item_hint, item, path) for item in value)
+    if origin is dict:
+        if not isinstance(value, dict):
+            raise RecordError(f"{path} is not a table")
+        item_hint = get_args(hint)[1]
+        return {str(key): _convert_value(item_hint, item, f"{path}.{key}") for key, item in value.items()}
+    return _convert_scalar(hint, value, path)
+
+
+def _convert_scalar(hint: Any, value: Any, path: str) -> Any:
+    if is_dataclass(hint) and isinstance(hint, type):
+        if not isinstance(value, dict):
+            raise RecordError(f"{path} is not a table")
+        return _build_dataclass(hint, value, path)
+    if hint is float and isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    if hint is int and isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, hint) and not (hint is int and isinstance(value, bool)):
+        return value
+    raise RecordError(f"{path} is {value!r}, not {hint.__name__}")

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Applies changes to a system: a slow target, a narrow network, a RAID group without parity.
+
+A change is KIND.ID.MEMBER and a value as in a system file: ``targets.fs1-ost017.model.slowdown`` = 5. ID is a part, a
+range or a group. A table that describes more parts than are changed is split.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from sonde.model.errors import SystemFileError, UserError, suggest_name
+from sonde.model.ranges import expand_names, fold_names
+from sonde.model.system.addressing import expand_interface_addresses, expand_interface_nids
+from sonde.model.system.checks import check_system
+from sonde.model.system.description import PART_KINDS
+from sonde.model.system.index import PartIndex, PartItem, PartSource
+from sonde.model.system.network import Host, Interface, Server, SystemPart
+from sonde.model.system.storage import RaidGroup
+from sonde.model.system.system import System
+from sonde.model.tables.members import get_members
+from sonde.model.tables.quantity import Quantity, Rates
+from sonde.model.tables.table_reader import ReadContext, read_member
+
+# Members that give the number of the first part of a table.
+_NUMBERED_MEMBERS = ("index", "number")
+
+
+def apply_changes(system: System, changes: Mapping[str, Any]) -> System:
+    """Returns the system with all changes applied and checked again. Raises SystemFileError with one sentence."""
+    for path, value in changes.items():
+        system = _apply_change(system, path, value)
+    check_system(system.index)
+    return system
+
+
+def split_change_path(index: PartIndex, path: str) -> tuple[str, str, list[str]]:
+    """Splits a path into kind, part name and member path. Ids may contain dots: the longest known name wins."""
+    kind, _, remaining_path = path.partition(".")
+    if kind not in PART_KINDS:
+        raise SystemFileError(f'{path}: there is no kind of part "{kind}".{suggest_name(kind, PART_KINDS)}')
+    steps = remaining_path.split(".")
+    for count in range(len(steps) - 1, 0, -1):
+        name = ".".join(steps[:count])
+        try:
+            names = index.resolve_names(name)
+        except UserError:
+            continue
+        if all(index.item(part_id).kind == kind for part_id in names):
+            return kind, name, steps[count:]
+    candidates = [item.id for _, item in zip(range(2000), index.items(kind), strict=False)]
+    raise SystemFileError(
+        f"{path}: write KIND.ID.MEMBER; {steps[0]} is none of the {kind.replace('_', ' ')}."
+        + suggest_name(steps[0], [*candidates, *index.groups])
+    )
+
+
+def _apply_change(system: System, path: str, value: Any) -> System:
+    index = system.index
+    kind, name, steps = split_change_path(index, path)
+    changed_ids = frozenset(index.resolve_names(name))
+    sources: list[PartSource] = []
+    for source in index.sources:
+        for table in _split_table(index, source, changed_ids) if source.kind == kind else (source.table,):
+            is_changed = source.kind == kind and expand_names(table.id)[0] in changed_ids
+            sources.append(replace(source, table=_replace_member(table, steps, value, path) if is_changed else table))
+    new_index = PartIndex(sources)
+    tables_by_kind: dict[str, Any] = {
+        part_kind: tuple(source.table for source in sources if source.kind == part_kind) for part_kind in PART_KINDS
+    }
+    return System(
+        id=system.id, title=system.title, notes=system.notes, files=system.files, index=new_index, **tables_by_kind
+    )  # fmt: skip
+
+
+def _replace_member(table: Any, steps: list[str], value: Any, path: str) -> Any:
+    """Returns `table` with one member read from `value`; None removes the member."""
+    known_members = {name: member for name, member in get_members(type(table)).items() if name != "id"}
+    name, *remaining_steps = steps
+    if name not in known_members:
+        raise SystemFileError(f'{path}: there is no member "{name}" to change.{suggest_name(name, known_members)}')
+    context = ReadContext(SystemFileError, path)
+    member, current = known_members[name], getattr(table, name)
+    if not remaining_steps:
+        if value is None:
+            default = type(table).__dataclass_fields__[name].default
+            return replace(table, **{name: default})
+        return replace(table, **{name: read_member(member, value, context)})
+    if member.kind == "parameters":
+        return replace(
+            table, **{name: {**(current or {}), **read_member(member, {".".join(remaining_steps): value}, context)}}
+        )
+    if member.kind == "settings":
+        return replace(table, **{name: {**(current or {}), ".".join(remaining_steps): value}})
+    if member.kind == "rates" and len(remaining_steps) == 1:
+        new_rates: Rates = read_member(member, {remaining_steps[0]: value}, context)
+        old_rates = current or Rates()
+        return replace(table, **{name: Rates(new_rates.read or old_rates.read, new_rates.write or old_rates.write)})
+    if member.kind == "table" and member.table is not None:
+        return replace(
+            table,
+            **{name: _replace_member(current if current is not None else member.table(), remaining_steps, value, path)},
+        )
+    raise SystemFileError(f"{path}: {name} has no members; give it a value as a whole.")
+
+
+def _split_table(index: PartIndex, source: PartSource, changed_ids: frozenset[str]) -> Iterator[SystemPart]:
+    """Yields the table itself, or one table for each run of changed or unchanged parts."""
+    names = index.get_ids(source.table)
+    changed_flags = [name in changed_ids for name in names]
+    if all(changed_flags) or not any(changed_flags):
+        yield source.table
+        return
+    begin = 0
+    for end in range(1, len(names) + 1):
+        if (
+            end == len(names)
+            or changed_flags[end] != changed_flags[begin]
+            or _find_block(source.table, end, names) != _find_block(source.table, begin, names)
+        ):
+            yield from _build_tables(index, source, begin, end)
+            begin = end
+
+
+def _find_block(table: SystemPart, position: int, names: tuple[str, ...]) -> int:
+    """Returns the block of a RAID group: groups of one block share spares, so tables are split between blocks."""
+    blocks = int(table.blocks) if isinstance(table, RaidGroup) and table.blocks is not None else 1
+    return position * blocks // len(names)
+
+
+def _build_tables(index: PartIndex, source: PartSource, begin: int, end: int) -> Iterator[SystemPart]:
+    """Yields parts begin … end of a table, in as few tables as their names allow."""
+    names = index.get_ids(source.table)
+    for text in fold_names(names[begin:end]).split(", "):
+        count = len(expand_names(text))
+        yield _build_table(index, source, begin, begin + count, text)
+        begin += count
+
+
+def _build_table(index: PartIndex, source: PartSource, begin: int, end: int, text: str) -> SystemPart:
+    """Returns one table for parts begin … end with explicit references of each part."""
+    table, names = source.table, index.get_ids(source.table)
+    items = [PartItem(source.kind, names[position], table, position, len(names)) for position in range(begin, end)]
+    members_to_set: dict[str, Any] = {"id": text}
+    for name, member in get_members(type(table)).items():
+        if member.kind != "ids" or not getattr(table, name) or member.is_shared:
+            continue
+        references = [index.find_part_references(item, name) for item in items]
+        members_to_set[name] = (
+            references[0]
+            if name == "spares"
+            else tuple(position for names_of_part in references for position in names_of_part)
+        )
+    for name in _NUMBERED_MEMBERS:
+        first_number = getattr(table, name, None)
+        if isinstance(first_number, Quantity):
+            members_to_set[name] = replace(
+                first_number, value=first_number.value + begin, text=str(int(first_number.value) + begin)
+            )
+    if isinstance(table, RaidGroup) and table.blocks is not None:
+        members_to_set["blocks"] = None
+    if isinstance(table, Server) and table.failover == "pairs":
+        members_to_set |= {"failover": "", "partner": tuple(names[position ^ 1] for position in range(begin, end))}
+    if isinstance(table, Host):
+        members_to_set["interfaces"] = tuple(
+            _slice_interface(source, position, begin, end) for position in table.interfaces
+        )
+    return replace(table, **members_to_set)
+
+
+def _slice_interface(source: PartSource, interface: Interface, begin: int, end: int) -> Interface:
+    addresses, nids = expand_interface_addresses(source, interface), expand_interface_nids(source, interface)
+    return replace(interface, addresses=addresses[begin:end], nids=nids[begin:end])

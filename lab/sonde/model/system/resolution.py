@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Resolves a system for C++: one object per part, numbers in base units, references as ids."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from sonde.model.system.addressing import find_host_addresses
+from sonde.model.system.description import PART_KINDS, RESOLVED_SYSTEM_FORMAT
+from sonde.model.system.index import PartIndex, PartItem
+from sonde.model.system.network import Host, Network
+from sonde.model.tables.members import NUMBER_KINDS, TableMember, get_members
+from sonde.model.tables.quantity import Quantity, Rates
+
+
+class ResolvableSystem(Protocol):
+    """What the resolved form needs of a system. Capacities and stripes are in bytes."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def index(self) -> PartIndex: ...
+    def items(self, kind: str) -> Sequence[PartItem]: ...
+    def compute_capacity(self, identifier: str) -> int | None: ...
+    def compute_full_stripe(self, raid_group: str) -> int | None: ...
+    def find_partner(self, server: str) -> str | None: ...
+    def find_failover(self, target: str) -> str | None: ...
+    def find_targets(self, pool: str) -> Sequence[str]: ...
+    def count_pool_clients(self, pool: str) -> int | None: ...
+
+
+# Members for people only; the resolved form omits them.
+FILE_ONLY_MEMBERS = frozenset({"id", "source", "status", "notes", "failover", "interfaces", "blocks"})
+INTEGER_KINDS = frozenset({"size", "count"})
+
+
+def resolve_system(system: ResolvableSystem) -> dict[str, Any]:
+    """Returns the system as one object of lists, in the order of PART_KINDS; lists may be empty."""
+    head = {"schema": RESOLVED_SYSTEM_FORMAT, "id": system.id, "title": system.title}
+    return head | {kind: [_resolve_part(system, item) for item in system.items(kind)] for kind in PART_KINDS}
+
+
+def _resolve_part(system: ResolvableSystem, item: PartItem) -> dict[str, Any]:
+    index = system.index
+    members_by_name: dict[str, Any] = {"id": item.id}
+    members_by_name |= _resolve_members(item.table, item.position)
+    for name, member in get_members(type(item.table)).items():
+        if member.kind == "ids" and name not in FILE_ONLY_MEMBERS:
+            names = index.find_part_references(item, name)
+            if names:
+                members_by_name[name] = list(names) if member.allows_several else names[0]
+    if isinstance(item.table, Host):
+        members_by_name["interfaces"] = [
+            _resolve_interface(index, item, position) for position in range(len(item.table.interfaces))
+        ]
+    return members_by_name | _compute_derived_members(system, item)
+
+
+def _resolve_members(table: Any, position: int) -> dict[str, Any]:
+    values = {}
+    for name, member in get_members(type(table)).items():
+        if name in FILE_ONLY_MEMBERS or member.kind == "ids":
+            continue
+        value = _resolve_value(member, getattr(table, name))
+        if value not in (None, "", [], {}):
+            values[name] = value + position if name in ("index", "number") else value
+    return values
+
+
+def to_base_number(quantity: Quantity, kind: str) -> float | int:
+    """Returns the number in base units: an integer for sizes and counts."""
+    return int(quantity.value) if kind in INTEGER_KINDS else float(quantity.value)
+
+
+def _resolve_value(member: TableMember, value: Any) -> Any:
+    if value is None or value == "":
+        return None
+    if member.kind in NUMBER_KINDS:
+        return to_base_number(value, member.kind)
+    if isinstance(value, Rates):
+        rates_by_direction = {"read": value.read, "write": value.write}
+        return {
+            direction: float(quantity.value)
+            for direction, quantity in rates_by_direction.items()
+            if quantity is not None
+        }
+    if member.kind == "parameters":
+        known_parameters = member.parameters or {}
+        return {
+            name: to_base_number(quantity, known_parameters.get(name, ("number",))[0])
+            for name, quantity in value.items()
+        }
+    if member.kind == "table":
+        return _resolve_members(value, 0)
+    if isinstance(value, tuple):
+        return list(value)
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+def _resolve_interface(index: PartIndex, item: PartItem, position: int) -> dict[str, Any]:
+    assert isinstance(item.table, Host)
+    interface = item.table.interfaces[position]
+    address = list(find_host_addresses(index, item))[position]
+    network = index.item(address.network).table
+    assert isinstance(network, Network)
+    values: dict[str, Any] = {"network": address.network}
+    for name in ("device", "address", "prefix", "nid"):
+        if getattr(address, name) not in (None, ""):
+            values[name] = getattr(address, name)
+    declarations = get_members(type(interface))
+    for name in ("rate", "mtu"):
+        value = _resolve_value(declarations[name], getattr(interface, name) or getattr(network, name))
+        if value is not None:
+            values[name] = value
+    values["count"] = int(interface.count) if interface.count is not None else 1
+    return values
+
+
+def _compute_derived_members(system: ResolvableSystem, item: PartItem) -> dict[str, Any]:
+    """Computes capacities, stripes, failover servers and clients of pools."""
+    values: dict[str, Any] = {}
+    if item.kind in ("raid_groups", "luns", "slices", "volumes", "targets", "file_systems"):
+        values["capacity"] = system.compute_capacity(item.id)
+    if item.kind == "raid_groups":
+        values["stripe"] = system.compute_full_stripe(item.id)
+    if item.kind == "servers":
+        values["partner"] = system.find_partner(item.id)
+    if item.kind == "targets":
+        values["failover"] = system.find_failover(item.id)
+    if item.kind == "pools":
+        values |= {"targets": list(system.find_targets(item.id)), "clients": system.count_pool_clients(item.id)}
+    return {name: value for name, value in values.items() if value is not None}

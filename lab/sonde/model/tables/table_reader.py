@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads tables into the dataclasses that declare them. A problem becomes one sentence with file and member."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeVar, cast
+
+from sonde.model.errors import UnitError, UserError, suggest_name
+from sonde.model.schema_problems import format_value
+from sonde.model.tables.members import NUMBER_KINDS, TableMember, get_members, list_required_members
+from sonde.model.tables.quantity import PARSERS, SOURCE_STATUSES, Quantity, Rates
+
+T = TypeVar("T")
+_QUANTITY_MEMBERS = ("value", "source", "status", "note")
+_SCALAR_TYPES = (str, int, float, bool)
+
+
+class ReadContext(NamedTuple):
+    """The current file and member path, and the default source of numbers.
+
+    One is created for every member of a file, so it is a tuple, and the path is formatted only for errors.
+    """
+
+    error: type[UserError]
+    origin: str
+    path: tuple[str, ...] = ()
+    source: str = ""
+    status: str = ""
+
+    @property
+    def location(self) -> str:
+        """The member path, joined by dots."""
+        return ".".join(self.path)
+
+    def enter(self, name: str) -> ReadContext:
+        """Returns the context of a nested member."""
+        return ReadContext(self.error, self.origin, (*self.path, name), self.source, self.status)
+
+    def make_error(self, problem: str) -> UserError:
+        """Returns an error: file, member path, problem."""
+        return self.error(f"{self.origin}: {self.location}{' ' if self.location else ''}{problem}")
+
+    def wrap_error(self, error: UserError) -> UserError:
+        """Returns an error about a value: file, member path, reason."""
+        return self.error(f"{self.origin}: {self.location}{': ' if self.location else ''}{error}")
+
+
+def read_table(cls: type[T], document: object, context: ReadContext) -> T:
+    """Reads a table as `cls`. Raises the context's error."""
+    if not isinstance(document, Mapping):
+        raise context.make_error(f"is {format_value(document)}; it must be a table of members.")
+    members_by_name = get_members(cls)
+    for name in document:
+        if name not in members_by_name:
+            hint = suggest_name(str(name), members_by_name)
+            advice = hint.strip() if hint else f"Allowed are {', '.join(members_by_name)}."
+            raise context.error(f'{context.origin}: {context.location or "the file"} has no member "{name}". {advice}')
+    for name in list_required_members(cls):
+        if name not in document:
+            raise context.make_error(f'lacks "{name}": {members_by_name[name].meaning}.')
+    inner_context = context
+    if "source" in document or "status" in document:
+        source, status = (
+            _get_text_or(document, name, getattr(context, name), members_by_name) for name in ("source", "status")
+        )
+        inner_context = context._replace(source=source, status=status)
+    return cls(
+        **{
+            name: _read_value(members_by_name[name], value, inner_context.enter(name))
+            for name, value in document.items()
+        }
+    )
+
+
+def _get_text_or(
+    document: Mapping[str, Any], name: str, fallback: str, members_by_name: Mapping[str, TableMember]
+) -> str:
+    value = document.get(name) if name in members_by_name else None
+    return value if isinstance(value, str) else fallback
+
+
+def read_member(member: TableMember, value: Any, context: ReadContext) -> Any:
+    """Reads one member of a table from its value in a file. Raises the context's error."""
+    return _read_value(member, value, context)
+
+
+def _read_value(member: TableMember, value: Any, context: ReadContext) -> Any:
+    if member.kind in NUMBER_KINDS and member.is_plain:
+        return _read_number(member, value, context)
+    if member.kind in NUMBER_KINDS:
+        return read_quantity(member.kind, value, context, member.least)
+    return _READERS[member.kind](member, value, context)
+
+
+def read_quantity(kind: str, value: Any, context: ReadContext, least: int | None = None) -> Quantity:
+    """Reads a number, given plainly or as a table {value, source, status, note}."""
+    source, status, note, written = context.source, context.status, "", value
+    if isinstance(value, Mapping):
+        for name, attribute in value.items():
+            if name not in _QUANTITY_MEMBERS:
+                raise context.make_error(
+                    f'has no member "{name}"; a number is written plainly or as {{value, source, status, note}}.'
+                    + suggest_name(str(name), _QUANTITY_MEMBERS)
+                )
+            if name != "value" and not isinstance(attribute, str):
+                raise context.enter(str(name)).make_error(f"is {format_value(attribute)}; it must be a text.")
+        if "value" not in value:
+            raise context.make_error('lacks "value"; a number with a source is {value = …, source = "…"}.')
+        written, note = value["value"], value.get("note", "")
+        source, status = value.get("source", source), value.get("status", status)
+        if status and status not in SOURCE_STATUSES:
+            raise context.enter("status").make_error(
+                f'is "{status}"; allowed is {", ".join(SOURCE_STATUSES)}.{suggest_name(status, SOURCE_STATUSES)}'
+            )
+    try:
+        if isinstance(written, str) and written != written.strip():
+            raise UnitError(f"{format_value(written)} has spaces around it; remove them.")
+        if isinstance(written, list | Mapping):
+            raise UnitError(f"{format_value(written)} is not one number.")
+        parsed = PARSERS[kind](written)
+    except UnitError as error:
+        raise context.wrap_error(error) from None
+    if least is not None and parsed < least:
+        raise context.make_error(f"is {format_value(written)}; it must be at least {least}.")
+    return Quantity(parsed, str(written), source, status, note)
+
+
+def _read_number(member: TableMember, value: Any, context: ReadContext) -> float:
+    if isinstance(value, Mapping):
+        raise context.make_error(f"is {format_value(value)}; it must be one number: {member.meaning}.")
+    return read_quantity(member.kind, value, context, member.least).value
+
+
+def _read_raw(member: TableMember, value: Any, context: ReadContext) -> Any:
+    problem = member.find_problem(value) if member.find_problem is not None else None
+    if problem:
+        raise context.make_error(problem)
+    return value
+
+
+def _read_text(member: TableMember, value: Any, context: ReadContext) -> str:
+    if not isinstance(value, str):
+        raise context.make_error(f"is {format_value(value)}; it must be a text: {member.meaning}.")
+    if member.required and not value:
+        raise context.make_error(f"is empty; write {member.meaning}.")
+    if member.pattern and not re.fullmatch(member.pattern, value):
+        raise context.make_error(f"is {format_value(value)}; write {member.meaning}.")
+    return value
+
+
+def _read_texts(member: TableMember, value: Any, context: ReadContext) -> tuple[str, ...]:
+    texts = [value] if isinstance(value, str) else value
+    if not isinstance(texts, list) or not all(isinstance(item, str) for item in texts):
+        raise context.make_error(f"is {format_value(value)}; it must be a text or a list of texts: {member.meaning}.")
+    if member.required and not any(texts):
+        raise context.make_error(f"is empty; write {member.meaning}.")
+    return tuple(texts)
+
+
+def _read_flag(_: TableMember, value: Any, context: ReadContext) -> bool:
+    if not isinstance(value, bool):
+        raise context.make_error(f"is {format_value(value)}; write true or false without quotation marks.")
+    return value
+
+
+def _read_choice(member: TableMember, value: Any, context: ReadContext) -> str:
+    if value not in member.choices:
+        hint = suggest_name(value, member.choices) if isinstance(value, str) else ""
+        raise context.make_error(f"is {format_value(value)}; allowed is {', '.join(member.choices)}.{hint}")
+    return cast(str, value)
+
+
+def _read_choices(member: TableMember, value: Any, context: ReadContext) -> tuple[str, ...]:
+    return tuple(_read_choice(member, item, context) for item in (value if isinstance(value, list) else [value]))
+
+
+def _read_rates(_: TableMember, value: Any, context: ReadContext) -> Rates:
+    if isinstance(value, Mapping) and not value.keys() & {"value", "source", "status", "note"}:
+        for name in value:
+            if name not in ("read", "write"):
+                raise context.make_error(
+                    f'has no member "{name}"; write one rate for both directions or {{read = "…", write = "…"}}.'
+                    + suggest_name(str(name), ("read", "write", "value"))
+                )
+        return Rates(**{name: read_quantity("rate", rate, context.enter(name)) for name, rate in value.items()})
+    rate_both_ways = read_quantity("rate", value, context)
+    return Rates(rate_both_ways, rate_both_ways)
+
+
+def _read_table(member: TableMember, value: Any, context: ReadContext) -> Any:
+    assert member.table is not None
+    return read_table(member.table, value, context)
+
+
+def _read_tables(member: TableMember, value: Any, context: ReadContext) -> tuple[Any, ...]:
+    if not isinstance(value, list):
+        raise context.make_error(
+            f"is {format_value(value)}; it must be a list of tables, each written as [[{context.location}]]."
+        )
+    assert member.table is not None
+    return tuple(
+        read_table(member.table, entry, context.enter(_name_entry(entry, number))) for number, entry in enumerate(value)
+    )
+
+
+def _name_entry(entry: object, number: int) -> str:
+    name = entry.get("id") if isinstance(entry, Mapping) else None
+    return name if isinstance(name, str) and name else str(number)
+
+
+def _read_settings(_: TableMember, value: Any, context: ReadContext) -> dict[str, str | int | float | bool]:
+    if not isinstance(value, Mapping):
+        raise context.make_error(f"is {format_value(value)}; it must be a table of names and values.")
+    for name, setting in value.items():
+        if not isinstance(setting, _SCALAR_TYPES):
+            raise context.enter(str(name)).make_error(
+                f"is {format_value(setting)}; it must be a text, a number, true or false."
+            )
+    return dict(value)
+
+
+def _read_parameters(member: TableMember, value: Any, context: ReadContext) -> dict[str, Quantity]:
+    if not isinstance(value, Mapping):
+        raise context.make_error(f"is {format_value(value)}; it must be a table of parameters.")
+    known_parameters = member.parameters or {}
+    quantities: dict[str, Quantity] = {}
+    for name, parameter in value.items():
+        if name.startswith("x-"):
+            quantities[name] = read_quantity("number", parameter, context.enter(name))
+        elif name in known_parameters:
+            quantities[name] = read_quantity(known_parameters[name][0], parameter, context.enter(name))
+        else:
+            hint = suggest_name(name, known_parameters)
+            advice = hint.strip() or f"Known are {', '.join(known_parameters)}; one of your own begins with x-."
+            raise context.make_error(f'has no parameter "{name}". {advice}')
+    return quantities
+
+
+_READERS: Mapping[str, Callable[[TableMember, Any, ReadContext], Any]] = {
+    "text": _read_text,
+    "texts": _read_texts,
+    "flag": _read_flag,
+    "choice": _read_choice,
+    "choices": _read_choices,
+    "ids": _read_texts,
+    "rates": _read_rates,
+    "table": _read_table,
+    "tables": _read_tables,
+    "settings": _read_settings,
+    "parameters": _read_parameters,
+    "raw": _read_raw,
+}

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The version of the lab."""
+
+from __future__ import annotations
+
+import re
+from importlib import metadata
+from pathlib import Path
+
+
+def _find_version() -> str:
+    """The installed version, or that of the source tree from which this package is imported."""
+    try:
+        return metadata.version("sonde")
+    except metadata.PackageNotFoundError:
+        project = Path(__file__).resolve().parents[3] / "CMakeLists.txt"
+        text = project.read_text(encoding="utf-8") if project.is_file() else ""
+        version = re.search(r"project\(sonde VERSION ([0-9.]+)", text)
+        return f"{version[1]}+source" if version else "0+unknown"
+
+
+__version__ = _find_version()

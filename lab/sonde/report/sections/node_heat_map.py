@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nodes over the time of one phase, where the record holds a series for each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from markupsafe import Markup
+from numpy.typing import NDArray
+
+from sonde.charts.heat_map import HeatMap, build_time_labels, render_heat_map
+from sonde.findings.phase_summary import AssessedPhase
+from sonde.findings.slow_intervals import find_slow_intervals, median_node_rates, node_series, node_spread
+from sonde.findings.stragglers import host_names_by_node
+from sonde.model.lines import SeriesLine
+from sonde.model.record import PhaseRecord
+from sonde.model.run import RecordedRun
+from sonde.report.sections.section import Place, Section
+from sonde.stats.bins import pad_with_zeros, rebin
+
+_MOST_COLUMNS = 300
+
+
+def render_node_heat_map(run: RecordedRun, phase: PhaseRecord, operations: bool) -> Markup | None:
+    """The heat map, each value by the median of all nodes and slices at work; None with fewer than two such series.
+
+    Of more than 256 nodes the record has the series of the slowest and of the fastest: these are drawn, by the median
+    of all nodes.
+    """
+    series = node_series(phase)
+    if len(series) < 2:
+        return None
+    length = max(len(line.bytes) for line in series)
+    if not length:
+        return None
+    columns = min(length, _MOST_COLUMNS)
+    values = np.array([_shown(line, length, columns, operations) for line in series])
+    several = node_spread(phase)
+    usual = _usual(values, several, series[0].slice_s * length / columns, operations)
+    if not usual > 0:
+        return None
+    hosts = host_names_by_node(run)
+    names = [hosts.get(line.node or 0, f"node {line.node}") for line in series]
+    slow = {interval.node for interval in find_slow_intervals(phase, operations)}
+    marked = [index for index, line in enumerate(series) if line.node in slow]
+    if several is None:
+        title, words = "Nodes over time", "One row a node, over the time of the phase; each value by the median of all."
+    else:
+        title = "The slowest and the fastest nodes over time"
+        words = (
+            f"{len(series)} of {several.nodes or 0:,} nodes, those with the lowest and the highest rate over their own"
+            " time; each value by the median of all nodes."
+        )
+    ticks = build_time_labels(length * series[0].slice_s)
+    return render_heat_map(HeatMap(title, words, names, values / usual, ticks, marked))
+
+
+def _shown(line: SeriesLine, length: int, columns: int, operations: bool) -> list[float]:
+    """What a node moved in each column; NaN where none of its tasks was at work."""
+    moved = line.ops if operations else line.bytes
+    active = line.active or [1] * len(moved)
+    here, there = (rebin(pad_with_zeros(row, length), columns) for row in (moved, active))
+    return [value if value > 0 or at_work > 0 else float("nan") for value, at_work in zip(here, there, strict=True)]
+
+
+def _usual(values: NDArray[np.float64], several: SeriesLine | None, column_s: float, operations: bool) -> float:
+    """What the middle node moved in a column, over the time in which nodes were at work."""
+    if several is not None:
+        rates = [rate for rate in median_node_rates(several, operations) if rate]
+        return float(np.median(rates)) * column_s if rates else 0.0
+    working = values[values > 0]
+    return float(np.median(working)) if working.size else 0.0
+
+
+def _draw(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[Place, Markup]]:
+    heat = render_node_heat_map(run, assessed.phase, assessed.operations)
+    if heat:
+        yield "wide", heat
+
+
+SECTION = Section(40, _draw)

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Storage targets over the time of one phase, and what each of them served, where the record knows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from markupsafe import Markup
+from numpy.typing import NDArray
+
+from sonde.charts.heat_map import HeatMap, build_time_labels, render_heat_map
+from sonde.charts.plot import table
+from sonde.findings.phase_summary import AssessedPhase
+from sonde.findings.storage_units import collect_unit_series, find_slow_units, storage_levels, sum_unit_operations
+from sonde.findings.target_operations import (
+    describe_unknown_bytes,
+    find_slow_targets_by_latency,
+    read_target_operations,
+    target_series,
+)
+from sonde.findings.targets import SlowTarget
+from sonde.model import quantities
+from sonde.model.escaping import escape_line
+from sonde.model.lines import SeriesLine, TargetsLine
+from sonde.model.record import PhaseRecord
+from sonde.model.run import RecordedRun
+from sonde.report.sections.section import Place, Section
+from sonde.stats.bins import pad_with_zeros, rebin
+
+_MOST_COLUMNS = 64
+# Of more targets those with the longest 99th percentile are in the table; the record has them all.
+_MOST_LISTED = 16
+
+
+def render_target_heat_map(phase: PhaseRecord) -> Markup | None:
+    """The heat map of bytes, each value by the median of all; None with fewer than two targets."""
+    series = target_series(phase)
+    length = max((len(line.bytes) for line in series), default=0)
+    if len(series) < 2 or not length:
+        return None
+    columns = min(length, _MOST_COLUMNS)
+    values = np.array([_shown(line, length, columns) for line in series])
+    kind = {"read": "read from", "write": "written to"}.get(series[0].kind, "moved by")
+    text = (
+        f"Bytes {kind} each target, one row a target, over the time of the phase; each value by the median of all. A"
+        " target takes part from the first to the last slice in which an operation ended there."
+    )
+    names = [str(line.target) for line in series]
+    return _heat(
+        "Targets over time", text, names, values, length * series[0].slice_s, find_slow_targets_by_latency(phase)
+    )
+
+
+def _heat(
+    title: str, text: str, names: list[str], values: NDArray[np.float64], seconds: float, slow: Sequence[SlowTarget]
+) -> Markup | None:
+    """One row a name over `seconds`, each value by the median of all, the slow ones marked; None when nothing moved."""
+    working = values[values > 0]
+    if not working.size:
+        return None
+    named = {target.name for target in slow}
+    marked = [index for index, name in enumerate(names) if name in named]
+    return render_heat_map(
+        HeatMap(title, text, names, values / float(np.median(working)), build_time_labels(seconds), marked)
+    )
+
+
+def _shown(line: SeriesLine, length: int, columns: int) -> list[float]:
+    """What a target moved in each column; NaN before its first operation and after its last: nobody asked it then."""
+    moved = rebin(pad_with_zeros(line.bytes, length), columns)
+    at_work = [index for index, value in enumerate(moved) if value > 0]
+    if not at_work:
+        return [float("nan")] * len(moved)
+    return [value if at_work[0] <= index <= at_work[-1] else float("nan") for index, value in enumerate(moved)]
+
+
+def _table(phase: PhaseRecord, line: TargetsLine) -> Markup:
+    rows = read_target_operations(line)
+    rows_listed = sorted(rows, key=lambda row: -(row.p99_ns or 0))[:_MOST_LISTED] if len(rows) > _MOST_LISTED else rows
+    cells = [
+        (
+            escape_line(item.target, 60),
+            item.kind,
+            str(quantities.display_size(item.bytes)),
+            f"{item.ops:,}",
+            *(_time(ns) for ns in (item.p50_ns, item.p99_ns, item.max_ns)),
+        )
+        for item in rows_listed
+    ]
+    sentences = ["What each target served, by the offsets of the operations"]
+    if len(rows_listed) < len(rows):
+        sentences.append(f"the {len(rows_listed)} with the longest 99th percentile of {len(rows):,}")
+    whole = sum(row.single_ops for row in rows)
+    touched = sum(row.ops for row in rows)
+    if whole < touched:
+        sentences.append("latencies are those of operations that lie on one target alone")
+    if unknown := describe_unknown_bytes(phase):
+        sentences.append(unknown)
+    return table(("Target", "Kind", "Bytes", "Operations", "Median", "99 %", "Longest"), cells, "; ".join(sentences), 2)
+
+
+def render_unit_heat_map(run: RecordedRun, phase: PhaseRecord, level: str) -> Markup | None:
+    """The heat map of the parts of a level ("OSS", "SSU"), each value by the median of all; None for one."""
+    series = collect_unit_series(run, phase, level)
+    length = max((len(line.bytes) for line in series), default=0)
+    if len(series) < 2 or not length:
+        return None
+    values = np.array([rebin(line.bytes, min(length, _MOST_COLUMNS)) for line in series])
+    name = escape_line(level, 40)
+    text = (
+        f"Bytes of the targets of each {name} together, one row each, over the time of the phase; each value by the"
+        " median of all."
+    )
+    names = [line.unit for line in series]
+    seconds = length * series[0].slice_s
+    return _heat(f"{name} over time", text, names, values, seconds, find_slow_units(run, phase, level))
+
+
+def _unit_table(run: RecordedRun, phase: PhaseRecord, level: str) -> Markup:
+    name = escape_line(level, 40)
+    cells = [
+        (
+            escape_line(operation.unit, 60),
+            operation.kind,
+            f"{operation.targets}",
+            str(quantities.display_size(operation.bytes)),
+            "" if operation.bytes_per_s is None else str(quantities.display_byte_rate(operation.bytes_per_s)),
+            f"{operation.ops:,}",
+            *(_time(ns) for ns in (operation.mean_ns, operation.worst_p99_ns, operation.max_ns)),
+        )
+        for operation in sum_unit_operations(run, phase, level)
+    ]
+    text = (
+        f"What the targets of each {name} served together; rates are over the whole phase, the mean is that of the"
+        " operations that lie on one target alone, the 99th percentile that of its worst target"
+    )
+    head = (name, "Kind", "Targets", "Bytes", "Rate", "Operations", "Mean", "Worst 99 %", "Longest")
+    return table(head, cells, text, 2)
+
+
+def _time(ns: float | None) -> str:
+    return "" if ns is None else str(quantities.display_seconds(ns / 1e9))
+
+
+def _draw(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[Place, Markup]]:
+    phase = assessed.phase
+    if heat := render_target_heat_map(phase):
+        yield "wide", heat
+    if phase.targets is None:
+        return
+    yield "wide", _table(phase, phase.targets)
+    for level in storage_levels(run, phase):
+        if heat := render_unit_heat_map(run, phase, level):
+            yield "wide", heat
+        yield "wide", _unit_table(run, phase, level)
+
+
+SECTION = Section(41, _draw)

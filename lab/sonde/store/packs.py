@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Members of a pack of runs, a tar or a zip that anybody may have made: regular files only, and within limits."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import stat
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
+
+from sonde.model.units import format_bytes
+
+MOST_MEMBERS = 2_000_000
+MOST_BYTES = 256 << 30  # of all members together, decompressed
+MOST_RATIO = 250  # decompressed to compressed size
+_RATIO_FROM = 256 << 20  # decompressed bytes from which the ratio counts: small files of zeros compress better
+_OPENERS = ((b"\x1f\x8b", gzip.open), (b"\xfd7zXZ\x00", lzma.open), (b"BZh", bz2.open))
+# What a damaged pack or one of another kind makes the readers raise.
+UNREADABLE = (
+    *(tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError),
+    *(EOFError, ValueError, OSError, RuntimeError, NotImplementedError, OverflowError),
+)
+
+
+class PackLimitError(ValueError):
+    """A pack holds more than a limit allows."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """A file of a pack; one with a `problem`, a part of a sentence, has no content."""
+
+    name: str
+    content: IO[bytes]
+    problem: str = ""
+
+
+class Meter:
+    """Counts what comes out of a pack. Methods raise PackLimitError."""
+
+    def __init__(self, pack: Path) -> None:
+        self._packed = max(1, pack.stat().st_size)
+        self._members = 0
+        self._bytes = 0
+
+    def add_member(self) -> None:
+        self._members += 1
+        if self._members > MOST_MEMBERS:
+            raise PackLimitError(f"it has more than {MOST_MEMBERS:,} members")
+
+    def add_bytes(self, count: int) -> None:
+        self._bytes += count
+        if self._bytes > MOST_BYTES:
+            raise PackLimitError(f"it holds more than {format_bytes(MOST_BYTES)}")
+        if self._bytes > _RATIO_FROM and self._bytes > MOST_RATIO * self._packed:
+            raise PackLimitError(f"it decompresses to more than {MOST_RATIO} times its size")
+
+
+class _Metered(io.RawIOBase):
+    """A stream whose bytes are counted as they are read."""
+
+    def __init__(self, source: Any, meter: Meter) -> None:
+        self._source = source
+        self._meter = meter
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        piece: bytes = self._source.read(size)
+        self._meter.add_bytes(len(piece))
+        return piece
+
+
+def members_of(path: Path) -> Iterator[Member]:
+    """The files of a pack in their order. Raises one of UNREADABLE."""
+    return _of_zip(path) if zipfile.is_zipfile(path) else _of_tar(path)
+
+
+def _of_tar(path: Path) -> Iterator[Member]:
+    with path.open("rb") as file:
+        head = file.read(8)
+        file.seek(0)
+        # Decompressed here, not by tarfile: headers, which tarfile holds in memory, then count too.
+        opener = next((opener for magic, opener in _OPENERS if head.startswith(magic)), None)
+        meter = Meter(path)
+        stream: Any = _Metered(opener(file) if opener else file, meter)
+        with tarfile.open(fileobj=stream, mode="r|") as tape:
+            for member in tape:
+                meter.add_member()
+                tape.members = []  # type: ignore[attr-defined]  # tarfile would hold all of them
+                if member.isdir():
+                    continue
+                content = tape.extractfile(member) if member.isreg() and not member.issparse() else None
+                if content is None:
+                    yield Member(member.name, io.BytesIO(), f"is {_kind_of(member)}, not a regular file")
+                else:
+                    yield Member(member.name, content, _problem_of_name(member.name))
+
+
+def _kind_of(member: tarfile.TarInfo) -> str:
+    if member.issym() or member.islnk():
+        return "a link"
+    return "a sparse file" if member.isreg() else "a device"
+
+
+def _of_zip(path: Path) -> Iterator[Member]:
+    meter = Meter(path)
+    with zipfile.ZipFile(path) as packed:
+        for member in packed.infolist():
+            meter.add_member()
+            kind = stat.S_IFMT(member.external_attr >> 16)
+            if member.is_dir():
+                continue
+            if kind not in (0, stat.S_IFREG):
+                yield Member(member.filename, io.BytesIO(), "is a link or a device, not a regular file")
+                continue
+            with packed.open(member) as content:
+                metered: Any = _Metered(content, meter)
+                yield Member(member.filename, metered, _problem_of_name(member.filename))
+
+
+def _problem_of_name(name: str) -> str:
+    path = PurePosixPath(name)
+    return "leads outside" if path.is_absolute() or ".." in path.parts or "\0" in name else ""

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The encoder of everything that goes to a terminal.
+
+Names of runs, hosts, paths, tags and results of queries come from files that others wrote. A terminal obeys control
+characters in them: it sets its title, moves its cursor, answers as if the user had typed. They are shown as escapes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from typing import Any
+
+from sonde.model.escaping import escape_line, escape_text
+
+_ESCAPED = re.compile(r"[^\x20-\x7e\n]")
+
+
+def encode_text(text: str) -> str:
+    """Text of one or more lines without control and format characters besides newline and tab: ``\\x1b`` for ESC."""
+    return text if text.isascii() and text.isprintable() else escape_text(text)
+
+
+def encode_line(text: object) -> str:
+    """The same for what must stay on one line, like a cell of a table."""
+    return escape_line(text, sys.maxsize)
+
+
+def encode_json(document: Any) -> str:
+    """The document as JSON whose text holds no such characters either; it reads back as the same document."""
+    text = json.dumps(document, indent=2, ensure_ascii=False)
+    return _ESCAPED.sub(
+        lambda result: result[0] if escape_text(result[0]) == result[0] else _json_escape(result[0]), text
+    )
+
+
+def _json_escape(character: str) -> str:
+    return json.dumps(character, ensure_ascii=True)[1:-1] if character != "\x7f" else "\\u007f"
+
+
+def echo(text: str, err: bool = False, end: str = "\n") -> None:
+    """Text without layout, like the output of another tool, on standard output or standard error."""
+    stream = sys.stderr if err else sys.stdout
+    stream.write(encode_text(text) + end)
+    stream.flush()

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables for terminals of any width: names, rates and percentages stand whole, words around them give way.
+
+Columns that are right-aligned or may not wrap keep what they need; the others share the rest and fold between words,
+never between a number and its unit. Where even that does not fit, each row becomes a few lines of its own: its name,
+and under it every cell after the title of its column.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.table import Column, Table
+from rich.text import Text
+
+from sonde.terminal.encoding import encode_line, encode_text
+
+_GAP = 2
+# A word longer than this may be folded in the middle: paths and sentences of machines.
+_LONGEST_WORD = 30
+_UNIT = r"(?:[kMGT]i?B/s|[kMGT]?i?B|(?:million )?op/s|files/s|dirs/s|cores?|GiB/s|kIOPS|%|s|ms|µs|ns|min|h)"
+_QUANTITY = re.compile(rf"(?<![\w.])([-+−±<]?\d[\d,.]*)[ \u00a0]({_UNIT})(?!\w)")
+# Stands for a blank that no line may end at, while a cell is folded.
+_TIED = "\ue000"
+
+
+@dataclass(frozen=True)
+class _Fitted:
+    """A column that was measured: what it needs, what it would like, and whether it may be folded."""
+
+    least: int
+    natural: int
+    folds: bool
+
+
+class FittingTable(Table):
+    """A table without lines that is laid out for the width it is printed in."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        rows = [[_text(cell) for cell in row] for row in zip(*(column.cells for column in self.columns), strict=True)]
+        heads = [_text(column.header) for column in self.columns]
+        sections = [not any(cell.plain for cell in row[1:]) for row in rows]
+        whole = [row for row, alone in zip(rows, sections, strict=True) if not alone or len(row) == 1]
+        measured = [
+            _measure_column(column, head if self.show_header else Text(), [row[index] for row in whole])
+            for index, (column, head) in enumerate(zip(self.columns, heads, strict=True))
+        ]
+        room = options.max_width - _GAP * (len(measured) - 1)
+        styles = [str(row.style or "") for row in self.rows]
+        if sum(item.least for item in measured) > room:
+            yield from self._cards(console, options.max_width, heads, rows, styles)
+            return
+        widths = _distribute_width(measured, room)
+        yield from self._parts(console, widths, heads, rows, sections, styles)
+
+    def _parts(
+        self,
+        console: Console,
+        widths: Sequence[int],
+        heads: Sequence[Text],
+        rows: Sequence[Sequence[Text]],
+        sections: Sequence[bool],
+        styles: Sequence[str],
+    ) -> Iterator[RenderableType]:
+        """Tables of equal widths, and between them the rows that are a heading and nothing else."""
+        part = self._build_table(
+            widths, [_fold_text(console, head, width) for head, width in zip(heads, widths, strict=True)]
+        )
+        for row, alone, style in zip(rows, sections, styles, strict=True):
+            if alone and len(row) > 1:
+                if part.rows or part.show_header:
+                    yield part
+                part = self._build_table(widths, None)
+                yield row[0]
+                continue
+            part.add_row(
+                *(_fold_text(console, cell, width) for cell, width in zip(row, widths, strict=True)), style=style
+            )
+        if part.rows or part.show_header:
+            yield part
+
+    def _build_table(self, widths: Sequence[int], heads: Sequence[Text] | None) -> Table:
+        table = Table(
+            box=None,
+            pad_edge=False,
+            padding=(0, _GAP, 0, 0),
+            header_style=self.header_style,
+            show_header=self.show_header and heads is not None,
+        )
+        for index, (column, width) in enumerate(zip(self.columns, widths, strict=True)):
+            head = heads[index] if heads else ""
+            table.add_column(head, justify=column.justify, width=width, no_wrap=True, style=column.style)
+        return table
+
+    def _cards(
+        self,
+        console: Console,
+        width: int,
+        heads: Sequence[Text],
+        rows: Sequence[Sequence[Text]],
+        styles: Sequence[str],
+    ) -> Iterator[RenderableType]:
+        """Each row as its name and its cells, as many on a line as fit."""
+        for row, style in zip(rows, styles, strict=True):
+            name, *cells = row
+            if name.plain.strip():
+                yield _line(name, style)
+            items = [
+                Text.assemble((f"{head.plain} ", "dim"), cell) if self.show_header and head.plain else cell
+                for head, cell in zip(heads[1:], cells, strict=True)
+                if cell.plain.strip() not in ("", "-")
+            ]
+            yield from (_line(item, style) for item in _fill_lines(console, items, width - _GAP))
+
+
+def _text(cell: object) -> Text:
+    """The cell, encoded before it is measured. A text without styles is data and stays on one line."""
+    if not isinstance(cell, Text):
+        return Text(encode_line(cell))
+    plain = encode_text(cell.plain)
+    return cell.copy() if plain == cell.plain else Text(plain, cell.style)
+
+
+def _line(text: Text, style: str) -> Text:
+    """A line that nothing cuts: a name longer than the terminal goes on in the next line of it."""
+    text.no_wrap, text.overflow = True, "ignore"
+    if style:
+        text.stylize_before(style)
+    return text
+
+
+def _join_units(text: Text) -> Text:
+    """The text with each number tied to its unit."""
+    tied = text.copy()
+    plain = _QUANTITY.sub(lambda result: result[0].replace(" ", _TIED).replace("\u00a0", _TIED), text.plain)
+    tied.plain = plain
+    return tied
+
+
+def _fold_text(console: Console, text: Text, width: int) -> Text:
+    """The text in lines of at most `width`, broken between words."""
+    lines = list(_join_units(text).wrap(console, max(1, width), overflow="fold"))
+    for line in lines:
+        line.plain = line.plain.rstrip().replace(_TIED, " ")
+    return Text("\n").join(lines)
+
+
+def _measure_column(column: Column, head: Text, cells: Sequence[Text]) -> _Fitted:
+    """What the column needs and would like."""
+    folds = column.justify != "right" and not column.no_wrap
+    natural = max((line.cell_len for cell in (head, *cells) for line in cell.split("\n", allow_blank=True)), default=0)
+    sentences = [len(word) for cell in (head, *(cells if folds else ())) for word in _join_units(cell).plain.split()]
+    least = min(max(sentences, default=0), _LONGEST_WORD)
+    if not folds:
+        least = max(least, max((line.cell_len for cell in cells for line in cell.split("\n")), default=0))
+    return _Fitted(min(least, natural), natural, folds)
+
+
+def _distribute_width(columns: Sequence[_Fitted], room: int) -> list[int]:
+    """The widths: what each needs, and of the rest as much as each would like, shared evenly."""
+    widths = [column.least for column in columns]
+    remaining = room - sum(widths)
+    while remaining > 0:
+        wanting = [at for at, column in enumerate(columns) if widths[at] < column.natural]
+        if not wanting:
+            break
+        each = max(1, remaining // len(wanting))
+        for index in wanting:
+            more = min(each, columns[index].natural - widths[index], remaining)
+            widths[index] += more
+            remaining -= more
+    return [max(1, width) for width in widths]
+
+
+def _fill_lines(console: Console, items: Sequence[Text], width: int) -> Iterator[Text]:
+    """The items in lines of at most `width`, as many in one as fit, set in by two; long ones are folded."""
+    line = Text()
+    for item in items:
+        parts = _fold_text(console, item, width).split("\n")
+        for index, part in enumerate(parts):
+            apart = index > 0 or (line.plain and line.cell_len + _GAP + part.cell_len > width)
+            if apart and line.plain:
+                yield Text(" " * _GAP) + line
+                line = Text()
+            line = Text.assemble(line, " " * _GAP, part) if line.plain else part
+    if line.plain:
+        yield Text(" " * _GAP) + line

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One phase in one line, for progress and for results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sonde.model.lines import PhaseEndLine
+from sonde.model.units import counted, format_bytes, format_ops, format_rate, format_seconds
+
+# Below this transfer size people think in operations, not in bytes.
+_SMALL_TRANSFER = 64 << 10
+
+_TREATMENTS = {
+    "sync": "writing dirty data out",
+    "drop_page_cache": "emptying the page cache",
+    "fadvise": "emptying the page cache of our files",
+    "remount": "mounting the file system anew",
+    "memory_hog": "filling memory",
+    "sleep": "waiting as planned",
+    "command": "running a command",
+    "cancel_locks": "giving back locks",
+}
+_ENDINGS = {
+    "time": "",
+    "volume": "",
+    "stonewall": "stopped at the stonewall",
+    "first_done": "stopped when the first task was done",
+    "error": "stopped by an error",
+    "interrupt": "interrupted",
+    "time_limit": "stopped by the time limit of the plan",
+}
+
+
+def format_headline_rate(end: PhaseEndLine) -> str:
+    """The rate that matters most for a phase of this transfer size."""
+    rate = end.rates.total or end.rates.transfer
+    if rate is None:
+        return "-"
+    return format_rate_by_transfer(rate.bytes_per_s, rate.ops_per_s)
+
+
+def format_rate_by_transfer(bytes_per_s: float, ops_per_s: float) -> str:
+    """Operations a second for small transfers, bytes a second for the others."""
+    if ops_per_s > 0 and bytes_per_s / ops_per_s < _SMALL_TRANSFER:
+        return format_ops(ops_per_s)
+    return format_rate(bytes_per_s)
+
+
+def describe_phase_end(end: PhaseEndLine) -> str:
+    """What was moved, in which time, and what of it deserves a word."""
+    elapsed = end.seconds.elapsed
+    moved = (
+        counted(end.ops.done, "operation") if end.ops.done and not end.bytes.moved else format_bytes(end.bytes.moved)
+    )
+    sentences = [f"{moved} in {format_seconds(elapsed)}" if elapsed is not None else "-"]
+    if end.walk is not None and end.walk.matched is not None:
+        sentences.append(f"{end.walk.matched:,} found")
+    fsync = end.seconds.fsync
+    if fsync and elapsed and fsync > 0.05 * elapsed:
+        sentences.append(f"of which {format_seconds(fsync)} fsync")
+    if end.verify is not None and end.verify.checked_bytes:
+        bad = end.verify.mismatches
+        checked = format_bytes(end.verify.checked_bytes)
+        sentences.append(f"{bad} mismatches in {checked}" if bad else f"{checked} verified")
+    sentences += [f"{lane['id']} {format_rate(lane['bytes_per_s'])}" for lane in _lanes(end)]
+    if end.ops.failed:
+        sentences.append(f"{counted(end.ops.failed, 'operation')} failed")
+    if _ENDINGS.get(end.stopped_by):
+        sentences.append(_ENDINGS[end.stopped_by])
+    return ", ".join(sentences)
+
+
+def _lanes(end: PhaseEndLine) -> list[dict[str, Any]]:
+    """The streams of a duplex phase that say how fast they were while both were at work."""
+    lanes = end.lanes if isinstance(end.lanes, list) else []
+    return [lane for lane in lanes if isinstance(lane, dict) and lane.get("id") and lane.get("bytes_per_s")]
+
+
+def preparation(phase: Mapping[str, Any]) -> str:
+    """What happens before a phase, from its plan."""
+    kinds = [str(item.get("kind")) for item in phase.get("before", ())]
+    actions = [_TREATMENTS.get(kind, kind) for kind in kinds]
+    return actions[-1] if actions else "preparing"

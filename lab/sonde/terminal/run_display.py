@@ -1,0 +1,357 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The display of a run in progress: a live view on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from sonde.model.lines import (
+    EndLine,
+    ErrorLine,
+    NodeLine,
+    PhaseBeginLine,
+    PhaseEndLine,
+    ProgressLine,
+    RecordLine,
+    RunLine,
+)
+from sonde.model.plan import Plan
+from sonde.model.units import format_wait, parse_duration
+from sonde.terminal.phase_text import (
+    describe_phase_end,
+    format_headline_rate,
+    format_rate_by_transfer,
+    preparation,
+)
+from sonde.terminal.sparkline import BLOCKS, PLAIN, sparkline
+
+# The view is drawn as often as the engine reports: it shares the cores with the measurement.
+_PER_SECOND = 4
+_SPARK = 24
+_PLAIN_EVERY_S = 5.0
+
+
+class RunProgress:
+    """The state of a run as its record lines report it; independent of terminals."""
+
+    def __init__(self, plan: Plan | None = None) -> None:
+        self.plan = plan
+        self.begin: PhaseBeginLine | None = None
+        self.progress: ProgressLine | None = None
+        self.rates: deque[tuple[float, float]] = deque(maxlen=_SPARK)  # bytes/s, op/s
+        self.tasks = 0
+        self.nodes = 0
+        self.waiting = "starting"
+        self.since = time.monotonic()
+        self._finished = 0
+
+    def update(self, line: RecordLine) -> None:
+        """Applies one record line."""
+        match line:
+            case RunLine():
+                self.tasks, self.nodes = line.tasks or 0, line.nodes or 1
+                self._wait_for_next()
+            case PhaseBeginLine():
+                self.begin, self.progress = line, None
+                self.rates.clear()
+                self.since = time.monotonic()
+            case ProgressLine():
+                self.progress = line
+                self.rates.append((line.bytes_per_s, line.ops_per_s))
+            case PhaseEndLine():
+                self.begin = None
+                self._finished += 1
+                self._wait_for_next()
+                if line.stopped_by in ("error", "interrupt"):
+                    self.waiting = "ending in good order, removing our files"
+            case EndLine():
+                self.waiting = "done"
+            case _:
+                pass
+
+    def _wait_for_next(self) -> None:
+        phases = self.plan.phases if self.plan else []
+        self.since = time.monotonic()
+        self.waiting = preparation(phases[self._finished]) if self._finished < len(phases) else "removing our files"
+
+    @property
+    def phase(self) -> Mapping[str, Any]:
+        """The plan of the phase that runs."""
+        phases = self.plan.phases if self.plan else []
+        wanted = self.begin.phase if self.begin else ""
+        return next((phase for phase in phases if phase["id"] == wanted), {})
+
+    @property
+    def percent(self) -> float | None:
+        """Progress of the phase, 0 to 100; None when unknown."""
+        if self.progress is None:
+            return 0.0
+        limit = self._time_limit()
+        if limit:
+            return min(100.0, 100 * self.progress.phase_s / limit)
+        return self.progress.percent
+
+    @property
+    def remaining(self) -> float | None:
+        """Seconds until the phase ends; None when unknown."""
+        if self.progress is None or self.begin is None:
+            return None
+        limit = self._time_limit()
+        if limit:
+            return max(0.0, limit - self.progress.phase_s)
+        planned, recent = self.begin.planned_bytes, [rate for rate, _ in list(self.rates)[-8:]]
+        speed = sum(recent) / len(recent) if recent else 0.0
+        share = self.progress.percent
+        if not share:
+            return None
+        # By the remaining bytes, or by the completed fraction for operations that transfer none.
+        seconds = self.progress.phase_s * (100 - share) / share
+        if planned and speed > 0:
+            seconds = max(0.0, planned - self.progress.bytes) / speed
+        wall = self._stop("stonewall")
+        return min(seconds, max(0.0, wall - self.progress.phase_s)) if wall else seconds
+
+    @property
+    def flushing(self) -> bool:
+        """Whether all bytes are written and the storage has not confirmed them yet."""
+        return bool(self.progress and self.percent == 100 and not self.progress.bytes_per_s)
+
+    def _time_limit(self) -> float | None:
+        return self._stop("time")
+
+    def _stop(self, name: str) -> float | None:
+        stop = self.phase.get("stop", {})
+        return parse_duration(stop[name]) if name in stop else None
+
+
+class Display:
+    """Displays nothing: for --json and --quiet."""
+
+    def begin(self, title: str, number: int, count: int, plan: Plan) -> None:
+        """Run `number` of `count` starts (0 of 0: a preparing run)."""
+
+    def set_position(self, number: int, count: int, left: float | None) -> None:
+        """Called before `begin` for many runs: run `number` of probably `count` begins, and all of them take about
+        `left` seconds from now (None when unknown)."""
+
+    def line(self, kind: str, line: RecordLine) -> None:
+        """Displays one record line."""
+
+    def say(self, text: str) -> None:
+        """Prints a message."""
+
+    def stopping(self) -> None:
+        """Reports that a signal was forwarded to the engine."""
+        self.say("Stopping in good order: finished phases are kept. A second Ctrl-C ends it within seconds.")
+
+    def close(self) -> None:
+        """Ends the display."""
+
+
+def _format_heading(title: str, number: int, count: int) -> str:
+    return f"{title}  ({number} of {count})" if count > 1 else title
+
+
+class PlainDisplay(Display):
+    """Log lines: one at the end of each phase, and one every few seconds."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._progress = RunProgress()
+        self._shown = time.monotonic()
+        self._preparing = self._prepared = False
+        self._left: float | None = None
+
+    def set_position(self, number: int, count: int, left: float | None) -> None:
+        self._left = left
+
+    def begin(self, title: str, number: int, count: int, plan: Plan) -> None:
+        self._progress = RunProgress(plan)
+        self._shown = time.monotonic()
+        self._preparing = count == 0
+        if count:
+            remaining = f", about {format_wait(self._left)} left" if self._left else ""
+            self.say(f"{_format_heading(title, number, count)}{remaining}")
+        elif not self._prepared:
+            self._prepared = True
+            self.say("Finding volumes that fit")
+
+    def say(self, text: str) -> None:
+        self._console.print(text, soft_wrap=True)
+
+    def line(self, kind: str, line: RecordLine) -> None:
+        self._progress.update(line)
+        match line:
+            case PhaseEndLine() if not self._preparing:
+                self.say(f"  {line.phase}: {format_headline_rate(line)}, {describe_phase_end(line)}")
+            case ErrorLine():
+                self.say(f"  error: {line.text}")
+            case ProgressLine() if time.monotonic() - self._shown >= _PLAIN_EVERY_S:
+                self._shown = time.monotonic()
+                self.say(f"  {line.phase}: {', '.join(_describe_progress(self._progress))}")
+            case _:
+                pass
+
+
+def _describe_progress(state: RunProgress) -> list[str]:
+    sentences = []
+    if state.percent is not None:
+        sentences.append(f"{state.percent:.0f} %")
+    if state.flushing:
+        sentences.append("waiting for the storage to confirm (fsync)")
+    elif state.rates:
+        sentences.append(format_rate_by_transfer(*state.rates[-1]))
+    if state.remaining is not None and not state.flushing:
+        sentences.append(f"{format_wait(state.remaining)} left")
+    return sentences
+
+
+class LiveDisplay(Display):
+    """A terminal view: lines of finished phases, and below them the current phase."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._plain = not (console.encoding or "").lower().startswith("utf")
+        self._progress = RunProgress()
+        self._width = 12
+        self._placed = False  # the location of the files was printed
+        self._preparing = False
+        self._position: tuple[int, int, float | None, float] | None = None
+        self._spinner = Spinner("line" if self._plain else "dots", style="cyan")
+        self._live = Live(get_renderable=self._view, console=console, refresh_per_second=_PER_SECOND, transient=True)
+
+    def set_position(self, number: int, count: int, left: float | None) -> None:
+        self._position = number, count, left, time.monotonic()
+
+    def begin(self, title: str, number: int, count: int, plan: Plan) -> None:
+        self._progress = RunProgress(plan)
+        self._width = max([12, *(len(str(phase["id"])) for phase in plan.phases)])
+        heading = Text(title, style="bold")
+        if count > 1:
+            heading.append(f"  {number} of {count}", style="dim")
+        if not self._live.is_started:
+            self._live.start()
+        self._preparing = count == 0
+        if count:
+            self._print_above(heading)
+
+    def line(self, kind: str, line: RecordLine) -> None:
+        self._progress.update(line)
+        match line:
+            case PhaseEndLine() if not self._preparing:
+                self._print_above(self._finished(line))
+            case ErrorLine():
+                self._print_above(Text(f"  {line.text}", style="red"))
+            case NodeLine() if line.node == 0 and not self._preparing and not self._placed:
+                self._placed = True
+                self._print_above(Text(_describe_location(line), style="dim"))
+            case _:
+                pass
+
+    def say(self, text: str) -> None:
+        self._print_above(Text(text, style="dim"))
+
+    def _print_above(self, text: Text) -> None:
+        """Prints a permanent line above the view; the view is refreshed first, or its old state would be repeated."""
+        self._live.refresh()
+        self._live.console.print(text)
+
+    def close(self) -> None:
+        if self._live.is_started:
+            self._live.stop()
+
+    def _finished(self, end: PhaseEndLine) -> Text:
+        failed = end.stopped_by in ("error", "interrupt") or bool(end.verify and end.verify.mismatches)
+        mark = ("x" if failed else "-") if self._plain else ("✗" if failed else "✓")
+        text = Text(f"  {mark} ", style="red" if failed else "green")
+        text.append(f"{end.phase:<{self._width}}  ", style="default")
+        text.append(f"{format_headline_rate(end):>14}", style="bold default")
+        text.append(f"   {describe_phase_end(end)}", style="dim")
+        return text
+
+    def _view(self) -> RenderableType:
+        state = self._progress
+        if state.begin is None:
+            return self._waiting_view(state)
+        percent = state.percent
+        has_percent = percent is not None and not state.flushing
+        rate = format_rate_by_transfer(*state.rates[-1]) if state.rates else ""
+        in_ops = rate.endswith("op/s")
+        history = [ops if in_ops else moved for moved, ops in state.rates]
+        grid = Table.grid(padding=(0, 1))
+        for _ in range(5):
+            grid.add_column(no_wrap=True)
+        grid.add_row(
+            self._spinner_cell(state.begin.phase),
+            ProgressBar(total=100 if has_percent else None, completed=percent or 0, width=24, pulse=not has_percent),
+            Text(f"{percent:3.0f} %" if percent is not None else "     "),
+            Text(f"{'fsync' if state.flushing else rate:>14}", style="bold"),
+            Text(sparkline(history, _SPARK, PLAIN if self._plain else BLOCKS), style="cyan"),
+        )
+        return Group(grid, Text(self._details(state), style="dim"), *self._position_lines())
+
+    def _position_lines(self) -> list[Text]:
+        """The position of this run among many."""
+        if self._position is None:
+            return []
+        number, count, remaining, since = self._position
+        text = f"    run {number} of {count}"
+        if remaining is not None:
+            still = format_wait(max(0.0, remaining - (time.monotonic() - since)))
+            text += f"{', ' if self._plain else ' · '}about {still} left in all"
+        return [Text(text, style="dim")]
+
+    def _spinner_cell(self, name: str) -> RenderableType:
+        cell = Table.grid(padding=(0, 1, 0, 0))
+        cell.add_row(Text(" "), self._spinner, Text(f"{name:<{self._width}}"))
+        return cell
+
+    def _waiting_view(self, state: RunProgress) -> RenderableType:
+        cell = Table.grid(padding=(0, 1, 0, 0))
+        elapsed = time.monotonic() - state.since
+        clock = f" {format_wait(elapsed)}" if elapsed >= 2 else ""
+        cell.add_row(Text(" "), self._spinner, Text(f"{state.waiting}{clock}", style="dim"))
+        return Group(cell, *self._position_lines())
+
+    def _details(self, state: RunProgress) -> str:
+        sentences = []
+        if state.flushing:
+            sentences.append("all bytes handed over, waiting for the storage to confirm them")
+        elif state.remaining is not None:
+            sentences.append(f"{format_wait(state.remaining)} left")
+        active = state.progress.active if state.progress else None
+        some = f"{active} of " if active is not None and active < state.tasks else ""
+        tasks = f"{some}{state.tasks} task{'s' if state.tasks != 1 else ''}"
+        observed = (
+            state.progress.nodes_seen if state.progress and state.progress.nodes_seen is not None else state.nodes
+        )
+        nodes = (
+            f"{observed} of {state.nodes} nodes"
+            if observed != state.nodes
+            else f"{observed} node{'s' if observed != 1 else ''}"
+        )
+        sentences.append(f"{tasks} on {nodes}")
+        return " " * 4 + " · ".join(sentences) if not self._plain else " " * 4 + ", ".join(sentences)
+
+
+def _describe_location(node: NodeLine) -> str:
+    system = node.file_system
+    location = f"{system.type} at {system.mount_point}" if system.mount_point else system.type
+    return f"  on {node.host}: {location}" if location else f"  on {node.host}"
+
+
+def make_display(console: Console, quiet: bool) -> Display:
+    """The display for this console."""
+    if quiet:
+        return Display()
+    return LiveDisplay(console) if console.is_terminal else PlainDisplay(console)

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A line of text that shows how values moved."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+BLOCKS = "▁▂▃▄▅▆▇█"
+PLAIN = "_.:-=+*#"
+
+
+def sparkline(values: Sequence[float], width: int, blocks: str = BLOCKS) -> str:
+    """The last `width` values from zero to their maximum. Zero is the lowest block, so that a stall is seen as one."""
+    displayed = values[-width:]
+    top = max(displayed, default=0.0)
+    if top <= 0:
+        return blocks[0] * len(displayed)
+    return "".join(blocks[min(len(blocks) - 1, int(value / top * len(blocks)))] for value in displayed)

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The gate before users are let in: is what was just measured within what the baseline says, and when is it not?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import exp, log
+
+import numpy as np
+
+from sonde.model.errors import UserError
+from sonde.model.history_key import HistoryKey
+from sonde.model.units import counted
+from sonde.stats.spread import compute_robust_sd
+from sonde.trends.detectors import DetectorSettings
+from sonde.trends.sides import Side, SideNumber, collect_numbers, list_key_differences, pair_numbers
+
+# Below this many baseline runs a limit is a guess.
+LEAST = 5
+# All of so many runs in a row must be low.
+RUNS_IN_A_ROW = 3
+
+
+@dataclass(frozen=True)
+class GateCheck:
+    """One number: what the baseline had, the limit that follows, what was measured now."""
+
+    key: HistoryKey
+    plan: str
+    baseline: tuple[float, ...]
+    usual: float
+    limit: float
+    measured: tuple[float, ...]
+    differs_in: tuple[tuple[str, str, str], ...]
+
+    @property
+    def low(self) -> int:
+        """How many of the measured runs are below the limit."""
+        return sum(value < self.limit for value in self.measured)
+
+    @property
+    def bad(self) -> bool:
+        """Whether all of them are: a single low run is weather."""
+        return self.low == len(self.measured)
+
+    @property
+    def change(self) -> float:
+        """Median now by median then, less 1."""
+        return float(np.median(self.measured)) / self.usual - 1
+
+
+def compute_limit(values: Sequence[float], settings: DetectorSettings | None = None) -> tuple[float, float]:
+    """The median of `values` and the limit below it: four robust standard deviations and 15 %, whichever is lower."""
+    settings = settings or DetectorSettings()
+    logs = np.log(np.asarray(values, dtype=float))
+    middle = float(np.median(logs))
+    spread = max(compute_robust_sd(logs), settings.min_spread)
+    drop = max(settings.collapse_deviations * spread, -log(1 - settings.collapse_change))
+    return exp(middle), exp(middle - drop)
+
+
+def check_against_baseline(baseline: Side, now: Side, settings: DetectorSettings | None = None) -> list[GateCheck]:
+    """Each number that baseline and runs have in common. Raises UserError when the baseline cannot judge."""
+    both = pair_numbers(collect_numbers(baseline.runs), collect_numbers(now.runs))
+    if not both:
+        raise UserError(
+            f"{baseline.name} and {now.name} have no number in common; set a baseline of the same experiment on the"
+            " same storage with `sonde baseline set`."
+        )
+    few = [old for old, _ in both if len(old.values) < LEAST]
+    if few:
+        raise UserError(
+            f"{baseline.name} holds {counted(len(few[0].values), 'run')} of {few[0].key.phase}; a limit needs {LEAST}"
+            " at least, and ten are better: add runs with `sonde baseline set`."
+        )
+    return sorted((_judged(old, new, settings) for old, new in both), key=lambda item: item.key)
+
+
+def _judged(old: SideNumber, new: SideNumber, settings: DetectorSettings | None) -> GateCheck:
+    usual, limit = compute_limit(old.values, settings)
+    differs = tuple(list_key_differences(old.key, new.key))
+    return GateCheck(new.key, new.plan, old.values, usual, limit, new.values, differs)

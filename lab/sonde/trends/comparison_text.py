@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ratios, intervals and numbers of a comparison in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from sonde.model.history_key import OPS_PER_S, HistoryKey
+from sonde.model.units import counted, format_ops, format_rate
+from sonde.stats.ratio import RateRatio
+
+if TYPE_CHECKING:
+    from sonde.trends.comparison import Comparison, NumberComparison
+
+VERDICT_STYLES = {
+    "slower": "bold red",
+    "faster": "green",
+    "small change": "",
+    "no change seen": "",
+    "too few runs": "yellow",
+}
+
+
+def format_value(value: float, unit: str) -> str:
+    """A rate in the unit of its series."""
+    return format_ops(value) if unit in (OPS_PER_S, "op/s") else format_rate(value)
+
+
+def format_change_percent(share: float) -> str:
+    """A change for people: "-71 %", "+4.2 %", "+210 %"; small ones get a digit more."""
+    digits = 1 if abs(share) < 0.0995 else 0
+    text = f"{100 * share:+.{digits}f}".replace("-", "−")
+    return f"{text} %"
+
+
+def format_change_interval(change: RateRatio) -> str:
+    """The change with its interval: "−71 % [−76, −65]"."""
+    return format_ratio_interval(change.value, change.low, change.high)
+
+
+def format_ratio_interval(value: float | None, low: float | None, high: float | None) -> str:
+    """A ratio as a change, with its interval where there is one; "-" for what is not known."""
+    if value is None:
+        return "-"
+    if low is None or high is None:
+        return format_change_percent(value - 1)
+    ends = [format_change_percent(item - 1).removesuffix(" %") for item in (low, high)]
+    return f"{format_change_percent(value - 1)} [{ends[0]}, {ends[1]}]"
+
+
+def verdict_text(number: NumberComparison, doubtful: bool = False) -> Text:
+    """What to think of it; with "no change" goes what could not have been seen."""
+    words: str = number.verdict
+    if number.verdict == "no change seen" and number.visible is not None:
+        words += f" (a drop below {100 * number.visible:.0f} % would not show)"
+    elif number.verdict == "too few runs":
+        words = number.ratio.why
+    words += ", doubtful" if doubtful else ""
+    return Text(words, style=VERDICT_STYLES[number.verdict])
+
+
+def describe_shared_runs(comparison: Comparison) -> str:
+    """A sentence on runs that make the sides alike; "" where there are none."""
+    count = comparison.shared_runs
+    return f"{counted(count, 'run')} on both sides: a run does not differ from itself." if count else ""
+
+
+def list_common_members(keys: Sequence[HistoryKey]) -> list[tuple[str, str]]:
+    """Members of the key that all numbers share, for one line above the table."""
+    names = ("system", "file_system", "node_class")
+    return [
+        (name.replace("_", " "), values.pop())
+        for name in names
+        if len(values := {getattr(key, name) for key in keys}) == 1 and any(values)
+    ]
+
+
+def format_number_name(key: HistoryKey, plan: str, keys: Sequence[HistoryKey]) -> str:
+    """What a row is about: experiment and phase, and whichever part of the key is not the same in all rows."""
+    parts = [plan or key.plan_hash, key.phase]
+    parts += [getattr(key, name) for name in ("system", "file_system") if len({getattr(k, name) for k in keys}) > 1]
+    return " · ".join(dict.fromkeys(part for part in parts if part))

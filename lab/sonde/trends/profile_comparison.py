@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rate over time of the runs on two sides: whether its shape changed, the name of the shape, and who was late."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sonde.model.record import PhaseRecord, RecordReader, read_record
+from sonde.stats.imbalance import StragglerAttribution, attribute_slowness
+from sonde.stats.profiles import BandDistance, build_reference_band, measure_band_distance
+from sonde.stats.ranks import Floats
+from sonde.stats.shapes import RateShape, find_rate_shape
+from sonde.store.archive import RECORD
+from sonde.store.summary import Summary
+
+# Runs of a side whose records are read.
+MOST = 24
+_POINTS = 120
+
+
+@dataclass(frozen=True)
+class ProfileComparison:
+    """Curves (rates over equal slices) of one phase on both sides. `likeness` is that of the latest run after; `shape`
+    is what sets the median after apart from the median before; `seconds` is how long the latest took; `late` is who
+    made it wait, with the names in `blamed`."""
+
+    before: tuple[Floats, ...]
+    after: tuple[Floats, ...]
+    likeness: BandDistance
+    shape: RateShape | None
+    seconds: float
+    late: StragglerAttribution | None
+    blamed: tuple[str, ...]
+
+
+class Records:
+    """The records of some runs, each read once. What cannot be read is left out."""
+
+    def __init__(self, runs: Sequence[Summary]) -> None:
+        self._readers: list[RecordReader] = []
+        for run in runs[-MOST:]:
+            try:
+                self._readers.append(read_record(run.folder / RECORD))
+            except OSError:
+                continue
+
+    def phases(self, phase: str) -> list[tuple[RecordReader, PhaseRecord]]:
+        """Each run's phase of that id, the latest last."""
+        return [(reader, reader.phases[phase]) for reader in self._readers if phase in reader.phases]
+
+
+def curve_of(phase: PhaseRecord) -> tuple[Floats, float] | None:
+    """Bytes (or operations) a second by slice, and the length in seconds; None when the record has no series."""
+    series = phase.total_series
+    if series is None or not series.slice_s:
+        return None
+    moved = np.asarray(series.bytes if any(series.bytes) else series.ops, dtype=float)
+    if moved.size == 0 or not moved.sum() > 0:
+        return None
+    return moved / series.slice_s, float(moved.size * series.slice_s)
+
+
+def compare_profiles(before: Records, after: Records, phase_before: str, phase_after: str) -> ProfileComparison | None:
+    """Compares one phase of both sides; None where a side has no curve."""
+    old = [result for _, item in before.phases(phase_before) if (result := curve_of(item))]
+    latest = after.phases(phase_after)
+    new = [result for _, item in latest if (result := curve_of(item))]
+    if not old or not new:
+        return None
+    usual_band = build_reference_band([values for values, _ in old])
+    usual, now = (_median([values for values, _ in side]) for side in (old, new))
+    reader, phase = latest[-1]
+    late = find_late_members(phase)
+    return ProfileComparison(
+        before=tuple(values for values, _ in old),
+        after=tuple(values for values, _ in new),
+        likeness=measure_band_distance(new[-1][0], usual_band),
+        shape=find_rate_shape(now, usual),
+        seconds=new[-1][1],
+        late=late,
+        blamed=_names(reader, late),
+    )
+
+
+def _median(curves: Sequence[Floats]) -> Floats:
+    """The median of curves of any length, each by its own mean, over equal shares of the time."""
+    u = (np.arange(_POINTS) + 0.5) / _POINTS
+    resampled = [
+        np.interp(u, (np.arange(curve.size) + 0.5) / curve.size, curve / curve.mean())
+        if curve.size < _POINTS
+        else _coarse(curve)
+        for curve in curves
+    ]
+    middle: Floats = np.median(resampled, axis=0)
+    return middle
+
+
+def _coarse(curve: Floats) -> Floats:
+    running = np.concatenate([[0.0], np.cumsum(curve / curve.mean())])
+    edges = np.linspace(0, curve.size, _POINTS + 1)
+    coarse: Floats = np.diff(np.interp(edges, np.arange(curve.size + 1), running)) * _POINTS / curve.size
+    return coarse
+
+
+def find_late_members(phase: PhaseRecord) -> StragglerAttribution | None:
+    """The nodes or tasks that made a phase of equal shares as long as it was; None when it was even, or when tasks
+    stopped by the clock."""
+    if phase.end is None or phase.end.stopped_by not in ("volume", "stonewall"):
+        return None
+    seconds, nodes = phase.task_times
+    return attribute_slowness(seconds, nodes) if len(seconds) >= 3 else None
+
+
+def _names(reader: RecordReader, late: StragglerAttribution | None) -> tuple[str, ...]:
+    if late is None:
+        return ()
+    hosts = {node.node: node.host for node in reader.nodes}
+    if late.is_of_nodes:
+        return tuple(hosts.get(node) or f"node {node}" for node in late.stragglers.members)
+    return tuple(str(task) for task in late.stragglers.members)
+
+
+def describe_shape(shape: RateShape, seconds: float) -> str:
+    """The shape with its place: periodic dips every 4.2 s, by 60 % each."""
+    depth = f"{100 * shape.depth:.0f} %"
+    if shape.name == "periodic dips":
+        return f"periodic dips: {shape.count}, every {(shape.period or 0.0) * seconds:.3g} s, by {depth}"
+    if shape.name == "stall":
+        length = (shape.end - shape.start) * seconds
+        return f"a stall of {length:.3g} s at {shape.start * seconds:.3g} s, by {depth}"
+    if shape.name == "slow start":
+        return f"a slow start of {shape.end * seconds:.3g} s, {depth} lower at first"
+    if shape.name == "steady decline":
+        return f"a steady decline by {depth}"
+    return f"a {shape.name} at {shape.start * seconds:.3g} s, by {depth}"

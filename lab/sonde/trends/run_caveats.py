@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What speaks against the runs that are judged: a change may be the machine's, not the storage's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sonde.findings.caveats import select_phase_caveats
+from sonde.model.units import counted
+from sonde.store.summary import Summary
+
+
+@dataclass(frozen=True)
+class CaveatCount:
+    """One kind of caveat about one phase: in `runs` of the `of` runs of `side`, in the words of the latest of them."""
+
+    side: str
+    phase: str
+    id: str
+    text: str
+    runs: int
+    of: int
+
+    @property
+    def words(self) -> str:
+        """How often and why: ``other processes used 1.9 cores … (in 3 of 5 runs)``."""
+        often = "" if self.of == 1 else f" (in {self.runs} of {counted(self.of, 'run')})"
+        return f"{self.text.rstrip('.') or self.id}{often}"
+
+    def as_json(self) -> dict[str, Any]:
+        """All that is known."""
+        return asdict(self)
+
+
+def count_caveats(side: str, runs: Sequence[Summary], phases: Iterable[str]) -> list[CaveatCount]:
+    """The caveats about these phases of the runs, the oldest run first."""
+    result = []
+    for phase in dict.fromkeys(phases):
+        having = [run for run in runs if any(item.get("phase") == phase for item in run.phases)]
+        kinds: dict[str, list[str]] = {}
+        for run in having:
+            for finding in {str(item.get("id")): item for item in _of_phase(run, phase)}.values():
+                kinds.setdefault(str(finding.get("id")), []).append(str(finding.get("text") or ""))
+        result += [CaveatCount(side, phase, kind, texts[-1], len(texts), len(having)) for kind, texts in kinds.items()]
+    return result
+
+
+def _of_phase(run: Summary, phase: str) -> list[Mapping[str, Any]]:
+    classification = next(
+        (str(item.get("classification") or "") for item in run.phases if item.get("phase") == phase), ""
+    )
+    return select_phase_caveats(run.document, phase, classification)
+
+
+def caveat_sentences(caveats: Sequence[CaveatCount]) -> list[str]:
+    """A sentence for each kind of caveat on each side, with the phases that it is about: the worst phase's count."""
+    kinds: dict[tuple[str, str], list[CaveatCount]] = {}
+    for caveat in caveats:
+        kinds.setdefault((caveat.side, caveat.id), []).append(caveat)
+    sentences = []
+    for (side, _), alike in kinds.items():
+        most = max(alike, key=lambda item: item.runs / item.of)
+        phases = ", ".join(dict.fromkeys(item.phase for item in alike))
+        sentences.append(f"{side}, {phases}: {most.words}.")
+    return sentences

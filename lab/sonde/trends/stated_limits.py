@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Limits that somebody wrote down: at least so many bytes or operations a second, less a tolerance."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sonde.model.errors import UnitError, UserError, suggest_name
+from sonde.model.units import format_ops, format_rate, parse_op_rate, parse_rate
+from sonde.store.summary import Summary
+
+_WRITTEN = re.compile(r"\s*([^=]+?)\s*=\s*([^%]+?)(?:\s*-\s*(\d+(?:\.\d+)?)\s*%)?\s*")
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A phase must reach `least` (bytes/s, or operations/s), the tolerance taken off."""
+
+    phase: str
+    least: float
+    operations: bool
+
+    def words(self, value: float) -> str:
+        """A rate of this kind."""
+        return format_ops(value) if self.operations else format_rate(value)
+
+
+@dataclass(frozen=True)
+class LimitCheck(Limit):
+    """What runs gave, in their order."""
+
+    measured: tuple[float, ...] = ()
+
+    @property
+    def bad(self) -> bool:
+        """Whether no run reached it."""
+        return max(self.measured) < self.least
+
+
+def parse_limit(text: str) -> Limit:
+    """``write=10GB/s-10%``. Raises UserError."""
+    rates = _WRITTEN.fullmatch(text)
+    if rates is None:
+        raise UserError(f'--at-least "{text}" is not PHASE=RATE; write it like write=10GB/s or write=10GB/s-10%.')
+    operations = rates[2].endswith("op/s")
+    try:
+        rate = parse_op_rate(rates[2]) if operations else parse_rate(rates[2])
+    except UnitError as reason:
+        raise UserError(f"--at-least {rates[1]}: {reason}") from None
+    share = float(rates[3] or 0) / 100
+    if share >= 1:
+        raise UserError(f'--at-least "{text}" takes {rates[3]} % off, which leaves nothing.')
+    return Limit(rates[1], rate * (1 - share), operations)
+
+
+def check_limit(limit: Limit, runs: Sequence[Summary]) -> LimitCheck:
+    """The limit against the runs that have this phase. Raises UserError when none has."""
+    name = "ops_per_s" if limit.operations else "bytes_per_s"
+    rates, names = list[float](), dict[str, None]()
+    for run in runs:
+        for phase in run.phases:
+            if phase.get(name):
+                names[str(phase["phase"])] = None
+            if phase["phase"] == limit.phase and phase.get("done") and isinstance(phase.get(name), int | float):
+                rates.append(float(phase[name]))
+    if not rates:
+        names_text = ", ".join(names) or "none"
+        raise UserError(
+            f"--at-least {limit.phase}: there is no finished phase of that name; there are {names_text}."
+            f"{suggest_name(limit.phase, names)}"
+        )
+    return LimitCheck(limit.phase, limit.least, limit.operations, tuple(rates))

@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cache of surveys next to the index: an unchanged archive needs no computation and no reading of its runs.
+
+A survey has two keys: the names of the index files (months with time stamps), which identify an unchanged archive, and
+a digest of the histories, so that runs outside all histories cause no new survey. For changed archives the results for
+single histories are cached too (`sonde.trends.result_cache`). The keys contain the version of the code; entries that
+are damaged or have another form are ignored.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sonde.model.confined_files import ConfinedDirectory, open_file
+from sonde.model.version import __version__
+from sonde.stats.ratio import RateRatio
+from sonde.stats.segments import Segment
+from sonde.trends.budget import Budget, Calibration
+from sonde.trends.changes import Change, JointChange, Part
+from sonde.trends.history import History
+from sonde.trends.result_cache import ResultCache
+from sonde.trends.run_caveats import CaveatCount
+from sonde.trends.scope import Explanation, Scope
+from sonde.trends.survey import FRESH, HistoryAnalysis, Survey
+
+# Sources that determine a survey, below the package: a change of one invalidates the cache.
+_PACKAGE = Path(__file__).resolve().parent.parent
+_RULES = ("stats", "trends", "findings", "store/history.py")
+_MOST_KEPT = 40
+_ENDING = ".kept"
+
+
+@dataclass(frozen=True)
+class HistoryOutline(History):
+    """A history with its labels, length and last times only."""
+
+    count: int = field(kw_only=True)
+
+    def __len__(self) -> int:
+        return self.count
+
+
+def index_key(stamps: Sequence[str], *settings: object) -> str:
+    """The key of a survey by the names of the index files."""
+    return _digest("index", *stamps, *map(repr, settings))
+
+
+def selection_key(*settings: object) -> str:
+    """The key of the cached results for one selection of histories."""
+    return _digest("question", *map(repr, settings))
+
+
+def histories_key(histories: Sequence[History], *settings: object) -> str:
+    """The key of a survey by its histories."""
+    cache = hashlib.sha256(_digest("histories", *map(repr, settings)).encode())
+    for history in histories:
+        cache.update(json.dumps([dict(history.labels), history.unit, len(history)]).encode())
+        cache.update(np.ascontiguousarray(history.times).tobytes())
+        cache.update(np.ascontiguousarray(history.values).tobytes())
+    return cache.hexdigest()[:32]
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256(json.dumps([rules(), *parts]).encode()).hexdigest()[:32]
+
+
+@functools.cache
+def rules(package: Path = _PACKAGE) -> str:
+    """A digest of the code that computes a survey, with the versions of Sonde and NumPy (random numbers)."""
+    cache = hashlib.sha256(f"{__version__} {np.__version__}".encode())
+    for rule in _RULES:
+        for file in sorted((package / rule).glob("*.py")) or [package / rule]:
+            # The version identifies sources that cannot be read.
+            with contextlib.suppress(OSError):
+                cache.update(file.read_bytes())
+    return cache.hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class SurveyCache:
+    """Surveys in a folder; None disables the cache."""
+
+    folder: Path | None
+
+    def load_survey(self, key: str, series: Sequence[History] | None = None) -> Survey | None:
+        """The survey with this key, None if absent. Its histories come from `series`, else they are outlines."""
+        try:
+            return _survey(self._read(key), series)
+        except (OSError, ValueError, TypeError, KeyError, IndexError, RecursionError):
+            return None  # absent, damaged, or of another form
+
+    def load_results(self, key: str) -> ResultCache:
+        """The cached results with this key; empty if absent."""
+        try:
+            document = self._read(key)
+        except (OSError, ValueError, RecursionError):
+            document = {}
+        return ResultCache(document)
+
+    def store(self, key: str, survey: Survey) -> None:
+        """Stores a survey under a key."""
+        self._write(key, _document(survey))
+
+    def store_results(self, key: str, result_cache: ResultCache, finished: bool) -> None:
+        """Stores results for the next survey, also those of an interrupted one."""
+        self._write(key, result_cache.document(finished))
+
+    def _read(self, key: str) -> dict[str, Any]:
+        """Raises OSError or ValueError for a file that is absent or damaged."""
+        if self.folder is None:
+            raise FileNotFoundError(key)
+        checksum, _, body = self._content(key).partition(b"\n")
+        if checksum != _checksum(body):
+            raise ValueError("the checksum does not match")
+        document: dict[str, Any] = json.loads(body)
+        return document
+
+    def _write(self, key: str, document: Mapping[str, Any]) -> None:
+        if self.folder is None:
+            return
+        body = json.dumps(document).encode()
+        # No space, or a folder of another user: the next survey is computed again.
+        with contextlib.suppress(OSError), ConfinedDirectory.open(self.folder, create=True) as folder:
+            folder.write_bytes(f"{key}{_ENDING}", _checksum(body) + b"\n" + body)
+            names = [name for name in folder.names() if name.endswith(_ENDING)]
+            for old in sorted(names, key=lambda name: folder.status_of(name).st_mtime_ns)[:-_MOST_KEPT]:
+                folder.remove_file(old, missing_ok=True)
+
+    def _content(self, key: str) -> bytes:
+        assert self.folder is not None
+        with open_file(self.folder / f"{key}{_ENDING}") as file:
+            return file.read()
+
+
+def _checksum(body: bytes) -> bytes:
+    return hashlib.sha256(body).hexdigest().encode()
+
+
+def _document(survey: Survey) -> dict[str, Any]:
+    places = {id(change): index for index, change in enumerate(_all_changes(survey))}
+    return {
+        "budget": asdict(survey.budget),
+        "calibration": asdict(survey.calibration),
+        "short": survey.short,
+        "changes": [asdict(change) for change in _all_changes(survey)],
+        "joint": [
+            [
+                {"changes": [places[id(change)] for change in part.changes], "explanation": asdict(part.explanation)}
+                for part in joint.parts
+            ]
+            for joint in survey.joint
+        ],
+        "analyses": [
+            {
+                "labels": dict(analysis.history.labels),
+                "unit": analysis.history.unit,
+                "runs": len(analysis.history),
+                "last": [float(time) for time in analysis.history.times[-FRESH - 1 :]],
+                "segments": [asdict(part) for part in analysis.segments],
+                "now": analysis.now,
+                "noise": analysis.noise,
+                "visible": analysis.visible,
+                "changes": [places[id(change)] for change in analysis.changes],
+                "caveats": [caveat.as_json() for caveat in analysis.caveats],
+            }
+            for analysis in survey.analyses
+        ],
+    }
+
+
+def _all_changes(survey: Survey) -> list[Change]:
+    """Every change once; joint changes refer to the changes of the histories."""
+    return list({id(change): change for analysis in survey.analyses for change in analysis.changes}.values())
+
+
+def _survey(document: Mapping[str, Any], series: Sequence[History] | None) -> Survey:
+    changes = [_change(item) for item in document["changes"]]
+    cache = {line.labels["series"]: line for line in series} if series is not None else None
+    return Survey(
+        analyses=tuple(_read_analysis(item, changes, cache) for item in document["analyses"]),
+        joint=tuple(JointChange(tuple(_part(part, changes) for part in joint)) for joint in document["joint"]),
+        budget=Budget(**document["budget"]),
+        calibration=Calibration.from_json(document["calibration"]),
+        short=document["short"],
+    )
+
+
+def _read_analysis(
+    document: Mapping[str, Any], changes: Sequence[Change], known: Mapping[str, History] | None
+) -> HistoryAnalysis:
+    labels = document["labels"]
+    if known is None:
+        last = np.array(document["last"], dtype=float)
+        series: History = HistoryOutline(labels, last, np.ones_like(last), document["unit"], count=document["runs"])
+    else:
+        series = known[labels["series"]]
+    return HistoryAnalysis(
+        history=series,
+        segments=tuple(Segment(**item) for item in document["segments"]),
+        now=document["now"],
+        noise=document["noise"],
+        visible=document["visible"],
+        changes=tuple(changes[index] for index in document["changes"]),
+        caveats=tuple(CaveatCount(**item) for item in document["caveats"]),
+    )
+
+
+def _change(document: Mapping[str, Any]) -> Change:
+    return Change(**{**document, "size": RateRatio(**document["size"]), "since": RateRatio(**document["since"])})
+
+
+def _part(document: Mapping[str, Any], changes: Sequence[Change]) -> Part:
+    why = document["explanation"]
+    scopes = tuple(
+        Scope(**{**item, "spans": {name: (span[0], span[1]) for name, span in item["spans"].items()}})
+        for item in why["scopes"]
+    )
+    return Part(tuple(changes[index] for index in document["changes"]), Explanation(**{**why, "scopes": scopes}))

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The survey as a page: summary, joint changes, then each history with its levels and changes."""
+
+from __future__ import annotations
+
+import numpy as np
+from markupsafe import Markup
+
+from sonde.charts.dates import day, span
+from sonde.charts.history_chart import ChangeMark, HistoryCurve, LevelSegment, build_history_chart
+from sonde.charts.plot import table
+from sonde.charts.strip_chart import build_strip_chart
+from sonde.charts.study import Section, Study
+from sonde.model.units import counted
+from sonde.trends.changes import JointChange
+from sonde.trends.comparison_text import format_change_percent
+from sonde.trends.history import moment
+from sonde.trends.survey import HistoryAnalysis, Survey
+from sonde.trends.survey_text import (
+    caveat_share,
+    describe_alarm_budget,
+    describe_joint_change,
+    format_change,
+    format_history_value,
+    name_history,
+    summarize_survey,
+)
+
+# Series with a picture; of more than these, those without a change are only in the table.
+_MOST_PICTURES = 60
+# Series whose spread by date is drawn.
+_MOST_SPREADS = 12
+# Series that a joint change must have moved to be marked in the pictures of the others.
+_MANY = 3
+# Joint changes in the first table.
+_LATEST = 12
+
+
+def build_survey_page(survey: Survey, measure: str) -> Study:
+    """The page of a survey."""
+    begin = min((float(analysis.history.times[0]) for analysis in survey.analyses), default=0.0)
+    end = max((float(analysis.history.times[-1]) for analysis in survey.analyses), default=1.0)
+    probes = counted(sum(len(analysis.history) for analysis in survey.analyses), "probe")
+    facts = [
+        (
+            "Series",
+            f"{len(survey.analyses)}, {probes} ({measure})",
+        ),
+        ("Time", span(day(begin), day(end))),
+        ("False alarms", describe_alarm_budget(survey).removeprefix("False alarms: ")),
+    ]
+    return Study(
+        title="Histories",
+        lead=summarize_survey(survey),
+        facts=facts,
+        alarms=[summarize_survey(survey)] if any(analysis.slower for analysis in survey.analyses) else [],
+        sections=[_joint_changes(survey), _pictures(survey, begin, end), *_by_date(survey), _analysis_table(survey)],
+    )
+
+
+def _name(analysis: HistoryAnalysis, survey: Survey) -> str:
+    return name_history(analysis.history, survey.distinguishing_labels)
+
+
+def _joint_changes(survey: Survey) -> Section:
+    if not survey.joint:
+        nothing = "No change was noticed." if survey.analyses else "No series is long enough to be watched."
+        return Section("Joint changes", [nothing], [])
+    rows = [
+        (
+            f"{moment(joint.time):%Y-%m-%d %H:%M}",
+            f"{min(change.runs_to_notice for change in joint.changes)} runs",
+            " ".join(describe_joint_change(survey, joint)),
+            _members(survey, joint),
+        )
+        for joint in sorted(survey.joint, key=lambda item: item.time, reverse=True)
+    ]
+    columns = ["First run after", "Noticed with", "What changed", "Series"]
+    sentences = [
+        "Changes of several series at the same time are one joint change. Reversed changes are marked temporary."
+    ]
+    parts = [table(columns, rows[:_LATEST], "Joint changes, the latest first", text_columns=4)]
+    if rows[_LATEST:]:
+        parts.append(table(columns, rows[_LATEST:], "Older joint changes", text_columns=4))
+    return Section("Joint changes", sentences, parts)
+
+
+def _members(survey: Survey, joint: JointChange) -> str:
+    names = [
+        f"{name_history(survey.histories[change.history], survey.distinguishing_labels)} {format_change(change)}"
+        for change in joint.changes[:8]
+    ]
+    return "; ".join(names) + (f"; and {len(joint.changes) - 8} more" if len(joint.changes) > 8 else "")
+
+
+def _pictures(survey: Survey, begin: float, end: float) -> Section:
+    ordered = sorted(survey.analyses, key=lambda analysis: (not analysis.slower, -len(analysis.changes)))
+    charts = [build_history_chart(_history(item, survey), begin, end).render() for item in ordered[:_MOST_PICTURES]]
+    legend = Markup(
+        '<p class="note keys"><span class="ki"><span class="key dots"></span>run</span>'
+        '<span class="ki"><span class="key median"></span>level</span>'
+        '<span class="ki"><span class="key all"></span>eight of ten runs on that level</span>'
+        '<span class="ki"><span class="key change"></span>change of this series</span>'
+        '<span class="ki"><span class="key elsewhere"></span>joint change of other series</span></p>'
+    )
+    remaining = len(ordered) - len(charts)
+    text = [f"{remaining} more series without a change are in the table below."] if remaining else []
+    return Section("Series", text, [legend, *charts])
+
+
+def _history(analysis: HistoryAnalysis, survey: Survey) -> HistoryCurve:
+    values, times = analysis.history.values, analysis.history.times
+    segments = [
+        LevelSegment(
+            float(times[part.first]),
+            float(times[part.end - 1]),
+            part.level,
+            float(np.quantile(values[part.first : part.end], 0.1)),
+            float(np.quantile(values[part.first : part.end], 0.9)),
+        )
+        for part in analysis.segments
+    ]
+    marks = [ChangeMark(change.first_after, format_change(change), True, change.is_drop) for change in analysis.changes]
+    members = {change.first_after for change in analysis.changes}
+    others = [
+        ChangeMark(joint.time, "", own=False)
+        for joint in survey.joint
+        if len(joint.changes) >= _MANY and not members & {change.first_after for change in joint.changes}
+    ]
+    return HistoryCurve(
+        _name(analysis, survey),
+        _words(analysis),
+        _unit(analysis),
+        times.tolist(),
+        values.tolist(),
+        segments,
+        [*marks, *others],
+    )
+
+
+def _words(analysis: HistoryAnalysis) -> str:
+    latest = format_history_value(analysis.now, analysis.history)
+    sentences = [f"{latest} in the last three runs; noise {100 * analysis.noise:.1f} %."]
+    if analysis.changes:
+        last = analysis.changes[-1]
+        sentences.append(
+            f"Latest change {moment(last.first_after):%Y-%m-%d}: {format_change(last)},"
+            f" noticed with run {last.runs_to_notice}."
+        )
+    elif analysis.visible is not None:
+        sentences.append(
+            f"No change; a drop of {100 * analysis.visible:.0f} % would show in ten runs, four times of five."
+        )
+    else:
+        sentences.append("No change; too few runs to say what would show.")
+    sentences += [
+        f"Doubtful in {caveat.runs} of the last {caveat.of} runs: {caveat.text.rstrip('.') or caveat.id}."
+        for caveat in analysis.caveats
+    ]
+    return " ".join(sentences)
+
+
+def _by_date(survey: Survey) -> list[Section]:
+    """How the runs of each month (week, day) were spread, for the series that people will ask about first."""
+    ordered = sorted(
+        survey.analyses, key=lambda analysis: (not analysis.slower, -len(analysis.changes), -analysis.noise)
+    )
+    charts = [
+        chart.render()
+        for item in ordered[:_MOST_SPREADS]
+        if (chart := build_strip_chart(_name(item, survey), _unit(item), item.history.times, item.history.values))
+        is not None
+    ]
+    remaining = len(survey.analyses) - len(charts)
+    sentences = ["Two shapes one above the other are two kinds of days; a long tail downwards is other people's work."]
+    return (
+        [
+            Section(
+                "Spread by date", [*sentences, *([f"{remaining} more series are not drawn."] * (remaining > 0))], charts
+            )
+        ]
+        if charts
+        else []
+    )
+
+
+def _unit(analysis: HistoryAnalysis) -> str:
+    return "op/s" if analysis.history.unit == "op/s" else "B/s"
+
+
+def _analysis_table(survey: Survey) -> Section:
+    doubted = any(analysis.caveats for analysis in survey.analyses)
+    rows = [
+        (
+            _name(analysis, survey),
+            f"{len(analysis.history):,}",
+            format_history_value(analysis.level, analysis.history),
+            format_history_value(analysis.now, analysis.history),
+            f"{100 * analysis.noise:.1f} %",
+            f"{100 * analysis.visible:.0f} %" if analysis.visible is not None else "-",
+            f"{moment(analysis.changes[-1].first_after):%Y-%m-%d}" if analysis.changes else "",
+            format_change_percent(analysis.changes[-1].size.value - 1) if analysis.changes else "",
+            *[caveat_share(analysis)] * doubted,
+        )
+        for analysis in survey.analyses
+    ]
+    columns = ["Series", "Runs", "Level", "Last three", "Noise", "Visible", "Changed", "By", *["Doubtful"] * doubted]
+    sentences = ["Visible: a drop of this size shows in ten runs, four times of five."]
+    sentences += ["Doubtful: so many of its last runs, for the reason that stands with its picture."] * doubted
+    return Section("All series", sentences, [table(columns, rows, "Where each series stands")])

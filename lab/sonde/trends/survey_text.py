@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sentences on histories and changes, for the terminal and the page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sonde.model.units import counted
+from sonde.trends.changes import Change, JointChange, Part
+from sonde.trends.comparison_text import format_change_percent, format_value
+from sonde.trends.history import History, moment
+from sonde.trends.run_caveats import CaveatCount
+from sonde.trends.scope import Explanation, Scope
+from sonde.trends.survey import SHORTEST, HistoryAnalysis, Survey
+
+# Labels in the order in which people say them.
+_SAID = ("experiment", "phase", "operation", "cache", "system", "node_class", "file_system")
+# What several of one label are called, where it is said how many of them a description spans.
+_PLURAL = {"system": "systems", "node_class": "kinds of node", "file_system": "file systems"}
+_WHERE_TO_LOOK = {
+    "clients": "points to what all file systems share for this kind of access: client software, its settings, the test",
+    "storage": "points to that storage: its servers, disks, network or filling",
+    "machine": "points to that machine: its clients or its network rather than the storage",
+    "machine or storage": "points to that machine or its storage, which were measured together only",
+    "test": "points to this kind of access; with one file system measured, clients and servers cannot be told apart",
+    "everything": "points to what all of it shares: network, power, clocks, or how it is measured",
+    "unknown": "does not point to one place",
+}
+
+
+def summarize_survey(survey: Survey) -> str:
+    """The first sentences: whether anything is slower now, what speaks against its runs, what could not be judged."""
+    short = describe_caveats(survey)
+    if survey.short:
+        short += f" {counted(survey.short, 'more series')} with fewer than {SHORTEST} runs cannot be judged."
+    if not survey.analyses:
+        return f"Nothing can be said: no series has {SHORTEST} runs yet.{short}"
+    slower = [analysis for analysis in survey.analyses if analysis.slower]
+    remaining = len(survey.analyses) - len(slower)
+    if not slower:
+        blind = sum(analysis.visible is None for analysis in survey.analyses)
+        unseen = f" Of {blind} it is not known what drop would show: too few runs." * (blind > 0)
+        return f"None of {counted(remaining, 'series')} became slower within its last ten runs.{unseen}{short}"
+    names = [
+        f"{name_history(item.history, survey.distinguishing_labels)} {format_change(item.changes[-1])}"
+        f" since {moment(item.changes[-1].first_after):%Y-%m-%d}"
+        for item in slower[:6]
+    ]
+    more = f"; and {len(slower) - 6} more" * (len(slower) > 6)
+    return f"Slower now: {'; '.join(names)}{more}. {counted(remaining, 'other series')} did not become slower.{short}"
+
+
+def describe_caveats(survey: Survey) -> str:
+    """What was found against the last runs of the histories: of those that are slower where there are, else of all;
+    "" where nothing was."""
+    kinds: dict[str, list[tuple[bool, CaveatCount]]] = {}
+    for analysis in survey.analyses:
+        for caveat in analysis.caveats:
+            kinds.setdefault(caveat.id, []).append((analysis.slower, caveat))
+    text = ""
+    for kind, having in kinds.items():
+        slower = any(is_slower for is_slower, _ in having)
+        caveats = [caveat for is_slower, caveat in having if is_slower == slower]
+        of = sum(analysis.slower or not slower for analysis in survey.analyses)
+        most = max(caveats, key=lambda caveat: caveat.runs / caveat.of)
+        often = (
+            f"in {most.runs} of its last {most.of} runs"
+            if len(caveats) == 1
+            else (f"in up to {most.runs} of their last {most.of} runs")
+        )
+        which = f"{len(caveats)} of {of} {'slower ' * slower}series"
+        text += f" Doubtful, {which}: {most.text.rstrip('.') or kind} ({often})."
+    return text
+
+
+def caveat_share(analysis: HistoryAnalysis) -> str:
+    """ "4 of 10": how many of its last runs are doubtful, for the kind of caveat most of them have; "" for none."""
+    most = max(analysis.caveats, key=lambda caveat: caveat.runs / caveat.of, default=None)
+    return f"{most.runs} of {most.of}" if most else ""
+
+
+def describe_joint_change(survey: Survey, joint: JointChange) -> list[str]:
+    """What happened at one time, a sentence for each part."""
+    return [_part_sentence(survey, part) for part in joint.parts]
+
+
+def _part_sentence(survey: Survey, part: Part) -> str:
+    size = _size_words(part)
+    if len(part.changes) == 1:
+        return f"{name_history(survey.histories[part.changes[0].history], survey.distinguishing_labels)} {size}."
+    why = part.explanation
+    what = " and ".join(_scope_words(scope) for scope in why.scopes)
+    spared = sum(scope.spared for scope in why.scopes)
+    exact = f" {counted(spared, 'other series')} with the same labels did not change." if spared else ""
+    loose = f" {counted(why.uncovered, 'series')} of these changes have no common cause." if why.uncovered else ""
+    stood = f"{why.unchanged} unchanged, or changed differently" + f", {why.unjudged} cannot be judged" * (
+        why.unjudged > 0
+    )
+    return (
+        f"{what[:1].upper()}{what[1:]} {size} ({counted(len(part.changes), 'series')}; {stood}).{exact}{loose}"
+        f" It {_WHERE_TO_LOOK[why.cause]} ({_sure_words(why)})."
+    )
+
+
+def _sure_words(why: Explanation) -> str:
+    return {"clear": "clear", "likely": "likely, not certain"}.get(why.certainty, "other explanations fit as well")
+
+
+def _size_words(part: Part) -> str:
+    small, large = (
+        format_change_percent(change.size.value - 1).lstrip("+−") for change in (part.smallest, part.largest)
+    )
+    verb = "fell" if part.largest.is_drop else "rose"
+    by = f"by {large}" if small == large else f"by {small.removesuffix(' %')} to {large}"
+    passed = sum(change.is_temporary for change in part.changes)
+    back = "" if not passed else ", and came back" if passed == len(part.changes) else f", {passed} of them came back"
+    return f"{verb} {by}{back}"
+
+
+def _scope_words(scope: Scope) -> str:
+    values = [value for name in _SAID if (value := scope.conditions.get(name))]
+    others = [
+        f"{name.replace('_', ' ')} {value or 'none'}" for name, value in scope.conditions.items() if name not in _SAID
+    ]
+    words = " ".join(dict.fromkeys([*values, *others])) or "everything that is measured"
+    spans = [
+        f"on all {of} {_PLURAL[name]}" if count == of else f"on {count} of {of} {_PLURAL[name]}"
+        for name, (count, of) in scope.spans.items()
+        if name in _PLURAL
+    ]
+    return " ".join([words, *spans])
+
+
+def describe_alarm_budget(survey: Survey) -> str:
+    """What is promised about false alarms, and on what ground."""
+    calibration = survey.calibration
+    rate = f"{survey.budget.alarms_per_year:g} a year and series"
+    if not calibration.own:
+        return f"False alarms: settings for independent runs, until a series has 60 runs; the budget is {rate}."
+    expected = (calibration.per_100_runs or 0.0) * survey.budget.runs_per_year / 100
+    learned = f"learned from {counted(calibration.runs, 'run')}"
+    text = f"False alarms: {expected:.2g} a year and series expected (budget {rate}), {learned}"
+    return f"{text}." if calibration.kept else f"{text}: the noise of this site breaks the budget; repeat each probe."
+
+
+def format_history_value(value: float, series: History) -> str:
+    """A value in the unit of its series."""
+    return format_value(value, series.unit)
+
+
+def format_change(change: Change) -> str:
+    """How large, and whether it has passed."""
+    return format_change_percent(change.size.value - 1) + (" (temporary)" if change.is_temporary else "")
+
+
+def name_history(series: History, telling: Sequence[str]) -> str:
+    """What tells it from others: experiment, phase and operation, and the labels that differ (`telling`); nothing
+    twice."""
+    parts = [series.labels.get(name, "") for name in ("experiment", "phase", "operation", *telling)]
+    return " · ".join(dict.fromkeys(part for part in parts if part)) or series.name

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Storage targets, and the servers and units they belong to, on both sides of a comparison.
+
+`findings.target_changes` finds those that differ; this module reads the records.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sonde.findings.target_changes import PhaseChanges, compare_phase_targets
+from sonde.model.lines import PhaseBeginLine
+from sonde.model.quantities import to_plain_spaces
+from sonde.model.record import PhaseRecord, RecordReader, read_record
+from sonde.model.run import RecordedRun, to_recorded_run
+from sonde.model.system import System
+from sonde.model.system.parents import add_target_parents
+from sonde.store.archive import RECORD
+from sonde.store.summary import Summary
+from sonde.trends.comparison import Comparison, NumberComparison
+from sonde.trends.profile_comparison import MOST
+
+_TARGET_LINE = re.compile(rb'"type":\s*"(?:targets|layout)"')
+_TargetRuns = Sequence[tuple[Summary, RecordedRun | None]]
+_ELSEWHERE = "The sides are on different file systems, whose targets are not the same ones: they are not compared."
+
+
+@dataclass(frozen=True)
+class TargetComparison:
+    """The targets of the phase of one number. `levels` of `changes` begins with targets; servers and units follow."""
+
+    number: NumberComparison
+    changes: PhaseChanges
+
+    @property
+    def words(self) -> list[str]:
+        """All that there is to say, a sentence each."""
+        return [*(text for level in self.changes.levels for text in level.words), *self.changes.unknown]
+
+    def as_json(self) -> dict[str, Any]:
+        """The machine form."""
+        levels = [level.as_json() for level in self.changes.levels]
+        return {"levels": levels, "words": [to_plain_spaces(text) for text in self.words]}
+
+
+def compare_targets(comparison: Comparison, machine: System | None = None) -> list[TargetComparison]:
+    """Of each number whose records tell of targets, in the order of the numbers.
+
+    `machine` says which server and unit has which target; without it run.json does. The latest runs of a side are read.
+    """
+    sides = [list(_read_target_runs(side.runs, machine)) for side in (comparison.before, comparison.after)]
+    if not any(run for side in sides for _, run in side):
+        return []
+    comparisons = [TargetComparison(number, _changes(number, *sides)) for number in comparison.numbers]
+    return [comparison for comparison in comparisons if comparison.changes.levels or comparison.changes.unknown]
+
+
+def _changes(number: NumberComparison, before: _TargetRuns, after: _TargetRuns) -> PhaseChanges:
+    phase = number.key.phase
+    changes = compare_phase_targets(
+        list(_phases(before, number.runs_before, phase)), list(_phases(after, number.runs_after, phase))
+    )
+    if changes.levels and any(name == "file system" for name, _, _ in number.differs_in):
+        return PhaseChanges((), (_ELSEWHERE,))
+    return changes
+
+
+def _phases(side: _TargetRuns, runs: Sequence[str], phase: str) -> Iterator[tuple[RecordedRun, PhaseRecord]]:
+    """The phase in each of the runs; an empty one where the record tells of no targets."""
+    for summary, run in side:
+        if summary.id in runs:
+            phase_record = run.record.phases.get(phase) if run else None
+            yield run or to_recorded_run(RecordReader()), phase_record or PhaseRecord(PhaseBeginLine(phase=phase))
+
+
+def _read_target_runs(runs: Sequence[Summary], machine: System | None) -> Iterator[tuple[Summary, RecordedRun | None]]:
+    """Each run with its record where that tells of targets: all others need not be understood."""
+    for summary in runs[-MOST:]:
+        path = summary.folder / RECORD
+        try:
+            has_targets = _TARGET_LINE.search(path.read_bytes()) is not None
+        except OSError:
+            has_targets = False
+        if not has_targets:
+            yield summary, None
+            continue
+        run = to_recorded_run(read_record(path), summary.folder, summary.document)
+        yield summary, add_target_parents(run, machine) if machine else run

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Targets, servers and units on both sides of a comparison, as tables of the terminal and of the page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from markupsafe import Markup
+from rich.console import Console
+from rich.text import Text
+
+from sonde.charts.plot import table
+from sonde.charts.study import Section
+from sonde.findings.target_changes import TARGET, LevelChanges, PartChange
+from sonde.model.escaping import escape_line
+from sonde.model.history_key import HistoryKey
+from sonde.model.quantities import to_plain_spaces
+from sonde.model.units import counted, format_latency
+from sonde.terminal.screen import plain_table
+from sonde.trends.comparison_text import VERDICT_STYLES, format_number_name, format_ratio_interval
+from sonde.trends.target_comparison import TargetComparison
+
+# Of more parts those that changed most: the JSON form has all.
+_ON_SCREEN, _ON_PAGE = 12, 24
+_HEAD = ("mean before", "mean after", "rate [95 %]", "against the others [99.5 %]", "")
+
+
+def print_target_tables(console: Console, compared: Sequence[TargetComparison], keys: Sequence[HistoryKey]) -> None:
+    """Prints for each number the sentences on its targets and a table of those that changed."""
+    for comparison in compared:
+        console.print()
+        name = escape_line(format_number_name(comparison.number.key, comparison.number.plan, keys), 80)
+        console.print(f"Targets of {name} ({comparison.number.key.op})", soft_wrap=True)
+        for level in comparison.changes.levels:
+            if differing := level.differing[:_ON_SCREEN]:
+                displayed = plain_table()
+                displayed.add_column(escape_line(level.level, 30))
+                for title in _HEAD:
+                    displayed.add_column(title, justify="right" if title else "left")
+                for part in differing:
+                    verdict = Text(part.verdict, style=VERDICT_STYLES.get(part.verdict, ""))
+                    displayed.add_row(escape_line(part.name, 40), *_cells(part), verdict)
+                console.print(displayed)
+        for text in comparison.words:
+            console.print(to_plain_spaces(text), soft_wrap=True)
+
+
+def build_target_sections(compared: Sequence[TargetComparison]) -> list[Section]:
+    """The same for the page, with those parts that changed least left out of long tables only."""
+    sections = []
+    for comparison in compared:
+        number = comparison.number
+        title = f"Targets: {number.plan or number.key.plan_hash} · {number.key.phase}, {number.place}"
+        parts = [_drawn(level) for level in comparison.changes.levels if level.parts]
+        sections.append(Section(title.removesuffix(", "), comparison.words, parts))
+    return sections
+
+
+def list_target_alarms(compared: Sequence[TargetComparison]) -> list[str]:
+    """The sentence on the target that changed most, of each number where it became slower."""
+    levels = [level for comparison in compared for level in comparison.changes.levels[:1]]
+    return [level.words[0] for level in levels if level.differing and level.differing[0].verdict == "slower"]
+
+
+def _drawn(level: LevelChanges) -> Markup:
+    chosen = sorted(level.parts, key=lambda part: (not part.differs, -abs(math.log(part.own or 1.0))))[:_ON_PAGE]
+    rows = [(escape_line(part.name, 60), part.verdict, *_cells(part)) for part in chosen]
+    name = escape_line(level.level, 40)
+    text = (
+        f"Mean latency of the operations that lie on one {name} alone, the rate at which it answered, and that rate"
+        " held against those of the others"
+    )
+    if level.level != TARGET:
+        text += "; the last column leaves out targets that changed themselves, where these are less than half of it"
+    if len(chosen) < len(level.parts):
+        text += f"; of {counted(len(level.parts), name)} the {_ON_PAGE} that changed most"
+    return table((name, "", *_HEAD[:-1]), rows, text, 2)
+
+
+def _cells(part: PartChange) -> tuple[str, ...]:
+    means = [format_latency(ns) if ns is not None else "-" for ns in (part.mean_ns_before, part.mean_ns_after)]
+    rate = format_ratio_interval(part.rate, part.rate_low, part.rate_high)
+    return (*means, rate, format_ratio_interval(part.own, part.low, part.high))

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line is one language: the same option has the same letter everywhere, and help leads to every verb."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from sonde.cli.main import command, verbs
+
+# Command lines of other tools keep their letters.
+TOOLS = {"ior", "mdtest", "md-workbench", "iozone", "obdfilter-survey", "io500"}
+LETTERS = {"--dry-run": "-n", "--quiet": "-q", "--output": "-o", "--yes": "-y", "--all": "-a"}
+
+
+def commands(group: click.Group, path: str = "") -> Iterator[tuple[str, click.Command]]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        found = group.get_command(context, name)
+        if isinstance(found, click.Group):
+            yield from commands(found, f"{path} {name}".strip())
+        elif found is not None:
+            yield f"{path} {name}".strip(), found
+
+
+def test_option_has_same_letter_in_all_verbs() -> None:
+    wrong = [
+        (verb, option.opts)
+        for verb, found in commands(command)
+        if verb.split()[0] not in TOOLS
+        for option in found.params
+        if isinstance(option, click.Option)
+        for word, letter in LETTERS.items()
+        if word in option.opts and letter not in option.opts
+    ]
+    assert wrong == []
+
+
+def test_help_groups_all_verbs_without_truncation(sonde: Any) -> None:
+    said = sonde("--help").out
+    overview = said[said.index("Measure:") :]
+    assert not [line for line in overview.splitlines() if line.endswith(("…", "..."))]
+    for verb in verbs():
+        assert f"  {verb} " in overview or f"  {verb}\n" in overview, verb
+    places = [overview.index(title) for title in ("Measure:", "View runs:", "Compare:", "This machine:")]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("group", ["baseline", "layout", "route"])
+def test_help_of_group_is_not_truncated(sonde: Any, group: str) -> None:
+    said = sonde(group, "--help").out
+    commands_of = said[said.index("Commands:") :]
+    assert not [line for line in commands_of.splitlines() if line.endswith(("…", "..."))]
+    assert len(commands_of.splitlines()) > 3
+
+
+def test_unmount_without_mount_prints_one_sentence(sonde: Any, tmp_path: Path) -> None:
+    said = sonde("unmount", tmp_path)
+    assert said.code == 2
+    assert f"Nothing is mounted on {tmp_path}" in said.err
+
+
+def test_help_verb_equals_help_option(sonde: Any) -> None:
+    assert sonde("help").out == sonde("--help").out
+    assert sonde("help", "check").out == sonde("check", "--help").out
+    assert sonde("help", "baseline", "set").out == sonde("baseline", "set", "--help").out
+    assert sonde("help", "chekc").code == 2
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_command_of_help_works(sonde: Any, shell: str) -> None:
+    assert "_SONDE_COMPLETE=bash_source sonde" in sonde("--help").out
+    environment = {**os.environ, "_SONDE_COMPLETE": f"{shell}_complete", "COMP_WORDS": "sonde tre", "COMP_CWORD": "1"}
+    environment["COMP_CWORD"] = "tre" if shell == "fish" else "1"
+    words = [sys.executable, "-m", "sonde"]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    assert "trend" in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("words", [("check", "/proc"), ("run", "quick", "--on", "/proc")], ids=["check", "run"])
+def test_proc_is_rejected_as_target(sonde: Any, engine: Any, words: tuple[str, ...]) -> None:
+    said = sonde(*words)
+    assert said.code == 3
+    assert "no file system for data" in said.err
+    assert Path("/proc").is_dir()

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command lines of all phases are those that IO500 itself printed for the same ini file and time stamp."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from sonde.dialects.io500.command_lines import is_phase_enabled, phase_command_line, run_directories
+from sonde.dialects.io500.ini import read_ini
+from sonde.dialects.io500.phases import ALL, phases_of
+
+DATA = Path(__file__).resolve().parents[3] / "data"
+# ini file, result.txt of IO500 isc26_v2, time stamp, extended mode
+RECORDED = [
+    ("io500/short.ini", "results/io500-isc26-result.txt", "STAMP1", False),
+    ("io500/options.ini", "io500/options-result.txt", "2026.11.22-03.30.06", True),
+]
+
+
+def printed(path: Path) -> dict[str, str]:
+    """Phase -> the command line in a result file; the phases in its order."""
+    text = path.read_text(encoding="utf-8")
+    sections = re.findall(r"^\[([\w-]+)\]\n(.*?)(?=^\[|\Z)", text, re.MULTILINE | re.DOTALL)
+    # IO500 forgets to end the line of one of its warnings.
+    found = {name: re.search(r"(?:^|limits!)exe\s+= (.*)$", body, re.MULTILINE) for name, body in sections}
+    return {name: exe[1] if exe else "" for name, exe in found.items() if name not in ("run", "SCORE", "SCOREX")}
+
+
+@pytest.mark.parametrize(("ini", "result", "stamp", "extended"), RECORDED, ids=["standard", "every option"])
+def test_words_and_order_are_those_of_io500(ini: str, result: str, stamp: str, extended: bool) -> None:
+    config, wanted = read_ini(DATA / ini), printed(DATA / result)
+    phases = phases_of(extended)
+    assert [one.name for one in phases] == list(wanted)
+    for phase in phases:
+        if phase.is_measured:
+            assert " ".join(phase_command_line(phase, config, run_directories(config, stamp))) == wanted[phase.name], (
+                phase.name
+            )
+
+
+@pytest.mark.parametrize("name", ["short.ini", "options.ini"])
+def test_words_and_hash_are_those_of_the_io500_on_path(name: str, tmp_path: Path) -> None:
+    program = shutil.which("io500")
+    if program is None:
+        pytest.skip("there is no io500 on PATH to compare with")
+    text = re.sub(r"/scratch|/home/user", ".", (DATA / "io500" / name).read_text(encoding="utf-8"))
+    # One process, without a launcher.
+    (tmp_path / "my.ini").write_text(text.replace("nproc = 2", "nproc = 1"))
+    (tmp_path / "search.sh").write_text("#!/bin/sh\n")
+    (tmp_path / "search.sh").chmod(0o755)
+    words = [program, "my.ini", "--timestamp=T", "--dry-run", "--mode=extended"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    config = read_ini(tmp_path / "my.ini")
+    places = run_directories(config, "T")
+    result = tmp_path / places.results / "result.txt"
+    for phase, wanted in printed(result).items():
+        found = next(one for one in ALL if one.name == phase)
+        if found.tool in ("ior", "mdtest", "find"):
+            assert " ".join(phase_command_line(found, config, places)) == wanted, phase
+    assert f"config-hash     = {config.hash}\n" in result.read_text()
+
+
+def test_every_phase_has_section_and_can_be_disabled() -> None:
+    config = read_ini(DATA / "io500/short.ini")
+    for phase in ALL:
+        assert is_phase_enabled(phase, config)
+        if phase.is_measured:
+            assert not is_phase_enabled(phase, config.with_values({(phase.name, "run"): "FALSE"}))
+            assert not is_phase_enabled(phase, config.with_values({(phase.part, "run"): "FALSE"}))
+
+
+def test_a_cleanup_is_the_phases_that_remove() -> None:
+    assert [one.name for one in phases_of(False, cleanup=True)] == ["mdtest-easy-delete", "mdtest-hard-delete"]

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page of a run of IO500 begins with what its users look for."""
+
+from __future__ import annotations
+
+from archive_builders import normalize_blanks
+
+from sonde.dialects.io500.benchmark import BenchmarkResult, PhaseRow
+from sonde.dialects.io500.figures import PhaseFigures
+from sonde.dialects.io500.phases import phases_of
+from sonde.dialects.io500.report_section import result_sections
+from sonde.dialects.io500.score import Score
+
+SHORT = "Runtime is smaller than expected minimum runtime"
+
+
+def outcome(broken: bool) -> BenchmarkResult:
+    """Every phase with a number of its own; one broke a rule."""
+    rows = [PhaseRow(one, PhaseFigures(value=at + 0.5), 10.0 + at) for at, one in enumerate(phases_of(False, False), 1)]
+    if broken:
+        rows[0].broken.append(SHORT)
+    return BenchmarkResult(
+        rows, Score(4.0, 9.0), not broken, 0, "", [], ["stonewall-time 1s != 300s"] if broken else []
+    )
+
+
+def test_score_sub_scores_and_each_phase_in_its_unit_are_there() -> None:
+    (section,) = result_sections(outcome(broken=False))
+    assert section.words == ["Bandwidth 4.000 GiB/s, metadata 9.000 kIOPS, total 6.000: valid by the rules."]
+    said = normalize_blanks(str(section.parts[0]))
+    for at, phase in enumerate(phases_of(False, False), 1):
+        if phase.is_measured:
+            assert f"{phase.name} {at + 0.5:.3f} {phase.unit} {10 + at}.00 s valid" in said
+
+
+def test_every_reason_for_invalid_is_said() -> None:
+    table, why = result_sections(outcome(broken=True))
+    assert "total 6.000: INVALID by the rules." in table.words[0]
+    name = phases_of(False, False)[0].name
+    assert why.words == ["stonewall-time 1s != 300s.", f"{name}: {SHORT}."]
+    assert normalize_blanks(str(table.parts[0])).count("INVALID") == 1

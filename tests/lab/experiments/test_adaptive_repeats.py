@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Claims about cells whose repeats were ended by their own interval: they are wrong as seldom as was stated.
+
+Runs are drawn around a level that is known and ended by the rule of the runner; judged is what `sonde run` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from made_runs import Made, claim, experiment, measured, record
+from numpy.typing import NDArray
+
+from sonde.experiments.claims.grid import CellGrid
+from sonde.experiments.claims.samples import RateCurve, Samples
+from sonde.experiments.claims.values import ClaimEvaluator
+from sonde.experiments.claims.verdicts import evaluate_claims
+from sonde.model.experiment.claim_verdicts import ClaimVerdict
+from sonde.model.experiment.experiment import Cell, Experiment
+from sonde.stats.ratio import RateRatio, compare_rates, estimate_detectable_drop
+from sonde.stats.stopping import InterimLook, StopRule, adjust_level_for_looks, compute_median_intervals
+
+TRIALS, LEAST, MOST = 1000, 6, 30
+TRANSFERS = {"name": "transfer", "paths": "data.access.transfer", "values": ["1MiB", "2MiB"]}
+# Standard normal values become logarithms of rates around 0.
+KINDS = {
+    "normal": lambda z: 0.1 * z,
+    "heavy on both sides": lambda z: 0.08 * np.sinh(1.2 * z),
+    "one in seven slow": lambda z: np.where(z < -1.07, 0.05 * z - 0.3 * (-1.07 - z) - 0.1, 0.05 * z),
+}
+
+
+class GivenRates:
+    """A source of samples: the rates of each cell by its id, and at which look they were ended."""
+
+    is_deterministic = False
+
+    def __init__(self, rates: dict[str, NDArray[np.float64]], look: InterimLook) -> None:
+        self._rates, self._look = rates, look
+
+    def samples(self, metric: str, phase: str, cell: Cell) -> Samples:
+        found = self._rates[cell.id]
+        return Samples(tuple(found), tuple(map(str, range(len(found)))), look=self._look)
+
+    def look(self, cell: Cell) -> InterimLook:
+        return self._look
+
+    def members(self, metric: str, phase: str, cell: Cell, per: str) -> Sequence[Sequence[float]]:
+        raise AssertionError
+
+    def task_end_times(self, phase: str, cell: Cell) -> Sequence[Sequence[float]]:
+        raise AssertionError
+
+    def curves(self, metric: str, phase: str, cell: Cell) -> Sequence[RateCurve]:
+        raise AssertionError
+
+    def units(self, cell: Cell) -> float:
+        raise AssertionError
+
+
+def ended(
+    kind: str, sides: int, trials: int, share: float, seed: int, effect: float = 0.0
+) -> list[tuple[NDArray[np.float64], InterimLook]]:
+    """Rates of one trial (a side a row, the last one slower by `effect`), as many as all sides needed, and the look."""
+    random = np.random.default_rng(seed)
+    logs = KINDS[kind](random.standard_normal((sides, trials, MOST)))
+    logs[-1] += np.log(1 - effect)
+    rule, open_, found = StopRule(LEAST, MOST, share), np.arange(trials), []
+    for count in range(LEAST, MOST + 1):
+        enough = np.ones(open_.size, dtype=bool)
+        for side in logs:
+            mine = side[open_, :count]
+            low, high = compute_median_intervals(mine, rule.classify_look(count))
+            half = (np.exp(high) - np.exp(low)) / 2 / np.exp(np.median(mine, axis=1))
+            enough &= (half <= share) | (count == MOST)
+        found += [(np.exp(logs[:, one, :count]), rule.classify_look(count)) for one in open_[enough]]
+        open_ = open_[~enough]
+    assert len(found) == trials
+    return found
+
+
+@pytest.mark.parametrize("share", [0.5, 0.1, 0.05])
+@pytest.mark.parametrize("kind", KINDS)
+def test_interval_of_adaptive_repeats_covers_truth(kind: str, share: float) -> None:
+    made = experiment(expect=[claim("bandwidth(write) >= 1")])
+    cell, written = made.cells[0], made.claims["C1"].comparisons[0].left
+    hits = 0
+    for rates, look in ended(kind, 1, TRIALS, share, seed=13):
+        low, high = (
+            ClaimEvaluator(CellGrid(made), GivenRates({cell.id: rates[0]}, look), 0.95)
+            .evaluate(written, {})
+            .bounds.limits
+        )
+        hits += low <= 1.0 <= high
+    assert 0.93 - 0.014 <= hits / TRIALS <= 0.97 + 0.014
+
+
+def test_threshold_at_truth_is_decided_at_most_5_percent() -> None:
+    made = experiment(expect=[claim("bandwidth(write) >= 1")])
+    outcomes = [
+        evaluate_claims(made, GivenRates({made.cells[0].id: rates[0]}, look))[0].outcome
+        for rates, look in ended("normal", 1, TRIALS, 0.1, seed=17)
+    ]
+    assert outcomes.count(ClaimVerdict.INCONCLUSIVE) / TRIALS >= 0.95 - 0.02 - 0.014
+    assert outcomes.count(ClaimVerdict.HOLDS) > 0
+    assert outcomes.count(ClaimVerdict.FAILS) > 0
+
+
+def compared(rates: NDArray[np.float64], look: InterimLook = InterimLook.ONLY) -> RateRatio:
+    return compare_rates(rates[0], rates[1], adjust_level_for_looks([look, look]))
+
+
+# Twice the standard deviation of a share of 5 % over so many comparisons.
+MANY = 4000
+MORE = 2 * (0.05 * 0.95 / MANY) ** 0.5
+
+
+@pytest.mark.parametrize("share", [0.5, 0.1, 0.05])
+@pytest.mark.parametrize("kind", KINDS)
+def test_adaptive_sides_differ_falsely_at_most_5_percent(kind: str, share: float) -> None:
+    false = sum(compared(rates, look).differs for rates, look in ended(kind, 2, MANY, share, seed=19))
+    assert 0.03 - MORE <= false / MANY <= 0.05 + MORE
+
+
+def test_ignoring_adaptive_repeats_raises_false_differences() -> None:
+    """What the level of comparisons is for. The difference is small; many comparisons show it."""
+    many = 3 * MANY
+    drawn = ended("normal", 2, many, 0.1, seed=101)
+    most = 0.05 + 2 * (0.05 * 0.95 / many) ** 0.5
+    assert sum(compared(rates).differs for rates, _ in drawn) / many > most
+    assert sum(compared(rates, look).differs for rates, look in drawn) / many <= most
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_detectable_effect_is_found_at_80_percent(kind: str) -> None:
+    stated = [estimate_detectable_drop(rates[0], rates[1]) for rates, _ in ended(kind, 2, 60, 0.1, seed=23)]
+    visible = float(np.median([one for one in stated if one is not None]))
+    assert 0.05 < visible < 0.2
+    found = ended(kind, 2, 400, 0.1, seed=29, effect=visible)
+    assert sum(compared(rates, look).differs for rates, look in found) >= 0.8 * 400
+
+
+def _judged(rates: Sequence[float], most: int) -> Experiment:
+    return experiment(
+        repeat={"min": 6, "max": most, "interval": 0.0001, "seed": 1}, expect=[claim("bandwidth(write) >= 1 B/s")]
+    )
+
+
+def test_measured_runs_report_how_repeats_ended() -> None:
+    rates = [1e6 * one for one in (0.98, 1.03, 1.0, 0.99, 1.02, 1.01, 1.0, 0.995)]
+    halves: list[float] = []
+    for most, look in ((8, InterimLook.LAST), (30, InterimLook.BETWEEN)):
+        made = _judged(rates, most)
+        source = measured(made, {"base": [record([Made(rate=one)]) for one in rates]})
+        assert source.look(made.cells[0]) is look
+        found = source.samples("bandwidth", "write", made.cells[0])
+        assert found.look is look
+        halves.append(found.bounds().relative_half_width or 0.0)
+    given = experiment(repeat={"min": 8, "seed": 1})
+    fixed = measured(given, {"base": [record([Made(rate=one)]) for one in rates]})
+    assert fixed.look(given.cells[0]) is InterimLook.ONLY
+    halves.insert(0, fixed.samples("bandwidth", "write", given.cells[0]).bounds().relative_half_width or 0.0)
+    assert halves == sorted(halves)  # the more a number of runs was chosen by looking, the wider
+    assert len(set(halves)) == 3

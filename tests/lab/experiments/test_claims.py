@@ -1,0 +1,369 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Claims over runs whose numbers are known: metrics, functions, the four outcomes, and what is said of each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from made_runs import Made, claim, experiment, measured, record
+
+from sonde.experiments.claims.samples import MissingError, RateCurve
+from sonde.experiments.claims.values import classify_form, completion_tail
+from sonde.experiments.claims.verdicts import ClaimResult, evaluate_claims
+from sonde.experiments.page.sentences import verdict_sentence
+from sonde.model.experiment.claim_verdicts import ClaimVerdict
+from sonde.model.experiment.claims import FUNCTIONS, METRICS
+from sonde.model.system import read_system
+
+HOLDS, FAILS, OPEN, NOT = ClaimVerdict.HOLDS, ClaimVerdict.FAILS, ClaimVerdict.INCONCLUSIVE, ClaimVerdict.NOT_APPLICABLE
+# Six runs with a scatter of a few percent around 1.
+SCATTER = (0.98, 1.03, 1.0, 0.99, 1.02, 1.01)
+TRANSFERS = {"name": "transfer", "paths": "data.access.transfer", "values": ["1MiB", "2MiB", "4MiB"]}
+VOLUME = {"data": {"access": {"transfer": "1MiB", "volume": "4MiB"}}}
+TWO = {"phases": [{"id": "write", "op": "write"}, {"id": "read", "op": "read"}]}
+
+
+def judged(text: str, phases: list[Made], storage: Any = None, **members: Any) -> ClaimResult:
+    """What comes of a claim over six equal runs of these phases."""
+    listed = [{"id": one.id, "op": one.op, **({} if one.measured else {"measure": False})} for one in phases]
+    for one in listed:
+        if one["op"] == "duplex":
+            one["lanes"] = [{"id": "out", "op": "write", "file": 0}, {"id": "in", "op": "read", "file": 1}]
+    data: dict[str, Any] = {"access": {"transfer": "1MiB", "volume": "1MiB"}}
+    if any(one.op == "duplex" for one in phases):
+        data["files"] = {"mapping": "many", "count": 2}
+    told = {"plan": {"data": data, "phases": listed}, **({"storage": storage} if storage else {})}
+    made = experiment(**told, expect=[claim(text)])
+    nodes = members.pop("nodes", 1)
+    return evaluate_claims(made, measured(made, {"base": [record(phases, nodes=nodes)] * 6}, **members))[0]
+
+
+# Metric -> a phase whose record says it, and the value that the definition in METRICS gives by hand.
+KNOWN: dict[str, tuple[list[Made], float, dict[str, Any]]] = {
+    "bandwidth": ([Made(rate=123e6)], 123e6, {}),
+    "bandwidth_stonewall": ([Made(stonewall=140e6)], 140e6, {}),
+    "operations": ([Made(ops=321.0)], 321.0, {}),
+    # 4000 operations in 2 s, 4000 in 4 s: the slower does 1000 a second, two tasks do 2000
+    "operations_slowest": ([Made(tasks=[(4_000_000, 0.0, 2.0), (4_000_000, 0.0, 4.0)])], 2000.0, {}),
+    "time": ([Made(seconds=12.5)], 12.5, {}),
+    "real_time": ([Made(command=(34.8, 5.8, 19.0))], 34.8, {}),
+    "command_user_time": ([Made(command=(34.8, 5.8, 19.0))], 5.8, {}),
+    "command_system_time": ([Made(command=(34.8, 5.8, 19.0))], 19.0, {}),
+    "latency_p50": (
+        [Made(latency={"write": {"count": 9, "p50_ns": 2e6}, "open": {"count": 99, "p50_ns": 1}})],
+        2e-3,
+        {},
+    ),
+    "latency_p99": ([Made(latency={"write": {"count": 9, "p99_ns": 3e6}})], 3e-3, {}),
+    "latency_max": ([Made(latency={"write": {"count": 9, "max_ns": 4e6}})], 4e-3, {}),
+    "cpu_rate": ([Made(rate=100e6, seconds=10, system_s=4.0)], 250e6, {}),
+    "system_time": ([Made(system_s=4.0)], 4.0, {}),
+    "user_time": ([Made(user_s=3.0)], 3.0, {}),
+    "bandwidth_per_unit": ([Made(rate=120e6)], 40e6, {"storage": {"units": 3}}),
+    "bandwidth_per_target": ([Made(rate=120e6)], 30e6, {"storage": {"targets": 4}}),
+    "bandwidth_per_node": ([Made(rate=120e6)], 60e6, {"nodes": 2}),
+    "share_of_peak": ([Made(rate=120e6)], 0.6, {"storage": {"peak": "200 MB/s"}}),
+    "duplex_efficiency": (
+        [
+            Made("prepare", rate=1e9, measured=False),
+            Made("half_write", rate=100e6),
+            Made("half_read", "read", rate=300e6),
+            Made("write", "duplex", rate=200e6),
+        ],
+        0.5,
+        {},
+    ),
+    "resident": ([Made(resident=0.25)], 0.25, {}),
+    "errors": ([Made(failed=7)], 7.0, {}),
+    "calls": ([Made(ops=50, seconds=10)], 500.0, {}),
+}
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_metrics_follow_their_definitions(metric: str) -> None:
+    phases, wanted, members = KNOWN[metric]
+    found = judged(f"{wanted * 0.999} <= {metric}(write) <= {wanted * 1.001}", phases, **members)
+    assert found.outcome is HOLDS, found
+    assert judged(f"{metric}(write) > {wanted * 1.01}", phases, **members).outcome is FAILS
+
+
+@pytest.mark.parametrize("metric", sorted({*METRICS} - {"bandwidth_per_node", "errors", "calls", "time"}))
+def test_value_missing_in_record_is_not_zero(metric: str) -> None:
+    bare = Made(rate=0.0, ops=0.0, system_s=None, user_s=None)
+    found = judged(f"{metric}(write) >= 0", [bare])
+    assert found.outcome is NOT
+    assert found.reason
+
+
+def in_cells(text: str, rates: list[list[float]], **members: Any) -> ClaimResult:
+    """What comes of a claim over a sweep of three transfers with these rates of the runs of each."""
+    made = experiment(
+        **{"plan": {**VOLUME, "phases": [{"id": "write", "op": "write"}]}, "sweep": [TRANSFERS], **members},
+        expect=[claim(text)],
+    )
+    cells = [cell.id for cell in made.cells]
+    return evaluate_claims(made, measured(made, {c: [record([Made(rate=r)]) for r in runs]
+                                       for c, runs in zip(cells, rates, strict=False)}))[0]  # fmt: skip
+
+
+def spread_around(*levels: float) -> list[list[float]]:
+    return [[level * one for one in SCATTER] for level in levels]
+
+
+# Function -> claim that must hold of 100, 200 and 300 MB/s at 1, 2 and 4 MiB, and one that must fail.
+FUNCTIONS_KNOWN = {
+    # log 1, 2, 3 against log 1, 2, 4: least squares by hand 0.7925
+    "slope": ("0.74 <= slope(bandwidth(write), over=transfer) <= 0.85", "slope(bandwidth(write), over=transfer) >= 1"),
+    "rank_correlation": (
+        "rank_correlation(bandwidth(write), over=transfer) >= 1",
+        "rank_correlation(bandwidth(write), over=transfer) <= 0.5",
+    ),
+    "rise": ("2.8 <= rise(bandwidth(write), over=transfer) <= 3.2", "rise(bandwidth(write), over=transfer) < 2"),
+    "fall": ("fall(bandwidth(write), over=transfer) >= 1", "fall(bandwidth(write), over=transfer) <= 0.9"),
+    "largest": (
+        "largest(bandwidth(write), over=transfer) >= 280e6",
+        "largest(bandwidth(write), over=transfer) < 280e6",
+    ),
+    "smallest": (
+        "smallest(bandwidth(write), over=transfer) <= 104e6",
+        "smallest(bandwidth(write), over=transfer) > 2e8",
+    ),
+    "spread": (
+        "0.9 <= spread(bandwidth(write), over=transfer) <= 1.1",
+        "spread(bandwidth(write), over=transfer) < 0.5",
+    ),
+    "scaling": (
+        '2.8 <= scaling(bandwidth(write), over=transfer, at="4MiB") <= 3.2',
+        'scaling(bandwidth(write), over=transfer, at="4MiB") >= 3.5',
+    ),
+    "efficiency": (
+        '0.7 <= efficiency(bandwidth(write), over=transfer, at="4MiB") <= 0.8',
+        'efficiency(bandwidth(write), over=transfer, at="4MiB") >= 0.9',
+    ),
+}
+
+
+@pytest.mark.parametrize("function", FUNCTIONS_KNOWN)
+def test_functions_along_axis_return_known_answers(function: str) -> None:
+    holds, fails = FUNCTIONS_KNOWN[function]
+    rates = spread_around(100e6, 200e6, 300e6)
+    assert in_cells(holds, rates).outcome is HOLDS
+    assert in_cells(fails, rates).outcome is FAILS
+
+
+def test_every_function_has_known_answer_test() -> None:
+    assert {*FUNCTIONS_KNOWN, "variation", "imbalance", "tail", "shape"} == set(FUNCTIONS)
+
+
+def test_variation_function_uses_runs() -> None:
+    runs = [90e6, 110e6, 95e6, 105e6, 100e6, 100e6, 98e6, 102e6]
+    by_hand = np.std(runs, ddof=1) / np.mean(runs)
+    made = experiment(expect=[claim(f"variation(bandwidth(write)) >= {by_hand * 0.2}"),
+                              {**claim("variation(bandwidth(write)) > 0.5"), "id": "C2"}])  # fmt: skip
+    found = evaluate_claims(made, measured(made, {"base": [record([Made(rate=rate)]) for rate in runs]}))
+    assert found[0].outcome is HOLDS
+    value = found[0].contexts[0].comparisons[0].value
+    assert value is not None
+    assert value.value == pytest.approx(by_hand)
+    assert found[1].outcome is FAILS
+
+
+def test_imbalance_is_largest_over_mean_of_members() -> None:
+    nodes = [Made(nodes=[100.0, 100.0, 100.0, 200.0])]
+    assert judged("1.59 <= imbalance(bandwidth(write), per=node) <= 1.61", nodes).outcome is HOLDS
+    tasks = [Made(tasks=[(1000, 0.0, 1.0), (1000, 0.0, 1.0), (1000, 0.0, 4.0)])]
+    assert judged("1.99 <= imbalance(time(write), per=task) <= 2.01", tasks).outcome is HOLDS
+    alone = judged("imbalance(bandwidth(write), per=node) >= 1", [Made(nodes=[100.0])])
+    assert (alone.outcome, alone.reason) == (NOT, "there is one node only")
+
+
+def test_tail_is_time_after_median_task_end() -> None:
+    # done at 1, 2, 3 and 10: half are done at 2, so 8 of 10 seconds are tail
+    assert completion_tail([1.0, 2.0, 3.0, 10.0]) == pytest.approx(0.8)
+    tasks = [Made(tasks=[(1000, 5.0, 6.0), (1000, 5.0, 7.0), (1000, 5.0, 8.0), (1000, 5.0, 15.0)])]
+    assert judged("0.79 <= tail(bandwidth(write)) <= 0.81", tasks).outcome is HOLDS
+
+
+def noisy(level: Any) -> list[float]:
+    random = np.random.default_rng(3)
+    return list(np.asarray(level) * random.normal(1, 0.03, len(level)))
+
+
+FORMS = {
+    "flat": [100.0] * 100,
+    "declining": list(np.linspace(100, 30, 100)),
+    "rising": list(np.linspace(30, 100, 100)),
+    "dips": ([100.0] * 17 + [10.0] * 3) * 5,
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_forms_of_rate_over_time_are_distinguished(form: str) -> None:
+    phases = [Made(slices=[one * 1e5 for one in noisy(FORMS[form])])]
+    for named in FORMS:
+        assert judged(f'shape(bandwidth(write)) == "{named}"', phases).outcome is (HOLDS if named == form else FAILS)
+
+
+def test_initial_drop_counts_as_flat() -> None:
+    assert classify_form(RateCurve(tuple([400.0] * 6 + noisy([100.0] * 94)), (1,) * 100, 0.1)) == "flat"
+
+
+def test_short_curve_has_no_form() -> None:
+    with pytest.raises(MissingError, match="at least 16 slices"):
+        classify_form(RateCurve((1.0,) * 10, (1,) * 10, 0.1))
+
+
+def test_forms_of_few_runs_are_inconclusive_even_when_they_agree() -> None:
+    made = experiment(expect=[claim('shape(bandwidth(write)) == "flat"')])
+    run = record([Made(slices=[100.0] * 60)])
+    found = evaluate_claims(made, measured(made, {"base": [run] * 3}))[0]
+    assert (found.outcome, found.runs_needed) == (OPEN, 3)
+
+
+def test_claim_holds_only_if_complete_interval_does() -> None:
+    ratio = 'bandwidth(write, transfer="2MiB") / bandwidth(write, transfer="1MiB") >= {}'
+    rates = spread_around(100e6, 200e6, 300e6)
+    assert in_cells(ratio.format(1.8), rates).outcome is HOLDS
+    assert in_cells(ratio.format(2.2), rates).outcome is FAILS
+    found = in_cells(ratio.format(1.99), rates)
+    assert found.outcome is OPEN
+    assert found.runs_needed is None or found.runs_needed > 0
+
+
+def test_too_few_runs_are_inconclusive_with_runs_needed() -> None:
+    found = in_cells('bandwidth(write, transfer="2MiB") / bandwidth(write, transfer="1MiB") >= 1',
+                     [[1e6] * 3, [5e6] * 3, [9e6] * 3])  # fmt: skip
+    assert (found.outcome, found.runs_needed) == (OPEN, 2)
+    alone = in_cells('bandwidth(write, transfer="2MiB") >= 1', [[1e6] * 4] * 3)
+    assert (alone.outcome, alone.runs_needed) == (OPEN, 1)
+
+
+def test_divisor_that_may_be_0_is_reported() -> None:
+    made = experiment(plan={**VOLUME, **TWO}, expect=[claim("command_user_time(read) / command_user_time(write) <= 2")])
+    runs = [record([Made(command=(1.0, user, 1.0)), Made("read", "read", command=(1.0, 0.01, 1.0))])
+            for user in (0.0, 0.01, 0.0, 0.02, 0.01, 0.01)]  # fmt: skip
+    found = evaluate_claims(made, measured(made, {"base": runs}))[0]
+    assert (found.outcome, found.runs_needed) == (OPEN, None)
+    assert verdict_sentence(found).startswith("1 <= 2. It has no interval: by these runs its divisor may be 0")
+
+
+def test_value_close_to_threshold_is_reported() -> None:
+    found = in_cells('bandwidth(write, transfer="2MiB") >= 200e6', spread_around(100e6, 199e6, 300e6))
+    assert (found.outcome, found.runs_needed) == (OPEN, None)
+    assert "More runs would hardly decide it: the interval is wide, and the value is close to" in verdict_sentence(
+        found
+    )
+
+
+def test_a_bound_on_both_sides_is_two_comparisons() -> None:
+    rates = spread_around(100e6, 200e6, 300e6)
+    assert in_cells('190e6 <= bandwidth(write, transfer="2MiB") <= 210e6', rates).outcome is HOLDS
+    assert in_cells('190e6 <= bandwidth(write, transfer="2MiB") <= 195e6', rates).outcome is FAILS
+
+
+def test_metrics_of_one_run_are_compared_run_by_run() -> None:
+    made = experiment(plan={**VOLUME, **TWO}, expect=[claim("bandwidth(read) / bandwidth(write) >= 1.04")])
+    # runs differ by a factor of 10, but in each of them reading is 5 % faster
+    runs = [record([Made(rate=level), Made("read", "read", rate=level * 1.05)]) for level in np.geomspace(1e6, 1e7, 6)]
+    assert evaluate_claims(made, measured(made, {"base": runs}))[0].outcome is HOLDS
+
+
+def test_a_factor_on_one_side_is_the_same_as_a_ratio() -> None:
+    made = experiment(plan={**VOLUME, **TWO}, expect=[claim("bandwidth(read) >= 1.04 * bandwidth(write)")])
+    runs = [record([Made(rate=level), Made("read", "read", rate=level * 1.05)]) for level in np.geomspace(1e6, 1e7, 6)]
+    part = evaluate_claims(made, measured(made, {"base": runs}))[0].contexts[0].comparisons[0]
+    assert part.outcome is HOLDS
+    assert part.threshold == pytest.approx(1.04)
+
+
+def test_claim_must_hold_in_each_cell_of_open_axes() -> None:
+    kinds = {"name": "direct", "paths": "data.io.direct", "values": [False, True]}
+    made = experiment(
+        plan={**VOLUME, "phases": [{"id": "write", "op": "write"}]},
+        sweep=[TRANSFERS, kinds],
+        expect=[claim('bandwidth(write, transfer="4MiB") / bandwidth(write, transfer="1MiB") >= 1')],
+    )
+    good = {cell.id: [record([Made(rate=rate * (2 if "4MiB" in cell.id else 1))]) for rate in (1e6 * np.array(SCATTER))]
+            for cell in made.cells}  # fmt: skip
+    found = evaluate_claims(made, measured(made, good))[0]
+    assert found.outcome is HOLDS
+    assert [cell.context for cell in found.contexts] == [{"direct": False}, {"direct": True}]
+    bad = {**good, "transfer=4MiB,direct=True": good["transfer=1MiB,direct=True"][:1] * 6}
+    bad["transfer=1MiB,direct=True"] = [record([Made(rate=3e6)])] * 6
+    assert [cell.outcome for cell in evaluate_claims(made, measured(made, bad))[0].contexts] == [HOLDS, FAILS]
+    assert evaluate_claims(made, measured(made, bad))[0].outcome is FAILS
+
+
+def test_claim_on_two_plans_finds_cells_of_each() -> None:
+    plan = {**VOLUME, "phases": [{"id": "write", "op": "write"}]}
+    plans = [{"id": "one", "plan": plan}, {"id": "other", "plan": plan}]
+    made = experiment(plans=plans, expect=[claim("bandwidth(write, plan=one) / bandwidth(write, plan=other) >= 2")])
+    runs = {"plan=one": [record([Made(rate=3e6)])] * 6, "plan=other": [record([Made(rate=1e6)])] * 6}
+    assert evaluate_claims(made, measured(made, runs))[0].outcome is HOLDS
+
+
+def test_refused_cell_gives_reason_of_claim() -> None:
+    made = experiment(expect=[claim("bandwidth(write) >= 1")])
+    found = evaluate_claims(made, measured(made, {}, refused={"base": "no space: it needs 3 TB"}))[0]
+    assert (found.outcome, found.reason) == (NOT, "no space: it needs 3 TB")
+
+
+def test_failed_runs_are_ignored_and_counted() -> None:
+    made = experiment(expect=[claim("bandwidth(write) >= 1")])
+    runs = [record([Made()])] * 6 + [record([Made(rate=1e-9)], status="failed")]
+    source = measured(made, {"base": runs})
+    assert evaluate_claims(made, source)[0].outcome is HOLDS
+    assert source.unfinished_count() == 1
+
+
+def test_levels_needs_and_profiles_give_reasons() -> None:
+    made = experiment(
+        expect=[
+            {**claim("bandwidth(write) >= 1", level="simulated"), "id": "S"},
+            {**claim("bandwidth(write) >= 1", needs=["lustre"]), "id": "N"},
+            {**claim("bandwidth(write) >= 1", profiles=["published"]), "id": "P"},
+        ],
+        profiles={"published": {}},
+    )
+    found = evaluate_claims(
+        made, measured(made, {"base": [record([Made()])] * 6}), lacks={"lustre": "the file system is xfs"}
+    )
+    assert [one.outcome for one in found] == [NOT] * 3
+    assert [one.reason for one in found] == [
+        "it is tested only with `sonde simulate`",
+        "the file system is xfs",
+        "it is evaluated only in the profile published",
+    ]
+
+
+def test_units_and_peaks_come_from_the_system_file() -> None:
+    edison = read_system("systems/edison.toml")
+    made = experiment(
+        storage={"system": "edison", "file_systems": ["fs1", "fs3"]},
+        expect=[
+            claim("bandwidth_per_unit(write, file_system=fs3) >= 0.99 * bandwidth_per_unit(write, file_system=fs1)"),
+            {**claim("0.74 <= share_of_peak(write) <= 0.76"), "id": "C2"},
+            {**claim("0.99 <= efficiency(bandwidth(write), over=file_system, at=fs3) <= 1.01"), "id": "C3"},
+        ],
+    )
+    # 3 GB/s for each of 12 and of 18 units, of 4 GB/s
+    runs = {"file_system=fs1": [record([Made(rate=36e9)])] * 6, "file_system=fs3": [record([Made(rate=54e9)])] * 6}
+    assert [one.outcome for one in evaluate_claims(made, measured(made, runs, edison))] == [HOLDS] * 3
+    unknown = evaluate_claims(made, measured(made, runs))[0]
+    assert unknown.outcome is NOT
+    assert "--system" in unknown.reason
+
+
+def test_a_command_that_failed_is_an_error_and_has_no_time() -> None:
+    failed = [Made(command=(1.0, 0.1, 0.1), command_outcome="failed")]
+    assert judged("errors(write) <= 0", failed).outcome is FAILS
+    assert judged("errors(write) <= 0", [Made(command=(1.0, 0.1, 0.1))]).outcome is HOLDS
+    assert judged("real_time(write) >= 0", failed).outcome is NOT
+
+
+def test_a_number_on_the_left_is_a_threshold_too() -> None:
+    parts = judged("50e6 <= bandwidth(write) <= 150e6", [Made(rate=100e6)]).contexts[0].comparisons
+    assert [(part.operator, part.threshold) for part in parts] == [(">=", 50e6), ("<=", 150e6)]
+    assert all(part.value is not None and part.value.value == pytest.approx(100e6) for part in parts)

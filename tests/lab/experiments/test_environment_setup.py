@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is set up around runs is taken back, however the experiment ends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sonde.experiments.environment_setup import UNDO, EnvironmentSetup, add_engine_treatments
+from sonde.model.errors import MachineError
+from sonde.model.experiment.description import Treatment, Variant
+from sonde.model.plan import Plan
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "log"
+
+
+def say(log: Path, word: str) -> str:
+    return f'echo "{word} $SONDE_CELL $SONDE_VARIANT" | xargs >> {log}'
+
+
+def command(log: Path, when: str, **more: Any) -> Treatment:
+    return Treatment(kind="command", when=when, command=say(log, f"do-{when}"), undo=say(log, f"undo-{when}"), **more)
+
+
+def lines(log: Path) -> list[str]:
+    return log.read_text().splitlines() if log.exists() else []
+
+
+def test_treatments_apply_at_their_level_and_are_undone(tmp_path: Path, log: Path) -> None:
+    with EnvironmentSetup((command(log, "experiment"), command(log, "cell"), command(log, "run")), tmp_path) as around:
+        for cell in ("a", "a", "b"):
+            around.prepare_run(cell, None, "/d")
+            around.undo_run()
+    assert lines(log) == [
+        "do-experiment", "do-cell a", "do-run a", "undo-run a", "do-run a", "undo-run a",
+        "undo-cell a", "do-cell b", "do-run b", "undo-run b", "undo-cell b", "undo-experiment",
+    ]  # fmt: skip
+    assert not (tmp_path / UNDO).exists()
+
+
+def test_variant_is_undone_before_next_variant(tmp_path: Path, log: Path) -> None:
+    on = Variant(id="on", before=say(log, "set"), after=say(log, "unset"))
+    off = Variant(id="off")
+    with EnvironmentSetup((), tmp_path) as around:
+        for variant in (on, on, off, on):
+            around.prepare_run("c", variant, "/d")
+            around.undo_run()
+    assert lines(log) == ["set c on", "unset c on", "set c on", "unset c on"]
+
+
+def test_interrupt_undoes_all_changes(tmp_path: Path, log: Path) -> None:
+    variant = Variant(id="v", before=say(log, "set"), after=say(log, "unset"))
+
+    def interrupted() -> None:
+        with EnvironmentSetup((command(log, "experiment"),), tmp_path) as around:
+            around.prepare_run("c", variant, "/d")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert lines(log)[-2:] == ["unset c v", "undo-experiment"]
+
+
+def test_next_runner_undoes_changes_of_killed_runner(tmp_path: Path, log: Path) -> None:
+    killed = EnvironmentSetup((command(log, "experiment"),), tmp_path)
+    killed.__enter__()
+    killed.prepare_run("c", Variant(id="v", after=say(log, "unset")), "/d")
+    with EnvironmentSetup((), tmp_path):
+        pass
+    assert lines(log) == ["do-experiment", "unset c v", "undo-experiment"]
+
+
+def test_failed_setup_is_undone(tmp_path: Path, log: Path) -> None:
+    broken = Variant(id="v", before="echo half; exit 3", after=say(log, "unset"))
+    with (
+        pytest.raises(MachineError, match=r"Before of the variant v \(`echo half; exit 3`\) failed: exit code 3, half"),
+        EnvironmentSetup((), tmp_path) as around,
+    ):
+        around.prepare_run("c", broken, "/d")
+    assert lines(log) == ["unset c v"]
+
+
+def test_optional_treatment_failure_is_reported_once(tmp_path: Path) -> None:
+    one = Treatment(kind="command", command="exit 1", need="best_effort")
+    with EnvironmentSetup((one,), tmp_path) as around:
+        for _ in range(2):
+            around.prepare_run("c", None, "/d")
+            around.undo_run()
+    assert len(around.problems) == 1
+    assert "(`exit 1`) failed: exit code 1." in around.problems[0]
+
+
+def test_failed_undo_does_not_stop_others(tmp_path: Path, log: Path) -> None:
+    bad = Treatment(kind="command", command="true", undo="exit 7", when="experiment")
+    with EnvironmentSetup((command(log, "experiment"), bad), tmp_path) as around:
+        pass
+    assert lines(log) == ["do-experiment", "undo-experiment"]
+    assert "`exit 7`, which undoes a change, failed: exit code 7." in around.problems
+
+
+def test_treatments_of_every_node_go_to_engine() -> None:
+    plan = Plan.from_document(
+        {"id": "p", "target": {"path": "/x"},
+         "phases": [{"id": "w", "op": "write", "before": [{"kind": "sync"}]}, {"id": "r", "op": "read"}]}, "x"
+    )  # fmt: skip
+    changed = add_engine_treatments(
+        plan,
+        (
+            Treatment(kind="drop_page_cache", need="required"),
+            Treatment(kind="sleep", time=0.5),
+            Treatment(kind="cancel_client_locks"),
+            Treatment(kind="sync", when="cell"),
+            Treatment(kind="command", command="true"),
+        ),
+    )
+    assert changed.phases[0]["before"] == [
+        {"kind": "drop_page_cache", "need": "required"},
+        {"kind": "sleep", "time": "0.5s", "need": "best_effort"},
+        {"kind": "command", "command": "lctl set_param -n ldlm.namespaces.*.lru_size=clear", "need": "best_effort"},
+        {"kind": "sync"},
+    ]
+    assert "before" not in changed.phases[1]

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Repeats, sweeps and what comes before, given on the command line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sonde.experiments.experiment_builder import apply_command_line, experiment_from_plan, read_sweep
+from sonde.model.errors import UserError
+from sonde.model.experiment import experiment_from_document
+from sonde.model.plan import Plan
+
+PLAN = Plan.from_document(
+    {"id": "p", "title": "A plan", "target": {"path": "/x"}, "tasks": {"threads": 2},
+     "data": {"access": {"transfer": "4KiB", "volume": "1MiB"}}, "phases": [{"id": "w", "op": "write"}]}, "p.toml"
+)  # fmt: skip
+
+
+def test_experiment_from_plan_has_same_plan() -> None:
+    experiment = experiment_from_document(experiment_from_plan(PLAN), "p.toml")
+    (cell,) = experiment.cells
+    assert cell.id == "base"
+    made = experiment.build_plan(cell).document
+    assert {**made, "title": "A plan"} == dict(PLAN.document)
+
+
+def test_every_option_sets_its_member() -> None:
+    document = apply_command_line(
+        experiment_from_plan(PLAN), 5, 2, "make clean", ["data.access.transfer=4KiB,64KiB", "tasks.threads=1..8*2"]
+    )
+    experiment = experiment_from_document(document, "p.toml")
+    assert len(experiment.cells) == 8
+    assert experiment.file.repeat is not None
+    assert (experiment.file.repeat.min, experiment.file.repeat.warmup) == (5, 2)
+    assert experiment.file.treatments[0].command == "make clean"
+    assert experiment.file.treatments[0].need == "required"
+    plan = experiment.build_plan(experiment.cells[-1]).document
+    assert (plan["data"]["access"]["transfer"], plan["tasks"]["threads"]) == ("64KiB", 8)
+
+
+def test_repeat_option_replaces_interval() -> None:
+    document = {**experiment_from_plan(PLAN), "repeat": {"min": 3, "max": 9, "interval": 0.1, "seed": 4}}
+    assert apply_command_line(document, 7)["repeat"] == {"min": 7, "seed": 4}
+
+
+@pytest.mark.parametrize("profile", ["table", "paths"])
+def test_repeat_option_overrides_profile(profile: str) -> None:
+    document = {
+        **experiment_from_plan(PLAN),
+        "repeat": {"min": 6, "max": 30, "interval": 0.05, "seed": 4},
+        "profiles": {
+            "table": {"repeat": {"min": 2, "max": 12, "interval": 0.2, "warmup": 3, "seed": 9}},
+            "paths": {"repeat.min": 2, "repeat.max": 12, "repeat.warmup": 3, "repeat.seed": 9},
+        },
+    }
+    given = experiment_from_document(apply_command_line(document, 7, 1), "p.toml", profile).file.repeat
+    assert given is not None
+    assert (given.min, given.max, given.interval, given.warmup, given.seed) == (7, None, None, 1, 9)
+    left = experiment_from_document(apply_command_line(document, None, 1), "p.toml", profile).file.repeat
+    assert left is not None
+    assert (left.min, left.max, left.warmup) == (2, 12, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "made"),
+    [
+        ("a.b=4KiB,1MiB", {"paths": "a.b", "values": ["4KiB", "1MiB"]}),
+        ("a.b=1,true,x", {"paths": "a.b", "values": [1, True, "x"]}),
+        ("a.b=1..32*2", {"paths": "a.b", "values": {"from": 1, "to": 32, "factor": 2}}),
+        ("a.b=0..10+5", {"paths": "a.b", "values": {"from": 0, "to": 10, "step": 5}}),
+        ("a.b=4KiB..1MiB*4", {"paths": "a.b", "values": {"from": "4KiB", "to": "1MiB", "factor": 4}}),
+        ("a.b+c=4KiB+1,8KiB+2", {"paths": ["a.b", "c"], "values": [["4KiB", 1], ["8KiB", 2]]}),
+    ],
+)
+def test_sweep_option_equals_sweep_member(text: str, made: dict[str, Any]) -> None:
+    assert read_sweep(text) == made
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("data.access.transfer", "is not PATH=VALUES"),
+        ("=4KiB", "is not PATH=VALUES"),
+        ("a.b=", "is not PATH=VALUES"),
+        ("a+b=1,2", 'has 2 paths, so each of its values is 2 joined by "+"; "1" is not.'),
+    ],
+)
+def test_invalid_sweep_is_rejected(text: str, said: str) -> None:
+    with pytest.raises(UserError) as told:
+        read_sweep(text)
+    assert said in str(told.value)

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What clients and storage of an experiment mean for the machine that it is simulated on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from made_runs import claim, experiment
+
+from sonde.experiments.claims.grid import CellGrid
+from sonde.experiments.claims.published_numbers import PublishedNumbers
+from sonde.experiments.claims.verdicts import evaluate_claims
+from sonde.experiments.simulated_executor import compute_system_changes, find_system_part
+from sonde.model.bundled_files import find_system_file
+from sonde.model.experiment.claim_verdicts import ClaimVerdict
+from sonde.model.experiment.description import Clients, Storage
+from sonde.model.system import System, read_system
+
+PLAN = {"data": {"access": {"transfer": "1MiB", "volume": "64MiB"}}, "phases": [{"id": "write", "op": "write"}]}
+
+
+def system(name: str) -> System:
+    return read_system(find_system_file(name))
+
+
+@pytest.fixture(scope="module")
+def x1() -> System:
+    return system("cray-x1")
+
+
+@pytest.fixture(scope="module")
+def demo() -> System:
+    return system("hpcs-demo")
+
+
+@pytest.mark.parametrize(
+    ("origin", "node"), [("server", "os-node"), ("forwarded", "app-node"), ("compute", "app-node"), ("", None)]
+)
+def test_calls_come_from_the_nodes_of_their_origin(x1: System, origin: str, node: str | None) -> None:
+    wanted = {} if node is None else {"mounts.large-mount.on": [node]}
+    assert compute_system_changes(x1, "large", Clients(origin=origin), Storage()) == wanted
+
+
+def test_client_group_overrides_origin(x1: System) -> None:
+    found = compute_system_changes(x1, "large", Clients(origin="server", group="app-node"), Storage())
+    assert found == {"mounts.large-mount.on": ["app-node"]}
+
+
+@pytest.mark.parametrize(("pool", "said", "count"), [("FS1", "all", 8), ("FS3", "all", 32), ("FS3", 4, 4)])
+def test_stripe_count_sets_targets_of_file(demo: System, pool: str, said: Any, count: int) -> None:
+    found = compute_system_changes(demo, pool, Clients(), Storage(stripe_count=said, stripe_size=1 << 22))
+    assert found == {"file_systems.demo.stripe.count": count, "file_systems.demo.stripe.size": "4194304 B"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "part"),
+    [
+        (Storage(purpose="bandwidth", units=1, data_width=4), "single"),
+        (Storage(purpose="bandwidth", units=6, data_width=8), "large"),
+        (Storage(purpose="bandwidth", units=1, data_width=13), ""),
+        (Storage(), ""),
+    ],
+)
+def test_a_lun_is_found_by_its_purpose_and_width(x1: System, asked: Storage, part: str) -> None:
+    assert find_system_part(x1, {}, asked, {}) == part
+
+
+def test_axis_value_selects_part_and_may_be_mapped(x1: System) -> None:
+    asked = Storage(purpose="bandwidth", units=1, data_width=8)
+    assert find_system_part(x1, {"file_system": "large"}, asked, {}) == "large"
+    assert find_system_part(x1, {"mount": "log-16m"}, asked, {"log-16m": "single"}) == "single"
+
+
+def test_cells_of_claim_are_found() -> None:
+    axis = {"name": "who", "paths": "clients.group", "values": ["a", "b", "c"]}
+    text = "bandwidth(write, who=a) / bandwidth(write, who=c) >= 2"
+    made = experiment(plan=PLAN, expect=[claim(text)], sweep=[axis])
+    assert [cell.id for cell in CellGrid(made).cells_of(made.claims["C1"])] == ["who=a", "who=c"]
+
+
+def test_one_run_decides_only_if_deterministic() -> None:
+    made = experiment(plan=PLAN, expect=[claim("imbalance(bandwidth(write), per=node) <= 1.5", level="math")])
+
+    class DeterministicNumbers(PublishedNumbers):
+        is_deterministic = True
+
+    members = {("bandwidth", "write", "base"): (1.0, 1.2)}
+    told = {("bandwidth", "write", "base"): 1.0}
+    assert (
+        evaluate_claims(made, PublishedNumbers(told, members=members), ("math",))[0].outcome
+        is ClaimVerdict.INCONCLUSIVE
+    )
+    assert (
+        evaluate_claims(made, DeterministicNumbers(told, members=members), ("math",))[0].outcome is ClaimVerdict.HOLDS
+    )
+    uneven = {("bandwidth", "write", "base"): (1.0, 9.0)}
+    assert evaluate_claims(made, DeterministicNumbers(told, members=uneven), ("math",))[0].outcome is ClaimVerdict.FAILS

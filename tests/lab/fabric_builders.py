@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fabrics of any size, for tests."""
+
+from __future__ import annotations
+
+from sonde.design.routes.fabric import Fabric, find_fabrics
+from sonde.model.system import system_from_document
+
+
+def build_fabric(routers: int, clients: int = 3, servers: int = 2, weights: str = "1", version: int = 4) -> Fabric:
+    """A fabric with so many routers, clients and servers. Addresses of routers count up from 10.1.0.1 (fd01::1) and
+    10.2.0.1 (fd02::1), those of clients and servers from .100."""
+    near, far = ("10.1.0.", "10.2.0.") if version == 4 else ("fd01::", "fd02::")
+    ranges = ("10.1.0.0/16", "10.2.0.0/16") if version == 4 else ("fd01::/64", "fd02::/64")
+
+    def span(prefix: str, first: int, count: int) -> str:
+        if version == 4:
+            return f"{prefix}[{first}-{first + count - 1}]" if count > 1 else f"{prefix}{first}"
+        return f"{prefix}{first:x} .. {prefix}{first + count - 1:x}"
+
+    def ids(name: str, count: int) -> str:
+        return f"{name}[1-{count}]" if count > 1 else f"{name}1"
+
+    document = {
+        "schema": "sonde-system/1",
+        "id": "built",
+        "networks": [
+            {"id": "near", "kind": "ethernet", "addresses": [ranges[0]], "mtu": "9000 B", "rate": "1 GB/s"},
+            {"id": "far", "kind": "ethernet", "addresses": [ranges[1]], "mtu": "9000 B", "rate": "2 GB/s"},
+        ],
+        "nodes": [
+            {
+                "id": ids("client", clients),
+                "group": "clients",
+                "interfaces": [{"network": "near", "device": "eth0", "addresses": span(near, 100, clients)}],
+            }
+        ],
+        "servers": [
+            {
+                "id": ids("server", servers),
+                "group": "stores",
+                "interfaces": [{"network": "far", "device": "eth1", "addresses": span(far, 100, servers)}],
+            }
+        ],
+        "routers": [
+            {
+                "id": ids("router", routers),
+                "group": "gateways",
+                "protocol": "ip",
+                "between": ["near", "far"],
+                "weight": int(weights),
+                "interfaces": [
+                    {"network": "near", "device": "eth0", "addresses": span(near, 1, routers)},
+                    {"network": "far", "device": "eth1", "addresses": span(far, 1, routers)},
+                ],
+            }
+        ],
+    }
+    (fabric,) = find_fabrics(system_from_document(document, "built.toml"))
+    return fabric

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The assessment on a phase: which sentences there are, in which order, and in which unit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from made_phase import MIB, made, planned, run_with, table
+
+from sonde.findings.assessment import Assessment, assess, describe_variation, format_phase_rate
+from sonde.findings.caveats import caveat_as_json
+from sonde.findings.classification import Classification
+from sonde.findings.variation import RateVariation
+from sonde.model.lines import ByteCounts, Finding, IntervalSeconds, PhaseRates, Rate, SeriesLine, TreeShape
+from sonde.model.quantities import to_plain_spaces
+from sonde.model.record import PhaseRecord
+
+WARNING = Finding(id="noisy", severity="warning", text="others were busy.", advice="Ask them.")
+BARE = Finding(id="clock", severity="invalid")
+
+
+def test_a_judgement_says_its_doubts_once_and_everything_else_in_one_order() -> None:
+    caveats = (WARNING, replace(WARNING, text=" others were busy"), BARE)
+    one = Assessment(Classification.BURST, "from storage", "invalid", caveats, "M.", "S.", "T.", "N.", "G.", "U.")
+    assert one.classification_text == "From storage."
+    assert one.caveat_sentence == "Doubtful: others were busy; clock."
+    assert one.details == (one.caveat_sentence, "M.", "T.", "S.", "N.", "G.", "U.")
+    assert one.as_json() == {
+        "classification": "burst",
+        "validity": "invalid",
+        "classification_text": "From storage.",
+        "caveats": [
+            {"id": "noisy", "severity": "warning", "text": "others were busy.", "advice": "Ask them."},
+            {"id": "noisy", "severity": "warning", "text": " others were busy", "advice": "Ask them."},
+            {"id": "clock", "severity": "invalid"},
+        ],
+        "variation": "M.", "stragglers": "S.", "cache_rate": "T.",
+        "slow_nodes": "N.", "slow_targets": "G.", "slow_units": "U.",
+    }  # fmt: skip
+
+
+def test_bare_number_reports_only_its_classification() -> None:
+    one = Assessment(Classification.UNKNOWN, "nothing\N{NO-BREAK SPACE}was moved")
+    assert (one.caveat_sentence, one.details, one.validity) == ("", (), "good")
+    assert one.as_json() == {
+        "classification": "unknown",
+        "validity": "good",
+        "classification_text": "Nothing was moved.",
+    }
+    assert caveat_as_json(Finding()) == {"severity": "info"}
+
+
+def test_a_rate_is_told_in_the_unit_of_the_phase() -> None:
+    assert to_plain_spaces(format_phase_rate(2e6, operations=False)) == "2.00 MB/s"
+    assert to_plain_spaces(format_phase_rate(2000.0, operations=True)) == "2,000 op/s"
+    moved = RateVariation("drift", 1.0, 1.0, before=100.0, after=200.0)
+    assert to_plain_spaces(describe_variation(moved, True, 9.0)) == "rose gradually from 100 op/s to 200 op/s"
+
+
+def with_series(
+    phase: PhaseRecord, slices: list[int], slice_s: float, ops: list[int] | None = None, active: int = 1
+) -> PhaseRecord:
+    line = SeriesLine(
+        phase="p", slice_s=slice_s, bytes=tuple(slices), ops=tuple(ops or slices), active=(active,) * len(slices)
+    )
+    phase.series.append(line)
+    return phase
+
+
+def moved_of(phase: PhaseRecord, interval: str = "total", **plan: Any) -> str:
+    return to_plain_spaces(assess(run_with(phase, **plan), phase, interval).variation)
+
+
+def test_nothing_is_said_of_how_a_rate_moved_in_less_than_half_a_second() -> None:
+    told = {count: made(moved=count * MIB, done=count, seconds=count / 20, direct=True) for count in (9, 10)}
+    assert moved_of(with_series(told[9], [MIB] * 9, 0.05)) == ""
+    assert moved_of(with_series(told[10], [MIB] * 10, 0.05)) == "Steady, ±1 % around 21.0 MB/s."
+
+
+def test_small_operations_move_in_operations_and_small_files_in_files() -> None:
+    """Operations come in two levels while bytes stay the same: only the former are told, and explain their rate."""
+
+    def phase(**begin: Any) -> PhaseRecord:
+        one = made(moved=3000 * 512, done=3000, seconds=6.0, direct=True, **begin)
+        return with_series(one, [51200] * 30, 0.2, [150] * 10 + [75] * 20)
+
+    assert moved_of(phase()) == "Fell from 750 op/s to 375 op/s after 2.00 s."
+    assert moved_of(phase(tree=TreeShape())) == "Fell from 750 files/s to 375 files/s after 2.00 s."
+
+
+def test_what_moved_is_held_against_the_interval_that_is_shown() -> None:
+    """The transfer is twice as fast as the whole, and the series is that of the transfer."""
+    phase = with_series(made(moved=20 * MIB, done=20, seconds=4.0, direct=True), [MIB] * 20, 0.1)
+    assert phase.end is not None
+    assert phase.end.rates.total is not None
+    transfer = Rate(20 * MIB, 20, 2.0, 10.0 * MIB, 10.0)
+    phase.end = replace(phase.end, rates=replace(phase.end.rates, transfer=transfer))
+    assert moved_of(phase) == ""
+    assert moved_of(phase, "transfer") == "Steady, ±1 % around 10.5 MB/s."
+    phase.end = replace(phase.end, rates=PhaseRates())
+    assert moved_of(phase) == ""
+    phase.end = None
+    assert moved_of(phase) == ""
+
+
+def test_the_slow_task_of_a_phase_of_files_is_told_in_files() -> None:
+    phase = made("write", moved=0, done=2100, seconds=1.0, tree=TreeShape())
+    phase.tasks.append(table(("task", "ops_per_s"), *((at, 100.0) for at in range(20)), (20, 50.0)))
+    judged = assess(run_with(phase), phase)
+    assert to_plain_spaces(judged.stragglers) == "Task 20 reached 50.0 files/s, the median task 100 files/s."
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({}, True),
+        ({"bytes": ByteCounts(MIB, MIB, MIB, 0)}, False),
+        ({"rates": PhaseRates(total=Rate(MIB, 1, 4.0, 2.5e8))}, False),
+        ({"rates": PhaseRates(transfer=Rate(MIB, 1, 1.0, 1e9))}, False),
+        ({"seconds": IntervalSeconds(fsync=0.0)}, False),
+        ({"seconds": IntervalSeconds()}, False),
+    ],
+)
+def test_the_page_cache_took_only_what_was_written_and_made_durable_in_a_time_of_its_own(
+    change: dict[str, Any], said: bool
+) -> None:
+    phase = made("write")
+    assert phase.end is not None
+    rates = PhaseRates(total=Rate(MIB, 1, 4.0, 2.5e8), transfer=Rate(MIB, 1, 1.0, 1e9))
+    phase.end = replace(phase.end, bytes=ByteCounts(MIB, MIB, 0, MIB), rates=rates, seconds=IntervalSeconds(fsync=3.0))
+    phase.end = replace(phase.end, **change)
+    judged = assess(run_with(phase, **planned(io={"fsync": "end"})), phase)
+    words = "The page cache took it at 1.00 GB/s, which is not a storage number."
+    assert to_plain_spaces(judged.cache_rate) == (words if said else "")
+    shown = assess(run_with(phase), phase, "transfer")
+    assert shown.cache_rate == "", "beside the transfer alone it is the number itself"

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The best numbers follow one rule, and terminal, page, JSON and list quote the same ones."""
+
+from __future__ import annotations
+
+import io
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pytest
+from archive_builders import MACHINE, NOISY, TMPFS, normalize_blanks, store_run
+from make_record import MIB, Scene, Work, steady
+from rich.console import Console
+
+from sonde.cli.check import print_result
+from sonde.experiments.check.check import CheckResult
+from sonde.experiments.check.figures import FigureRow, compute_figures
+from sonde.findings.best_numbers import NONE, RULE, BestCandidate, WorkKind, best, describe_best
+from sonde.findings.classification import Classification
+from sonde.model.lines import Finding
+from sonde.model.record import read_record
+from sonde.report import write_report
+
+RANDOM = {"access": {"transfer": "4KiB", "order": "random_permute"}, "io": {"direct": True}}
+DIRECT: dict[str, Any] = {"direct": True, "cache": "direct", "fsync": 0, "noise": 0.0}
+SUSPECT = {"id": "cache_suspect", "severity": "warning", "text": "from page cache", "advice": "", "evidence": {}}
+
+
+def work(name: str, op: str, rate: float, **more: Any) -> Work:
+    """Two seconds at a rate of each of four tasks."""
+    return Work(name, op, steady(rate / 4), **{"seconds": 2.0, **DIRECT, **more})
+
+
+# Rates chosen so that each rule that was thought of, and is not the one, quotes another number.
+WORKS = [
+    work("new", "write", 800e6, direct=False, cache="unknown", fsync=0.001),
+    work("again", "rewrite", 3.2e9),
+    work("slow-read", "read", 500e6),
+    work("fast-read", "read", 900e6, findings=(NOISY,)),
+    work("cached", "read", 9e9, direct=False, cache="warm", resident=1.0, findings=(SUSPECT,)),
+    work("brief", "read", 7e9, seconds=0.1),
+    work("paced", "write", 8e9, backend="paced"),
+    work("blocks", "read", 80e6, transfer=4096, plan=RANDOM),
+    work("prepared", "write", 6e9, measured=False),
+]
+
+
+def names(found: list[BestCandidate]) -> list[str]:
+    return [one.name for one in found]
+
+
+def test_the_best_of_a_kind_is_the_largest_number_of_storage() -> None:
+    reads, writes = WorkKind("reads"), WorkKind("writes")
+    numbers = [
+        BestCandidate(reads, 1.0, Classification.BURST, name="small"),
+        BestCandidate(reads, 3.0, Classification.STORAGE, name="largest"),
+        *(
+            BestCandidate(reads, 9.0, one, name=one.value)
+            for one in Classification
+            if one not in (Classification.STORAGE, Classification.BURST)
+        ),
+        BestCandidate(
+            writes, 2.0, Classification.BURST, (Finding(id="noisy_node", severity="warning"),), name="doubtful"
+        ),
+        BestCandidate(None, 99.0, Classification.STORAGE, name="files"),
+        BestCandidate(WorkKind("rewrites"), None, Classification.STORAGE, name="nothing"),
+    ]
+    for order in itertools.islice(itertools.permutations(numbers), 0, 5000, 97):
+        assert names(best(order)) == ["doubtful", "largest"], "whatever came first, writes before reads"
+    assert best([]) == []
+    assert describe_best([]) == NONE
+
+
+@pytest.fixture
+def folder(archive: Path) -> Path:
+    return store_run(archive, "20261121T204501Z-known-ab12", Scene(works=WORKS))
+
+
+def checked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> CheckResult:
+    known = [one for one in WORKS if one.measured]
+    rows = [
+        FigureRow("0", one.id, one.id, "All", one.id, "ops_per_s" if one.transfer < MIB else "bytes_per_s")
+        for one in known
+    ]
+    monkeypatch.setattr("sonde.experiments.check.figures.figure_rows", lambda *_: rows)
+    record = read_record(folder / "record.ndjson")
+    found = compute_figures({"0": (folder.name, record)}, MACHINE, queued=True)
+    return CheckResult("group", folder, MACHINE, full=False, figures=found)
+
+
+def test_terminal_page_and_json_quote_the_same_numbers(
+    sonde: Any, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result, terminal = checked(folder, monkeypatch), io.StringIO()
+    print_result(Console(file=terminal, width=80), result, None)
+    page = write_report([folder], tmp_path / "report.html").read_text(encoding="utf-8")
+    said = result.headline
+    assert said.startswith(
+        f"Doubtful: {NOISY['text']} (1 of 4 numbers). Best from storage, in bursts of seconds: writes 7"
+    )
+    assert normalize_blanks(said) in normalize_blanks(terminal.getvalue())
+    assert normalize_blanks(said) in normalize_blanks(page)
+    assert RULE in normalize_blanks(page)
+    document = result.to_json()
+    assert document["headline"] == said
+    assert [one["figure"] for one in document["best"]] == ["new", "again", "fast-read", "blocks"]
+    assert [one["work"] for one in document["best"]] == ["writes", "rewrites", "reads", "random 4 KiB reads"]
+    (row,) = sonde("list", "--json").json
+    by_name = {one["figure"]: one for one in document["best"]}
+    assert row["id"] == folder.name
+    (listed,) = sonde("query", "SELECT write_bytes_per_s w, read_bytes_per_s r FROM runs", "--json").json
+    assert listed["w"] == by_name["again"]["bytes_per_s"], "writing again is writing, in the list"
+    assert listed["r"] == by_name["fast-read"]["bytes_per_s"]
+
+
+def test_no_figure_of_storage_stands_above_the_headline(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = checked(folder, monkeypatch)
+    quoted = {one["work"]: one.get("bytes_per_s", one.get("ops_per_s")) for one in result.to_json()["best"]}
+    for figure in result.figures:
+        if figure.classification in (Classification.STORAGE, Classification.BURST) and figure.kind and figure.value:
+            work_of = f"random {figure.kind.random} {figure.kind.verb}" if figure.kind.random else figure.kind.verb
+            assert figure.value <= quoted[work_of], figure.key
+
+
+@pytest.mark.parametrize(("only", "word"), [("cached", "cached"), ("brief", "too short"), ("paced", "synthetic")])
+def test_the_list_says_what_a_number_is_about_where_none_is_of_storage(
+    sonde: Any, archive: Path, monkeypatch: pytest.MonkeyPatch, only: str, word: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    store_run(archive, "20261121T204501Z-known-ab12", Scene(works=[one for one in WORKS if one.id == only]))
+    assert word in sonde("list").out
+
+
+def test_numbers_of_memory_are_none_of_storage(
+    archive: Path, tmp_path: Path, sonde: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    folder = store_run(archive, "20261121T204501Z-known-ab12", Scene(works=WORKS[:2], file_system=TMPFS))
+    assert NONE in normalize_blanks(write_report([folder], tmp_path / "report.html").read_text(encoding="utf-8"))
+    assert "in memory" in sonde("list").out

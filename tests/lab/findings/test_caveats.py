@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is left of the trust in a number, and which findings weigh on it beyond what its classification says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from made_phase import made, run_with
+
+from sonde.findings.caveats import (
+    determine_phase_validity,
+    determine_validity,
+    find_caveats,
+    select_caveats,
+    select_phase_caveats,
+)
+from sonde.findings.classification import Classification
+from sonde.model.lines import Finding
+
+WRONG, WORSE = Finding(id="clock", severity="invalid"), Finding(id="lost", severity="invalid")
+SHORT, CACHED = Finding(id="too_short", severity="warning"), Finding(id="cache_suspect", severity="warning")
+REMARK, NOISY = Finding(id="note", severity="info"), Finding(id="noisy", severity="warning")
+OF_RUN = Finding(id="all", severity="warning")
+
+
+@pytest.mark.parametrize(
+    ("severities", "validity"),
+    [
+        ([], "good"),
+        (["info", "info"], "good"),
+        (["info", "warning"], "doubtful"),
+        (["warning", "invalid"], "invalid"),
+        (["invalid"], "invalid"),
+    ],
+)
+def test_the_worst_severity_is_the_verdict(severities: list[str], validity: str) -> None:
+    assert determine_validity(severities) == validity
+
+
+@pytest.mark.parametrize(
+    ("classification", "caveats"),
+    [
+        (Classification.STORAGE, ("clock", "lost", "too_short", "cache_suspect", "noisy", "all")),
+        (Classification.CACHE, ("clock", "lost", "too_short", "noisy", "all")),
+        (Classification.SHORT, ("clock", "lost", "cache_suspect", "noisy", "all")),
+        (Classification.INVALID, ("lost", "too_short", "cache_suspect", "noisy", "all")),
+        (Classification.FAILED, ()),
+    ],
+)
+def test_findings_implied_by_classification_are_not_repeated(
+    classification: Classification, caveats: tuple[str, ...]
+) -> None:
+    """Of an invalid number the first reason is its classification; remarks weigh on none."""
+    phase = made()
+    phase.findings += [REMARK, WRONG, WORSE, SHORT, CACHED, NOISY]
+    run = run_with(phase)
+    run.record.findings.append(OF_RUN)
+    assert tuple(one.id for one in find_caveats(run, phase, classification)) == caveats
+    assert determine_phase_validity(run, phase) == "invalid"
+
+
+def told(*findings: Finding, **more: Any) -> list[dict[str, Any]]:
+    return [{"id": one.id, "severity": one.severity, **more} for one in findings]
+
+
+def test_findings_of_a_run_that_is_kept_are_chosen_alike() -> None:
+    every = told(REMARK, WRONG, SHORT, CACHED, NOISY)
+    for classification, ids in (
+        ("storage", ["clock", "too_short", "cache_suspect", "noisy"]),
+        ("cache", ["clock", "too_short", "noisy"]),
+        ("short", ["clock", "cache_suspect", "noisy"]),
+        ("", ["clock", "too_short", "cache_suspect", "noisy"]),
+    ):
+        assert [one["id"] for one in select_caveats(every, classification)] == ids
+
+
+def test_a_phase_has_its_own_findings_and_those_of_the_whole_run() -> None:
+    kept = {"findings": [*told(WRONG, phase="p"), *told(NOISY, phase=""), *told(SHORT), *told(WORSE, phase="q"), "?"]}
+    assert [one["id"] for one in select_phase_caveats(kept, "p", "storage")] == ["clock", "noisy", "too_short"]
+    assert [one["id"] for one in select_phase_caveats(kept, "q", "short")] == ["noisy", "lost"]
+    assert select_phase_caveats({}, "p", "storage") == []
+    assert select_phase_caveats({"findings": None}, "p", "storage") == []

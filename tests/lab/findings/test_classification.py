@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a number is about follows from what the record holds, whoever asks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from sonde.findings.caveats import determine_phase_validity, find_caveats
+from sonde.findings.classification import Classification, classify
+from sonde.model.lines import (
+    ByteCounts,
+    FileSystemFacts,
+    Finding,
+    LatencySummary,
+    NodeLine,
+    OperationCounts,
+    PhaseBeginLine,
+    PhaseEndLine,
+    PhaseRates,
+    Rate,
+    TreatmentLine,
+)
+from sonde.model.quantities import to_plain_spaces
+from sonde.model.record import PhaseRecord, RecordReader
+from sonde.model.run import RecordedRun, to_recorded_run
+
+GIB = 1 << 30
+
+
+def phase(
+    seconds: float = 3.0,
+    op: str = "read",
+    direct: bool = False,
+    resident: float | None = 0.0,
+    fsync: int = 0,
+    planned: int = GIB,
+    moved: int = GIB,
+    failed: int = 0,
+) -> PhaseRecord:
+    """A phase that took `seconds`, and 1 s less without its fsync."""
+    writes = op == "write"
+    whole, part = (Rate(moved, 1024, took, moved / took, 1024 / took) for took in (seconds, max(seconds - 1, 0.1)))
+    end = PhaseEndLine(
+        phase="p",
+        bytes=ByteCounts(planned, moved, 0 if writes else moved, moved if writes else 0),
+        ops=OperationCounts(1, 1, failed=failed),
+        latency={"fsync": LatencySummary(count=fsync)} if fsync else {},
+        rates=PhaseRates(total=whole, transfer=part),
+        resident=resident,
+    )
+    return PhaseRecord(PhaseBeginLine(phase="p", op=op, direct=direct), end)
+
+
+def run(one: PhaseRecord, file_system: FileSystemFacts | None = None) -> RecordedRun:
+    record = RecordReader()
+    record.nodes.append(
+        NodeLine(host="n", memory_bytes=16 * GIB, file_system=file_system or FileSystemFacts(type="ext4"))
+    )
+    record.phases["p"] = one
+    return to_recorded_run(record)
+
+
+def told(
+    one: PhaseRecord, interval: str = "total", file_system: FileSystemFacts | None = None
+) -> tuple[Classification, str]:
+    classification, because = classify(run(one, file_system), one, interval)
+    return classification, to_plain_spaces(because)
+
+
+@pytest.mark.parametrize(
+    ("known", "classification", "words"),
+    [
+        (phase(), Classification.BURST, "from storage: 0 % of the data was in the page cache; a burst of 3.00 s"),
+        (phase(60.0), Classification.STORAGE, "sustained for 1 min 00 s"),
+        (phase(0.2), Classification.SHORT, "over in 200 ms: too short to trust"),
+        (phase(resident=0.37), Classification.CACHE, "37 % of the data was there"),
+        (phase(resident=0.37, direct=True), Classification.BURST, "from storage: direct I/O"),
+        (phase(resident=None), Classification.UNKNOWN, "how much of it came from the page cache is not known"),
+        (phase(moved=3 * GIB), Classification.CACHE, "read more than once, so partly from page cache"),
+        (phase(moved=3 * GIB, direct=True), Classification.BURST, "from storage"),
+        (phase(moved=60 * GIB, planned=20 * GIB), Classification.BURST, "from storage"),
+        (phase(op="write"), Classification.CACHE, "into page cache, not made durable: not a storage number"),
+        # However much it was: the engine warns alike (tests/engine/results/phase_findings.cpp).
+        (
+            phase(op="write", moved=60 * GIB, planned=60 * GIB),
+            Classification.CACHE,
+            "into page cache, not made durable",
+        ),
+        (phase(op="write", fsync=1), Classification.BURST, "to storage: fsync at the end; a burst of 3.00 s"),
+        (phase(op="write", direct=True), Classification.BURST, "to storage: direct I/O, not flushed"),
+        (phase(failed=3), Classification.FAILED, "3 operations failed"),
+    ],
+)
+def test_what_a_number_counts(known: PhaseRecord, classification: Classification, words: str) -> None:
+    assert told(known)[0] is classification
+    assert words in told(known)[1]
+
+
+def test_bytes_without_a_counted_operation_and_operations_without_bytes_are_something() -> None:
+    """Only where neither is there nothing was moved."""
+    counted, empty = phase(moved=0, direct=True), phase(direct=True)
+    assert empty.end is not None
+    assert counted.end is not None
+    assert told(counted)[1] != "nothing was moved"
+    assert told(replace(empty, end=replace(empty.end, ops=OperationCounts(1, 0))))[1] != "nothing was moved"
+    nothing = replace(counted, end=replace(counted.end, ops=OperationCounts(1, 0)))
+    assert told(nothing) == (Classification.UNKNOWN, "nothing was moved")
+
+
+def test_each_classification_has_a_heading() -> None:
+    assert [one.heading for one in Classification] == [
+        "Storage",
+        "Storage, for seconds only: bursts that may have ended in caches of devices or servers",
+        "Too short to trust",
+        "Page cache: not storage numbers",
+        "Memory: no storage is involved",
+        "Synthetic backend: no storage is involved",
+        "Not decided: storage or cache",
+        "Not valid",
+        "Failed or not finished",
+    ]
+
+
+def test_what_memory_held_twice_over_may_have_been_read_from_memory() -> None:
+    """Data larger than all memory cannot have stayed there; data of unknown memory may."""
+    one = phase(moved=60 * GIB, planned=20 * GIB)
+    known = run(one)
+    known.record.nodes[0] = replace(known.record.nodes[0], memory_bytes=None)
+    assert classify(known, one)[0] is Classification.CACHE
+
+
+def test_a_write_counts_as_storage_only_with_its_fsync() -> None:
+    one = phase(op="write", fsync=4)
+    assert told(one)[0] is Classification.BURST
+    assert told(one, "transfer") == (Classification.CACHE, "into page cache: not a storage number")
+    assert told(phase(op="write", direct=True), "transfer")[0] is Classification.BURST
+
+
+def test_numbers_of_a_memory_file_system_are_never_storage() -> None:
+    for one in (phase(60.0, direct=True), phase(60.0, op="write", fsync=1), phase(60.0)):
+        for kind in (FileSystemFacts(type="tmpfs"), FileSystemFacts(type="odd", memory_backed=True)):
+            assert told(one, file_system=kind)[0] is Classification.MEMORY
+    assert (
+        told(phase(), file_system=FileSystemFacts(type="tmpfs"))[1]
+        == "files on tmpfs live in memory: not a storage number"
+    )
+
+
+def test_residency_after_the_treatment_counts_when_the_phase_does_not_say() -> None:
+    one = phase(resident=None)
+    one.treatments.append(TreatmentLine(phase="p", kind="fadvise", resident_after=0.0))
+    assert told(one)[0] is Classification.BURST
+
+
+NOISY = Finding(id="noisy_node", severity="warning", phase="p", text="other processes used 2.0 cores")
+SUSPECT = Finding(id="cache_suspect", severity="warning", phase="p", text="the data was there before")
+
+
+def test_a_warning_makes_a_number_doubtful_and_leaves_it_one_of_storage() -> None:
+    one = phase()
+    assert determine_phase_validity(run(one), one) == "good"
+    one.findings += [NOISY, Finding(id="late_start", severity="info", phase="p", text="x")]
+    assert told(one)[0] is Classification.BURST
+    assert determine_phase_validity(run(one), one) == "doubtful"
+    assert find_caveats(run(one), one, Classification.BURST) == (NOISY,)
+
+
+def test_finding_of_the_classification_is_no_further_caveat() -> None:
+    one = phase()
+    one.findings += [SUSPECT, NOISY]
+    assert told(one) == (Classification.CACHE, "may have been served from page cache: not a storage number")
+    assert find_caveats(run(one), one, Classification.CACHE) == (NOISY,)
+    assert determine_phase_validity(run(one), one) == "doubtful"
+
+
+def test_a_finding_about_the_whole_run_weighs_on_each_of_its_numbers() -> None:
+    one = phase()
+    known = run(one)
+    known.record.findings.append(Finding(id="clock", severity="invalid", text="clocks differ"))
+    assert determine_phase_validity(known, one) == "invalid"
+    assert [caveat.id for caveat in find_caveats(known, one, Classification.BURST)] == ["clock"]

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Remarks on phases whose answer is known."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sonde.findings.irregularities import describe_irregularities, describe_late_tasks, describe_periodic_dips
+from sonde.findings.profile import Profile, build_profile
+from sonde.model.lines import NodeLine, PhaseBeginLine, PhaseEndLine, SeriesLine, TableLine
+from sonde.model.quantities import to_plain_spaces
+from sonde.model.record import PhaseRecord, RecordReader
+from sonde.model.run import to_recorded_run
+
+
+def profile(rates: np.ndarray) -> Profile:
+    slices = tuple(int(rate) for rate in rates)
+    count = len(slices)
+    line = SeriesLine(
+        t=0.0, phase="read", slice_s=0.1, scope="all", bytes=slices, ops=(1,) * count, active=(2,) * count
+    )
+    found = build_profile(replace(PhaseRecord(PhaseBeginLine(t=0.0, phase="read")), series=[line]))
+    assert found is not None
+    return found
+
+
+def test_dips_that_come_back_are_told_with_their_period() -> None:
+    random = np.random.default_rng(1)
+    rates = 1e8 * np.exp(random.normal(0, 0.1, 200))
+    rates[np.arange(200) % 25 < 5] *= 0.3
+    words = re.fullmatch(
+        r"The rate fell by (\d+) % again and again: 8 dips, one every (\S+)\s+s\.",
+        describe_periodic_dips(profile(rates), operations=False),
+    )
+    assert words
+    assert int(words[1]) == pytest.approx(70, abs=3)
+    assert float(words[2]) == pytest.approx(2.5, abs=0.1)
+
+
+def test_one_dip_and_none_are_not_told() -> None:
+    random = np.random.default_rng(2)
+    rates = 1e8 * np.exp(random.normal(0, 0.1, 200))
+    assert describe_periodic_dips(profile(rates), operations=False) == ""
+    rates[50:60] *= 0.1
+    assert describe_periodic_dips(profile(rates), operations=False) == ""
+    assert describe_periodic_dips(None, operations=False) == ""
+
+
+def late(seconds: list[float], stopped_by: str = "volume", tasks_a_node: int = 100) -> str:
+    """What is said of tasks that took so long each; nodes have names."""
+    rows = tuple((task, task // tasks_a_node, 1.0, 1.0 + one) for task, one in enumerate(seconds))
+    table = TableLine(phase="p", columns=("task", "node", "start_s", "end_s"), rows=rows)
+    end = PhaseEndLine(phase="p", stopped_by=stopped_by)
+    phase = PhaseRecord(PhaseBeginLine(phase="p", op="write"), end, tasks=[table])
+    record = RecordReader()
+    record.nodes = [NodeLine(node=number, host=f"nid{number}") for number in range(5)]
+    record.phases["p"] = phase
+    run = to_recorded_run(record)
+    assert describe_irregularities(run, phase, None, operations=False) == [
+        words for words in [describe_late_tasks(run, phase)] if words
+    ]
+    return to_plain_spaces(describe_late_tasks(run, phase))
+
+
+def test_a_task_that_made_all_wait_is_named_where_all_had_equal_work() -> None:
+    uneven = [10.0] * 11 + [14.0]
+    told = "Without task 11 the run would have been 40 % faster."
+    assert late(uneven) == told
+    assert late(uneven, "stonewall") == told
+    assert late(uneven, "time") == "", "who is stopped by the clock makes nobody wait"
+    assert late([10.0] * 12) == ""
+    assert late([10.0, 20.0]) == "", "of two nobody is the slow one"
+
+
+def test_a_node_all_of_whose_tasks_were_late_is_named_by_its_host() -> None:
+    seconds = [10.0] * 12 + [14.0] * 3
+    assert late(seconds, tasks_a_node=3) == "Without node nid4 the run would have been 40 % faster."
+
+
+def test_of_three_tasks_the_slow_one_is_named_and_a_node_without_a_name_has_its_number() -> None:
+    assert late([10.0, 10.0, 14.0]) == "Without task 2 the run would have been 40 % faster."
+    seconds = [10.0] * 18 + [14.0] * 3
+    assert late(seconds, tasks_a_node=3) == "Without node 6 the run would have been 40 % faster."
+
+
+def test_dips_of_operations_are_told_where_operations_are_counted() -> None:
+    """Of 200 slices of 0.1 s the first five of every 25 are at a third, while the bytes stay the same."""
+    random = np.random.default_rng(1)
+    rates = 1e6 * np.exp(random.normal(0, 0.1, 200))
+    rates[np.arange(200) % 25 < 5] *= 0.3
+    ops = tuple(int(rate) for rate in rates)
+    line = SeriesLine(phase="read", slice_s=0.1, scope="all", bytes=(10**8,) * 200, ops=ops, active=(2,) * 200)
+    phase = replace(PhaseRecord(PhaseBeginLine(phase="read")), series=[line])
+    found, run = build_profile(phase), to_recorded_run(RecordReader())
+    assert describe_periodic_dips(found, operations=False) == ""
+    words = describe_periodic_dips(found, operations=True)
+    assert to_plain_spaces(words) == "The rate fell by 69 % again and again: 8 dips, one every 2.47 s."
+    assert describe_irregularities(run, phase, found, operations=True) == [words]
+    assert describe_irregularities(run, phase, found, operations=False) == []

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A phase in words: its heading, its line of details, its rate in both units and what was divided by what."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from made_phase import MIB, made, planned, run_with
+
+from sonde.findings.classification import Classification
+from sonde.findings.phase_summary import assess_phase, describe_access, format_rate_terms, name_phase
+from sonde.model.lines import Finding, PhaseBeginLine, Rate, SeriesLine, TreeShape
+from sonde.model.quantities import to_plain_spaces
+from sonde.model.record import PhaseRecord
+
+TREE, FOLDERS = TreeShape(), TreeShape(objects="directories")
+
+
+@pytest.mark.parametrize(
+    ("op", "begin", "plan", "name"),
+    [
+        ("write", {}, planned(io={"queue_depth": 1}), "Sequential write"),
+        ("write", {}, planned(io={"queue_depth": 2}), "Sequential write, 2 in flight"),
+        ("write", {"direct": True}, planned(io={"queue_depth": 1024}), "Sequential write, direct, 1,024 in flight"),
+        ("write", {}, planned(io={"queue_depth": "many"}), "Sequential write"),
+        ("write", {}, planned(access={"order": ""}), "Sequential write"),
+        ("duplex", {}, planned(access={"order": "reverse"}), "Simultaneous read and write"),
+        ("mktree", {"tree": FOLDERS}, {}, "Make directories"),
+        ("rename", {"tree": FOLDERS}, {}, "Rename directories"),
+        ("read", {"tree": FOLDERS}, {}, "Open and read directories"),
+        ("sing", {"tree": TREE}, {}, "Sequential sing"),
+        ("o" * 40, {}, {}, f"Sequential {'o' * 40}"),
+        ("o" * 41, {}, {}, f"Sequential {'o' * 40}…"),
+    ],
+)
+def test_a_phase_is_named_by_what_was_done(op: str, begin: dict[str, Any], plan: dict[str, Any], name: str) -> None:
+    phase = made(op, **begin)
+    assert name_phase(run_with(phase, **plan), phase) == name
+
+
+@pytest.mark.parametrize(
+    ("begin", "plan", "detail"),
+    [
+        ({"backend": "paced"}, planned(access={"transfer": 0}), "paced"),
+        ({"backend": "null"}, planned(access={"transfer": 1}, io={"queue_depth": 4}),
+         "1 B transfers · null · queue depth 4"),
+        ({"backend": "b" * 40, "direct": True}, {}, f"{'b' * 40} · direct"),
+        ({"direct": False}, planned(access={"transfer": "2MiB"}, io={"queue_depth": 2048, "fsync": "per_op"}),
+         "2 MiB transfers · buffered · queue depth 2,048 · fsync after every write"),
+    ],
+)  # fmt: skip
+def test_how_each_task_did_it_is_told_in_order(begin: dict[str, Any], plan: dict[str, Any], detail: str) -> None:
+    phase = made("write", **begin)
+    assert to_plain_spaces(describe_access(run_with(phase, **plan), phase)) == detail
+
+
+@pytest.mark.parametrize(
+    ("op", "begin", "moved", "rate", "second"),
+    [
+        ("write", {"tree": TREE}, 300 * 4096, "100 files/s", "410 kB/s for 3.00 s"),
+        ("create", {}, 0, "100 files/s", "300 in 3.00 s"),
+        ("readdir", {}, 0, "100 files/s", "300 in 3.00 s"),
+        ("read", {}, 300 * 4096, "100 op/s", "410 kB/s for 3.00 s"),
+        ("read", {}, 0, "100 op/s", "300 in 3.00 s"),
+        ("read", {}, 300 * MIB, "105 MB/s", "100 MiB/s for 3.00 s"),
+    ],
+)
+def test_a_rate_stands_beside_the_same_in_the_other_unit(
+    op: str, begin: dict[str, Any], moved: int, rate: str, second: str
+) -> None:
+    phase = made(op, moved=moved, done=300, **begin)
+    assessed = assess_phase(run_with(phase), phase)
+    assert to_plain_spaces(str(assessed.summary.rate)) == rate
+    assert to_plain_spaces(assessed.summary.secondary_rate) == second
+    assert assessed.operations == (rate != "105 MB/s")
+
+
+def test_a_phase_without_an_end_has_no_rate() -> None:
+    phase = PhaseRecord(PhaseBeginLine(phase="p", op="write"))
+    summary = assess_phase(run_with(phase), phase).summary
+    assert (summary.rate, summary.secondary_rate, summary.rate_terms) == (None, "", "")
+    assert (summary.classification, summary.classification_text, summary.details) == (
+        Classification.FAILED,
+        "It did not end.",
+        "",
+    )
+
+
+def test_what_was_divided_by_what_can_be_divided_again() -> None:
+    rate = Rate(bytes=1_234_567, ops=8_901, seconds=0.25)
+    assert to_plain_spaces(format_rate_terms(rate, operations=False)) == "1,234,567 B / 0.250000 s"
+    assert to_plain_spaces(format_rate_terms(rate, operations=True)) == "8,901 operations / 0.250000 s"
+    assert " " not in format_rate_terms(rate, operations=True).split(" / ")[0], "a number stays with its unit"
+
+
+def test_a_verdict_holds_its_name_its_details_and_all_remarks() -> None:
+    phase = made(moved=300 * MIB, direct=True)
+    phase.findings.append(Finding(id="noisy", severity="warning", text="others were busy"))
+    phase.series.append(SeriesLine(phase="p", slice_s=0.1, bytes=(10 * MIB,) * 30, ops=(1,) * 30, active=(1,) * 30))
+    assessed = assess_phase(run_with(phase), phase)
+    summary = assessed.summary
+    assert (summary.name, to_plain_spaces(summary.access)) == ("Sequential read, direct", "direct")
+    assert to_plain_spaces(summary.classification_text) == "From storage: direct I/O; a burst of 3.00 s."
+    assert to_plain_spaces(summary.details) == "Doubtful: others were busy. Steady, ±1 % around 105 MB/s."
+    assert to_plain_spaces(summary.rate_terms) == "314,572,800 B / 3.0000 s, first open to last close"
+    assert assessed.phase is phase
+    assert assessed.profile is not None
+    assert assessed.profile.edges[-1] == pytest.approx(3.0)
+    bare = replace(phase, series=[])
+    assert assess_phase(run_with(bare), bare).profile is None

@@ -1,0 +1,348 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nodes that were slow for a while, in phases whose answer is known: named with their time, and nobody else."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from sonde.findings.assessment import assess
+from sonde.findings.slow_intervals import describe_slow_intervals, find_slow_intervals, node_series
+from sonde.model.lines import (
+    ByteCounts,
+    EndLine,
+    NodeLine,
+    OperationCounts,
+    PhaseBeginLine,
+    PhaseEndLine,
+    RateSpread,
+    SeriesLine,
+)
+from sonde.model.quantities import to_plain_spaces
+from sonde.model.record import PhaseRecord, RecordReader
+from sonde.model.run import RecordedRun
+
+MIB = 1 << 20
+SLICE_S = 0.1
+
+
+def weather(random: np.random.Generator, nodes: int, slices: int) -> NDArray[np.float64]:
+    """What each node moves in a slice: about 100 operations of 1 MiB, all nodes under one weather, each with noise that
+    lasts for a few slices."""
+    common = np.cumsum(random.normal(0, 0.05, slices))
+    own = np.zeros((nodes, slices))
+    step = random.normal(0, 0.05, (nodes, slices))
+    for at in range(1, slices):
+        own[:, at] = 0.7 * own[:, at - 1] + step[:, at]
+    rates = 100 * np.exp(0.5 * np.tanh(common) + own)
+    return np.asarray(random.poisson(rates), dtype=float)
+
+
+def phase_of(moved: NDArray[np.float64], active: NDArray[np.int64] | None = None) -> PhaseRecord:
+    """A phase whose nodes moved so many operations of 1 MiB in each slice."""
+    working = np.ones(moved.shape, dtype=int) if active is None else active
+    series = [
+        SeriesLine(
+            t=0.0,
+            phase="write",
+            scope="node",
+            node=node,
+            slice_s=SLICE_S,
+            bytes=tuple(int(value) * MIB for value in row),
+            ops=tuple(int(value) for value in row),
+            active=tuple(int(value) for value in working[node]),
+        )
+        for node, row in enumerate(moved)
+    ]
+    return replace(PhaseRecord(PhaseBeginLine(t=0.0, phase="write", op="write")), series=series)
+
+
+def run_of(phase: PhaseRecord) -> RecordedRun:
+    record = RecordReader()
+    record.nodes += [NodeLine(node=node, host=f"nid{node:03d}") for node in range(200)]
+    record.phases[phase.id] = phase
+    record.end = EndLine(status="done")
+    return RecordedRun(Path("r"), record, (), {}, {}, ())
+
+
+def test_a_node_that_was_slow_for_a_while_is_named_with_the_time() -> None:
+    found = 0
+    for seed in range(40):
+        random = np.random.default_rng(seed)
+        nodes = int(random.integers(3, 60))
+        moved = weather(random, nodes, 200)
+        moved[1, 60:120] = np.round(moved[1, 60:120] / 3)
+        stretches = find_slow_intervals(phase_of(moved), operations=False)
+        assert {one.node for one in stretches} <= {1}
+        if stretches:
+            found += 1
+            one = stretches[0]
+            assert one.start_s == pytest.approx(6.0, abs=0.8)
+            assert one.end_s == pytest.approx(12.0, abs=0.8)
+            assert one.factor == pytest.approx(3.0, rel=0.25)
+            assert not one.whole
+    assert found >= 38
+
+
+def test_nobody_is_named_where_nobody_was_slow() -> None:
+    named = 0
+    for seed in range(300):
+        random = np.random.default_rng(1000 + seed)
+        moved = weather(random, int(random.integers(3, 100)), int(random.integers(20, 120)))
+        named += bool(find_slow_intervals(phase_of(moved), operations=bool(seed % 2)))
+    assert named == 0
+
+
+def test_what_hits_all_nodes_at_once_is_nobodys_fault() -> None:
+    moved = weather(np.random.default_rng(3), 20, 200)
+    moved[:, 50:100] = np.round(moved[:, 50:100] / 10)
+    assert find_slow_intervals(phase_of(moved), operations=False) == []
+
+
+def test_a_node_that_comes_later_or_ends_earlier_is_not_slow_then() -> None:
+    moved = weather(np.random.default_rng(4), 12, 200)
+    active = np.ones(moved.shape, dtype=int)
+    moved[3, :55] = active[3, :55] = 0
+    moved[7, 140:] = active[7, 140:] = 0
+    assert find_slow_intervals(phase_of(moved, active), operations=False) == []
+
+
+def test_a_node_slow_all_through_and_one_that_stood_still_are_said_so() -> None:
+    moved = weather(np.random.default_rng(5), 12, 200)
+    moved[4] = np.round(moved[4] / 4)
+    moved[9, 80:130] = 0
+    phase = phase_of(moved)
+    words = to_plain_spaces(describe_slow_intervals(run_of(phase), phase, operations=False))
+    first, second = words.split(". ", 1)
+    told = re.fullmatch(r"Node nid004 was (\d\.\d) times slower than the middle node all through", first)
+    assert told
+    assert float(told[1]) == pytest.approx(4, rel=0.1)
+    assert second.startswith("Node nid009 stood still from ")
+    assert second.endswith(", while the middle node moved.")
+
+
+def test_the_judgement_of_the_phase_says_it() -> None:
+    moved = weather(np.random.default_rng(5), 12, 200)
+    moved[4, 100:150] = np.round(moved[4, 100:150] / 4)
+    phase = phase_of(moved)
+    total = int(moved.sum())
+    phase = replace(
+        phase,
+        end=PhaseEndLine(t=1.0, phase="write", bytes=ByteCounts(moved=total * MIB), ops=OperationCounts(done=total)),
+    )
+    judged = assess(run_of(phase), phase)
+    assert judged.slow_nodes.startswith("Node nid004 was ")
+    assert judged.slow_nodes in judged.details
+    assert judged.as_json()["slow_nodes"] == to_plain_spaces(judged.slow_nodes)
+
+
+def test_two_nodes_and_a_phase_of_few_operations_are_not_judged() -> None:
+    two = weather(np.random.default_rng(6), 2, 200)
+    two[1] /= 5
+    assert find_slow_intervals(phase_of(np.round(two)), operations=False) == []
+    few = np.zeros((10, 200))
+    few[:, ::40] = 1
+    few[2, 40:] = 0
+    assert find_slow_intervals(phase_of(few), operations=False) == []
+
+
+def test_of_many_nodes_the_extremes_are_held_against_the_middle_of_all() -> None:
+    """The record of 1,000 nodes holds eight slow and eight fast ones: their own middle says nothing."""
+    random = np.random.default_rng(7)
+    moved = weather(random, 1000, 200)
+    moved[12, 20:80] = np.round(moved[12, 20:80] / 3)
+    order = np.argsort(moved.sum(axis=1))
+    kept = sorted([*order[:8], *order[-8:]])
+    whole = phase_of(moved)
+    spread = RateSpread(p50=tuple(float(value) * MIB / SLICE_S for value in np.median(moved, axis=0)))
+    band = SeriesLine(t=0.0, phase="write", scope="nodes", nodes=1000, slice_s=SLICE_S, node_rate=spread)
+    phase = replace(whole, series=[band, *(whole.series[at] for at in kept)])
+    assert [one.node for one in find_slow_intervals(phase, operations=False)] == [12]
+    # joined in pairs, as the engine does with very long series
+    pairs = phase_of(moved[:, ::2] + moved[:, 1::2])
+    wide = [replace(pairs.series[at], slice_s=2 * SLICE_S) for at in kept]
+    found = find_slow_intervals(replace(whole, series=[band, *wide]), operations=False)
+    assert [one.node for one in found] == [12]
+    assert found[0].factor == pytest.approx(3, rel=0.2)
+
+
+def even(nodes: int, slices: int, operations: int = 100) -> NDArray[np.float64]:
+    """All nodes alike, so that what one of them is slower is its factor."""
+    return np.full((nodes, slices), float(operations))
+
+
+def test_of_two_stretches_the_one_that_cost_more_is_told() -> None:
+    """Three cells at a fifth cost 2.4 cells, five at 0.7 only 1.5."""
+    moved = even(5, 64)
+    moved[2, 10:13] = 20
+    moved[2, 30:35] = 70
+    (one,) = find_slow_intervals(phase_of(moved), operations=False)
+    assert (one.node, one.whole) == (2, False)
+    assert (one.start_s, one.end_s, one.factor) == pytest.approx((1.0, 1.3, 5.0))
+
+
+def test_two_cells_in_a_row_are_chance_and_three_are_not() -> None:
+    moved = even(5, 64)
+    moved[2, 10:12] = 20
+    assert find_slow_intervals(phase_of(moved), operations=False) == []
+    moved[2, 12] = 20
+    assert [one.node for one in find_slow_intervals(phase_of(moved), operations=False)] == [2]
+
+
+def test_the_first_and_the_last_slice_are_full_in_part_only() -> None:
+    """Of 128 slices two make a cell; the first cell holds the first slice, and is not compared."""
+    moved = even(5, 128)
+    moved[2, :6] = 20
+    assert find_slow_intervals(phase_of(moved), operations=False) == []
+    moved[2, 6:8] = 20
+    (one,) = find_slow_intervals(phase_of(moved), operations=False)
+    assert (one.start_s, one.end_s) == pytest.approx((0.2, 0.8))
+    moved = even(5, 128)
+    moved[2, -6:] = 20
+    assert find_slow_intervals(phase_of(moved), operations=False) == []
+    moved[2, -8:-6] = 20
+    (one,) = find_slow_intervals(phase_of(moved), operations=False)
+    assert (one.start_s, one.end_s) == pytest.approx((12.0, 12.6))
+
+
+@pytest.mark.parametrize(("share", "named"), [(78, False), (76, True)])
+def test_less_than_thirty_percent_is_no_finding_however_quiet_the_others_were(share: int, named: bool) -> None:
+    moved = even(5, 64)
+    moved[2, 10:20] = share
+    assert bool(find_slow_intervals(phase_of(moved), operations=False)) == named
+
+
+def test_up_to_a_thousand_times_slower_is_a_number_and_beyond_that_a_standstill() -> None:
+    moved = even(5, 64, 1200)
+    moved[2, 10:20] = 2
+    phase = phase_of(moved)
+    told = to_plain_spaces(describe_slow_intervals(run_of(phase), phase, operations=False))
+    assert told == "Node nid002 was 600.0 times slower than the middle node from 1.00 s to 2.00 s."
+    moved[2, 10:20] = 1
+    phase = phase_of(moved)
+    told = to_plain_spaces(describe_slow_intervals(run_of(phase), phase, operations=False))
+    assert told == "Node nid002 stood still from 1.00 s to 2.00 s, while the middle node moved."
+
+
+def test_three_are_named_and_the_others_counted() -> None:
+    moved = even(15, 64)
+    for node in range(5):
+        moved[node, 10 : 20 + node] = 20
+    phase = phase_of(moved)
+    told = to_plain_spaces(describe_slow_intervals(run_of(phase), phase, operations=False))
+    assert [told.index(f"nid00{node}") for node in (4, 3, 2)] == sorted(
+        told.index(f"nid00{node}") for node in (4, 3, 2)
+    )
+    assert "nid001" not in told
+    assert told.endswith("So were 2 other nodes, for some time.")
+
+
+@pytest.mark.parametrize(("operations", "judged"), [(100, True), (1, True), (0.7, False)])
+def test_a_cell_holds_eight_operations_and_there_are_at_least_eight_cells(operations: float, judged: bool) -> None:
+    """64 operations in 64 slices are eight cells of eight; 45 would be five."""
+    moved = np.floor(np.cumsum(even(5, 65), axis=1) / 100 * operations)
+    moved = np.diff(moved, axis=1)
+    moved[2, 16:56] = 0
+    assert bool(find_slow_intervals(phase_of(moved), operations=True)) == judged
+
+
+def test_a_series_without_slices_and_series_of_others_are_none_of_nodes() -> None:
+    """Three nodes have a middle; if one of them has no slices there are two."""
+    moved = even(3, 64)
+    moved[0, 10:20] = 20
+    phase = phase_of(moved)
+    (one,) = find_slow_intervals(phase, operations=False)
+    assert (one.node, one.factor) == (0, 5.0)
+    empty = replace(phase, series=[*phase.series[:2], replace(phase.series[2], slice_s=0.0)])
+    assert find_slow_intervals(empty, operations=False) == []
+    others = replace(phase, series=[*phase.series, replace(phase.series[2], scope="target", node=7)])
+    assert len(node_series(others)) == 3
+
+
+@pytest.mark.parametrize(("slices", "judged"), [(9, False), (10, True)])
+def test_three_nodes_are_compared_from_eight_cells_of_each_on(slices: int, judged: bool) -> None:
+    """The first and the last cell are full in part only."""
+    moved = even(3, slices)
+    moved[1, 2:6] = 20
+    assert bool(find_slow_intervals(phase_of(moved), operations=True)) == judged
+
+
+def test_seven_cells_are_too_few_however_many_nodes_there_are() -> None:
+    moved = even(40, 7)
+    moved[1, 2:6] = 20
+    assert find_slow_intervals(phase_of(moved), operations=False) == []
+
+
+def test_the_stretch_that_cost_most_comes_first() -> None:
+    """A tenth of the rate for 1.2 s costs 1.08 s, half of it for 2 s one second, and a tenth for 1 s nine tenths."""
+    moved = even(9, 64)
+    moved[1, 10:30] = 50
+    moved[2, 10:22] = 10
+    moved[3, 40:50] = 10
+    assert [one.node for one in find_slow_intervals(phase_of(moved), operations=False)] == [2, 1, 3]
+
+
+def test_a_stretch_that_cost_less_than_a_cell_is_told_and_one_behind_a_gap_is_found() -> None:
+    moved = even(5, 64)
+    moved[2, 10:12] = 70
+    moved[2, 13:16] = 70
+    (one,) = find_slow_intervals(phase_of(moved), operations=False)
+    assert (one.start_s, one.end_s, one.factor) == pytest.approx((1.3, 1.6, 100 / 70))
+
+
+def test_a_thousand_times_slower_is_a_standstill_and_nothing_at_all_counts_as_two_thousand() -> None:
+    moved = even(5, 64, 1000)
+    moved[2, 10:20] = 1
+    phase = phase_of(moved)
+    told = to_plain_spaces(describe_slow_intervals(run_of(phase), phase, operations=False))
+    assert told == "Node nid002 stood still from 1.00 s to 2.00 s, while the middle node moved."
+    moved[2, 10:20] = 0
+    (one,) = find_slow_intervals(phase_of(moved), operations=False)
+    assert one.factor == 2000.0
+
+
+def test_a_node_without_a_name_is_told_by_its_number_and_of_four_one_is_not_named() -> None:
+    moved = even(15, 64)
+    for node in range(4):
+        moved[node, 10 : 20 + node] = 20
+    phase = phase_of(moved)
+    nobody = RecordReader()
+    told = to_plain_spaces(
+        describe_slow_intervals(RecordedRun(Path("r"), nobody, (), {}, {}, ()), phase, operations=False)
+    )
+    assert told == (
+        "Node 3 was 5.0 times slower than the middle node from 1.00 s to 2.30 s."
+        " Node 2 was 5.0 times slower than the middle node from 1.00 s to 2.20 s."
+        " Node 1 was 5.0 times slower than the middle node from 1.00 s to 2.10 s."
+        " So were 1 other node, for some time."
+    )
+
+
+@pytest.mark.parametrize("operations", [False, True])
+@pytest.mark.parametrize("joined", [1, 2])
+def test_the_middle_of_many_is_taken_in_the_slices_of_single_nodes(operations: bool, joined: int) -> None:
+    """Three nodes at 100, 20 and 100 operations a slice, while the middle of all of them is at 40, and is unknown
+    where nobody was at work."""
+    moved = even(3, 64) * joined
+    moved[1, 10:20] = 20 * joined
+    phase = phase_of(moved)
+    single = [replace(one, slice_s=joined * SLICE_S) for one in phase.series]
+    rates = (*((40 / SLICE_S,) * (62 * joined)), *((None,) * (2 * joined)))
+    spread: dict[str, Any] = {
+        "node_ops_rate": RateSpread(p50=rates),
+        "node_rate": RateSpread(p50=tuple(None if one is None else one * MIB for one in rates)),
+    }
+    if operations:
+        spread["node_rate"] = RateSpread(p50=(1.0,) * len(rates))
+    else:
+        spread["node_ops_rate"] = RateSpread(p50=(1e9,) * len(rates))
+    band = SeriesLine(phase="write", scope="nodes", nodes=999, slice_s=SLICE_S, **spread)
+    (one,) = find_slow_intervals(replace(phase, series=[band, *single]), operations)
+    assert (one.node, one.factor) == pytest.approx((1, 2.0))
+    assert (one.start_s, one.end_s) == pytest.approx((1.0 * joined, 2.0 * joined))

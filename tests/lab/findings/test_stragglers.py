@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who is slow has one rule, for tasks and for nodes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sonde.findings.node_history import collect_node_history, describe_repeated_stragglers
+from sonde.findings.stragglers import (
+    MemberRate,
+    collect_node_rates,
+    collect_task_rates,
+    find_stragglers,
+    host_names_by_node,
+    straggler_limit,
+    task_rates_by_id,
+)
+from sonde.model.lines import NodeLine, PhaseBeginLine, RunLine, TableLine
+from sonde.model.quantities import to_plain_spaces
+from sonde.model.record import PhaseRecord, RecordReader
+from sonde.model.run import RecordedRun, to_recorded_run
+
+
+def members(rates: list[float]) -> list[MemberRate]:
+    return [MemberRate(f"task {number}", rate) for number, rate in enumerate(rates)]
+
+
+def test_a_member_is_slow_from_fifteen_percent_on() -> None:
+    """Among members that are all alike the least difference would be significant; it must matter too."""
+    assert find_stragglers(members([100.0] * 9 + [88.0])) is None
+    behind = find_stragglers(members([100.0] * 9 + [86.0]))
+    assert behind is not None
+    slowest, middle, count = behind
+    assert (slowest.name, middle, count) == ("task 9", 100.0, 1)
+
+
+@pytest.mark.parametrize("scatter", [0.05, 0.2, 0.5])
+def test_noise_makes_nobody_slow(scatter: float) -> None:
+    random = np.random.default_rng(3)
+    named = sum(find_stragglers(members(list(random.lognormal(0, scatter, 64)))) is not None for _ in range(100))
+    assert named <= 3
+
+
+def test_who_is_slow_does_not_depend_on_the_unit_or_on_who_stands_still() -> None:
+    rates = [100.0, 101.0, 99.0, 40.0, 0.0]
+    assert straggler_limit([1e6 * rate for rate in rates]) == pytest.approx(1e6 * straggler_limit(rates))
+    behind = find_stragglers(members(rates))
+    assert behind is not None
+    assert (behind[0].name, behind[2]) == ("task 4", 2)
+
+
+def test_of_two_nobody_is_slow() -> None:
+    assert find_stragglers(members([100.0, 1.0])) is None
+    assert find_stragglers([]) is None
+    assert find_stragglers(members([0.0, 0.0, 0.0])) is None
+
+
+def run_of_nodes(rates: list[float]) -> tuple[RecordReader, PhaseRecord]:
+    """A run of these node rates."""
+    record = RecordReader()
+    record.nodes = [NodeLine(node=number, host=f"n{number}") for number in range(len(rates))]
+    table = TableLine(phase="p", columns=("node", "bytes_per_s"), rows=tuple(enumerate(rates)))
+    return record, PhaseRecord(PhaseBeginLine(phase="p", op="write"), nodes=[table])
+
+
+def table(columns: tuple[str, ...], *rows: tuple[float | None, ...]) -> TableLine:
+    return TableLine(phase="p", columns=columns, rows=rows)
+
+
+def in_run(phase: PhaseRecord) -> RecordedRun:
+    """Of two nodes, the first of which has a name."""
+    record = RecordReader()
+    record.nodes = [NodeLine(node=0, host="alpha")]
+    record.phases["p"] = phase
+    return to_recorded_run(record)
+
+
+def test_tasks_have_the_numbers_and_the_nodes_that_are_recorded() -> None:
+    phase = PhaseRecord(PhaseBeginLine(phase="p", op="write"))
+    phase.tasks.append(table(("task", "node", "bytes_per_s"), (5, 0, 10.0), (9, 1, 20.0)))
+    found = collect_task_rates(in_run(phase), phase, operations=False)
+    assert found == [MemberRate("task 5", 10.0, "alpha"), MemberRate("task 9", 20.0, "node 1")]
+    assert task_rates_by_id(phase, operations=False) == {5: 10.0, 9: 20.0}
+
+
+def test_tasks_without_numbers_are_counted_and_have_no_host() -> None:
+    phase = PhaseRecord(PhaseBeginLine(phase="p", op="write"))
+    phase.tasks.append(table(("bytes_per_s",), (10.0,), (20.0,)))
+    assert collect_task_rates(in_run(phase), phase, operations=False) == [
+        MemberRate("task 0", 10.0),
+        MemberRate("task 1", 20.0),
+    ]
+    assert task_rates_by_id(phase, operations=False) == {}
+    assert collect_task_rates(in_run(phase), phase, operations=True) == [], "operations are not recorded"
+
+
+def test_a_rate_is_the_recorded_one_or_the_amount_by_its_own_time() -> None:
+    phase = PhaseRecord(PhaseBeginLine(phase="p", op="write"))
+    phase.tasks.append(
+        table(("task", "bytes", "ops", "start_s", "end_s"), (0, 100, 8, 1.0, 5.0), (1, 100, 8, 2.0, 2.0))
+    )
+    assert task_rates_by_id(phase, operations=False) == {0: 25.0, 1: 0.0}
+    assert task_rates_by_id(phase, operations=True) == {0: 2.0, 1: 0.0}
+    phase.nodes.append(
+        table(("node", "bytes", "ops", "seconds", "bytes_per_s"), (0, 100, 8, 4.0, 30.0), (7, 50, 4, 0.5, 90.0))
+    )
+    assert collect_node_rates(in_run(phase), phase, operations=False) == [
+        MemberRate("alpha", 30.0),
+        MemberRate("node 7", 90.0),
+    ]
+    assert collect_node_rates(in_run(phase), phase, operations=True) == [
+        MemberRate("alpha", 2.0),
+        MemberRate("node 7", 8.0),
+    ]
+
+
+def test_three_nodes_are_enough_to_have_a_middle_and_two_are_not() -> None:
+    assert collect_node_history([run_of_nodes([100.0, 100.0])]) is None
+    judged = collect_node_history([run_of_nodes([100.0, 50.0]), run_of_nodes([100.0, 50.0, 200.0])])
+    assert judged is not None
+    assert judged.hosts == ("n0", "n1", "n2")
+    assert judged.shares.tolist() == [[1.0], [0.5], [2.0]]
+
+
+def test_a_node_that_is_slow_in_three_runs_is_told_with_its_median_and_one_in_two_is_not() -> None:
+    rates = [100.0] * 9
+    runs = [run_of_nodes([*rates, 60.0, 50.0]) for _ in range(2)] + [run_of_nodes([*rates, 70.0]), run_of_nodes(rates)]
+    for at, (reader, _) in enumerate(runs):
+        reader.run = RunLine(id=f"r{at}")
+    judged = collect_node_history(runs)
+    assert judged is not None
+    assert judged.runs == ("r0", "r1", "r2", "r3")
+    assert judged.hosts[judged.slow[0][0]] == "n9"
+    assert [count for _, count in judged.slow] == [3]
+    assert (
+        to_plain_spaces(describe_repeated_stragglers(judged))
+        == "Slower than the middle node again and again: n9 (40 %, in 3 of 3 runs)."
+    )
+
+
+def test_five_slow_nodes_are_named_and_the_others_counted() -> None:
+    judged = collect_node_history([run_of_nodes([100.0] * 60 + [50.0] * 7) for _ in range(3)])
+    assert judged is not None
+    words = describe_repeated_stragglers(judged)
+    assert words.count("in 3 of 3 runs") == 5
+    assert words.endswith(" and 2 more.")
+    even = collect_node_history([run_of_nodes([100.0] * 4) for _ in range(3)])
+    assert even is not None
+    assert describe_repeated_stragglers(even) == ""
+
+
+@pytest.mark.parametrize(("rate", "slow"), [(88.0, False), (86.0, True)])
+def test_a_node_is_slow_over_many_runs_by_the_same_rule(rate: float, slow: bool) -> None:
+    judged = collect_node_history([run_of_nodes([100.0] * 9 + [rate]) for _ in range(3)])
+    assert judged is not None
+    assert bool(judged.slow) == slow
+    assert (find_stragglers(members([100.0] * 9 + [rate])) is not None) == slow
+
+
+def test_a_rate_is_by_the_seconds_that_a_member_is_said_to_have_taken() -> None:
+    phase = PhaseRecord(PhaseBeginLine(phase="p", op="write"))
+    phase.tasks.append(table(("task", "bytes", "seconds", "start_s", "end_s"), (0, 100, 2.0, 1.0, 6.0)))
+    assert task_rates_by_id(phase, operations=False) == {0: 50.0}
+    lacking = PhaseRecord(PhaseBeginLine(phase="p", op="write"))
+    lacking.tasks.append(table(("task", "seconds"), (0, 2.0)))
+    assert task_rates_by_id(lacking, operations=False) == {}
+    lacking.tasks[:] = [table(("task", "bytes", "end_s"), (0, 100, 2.0))]
+    assert task_rates_by_id(lacking, operations=False) == {}
+
+
+def test_nodes_without_numbers_are_counted_and_long_names_are_cut() -> None:
+    phase = PhaseRecord(PhaseBeginLine(phase="p", op="write"))
+    phase.nodes.append(table(("bytes_per_s",), (10.0,), (20.0,)))
+    run = in_run(phase)
+    assert collect_node_rates(run, phase, operations=False) == [MemberRate("alpha", 10.0), MemberRate("node 1", 20.0)]
+    assert collect_node_rates(run, phase, operations=True) == []
+    run.record.nodes[:] = [NodeLine(node=0, host="x" * 80), NodeLine(node=1, host="y" * 81), NodeLine(node=2)]
+    assert host_names_by_node(run) == {0: "x" * 80, 1: "y" * 80 + "…"}
+
+
+def test_exactly_at_the_limit_nobody_is_slow() -> None:
+    assert straggler_limit([1.15, 1.15, 1.15]) == 1.0
+    assert find_stragglers(members([1.15] * 9 + [1.0])) is None
+    judged = collect_node_history([run_of_nodes([1.15] * 9 + [1.0]) for _ in range(3)])
+    assert judged is not None
+    assert judged.slow == ()
+
+
+def test_the_slowest_of_several_is_the_one_that_is_told() -> None:
+    behind = find_stragglers(members([100.0] * 20 + [50.0, 10.0, 40.0]))
+    assert behind is not None
+    assert (behind[0], behind[1], behind[2]) == (MemberRate("task 21", 10.0), 100.0, 3)
+
+
+def test_rows_of_nodes_are_taken_as_far_as_they_tell_a_rate() -> None:
+    """A row without a number is of node 0; a node without a name has its number; a run without a head has no id."""
+    record, phase = run_of_nodes([])
+    record.nodes = [NodeLine(node=0, host="alpha"), NodeLine(node=1, host="")]
+    phase.nodes[:] = [
+        table(("node", "seconds"), (7, 1.0)),
+        table(("node", "bytes_per_s"), (None, 2.0), (1, 4.0), (2, None), (3, 0.0), (4, 0.5)),
+    ]
+    judged = collect_node_history([(record, phase)])
+    assert judged is not None
+    assert (judged.hosts, judged.runs) == (("alpha", "node 1", "node 4"), ("",))
+    assert judged.shares.tolist() == [[1.0], [2.0], [0.25]]
+
+
+@pytest.mark.parametrize(("slow", "ending"), [(5, "runs)."), (6, "runs) and 1 more.")])
+def test_of_five_slow_nodes_all_are_named(slow: int, ending: str) -> None:
+    judged = collect_node_history([run_of_nodes([100.0] * 60 + [50.0] * slow) for _ in range(3)])
+    assert judged is not None
+    words = describe_repeated_stragglers(judged)
+    assert words.count("in 3 of 3 runs") == 5
+    assert words.endswith(ending)
+
+
+def test_the_node_that_is_slow_most_often_comes_first() -> None:
+    even = [100.0] * 20
+    judged = collect_node_history([run_of_nodes([40.0 if at else 100.0, *even, 50.0]) for at in range(4)])
+    assert judged is not None
+    assert judged.slow == ((judged.hosts.index("n21"), 4), (judged.hosts.index("n0"), 3))
+    assert describe_repeated_stragglers(judged) == (
+        "Slower than the middle node again and again: n21 (50 %, in 4 of 4 runs), n0 (60 %, in 3 of 4 runs)."
+    )

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sentence on how the rate moved explains the number beside it, or is not said."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sonde.findings.assessment import assess
+from sonde.findings.variation import AGREES, RateVariation, analyze_variation
+from sonde.model.lines import (
+    ByteCounts,
+    LatencySummary,
+    OperationCounts,
+    PhaseBeginLine,
+    PhaseEndLine,
+    PhaseRates,
+    Rate,
+    SeriesLine,
+)
+from sonde.model.quantities import to_plain_spaces
+from sonde.model.record import PhaseRecord, RecordReader
+from sonde.model.run import to_recorded_run
+
+SLICE_S = 0.1
+
+
+def moved(rates: list[float], number: float | None = None, interval: str = "total") -> str:
+    """What is said of a direct read at these rates, 0.1 s each, whose number is `number` (or what the rates make)."""
+    slices = tuple(int(rate * SLICE_S) for rate in rates)
+    seconds, total = SLICE_S * len(rates), sum(slices)
+    mean = number if number is not None else total / seconds
+    rate = Rate(total, total >> 20, seconds, mean, mean / 2**20)
+    end = PhaseEndLine(
+        phase="p",
+        bytes=ByteCounts(total, total, total, 0),
+        ops=OperationCounts(1, 1 + (total >> 20)),
+        latency={"read": LatencySummary(count=1)},
+        rates=PhaseRates(total=rate),
+    )
+    line = SeriesLine(phase="p", slice_s=SLICE_S, bytes=slices, ops=slices, active=(1,) * len(slices))
+    record = RecordReader()
+    record.phases["p"] = PhaseRecord(PhaseBeginLine(phase="p", op="read", direct=True), end, series=[line])
+    return to_plain_spaces(assess(to_recorded_run(record), record.phases["p"], interval).variation)
+
+
+def test_a_rate_that_fell_is_said_with_the_time() -> None:
+    assert moved([2e9] * 20 + [5e8] * 40) == "Fell from 2.00 GB/s to 500 MB/s after 2.00 s."
+
+
+def test_a_rate_that_fell_and_rose() -> None:
+    words = "Fell from 2.00 GB/s to 500 MB/s after 2.00 s, then rose to 2.00 GB/s after 4.00 s."
+    assert moved([2e9] * 20 + [5e8] * 20 + [2e9] * 20) == words
+
+
+def test_a_steady_rate_is_not_said_to_move() -> None:
+    assert moved([2e9] * 60) == "Steady, ±1 % around 2.00 GB/s."
+
+
+def test_levels_that_do_not_make_the_number_are_not_told() -> None:
+    """105 MB/s is not explained by a fall from 7.91 to 5.23 MB/s: most of it was moved at another time."""
+    rates = [7.9e6] * 20 + [5.2e6] * 20
+    assert moved(rates) == "Fell from 7.90 MB/s to 5.20 MB/s after 2.00 s."
+    assert moved(rates, 105e6) == ""
+    assert moved([2e9] * 20 + [5e8] * 40, 2e8) == "", "the time of an fsync, in which nothing moves, is in the number"
+
+
+def test_levels_of_spikes_are_means_and_not_medians() -> None:
+    """Nine slices of ten at 5 MB/s and one at 1 GB/s: the number is 104 MB/s, which no median of slices comes near."""
+    rates = ([5e6] * 9 + [1e9]) * 12
+    words = moved(rates)
+    assert "7." not in words
+    assert "5.00 MB/s to" not in words
+
+
+def test_an_interval_that_the_phase_lacks_is_told_by_the_whole() -> None:
+    assert moved([2e9] * 60, interval="transfer") == "Steady, ±1 % around 2.00 GB/s."
+    assert moved([2e9] * 60, 1e9, interval="transfer") == "", "and that is not explained"
+
+
+rates = st.lists(st.sampled_from([0.0, 1e6, 5e7, 1e8, 1e9, 3e9]), min_size=8, max_size=40)
+
+
+@given(rates, st.integers(1, 6), st.integers(0, 99))
+def test_the_weighted_mean_of_the_levels_is_the_mean_rate(steps: list[float], repeat: int, seed: int) -> None:
+    noise = np.random.default_rng(seed).lognormal(0, 0.05, len(steps) * repeat)
+    series = [value * factor for value, factor in zip(np.repeat(steps, repeat), noise, strict=True)]
+    amounts = [value * SLICE_S for value in series]
+    told = analyze_variation(amounts, [1] * len(amounts), SLICE_S)
+    assert told.mean == pytest.approx(sum(series) / len(series), rel=1e-6)
+    seconds = SLICE_S * len(series)
+    if told.kind == "steps":
+        starts = [at for at, _ in told.parts] + [seconds]
+        weighted = sum(rate * (stop - start) for (start, rate), stop in zip(told.parts, starts[1:], strict=True))
+        assert weighted / seconds == pytest.approx(told.mean, rel=1e-6)
+    elif told.kind == "drift":
+        assert (told.before + told.after) / 2 == pytest.approx(told.mean, rel=1e-6)
+    elif told.kind == "stalls":
+        assert told.moving * (seconds - told.stalled_s) / seconds <= told.mean * (1 + 1e-6)
+    assert told.explains(told.mean) or told.mean == 0
+    assert not told.explains(told.mean * (1 + 2 * AGREES))
+
+
+def kind(amounts: list[float], slice_s: float = 1.0) -> str:
+    return analyze_variation(amounts, [1] * len(amounts), slice_s).kind
+
+
+def test_a_movement_that_says_nothing_holds_nothing() -> None:
+    silent = RateVariation("short")
+    assert (silent.median, silent.mean, silent.low, silent.high) == (0.0, 0.0, 0.0, 0.0)
+    assert (silent.parts, silent.before, silent.after, silent.stalled_s, silent.moving) == ((), 0.0, 0.0, 0.0, 0.0)
+    assert analyze_variation([1.0] * 7, [1] * 7, 1.0) == silent
+    assert not silent.explains(0.0), "no rate is explained by nothing"
+
+
+def test_levels_explain_a_number_up_to_exactly_a_tenth_of_it() -> None:
+    assert RateVariation("steady", mean=220.0).explains(200.0)
+    assert RateVariation("steady", mean=180.0).explains(200.0)
+    assert not RateVariation("steady", mean=220.1).explains(200.0)
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-3, 1e6])
+def test_a_line_is_a_drift_from_a_quarter_on_in_whatever_unit(unit: float) -> None:
+    """Nine values, too few for levels: from 100 to 125, and from 100 to 124."""
+    found = analyze_variation([unit * (100 + 3.125 * at) for at in range(9)], [1] * 9, 1.0)
+    assert found.kind == "drift"
+    assert (found.before, found.after) == pytest.approx((100 * unit, 125 * unit))
+    assert kind([unit * (100 + 3 * at) for at in range(9)]) != "drift"
+
+
+def test_a_line_may_begin_at_nothing_and_not_below() -> None:
+    found = analyze_variation([float(at) for at in range(9)], [1] * 9, 1.0)
+    assert (found.kind, found.before, found.after) == ("drift", 0.0, 8.0)
+    assert kind([float(at * at) for at in range(9)]) != "drift", "its line would begin below nothing"
+    assert kind([float(at * at) for at in reversed(range(9))]) != "drift"
+
+
+def test_a_line_that_explains_four_fifths_is_a_drift_and_one_that_explains_less_is_not() -> None:
+    """Around 20 with a slope of 2: 240 of 300 squares, then 240 of 308."""
+    values = [16.0, 11.0, 14.0, 19.0, 20.0, 23.0, 22.0, 23.0, 32.0]
+    assert kind(values) == "drift"
+    assert kind([*values[:3], 21.0, 16.0, 25.0, *values[6:]]) == "uneven"
+
+
+def test_up_to_three_levels_are_steps_and_four_are_not() -> None:
+    levels = [100.0, 300.0, 100.0, 300.0]
+    assert kind([level for level in levels[:3] for _ in range(40)]) == "steps"
+    assert kind([level for level in levels for _ in range(40)]) == "uneven"
+
+
+def test_steps_begin_at_a_hundred_and_twentieth_of_the_time() -> None:
+    """Two slices make an interval; the rate falls where the fifteenth ends."""
+    found = analyze_variation([8.0] * 30 + [2.0] * 210, [1] * 240, 0.5)
+    assert found.kind == "steps"
+    assert found.parts == ((0.0, 16.0), (15.0, 4.0))
+
+
+def test_how_wide_it_swings_is_told_in_sixtieths_of_the_time() -> None:
+    """A rate that changes from slice to slice is the same in every pair of slices."""
+    found = analyze_variation([80.0, 120.0] * 60, [1] * 120, 2.0)
+    assert (found.kind, found.low, found.high, found.median, found.mean) == ("steady", 50.0, 50.0, 50.0, 50.0)
+
+
+def with_dips(count: int, to: float, slices: int = 60) -> list[float]:
+    """A steady 100 with single slices at another rate, far from each other."""
+    return [to if at % 9 == 4 and at // 9 < count else 100.0 for at in range(slices)]
+
+
+@pytest.mark.parametrize(
+    ("count", "to", "told"),
+    [
+        (1, 0.0, "steady"),
+        (2, 0.0, "stalls"),
+        (3, 0.0, "stalls"),
+        (6, 9.9, "stalls"),
+        (6, 10.0, "uneven"),
+        (6, 15.0, "uneven"),
+    ],
+)
+def test_a_stall_is_below_a_tenth_of_the_median_for_three_hundredths_of_the_time(
+    count: int, to: float, told: str
+) -> None:
+    assert kind(with_dips(count, to)) == told
+
+
+def test_a_stall_is_told_with_its_time_and_the_rate_of_the_rest() -> None:
+    found = analyze_variation([*with_dips(6, 5.0)[:-1], 160.0], [1] * 60, 0.5)
+    assert found.kind == "stalls"
+    assert (found.stalled_s, found.moving) == pytest.approx((3.0, (53 * 200 + 320) / 54))
+    assert found.mean == pytest.approx((53 * 200 + 320 + 6 * 10) / 60)
+
+
+def test_alternating_rates_are_steady_within_a_tenth_of_the_middle() -> None:
+    found = analyze_variation([90.0, 110.0] * 20, [1] * 40, 1.0)
+    assert (found.kind, found.low, found.high, found.median, found.spread) == ("steady", 90.0, 110.0, 100.0, 0.1)
+    assert kind([89.9, 110.1] * 20) == "uneven"

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The resolved form of a system part by part: numbers in base units, ids dealt out, and what follows from both."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from sonde.model.system import System, system_from_document
+from sonde.model.system.dependencies import find_dependencies
+from sonde.model.system.description import PART_KINDS
+from sonde.model.system.resolved_schema import build_resolved_schema
+
+SITE: dict[str, Any] = {
+    "schema": "sonde-system/1",
+    "id": "site",
+    "title": "T",
+    "networks": [
+        {"id": "ib", "kind": "infiniband", "rate": {"read": "1 GB/s"}, "mtu": "4 KiB", "latency": "2 us",
+         "addresses": "10.0.0.0/24", "lnet": "o2ib", "settings": {"a": 1, "b": True}},
+        {"id": "eth", "kind": "ethernet"},
+    ],
+    "nodes": [
+        {"id": "n[1-2]", "group": "all", "cores": 8, "memory": "1 GiB", "software": ["a", "b"], "notes": "x",
+         "source": "s", "status": "assumed", "model": {"call_cost": "1 us", "rpcs_in_flight": 8, "x-mine": 2},
+         "interfaces": [
+             {"network": "ib", "addresses": "10.0.0.[1-2]", "device": "ib0"},
+             {"network": "ib", "addresses": "10.0.0.[3-4]", "rate": "3 GB/s", "mtu": "1 KiB", "count": 2, "prefix": 16},
+             {"network": "eth", "nids": "[5-6]@tcp"},
+         ]},
+        {"id": "bare"},
+    ],
+    "servers": [{"id": "s[1-2]", "roles": ["oss", "mds"], "failover": "pairs", "forward": False}],
+    "enclosures": [{"id": "e", "slots": 4}],
+    "drives": [{"id": "d[1-4]", "capacity": "1 kB", "enclosure": "e", "operations": "2 kop/s",
+                "model": {"noise": "5 %"}}],
+    "raid_groups": [{"id": "g[1-2]", "level": "0", "data": 2, "segment": "1 KiB", "drives": "d[1-4]", "blocks": 1}],
+    "luns": [{"id": "l[1-2]", "raid_group": "g[1-2]", "number": 3}],
+    "slices": [{"id": "p", "on": "l1", "share": "50 %"}],
+    "volumes": [{"id": "v", "kind": "concat", "members": ["p", "l2"]}],
+    "targets": [{"id": "t", "kind": "ost", "index": 0, "file_system": "fs", "server": "s1", "on": "v"},
+                {"id": "u[0-1]", "kind": "ost", "index": 7, "file_system": "fs", "server": "s[1-2]",
+                 "failover": "s2"}],
+    "file_systems": [{"id": "fs", "kind": "lustre", "stripe": {"count": -1, "size": "1 MiB"}}],
+    "pools": [{"id": "q", "file_system": "fs", "targets": ["u0", "t"], "clients_per_target": 2}],
+    "mounts": [{"id": "m", "file_system": "fs", "path": "/fs", "on": "all"}],
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def site() -> System:
+    return system_from_document(SITE, "site.toml")
+
+
+@pytest.fixture(scope="module")
+def full(site: System) -> dict[str, Any]:
+    return site.resolve()
+
+
+def test_the_head_and_every_list_is_there_in_the_order_of_the_kinds(full: dict[str, Any]) -> None:
+    assert list(full) == ["schema", "id", "title", *PART_KINDS]
+    assert (full["schema"], full["id"], full["title"]) == ("sonde-system-resolved/1", "site", "T")
+    assert full["logs"] == full["telemetry"] == full["units"] == []
+
+
+IB = {"read": 1e9}
+EXPECTED: dict[str, list[dict[str, Any]]] = {
+    "networks": [
+        {"id": "ib", "kind": "infiniband", "rate": IB, "mtu": 4096, "latency": 2e-6, "addresses": ["10.0.0.0/24"],
+         "lnet": "o2ib", "settings": {"a": 1, "b": True}},
+        {"id": "eth", "kind": "ethernet"},
+    ],
+    "nodes": [
+        {"id": f"n{at}", "group": "all", "cores": 8, "memory": 1 << 30, "software": ["a", "b"], "role": "compute",
+         "model": {"call_cost": 1e-6, "rpcs_in_flight": 8, "x-mine": 2.0},
+         "interfaces": [
+             {"network": "ib", "device": "ib0", "address": f"10.0.0.{at}", "prefix": 24, "nid": f"10.0.0.{at}@o2ib",
+              "rate": IB, "mtu": 4096, "count": 1},
+             {"network": "ib", "address": f"10.0.0.{at + 2}", "prefix": 16, "nid": f"10.0.0.{at + 2}@o2ib",
+              "rate": {"read": 3e9, "write": 3e9}, "mtu": 1024, "count": 2},
+             {"network": "eth", "nid": f"{at + 4}@tcp", "count": 1},
+         ]}
+        for at in (1, 2)
+    ] + [{"id": "bare", "role": "compute", "interfaces": []}],
+    "servers": [
+        {"id": f"s{at}", "roles": ["oss", "mds"], "forward": False, "interfaces": [], "partner": f"s{3 - at}"}
+        for at in (1, 2)
+    ],
+    "enclosures": [{"id": "e", "slots": 4}],
+    "drives": [
+        {"id": f"d{at}", "capacity": 1000, "enclosure": "e", "operations": 2000.0, "model": {"noise": 0.05}}
+        for at in range(1, 5)
+    ],
+    "raid_groups": [
+        {"id": f"g{at}", "level": "0", "data": 2, "segment": 1024, "drives": [f"d{2 * at - 1}", f"d{2 * at}"],
+         "capacity": 2000, "stripe": 2048}
+        for at in (1, 2)
+    ],
+    "luns": [{"id": f"l{at}", "raid_group": f"g{at}", "number": 2 + at, "capacity": 2000} for at in (1, 2)],
+    "slices": [{"id": "p", "on": "l1", "share": 0.5, "capacity": 1000}],
+    "volumes": [{"id": "v", "kind": "concat", "members": ["p", "l2"], "capacity": 3000}],
+    "targets": [
+        {"id": "t", "kind": "ost", "index": 0, "file_system": "fs", "server": "s1", "on": ["v"], "capacity": 3000,
+         "failover": "s2"},
+        *({"id": f"u{at}", "kind": "ost", "index": 7 + at, "file_system": "fs", "server": f"s{at + 1}",
+           "failover": "s2"} for at in (0, 1)),
+    ],
+    "file_systems": [{"id": "fs", "kind": "lustre", "stripe": {"count": -1.0, "size": 1 << 20}}],
+    "pools": [{"id": "q", "file_system": "fs", "targets": ["u0", "t"], "clients_per_target": 2, "clients": 4}],
+    "mounts": [{"id": "m", "file_system": "fs", "path": "/fs", "on": ["n1", "n2"], "through": "native"}],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", EXPECTED)
+def test_each_part_has_what_was_said_and_what_follows_and_nothing_else(full: dict[str, Any], kind: str) -> None:
+    assert full[kind] == EXPECTED[kind]
+
+
+def test_numbers_of_sizes_and_counts_are_whole(full: dict[str, Any]) -> None:
+    node, drive = full["nodes"][0], full["drives"][0]
+    whole = (node["memory"], node["cores"], node["model"]["rpcs_in_flight"], drive["capacity"])
+    assert all(isinstance(one, int) for one in whole)
+    assert all(isinstance(one, float) for one in (node["model"]["x-mine"], drive["operations"]))
+
+
+def test_it_follows_its_schema_and_that_refuses_what_it_does_not_know(full: dict[str, Any]) -> None:
+    validator = Draft202012Validator(build_resolved_schema())
+    assert [error.message for error in validator.iter_errors(full)] == []
+    unknown: tuple[dict[str, Any], ...] = (
+        {"more": []}, {"drives": [{"capacity": 1}]}, {"drives": [{"id": ""}]}, {"drives": [{"id": "d", "source": "x"}]},
+        {"drives": [{"id": "d", "capacity": "1 kB"}]}, {"nodes": [{"id": "n"}]},
+        {"luns": [{"id": "l", "capacity": -1}]},
+        {"nodes": [{"id": "n", "interfaces": [{"network": "ib"}]}]}, {"title": 3}, {"schema": "x"},
+        {"networks": [{"id": "x", "kind": "y", "rate": {"up": 1}}]}, {"drives": [{"id": "d", "model": {"own": 1}}]},
+    )  # fmt: skip
+    for wrong in unknown:
+        assert not validator.is_valid(full | wrong), wrong
+    assert not validator.is_valid({name: one for name, one in full.items() if name != "logs"})
+
+
+def test_what_a_part_needs_is_found_by_any_number_of_steps(site: System) -> None:
+    below = {"v", "p", "l1", "l2", "g1", "g2", "d1", "d2", "d3", "d4", "e"}
+    assert find_dependencies(site, "t") == below | {"s1"}
+    assert find_dependencies(site, "fs") == below | {"t", "u0", "u1", "s1", "s2"}
+    assert find_dependencies(site, "m") == find_dependencies(site, "fs") | {"fs"}
+    assert find_dependencies(site, "n1") == {"ib", "eth"}
+    assert find_dependencies(site, "bare") == find_dependencies(site, "e") == frozenset()
+    assert find_dependencies(site, "u1") == {"s2"}
+    assert find_dependencies(site, "q") >= {"t", "u0"}
+    assert find_dependencies(site, "t") is find_dependencies(site, "t"), "once known it is not looked for again"

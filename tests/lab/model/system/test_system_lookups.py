@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a system answers: who serves a target, what belongs to a unit or a pool, how much fits, what is not said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sonde.model.errors import SystemFileError
+from sonde.model.system import System, system_from_document
+from sonde.model.system.index import PartItem
+
+SITE: dict[str, Any] = {
+    "schema": "sonde-system/1",
+    "id": "site",
+    "title": "A site",
+    "servers": [
+        {"id": "oss[1-4]", "roles": "oss", "failover": "pairs", "group": "oss"},
+        {"id": "mds1", "roles": ["mds", "mgs"], "partner": "mds2"},
+        {"id": "mds2", "roles": "mds"},
+        {"id": "idle"},
+    ],
+    "nodes": [{"id": "n[1-2]", "group": "compute"}],
+    "targets": [
+        {"id": "ost[0-7]", "kind": "ost", "index": 0, "file_system": "fs", "server": "oss[1-4]"},
+        {"id": "mdt", "kind": "mdt", "file_system": "fs", "server": "mds1", "failover": "idle"},
+        {"id": "lone", "kind": "ost", "file_system": "other"},
+    ],
+    "file_systems": [{"id": "fs", "kind": "lustre"}, {"id": "other", "kind": "lustre"}, {"id": "none", "kind": "xfs"}],
+    "units": [
+        {"id": "ssu[1-2]", "kind": "SSU", "targets": "ost[0-7]", "servers": "oss[1-4]"},
+        {"id": "rack", "kind": "rack", "targets": ["mdt"]},
+    ],
+    "pools": [
+        {"id": "both", "file_system": "fs", "units": "ssu[1-2]", "clients_per_target": 3},
+        {"id": "some", "file_system": "fs", "targets": ["ost1", "ost4"], "clients": 5, "clients_per_target": 9},
+        {"id": "mixed", "file_system": "fs", "targets": "ost7", "units": "ssu1"},
+    ],
+    "mounts": [{"id": "m", "file_system": "fs", "path": "/fs", "on": "compute"}],
+}
+
+
+@pytest.fixture(scope="module")
+def site() -> System:
+    return system_from_document(SITE, "site.toml")
+
+
+OSTS = tuple(f"ost{at}" for at in range(8))
+
+
+@pytest.mark.parametrize(
+    ("part", "kind", "targets"),
+    [
+        ("fs", "", (*OSTS, "mdt")),
+        ("fs", "ost", OSTS),
+        ("fs", "mdt", ("mdt",)),
+        ("other", "", ("lone",)),
+        ("none", "", ()),
+        ("both", "", OSTS),
+        ("some", "", ("ost1", "ost4")),
+        ("mixed", "", ("ost7", "ost0", "ost1", "ost2", "ost3")),
+        ("mixed", "mdt", ()),
+        ("ssu2", "", OSTS[4:]),
+        ("rack", "", ("mdt",)),
+        ("oss3", "", ("ost4", "ost5")),
+        ("idle", "", ()),
+    ],
+)
+def test_targets_of_a_file_system_a_pool_a_unit_and_a_server(
+    site: System, part: str, kind: str, targets: tuple[str, ...]
+) -> None:
+    assert site.find_targets(part, kind) == targets
+
+
+@pytest.mark.parametrize(
+    ("part", "role", "servers"),
+    [
+        ("ost2", "", ("oss2",)),
+        ("ost2", "mds", ()),
+        ("lone", "", ()),
+        ("ssu1", "", ("oss1", "oss2")),
+        ("rack", "", ("mds1",)),
+        ("fs", "", ("oss1", "oss2", "oss3", "oss4", "mds1")),
+        ("fs", "mgs", ("mds1",)),
+        ("both", "oss", ("oss1", "oss2", "oss3", "oss4")),
+        ("some", "", ("oss1", "oss3")),
+    ],
+)
+def test_servers_of_a_target_a_unit_a_file_system_and_a_pool(
+    site: System, part: str, role: str, servers: tuple[str, ...]
+) -> None:
+    assert site.find_servers(part, role) == servers
+
+
+@pytest.mark.parametrize(
+    ("part", "units"),
+    [
+        ("ost5", ("ssu2",)),
+        ("mdt", ("rack",)),
+        ("lone", ()),
+        ("oss2", ("ssu1",)),
+        ("mds1", ()),
+        ("fs", ("ssu1", "ssu2", "rack")),
+        ("both", ("ssu1", "ssu2")),
+        ("some", ("ssu1", "ssu2")),
+        ("mixed", ("ssu1",)),
+    ],
+)
+def test_units_of_a_target_a_server_a_file_system_and_a_pool(site: System, part: str, units: tuple[str, ...]) -> None:
+    assert site.find_units(part) == units
+
+
+def test_who_takes_over_is_named_or_the_other_of_a_pair(site: System) -> None:
+    assert [site.find_partner(one) for one in ("oss1", "oss2", "oss3", "oss4")] == ["oss2", "oss1", "oss4", "oss3"]
+    assert [site.find_partner(one) for one in ("mds1", "mds2", "idle", "n1")] == ["mds2", None, None, None]
+    assert [site.find_failover(one) for one in ("ost0", "ost7", "mdt", "lone")] == ["oss2", "oss3", "idle", None]
+
+
+def test_clients_of_a_pool_are_said_or_so_many_for_each_target(site: System) -> None:
+    assert [site.count_pool_clients(one) for one in ("both", "some", "mixed")] == [24, 5, None]
+
+
+def test_a_part_is_asked_for_by_its_id_its_kind_and_its_place(site: System) -> None:
+    item = site.item("oss3")
+    assert isinstance(item, PartItem)
+    assert (item.kind, item.id, item.position, item.total, item.table.id) == ("servers", "oss3", 2, 4, "oss[1-4]")
+    assert [one.id for one in site.items("file_systems")] == ["fs", "other", "none"]
+    assert (site.list_ids("mounts"), site.list_ids("luns")) == (("m",), ())
+    assert (site.find_reference("ost4", "server"), site.find_reference("lone", "server")) == ("oss3", None)
+    assert site.find_references("ssu2", "servers") == ("oss3", "oss4")
+    assert site.find_references("m", "on") == ("n1", "n2")
+    assert site.resolve_names("oss") == ("oss1", "oss2", "oss3", "oss4")
+    assert ("oss2" in site.index, "oss" in site.index, len(site.index)) == (True, False, 29)
+    assert (site.id, site.title, site.files) == ("site", "A site", ("site.toml",))
+    assert site.to_json().startswith('{"schema":"sonde-system-resolved/1","id":"site","title":"A site","networks":[]')
+    assert site.to_json().endswith("}\n")
+
+
+def test_a_part_that_is_not_there_is_refused_with_the_nearest(site: System) -> None:
+    with pytest.raises(SystemFileError, match=r'^The system has no part "idel"\. Did you mean "idle"\?$'):
+        site.item("idel")
+    with pytest.raises(SystemFileError, match=r'^The system has no part "zzz"\.$'):
+        site.item("zzz")
+    missing = r"^names oss\[5-6\] of oss\[3-6\], which nothing in the system has as its id or group\."
+    with pytest.raises(SystemFileError, match=missing):
+        site.resolve_names("oss[3-6]")
+    with pytest.raises(SystemFileError, match=r'^names "oss5", which nothing in the system has'):
+        site.resolve_names("oss5")
+
+
+def made(**kinds: list[dict[str, Any]]) -> System:
+    return system_from_document({"schema": "sonde-system/1", **kinds}, "made.toml")
+
+
+DRIVES = [{"id": "d[1-4]", "capacity": "1 kB"}, {"id": "e"}]
+
+
+@pytest.mark.parametrize(
+    ("group", "capacity", "stripe"),
+    [
+        ({"level": "5", "data": 3, "drives": "d[1-4]", "segment": "1 KiB"}, 3000, 3072),
+        ({"level": "5", "data": 3, "segment": "1 KiB"}, None, 3072),
+        ({"level": "5", "data": 3, "drives": "d[1-4]"}, 3000, None),
+        ({"level": "0", "segment": "1 KiB", "drives": "d[1-4]"}, 4000, None),
+        ({"level": "0", "drives": ["d1", "e"]}, None, None),
+        ({"level": "declustered", "drives": "d[1-4]"}, None, None),
+        ({"level": "declustered", "data": 2, "drives": "d[1-4]"}, None, None),
+        ({"level": "declustered", "data": 2, "parity": 1, "drives": "d[1-4]"}, 2666, None),
+        ({"level": "declustered", "data": 2, "parity": 2, "spare_share": "50 %", "drives": "d[1-4]"}, 1000, None),
+    ],
+)
+def test_a_raid_group_offers_what_its_drives_and_its_level_leave(
+    group: dict[str, Any], capacity: int | None, stripe: int | None
+) -> None:
+    system = made(drives=DRIVES, raid_groups=[{"id": "g", **group}])
+    assert (system.compute_capacity("g"), system.compute_full_stripe("g")) == (capacity, stripe)
+    assert system.compute_full_stripe("d1") is None
+
+
+def test_what_is_not_said_of_a_part_makes_the_whole_unknown() -> None:
+    system = made(
+        drives=DRIVES,
+        luns=[{"id": "l"}, {"id": "k", "size": "7 B"}],
+        slices=[{"id": "s", "on": "e", "share": "50 %"}, {"id": "r", "on": "e"}],
+        volumes=[{"id": "v", "kind": "stripe", "members": ["d1", "l"]},
+                 {"id": "u", "kind": "concat", "members": ["d2", "k"], "usable": "5 B"}],
+        targets=[{"id": "t", "kind": "ost", "file_system": "fs", "on": "v"},
+                 {"id": "w", "kind": "ost", "file_system": "fs", "capacity": "9 B"},
+                 {"id": "x", "kind": "ost", "file_system": "gs"}],
+        file_systems=[{"id": "fs", "kind": "lustre"}, {"id": "gs", "kind": "lustre", "capacity": "3 B"},
+                      {"id": "hs", "kind": "xfs", "device": "u"}, {"id": "is", "kind": "xfs"}],
+        nodes=[{"id": "n"}],
+    )  # fmt: skip
+    known = {one: system.compute_capacity(one) for one in ("l", "k", "s", "r", "v", "u", "t", "w", "x", "fs", "gs",
+    "hs",
+                                                      "is", "e", "d1", "n")}  # fmt: skip
+    assert known == {
+        "l": None, "k": 7, "s": None, "r": None, "v": None, "u": 5, "t": None, "w": 9, "x": None, "fs": None, "gs": 3,
+        "hs": 5, "is": None, "e": None, "d1": 1000, "n": None,
+    }  # fmt: skip
+
+
+def test_a_file_system_holds_what_its_targets_of_data_hold() -> None:
+    targets = [
+        {"id": "a[0-1]", "kind": "ost", "file_system": "fs", "capacity": "10 B"},
+        {"id": "m", "kind": "mdt", "file_system": "fs", "capacity": "500 B"},
+        {"id": "g", "kind": "mgt", "file_system": "fs", "capacity": "600 B"},
+    ]
+    system = made(targets=targets, file_systems=[{"id": "fs", "kind": "lustre"}])
+    assert system.compute_capacity("fs") == 20
+    assert system.compute_capacity("a1") == 10
+
+
+def test_what_is_left_of_a_disk_is_less_what_others_took_of_it() -> None:
+    system = made(
+        drives=[{"id": "d", "capacity": "100 B"}, {"id": "e", "capacity": "100 B"}],
+        slices=[{"id": "a", "on": "d", "size": "30 B"}, {"id": "b", "on": "d"}, {"id": "c", "on": "d", "share": "20 %"},
+                {"id": "f", "on": "e"}],
+    )  # fmt: skip
+    assert [system.compute_capacity(one) for one in "abcf"] == [30, 50, 20, 100]

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files in directories that others may write: links, pipes and swapped directories lead nowhere."""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+from other_user import NEIGHBOR, as_neighbor, needs_two_users
+
+from sonde.model import confined_files
+from sonde.model.confined_files import ConfinedDirectory, append_file, create_file, open_file, write_file
+
+
+@pytest.fixture
+def victim(tmp_path: Path) -> Path:
+    """A file that nothing may change."""
+    path = tmp_path / "victim"
+    path.write_text("precious")
+    return path
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> Path:
+    """A directory that everybody may write."""
+    for folder in (tmp_path, *tmp_path.parents[:3]):
+        folder.chmod(folder.stat().st_mode | 0o011)
+    path = tmp_path / "shared"
+    path.mkdir()
+    path.chmod(0o777)
+    return path
+
+
+def test_file_replaces_a_link_and_leaves_its_target(shared: Path, victim: Path) -> None:
+    (shared / "out").symlink_to(victim)
+    write_file(shared / "out", "new")
+    assert victim.read_text() == "precious"
+    assert (shared / "out").read_text() == "new"
+    assert not (shared / "out").is_symlink()
+    assert [path.name for path in shared.iterdir()] == ["out"]
+
+
+def test_growing_file_replaces_a_link(shared: Path, victim: Path) -> None:
+    (shared / "out").symlink_to(victim)
+    with create_file(shared / "out") as file:
+        file.write(b"new")
+    assert victim.read_text() == "precious"
+
+
+def test_link_is_not_appended_to_and_not_read(shared: Path, victim: Path) -> None:
+    (shared / "out").symlink_to(victim)
+    for operation in (append_file, open_file):
+        with pytest.raises(OSError, match="symbolic link"):
+            operation(shared / "out")
+
+
+def test_pipe_does_not_block(shared: Path) -> None:
+    os.mkfifo(shared / "pipe")
+    for operation in (append_file, open_file):
+        with pytest.raises(OSError, match=r"not a regular file|No such device"):
+            operation(shared / "pipe")
+
+
+def test_failed_replacement_leaves_the_old_file_and_nothing_else(shared: Path) -> None:
+    write_file(shared / "out", "old")
+
+    def fail_half_way() -> None:
+        with confined_files.replace_file(shared / "out") as file:
+            file.write(b"half")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail_half_way()
+    assert [path.name for path in shared.iterdir()] == ["out"]
+    assert (shared / "out").read_text() == "old"
+
+
+@pytest.mark.parametrize("name", ["..", ".", "", "a/b", "/etc", "a\0b"])
+def test_name_of_several_components_is_refused(shared: Path, name: str) -> None:
+    with ConfinedDirectory.open(shared) as directory:
+        for operation in (directory.enter, directory.open_file, directory.create_file, directory.remove_file):
+            with pytest.raises(OSError, match="not the name of a file"):
+                operation(name)
+
+
+def test_directory_beneath_follows_no_link(shared: Path, tmp_path: Path) -> None:
+    (tmp_path / "other" / "run").mkdir(parents=True)
+    (shared / "month").symlink_to(tmp_path / "other")
+    with pytest.raises(OSError, match=r"symbolic link|Not a directory"):
+        ConfinedDirectory.beneath(shared, shared / "month" / "run")
+    with pytest.raises(ValueError, match="subpath"):
+        ConfinedDirectory.beneath(shared, tmp_path / "other")
+
+
+def test_tree_is_removed_without_what_links_lead_to(shared: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    (other / "inner").mkdir(parents=True)
+    (other / "inner" / "file").write_text("precious")
+    (shared / "tree" / "a").mkdir(parents=True)
+    (shared / "tree" / "a" / "b").symlink_to(other)
+    (shared / "tree" / "c").symlink_to(other / "inner")
+    confined_files.remove_tree(shared / "tree")
+    assert not (shared / "tree").exists()
+    assert (other / "inner" / "file").read_text() == "precious"
+    (shared / "link").symlink_to(other)
+    with pytest.raises(OSError, match=r"symbolic link|Not a directory"):
+        confined_files.remove_tree(shared / "link")
+    assert (other / "inner" / "file").exists()
+
+
+@needs_two_users
+def test_output_directory_that_another_user_linked_is_refused(shared: Path, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    as_neighbor(lambda: (shared / "reports").symlink_to(tmp_path / "other"))
+    with pytest.raises(OSError, match="of another user"):
+        write_file(shared / "reports" / "page.html", "x")
+    assert list((tmp_path / "other").iterdir()) == []
+    (shared / "mine").symlink_to(tmp_path / "other")
+    write_file(shared / "mine" / "page.html", "x")
+    assert [path.name for path in (tmp_path / "other").iterdir()] == ["page.html"]
+
+
+@needs_two_users
+def test_file_of_another_user_is_told_from_an_own_one(shared: Path) -> None:
+    as_neighbor(lambda: (shared / "theirs").write_text("{}"))
+    write_file(shared / "ours", "{}")
+    with ConfinedDirectory.open(shared) as directory:
+        assert directory.read_json("theirs") == {}
+        assert directory.read_json("theirs", trusted_only=True) is None
+        assert directory.read_json("ours", trusted_only=True) == {}
+        assert not directory.is_exclusive()
+    os.chown(shared, NEIGHBOR, NEIGHBOR)
+    shared.chmod(0o755)
+    with ConfinedDirectory.open(shared) as directory:
+        assert not directory.is_exclusive(), "its owner may rename what is in it"
+
+
+@needs_two_users
+def test_pipe_of_another_user_is_not_written_to(shared: Path) -> None:
+    as_neighbor(lambda: os.mkfifo(shared / "out"))
+    with pytest.raises(OSError, match="not a regular file"):
+        write_file(shared / "out", "secret")
+
+
+def test_device_is_written_to_and_not_replaced() -> None:
+    write_file(Path("/dev/null"), "x")
+    assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
+
+
+def test_writes_race_with_links_ten_thousand_times(shared: Path, victim: Path) -> None:
+    """While another thread puts a link in place of the file again and again, its target keeps its content."""
+    stop = threading.Event()
+
+    def attack() -> None:
+        while not stop.is_set():
+            try:
+                os.symlink(victim, shared / "swap")
+                os.replace(shared / "swap", shared / "out")
+            except FileExistsError:
+                os.unlink(shared / "swap")
+
+    attacker = threading.Thread(target=attack)
+    attacker.start()
+    try:
+        with ConfinedDirectory.open(shared) as directory:
+            for number in range(10_000):
+                part = f".{number}.part"
+                with directory.create_file(part) as file:
+                    file.write(b"new")
+                directory.rename(part, directory, "out")
+                try:
+                    directory.open_file("out").close()
+                except OSError as reason:
+                    assert "symbolic link" in str(reason)  # noqa: PT017
+    finally:
+        stop.set()
+        attacker.join()
+    assert victim.read_text() == "precious"

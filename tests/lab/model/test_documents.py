@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Documents beyond the limits are refused with one sentence and exit code 2, whatever reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from make_record import Scene, write_run
+
+from sonde.model.documents import MOST_LEVELS, DocumentError, parse_json, parse_toml
+from sonde.model.errors import RecordError
+from sonde.model.line_decoding import parse_line
+
+Sonde = Callable[..., Any]
+DEEP = 5000
+TOML = {
+    "lists": "a = " + "[" * DEEP + "]" * DEEP,
+    "tables": "a = " + "{b = " * DEEP + "1" + "}" * DEEP,
+    "dotted": ".".join("a" * DEEP) + " = 1",
+    "header": "[" + ".".join("a" * DEEP) + "]",
+    "digits": "a = " + "9" * 100_000,
+    "hexadecimal": "a = 0x" + "f" * 100_000,
+}
+JSON = {
+    "lists": '{"a": ' + "[" * DEEP + "]" * DEEP + "}",
+    "tables": '{"a":' * DEEP + "1" + "}" * DEEP,
+    "moderate": '{"a":' * 200 + "1" + "}" * 200,
+    "digits": '{"a": ' + "9" * 100_000 + "}",
+    "float": '{"a": ' + "9" * 400 + "}",
+}
+
+
+@pytest.mark.parametrize("text", TOML.values(), ids=TOML)
+def test_toml_beyond_a_limit_is_refused(text: str) -> None:
+    with pytest.raises(DocumentError, match=r"it is nested too deeply|more than 308 digits"):
+        parse_toml(text)
+
+
+@pytest.mark.parametrize("text", JSON.values(), ids=JSON)
+def test_json_beyond_a_limit_is_refused(text: str) -> None:
+    with pytest.raises(DocumentError, match=r"it is nested too deeply|more than 308 digits"):
+        parse_json(text)
+
+
+def test_documents_within_the_limits_are_read() -> None:
+    deepest = "[" * MOST_LEVELS + "]" * MOST_LEVELS
+    assert parse_toml(f"a = {deepest[1:-1]}") == {"a": parse_json(deepest)[0]}
+    assert parse_json("9" * 308) == 10**308 - 1
+    assert parse_toml("a = -1e308\nb = 9223372036854775807") == {"a": -1e308, "b": 2**63 - 1}
+
+
+@pytest.mark.parametrize("kind", ["toml", "json"])
+@pytest.mark.parametrize(
+    "verb",
+    [
+        ("plan", "{}"),
+        ("run", "{}"),
+        ("simulate", "quick", "--system", "{}"),
+        ("trend", "--events", "{}"),
+        ("import", "{csv}", "--columns", "{}"),
+    ],
+)
+def test_verbs_refuse_such_files_with_one_sentence(
+    sonde: Sonde, archive: Path, tmp_path: Path, verb: tuple[str, ...], kind: str
+) -> None:
+    csv = tmp_path / "data.csv"
+    csv.write_text("time,rate\n2026-01-01,1\n")
+    for name, text in {"toml": TOML, "json": JSON}[kind].items():
+        file = tmp_path / f"{name}.{kind}"
+        file.write_text(text)
+        result = sonde(*(word.format(file, csv=csv) for word in verb))
+        assert result.code in (2, 3), (verb, name, result.err)
+        assert len(result.sentences) == 1, (verb, name, result.err)
+        assert "An error in Sonde itself" not in result.err, (verb, name, result.err)
+        assert "\n" not in result.err.strip()
+
+
+@pytest.mark.parametrize("text", ["[" * DEEP + "]" * DEEP, "9" * 100_000, "[" * 200 + "]" * 200], ids=str.__len__)
+def test_setting_beyond_a_limit_is_refused(sonde: Sonde, text: str) -> None:
+    result = sonde("plan", "quick", "--on", "/tmp", "--set", f"data.access.transfer={text}")
+    assert result.code == 2
+    assert "An error in Sonde itself" not in result.err
+
+
+@pytest.mark.parametrize("text", JSON.values(), ids=JSON)
+@pytest.mark.parametrize("name", ["run.json", "tags.json", "plan.json"])
+def test_run_with_such_a_file_does_not_break_the_list(sonde: Sonde, archive: Path, name: str, text: str) -> None:
+    for number in range(2):
+        write_run(archive / "2026-01" / f"20260101T000000Z-deep-0000000{number}", Scene())
+    (archive / "2026-01" / "20260101T000000Z-deep-00000000" / name).write_text(text)
+    for verb in (("list",), ("show", "20260101T000000Z-deep-00000000"), ("tag", "20260101T000000Z-deep-00000000")):
+        result = sonde(*verb)
+        assert "An error in Sonde itself" not in result.err, (verb, result.err)
+    assert "20260101T000000Z-deep-00000001" in sonde("list").out
+
+
+@pytest.mark.parametrize("number", ["9" * 400, "1e400", "-" + "9" * 5000])
+def test_line_of_a_record_with_a_huge_number_is_broken_not_fatal(number: str) -> None:
+    lines = (f'{{"type": "strange", "t": {number}}}', f'{{"type": "end", "t": {number}, "seconds": {number}}}')
+    for line in lines if number != "1e400" else ():
+        with pytest.raises(RecordError, match=r"too many digits|is not JSON"):
+            parse_line(line)
+    if number == "1e400":
+        assert [parse_line(line)[1].t for line in lines] == [float("inf")] * 2

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What cannot be seen becomes visible, and nothing else changes."""
+
+from __future__ import annotations
+
+import pytest
+
+from sonde.model.escaping import escape_line, escape_text
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        ("plain words", "plain words"),
+        ("grün · 日本", "grün · 日本"),
+        ("a\nb\rc\td", "a\\nb\\rc\\td"),
+        ("\x00\x7f\x85", "\\x00\\x7f\\x85"),
+        ("\udc80\udcff", "\\x80\\xff"),
+        ("\ud800\u202e\u200b", "\\ud800\\u202e\\u200b"),
+        ("\U000e0001", "\\U000e0001"),
+        ("\ue000\u2028\u2029", "\\ue000\\u2028\\u2029"),
+        (17, "17"),
+    ],
+)
+def test_one_line(raw: object, shown: str) -> None:
+    assert escape_line(raw) == shown
+
+
+def test_what_is_too_long_is_cut_and_says_so() -> None:
+    assert escape_line("abcde", 5) == "abcde"
+    assert escape_line("abcdef", 5) == "abcde…"
+    assert escape_line("x" * 2000) == "x" * 2000
+    assert escape_line("x" * 2001) == "x" * 2000 + "…"
+
+
+def test_a_block_keeps_its_lines() -> None:
+    assert escape_text("a\n\tb\r\u202e") == "a\n\tb\\r\\u202e"
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [("\udc7f", "\\udc7f"), ("\udd00", "\\udd00"), ("\udc80", "\\x80"), ("\udcff", "\\xff"), ("\xad", "\\xad"),
+     ("\U0010ffff", "\\U0010ffff"), ("ÿĀ", "ÿĀ"), ("\U00010000", "\U00010000"), ("é\n", "é\\n")],
+)  # fmt: skip
+def test_bytes_that_are_no_text_are_told_from_other_halves_of_signs(raw: str, shown: str) -> None:
+    assert escape_line(raw) == shown
+    assert escape_text(raw.replace("\n", "")) == shown.replace("\\n", "")

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each part of the key of a series as it is written, and the keys of runs of other tools and of simulated ones."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from sonde.model.history_key import (
+    BYTES_PER_S,
+    CLUSTER_VARIABLE,
+    EPOCH_VARIABLE,
+    FILE_SYSTEM_VARIABLE,
+    OPS_PER_S,
+    SYSTEM_VARIABLE,
+    HistoryKey,
+    RunKey,
+    compute_run_key,
+    describe_node_class,
+    estimate_installed_gib,
+    read_site_facts,
+    strip_host_numbers,
+)
+from sonde.model.imported_runs import ImportedPhase, ImportedRun
+from sonde.model.lines import FileSystemFacts, NodeLine, RunLine
+from sonde.model.parents import GENERIC_SERVER_LEVEL, SERVER_LEVELS, TargetParents, parse_parents, strip_host_suffix
+from sonde.model.plan_hash import compute_plan_hash, hash_json
+
+LUSTRE = FileSystemFacts(type="lustre", mount_point="/scratch", source="b@o2ib:a@o2ib:/snx", network=True)
+DISK = FileSystemFacts(type="ext4", mount_point="/", source="/dev/sda1")
+
+
+def node(host: str, system: FileSystemFacts = LUSTRE, **more: Any) -> NodeLine:
+    return NodeLine(host=host, file_system=system, **more)
+
+
+def place(*machines: NodeLine, target: str = "/scratch/probe") -> str:
+    return compute_run_key(RunLine(), machines, target, {}).file_system
+
+
+@pytest.mark.parametrize(
+    ("machines", "target", "shown"),
+    [
+        ([node("n1")], "/scratch/probe", "lustre:a@o2ib:b@o2ib:/snx probe"),
+        ([node("n1")], "/scratch", "lustre:a@o2ib:b@o2ib:/snx /"),
+        ([node("n1")], "/scratch/", "lustre:a@o2ib:b@o2ib:/snx /"),
+        ([node("n1")], "/scratchy/x", "lustre:a@o2ib:b@o2ib:/snx scratchy/x"),
+        ([node("n1", DISK)], "/a/b", "ext4:/dev/sda1@n1 a/b"),
+        ([node("n1", DISK), node("n1", DISK)], "/", "ext4:/dev/sda1@n1 /"),
+        ([node("n1", FileSystemFacts())], "/a", "unknown@n1 a"),
+        ([node("n1", FileSystemFacts(type="nfs", network=True))], "/a", "nfs: a"),
+        ([node("n1", FileSystemFacts(source="x", network=True))], "/a", ":x a"),
+        ([], "/a/b", "unknown /a/b"),
+    ],
+)
+def test_a_place_is_the_file_system_and_the_directory_in_it(machines: list[NodeLine], target: str, shown: str) -> None:
+    assert place(*machines, target=target) == shown
+
+
+def test_local_disks_of_several_nodes_carry_a_hash_of_names() -> None:
+    both = place(node("n2", DISK), node("n1", DISK), target="/a")
+    assert both == f"ext4:/dev/sda1@2 nodes {hash_json(['n1', 'n2'], 6)} a"
+
+
+@pytest.mark.parametrize(
+    ("hosts", "system"),
+    [
+        (["nid00123.local"], "nid"),
+        (["nid1", "nid2"], "nid"),
+        (["login-1", "nid2"], "login+nid"),
+        (["_42"], "_42"),
+        (["1234"], "1234"),
+        ([""], "unknown"),
+        ([], "unknown"),
+    ],
+)
+def test_a_system_is_what_its_hosts_share_in_their_names(hosts: list[str], system: str) -> None:
+    assert compute_run_key(RunLine(), [node(host) for host in hosts], "/a", {}).system == system
+
+
+def test_the_stem_of_a_host_has_no_numbers_and_no_domain() -> None:
+    assert [strip_host_numbers(one) for one in ("nid00123.x1.org", "gpu-07-a", "-9-", "")] == [
+        "nid",
+        "gpu--a",
+        "-9-",
+        "",
+    ]
+
+
+def test_all_parts_of_the_key_of_a_run() -> None:
+    plan = {"schema": "sonde-plan/1", "id": "p", "target": {"path": "/x"}, "phases": [{"id": "w", "op": "write"}]}
+    run = RunLine(schema="sonde-record/1", processes=2, threads=3, nodes=4, plan=plan)
+    machine = node("nid1", cpu_model=" AMD  EPYC ", cpus=64, memory_bytes=251 << 30)
+    found = compute_run_key(run, [machine], "/scratch/a", {"epoch": "refit"})
+    hashed = compute_plan_hash(plan, 2, 3, 4)
+    assert found == RunKey("nid", "lustre:a@o2ib:b@o2ib:/snx a", hashed, "AMD EPYC, 64 cpus, 256 GiB",
+                           "sonde-record/1 refit")  # fmt: skip
+    simulated = replace(run, simulated={"system": "demo", "mount": "m"})
+    site = {"system": "edison", "file_system": "scratch", "epoch": "refit"}
+    told = compute_run_key(simulated, [machine], "/scratch/a", site)
+    assert (told.system, told.file_system, told.epoch) == ("simulated demo", "m", "sonde-record/1")
+    bare = compute_run_key(replace(run, simulated={"x": 1}), [machine], "/scratch/a", site)
+    assert (bare.system, bare.file_system) == ("simulated ", "lustre:a@o2ib:b@o2ib:/snx a")
+
+
+def test_the_key_of_a_series_has_an_id_and_that_of_its_run_inside() -> None:
+    key = HistoryKey("s", "f", "h", "n", "e", "write", "write", "cold", "sonde total", "bytes_per_s")
+    assert key.run_key == RunKey("s", "f", "h", "n", "e")
+    assert key.id == "b820a59c19"
+    assert len({key.id, *(replace(key, **{name: "x"}).id for name in vars(key))}) == 11
+    assert (BYTES_PER_S, OPS_PER_S) == ("bytes_per_s", "ops_per_s")
+
+
+@pytest.mark.parametrize(
+    ("machines", "shown"),
+    [
+        ([node("a", cpus=4)], "4 cpus"),
+        ([node("a", memory_bytes=1 << 30)], "1 GiB"),
+        ([node("a", cpu_model="X")], "X"),
+        ([node("a"), node("b", cpus=4), node("c", cpu_model="A", cpus=0)], "4 cpus + A"),
+        ([node("a")], ""),
+    ],
+)
+def test_a_class_of_nodes_says_what_is_known(machines: list[NodeLine], shown: str) -> None:
+    assert describe_node_class(machines) == shown
+
+
+@pytest.mark.parametrize(
+    ("gib", "shown"),
+    [(0, 1), (1, 1), (1.1, 2), (2, 2), (2.5, 3), (3, 3), (3.1, 4), (5, 6), (7, 8), (95, 96), (97, 128)],
+)
+def test_memory_is_the_next_size_that_is_sold(gib: float, shown: int) -> None:
+    assert estimate_installed_gib(int(gib * 2**30)) == shown
+
+
+def test_site_variables_precede_the_scheduler_cluster_name() -> None:
+    assert (SYSTEM_VARIABLE, FILE_SYSTEM_VARIABLE, EPOCH_VARIABLE, CLUSTER_VARIABLE) == (
+        "SONDE_SYSTEM", "SONDE_FILE_SYSTEM", "SONDE_EPOCH", "SLURM_CLUSTER_NAME",
+    )  # fmt: skip
+    every = {SYSTEM_VARIABLE: "a", CLUSTER_VARIABLE: "b", FILE_SYSTEM_VARIABLE: " c ", EPOCH_VARIABLE: "d"}
+    assert read_site_facts(every) == {"system": "a", "file_system": "c", "epoch": "d"}
+    assert read_site_facts({SYSTEM_VARIABLE: "", CLUSTER_VARIABLE: " b"}) == {"system": "b"}
+    assert read_site_facts({SYSTEM_VARIABLE: "  "}) == {}
+
+
+STARTED = datetime(2026, 11, 21, 20, 45, 1, tzinfo=UTC)
+
+
+def imported(**more: Any) -> ImportedRun:
+    members: dict[str, Any] = {"tool": "IOR 4.1.0", "name": "ior easy", "started": STARTED, "experiment": {"t": 1}}
+    return ImportedRun(**members | {"phases": ()} | more)
+
+
+def test_a_run_of_another_tool_has_one_id_however_often_it_is_imported() -> None:
+    first = imported()
+    assert first.id() == imported().id()
+    assert first.id().startswith("20261121T204501Z-ior-easy-")
+    assert len(first.id()) == len("20261121T204501Z-ior-easy-") + 8
+    assert imported(title="x").id() != first.id()
+    assert imported(name="--ä.").id().startswith("20261121T204501Z-run-")
+    assert imported(name="a" * 50).id().startswith(f"20261121T204501Z-{'a' * 40}-")
+
+
+def test_the_key_of_a_run_of_another_tool() -> None:
+    bare = imported(tasks=4).key()
+    what = {"tool": "IOR", "tasks": 4, "nodes": None, "t": 1}
+    assert bare == {
+        "system": "unknown", "file_system": "unknown", "plan_hash": hash_json(["imported/1", what]),
+        "node_class": "", "epoch": "imported/1",
+    }  # fmt: skip
+    told = imported(tasks=4, host="nid0012", target="/scratch", node_class="N")
+    assert told.key() == bare | {"system": "nid", "file_system": "/scratch", "node_class": "N"}
+    named = replace(told, system="edison", file_system="snx")
+    assert (named.key()["system"], named.key()["file_system"]) == ("edison", "snx")
+
+
+def test_what_nobody_said_of_another_tools_number_is_not_known() -> None:
+    phase = ImportedPhase("w", "write", "IOR 4.1.0 bw")
+    assert vars(phase) == {
+        "phase": "w", "op": "write", "definition": "IOR 4.1.0 bw", "bytes_per_s": None, "ops_per_s": None,
+        "bytes": None, "ops": None, "seconds": None, "backend": "", "cache": "unknown", "done": True, "also": {},
+    }  # fmt: skip
+    rest = {name: value for name, value in vars(imported()).items() if name not in ("tool", "name", "started")}
+    assert rest == {
+        "experiment": {"t": 1}, "phases": (), "title": "", "system": "", "host": "", "target": "", "file_system": "",
+        "node_class": "", "tasks": None, "nodes": None, "seconds": None, "group": None, "status": "done", "text": "",
+        "command": "", "context": {}, "findings": (),
+    }  # fmt: skip
+
+
+LEVELS: dict[str, dict[str, tuple[str, ...]]] = {"SSU": {"ssu0": ("1", "2")}, "OSS": {"oss0": ("1",), "oss1": ("2",)}}
+
+
+def test_a_target_has_a_server_and_a_unit_by_the_name_that_a_record_has() -> None:
+    parents = TargetParents("site", LEVELS)
+    assert (parents.find_server("2@b"), parents.find_unit("2@b")) == ("oss1", "ssu0")
+    assert (parents.find_server("3"), parents.find_unit("3")) == (None, None)
+    assert TargetParents("", {"server": {"s": ("1",)}}).find_server("1") == "s"
+    assert TargetParents("", {"MDS": {"m": ("1",)}}).find_unit("1") is None
+    assert parents.map_targets("OSS") == {"1": "oss0", "2": "oss1"}
+    assert parents.map_targets("rack") == {}
+    assert (bool(parents), bool(TargetParents("site"))) == (True, False)
+    assert (SERVER_LEVELS, GENERIC_SERVER_LEVEL) == ({"ost": "OSS", "mdt": "MDS", "nsd": "NSD server"}, "server")
+    assert strip_host_suffix("4201@oss-4@x") == "4201"
+
+
+def test_of_targets_that_a_record_names_the_parts_are_kept() -> None:
+    parents = TargetParents("site", LEVELS)
+    assert parents.restrict_to(["2@b"]) == TargetParents("site", {"SSU": {"ssu0": ("2",)}, "OSS": {"oss1": ("2",)}})
+    assert parents.restrict_to(["9"]) == TargetParents("site", {})
+    assert parents.as_json() == {
+        "system": "site", "levels": {"SSU": {"ssu0": ["1", "2"]}, "OSS": {"oss0": ["1"], "oss1": ["2"]}},
+    }  # fmt: skip
+    assert parse_parents(parents.as_json()) == parents
+    assert parse_parents({"levels": {"OSS": {"a": [1], "b": "c"}, "x": 3}}) == TargetParents("", {"OSS": {"a": ("1",)}})
+    assert parse_parents({"system": None, "levels": {}}) == TargetParents("", {})

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Members of documents whose form nobody promised: what is there is read, and what is not there is no error."""
+
+from __future__ import annotations
+
+import pytest
+
+from sonde.model.json_access import get_column, get_items, get_member, get_number, get_object, get_text, join_tables
+from sonde.model.lines import TableLine
+
+DOCUMENT = {
+    "rate": 2.5,
+    "count": 3,
+    "zero": 0,
+    "yes": True,
+    "word": "cold",
+    "none": None,
+    "wide": 10**400,
+    "endless": float("inf"),
+    "inner": {"rate": 7, "list": [1, 2], "word": "1"},
+    "pair": (4, 5),
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [("rate", 2.5), ("count", 3.0), ("zero", 0.0), ("inner rate", 7.0), ("yes", None), ("word", None), ("none", None),
+     ("wide", None), ("endless", None), ("inner", None), ("inner word", None), ("absent", None), ("rate deeper", None),
+     ("inner absent", None)],
+)  # fmt: skip
+def test_a_number_is_what_is_one_and_finite(path: str, value: float | None) -> None:
+    found = get_number(DOCUMENT, *path.split())
+    assert found == value
+    assert found is None or isinstance(found, float)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [("word", "cold"), ("rate", "2.5"), ("zero", "0"), ("yes", "True"), ("none", ""), ("inner", ""), ("pair", ""),
+     ("inner list", ""), ("inner word", "1"), ("absent", "")],
+)  # fmt: skip
+def test_a_text_is_any_single_value(path: str, value: str) -> None:
+    assert get_text(DOCUMENT, *path.split()) == value
+
+
+def test_lists_and_objects_are_empty_where_there_is_something_else() -> None:
+    assert get_items(DOCUMENT, "inner", "list") == [1, 2]
+    assert get_items(DOCUMENT, "pair") == [4, 5]
+    assert get_items(DOCUMENT, "word") == get_items(DOCUMENT, "inner") == get_items(DOCUMENT, "absent") == []
+    assert get_object(DOCUMENT, "inner") == DOCUMENT["inner"]
+    assert get_object(DOCUMENT, "pair") == get_object(DOCUMENT, "absent") == {}
+    assert get_member(DOCUMENT, ["inner", "rate"]) == 7
+    assert get_member(DOCUMENT, ["pair", "x"]) is None
+    assert get_member(DOCUMENT, []) is DOCUMENT
+
+
+def table(first: int, *rows: list[object], columns: tuple[str, ...] = ("task", "rate")) -> TableLine:
+    return TableLine(columns=columns, rows=tuple(tuple(row) for row in rows), first_task=first)
+
+
+def test_the_lines_of_a_table_are_joined_in_the_order_of_their_tasks() -> None:
+    whole = join_tables([table(2, [2, 5.0]), table(0, [0, 3.0], [1, 4.0])])
+    assert whole is not None
+    assert whole.columns == ("task", "rate")
+    assert [list(row) for row in whole.rows] == [[0, 3.0], [1, 4.0], [2, 5.0]]
+    assert join_tables([]) is join_tables([table(0)]) is None
+
+
+def test_column_uses_the_first_name_and_0_for_other_values() -> None:
+    rows = table(0, [0, 3.0], [1, "much"], [2], [3, 8], [4, 0])
+    assert get_column(rows, "rate") == [3.0, 0.0, 0.0, 8.0, 0.0]
+    assert get_column(rows, "speed", "rate", "task") == [3.0, 0.0, 0.0, 8.0, 0.0]
+    assert get_column(rows, "task", "rate") == [0.0, 1.0, 2.0, 3.0, 4.0]
+    assert get_column(rows, "speed") is None

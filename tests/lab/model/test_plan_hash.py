@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Archives hold hashes of plans: the hash of a plan stays what it is until `sameness.VERSION` is another.
+
+Whoever changes a default, or what counts, meets these numbers, raises VERSION and takes the new ones.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from sonde.model.errors import PlanError
+from sonde.model.plan import Plan
+from sonde.model.plan_hash import HASH_VERSION, compute_plan_hash, hash_json
+
+W: dict[str, Any] = {"id": "w", "op": "write"}
+R: dict[str, Any] = {"id": "r", "op": "read"}
+
+
+def plan(*phases: dict[str, Any], **members: Any) -> dict[str, Any]:
+    return {"schema": "sonde-plan/1", "id": "p", "target": {"path": "/x"}, "phases": [*phases] or [W], **members}
+
+
+MANY = {"mapping": "many", "count": 9, "paths": ["/a", "/b", "/c"], "across": ["/d"], "name": "n", "suffix": "s"}
+SLEEP = {"kind": "sleep", "time": "1s", "need": "required", "max_resident": 0.5}
+FULL = R | {
+    "data_of": "w", "operations_file": "/ops", "shift": {"by": "random", "seed": 4}, "before": [SLEEP],
+    "stop": {"time": "1min"}, "measure": False, "barrier": "intra", "process": "separate", "valid": {"min_time": "1s"},
+}  # fmt: skip
+TREE = {"depth": 2, "branching": 3, "items_per_task": 26}
+
+
+def shuffled(phase: dict[str, Any], seed: int) -> dict[str, Any]:
+    return phase | {"access": {"order": "random_permute", "seed": seed}}
+
+
+LISTED: list[tuple[str, dict[str, Any], str]] = [
+    ("the least", plan(), "6c1367302c5c"),
+    ("a pace that nobody follows", plan(data={"paced": {"rate": "1MB/s"}}), "6c1367302c5c"),
+    ("stripes in a directory that exists",
+     plan(target={"path": "/x", "use_existing": True, "striping": {"count": 4, "size": "1MiB"}}), "e0db5c2b9de9"),
+    ("pinned tasks, of which some are used", plan(tasks={"pin": True, "used": 3}), "66c5dfc5aac0"),
+    ("files in three places", plan(data={"files": MANY}), "4046b34bc5c4"),
+    ("a payload", plan(data={"payload": {"kind": "random", "seed": 9, "compressible": 0.5}}), "803f28159212"),
+    ("a pace", plan(data={"backend": "paced", "paced": {"rate": "1MB/s"}}), "85584f2f80a8"),
+    ("a calibrated volume",
+     plan(calibrated=["data.access.volume"], data={"access": {"volume": "5GiB", "transfer": "4KiB"}}), "96f5d3ef6dcb"),
+    ("two orders", plan(shuffled(W, 5), shuffled(R, 6)), "453c3c4c6a2f"),
+    ("one order twice", plan(shuffled(W, 5), shuffled(R, 5)), "66f019bfb2cb"),
+    ("a mixture", plan(R | {"op": "mixed", "access": {"read_ratio": 0.7, "seed": 3}}), "649e8ad7c4b8"),
+    ("a phase with everything", plan(W, FULL), "52665cef5889"),
+    ("data of a phase that is not there", plan(W, R | {"data_of": "v"}), "312b54358210"),
+    ("a write that overwrites", plan(W | {"open": "overwrite"}), "1c7756d52905"),
+    ("files of others by lot", plan(W, R | {"shift": {"by": "permute", "n": 2, "seed": 7}}), "7690c000e869"),
+    ("names",
+     plan({"id": "c", "op": "create"}, {"id": "s", "op": "stat", "meta": {"select": {"order": "permute", "seed": 4}}},
+          meta={"tree": TREE, "payload": {"seed": 3}, "paced": {"rate": "5MB/s"}}), "961af1456102"),
+    ("names at a pace",
+     plan({"id": "c", "op": "create"}, meta={"backend": "paced", "paced": {"rate": "5MB/s"}}), "d2e41e0acb83"),
+    ("a search",
+     plan({"id": "s", "op": "walk"}, meta={"find": {"newer_than_file": "/stamp", "size": "4KiB"}}), "2bb379dc2618"),
+    ("a share of the memory",
+     plan(data={"access": {"volume": {"of": "node_memory", "x": 2, "per": "node"}}}), "97da291be559"),
+    ("an amount in bytes",
+     plan(data={"access": {"volume": {"of": "bytes", "bytes": "1GiB", "per": "total"}}}), "1ab92bfc0551"),
+    ("direct and deep",
+     plan(data={"backend": "io_uring", "io": {"direct": True, "queue_depth": 8, "pause": "1ms"}, "verify": "on_read"}),
+     "677acc9806a7"),
+]  # fmt: skip
+KNOWN = {name: (document, known) for name, document, known in LISTED}
+
+
+def test_the_numbers_are_those_of_this_version() -> None:
+    assert HASH_VERSION == 2
+
+
+@pytest.mark.parametrize(("document", "known"), KNOWN.values(), ids=KNOWN.keys())
+def test_the_hash_of_a_plan_is_the_one_that_archives_hold(document: dict[str, Any], known: str) -> None:
+    Plan.from_document(document, "it is a plan")
+    before = copy.deepcopy(document)
+    assert compute_plan_hash(document, 2, 3, 4) == known
+    assert document == before
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("files in three places",
+         {"data": {"files": MANY | {"paths": ["/c", "/b", "/e"], "across": ["/f"], "name": "m"}}}),
+        ("a payload", {"data": {"payload": {"kind": "random", "seed": 10, "compressible": 0.5}}}),
+        ("a calibrated volume", {"data": {"access": {"volume": "6GiB", "transfer": "4KiB"}}}),
+        ("two orders", {"phases": [shuffled(W, 8), shuffled(R, 1)]}),
+        ("one order twice", {"phases": [shuffled(W, 8), shuffled(R, 8)]}),
+        ("a phase with everything",
+         {"phases": [W, FULL | {"operations_file": "/o", "shift": {"by": "random", "seed": 5}, "valid": {},
+                                "before": [SLEEP | {"need": "best_effort", "max_resident": 0.25}]}]}),
+        ("a phase with everything", {"phases": [W | {"id": "first"}, FULL | {"data_of": "first"}]}),
+        ("a phase with everything", {"phases": [W | {"open": "truncate"}, FULL | {"open": "exclusive"}]}),
+        ("a search", {"meta": {"find": {"newer_than_file": "/other", "size": "4096B"}}}),
+    ],
+)  # fmt: skip
+def test_what_changes_neither_the_work_nor_its_order_does_not_count(name: str, changes: dict[str, Any]) -> None:
+    document, known = KNOWN[name]
+    assert compute_plan_hash(document | changes, 2, 3, 4) == known
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("files in three places", {"data": {"files": MANY | {"paths": ["/a"]}}}),
+        ("a calibrated volume", {"calibrated": []}),
+        ("a calibrated volume", {"data": {"access": {"volume": "5GiB", "transfer": "8KiB"}}}),
+        (
+            "a phase with everything",
+            {"phases": [W, {name: value for name, value in FULL.items() if name != "operations_file"}]},
+        ),
+        ("a phase with everything", {"phases": [W, R, FULL]}),
+        ("a write that overwrites", {"phases": [W | {"open": "exclusive"}]}),
+        ("names at a pace", {"meta": {"backend": "paced", "paced": {"rate": "6MB/s"}}}),
+    ],
+)
+def test_what_changes_the_work_does(name: str, changes: dict[str, Any]) -> None:
+    document, known = KNOWN[name]
+    assert compute_plan_hash(document | changes, 2, 3, 4) != known
+
+
+def test_a_plan_of_a_later_version_is_hashed_as_it_stands() -> None:
+    later = plan(schema="sonde-plan/9")
+    with pytest.raises(PlanError):
+        Plan.from_document(later, "x")
+    assert compute_plan_hash(later, 2, 3, 4) == "2f3b4350fb38"
+
+
+def test_the_geometry_counts_and_may_be_unknown() -> None:
+    assert compute_plan_hash(plan(), None, None, None) == "0b66576fc05a"
+    assert len({compute_plan_hash(plan(), *one) for one in ((2, 3, 4), (3, 2, 4), (2, 4, 3), (None, 3, 4))}) == 4
+
+
+def test_a_short_hash_does_not_depend_on_the_order_of_members() -> None:
+    assert hash_json({"b": [1, "ä"], "a": None}) == hash_json({"a": None, "b": [1, "ä"]}) == "3d6f860d37ce"
+    assert hash_json([], 4) == "4f53"
+    assert len(hash_json("x")) == 12

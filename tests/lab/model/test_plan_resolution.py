@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a plan means with nothing left to a default: the rules that no schema can say, one by one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sonde.model.plan_resolution import (
+    count_directories,
+    count_item_directories,
+    fill_defaults,
+    find_table_schema,
+    is_tree_phase,
+    override_members,
+    resolve_data,
+    resolve_meta,
+    resolve_plan,
+    to_base_units,
+)
+
+TREE: dict[str, Any] = {"branching": 3, "depth": 2, "leaf_only": False, "copies": 1}
+
+
+@pytest.mark.parametrize(
+    ("tree", "every", "holding"),
+    [
+        ({}, 13, 13),
+        ({"leaf_only": True}, 13, 9),
+        ({"leaf_only": True, "copies": 2}, 13, 18),
+        ({"copies": 4}, 13, 52),
+        ({"branching": 1}, 3, 3),
+        ({"branching": 1, "depth": 5, "leaf_only": True}, 6, 1),
+        ({"depth": 0}, 1, 1),
+        ({"branching": 2, "depth": 3}, 15, 15),
+    ],
+)
+def test_a_tree_has_as_many_directories_as_its_branches_make(tree: dict[str, Any], every: int, holding: int) -> None:
+    assert count_directories(TREE | tree) == every
+    assert count_item_directories(TREE | tree) == holding
+
+
+def tree_of(**members: Any) -> dict[str, Any]:
+    found: dict[str, Any] = resolve_meta({"meta": {"tree": TREE | members}}, {"id": "c", "op": "create"})["tree"]
+    return found
+
+
+def test_items_of_a_task_become_items_of_each_directory_that_holds_some() -> None:
+    found = tree_of(items_per_task=180, leaf_only=True, copies=2)
+    assert (found["items_per_dir"], "items_per_task" in found) == (10, False)
+    assert tree_of(items_per_task=26)["items_per_dir"] == 2
+    uneven = tree_of(items_per_task=25)
+    assert (uneven["items_per_task"], "items_per_dir" in uneven) == (25, False)
+    assert tree_of()["items_per_dir"] == 0
+    assert tree_of(items_per_dir=7)["items_per_dir"] == 7
+
+
+@pytest.mark.parametrize(
+    ("op", "on", "tables", "tree"),
+    [
+        ("create", None, {"meta": {}}, True),
+        ("write", None, {"meta": {}}, False),
+        ("stat", None, {"meta": {}}, True),
+        ("stat", None, {"meta": {}, "data": {}}, False),
+        ("stat", None, {}, False),
+        ("stat", "meta", {"meta": {}, "data": {}}, True),
+        ("stat", "data", {"meta": {}}, False),
+    ],
+)
+def test_a_phase_works_on_names_where_its_operation_or_the_plan_says_so(
+    op: str, on: str | None, tables: dict[str, Any], tree: bool
+) -> None:
+    phase = {"id": "p", "op": op} | ({"on": on} if on else {})
+    assert is_tree_phase(tables, phase) is tree
+
+
+def test_what_a_phase_says_takes_away_what_cannot_stand_beside_it() -> None:
+    schema = {"properties": {"volume": {"instead_of": ["segments"]}, "segments": {"instead_of": ["volume"]}, "x": {}}}
+    assert override_members({"segments": 4, "x": 1}, {"volume": "1GiB"}, schema) == {"x": 1, "volume": "1GiB"}
+    assert override_members({"segments": 4, "x": 1}, {"x": 2}, schema) == {"segments": 4, "x": 2}
+    assert override_members({}, {}, schema) == {}
+
+
+def test_data_of_a_phase_lie_over_those_of_the_plan_member_by_member() -> None:
+    plan = {"data": {"access": {"transfer": "64KiB", "segments": 4}, "files": {"mapping": "per_task"}}}
+    found = resolve_data(plan, {"id": "w", "op": "write", "access": {"transfer": "1MiB"}, "suffix": "b"})
+    assert (found["access"]["transfer"], found["access"]["block"], found["access"]["segments"]) == ("1MiB", "1MiB", 4)
+    assert (found["files"]["mapping"], found["files"]["suffix"]) == ("per_task", "b")
+    one = resolve_data({}, {"id": "w", "op": "write"})["access"]
+    assert (one["segments"], one["block"] == one["transfer"]) == (1, True)
+    volume = resolve_data({}, {"id": "w", "op": "write", "access": {"volume": "1GiB"}})["access"]
+    assert "segments" not in volume
+
+
+def test_constant_rate_resolves_to_a_schedule_of_one_step() -> None:
+    plan = {"data": {"paced": {"rate": "10MB/s"}}}
+    assert resolve_data(plan, {"id": "w", "op": "write"})["paced"]["schedule"] == [{"at": 0, "rate": "10MB/s"}]
+    below = {"meta": {"paced": {"rate": "10op/s", "seed": 3}}}
+    found = resolve_meta(below, {"id": "c", "op": "create", "meta": {"paced": {"rate": "20op/s"}}})["paced"]
+    assert found["schedule"] == [{"at": 0, "rate": "20op/s"}]
+    assert found.get("seed") != 3, "a pace is one schedule: half of another would be none"
+
+
+def lookup(**meta: Any) -> dict[str, Any]:
+    found: dict[str, Any] = resolve_meta({"meta": meta}, {"id": "s", "op": "stat"})["lookup"]
+    return found
+
+
+def test_field_groups_are_expanded_and_entries_looked_up() -> None:
+    every = lookup(lookup={"fields": ["all"]})["fields"]
+    assert "btime" in every
+    assert lookup()["fields"] == [name for name in every if name != "btime"]
+    assert lookup(lookup={"fields": [every[2], every[0], every[2]]})["fields"] == [every[0], every[2]]
+    assert lookup()["each_entry"] is True
+    assert lookup(find={"name": "*.a"})["each_entry"] is False
+    assert lookup(find={"name": "*.a"}, lookup={"each_entry": True})["each_entry"] is True
+
+
+def test_one_size_that_is_looked_for_is_the_smallest_and_the_largest() -> None:
+    found = resolve_meta({"meta": {"find": {"size": "4KiB"}}}, {"id": "s", "op": "find"})["find"]
+    assert (found["size_min"], found["size_max"], "size" in found) == ("4KiB", "4KiB", False)
+
+
+def test_writes_truncate_files_and_reads_keep_them() -> None:
+    plan = {"id": "p", "target": {"path": "/x"}, "phases": [{"id": "w", "op": "write"}, {"id": "r", "op": "read"}]}
+    write, read = resolve_plan(plan)["phases"]
+    assert (write["open"], read["open"]) == ("truncate", "overwrite")
+    assert write["before"] == read["before"] == []
+    assert "on" not in write
+    assert "data" in resolve_plan(plan)
+    names = {
+        "id": "p",
+        "target": {"path": "/x"},
+        "meta": {},
+        "phases": [{"id": "s", "op": "stat", "open": "overwrite"}],
+    }
+    full = resolve_plan(names)
+    assert (full["phases"][0]["on"], "data" in full) == ("meta", False)
+
+
+def test_a_phase_of_names_has_a_backend_and_a_check_of_its_own() -> None:
+    plan = {"meta": {"backend": "mmap", "tree": TREE}}
+    phase = {"id": "c", "op": "create", "backend": "null", "verify": "on_read", "access": {"transfer": 1}}
+    found = resolve_meta(plan, phase)
+    assert (found["backend"], found["verify"], "access" in found) == ("null", "on_read", False)
+    assert (resolve_meta(plan, {"id": "c", "op": "create"})["backend"], resolve_meta({}, phase)["tree"]["depth"]) == (
+        "mmap",
+        0,
+    )
+    own = resolve_meta(
+        plan, {"id": "c", "op": "create", "meta": {"tree": {"depth": 5}, "sync": True, "verify": "both"}}
+    )
+    assert (own["tree"]["depth"], own["tree"]["branching"], own["sync"], own["verify"]) == (5, 3, True, "both")
+
+
+def test_items_of_a_directory_and_of_a_task_take_each_others_place() -> None:
+    def tree(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+        phase = {"id": "c", "op": "create", "meta": {"tree": above}}
+        return dict(resolve_meta({"meta": {"tree": below}}, phase)["tree"])
+
+    assert tree({"items_per_task": 5}, {"items_per_dir": 7})["items_per_dir"] == 7
+    assert tree({"items_per_dir": 7}, {"items_per_task": 5})["items_per_dir"] == 5
+
+
+def test_a_resolved_phase_is_complete_in_itself() -> None:
+    """Of data with its own members, and of names without those of data."""
+    plan: dict[str, Any] = {
+        "id": "p", "target": {"path": "/x"}, "meta": {"tree": {"items_per_task": 4}},
+        "data": {"backend": "mmap", "files": {"suffix": ".d"}},
+        "phases": [
+            {"id": "w", "op": "write", "io": {"direct": True}, "suffix": ".w"},
+            {"id": "s", "op": "stat", "on": "meta", "meta": {"sync": True}},
+            {"id": "t", "op": "stat", "before": [{"kind": "sync"}], "open": "exclusive"},
+            {"id": "m", "op": "mktree"},
+        ],
+    }  # fmt: skip
+    full = resolve_plan(plan)
+    write, names, data, tree = full["phases"]
+    assert (write["backend"], write["io"]["direct"], write["suffix"], write["verify"]) == ("mmap", True, ".w", "none")
+    assert (write["access"]["block"], "on" in write, "meta" in write, "files" in write) == ("1MiB", False, False, False)
+    assert (names["on"], names["meta"]["sync"], names["meta"]["tree"]["items_per_dir"]) == ("meta", True, 4)
+    assert {"backend", "access", "io", "verify", "suffix"}.isdisjoint(names)
+    assert (data["on"], data["suffix"], data["open"], data["barrier"]) == ("data", ".d", "exclusive", "phase")
+    assert data["before"] == [{"kind": "sync", "need": "best_effort", "max_resident": 0.01}]
+    assert ("on" in tree, "meta" in tree) == (False, True)
+    assert full["target"] == {"path": "/x", "keep": False, "use_existing": False, "min_free": "64MiB",
+                              "keep_manifest": True}  # fmt: skip
+    assert full["tasks"] == {"processes": 1, "threads": 1, "pin": False}
+    assert full["observe"] == {"slice": "1ms", "max_slices": 512, "progress": "250ms"}
+    assert (full["data"]["backend"], full["data"]["files"]["mapping"]) == ("mmap", "per_task")
+    assert full["meta"] == {"tree": {"items_per_task": 4}}, "as it was written: it stands whole in each phase"
+    assert plan["phases"][0] == {"id": "w", "op": "write", "io": {"direct": True}, "suffix": ".w"}
+
+
+def test_defaults_are_filled_in_where_a_value_says_nothing() -> None:
+    members: dict[str, Any] = {
+        "a": {"default": [1]},
+        "b": {"properties": {"c": {"default": 2}}},
+        "d": {"items": {"properties": {"e": {"default": 3}}}},
+        "f": {"properties": {"g": {}}},
+        "h": {"properties": {"i": {"default": 4}}, "minProperties": 1},
+        "meta": {"properties": {"j": {"default": 5}}},
+    }
+    schema = {"properties": members}
+    assert fill_defaults({}, schema) == {"a": [1], "b": {"c": 2}}
+    told = {"a": 7, "b": {"c": 8}, "d": [{}, {"e": 9}, 1], "f": {}, "h": {}, "meta": {}, "z": 0}
+    assert fill_defaults(told, schema) == told | {"d": [{"e": 3}, {"e": 9}, 1], "h": {"i": 4}, "meta": {"j": 5}}
+    assert fill_defaults(3, schema) == 3
+    first = fill_defaults({}, schema)
+    first["a"].append(2)
+    assert fill_defaults({}, schema)["a"] == [1], "a default is nobody's own"
+    amount = {"$ref": "#/$defs/amount"}
+    assert fill_defaults({"of": "node_memory"}, amount) == {"of": "node_memory", "x": 1, "per": "task"}
+    assert fill_defaults("1GiB", amount) == "1GiB"
+    assert find_table_schema("#/$defs/bytes") == {}
+    assert find_table_schema("#/$defs/amount")["type"] == "object"
+
+
+@pytest.mark.parametrize(
+    ("value", "schema", "base"),
+    [
+        ("4KiB", {"$ref": "#/$defs/bytes"}, 4096),
+        ("2min", {"$ref": "#/$defs/duration"}, 120.0),
+        ("1MB/s", {"$ref": "#/$defs/rate"}, 1e6),
+        ("4KiB", {"$ref": "#/$defs/amount"}, 4096),
+        ({"of": "bytes", "bytes": "4KiB"}, {"$ref": "#/$defs/amount"}, 4096),
+        ({"of": "bytes", "bytes": "4KiB", "per": "task", "x": 1}, {"$ref": "#/$defs/amount"}, 4096),
+        ({"of": "bytes", "bytes": "4KiB", "per": "node", "x": 1}, {"$ref": "#/$defs/amount"},
+         {"of": "bytes", "bytes": 4096, "per": "node"}),
+        ({"of": "bytes"}, {"$ref": "#/$defs/amount"}, {"of": "bytes"}),
+        ({"of": "node_memory"}, {"$ref": "#/$defs/amount"}, {"of": "node_memory", "x": 1, "per": "task"}),
+        ({"of": "node_memory", "x": 2, "per": "total", "bytes": 3}, {"$ref": "#/$defs/amount"},
+         {"of": "node_memory", "x": 2, "per": "total"}),
+        ({"a": "1s", "b": {}, "c": [], "d": None, "e": 0, "f": "x"},
+         {"properties": {"a": {"$ref": "#/$defs/duration"}}}, {"a": 1.0, "e": 0, "f": "x"}),
+        (["1s", "2s"], {"items": {"$ref": "#/$defs/duration"}}, [1.0, 2.0]),
+        (["1s"], {}, ["1s"]),
+        (7, {}, 7),
+    ],
+)  # fmt: skip
+def test_numbers_are_in_base_units_and_what_is_empty_is_left_out(value: Any, schema: dict[str, Any], base: Any) -> None:
+    assert to_base_units(value, schema) == base

@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is seen while a run goes on: on a terminal, in a log, and without the letters of Unicode."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from sonde.model.line_decoding import parse_line
+from sonde.model.lines import (
+    ByteCounts,
+    IntervalSeconds,
+    OperationCounts,
+    PhaseEndLine,
+    PhaseRates,
+    Rate,
+    RecordLine,
+    VerificationCounts,
+)
+from sonde.model.plan import Plan
+from sonde.terminal.phase_text import describe_phase_end, format_rate_by_transfer, preparation
+from sonde.terminal.run_display import Display, LiveDisplay, PlainDisplay, RunProgress, make_display
+from sonde.terminal.sparkline import BLOCKS, PLAIN, sparkline
+
+PLAN = Plan.from_document(
+    {
+        "id": "p",
+        "title": "A plan",
+        "target": {"path": "/x"},
+        "phases": [
+            {"id": "write", "op": "write"},
+            {"id": "read", "op": "read", "before": [{"kind": "sync"}, {"kind": "fadvise"}], "stop": {"time": "10s"}},
+        ],
+    },
+    "test",
+)
+
+
+def lines(*found: dict[str, Any]) -> list[tuple[str, RecordLine]]:
+    return [parse_line(json.dumps({"t": 0, **one})) for one in found]
+
+
+RUN = {"type": "run", "id": "x", "tasks": 4, "nodes": 2}
+BEGIN = {"type": "phase_begin", "phase": "write", "op": "write", "planned_bytes": 10**9}
+END = {
+    "type": "phase_end",
+    "phase": "write",
+    "stopped_by": "volume",
+    "bytes": {"moved": 10**9},
+    "ops": {"done": 954},
+    "seconds": {"elapsed": 2.0, "fsync": 0.5},
+    "rates": {"total": {"bytes": 10**9, "ops": 954, "seconds": 2.0, "bytes_per_s": 5e8, "ops_per_s": 477}},
+}
+
+
+def progress(percent: float, rate: float = 1e8, phase: str = "write", phase_s: float = 1.0) -> dict[str, Any]:
+    return {"type": "progress", "phase": phase, "phase_s": phase_s, "bytes": int(percent * 1e7), "ops": 10,
+            "bytes_per_s": rate, "ops_per_s": rate / 1e6, "percent": percent, "nodes_seen": 2, "active": 4}  # fmt: skip
+
+
+def follow(found: Iterable[dict[str, Any]]) -> RunProgress:
+    state = RunProgress(PLAN)
+    for _, line in lines(*found):
+        state.update(line)
+    return state
+
+
+def test_percent_and_remaining_time_of_a_volume() -> None:
+    state = follow([RUN, BEGIN, progress(25), progress(50)])
+    assert state.percent == 50
+    assert state.remaining == pytest.approx(5.0)  # 500 MB at 100 MB/s
+    assert not state.flushing
+
+
+def test_percent_and_remaining_time_of_a_clock() -> None:
+    begin = {"type": "phase_begin", "phase": "read", "op": "read", "planned_bytes": 10**9}
+    state = follow([RUN, begin, progress(90, phase="read", phase_s=4.0)])
+    assert state.percent == pytest.approx(40.0)
+    assert state.remaining == pytest.approx(6.0)
+
+
+def test_remaining_time_of_operations_that_move_no_bytes() -> None:
+    begin = {"type": "phase_begin", "phase": "write", "op": "stat"}
+    state = follow([RUN, begin, progress(20, rate=0.0, phase_s=2.0)])
+    assert state.remaining == pytest.approx(8.0)
+
+
+def test_unknown_is_not_zero() -> None:
+    begin = {"type": "phase_begin", "phase": "write", "op": "write"}
+    line = progress(0)
+    del line["percent"]
+    state = follow([RUN, begin, line])
+    assert state.percent is None
+    assert state.remaining is None
+
+
+def test_waiting_for_the_storage_is_told_apart_from_moving() -> None:
+    assert follow([RUN, BEGIN, progress(100, rate=0)]).flushing
+    assert not follow([RUN, BEGIN, progress(100, rate=1e8)]).flushing
+    assert not follow([RUN, BEGIN, progress(50, rate=0)]).flushing
+
+
+def test_what_happens_between_phases_is_known_from_the_plan() -> None:
+    assert follow([RUN]).waiting == "preparing"
+    assert follow([RUN, BEGIN, END]).waiting == "emptying the page cache of our files"
+    second = [{**one, "phase": "read"} for one in (BEGIN, END)]
+    assert follow([RUN, BEGIN, END, *second]).waiting == "removing our files"
+
+
+def test_new_run_resets_progress() -> None:
+    display = PlainDisplay(terminal()[0])
+    display.begin("first", 1, 2, PLAN)
+    for kind, line in lines(RUN, BEGIN, progress(50)):
+        display.line(kind, line)
+    assert list(display._progress.rates) != []
+    display.begin("second", 2, 2, PLAN)
+    assert display._progress.begin is None
+    assert list(display._progress.rates) == []
+
+
+def terminal(encoding: str = "utf-8") -> tuple[Console, io.BytesIO]:
+    raw = io.BytesIO()
+    file = io.TextIOWrapper(raw, encoding=encoding, errors="strict", write_through=True)
+    return Console(file=file, force_terminal=True, width=100, color_system=None, legacy_windows=False), raw
+
+
+def shown(raw: io.BytesIO, encoding: str = "utf-8") -> str:
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", raw.getvalue().decode(encoding))
+
+
+@pytest.mark.parametrize(("encoding", "mark", "blocks"), [("utf-8", "✓", "▅█"), ("ascii", "-", "=#")])
+def test_the_live_view(encoding: str, mark: str, blocks: str) -> None:
+    console, raw = terminal(encoding)
+    display = LiveDisplay(console)
+    display.begin("A plan", 2, 5, PLAN)
+    for kind, line in lines(RUN, BEGIN, progress(25, 5e7), progress(50, 1e8)):
+        display.line(kind, line)
+    display._live.refresh()
+    for kind, line in lines(END):
+        display.line(kind, line)
+    display.close()
+    text = shown(raw, encoding)
+    for words in ("A plan  2 of 5", "50 %", "100 MB/s", "6.7 s left", "4 tasks on 2 nodes", blocks, f"{mark} write"):
+        assert words in text, words
+    assert "500 MB/s   954 MiB in 2.00 s, of which 500 ms fsync" in text
+    assert "emptying the page cache" in text
+
+
+def test_the_view_of_fewer_tasks_and_nodes_than_there_are() -> None:
+    console, raw = terminal()
+    display = LiveDisplay(console)
+    display.begin("A plan", 1, 1, PLAN)
+    for kind, line in lines(RUN, BEGIN, {**progress(50), "active": 3, "nodes_seen": 1}):
+        display.line(kind, line)
+    display.close()
+    display.close()
+    assert "3 of 4 tasks on 1 of 2 nodes" in shown(raw)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_of_many_runs_the_time_that_all_of_them_take_counts_down(
+    monkeypatch: pytest.MonkeyPatch, encoding: str
+) -> None:
+    console, raw = terminal(encoding)
+    clock = [100.0]
+    monkeypatch.setattr("sonde.terminal.run_display.time.monotonic", lambda: clock[0])
+    display = LiveDisplay(console)
+    display.set_position(5, 36, 1200.0)
+    display.begin("A plan", 5, 36, PLAN)
+    display._live.refresh()
+    clock[0] += 300
+    for kind, line in lines(RUN, BEGIN, progress(50)):
+        display.line(kind, line)
+    display._live.refresh()
+    display.set_position(6, 36, None)
+    display._live.refresh()
+    display.close()
+    dot = " ·" if encoding == "utf-8" else ","
+    for words in (f"run 5 of 36{dot} about 20 min left in all", f"run 5 of 36{dot} about 15 min left", "run 6 of 36"):
+        assert words in shown(raw, encoding), words
+
+
+def test_plain_lines_of_many_runs_say_how_long_all_of_them_take() -> None:
+    file = io.StringIO()
+    display = PlainDisplay(Console(file=file, width=100))
+    display.set_position(1, 3, None)
+    display.begin("A plan", 1, 3, PLAN)
+    display.set_position(2, 3, 720.0)
+    display.begin("A plan", 2, 3, PLAN)
+    assert file.getvalue().splitlines() == ["A plan  (1 of 3)", "A plan  (2 of 3), about 12 min left"]
+
+
+def test_plain_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = io.StringIO()
+    display = PlainDisplay(Console(file=file, width=100))
+    clock = [0.0]
+    monkeypatch.setattr("sonde.terminal.run_display.time.monotonic", lambda: clock[0])
+    display.begin("A plan", 1, 3, PLAN)
+    for step, (kind, line) in enumerate(lines(RUN, BEGIN, *(progress(10.0 * i) for i in range(10)), END)):
+        clock[0] = step
+        display.line(kind, line)
+    display.close()
+    found = file.getvalue().splitlines()
+    assert found[0] == "A plan  (1 of 3)"
+    assert found[-1] == "  write: 500 MB/s, 954 MiB in 2.00 s, of which 500 ms fsync"
+    assert len(found) == 4, "one line every five seconds"
+    assert re.fullmatch(r"  write: \d+ %, 100 MB/s, \d+\.\d s left", found[1])
+
+
+def test_errors_are_shown_at_once() -> None:
+    error = {"type": "error", "phase": "write", "text": "write: no space left on device"}
+    for make in (LiveDisplay, PlainDisplay):
+        console, raw = terminal()
+        display = make(console)
+        display.begin("A plan", 1, 1, PLAN)
+        for kind, line in lines(RUN, BEGIN, error):
+            display.line(kind, line)
+        display.close()
+        assert "no space left on device" in shown(raw)
+
+
+def test_which_display_is_taken() -> None:
+    console, _ = terminal()
+    assert type(make_display(console, quiet=True)) is Display
+    assert type(make_display(console, quiet=False)) is LiveDisplay
+    assert type(make_display(Console(file=io.StringIO()), quiet=False)) is PlainDisplay
+
+
+def test_sparklines() -> None:
+    assert sparkline([0, 1, 2, 4, 8], 8) == "▁▂▃▅█"
+    assert sparkline([0, 0], 8) == "▁▁"
+    assert sparkline([], 8) == ""
+    assert sparkline([9, 9, 1, 1], 2) == "██", "only what is shown sets the scale"
+    assert len(PLAIN) == len(BLOCKS)
+
+
+def test_small_transfers_are_counted_in_operations() -> None:
+    assert format_rate_by_transfer(4096e3, 1e3) == "1,000 op/s"
+    assert format_rate_by_transfer(1e9, 1e3) == "1.00 GB/s"
+    assert format_rate_by_transfer(0.0, 0.0) == "0 B/s"
+
+
+def test_words_of_a_phase() -> None:
+    rates = PhaseRates(total=Rate(1, 1, 1, 1, 1))
+    end = PhaseEndLine(
+        bytes=ByteCounts(moved=1 << 30), rates=rates, stopped_by="stonewall", verify=VerificationCounts(1 << 20, 2)
+    )
+    assert "2 mismatches in 1 MiB" in describe_phase_end(end)
+    assert "stopped at the stonewall" in describe_phase_end(end)
+    lanes = [{"id": "in", "bytes_per_s": 2e9}, {"id": "out", "bytes_per_s": 1e9}, {"bytes": 3}]
+    assert describe_phase_end(PhaseEndLine(lanes=lanes)).endswith("in 2.00 GB/s, out 1.00 GB/s")
+    named = PhaseEndLine(ops=OperationCounts(done=4000), seconds=IntervalSeconds(elapsed=2.0))
+    assert describe_phase_end(named) == "4,000 operations in 2.00 s"
+    assert "3 operations failed" in describe_phase_end(PhaseEndLine(ops=OperationCounts(failed=3)))
+    assert "1 operation failed" in describe_phase_end(PhaseEndLine(ops=OperationCounts(failed=1)))
+    assert preparation({"before": [{"kind": "drop_page_cache"}]}) == "emptying the page cache"
+    assert preparation({"before": [{"kind": "something new"}]}) == "something new"

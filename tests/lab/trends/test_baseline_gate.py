@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The limit that follows from a baseline, and what is said of runs that are held against it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sonde.model.errors import UserError
+from sonde.model.history_key import HistoryKey
+from sonde.trends import baseline_gate
+from sonde.trends.baseline_gate import GateCheck, check_against_baseline, compute_limit
+from sonde.trends.detectors import DetectorSettings
+from sonde.trends.sides import Side, SideNumber
+
+KEY = HistoryKey("a", "fs1", "hash", "", "e", "p1", "read", "cold", "sonde total", "bytes_per_s")
+
+
+def test_a_limit_is_fifteen_percent_below_or_four_deviations_whichever_is_lower() -> None:
+    assert compute_limit([100.0] * 5) == pytest.approx((100.0, 85.0))
+    scattered = np.exp([4.9, 5.0, 5.1]).tolist()
+    assert compute_limit(scattered) == pytest.approx((np.exp(5), np.exp(5 - 4 * 1.4826 * 0.1)))
+    assert compute_limit(scattered, DetectorSettings(collapse_deviations=1.0)) == pytest.approx(
+        (np.exp(5), 0.85 * np.exp(5))
+    )
+    assert compute_limit([100.0] * 5, DetectorSettings(collapse_change=0.02)) == pytest.approx(
+        (100.0, 100 * np.exp(-4 * 0.02))
+    )
+
+
+@pytest.mark.parametrize(
+    ("measured", "low", "bad"),
+    [((84.0,), 1, True), ((85.0,), 0, False), ((84.0, 85.0, 84.0), 2, False), ((84.0, 1.0), 2, True)],
+)
+def test_a_single_good_run_is_good(measured: tuple[float, ...], low: int, bad: bool) -> None:
+    check = GateCheck(KEY, "probe", (100.0,) * 5, 100.0, 85.0, measured, ())
+    assert (check.low, check.bad) == (low, bad)
+    assert GateCheck(KEY, "probe", (), 80.0, 1.0, (40.0, 60.0, 10.0), ()).change == -0.5
+
+
+@pytest.fixture
+def numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sides whose runs are numbers already."""
+    monkeypatch.setattr(baseline_gate, "collect_numbers", lambda runs: list(runs))
+
+
+def number(*values: float, **key: str) -> SideNumber:
+    number_key = HistoryKey(**{**KEY.__dict__, **key})
+    return SideNumber(number_key, "probe", values, tuple("r" * len(values)), tuple(map(float, range(len(values)))))
+
+
+def side(name: str, *of: SideNumber) -> Side:
+    return Side(name, of)  # type: ignore[arg-type]
+
+
+def test_each_number_is_judged_by_its_own_baseline(numbers: None) -> None:
+    before = side("good", number(*[50.0] * 5, phase="p2"), number(*[100.0] * 5))
+    now = side("last", number(84.0, 80.0), number(50.0, phase="p2", file_system="fs2"))
+    first, second = check_against_baseline(before, now)
+    assert first.key.phase == "p1"
+    assert (first.usual, first.limit) == pytest.approx((100.0, 85.0))
+    assert (first.measured, first.baseline, first.plan, first.differs_in) == ((84.0, 80.0), (100.0,) * 5, "probe", ())
+    assert first.bad
+    assert (second.key.phase, second.bad) == ("p2", False)
+    assert second.differs_in == (("file system", "fs1", "fs2"),)
+    assert check_against_baseline(before, now, DetectorSettings(collapse_change=0.05, collapse_deviations=1.0))[
+        1
+    ].limit == pytest.approx(47.5)
+
+
+def test_what_cannot_judge_says_why(numbers: None) -> None:
+    with pytest.raises(UserError) as few:
+        check_against_baseline(side("good", number(1.0, 1.0, 1.0, 1.0)), side("last", number(1.0)))
+    assert str(few.value) == (
+        "good holds 4 runs of p1; a limit needs 5 at least, and ten are better: add runs with `sonde baseline set`."
+    )
+    with pytest.raises(UserError) as alone:
+        check_against_baseline(side("good", number(*[1.0] * 5)), side("last", number(1.0, phase="other")))
+    assert str(alone.value) == (
+        "good and last have no number in common; set a baseline of the same experiment on the same storage with"
+        " `sonde baseline set`."
+    )

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the two bank notice, and when."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sonde.trends.detectors import DetectorBank, DetectorSettings, DetectorState
+from sonde.trends.history import History
+from sonde.trends.watch import watch_histories, watch_rows
+
+
+def history(steps: dict[int, float], runs: int = 100, noise: float = 0.05, seed: int = 1) -> np.ndarray:
+    """Logarithms of rates that are multiplied by a factor from a run on."""
+    values = np.random.default_rng(seed).normal(0, noise, runs)
+    for run, factor in steps.items():
+        values[run:] += np.log(factor)
+    return values
+
+
+def test_a_collapse_is_noticed_with_the_third_run() -> None:
+    alarms = watch_rows(np.array([history({60: 0.14}, seed=seed) for seed in range(20)]))
+    assert {alarm.noticed for alarm in alarms} == {62}
+    assert {alarm.detector for alarm in alarms} == {"collapse"}
+    assert {alarm.first for alarm in alarms} == {60}
+    assert all(0.12 < alarm.ratio < 0.17 for alarm in alarms)
+
+
+def test_a_small_lasting_change_is_noticed_by_the_trend_in_either_direction() -> None:
+    for factor in (0.82, 1.22):
+        alarms = watch_rows(np.array([history({60: factor}, noise=0.05, seed=seed) for seed in range(40)]))
+        right = [alarm for alarm in alarms if 60 <= alarm.noticed < 75 and abs(alarm.first - 60) <= 2]
+        assert len(right) >= 36
+        assert all((alarm.ratio < 1) == (factor < 1) for alarm in right)
+        assert {alarm.detector for alarm in right} == {"drift"} or factor < 1
+
+
+def test_the_trend_answers_from_the_twentieth_run_on() -> None:
+    """Ten runs and ten of another level: no split of twenty runs is clearer, and a rise is not the gate's."""
+    values = np.concatenate([np.zeros(10), np.full(10, 0.5)]) + 0.001 * np.arange(20)
+    (alarm,) = watch_rows(values[None, :])
+    assert (alarm.detector, alarm.first, alarm.noticed) == ("drift", 10, 19)
+    assert watch_rows(values[None, :19]) == []
+
+
+def test_changes_too_small_to_matter_are_not_told() -> None:
+    rows = np.array([history({60: 0.95}, noise=0.005, seed=seed) for seed in range(20)])
+    assert watch_rows(rows) == []
+    assert len(watch_rows(rows, DetectorSettings(smallest_change=0.03))) == 20
+
+
+def test_a_rise_does_not_make_the_gate_forget_the_level_before() -> None:
+    """A rise right before a collapse restarts the history of the trend detector; the collapse must not wait for it."""
+    rows = np.array([history({60: 1.5, 70: 0.14 / 1.5}, seed=seed) for seed in range(20)])
+    for series in range(20):
+        collapse = [alarm_found for alarm_found in watch_rows(rows[series : series + 1]) if alarm_found.noticed >= 70]
+        assert collapse[0].noticed == 72
+
+
+def test_one_drop_is_told_once() -> None:
+    rows = np.array([history({60: 0.3}, runs=160, seed=seed) for seed in range(30)])
+    alarms = watch_rows(rows)
+    assert len([alarm for alarm in alarms if alarm.detector == "collapse"]) == 30
+
+
+def test_a_gap_takes_no_place() -> None:
+    values = history({60: 0.2}, runs=80)
+    with_gaps = np.insert(values, [10, 40, 61], np.nan)
+    bank = DetectorBank(1)
+    alarms = [alarm for value in with_gaps for alarm in bank.push(np.array([value]))]
+    assert [(alarm.first, alarm.noticed) for alarm in alarms] == [(62, 65)]
+
+
+def test_a_flat_history_with_ties_raises_nothing() -> None:
+    assert watch_rows(np.zeros((1, 200))) == []
+    assert watch_rows(np.round(history({}, runs=300)[None, :], 1)) == []
+
+
+def test_series_of_different_length_and_settings_are_watched_each_by_its_own() -> None:
+    def series(name: str, values: np.ndarray) -> History:
+        return History({"name": name}, 86400.0 * np.arange(float(values.size)), np.exp(values))
+
+    some = [series("a", history({60: 0.2})), series("b", history({30: 0.2}, runs=40)), series("c", history({}))]
+    assert [(alarm.history, alarm.first) for alarm in watch_histories(some)] == [(1, 30), (0, 60)]
+    deaf = DetectorSettings(collapse_change=0.99, smallest_change=0.99)
+    assert [alarm.history for alarm in watch_histories(some, [deaf, DetectorSettings(), DetectorSettings()])] == [1]
+
+
+@pytest.mark.parametrize("values", [[1.0, -1.0], [1.0, float("nan")], [0.0, 1.0]])
+def test_a_series_has_values_above_zero(values: list[float]) -> None:
+    with pytest.raises(ValueError, match="above 0"):
+        History({}, np.array([0.0, 1.0]), np.array(values))
+
+
+LEVEL = [0.0] * 10
+
+
+def first(values: list[float], settings: DetectorSettings | None = None) -> tuple[object, ...] | None:
+    """Detector, first run and the run that noticed the first alarm."""
+    alarms = watch_rows(np.array([values]), settings)
+    return (alarms[0].detector, alarms[0].first, alarms[0].noticed) if alarms else None
+
+
+@pytest.mark.parametrize(
+    ("values", "noticed"),
+    [
+        (LEVEL + [-0.17] * 3, True),  # 15 % are 0.1625
+        (LEVEL + [-0.16] * 3, False),
+        (LEVEL[1:] + [-0.17] * 3, False),  # nine runs are no level yet
+        (LEVEL + [-0.17] * 2, False),
+        ([*LEVEL, -0.9, -0.16, -0.9], False),  # each of the three counts
+        ([0.05, -0.05] * 5 + [-0.30] * 3, True),  # four times 1.4826 * 0.05 are 0.2965
+        ([0.05, -0.05] * 5 + [-0.29] * 3, False),
+        (LEVEL + [0.5] * 3, False),
+        ([-5.0] * 4 + [0.0] * 6 + [-1.2, -1.1, -1.0], True),  # four spells of the level were lower still
+        ([-5.0] * 5 + [0.0] * 6 + [-1.2, -1.1, -1.0], False),  # of eleven the sixth is the middle one, but not of all
+    ],
+)
+def test_the_gate_tells_three_runs_below_four_deviations_and_fifteen_percent(
+    values: list[float], noticed: bool
+) -> None:
+    assert first(values) == (("collapse", 10, 12) if noticed else None)
+
+
+def test_an_alarm_of_the_gate_has_levels_and_strength() -> None:
+    (alarm,) = watch_rows(np.array([[*LEVEL, -0.5, -0.2, -0.4]]))
+    assert (alarm.history, alarm.before, alarm.after) == (0, 0.0, -0.4)
+    assert alarm.strength == pytest.approx(-0.4 / 0.02)  # noise is never less than 2 %
+    assert alarm.ratio == pytest.approx(np.exp(-0.4))
+
+
+@pytest.mark.parametrize(("drop", "noticed"), [(1.21, True), (1.19, False)])
+def test_a_collapse_by_seventy_percent_is_told_however_dull_the_gate_is(drop: float, noticed: bool) -> None:
+    dull = DetectorSettings(collapse_deviations=1000.0)
+    assert first(LEVEL + [-drop] * 3, dull) == (("collapse", 10, 12) if noticed else None)
+    scattered = [0.3, -0.3] * 5  # four times its noise is 1.78: more than a collapse
+    assert first(scattered + [-1.7] * 3, dull) is None
+    assert first(scattered + [-1.8] * 3, dull) == ("collapse", 10, 12)
+
+
+@pytest.mark.parametrize(("rise", "noticed"), [(0.106, True), (0.105, False), (-0.106, True), (-0.105, False)])
+def test_the_trend_tells_ten_percent_and_no_less(rise: float, noticed: bool) -> None:
+    """10 % down are 0.1054 as a logarithm; the same is asked of a rise."""
+    assert first([0.0] * 10 + [rise] * 10) == (("drift", 10, 19) if noticed else None)
+
+
+def test_the_gate_keeps_the_lower_level_until_twenty_new_runs_are_known() -> None:
+    bank = DetectorBank(1)
+    stands = []
+    for value in [*LEVEL, *[-0.5] * 3, *[-1.5] * 3, *[-1.5] * 17]:
+        bank.push(np.array([value]))
+        stands.append(bank.get_state(0))
+    assert (stands[11].runs, stands[11].filled, stands[11].reference) == (12, 12, None)
+    assert (stands[12].runs, stands[12].filled) == (13, 3)
+    assert stands[12].reference == pytest.approx((-0.5, 0.02))
+    assert (stands[15].runs, stands[15].filled) == (16, 3)  # told again: it fell once more
+    assert stands[15].reference == pytest.approx((-1.5, 0.02))
+    assert stands[31].reference is not None
+    assert (stands[32].filled, stands[32].reference) == (20, None)
+
+
+def test_after_a_rise_the_gate_compares_with_the_level_before() -> None:
+    bank = DetectorBank(1)
+    alarms = [alarm for value in [*LEVEL, *[0.5] * 10] for alarm in bank.push(np.array([value]))]
+    assert [alarm.detector for alarm in alarms] == ["drift"]
+    assert bank.get_state(0).reference == pytest.approx((0.0, 0.02))
+    assert bank.get_state(0).filled == 10
+    again = [alarm for value in [-0.2] * 3 for alarm in bank.push(np.array([value]))]
+    assert [(alarm.detector, alarm.before, alarm.after) for alarm in again] == [("collapse", 0.0, -0.2)]
+
+
+@pytest.mark.parametrize(
+    ("runs", "filled", "stands"),
+    [(5, 5, True), (5, 6, False), (90, 80, True), (90, 81, False), (5, -1, False), (0, 0, True)],
+)
+def test_a_watch_stands_after_as_many_runs_as_it_has(runs: int, filled: int, stands: bool) -> None:
+    if stands:
+        assert DetectorState(runs, filled, None).filled == filled
+        return
+    with pytest.raises(ValueError, match="no detector has such a state"):
+        DetectorState(runs, filled, None)
+
+
+def test_the_settings_of_the_lanes_are_the_published_ones() -> None:
+    assert DetectorSettings() == DetectorSettings(2000.0, 0.10, 4.0, 0.15, 0.70, 0.02)

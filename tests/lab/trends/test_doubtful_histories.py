@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Caveats about the last runs of a history are those of the archive."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sonde.trends.budget import Budget, Calibration
+from sonde.trends.detectors import DetectorSettings
+from sonde.trends.doubtful_histories import add_caveats
+from sonde.trends.history import History
+from sonde.trends.survey import HistoryAnalysis, Survey
+
+AddRun = Callable[..., Path]
+BUSY = {"id": "noisy_node", "phase": "read", "severity": "warning", "text": "others used it"}
+
+
+def surveyed(runs: list[str], phase: str = "read") -> Survey:
+    series = History({"phase": phase}, np.arange(float(len(runs))), np.ones(len(runs)), runs=tuple(runs))
+    history_analysis = HistoryAnalysis(series, (), 1.0, 0.1, None, ())
+    return Survey((history_analysis,), (), Budget(), Calibration(DetectorSettings(), None, 0, own=False), 0)
+
+
+def test_the_last_ten_runs_are_looked_at_and_those_that_are_gone_not_counted(add_run: AddRun, archive: Path) -> None:
+    runs = [add_run(day, {("read", "read"): 1e9}, findings=[BUSY] * (day in (0, 1, 5))).name for day in range(11)]
+    (caveat,) = add_caveats(surveyed(runs), archive).analyses[0].caveats
+    assert (caveat.side, caveat.phase, caveat.id, caveat.runs, caveat.of) == ("", "read", "noisy_node", 2, 10)
+    (caveat,) = add_caveats(surveyed([*runs[:9], "20990101T000000Z-gone-0000"]), archive).analyses[0].caveats
+    assert (caveat.runs, caveat.of) == (3, 9)
+    before = surveyed(runs, phase="write")
+    assert add_caveats(before, archive) == before
+    assert add_caveats(surveyed(runs[6:]), archive).analyses[0].caveats == ()
+
+
+def test_a_run_that_lies_in_the_archive_itself_is_found_too(
+    add_run: AddRun, archive: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = add_run(0, {("read", "read"): 1e9}, findings=[BUSY])
+    folder.rename(archive / folder.name)
+    counts = add_caveats(surveyed([folder.name] * 3), archive).analyses[0].caveats
+    assert [(count_found.runs, count_found.of) for count_found in counts] == [(3, 3)]
+    assert json.loads((archive / folder.name / "run.json").read_text(encoding="utf-8"))["id"] == folder.name

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rates over time of the runs on two sides, from records whose curves are known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sonde.model.lines import NodeLine, PhaseBeginLine, PhaseEndLine, SeriesLine, TableLine
+from sonde.model.record import PhaseRecord, RecordReader
+from sonde.stats.imbalance import StragglerAttribution, Stragglers
+from sonde.store.summary import read_summary
+from sonde.trends.profile_comparison import (
+    ProfileComparison,
+    Records,
+    _median,
+    _names,
+    compare_profiles,
+    curve_of,
+    find_late_members,
+)
+
+AddRun = Callable[..., Path]
+FLAT, CLIFF = [1e9] * 240, [1e9] * 120 + [6e8] * 120
+RATES = {("write", "write"): 1e9}
+
+
+def read(add_run: AddRun, first: int, curves: Sequence[Sequence[float]], hosts: Sequence[float] = ()) -> Records:
+    """Runs of one side, a day apart; each has its curve, the last one its hosts."""
+    summaries = []
+    for number, curve in enumerate(curves):
+        last = number + 1 == len(curves)
+        rates = {f"n{index}": rate for index, rate in enumerate(hosts)} if last else {}
+        summaries.append(read_summary(add_run(first + number, RATES, slices={"write": curve}, hosts=rates)))
+    return Records(summaries)
+
+
+def compared(before: Records, after: Records) -> ProfileComparison:
+    comparison = compare_profiles(before, after, "write", "write")
+    assert comparison is not None
+    return comparison
+
+
+def test_a_curve_is_bytes_a_second_and_as_long_as_its_slices(add_run: AddRun) -> None:
+    [(_, phase)] = read(add_run, 0, [[1e9, 3e9, 2e9]]).phases("write")
+    curve = curve_of(phase)
+    assert curve is not None
+    assert curve[0].tolist() == pytest.approx([1e9, 3e9, 2e9])
+    assert curve[1] == pytest.approx(0.3)
+
+
+def test_the_length_is_that_of_the_latest_run_and_the_shape_that_of_the_median(add_run: AddRun) -> None:
+    before = read(add_run, 0, [FLAT, FLAT])
+    after = read(add_run, 10, [CLIFF[::2], CLIFF[::4], CLIFF])
+    comparison = compared(before, after)
+    assert comparison.seconds == pytest.approx(24.0)
+    assert comparison.shape is not None
+    assert comparison.shape.name == "cliff"
+    assert comparison.shape.start == pytest.approx(0.5, abs=0.02)
+    assert comparison.shape.depth == pytest.approx(0.4, abs=0.05)
+    assert [curve.size for curve in comparison.after] == [120, 60, 240]
+    assert comparison.likeness.differs is None, "two runs do not say which shapes are usual"
+
+
+def test_with_enough_runs_before_another_shape_differs_and_the_usual_one_does_not(add_run: AddRun) -> None:
+    chance = np.random.default_rng(4)
+    usual = [(1e9 * np.exp(chance.normal(0, 0.05, 240))).tolist() for _ in range(13)]
+    before = read(add_run, 0, usual[:12])
+    assert compared(before, read(add_run, 20, usual[12:])).likeness.differs is False
+    assert compared(before, read(add_run, 30, [CLIFF])).likeness.differs is True
+
+
+def test_a_node_that_kept_the_others_waiting_is_named(add_run: AddRun) -> None:
+    before = read(add_run, 0, [FLAT])
+    slow = compared(before, read(add_run, 10, [FLAT, FLAT], [1e9, 1e9, 1e9, 1e9, 4e8, 1e9]))
+    assert slow.blamed == ("n4",)
+    even = compared(before, read(add_run, 20, [FLAT, FLAT], [1e9] * 6))
+    assert (even.late, even.blamed) == (None, ())
+
+
+def test_a_phase_that_nobody_has_is_not_compared(add_run: AddRun) -> None:
+    before, after = read(add_run, 0, [FLAT]), read(add_run, 10, [FLAT])
+    assert compare_profiles(before, after, "write", "read") is None
+    assert compare_profiles(before, after, "read", "write") is None
+    assert compare_profiles(before, read(add_run, 20, [[0.0, 0.0]]), "write", "write") is not None, "operations instead"
+
+
+def test_the_median_of_curves_is_of_their_shapes_over_equal_shares_of_the_time() -> None:
+    """A curve of 240 slices is made of pairs; one of two slices is drawn as a line between their middles."""
+    fine = np.concatenate([np.tile([1.0, 3.0], 60), np.tile([5.0, 7.0], 60)])
+    assert _median([fine]) == pytest.approx([0.5] * 60 + [1.5] * 60)
+    line = _median([np.array([1.0, 3.0])])
+    assert line.size == 120
+    assert (line[:30].max(), line[90:].min()) == pytest.approx((0.5, 1.5))
+    assert line[60] - line[59] == pytest.approx(2 / 120)
+    flat, other = np.full(120, 9.0), np.full(30, 0.1)
+    assert _median([fine, flat, other]) == pytest.approx([1.0] * 120)
+    assert _median([fine, fine, flat]) == pytest.approx([0.5] * 60 + [1.5] * 60)
+
+
+def phase(stopped_by: str = "volume", seconds: Sequence[float] = (), **series: object) -> PhaseRecord:
+    record = PhaseRecord(PhaseBeginLine(phase="p"))
+    record.end = PhaseEndLine(phase="p", stopped_by=stopped_by)
+    rows = tuple((index, index // 2, 0.0, task_seconds) for index, task_seconds in enumerate(seconds))
+    record.tasks.append(TableLine(columns=("task", "node", "start_s", "end_s"), rows=rows))
+    if series:
+        record.series.append(SeriesLine(scope="all", **series))  # type: ignore[arg-type]
+    return record
+
+
+def test_operations_make_the_curve_where_no_bytes_moved_and_nothing_makes_none() -> None:
+    curve = curve_of(phase(slice_s=0.5, bytes=[0, 0], ops=[3, 4]))
+    assert curve is not None
+    assert (curve[0].tolist(), curve[1]) == ([6.0, 8.0], 1.0)
+    moved = curve_of(phase(slice_s=0.5, bytes=[0, 2], ops=[3, 4]))
+    assert moved is not None
+    assert moved[0].tolist() == [0.0, 4.0]
+    for nothing in (phase(), phase(slice_s=0.0, bytes=[1], ops=[1]), phase(slice_s=1.0, bytes=[], ops=[]),
+                    phase(slice_s=1.0, bytes=[0, 0], ops=[0, 0])):  # fmt: skip
+        assert curve_of(nothing) is None
+
+
+def test_late_members_are_looked_for_where_all_had_the_same_to_do() -> None:
+    late = [10.0] * 9 + [20.0]
+    for stopped_by, is_known in (("volume", True), ("stonewall", True), ("time", False), ("", False)):
+        assert (find_late_members(phase(stopped_by, late)) is not None) == is_known
+    assert find_late_members(PhaseRecord(PhaseBeginLine(phase="p"))) is None
+    assert find_late_members(phase(seconds=[10.0, 20.0])) is None
+    assert find_late_members(phase(seconds=[10.0, 10.0, 20.0])) == StragglerAttribution(
+        False, Stragglers((2,), 1.0, 2.0)
+    )
+
+
+def test_nodes_are_called_by_their_hosts_and_tasks_by_their_numbers() -> None:
+    reader = RecordReader()
+    reader.nodes.append(NodeLine(node=4, host="nid4"))
+    assert _names(reader, StragglerAttribution(True, Stragglers((4, 7), 1.0, 2.0))) == ("nid4", "node 7")
+    assert _names(reader, StragglerAttribution(False, Stragglers((4, 7), 1.0, 2.0))) == ("4", "7")
+    assert _names(reader, None) == ()

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A survey that is kept and read again is the same in all that is said of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sonde.stats.ratio import RateRatio
+from sonde.stats.segments import Segment
+from sonde.trends.budget import Budget, Calibration
+from sonde.trends.changes import Change, JointChange, Part
+from sonde.trends.detectors import DetectorSettings
+from sonde.trends.history import History
+from sonde.trends.result_cache import ResultCache
+from sonde.trends.run_caveats import CaveatCount
+from sonde.trends.scope import Explanation, Scope
+from sonde.trends.survey import FRESH, HistoryAnalysis, Survey
+from sonde.trends.survey_cache import HistoryOutline, SurveyCache, histories_key, index_key, rules, selection_key
+
+SIZE = RateRatio(0.5, 0.45, 0.55, 0.001, 9, 9, 0.95)
+CHANGES = tuple(
+    Change(index, "collapse", 48.0, 50.0 + index, 52.0, 3, SIZE, replace(SIZE, value=0.6)) for index in range(2)
+)
+WHY = Explanation((Scope({"system": "a"}, 2, 1, {"operation": (1, 2)}),), 1, 7, 3, "storage", "likely")
+DOUBT = CaveatCount("", "read", "noisy_node", "others were there", 4, 10)
+
+
+def analysis(index: int) -> HistoryAnalysis:
+    times = np.arange(60.0) + index
+    series = History(
+        {"series": f"s{index}", "phase": "p"}, times, 1e9 + times, "op/s", tuple(f"r{n}" for n in range(60))
+    )
+    parts = (Segment(0, 50, 2e9), Segment(50, 60, 1e9))
+    return HistoryAnalysis(series, parts, 1e9, 0.05, 0.2 if index else None, (CHANGES[index],), (DOUBT,) * index)
+
+
+FOUND = Survey(
+    (analysis(0), analysis(1)),
+    (JointChange((Part(CHANGES, WHY),)),),
+    Budget(2.0, 300.0),
+    Calibration(DetectorSettings(arl0=700.0), 0.2, 120, own=True, kept=False),
+    5,
+)
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> SurveyCache:
+    cache = SurveyCache(tmp_path / "kept")
+    cache.store("key", FOUND)
+    return cache
+
+
+def test_a_survey_is_the_same_again_with_its_own_histories(memory: SurveyCache) -> None:
+    histories = [analysis.history for analysis in FOUND.analyses]
+    again = memory.load_survey("key", list(reversed(histories)))
+    assert again is not None
+    assert [analysis.history is ours for analysis, ours in zip(again.analyses, histories, strict=True)] == [True, True]
+    assert again == FOUND
+    assert again.joint[0].parts[0].changes[1] is again.analyses[1].changes[0], "one change is one value"
+
+
+def test_without_its_histories_it_knows_their_labels_lengths_and_last_times(memory: SurveyCache) -> None:
+    again = memory.load_survey("key")
+    assert again is not None
+    for analysis, before in zip(again.analyses, FOUND.analyses, strict=True):
+        assert isinstance(analysis.history, HistoryOutline)
+        assert (len(analysis.history), analysis.history.unit, analysis.history.labels) == (
+            60,
+            "op/s",
+            before.history.labels,
+        )
+        assert analysis.history.times.tolist() == before.history.times[-FRESH - 1 :].tolist()
+        assert replace(analysis, history=before.history) == before
+        assert analysis.slower == before.slower
+    assert (again.joint, again.budget, again.calibration, again.short) == (
+        FOUND.joint,
+        FOUND.budget,
+        FOUND.calibration,
+        FOUND.short,
+    )
+
+
+def test_nothing_is_recalled_under_another_key_or_with_other_histories(memory: SurveyCache) -> None:
+    assert memory.load_survey("other") is None
+    assert memory.load_survey("key", [FOUND.analyses[0].history]) is None
+
+
+def test_without_a_folder_nothing_is_kept() -> None:
+    nowhere = SurveyCache(None)
+    nowhere.store("key", FOUND)
+    assert nowhere.load_survey("key") is None
+    assert nowhere.load_results("key").document(finished=True) == SurveyCache(Path("/nowhere")).load_results(
+        "key"
+    ).document(finished=True)
+
+
+def test_keys_are_short_and_say_what_was_asked() -> None:
+    keys = [index_key(["a", "b"], 1.0), index_key(["ab"], 1.0), index_key(["a", "b"], 2.0), index_key(["a", "b"])]
+    keys += [selection_key("delivered", 1.0), selection_key("index", 1.0), histories_key([]), histories_key([], "x")]
+    assert len(set(keys)) == len(keys)
+    assert {len(key) for key in keys} == {32}
+    assert all(set(key) <= set("0123456789abcdef") for key in keys)
+    assert len(rules()) == 16
+    assert index_key(["a", "b"], 1.0) == keys[0]
+
+
+def test_forty_surveys_are_kept(tmp_path: Path) -> None:
+    memory = SurveyCache(tmp_path / "kept")
+    for number in range(42):
+        memory.store(f"key{number}", FOUND)
+    assert len(list((tmp_path / "kept").iterdir())) == 40
+    assert memory.load_survey("key41") is not None
+
+
+def test_what_is_known_of_histories_is_kept_and_read_again(tmp_path: Path) -> None:
+    memory = SurveyCache(tmp_path / "kept")
+    first = ResultCache()
+    first.answer("a", lambda: 1, int, int)
+    memory.store_results("q", first, finished=True)
+    second = memory.load_results("q")
+    assert second.document() == {}, "nothing was asked yet"
+    assert second.document(finished=False) == {"a": 1}
+    assert second.answer("a", lambda: pytest.fail("it is known"), int, int) == 1
+    memory.store_results("q", ResultCache({"old": 2}), finished=False)
+    assert memory.load_results("q").document(finished=False) == {"old": 2}
+    (tmp_path / "kept" / "q.kept").write_bytes(b"0\n{}")
+    assert memory.load_results("q").document(finished=False) == {}
+    assert memory.load_survey("q") is None
+
+
+def test_a_survey_that_is_kept_is_one_line_below_its_checksum(tmp_path: Path) -> None:
+    SurveyCache(tmp_path / "kept").store("key", FOUND)
+    checksum, body = (tmp_path / "kept" / "key.kept").read_bytes().split(b"\n")
+    assert checksum == hashlib.sha256(body).hexdigest().encode()
+    assert set(json.loads(body)) == {"budget", "calibration", "changes", "joint", "short", "analyses"}

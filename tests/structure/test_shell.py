@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One module writes shell, `sonde.model.shell`, and only constants of the source code reach a script unquoted."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+LAB = Path(__file__).resolve().parents[2] / "lab" / "sonde"
+ENCODER = LAB / "model" / "shell.py"
+# Methods of ShellScript whose text is part of the script as it is.
+CONSTANT_METHODS = {"literal"}
+CONSTANT_KEYWORDS = {("command", "failure")}
+# The only module that may take shell from the user, who writes it as such into a sites file.
+USER_SHELL = {"jobs/batch_script.py"}
+
+
+def modules() -> Iterator[tuple[str, ast.Module]]:
+    for path in sorted(LAB.rglob("*.py")):
+        if path != ENCODER:
+            yield path.relative_to(LAB).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
+
+
+def calls(tree: ast.Module) -> Iterator[tuple[str, ast.Call]]:
+    """Every call with the last name of what is called."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
+            yield node.func.id if isinstance(node.func, ast.Name) else node.func.attr, node
+
+
+def imports(tree: ast.Module) -> set[str | None]:
+    return {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+
+
+def constants(tree: ast.Module) -> set[str]:
+    """Names that the module binds once, at its top, to a constant text."""
+    bound = [
+        target.id
+        for node in tree.body if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+        for target in node.targets if isinstance(target, ast.Name)
+    ]  # fmt: skip
+    stored = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+    return {name for name in bound if stored.count(name) == 1}
+
+
+def test_scripts_take_only_constants_as_text() -> None:
+    wrong, checked = [], 0
+    for file, tree in modules():
+        constant_names = constants(tree)
+        for name, call in calls(tree):
+            texts = [*call.args] if name in CONSTANT_METHODS else []
+            texts += [item.value for item in call.keywords if (name, item.arg) in CONSTANT_KEYWORDS]
+            for text in texts:
+                checked += 1
+                if not isinstance(text, ast.Constant) and not (
+                    isinstance(text, ast.Name) and text.id in constant_names
+                ):
+                    wrong.append(f"{file}:{text.lineno}: {ast.unparse(text)} is not a constant")
+    assert wrong == []
+    assert checked >= 8
+
+
+def test_only_the_encoder_quotes_and_makes_words() -> None:
+    wrong = []
+    for file, tree in modules():
+        if "sonde.model.shell" in imports(tree):
+            wrong += [f"{file}:{call.lineno}: {name}()" for name, call in calls(tree) if name in ("Word", "_Expansion")]
+        wrong += [
+            f"{file}:{node.lineno}: shlex.{node.attr}"
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Attribute) and node.attr in ("quote", "join")
+            and isinstance(node.value, ast.Name) and node.value.id == "shlex"
+        ]  # fmt: skip
+        if file not in USER_SHELL:
+            wrong += [f"{file}:{call.lineno}: {name}()" for name, call in calls(tree) if name == "user_shell"]
+    assert wrong == []
+
+
+def test_no_other_module_writes_a_script() -> None:
+    violations = [
+        f"{file}:{node.lineno}"
+        for file, tree in modules()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("#!/")
+    ]
+    assert violations == []

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All output of the lab goes through `sonde.terminal`, which encodes control characters."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+LAB = Path(__file__).resolve().parents[2] / "lab" / "sonde"
+# (file, call) -> why it may print by itself.
+ALLOWED = {
+    ("design/routes/traffic.py", "print"): "JSON on a pipe to the parent process, which reads it back",
+}
+CALLS = {"print", "click.echo", "click.secho", "Console", "rich.print", "sys.stdout.write", "sys.stderr.write"}
+
+
+def test_nothing_prints_past_the_encoder() -> None:
+    wrong, used = [], set()
+    for path in sorted(LAB.rglob("*.py")):
+        name = path.relative_to(LAB).as_posix()
+        if name.startswith("terminal/"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and (call := ast.unparse(node.func)) in CALLS:
+                if (name, call) in ALLOWED:
+                    used.add((name, call))
+                else:
+                    wrong.append(f"{name}:{node.lineno}: {call}")
+    assert wrong == []
+    assert used == set(ALLOWED), "an exception that nothing needs any more"

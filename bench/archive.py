@@ -34,8 +34,8 @@ import pyarrow.parquet as parquet
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "lab"))
 
-from sonde.model.sameness import short_hash  # noqa: E402
-from sonde.model.series import SeriesKey  # noqa: E402
+from sonde.model.history_key import HistoryKey  # noqa: E402
+from sonde.model.plan_hash import hash_json  # noqa: E402
 from sonde.store import index  # noqa: E402
 from sonde.store.archive import Archive  # noqa: E402
 from sonde.store.catalog import Catalog  # noqa: E402
@@ -48,17 +48,17 @@ SYSTEMS = ("edison", "cori", "mira", "perlmutter")
 TARGETS = ("/scratch1", "/scratch2", "/scratch3", "/project")
 
 
-def keys() -> list[SeriesKey]:
+def keys() -> list[HistoryKey]:
     """One a system, target, plan and phase."""
     made = []
     for system in SYSTEMS:
         for target in TARGETS:
             for plan in PLANS:
-                shared = (system, f"lustre:/{target[1:]} probe", short_hash(plan))
+                shared = (system, f"lustre:/{target[1:]} probe", hash_json(plan))
                 for phase, op in PHASES:
                     unit = "ops_per_s" if op == "stat" else "bytes_per_s"
                     own = {"phase": phase, "op": op, "cache": "cold", "definition": "sonde total", "unit": unit}
-                    made.append(SeriesKey(*shared, "AMD EPYC 7763, 128 cpus, 256 GiB", "sonde-record/1", **own))
+                    made.append(HistoryKey(*shared, "AMD EPYC 7763, 128 cpus, 256 GiB", "sonde-record/1", **own))
     return made
 
 
@@ -96,9 +96,9 @@ def synthesize(month: str, count: int, number: np.random.Generator) -> tuple[Any
         "threads": np.full(count, 1),
         "seconds": rate[:, 0] / 1e7,
         "source": [None] * count,
-        "verdict": np.where(number.random(count) < 0.05, "doubtful", "good"),
+        "validity": np.where(number.random(count) < 0.05, "doubtful", "good"),
         "findings": [["too_short"] if one < 0.05 else [] for one in number.random(count)],
-        "doubts": [["noisy_node"] if one < 0.05 else [] for one in number.random(count)],
+        "caveats": [["noisy_node"] if one < 0.05 else [] for one in number.random(count)],
         "tags": [["accepted"] if one < 0.01 else [] for one in number.random(count)],
         "system": [one.system for one in first],
         "storage": [one.file_system for one in first],
@@ -109,14 +109,14 @@ def synthesize(month: str, count: int, number: np.random.Generator) -> tuple[Any
         "write_ops_per_s": rate[:, 0] / 2**20,
         "read_bytes_per_s": rate[:, 1],
         "read_ops_per_s": rate[:, 1] / 2**20,
-        "read_standing": ["storage"] * count,
-        "write_standing": ["storage"] * count,
+        "read_classification": ["storage"] * count,
+        "write_classification": ["storage"] * count,
     }
     of_phase = [all_keys[one * len(PHASES) + phase] for one in which for phase in range(len(PHASES))]
     return pa.table(runs, schema=index.RUNS), phases_of(runs, of_phase, rate.reshape(-1))
 
 
-def phases_of(runs: dict[str, Any], keys_of_phases: list[SeriesKey], values: Any) -> Any:
+def phases_of(runs: dict[str, Any], keys_of_phases: list[HistoryKey], values: Any) -> Any:
     """The rows of the phases of these runs."""
     names = {one: (one.id, json.dumps(asdict(one))) for one in set(keys_of_phases)}
     times, total = len(PHASES), len(keys_of_phases)
@@ -140,8 +140,8 @@ def phases_of(runs: dict[str, Any], keys_of_phases: list[SeriesKey], values: Any
         "seconds": 2**40 / values,
         "bytes_per_s": values,
         "ops_per_s": values / 2**20,
-        "standing": ["storage"] * total,
-        "verdict": ["good"] * total,
+        "classification": ["storage"] * total,
+        "validity": ["good"] * total,
         "findings": [[]] * total,
         "series": [names[one][0] for one in keys_of_phases],
         "value": values,
@@ -159,7 +159,11 @@ def real_run(folder: Path, run_id: str, number: np.random.Generator) -> None:
         {"phase": phase, "op": op, "backend": "posix", "direct": False, "cache": "cold", "measured": True, "done": True}
         | {"findings": [], "bytes": 2**30, "ops": 1024, "failed": 0, "seconds": 1.0, "stopped_by": "volume"}
         | {"bytes_per_s": float(1e9 * number.random()), "ops_per_s": 1e3, "definition": "sonde total"}
-        | {"standing": "burst", "standing_words": "To storage: fsync at the end; a burst of 1.00 s.", "verdict": "good"}
+        | {
+            "classification": "burst",
+            "classification_text": "To storage: fsync at the end; a burst of 1.00 s.",
+            "validity": "good",
+        }
         for phase, op in PHASES
     ]
     at = datetime.strptime(run_id[:15], "%Y%m%dT%H%M%S").replace(tzinfo=UTC)
@@ -190,12 +194,12 @@ def build(root: Path, count: int, real: int) -> None:
 
 def timed(what: Callable[[], object], times: int) -> float:
     """The median of `times` durations, in seconds."""
-    taken = []
+    elapsed = []
     for _ in range(times):
         begin = time.perf_counter()
         what()
-        taken.append(time.perf_counter() - begin)
-    return statistics.median(taken)
+        elapsed.append(time.perf_counter() - begin)
+    return statistics.median(elapsed)
 
 
 def processor(what: Callable[[], object]) -> float:
@@ -226,7 +230,7 @@ def figures(root: Path, times: int, real: int) -> Iterator[tuple[str, str, float
     Catalog(root)
     yield "start", "sonde --version, which does nothing", timed(command(root, "--version"), times)
     yield "list", "sonde list, the last 100", timed(command(root, "list"), times)
-    words = ("--system", "edison", "--on", "scratch2", "--plan", "daily", "--verdict", "good", "--since", "2024-01-01")
+    words = ("--system", "edison", "--on", "scratch2", "--plan", "daily", "--validity", "good", "--since", "2024-01-01")
     yield "filter", "sonde list with five filters", timed(command(root, "list", *words), times)
     yield "tag", "sonde list --tag accepted", timed(command(root, "list", "--tag", "accepted"), times)
     sql = "SELECT plan, op, median(value), count(*) FROM phases GROUP BY ALL"

@@ -68,8 +68,8 @@ def sizes(word: str) -> list[tuple[int, int, int, int]]:
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
-            words = (process / "cmdline").read_bytes().split(b"\0")
-            if word.encode() in words and not Path(os.fsdecode(words[0])).name.startswith(LAUNCHERS):
+            arguments = (process / "cmdline").read_bytes().split(b"\0")
+            if word.encode() in arguments and not Path(os.fsdecode(arguments[0])).name.startswith(LAUNCHERS):
                 rollup, status = (process / "smaps_rollup").read_text(), (process / "status").read_text()
                 private = member(rollup, "Private_Clean") + member(rollup, "Private_Dirty")
                 found.append((member(rollup, "Pss"), private, member(rollup, "Anonymous"), member(status, "VmHWM")))
@@ -125,8 +125,8 @@ def main() -> None:
             (folder / label).mkdir()
             (folder / f"{label}.json").write_text(json.dumps(plan(folder / label, threads)))
             record = folder / f"{label}.ndjson"
-            words = [engine, "run", str(folder / f"{label}.json"), "--record", str(record), *more]
-            figures[label] = measure([*before, *words], record, count)
+            arguments = [engine, "run", str(folder / f"{label}.json"), "--record", str(record), *more]
+            figures[label] = measure([*before, *arguments], record, count)
 
         run("threads", [], options.threads, options.threads)
         if shutil.which(options.mpiexec):
@@ -138,10 +138,10 @@ def main() -> None:
                 subprocess.run([options.mpicc, str(folder / "only.c"), "-o", str(program)], check=True)
                 figures["only_mpi"] = measure([*ranks, str(program), str(record)], record, options.ranks)
             if options.ior:
-                words = ["-a", "POSIX", "-F", "-t", "4k", "-b", "32k", "-s", "2", "-w", "-r", "-i", "2", "-d", "10"]
-                data, said = folder / "ior", folder / "ior.out"  # it pauses before each writing and reading
-                command = [*ranks, options.ior, *words, "-o", str(data)]
-                figures["ior"] = measure(command, said, options.ranks, ("\nread ", 1), str(data))
+                arguments = ["-a", "POSIX", "-F", "-t", "4k", "-b", "32k", "-s", "2", "-w", "-r", "-i", "2", "-d", "10"]
+                data, output = folder / "ior", folder / "ior.out"  # it pauses before each writing and reading
+                command = [*ranks, options.ior, *arguments, "-o", str(data)]
+                figures["ior"] = measure(command, output, options.ranks, ("\nread ", 1), str(data))
     print(json.dumps(figures))
 
 

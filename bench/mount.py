@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What `sonde mount` costs where the machine costs nothing: the most that any machine on it can be seen to do.
+"""The overhead of `sonde mount` with a machine that takes no time: an upper bound of any mounted machine.
 
-The engine overwrites and reads its files in calls of 1 MiB and of 4 KiB (random order), in turn in three places: in a
-folder of --dir itself (raw), through `sonde mount --free-of-cost` with its store there, and through passthrough_ll,
-which libfuse brings as an example; it is compiled here if its source is found and left out otherwise, with the reason.
+The engine overwrites and reads its files in calls of 1 MiB and of 4 KiB (random order), in turn in three directories:
+one in --dir (raw), one of `sonde mount --free-of-cost` with its store in --dir, and one of passthrough_ll, an example
+of libfuse. The script compiles passthrough_ll if it finds the source, and otherwise prints why it is left out.
 Prints medians of the rounds, and ratios within a round. The goals are 2 GB/s at 1 MiB and 100,000 operations of 4 KiB a
-second; on a machine that others use the ratios say more. A line begins with how many tasks (threads) called.
+second; on a shared computer the ratios are more reliable. A line begins with the number of tasks (threads).
 Build first: cmake --preset dev && cmake --build --preset dev.
 """
 
@@ -68,7 +68,7 @@ def arguments() -> argparse.Namespace:
 
 
 def plan(folder: Path, tasks: int, seconds: float) -> dict[str, Any]:
-    """Files are made first, then every cell goes over them for so long."""
+    """The first phase writes the files, then one phase per cell accesses them for `seconds`."""
     phases: list[dict[str, Any]] = [{"id": "lay", "op": "write"}]
     for name, (operation, transfer, order, _goal) in CELLS.items():
         access = {"transfer": transfer, "block": FILE, "segments": 1, "order": order}
@@ -100,8 +100,8 @@ def served(command: Sequence[str], point: Path) -> Iterator[Path]:
         before = point.stat().st_dev
         while point.stat().st_dev == before:
             if program.poll() is not None:
-                said = program.stderr.read().strip() if program.stderr else ""
-                raise LeftOutError(f"{Path(command[0]).name} ended with {program.returncode}: {said}")
+                output = program.stderr.read().strip() if program.stderr else ""
+                raise LeftOutError(f"{Path(command[0]).name} ended with {program.returncode}: {output}")
             time.sleep(0.01)
         try:
             yield point
@@ -120,13 +120,13 @@ def machine(build: Path, work: Path, spin: float) -> list[str]:
     system = work / "system.json"
     system.write_text(read_system(str(ROOT / "systems" / "edison.toml")).to_json(), encoding="utf-8")
     (work / "store").mkdir()
-    words = ["mount", str(work / "mount"), "--system", str(system), "--store", str(work / "store")]
-    return [str(program), *words, "--free-of-cost", "--foreground", "--spin", str(spin)]
+    arguments = ["mount", str(work / "mount"), "--system", str(system), "--store", str(work / "store")]
+    return [str(program), *arguments, "--free-of-cost", "--foreground", "--spin", str(spin)]
 
 
-def example(given: Path | None, work: Path) -> list[str]:
-    """passthrough_ll as it is, without a cache of the kernel, as the machine has none either."""
-    folders = [given] if given else [Path(name) for name in SOURCES]
+def example(source_directory: Path | None, work: Path) -> list[str]:
+    """The command of passthrough_ll without kernel cache, like that of the machine."""
+    folders = [source_directory] if source_directory else [Path(name) for name in SOURCES]
     source = next((folder / "passthrough_ll.c" for folder in folders if (folder / "passthrough_ll.c").exists()), None)
     compiler = shutil.which("cc")
     if source is None or compiler is None:
@@ -141,27 +141,28 @@ def example(given: Path | None, work: Path) -> list[str]:
     return [str(program), "-f", "-o", f"source={work / 'passed'},cache=never", str(work / "example")]
 
 
-def show(tasks: int, seen: dict[str, list[Rates]]) -> dict[str, float]:
-    """The table of so many tasks; its figures by name."""
+def show(tasks: int, measured: dict[str, list[Rates]]) -> dict[str, float]:
+    """Prints the rates with `tasks` tasks and returns them by name."""
     figures = {}
     for name, (_operation, transfer, _order, goal) in CELLS.items():
         scale, unit = UNIT[transfer]
-        words = [f"{tasks} task{'s' * (tasks > 1)}  {name:9}"]
-        for place, rounds in seen.items():
-            rate = statistics.median(one[name] for one in rounds)
-            figures[f"{place}.{name}.{tasks}"] = rate
-            words.append(f"{place} {rate / scale:7.2f} {unit}")
-        for place in ("raw", "example"):
-            if place in seen and "mount" in seen:
+        columns = [f"{tasks} task{'s' * (tasks > 1)}  {name:9}"]
+        for directory, rounds in measured.items():
+            rate = statistics.median(rates[name] for rates in rounds)
+            figures[f"{directory}.{name}.{tasks}"] = rate
+            columns.append(f"{directory} {rate / scale:7.2f} {unit}")
+        for reference in ("raw", "example"):
+            if reference in measured and "mount" in measured:
                 ratio = statistics.median(
-                    one[name] / other[name] for one, other in zip(seen["mount"], seen[place], strict=True)
+                    mounted[name] / other[name]
+                    for mounted, other in zip(measured["mount"], measured[reference], strict=True)
                 )
-                figures[f"mount_over_{place}.{name}.{tasks}"] = ratio
-                words.append(f"mount/{place} {ratio:5.2f}")
-        if "mount" in seen:
-            there = figures[f"mount.{name}.{tasks}"] >= goal
-            words.append(f"goal {goal / scale:g} {unit}: {'reached' if there else 'not reached'}")
-        print("  ".join(words), file=sys.stderr, flush=True)
+                figures[f"mount_over_{reference}.{name}.{tasks}"] = ratio
+                columns.append(f"mount/{reference} {ratio:5.2f}")
+        if "mount" in measured:
+            is_reached = figures[f"mount.{name}.{tasks}"] >= goal
+            columns.append(f"goal {goal / scale:g} {unit}: {'reached' if is_reached else 'not reached'}")
+        print("  ".join(columns), file=sys.stderr, flush=True)
     return figures
 
 
@@ -185,12 +186,12 @@ def main() -> int:
             except LeftOutError as reason:
                 print(f"{name} is left out: {reason}", file=sys.stderr)
         for tasks in options.tasks or [1, 4]:
-            seen: dict[str, list[Rates]] = {name: [] for name in places}
+            measured: dict[str, list[Rates]] = {name: [] for name in places}
             for number in range(options.rounds):
                 order = list(places)
                 for name in order[number % len(order) :] + order[: number % len(order)]:
-                    seen[name].append(turn(engine, places[name], work, tasks, options.seconds))
-            figures |= show(tasks, seen)
+                    measured[name].append(turn(engine, places[name], work, tasks, options.seconds))
+            figures |= show(tasks, measured)
     if options.json:
         print(json.dumps(figures, indent=2))
     return 0

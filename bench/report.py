@@ -99,17 +99,17 @@ def plan(nodes: int, tasks: int, phases: int) -> dict[str, Any]:
     }
 
 
-def sonde(folder: Path, *words: str) -> tuple[float, resource.struct_rusage]:
+def sonde(folder: Path, *arguments: str) -> tuple[float, resource.struct_rusage]:
     """Seconds of one command, and what it used."""
-    command = [sys.executable, "-m", "sonde", *words, "--archive", str(folder / "archive")]
+    command = [sys.executable, "-m", "sonde", *arguments, "--archive", str(folder / "archive")]
     begun = time.monotonic()
-    with (folder / "said.txt").open("w", encoding="utf-8") as said:
+    with (folder / "said.txt").open("w", encoding="utf-8") as output:
         started = subprocess.Popen(
-            command, cwd=folder, stdout=said, stderr=said, env={**os.environ, "PYTHONPATH": str(ROOT / "lab")}
+            command, cwd=folder, stdout=output, stderr=output, env={**os.environ, "PYTHONPATH": str(ROOT / "lab")}
         )
         _, status, used = os.wait4(started.pid, 0)
     if status:
-        raise SystemExit(f"{' '.join(words[:2])}: {(folder / 'said.txt').read_text(encoding='utf-8').strip()}")
+        raise SystemExit(f"{' '.join(arguments[:2])}: {(folder / 'said.txt').read_text(encoding='utf-8').strip()}")
     return time.monotonic() - begun, used
 
 

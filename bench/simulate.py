@@ -2,9 +2,9 @@
 """How many events of the model a core handles in a second, and what a large run costs.
 
 Usage: .venv/bin/python bench/simulate.py [--large]. Takes the newest programs below build/ (`make build`). Events are
-those of 256 transfers over a network of 64 clients, 16 servers and 64 targets: queue, links, targets and counters.
-With --large also 100,000 tasks on the largest file system of systems/edison.toml. Processor time is told: the clock of
-a busy machine says nothing. The goal is 5 million events a second, and 100,000 tasks in less than ten minutes.
+those of 256 transfers over a network of 64 clients, 16 servers and 64 targets. With --large, the script also runs
+100,000 tasks on the largest file system of systems/edison.toml. It prints processor time, since elapsed time on a busy
+computer is not comparable. The goal is 5 million events a second, and 100,000 tasks in less than ten minutes.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from sonde.model.system import read_system  # noqa: E402
 MIB = 1 << 20
 
 
-def network() -> str:
-    """Every client has four transfers, half of them reads, of 2,000 messages each."""
+def describe_network() -> str:
+    """Input of sonde-bench-flows: four transfers per client, half of them reads, of 2,000 messages each."""
     lines = ["seed 1 noise 0", "router 50000000000 full"]
     lines += ["client 1000000000 full"] * 64 + ["server 5000000000 full"] * 16
     lines += [f"target {number % 16} 500000000" for number in range(64)]
@@ -35,25 +35,25 @@ def network() -> str:
     return "\n".join(lines) + "\n"
 
 
-def timed(command: list[str], text: str = "") -> tuple[str, float, int]:
-    """Output, processor seconds, and the most memory (KiB) that any of our programs has taken so far."""
+def run_timed(command: list[str], text: str = "") -> tuple[str, float, int]:
+    """Output, processor time in s, and the largest memory in KiB of any child process so far."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(command, input=text, capture_output=True, text=True, check=True)
+    completed = subprocess.run(command, input=text, capture_output=True, text=True, check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return done.stdout, spent, after.ru_maxrss
+    return completed.stdout, spent, after.ru_maxrss
 
 
-def events() -> None:
+def measure_event_rate() -> None:
     programs = sorted(ROOT.glob("build/*/bench/sonde-bench-flows"), key=lambda path: path.stat().st_mtime)
     if not programs:
         raise SystemExit("sonde-bench-flows is not built: cmake --preset dev && cmake --build --preset dev")
-    said, spent, _memory = timed([str(programs[-1])], network())
-    handled = int(said.split()[-1])
+    output, spent, _memory = run_timed([str(programs[-1])], describe_network())
+    handled = int(output.split()[-1])
     print(f"{handled:,} events in {spent:.2f} s of processor time: {handled / spent / 1e6:.1f} million a second")
 
 
-def large() -> None:
+def measure_large_run() -> None:
     plan = {
         "schema": "sonde-plan/1",
         "id": "large",
@@ -69,12 +69,12 @@ def large() -> None:
         (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
         system = read_system(str(ROOT / "systems" / "edison.toml")).to_json()
         (folder / "system.json").write_text(system, encoding="utf-8")
-        words = [str(find_simulator()), "run", str(folder / "plan.json"), "--system", str(folder / "system.json")]
-        _said, spent, memory = timed([*words, "--mount", "fs3", "--record", str(folder / "record.ndjson")])
+        arguments = [str(find_simulator()), "run", str(folder / "plan.json"), "--system", str(folder / "system.json")]
+        _output, spent, memory = run_timed([*arguments, "--mount", "fs3", "--record", str(folder / "record.ndjson")])
     print(f"100,000 tasks write 4 MiB each on 144 targets: {spent:.0f} s of processor time, {memory / 1024:.0f} MiB")
 
 
 if __name__ == "__main__":
-    events()
+    measure_event_rate()
     if "--large" in sys.argv[1:]:
-        large()
+        measure_large_run()

@@ -4,7 +4,7 @@
 
 The data are a folder of CSV files (columns time_utc, system, file_system, benchmark, files, operation, rate_GiBps),
 named with --data or $SONDE_HISTORIES; without one only simulated years are tried. Prints tables; with --json one object
-of named figures instead. With --check the exit code is 1 when a promise is broken:
+of named figures instead. With --check the exit code is 1 when a describe_alarm_budget is broken:
 
 * false alarms per 100 runs at most 0.35 and a drop of 20 % found within ten runs nine times of ten, with probes of
   three repeats, on the file systems (burst buffers, rows without file_system, are shown beside them);
@@ -27,9 +27,9 @@ from histories.read import histories
 from histories.trials import DROPS, Outcome, attempt, study_noise
 from sonde.stats.ranks import Floats
 from sonde.trends.budget import Budget, Calibration, calibrate, resample, residuals
-from sonde.trends.changes import changes, joint_changes
-from sonde.trends.series import Series, moment
-from sonde.trends.watch import watch, watch_rows
+from sonde.trends.changes import group_changes, measure_changes
+from sonde.trends.history import History, moment
+from sonde.trends.watch import watch_histories, watch_rows
 
 VARIABLE = "SONDE_HISTORIES"
 MOST_FALSE, LEAST_FOUND = 0.35, 0.90
@@ -45,7 +45,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rows", type=int, default=24, help="trials a series and cell (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", action="store_true", help="one object of named figures on standard output")
-    parser.add_argument("--check", action="store_true", help="exit code 1 when a promise is broken")
+    parser.add_argument("--check", action="store_true", help="exit code 1 when a describe_alarm_budget is broken")
     return parser.parse_args()
 
 
@@ -88,11 +88,11 @@ def documented(noises: Sequence[Floats], figures: dict[str, float], options: arg
 
 def settings_words(found: Calibration) -> str:
     one = found.settings
-    return f"ARL0 {one.arl0:.0f}, gate at {one.gate_deviations:.0f} standard deviations"
+    return f"ARL0 {one.arl0:.0f}, gate at {one.collapse_deviations:.0f} standard deviations"
 
 
-def chosen(name: str, series: Sequence[Series], figures: dict[str, float], options: argparse.Namespace) -> Outcome:
-    """Settings calibrated on the probes of a site, tried on its noise; and on the half that they have not seen."""
+def chosen(name: str, series: Sequence[History], figures: dict[str, float], options: argparse.Namespace) -> Outcome:
+    """Calibrates settings on the probes of a site; tries them on its noise and on the half not used for calibration."""
     noises = [study_noise(one.values) for one in series]
     found = calibrate([_probe(residuals(one.values), options.seed) for one in series], Budget())
     outcome = attempt(noises, [found.settings] * len(noises), options.rows, REPEATS, options.seed + 1)
@@ -127,11 +127,11 @@ def null_years(name: str, noises: Sequence[Floats], figures: dict[str, float], o
     return rate
 
 
-def as_it_was(series: Sequence[Series], options: argparse.Namespace) -> None:
+def as_it_was(series: Sequence[History], options: argparse.Namespace) -> None:
     """The year itself, with its real changes: what would have been said, grouped."""
     settings = calibrate([residuals(one.values) for one in series], Budget()).settings
-    found = changes(series, watch(series, settings))
-    grouped = joint_changes(series, found)
+    found = measure_changes(series, watch_histories(series, settings))
+    grouped = group_changes(series, found)
     years = sum(len(one) for one in series) / RUNS_A_YEAR
     say(
         f"\nThe histories as they were: {len(found) / years:.1f} alarms a series and year,"
@@ -142,8 +142,10 @@ def as_it_was(series: Sequence[Series], options: argparse.Namespace) -> None:
         say(f"  {moment(joint.time):%Y-%m-%d}  {len(joint.changes)} series", options)
         for part in joint.parts:
             sizes = ", ".join(f"{change.size.value - 1:+.0%}" for change in part.changes)
-            scopes = " and ".join(" ".join(scope.where.values()) or "everything" for scope in part.explanation.scopes)
-            say(f"    {sizes}: {scopes} ({part.explanation.cause}, {part.explanation.sure})", options)
+            scopes = " and ".join(
+                " ".join(scope.conditions.values()) or "everything" for scope in part.explanation.scopes
+            )
+            say(f"    {sizes}: {scopes} ({part.explanation.cause}, {part.explanation.certainty})", options)
 
 
 def main() -> int:

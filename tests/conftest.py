@@ -58,10 +58,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker(asked_for)])
         items[:] = [item for item in items if not item.get_closest_marker(asked_for)]
     places = [item.path.relative_to(HERE).as_posix() for item in items]
-    for item, place in zip(items, places, strict=True):
-        if place.startswith(SERIAL):
+    for item, test_path in zip(items, places, strict=True):
+        if test_path.startswith(SERIAL):
             item.add_marker(pytest.mark.serial)
-    turn = {place: FIRST.index(place) if place in FIRST else len(FIRST) for place in places}
+    turn = {test_path: FIRST.index(test_path) if test_path in FIRST else len(FIRST) for test_path in places}
     items.sort(key=lambda item: turn[item.path.relative_to(HERE).as_posix()])
 
 
@@ -73,7 +73,7 @@ def pytest_make_parametrize_id(val: object) -> str | None:
 @pytest.fixture(scope="session")
 def fsx() -> str:
     """The exerciser of crates.io; what wants it is skipped where it is not installed."""
-    found = os.environ.get("FSX") or shutil.which("fsx") or shutil.which("fsx", path=Path.home() / ".cargo/bin")
-    if found is None:
+    program = os.environ.get("FSX") or shutil.which("fsx") or shutil.which("fsx", path=Path.home() / ".cargo/bin")
+    if program is None:
         pytest.skip("fsx is not on PATH (cargo install fsx)")
-    return found
+    return program

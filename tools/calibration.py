@@ -183,11 +183,11 @@ def simulated(machine: Machine) -> Run:
         (folder / "system.json").write_text(read_system(str(folder / "system.toml")).to_json(), encoding="utf-8")
         (folder / "plan.json").write_text(json.dumps(machine.plan), encoding="utf-8")
         record, traces = folder / "record.ndjson", folder / "traces"
-        words = [str(find_simulator()), "run", str(folder / "plan.json"), "--system", str(folder / "system.json")]
-        words += ["--nodes", str(machine.nodes), "--record", str(record), "--traces", str(traces)]
+        arguments = [str(find_simulator()), "run", str(folder / "plan.json"), "--system", str(folder / "system.json")]
+        arguments += ["--nodes", str(machine.nodes), "--record", str(record), "--traces", str(traces)]
         for fault in machine.faults:
-            words += ["--fault", fault]
-        subprocess.run(words, check=True, capture_output=True)
+            arguments += ["--fault", fault]
+        subprocess.run(arguments, check=True, capture_output=True)
         run = Run([json.loads(line) for line in record.read_text(encoding="utf-8").splitlines()])
         for stats in sorted(traces.glob("proc/fs/lustre/obdfilter/*/stats")):
             lines = (line.split() for line in stats.read_text(encoding="utf-8").splitlines())
@@ -197,23 +197,23 @@ def simulated(machine: Machine) -> Run:
 
 def rates(run: Run, phase: str, seconds: float, bytes_: float, operations: float) -> list[Row]:
     """Bandwidth and operations of a phase that moves so much in so many seconds."""
-    said = run.end(phase)["rates"]["transfer"]
+    output = run.end(phase)["rates"]["transfer"]
     return [
-        Row(f"{phase}: bandwidth", "MB/s", bytes_ / seconds / 1e6, said["bytes_per_s"] / 1e6),
-        Row(f"{phase}: operations", "op/s", operations / seconds, said["ops_per_s"]),
+        Row(f"{phase}: bandwidth", "MB/s", bytes_ / seconds / 1e6, output["bytes_per_s"] / 1e6),
+        Row(f"{phase}: operations", "op/s", operations / seconds, output["ops_per_s"]),
     ]
 
 
 def latencies(run: Run, phase: str, kind: str, truth: Mapping[str, float]) -> list[Row]:
     """Mean, extremes and percentiles of operations of one kind, ms."""
-    said = run.end(phase)["latency"][kind]
-    alike = said["min_ns"] == said["max_ns"]  # then no bucket is needed
+    output = run.end(phase)["latency"][kind]
+    alike = output["min_ns"] == output["max_ns"]  # then no bucket is needed
     return [
         Row(
             f"{phase}: {name} latency",
             "ms",
             value * 1e3,
-            said[f"{name}_ns"] / 1e6,
+            output[f"{name}_ns"] / 1e6,
             LIMIT if alike or name in ("mean", "min", "max") else BUCKET,
         )
         for name, value in truth.items()
@@ -228,28 +228,28 @@ def series(run: Run, machine: Machine) -> list[Row]:
     for begin, end, rate in machine.series:
         inside = [a for i, a in enumerate(amounts) if i * width >= begin - 1e-9 and (i + 1) * width <= end + 1e-9]
         scale, unit = (1.0, "op/s") if machine.operations else (1e6, "MB/s")
-        said = sum(inside) / (len(inside) * width)
+        output = sum(inside) / (len(inside) * width)
         # Bytes of an operation are shared out over the slices it lasts; operations count where they end.
-        rows.append(Row(f"{machine.phase}: series, {begin:g}-{end:g} s", unit, rate / scale, said / scale))
+        rows.append(Row(f"{machine.phase}: series, {begin:g}-{end:g} s", unit, rate / scale, output / scale))
     return rows
 
 
 def per_target(run: Run, phase: str, truth: Sequence[float]) -> list[Row]:
     """Rates of the tasks, each of which has one target for itself, slowest first, MB/s."""
     spans = zip(run.column(phase, "bytes"), run.column(phase, "transfer_s"), strict=True)
-    said = sorted(bytes_ / seconds for bytes_, seconds in spans)
+    output = sorted(bytes_ / seconds for bytes_, seconds in spans)
     return [
         Row(f"{phase}: target {number + 1} of {len(truth)}, slowest first", "MB/s", must / 1e6, one / 1e6)
-        for number, (must, one) in enumerate(zip(sorted(truth), said, strict=True))
+        for number, (must, one) in enumerate(zip(sorted(truth), output, strict=True))
     ]
 
 
 def counted(run: Run, bytes_: Sequence[float], verb: str = "write") -> list[Row]:
     """Bytes at the targets, as their counters have them."""
-    said = sorted(float(lines[f"{verb}_bytes"][6]) for lines in run.targets.values() if f"{verb}_bytes" in lines)
+    output = sorted(float(lines[f"{verb}_bytes"][6]) for lines in run.targets.values() if f"{verb}_bytes" in lines)
     return [
         Row(f"{verb}: bytes at target {number + 1}", "MB", must / 1e6, one / 1e6, 0)
-        for number, (must, one) in enumerate(zip(sorted(bytes_), said, strict=True))
+        for number, (must, one) in enumerate(zip(sorted(bytes_), output, strict=True))
     ]
 
 
@@ -500,12 +500,12 @@ def picture(found: Mapping[str, tuple[Run, list[Row]]]) -> str:
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
-def main(words: Sequence[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
     found = measured()
     missed = [(name, row) for name, (_run, rows) in found.items() for row in rows if not row.holds]
     for name, row in missed:
         print(f"{name}: {row.quantity}: must be {row.truth:.9g} {row.unit}, the record says {row.said:.9g}")
-    if "--check" not in words:
+    if "--check" not in arguments:
         PAGE.write_text(page(found), encoding="utf-8")
         PICTURE.write_text(picture(found), encoding="utf-8")
         print(

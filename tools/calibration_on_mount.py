@@ -110,8 +110,8 @@ def names(run: Run) -> list[Row]:
     stat_s = files / threads * calibration.STAT + calibration.CALL
     costs = (("create", calibration.CREATE, NAMES_N * calibration.ROUND), ("stat", calibration.STAT, stat_s))
     for phase, cost, seconds in costs:
-        said = run.end(phase)["rates"]["total"]["ops_per_s"]
-        rows.append(Row(f"{phase}: operations", "op/s", files / seconds, said))
+        output = run.end(phase)["rates"]["total"]["ops_per_s"]
+        rows.append(Row(f"{phase}: operations", "op/s", files / seconds, output))
         wait = calibration.NAMERS / threads * cost
         rows += calibration.latencies(run, phase, phase, {"p50": wait, "p99": wait})
     return rows
@@ -207,11 +207,11 @@ def table(found: Sequence[tuple[str, Row]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def main(words: Sequence[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="write the table for the page on calibration")
     parser.add_argument("--only", help="one machine")
-    options = parser.parse_args(words)
+    options = parser.parse_args(arguments)
     found: list[tuple[str, Row]] = []
     for machine in machines():
         if options.only in (None, machine.name):

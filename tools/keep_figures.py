@@ -18,30 +18,35 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lab"))
 
-from sonde.cli.experimenting import effect_words
-from sonde.experiments.judging.judge import Judgement
-from sonde.experiments.judging.measured import MeasuredRuns
-from sonde.experiments.judging.needs import lacking
-from sonde.experiments.judging.samples import MissingError
-from sonde.experiments.medians import effects, medians
-from sonde.experiments.page.beside import Beside, beside, drawn, published_words
-from sonde.experiments.page.page import judged_results
+from sonde.cli.experiment_runs import describe_effect
+from sonde.experiments.claims.measured_runs import MeasuredRuns
+from sonde.experiments.claims.requirements import find_unmet_requirements
+from sonde.experiments.claims.samples import MissingError
+from sonde.experiments.claims.verdicts import ClaimResult
+from sonde.experiments.medians import compute_effects, compute_medians
+from sonde.experiments.page.page import evaluate_results
 from sonde.experiments.page.points import (
     METRIC,
     PHASE,
     Point,
-    apart,
-    asked,
-    coordinates,
-    label,
-    named,
-    ordered,
-    points_of,
-    title_of,
+    axis_label,
+    cell_coordinates,
+    chart_title,
+    collect_points,
+    order_places,
+    place_label,
+    selected_phases,
+    split_into_charts,
 )
-from sonde.experiments.page.words import sentence
+from sonde.experiments.page.published_comparison import (
+    PublishedComparison,
+    compare_published,
+    format_published,
+    published_lines,
+)
+from sonde.experiments.page.sentences import verdict_sentence
 from sonde.experiments.results import Results, read_results
-from sonde.model.experiment.description import Figure, Table
+from sonde.model.experiment.description import FigureDescription, TableDescription
 from sonde.model.record import read_record
 from sonde.store.archive import Archive
 
@@ -63,68 +68,78 @@ def values(point: Point) -> list[float | None]:
     return [rounded(one) for one in (bounds.value, bounds.low, bounds.high)]
 
 
-def charts(one: Figure, runs: MeasuredRuns, found: Sequence[Group]) -> list[dict[str, Any]]:
+def charts(one: FigureDescription, runs: MeasuredRuns, found: Sequence[Group]) -> list[dict[str, Any]]:
     """Each chart of a figure of medians: its unit, its places, and the values of each series at them."""
     made = []
     for at, points in found:
         made_of = runs.experiment
-        places = ordered(made_of, one.x, [point.at.get(one.x) for point in points])
-        series = ordered(made_of, one.series, [point.at.get(one.series) for point in points]) if one.series else [None]
+        places = order_places(made_of, one.x, [point.coordinates.get(one.x) for point in points])
+        series = (
+            order_places(made_of, one.series, [point.coordinates.get(one.series) for point in points])
+            if one.series
+            else [None]
+        )
         lines = []
         for name in series:
-            mine = [point for point in points if not one.series or str(point.at.get(one.series)) == str(name)]
-            at_place = {str(point.at.get(one.x)): values(point) for point in mine}
-            told = named(made_of, one.series, name) if one.series else one.title or one.id
+            mine = [point for point in points if not one.series or str(point.coordinates.get(one.series)) == str(name)]
+            at_place = {str(point.coordinates.get(one.x)): values(point) for point in mine}
+            told = axis_label(made_of, one.series, name) if one.series else one.title or one.id
             lines.append({"name": told, "values": [at_place.get(str(place)) for place in places]})
         made.append(
-            {"title": title_of(made_of, at),
-             "unit": points[0].unit, "x": one.x, "places": [label(made_of, one.x, place) for place in places],
+            {"title": chart_title(made_of, at),
+             "unit": points[0].unit, "x": one.x, "places": [place_label(made_of, one.x, place) for place in places],
              "series": lines}
         )  # fmt: skip
     return made
 
 
-def published(one: Figure, runs: MeasuredRuns, found: Sequence[Group]) -> list[dict[str, Any]]:
+def published(one: FigureDescription, runs: MeasuredRuns, found: Sequence[Group]) -> list[dict[str, Any]]:
     """Charts of the numbers that the document prints for a figure, one for each of ours that has any."""
     made = []
     for at, points in found:
-        lines = drawn(one, runs, {**at, METRIC: points[0].metric}, [point.at.get(one.x) for point in points])
+        lines = published_lines(
+            one, runs, {**at, METRIC: points[0].metric}, [point.coordinates.get(one.x) for point in points]
+        )
         places = list(dict.fromkeys(place for line in lines for place in line.values))
         numbered = all(isinstance(place, int | float) for place in places)
-        places = sorted(places) if numbered else ordered(runs.experiment, one.x, places)
+        places = sorted(places) if numbered else order_places(runs.experiment, one.x, places)
         if lines:
             shown = [
-                {"name": named(runs.experiment, one.series, line.series) if one.series else one.title or one.id,
+                {"name": axis_label(runs.experiment, one.series, line.series) if one.series else one.title or one.id,
                  "values": [[rounded(line.values[place]), None, None] if place in line.values else None
                             for place in places]}
                 for line in lines
             ]  # fmt: skip
-            made.append({"title": title_of(runs.experiment, at), "unit": points[0].unit, "x": one.x, "series": shown,
-                         "places": [label(runs.experiment, one.x, place) for place in places]})  # fmt: skip
+            made.append({"title": chart_title(runs.experiment, at), "unit": points[0].unit, "x": one.x, "series": shown,
+                         "places": [place_label(runs.experiment, one.x, place) for place in places]})  # fmt: skip
     return made
 
 
-def printed(one: Beside) -> dict[str, Any]:
+def printed(one: PublishedComparison) -> dict[str, Any]:
     """A published number with ours and their ratio."""
-    of = ", ".join([one.told.of, *(f"{name} {value}" for name, value in one.at.items())])
-    ours = None if one.ours is None else [*map(rounded, (one.ours.value, one.ours.low, one.ours.high)), one.unit]
-    return {"of": of, "source": one.told.source, "words": one.told.words, "published": published_words(one),
+    of = ", ".join([one.published.of, *(f"{name} {value}" for name, value in one.context.items())])
+    ours = (
+        None
+        if one.measured is None
+        else [*map(rounded, (one.measured.value, one.measured.low, one.measured.high)), one.unit]
+    )
+    return {"of": of, "source": one.published.source, "words": one.published.words, "published": format_published(one),
             "ours": ours, "ratio": None if one.ratio is None else rounded(one.ratio.value)}  # fmt: skip
 
 
-def over_time(one: Figure, runs: MeasuredRuns) -> list[dict[str, Any]]:
+def over_time(one: FigureDescription, runs: MeasuredRuns) -> list[dict[str, Any]]:
     """The rate of the first run of each phase over time, in at most `SLICES` steps."""
     lines = []
-    for cell, phase in asked(one, runs.experiment):
+    for cell, phase in selected_phases(one, runs.experiment):
         try:
             curve = runs.curves(one.metrics[0], phase, cell)[0]
         except MissingError:
             continue
         width = max(1, -(-len(curve.amounts) // SLICES))
         parts = [curve.amounts[at : at + width] for at in range(0, len(curve.amounts) - width + 1, width)]
-        at = {**coordinates(runs.experiment, cell), PHASE: phase}
+        at = {**cell_coordinates(runs.experiment, cell), PHASE: phase}
         lines.append(
-            {"name": named(runs.experiment, one.series or PHASE, at.get(one.series or PHASE)),
+            {"name": axis_label(runs.experiment, one.series or PHASE, at.get(one.series or PHASE)),
              "step_s": rounded(width * curve.slice_s),
              "values": [rounded(sum(part) / width / curve.slice_s) for part in parts]}
         )  # fmt: skip
@@ -132,20 +147,20 @@ def over_time(one: Figure, runs: MeasuredRuns) -> list[dict[str, Any]]:
     return [{"title": "one run", "unit": unit, "x": "time", "series": lines}] if lines else []
 
 
-def table(one: Table, runs: MeasuredRuns) -> dict[str, Any]:
+def table(one: TableDescription, runs: MeasuredRuns) -> dict[str, Any]:
     """Rows of a table: what they are of, and each metric."""
     rows: dict[tuple[str, ...], dict[str, Any]] = {}
-    for point in points_of(one, runs).points:
-        key = tuple(label(runs.experiment, name, point.at.get(name, "")) for name in one.rows)
-        rows.setdefault(key, {})[str(point.at[METRIC])] = [*values(point), point.unit]
+    for point in collect_points(one, runs).points:
+        key = tuple(place_label(runs.experiment, name, point.coordinates.get(name, "")) for name in one.rows)
+        rows.setdefault(key, {})[str(point.coordinates[METRIC])] = [*values(point), point.unit]
     return {"id": one.id, "source": one.source, "rows": list(one.rows), "metrics": list(one.metrics),
             "lines": [[list(key), found] for key, found in rows.items()]}  # fmt: skip
 
 
-def claims(judged: list[Judgement]) -> list[dict[str, str]]:
+def claims(judged: list[ClaimResult]) -> list[dict[str, str]]:
     return [
         {"id": one.expectation.id, "claim": " ".join(one.expectation.claim.split()), "outcome": str(one.outcome),
-         "found": sentence(one)}
+         "found": verdict_sentence(one)}
         for one in judged
     ]  # fmt: skip
 
@@ -158,7 +173,7 @@ def day(found: Results) -> str:
 def machine(found: Results) -> str:
     """On what it was measured, in a sentence."""
     record = read_record(found.runs[-1].folder / "record.ndjson")
-    one = record.machines[0]
+    one = record.nodes[0]
     memory = f"{(one.memory_bytes or 0) / 2**30:.0f} GiB"
     return f"{one.cpus} CPUs ({one.cpu_model}), {memory} of memory, {one.file_system.type}, {one.kernel}"
 
@@ -173,10 +188,10 @@ def figures_of(runs: MeasuredRuns) -> list[dict[str, Any]]:
         if one.kind == "over_time":
             ours = over_time(one, runs)
         else:
-            points = points_of(one, runs).points
-            if one.kind == "percent" and len({str(point.at.get(one.series)) for point in points}) < 2:
+            points = collect_points(one, runs).points
+            if one.kind == "percent" and len({str(point.coordinates.get(one.series)) for point in points}) < 2:
                 continue  # a percentage needs something beside the baseline
-            groups = apart(points, (one.x, one.series))
+            groups = split_into_charts(points, (one.x, one.series))
             ours = charts(one, runs, groups)
             if one.kind in ("curve", "bars", "scaling"):
                 theirs = published(one, runs, groups)
@@ -186,14 +201,14 @@ def figures_of(runs: MeasuredRuns) -> list[dict[str, Any]]:
     return found
 
 
-def kept_of(found: Results, runs: MeasuredRuns, judged: list[Judgement], words: str, on: str) -> dict[str, Any]:
+def kept_of(found: Results, runs: MeasuredRuns, judged: list[ClaimResult], arguments: str, on: str) -> dict[str, Any]:
     """What is kept of an experiment. `words` say what the reader has to know of these runs, `on` what they ran on."""
     return {
-        "experiment": found.experiment.id, "profile": found.profile, "date": day(found), "runs": runs.count(),
-        "machine": on, "words": words, "figures": figures_of(runs),
+        "experiment": found.experiment.id, "profile": found.profile, "date": day(found), "runs": runs.run_count(),
+        "machine": on, "words": arguments, "figures": figures_of(runs),
         "tables": [table(one, runs) for one in found.experiment.file.tables],
-        "effects": [effect_words(one) for one in effects(medians(found))],
-        "published": [printed(one) for one in beside(runs)],
+        "effects": [describe_effect(one) for one in compute_effects(compute_medians(found))],
+        "published": [printed(one) for one in compare_published(runs)],
         "claims": claims(judged),
     }  # fmt: skip
 
@@ -203,7 +218,7 @@ def main() -> int:
         sys.stderr.write(f"{__doc__}\n")
         return 2
     found = read_results(Archive(Path(sys.argv[1])), sys.argv[2])
-    runs, judged = judged_results(found, None, lacking(found, None))
+    runs, judged = evaluate_results(found, None, find_unmet_requirements(found, None))
     kept = kept_of(found, runs, judged, sys.argv[3] if len(sys.argv) == 4 else "", machine(found))
     KEPT.mkdir(exist_ok=True)
     place = KEPT / f"{found.experiment.id}.json"

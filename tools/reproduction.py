@@ -26,25 +26,25 @@ sys.path[:0] = [str(ROOT / "lab"), str(ROOT / "tools")]
 
 import keep_figures  # noqa: E402
 import reproduction_page  # noqa: E402
-from sonde.conduct.run import Setup  # noqa: E402
-from sonde.experiments.judging.grid import Grid  # noqa: E402
-from sonde.experiments.judging.judge import Judgement  # noqa: E402
-from sonde.experiments.judging.measured import MeasuredRuns  # noqa: E402
-from sonde.experiments.judging.needs import lacking  # noqa: E402
-from sonde.experiments.page.page import judged_results  # noqa: E402
-from sonde.experiments.ready import plan_source  # noqa: E402
-from sonde.experiments.request import new_request  # noqa: E402
+from sonde.conduct.run import RunSetup  # noqa: E402
+from sonde.experiments.claims.grid import CellGrid  # noqa: E402
+from sonde.experiments.claims.measured_runs import MeasuredRuns  # noqa: E402
+from sonde.experiments.claims.requirements import find_unmet_requirements  # noqa: E402
+from sonde.experiments.claims.verdicts import ClaimResult  # noqa: E402
+from sonde.experiments.locations import RunLocations  # noqa: E402
+from sonde.experiments.page.page import evaluate_results  # noqa: E402
+from sonde.experiments.request import create_request  # noqa: E402
 from sonde.experiments.results import Results, read_results  # noqa: E402
-from sonde.experiments.runner import Runner, Watcher  # noqa: E402
-from sonde.experiments.simulated import Simulated  # noqa: E402
-from sonde.experiments.where import Where  # noqa: E402
+from sonde.experiments.runner import Runner, RunnerObserver  # noqa: E402
+from sonde.experiments.shipped_experiments import resolve_plan_source  # noqa: E402
+from sonde.experiments.simulated_executor import SimulatedExecutor  # noqa: E402
 from sonde.launch.engine import find_engine  # noqa: E402
 from sonde.launch.simulator import SimulatedLauncher, find_simulator  # noqa: E402
-from sonde.model.errors import INTERRUPTED  # noqa: E402
+from sonde.model.bundled_files import find_system_file  # noqa: E402
+from sonde.model.errors import EXIT_INTERRUPTED  # noqa: E402
 from sonde.model.experiment import Experiment, experiment_from_document, read_experiment  # noqa: E402
-from sonde.model.shipped import system_source  # noqa: E402
 from sonde.model.system import System, read_system  # noqa: E402
-from sonde.model.system.changing import with_changes  # noqa: E402
+from sonde.model.system.changes import apply_changes  # noqa: E402
 from sonde.store.archive import Archive  # noqa: E402
 
 KEPT = ROOT / "docs" / "published" / "simulated"
@@ -102,7 +102,7 @@ class Run:
 
     results: Results
     runs: MeasuredRuns
-    judged: list[Judgement]
+    judged: list[ClaimResult]
     system: System
 
 
@@ -113,7 +113,7 @@ def experiment_of(one: Staged) -> Experiment:
 
 @functools.cache
 def experiment_repeated(name: str, repeats: int) -> Experiment:
-    found = read_experiment(plan_source(name), finder=plan_source)
+    found = read_experiment(resolve_plan_source(name), finder=resolve_plan_source)
     document = dict(found.document)
     own = document.get("repeat", {})
     document["repeat"] = {"min": repeats, "seed": own.get("seed", 1), "fresh": own.get("fresh", "directory")}
@@ -128,14 +128,14 @@ def machine_of(one: Staged, more: Mapping[str, Any] | None = None) -> System:
     """The machine that the experiment names, with what is changed about it."""
     named = experiment_of(one).file.storage
     assert named is not None
-    source = system_source(named.system)
+    source = find_system_file(named.system)
     with tempfile.TemporaryDirectory(prefix="sonde-reproduction-") as name:
         if one.beside:
             parts = [Path(source).read_text(encoding="utf-8"), (ROOT / one.beside).read_text(encoding="utf-8")]
             source = str(Path(name) / "system.toml")
             Path(source).write_text("\n".join(parts), encoding="utf-8")
         system = read_system(source)
-    return with_changes(system, {**one.changes, **(more or {})})
+    return apply_changes(system, {**one.changes, **(more or {})})
 
 
 def simulated(
@@ -155,22 +155,28 @@ def simulated(
         (folder / "system.json").write_text(system.to_json(), encoding="utf-8")
         (folder / "storage").mkdir()
         named = experiment_of(one).file.storage
-        where = Where(str(folder / "storage"), system=named.system if named else "")
-        request = new_request(experiment_of(one), profile, settings, where)
+        where = RunLocations(str(folder / "storage"), system=named.system if named else "")
+        request = create_request(experiment_of(one), profile, settings, where)
         launcher = SimulatedLauncher(simulator=find_simulator(), system=folder / "system.json", faults=faults)
-        setup = Setup(find_engine(), archive)
-        executor = Simulated(setup, lambda kind, line: None, launcher, system, places=one.places, variants=one.variants)
-        runner = Runner(request, archive, executor, Watcher(say=lambda text: print(f"  {text}", file=sys.stderr)))
-        prepared = runner.prepared()
+        setup = RunSetup(find_engine(), archive)
+        executor = SimulatedExecutor(
+            setup, lambda kind, line: None, launcher, system, part_names=one.places, variants=one.variants
+        )
+        runner = Runner(
+            request, archive, executor, RunnerObserver(on_message=lambda text: print(f"  {text}", file=sys.stderr))
+        )
+        prepared = runner.prepare_cells()
         if claims:
-            grid = Grid(request.experiment)
+            grid = CellGrid(request.experiment)
             wanted = {cell.id for claim in claims for cell in grid.cells_of(request.experiment.claims[claim])}
             prepared = [cell for cell in prepared if cell.cell.id in wanted]
         runner.run(prepared)
         if executor.stopped:  # what is there is a part, and would pass for the whole
-            raise SystemExit(INTERRUPTED)
+            raise SystemExit(EXIT_INTERRUPTED)
         results = read_results(archive, request.group)
-        runs, judged = judged_results(results, system, lacking(results, system), settled=one.repeats == 1)
+        runs, judged = evaluate_results(
+            results, system, find_unmet_requirements(results, system), settled=one.repeats == 1
+        )
     return Run(results, runs, judged, system)
 
 
@@ -226,11 +232,20 @@ def reproduce(one: Staged) -> dict[str, Any]:
         run = simulated(one, archive, one.only)
         if not run.results.runs:
             return {
-                "experiment": one.experiment, "key": key_of(one), "profile": PROFILE, "runs": 0,
-                "figures": [], "tables": [],
-                "machine": run.system.title, "refused": {**run.results.refused, **run.results.failed}, "controls": [],
-                "effects": [], "claims": keep_figures.claims(run.judged), "words": one.why, "date": "",
-            }  # fmt: skip
+                "experiment": one.experiment,
+                "key": key_of(one),
+                "profile": PROFILE,
+                "runs": 0,
+                "figures": [],
+                "tables": [],
+                "machine": run.system.title,
+                "refused": {**run.results.refusals, **run.results.failures},
+                "controls": [],
+                "effects": [],
+                "claims": keep_figures.claims(run.judged),
+                "words": one.why,
+                "date": "",
+            }
         kept = keep_figures.kept_of(run.results, run.runs, run.judged, one.why, run.system.title)
         controls = []
         for claim, control in controls_of(one):
@@ -241,7 +256,12 @@ def reproduce(one: Staged) -> dict[str, Any]:
             )
     del kept["date"]
     print(f"{one.experiment}: {time.monotonic() - began:.0f} s", file=sys.stderr)
-    return {**kept, "key": key_of(one), "refused": {**run.results.refused, **run.results.failed}, "controls": controls}
+    return {
+        **kept,
+        "key": key_of(one),
+        "refused": {**run.results.refusals, **run.results.failures},
+        "controls": controls,
+    }
 
 
 def main() -> int:

@@ -111,14 +111,14 @@ def table(letter: str) -> Iterator[str]:
     for one in shapes():
         if not one["id"].startswith(f"{letter}-"):
             continue
-        words = [found_words(one), one.get("note", ""), one.get("unseen", ""), one.get("absent", "")]
+        arguments = [found_words(one), one.get("note", ""), one.get("unseen", ""), one.get("absent", "")]
         what = f"**{one['id']}** {one['what']}"
         cells = [
             what,
             one["published"],
             one["wanted"],
             outcome(one),
-            " ".join(w for w in words if w),
+            " ".join(w for w in arguments if w),
             control_words(one),
         ]
         yield f"| {' | '.join(cell(text) for text in cells)} |"

@@ -30,33 +30,33 @@ def commands() -> dict[str, list[str]]:
     """Each source below the root and how it is compiled, without the cache in front of the compiler."""
     found = {}
     for entry in json.loads((TREE / "compile_commands.json").read_text(encoding="utf-8")):
-        words = shlex.split(entry["command"])
+        arguments = shlex.split(entry["command"])
         file = Path(entry["file"])
         if file.is_relative_to(ROOT):
-            found[file.relative_to(ROOT).as_posix()] = words[1:] if words[0].endswith("ccache") else words
+            found[file.relative_to(ROOT).as_posix()] = arguments[1:] if arguments[0].endswith("ccache") else arguments
     return found
 
 
-def headers(words: list[str]) -> list[Path]:
+def headers(arguments: list[str]) -> list[Path]:
     """The source itself and the headers of ours that it includes."""
-    plain = [word for at, word in enumerate(words) if word != "-o" and words[at - 1] != "-o"]
+    plain = [word for at, word in enumerate(arguments) if word != "-o" and arguments[at - 1] != "-o"]
     told = subprocess.run([*plain, "-MM"], cwd=TREE, check=True, capture_output=True, text=True).stdout
     names = told.replace("\\\n", " ").split(":", 1)[1].split()
     return [path for name in names if (path := (TREE / name).resolve()).is_relative_to(ROOT)]
 
 
-def key(words: list[str], version: str) -> str:
+def key(arguments: list[str], version: str) -> str:
     """What a clean file is kept under."""
     sign = hashlib.sha256(version.encode() + (ROOT / ".clang-tidy").read_bytes())
-    sign.update(shlex.join(words).replace(str(ROOT), "").encode())
-    for path in headers(words):
+    sign.update(shlex.join(arguments).replace(str(ROOT), "").encode())
+    for path in headers(arguments):
         sign.update(path.read_bytes())
     return sign.hexdigest()
 
 
-def findings(file: str, words: list[str], version: str) -> str | None:
+def findings(file: str, arguments: list[str], version: str) -> str | None:
     """What clang-tidy says of a file; empty when it is clean, None when that was known."""
-    kept = CLEAN / key(words, version)
+    kept = CLEAN / key(arguments, version)
     if kept.exists():
         return None
     looked = subprocess.run(
@@ -82,19 +82,19 @@ def main() -> int:
     CLEAN.mkdir(parents=True, exist_ok=True)
     wanted = [Path(word).as_posix() for word in sys.argv[1:]] or list(FOLDERS)
     every = {
-        file: words
-        for file, words in commands().items()
+        file: arguments
+        for file, arguments in commands().items()
         if file.split("/")[0] in FOLDERS and any(Path(file).is_relative_to(one) for one in wanted)
     }
     wrong, looked = 0, 0
     with ThreadPoolExecutor(int(os.environ.get("TIDY_JOBS", os.cpu_count() or 1))) as pool:
         answers = pool.map(lambda file: (file, findings(file, every[file], version)), every)
-        for done, (file, said) in enumerate(answers, 1):
-            looked += said is not None
-            if said:
+        for done, (file, output) in enumerate(answers, 1):
+            looked += output is not None
+            if output:
                 wrong += 1
-                print(said.rstrip(), flush=True)
-            if said is not None:
+                print(output.rstrip(), flush=True)
+            if output is not None:
                 print(f"tidy: {done} of {len(every)}: {file}", flush=True)
     print(f"tidy: {wrong} of {len(every)} files have findings; {len(every) - looked} were known to be clean")
     return 1 if wrong or not every else 0

@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "lab"))
 
 from sonde.launch.engine import find_engine  # noqa: E402
-from sonde.launch.mounting import find_mounter  # noqa: E402
+from sonde.launch.mounted_machine import find_mounter  # noqa: E402
 from sonde.launch.simulator import find_simulator  # noqa: E402
 from sonde.model.record import read_record  # noqa: E402
 from sonde.model.system import read_system  # noqa: E402
@@ -174,11 +174,11 @@ def mounted(system: Path, folder: Path, faults: Sequence[str], more: Sequence[st
     directory, store = folder / "machine", folder / "store"
     directory.mkdir(exist_ok=True)
     store.mkdir(exist_ok=True)
-    words = [str(find_mounter()), "mount", str(directory), "--system", str(system), "--store", str(store)]
-    words += more
+    arguments = [str(find_mounter()), "mount", str(directory), "--system", str(system), "--store", str(store)]
+    arguments += more
     for fault in faults:
-        words += ["--fault", fault]
-    subprocess.run(words, check=True, capture_output=True)
+        arguments += ["--fault", fault]
+    subprocess.run(arguments, check=True, capture_output=True)
     try:
         yield directory
     finally:
@@ -200,10 +200,20 @@ def rows_of(case: Case, folder: Path) -> list[Row]:
     system, plan, record = folder / "system.json", folder / "plan.json", folder / "record.ndjson"
     system.write_text(read_system(str(folder / "system.toml")).to_json(), encoding="utf-8")
     plan.write_text(json.dumps(case.plan), encoding="utf-8")
-    words = [str(find_simulator()), "run", str(plan), "--system", str(system), "--nodes", "1", "--record", str(record)]
+    arguments = [
+        str(find_simulator()),
+        "run",
+        str(plan),
+        "--system",
+        str(system),
+        "--nodes",
+        "1",
+        "--record",
+        str(record),
+    ]
     for fault in case.faults:
-        words += ["--fault", fault]
-    run(words)
+        arguments += ["--fault", fault]
+    run(arguments)
     phases = [phase["id"] for phase in case.plan["phases"] if phase["op"] != "mktree"]
     simulated = {phase: rate(record, phase) for phase in phases}
     with mounted(system, folder, case.faults) as directory:
@@ -235,22 +245,22 @@ def memory() -> str | None:
 
 
 def table(rows: Sequence[Row]) -> str:
-    words = {case.name: case.words for case in CASES}
+    arguments = {case.name: case.words for case in CASES}
     lines = ["| plan | what it does | phase | virtual time | mounted | difference |", "|---|---|---|---|---|---|"]
     for row in rows:
         scale = 1e6 if row.unit == "MB/s" else 1
         both = f"{row.simulated / scale:.4g} {row.unit} | {row.mounted / scale:.4g} {row.unit}"
         first = row is rows[0] or rows[rows.index(row) - 1].case != row.case
-        what = f"{row.case} | {words[row.case]}" if first else " | "
+        what = f"{row.case} | {arguments[row.case]}" if first else " | "
         lines.append(f"| {what} | {row.phase.split('-', 1)[1]} | {both} | {row.error:+.1%} |")
     return "\n".join(lines) + "\n"
 
 
-def main(words: Sequence[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="write the table for the page on calibration")
     parser.add_argument("--only", help="one plan")
-    options = parser.parse_args(words)
+    options = parser.parse_args(arguments)
     rows: list[Row] = []
     for case in CASES:
         if options.only in (None, case.name):

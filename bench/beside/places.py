@@ -16,10 +16,10 @@ from pathlib import Path
 from overhead.contestants import RunError
 
 
-def command(*words: str) -> None:
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+def command(*arguments: str) -> None:
+    done = subprocess.run(arguments, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise RunError(f"{' '.join(words)} failed: {done.stderr.strip()}")
+        raise RunError(f"{' '.join(arguments)} failed: {done.stderr.strip()}")
 
 
 @contextlib.contextmanager

@@ -39,17 +39,17 @@ class Tool(Protocol):
 
 def ior_words(course: Course, random: bool) -> list[str]:
     """Sequential: new files are written and read. Random: the files that are there are written again and read."""
-    words = ["-a", "POSIX", "-w", "-r", "-k", "-t", str(course.transfer)]
+    arguments = ["-a", "POSIX", "-w", "-r", "-k", "-t", str(course.transfer)]
     if course.shared:
-        words += ["-b", str(course.transfer), "-s", str(course.operations)]
+        arguments += ["-b", str(course.transfer), "-s", str(course.operations)]
     else:
-        words += ["-F", "-b", str(course.size)]
-    return [*words, *(["-z", "-E"] if random else []), "-o", "data"]
+        arguments += ["-F", "-b", str(course.size)]
+    return [*arguments, *(["-z", "-E"] if random else []), "-o", "data"]
 
 
 def mdtest_words(course: Course) -> list[str]:
-    words = ["-F", "-C", "-T", "-E", "-r", "-u", "-n", str(course.items), "-d", "names"]
-    return words + (["-w", str(course.size), "-e", str(course.size)] if course.size else [])
+    arguments = ["-F", "-C", "-T", "-E", "-r", "-u", "-n", str(course.items), "-d", "names"]
+    return arguments + (["-w", str(course.size), "-e", str(course.size)] if course.size else [])
 
 
 def mdtest_rates(table: str) -> Rates:
@@ -78,10 +78,10 @@ class Sonde:
     def steps(self, course: Course, tasks: int) -> tuple[str, ...]:
         return course.steps
 
-    def ends(self, tool: str, words: list[str], folder: Path, tasks: int) -> list[dict[str, Any]]:
+    def ends(self, tool: str, arguments: list[str], folder: Path, tasks: int) -> list[dict[str, Any]]:
         record = folder / "record.ndjson"
         record.unlink(missing_ok=True)
-        call([str(self.program), tool, *words, f"--sonde-processes={tasks}", f"--sonde-record={record}"], folder)
+        call([str(self.program), tool, *arguments, f"--sonde-processes={tasks}", f"--sonde-record={record}"], folder)
         return phase_ends(record)
 
     def run(self, course: Course, folder: Path, tasks: int) -> Rates:
@@ -138,9 +138,9 @@ class WithMpi:
     program: str
     launcher: tuple[str, ...]  #: and its options up to the number of processes; empty: there is none
 
-    def call(self, words: list[str], folder: Path, tasks: int) -> str:
+    def call(self, arguments: list[str], folder: Path, tasks: int) -> str:
         before = [*self.launcher, str(tasks)] if tasks > 1 else []
-        return call([*before, self.program, *words], folder, ROOT_MPI)
+        return call([*before, self.program, *arguments], folder, ROOT_MPI)
 
 
 @dataclass(frozen=True)
@@ -191,10 +191,10 @@ class Elbencho:
     def steps(self, course: Course, tasks: int) -> tuple[str, ...]:
         return course.steps
 
-    def last_done(self, phase: str, words: list[str], places: list[Path], folder: Path) -> dict[str, str]:
+    def last_done(self, phase: str, arguments: list[str], places: list[Path], folder: Path) -> dict[str, str]:
         results = folder / "elbencho.json"
         results.unlink(missing_ok=True)
-        call([self.program, *words, "--nolive", "--jsonfile", str(results), *map(str, places)], folder)
+        call([self.program, *arguments, "--nolive", "--jsonfile", str(results), *map(str, places)], folder)
         for line in results.read_text(encoding="utf-8").splitlines():
             one: dict[str, Any] = json.loads(line)  # one object a phase, numbers as text
             if one["phase_type"] == phase:
@@ -208,13 +208,13 @@ class Elbencho:
             place.mkdir()
             tree = ["-t", str(tasks), "-n", "1", "-N", str(course.items)]
             data = ["-s", str(course.size), "-b", str(max(1, course.size))]
-            words = {
+            arguments = {
                 "create": ("WRITE", ["-d", "-w", *data]),
                 "stat": ("STAT", ["--stat"]),
                 "open": ("READ", ["-r", *data]),
                 "remove": ("RMFILES", ["-F"]),
             }
-            for step, (phase, more) in words.items():
+            for step, (phase, more) in arguments.items():
                 rates[step] = float(self.last_done(phase, [*tree, *more], [place], folder)["entries/s"])
             return rates
         files = [folder / f"elbencho{number}" for number in range(1 if course.shared else tasks)]
@@ -244,8 +244,8 @@ class Fio:
             return ("create", "stat", "remove") if tasks == 1 and course.size == 0 else ()
         return course.steps
 
-    def job(self, words: dict[str, object], folder: Path) -> dict[str, Any]:
-        text = call([self.program, *(f"--{name}={value}" for name, value in words.items())], folder)
+    def job(self, arguments: dict[str, object], folder: Path) -> dict[str, Any]:
+        text = call([self.program, *(f"--{name}={value}" for name, value in arguments.items())], folder)
         found: dict[str, Any] = json.loads(text[text.index("{") :])["jobs"][0]
         return found
 

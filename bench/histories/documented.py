@@ -12,11 +12,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import sqrt
 
-from sonde.trends.lanes import Settings
+from sonde.trends.detectors import DetectorSettings
 
 TRIALS = 48
 SMALLEST_ERROR = 0.07
-_NEVER = 0.9999  # a change of this share never happens: the lane is off
+_NEVER = 0.9999  # a change of this share never happens: the detector is off
 
 
 @dataclass(frozen=True)
@@ -24,15 +24,15 @@ class Row:
     """One detector with probes of `repeats` runs: false alarms per 100 runs, and the share found of each drop."""
 
     name: str
-    settings: Settings
+    settings: DetectorSettings
     repeats: int
     false_alarms: float
     found: tuple[float, float, float, float]  # drops of 10, 20, 30, 70 %
 
 
-_TREND_500 = Settings(arl0=500, gate_change=_NEVER)
-_TREND_2000 = Settings(arl0=2000, gate_change=_NEVER)
-_GATE = Settings(smallest_change=_NEVER)
+_TREND_500 = DetectorSettings(arl0=500, collapse_change=_NEVER)
+_TREND_2000 = DetectorSettings(arl0=2000, collapse_change=_NEVER)
+_GATE = DetectorSettings(smallest_change=_NEVER)
 ROWS = (
     Row("trend, ARL0 500", _TREND_500, 1, 1.14, (0.38, 0.73, 0.88, 0.98)),
     Row("trend, ARL0 500", _TREND_500, 3, 0.46, (0.46, 0.94, 1.00, 1.00)),
@@ -40,8 +40,8 @@ ROWS = (
     Row("trend, ARL0 2000", _TREND_2000, 3, 0.21, (0.40, 0.90, 1.00, 1.00)),
     Row("gate", _GATE, 1, 0.57, (0.04, 0.19, 0.54, 1.00)),
     Row("gate", _GATE, 3, 0.12, (0.04, 0.48, 0.83, 1.00)),
-    Row("both, ARL0 2000", Settings(), 1, 0.99, (0.27, 0.65, 0.81, 1.00)),
-    Row("both, ARL0 2000", Settings(), 3, 0.31, (0.40, 0.94, 1.00, 1.00)),
+    Row("both, ARL0 2000", DetectorSettings(), 1, 0.99, (0.27, 0.65, 0.81, 1.00)),
+    Row("both, ARL0 2000", DetectorSettings(), 3, 0.31, (0.40, 0.94, 1.00, 1.00)),
 )
 
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
-from sonde.trends.series import Series
+from sonde.trends.history import History
 
 LABELS = ("system", "file_system", "benchmark", "files", "operation")
 LEAST_RUNS = 100
 
 
-def histories(folder: Path) -> list[Series]:
+def histories(folder: Path) -> list[History]:
     """The series of at least `LEAST_RUNS` runs in all CSV files of `folder`.
 
     Columns: time_utc (ISO 8601), the labels, rate_GiBps. Rows without a rate are runs that failed. Raises ValueError in
@@ -39,6 +39,6 @@ def histories(folder: Path) -> list[Series]:
     return found
 
 
-def _series(labels: tuple[str, ...], values: list[tuple[float, float]]) -> Series:
+def _series(labels: tuple[str, ...], values: list[tuple[float, float]]) -> History:
     times, rates = np.array(values, dtype=float).T
-    return Series(dict(zip(LABELS, labels, strict=True)), times, rates, "GiB/s")
+    return History(dict(zip(LABELS, labels, strict=True)), times, rates, "GiB/s")

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from sonde.stats.ranks import Floats
 from sonde.trends.budget import FIRST_ANSWER, resample
-from sonde.trends.lanes import Alarm, Settings
+from sonde.trends.detectors import Alarm, DetectorSettings
 from sonde.trends.watch import watch_rows
 
 PROBES, STEP_AT, SOON = 100, 60, 10
@@ -58,7 +58,9 @@ def probes(noises: Sequence[Floats], rows: int, repeats: int, random: np.random.
     return np.concatenate(drawn)
 
 
-def attempt(noises: Sequence[Floats], settings: Sequence[Settings], rows: int, repeats: int, seed: int) -> Outcome:
+def attempt(
+    noises: Sequence[Floats], settings: Sequence[DetectorSettings], rows: int, repeats: int, seed: int
+) -> Outcome:
     """Null histories and stepped ones, `rows` from each noise, watched with the settings of that noise."""
     random = np.random.default_rng(seed)
     null = probes(noises, rows, repeats, random)
@@ -69,16 +71,16 @@ def attempt(noises: Sequence[Floats], settings: Sequence[Settings], rows: int, r
         stepped = probes(noises, rows, repeats, random)
         stepped[:, STEP_AT:] += np.log(1 - drop)
         cells[drop] = _cell(_watched(stepped, settings, rows), stepped.shape[0])
-    gate = sum(one.lane == "gate" for one in alarms) / max(1, len(alarms))
+    gate = sum(one.detector == "collapse" for one in alarms) / max(1, len(alarms))
     return Outcome(100 * len(alarms) / watched, gate, cells)
 
 
-def _watched(histories: Floats, settings: Sequence[Settings], rows: int) -> list[Alarm]:
+def _watched(histories: Floats, settings: Sequence[DetectorSettings], rows: int) -> list[Alarm]:
     alarms: list[Alarm] = []
     owners = np.repeat(np.arange(len(settings)), rows)
     for own in dict.fromkeys(settings):
         mine = np.flatnonzero(np.isin(owners, [at for at, one in enumerate(settings) if one == own]))
-        alarms += [replace(alarm, series=int(mine[alarm.series])) for alarm in watch_rows(histories[mine], own)]
+        alarms += [replace(alarm, history=int(mine[alarm.history])) for alarm in watch_rows(histories[mine], own)]
     return alarms
 
 
@@ -87,6 +89,6 @@ def _cell(alarms: Sequence[Alarm], histories: int) -> Cell:
     delays: dict[int, int] = {}
     for alarm in alarms:
         if STEP_AT <= alarm.noticed < STEP_AT + SOON and alarm.after < alarm.before:
-            delays.setdefault(alarm.series, alarm.noticed - STEP_AT + 1)
+            delays.setdefault(alarm.history, alarm.noticed - STEP_AT + 1)
     delay = float(np.median(list(delays.values()))) if delays else float("nan")
     return Cell(len(delays) / histories, delay)

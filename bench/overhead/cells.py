@@ -70,9 +70,9 @@ def file_system_type(folder: Path) -> str:
     best, found = "", "unknown"
     path = str(folder.resolve())
     for line in Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace").splitlines():
-        words = line.split()
-        point = words[1].replace("\\040", " ")
+        fields = line.split()
+        point = fields[1].replace("\\040", " ")
         inside = path == point or path.startswith(point.rstrip("/") + "/")
         if inside and len(point) >= len(best):
-            best, found = point, words[2]
+            best, found = point, fields[2]
     return found

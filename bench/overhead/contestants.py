@@ -83,7 +83,7 @@ class Raw:
         return True
 
     def command(self, cell: Cell, folder: Path, seconds: float) -> list[str]:
-        words = {
+        arguments = {
             "file": folder / "raw" if cell.fresh else given_file(folder),
             "op": "write" if cell.write else "read",
             "transfer": cell.transfer,
@@ -95,7 +95,7 @@ class Raw:
             "direct": int(cell.direct),
             "fresh": int(cell.fresh),
         }
-        return [str(self.program), "loop", *(f"{name}={value}" for name, value in words.items())]
+        return [str(self.program), "loop", *(f"{name}={value}" for name, value in arguments.items())]
 
     def run(self, cell: Cell, folder: Path, seconds: float) -> Turn:
         count = json.loads(call(self.command(cell, folder, seconds), folder))
@@ -242,7 +242,7 @@ class Fio:
 
     def run(self, cell: Cell, folder: Path, seconds: float) -> Turn:
         kind = ("rand" if cell.random else "") + ("write" if cell.write else "read")
-        words = {
+        arguments = {
             "name": "cell",
             "filename": folder / "fio" if cell.fresh else given_file(folder),
             "rw": kind,
@@ -253,15 +253,15 @@ class Fio:
             "output-format": "json",
         }
         if cell.depth:
-            words |= {"iodepth": cell.depth, "fixedbufs": 1, "registerfiles": 1}
-            words |= {"iodepth_batch": self.batch, "iodepth_batch_complete_max": self.batch}
+            arguments |= {"iodepth": cell.depth, "fixedbufs": 1, "registerfiles": 1}
+            arguments |= {"iodepth_batch": self.batch, "iodepth_batch_complete_max": self.batch}
         if cell.fresh:
-            words |= {"fallocate": "none", "end_fsync": 0}
+            arguments |= {"fallocate": "none", "end_fsync": 0}
         else:
-            words |= {"time_based": 1, "runtime": f"{round(seconds * 1000)}ms"}
+            arguments |= {"time_based": 1, "runtime": f"{round(seconds * 1000)}ms"}
         if not cell.direct:
-            words["invalidate"] = 0
-        text = call([self.program, *(f"--{name}={value}" for name, value in words.items())], folder)
+            arguments["invalidate"] = 0
+        text = call([self.program, *(f"--{name}={value}" for name, value in arguments.items())], folder)
         job = json.loads(text[text.index("{") :])["jobs"][0]
         return Turn(float(job["write" if cell.write else "read"]["iops"]))
 

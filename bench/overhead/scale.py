@@ -31,12 +31,12 @@ class Launcher:
 def launcher(path: str) -> Launcher | None:
     """Which MPI an mpiexec belongs to; None when it does not run."""
     try:
-        said = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=20, check=False).stdout
+        output = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=20, check=False).stdout
     except (OSError, subprocess.TimeoutExpired):
         return None
-    if "Open MPI" in said or "OpenRTE" in said:
+    if "Open MPI" in output or "OpenRTE" in output:
         return Launcher(path, "openmpi", ("--oversubscribe",))
-    return Launcher(path, "hydra", ()) if "HYDRA" in said else Launcher(path, "mpi", ())
+    return Launcher(path, "hydra", ()) if "HYDRA" in output else Launcher(path, "mpi", ())
 
 
 def launchers(given: list[str], root: Path) -> list[Launcher]:
@@ -76,9 +76,9 @@ def check_engine(record: Path, ranks: int) -> None:
 
 def check_ior(summary: Path, ranks: int) -> None:
     """The same for IOR."""
-    said = json.loads(summary.read_text(encoding="utf-8"))["tests"][0]["Options"]["tasks"]
-    if int(said) != ranks:
-        raise RunError(f"IOR saw {said} ranks: it belongs to another MPI than this launcher")
+    tasks = json.loads(summary.read_text(encoding="utf-8"))["tests"][0]["Options"]["tasks"]
+    if int(tasks) != ranks:
+        raise RunError(f"IOR saw {tasks} ranks: it belongs to another MPI than this launcher")
 
 
 def start(command: list[str], folder: Path) -> float:

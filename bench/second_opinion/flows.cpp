@@ -27,12 +27,12 @@ struct Flow {
 struct Ends : Listener {
     std::vector<Flow> flows;
     std::size_t left = 0;
-    void done(const Done& what) override {
-        Flow& flow = flows[what.tag];
-        flow.end = std::max(flow.end, what.at);
+    void on_completion(const CompletedOperation& completed) override {
+        Flow& flow = flows[completed.tag];
+        flow.end = std::max(flow.end, completed.end);
         left -= --flow.left == 0 ? 1 : 0;
     }
-    void woken(Time, std::uint64_t) override {}
+    void on_alarm(Time, std::uint64_t) override {}
 };
 
 int link_of(SiteModel& site, const std::string& id, double rate, const std::string& duplex) {
@@ -44,7 +44,7 @@ int link_of(SiteModel& site, const std::string& id, double rate, const std::stri
     return static_cast<int>(site.links.size()) - 1;
 }
 
-void read(SiteModel& site, Ends& ends, Machine::Options& options) {
+void read(SiteModel& site, Ends& ends, MachineOptions& options) {
     std::string word, duplex, direction;
     double rate = 0, noise = 0;
     while (std::cin >> word) {
@@ -93,21 +93,21 @@ void read(SiteModel& site, Ends& ends, Machine::Options& options) {
 int main() {
     SiteModel site;
     Ends ends;
-    Machine::Options options{1, 0};
+    MachineOptions options{1, 0};
     read(site, ends, options);
     Machine machine(site, options, ends);
     ends.left = ends.flows.size();
     // All is asked for at once, a message of each flow in turn: a client has so many of a flow under way, and the rest
     // waits there.
-    std::vector<Operation> next;
+    std::vector<ModelOperation> next;
     std::uint64_t longest = 0;
     for (std::size_t i = 0; i < ends.flows.size(); ++i) {
         const Flow& flow = ends.flows[i];
-        Operation operation;
-        operation.call = flow.writing ? Call::write : Call::read;
+        ModelOperation operation;
+        operation.kind = flow.writing ? ModelCallKind::write : ModelCallKind::read;
         operation.direct = true;
-        operation.stream = machine.stream(flow.client);
-        operation.file = machine.file("f" + std::to_string(i));
+        operation.stream = machine.begin_stream(flow.client);
+        operation.file = machine.get_file("f" + std::to_string(i));
         operation.tag = i;
         machine.set_layout(operation.file, {message, 1, flow.target});
         if (!flow.writing) {
@@ -117,7 +117,7 @@ int main() {
         longest = std::max(longest, flow.bytes);
     }
     for (std::uint64_t at = 0; at < longest; at += message) {
-        for (Operation& operation : next) {
+        for (ModelOperation& operation : next) {
             Flow& flow = ends.flows[operation.tag];
             if (at < flow.bytes) {
                 operation.offset = at;
@@ -132,6 +132,6 @@ int main() {
     for (const Flow& flow : ends.flows) {
         std::printf("%lld\n", static_cast<long long>(flow.end));
     }
-    std::printf("events %llu\n", static_cast<unsigned long long>(machine.events()));
+    std::printf("events %llu\n", static_cast<unsigned long long>(machine.handled_event_count()));
     return 0;
 }

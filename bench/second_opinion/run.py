@@ -148,12 +148,12 @@ def ends(program: Path, text: str) -> list[int]:
 
 
 def main() -> int:
-    words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    words.add_argument("--networks", type=int, default=60)
-    words.add_argument("--seed", type=int, default=1)
-    words.add_argument("--compiler", default="c++")
-    words.add_argument("--ours", type=Path)
-    asked = words.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--networks", type=int, default=60)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--compiler", default="c++")
+    parser.add_argument("--ours", type=Path)
+    asked = parser.parse_args()
     if shutil.which(asked.compiler) is None:
         print(f"there is no compiler {asked.compiler}", file=sys.stderr)
         return 3

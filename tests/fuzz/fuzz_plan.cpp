@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any text is either a plan or refused with one sentence. Anything else that comes out of the parser is a bug.
 #include "plan/parse.hpp"
-#include "runs/offer.hpp"
+#include "runs/capabilities.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +11,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     try {
         const sonde::plan::Plan plan =
-            sonde::plan::parse_plan({reinterpret_cast<const char*>(data), size}, sonde::runs::offer());
+            sonde::plan::parse_plan({reinterpret_cast<const char*>(data), size}, sonde::runs::capabilities());
         // What was accepted keeps the promises that the engine relies on without looking again.
         for (const sonde::plan::Phase& phase : plan.phases) {
             const sonde::plan::Access& access = phase.data.access;

@@ -49,9 +49,7 @@ def left_after_clean(storage: Storage, user: User) -> str:
 
 
 @pytest.mark.parametrize("fault", ["killed", "hung"])
-def test_a_server_that_is_gone_is_one_sentence_and_what_was_finished_is_kept(
-    storage: Storage, user: User, fault: str
-) -> None:
+def test_lost_server_is_one_sentence_and_keeps_finished_phases(storage: Storage, user: User, fault: str) -> None:
     going = dying(storage, user, storage.bounded)
     storage.kill(1) if fault == "killed" else storage.hang(1)
     began = time.monotonic()
@@ -67,7 +65,7 @@ def test_a_server_that_is_gone_is_one_sentence_and_what_was_finished_is_kept(
     assert left_after_clean(storage, user) == ""
 
 
-def test_a_client_that_waits_for_a_killed_server_goes_on_when_it_is_back(storage: Storage, user: User) -> None:
+def test_client_continues_when_a_killed_server_returns(storage: Storage, user: User) -> None:
     """It has no limit of its own; so the run waits too, and measures to its end."""
     if not isinstance(storage, Ceph):
         pytest.skip("clients of CephFS wait however long")
@@ -81,7 +79,7 @@ def test_a_client_that_waits_for_a_killed_server_goes_on_when_it_is_back(storage
     assert in_tree(storage.room, storage.place, "sonde-*") == []
 
 
-def test_a_run_with_a_time_limit_is_given_up_where_the_client_waits_however_long(storage: Storage, user: User) -> None:
+def test_time_limit_ends_a_run_while_the_client_waits(storage: Storage, user: User) -> None:
     """Its calls do not return, and not even SIGKILL ends who made them."""
     if not isinstance(storage, Ceph):
         pytest.skip("clients of CephFS wait however long")
@@ -94,13 +92,13 @@ def test_a_run_with_a_time_limit_is_given_up_where_the_client_waits_however_long
         storage.start(1)
     storage.settled()
     assert going.returncode == 5, (out, err)
-    assert err.startswith("sonde: Phase again waited for storage that did not answer and was given up"), err
+    assert err.startswith("sonde: Phase again waited for storage that did not answer, and was ended"), err
     assert err.count("\n") == 1
     kept_what_was_finished(user)
     storage.room.until(lambda: not left_after_clean(storage, user), "the engine did not end")
 
 
-def test_storage_that_is_full_is_one_sentence_and_what_was_finished_is_kept(storage: Storage, user: User) -> None:
+def test_full_storage_is_one_sentence_and_keeps_finished_phases(storage: Storage, user: User) -> None:
     plan = user.plan(
         "filling",
         target={"path": str(storage.place)},

@@ -18,11 +18,11 @@ from real_systems import Storage
 from room import no_throttle
 from user import MIB, User, in_tree
 
-from sonde.findings.judgement import judgement_of
-from sonde.findings.served import slow_answers
-from sonde.findings.targets import SlowTarget, slow_targets, target_rates
+from sonde.findings.assessment import assess
+from sonde.findings.target_operations import find_slow_targets_by_latency
+from sonde.findings.targets import SlowTarget, collect_target_rates, find_slow_targets
 from sonde.model.record import PhaseRecord
-from sonde.model.run import Run
+from sonde.model.run import RecordedRun
 
 pytestmark = [pytest.mark.storage, pytest.mark.root, pytest.mark.serial]
 
@@ -32,11 +32,11 @@ def layout_rows(phase: PhaseRecord) -> list[dict[str, Any]]:
     return [dict(zip(phase.layout.columns, row, strict=True)) for row in phase.layout.rows]
 
 
-def last_run(user: User) -> Run:
+def last_run(user: User) -> RecordedRun:
     return user.runs()[-1]
 
 
-def kept_files(place: Path, user: User, files: int, volume: str, **data: Any) -> tuple[Run, dict[int, Path]]:
+def kept_files(place: Path, user: User, files: int, volume: str, **data: Any) -> tuple[RecordedRun, dict[int, Path]]:
     """A run whose files stay in `place`/kept, and these by the number of their task."""
     plan = user.plan(
         "kept",
@@ -62,9 +62,7 @@ def test_the_target_of_every_file_is_the_one_that_the_system_names(storage: Stor
     assert len({target for row in rows for target, _ in row["targets"]}) > 1, "all on one target tell little"
 
 
-def test_of_files_in_shards_the_first_shard_is_told_and_the_rest_is_said_to_be_unknown(
-    storage: Storage, user: User
-) -> None:
+def test_sharded_files_report_only_the_first_shard(storage: Storage, user: User) -> None:
     if not isinstance(storage, Gluster):
         pytest.skip("Gluster has shards")
     run, files = kept_files(storage.places["shard"], user, 6, "10MiB")
@@ -81,21 +79,19 @@ def test_of_files_in_shards_the_first_shard_is_told_and_the_rest_is_said_to_be_u
     storage.room.run("rm", "-r", str(storage.places["shard"] / "kept"))
 
 
-def test_where_the_client_tells_nothing_of_dispersed_files_the_run_says_so(storage: Storage, user: User) -> None:
+def test_unknown_layout_of_dispersed_files_is_reported(storage: Storage, user: User) -> None:
     if not isinstance(storage, Gluster):
         pytest.skip("Gluster disperses")
     run, files = kept_files(storage.places["disperse"], user, 4, "3MiB")
     # a third on each of four bricks: one target could not stand for them
     assert storage.held("disperse", files[0].name).keys() == {f"{brick}/disperse" for brick in storage.bricks}
     assert run.phases[0].layout is None
-    said = judgement_of(run, run.phases[0]).target
+    said = assess(run, run.phases[0]).slow_targets
     assert said.startswith("Which target holds which byte is not known: the attribute `trusted.glusterfs.pathinfo`")
     storage.room.run("rm", "-r", str(storage.places["disperse"] / "kept"))
 
 
-def test_where_the_monitors_do_not_answer_the_pool_stands_for_osds_and_why_is_said(
-    storage: Storage, user: User, tmp_path: Path
-) -> None:
+def test_silent_monitors_report_the_pool_instead_of_osds(storage: Storage, user: User, tmp_path: Path) -> None:
     if not isinstance(storage, Ceph):
         pytest.skip("Ceph has monitors")
     (tmp_path / "slow").mkdir()
@@ -105,7 +101,7 @@ def test_where_the_monitors_do_not_answer_the_pool_stands_for_osds_and_why_is_sa
     user.first_in_path(slow.parent)
     run, _ = kept_files(storage.place, user, 2, "1MiB")
     assert {name for row in layout_rows(run.phases[0]) for name, _ in row["targets"]} == {"pool bytes"}
-    assert judgement_of(run, run.phases[0]).target == (
+    assert assess(run, run.phases[0]).slow_targets == (
         "Which OSD holds which byte is not known, so the pool stands for all of them:"
         " `ceph osd pool ls detail`: no answer within 10 s, so it was ended."
     )
@@ -114,11 +110,11 @@ def test_where_the_monitors_do_not_answer_the_pool_stands_for_osds_and_why_is_sa
 
 def slow_ones(phase: PhaseRecord) -> list[SlowTarget]:
     """By operations and by whole files."""
-    rates = target_rates(phase, operations=False)
+    rates = collect_target_rates(phase, operations=False)
     print(*(f"{one.name}: {len(one.rates)} files of {median(one.rates) / 1e6:.1f} MB/s" for one in rates), sep=", ")
-    by_files = slow_targets(rates)
+    by_files = find_slow_targets(rates)
     print(*(f"{one.name}: {one.factor:.2f} ({one.low:.2f} to {one.high:.2f})" for one in by_files), "by files")
-    by_answers = slow_answers(phase)
+    by_answers = find_slow_targets_by_latency(phase)
     print(*(f"{one.name}: {one.factor:.2f} ({one.low:.2f} to {one.high:.2f})" for one in by_answers), "by answers")
     return [*by_files, *by_answers]
 
@@ -156,7 +152,9 @@ def only_one_is_named(storage: Storage, user: User, slower: Callable[[int], Abst
     try:
         phase, said = used_again(storage, user)
         assert slow_ones(phase) == [], said
-        number = storage.targets.index(max(target_rates(phase, operations=False), key=lambda one: len(one.rates)).name)
+        number = storage.targets.index(
+            max(collect_target_rates(phase, operations=False), key=lambda one: len(one.rates)).name
+        )
         with slower(number):
             phase, said = used_again(storage, user)
         assert {one.name for one in slow_ones(phase)} == {storage.targets[number]}, said
@@ -165,7 +163,7 @@ def only_one_is_named(storage: Storage, user: User, slower: Callable[[int], Abst
         storage.room.run("rm", "-rf", str(storage.place / "slow"))
 
 
-def test_a_server_that_is_stopped_again_and_again_is_named_and_no_other(storage: Storage, user: User) -> None:
+def test_repeatedly_stopped_server_is_the_only_one_named(storage: Storage, user: User) -> None:
     only_one_is_named(storage, user, lambda number: storage.room.slowed(storage.pid(number), storage.stops_ms))
 
 

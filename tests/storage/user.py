@@ -13,7 +13,7 @@ from typing import Any
 from room import Room
 
 from sonde.model.record import RecordReader, read_record
-from sonde.model.run import Run, read_run
+from sonde.model.run import RecordedRun, read_run
 
 ROOT = Path(__file__).resolve().parents[2]
 MIB = 1 << 20
@@ -48,7 +48,7 @@ class User:
         """All runs of the archive, the oldest first."""
         return [read_record(path) for path in sorted(self.folder.glob("sonde-archive/2*/*/record.ndjson"))]
 
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[RecordedRun]:
         """The same with what belongs to them."""
         return [read_run(path.parent) for path in sorted(self.folder.glob("sonde-archive/2*/*/record.ndjson"))]
 

@@ -58,12 +58,12 @@ def build(module: Module) -> Build:
     subprocess.run(["cmake", "--build", str(TREE), "--target", *targets], check=True, capture_output=True)
     compile_, objects = {}, {}
     for entry in json.loads((TREE / "compile_commands.json").read_text(encoding="utf-8")):
-        words = shlex.split(entry["command"])
-        if words[0].endswith("ccache"):
-            words = words[1:]
+        arguments = shlex.split(entry["command"])
+        if arguments[0].endswith("ccache"):
+            arguments = arguments[1:]
         source = Path(entry["file"]).relative_to(ROOT).as_posix() if Path(entry["file"]).is_relative_to(ROOT) else ""
-        at = words.index("-o")
-        objects[source], compile_[source] = words[at + 1], words[:at]
+        at = arguments.index("-o")
+        objects[source], compile_[source] = arguments[at + 1], arguments[:at]
     return Build(compile_, objects, _link(module.program), _link(module.library) if module.library else [])
 
 
@@ -103,7 +103,7 @@ def attempt(change: Change, module: Module, made: Build, folder: Path, allowed: 
     changed: dict[str, str] = {}
     for number, unit in enumerate(_units(change, module, made)):
         source = copy if unit == change.file else ROOT / unit
-        words = [
+        arguments = [
             made.compile[unit][0],
             "-I",
             str(folder / top),
@@ -111,9 +111,9 @@ def attempt(change: Change, module: Module, made: Build, folder: Path, allowed: 
             "-iquote",
             str((ROOT / unit).parent),
         ]
-        words = [word for word in words if word != "-Werror"]
+        arguments = [word for word in arguments if word != "-Werror"]
         done = subprocess.run(
-            [*words, "-O0", "-g0", "-w", "-o", f"{folder}/{number}.o", "-c", str(source)],
+            [*arguments, "-O0", "-g0", "-w", "-o", f"{folder}/{number}.o", "-c", str(source)],
             cwd=TREE,
             capture_output=True,
             text=True,
@@ -133,11 +133,11 @@ def attempt(change: Change, module: Module, made: Build, folder: Path, allowed: 
 
 def _linked(link: list[str], changed: dict[str, str], output: Path, folder: Path) -> bool:
     """Joins the objects of a target, the changed ones first; false when they do not fit together."""
-    words = [word for word in link if word not in changed]
-    at = next(place for place, word in enumerate(words) if word.endswith(".o"))
-    words[at:at] = [changed[word] for word in link if word in changed]
-    words[words.index("-o") + 1] = str(output)
-    done = subprocess.run(words, cwd=TREE, capture_output=True, text=True)
+    arguments = [word for word in link if word not in changed]
+    at = next(place for place, word in enumerate(arguments) if word.endswith(".o"))
+    arguments[at:at] = [changed[word] for word in link if word in changed]
+    arguments[arguments.index("-o") + 1] = str(output)
+    done = subprocess.run(arguments, cwd=TREE, capture_output=True, text=True)
     if done.returncode != 0:
         (folder / "linker.txt").write_text(done.stderr, encoding="utf-8")
     return done.returncode == 0

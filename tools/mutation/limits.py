@@ -74,7 +74,7 @@ def _status(folder: str) -> list[str]:
 def _belonging(root: int) -> dict[int, list[str]]:
     """The process `root`, its descendants and the others of its session, each with its status."""
     named = {int(name): _status(f"/proc/{name}") for name in os.listdir("/proc") if name.isdigit()}
-    every = {pid: words for pid, words in named.items() if words}
+    every = {pid: arguments for pid, arguments in named.items() if arguments}
 
     def belongs(pid: int) -> bool:
         if int(every[pid][3]) == root:
@@ -83,18 +83,18 @@ def _belonging(root: int) -> dict[int, list[str]]:
             pid = int(every[pid][1])
         return pid == root
 
-    return {pid: words for pid, words in every.items() if belongs(pid)}
+    return {pid: arguments for pid, arguments in every.items() if belongs(pid)}
 
 
 def activity(root: int) -> Activity:
     """Of the process `root`, its descendants and the others of its session."""
     own = _belonging(root)
-    ticks = sum(int(word) for words in own.values() for word in words[11:15])
+    ticks = sum(int(word) for arguments in own.values() for word in arguments[11:15])
     states = set()
     for pid in own:
         with contextlib.suppress(OSError):
             tasks = [_status(f"/proc/{pid}/task/{task}") for task in os.listdir(f"/proc/{pid}/task")]
-            states |= {words[0] for words in tasks if words}
+            states |= {arguments[0] for arguments in tasks if arguments}
     return Activity(ticks / _TICKS, bool(states & {"R", "D"}))
 
 

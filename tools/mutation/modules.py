@@ -49,8 +49,8 @@ MODULES = (
     Module("plan", "engine/plan", ("tests/engine/plan",), "sonde-engine-tests", 40),
     Module("results", "engine/results", ("tests/engine/results",), "sonde-engine-tests", 40),
     Module(
-        "buffer",
-        "preload/buffer",
+        "cache",
+        "preload/cache",
         ("tests/preload/core",),
         "sonde-preload-tests",
         40,

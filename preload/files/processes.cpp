@@ -5,6 +5,7 @@
 #include "cache/pages.hpp"
 #include "cache/writeback.hpp"
 #include "guards/node_locks.hpp"
+#include "model/bypass.hpp"
 #include "model/candidate_table.hpp"
 #include "model/registry.hpp"
 #include "model/state.hpp"

@@ -5,7 +5,9 @@
 #include "cache/writeback.hpp"
 #include "model/registry.hpp"
 #include "model/state.hpp"
+#include "model/table.hpp"
 #include "modes/modes.hpp"
+#include "system/critical.hpp"
 
 #include <fcntl.h>
 

@@ -94,7 +94,7 @@ int as_root(const std::filesystem::path& folder, int nodes, int tasks) {
     const sonde::results::PhaseFacts facts{.stopped_by = "volume",
                                            .stonewall_ns = 0,
                                            .hosts = std::vector<std::string>(static_cast<std::size_t>(nodes), "node"),
-                                           .resident = -1,
+                                           .residency = -1,
                                            .clocks = {}};
     std::uint64_t record = 0;
     const auto count = [&record](const nlohmann::ordered_json& line) { record += line.dump().size() + 1; };

@@ -83,7 +83,7 @@ results::PhaseFacts collect_phase_facts(const RunContext& context, const plan::P
     return {.stopped_by = describe_stop(phase, result),
             .stonewall_ns = phase.stop.stonewall.value_or(0),
             .hosts = context.root_state.hosts,
-            .resident = residency.known ? residency.share() : -1,
+            .residency = residency.known ? residency.share() : -1,
             .clocks = result.clocks};
 }
 
@@ -101,8 +101,8 @@ results::Circumstances collect_circumstances(const RunContext& context, std::siz
         .cpus = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)),
         .node_memory = context.node_memory,
         .nodes = context.team.location().nodes,
-        .resident = effect.residency.share(),
-        .resident_known = effect.residency.known,
+        .residency = effect.residency.share(),
+        .residency_known = effect.residency.known,
         .clock_drift_ns = result.drift_ns,
         .other_cpu_s = result.other_cpu_s,
         .verify_asked = plan::reads(phase.op) && !plan::writes(phase.op) &&

@@ -73,10 +73,10 @@ json make_line(const plan::Phase& phase, const plan::Treatment& treatment, const
         line["locks_after"] = *result.locks_after;
     }
     if (result.before.known) {
-        line["resident_before"] = result.before.share();
+        line["residency_before"] = result.before.share();
     }
     if (result.after.known) {
-        line["resident_after"] = result.after.share();
+        line["residency_after"] = result.after.share();
     }
     return line;
 }

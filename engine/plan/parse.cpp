@@ -25,7 +25,7 @@ Treatment read_treatment(const Reader& in, const Capabilities& capabilities) {
     treatment.time = in.duration("time", treatment.time);
     treatment.fraction = in.number("fraction", treatment.fraction, 0.0, 0.95);
     treatment.command = in.text("command", treatment.command);
-    treatment.max_resident = in.number("max_resident", treatment.max_resident, 0.0, 1.0);
+    treatment.max_residency = in.number("max_residency", treatment.max_residency, 0.0, 1.0);
     in.reject_unknown_members();
     return treatment;
 }
@@ -136,7 +136,7 @@ Phase read_phase(const Reader& in, const json& data, const json& document, const
     phase.stop = read_stop(in.object_or_empty("stop"));
     const Reader valid = in.object_or_empty("valid");
     phase.valid.min_time = valid.duration("min_time");
-    phase.valid.max_resident = valid.number("max_resident", 0.0, 1.0);
+    phase.valid.max_residency = valid.number("max_residency", 0.0, 1.0);
     valid.reject_unknown_members();
     for (const Reader& treatment : in.list("before")) {
         phase.before.push_back(read_treatment(treatment, capabilities));

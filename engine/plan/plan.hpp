@@ -160,12 +160,12 @@ struct Shift {
 };
 
 struct Treatment {
-    std::string kind = "sync";   ///< one that the engine offers (plan/capabilities.hpp)
-    bool required = false;       ///< a failed or ineffective required treatment stops the run
-    Nanoseconds time = 0;        ///< sleep
-    double fraction = 0;         ///< memory_hog: share of node memory to hold, 0..1
-    std::string command;         ///< command: run by /bin/sh on every node; remount: optional override
-    double max_resident = 0.01;  ///< drop_page_cache, fadvise, remount: allowed share of resident pages afterwards
+    std::string kind = "sync";    ///< one that the engine offers (plan/capabilities.hpp)
+    bool required = false;        ///< a failed or ineffective required treatment stops the run
+    Nanoseconds time = 0;         ///< sleep
+    double fraction = 0;          ///< memory_hog: share of node memory to hold, 0..1
+    std::string command;          ///< command: run by /bin/sh on every node; remount: optional override
+    double max_residency = 0.01;  ///< drop_page_cache, fadvise, remount: allowed share of resident pages afterwards
 };
 
 struct Stop {
@@ -189,7 +189,7 @@ struct Lane {
 
 struct Valid {
     std::optional<Nanoseconds> min_time;
-    std::optional<double> max_resident;  ///< of the data, before a read
+    std::optional<double> max_residency;  ///< of the data, before a read
 };
 
 struct Phase {

@@ -245,7 +245,7 @@ ordered_json treatment_to_json(const Treatment& treatment) {
         out["fraction"] = treatment.fraction;
     }
     add_text(out, "command", treatment.command);
-    out["max_resident"] = treatment.max_resident;
+    out["max_residency"] = treatment.max_residency;
     return out;
 }
 
@@ -287,7 +287,7 @@ ordered_json phase_head_to_json(const Phase& phase) {
     out["stop"] = stop_to_json(phase.stop);
     ordered_json valid = ordered_json::object();
     add_duration(valid, "min_time", phase.valid.min_time);
-    add_member(valid, "max_resident", phase.valid.max_resident);
+    add_member(valid, "max_residency", phase.valid.max_residency);
     out["valid"] = valid;
     out["before"] = ordered_json::array();
     for (const Treatment& treatment : phase.before) {

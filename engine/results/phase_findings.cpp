@@ -67,17 +67,17 @@ void find_cache_effects(FindingList& findings, const Totals& totals, const Circu
     if (phase.data.io.direct || phase.meta) {
         return;
     }
-    const double allowed = phase.valid.max_resident.value_or(0.01);
+    const double allowed = phase.valid.max_residency.value_or(0.01);
     if (plan::reads(phase.op)) {
-        if (circumstances.resident_known && circumstances.resident > allowed) {
+        if (circumstances.residency_known && circumstances.residency > allowed) {
             findings.add(
                 "cache_suspect", "warning",
                 format_number(
                     "%.0f %% of the data was in this node's page cache before the phase: not a storage number",
-                    100 * circumstances.resident),
+                    100 * circumstances.residency),
                 "drop the cache before (treatment drop_page_cache), read with io.direct, or use more data than memory",
-                {{"resident", circumstances.resident}, {"allowed", allowed}});
-        } else if (!circumstances.resident_known) {
+                {{"residency", circumstances.residency}, {"allowed", allowed}});
+        } else if (!circumstances.residency_known) {
             findings.add("cache_unknown", "info",
                          "the page cache could not be asked: part of the data may have come from it",
                          "read with io.direct, or use more data than memory", ordered_json::object());

@@ -21,8 +21,8 @@ struct Circumstances {
     int cpus = 1;  ///< of the root's node
     std::uint64_t node_memory = 0;
     int nodes = 1;
-    double resident = -1;  ///< before a read; < 0 = unknown
-    bool resident_known = false;
+    double residency = -1;  ///< before a read; < 0 = unknown
+    bool residency_known = false;
     std::int64_t clock_drift_ns = 0;               ///< difference of counter and CLOCK_MONOTONIC over the phase
     std::uint64_t disk_bytes = 0, file_bytes = 0;  ///< sample of written files; 0 = not examined
     double other_cpu_s = -1;                       ///< CPU seconds of other processes on the root's node; < 0 = unknown

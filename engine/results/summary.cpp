@@ -317,8 +317,8 @@ ordered_json phase_end_line(const Totals& totals, const PhaseFacts& facts) {
     }
     line["cpu"] = cpu_json(totals);
     line["imbalance"] = imbalance_json(totals, facts);
-    if (facts.resident >= 0) {
-        line["resident"] = facts.resident;
+    if (facts.residency >= 0) {
+        line["residency"] = facts.residency;
     }
     if (!totals.lane[1].slices.empty()) {
         line["lanes"] = lanes_json(totals);

@@ -29,7 +29,7 @@ struct PhaseFacts {
     std::string stopped_by;
     std::int64_t stonewall_ns = 0;   ///< 0 = none
     std::vector<std::string> hosts;  ///< by node
-    double resident = -1;            ///< share of the data in page cache before; < 0 = unknown
+    double residency = -1;           ///< share of the data in page cache before; < 0 = unknown
     std::vector<NodeClock> clocks;   ///< by node; empty where there is one node
     std::string find_node_name(int node) const { return results::find_node_name(hosts, node); }
 };

@@ -48,7 +48,7 @@ std::string explain_residency(const Residency& after, const std::string& directo
         return std::to_string(after.dirty) +
                " pages were not yet written back; somebody is still writing, or a `sync` treatment is needed before.";
     }
-    return "pages that a process has mapped or locked stay; end what still uses the files, or raise max_resident.";
+    return "pages that a process has mapped or locked stay; end what still uses the files, or raise max_residency.";
 }
 
 /// Applies a cache treatment; its outcome depends on the residency afterwards, not on its exit status.
@@ -61,7 +61,7 @@ TreatmentResult apply_and_check_residency(const TreatmentKind& kind, const Treat
         return result;
     }
     const double share = result.after.share();
-    const double allowed = context.treatment.max_resident;
+    const double allowed = context.treatment.max_residency;
     if (share > allowed) {
         result.outcome = Outcome::failed;
         result.text += " " + format_percent(share) +

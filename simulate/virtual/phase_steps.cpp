@@ -217,8 +217,8 @@ results::Circumstances Simulation::make_circumstances(std::size_t index, const t
             .cpus = static_cast<int>(machine_.site().clients.front().cores),
             .node_memory = context_.node_memory,
             .nodes = context_.tasks.nodes(),
-            .resident = residency.share(),
-            .resident_known = residency.known,
+            .residency = residency.share(),
+            .residency_known = residency.known,
             .file_system = machine_.site().fs.kind,
             .removed_before = {}};
 }

@@ -12,7 +12,7 @@ FAKE_MODE     ok (default), refuse (exit 2), environment (exit 3), enospc (exit 
 FAKE_SECONDS  time each phase takes, default 0
 FAKE_RATE     bytes per second of every phase, default 1e9
 FAKE_TYPE     file system type, default ext4
-FAKE_RESIDENT share of the data that stays in the page cache, default 0
+FAKE_RESIDENCY share of the data that stays in the page cache, default 0
 FAKE_LOG      file to which the command line is added
 """
 
@@ -30,7 +30,7 @@ MODE = os.environ.get("FAKE_MODE", "ok")
 SECONDS = float(os.environ.get("FAKE_SECONDS", "0"))
 RATE = float(os.environ.get("FAKE_RATE", "1e9"))
 TYPE = os.environ.get("FAKE_TYPE", "ext4")
-RESIDENT = float(os.environ.get("FAKE_RESIDENT", "0"))
+RESIDENCY = float(os.environ.get("FAKE_RESIDENCY", "0"))
 SLICES = 60
 
 stop = 0
@@ -113,8 +113,8 @@ def run_phase(out: Writer, plan: dict[str, Any], index: int, phase: dict[str, An
             outcome="done",
             seconds=0.001,
             text="done",
-            resident_before=1.0,
-            resident_after=RESIDENT,
+            residency_before=1.0,
+            residency_after=RESIDENCY,
         )
     out.line(
         "phase_begin",
@@ -208,7 +208,7 @@ def finish(
         imbalance={"max_over_mean": 1.05, "tail_share": 0.1,
                    "slowest": [{"task": 0, "node": 0, "host": "fakehost", "bytes_per_s": RATE, "seconds": seconds}]},
         **({"verify": {"checked_bytes": moved, "mismatches": 3}} if mismatch else {}),
-        **({} if writes else {"resident": RESIDENT if phase.get("before") else 1.0}),
+        **({} if writes else {"residency": RESIDENCY if phase.get("before") else 1.0}),
     )  # fmt: skip
     band = [RATE] * SLICES
     out.line("series", phase=name, scope="all", slice_s=seconds / SLICES, bytes=[moved // SLICES] * SLICES,
@@ -224,10 +224,10 @@ def finish(
         text = f"{name}: the block at offset 4096 of /fake/data is not what was written"
         out.line("error", phase=name, task=0, node=0, host="fakehost", path="/fake/data", offset=4096, what="verify",
                  errno=0, name="", text=text)  # fmt: skip
-    if not writes and RESIDENT > 0.01:
+    if not writes and RESIDENCY > 0.01:
         text, advice = "The data was in the page cache.", "Drop it first."
         out.line("finding", id="cache_suspect", phase=name, severity="warning", text=text, advice=advice,
-                 evidence={"resident": RESIDENT})  # fmt: skip
+                 evidence={"residency": RESIDENCY})  # fmt: skip
 
 
 def resolve(request: dict[str, Any]) -> dict[str, Any]:

@@ -29,7 +29,7 @@ class Made:
     user_s: float | None = 1.0
     latency: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     stonewall: float | None = None
-    resident: float | None = None
+    residency: float | None = None
     failed: int = 0
     measured: bool = True
     tasks: Sequence[tuple[float, float, float]] = ()  # bytes, start and end of each
@@ -60,8 +60,8 @@ class Made:
             "latency": dict(self.latency),
             "cpu": cpu,
         }
-        if self.resident is not None:
-            end["resident"] = self.resident
+        if self.residency is not None:
+            end["residency"] = self.residency
         lines = [*self._treatments(), head, end]
         if self.tasks:
             columns = ["task", "node", "lane", "bytes", "ops", "start_s", "end_s"]

@@ -50,7 +50,7 @@ class Work:
     backend: str = "posix"
     direct: bool = False
     cache: str = "unknown"
-    resident: float | None = None
+    residency: float | None = None
     measured: bool = True
     slice_s: float = 0.01
     stonewall: float | None = None
@@ -287,8 +287,8 @@ def _end_line(scene: Scene, work: Work, moved: _Moved, random: np.random.Generat
         | {"bytes_per_system_s": total / max(0.11 * float(busy.sum()), 1e-9)},
         "imbalance": _imbalance(scene, by_task, busy),
     }
-    if work.resident is not None:
-        line["resident"] = work.resident
+    if work.residency is not None:
+        line["residency"] = work.residency
     after = [*_series(scene, moved, work), *(_histogram(name, values) for name, values in latencies.items())]
     return {"line": line, "after": [*after, *_tables(scene, moved, work)]}
 

@@ -14,8 +14,8 @@ _DROPPED = (
         "outcome": "done",
         "seconds": 0.35,
         "text": "Dropped the page cache of this node.",
-        "resident_before": 0.98,
-        "resident_after": 0.0,
+        "residency_before": 0.98,
+        "residency_after": 0.0,
     },
 )
 _SUSPECT = {
@@ -23,16 +23,16 @@ _SUSPECT = {
     "severity": "warning",
     "text": "100 % of the data was in this node's page cache before the phase: not a storage number",
     "advice": "drop the cache before",
-    "evidence": {"resident": 1.0},
+    "evidence": {"residency": 1.0},
 }
 _RANDOM = {
     "access": {"transfer": "4KiB", "order": "random_permute"},
     "io": {"direct": True, "queue_depth": 32},
     "backend": "io_uring",
 }
-COLD = Work("read", "read", stepped(620e6, 280e6, 1.9), 3.0, cache="cold", resident=0.0, fsync=0, treatments=_DROPPED)
+COLD = Work("read", "read", stepped(620e6, 280e6, 1.9), 3.0, cache="cold", residency=0.0, fsync=0, treatments=_DROPPED)
 CACHED = Work(
-    "reread", "reread", steady(2.1e9), 1.2, cache="warm", resident=1.0, fsync=0, findings=(_SUSPECT,), transfer=MIB
+    "reread", "reread", steady(2.1e9), 1.2, cache="warm", residency=1.0, fsync=0, findings=(_SUSPECT,), transfer=MIB
 )
 RANDOM = Work(
     "random-read",

@@ -109,7 +109,7 @@ WRONG: dict[str, tuple[str, list[str], Any]] = {
     "bytes as text": ("phase_end", ["bytes", "moved"], "1 GiB"),
     "an unknown reason to stop": ("phase_end", ["stopped_by"], "boredom"),
     "a rate without its interval": ("phase_end", ["rates", "total", "seconds"], None),
-    "a share in percent": ("treatment", ["resident_before"], 40),
+    "a share in percent": ("treatment", ["residency_before"], 40),
     "a bucket with two numbers": ("histogram", ["buckets"], [[1, 2]]),
     "a slice without width": ("series", ["slice_s"], 0),
     "a finding without words": ("finding", ["text"], None),

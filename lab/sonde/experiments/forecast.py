@@ -191,7 +191,7 @@ def _describe_missing_space(forecast: Forecast) -> str:
 def _describe_impossible_residency(forecast: Forecast) -> str:
     """Returns a sentence if a read must come from storage but would come from memory."""
     for phase, phase_forecast in zip(forecast.prepared.plan.phases, forecast.phases, strict=True):
-        limit = phase.get("valid", {}).get("max_resident")
+        limit = phase.get("valid", {}).get("max_residency")
         if phase_forecast.is_from_memory and limit is not None and float(limit) < 1:
             return (
                 f"{phase_forecast.id} asks that at most {100 * float(limit):g} % of what it reads is in memory,"

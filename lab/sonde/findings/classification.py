@@ -133,13 +133,13 @@ def _was_cached(phase: PhaseRecord) -> bool:
 
 
 def _classify_read(run: RecordedRun, phase: PhaseRecord) -> tuple[Classification, str]:
-    cache, resident = phase.begin.cache, phase.residency
+    cache, residency = phase.begin.cache, phase.residency
     if phase.begin.direct or cache == "direct":
         return Classification.STORAGE, "from storage: direct I/O"
-    if resident is not None and resident > MAX_COLD_RESIDENCY:
-        if resident >= 0.95:
+    if residency is not None and residency > MAX_COLD_RESIDENCY:
+        if residency >= 0.95:
             return Classification.CACHE, "served from page cache: not a storage number"
-        share = quantities.display_percent(resident)
+        share = quantities.display_percent(residency)
         return (
             Classification.CACHE,
             f"partly served from page cache ({share} of the data was there): not a storage number",
@@ -148,8 +148,8 @@ def _classify_read(run: RecordedRun, phase: PhaseRecord) -> tuple[Classification
         return Classification.CACHE, "read more than once, so partly from page cache: not a storage number"
     if _was_cached(phase):
         return Classification.CACHE, "may have been served from page cache: not a storage number"
-    if cache == "cold" or resident is not None:
-        share = quantities.display_percent(resident or 0.0)
+    if cache == "cold" or residency is not None:
+        share = quantities.display_percent(residency or 0.0)
         return Classification.STORAGE, f"from storage: {share} of the data was in the page cache"
     return Classification.UNKNOWN, "how much of it came from the page cache is not known"
 

@@ -89,8 +89,8 @@ class TreatmentLine(RecordLine):
     seconds: float | None = None
     text: str = ""
     forgot_names: bool | None = None  # whether the dentry and inode caches were dropped too
-    resident_before: float | None = None
-    resident_after: float | None = None
+    residency_before: float | None = None
+    residency_after: float | None = None
     locks_before: int | None = None
     locks_after: int | None = None
     user_s: float | None = None  # command: CPU time, including children that it waited for
@@ -288,7 +288,7 @@ class PhaseEndLine(RecordLine):
     cpu: CpuTime = field(default_factory=CpuTime)
     imbalance: TaskImbalance = field(default_factory=TaskImbalance)
     verify: VerificationCounts | None = None
-    resident: float | None = None
+    residency: float | None = None
     lanes: Any = None
     entries: int | None = None
     walk: WalkCounts | None = None

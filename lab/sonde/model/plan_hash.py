@@ -114,7 +114,7 @@ def _canonicalize_phase(
         canonical["data_of"] = (
             position - phase_ids.index(phase["data_of"]) if phase["data_of"] in phase_ids else phase["data_of"]
         )
-    canonical["before"] = [_without(treatment, "need", "max_resident") for treatment in phase.get("before", ())]
+    canonical["before"] = [_without(treatment, "need", "max_residency") for treatment in phase.get("before", ())]
     canonical["shift"] = _replace_seed(phase["shift"], phase["shift"]["by"] in ("random", "permute"), "shift", seeds)
     canonical = dict(_strip_defaults(canonical, members["phases"]["items"]))
     if "access" in phase:

@@ -62,8 +62,8 @@ class PhaseRecord:
     def residency(self) -> float | None:
         """Fraction of the data in the page cache before the phase: measured at its start or after the last
         treatment."""
-        if self.end is not None and self.end.resident is not None:
-            return self.end.resident
+        if self.end is not None and self.end.residency is not None:
+            return self.end.residency
         return self.residency_after_treatments
 
     @property
@@ -71,9 +71,9 @@ class PhaseRecord:
         """Residency after the last treatment that measured it."""
         return next(
             (
-                treatment.resident_after
+                treatment.residency_after
                 for treatment in reversed(self.treatments)
-                if treatment.resident_after is not None
+                if treatment.residency_after is not None
             ),
             None,
         )

@@ -147,7 +147,7 @@ def shown(name: str, value: object) -> str:
         return str(quantities.display_nanoseconds(figure))
     if figure >= 0 and (name.endswith("_s") or name == "seconds"):
         return str(quantities.display_seconds(figure))
-    if name.endswith(("resident", "share")) or name.startswith("resident"):
+    if name.endswith(("residency", "share")) or name.startswith("residency"):
         return quantities.display_percent(figure)
     return quantities.display_count(figure) if figure == int(figure) else f"{figure:.4g}"
 

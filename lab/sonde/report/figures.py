@@ -122,10 +122,10 @@ def slowest(run: RecordedRun, phase: PhaseRecord) -> tuple[FourTexts, ...]:
 def treatment(line: TreatmentLine) -> FourTexts:
     """Kind, outcome, time taken, and what it did to the page cache."""
     text = escape_line(line.text, 400)
-    if line.resident_before is not None and line.resident_after is not None:
+    if line.residency_before is not None and line.residency_after is not None:
         before, after = (
-            quantities.display_percent(line.resident_before),
-            quantities.display_percent(line.resident_after),
+            quantities.display_percent(line.residency_before),
+            quantities.display_percent(line.residency_after),
         )
         text = f"in page cache: {before} before, {after} after" + (f"{quantities.FACT_SEPARATOR}{text}" if text else "")
     took = "" if line.seconds is None else str(quantities.display_seconds(line.seconds))

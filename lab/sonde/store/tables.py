@@ -110,7 +110,7 @@ def _phase_types() -> dict[str, str]:
     for kind in _KINDS:
         types |= {f"{kind}_{name}": "int" if name == "count" else "float" for name in _PERCENTILES}
     types |= {"user_s": "float", "system_s": "float", "bytes_per_system_s": "float", "max_over_mean": "float"}
-    types |= {"tail_share": "float", "wearout_ratio": "float", "resident": "float", "checked_bytes": "int"}
+    types |= {"tail_share": "float", "wearout_ratio": "float", "residency": "float", "checked_bytes": "int"}
     types |= {
         "mismatches": "int",
         "findings": "text",
@@ -154,7 +154,7 @@ def _phase_row(run_id: str, phase: PhaseRecord) -> dict[str, Any]:
             row |= {f"{kind}_{name}": getattr(latency, name) for name in _PERCENTILES}
     row |= {"user_s": end.cpu.user_s, "system_s": end.cpu.system_s, "bytes_per_system_s": end.cpu.bytes_per_system_s}
     row |= {"max_over_mean": end.imbalance.max_over_mean, "tail_share": end.imbalance.tail_share}
-    row |= {"wearout_ratio": end.wearout_ratio, "resident": end.resident}
+    row |= {"wearout_ratio": end.wearout_ratio, "residency": end.residency}
     if end.verify is not None:
         row |= {"checked_bytes": end.verify.checked_bytes, "mismatches": end.verify.mismatches}
     return row

@@ -124,10 +124,10 @@ def _cache(phase: PhaseRecord, classification: Classification) -> str:
     end = _end(phase)
     if phase.begin.direct:
         return "direct"
-    if end.resident is not None:
+    if end.residency is not None:
         # what was read again later came from memory, however little of it was there at the start
-        later = " at first" if classification is Classification.CACHE and end.resident <= MAX_COLD_RESIDENCY else ""
-        return f"{end.resident:.0%} resident{later}"
+        later = " at first" if classification is Classification.CACHE and end.residency <= MAX_COLD_RESIDENCY else ""
+        return f"{end.residency:.0%} resident{later}"
     return phase.begin.cache
 
 

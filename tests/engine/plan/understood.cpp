@@ -86,8 +86,8 @@ json whole_data_plan() {
         "phases": [
             {"id": "w", "op": "write", "open": "exclusive", "files": [0, 2], "measure": false,
              "stop": {"stonewall": "9000000000ns", "min_time": "1000000000ns", "wearout": true, "operations": 11},
-             "valid": {"min_time": "7000000000ns", "max_resident": 0.125},
-             "before": [{"kind": "sleep", "need": "required", "time": "1000000000ns", "max_resident": 0.5},
+             "valid": {"min_time": "7000000000ns", "max_residency": 0.125},
+             "before": [{"kind": "sleep", "need": "required", "time": "1000000000ns", "max_residency": 0.5},
                         {"kind": "memory_hog", "need": "best_effort", "fraction": 0.75},
                         {"kind": "command", "command": "true"}],
              "operations_file": "ops.csv"},
@@ -235,7 +235,7 @@ TEST_CASE("minimal_plan_has_schema_defaults") {
         defaults_hold(members.at(part), data.at(part), part);
     }
     defaults_hold(members.at("phases").at("items"), data.at("phases")[0], "phases");
-    CHECK(data["phases"][0]["before"][0]["max_resident"] == 0.01);
+    CHECK(data["phases"][0]["before"][0]["max_residency"] == 0.01);
     CHECK(data["observe"]["slice"] == "1000000ns");
     CHECK(data["observe"]["progress"] == "250000000ns");
     CHECK(data["data"]["io"]["pause"] == "0ns");

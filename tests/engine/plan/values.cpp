@@ -70,7 +70,8 @@ TEST_CASE("defaults_of_data_plan") {
     expected["data"]["payload"] = json::parse(payload_of_nothing);
     expected["data"]["paced"] = json::parse(paced_of_nothing);
     expected["phases"] = {data_phase("w", "write", "truncate"), data_phase("r", "reread", "overwrite")};
-    expected["phases"][1]["before"] = json::parse(R"([{"kind": "sync", "need": "best_effort", "max_resident": 0.01}])");
+    expected["phases"][1]["before"] =
+        json::parse(R"([{"kind": "sync", "need": "best_effort", "max_residency": 0.01}])");
     CHECK(resolved_of(R"("phases": [{"id": "w", "op": "write"},
                                     {"id": "r", "op": "reread", "before": [{"kind": "sync"}]}])") == expected);
 }

@@ -40,8 +40,8 @@ struct Known {
         circumstances.tasks = circumstances.tasks_per_node = 4;
         circumstances.cpus = 8;
         circumstances.node_memory = 16 * gib;
-        circumstances.resident = 0;
-        circumstances.resident_known = true;
+        circumstances.residency = 0;
+        circumstances.residency_known = true;
         totals.bytes[0] = 4 * gib;
         totals.operations[0] = totals.planned_operations = 4096;
         lasts(10 * second);
@@ -86,49 +86,49 @@ TEST_CASE("flawless_phase_has_no_findings") {
 }
 
 TEST_CASE("read_from_page_cache_is_found") {
-    const auto resident = [](double share, double allowed) {
+    const auto residency = [](double share, double allowed) {
         return said([share, allowed](Known& k) {
             read_buffered(k);
-            k.circumstances.resident = share;
+            k.circumstances.residency = share;
             if (allowed >= 0) {
-                k.phase.valid.max_resident = allowed;
+                k.phase.valid.max_residency = allowed;
             }
         });
     };
-    CHECK(resident(0.01, -1) == "");
-    CHECK(resident(0.011, -1) == "warning:cache_suspect");
-    CHECK(resident(0.5, 0.5) == "");
-    CHECK(resident(0.51, 0.5) == "warning:cache_suspect");
+    CHECK(residency(0.01, -1) == "");
+    CHECK(residency(0.011, -1) == "warning:cache_suspect");
+    CHECK(residency(0.5, 0.5) == "");
+    CHECK(residency(0.51, 0.5) == "warning:cache_suspect");
     CHECK(said([](Known& k) {
               read_buffered(k);
-              k.circumstances.resident_known = false;
+              k.circumstances.residency_known = false;
           }) == "info:cache_unknown");
     const auto all = found([](Known& k) {
         read_buffered(k);
-        k.circumstances.resident = 0.37;
+        k.circumstances.residency = 0.37;
     });
     REQUIRE(all.size() == 1);
     CHECK(all[0].at("text") == "37 % of the data was in this node's page cache before the phase: not a storage number");
     CHECK(all[0].at("phase") == "p");
-    CHECK(all[0].at("evidence").at("resident") == 0.37);
+    CHECK(all[0].at("evidence").at("residency") == 0.37);
     CHECK(all[0].at("evidence").at("allowed") == 0.01);
 }
 
 TEST_CASE("cache_findings_skip_direct_io_names_and_null") {
-    CHECK(said([](Known& k) { k.circumstances.resident = 0.9; }) == "");
+    CHECK(said([](Known& k) { k.circumstances.residency = 0.9; }) == "");
     CHECK(said([](Known& k) {
               read_buffered(k);
-              k.circumstances.resident = 0.9;
+              k.circumstances.residency = 0.9;
               k.circumstances.stores_data = false;
           }) == "");
     CHECK(said([](Known& k) {
               read_buffered(k);
-              k.circumstances.resident = 0.9;
+              k.circumstances.residency = 0.9;
               k.phase.meta.emplace();
           }) == "");
     CHECK(said([](Known& k) {
               read_buffered(k);
-              k.circumstances.resident = 0.9;
+              k.circumstances.residency = 0.9;
               k.circumstances.memory_backed = true;
           }) == "info:memory_backed");
 }

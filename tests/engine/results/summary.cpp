@@ -187,7 +187,7 @@ TEST_CASE("phase_end_line_has_all_counters") {
     }
     PhaseFacts facts;
     facts.stopped_by = "volume";
-    facts.resident = 0;
+    facts.residency = 0;
     const auto line = sonde::results::phase_end_line(totals, facts);
     using nlohmann::ordered_json;
     CHECK(line.at("stopped_by") == "volume");
@@ -214,14 +214,14 @@ TEST_CASE("phase_end_line_has_all_counters") {
     CHECK(
         line.at("cpu") ==
         ordered_json{{"user_s", 1.0}, {"system_s", 0.5}, {"bytes_per_system_s", 2000.0}, {"bytes_per_user_s", 1000.0}});
-    CHECK(line.at("resident") == 0);
+    CHECK(line.at("residency") == 0);
     CHECK_FALSE(line.contains("wearout_ratio"));
     const auto nothing = sonde::results::phase_end_line(Totals{}, {});
     CHECK(nothing.at("cpu") == ordered_json{{"user_s", 0.0}, {"system_s", 0.0}});
     CHECK(nothing.at("seconds") == ordered_json{{"elapsed", 0.0}});
     CHECK(nothing.at("latency") == ordered_json::object());
     CHECK(nothing.at("rates") == ordered_json::object());
-    for (const char* absent : {"entries", "resident", "verify", "lanes"}) {
+    for (const char* absent : {"entries", "residency", "verify", "lanes"}) {
         CHECK_FALSE(nothing.contains(absent));
     }
 }

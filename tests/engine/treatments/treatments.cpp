@@ -125,7 +125,7 @@ TEST_CASE("locked_pages_fail_treatment_above_max_resident") {
         const TreatmentResult strict = apply_treatment(treatment, folder.path(), {path}, never);
         CHECK(strict.outcome == Outcome::failed);
         CHECK(contains(strict.text, "mapped or locked"));
-        treatment.max_resident = 1;
+        treatment.max_residency = 1;
         CHECK(apply_treatment(treatment, folder.path(), {path}, never).outcome == Outcome::done);
     }
     ::munmap(base, bytes);

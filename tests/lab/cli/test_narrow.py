@@ -25,7 +25,7 @@ UNITS = r"(?:[kMGT]i?B/s|[kMGT]?i?B|op/s|files/s|%|ms|µs|ns)"
 QUANTITY = re.compile(rf"(?<![\w.])[-+−]?\d[\d,.]*(?: million)? {UNITS}(?!\w)")
 WORKS = (
     Work("a-phase-with-a-name-of-its-own", "write", steady(1.68e9), seconds=2.0, findings=(NOISY,)),
-    Work("read", "read", steady(2.13e9), seconds=2.0, cache="cold", resident=0.0, fsync=0),
+    Work("read", "read", steady(2.13e9), seconds=2.0, cache="cold", residency=0.0, fsync=0),
 )
 VERBS = {
     "list": ["list"],

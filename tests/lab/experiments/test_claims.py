@@ -75,7 +75,7 @@ KNOWN: dict[str, tuple[list[Made], float, dict[str, Any]]] = {
         0.5,
         {},
     ),
-    "resident": ([Made(resident=0.25)], 0.25, {}),
+    "residency": ([Made(residency=0.25)], 0.25, {}),
     "errors": ([Made(failed=7)], 7.0, {}),
     "calls": ([Made(ops=50, seconds=10)], 500.0, {}),
 }

@@ -71,12 +71,12 @@ def test_cell_without_free_space_is_rejected() -> None:
     ("read", "data", "volume", "cached", "refused"),
     [
         ({}, {}, "1GiB", True, False),
-        ({"valid": {"max_resident": 0.01}}, {}, "1GiB", True, True),
-        ({"valid": {"max_resident": 0.01}}, {}, "30GiB", False, False),
-        ({"valid": {"max_resident": 0.01}}, {"io": {"direct": True}}, "1GiB", False, False),
-        ({"valid": {"max_resident": 0.01}, "before": [{"kind": "fadvise"}]}, {}, "1GiB", False, False),
-        ({"valid": {"max_resident": 0.01}, "before": [{"kind": "sync"}]}, {}, "1GiB", True, True),
-        ({"valid": {"max_resident": 0.01}}, {"backend": "null"}, "1GiB", False, False),
+        ({"valid": {"max_residency": 0.01}}, {}, "1GiB", True, True),
+        ({"valid": {"max_residency": 0.01}}, {}, "30GiB", False, False),
+        ({"valid": {"max_residency": 0.01}}, {"io": {"direct": True}}, "1GiB", False, False),
+        ({"valid": {"max_residency": 0.01}, "before": [{"kind": "fadvise"}]}, {}, "1GiB", False, False),
+        ({"valid": {"max_residency": 0.01}, "before": [{"kind": "sync"}]}, {}, "1GiB", True, True),
+        ({"valid": {"max_residency": 0.01}}, {"backend": "null"}, "1GiB", False, False),
     ],
 )
 def test_read_from_memory_is_reported_or_rejected(

@@ -174,7 +174,7 @@ def test_export_has_each_metric_of_each_run() -> None:
     ]
     assert sorted(row["value"] for row in rows) == pytest.approx(sorted(200e6 * one for one in SCATTER))
     assert {row["transfer"] for row in rows} == {"2MiB"}
-    assert not [row for row in found.to_pylist() if row["metric"] == "resident"]
+    assert not [row for row in found.to_pylist() if row["metric"] == "residency"]
 
 
 def test_export_has_published_and_measured_numbers() -> None:

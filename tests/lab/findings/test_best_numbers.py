@@ -38,7 +38,7 @@ WORKS = [
     work("again", "rewrite", 3.2e9),
     work("slow-read", "read", 500e6),
     work("fast-read", "read", 900e6, findings=(NOISY,)),
-    work("cached", "read", 9e9, direct=False, cache="warm", resident=1.0, findings=(SUSPECT,)),
+    work("cached", "read", 9e9, direct=False, cache="warm", residency=1.0, findings=(SUSPECT,)),
     work("brief", "read", 7e9, seconds=0.1),
     work("paced", "write", 8e9, backend="paced"),
     work("blocks", "read", 80e6, transfer=4096, plan=RANDOM),

@@ -33,7 +33,7 @@ def phase(
     seconds: float = 3.0,
     op: str = "read",
     direct: bool = False,
-    resident: float | None = 0.0,
+    residency: float | None = 0.0,
     fsync: int = 0,
     planned: int = GIB,
     moved: int = GIB,
@@ -48,7 +48,7 @@ def phase(
         ops=OperationCounts(1, 1, failed=failed),
         latency={"fsync": LatencySummary(count=fsync)} if fsync else {},
         rates=PhaseRates(total=whole, transfer=part),
-        resident=resident,
+        residency=residency,
     )
     return PhaseRecord(PhaseBeginLine(phase="p", op=op, direct=direct), end)
 
@@ -75,9 +75,9 @@ def told(
         (phase(), Classification.BURST, "from storage: 0 % of the data was in the page cache; a burst of 3.00 s"),
         (phase(60.0), Classification.STORAGE, "sustained for 1 min 00 s"),
         (phase(0.2), Classification.SHORT, "over in 200 ms: too short to trust"),
-        (phase(resident=0.37), Classification.CACHE, "37 % of the data was there"),
-        (phase(resident=0.37, direct=True), Classification.BURST, "from storage: direct I/O"),
-        (phase(resident=None), Classification.UNKNOWN, "how much of it came from the page cache is not known"),
+        (phase(residency=0.37), Classification.CACHE, "37 % of the data was there"),
+        (phase(residency=0.37, direct=True), Classification.BURST, "from storage: direct I/O"),
+        (phase(residency=None), Classification.UNKNOWN, "how much of it came from the page cache is not known"),
         (phase(moved=3 * GIB), Classification.CACHE, "read more than once, so partly from page cache"),
         (phase(moved=3 * GIB, direct=True), Classification.BURST, "from storage"),
         (phase(moved=60 * GIB, planned=20 * GIB), Classification.BURST, "from storage"),
@@ -149,8 +149,8 @@ def test_numbers_of_a_memory_file_system_are_never_storage() -> None:
 
 
 def test_residency_after_the_treatment_counts_when_the_phase_does_not_say() -> None:
-    one = phase(resident=None)
-    one.treatments.append(TreatmentLine(phase="p", kind="fadvise", resident_after=0.0))
+    one = phase(residency=None)
+    one.treatments.append(TreatmentLine(phase="p", kind="fadvise", residency_after=0.0))
     assert told(one)[0] is Classification.BURST
 
 

@@ -55,7 +55,7 @@ PARTLY = "partly served from page cache ({} of the data was there): not a storag
 
 
 @pytest.mark.parametrize(
-    ("resident", "classification", "words"),
+    ("residency", "classification", "words"),
     [
         (0.0, Classification.BURST, "from storage: 0 % of the data was in the page cache; a burst of 3.00 s"),
         (0.01, Classification.BURST, "from storage: 1.0 % of the data was in the page cache; a burst of 3.00 s"),
@@ -68,9 +68,9 @@ PARTLY = "partly served from page cache ({} of the data was there): not a storag
     ],
 )
 def test_a_hundredth_in_the_page_cache_is_cold_and_nineteen_twentieths_are_all(
-    resident: float | None, classification: Classification, words: str
+    residency: float | None, classification: Classification, words: str
 ) -> None:
-    assert told(ended(made(), resident=resident)) == (classification, words)
+    assert told(ended(made(), residency=residency)) == (classification, words)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_a_read_of_which_nothing_was_measured_is_what_was_planned(
 def test_what_was_read_again_and_fits_into_all_memory_may_come_from_it(
     planned_bytes: int | None, read: int, memory: tuple[int | None, ...], again: bool
 ) -> None:
-    phase = ended(made(), bytes=ByteCounts(planned_bytes, read, read, 0), resident=0.0)
+    phase = ended(made(), bytes=ByteCounts(planned_bytes, read, read, 0), residency=0.0)
     record = RecordReader()
     record.nodes = [NodeLine(node=at, memory_bytes=one) for at, one in enumerate(memory)]
     classification, words = told(phase, run=to_recorded_run(record))
@@ -114,7 +114,7 @@ def test_what_was_read_again_and_fits_into_all_memory_may_come_from_it(
 
 
 def test_a_suspicion_with_the_bytes_of_a_first_pass_means_that_it_was_read_again() -> None:
-    phase = ended(made(), resident=0.0)
+    phase = ended(made(), residency=0.0)
     phase.findings.append(Finding(id="cache_suspect", severity="warning", evidence={"first_pass_bytes": 5}))
     assert told(phase) == (
         Classification.CACHE, "read more than once, so partly from page cache: not a storage number",

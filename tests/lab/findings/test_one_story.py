@@ -33,7 +33,7 @@ WORKS: Mapping[str, tuple[Work, Classification, str]] = {
         "to storage: fsync at the end; sustained for 1 min",
     ),
     "burst": (
-        Work("burst", "read", seconds=2.0, cache="cold", resident=0.0, fsync=0),
+        Work("burst", "read", seconds=2.0, cache="cold", residency=0.0, fsync=0),
         Classification.BURST,
         "from storage: 0 % of the data was in the page cache; a burst of 2.00 s",
     ),
@@ -43,7 +43,7 @@ WORKS: Mapping[str, tuple[Work, Classification, str]] = {
         "to storage: fsync at the end; over in 252 ms: too short to trust",
     ),
     "cached": (
-        Work("cached", "read", seconds=2.0, cache="warm", resident=1.0, fsync=0),
+        Work("cached", "read", seconds=2.0, cache="warm", residency=1.0, fsync=0),
         Classification.CACHE,
         "served from page cache: not a storage number",
     ),

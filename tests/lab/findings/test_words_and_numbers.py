@@ -140,10 +140,10 @@ def test_joining_slices_for_drawing_keeps_every_byte_and_every_task_in_the_band(
         (Work(seconds=2.0, fsync=0, plan={"io": {"fsync": "none"}}), Classification.CACHE),
         (Work(seconds=2.0, fsync=0, plan={"io": {"fsync": "none"}}, direct=True), Classification.BURST),
         (Work(seconds=2.0, fsync=0, plan={"io": {"fsync": "none", "sync": "dsync"}}), Classification.BURST),
-        (Work("r", "read", seconds=2.0, cache="cold", resident=0.0), Classification.BURST),
-        (Work("r", "read", seconds=2.0, cache="cold", resident=0.3), Classification.CACHE),
-        (Work("r", "read", seconds=2.0, cache="warm", resident=1.0), Classification.CACHE),
-        (Work("r", "read", seconds=2.0, cache="direct", direct=True, resident=1.0), Classification.BURST),
+        (Work("r", "read", seconds=2.0, cache="cold", residency=0.0), Classification.BURST),
+        (Work("r", "read", seconds=2.0, cache="cold", residency=0.3), Classification.CACHE),
+        (Work("r", "read", seconds=2.0, cache="warm", residency=1.0), Classification.CACHE),
+        (Work("r", "read", seconds=2.0, cache="direct", direct=True, residency=1.0), Classification.BURST),
         (Work("r", "read", seconds=2.0), Classification.UNKNOWN),
         (Work("r", "stat", seconds=2.0, transfer=4096, fsync=0), Classification.CACHE),
         (Work("r", "remove", seconds=2.0, transfer=4096, fsync=0), Classification.CACHE),
@@ -160,8 +160,8 @@ def test_classification_follows_from_what_was_measured(tmp_path: Path, work: Wor
 
 def test_the_same_rate_may_be_storage_or_cache(tmp_path: Path) -> None:
     """The verdict never follows from how fast it was."""
-    fast = Work("r", "read", steady(50e9), seconds=60.0, slice_s=0.1, cache="cold", resident=0.0, transfer=1 << 28)
-    slow = Work("r", "read", steady(50e3), seconds=60.0, slice_s=0.1, cache="warm", resident=1.0, transfer=4096)
+    fast = Work("r", "read", steady(50e9), seconds=60.0, slice_s=0.1, cache="cold", residency=0.0, transfer=1 << 28)
+    slow = Work("r", "read", steady(50e3), seconds=60.0, slice_s=0.1, cache="warm", residency=1.0, transfer=4096)
     found = []
     for name, work in (("fast", fast), ("slow", slow)):
         run = read_run(write_run(tmp_path / name, Scene(works=[work])))

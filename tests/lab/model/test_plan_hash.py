@@ -24,7 +24,7 @@ def plan(*phases: dict[str, Any], **members: Any) -> dict[str, Any]:
 
 
 MANY = {"mapping": "many", "count": 9, "paths": ["/a", "/b", "/c"], "across": ["/d"], "name": "n", "suffix": "s"}
-SLEEP = {"kind": "sleep", "time": "1s", "need": "required", "max_resident": 0.5}
+SLEEP = {"kind": "sleep", "time": "1s", "need": "required", "max_residency": 0.5}
 FULL = R | {
     "data_of": "w", "operations_file": "/ops", "shift": {"by": "random", "seed": 4}, "before": [SLEEP],
     "stop": {"time": "1min"}, "measure": False, "barrier": "intra", "process": "separate", "valid": {"min_time": "1s"},
@@ -95,7 +95,7 @@ def test_the_hash_of_a_plan_is_the_one_that_archives_hold(document: dict[str, An
         ("one order twice", {"phases": [shuffled(W, 8), shuffled(R, 8)]}),
         ("a phase with everything",
          {"phases": [W, FULL | {"operations_file": "/o", "shift": {"by": "random", "seed": 5}, "valid": {},
-                                "before": [SLEEP | {"need": "best_effort", "max_resident": 0.25}]}]}),
+                                "before": [SLEEP | {"need": "best_effort", "max_residency": 0.25}]}]}),
         ("a phase with everything", {"phases": [W | {"id": "first"}, FULL | {"data_of": "first"}]}),
         ("a phase with everything", {"phases": [W | {"open": "truncate"}, FULL | {"open": "exclusive"}]}),
         ("a search", {"meta": {"find": {"newer_than_file": "/other", "size": "4096B"}}}),

@@ -182,7 +182,7 @@ def test_a_resolved_phase_is_complete_in_itself() -> None:
     assert (names["on"], names["meta"]["sync"], names["meta"]["tree"]["items_per_dir"]) == ("meta", True, 4)
     assert {"backend", "access", "io", "verify", "suffix"}.isdisjoint(names)
     assert (data["on"], data["suffix"], data["open"], data["barrier"]) == ("data", ".d", "exclusive", "phase")
-    assert data["before"] == [{"kind": "sync", "need": "best_effort", "max_resident": 0.01}]
+    assert data["before"] == [{"kind": "sync", "need": "best_effort", "max_residency": 0.01}]
     assert ("on" in tree, "meta" in tree) == (False, True)
     assert full["target"] == {"path": "/x", "keep": False, "use_existing": False, "min_free": "64MiB",
                               "keep_manifest": True}  # fmt: skip

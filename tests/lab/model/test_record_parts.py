@@ -26,8 +26,8 @@ BEGIN = {"type": "phase_begin", "phase": "p"}
 
 def looked(*shares: float | None, end: float | None = None) -> PhaseRecord:
     """A phase before which treatments found so much in the page cache, one after the other."""
-    treatments = [TreatmentLine(phase="p", resident_after=share) for share in shares]
-    return PhaseRecord(PhaseBeginLine(phase="p"), PhaseEndLine(resident=end), treatments)
+    treatments = [TreatmentLine(phase="p", residency_after=share) for share in shares]
+    return PhaseRecord(PhaseBeginLine(phase="p"), PhaseEndLine(residency=end), treatments)
 
 
 def test_residency_falls_back_to_the_last_measuring_treatment() -> None:
@@ -38,7 +38,7 @@ def test_residency_falls_back_to_the_last_measuring_treatment() -> None:
     assert looked(0.5, 0.25, end=0.125).residency_after_treatments == 0.25
     assert looked(None).residency is None
     assert looked().residency is None
-    assert PhaseRecord(PhaseBeginLine(phase="p"), treatments=[TreatmentLine(resident_after=0.5)]).residency == 0.5
+    assert PhaseRecord(PhaseBeginLine(phase="p"), treatments=[TreatmentLine(residency_after=0.5)]).residency == 0.5
 
 
 def test_the_series_of_a_phase_is_the_first_over_all_tasks() -> None:

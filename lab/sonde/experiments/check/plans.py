@@ -159,7 +159,7 @@ def _sequential_part(
                 "id": "read-storage",
                 "op": "read",
                 "before": _eviction_treatments(machine),
-                "valid": {"max_resident": 0.01},
+                "valid": {"max_residency": 0.01},
             }
         )
     if machine.direct and not machine.memory_backed:

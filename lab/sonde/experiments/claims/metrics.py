@@ -78,7 +78,7 @@ def user_time(phase: PhaseRecord) -> float | None:
     return phase.end.cpu.user_s if phase.end else None
 
 
-def resident(phase: PhaseRecord) -> float | None:
+def residency(phase: PhaseRecord) -> float | None:
     return phase.residency
 
 
@@ -121,7 +121,7 @@ PHASE_METRICS: Mapping[str, Callable[[PhaseRecord], float | None]] = {
     "cpu_rate": cpu_rate,
     "system_time": system_time,
     "user_time": user_time,
-    "resident": resident,
+    "residency": residency,
     "errors": errors,
     "calls": calls,
 }

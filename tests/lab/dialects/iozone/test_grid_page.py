@@ -27,7 +27,7 @@ def grid_of(tmp_path: Path, cached: bool) -> tuple[dict[IozoneCell, dict[str, fl
     """Two file sizes by two record sizes; reads direct, or from the page cache."""
     rates, runs = {}, {}
     for at, (file, record) in enumerate([(1024, 64), (1024, 256), (4096, 64), (4096, 256)]):
-        how: dict[str, Any] = {"cache": "warm", "resident": 1.0} if cached else {"cache": "direct", "direct": True}
+        how: dict[str, Any] = {"cache": "warm", "residency": 1.0} if cached else {"cache": "direct", "direct": True}
         read = Work(
             "read", "read", steady(1e8 * (at + 1)), 2.0, record * 1024, fsync=0, findings=(NOISY,) * (at == 0), **how
         )

@@ -151,7 +151,7 @@ def phase(
     seconds: float = 3.0,
     op: str = "read",
     direct: bool = False,
-    resident: float | None = 0.0,
+    residency: float | None = 0.0,
     fsync: int = 0,
     planned: int = GIB,
     moved: int = GIB,
@@ -164,7 +164,7 @@ def phase(
         bytes=ByteCounts(planned, moved, 0 if writes else moved, moved if writes else 0),
         ops=OperationCounts(1, 1, failed=failed),
         latency=latency,
-        resident=resident,
+        residency=residency,
     )
     return PhaseRecord(PhaseBeginLine(phase="p", op=op, direct=direct), end)
 
@@ -257,7 +257,7 @@ def test_a_file_system_without_direct_io_is_measured_without(fake: Fake, target:
 
 
 def test_a_cache_that_cannot_be_emptied_gives_no_cold_reads(fake: Fake, target: Path, archive: Path) -> None:
-    fake(resident="0.9")
+    fake(residency="0.9")
     result = check(target, archive)
     assert result.machine.evict is None
     assert not any(figure.key.startswith("read-storage") for figure in result.figures)
@@ -353,7 +353,7 @@ def test_impossible_check_prints_one_sentence(
 
 
 def test_findings_are_kept_in_the_summary(fake: Fake, target: Path, archive: Path) -> None:
-    fake(resident="0.5")
+    fake(residency="0.5")
     check(target, archive)
     runs, _ = Archive(archive).runs()
     found = [finding for run in runs for finding in run.document["findings"]]

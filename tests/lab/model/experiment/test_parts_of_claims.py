@@ -36,7 +36,7 @@ READ = Metric("bandwidth", "read", {})
         ("bandwidth(w)", "B/s"),
         ("operations(w)", "op/s"),
         ("time(w)", "s"),
-        ("resident(w)", "1"),
+        ("residency(w)", "1"),
         ("largest(bandwidth(w), over=x)", "B/s"),
         ("smallest(time(w), over=x)", "s"),
         ("slope(bandwidth(w), over=x)", "1"),
@@ -46,7 +46,7 @@ READ = Metric("bandwidth", "read", {})
         ("bandwidth(w) * 2", "B/s"),
         ("2 * time(w)", "s"),
         ("bandwidth(w) - bandwidth(r)", "B/s"),
-        ("resident(w) + operations(w)", "op/s"),
+        ("residency(w) + operations(w)", "op/s"),
         ("(bandwidth(w) + bandwidth(r)) / 2", "B/s"),
     ],
 )
@@ -197,7 +197,7 @@ def test_every_metric_has_a_known_unit_and_every_function_its_options() -> None:
         "op/s": {"operations", "operations_slowest"},
         "s": {"time", "latency_p50", "latency_p99", "latency_max", "system_time", "user_time", "real_time",
               "command_user_time", "command_system_time"},
-        "1": {"share_of_peak", "duplex_efficiency", "resident", "errors", "calls"},
+        "1": {"share_of_peak", "duplex_efficiency", "residency", "errors", "calls"},
     }  # fmt: skip
     assert {name: unit for name, (unit, _) in METRICS.items()} == {
         name: unit for unit, names in units.items() for name in names

@@ -109,7 +109,7 @@ results::Circumstances collect_circumstances(const RunContext& context, std::siz
                         (phase.data.verify == plan::Verify::on_read || phase.data.verify == plan::Verify::both),
         .file_system = context.storage.file_system,
         .removed_before = find_earlier_removal(context.plan, index),
-        .emptied_name_cache = effect.emptied_name_cache,
+        .dropped_metadata_cache = effect.dropped_metadata_cache,
         .names_of_others = phase.meta && reads_names_of_other_nodes(context, phase),
     };
     if (backend.needs_files && writes_whole_files(phase) && describe_stop(phase, result) == "volume") {

@@ -65,8 +65,8 @@ json make_line(const plan::Phase& phase, const plan::Treatment& treatment, const
         line["user_s"] = *result.user_s;
         line["system_s"] = *result.system_s;
     }
-    if (result.emptied_name_cache) {
-        line["forgot_names"] = true;
+    if (result.dropped_metadata_cache) {
+        line["metadata_cache_dropped"] = true;
     }
     if (result.locks_before && result.locks_after) {
         line["locks_before"] = *result.locks_before;
@@ -101,10 +101,11 @@ TreatmentEffect apply_treatments(RunContext& context, std::size_t index, const f
         }
         std::string complaint;
         const json lines = gather_list(context.team, own_list);
-        effect.emptied_name_cache = effect.emptied_name_cache ||
-                                    (!lines.empty() && std::all_of(lines.begin(), lines.end(), [](const json& line) {
-                                        return line.contains("forgot_names") && line.at("forgot_names") == true;
-                                    }));
+        effect.dropped_metadata_cache =
+            effect.dropped_metadata_cache ||
+            (!lines.empty() && std::all_of(lines.begin(), lines.end(), [](const json& line) {
+                return line.contains("metadata_cache_dropped") && line.at("metadata_cache_dropped") == true;
+            }));
         for (const json& line : lines) {
             context.root_state.record->line("treatment", ordered_json(line));
             if (treatment.required && line.at("outcome") != "done" && complaint.empty()) {

@@ -27,10 +27,10 @@ struct Circumstances {
     std::uint64_t disk_bytes = 0, file_bytes = 0;  ///< sample of written files; 0 = not examined
     double other_cpu_s = -1;                       ///< CPU seconds of other processes on the root's node; < 0 = unknown
     bool verify_asked = false;
-    std::string file_system;          ///< type, as in /proc/mounts
-    std::string removed_before;       ///< trees: phase of this run that removed items before this one; empty = none
-    bool emptied_name_cache = false;  ///< trees: the name cache of every node was emptied before the phase
-    bool names_of_others = false;     ///< trees: every task reads names created on another node
+    std::string file_system;              ///< type, as in /proc/mounts
+    std::string removed_before;           ///< trees: phase of this run that removed items before this one; empty = none
+    bool dropped_metadata_cache = false;  ///< trees: the name cache of every node was emptied before the phase
+    bool names_of_others = false;         ///< trees: every task reads names created on another node
 };
 
 /// Findings in the form of the record's `finding` line, most severe first.

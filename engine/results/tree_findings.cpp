@@ -101,7 +101,7 @@ void find_name_cache_effect(std::vector<ordered_json>& findings, const Totals& t
                             const Circumstances& circumstances) {
     const plan::Op op = circumstances.phase->op;
     const bool looks = plan::operation_info(op).effect == plan::OperationInfo::OperationEffect::inspects;
-    if (!looks || !circumstances.stores_data || circumstances.memory_backed || circumstances.emptied_name_cache ||
+    if (!looks || !circumstances.stores_data || circumstances.memory_backed || circumstances.dropped_metadata_cache ||
         circumstances.names_of_others || totals.file_operations == 0) {
         return;
     }

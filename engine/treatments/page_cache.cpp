@@ -122,7 +122,7 @@ TreatmentResult apply_drop(const TreatmentContext& context) {
     }
     if (error == 0) {
         TreatmentResult dropped = make_result(Outcome::done, "Dropped the page cache of this node.");
-        dropped.emptied_name_cache = true;
+        dropped.dropped_metadata_cache = true;
         return dropped;
     }
     TreatmentResult fallback = apply_fadvise(context);

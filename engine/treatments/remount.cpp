@@ -115,7 +115,7 @@ TreatmentResult apply_remount(const TreatmentContext& context) {
         TreatmentResult ran =
             result.ok() ? make_result(Outcome::done, "Remounted by the given command.")
                         : make_result(Outcome::failed, "The command for remounting failed: " + result.reason() + ".");
-        ran.emptied_name_cache = result.ok();
+        ran.dropped_metadata_cache = result.ok();
         return ran;
     }
     const TreatmentResult synced =
@@ -125,7 +125,7 @@ TreatmentResult apply_remount(const TreatmentContext& context) {
     }
     const RemountResult result = remount(context.directory);
     TreatmentResult done = make_result(result.done ? Outcome::done : Outcome::failed, result.text);
-    done.emptied_name_cache = result.done;
+    done.dropped_metadata_cache = result.done;
     return done;
 }
 

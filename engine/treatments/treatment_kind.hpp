@@ -24,7 +24,7 @@ struct TreatmentResult {
         system_s;  ///< command: CPU time of the process and of the children that it waited for
     std::optional<std::uint64_t> locks_before, locks_after;  ///< cancel_locks: number of unused locks
     Residency before, after;                                 ///< cache treatments: of `files`
-    bool emptied_name_cache = false;                         ///< the cache of names and attributes was emptied too
+    bool dropped_metadata_cache = false;                     ///< the cache of names and attributes was emptied too
     /// memory_hog: owns the memory, which is released with the last copy after the phase.
     std::shared_ptr<void> held;
 };

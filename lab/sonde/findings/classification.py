@@ -98,9 +98,9 @@ def _classify_name_operation(run: RecordedRun, phase: PhaseRecord) -> tuple[Clas
     if get_tested_file_system(run).network:
         if phase.begin.op in NAMESPACE_CHANGING_OPS:
             return _classify_duration(phase, True, Classification.STORAGE, "at the servers, which changed the names")
-        if any(treatment.forgot_names for treatment in phase.treatments):
+        if any(treatment.metadata_cache_dropped for treatment in phase.treatments):
             return _classify_duration(
-                phase, True, Classification.STORAGE, "from the servers: this node had forgotten the names"
+                phase, True, Classification.STORAGE, "from the servers: this node had dropped its metadata cache"
             )
         if len(run.nodes) > 1 and run.find_planned_phase(phase.id).get("shift"):
             return _classify_duration(

@@ -88,7 +88,7 @@ class TreatmentLine(RecordLine):
     outcome: str = ""
     seconds: float | None = None
     text: str = ""
-    forgot_names: bool | None = None  # whether the dentry and inode caches were dropped too
+    metadata_cache_dropped: bool | None = None  # whether the dentry and inode caches were dropped too
     residency_before: float | None = None
     residency_after: float | None = None
     locks_before: int | None = None

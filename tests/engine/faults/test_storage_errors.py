@@ -266,7 +266,7 @@ def test_names_are_cold_only_where_caches_were_dropped(engine_path: Path) -> Non
             result = engine.run(plan, before=before, record=record)
             assert result.code == 0, result.err
             (treated,) = result.of("treatment")
-            assert treated.get("forgot_names", False) is cold, treated
+            assert treated.get("metadata_cache_dropped", False) is cold, treated
             findings = [finding for finding in result.of("finding") if finding["id"] == "names_cached"]
             assert [finding["phase"] for finding in findings] == ([] if cold else ["stat"])
             assert cold or "the treatment before did not empty" in findings[0]["text"]

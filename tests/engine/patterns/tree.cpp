@@ -230,7 +230,7 @@ TEST_CASE("names are cold by what was done, not planned") {
     CHECK(said_of_names([](auto&, auto&) {}) == cached);
     CHECK(said_of_names([&](auto& phase, auto& about) {
               drops(phase);
-              about.emptied_name_cache = true;
+              about.dropped_metadata_cache = true;
           }) == "");
     CHECK(said_of_names([&](auto& phase, auto&) { drops(phase); }) ==
           cached + ", which the treatment before did not empty on every node");

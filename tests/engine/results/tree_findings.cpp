@@ -174,7 +174,7 @@ TEST_CASE("own_names_come_from_name_cache") {
     CHECK(looks([](Creates& one) { one.totals.file_operations = 0; }) == "");
     CHECK(looks([](Creates& one) { one.circumstances.stores_data = false; }) == "");
     CHECK(looks([](Creates& one) { one.circumstances.memory_backed = true; }) == "");
-    CHECK(looks([](Creates& one) { one.circumstances.emptied_name_cache = true; }) == "");
+    CHECK(looks([](Creates& one) { one.circumstances.dropped_metadata_cache = true; }) == "");
     CHECK(looks([](Creates& one) { one.circumstances.names_of_others = true; }) == "");
     CHECK(looks([](Creates& one) { one.phase.op = Op::remove_items; }) == "");
 }

@@ -178,10 +178,12 @@ def test_a_node_may_know_names_of_a_network_file_system_until_it_has_forgotten_t
     # without root only the data of files was asked for
     phase.treatments.append(TreatmentLine(phase=phase.id, kind="drop_page_cache", outcome="done"))
     assert classify(run_with(phase, NETWORK), phase) == unknown
-    phase.treatments.append(TreatmentLine(phase=phase.id, kind="drop_page_cache", outcome="done", forgot_names=True))
+    phase.treatments.append(
+        TreatmentLine(phase=phase.id, kind="drop_page_cache", outcome="done", metadata_cache_dropped=True)
+    )
     classification, because = classify(run_with(phase, NETWORK), phase)
     assert classification is Classification.BURST
-    assert to_plain_spaces(because) == "from the servers: this node had forgotten the names; a burst of 3.00 s"
+    assert to_plain_spaces(because) == "from the servers: this node had dropped its metadata cache; a burst of 3.00 s"
 
 
 def test_classification_values_match_names_in_archives() -> None:

@@ -7,10 +7,7 @@
 
 namespace sonde::plan {
 
-/// Number of this rule. Records store it, because the rule is part of the meaning of a plan.
-constexpr int overlay_rule = 2;
-
-/// `base` with the members of `own` in place of its own, one by one; other members stay. A member that excludes another
+/// `base` with `members` in place of its own, one by one; other members stay. A member that excludes another
 /// (for example segments and volume) removes it. A null base is empty.
 nlohmann::json overlay_members(const nlohmann::json& base, const nlohmann::json& members);
 

@@ -4,7 +4,6 @@
 #include "phases/gather.hpp"
 #include "phases/phase.hpp"
 #include "phases/stages.hpp"
-#include "plan/overlay.hpp"
 #include "plan/plan_error.hpp"
 #include "records/environment.hpp"
 #include "records/text.hpp"
@@ -53,7 +52,6 @@ void write_run_line(const phases::RunContext& context, const std::string& starte
     if (context.options.stage >= 0) {
         line["stage"] = context.options.stage;
     }
-    line["overlay"] = plan::overlay_rule;
     line["plan"] = ordered_json::parse(context.plan.canonical);
     context.root_state.record->line("run", line);
 }

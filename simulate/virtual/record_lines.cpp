@@ -2,7 +2,6 @@
 // The first and last lines of a simulated record, and the traces next to it.
 #include "virtual/simulation.hpp"
 
-#include "plan/overlay.hpp"
 #include "records/environment.hpp"
 #include "records/text.hpp"
 
@@ -53,8 +52,7 @@ void Simulation::write_head() {
                       {"nodes", context_.tasks.nodes()},
                       {"clock", "virtual"},
                       {"directory", records::json_text(context_.storage.directory)},
-                      {"simulated", simulated},
-                      {"overlay", plan::overlay_rule}};
+                      {"simulated", simulated}};
     line["plan"] = ordered_json::parse(plan_.canonical);
     writer_->line("run", line);
     for (int node = 0; node < context_.tasks.nodes(); ++node) {

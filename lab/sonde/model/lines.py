@@ -33,7 +33,6 @@ class RunLine(RecordLine):
     nodes: int | None = None
     clock: Any = None
     plan: dict[str, Any] = field(default_factory=dict)
-    overlay: int | None = None  # rule by which phase members override the plan's
     directory: str = ""  # where the run stores its files
     simulated: dict[str, Any] = field(default_factory=dict)  # for simulated runs: system, mount, seed, faults
 

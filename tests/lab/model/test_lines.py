@@ -25,7 +25,7 @@ SPREAD: dict[str, tuple[()]] = {"min": (), "p25": (), "p50": (), "p75": (), "max
 TABLE: dict[str, Any] = {"phase": "", "columns": (), "rows": (), "first_task": 0}
 EMPTY: dict[str, dict[str, Any]] = {
     "run": {"schema": "", "id": "", "engine": None, "started": "", "command": None, "launch": "", "tasks": None,
-            "processes": None, "threads": None, "nodes": None, "clock": None, "plan": {}, "overlay": None,
+            "processes": None, "threads": None, "nodes": None, "clock": None, "plan": {},
             "directory": "", "simulated": {}},
     "node": {"node": 0, "host": "", "kernel": "", "cpus": None, "cpu_model": "", "memory_bytes": None,
              "memory_available_bytes": None, "page_bytes": None, "file_system": FILE_SYSTEM, "clock_offset_ns": None,

@@ -138,9 +138,9 @@ struct Layouts {
 
 ordered_json make_line(const Layouts& layouts) {
     ordered_json line{
-        {"kind", layouts.kind}, {"files", layouts.files}, {"told", layouts.reported}, {"shapes", layouts.shapes}};
+        {"kind", layouts.kind}, {"files", layouts.files}, {"reported", layouts.reported}, {"shapes", layouts.shapes}};
     if (*layouts.striping) {
-        line["asked"] = striping_to_text(**layouts.striping);
+        line["requested"] = striping_to_text(**layouts.striping);
     }
     line["columns"] = {"file", "task", "bytes", "shape", "targets"};
     if (layouts.kind == "local") {

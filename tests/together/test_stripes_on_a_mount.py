@@ -80,7 +80,7 @@ def test_the_engine_reads_the_layout_that_was_set(mounted: Mount, engine: Path, 
     assert code == 0, complaint
     files = [directory / "wide" / "d" / f"data.t{task:08}" for task in range(2)]
     assert [told_by_mount(file)[:2] for file in files] == [(65536, 2)] * 2
-    assert "asked" not in check_layout(lines, files)
+    assert "requested" not in check_layout(lines, files)
 
 
 @pytest.mark.parametrize("where", ["own directory", "found directory", "in place"])
@@ -99,7 +99,7 @@ def test_stripes_of_a_plan_are_set_and_read_back(mounted: Mount, engine: Path, t
     code, complaint, lines = run_engine(engine, tmp_path, plan)
     assert code == 0, complaint
     assert [told_by_mount(file) for file in files] == [(131072, 2, [1, 0])] * 2
-    assert check_layout(lines, files)["asked"] == {"stripe_count": 2, "stripe_bytes": 131072, "start": 1}
+    assert check_layout(lines, files)["requested"] == {"stripe_count": 2, "stripe_bytes": 131072, "start": 1}
     assert [line["id"] for line in lines if line["type"] == "finding" and "strip" in line["id"]] == []
     # A directory of the user's keeps the layout that it had, and nothing else is left in it.
     if where == "own directory":

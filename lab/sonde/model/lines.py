@@ -375,8 +375,8 @@ class LayoutLine(RecordLine):
     phase: str = ""
     kind: str = ""  # lustre, gluster, ceph, beegfs, gpfs, moosefs
     files: int = 0
-    told: int = 0
-    asked: dict[str, Any] = field(default_factory=dict)  # the layout that the plan requests
+    reported: int = 0
+    requested: dict[str, Any] = field(default_factory=dict)  # the layout that the plan requests
     shapes: tuple[Any, ...] = ()  # each a list of components
     columns: tuple[str, ...] = ()
     rows: tuple[tuple[Any, ...], ...] = ()

@@ -26,7 +26,7 @@ def test_each_file_of_a_task_has_its_row_and_targets_their_sums(engine: Engine, 
     result = engine.run(plan, env={"SONDE_PRETEND_LAYOUTS": str(pretended)})
     assert result.code == 0, result.err
     (line,) = result.of("layout")
-    assert (line["phase"], line["kind"], line["files"], line["told"]) == ("write", "lustre", 4, 3)
+    assert (line["phase"], line["kind"], line["files"], line["reported"]) == ("write", "lustre", 4, 3)
     rows = [dict(zip(line["columns"], row, strict=True)) for row in line["rows"]]
     assert [(row["file"], row["task"], row["bytes"]) for row in rows] == [(task, task, 16 * KIB64) for task in range(3)]
     assert [row["targets"] for row in rows] == [

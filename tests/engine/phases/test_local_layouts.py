@@ -42,7 +42,7 @@ def test_files_lie_on_the_drive_and_their_pieces_are_those_that_filefrag_counts(
     assert result.code == 0, result.err
     first, line = result.of("layout")
     assert first["rows"] == line["rows"]
-    assert (line["kind"], line["files"], line["told"]) == ("local", 3, 3)
+    assert (line["kind"], line["files"], line["reported"]) == ("local", 3, 3)
     (mount,) = [row.split() for row in Path("/proc/self/mounts").read_text().splitlines() if f" {point} " in row]
     drive = mount[0].removeprefix("/dev/")
     assert line["shapes"] == [[{"pattern": "whole", "start": 0, "stripe_count": 1}]]

@@ -101,7 +101,7 @@ def layout(rows: list[tuple[int, int | None, list[Any]]]) -> LayoutLine:
         phase="write",
         kind="lustre",
         files=len(rows),
-        told=len(rows),
+        reported=len(rows),
         columns=COLUMNS,
         rows=tuple((file, task, 100, 0, held) for file, task, held in rows),
         target_columns=("target", "files", "bytes"),
@@ -185,7 +185,7 @@ def test_a_layout_of_another_form_says_nothing(broken: list[Any]) -> None:
 def test_local_files_tell_their_pieces_and_what_has_no_place_yet() -> None:
     columns = ("file", "task", "bytes", "shape", "targets", "extents", "fragments", "longest_bytes", "unplaced_bytes")
     rows = ((0, 0, 100, 0, [["sda1", 100]], 5, 3, 50, 0), (1, 1, 90, 0, [["sda1", 90]], 2, 1, 60, 30))
-    layout = LayoutLine(kind="local", files=3, told=3, columns=columns, rows=rows)
+    layout = LayoutLine(kind="local", files=3, reported=3, columns=columns, rows=rows)
     assert count_fragments(layout) == Fragmentation(2, 4, 30)
     more = (2, 2, 10**9, 0, [["sda1", 10**9]], None, None, None, None)  # in more pieces than were looked at
     assert count_fragments(replace(layout, rows=(*rows, more))) == Fragmentation(2, 4, 30)

@@ -53,7 +53,7 @@ EMPTY: dict[str, dict[str, Any]] = {
     "nodes": TABLE,
     "tasks": TABLE,
     "targets": {"phase": "", "files": 0, "known_files": 0, "bytes": 0, "known_bytes": 0, "columns": (), "rows": ()},
-    "layout": {"phase": "", "kind": "", "files": 0, "told": 0, "asked": {}, "shapes": (), "columns": (), "rows": (),
+    "layout": {"phase": "", "kind": "", "files": 0, "reported": 0, "requested": {}, "shapes": (), "columns": (), "rows": (),
                "target_columns": (), "targets": ()},
     "finding": {"id": "", "phase": None, "severity": "info", "text": "", "advice": "", "evidence": {}},
     "error": {"phase": None, "task": None, "node": None, "host": "", "path": "", "offset": None, "what": "",

@@ -39,7 +39,7 @@ def _draw(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[Place, Ma
 
 
 def _held(layout: LayoutLine, rates: dict[str, float], operations: bool) -> Markup:
-    text = f"{layout.told:,} of {layout.files:,} files" if layout.told < layout.files else "all files"
+    text = f"{layout.reported:,} of {layout.files:,} files" if layout.reported < layout.files else "all files"
     rate = quantities.display_operation_rate if operations else quantities.display_byte_rate
     rows = [
         (

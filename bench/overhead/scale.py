@@ -69,7 +69,7 @@ def engine_command(engine: Engine, folder: Path, ranks: int) -> tuple[list[str],
 
 def check_engine(record: Path, ranks: int) -> None:
     """Raises unless all ranks took part: a launcher that is not understood would start as many runs of one rank."""
-    done = phase_end(record, "read")["bytes"]["moved"]
+    done = phase_end(record, "read")["bytes"]["transferred"]
     if done != ranks * BLOCK:
         raise RunError(f"the engine moved {done} bytes instead of {ranks * BLOCK}: the ranks did not find each other")
 

@@ -171,7 +171,7 @@ std::uint64_t count_operations(const Totals& totals) {
 /// Members "bytes", "ops" and "entries".
 void add_amounts(ordered_json& line, const Totals& totals) {
     line["bytes"] = {
-        {"moved", totals.bytes[0] + totals.bytes[1]}, {"read", totals.bytes[0]}, {"written", totals.bytes[1]}};
+        {"transferred", totals.bytes[0] + totals.bytes[1]}, {"read", totals.bytes[0]}, {"written", totals.bytes[1]}};
     line["ops"] = {{"done", count_operations(totals)},
                    {"read", totals.operations[0]},
                    {"written", totals.operations[1]},

@@ -165,7 +165,7 @@ def finish_names(out: Writer, name: str, op: str, files: int) -> None:
     rate = {"bytes": 0, "ops": files, "seconds": seconds, "bytes_per_s": 0.0, "ops_per_s": files / seconds}
     latency = {"count": files, "min_ns": 900, "mean_ns": 1500.0, "p50_ns": 1200, "p90_ns": 2000, "p95_ns": 2500,
                "p99_ns": 9000, "p999_ns": 20000, "max_ns": 90000}  # fmt: skip
-    out.line("phase_end", phase=name, stopped_by="volume", bytes={"moved": 0, "read": 0, "written": 0},
+    out.line("phase_end", phase=name, stopped_by="volume", bytes={"transferred": 0, "read": 0, "written": 0},
              ops={"planned": files, "done": files, "read": 0, "written": 0, "short": 0, "failed": 0},
              seconds={"elapsed": seconds, "transfer": seconds}, task_seconds={"transfer": seconds},
              rates={"total": rate, "transfer": rate}, latency={op: latency}, cpu={"user_s": 0.0, "system_s": 0.1},
@@ -197,7 +197,8 @@ def finish(
         "phase_end",
         phase=name,
         stopped_by="time" if "time" in phase.get("stop", {}) else "volume",
-        bytes={"planned": moved, "moved": moved, "read": 0 if writes else moved, "written": moved if writes else 0},
+        bytes={"planned": moved, "transferred": moved, "read": 0 if writes else moved,
+               "written": moved if writes else 0},
         ops={"planned": ops, "done": ops, "read": 0 if writes else ops, "written": ops if writes else 0, "short": 0,
              "failed": 0},
         seconds={"elapsed": total, "open": 0.0001, "transfer": seconds, "fsync": total - seconds, "close": 0.0001},

@@ -61,7 +61,8 @@ def build_record_lines(rates: dict[str, float], failed: bool = False) -> list[di
         seconds = 1e9 / rate
         rates_total = {"bytes": 10**9, "ops": 1000, "seconds": seconds, "bytes_per_s": rate, "ops_per_s": rate / 1e6}
         lines.append({"type": "phase_end", "t": seconds, "phase": phase, "stopped_by": "volume",
-                      "bytes": {"planned": 10**9, "moved": 10**9}, "ops": {"planned": 1000, "done": 1000, "failed": 0},
+                      "bytes": {"planned": 10**9, "transferred": 10**9},
+                      "ops": {"planned": 1000, "done": 1000, "failed": 0},
                       "seconds": {"elapsed": seconds}, "rates": {"total": rates_total}})  # fmt: skip
     end = {"type": "end", "t": 1.0, "status": "failed" if failed else "done", "exit_code": 1 if failed else 0}
     return [*lines, {**end, "seconds": 1.0, "text": ""}]

@@ -53,7 +53,7 @@ class Made:
             "type": "phase_end",
             "phase": self.id,
             "stopped_by": "volume",
-            "bytes": {"moved": moved},
+            "bytes": {"transferred": moved},
             "ops": {"done": done, "failed": self.failed},
             "seconds": {"elapsed": self.seconds},
             "rates": rates,

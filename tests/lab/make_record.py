@@ -274,7 +274,7 @@ def _end_line(scene: Scene, work: Work, moved: _Moved, random: np.random.Generat
     line: dict[str, Any] = {
         "phase": work.id,
         "stopped_by": "volume" if work.stonewall is None else "stonewall",
-        "bytes": {"planned": total, "moved": total, "read": side[0], "written": side[1]},
+        "bytes": {"planned": total, "transferred": total, "read": side[0], "written": side[1]},
         "ops": {"planned": ops, "done": ops, "read": ops * (kind == "read"), "written": ops * (kind == "write")}
         | {"short": 0, "failed": 0},
         "seconds": {"elapsed": elapsed, "open": 0.0011, "transfer": transfer, "close": 0.0004}

@@ -65,7 +65,7 @@ def test_the_example_adds_up() -> None:
     seen = 0
     for line in EXAMPLE:
         if line["type"] == "series" and line["scope"] == "all":
-            assert sum(line["bytes"]) == ends[line["phase"]]["bytes"]["moved"]
+            assert sum(line["bytes"]) == ends[line["phase"]]["bytes"]["transferred"]
             assert sum(line["ops"]) == ends[line["phase"]]["ops"]["done"]
             seen += 1
         elif line["type"] == "histogram":
@@ -105,8 +105,8 @@ WRONG: dict[str, tuple[str, list[str], Any]] = {
     "a line without a time": ("progress", ["t"], None),
     "another version": ("run", ["schema"], "sonde-record/2"),
     "a start in local time": ("run", ["started"], "2026-01-01T12:00:00+01:00"),
-    "bytes below zero": ("phase_end", ["bytes", "moved"], -1),
-    "bytes as text": ("phase_end", ["bytes", "moved"], "1 GiB"),
+    "bytes below zero": ("phase_end", ["bytes", "transferred"], -1),
+    "bytes as text": ("phase_end", ["bytes", "transferred"], "1 GiB"),
     "an unknown reason to stop": ("phase_end", ["stopped_by"], "boredom"),
     "a rate without its interval": ("phase_end", ["rates", "total", "seconds"], None),
     "a share in percent": ("treatment", ["residency_before"], 40),

@@ -20,7 +20,7 @@ def test_a_check_ends_with_numbers_and_leaves_nothing(storage: Storage, user: Us
     assert done.code == 0, done
     ended = [(phase.id, phase.end) for record in user.records() for phase in record.phases.values()]
     assert [phase for phase, end in ended if end is None or end.ops.failed] == []
-    assert sum(end.bytes.moved for _, end in ended if end is not None) > 64 * MIB
+    assert sum(end.bytes.transferred for _, end in ended if end is not None) > 64 * MIB
     assert json.loads(done.out)["schema"] == "sonde-check/3", done
     assert in_tree(storage.room, storage.place, "sonde-*") == []
 

@@ -59,7 +59,7 @@ void IorResults::take_end(const ordered_json& content) {
     point_.step = *step_of(content);
     tasks_ = content.value("tasks", std::size_t{1});
     point_.failed = content.value("stopped_by", std::string()) == "error";
-    point_.bytes = content.at("bytes").value("moved", 0.0);
+    point_.bytes = content.at("bytes").value("transferred", 0.0);
     point_.operations = content.at("ops").value("done", std::int64_t{0});
     point_.compare = seconds(content, "verify");
     point_.open = seconds(content, "open");

@@ -122,7 +122,7 @@ def assess_with_profile(
 def prefers_operations(phase: PhaseRecord) -> bool:
     """Whether the phase is reported in operations per second: its operations are small or transfer no bytes."""
     end = phase.end
-    return end is not None and end.ops.done > 0 and end.bytes.moved / end.ops.done < SMALL_OPERATION
+    return end is not None and end.ops.done > 0 and end.bytes.transferred / end.ops.done < SMALL_OPERATION
 
 
 def format_phase_rate(value: float, operations: bool) -> str:

@@ -76,7 +76,7 @@ def classify(run: RecordedRun, phase: PhaseRecord, interval: str = "total") -> t
         return Classification.MEMORY, f"files on {kind} live in memory: not a storage number"
     if phase.begin.op in METADATA_OPS:
         return _classify_name_operation(run, phase)
-    if not end.bytes.moved and not end.ops.done:
+    if not end.bytes.transferred and not end.ops.done:
         return Classification.UNKNOWN, "nothing was moved"
     writes = phase.begin.op in WRITE_ONLY_OPS
     classification, clause = _classify_write(run, phase, interval) if writes else _classify_read(run, phase)
@@ -187,7 +187,7 @@ def describe_interruption(run: RecordedRun, phase: PhaseRecord) -> str:
         f" after {quantities.display_volume(last.bytes)} in {quantities.display_seconds(last.phase_s)}" if last else ""
     )
     if end is not None:
-        progress = f" after {quantities.display_volume(end.bytes.moved)}"
+        progress = f" after {quantities.display_volume(end.bytes.transferred)}"
     if phase.errors:
         return f"stopped by an error{progress}: {format_error(phase.errors[0]).rstrip('.')}"
     if run.status == "interrupted":

@@ -148,7 +148,7 @@ class ByteCounts:
     """Bytes of a phase."""
 
     planned: int | None = None
-    moved: int = 0
+    transferred: int = 0
     read: int = 0
     written: int = 0
 

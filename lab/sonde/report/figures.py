@@ -42,11 +42,11 @@ def list_phase_figures(run: RecordedRun, phase: PhaseRecord) -> Pairs:
     if end is None:
         return ()
     planned = end.bytes.planned
-    of = f" of {quantities.display_volume(planned)} planned" if planned and planned != end.bytes.moved else ""
+    of = f" of {quantities.display_volume(planned)} planned" if planned and planned != end.bytes.transferred else ""
     odd = [(end.ops.short, "short"), (end.ops.failed, "failed")]
     extra = "".join(f", {quantities.display_count(n)} {name}" for n, name in odd if n)
     result = [
-        ("Moved", f"{quantities.display_volume(end.bytes.moved)}{of}"),
+        ("Transferred", f"{quantities.display_volume(end.bytes.transferred)}{of}"),
         ("Operations", f"{quantities.display_count(end.ops.done)}{extra}"),
         ("Stopped by", escape_line(end.stopped_by, 40).replace("_", " ")),
         *_cpu(phase),

@@ -126,7 +126,7 @@ def _phase(phase: PhaseRecord) -> dict[str, Any]:
         named = {name: rate for name in ("total", "transfer") if (rate := getattr(end.rates, name)) is not None}
         name, rate = next(iter(named.items()), ("", Rate()))
         row |= {
-            "bytes": end.bytes.moved,
+            "bytes": end.bytes.transferred,
             "ops": end.ops.done,
             "failed": end.ops.failed,
             "seconds": end.seconds.elapsed,

@@ -140,7 +140,7 @@ def _phase_row(run_id: str, phase: PhaseRecord) -> dict[str, Any]:
     }
     if end is None:
         return row
-    row |= {"stopped_by": end.stopped_by, "bytes": end.bytes.moved, "ops": end.ops.done}
+    row |= {"stopped_by": end.stopped_by, "bytes": end.bytes.transferred, "ops": end.ops.done}
     row |= {"bytes_read": end.bytes.read, "bytes_written": end.bytes.written}
     row |= {"ops_failed": end.ops.failed, "ops_short": end.ops.short}
     row |= {f"{part}_s": getattr(end.seconds, part) for part in _PARTS}

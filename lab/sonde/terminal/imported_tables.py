@@ -30,7 +30,7 @@ def print_imported_run(console: Console, folder: Path, document: Mapping[str, An
         if value not in (None, ""):
             console.print(f"  {name:<16} {value}", soft_wrap=True)
     table = plain_table()
-    for title in ("phase", "rate", "operations", "moved", "time", "whose number"):
+    for title in ("phase", "rate", "operations", "transferred", "time", "whose number"):
         table.add_column(title, justify="left" if title in ("phase", "whose number") else "right")
     for phase in document.get("phases") or ():
         table.add_row(

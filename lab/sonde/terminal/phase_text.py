@@ -52,7 +52,9 @@ def describe_phase_end(end: PhaseEndLine) -> str:
     """What was moved, in which time, and what of it deserves a word."""
     elapsed = end.seconds.elapsed
     moved = (
-        counted(end.ops.done, "operation") if end.ops.done and not end.bytes.moved else format_bytes(end.bytes.moved)
+        counted(end.ops.done, "operation")
+        if end.ops.done and not end.bytes.transferred
+        else format_bytes(end.bytes.transferred)
     )
     sentences = [f"{moved} in {format_seconds(elapsed)}" if elapsed is not None else "-"]
     if end.walk is not None and end.walk.matched is not None:

@@ -78,7 +78,7 @@ def test_a_task_among_many_takes_no_more_than_128_kib(engine: Engine, target: Pa
         code, peaks[tasks] = peak_kib(engine, plan, record)
         assert code == DONE
         ends = [line for line in parse_record(record.read_text(encoding="utf-8")) if line["type"] == "phase_end"]
-        assert [end["bytes"]["moved"] for end in ends] == [tasks * 64 * 1024] * 2
+        assert [end["bytes"]["transferred"] for end in ends] == [tasks * 64 * 1024] * 2
     assert (peaks[long_count] - peaks[few]) / (long_count - few) <= 128
 
 

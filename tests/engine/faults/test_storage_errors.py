@@ -56,7 +56,7 @@ def assert_error_is_named(result: Result, phase: str, call: str, error: int) -> 
     assert [line["stopped_by"] for line in ended] == ["error"]
     assert ended[0]["ops"]["failed"] >= 1
     # What failed is not counted as done.
-    assert ended[0]["bytes"]["moved"] <= ended[0]["bytes"].get("planned", 1 << 62)
+    assert ended[0]["bytes"]["transferred"] <= ended[0]["bytes"].get("planned", 1 << 62)
 
 
 WAYS: list[tuple[str, Plan, str]] = [
@@ -170,7 +170,7 @@ def test_the_error_is_counted_where_it_happened(
     assert result.finished("good")["ops"]["done"] == 16 * threads
     bad = result.finished("bad")
     assert bad["ops"]["done"] == 5
-    assert bad["bytes"]["moved"] == 5 * 65536
+    assert bad["bytes"]["transferred"] == 5 * 65536
     if threads == 1:
         assert result.of("error")[0]["offset"] == 5 * 65536
     assert tree(target) == []
@@ -184,7 +184,7 @@ def test_short_transfers_are_continued_and_counted(
     assert result.code == 0, result.err
     end = result.finished("write")
     assert end["ops"]["short"] > 0
-    assert end["bytes"]["moved"] == 16 * 65536
+    assert end["bytes"]["transferred"] == 16 * 65536
 
 
 def test_a_file_that_ends_too_early_is_an_error(
@@ -208,9 +208,9 @@ def test_paced_operations_that_fail_are_not_counted_as_done(engine: Engine, targ
     assert_error_is_named(result, "write", "write", errno.EIO)
     end = result.finished("write")
     assert end["ops"]["done"] <= 14
-    assert end["ops"]["done"] == end["bytes"]["moved"] / 65536
+    assert end["ops"]["done"] == end["bytes"]["transferred"] / 65536
     # Time is virtual: up to the failed operation it is known exactly.
-    assert end["rates"]["total"]["bytes"] == end["bytes"]["moved"]
+    assert end["rates"]["total"]["bytes"] == end["bytes"]["transferred"]
     assert end["latency"]["write"]["mean_ns"] == pytest.approx(65536 / 0.1, rel=0.01)
 
 

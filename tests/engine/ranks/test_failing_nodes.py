@@ -87,7 +87,7 @@ def test_a_node_that_vanishes_or_hangs_is_given_up_by_name(
     assert end["text"].endswith("finished phases are kept")
     done: dict[str, Line] = {line["phase"]: line for line in lines if line["type"] == "phase_end"}
     assert done["first"]["stopped_by"] == "volume"
-    assert done["first"]["bytes"]["moved"] == 6 << 20
+    assert done["first"]["bytes"]["transferred"] == 6 << 20
 
 
 def test_nodes_that_lose_the_root_end_by_themselves(

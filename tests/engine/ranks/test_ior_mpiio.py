@@ -37,7 +37,9 @@ def engine() -> str:
 def moved(record: Path) -> list[int]:
     """Bytes of each measured phase of a record."""
     lines = [json.loads(text) for text in record.read_text().splitlines()]
-    return [one["bytes"]["moved"] for one in lines if one["type"] == "phase_end" and one["op"] in ("write", "read")]
+    return [
+        one["bytes"]["transferred"] for one in lines if one["type"] == "phase_end" and one["op"] in ("write", "read")
+    ]
 
 
 @pytest.mark.parametrize(

@@ -191,7 +191,7 @@ TEST_CASE("phase_end_line_has_all_counters") {
     const auto line = sonde::results::phase_end_line(totals, facts);
     using nlohmann::ordered_json;
     CHECK(line.at("stopped_by") == "volume");
-    CHECK(line.at("bytes") == ordered_json{{"moved", 1000}, {"read", 300}, {"written", 700}, {"planned", 2000}});
+    CHECK(line.at("bytes") == ordered_json{{"transferred", 1000}, {"read", 300}, {"written", 700}, {"planned", 2000}});
     CHECK(line.at("ops") ==
           ordered_json{{"done", 20}, {"read", 3}, {"written", 7}, {"short", 2}, {"failed", 1}, {"planned", 40}});
     CHECK(line.at("entries") == 5);

@@ -71,7 +71,7 @@ def test_a_rewrite_that_was_stopped_leaves_two_versions(
     plan = plan_of(target, write(), stopped, read(data_of="write"), files={"mapping": mapping}, access=access)
     result = engine.run(plan)
     assert_clean(result, 2 * 8192 * KIB)
-    done = result.finished("rewrite")["bytes"]["moved"]
+    done = result.finished("rewrite")["bytes"]["transferred"]
     assert 0 < done <= 2 * 8192 * KIB
 
 
@@ -142,7 +142,7 @@ def test_a_part_is_read_as_far_as_it_goes(engine: Engine, target: Path, mapping:
         if result.code != BAD_PLAN:  # a task had no time at all: nothing that can be read, and said so
             break
         assert "less than one segment of it is certainly written" in result.only_sentence
-    written = result.finished("write")["bytes"]["moved"]
+    written = result.finished("write")["bytes"]["transferred"]
     end = result.finished("read")
     assert result.code == DONE, result.err
     assert 0 < end["bytes"]["read"] <= written < 2 * 65536 * 4 * KIB

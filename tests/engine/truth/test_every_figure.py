@@ -102,7 +102,7 @@ def assert_truth(result: Result, plan: Plan) -> None:
     kind = "write" if plan["phases"][0]["op"] == "write" else "read"
     end, series = result.finished("it"), result.of("series")[0]
     assert end["stopped_by"] == truth.stopped_by
-    assert end["bytes"]["moved"] == truth.bytes == end["bytes"]["written" if kind == "write" else "read"]
+    assert end["bytes"]["transferred"] == truth.bytes == end["bytes"]["written" if kind == "write" else "read"]
     assert end["ops"]["done"] == len(truth.latencies())
     assert end["seconds"]["elapsed"] == pytest.approx(truth.end, rel=EXACT)
     assert end["task_seconds"]["transfer"] == pytest.approx(math.fsum(t.end for t in truth.tasks), rel=EXACT)
@@ -272,8 +272,8 @@ def test_on_the_real_clock_rates_are_within_one_percent(engine: Engine, name: st
     def wrong_by(result: Result) -> float:
         end, series = result.finished("it"), result.of("series")[0]
         assert end["stopped_by"] == truth.stopped_by
-        assert sum(series["bytes"]) == end["bytes"]["moved"]
-        if end["bytes"]["moved"] != truth.bytes:  # an operation more or less at the deadline
+        assert sum(series["bytes"]) == end["bytes"]["transferred"]
+        if end["bytes"]["transferred"] != truth.bytes:  # an operation more or less at the deadline
             return 1.0
         exact = truth.rates(series["slice_s"])
         names = [n for n in exact if n != "steady"]  # the window is cut to slices that begin a little later

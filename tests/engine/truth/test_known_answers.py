@@ -62,7 +62,7 @@ def check(result: Result, tasks: list[Task], phase: str = "p", within: float = E
     line = result.finished(phase)
     volume = sum(len(t.ends) * t.transfer for t in tasks)
     elapsed = max(t.ends[-1] for t in tasks)
-    assert line["bytes"]["moved"] == volume
+    assert line["bytes"]["transferred"] == volume
     assert line["seconds"]["elapsed"] == pytest.approx(elapsed, rel=within)
     assert rate(line, "total") == pytest.approx(volume / elapsed, rel=within)
     assert rate(line, "transfer") == pytest.approx(volume / elapsed, rel=within)
@@ -147,7 +147,7 @@ def test_stonewall_counts_what_was_moved_until_the_deadline(engine: Engine, targ
     assert line["rates"]["stonewall"]["seconds"] == pytest.approx(0.7, rel=EXACT)
     assert line["rates"]["stonewall"]["bytes"] == pytest.approx(moved, rel=EXACT)
     total = sum(t.done_until(0.7) + 1 for t in truth) * MIB  # each finishes the operation that it is in
-    assert line["bytes"]["moved"] == total
+    assert line["bytes"]["transferred"] == total
 
 
 @pytest.mark.parametrize(("threads", "processes"), [(4, 1), (1, 4), (2, 8)])

@@ -174,8 +174,8 @@ def test_storage_error_is_one_sentence_and_not_counted(engine: Engine, target: P
     line = result.finished("p")
     assert line["ops"]["done"] <= 20
     assert line["ops"]["failed"] >= 1
-    assert line["bytes"]["moved"] == line["ops"]["done"] * MIB
-    assert line["rates"]["total"]["bytes"] == line["bytes"]["moved"]
+    assert line["bytes"]["transferred"] == line["ops"]["done"] * MIB
+    assert line["rates"]["total"]["bytes"] == line["bytes"]["transferred"]
 
 
 def test_every_phase_has_its_rate_over_time(engine: Engine, target: Path) -> None:

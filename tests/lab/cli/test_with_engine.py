@@ -68,7 +68,7 @@ def test_run_leaves_record_and_no_target_files(sonde: Any, target: Path, archive
     for phase in record.phases.values():
         assert phase.end is not None
         assert phase.total_series is not None
-        assert sum(phase.total_series.bytes) == phase.end.bytes.moved
+        assert sum(phase.total_series.bytes) == phase.end.bytes.transferred
 
 
 def test_every_shipped_plan_runs(sonde: Any, target: Path) -> None:

@@ -134,7 +134,9 @@ def test_the_judgement_of_the_phase_says_it() -> None:
     total = int(moved.sum())
     phase = replace(
         phase,
-        end=PhaseEndLine(t=1.0, phase="write", bytes=ByteCounts(moved=total * MIB), ops=OperationCounts(done=total)),
+        end=PhaseEndLine(
+            t=1.0, phase="write", bytes=ByteCounts(transferred=total * MIB), ops=OperationCounts(done=total)
+        ),
     )
     judged = assess(run_of(phase), phase)
     assert judged.slow_nodes.startswith("Node nid004 was ")

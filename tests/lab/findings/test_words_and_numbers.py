@@ -123,7 +123,7 @@ def test_joining_slices_for_drawing_keeps_every_byte_and_every_task_in_the_band(
     assert len(profile.bytes_per_s) <= 240
     widths = [b - a for a, b in zip(profile.edges, profile.edges[1:], strict=False)]
     drawn = sum(rate * width for rate, width in zip(profile.bytes_per_s, widths, strict=True))
-    assert drawn == pytest.approx(phase.end.bytes.moved, rel=1e-6)
+    assert drawn == pytest.approx(phase.end.bytes.transferred, rel=1e-6)
     for low, middle, high in zip(*(profile.task_rate[name] for name in ("min", "p50", "max")), strict=True):
         assert low is not None
         assert middle is not None

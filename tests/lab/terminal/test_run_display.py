@@ -52,7 +52,7 @@ END = {
     "type": "phase_end",
     "phase": "write",
     "stopped_by": "volume",
-    "bytes": {"moved": 10**9},
+    "bytes": {"transferred": 10**9},
     "ops": {"done": 954},
     "seconds": {"elapsed": 2.0, "fsync": 0.5},
     "rates": {"total": {"bytes": 10**9, "ops": 954, "seconds": 2.0, "bytes_per_s": 5e8, "ops_per_s": 477}},
@@ -249,7 +249,10 @@ def test_small_transfers_are_counted_in_operations() -> None:
 def test_words_of_a_phase() -> None:
     rates = PhaseRates(total=Rate(1, 1, 1, 1, 1))
     end = PhaseEndLine(
-        bytes=ByteCounts(moved=1 << 30), rates=rates, stopped_by="stonewall", verify=VerificationCounts(1 << 20, 2)
+        bytes=ByteCounts(transferred=1 << 30),
+        rates=rates,
+        stopped_by="stonewall",
+        verify=VerificationCounts(1 << 20, 2),
     )
     assert "2 mismatches in 1 MiB" in describe_phase_end(end)
     assert "stopped at the stonewall" in describe_phase_end(end)

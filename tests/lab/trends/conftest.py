@@ -136,7 +136,7 @@ def _record(
 def _end(phase: str, index: int, hosts: Mapping[str, float]) -> list[dict[str, Any]]:
     """The end of a phase in which each host moved 1 GB at its rate, with two tasks."""
     shared: dict[str, Any] = {"t": 2.0, "phase": phase, "index": index, "op": phase}
-    end = {"type": "phase_end", **shared, "stopped_by": "volume", "bytes": {"moved": 1}, "ops": {"done": 1}}
+    end = {"type": "phase_end", **shared, "stopped_by": "volume", "bytes": {"transferred": 1}, "ops": {"done": 1}}
     nodes: list[list[Any]] = [
         [number, host, 2, 10**9, 100, 1e9 / rate, rate] for number, (host, rate) in enumerate(hosts.items())
     ]

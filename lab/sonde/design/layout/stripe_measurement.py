@@ -152,7 +152,7 @@ def read_case_rates(record: RecordReader) -> dict[str, tuple[float, ...]]:
     for name, phase in record.phases.items():
         case = name.rpartition("-")[0]
         if case in rates and phase.end is not None and phase.end.seconds.elapsed:
-            rates[case].append((phase.end.bytes.moved or 0) / phase.end.seconds.elapsed)
+            rates[case].append((phase.end.bytes.transferred or 0) / phase.end.seconds.elapsed)
     lacking = [name for name, values in rates.items() if not any(values)]
     if lacking:
         raise UserError(f"The record has no phase {lacking[0]}-1; it is not one of sonde layout verify.")

@@ -41,7 +41,7 @@ def ior_figures(record: RecordReader) -> PhaseFigures:
     seconds = (end.seconds.elapsed or 0.0) + (end.seconds.verify or 0.0)
     wall = end.rates.stonewall
     return PhaseFigures(
-        value=end.bytes.moved / seconds / GIB if seconds > 0 else 0.0,
+        value=end.bytes.transferred / seconds / GIB if seconds > 0 else 0.0,
         seconds=seconds,
         stonewall=wall.bytes_per_s / GIB if wall else None,
         stonewall_s=wall.seconds if wall else 0.0,
@@ -145,7 +145,9 @@ def sonde_figures(record: RecordReader) -> tuple[float | None, float | None, flo
     rate = end.rates.transfer or end.rates.total
     kind = max(end.latency, key=lambda name: end.latency[name].count, default=None)
     latency = end.latency[kind] if kind else None
-    per_s = (rate.bytes_per_s if end.bytes.moved and "-file-" not in phase.id else rate.ops_per_s) if rate else None
+    per_s = (
+        (rate.bytes_per_s if end.bytes.transferred and "-file-" not in phase.id else rate.ops_per_s) if rate else None
+    )
     p50 = latency.p50_ns / 1e9 if latency and latency.p50_ns is not None else None
     p99 = latency.p99_ns / 1e9 if latency and latency.p99_ns is not None else None
     return per_s, p50, p99

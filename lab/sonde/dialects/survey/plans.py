@@ -94,7 +94,7 @@ def results_of(record: RecordReader, survey: SurveySettings) -> list[SurveyResul
         phase = record.phases.get(name)
         if phase is None or phase.end is None:
             continue
-        moved, elapsed = phase.end.bytes.moved or 0, phase.end.seconds.elapsed or 0.0
+        moved, elapsed = phase.end.bytes.transferred or 0, phase.end.seconds.elapsed or 0.0
         samples = samples_of(phase.total_series, len(survey.targets))
         failed = bool(phase.errors)
         test_results.append(

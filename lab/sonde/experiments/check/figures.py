@@ -167,7 +167,7 @@ def _compute_figure(row: FigureRow, phase: PhaseRecord, run: RecordedRun, run_id
         figure,
         value=rate.bytes_per_s if row.unit == "bytes_per_s" else rate.ops_per_s,
         seconds=rate.seconds,
-        bytes=end.bytes.moved,
+        bytes=end.bytes.transferred,
         tasks=phase.begin.tasks or run.tasks,
         p50_ns=latency.p50_ns,
         p99_ns=latency.p99_ns,

@@ -66,7 +66,7 @@ def _latency_metric(member: str) -> Callable[[PhaseRecord], float | None]:
 def cpu_rate(phase: PhaseRecord) -> float | None:
     """Bytes per second of system CPU time; None if no system time was recorded."""
     seconds = system_time(phase)
-    moved = phase.end.bytes.moved if phase.end else 0
+    moved = phase.end.bytes.transferred if phase.end else 0
     return moved / seconds if seconds and moved else None
 
 

@@ -123,7 +123,7 @@ def test_figures_are_those_of_the_record_by_iors_definitions(engine_path: Path, 
     for result, end in zip(results, ends(tmp_path), strict=True):
         table = next(line for line in lines if line["type"] == "tasks" and line["phase"] == end["phase"])
         tasks = [dict(zip(table["columns"], row, strict=True)) for row in table["rows"]]
-        moved = end["bytes"]["moved"]
+        moved = end["bytes"]["transferred"]
         assert moved == TASKS * 3 * 65536
         assert result["bwMiB"] == pytest.approx(moved / end["seconds"]["elapsed"] / MEBI)
         assert result["iops"] == pytest.approx(moved / 4096 / end["seconds"]["transfer"])
@@ -162,7 +162,7 @@ def test_deadline_rates_use_the_names_of_ior_and_of_sonde(engine_path: Path, tmp
     assert summary["sonde"]["StoneWallbwMeanMIB of all tasks"] == pytest.approx(rate["bytes_per_s"] / MEBI)
     # Each task reaches the count of the fastest, which is what the status file says: about 500 in a second.
     count = int((tmp_path / "status").read_text())
-    assert count * TASKS * 4096 == ends(tmp_path)[0]["bytes"]["moved"]
+    assert count * TASKS * 4096 == ends(tmp_path)[0]["bytes"]["transferred"]
     assert 200 < count <= 501
 
 

@@ -39,7 +39,7 @@ std::string leaf(int node, int tasks) {
     std::lognormal_distribution<double> latency(13.0, 1.0);
     Totals totals;
     totals.slice_ns = second / 6;
-    totals.lane[0].slices.resize(64);
+    totals.streams[0].slices.resize(64);
     for (int task = 0; task < tasks; ++task) {
         sonde::results::TaskRow row;
         row.task = node * tasks + task;
@@ -53,11 +53,11 @@ std::string leaf(int node, int tasks) {
         totals.rows.push_back(row);
         totals.bytes[1] += row.bytes;
         totals.operations[1] += row.operations;
-        totals.lane[0].bytes += row.bytes;
+        totals.streams[0].bytes += row.bytes;
         for (int i = 0; i < operations; ++i) {
             totals.histogram[1].add(static_cast<std::uint64_t>(latency(random)));
         }
-        for (auto& slice : totals.lane[0].slices) {
+        for (auto& slice : totals.streams[0].slices) {
             slice.bytes += row.bytes / 64;
             slice.active += 1;
             ++slice.rates[static_cast<std::uint32_t>(sonde::meters::Histogram::bucket_of(row.bytes / 64))];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// All that is measured of one stream (one task, or one lane of one task) in one phase. Plain data in memory shared by
-// the node: the stream writes, its node's leader reads when the phase is over, and the progress monitor reads the live
-// counters at any time. Times are nanoseconds since the start of the phase. A new meter is made in memory that is
-// zeroed or held a meter with as many slices before.
+// All that is measured of one stream (a task, or one of the two streams of a task in a duplex phase) in one phase.
+// Plain data in memory shared by the node: the stream writes, its node's leader reads when the phase is over, and the
+// progress monitor reads the live counters at any time. Times are nanoseconds since the start of the phase. A new meter
+// is made in memory that is zeroed or held a meter with as many slices before.
 #pragma once
 
 #include "meters/histogram.hpp"
@@ -38,7 +38,7 @@ struct StreamMeter {
     } live;
 
     int task = -1;
-    int lane = 0;
+    int stream = 0;                                             ///< its position in a duplex phase
     std::uint64_t bytes[2] = {};                                ///< by kind_read, kind_write
     std::uint64_t file_operations = 0;                          ///< on names
     std::uint64_t entries = 0;                                  ///< readdir, walk: names found

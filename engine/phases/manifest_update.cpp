@@ -28,13 +28,13 @@ files::DataState make_data_state(const RunContext& context, std::size_t index, c
     state.extends = phase.op != plan::Op::mixed;
     state.fresh = phase.op == plan::Op::write && phase.open != plan::Open::overwrite;
     state.operations.assign(static_cast<std::size_t>(context.tasks.tasks()), 0);
-    int writing_lane = 0;
+    int writing_stream = 0;
     if (phase.op == plan::Op::duplex) {
-        writing_lane = phase.lanes[0].write ? 0 : 1;
-        state.files = {phase.lanes[static_cast<std::size_t>(writing_lane)].file};
+        writing_stream = phase.streams[0].write ? 0 : 1;
+        state.files = {phase.streams[static_cast<std::size_t>(writing_stream)].file};
     }
     for (const results::TaskRow& row : totals.rows) {
-        if (row.lane == writing_lane) {
+        if (row.stream == writing_stream) {
             std::uint64_t& done = state.operations[static_cast<std::size_t>(row.task)];
             done = std::max(done, row.next_operation);
         }

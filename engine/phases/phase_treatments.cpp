@@ -33,15 +33,15 @@ std::vector<std::string> list_node_files(const RunContext& context, const plan::
             continue;
         }
         const int owner = plan::writes(phase.op) ? task : files::shifted(phase.shift, task, context.tasks);
-        for (const plan::Lane& lane : phase.lanes) {
-            if (!lane.write) {
-                paths.push_back(map.path(owner, lane.file));
+        for (const plan::DuplexStream& stream : phase.streams) {
+            if (!stream.write) {
+                paths.push_back(map.path(owner, stream.file));
             }
         }
         for (const int k : phase.files) {
             paths.push_back(map.path(owner, k));
         }
-        for (int k = 0; phase.files.empty() && phase.lanes.empty() && k < map.files_per_task(); ++k) {
+        for (int k = 0; phase.files.empty() && phase.streams.empty() && k < map.files_per_task(); ++k) {
             paths.push_back(map.path(owner, k));
         }
     }

@@ -84,7 +84,7 @@ class PhaseWalk {
         files_ += job.files;
         results::TaskRow row;
         row.task = assignment.task;
-        row.lane = assignment.lane;
+        row.stream = assignment.stream;
         row.next_operation = sum_.operations - before;
         totals.rows.push_back(row);
     }

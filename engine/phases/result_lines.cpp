@@ -31,7 +31,7 @@ ordered_json make_phase_end(const RunContext& context, const plan::Phase& phase,
         }
     }
     end["tasks"] = context.tasks.tasks();
-    if (phase.op == plan::Op::duplex && end.contains("lanes")) {
+    if (phase.op == plan::Op::duplex && end.contains("streams")) {
         results::add_duplex(end, phase, direction_rates);
     }
     return end;

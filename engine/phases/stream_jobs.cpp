@@ -22,11 +22,12 @@ std::vector<StreamAssignment> assign_streams(const plan::Phase& phase, const fil
             assignments.push_back({task < tasks.tasks() ? task : no_task, 0});
             continue;
         }
-        for (int lane = 0; lane < 2; ++lane) {
-            const plan::Lane::TaskSubset who = phase.lanes[static_cast<std::size_t>(lane)].tasks;
+        for (int stream = 0; stream < 2; ++stream) {
+            const plan::DuplexStream::TaskSubset who = phase.streams[static_cast<std::size_t>(stream)].tasks;
             const bool first = task < all / 2;
-            if (who == plan::Lane::TaskSubset::same || first == (who == plan::Lane::TaskSubset::first_half)) {
-                assignments.push_back({task, lane});
+            if (who == plan::DuplexStream::TaskSubset::same ||
+                first == (who == plan::DuplexStream::TaskSubset::first_half)) {
+                assignments.push_back({task, stream});
             }
         }
     }
@@ -157,10 +158,10 @@ workloads::StreamJob make_stream_job(const RunContext& context, std::size_t inde
     job.reads = plan::reads(phase.op);
     std::vector<int> files = phase.files;
     if (phase.op == Op::duplex) {
-        const plan::Lane& lane = phase.lanes[static_cast<std::size_t>(assignment.lane)];
-        job.writes = lane.write;
-        job.reads = !lane.write;
-        files = {lane.file};
+        const plan::DuplexStream& stream = phase.streams[static_cast<std::size_t>(assignment.stream)];
+        job.writes = stream.write;
+        job.reads = !stream.write;
+        files = {stream.file};
     }
     job.read_ratio = phase.data.access.read_ratio.value_or(0);
     job.generation = index + 1;

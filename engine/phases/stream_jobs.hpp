@@ -14,11 +14,11 @@ namespace sonde::phases {
 /// Task number of a stream without a task (beyond tasks.used of the plan): it only takes part in barriers.
 constexpr int no_task = -1;
 
-/// The task of one stream (or no_task) and its lane (0, or 0 and 1 in duplex phases).
+/// The task of one stream (or no_task) and the position of the stream in it (0, or 0 and 1 in duplex phases).
 struct StreamAssignment {
-    int task = 0, lane = 0;
+    int task = 0, stream = 0;
 };
-/// The streams of one process in one phase, in order: one per thread and lane, also without a task.
+/// The streams of one process in one phase, in order: one per thread (two in duplex phases), also without a task.
 std::vector<StreamAssignment> assign_streams(const plan::Phase& phase, const files::TaskMap& tasks, int process);
 
 /// The job of one stream: files, geometry, readable range. Throws plan::PlanError with one sentence when the phase asks

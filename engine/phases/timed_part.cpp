@@ -104,7 +104,7 @@ void TimedPart::make_streams(const std::vector<StreamAssignment>& assignments, b
         StreamMeter& meter = board.meter(context_.team.location().local_index * per_process + static_cast<int>(i));
         new (&meter) StreamMeter;
         meter.task = assignments[i].task;
-        meter.lane = assignments[i].lane;
+        meter.stream = assignments[i].stream;
         const bool whole_volume = !phase_.stop.time && !phase_.stop.min_time;
         if (assignments[i].task == no_task) {
             // The stream only takes part in barriers.

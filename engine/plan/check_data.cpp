@@ -98,29 +98,29 @@ void check_io(const std::string& where, const Data& data, const Tasks& tasks, co
     }
 }
 
-void check_lanes(const std::string& where, const Phase& phase) {
+void check_streams(const std::string& where, const Phase& phase) {
     if (phase.op != Op::duplex) {
-        if (!phase.lanes.empty()) {
-            refuse(where + ".lanes", "are only used with op = \"duplex\"");
+        if (!phase.streams.empty()) {
+            refuse(where + ".streams", "are only used with op = \"duplex\"");
         }
         return;
     }
-    if (phase.lanes.size() != 2 || phase.lanes[0].write == phase.lanes[1].write) {
-        refuse(where + ".lanes", "must be two: one that writes and one that reads");
+    if (phase.streams.size() != 2 || phase.streams[0].write == phase.streams[1].write) {
+        refuse(where + ".streams", "must be two: one that writes and one that reads");
     }
-    const bool same = phase.lanes[0].tasks == Lane::TaskSubset::same;
-    if (same != (phase.lanes[1].tasks == Lane::TaskSubset::same) ||
-        (!same && phase.lanes[0].tasks == phase.lanes[1].tasks)) {
-        refuse(where + ".lanes", "must both run on the same tasks, or one on first_half and one on second_half");
+    const bool same = phase.streams[0].tasks == DuplexStream::TaskSubset::same;
+    if (same != (phase.streams[1].tasks == DuplexStream::TaskSubset::same) ||
+        (!same && phase.streams[0].tasks == phase.streams[1].tasks)) {
+        refuse(where + ".streams", "must both run on the same tasks, or one on first_half and one on second_half");
     }
     if (phase.data.files.mapping != Mapping::many || phase.data.files.count < 2 ||
-        phase.lanes[0].file == phase.lanes[1].file) {
-        refuse(where + ".lanes", "need files.mapping = \"many\" and different files: one is written, the other read");
+        phase.streams[0].file == phase.streams[1].file) {
+        refuse(where + ".streams", "need files.mapping = \"many\" and different files: one is written, the other read");
     }
-    for (const Lane& lane : phase.lanes) {
-        if (lane.file >= phase.data.files.count) {
-            refuse(where + ".lanes", "name file " + std::to_string(lane.file) + ", but files.count is " +
-                                         std::to_string(phase.data.files.count));
+    for (const DuplexStream& stream : phase.streams) {
+        if (stream.file >= phase.data.files.count) {
+            refuse(where + ".streams", "name file " + std::to_string(stream.file) + ", but files.count is " +
+                                           std::to_string(phase.data.files.count));
         }
     }
 }
@@ -265,7 +265,7 @@ void check_data(const std::string& where, const Plan& plan, std::size_t index, c
     check_access(phase.data_at, phase.data.access);
     check_reach(phase.data_at, phase.data, plan.tasks);
     check_io(phase.data_at, phase.data, plan.tasks, capabilities);
-    check_lanes(where, phase);
+    check_streams(where, phase);
     const Phase* source = find_source(plan, index);
     check_source(where, plan, index, source, capabilities.find_traits(phase.data.backend));
     check_verify(where, phase, source);

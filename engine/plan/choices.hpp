@@ -57,10 +57,11 @@ inline constexpr NamedValue<ShiftBy> shifts[] = {{"none", ShiftBy::none},       
                                                  {"permute", ShiftBy::permute}, {"list", ShiftBy::list}};
 inline constexpr NamedValue<Barrier> barriers[] = {
     {"none", Barrier::none}, {"phase", Barrier::phase}, {"intra", Barrier::intra}};
-inline constexpr NamedValue<Lane::TaskSubset> lane_tasks[] = {{"same", Lane::TaskSubset::same},
-                                                              {"first_half", Lane::TaskSubset::first_half},
-                                                              {"second_half", Lane::TaskSubset::second_half}};
-inline constexpr NamedValue<bool> lane_ops[] = {{"write", true}, {"read", false}};
+inline constexpr NamedValue<DuplexStream::TaskSubset> stream_tasks[] = {
+    {"same", DuplexStream::TaskSubset::same},
+    {"first_half", DuplexStream::TaskSubset::first_half},
+    {"second_half", DuplexStream::TaskSubset::second_half}};
+inline constexpr NamedValue<bool> stream_ops[] = {{"write", true}, {"read", false}};
 inline constexpr NamedValue<bool> needs[] = {{"required", true}, {"best_effort", false}};
 inline constexpr NamedValue<bool> process_kinds[] = {{"separate", true}, {"same", false}};
 inline constexpr NamedValue<bool> subjects[] = {{"meta", true}, {"data", false}};

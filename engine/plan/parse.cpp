@@ -51,14 +51,14 @@ Stop read_stop(const Reader& in) {
     return stop;
 }
 
-Lane read_lane(const Reader& in) {
-    Lane lane;
-    lane.id = in.text("id");
-    lane.write = in.choice("op", lane_ops);
-    lane.tasks = in.choice("tasks", lane_tasks, lane.tasks);
-    lane.file = static_cast<int>(in.integer("file", lane.file, 0, 1 << 30));
+DuplexStream read_stream(const Reader& in) {
+    DuplexStream stream;
+    stream.id = in.text("id");
+    stream.write = in.choice("op", stream_ops);
+    stream.tasks = in.choice("tasks", stream_tasks, stream.tasks);
+    stream.file = static_cast<int>(in.integer("file", stream.file, 0, 1 << 30));
     in.reject_unknown_members();
-    return lane;
+    return stream;
 }
 
 /// Reads the tree part of a phase; `data` gets the members that a tree phase needs.
@@ -141,9 +141,9 @@ Phase read_phase(const Reader& in, const json& data, const json& document, const
     for (const Reader& treatment : in.list("before")) {
         phase.before.push_back(read_treatment(treatment, capabilities));
     }
-    if (in.has("lanes")) {
-        for (const Reader& lane : in.array("lanes")) {
-            phase.lanes.push_back(read_lane(lane));
+    if (in.has("streams")) {
+        for (const Reader& stream : in.array("streams")) {
+            phase.streams.push_back(read_stream(stream));
         }
     }
     if (tree) {

@@ -243,8 +243,8 @@ void check_stop_rules(const std::string& where, const Phase& phase) {
     if (phase.barrier == Barrier::intra) {
         refuse(where + ".barrier", "= \"intra\" is for data: there is nothing between open and close here");
     }
-    if (!phase.lanes.empty() || !phase.files.empty()) {
-        refuse(where, "works on a tree, so it has no lanes and no files: those are for data");
+    if (!phase.streams.empty() || !phase.files.empty()) {
+        refuse(where, "works on a tree, so it has no streams and no files: those are for data");
     }
 }
 

@@ -179,7 +179,7 @@ struct Stop {
     std::string within;                       ///< trees: limit: the operations of each task in the phase of this name
 };
 
-struct Lane {
+struct DuplexStream {
     enum class TaskSubset { same, first_half, second_half };
     std::string id;
     bool write = true;
@@ -207,7 +207,7 @@ struct Phase {
     Stop stop;
     Valid valid;
     std::vector<Treatment> before;
-    std::vector<Lane> lanes;
+    std::vector<DuplexStream> streams;
     std::string data_at = "data";  ///< where the plan says what `data` holds, for messages: "data" or "phases[2]"
     Data data;  ///< the plan's data with this phase's own `backend`, `access`, `io`, `verify` merged into it
     std::optional<Meta> meta;  ///< operations on a tree: the plan's meta with the phase's own merged into it

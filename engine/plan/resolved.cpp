@@ -293,11 +293,11 @@ ordered_json phase_head_to_json(const Phase& phase) {
     for (const Treatment& treatment : phase.before) {
         out["before"].push_back(treatment_to_json(treatment));
     }
-    for (const Lane& lane : phase.lanes) {
-        out["lanes"].push_back({{"id", lane.id},
-                                {"op", word(lane_ops, lane.write)},
-                                {"tasks", word(lane_tasks, lane.tasks)},
-                                {"file", lane.file}});
+    for (const DuplexStream& stream : phase.streams) {
+        out["streams"].push_back({{"id", stream.id},
+                                  {"op", word(stream_ops, stream.write)},
+                                  {"tasks", word(stream_tasks, stream.tasks)},
+                                  {"file", stream.file}});
     }
     add_text(out, "operations_file", phase.operations_file);
     out["unless_mismatch"] = phase.unless_mismatch;

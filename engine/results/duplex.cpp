@@ -19,10 +19,10 @@ void add_duplex(nlohmann::ordered_json& line, const plan::Phase& phase, const Di
     double least = 1e300;
     double most = 0;
     for (std::size_t i = 0; i < 2; ++i) {
-        nlohmann::ordered_json& lane = line["lanes"][i];
-        lane["id"] = phase.lanes[i].id;
-        lane["op"] = phase.lanes[i].write ? "write" : "read";
-        const double rate = lane.value("bytes_per_s", 0.0);
+        nlohmann::ordered_json& stream = line["streams"][i];
+        stream["id"] = phase.streams[i].id;
+        stream["op"] = phase.streams[i].write ? "write" : "read";
+        const double rate = stream.value("bytes_per_s", 0.0);
         sum += rate;
         least = std::min(least, rate);
         most = std::max(most, rate);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Results of duplex phases: two lanes that read and write at the same time, compared with each direction alone.
+// Results of duplex phases: two streams that read and write at the same time, compared with each direction alone.
 #pragma once
 
 #include "plan/plan.hpp"
@@ -19,8 +19,8 @@ struct DirectionRates {
     void add(plan::Op op, const std::map<std::string, RateValue>& rates);
 };
 
-/// Adds to the `lanes` of a `phase_end` line their names, and the member `duplex`: sum, fairness (the slower lane over
-/// the faster) and efficiency (the sum divided by the sum of both direction rates, when both are known).
+/// Adds to the `streams` of a `phase_end` line their names, and the member `duplex`: sum, fairness (the slower stream
+/// over the faster) and efficiency (the sum divided by the sum of both direction rates, when both are known).
 void add_duplex(nlohmann::ordered_json& line, const plan::Phase& phase, const DirectionRates& direction_rates);
 
 }  // namespace sonde::results

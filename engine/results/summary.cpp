@@ -139,26 +139,26 @@ ordered_json imbalance_json(const Totals& totals, const PhaseFacts& facts) {
     return out;
 }
 
-ordered_json lanes_json(const Totals& totals) {
+ordered_json streams_json(const Totals& totals) {
     std::array<std::int64_t, 2> start{0, 0};
     std::array<std::int64_t, 2> end{INT64_MAX, INT64_MAX};
     for (const TaskRow& row : totals.rows) {
-        const auto lane = static_cast<std::size_t>(row.lane);
-        start[lane] = std::max(start[lane], row.transfer_start_ns);
-        end[lane] = std::min(end[lane], row.transfer_end_ns);
+        const auto stream = static_cast<std::size_t>(row.stream);
+        start[stream] = std::max(start[stream], row.transfer_start_ns);
+        end[stream] = std::min(end[stream], row.transfer_end_ns);
     }
     const std::int64_t from = std::max(start[0], start[1]);
     const std::int64_t to = std::min(end[0], end[1]);
     ordered_json out = ordered_json::array();
-    for (const LaneSum& lane : totals.lane) {
-        ordered_json lane_json{{"bytes", lane.bytes}};
+    for (const StreamSum& stream : totals.streams) {
+        ordered_json stream_json{{"bytes", stream.bytes}};
         if (to > from && to != INT64_MAX) {
-            const RateValue rate = sum_window(lane.slices, totals.slice_ns, from, to);
-            lane_json["overlap_s"] = rate.seconds;
-            lane_json["overlap_bytes"] = rate.bytes;
-            lane_json["bytes_per_s"] = static_cast<double>(rate.bytes) / rate.seconds;
+            const RateValue rate = sum_window(stream.slices, totals.slice_ns, from, to);
+            stream_json["overlap_s"] = rate.seconds;
+            stream_json["overlap_bytes"] = rate.bytes;
+            stream_json["bytes_per_s"] = static_cast<double>(rate.bytes) / rate.seconds;
         }
-        out.push_back(lane_json);
+        out.push_back(stream_json);
     }
     return out;
 }
@@ -320,8 +320,8 @@ ordered_json phase_end_line(const Totals& totals, const PhaseFacts& facts) {
     if (facts.residency >= 0) {
         line["residency"] = facts.residency;
     }
-    if (!totals.lane[1].slices.empty()) {
-        line["lanes"] = lanes_json(totals);
+    if (!totals.streams[1].slices.empty()) {
+        line["streams"] = streams_json(totals);
     }
     return line;
 }

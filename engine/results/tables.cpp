@@ -53,14 +53,15 @@ std::vector<ordered_json> histogram_lines(const Totals& totals) {
 
 std::vector<ordered_json> task_lines(const Totals& totals, const PhaseFacts& facts) {
     std::vector<TaskRow> rows = totals.rows;
-    std::sort(rows.begin(), rows.end(),
-              [](const TaskRow& a, const TaskRow& b) { return a.task != b.task ? a.task < b.task : a.lane < b.lane; });
+    std::sort(rows.begin(), rows.end(), [](const TaskRow& a, const TaskRow& b) {
+        return a.task != b.task ? a.task < b.task : a.stream < b.stream;
+    });
     constexpr std::size_t chunk = 1024;
     std::vector<ordered_json> lines;
     for (std::size_t first = 0; first < rows.size(); first += chunk) {
         ordered_json line{{"first_task", rows[first].task},
                           {"columns",
-                           {"task", "node", "lane", "bytes", "ops", "start_s", "end_s", "open_s", "transfer_s",
+                           {"task", "node", "stream", "bytes", "ops", "start_s", "end_s", "open_s", "transfer_s",
                             "fsync_s", "close_s", "user_s", "system_s", "bytes_per_s"}},
                           {"rows", ordered_json::array()}};
         if (facts.stonewall_ns > 0) {
@@ -71,7 +72,7 @@ std::vector<ordered_json> task_lines(const Totals& totals, const PhaseFacts& fac
             const TaskRow& r = rows[i];
             const double busy = seconds(r.end_ns - r.start_ns);
             ordered_json rate = busy > 0 ? ordered_json(static_cast<double>(r.bytes) / busy) : ordered_json(nullptr);
-            line["rows"].push_back({r.task, r.node, r.lane, r.bytes, r.operations, seconds(r.start_ns),
+            line["rows"].push_back({r.task, r.node, r.stream, r.bytes, r.operations, seconds(r.start_ns),
                                     seconds(r.end_ns), seconds(r.open_ns), seconds(r.transfer_ns), seconds(r.fsync_ns),
                                     seconds(r.close_ns), seconds(r.user_ns), seconds(r.system_ns), rate});
             if (facts.stonewall_ns > 0) {

@@ -12,13 +12,12 @@ namespace sonde::results {
 
 // Lines as in schema/record, without `phase`, `index` and `op`.
 
-/// `series`: for each slice of `slice_s` seconds the bytes, operations and active streams of all lanes, and minimum,
-/// quartiles and maximum of the rates (bytes/s) of streams that were active during the whole slice; null without such
-/// streams.
+/// `series`: for each slice of `slice_s` seconds the bytes, operations and active streams, and minimum, quartiles
+/// and maximum of the rates (bytes/s) of streams that were active during the whole slice; null without such streams.
 nlohmann::ordered_json series_line(const Totals& totals);
 /// `histogram`: one line per kind of call; latencies in ns.
 std::vector<nlohmann::ordered_json> histogram_lines(const Totals& totals);
-/// `tasks`: a row for each task and lane, in the order of tasks, at most 1024 rows a line; times in s since the start
+/// `tasks`: a row for each task and stream, in the order of tasks, at most 1024 rows a line; times in s since the start
 /// of the phase. The amounts at the stonewall only for phases with one.
 std::vector<nlohmann::ordered_json> task_lines(const Totals& totals, const PhaseFacts& facts);
 /// `nodes`: a row for each node, from the first start to the last end of its tasks. `facts.hosts` names them; with

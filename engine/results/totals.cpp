@@ -26,7 +26,7 @@ void widen_interval(Interval& into, const Interval& from, std::int64_t offset) {
 TaskRow make_task_row(const meters::StreamMeter& meter, int node, std::int64_t offset) {
     TaskRow row;
     row.task = meter.task;
-    row.lane = meter.lane;
+    row.stream = meter.stream;
     row.node = node;
     row.bytes = meter.bytes[0] + meter.bytes[1];
     row.operations = meter.operations[0] + meter.operations[1] + meter.file_operations;
@@ -82,7 +82,7 @@ void add_counts(Totals& into, const Counted& from) {
     into.stonewall_operations += from.stonewall_operations;
 }
 
-void join_lane(LaneSum& into, const LaneSum& from) {
+void join_stream(StreamSum& into, const StreamSum& from) {
     into.bytes += from.bytes;
     into.slices.resize(std::max(into.slices.size(), from.slices.size()));
     for (std::size_t i = 0; i < from.slices.size(); ++i) {
@@ -118,7 +118,7 @@ void Totals::add(meters::StreamMeter& meter, int node, int max_slices, std::int6
     }
     nodes.add({node, row.transfer_start_ns, row.transfer_end_ns, slice_width, max_slices, moved.data(), calls.data(),
                std::min<std::size_t>(used, moved.size())});
-    LaneSum& sum = lane[static_cast<std::size_t>(meter.lane)];
+    StreamSum& sum = streams[static_cast<std::size_t>(meter.stream)];
     sum.bytes += row.bytes;
     // A stream is active in every slice that its transfer overlaps; its rate counts in complete slices only.
     const auto last =
@@ -145,7 +145,7 @@ void Totals::join(const Totals& other) {
     add_counts(*this, other);
     stonewalled_streams += other.stonewalled_streams;
     for (unsigned i = 0; i < 2; ++i) {
-        join_lane(lane[i], other.lane[i]);
+        join_stream(streams[i], other.streams[i]);
     }
     for (unsigned i = 0; i < meters::parts; ++i) {
         widen_interval(part[i], other.part[i], 0);
@@ -160,10 +160,10 @@ void Totals::join(const Totals& other) {
 }
 
 std::vector<SliceSum> all_slices(const Totals& totals) {
-    std::vector<SliceSum> sum(std::max(totals.lane[0].slices.size(), totals.lane[1].slices.size()));
-    for (const LaneSum& lane : totals.lane) {
-        for (std::size_t i = 0; i < lane.slices.size(); ++i) {
-            add_slice(sum[i], lane.slices[i]);
+    std::vector<SliceSum> sum(std::max(totals.streams[0].slices.size(), totals.streams[1].slices.size()));
+    for (const StreamSum& stream : totals.streams) {
+        for (std::size_t i = 0; i < stream.slices.size(); ++i) {
+            add_slice(sum[i], stream.slices[i]);
         }
     }
     return sum;
@@ -203,7 +203,7 @@ std::string Totals::pack() const {
         }
         out["h"].push_back({h.sum_ns, h.min_ns, h.max_ns, h.overflow, counts});
     }
-    for (const LaneSum& sum : lane) {
+    for (const StreamSum& sum : streams) {
         json slices = json::array();
         for (const SliceSum& slice : sum.slices) {
             json rates = json::array();
@@ -220,7 +220,7 @@ std::string Totals::pack() const {
     }
     out["r"] = json::array();
     for (const TaskRow& r : rows) {
-        out["r"].push_back({r.task, r.lane, r.node, r.bytes, r.operations, r.start_ns, r.end_ns, r.open_ns,
+        out["r"].push_back({r.task, r.stream, r.node, r.bytes, r.operations, r.start_ns, r.end_ns, r.open_ns,
                             r.transfer_ns, r.fsync_ns, r.close_ns, r.transfer_start_ns, r.transfer_end_ns, r.user_ns,
                             r.system_ns, r.next_operation, r.stonewall_bytes, r.stonewall_operations});
     }
@@ -267,13 +267,13 @@ Totals Totals::unpack(const std::string& text) {
     }
     for (std::size_t i = 0; i < 2; ++i) {
         const json& l = in.at("l").at(i);
-        totals.lane[i].bytes = l.at(0);
+        totals.streams[i].bytes = l.at(0);
         for (const json& s : l.at(1)) {
             SliceSum slice{s.at(0), s.at(1), s.at(2), {}};
             for (const json& rate : s.at(3)) {
                 slice.rates[rate.at(0)] = rate.at(1);
             }
-            totals.lane[i].slices.push_back(std::move(slice));
+            totals.streams[i].slices.push_back(std::move(slice));
         }
     }
     totals.nodes = NodeSeriesSet::unpack(in.at("o"));

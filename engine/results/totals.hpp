@@ -16,7 +16,7 @@ namespace sonde::results {
 
 /// One row of the table of tasks. Times in ns since the start of the phase (root's clock).
 struct TaskRow {
-    int task = 0, lane = 0, node = 0;
+    int task = 0, stream = 0, node = 0;
     std::uint64_t bytes = 0, operations = 0;
     std::int64_t start_ns = 0, end_ns = 0;                                  ///< first open (or transfer) to last close
     std::int64_t open_ns = 0, transfer_ns = 0, fsync_ns = 0, close_ns = 0;  ///< time in each part
@@ -26,14 +26,14 @@ struct TaskRow {
     std::uint64_t stonewall_bytes = 0, stonewall_operations = 0;  ///< amounts at the deadline
 };
 
-/// One slice over all streams of a lane.
+/// One slice over the streams of all tasks.
 struct SliceSum {
     std::uint64_t bytes = 0, operations = 0;
     int active = 0;
     AmountHistogram rates;  ///< bytes of streams that were active during the whole slice
 };
 
-struct LaneSum {
+struct StreamSum {
     std::uint64_t bytes = 0;
     std::vector<SliceSum> slices;
 };
@@ -52,7 +52,7 @@ struct Totals {
     std::array<meters::Interval, meters::parts> part;
     std::vector<meters::Histogram> histogram = std::vector<meters::Histogram>(meters::kinds);
     std::int64_t slice_ns = 0;
-    std::array<LaneSum, 2> lane;
+    std::array<StreamSum, 2> streams;  ///< of a duplex phase; other phases have the first only
     NodeSeriesSet nodes;
     TargetTotals targets;  ///< empty where no layout is known
     std::vector<TaskRow> rows;
@@ -65,7 +65,7 @@ struct Totals {
     static Totals unpack(const std::string& text);
 };
 
-/// Both lanes added up, slice by slice.
+/// The sum of both streams, slice by slice.
 std::vector<SliceSum> all_slices(const Totals& totals);
 
 inline double seconds(std::int64_t ns) {

@@ -119,7 +119,7 @@ void find_name_cache_effect(std::vector<ordered_json>& findings, const Totals& t
 }  // namespace
 
 std::optional<RateDecline> compute_rate_decline(const Totals& totals, plan::Op op) {
-    const std::vector<SliceSum>& slices = totals.lane[0].slices;
+    const std::vector<SliceSum>& slices = totals.streams[0].slices;
     const bool changes = op == plan::Op::create || op == plan::Op::remove_items;
     if (!changes || totals.file_operations < enough_operations || slices.size() < enough_slices) {
         return std::nullopt;

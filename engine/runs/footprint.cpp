@@ -28,9 +28,9 @@ std::vector<int> count_files(const plan::Phase& phase) {
         return phase.files;
     }
     std::vector<int> written;
-    for (const plan::Lane& lane : phase.lanes) {
-        if (lane.write) {
-            written.push_back(lane.file);
+    for (const plan::DuplexStream& stream : phase.streams) {
+        if (stream.write) {
+            written.push_back(stream.file);
         }
     }
     return written;

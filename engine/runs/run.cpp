@@ -215,9 +215,9 @@ std::string find_node_without_target(const phases::RunContext& context) {
 /// Allocates the shared memory for the counters of a node.
 void allocate_board(phases::RunContext& context) {
     const plan::Plan& plan = context.plan;
-    const bool lanes =
+    const bool has_duplex =
         std::any_of(plan.phases.begin(), plan.phases.end(), [](const auto& p) { return p.op == plan::Op::duplex; });
-    const int streams = context.team.location().local_count * context.tasks.threads * (lanes ? 2 : 1);
+    const int streams = context.team.location().local_count * context.tasks.threads * (has_duplex ? 2 : 1);
     context.shared.board = reinterpret_cast<phases::ProgressBoard*>(
         reuse_board_memory(context, phases::ProgressBoard::bytes_for(streams, plan.observe.max_slices)));
     if (context.team.location().is_leader()) {

@@ -41,9 +41,9 @@ const backends::Backend& Simulation::backend(const std::string& name) const {
 }
 
 void Simulation::allocate_board() {
-    const bool has_lanes =
+    const bool has_duplex =
         std::any_of(plan_.phases.begin(), plan_.phases.end(), [](const auto& p) { return p.op == plan::Op::duplex; });
-    const int streams = context_.tasks.all() * (has_lanes ? 2 : 1);
+    const int streams = context_.tasks.all() * (has_duplex ? 2 : 1);
     board_bytes_ = phases::ProgressBoard::bytes_for(streams, plan_.observe.max_slices);
     void* memory =
         mmap(nullptr, board_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -123,7 +123,7 @@ std::vector<workloads::StreamJob> Simulation::make_jobs(std::size_t index, const
             madvise(&meter, StreamMeter::bytes_for(plan_.observe.max_slices), MADV_DONTNEED);
             new (&meter) StreamMeter;
             meter.task = assignment.task;
-            meter.lane = assignment.lane;
+            meter.stream = assignment.stream;
             jobs.push_back(std::move(job));
         }
     }

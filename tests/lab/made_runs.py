@@ -64,7 +64,7 @@ class Made:
             end["residency"] = self.residency
         lines = [*self._treatments(), head, end]
         if self.tasks:
-            columns = ["task", "node", "lane", "bytes", "ops", "start_s", "end_s"]
+            columns = ["task", "node", "stream", "bytes", "ops", "start_s", "end_s"]
             rows = [[at, 0, 0, b, b // 1000, start, stop] for at, (b, start, stop) in enumerate(self.tasks)]
             lines.append({"type": "tasks", "phase": self.id, "columns": columns, "rows": rows})
         if self.nodes:

@@ -388,7 +388,7 @@ def _node_of(scene: Scene, task: int) -> int:
 def _tables(scene: Scene, moved: _Moved, work: Work) -> list[dict[str, Any]]:
     """The columns that the engine writes, without the parts of a task's time."""
     by_task = moved.by_slice.sum(axis=1)
-    columns = ["task", "node", "lane", "bytes", "ops", "start_s", "end_s", "bytes_per_s"]
+    columns = ["task", "node", "stream", "bytes", "ops", "start_s", "end_s", "bytes_per_s"]
     rows = [
         [i, _node_of(scene, i), 0, int(b), int(b) // work.transfer, float(at), float(to), float(b / (to - at))]
         for i, (b, at, to) in enumerate(zip(by_task, moved.start, moved.stop, strict=True))

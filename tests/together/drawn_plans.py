@@ -169,7 +169,7 @@ class Draw:
         if op == "duplex":
             same = self.of.random() < 0.5 or self.tasks < 2
             halves = ("same", "same") if same else ("first_half", "second_half")
-            phase["lanes"] = [
+            phase["streams"] = [
                 {"id": "in", "op": "read", "file": 0, "tasks": halves[0]},
                 {"id": "out", "op": "write", "file": 1, "tasks": halves[1]},
             ]

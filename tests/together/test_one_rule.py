@@ -154,11 +154,11 @@ def test_no_two_drawn_plans_of_one_hash_touch_different_things(engine: Path) -> 
 def test_defaults_are_those_of_the_schema_to_both(engine: Path) -> None:
     """Plans that leave out all that can be left out; a member without a default of its own gets a value."""
     treated = [{"kind": "sync"}, {"kind": "sleep", "time": "1s"}]
-    lanes = [{"id": "in", "op": "read"}, {"id": "out", "op": "write", "file": 1}]
+    streams = [{"id": "in", "op": "read"}, {"id": "out", "op": "write", "file": 1}]
     many: Plan = {"files": {"mapping": "many", "count": 2}}
     bare: list[Plan] = [
         {"phases": [{"id": "w", "op": "write", "before": treated}, {"id": "r", "op": "read"}]},
-        {"data": many, "phases": [{"id": "w", "op": "write"}, {"id": "d", "op": "duplex", "lanes": lanes}]},
+        {"data": many, "phases": [{"id": "w", "op": "write"}, {"id": "d", "op": "duplex", "streams": streams}]},
         {
             "meta": {"tree": {"items_per_dir": 1}},
             "phases": [{"id": "c", "op": "create"}, {"id": "f", "op": "walk", "meta": {"find": {"name": "x"}}}],

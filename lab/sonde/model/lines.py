@@ -288,7 +288,7 @@ class PhaseEndLine(RecordLine):
     imbalance: TaskImbalance = field(default_factory=TaskImbalance)
     verify: VerificationCounts | None = None
     residency: float | None = None
-    lanes: Any = None
+    streams: Any = None
     entries: int | None = None
     walk: WalkCounts | None = None
     droop: RateDroop | None = None

@@ -20,8 +20,8 @@ from sonde.model.plan_resolution import to_base_units
 from sonde.model.schemas import load_plan_schema
 
 # Which rules made a hash. It is part of what is hashed, so hashes of two versions are never equal. It must change when
-# a default changes or when what counts changes; 1 was called `experiment` and left out `tasks.used`.
-HASH_VERSION = 2
+# a default, a name or what counts changes.
+HASH_VERSION = 3
 # Members that say where, how closely or under which name, not what.
 _TARGET_MEMBERS = ("use_existing", "striping")
 _TASK_MEMBERS = ("pin", "used")

@@ -146,19 +146,19 @@ def latencies(phase: PhaseRecord) -> tuple[tuple[str, ...], ...]:
     return tuple(rows)
 
 
-def lanes(run: RecordedRun, phase: PhaseRecord) -> tuple[tuple[FourTexts, ...], str]:
-    """Lane, operation, amount and rate of a duplex phase, and a clause on their overlap."""
-    result = phase.end.lanes if phase.end else None
-    recorded = get_items({"v": result}, "v") or get_items(result, "lanes")
-    planned = get_items(run.find_planned_phase(phase.id), "lanes")
+def streams(run: RecordedRun, phase: PhaseRecord) -> tuple[tuple[FourTexts, ...], str]:
+    """Stream, operation, amount and rate of a duplex phase, and a clause on their overlap."""
+    result = phase.end.streams if phase.end else None
+    recorded = get_items({"v": result}, "v") or get_items(result, "streams")
+    planned = get_items(run.find_planned_phase(phase.id), "streams")
     rows: list[FourTexts] = []
-    for index, lane in enumerate(recorded):
+    for index, stream in enumerate(recorded):
         plan = planned[index] if index < len(planned) else {}
-        rate, moved = get_number(lane, "bytes_per_s"), get_number(lane, "bytes")
+        rate, moved = get_number(stream, "bytes_per_s"), get_number(stream, "bytes")
         rows.append(
             (
-                escape_line(get_text(lane, "id") or get_text(plan, "id") or f"lane {index + 1}", 60),
-                escape_line(get_text(lane, "op") or get_text(plan, "op"), 40),
+                escape_line(get_text(stream, "id") or get_text(plan, "id") or f"stream {index + 1}", 60),
+                escape_line(get_text(stream, "op") or get_text(plan, "op"), 40),
                 "" if moved is None else str(quantities.display_volume(moved)),
                 "" if rate is None else str(quantities.display_byte_rate(rate)),
             )

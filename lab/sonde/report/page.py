@@ -97,8 +97,8 @@ class PhaseView:
     treatments: tuple[FourTexts, ...]
     errors: tuple[str, ...]
     findings: tuple[tuple[str, str], ...]
-    lanes: tuple[FourTexts, ...]
-    lane_words: str
+    streams: tuple[FourTexts, ...]
+    stream_words: str
     latencies: tuple[tuple[str, ...], ...]
 
 
@@ -316,7 +316,7 @@ def _finding(severity: str, cases: Sequence[tuple[str, Finding]]) -> FindingView
 def _phase_view(run: RecordedRun, assessed: AssessedPhase, index: int, position: int) -> PhaseView:
     phase = assessed.phase
     drawing = draw(run, assessed)
-    lanes, lane_words = figures.lanes(run, phase)
+    streams, stream_words = figures.streams(run, phase)
     return PhaseView(
         anchor=f"r{index}p{position}",
         place=position,
@@ -344,7 +344,7 @@ def _phase_view(run: RecordedRun, assessed: AssessedPhase, index: int, position:
                 for irregularity in describe_irregularities(run, phase, assessed.profile, assessed.operations)
             ),
         ),
-        lanes=lanes,
-        lane_words=lane_words,
+        streams=streams,
+        stream_words=stream_words,
         latencies=figures.latencies(phase),
     )

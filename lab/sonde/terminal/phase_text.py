@@ -66,7 +66,7 @@ def describe_phase_end(end: PhaseEndLine) -> str:
         bad = end.verify.mismatches
         checked = format_bytes(end.verify.checked_bytes)
         sentences.append(f"{bad} mismatches in {checked}" if bad else f"{checked} verified")
-    sentences += [f"{lane['id']} {format_rate(lane['bytes_per_s'])}" for lane in _lanes(end)]
+    sentences += [f"{stream['id']} {format_rate(stream['bytes_per_s'])}" for stream in _streams(end)]
     if end.ops.failed:
         sentences.append(f"{counted(end.ops.failed, 'operation')} failed")
     if _ENDINGS.get(end.stopped_by):
@@ -74,10 +74,10 @@ def describe_phase_end(end: PhaseEndLine) -> str:
     return ", ".join(sentences)
 
 
-def _lanes(end: PhaseEndLine) -> list[dict[str, Any]]:
+def _streams(end: PhaseEndLine) -> list[dict[str, Any]]:
     """The streams of a duplex phase that say how fast they were while both were at work."""
-    lanes = end.lanes if isinstance(end.lanes, list) else []
-    return [lane for lane in lanes if isinstance(lane, dict) and lane.get("id") and lane.get("bytes_per_s")]
+    streams = end.streams if isinstance(end.streams, list) else []
+    return [stream for stream in streams if isinstance(stream, dict) and stream.get("id") and stream.get("bytes_per_s")]
 
 
 def preparation(phase: Mapping[str, Any]) -> str:

@@ -38,7 +38,7 @@ def phases(*more: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 MANY = {"mapping": "many", "count": 4}
-LANES = [{"id": "a", "op": "write", "file": 0}, {"id": "b", "op": "read", "file": 1}]
+STREAMS = [{"id": "a", "op": "write", "file": 0}, {"id": "b", "op": "read", "file": 1}]
 
 SHAPE = [
     wrong("schema is missing: it must be text", schema=DROP),
@@ -200,14 +200,14 @@ PHASES = [
     ),
     wrong("has no meaning for the first phase", phases=[{"id": "w", "op": "write", "process": "separate"}]),
     wrong("read_ratio is missing", phases=phases({"id": "m", "op": "mixed"})),
-    wrong("lanes must be two", phases=phases({"id": "d", "op": "duplex"})),
-    wrong("need files.mapping", phases=phases({"id": "d", "op": "duplex", "lanes": LANES})),
+    wrong("streams must be two", phases=phases({"id": "d", "op": "duplex"})),
+    wrong("need files.mapping", phases=phases({"id": "d", "op": "duplex", "streams": STREAMS})),
     wrong("within is only used with order", data__access={"within": 4096}),
     wrong(
         ("within is 5000 B", "a multiple of transfer"),
         data__access={"transfer": 4096, "segments": 1, "order": "random_replace", "within": 5000},
     ),
-    wrong('lanes are only used with op = "duplex"', phases=[{"id": "w", "op": "write", "lanes": LANES}]),
+    wrong('streams are only used with op = "duplex"', phases=[{"id": "w", "op": "write", "streams": STREAMS}]),
     wrong("phases[1].access.transfer is", phases=phases({"id": "r", "op": "read", "access": {"transfer": None}})),
 ]
 

@@ -77,7 +77,7 @@ TEST_CASE("a meter begins with nothing counted") {
     CHECK(std::size(meter.operations) == 2);
     CHECK(std::size(meter.part) == 4);
     CHECK(meter.live.active.load() == 0);
-    CHECK(meter.lane == 0);
+    CHECK(meter.stream == 0);
     CHECK(meter.verify_ns == 0);
     CHECK(meter.slices_used == 0);
     CHECK(meter.slices_doublings == 0);

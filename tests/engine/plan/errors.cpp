@@ -105,7 +105,7 @@ TEST_CASE("wrong_member_is_named_with_path") {
         {"/phases/0/stop", {{"time", 0}}, "stop.time must be more than zero"},
         {"/phases/0/before", {{{"kind", "sleep"}}}, "before[0].time is missing"},
         {"/phases/0/process", "separate", "has no meaning for the first phase"},
-        {"/phases/0/lanes", {{{"id", "a"}, {"op", "write"}}}, "lanes are only used with op = \"duplex\""},
+        {"/phases/0/streams", {{{"id", "a"}, {"op", "write"}}}, "streams are only used with op = \"duplex\""},
         {"/observe", {{"slice", "1ns"}}, "observe.slice must be from 1 us to 1 min"},
         {"/observe", {{"max_slices", 3}}, "max_slices is 3"},
         {"/limits", {{"time", 0}}, "limits.time must be more than zero"},

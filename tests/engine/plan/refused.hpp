@@ -31,7 +31,7 @@ inline json many_plan() {
 
 inline json duplex_plan() {
     json plan = many_plan();
-    plan["phases"][1] = json::parse(R"({"id": "d", "op": "duplex", "lanes": [
+    plan["phases"][1] = json::parse(R"({"id": "d", "op": "duplex", "streams": [
         {"id": "in", "op": "read", "file": 0}, {"id": "out", "op": "write", "file": 1}]})");
     return plan;
 }

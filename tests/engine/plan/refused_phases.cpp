@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules of plans about phases: when they end, which lanes they have, whose files a task takes.
+// Rules of plans about phases: when they end, which streams they have, whose files a task takes.
 #include "refused.hpp"
 
 using nlohmann::json;
@@ -11,7 +11,7 @@ using sonde::tests::tree_plan;
 
 namespace {
 
-json lanes(const char* first, const char* second) {
+json streams(const char* first, const char* second) {
     return json::parse(std::string(R"([{"id": "i", "op": "read", "file": 0, "tasks": ")") + first +
                        R"("}, {"id": "o", "op": "write", "file": 1, "tasks": ")" + second + R"("}])");
 }
@@ -58,16 +58,16 @@ TEST_CASE("stop_and_treatment_rules") {
     });
 }
 
-TEST_CASE("lane_verification_and_source_rules") {
+TEST_CASE("stream_verification_and_source_rules") {
     hold({
-        {duplex_plan(), {{"/phases/1/lanes/0/op", "write"}}, "must be two: one that writes", {}},
+        {duplex_plan(), {{"/phases/1/streams/0/op", "write"}}, "must be two: one that writes", {}},
         {duplex_plan(),
-         {{"/phases/1/lanes", lanes("first_half", "first_half")}},
+         {{"/phases/1/streams", streams("first_half", "first_half")}},
          "must both run on the same tasks",
-         {{"/phases/1/lanes", lanes("first_half", "second_half")}}},
-        {duplex_plan(), {{"/phases/1/lanes", lanes("same", "second_half")}}, "must both run on the same tasks", {}},
-        {duplex_plan(), {{"/phases/1/lanes/1/file", 0}}, "and different files", {{"/phases/1/lanes/1/file", 3}}},
-        {duplex_plan(), {{"/phases/1/lanes/1/file", 4}}, "name file 4, but files.count is 4", {}},
+         {{"/phases/1/streams", streams("first_half", "second_half")}}},
+        {duplex_plan(), {{"/phases/1/streams", streams("same", "second_half")}}, "must both run on the same tasks", {}},
+        {duplex_plan(), {{"/phases/1/streams/1/file", 0}}, "and different files", {{"/phases/1/streams/1/file", 3}}},
+        {duplex_plan(), {{"/phases/1/streams/1/file", 4}}, "name file 4, but files.count is 4", {}},
         {duplex_plan(), {{"/data/files/count", 1}}, "need files.mapping = \"many\"", {{"/data/files/count", 2}}},
         {data_plan(),
          {{"/data/verify", "on_read"}, {"/data/payload/kind", "zero"}},

@@ -83,7 +83,7 @@ TEST_CASE("tree_and_item_rules") {
         {tree_plan(), {{"/phases/1/meta", 3}}, "must be an object", {{"/phases/1/meta", json::object()}}},
         {tree_plan(), {{"/phases/0/on", "data"}}, "works on a tree: leave it out", {{"/phases/0/on", "meta"}}},
         {tree_plan(), {{"/phases/1/barrier", "intra"}}, "nothing between open and close", {}},
-        {tree_plan(), {{"/phases/1/files", {0}}}, "so it has no lanes and no files", {}},
+        {tree_plan(), {{"/phases/1/files", {0}}}, "so it has no streams and no files", {}},
         {tree_plan(),
          {{"/phases/0/process", "separate"}},
          "no meaning for the first phase",

@@ -106,21 +106,21 @@ TEST_CASE("phases_that_need_written_data") {
     }
 }
 
-TEST_CASE("lanes_are_one_write_and_one_read") {
+TEST_CASE("streams_are_one_write_and_one_read") {
     json three = duplex_plan();
-    three["phases"][1]["lanes"].push_back(json::parse(R"({"id": "more", "op": "read", "file": 2})"));
+    three["phases"][1]["streams"].push_back(json::parse(R"({"id": "more", "op": "read", "file": 2})"));
     json one = duplex_plan();
-    one["phases"][1]["lanes"].erase(0);
+    one["phases"][1]["streams"].erase(0);
     const json none = with_phases(R"([{"id": "w", "op": "write"}, {"id": "d", "op": "duplex"}])");
     for (const json& plan : {three, one, none}) {
-        CHECK(said_of(plan, {}) == "plan: phases[1].lanes must be two: one that writes and one that reads");
+        CHECK(said_of(plan, {}) == "plan: phases[1].streams must be two: one that writes and one that reads");
     }
     hold({{duplex_plan(),
-           {{"/phases/1/lanes/0/tasks", "first_half"}},
+           {{"/phases/1/streams/0/tasks", "first_half"}},
            "must both run on the same tasks",
-           {{"/phases/1/lanes/0/tasks", "second_half"}, {"/phases/1/lanes/1/tasks", "first_half"}}},
+           {{"/phases/1/streams/0/tasks", "second_half"}, {"/phases/1/streams/1/tasks", "first_half"}}},
           {duplex_plan(), {{"/data/files", {{"mapping", "per_task"}}}}, "need files.mapping = \"many\"", {}},
-          {duplex_plan(), {{"/phases/1/lanes/0/file", -1}}, "file is -1", {{"/phases/1/lanes/0/file", 2}}}});
+          {duplex_plan(), {{"/phases/1/streams/0/file", -1}}, "file is -1", {{"/phases/1/streams/0/file", 2}}}});
 }
 
 TEST_CASE("file_direct_io_and_pause_rules_with_allowed_cases") {
@@ -234,7 +234,10 @@ TEST_CASE("tree_rules_with_allowed_cases") {
           {{"/meta/lookup/paths", "full"}, {"/phases/1/meta", {{"window", {{"count", 1}}}, {"file", {{"read", 1}}}}}},
           "needs a payload.kind that tells itself",
           {}},
-         {tree_plan(), {{"/phases/1/lanes", json::parse(R"([{"id": "a", "op": "write"}])")}}, "so it has no lanes", {}},
+         {tree_plan(),
+          {{"/phases/1/streams", json::parse(R"([{"id": "a", "op": "write"}])")}},
+          "so it has no streams",
+          {}},
          {tree_plan(), {{"/meta/backend", "mmap"}}, "\"mmap\" has no operations on names: use posix", {}},
          {tree_plan(),
           {{"/meta/backend", "null"}, {"/phases/2/op", "walk"}},

@@ -95,7 +95,7 @@ json whole_data_plan() {
              "shift": {"by": "list", "n": -2, "seed": 5, "owners": [6, 5, 4, 3, 2, 1, 0]},
              "access": {"transfer": 1024, "order": "sequential", "within": 1024}},
             {"id": "m", "op": "mixed", "access": {"read_ratio": 0.75}, "stop": {"time": "5000000000ns"}},
-            {"id": "d", "op": "duplex", "lanes": [{"id": "in", "op": "read", "tasks": "second_half", "file": 2},
+            {"id": "d", "op": "duplex", "streams": [{"id": "in", "op": "read", "tasks": "second_half", "file": 2},
                                                   {"id": "out", "op": "write", "tasks": "first_half", "file": 1}]},
             {"id": "s", "op": "stat", "on": "data"}
         ],
@@ -165,7 +165,7 @@ TEST_CASE("complete_data_plan_is_parsed_member_by_member") {
     CHECK_FALSE(found["phases"][0]["access"].contains("read_ratio"));
     CHECK_FALSE(found["phases"][0].contains("on"));
     CHECK(found["phases"][1]["on"] == "data");
-    CHECK_FALSE(found["phases"][2].contains("lanes"));
+    CHECK_FALSE(found["phases"][2].contains("streams"));
 }
 
 TEST_CASE("volume_groups_direct_io_and_hints_survive_resolve") {

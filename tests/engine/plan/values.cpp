@@ -104,12 +104,12 @@ TEST_CASE("defaults_of_tree_plan") {
     CHECK_FALSE(phase.data.io.direct);
 }
 
-TEST_CASE("minimal_lanes_windows_filters_and_amounts") {
+TEST_CASE("minimal_streams_windows_filters_and_amounts") {
     const json duplex = resolved_of(R"("data": {"files": {"mapping": "many", "count": 2}},
         "phases": [{"id": "w", "op": "write"},
-                   {"id": "d", "op": "duplex", "lanes": [{"id": "i", "op": "read"},
+                   {"id": "d", "op": "duplex", "streams": [{"id": "i", "op": "read"},
                                                          {"id": "o", "op": "write", "file": 1}]}])");
-    CHECK(duplex["phases"][1]["lanes"] == json::parse(R"([{"id": "i", "op": "read", "tasks": "same", "file": 0},
+    CHECK(duplex["phases"][1]["streams"] == json::parse(R"([{"id": "i", "op": "read", "tasks": "same", "file": 0},
                                                           {"id": "o", "op": "write", "tasks": "same", "file": 1}])"));
     const json tree = resolved_of(R"("meta": {"lookup": {"paths": "full"}},
         "phases": [{"id": "m", "op": "mktree", "meta": {"window": {}}},
@@ -150,15 +150,15 @@ TEST_CASE("choice_names_have_their_values") {
         "phases": [{"id": "w", "op": "write", "process": "same",
                     "before": [{"kind": "sync", "need": "required"}, {"kind": "sync", "need": "best_effort"}]},
                    {"id": "d", "op": "duplex", "process": "separate",
-                    "lanes": [{"id": "i", "op": "read"}, {"id": "o", "op": "write", "file": 1}]},
+                    "streams": [{"id": "i", "op": "read"}, {"id": "o", "op": "write", "file": 1}]},
                    {"id": "s", "op": "stat"}, {"id": "t", "op": "stat", "on": "data"}, {"id": "u", "op": "walk"},
                    {"id": "v", "op": "readdir", "on": "meta", "meta": {"missing": "stop"}}])");
     CHECK_FALSE(both.phases[0].separate_process);
     CHECK(both.phases[1].separate_process);
     CHECK(both.phases[0].before[0].required);
     CHECK_FALSE(both.phases[0].before[1].required);
-    CHECK_FALSE(both.phases[1].lanes[0].write);
-    CHECK(both.phases[1].lanes[1].write);
+    CHECK_FALSE(both.phases[1].streams[0].write);
+    CHECK(both.phases[1].streams[1].write);
     CHECK(both.phases[2].op == plan::Op::stat);  // where a plan has both, the files of data are meant
     CHECK(both.phases[3].op == plan::Op::stat);
     CHECK_FALSE(both.phases[2].meta);

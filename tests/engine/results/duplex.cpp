@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two lanes at once, against figures worked out by hand.
+// Two streams at once, against figures worked out by hand.
 #include "results/duplex.hpp"
 
 #include <doctest/doctest.h>
@@ -12,35 +12,36 @@ namespace {
 plan::Phase write_beside_read() {
     plan::Phase phase;
     phase.op = plan::Op::duplex;
-    phase.lanes = {{"out", true, plan::Lane::TaskSubset::same, 0}, {"in", false, plan::Lane::TaskSubset::same, 1}};
+    phase.streams = {{"out", true, plan::DuplexStream::TaskSubset::same, 0},
+                     {"in", false, plan::DuplexStream::TaskSubset::same, 1}};
     return phase;
 }
 
-ordered_json lanes(double write, double read) {
-    return {{"lanes", {{{"bytes_per_s", write}}, {{"bytes_per_s", read}}}}};
+ordered_json streams(double write, double read) {
+    return {{"streams", {{{"bytes_per_s", write}}, {{"bytes_per_s", read}}}}};
 }
 
 }  // namespace
 
 TEST_CASE("duplex_sum_fairness_and_efficiency") {
-    ordered_json line = lanes(300, 100);
+    ordered_json line = streams(300, 100);
     results::add_duplex(line, write_beside_read(), {.write = 500, .read = 300});
-    CHECK(line.at("lanes").at(0).at("id") == "out");
-    CHECK(line.at("lanes").at(0).at("op") == "write");
-    CHECK(line.at("lanes").at(1).at("op") == "read");
+    CHECK(line.at("streams").at(0).at("id") == "out");
+    CHECK(line.at("streams").at(0).at("op") == "write");
+    CHECK(line.at("streams").at(1).at("op") == "read");
     CHECK(line.at("duplex").at("bytes_per_s") == 400.0);
     CHECK(line.at("duplex").at("fairness").get<double>() == doctest::Approx(1.0 / 3));
     CHECK(line.at("duplex").at("efficiency") == 0.5);
 }
 
 TEST_CASE("efficiency_needs_rates_of_both_directions") {
-    ordered_json line = lanes(300, 100);
+    ordered_json line = streams(300, 100);
     results::add_duplex(line, write_beside_read(), {.write = 500, .read = 0});
     CHECK_FALSE(line.at("duplex").contains("efficiency"));
-    line = lanes(300, 100);
+    line = streams(300, 100);
     results::add_duplex(line, write_beside_read(), {.write = 0, .read = 300});
     CHECK_FALSE(line.at("duplex").contains("efficiency"));
-    ordered_json still = lanes(0, 0);
+    ordered_json still = streams(0, 0);
     results::add_duplex(still, write_beside_read(), {.write = 500, .read = 300});
     CHECK_FALSE(still.contains("duplex"));
 }

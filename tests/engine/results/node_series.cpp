@@ -327,7 +327,7 @@ TEST_CASE("phase_of_1000_nodes_takes_less_than_4_mb") {
     Totals totals;
     totals.nodes = in_a_tree(0, 1000, 512);
     totals.slice_ns = 100 * ms;
-    totals.lane[0].slices.resize(512);
+    totals.streams[0].slices.resize(512);
     for (int task = 0; task < 16'000; ++task) {
         auto& row = totals.rows.emplace_back(row_of(task, task / 16, 0, 51'234'567'891, 987'654'321'098));
         row.operations = 123'456;

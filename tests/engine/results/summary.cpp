@@ -142,23 +142,23 @@ TEST_CASE("phase_end_rates_are_quotients_of_its_members") {
     CHECK(line.at("imbalance").at("slowest").at(0).at("task") == 1);
     CHECK_FALSE(line.at("bytes").contains("planned"));  // nothing was planned: absent, not zero
     CHECK_FALSE(line.contains("verify"));
-    CHECK_FALSE(line.contains("lanes"));
+    CHECK_FALSE(line.contains("streams"));
 }
 
-TEST_CASE("lanes_are_rated_during_overlap") {
+TEST_CASE("streams_are_rated_during_overlap") {
     Stream writer(0, 0);
     writer.write(0, 4000, 40, mb);
     Stream reader(0, 1);
     reader.write(1000, 6000, 100, mb);
     const auto line = sonde::results::phase_end_line(totals_of({&writer, &reader}), {});
-    REQUIRE(line.at("lanes").size() == 2);
-    for (const auto& lane : line.at("lanes")) {
-        CHECK(lane.at("overlap_s") == doctest::Approx(3));
+    REQUIRE(line.at("streams").size() == 2);
+    for (const auto& stream : line.at("streams")) {
+        CHECK(stream.at("overlap_s") == doctest::Approx(3));
     }
-    CHECK(line.at("lanes").at(0).at("bytes") == 40 * mb);
-    CHECK(line.at("lanes").at(0).at("overlap_bytes") == 30 * mb);
-    CHECK(line.at("lanes").at(1).at("overlap_bytes") == 60 * mb);
-    CHECK(line.at("lanes").at(1).at("bytes_per_s") == doctest::Approx(20e6));
+    CHECK(line.at("streams").at(0).at("bytes") == 40 * mb);
+    CHECK(line.at("streams").at(0).at("overlap_bytes") == 30 * mb);
+    CHECK(line.at("streams").at(1).at("overlap_bytes") == 60 * mb);
+    CHECK(line.at("streams").at(1).at("bytes_per_s") == doctest::Approx(20e6));
 }
 
 TEST_CASE("phase_end_line_has_all_counters") {
@@ -221,7 +221,7 @@ TEST_CASE("phase_end_line_has_all_counters") {
     CHECK(nothing.at("seconds") == ordered_json{{"elapsed", 0.0}});
     CHECK(nothing.at("latency") == ordered_json::object());
     CHECK(nothing.at("rates") == ordered_json::object());
-    for (const char* absent : {"entries", "residency", "verify", "lanes"}) {
+    for (const char* absent : {"entries", "residency", "verify", "streams"}) {
         CHECK_FALSE(nothing.contains(absent));
     }
 }
@@ -263,17 +263,17 @@ TEST_CASE("tail_follows_end_of_first_half_of_tasks") {
     CHECK(tail({10}) == 0);
 }
 
-TEST_CASE("lanes_without_overlap_have_no_rate") {
+TEST_CASE("streams_without_overlap_have_no_rate") {
     Stream writer(0, 0);
     writer.write(0, 1000, 10, mb);
     Stream reader(0, 1);
     reader.write(1000, 2000, 10, mb);
     const auto line = sonde::results::phase_end_line(totals_of({&writer, &reader}), {});
-    REQUIRE(line.at("lanes").size() == 2);
-    CHECK(line.at("lanes").at(1) == nlohmann::ordered_json{{"bytes", 10 * mb}});
+    REQUIRE(line.at("streams").size() == 2);
+    CHECK(line.at("streams").at(1) == nlohmann::ordered_json{{"bytes", 10 * mb}});
 }
 
-TEST_CASE("lane_overlap_is_latest_start_to_earliest_end") {
+TEST_CASE("stream_overlap_is_latest_start_to_earliest_end") {
     Stream first(0, 0);
     first.write(0, 4000, 40, mb);
     Stream other(1, 0);
@@ -281,9 +281,9 @@ TEST_CASE("lane_overlap_is_latest_start_to_earliest_end") {
     Stream reader(0, 1);
     reader.write(0, 6000, 60, mb);
     const auto line = sonde::results::phase_end_line(totals_of({&first, &other, &reader}), {});
-    CHECK(line.at("lanes").at(0).at("overlap_s") == doctest::Approx(3.5));
-    CHECK(line.at("lanes").at(0).at("overlap_bytes") == 70 * mb);
-    CHECK(line.at("lanes").at(1).at("overlap_bytes") == 35 * mb);
+    CHECK(line.at("streams").at(0).at("overlap_s") == doctest::Approx(3.5));
+    CHECK(line.at("streams").at(0).at("overlap_bytes") == 70 * mb);
+    CHECK(line.at("streams").at(1).at("overlap_bytes") == 35 * mb);
 }
 
 TEST_CASE("wearout_ratio_compares_total_with_stonewall") {

@@ -96,12 +96,12 @@ TEST_CASE("every_counter_survives_packing") {
     CHECK(back.rows[1].task == totals.rows[1].task);
     CHECK(back.rows[1].transfer_end_ns == totals.rows[1].transfer_end_ns);
     CHECK(back.rows[1].next_operation == totals.rows[1].next_operation);
-    CHECK(back.lane[0].bytes == totals.lane[0].bytes);
-    REQUIRE(back.lane[0].slices.size() == totals.lane[0].slices.size());
-    for (std::size_t i = 0; i < back.lane[0].slices.size(); ++i) {
-        CHECK(back.lane[0].slices[i].bytes == totals.lane[0].slices[i].bytes);
-        CHECK(back.lane[0].slices[i].active == totals.lane[0].slices[i].active);
-        CHECK(back.lane[0].slices[i].rates == totals.lane[0].slices[i].rates);
+    CHECK(back.streams[0].bytes == totals.streams[0].bytes);
+    REQUIRE(back.streams[0].slices.size() == totals.streams[0].slices.size());
+    for (std::size_t i = 0; i < back.streams[0].slices.size(); ++i) {
+        CHECK(back.streams[0].slices[i].bytes == totals.streams[0].slices[i].bytes);
+        CHECK(back.streams[0].slices[i].active == totals.streams[0].slices[i].active);
+        CHECK(back.streams[0].slices[i].rates == totals.streams[0].slices[i].rates);
     }
 }
 
@@ -156,7 +156,7 @@ TEST_CASE("task_row_is_in_root_time_with_part_times") {
     REQUIRE(totals.rows.size() == 1);
     const sonde::results::TaskRow& row = totals.rows[0];
     CHECK(row.task == 3);
-    CHECK(row.lane == 1);
+    CHECK(row.stream == 1);
     CHECK(row.node == 6);
     CHECK(row.bytes == 3 * mb + 5);
     CHECK(row.operations == 9);
@@ -174,8 +174,8 @@ TEST_CASE("task_row_is_in_root_time_with_part_times") {
     CHECK(row.stonewall_bytes == 7);
     CHECK(row.stonewall_operations == 8);
     CHECK(totals.stonewalled_streams == 1);
-    CHECK(totals.lane[1].bytes == row.bytes);
-    CHECK(totals.lane[0].slices.empty());
+    CHECK(totals.streams[1].bytes == row.bytes);
+    CHECK(totals.streams[0].slices.empty());
     // A clock so far off that the task would have begun before the phase: no time is negative.
     const Totals early = added(-300);
     CHECK(early.rows[0].start_ns == 0);
@@ -192,7 +192,7 @@ TEST_CASE("stream_is_active_in_touched_slices") {
     Stream inside(1);
     inside.write(150, 350, 2, mb);
     const Totals totals = totals_of({&exact, &inside});
-    const auto& slices = totals.lane[0].slices;
+    const auto& slices = totals.streams[0].slices;
     REQUIRE(slices.size() == 4);
     const std::vector<int> active{0, 2, 2, 1};
     const std::vector<std::size_t> full{0, 1, 2, 0};
@@ -207,7 +207,7 @@ TEST_CASE("stream_is_active_in_touched_slices") {
     }
 }
 
-TEST_CASE("all_slices_are_sums_of_lanes") {
+TEST_CASE("all_slices_are_sums_of_streams") {
     Stream writer(0, 0);
     writer.write(0, 300, 3, mb);
     Stream reader(0, 1);
@@ -232,26 +232,26 @@ TEST_CASE("slices_of_different_width_are_aligned") {
     const Totals totals = totals_of({&quick, &slow});
     CHECK(totals.slice_ns == 400 * sonde::tests::ms);
     std::uint64_t sum = 0;
-    for (const auto& slice : totals.lane[0].slices) {
+    for (const auto& slice : totals.streams[0].slices) {
         sum += slice.bytes;
     }
     CHECK(sum == 210 * mb);
-    CHECK(totals.lane[0].slices.size() == 100);
-    CHECK(totals.lane[0].slices[0].bytes == 6 * mb);  // 4 of the quick one, 2 of the slow one
-    CHECK(totals.lane[0].slices[0].active == 2);
-    CHECK(totals.lane[0].slices[2].active == 2);
-    CHECK(totals.lane[0].slices[2].rates.size() == 1);  // the quick one ends inside it: it does not fill the slice
-    CHECK(totals.lane[0].slices[3].active == 1);
+    CHECK(totals.streams[0].slices.size() == 100);
+    CHECK(totals.streams[0].slices[0].bytes == 6 * mb);  // 4 of the quick one, 2 of the slow one
+    CHECK(totals.streams[0].slices[0].active == 2);
+    CHECK(totals.streams[0].slices[2].active == 2);
+    CHECK(totals.streams[0].slices[2].rates.size() == 1);  // the quick one ends inside it: it does not fill the slice
+    CHECK(totals.streams[0].slices[3].active == 1);
 }
 
 TEST_CASE("hanging_stream_is_active_without_bytes") {
     Stream stuck(0);
     stuck.write(0, 100, 1, mb).write(3000, 3100, 1, mb);
     const Totals totals = totals_of({&stuck});
-    CHECK(totals.lane[0].slices.size() == 31);
-    CHECK(totals.lane[0].slices[10].bytes == 0);
-    CHECK(totals.lane[0].slices[10].active == 1);
-    CHECK(totals.lane[0].slices[10].rates.at(0) == 1);
+    CHECK(totals.streams[0].slices.size() == 31);
+    CHECK(totals.streams[0].slices[10].bytes == 0);
+    CHECK(totals.streams[0].slices[10].active == 1);
+    CHECK(totals.streams[0].slices[10].rates.at(0) == 1);
 }
 
 TEST_CASE("series_line_has_all_members") {

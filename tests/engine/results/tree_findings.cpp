@@ -31,9 +31,9 @@ struct Creates {
         phase.meta.emplace();
         circumstances.file_system = "ext4";
         totals.slice_ns = 100 * millisecond;
-        totals.lane[0].slices.resize(41);
+        totals.streams[0].slices.resize(41);
         for (std::size_t i = 1; i < 41; ++i) {
-            totals.lane[0].slices[i].operations = i <= 20 ? early : late;
+            totals.streams[0].slices[i].operations = i <= 20 ? early : late;
         }
         totals.file_operations = 20 * (early + late);
         totals.part[sonde::meters::part_transfer].add(100 * millisecond, 4100 * millisecond);
@@ -89,11 +89,11 @@ TEST_CASE("rate_decline_needs_1000_items_and_20_slices") {
     creates.totals.file_operations = 999;
     CHECK_FALSE(compute_rate_decline(creates.totals, Op::create).has_value());
     creates.totals.file_operations = 1000;
-    creates.totals.lane[0].slices.resize(20);
+    creates.totals.streams[0].slices.resize(20);
     creates.totals.part = {};
     creates.totals.part[sonde::meters::part_transfer].add(100 * millisecond, 2000 * millisecond);
     CHECK(compute_rate_decline(creates.totals, Op::create).has_value());
-    creates.totals.lane[0].slices.resize(19);
+    creates.totals.streams[0].slices.resize(19);
     CHECK_FALSE(compute_rate_decline(creates.totals, Op::create).has_value());
 }
 

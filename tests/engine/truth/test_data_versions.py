@@ -159,8 +159,8 @@ def test_a_new_process_knows_it_all_as_well(engine: Engine, target: Path) -> Non
 
 
 def test_duplex_writes_are_a_version_too(engine: Engine, target: Path) -> None:
-    lanes = [{"id": "out", "op": "write", "file": 0}, {"id": "in", "op": "read", "file": 1}]
-    duplex = {"id": "duplex", "op": "duplex", "lanes": lanes}
+    streams = [{"id": "out", "op": "write", "file": 0}, {"id": "in", "op": "read", "file": 1}]
+    duplex = {"id": "duplex", "op": "duplex", "streams": streams}
     plan = plan_of(target, write(), duplex, read(), files=MANY)
     assert_clean(engine.run(plan), 2 * 3 * 128 * KIB)
 

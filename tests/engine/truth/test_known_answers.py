@@ -280,20 +280,20 @@ def test_a_real_clock_shows_the_truth_within_a_hundredth(engine: Engine, target:
     assert min(errors) < 0.01, errors
 
 
-def test_duplex_lanes_are_rated_over_their_overlap(engine: Engine, target: Path) -> None:
+def test_duplex_streams_are_rated_over_their_overlap(engine: Engine, target: Path) -> None:
     """Two independent directions of 100 MB/s: together twice as fast as one, efficiency 1."""
-    lanes = [{"id": "out", "op": "write", "file": 0}, {"id": "in", "op": "read", "file": 1}]
+    streams = [{"id": "out", "op": "write", "file": 0}, {"id": "in", "op": "read", "file": 1}]
     plan = plan_of(
         target,
         STEADY,
         {"id": "w", "op": "write", "files": [1]},
         {"id": "half_write", "op": "write", "files": [0]},
         {"id": "half_read", "op": "read", "files": [1]},
-        {"id": "p", "op": "duplex", "lanes": lanes},
+        {"id": "p", "op": "duplex", "streams": streams},
         files={"mapping": "many", "count": 2},
     )
     line = engine.run(plan).finished("p")
-    for lane in line["lanes"]:
-        assert lane["bytes_per_s"] == pytest.approx(100e6, rel=EXACT)
+    for stream in line["streams"]:
+        assert stream["bytes_per_s"] == pytest.approx(100e6, rel=EXACT)
     assert line["duplex"]["efficiency"] == pytest.approx(1.0, rel=EXACT)
     assert line["duplex"]["fairness"] == pytest.approx(1.0, rel=EXACT)

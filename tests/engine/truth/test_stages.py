@@ -124,14 +124,14 @@ def test_after_a_failed_stage_no_other_is_started(engine: Engine, target: Path) 
 
 def test_separate_duplex_phase_is_verified_against_both_halves(engine: Engine, target: Path) -> None:
     """Each half has a process of its own, too, and a preparation is no half."""
-    lanes = [{"id": "out", "op": "write", "file": 0}, {"id": "in", "op": "read", "file": 1}]
+    streams = [{"id": "out", "op": "write", "file": 0}, {"id": "in", "op": "read", "file": 1}]
     plan = write_plan(
         target,
         {"id": "prepare", "op": "write", "measure": False},
         {"id": "half_write", "op": "rewrite", **SEPARATE},
         {"id": "half_read", "op": "read", **SEPARATE},
-        # until a time, so that both lanes are surely at work together
-        {"id": "both", "op": "duplex", "lanes": lanes, "stop": {"time": "300ms"}, **SEPARATE},
+        # until a time, so that both streams are surely at work together
+        {"id": "both", "op": "duplex", "streams": streams, "stop": {"time": "300ms"}, **SEPARATE},
         data={
             "files": {"mapping": "many", "count": 2},
             "access": {"transfer": "64KiB", "block": "1MiB", "segments": 2},

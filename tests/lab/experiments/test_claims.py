@@ -30,7 +30,7 @@ def judged(text: str, phases: list[Made], storage: Any = None, **members: Any) -
     listed = [{"id": one.id, "op": one.op, **({} if one.measured else {"measure": False})} for one in phases]
     for one in listed:
         if one["op"] == "duplex":
-            one["lanes"] = [{"id": "out", "op": "write", "file": 0}, {"id": "in", "op": "read", "file": 1}]
+            one["streams"] = [{"id": "out", "op": "write", "file": 0}, {"id": "in", "op": "read", "file": 1}]
     data: dict[str, Any] = {"access": {"transfer": "1MiB", "volume": "1MiB"}}
     if any(one.op == "duplex" for one in phases):
         data["files"] = {"mapping": "many", "count": 2}

@@ -236,7 +236,9 @@ def test_any_tree_is_a_plan_or_one_sentence(document: dict[str, Any]) -> None:
 
 
 @given(
-    st.sampled_from(["access", "io", "files", "payload", "paced", "stop", "before", "lanes", "volume", "op", "shift"]),
+    st.sampled_from(
+        ["access", "io", "files", "payload", "paced", "stop", "before", "streams", "volume", "op", "shift"]
+    ),
     json_values,
 )
 def test_any_value_inside_a_phase_or_the_data_is_a_plan_or_one_sentence(name: str, value: Any) -> None:

@@ -256,8 +256,8 @@ def test_words_of_a_phase() -> None:
     )
     assert "2 mismatches in 1 MiB" in describe_phase_end(end)
     assert "stopped at the stonewall" in describe_phase_end(end)
-    lanes = [{"id": "in", "bytes_per_s": 2e9}, {"id": "out", "bytes_per_s": 1e9}, {"bytes": 3}]
-    assert describe_phase_end(PhaseEndLine(lanes=lanes)).endswith("in 2.00 GB/s, out 1.00 GB/s")
+    streams = [{"id": "in", "bytes_per_s": 2e9}, {"id": "out", "bytes_per_s": 1e9}, {"bytes": 3}]
+    assert describe_phase_end(PhaseEndLine(streams=streams)).endswith("in 2.00 GB/s, out 1.00 GB/s")
     named = PhaseEndLine(ops=OperationCounts(done=4000), seconds=IntervalSeconds(elapsed=2.0))
     assert describe_phase_end(named) == "4,000 operations in 2.00 s"
     assert "3 operations failed" in describe_phase_end(PhaseEndLine(ops=OperationCounts(failed=3)))

@@ -156,7 +156,7 @@ def duplex_efficiency(record: RecordReader, phase: PhaseRecord) -> float | None:
 
 
 def _task_rows(phase: PhaseRecord) -> list[tuple[float, float, float, int]]:
-    """Returns operations, bytes, seconds and node of each active task, summed over the task's lanes."""
+    """Returns operations, bytes, seconds and node of each active task, summed over the task's streams."""
     tasks: dict[int, list[float]] = {}
     for table in phase.tasks:
         if not {"task", "ops", "bytes", "start_s", "end_s", "node"} <= set(table.columns):

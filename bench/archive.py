@@ -58,7 +58,7 @@ def keys() -> list[HistoryKey]:
                 for phase, op in PHASES:
                     unit = "ops_per_s" if op == "stat" else "bytes_per_s"
                     own = {"phase": phase, "op": op, "cache": "cold", "definition": "sonde total", "unit": unit}
-                    made.append(HistoryKey(*shared, "AMD EPYC 7763, 128 cpus, 256 GiB", "sonde-record/1", **own))
+                    made.append(HistoryKey(*shared, "AMD EPYC 7763, 128 cpus, 256 GiB", "sonde-record/2", **own))
     return made
 
 

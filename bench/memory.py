@@ -47,7 +47,7 @@ int main(int count, char** words) {
 
 def plan(folder: Path, threads: int) -> dict[str, object]:
     return {
-        "schema": "sonde-plan/1", "id": "memory", "target": {"path": str(folder), "min_free": 0},
+        "schema": "sonde-plan/2", "id": "memory", "target": {"path": str(folder), "min_free": 0},
         "tasks": {"threads": threads},
         "data": {"access": {"transfer": "4KiB", "block": "32KiB", "segments": 2}, "verify": "on_read"},
         "phases": [{"id": "write", "op": "write"}, {"id": "read", "op": "read"},

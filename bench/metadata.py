@@ -51,7 +51,7 @@ def raw(program: Path, folder: Path, items: int, paths: str) -> Rates:
 def plan_of(folder: Path, items: int, paths: str, *more: str) -> dict[str, Any]:
     operations = [*OPERATIONS[:3], *more, OPERATIONS[3]]
     return {
-        "schema": "sonde-plan/1",
+        "schema": "sonde-plan/2",
         "id": "metadata",
         "target": {"path": str(folder), "directory": "engine", "min_free": 0},
         "meta": {"tree": {"items_per_task": items}, "lookup": {"paths": paths}},

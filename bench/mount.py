@@ -74,7 +74,7 @@ def plan(folder: Path, tasks: int, seconds: float) -> dict[str, Any]:
         access = {"transfer": transfer, "block": FILE, "segments": 1, "order": order}
         phases.append({"id": name, "op": operation, "access": access, "stop": {"time": seconds}})
     return {
-        "schema": "sonde-plan/1",
+        "schema": "sonde-plan/2",
         "id": "bench",
         "target": {"path": str(folder), "min_free": 0},
         "tasks": {"threads": tasks},

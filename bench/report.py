@@ -87,7 +87,7 @@ on = "all"
 def plan(nodes: int, tasks: int, phases: int) -> dict[str, Any]:
     """A file for each task; writes, and then reads again and again."""
     return {
-        "schema": "sonde-plan/1",
+        "schema": "sonde-plan/2",
         "id": "large",
         "title": f"{nodes:,} nodes with {tasks} tasks each",
         "target": {"path": "/fs", "min_free": 0},

@@ -55,7 +55,7 @@ def measure_event_rate() -> None:
 
 def measure_large_run() -> None:
     plan = {
-        "schema": "sonde-plan/1",
+        "schema": "sonde-plan/2",
         "id": "large",
         "title": "100,000 tasks",
         "target": {"path": "/scratch"},

@@ -151,7 +151,7 @@ def plan_of(tasks: int, transfers: int, mapping: str = "per_task", transfer: int
     """Direct writes, `transfers` of each task, and the same read again."""
     access = {"transfer": f"{transfer}B", "block": f"{transfer * transfers}B", "segments": 1}
     return {
-        "schema": "sonde-plan/1",
+        "schema": "sonde-plan/2",
         "id": "calibration",
         "title": "calibration",
         "target": {"path": "/mnt"},
@@ -164,7 +164,7 @@ def plan_of(tasks: int, transfers: int, mapping: str = "per_task", transfer: int
 
 def names_plan(tasks: int, files: int) -> dict[str, Any]:
     return {
-        "schema": "sonde-plan/1",
+        "schema": "sonde-plan/2",
         "id": "calibration",
         "title": "calibration",
         "target": {"path": "/mnt"},

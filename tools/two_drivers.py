@@ -76,7 +76,7 @@ def data_plan(
 ) -> Plan:
     """Each task moves so many MiB in a phase; phases are operations with what is laid over the plan."""
     return {
-        "schema": "sonde-plan/1",
+        "schema": "sonde-plan/2",
         "id": "two-drivers",
         "target": {"path": "/mnt", "min_free": 0, **target},
         "tasks": {"processes": tasks},
@@ -92,7 +92,7 @@ def data_plan(
 def names_plan(tasks: int, files: int) -> Plan:
     phases = ("mktree", "create", "stat", "remove")
     return {
-        "schema": "sonde-plan/1",
+        "schema": "sonde-plan/2",
         "id": "two-drivers",
         "target": {"path": "/mnt", "min_free": 0},
         "tasks": {"processes": tasks},

@@ -114,7 +114,7 @@ class SondeNames:
         operations = {"create": "create", "stat": "stat", "open": "read" if course.size else "open_close"}
         phases = {"mktree": "mktree", **operations, "remove": "remove", "rmtree": "rmtree"}
         plan = {
-            "schema": "sonde-plan/1",
+            "schema": "sonde-plan/2",
             "id": "names",
             "target": {"path": str(folder), "min_free": 0},
             "tasks": {"processes": tasks},

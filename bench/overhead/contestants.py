@@ -123,7 +123,7 @@ def engine_plan(cell: Cell, folder: Path, seconds: float | None) -> dict[str, An
         if seconds is not None:
             phase["stop"] = {"time": seconds}
     return {
-        "schema": "sonde-plan/1",
+        "schema": "sonde-plan/2",
         "id": "bench",
         "target": target,
         "tasks": {"threads": 1},

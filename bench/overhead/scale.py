@@ -58,7 +58,7 @@ class Outcome:
 
 def engine_command(engine: Engine, folder: Path, ranks: int) -> tuple[list[str], Path]:
     plan = {
-        "schema": "sonde-plan/1",
+        "schema": "sonde-plan/2",
         "id": "ranks",
         "target": {"path": str(folder), "min_free": 0},
         "data": {"access": {"transfer": 4 * KIB, "block": BLOCK, "segments": 1}},

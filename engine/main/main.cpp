@@ -134,7 +134,7 @@ class CommandLine {
 
     void add_run() {
         CLI::App* run = add_command("run", "Run a plan", [this] { return sonde::command_run(run_); });
-        run->add_option("plan", run_.plan, "plan as JSON (schema sonde-plan/1); - reads standard input")->required();
+        run->add_option("plan", run_.plan, "plan as JSON (schema sonde-plan/2); - reads standard input")->required();
         run->add_option("--record", run_.record, "append the record to this file; - writes it to standard output");
         run->add_option("--run-id", run_.run_id, "name of the run; default: time, plan and process number")
             ->check(check_run_id);

@@ -219,8 +219,8 @@ Plan parse_plan(std::string_view json_text, const Capabilities& capabilities) {
         throw PlanError("the plan must be a JSON object with the members schema, id, target and phases");
     }
     const Reader in(document, "");
-    if (in.text("schema") != "sonde-plan/1") {
-        in.fail("schema", "is \"" + in.text("schema") + "\", but this engine reads \"sonde-plan/1\"");
+    if (in.text("schema") != "sonde-plan/2") {
+        in.fail("schema", "is \"" + in.text("schema") + "\", but this engine reads \"sonde-plan/2\"");
     }
     Plan plan;
     plan.canonical = document.dump(-1, ' ', false, json::error_handler_t::replace);

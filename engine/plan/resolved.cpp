@@ -321,7 +321,7 @@ ordered_json phase_to_json(const Phase& phase) {
 }  // namespace
 
 ordered_json resolve_plan(const Plan& plan) {
-    ordered_json out{{"schema", "sonde-plan/1"}, {"id", plan.id}};
+    ordered_json out{{"schema", "sonde-plan/2"}, {"id", plan.id}};
     add_text(out, "title", plan.title);
     out["target"] = target_to_json(plan.target);
     out["tasks"] = tasks_to_json(plan.tasks);

@@ -37,7 +37,7 @@ json gather_nodes(ranks::Team& team, const std::string& directory) {
 
 void write_run_line(const phases::RunContext& context, const std::string& started) {
     const ranks::ProcessLocation& location = context.team.location();
-    ordered_json line{{"schema", "sonde-record/1"},
+    ordered_json line{{"schema", "sonde-record/2"},
                       {"id", context.options.run_id},
                       {"engine", records::engine_version()},
                       {"started", started},

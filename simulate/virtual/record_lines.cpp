@@ -40,7 +40,7 @@ void Simulation::write_head() {
         simulated["faults"].push_back(fault.text());
     }
     simulated["assumptions"] = site.assumptions;
-    ordered_json line{{"schema", "sonde-record/1"},
+    ordered_json line{{"schema", "sonde-record/2"},
                       {"id", options_.run_id},
                       {"engine", records::engine_version()},
                       {"started", options_.started},

@@ -46,7 +46,7 @@ def write_plan(path: Path, *phases: Plan, **members: Any) -> Plan:
     tasks = members.pop("tasks", {})
     target_members = {"path": str(path), "min_free": 0, **members.pop("target", {})}
     return {
-        "schema": "sonde-plan/1",
+        "schema": "sonde-plan/2",
         "id": "test",
         "target": target_members,
         "tasks": tasks,

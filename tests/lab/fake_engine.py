@@ -266,7 +266,7 @@ def run(arguments: list[str]) -> int:
 def write_record(out: Writer, plan: dict[str, Any], options: dict[str, str], stage: int | None) -> int:
     processes = int(os.environ.get("FAKE_PROCESSES") or plan.get("tasks", {}).get("processes", 1))
     threads = plan.get("tasks", {}).get("threads", 1)
-    out.line("run", schema="sonde-record/1", id=options["--run-id"], engine={"version": "0.0.fake"},
+    out.line("run", schema="sonde-record/2", id=options["--run-id"], engine={"version": "0.0.fake"},
              started="2026-11-21T20:45:01Z", command=["sonde-engine", "run"], launch="single",
              tasks=processes * threads, processes=1 if MODE == "alone" else processes, threads=threads, nodes=1,
              clock="tsc", plan=plan)  # fmt: skip

@@ -52,7 +52,7 @@ class FakeExecutor:
 
 def build_record_lines(rates: dict[str, float], failed: bool = False) -> list[dict[str, Any]]:
     """Returns the lines of a minimal record in which each phase transferred 1 GB at the given rate."""
-    head = {"type": "run", "t": 0.0, "schema": "sonde-record/1", "id": "played", "started": "2026-11-21T20:45:01Z",
+    head = {"type": "run", "t": 0.0, "schema": "sonde-record/2", "id": "played", "started": "2026-11-21T20:45:01Z",
             "tasks": 1, "processes": 1, "threads": 1, "nodes": 1, "plan": {}}  # fmt: skip
     lines: list[dict[str, Any]] = [head]
     for index, (phase, rate) in enumerate(rates.items()):

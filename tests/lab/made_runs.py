@@ -86,7 +86,7 @@ class Made:
 
 def record(phases: Sequence[Made], status: str = "done", nodes: int = 1) -> RecordReader:
     """A record with these phases, in their order."""
-    lines: list[dict[str, Any]] = [{"type": "run", "schema": "sonde-record/1", "nodes": nodes}]
+    lines: list[dict[str, Any]] = [{"type": "run", "schema": "sonde-record/2", "nodes": nodes}]
     for at, one in enumerate(phases):
         told = one.lines()
         next(line for line in told if line["type"] == "phase_begin")["index"] = at

@@ -137,7 +137,7 @@ def _plan(scene: Scene) -> dict[str, Any]:
     for phase, work in zip(phases, scene.works, strict=True):
         phase.setdefault("access", {"transfer": work.transfer, "order": "sequential"})
     return {
-        "schema": "sonde-plan/1",
+        "schema": "sonde-plan/2",
         "id": scene.plan,
         "title": scene.title,
         "target": {"path": scene.path},
@@ -151,7 +151,7 @@ def _run_line(scene: Scene) -> dict[str, Any]:
     return {
         "type": "run",
         "t": 0.0,
-        "schema": "sonde-record/1",
+        "schema": "sonde-record/2",
         "id": "20261121T204501Z-known-ab12",
         "engine": {"version": "0.1.0", "compiler": "GCC 12.2", "build_type": "Release"},
         "started": scene.started,

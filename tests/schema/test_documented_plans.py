@@ -20,7 +20,7 @@ FORMAT: dict[str, Any] = json.loads((ROOT / "schema" / "plan" / "plan.schema.jso
 SYSTEM = 'schema = "sonde-system/1"'
 CLUSTER = "\nscheduler = "  # a file of machines, which `sonde submit` reads
 VALIDATOR = Draft202012Validator(FORMAT)
-HEAD = 'schema = "sonde-plan/1"\nid = "x"\ntarget = { path = "/tmp" }\n'
+HEAD = 'schema = "sonde-plan/2"\nid = "x"\ntarget = { path = "/tmp" }\n'
 PHASE = '[[phases]]\nid = "write"\nop = "write"\n'
 
 
@@ -38,7 +38,7 @@ def pieces() -> Iterator[tuple[str, str]]:
             yield path.name, text
     for path in sorted((ROOT / "experiments").glob("*.toml")):  # the target comes from --on
         text = path.read_text(encoding="utf-8")
-        if tomllib.loads(text)["schema"] != "sonde-plan/1":
+        if tomllib.loads(text)["schema"] != "sonde-plan/2":
             continue  # test_ready_experiments
         yield path.name, text if "target" in tomllib.loads(text) else 'target = { path = "/tmp" }\n' + text
     for page in pages():

@@ -18,7 +18,7 @@ TREES: dict[str, Any] = json.loads((SCHEMA / "example-meta.json").read_text(enco
 EXAMPLE: dict[str, Any] = json.loads((SCHEMA / "example.json").read_text(encoding="utf-8"))
 
 WRONG: dict[str, tuple[list[Any], Any]] = {
-    "another version": (["schema"], "sonde-plan/2"),
+    "another version": (["schema"], "sonde-plan/3"),
     "a bare letter as a unit": (["data", "access", "transfer"], "4k"),
     "a negative size": (["data", "access", "block"], -1),
     "a size without a number": (["data", "access", "block"], "MiB"),

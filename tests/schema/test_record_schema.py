@@ -103,7 +103,7 @@ def test_unknown_members_and_types_are_allowed() -> None:
 
 WRONG: dict[str, tuple[str, list[str], Any]] = {
     "a line without a time": ("progress", ["t"], None),
-    "another version": ("run", ["schema"], "sonde-record/2"),
+    "another version": ("run", ["schema"], "sonde-record/3"),
     "a start in local time": ("run", ["started"], "2026-01-01T12:00:00+01:00"),
     "bytes below zero": ("phase_end", ["bytes", "transferred"], -1),
     "bytes as text": ("phase_end", ["bytes", "transferred"], "1 GiB"),

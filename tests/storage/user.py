@@ -41,7 +41,7 @@ class User:
         )  # fmt: skip
 
     def plan(self, name: str, **members: Any) -> str:
-        (self.folder / f"{name}.json").write_text(json.dumps({"schema": "sonde-plan/1", "id": name, **members}))
+        (self.folder / f"{name}.json").write_text(json.dumps({"schema": "sonde-plan/2", "id": name, **members}))
         return f"{name}.json"
 
     def records(self) -> list[RecordReader]:

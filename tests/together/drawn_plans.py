@@ -22,7 +22,7 @@ class Draw:
 
     def plan(self) -> Plan:
         kind = self.of.choice(("data", "data", "data", "names", "both", "sets"))
-        plan: Plan = {"schema": "sonde-plan/1", "id": f"drawn-{self.number}", "target": {"path": "/tmp"}}
+        plan: Plan = {"schema": "sonde-plan/2", "id": f"drawn-{self.number}", "target": {"path": "/tmp"}}
         if self.of.random() < 0.1:
             striping = self.some(count=self.of.choice((-1, 1, 4)), size=self.size(65536), start=3, pool="fast")
             plan["target"] |= {"striping": striping} if striping else {}

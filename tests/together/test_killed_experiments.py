@@ -20,7 +20,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PLAN = """
-schema = "sonde-plan/1"
+schema = "sonde-plan/2"
 id = "killed"
 [target]
 path = "."

@@ -16,7 +16,7 @@ def test_compare_names_the_setting_that_changed(sonde: Any, runs: Any, tmp_path:
         (tmp_path / "root" / OSC / name).write_text(f"{value}\n", encoding="utf-8")
     (tmp_path / "target").mkdir()
     (tmp_path / "plan.toml").write_text(
-        """schema = "sonde-plan/1"
+        """schema = "sonde-plan/2"
 id = "small"
 target = { path = "target", min_free = 0 }
 data = { access = { transfer = "4KiB", block = "64KiB" } }

@@ -236,7 +236,7 @@ SPEED, LEAD = 0.2, 0.04
 
 def plan_of(path: str, tasks: int, **io: Any) -> dict[str, Any]:
     return {
-        "schema": "sonde-plan/1",
+        "schema": "sonde-plan/2",
         "id": "t",
         "title": "t",
         "target": {"path": path},

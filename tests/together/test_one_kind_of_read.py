@@ -26,7 +26,7 @@ from sonde.model.errors import UserError
 MOST_ROUNDS = 3
 PAIRS = 10
 PLAN = """
-schema = "sonde-plan/1"
+schema = "sonde-plan/2"
 id = "acceptance"
 [tasks]
 threads = 1

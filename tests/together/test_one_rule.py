@@ -164,7 +164,7 @@ def test_defaults_are_those_of_the_schema_to_both(engine: Path) -> None:
             "phases": [{"id": "c", "op": "create"}, {"id": "f", "op": "walk", "meta": {"find": {"name": "x"}}}],
         },
     ]
-    plans = [{"schema": "sonde-plan/1", "id": "bare", "target": {"path": "/tmp"}, **one} for one in bare]
+    plans = [{"schema": "sonde-plan/2", "id": "bare", "target": {"path": "/tmp"}, **one} for one in bare]
     for plan, answer in zip(plans, ask(engine, [{"plan": plan} for plan in plans]), strict=True):
         assert plain(LabPlan.from_document(plan, "bare").resolve()) == plain(answer["plan"])
 
@@ -199,7 +199,7 @@ def test_seeds_count_by_which_are_equal(engine: Path) -> None:
     def two(write: int, read: int) -> Plan:
         access = {"transfer": "4KiB", "segments": 64, "order": "random_permute"}
         return {
-            "schema": "sonde-plan/1",
+            "schema": "sonde-plan/2",
             "id": "seeds",
             "target": {"path": "/tmp"},
             "data": {"access": access},
@@ -218,7 +218,7 @@ def test_seeds_count_by_which_are_equal(engine: Path) -> None:
 def test_a_phase_that_sets_its_transfer_alone_keeps_block_and_segments(engine: Path) -> None:
     """Engine and lab once read 64 MiB and 16 KiB of this plan, under one hash."""
     plan: Plan = {
-        "schema": "sonde-plan/1",
+        "schema": "sonde-plan/2",
         "id": "p",
         "target": {"path": "/tmp"},
         "data": {"access": {"transfer": "1MiB", "block": "16MiB", "segments": 4}},
@@ -231,7 +231,7 @@ def test_a_phase_that_sets_its_transfer_alone_keeps_block_and_segments(engine: P
 
 def test_a_volume_below_a_block_of_the_plan_is_refused_in_one_sentence(engine: Path) -> None:
     plan: Plan = {
-        "schema": "sonde-plan/1",
+        "schema": "sonde-plan/2",
         "id": "p",
         "target": {"path": "/tmp"},
         "data": {"access": {"transfer": "1MiB", "block": "16MiB"}},
@@ -245,7 +245,7 @@ def test_a_volume_below_a_block_of_the_plan_is_refused_in_one_sentence(engine: P
 
 
 def test_a_calibrated_member_is_none_to_both_when_it_is_not_one_of_them(engine: Path) -> None:
-    plan = {"schema": "sonde-plan/1", "id": "x", "target": {"path": "/tmp"}, "phases": [{"id": "w", "op": "write"}]}
+    plan = {"schema": "sonde-plan/2", "id": "x", "target": {"path": "/tmp"}, "phases": [{"id": "w", "op": "write"}]}
     for names, good in ((["data.access.volume", "data.files.count"], True), (["data.access.transfer"], False)):
         document = plan | {"calibrated": names}
         (answer,) = ask(engine, [{"plan": document}])

@@ -45,7 +45,7 @@ def test_one_client_uses_all_forwarders_in_the_plan_of_routes_and_in_simulation(
     planned = compute_throughput(path, 1, TASKS)
     assert planned is not None
     plan = {
-        "schema": "sonde-plan/1",
+        "schema": "sonde-plan/2",
         "id": "t",
         "target": {"path": "/wolf"},
         "tasks": {"processes": TASKS},

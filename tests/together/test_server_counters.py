@@ -30,7 +30,7 @@ def test_the_targets_of_a_record_are_those_of_the_counters(
     """Three tasks write 51 pages each, and read 26 of them, in stripes of 16: no target has as much as another."""
     directory = mounted("--speed", "1000")
     plan = {
-        "schema": "sonde-plan/1",
+        "schema": "sonde-plan/2",
         "id": "t",
         "target": {
             "path": str(directory),

@@ -34,7 +34,7 @@ def edison(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def plan_of(tasks: int, mib: int, **more: Any) -> dict[str, Any]:
     """Each task writes a file, and reads that of a task on another node."""
     return {
-        "schema": "sonde-plan/1",
+        "schema": "sonde-plan/2",
         "id": "t",
         "title": "t",
         "target": {"path": "/scratch"},
@@ -187,7 +187,7 @@ def ended(folder: Path, phase: str) -> dict[str, Any]:
 def tree_plan(tasks: int, phases: list[dict[str, Any]], **meta: Any) -> dict[str, Any]:
     tree = {"depth": 2, "branching": 3, "items_per_dir": 4, "scope": "shared"}
     return {
-        "schema": "sonde-plan/1",
+        "schema": "sonde-plan/2",
         "id": "t",
         "title": "t",
         "target": {"path": "/scratch"},
@@ -233,7 +233,7 @@ def test_a_cycle_waits_between_its_calls_on_the_clock_of_the_machine(tmp_path: P
 def one_phase(op: str, data: dict[str, Any], **more: Any) -> dict[str, Any]:
     access = {"transfer": "1MiB", "block": "64MiB", "segments": 1}
     return {
-        "schema": "sonde-plan/1",
+        "schema": "sonde-plan/2",
         "id": "t",
         "title": "t",
         "target": {"path": "/scratch"},

@@ -24,7 +24,7 @@ MIB = 1 << 20
 def simulated(simulator: Path, folder: Path, *words: str) -> PhaseRecord:
     machine = small_machine(targets=8, nodes=2, server_threads=16, stripe='{ size = "1 MiB", count = 8 }')
     plan: dict[str, Any] = {
-        "schema": "sonde-plan/1",
+        "schema": "sonde-plan/2",
         "id": "targets",
         "target": {"path": "/fs"},
         "tasks": {"processes": 2},

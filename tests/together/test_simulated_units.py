@@ -65,7 +65,7 @@ path = "/fs"
 on = "all"
 """
 PLAN: dict[str, Any] = {
-    "schema": "sonde-plan/1",
+    "schema": "sonde-plan/2",
     "id": "units",
     "target": {"path": "/fs"},
     "tasks": {"processes": 2},

@@ -32,7 +32,7 @@ environment = { SONDE_MADE = "a word" }
 """
 # A first phase that is over at once, and a second one that waits for as long as a test wants.
 PLAN = """
-schema = "sonde-plan/1"
+schema = "sonde-plan/2"
 id = "waiting"
 target.path = "."
 data.backend = "null"

@@ -33,7 +33,7 @@ def small_plan(path: Path, striping: dict[str, Any] | None = None, **target: Any
     """Two tasks that write 49 pages into a file each, which is no whole number of stripes of 64 KiB."""
     members = {"path": str(path), "min_free": 0, "keep": True, **target}
     return {
-        "schema": "sonde-plan/1",
+        "schema": "sonde-plan/2",
         "id": "t",
         "target": members | ({"striping": striping} if striping else {}),
         "tasks": {"threads": 2},

@@ -401,7 +401,7 @@ Translation translate(const IorSettings& s, const Crowd& crowd, int number, std:
     const std::vector<std::string> paths = paths_of(s);
     const int used = crowd.used(s);
     Translation translation = Steps(s, crowd, status).make();
-    ordered_json plan{{"schema", "sonde-plan/1"}, {"id", "ior-" + std::to_string(number)}};
+    ordered_json plan{{"schema", "sonde-plan/2"}, {"id", "ior-" + std::to_string(number)}};
     plan["target"] = {{"path", directory_of(paths.front())}, {"use_existing", true}, {"keep", s.keep}, {"min_free", 0}};
     if (const ordered_json striping = striping_of(s); !striping.empty()) {
         plan["target"]["striping"] = striping;

@@ -85,7 +85,7 @@ ordered_json plan_of(const WorkbenchSettings& s, const WorkbenchStep& step, std:
     if (failure || place == place.root_path()) {
         throw plan::PlanError("-o " + s.directory + " must name a directory below the root");
     }
-    ordered_json plan{{"schema", "sonde-plan/1"}, {"id", "md-workbench"}};
+    ordered_json plan{{"schema", "sonde-plan/2"}, {"id", "md-workbench"}};
     plan["title"] = std::string("md-workbench ") + name_of(step.phase) + " in " + s.directory;
     plan["target"] = {{"path", place.parent_path().string()},
                       {"directory", place.filename().string()},

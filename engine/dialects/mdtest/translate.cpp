@@ -302,7 +302,7 @@ int shift_of(const MdtestSettings& s, const Setting& setting) {
 ordered_json plan_of(const MdtestSettings& s, const Setting& setting, int tasks, const Shape& shape,
                      std::optional<std::uint64_t> expected, bool exists, std::int64_t now) {
     const int shift = tasks > 0 ? shift_of(s, setting) % tasks : 0;
-    ordered_json plan{{"schema", "sonde-plan/1"}, {"id", "mdtest"}, {"title", "mdtest in " + s.directory}};
+    ordered_json plan{{"schema", "sonde-plan/2"}, {"id", "mdtest"}, {"title", "mdtest in " + s.directory}};
     plan["target"] = make_target(s, exists);
     if (tasks < setting.tasks) {
         plan["tasks"] = {{"used", tasks}};

@@ -25,7 +25,7 @@ from sonde.model.schemas import load_plan_schema
 from sonde.model.settings import apply_settings
 from sonde.model.units import parse_bytes, parse_duration
 
-PLAN_FORMAT = "sonde-plan/1"
+PLAN_FORMAT = "sonde-plan/2"
 _MAX_PLAN_FILE_BYTES = 16 << 20
 
 

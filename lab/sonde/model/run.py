@@ -21,7 +21,7 @@ from sonde.model.lines import EndLine, ErrorLine, NodeLine, RunLine
 from sonde.model.parents import TargetParents, parse_parents
 from sonde.model.record import RECORD_FILE, PhaseRecord, RecordReader, read_record
 
-_RECORD_FORMAT = "sonde-record/1"
+_RECORD_FORMAT = "sonde-record/2"
 _MAX_LISTED_PROBLEMS = 5
 
 

@@ -53,7 +53,7 @@ def plan_of(seed: int, target: Path) -> Plan:
     if chance.random() < 0.2:
         tasks["used"] = chance.randrange(1, count + 1)
     return {
-        "schema": "sonde-plan/1",
+        "schema": "sonde-plan/2",
         "id": "end",
         "target": {"path": str(target), "min_free": 0},
         "tasks": tasks,

@@ -256,7 +256,7 @@ def test_names_are_cold_only_where_caches_were_dropped(engine_path: Path) -> Non
         target.mkdir()
         target.chmod(0o777)
         plan: Plan = {
-            "schema": "sonde-plan/1",
+            "schema": "sonde-plan/2",
             "id": "names",
             "target": {"path": str(target), "min_free": 0},
             "meta": {"tree": {"items_per_task": 50}},

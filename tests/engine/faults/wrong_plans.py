@@ -42,7 +42,7 @@ STREAMS = [{"id": "a", "op": "write", "file": 0}, {"id": "b", "op": "read", "fil
 
 SHAPE = [
     wrong("schema is missing: it must be text", schema=DROP),
-    wrong('this engine reads "sonde-plan/1"', schema="sonde-plan/2"),
+    wrong('this engine reads "sonde-plan/2"', schema="sonde-plan/3"),
     wrong(("schema", "must be text"), schema=1),
     wrong("id is missing: it must be a name of letters", id=DROP),
     wrong(("id is", "letters, digits"), id="a/b"),
@@ -266,8 +266,8 @@ TEXTS: list[tuple[str, bytes, str]] = [
     ("nothing", b"", "is empty"),
     ("spaces", b"  \n ", "is empty"),
     ("no JSON", b"target = '/tmp'\n", "is not JSON: line 1, column 2"),
-    ("TOML", b'schema = "sonde-plan/1"\nid = "x"\n', "it looks like TOML, which `sonde run` reads"),
-    ("cut off", b'{"schema": "sonde-plan/1",\n "id": ', "is not JSON: line 2, column"),
+    ("TOML", b'schema = "sonde-plan/2"\nid = "x"\n', "it looks like TOML, which `sonde run` reads"),
+    ("cut off", b'{"schema": "sonde-plan/2",\n "id": ', "is not JSON: line 2, column"),
     ("trailing comma", b'{"a": 1,}', "is not JSON: line 1, column 9"),
     ("a list", b"[]", "must be a JSON object"),
     ("a number", b"17", "must be a JSON object"),
@@ -275,6 +275,6 @@ TEXTS: list[tuple[str, bytes, str]] = [
     ("huge number", b'{"id": 1e999}', "beyond what a computer can hold"),
     ("bytes", bytes(range(128, 256)), "is not JSON"),
     ("NUL", b"\0" * 20, "is not JSON"),
-    ("twice", b'{"schema": "sonde-plan/1", "id": "a", "id": "b"}', '"id" is there twice'),
-    ("bad UTF-8", b'{"schema": "sonde-plan/1", "id": "\xff\xfe"}', "is not JSON"),
+    ("twice", b'{"schema": "sonde-plan/2", "id": "a", "id": "b"}', '"id" is there twice'),
+    ("bad UTF-8", b'{"schema": "sonde-plan/2", "id": "\xff\xfe"}', "is not JSON"),
 ]

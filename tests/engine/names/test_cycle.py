@@ -14,7 +14,7 @@ SIZE = 600
 
 def plan_of(target: Path, phases: list[Plan], sets: int = 2, tasks: int = 3, **meta: Any) -> Plan:
     return {
-        "schema": "sonde-plan/1",
+        "schema": "sonde-plan/2",
         "id": "cycle",
         "target": {"path": str(target), "directory": "w", "use_existing": True, "keep": True, "keep_manifest": False},
         "tasks": {"threads": tasks},

@@ -16,7 +16,7 @@ MS = 1e-3
 def plan_of(target: Path, phase: Plan, paced: Plan, tasks: int = 3, **meta: Any) -> Plan:
     """One phase on the backend `paced`, with 1000 items a task."""
     return {
-        "schema": "sonde-plan/1",
+        "schema": "sonde-plan/2",
         "id": "known",
         "target": {"path": str(target)},
         "tasks": {"threads": tasks},

@@ -41,7 +41,7 @@ def plan_of(target_path: Path, shape: Tree, *phases: Plan, tasks: int = 3, **mem
     """A plan about a tree, run by forked processes."""
     meta = {"tree": shape.plan, **members.pop("meta", {})}
     return {
-        "schema": "sonde-plan/1",
+        "schema": "sonde-plan/2",
         "id": "names",
         "target": {"path": str(target_path), "directory": "run", "min_free": 0, **members.pop("target", {})},
         "tasks": {"processes": tasks},

@@ -16,7 +16,7 @@ PACED = {"latency": "1ms"}
 
 def plan_of(target: Path, *phases: Plan, backend: str = "paced") -> Plan:
     return {
-        "schema": "sonde-plan/1",
+        "schema": "sonde-plan/2",
         "id": "within",
         "target": {"path": str(target), "directory": "run", "min_free": 0},
         "tasks": {"processes": 2},

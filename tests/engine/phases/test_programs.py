@@ -14,7 +14,7 @@ BUSY = "i=0; while [ $i -lt 30000 ]; do i=$((i + 1)); done"
 def plan_of(target: Path, *commands: str, need: str = "required") -> dict[str, Any]:
     before = [{"kind": "command", "need": need, "command": one} for one in commands]
     return {
-        "schema": "sonde-plan/1",
+        "schema": "sonde-plan/2",
         "id": "program",
         "target": {"path": str(target), "directory": "run", "min_free": 0},
         "data": {"access": {"transfer": "4KiB", "volume": "4KiB"}},

@@ -17,7 +17,7 @@ namespace {
 
 json good() {
     return json::parse(R"({
-        "schema": "sonde-plan/1", "id": "p", "target": {"path": "/tmp"},
+        "schema": "sonde-plan/2", "id": "p", "target": {"path": "/tmp"},
         "data": {"access": {"transfer": "4KiB", "block": "1MiB", "segments": 2}},
         "phases": [{"id": "w", "op": "write"}, {"id": "r", "op": "read"}]})");
 }
@@ -66,7 +66,7 @@ TEST_CASE("valid_plan_has_given_and_default_values") {
 
 TEST_CASE("wrong_member_is_named_with_path") {
     const Wrong table[] = {
-        {"/schema", "sonde-plan/2", "schema is \"sonde-plan/2\", but this engine reads \"sonde-plan/1\""},
+        {"/schema", "sonde-plan/3", "schema is \"sonde-plan/3\", but this engine reads \"sonde-plan/2\""},
         {"/id", "", "id is \"\", but must be 1 to 100 letters"},
         {"/id", "../x", "id is \"../x\""},
         {"/target/path", "", "target.path must name a directory"},
@@ -181,7 +181,7 @@ TEST_CASE("invalid_json_is_reported_with_position") {
     CHECK(text_refusal("[]").find("must be a JSON object") != std::string::npos);
     CHECK(text_refusal("{\"schema\": 1e999}").find("number beyond") != std::string::npos);
     CHECK(text_refusal(std::string(100'000, '[')).find("nested more than 64 levels") != std::string::npos);
-    CHECK(text_refusal("{\"schema\":\"sonde-plan/1\",\"id\":\"\xff\xfe\"}") != "");
+    CHECK(text_refusal("{\"schema\":\"sonde-plan/2\",\"id\":\"\xff\xfe\"}") != "");
 }
 
 TEST_CASE("quoted_plan_text_has_no_control_characters") {

@@ -18,7 +18,7 @@ using Changes = std::vector<std::pair<const char*, json>>;
 
 inline json data_plan() {
     return json::parse(R"({
-        "schema": "sonde-plan/1", "id": "p", "target": {"path": "/tmp"},
+        "schema": "sonde-plan/2", "id": "p", "target": {"path": "/tmp"},
         "data": {"access": {"transfer": "4KiB", "block": "1MiB"}},
         "phases": [{"id": "w", "op": "write"}, {"id": "r", "op": "read"}]})");
 }
@@ -38,14 +38,14 @@ inline json duplex_plan() {
 
 inline json tree_plan() {
     return json::parse(R"({
-        "schema": "sonde-plan/1", "id": "p", "target": {"path": "/tmp"},
+        "schema": "sonde-plan/2", "id": "p", "target": {"path": "/tmp"},
         "meta": {"tree": {"items_per_dir": 10}},
         "phases": [{"id": "m", "op": "mktree"}, {"id": "c", "op": "create"}, {"id": "s", "op": "stat"}]})");
 }
 
 inline json cycle_plan() {
     return json::parse(R"({
-        "schema": "sonde-plan/1", "id": "p", "target": {"path": "/tmp"},
+        "schema": "sonde-plan/2", "id": "p", "target": {"path": "/tmp"},
         "meta": {"tree": {"items_per_dir": 10, "scope": "per_task"}, "file": {"write": 9, "read": 9},
                  "lookup": {"paths": "full"}, "payload": {"kind": "ior_timestamp"},
                  "window": {"first": 1, "count": 4}, "cycle": {"working": 5}},

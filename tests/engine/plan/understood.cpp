@@ -64,7 +64,7 @@ void defaults_hold(const json& table, const json& found, const std::string& plac
 
 json whole_data_plan() {
     return json::parse(R"({
-        "schema": "sonde-plan/1", "id": "all", "title": "All of it",
+        "schema": "sonde-plan/2", "id": "all", "title": "All of it",
         "target": {"path": "/tmp", "directory": "d", "keep": true, "use_existing": true, "keep_manifest": false,
                    "min_free": 12345, "full_stripe": 65536,
                    "striping": {"count": 4, "size": 1048576, "pool": "flash", "start": 2}},
@@ -105,7 +105,7 @@ json whole_data_plan() {
 
 json whole_tree_plan() {
     return json::parse(R"({
-        "schema": "sonde-plan/1", "id": "tree", "target": {"path": "/tmp"},
+        "schema": "sonde-plan/2", "id": "tree", "target": {"path": "/tmp"},
         "meta": {
             "paced": {"latency": "7ns"},
             "tree": {"top": "t", "copies": 2, "depth": 2, "branching": 3, "leaf_only": true, "items_per_dir": 5,
@@ -170,7 +170,7 @@ TEST_CASE("complete_data_plan_is_parsed_member_by_member") {
 
 TEST_CASE("volume_groups_direct_io_and_hints_survive_resolve") {
     const json plan = json::parse(R"({
-        "schema": "sonde-plan/1", "id": "more", "target": {"path": "/tmp"}, "tasks": {"threads": 4},
+        "schema": "sonde-plan/2", "id": "more", "target": {"path": "/tmp"}, "tasks": {"threads": 4},
         "data": {"files": {"mapping": "per_group", "group_size": 2, "directories": "per_task"},
                  "access": {"transfer": 512, "block": 512, "order": "stride", "stride": 1024,
                             "volume": {"of": "node_memory", "x": 1.5, "per": "node"}},
@@ -184,7 +184,7 @@ TEST_CASE("volume_groups_direct_io_and_hints_survive_resolve") {
     holds(given, found, "");
     CHECK_FALSE(found["data"]["access"].contains("segments"));
     const json collective = json::parse(R"({
-        "schema": "sonde-plan/1", "id": "mpi", "target": {"path": "/tmp"},
+        "schema": "sonde-plan/2", "id": "mpi", "target": {"path": "/tmp"},
         "data": {"backend": "mpiio", "files": {"mapping": "shared"},
                  "io": {"collective": true, "view": true, "hints": {"cb_nodes": "4"}}},
         "phases": [{"id": "w", "op": "write"}]})");
@@ -206,7 +206,7 @@ TEST_CASE("complete_tree_plan_is_parsed_member_by_member") {
     CHECK_FALSE(found["phases"][0]["meta"].contains("find"));
     CHECK_FALSE(found["phases"][0]["meta"].contains("window"));
     CHECK(found["phases"][1]["meta"]["verify"] == "none");
-    const json sizes = understood(json::parse(R"({"schema": "sonde-plan/1", "id": "t", "target": {"path": "/tmp"},
+    const json sizes = understood(json::parse(R"({"schema": "sonde-plan/2", "id": "t", "target": {"path": "/tmp"},
         "meta": {"tree": {"items_per_task": 24, "depth": 1, "branching": 3, "copies": 2}},
         "phases": [{"id": "c", "op": "create"}, {"id": "w", "op": "walk", "meta": {"find": {"size": 7}}}]})"));
     CHECK(sizes["phases"][0]["meta"]["tree"]["items_per_dir"] == 3);  // 24 items in 2 copies of 4 directories
@@ -220,7 +220,7 @@ TEST_CASE("complete_tree_plan_is_parsed_member_by_member") {
 }
 
 TEST_CASE("window_is_parsed_as_given") {
-    const json plan = json::parse(R"({"schema": "sonde-plan/1", "id": "t", "target": {"path": "/tmp"},
+    const json plan = json::parse(R"({"schema": "sonde-plan/2", "id": "t", "target": {"path": "/tmp"},
         "meta": {"tree": {"items_per_dir": 10}, "lookup": {"paths": "full"},
                  "window": {"first": 2, "count": 3, "across": true}},
         "phases": [{"id": "s", "op": "stat"}]})");
@@ -229,7 +229,7 @@ TEST_CASE("window_is_parsed_as_given") {
 
 TEST_CASE("minimal_plan_has_schema_defaults") {
     const json members = schema().at("properties");
-    const json data = understood(json::parse(R"({"schema": "sonde-plan/1", "id": "p", "target": {"path": "/tmp"},
+    const json data = understood(json::parse(R"({"schema": "sonde-plan/2", "id": "p", "target": {"path": "/tmp"},
         "data": {}, "phases": [{"id": "w", "op": "write", "before": [{"kind": "sync"}]}]})"));
     for (const char* part : {"target", "tasks", "data", "observe"}) {
         defaults_hold(members.at(part), data.at(part), part);
@@ -240,7 +240,7 @@ TEST_CASE("minimal_plan_has_schema_defaults") {
     CHECK(data["observe"]["progress"] == "250000000ns");
     CHECK(data["data"]["io"]["pause"] == "0ns");
     CHECK(data["data"]["paced"]["delays"]["sync"] == "0ns");
-    const json tree = understood(json::parse(R"({"schema": "sonde-plan/1", "id": "p", "target": {"path": "/tmp"},
+    const json tree = understood(json::parse(R"({"schema": "sonde-plan/2", "id": "p", "target": {"path": "/tmp"},
         "meta": {"tree": {"items_per_dir": 1}}, "phases": [{"id": "c", "op": "create"}]})"));
     defaults_hold(members.at("meta"), tree["phases"][0]["meta"], "meta");
     CHECK_FALSE(tree.contains("data"));
@@ -248,7 +248,7 @@ TEST_CASE("minimal_plan_has_schema_defaults") {
 
 TEST_CASE("suggestion_is_name_with_smallest_edit_distance") {
     const auto said = [](const char* name) {
-        json plan = json::parse(R"({"schema": "sonde-plan/1", "id": "p", "target": {"path": "/tmp"},
+        json plan = json::parse(R"({"schema": "sonde-plan/2", "id": "p", "target": {"path": "/tmp"},
                                     "phases": [{"id": "w", "op": "write"}]})");
         plan["target"][name] = true;
         try {
@@ -286,7 +286,7 @@ TEST_CASE("non_object_is_rejected_and_largest_number_accepted") {
         said = error.what();
     }
     CHECK(said == "plan: phases[5] is 3, but must be an object");
-    json largest = json::parse(R"({"schema": "sonde-plan/1", "id": "p", "target": {"path": "/tmp"},
+    json largest = json::parse(R"({"schema": "sonde-plan/2", "id": "p", "target": {"path": "/tmp"},
                                    "phases": [{"id": "w", "op": "write", "shift": {"seed": 9223372036854775807}}]})");
     CHECK(understood(largest)["phases"][0]["shift"]["seed"] == INT64_MAX);
     largest["phases"][0]["shift"]["seed"] = 9223372036854775808ULL;

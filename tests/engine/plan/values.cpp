@@ -17,7 +17,7 @@ namespace plan = sonde::plan;
 
 plan::Plan parsed(const char* members) {
     return plan::parse_plan(
-        std::string(R"({"schema": "sonde-plan/1", "id": "p", "target": {"path": "/tmp"}, )") + members + "}",
+        std::string(R"({"schema": "sonde-plan/2", "id": "p", "target": {"path": "/tmp"}, )") + members + "}",
         sonde::runs::capabilities());
 }
 
@@ -58,7 +58,7 @@ json data_phase(const char* id, const char* op, const char* open) {
 }  // namespace
 
 TEST_CASE("defaults_of_data_plan") {
-    json expected = json::parse(R"({"schema": "sonde-plan/1", "id": "p",
+    json expected = json::parse(R"({"schema": "sonde-plan/2", "id": "p",
         "target": {"path": "/tmp", "keep": false, "use_existing": false, "keep_manifest": true, "min_free": 67108864},
         "tasks": {"processes": 1, "threads": 1, "pin": false},
         "data": {"backend": "posix",

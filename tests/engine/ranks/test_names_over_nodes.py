@@ -29,7 +29,7 @@ def test_each_name_is_met_once_over_all_nodes(scope: str, trees: int, engine_pat
     target = tmp_path / "target"
     target.mkdir()
     plan = {
-        "schema": "sonde-plan/1",
+        "schema": "sonde-plan/2",
         "id": "nodes",
         "target": {"path": str(target), "min_free": 0},
         "meta": {

@@ -20,7 +20,7 @@ def disks(target: Path) -> list[Path]:
 
 def plan_of(disks: list[Path], *phases: Plan, **files: Any) -> Plan:
     return {
-        "schema": "sonde-plan/1",
+        "schema": "sonde-plan/2",
         "id": "across",
         "target": {"path": str(disks[0]), "min_free": 0},
         "tasks": {"threads": 4},

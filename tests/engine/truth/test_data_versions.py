@@ -24,7 +24,7 @@ MANY: Plan = {"mapping": "many", "count": 3}
 
 def plan_of(target: Path, *phases: Plan, threads: int = 2, **data: Any) -> Plan:
     return {
-        "schema": "sonde-plan/1",
+        "schema": "sonde-plan/2",
         "id": "versions",
         "target": {"path": str(target), "min_free": 0, "directory": "run"},
         "tasks": {"threads": threads},

@@ -30,7 +30,7 @@ def paced_plan(paced: Plan, volume_mb: int = 1000, **more: Any) -> Plan:
     access = {"transfer": "100kB", "block": "10MB", "segments": volume_mb // 10}
     access.update(more.get("access", {}))
     return {
-        "schema": "sonde-plan/1",
+        "schema": "sonde-plan/2",
         "id": "known",
         "target": {"path": "/tmp"},
         "tasks": more.get("tasks", {}),

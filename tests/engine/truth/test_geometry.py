@@ -161,7 +161,7 @@ def plans(draw: st.DrawFn, order: str, scope: str, mapping: str) -> Plan:
         chosen = st.lists(st.integers(0, files["count"] - 1), min_size=1, unique=True)
         phase["files"] = draw(chosen)
     return {
-        "schema": "sonde-plan/1",
+        "schema": "sonde-plan/2",
         "id": "geometry",
         "target": {"path": TARGET},
         "tasks": {"processes": draw(st.integers(1, 3)), "threads": draw(st.integers(1, 3))},
@@ -302,7 +302,7 @@ def test_shifted_readers_read_one_writers_data(engine_path: Path, by: str, mappi
 def fixed(order: str, scope: str, **access: Any) -> Plan:
     """Four tasks on one file, 64 slots each."""
     return {
-        "schema": "sonde-plan/1",
+        "schema": "sonde-plan/2",
         "id": "geometry",
         "target": {"path": TARGET},
         "tasks": {"processes": 2, "threads": 2},

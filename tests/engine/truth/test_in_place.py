@@ -16,7 +16,7 @@ BLOCK = 64 << 10
 def plan_of(target: Path, *phases: Plan, tasks: Plan | None = None, **data: Any) -> Plan:
     files = {"mapping": "per_task", "paths": [str(target / "f")], **data.pop("files", {})}
     return {
-        "schema": "sonde-plan/1",
+        "schema": "sonde-plan/2",
         "id": "place",
         "target": {"path": str(target), "use_existing": True, "min_free": 0},
         "tasks": tasks or {"threads": 2},

@@ -25,7 +25,7 @@ def plan_of(target: Path, steps: Steps, *phases: Plan, threads: int = 1, process
     """A plan on the backend `paced`: 256 operations of 1 MiB a task unless told otherwise."""
     paced: Plan = {"schedule": [{"at": start, "rate": rate} for start, rate in steps], **data.pop("paced", {})}
     return {
-        "schema": "sonde-plan/1",
+        "schema": "sonde-plan/2",
         "id": "known",
         "target": {"path": str(target)},
         "tasks": {"threads": threads, "processes": processes},

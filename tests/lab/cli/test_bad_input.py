@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 BASE: dict[str, Any] = {
-    "schema": "sonde-plan/1",
+    "schema": "sonde-plan/2",
     "id": "base",
     "target": {"path": "/tmp"},
     "data": {"access": {"transfer": "1MiB", "segments": 4}},
@@ -72,7 +72,7 @@ SETTINGS: list[tuple[str, list[str]]] = [
     ("target.path=null", ["target.path", "--on DIR"]),
     ("target.pth=/x", ['"pth"', 'Did you mean "path"']),
     ("target.min_free=1g", ["target.min_free", "1GiB"]),
-    ("schema=sonde-plan/2", ["schema", "sonde-plan/1"]),
+    ("schema=sonde-plan/3", ["schema", "sonde-plan/2"]),
     ("id=a/b", ["id", "letters, digits"]),
     ("observe.max_slices=1", ["observe.max_slices", "at least 16"]),
     ("limits.time=forever", ["limits.time", '"forever"']),

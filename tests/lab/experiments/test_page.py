@@ -240,7 +240,7 @@ def test_page_begins_with_verdicts_and_escapes_text(tmp_path: Path) -> None:
     for at, cell in enumerate(made.cells):
         folder = tmp_path / f"run{at}"
         folder.mkdir()
-        lines = [{"type": "run", "schema": "sonde-record/1", "nodes": 1}]
+        lines = [{"type": "run", "schema": "sonde-record/2", "nodes": 1}]
         for one in (Made(), Made("read", "read")):
             lines += one.lines()
         lines.append({"type": "end", "status": "done"})

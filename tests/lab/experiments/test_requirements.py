@@ -16,7 +16,7 @@ from sonde.experiments.results import CellRun, Results
 def told(folder: Path, *treatments: tuple[str, str], simulated: bool = False) -> str:
     """Why the need "root" is not met by a run with these treatments (kind, outcome); empty: it is."""
     lines = [
-        {"type": "run", "schema": "sonde-record/1", "nodes": 1},
+        {"type": "run", "schema": "sonde-record/2", "nodes": 1},
         *({"type": "treatment", "phase": "write", "kind": kind, "outcome": out} for kind, out in treatments),
         {"type": "phase_begin", "phase": "write", "index": 0, "op": "write"},
         {"type": "end", "status": "done"},

@@ -46,7 +46,7 @@ mpirun noticed that process rank 2 with PID 9 on node a exited on signal 9 (Kill
 SLURM = "srun: error: node7: task 3: Killed\nsrun: launch/slurm: _step_signal: Terminating\n"
 
 PLAN: dict[str, Any] = {
-    "schema": "sonde-plan/1",
+    "schema": "sonde-plan/2",
     "id": "p",
     "target": {"path": "/x"},
     "data": {"access": {"transfer": "1MiB", "volume": "64MiB"}},

@@ -21,7 +21,7 @@ from sonde.model.lines import FileSystemFacts, NodeLine, RunLine
 from sonde.model.plan_hash import compute_plan_hash
 
 PLAN: dict[str, Any] = {
-    "schema": "sonde-plan/1",
+    "schema": "sonde-plan/2",
     "id": "daily",
     "target": {"path": "/scratch/probe"},
     "tasks": {"threads": 2},
@@ -36,7 +36,7 @@ DISK = FileSystemFacts(type="ext4", mount_point="/", source="/dev/sda1", network
 NODE = NodeLine(
     host="nid00123", kernel="5.14", cpus=64, cpu_model="AMD EPYC 7763", memory_bytes=251 << 30, file_system=LUSTRE
 )
-RUN = RunLine(schema="sonde-record/1", tasks=4, processes=2, threads=2, nodes=1, plan=PLAN)
+RUN = RunLine(schema="sonde-record/2", tasks=4, processes=2, threads=2, nodes=1, plan=PLAN)
 
 
 def changed(**steps: Any) -> dict[str, Any]:
@@ -168,7 +168,7 @@ OTHER_KEY: list[tuple[str, Any]] = [
     ("fewer cores", key(replace(NODE, cpus=32))),
     ("another processor", key(replace(NODE, cpu_model="Intel Xeon Phi 7250"))),
     ("geometry", key(run=replace(RUN, processes=4, threads=1))),
-    ("counted by another definition", key(run=replace(RUN, schema="sonde-record/2"))),
+    ("counted by another definition", key(run=replace(RUN, schema="sonde-record/3"))),
     ("the site said that from here on all is different", key(epoch="2026-refit")),
 ]
 
@@ -237,7 +237,7 @@ def in_place(*paths: str) -> dict[str, Any]:
 
 def search(file: str, size: int = 1) -> dict[str, Any]:
     phase = {"id": "find", "op": "walk", "meta": {"find": {"newer_than_file": file, "size": size}}}
-    return {"schema": "sonde-plan/1", "id": "s", "target": {"path": "/s"}, "meta": {"tree": {}}, "phases": [phase]}
+    return {"schema": "sonde-plan/2", "id": "s", "target": {"path": "/s"}, "meta": {"tree": {}}, "phases": [phase]}
 
 
 def test_where_files_lie_is_no_part_of_what_is_done() -> None:

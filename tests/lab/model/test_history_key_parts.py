@@ -91,17 +91,17 @@ def test_the_stem_of_a_host_has_no_numbers_and_no_domain() -> None:
 
 
 def test_all_parts_of_the_key_of_a_run() -> None:
-    plan = {"schema": "sonde-plan/1", "id": "p", "target": {"path": "/x"}, "phases": [{"id": "w", "op": "write"}]}
-    run = RunLine(schema="sonde-record/1", processes=2, threads=3, nodes=4, plan=plan)
+    plan = {"schema": "sonde-plan/2", "id": "p", "target": {"path": "/x"}, "phases": [{"id": "w", "op": "write"}]}
+    run = RunLine(schema="sonde-record/2", processes=2, threads=3, nodes=4, plan=plan)
     machine = node("nid1", cpu_model=" AMD  EPYC ", cpus=64, memory_bytes=251 << 30)
     found = compute_run_key(run, [machine], "/scratch/a", {"epoch": "refit"})
     hashed = compute_plan_hash(plan, 2, 3, 4)
     assert found == RunKey("nid", "lustre:a@o2ib:b@o2ib:/snx a", hashed, "AMD EPYC, 64 cpus, 256 GiB",
-                           "sonde-record/1 refit")  # fmt: skip
+                           "sonde-record/2 refit")  # fmt: skip
     simulated = replace(run, simulated={"system": "demo", "mount": "m"})
     site = {"system": "edison", "file_system": "scratch", "epoch": "refit"}
     told = compute_run_key(simulated, [machine], "/scratch/a", site)
-    assert (told.system, told.file_system, told.epoch) == ("simulated demo", "m", "sonde-record/1")
+    assert (told.system, told.file_system, told.epoch) == ("simulated demo", "m", "sonde-record/2")
     bare = compute_run_key(replace(run, simulated={"x": 1}), [machine], "/scratch/a", site)
     assert (bare.system, bare.file_system) == ("simulated ", "lustre:a@o2ib:b@o2ib:/snx a")
 

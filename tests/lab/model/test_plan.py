@@ -65,7 +65,7 @@ def test_schema_and_id_are_filled_in_from_the_file(tmp_path: Path) -> None:
     file = tmp_path / "my plan (2).toml"
     file.write_text(TOML)
     plan = Plan.read(str(file))
-    assert plan.document["schema"] == "sonde-plan/1"
+    assert plan.document["schema"] == "sonde-plan/2"
     assert plan.id == "my-plan-2"
 
 

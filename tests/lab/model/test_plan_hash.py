@@ -20,7 +20,7 @@ R: dict[str, Any] = {"id": "r", "op": "read"}
 
 
 def plan(*phases: dict[str, Any], **members: Any) -> dict[str, Any]:
-    return {"schema": "sonde-plan/1", "id": "p", "target": {"path": "/x"}, "phases": [*phases] or [W], **members}
+    return {"schema": "sonde-plan/2", "id": "p", "target": {"path": "/x"}, "phases": [*phases] or [W], **members}
 
 
 MANY = {"mapping": "many", "count": 9, "paths": ["/a", "/b", "/c"], "across": ["/d"], "name": "n", "suffix": "s"}

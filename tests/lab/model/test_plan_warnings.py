@@ -13,7 +13,7 @@ from sonde.model.plan_warnings import find_plan_warnings
 
 def plan(transfer: Any, **read: Any) -> Plan:
     document = {
-        "schema": "sonde-plan/1",
+        "schema": "sonde-plan/2",
         "id": "p",
         "target": {"path": "/tmp"},
         "data": {"access": {"transfer": transfer, "block": 4096}},

@@ -241,10 +241,10 @@ def test_damage_is_told_in_full_sentences_of_which_five_name_lines(tmp_path: Pat
     record = tmp_path / "record.ndjson"
     record.write_text('{"type": "run", "schema": "sonde-record/7"}\n' + "[]\n" * 6)
     assert read_run(tmp_path).damage == (
-        "The record says it is sonde-record/7; this report knows sonde-record/1 and may miss parts of it.",
+        "The record says it is sonde-record/7; this report knows sonde-record/2 and may miss parts of it.",
         *(f"Line {at} of the record has no type; it was skipped." for at in range(2, 7)),
         "1 more lines of the record were skipped.",
     )
-    for schema in ("", ', "schema": "sonde-record/1"'):
+    for schema in ("", ', "schema": "sonde-record/2"'):
         record.write_text(f'{{"type": "run"{schema}}}\n')
         assert read_run(tmp_path).damage == ()

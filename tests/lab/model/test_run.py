@@ -13,7 +13,7 @@ from sonde.model.errors import ReportError
 from sonde.model.run import read_run, to_recorded_run
 
 PLAN = {"id": "p", "data": {"io": {"direct": True, "fsync": "end"}}, "phases": [{"id": "w", "io": {"fsync": "none"}}]}
-HEAD: dict[str, Any] = {"type": "run", "t": 0.0, "schema": "sonde-record/1", "tasks": 6}
+HEAD: dict[str, Any] = {"type": "run", "t": 0.0, "schema": "sonde-record/2", "tasks": 6}
 NODE: dict[str, Any] = {"type": "node", "t": 0.0, "node": 0, "host": "a", "color": "red"}
 BEGIN: dict[str, Any] = {"type": "phase_begin", "t": 1.0, "phase": "w", "index": 0, "op": "write", "tasks": 6}
 END: dict[str, Any] = {"type": "end", "t": 9.0, "status": "done"}
@@ -79,7 +79,7 @@ def test_without_its_first_line_or_its_end_a_record_is_damaged_or_lost(folder: P
 
 def test_another_version_and_many_bad_lines_are_said(folder: Path) -> None:
     run = read_run(record(folder, {**HEAD, "schema": "sonde-record/9"}, *(["{\n"] * 7), END))
-    assert run.damage[0].startswith("The record says it is sonde-record/9; this report knows sonde-record/1")
+    assert run.damage[0].startswith("The record says it is sonde-record/9; this report knows sonde-record/2")
     assert len(run.damage) == 1 + 5 + 1
     assert run.damage[-1] == "2 more lines of the record were skipped."
     five = read_run(record(folder, HEAD, *(["{\n"] * 5), END))

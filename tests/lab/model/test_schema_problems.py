@@ -12,7 +12,7 @@ from sonde.model.schema_problems import find_schema_problems, format_path, forma
 from sonde.model.schemas import load_plan_schema
 
 GOOD: dict[str, Any] = {
-    "schema": "sonde-plan/1",
+    "schema": "sonde-plan/2",
     "id": "p",
     "target": {"path": "/x"},
     "data": {"access": {"transfer": "4KiB"}, "files": {}, "io": {}},
@@ -60,7 +60,7 @@ def test_a_good_plan_has_no_problem() -> None:
         ("phases.1.op", "raed", 'phases.r.op is "raed"; allowed is '),
         ("phases.1.cold", 1, 'phases.r has no member "cold"'),
         ("data.direct", True, 'data has no member "direct"'),
-        ("schema", "sonde-plan/9", 'schema is "sonde-plan/9"; allowed is "sonde-plan/1". Did you mean "sonde-plan/1"?'),
+        ("schema", "sonde-plan/9", 'schema is "sonde-plan/9"; allowed is "sonde-plan/2". Did you mean "sonde-plan/2"?'),
     ],
 )  # fmt: skip
 def test_each_kind_of_mistake_has_its_sentence(place: str, value: Any, sentence: str) -> None:

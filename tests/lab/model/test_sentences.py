@@ -301,7 +301,7 @@ def test_a_plan_hands_out_what_it_says_and_what_it_leaves_out() -> None:
     )  # fmt: skip
     assert (bare.time_limit_s, bare.document["schema"], bare.origin) == (
         None,
-        "sonde-plan/1",
+        "sonde-plan/2",
         "some where/my plan.toml",
     )
     apart = {"op": "read", "process": "separate"}

@@ -218,7 +218,7 @@ def test_no_text_of_the_record_becomes_markup(shown: Shown) -> None:
 
 def test_the_plan_on_the_page_is_the_plan(shown: Shown) -> None:
     words = Words(shown("odd names"))
-    start = words.text.index('{ "schema": "sonde-plan/1"')
+    start = words.text.index('{ "schema": "sonde-plan/2"')
     found, _ = json.JSONDecoder().raw_decode(words.text[start:])
     assert found["target"]["path"] == HOSTILE
 

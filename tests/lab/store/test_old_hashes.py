@@ -14,7 +14,7 @@ from sonde.model.plan_hash import HASH_VERSION, compute_plan_hash
 from sonde.store.rows import rows_of
 
 PLAN: dict[str, Any] = {
-    "schema": "sonde-plan/1",
+    "schema": "sonde-plan/2",
     "id": "daily",
     "target": {"path": "/a/probe"},
     "data": {"access": {"transfer": "1MiB", "block": "16MiB", "segments": 4}},

@@ -63,7 +63,7 @@ def add_run(archive: Path) -> AddRun:
                 if document is None
                 else f"{abs(hash(json.dumps(document.get('data')))):012x}"[-12:],
                 "node_class": "24 cpus, 64 GiB",
-                "epoch": "sonde-record/1",
+                "epoch": "sonde-record/2",
             },
         }
         (folder / "run.json").write_text(json.dumps(summary), encoding="utf-8")
@@ -106,7 +106,7 @@ def _record(
         {
             "type": "run",
             "t": 0.0,
-            "schema": "sonde-record/1",
+            "schema": "sonde-record/2",
             "engine": {"version": "0.1.0", **engine},
             "launch": "single",
             "tasks": 4,

@@ -14,7 +14,7 @@ from sonde.launch.engine import Engine
 
 Sonde = Callable[..., Any]
 PLAN = """
-schema = "sonde-plan/1"
+schema = "sonde-plan/2"
 id = "known"
 [data]
 backend = "paced"

@@ -138,7 +138,7 @@ def make_plan_document(target: str, stripe: StripeGeometry, volume: int | None =
         for name, (transfer, offset) in (cases.items() if turn % 2 == 0 else reversed(cases.items()))
     ]  # fmt: skip
     return {
-        "schema": "sonde-plan/1", "id": "layout-verify", "title": "Aligned and misaligned, one stripe unit and all",
+        "schema": "sonde-plan/2", "id": "layout-verify", "title": "Aligned and misaligned, one stripe unit and all",
         "target": {"path": target, "full_stripe": exact_bytes(stripe.stripe)}, "tasks": {"processes": 1},
         "data": {"files": {"mapping": "per_task"}, "access": {"transfer": exact_bytes(stripe.stripe)},
                  "io": {"direct": direct, "preallocate": "unwritten", "fsync": "end"}},

@@ -23,7 +23,7 @@ def plan_of(phase: Io500Phase, places: RunDirectories, tasks: int | None) -> Pla
         find |= {"size": FIND_SIZE, "newer_than_file": str((Path(places.results) / "timestampfile").absolute())}
     walk = {"lookup": {"walk_from": "directory"}, "find": find}
     document = {
-        "schema": "sonde-plan/1",
+        "schema": "sonde-plan/2",
         "id": f"io500-{phase.name}",
         "title": f"IO500 {phase.name}",
         "target": {"path": str(tree.parent), "directory": tree.name, "use_existing": True, "min_free": 0},

@@ -60,7 +60,7 @@ def _document(settings: IozoneSettings, cell: IozoneCell) -> dict[str, Any]:
     if "paths" in files and not settings.keep:
         phases.append({"id": "remove", "op": "remove", "measure": False})
     return {
-        "schema": "sonde-plan/1",
+        "schema": "sonde-plan/2",
         "id": cell.name,
         "title": f"IOzone: {cell.file} KiB in records of {cell.record} KiB",
         "target": _target(settings),

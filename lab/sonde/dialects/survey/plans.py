@@ -44,7 +44,7 @@ def plan_of(survey: SurveySettings, point: SurveyPoint) -> Plan:
         phases.append(phase)
     phases.append({"id": "destroy", "op": "remove", "measure": False})
     document = {
-        "schema": "sonde-plan/1",
+        "schema": "sonde-plan/2",
         "id": name,
         "title": f"obdfilter-survey: {point.objects} objects, {point.threads} threads, records of {point.record} KiB",
         "target": {"path": targets[0], "use_existing": True},

@@ -17,7 +17,7 @@ PLAN_SCHEMA_FORM: Mapping[str, Any] = {
         {
             "type": "object",
             "properties": {
-                "schema": {"const": "sonde-plan/1"},
+                "schema": {"const": "sonde-plan/2"},
                 **{name: {"$ref": f"sonde-plan-1#/properties/{name}"} for name in _PLAN_MEMBERS if name != "target"},
                 "target": {
                     "type": "object",

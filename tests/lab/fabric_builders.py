@@ -3,7 +3,11 @@
 
 from __future__ import annotations
 
+from sonde.design.checked_items import split_results
+from sonde.design.routes.check_directions import check_directions
 from sonde.design.routes.fabric import Fabric, find_fabrics
+from sonde.design.routes.faults import RouteFault
+from sonde.design.routes.host_tables import HostTables
 from sonde.model.system import system_from_document
 
 
@@ -58,3 +62,8 @@ def build_fabric(routers: int, clients: int = 3, servers: int = 2, weights: str 
     }
     (fabric,) = find_fabrics(system_from_document(document, "built.toml"))
     return fabric
+
+
+def find_direction_faults(fabric: Fabric, near: HostTables, far: HostTables) -> list[RouteFault]:
+    """The faults of both directions together, without the comparisons."""
+    return list(split_results(check_directions(fabric, near, far))[0])

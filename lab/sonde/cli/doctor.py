@@ -14,6 +14,7 @@ from sonde.launch.engine import find_engine
 from sonde.launch.machine_facts import NO, PARTLY, YES, collect_machine_facts
 from sonde.launch.mpi_module import build_module
 from sonde.model.errors import EXIT_ENVIRONMENT, EXIT_OK, UserError
+from sonde.model.units import counted
 from sonde.store.archive import Archive
 from sonde.terminal.screen import messages, plain_table, print_json, results
 
@@ -56,7 +57,8 @@ def command(directory: str | None, archive: Archive, as_json: bool, build_mpi: b
     all_facts = collect_machine_facts(target, archive.root)
     lacking = any(fact.essential and fact.state == NO for fact in all_facts)
     if as_json:
-        print_json({"works": not lacking, "facts": [asdict(fact) for fact in all_facts]})
+        counts = {state: sum(fact.state == state for fact in all_facts) for state in (YES, PARTLY, NO)}
+        print_json({"works": not lacking, "counts": counts, "facts": [asdict(fact) for fact in all_facts]})
         return EXIT_ENVIRONMENT if lacking else EXIT_OK
     table = plain_table(show_header=False)
     for fact in all_facts:
@@ -68,4 +70,6 @@ def command(directory: str | None, archive: Archive, as_json: bool, build_mpi: b
             text.append(f"\n{fact.remedy}", style="dim")
         table.add_row(Text(mark, style=style), Text(fact.topic, style="bold"), text)
     results().print(table)
+    works, partly, lacks = (sum(fact.state == state for fact in all_facts) for state in (YES, PARTLY, NO))
+    results().print(f"{counted(len(all_facts), 'check')}: {works} good, {partly} partly, {lacks} not.", style="bold")
     return EXIT_ENVIRONMENT if lacking else EXIT_OK

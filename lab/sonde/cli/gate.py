@@ -49,7 +49,8 @@ from sonde.trends.stated_limits import Limit, check_limit, parse_limit
 @archive_option
 @json_option
 def command(run: str, baseline: str, limits: tuple[str, ...], retests: int, archive: Archive, as_json: bool) -> int:
-    """Check RUN against a baseline or a limit. Exit code 0: good; 1: too slow, as were all repetitions.
+    """Check RUN against a baseline or a limit. Exit code 0: good; 1: too slow, as were all repetitions; 6: no
+    number of RUN is in the baseline.
 
     The limit of each number is the median of the baseline minus four robust standard deviations, but at least 15 %. One
     slow run may be chance: the same plan is repeated at once until a run is good or all were too slow.
@@ -188,7 +189,8 @@ def _print_gate(reference: Side, now: Side, judged: Sequence[GateCheck], failed:
     verdict = "Too slow" if failed else "Good"
     caveats = _find_caveats(now, [item.key.phase for item in judged], reference)
     against = f"against {len(reference.runs)} of {reference.name}"
-    console.print(f"{_verdict_heading(verdict, caveats)}: {tried} {against}.", style="bold")
+    heading = _verdict_heading(verdict, caveats)
+    console.print(f"{heading}: {counted(len(judged), 'number')} compared, {tried} {against}.", style="bold")
     _print_caveats(caveats)
 
 

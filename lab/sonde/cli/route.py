@@ -4,41 +4,41 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
 import click
 
 from sonde.cli.options import VerbGroup, json_option
+from sonde.cli.route_output import print_paths, print_verified, report_check
 from sonde.cli.run_selection import progress_bar
-from sonde.design.routes.check import check_directions, check_host
+from sonde.design.checked_items import CheckedItem, choose_exit_code, split_results
+from sonde.design.routes.check import check_host
+from sonde.design.routes.check_directions import check_directions
 from sonde.design.routes.fabric import Fabric, find_fabrics
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.health import HealthCheckTiming
 from sonde.design.routes.host_tables import HostTables
-from sonde.design.routes.mount_throughput import OperationComparison
-from sonde.design.routes.plan import HASH_SEED, RoutePlan, plan_routes
+from sonde.design.routes.host_view import find_host_views
+from sonde.design.routes.plan import HASH_SEED, RoutePlan, plan_all_routes, plan_routes
+from sonde.design.routes.plan_files import FORMATS, make_plan_files
 from sonde.design.routes.route_text import (
     describe_fabric,
     describe_flow_result,
-    describe_leading_mounts,
     describe_striping_effect,
-    describe_unknown,
-    group_faults,
-    make_comparison_rows,
     make_plan_rows,
 )
-from sonde.design.routes.verify import VerificationResult
 from sonde.model.bundled_files import find_system_file
 from sonde.model.confined_files import write_file
-from sonde.model.errors import EXIT_FAILED, MachineError
-from sonde.model.system import read_system
+from sonde.model.errors import EXIT_FAILED, MachineError, UserError
+from sonde.model.system import System, read_system
 from sonde.model.units import counted
 from sonde.terminal.screen import messages, plain_table, print_json, results
 
+LNET = "lnet"
 # Hosts behind the routers that a health check asks.
 _PROBED_HOSTS = 3
-FORMATS = ("iproute2", "network-scripts", "networkd", "networkmanager", "nmstate", "ansible", "lnet")
 
 
 @click.group("route", cls=VerbGroup)
@@ -59,7 +59,12 @@ _system_argument = click.argument("system", metavar="SYSTEM")
 @command.command("plan")
 @_system_argument
 @click.option(
-    "--format", "file_format", type=click.Choice(FORMATS), default="iproute2", show_default=True, help="Of the files."
+    "--format",
+    "file_format",
+    type=click.Choice([*FORMATS, LNET]),
+    default="iproute2",
+    show_default=True,
+    help="Of the files.",
 )
 @click.option("--class", "class_name", metavar="NAME", help="Files for this class of hosts only.")
 @click.option(
@@ -79,14 +84,14 @@ def plan_command(system: str, file_format: str, class_name: str | None, output: 
       sonde route plan edison --format lnet
     """
     machine = read_system(find_system_file(system))
-    if file_format == "lnet":
+    if file_format == LNET:
         from sonde.design.routes.configurations import make_lnet_files
 
         plans: list[RoutePlan] = []
         files = make_lnet_files(machine)
     else:
-        plans = [plan_routes(fabric) for fabric in find_fabrics(machine)]
-        files = {name: text for plan in plans for name, text in _files(plan, file_format, class_name).items()}
+        plans = plan_all_routes(find_fabrics(machine))
+        files = make_plan_files(plans, file_format, class_name)
     if output is not None:
         _write(output, files | _pictures(plans))
     if as_json:
@@ -110,29 +115,6 @@ def plan_command(system: str, file_format: str, class_name: str | None, output: 
             console.print(f"\n--- {name}", style="bold", soft_wrap=True)
             console.print(text, markup=False, highlight=False, soft_wrap=True, end="")
     return 0
-
-
-def _files(plan: RoutePlan, file_format: str, class_name: str | None) -> dict[str, str]:
-    from sonde.design.routes import configurations, scripts
-
-    hosts = plan.host_plans if class_name is None else (plan.find_host_plan(class_name),)
-    if file_format == "iproute2":
-        all_scripts = scripts.make_route_scripts(plan)
-        return (
-            all_scripts
-            if class_name is None
-            else {name: text for name, text in all_scripts.items() if class_name in name}
-        )
-    if file_format == "ansible":
-        return configurations.make_ansible_files(plan)
-    file_builders = {
-        "network-scripts": scripts.make_network_script_files,
-        "networkd": configurations.make_networkd_files,
-        "networkmanager": configurations.make_keyfile_files,
-        "nmstate": configurations.make_nmstate_files,
-    }
-    # the same file name may be wanted by several classes: each has its own folder
-    return {f"{host.name}/{name}": text for host in hosts for name, text in file_builders[file_format](host).items()}
 
 
 def _pictures(plans: list[RoutePlan]) -> dict[str, str]:
@@ -168,58 +150,57 @@ def _write(folder: Path, files: dict[str, str]) -> None:
 def check_command(system: str, files: tuple[Path, ...], name: str, other_files: tuple[Path, ...], as_json: bool) -> int:
     """Say what is wrong with rules, routes and settings of a host of SYSTEM.
 
-    FILES are saved output of `ip -j rule`, `ip -j route show table all`, `ip -j addr`, `sysctl -a`, a kernel .config,
-    or scripts and files that hold rules and routes. Without FILES this host is asked. Exit code 1 when something is
-    wrong.
+    FILES are saved output of `ip -j rule`, `ip -j route show table all`, `ip -j addr`, `ip -j neigh`, `sysctl -a`, a
+    kernel .config, `lnetctl export`, `lctl route_list`, or any file that `sonde route plan` writes. Without FILES this
+    host is asked. Exit code 1 when something is wrong, 6 when nothing could be compared.
 
     \b
     Examples:
       sonde route check cumulus --as compute
       sonde route check cumulus --as wolf-servers rule-ib1 route-ib1 sysctl.conf
     """
-    faults: list[RouteFault] = []
-    unknown: list[str] = []
-    for fabric in find_fabrics(read_system(find_system_file(system))):
-        tables = _read_host_tables(fabric, files)
-        verdict = check_host(fabric, name, tables)
-        faults += verdict.faults
-        if other_files:
-            faults += _check_both_sides(fabric, name, tables, _read_host_tables(fabric, other_files))
-        unknown += [
-            *verdict.unknown,
-            *([] if other_files else ["the other side, so whether replies return the same way"]),
-        ]
-    unknown = list(dict.fromkeys(unknown))
-    if as_json:
-        print_json({"host": name, "faults": [asdict(fault) for fault in faults], "not_given": unknown})
-    else:
-        _print_faults(name, faults, unknown)
-    return EXIT_FAILED if faults else 0
-
-
-def _check_both_sides(fabric: Fabric, name: str, tables: HostTables, other_tables: HostTables) -> list[RouteFault]:
-    return check_directions(fabric, *((tables, other_tables) if fabric.near.class_of(name) else (other_tables, tables)))
-
-
-def _read_host_tables(fabric: Fabric, files: tuple[Path, ...]) -> HostTables:
+    machine = read_system(find_system_file(system))
     if files:
-        from sonde.design.routes.host_tables import read_host_tables
+        from sonde.design.routes.table_reader import read_host_tables
 
-        return read_host_tables(files)
+        tables = read_host_tables(files)
+        if tables.lnet_routes is not None:
+            return _check_lnet(machine, name, tables, as_json)
+    fabrics = find_fabrics(machine)
+    if not files:
+        tables = _read_this_host(fabrics)
+    verdict = check_host(fabrics, name, tables)
+    unknown, both_sides = list(verdict.unknown), list[RouteFault | CheckedItem]()
+    if other_files:
+        from sonde.design.routes.table_reader import read_host_tables
+
+        other_tables = read_host_tables(other_files)
+        for view in find_host_views(fabrics, name):
+            is_near = view.own_side is view.fabric.near
+            sides = (tables, other_tables) if is_near else (other_tables, tables)
+            both_sides += check_directions(view.fabric, *sides)
+    else:
+        unknown.append("the other side, so whether replies return the same way")
+    faults, comparisons = split_results((*verdict.faults, *verdict.comparisons, *both_sides))
+    report_check(name, faults, comparisons, unknown, as_json)
+    return choose_exit_code(len(faults), comparisons)
+
+
+def _check_lnet(machine: System, name: str, tables: HostTables, as_json: bool) -> int:
+    from sonde.design.routes.check_lnet import check_lnet_routes
+
+    faults, comparisons = split_results(check_lnet_routes(machine, name, tables.lnet_routes or ()))
+    report_check(name, faults, comparisons, ["settings and states of the other hosts"], as_json)
+    return choose_exit_code(len(faults), comparisons)
+
+
+def _read_this_host(fabrics: Sequence[Fabric]) -> HostTables:
     from sonde.design.routes.kernel_tables import read_this_host
 
-    return read_this_host(fabric.version)
-
-
-def _print_faults(name: str, faults: list[RouteFault], unknown: list[str]) -> None:
-    console = results()
-    for fault, locations in group_faults(faults):
-        location = locations[0] if len(locations) == 1 else f"{locations[0]}, and {len(locations) - 1} more like it"
-        console.print(f"{fault.kind}  {location}", style="bold red", soft_wrap=True)
-        console.print(f"  {fault.problem}: {fault.remedy}.", soft_wrap=True, highlight=False)
-    summary = "Nothing wrong was found" if not faults else f"{len(faults)} faults" if len(faults) > 1 else "1 fault"
-    unchecked = f" Not given, so not checked: {', '.join(unknown)}." if unknown else ""
-    console.print(f"{name}: {summary}.{unchecked}", soft_wrap=True)
+    tables = HostTables()
+    for version in sorted({fabric.version for fabric in fabrics}):
+        tables = tables.merge(read_this_host(version))
+    return tables
 
 
 @command.command("simulate")
@@ -290,29 +271,16 @@ def simulate_command(
         if not traffic.one_lost:
             console.print("There is no other router: when this one is lost, nothing reaches the other side.")
         if compared:
-            _print_paths(compared, describe_striping_effect(traffic.all_up))
+            print_paths(compared, describe_striping_effect(traffic.all_up))
     if output is not None:
         console.print(str(output), soft_wrap=True)
     return 0
 
 
-def _print_paths(compared: Sequence[OperationComparison], striped: str) -> None:
-    console = results()
-    console.print(f"\nNative against forwarded, {counted(compared[0].tasks, 'task')} a client", style="bold")
-    table = plain_table()
-    for title in ("operation", "clients", *(path.mount for path, _ in compared[0].mounts), "times"):
-        table.add_column(title, justify="left" if title == "operation" else "right")
-    for row in make_comparison_rows(compared):
-        table.add_row(*row)
-    console.print(table)
-    for sentence in (*describe_leading_mounts(compared[:2]), striped, describe_unknown(compared)):
-        if sentence:
-            console.print(sentence, soft_wrap=True, highlight=False)
-
-
 @command.command("watch")
 @_system_argument
 @click.option("--as", "name", metavar="CLASS", required=True, help="The class of hosts that this host is one of.")
+@click.option("--to", "network", metavar="NETWORK", help="Which other network, where the class has several.")
 @click.option(
     "--interval",
     type=click.FloatRange(0.05, 60),
@@ -334,7 +302,7 @@ def _print_paths(compared: Sequence[OperationComparison], striped: str) -> None:
     show_default=True,
     help="Good rounds to put back.",
 )
-def watch_command(system: str, name: str, interval: float, down: int, up: int) -> int:
+def watch_command(system: str, name: str, network: str | None, interval: float, down: int, up: int) -> int:
     """Ask every router of SYSTEM again and again, and take the dead ones out of the multipath route of this host.
 
     For a service on every host (packaging/systemd). It runs until it is ended; the route is whole again then. The last
@@ -347,17 +315,23 @@ def watch_command(system: str, name: str, interval: float, down: int, up: int) -
     from sonde.design.routes.health import WatchedRoutes, make_route_replacer, watch_routers
 
     timing = HealthCheckTiming(interval, down, up)
-    all_fabrics = find_fabrics(read_system(find_system_file(system)))
-    (fabric, *other_fabrics) = [
-        item for item in all_fabrics if item.near.class_of(name) or item.far.class_of(name)
-    ] or all_fabrics
-    if other_fabrics:
+    views = find_host_views(find_fabrics(read_system(find_system_file(system))), name)
+    (view, *other_views) = [item for item in views if network in (None, item.other_side.network)] or views
+    if network is not None and view.other_side.network != network:
+        networks = list(dict.fromkeys(item.other_side.network for item in views))
+        raise UserError(f"{name} has no routes to {network}; it has routes to {', '.join(networks)}.")
+    if other_views:
         messages().print(
-            f"sonde: only {fabric.name} is watched; start another for {other_fabrics[0].name}.", soft_wrap=True
+            f"sonde: only {view.fabric.name} is watched; start another with --to {other_views[0].other_side.network}.",
+            soft_wrap=True,
         )
-    plan = plan_routes(fabric).find_host_plan(name)
-    is_near = plan.network == fabric.near.network
-    other_side = fabric.far if is_near else fabric.near
+    fabric, other_side = view.fabric, view.other_side
+    plan = next(
+        host
+        for host in plan_routes(fabric).host_plans
+        if host.network == view.own_side.network and host.host_class is view.host_class
+    )
+    is_near = view.own_side is fabric.near
     watched = WatchedRoutes(
         plan,
         tuple(route.far_address if is_near else route.near_address for route in fabric.routers),
@@ -374,7 +348,8 @@ def watch_command(system: str, name: str, interval: float, down: int, up: int) -
         )
     finally:
         for route in watched.main_routes:
-            change(route)
+            with suppress(MachineError):  # the interface is not there: there is no route to restore
+                change(route)
     return 0
 
 
@@ -416,27 +391,5 @@ def verify_command(system: str, flows: int, losses: int, seed: int, policy: str,
     if as_json:
         print_json([{"fabric": fabric.name, "holds": result.holds, **asdict(result)} for fabric, result in outcomes])
     for fabric, result in outcomes if not as_json else ():
-        _print_verified(fabric, result)
+        print_verified(fabric, result)
     return 0 if all(result.holds for _, result in outcomes) else EXIT_FAILED
-
-
-def _print_verified(fabric: Fabric, result: VerificationResult) -> None:
-    console = results()
-    console.print(describe_fabric(fabric), style="bold", soft_wrap=True)
-    table = plain_table()
-    for title in ("router", "predicted", "counted"):
-        table.add_column(title, justify="left" if title == "router" else "right")
-    for name, predicted, counted_share in zip(
-        result.spread.routers, result.spread.predicted, result.spread.counted, strict=True
-    ):
-        table.add_row(name, f"{100 * predicted:.1f} %", f"{100 * counted_share:.1f} %")
-    console.print(table)
-    holds = "as predicted" if result.spread.holds else "not as predicted"
-    console.print(f"{counted(result.flows, 'flow')}: spread {holds}.", soft_wrap=True)
-    for loss in result.losses:
-        limit_text = "" if loss.stall_s <= result.limit_s else f", longer than {result.limit_s:.2g} s"
-        broken_text = f"; {counted(loss.broken, 'flow')} broke ({loss.reason})" if loss.broken else ""
-        console.print(
-            f"{loss.router} died: the longest pause was {loss.stall_s:.2f} s{limit_text}{broken_text}.", soft_wrap=True
-        )
-    console.print("Removed without a trace." if result.clean else "Removing left something behind.", soft_wrap=True)

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from sonde.cli.options import existing_archive_option, json_option
 from sonde.cli.run_selection import open_catalog, progress_bar, selection_options
-from sonde.model.errors import EXIT_ENVIRONMENT, EXIT_FAILED, UserError
+from sonde.model.errors import EXIT_FAILED, EXIT_NOTHING_COMPARED, UserError
 from sonde.model.units import counted
 from sonde.store.archive import Archive
 from sonde.store.selection import Selection
@@ -66,7 +66,7 @@ _MAX_NAMED_HISTORIES = 6
 @click.option(
     "--check",
     is_flag=True,
-    help="Exit code 1 when a series became slower within its last ten runs, 3 when no series is long enough to tell.",
+    help="Exit code 1 when a series became slower within its last ten runs, 6 when no series is long enough to tell.",
 )
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write a report.")
 @existing_archive_option
@@ -107,7 +107,7 @@ def command(
     if not check:
         return 0
     return (
-        EXIT_ENVIRONMENT
+        EXIT_NOTHING_COMPARED
         if not survey_result.analyses
         else EXIT_FAILED
         if any(standing.slower for standing in survey_result.analyses)

@@ -14,7 +14,8 @@
     │   ├── MachineError   3      this machine lacks something: engine, launcher, permission, space
     │   ├── RunFailedError 1      the measurement failed
     │   ├── DataMismatchError 4     data read back was not what was written
-    │   └── StoppedError   5      interrupted by the user or a signal
+    │   ├── StoppedError   5      interrupted by the user or a signal
+    │   └── NothingComparedError 6 a check had nothing that it could compare
     └── RecordError               a record line is malformed; the reader skips it and reports it
 
 The number is the exit code of the command.
@@ -31,6 +32,8 @@ EXIT_BAD_INPUT = 2
 EXIT_ENVIRONMENT = 3
 EXIT_MISMATCH = 4
 EXIT_INTERRUPTED = 5
+# A check that found nothing to compare: neither good nor bad.
+EXIT_NOTHING_COMPARED = 6
 
 
 class SondeError(Exception):
@@ -93,6 +96,12 @@ class StoppedError(UserError):
     """The user or a signal ended the run."""
 
     exit_code = EXIT_INTERRUPTED
+
+
+class NothingComparedError(UserError):
+    """A check had nothing that it could compare: the result is neither good nor bad."""
+
+    exit_code = EXIT_NOTHING_COMPARED
 
 
 class RecordError(SondeError):

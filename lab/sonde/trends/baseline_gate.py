@@ -9,7 +9,7 @@ from math import exp, log
 
 import numpy as np
 
-from sonde.model.errors import UserError
+from sonde.model.errors import NothingComparedError, UserError
 from sonde.model.history_key import HistoryKey
 from sonde.model.units import counted
 from sonde.stats.spread import compute_robust_sd
@@ -61,10 +61,11 @@ def compute_limit(values: Sequence[float], settings: DetectorSettings | None = N
 
 
 def check_against_baseline(baseline: Side, now: Side, settings: DetectorSettings | None = None) -> list[GateCheck]:
-    """Each number that baseline and runs have in common. Raises UserError when the baseline cannot judge."""
+    """Each number that baseline and runs have in common. Raises NothingComparedError when there is none, UserError
+    when the baseline has too few runs."""
     both = pair_numbers(collect_numbers(baseline.runs), collect_numbers(now.runs))
     if not both:
-        raise UserError(
+        raise NothingComparedError(
             f"{baseline.name} and {now.name} have no number in common; set a baseline of the same experiment on the"
             " same storage with `sonde baseline set`."
         )

@@ -29,12 +29,33 @@ def test_route_check_reports_faults_and_missing_inputs(sonde: Any) -> None:
     result = sonde("route", "check", "cumulus", "--as", "compute", LISTINGS / "create_routes_incoming.sh")
     assert result.code == 1
     assert "all rules in one table" in result.out
-    assert "Not given, so not checked: addresses, settings (sysctl), kernel options, the other side" in result.out
+    assert "not checked: addresses, neighbors, settings (sysctl), kernel options, the other side" in result.out
     both = sonde(
         *("route", "check", "cumulus", "--as", "compute", LISTINGS / "compute-route-show"),
         *("--other-side", LISTINGS / "storage-route-interface", "--json"),
     ).json
     assert "the other side, so whether replies return the same way" not in both["not_given"]
+
+
+def test_check_without_comparison_has_its_own_code(sonde: Any, tmp_path: Path) -> None:
+    plays = tmp_path / "routes.yml"
+    plays.write_text("- name: Routes\n  hosts: compute\n  tasks: []\n", encoding="utf-8")
+    result = sonde("route", "check", "cumulus", "--as", "compute", plays)
+    assert result.code == 6
+    assert "Nothing could be compared, so nothing is known" in result.out
+    assert "Nothing wrong" not in result.out
+    assert sonde("route", "check", "cumulus", "--as", "compute", plays, "--json").json["compared"] == []
+
+
+def test_good_check_counts_its_comparisons(sonde: Any, tmp_path: Path) -> None:
+    assert sonde("route", "plan", "slingshot-routed", "-o", tmp_path).code == 0
+    result = sonde("route", "check", "slingshot-routed", "--as", "compute", tmp_path / "routes-compute.sh",
+                   tmp_path / "routes-compute-ipv6.sh")  # fmt: skip
+    assert result.code == 0, result.out
+    assert "compute: Nothing wrong in " in result.out
+    assert "comparisons." in result.out
+    first_only = sonde("route", "check", "slingshot-routed", "--as", "compute", tmp_path / "routes-compute.sh")
+    assert first_only.code == 1, "the routes of IPv6 are missing"
 
 
 def test_prediction_lists_cost_of_each_router(sonde: Any) -> None:

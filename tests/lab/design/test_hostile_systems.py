@@ -141,7 +141,7 @@ def route_files(document: Mapping[str, Any]) -> dict[str, str]:
     files = make_lnet_files(system)
     for each in find_fabrics(system):
         routes = plan_routes(each)
-        files |= make_ansible_files(routes)
+        files |= make_ansible_files([routes])
         for host in routes.host_plans:
             for generate in (make_network_script_files, make_networkd_files, make_keyfile_files, make_nmstate_files):
                 files |= {f"{host.name}/{name}": text for name, text in generate(host).items()}

@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import ipaddress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from sonde.design.routes.fabric import Fabric, FabricSide, covers_range, index_gateways, is_covered
+from sonde.design.checked_items import CheckedItem
+from sonde.design.routes.fabric import FabricRouter, covers_range, is_covered
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables, ObservedRoute, ObservedRule
+from sonde.design.routes.host_view import HostView
 
 # Preference of the rule for the main table; rules of larger preference only count when main has no route.
 _MAIN_PREFERENCE = 32766
@@ -15,111 +18,140 @@ _MAIN_PREFERENCE = 32766
 _COMMON_TABLES = ("main", "local", "default")
 
 
-def find_table_faults(
-    fabric: Fabric, own_side: FabricSide, other_side: FabricSide, host_tables: HostTables
-) -> Iterator[RouteFault]:
+def _join_gateways(views: Sequence[HostView]) -> Mapping[str, FabricRouter]:
+    return {address: router for view in views for address, router in view.gateways.items()}
+
+
+def find_table_faults(views: Sequence[HostView], tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
     """Tables of single routers: each needs a route to the other side, and a rule that leads to the table."""
-    gateways = index_gateways(fabric, own_side)
+    gateways = _join_gateways(views)
     by_table: dict[str, list[ObservedRoute]] = {}
-    for route in host_tables.routes or ():
+    for route in tables.routes or ():
         if route.table not in _COMMON_TABLES:
             by_table.setdefault(route.table, []).append(route)
     tables_by_gateway: dict[str, list[str]] = {}
     for table, routes in by_table.items():
-        far_routes = [
-            route
-            for route in routes
-            if route.hops and any(covers_range(route.destination, address_range) for address_range in other_side.ranges)
-        ]
+        if not belongs_to_fabric(views, routes):
+            continue  # a table of the site
+        yield CheckedItem("the table of a router", f"table {table}")
+        far_routes = [route for route in routes if route.hops and _leads_to_other_side(views, route)]
         if not far_routes:
+            networks = ", ".join(dict.fromkeys(view.other_side.network for view in views))
             yield RouteFault(
-                "table without a route",
-                f"table {table}",
-                f"no route of table {table} leads to {other_side.network}: packets that are sent there fall through",
+                "table without a route", f"table {table}",
+                f"no route of table {table} leads to {networks}: packets that are sent there fall through",
                 "add the route through one router",
-            )
-        for gateway in {hop.via for route in far_routes for hop in route.hops} & set(gateways):
+            )  # fmt: skip
+        for gateway in sorted({hop.via for route in far_routes for hop in route.hops} & set(gateways)):
             tables_by_gateway.setdefault(gateway, []).append(table)
-        if host_tables.rules is not None and not any(rule.table == table for rule in host_tables.rules):
+        if tables.rules is not None and not any(rule.table == table for rule in tables.rules):
             yield RouteFault(
-                "table without a rule",
-                f"table {table}",
-                f"no rule leads into table {table}: it is never used",
+                "table without a rule", f"table {table}", f"no rule leads into table {table}: it is never used",
                 "add a rule for it, or remove it",
-            )
-    for gateway, tables in tables_by_gateway.items():
-        if len(tables) > 1:
-            yield RouteFault(
-                "router in several tables",
-                f"tables {', '.join(tables)}",
-                f"{gateway} is the next hop of {len(tables)} tables; a router that one of them is for has no table",
-                "one table for each router",
-            )
-    if (
-        by_table
-        and tables_by_gateway
-        and (gateways_without_table := [gateway for gateway in gateways if gateway not in tables_by_gateway])
-    ):
-        yield RouteFault(
-            "router without a table",
-            "tables",
-            f"{', '.join(gateways_without_table)} has no table of its own, the other routers have",
-            "one table for each router",
+            )  # fmt: skip
+    yield from _compare_tables(views, tables_by_gateway)
+
+
+def belongs_to_fabric(views: Sequence[HostView], routes: Iterable[ObservedRoute]) -> bool:
+    """Whether a table concerns a fabric: it has a route to one of its networks or through one of its routers."""
+    gateways = _join_gateways(views)
+    return any(
+        any(hop.via in gateways for hop in route.hops)
+        or any(
+            covers_range(route.destination, address_range) and route.destination != "default"
+            for view in views
+            for address_range in (*view.own_side.ranges, *view.other_side.ranges)
         )
+        for route in routes
+    )
 
 
-def find_rule_faults(fabric: Fabric, own_side: FabricSide, host_tables: HostTables) -> Iterator[RouteFault]:
-    if host_tables.rules is None:
+def _leads_to_other_side(views: Sequence[HostView], route: ObservedRoute) -> bool:
+    return any(
+        covers_range(route.destination, address_range) for view in views for address_range in view.other_side.ranges
+    )
+
+
+def _compare_tables(views: Sequence[HostView], tables_by_gateway: Mapping[str, list[str]]) -> Iterator[RouteFault]:
+    for gateway, names in tables_by_gateway.items():
+        if len(set(names)) > 1:
+            yield RouteFault(
+                "router in several tables", f"tables {', '.join(names)}",
+                f"{gateway} is the next hop of {len(names)} tables; a router that one of them is for has no table",
+                "one table for each router",
+            )  # fmt: skip
+    for view in views:
+        absent = [gateway for gateway in view.gateways if gateway not in tables_by_gateway]
+        if absent and len(absent) < len(view.gateways):
+            yield RouteFault(
+                "router without a table", "tables",
+                f"{', '.join(absent)} has no table of its own, the other routers have", "one table for each router",
+            )  # fmt: skip
+
+
+def find_rule_faults(views: Sequence[HostView], tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
+    """Rules that match nothing, lead nowhere or come too late. What they divert follows from the lookup of paths."""
+    if tables.rules is None:
         return
-    gateways = index_gateways(fabric, own_side)
-    far_gateways = index_gateways(fabric, fabric.far if own_side is fabric.near else fabric.near)
-    used_tables = {route.table for route in host_tables.routes} if host_tables.routes is not None else None
-    for rule in host_tables.rules:
-        if rule.table in _COMMON_TABLES:
+    used_tables = {route.table for route in tables.routes} if tables.routes is not None else None
+    for rule in tables.rules:
+        if rule.table in _COMMON_TABLES or rule.action != "lookup":
             continue
+        yield CheckedItem("a rule", rule.origin)
         if used_tables is not None and rule.table not in used_tables:
             yield RouteFault(
-                "rule without a table",
-                rule.origin,
-                f"the rule leads into table {rule.table}, which has no route",
-                "fill the table, or remove the rule",
-            )
-        source = rule.source.split("/")[0]
-        if source in gateways or source in far_gateways:
-            yield RouteFault(
-                "rule that cannot match",
-                rule.origin,
-                f"the rule selects packets from the router {source}, but a forwarded packet keeps the address of its"
-                " sender: the rule matches nothing on a host, and only the multipath route is used",
-                "select by firewall mark, as the plan does",
-            )
-        elif source != "all" and not is_covered([*fabric.near.ranges, *fabric.far.ranges], source):
-            yield RouteFault(
-                "rule for an unknown address",
-                rule.origin,
-                f"{rule.source} is in neither network, nor is it a router of {fabric.name}",
-                f"the routers are {', '.join(gateways)} here",
-            )
-        elif source != "all":
-            yield from _find_non_router_rules(rule, source, gateways)
+                "rule without a table", rule.origin,
+                f"the rule leads into table {rule.table}, which has no route", "fill the table, or remove the rule",
+            )  # fmt: skip
+        table_routes = [route for route in tables.routes or () if route.table == rule.table]
+        if not table_routes or belongs_to_fabric(views, table_routes):
+            yield from _check_source(views, rule)
         if rule.preference is not None and rule.preference > _MAIN_PREFERENCE:
             yield RouteFault(
-                "rule too late",
-                rule.origin,
+                "rule too late", rule.origin,
                 f"the rule has preference {rule.preference}: the main table (32766) comes before it",
                 "give it a smaller number",
-            )
-    yield from _find_shared_table(host_tables.rules, host_tables.routes)
+            )  # fmt: skip
+    yield from _find_shared_table(tables.rules, tables.routes)
 
 
-def _find_non_router_rules(rule: ObservedRule, source: str, gateways: dict[str, int]) -> Iterator[RouteFault]:
-    if rule.mark is None and source not in gateways:
+def _check_source(views: Sequence[HostView], rule: ObservedRule) -> Iterator[RouteFault]:
+    if rule.source == "all":
+        return
+    try:
+        network = ipaddress.ip_network(rule.source, strict=False)
+    except ValueError:
+        return
+    if network.num_addresses > 1:
+        return  # a range: the lookup of paths says what it diverts
+    source = str(network[0])
+    gateways = _join_gateways(views)
+    all_addresses = {
+        address for view in views for router in view.fabric.routers
+        for address in (router.near_address, router.far_address)
+    }  # fmt: skip
+    known_ranges = [
+        address_range for view in views for side in (view.own_side, view.other_side) for address_range in side.ranges
+    ]
+    if source in all_addresses:
         yield RouteFault(
-            "rule for an unknown address",
-            rule.origin,
-            f"{source} is an address of this fabric, but of no router",
+            "rule that cannot match", rule.origin,
+            f"the rule selects packets from the router {source}, but a forwarded packet keeps the address of its"
+            " sender: the rule matches nothing on a host, and only the multipath route is used",
+            "select by firewall mark, as the plan does",
+        )  # fmt: skip
+    elif not is_covered(known_ranges, source):
+        yield RouteFault(
+            "rule for an unknown address", rule.origin,
+            f"{rule.source} is in neither network, nor is it a router of {views[0].fabric.name}",
             f"the routers are {', '.join(gateways)} here",
-        )
+        )  # fmt: skip
+    elif rule.mark is None and source not in [address for view in views for address in view.addresses]:
+        yield RouteFault(
+            "rule for an unknown address", rule.origin,
+            f"{source} is an address of this fabric, but of no router and of no host of this class",
+            f"the routers are {', '.join(gateways)} here",
+        )  # fmt: skip
 
 
 def _find_shared_table(rules: Sequence[ObservedRule], routes: Iterable[ObservedRoute] | None) -> Iterator[RouteFault]:
@@ -134,4 +166,4 @@ def _find_shared_table(rules: Sequence[ObservedRule], routes: Iterable[ObservedR
             f"all {len(table_rules)} rules lead into table {table}, although there are tables"
             f" {', '.join(sorted(tables))}",
             "lead each rule into the table of its own router",
-        )
+        )  # fmt: skip

@@ -1,101 +1,253 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is wrong with the settings of a host: kernel options, MTU, sysctls; and everything that a router needs."""
+"""What is wrong with the settings of a host: kernel options, sysctls; and everything that a router needs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import ipaddress
+from collections.abc import Iterator, Mapping, Sequence
 
-from sonde.design.routes.fabric import Fabric, HostClass
-from sonde.design.routes.faults import RouteCheck, RouteFault, list_unknown
+from sonde.design.checked_items import CheckedItem
+from sonde.design.routes.check_links import find_mtu_faults
+from sonde.design.routes.fabric import Fabric, FabricRouter, is_covered
+from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables
-from sonde.design.routes.kernel_settings import audit_settings, list_missing_options
+from sonde.design.routes.host_view import HostView
+from sonde.design.routes.kernel_lookup import find_kernel_route
+from sonde.design.routes.kernel_settings import (
+    add_kernel_release,
+    audit_settings,
+    list_audited_settings,
+    list_missing_options,
+)
+
+_STRICT = 1
 
 
-def find_setting_faults(fabric: Fabric, host_class: HostClass, host_tables: HostTables) -> Iterator[RouteFault]:
+def find_setting_faults(view: HostView, tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
     """Faults of the settings of a host of one class."""
-    if host_tables.options is not None:
-        for name, feature in list_missing_options(host_tables.options):
+    if tables.options is not None:
+        yield CheckedItem("kernel options", "kernel")
+        for name, feature in list_missing_options(tables.options):
             yield RouteFault(
                 "kernel option missing", name, f"the kernel lacks it: {feature} will not work", f"build with {name}=y"
             )
-    for device, mtu in host_tables.mtus.items():
-        network_mtu = (fabric.near if host_class in fabric.near.classes else fabric.far).mtu
-        if device == host_class.device and network_mtu is not None and mtu != network_mtu:
-            yield RouteFault(
-                "MTU mismatch",
-                device,
-                f"{device} takes packets of {mtu} B, the network {network_mtu} B",
-                f"set mtu {network_mtu}",
-            )
-    if host_tables.settings is None:
+    if tables.settings is None:
         return
-    for finding in audit_settings(host_tables.settings):
+    yield from _audit(add_kernel_release(tables.settings, view.host_class.operating_system))
+    fabric, device = view.fabric, view.host_class.device
+    policy_name = f"net.{'ipv4' if fabric.version == 4 else 'ipv6'}.fib_multipath_hash_policy"
+    policy = tables.settings.get(policy_name)
+    if policy is not None and len(fabric.routers) > 1:
+        yield CheckedItem("a setting", policy_name)
+        if policy == "0":
+            yield RouteFault(
+                "hash by address only", f"{policy_name} = 0", "all connections between two hosts take one router",
+                "set it to 1: ports count too",
+            )  # fmt: skip
+    if fabric.version == 4:
+        yield from _check_reverse_path(tables.settings, device, len(fabric.routers) > 1)
+        yield from _check_arp(view, tables)
+    yield from _check_accepted_redirects(tables.settings, device, fabric.version)
+
+
+def _audit(settings: Mapping[str, str]) -> Iterator[RouteFault | CheckedItem]:
+    for name in list_audited_settings(settings):
+        yield CheckedItem("a setting", name)
+    for finding in audit_settings(settings):
         yield RouteFault(
             f"setting {finding.state}", f"{finding.name} = {finding.value}", finding.reason, finding.remedy
         )
-    family = "ipv4" if fabric.version == 4 else "ipv6"
-    policy = host_tables.settings.get(f"net.{family}.fib_multipath_hash_policy")
-    if policy == "0" and len(fabric.routers) > 1:
+
+
+def _read_number(settings: Mapping[str, str], name: str) -> int | None:
+    value = settings.get(name, "")
+    return int(value) if value.isdigit() else None
+
+
+def _read_conf(settings: Mapping[str, str], device: str, name: str) -> tuple[int | None, int | None]:
+    """The value of net.ipv4.conf for all devices and for one."""
+    return (
+        _read_number(settings, f"net.ipv4.conf.all.{name}"),
+        _read_number(settings, f"net.ipv4.conf.{device}.{name}"),
+    )
+
+
+def _check_reverse_path(
+    settings: Mapping[str, str], device: str, has_choice: bool
+) -> Iterator[RouteFault | CheckedItem]:
+    """The kernel uses the larger value of `all` and the device; 1 is strict, 2 is loose."""
+    values = [value for value in _read_conf(settings, device, "rp_filter") if value is not None]
+    if not values:
+        return
+    yield CheckedItem("a setting", f"net.ipv4.conf.{device}.rp_filter")
+    if max(values) == _STRICT and has_choice:
+        own = settings.get(f"net.ipv4.conf.{device}.rp_filter")
+        name = device if own == str(_STRICT) else "all"
         yield RouteFault(
-            "hash by address only",
-            f"net.{family}.fib_multipath_hash_policy = 0",
-            "all connections between two hosts take one router",
-            "set it to 1: ports count too",
-        )
-    for name in ("all", host_class.device):
-        if host_tables.settings.get(f"net.ipv4.conf.{name}.rp_filter") == "1" and len(fabric.routers) > 1:
+            "strict reverse path", f"net.ipv4.conf.{name}.rp_filter = 1",
+            "a packet is dropped when its reply would leave by another interface",
+            "set it to 2 (loose) where a host has several networks",
+        )  # fmt: skip
+
+
+def _check_arp(view: HostView, tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
+    settings, device = tables.settings or {}, view.host_class.device
+    ignored = [value for value in _read_conf(settings, device, "arp_ignore") if value is not None]
+    filtered = [value for value in _read_conf(settings, device, "arp_filter") if value is not None]
+    if ignored:
+        yield CheckedItem("a setting", f"net.ipv4.conf.{device}.arp_ignore")
+        if max(ignored) >= 3:
+            answer = "never" if max(ignored) >= 8 else "not for addresses of this scope"
             yield RouteFault(
-                "strict reverse path",
-                f"net.ipv4.conf.{name}.rp_filter = 1",
-                "a packet is dropped when its reply would leave by another interface",
-                "set it to 2 (loose) where a host has several networks",
-            )
+                "ARP not answered", f"net.ipv4.conf.{device}.arp_ignore = {max(ignored)}",
+                f"this host answers ARP requests {answer}: routers cannot send to it", "set it to 0 or 1",
+            )  # fmt: skip
+    if not filtered:
+        return
+    yield CheckedItem("a setting", f"net.ipv4.conf.{device}.arp_filter")
+    if max(filtered) and tables.routes is not None:
+        for gateway in view.gateways:
+            lookup = find_kernel_route(tables, ipaddress.ip_address(gateway))
+            if lookup is not None and lookup.route is not None and lookup.route.device not in ("", device):
+                yield RouteFault(
+                    "ARP not answered", f"net.ipv4.conf.{device}.arp_filter = 1",
+                    f"the route to {gateway} leaves by {lookup.route.device}, so requests of that router on {device}"
+                    " get no answer",
+                    f"set it to 0, or route {', '.join(view.own_side.ranges)} by {device}",
+                )  # fmt: skip
+                return
+    same_network = [other for other in view.own_side.classes if other.name == view.host_class.name]
+    if len(same_network) > 1 and not max(filtered) and not max(ignored or [0]):
+        devices = ", ".join(other.device for other in same_network)
+        yield RouteFault(
+            "ARP of several interfaces", f"net.ipv4.conf.{device}.arp_filter = 0",
+            f"{devices} are on {view.own_side.network}: each answers for the addresses of all, so one of them may carry"
+            " everything",
+            "set arp_ignore to 1 and arp_announce to 2",
+        )  # fmt: skip
 
 
-def check_router(fabric: Fabric, host_tables: HostTables) -> RouteCheck:
-    """Faults of a router: its forwarding, its settings, its addresses."""
-    faults: list[RouteFault] = []
-    settings = host_tables.settings
-    if settings is not None:
-        name = "net.ipv4.ip_forward" if fabric.version == 4 else "net.ipv6.conf.all.forwarding"
-        if settings.get(name, "0") != "1":
-            faults.append(
-                RouteFault(
-                    "forwarding off",
-                    f"{name} = {settings.get(name, 'not set')}",
-                    "nothing passes this router",
-                    "set it to 1",
-                )
-            )
-        faults += [
-            RouteFault(
-                "strict reverse path", f"{key} = 1", "packets whose reply takes another way are dropped", "set it to 2"
-            )
-            for key, value in settings.items()
-            if key.endswith(".rp_filter") and value == "1"
-        ]
-        faults += [
-            RouteFault(f"setting {finding.state}", f"{finding.name} = {finding.value}", finding.reason, finding.remedy)
-            for finding in audit_settings(settings)
-        ]
-    if host_tables.addresses is not None:
-        own_addresses = {finding.split("/")[0] for finding in host_tables.addresses}
-        router_addresses = {router.name: (router.near_address, router.far_address) for router in fabric.routers}
-        matching_routers = [name for name, addresses in router_addresses.items() if own_addresses & set(addresses)]
-        faults += [
-            RouteFault(
-                "address missing",
-                name,
-                f"{name} has {', '.join(sorted(own_addresses & set(router_addresses[name])))}"
-                f" but not {', '.join(sorted(set(router_addresses[name]) - own_addresses))}",
+def _check_accepted_redirects(
+    settings: Mapping[str, str], device: str, version: int
+) -> Iterator[RouteFault | CheckedItem]:
+    """Hosts that do not forward accept a redirect when `all` or the device allows it; IPv6 has the device only."""
+    if version == 6:
+        values = [_read_number(settings, f"net.ipv6.conf.{device}.accept_redirects")]
+    else:
+        values = list(_read_conf(settings, device, "accept_redirects"))
+    known = [value for value in values if value is not None]
+    if not known:
+        return
+    name = f"net.{'ipv4' if version == 4 else 'ipv6'}.conf.{device}.accept_redirects"
+    yield CheckedItem("a setting", name)
+    if max(known):
+        yield RouteFault(
+            "redirects accepted", f"{name} = 1",
+            "one redirect message replaces the multipath route to a host by one router",
+            "set it to 0, for all and for the device",
+        )  # fmt: skip
+
+
+def check_routers(fabrics: Sequence[Fabric], tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
+    """Faults of a router: its forwarding, its settings, its addresses, its interfaces."""
+    matching = _find_routers(fabrics, tables)
+    if tables.addresses is not None and not any(True for fabric in fabrics for _ in _own_routers(fabric, tables)):
+        names = ", ".join(fabric.name for fabric in fabrics)
+        yield CheckedItem("the addresses of a router", names)
+        yield RouteFault("not a router", "addresses", f"no router of {names} has one of these", "ask a router")
+    for fabric, routers in matching:
+        if tables.addresses is not None:
+            yield from _check_addresses(fabric, tables)
+        yield from _check_interfaces(fabric, routers, tables)
+        if tables.settings is not None:
+            yield from _check_forwarding(fabric, routers, tables.settings)
+    if tables.settings is not None:
+        yield from _audit(tables.settings)
+
+
+def _own_routers(fabric: Fabric, tables: HostTables) -> Iterator[FabricRouter]:
+    addresses = {address.split("/")[0] for address in tables.addresses or ()}
+    for router in fabric.routers:
+        if addresses & {router.near_address, router.far_address}:
+            yield router
+
+
+def _find_routers(fabrics: Sequence[Fabric], tables: HostTables) -> list[tuple[Fabric, tuple[FabricRouter, ...]]]:
+    """The routers that these tables may be of: by their addresses, else all."""
+    by_address = [(fabric, tuple(_own_routers(fabric, tables))) for fabric in fabrics]
+    known = [(fabric, routers) for fabric, routers in by_address if routers]
+    return known or [(fabric, fabric.routers) for fabric in fabrics]
+
+
+def _check_addresses(fabric: Fabric, tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
+    own_addresses = {address.split("/")[0] for address in tables.addresses or ()}
+    for router in _own_routers(fabric, tables):
+        planned = {router.near_address, router.far_address}
+        yield CheckedItem("the addresses of a router", router.name)
+        if not planned <= own_addresses:
+            yield RouteFault(
+                "address missing", router.name,
+                f"{router.name} has {', '.join(sorted(own_addresses & planned))}"
+                f" but not {', '.join(sorted(planned - own_addresses))}",
                 "give it its address on both networks",
-            )
-            for name in matching_routers
-            if not set(router_addresses[name]) <= own_addresses
-        ]
-        if not matching_routers:
-            faults.append(
-                RouteFault("not a router", "addresses", f"no router of {fabric.name} has one of these", "ask a router")
-            )
-    not_given = tuple(finding for finding in list_unknown(host_tables) if finding in ("addresses", "settings (sysctl)"))
-    return RouteCheck("routers", tuple(faults), not_given)
+            )  # fmt: skip
+
+
+def _check_interfaces(
+    fabric: Fabric, routers: Sequence[FabricRouter], tables: HostTables
+) -> Iterator[RouteFault | CheckedItem]:
+    devices: dict[str, int | None] = {}
+    for router in routers:
+        devices |= {router.near_device: fabric.near.mtu, router.far_device: fabric.far.mtu}
+    yield from find_mtu_faults({device: mtu for device, mtu in devices.items() if device}, tables.mtus)
+    for device in devices:
+        if not tables.links or not device:
+            continue
+        yield CheckedItem("the state of the interface", device)
+        if tables.links.get(device, "missing") != "up":
+            state = tables.links.get(device, "missing")
+            yield RouteFault(
+                f"interface {state}", device, f"{device} is {state}: this router carries nothing",
+                f"ip link set {device} up, or look at the cable",
+            )  # fmt: skip
+    for route in tables.routes or ():
+        far = [side for side in (fabric.near, fabric.far) if route.kind != "unicast"
+               and route.destination != "default"
+               and is_covered(side.ranges, route.destination.split("/")[0])]  # fmt: skip
+        if far:
+            yield RouteFault(
+                "traffic discarded", route.origin,
+                f"packets to {route.destination} ({far[0].network}) are discarded ({route.kind})",
+                "remove this route, or narrow it",
+            )  # fmt: skip
+
+
+def _check_forwarding(
+    fabric: Fabric, routers: Sequence[FabricRouter], settings: Mapping[str, str]
+) -> Iterator[RouteFault | CheckedItem]:
+    name = "net.ipv4.ip_forward" if fabric.version == 4 else "net.ipv6.conf.all.forwarding"
+    yield CheckedItem("a setting", name)
+    if settings.get(name, "0") != "1":
+        yield RouteFault(
+            "forwarding off", f"{name} = {settings.get(name, 'not set')}", "nothing passes this router", "set it to 1"
+        )
+    if fabric.version == 6:
+        return
+    devices = sorted({device for router in routers for device in (router.near_device, router.far_device) if device})
+    for device in devices:
+        yield from _check_reverse_path(settings, device, has_choice=True)
+        all_redirects, own_redirects = _read_conf(settings, device, "send_redirects")
+        known = [value for value in (all_redirects, own_redirects) if value is not None]
+        if known:
+            yield CheckedItem("a setting", f"net.ipv4.conf.{device}.send_redirects")
+        if known and max(known):
+            yield RouteFault(
+                "redirects sent", f"net.ipv4.conf.{device if own_redirects else 'all'}.send_redirects = 1",
+                "a host that sends to this router may be told to go past it", "set it to 0, for all and for the device",
+            )  # fmt: skip
+        ignored = [value for value in _read_conf(settings, device, "arp_ignore") if value is not None]
+        if ignored and max(ignored) >= 3:
+            yield RouteFault(
+                "ARP not answered", f"net.ipv4.conf.{device}.arp_ignore = {max(ignored)}",
+                "this router does not answer ARP requests: hosts cannot send to it", "set it to 0 or 1",
+            )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import configparser
 import io
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import yaml
@@ -47,9 +47,13 @@ def make_networkd_files(host: HostPlan) -> dict[str, str]:
         sections.append("\n".join(lines) + "\n")
     device = host.host_class.device
     return {
-        f"etc/systemd/network/50-{device}.network.d/routes-{host.version}.conf": "\n".join(sections),
-        f"etc/sysctl.d/90-routes-{device}.conf": _make_sysctl_file(host.settings),
+        f"etc/systemd/network/50-{device}.network.d/routes{host.qualifier}-{host.version}.conf": "\n".join(sections),
+        _name_sysctl_file(host): _make_sysctl_file(host.settings),
     }
+
+
+def _name_sysctl_file(host: HostPlan) -> str:
+    return f"etc/sysctl.d/90-routes-{host.host_class.device}{host.qualifier}-ipv{host.version}.conf"
 
 
 def make_keyfile_files(host: HostPlan) -> dict[str, str]:
@@ -75,14 +79,14 @@ def make_keyfile_files(host: HostPlan) -> dict[str, str]:
     profile = configparser.ConfigParser(interpolation=None, delimiters=("=",))
     profile.optionxform = str  # type: ignore[assignment,method-assign]  # names keep their case
     device = keyfile_value(host.host_class.device)
-    profile["connection"] = {"id": f"routes-{device}", "type": "generic", "interface-name": device}
+    name = f"{host.host_class.device}{host.qualifier}" + ("-ipv6" if host.version == 6 else "")
+    profile["connection"] = {"id": f"routes-{keyfile_value(name)}", "type": "generic", "interface-name": device}
     profile["ipv6" if host.version == 6 else "ipv4"] = {name: keyfile_value(text) for name, text in section.items()}
     text = io.StringIO()
     profile.write(text, space_around_delimiters=False)
     return {
-        f"etc/NetworkManager/system-connections/{host.host_class.device}.nmconnection": text.getvalue().rstrip("\n")
-        + "\n",
-        f"etc/sysctl.d/90-routes-{host.host_class.device}.conf": _make_sysctl_file(host.settings),
+        f"etc/NetworkManager/system-connections/{name}.nmconnection": text.getvalue().rstrip("\n") + "\n",
+        _name_sysctl_file(host): _make_sysctl_file(host.settings),
     }
 
 
@@ -118,16 +122,25 @@ def make_nmstate_files(host: HostPlan) -> dict[str, str]:
         "routes": {"config": routes},
         "route-rules": {"config": [{"family": family, **rule} for rule in rules]},
     }
-    return {f"{host.name}-{host.host_class.device}.yml": _format_yaml(state)}
+    name = f"{host.name}{host.qualifier}-{host.host_class.device}"
+    return {f"{name}-ipv6.yml" if host.version == 6 else f"{name}.yml": _format_yaml(state)}
 
 
-def make_ansible_files(plan: RoutePlan) -> dict[str, str]:
+def make_ansible_files(plans: Sequence[RoutePlan]) -> dict[str, str]:
     """A play for each class of hosts: it copies and runs the script, and a systemd unit runs it again at boot."""
-    files = make_route_scripts(plan)
-    names = {host.name: script for host, script in zip(plan.host_plans, files, strict=False)}
-    names["routers"] = list(files)[-1]
-    plays = []
-    for class_name, script in names.items():
+    files: dict[str, str] = {}
+    plays: list[dict[str, Any]] = []
+    for plan in plans:
+        scripts = make_route_scripts(plan)
+        files |= scripts
+        names = [host.name for host in plan.host_plans] + ["routers"]
+        plays += _make_plays(zip(names, scripts, strict=True))
+    return {**files, "routes.yml": _format_yaml(plays)}
+
+
+def _make_plays(names: Iterable[tuple[str, str]]) -> list[dict[str, Any]]:
+    plays: list[dict[str, Any]] = []
+    for class_name, script in names:
         unit = ansible_value(_make_unit(class_name, script))
         service = script.removesuffix(".sh")
         plays.append(
@@ -161,7 +174,7 @@ def make_ansible_files(plan: RoutePlan) -> dict[str, str]:
                 ],
             }
         )
-    return {**files, "routes.yml": _format_yaml(plays)}
+    return plays
 
 
 def _make_unit(class_name: str, script: str) -> str:

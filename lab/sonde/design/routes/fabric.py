@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from sonde.design.grammar import check_names
+from sonde.design.routes.router_numbers import RouterNumbers, assign_router_numbers, is_ip_router
 from sonde.model.addresses import parse_network
 from sonde.model.errors import UserError
 from sonde.model.system import System
@@ -23,7 +24,8 @@ class FabricRouter:
     """One router between the two networks: its address on each, and how much of the traffic it should take.
 
     `rate` is in bytes per second through the router in one direction, None when it is not described. Routers of
-    priority 0 are used first.
+    priority 0 are used first. `table`, `mark` and `preference` are the numbers of its routing table, its firewall mark
+    and its rule; no other router of the system has them.
     """
 
     name: str
@@ -34,6 +36,9 @@ class FabricRouter:
     weight: int
     priority: int
     rate: float | None
+    table: int = 1
+    mark: int = 1
+    preference: int = 1000
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,7 @@ class HostClass:
     rate: float | None  # bytes per second of the interface of one host; None: not described
     settings: Mapping[str, str] = field(default_factory=dict)  # sysctls that the system file asks for
     options: Mapping[str, str] = field(default_factory=dict)  # kernel options of the hosts by the system file: y or n
+    operating_system: str = ""
 
 
 @dataclass(frozen=True)
@@ -89,20 +95,16 @@ def find_fabrics(system: System) -> list[Fabric]:
     """
     check_names(system)
     pairs = dict.fromkeys(
-        _find_router_networks(system, router) for router in system.list_ids("routers") if _is_ip_router(system, router)
+        _find_router_networks(system, router) for router in system.list_ids("routers") if is_ip_router(system, router)
     )
-    all_fabrics = [fabric for pair in pairs for fabric in _make_fabrics(system, *pair)]
+    numbers = assign_router_numbers(system)
+    all_fabrics = [fabric for pair in pairs for fabric in _make_fabrics(system, *pair, numbers)]
     if not all_fabrics:
         raise UserError(
             f"{system.id} has no router that forwards IP between two networks with hosts on both;"
             ' describe them under [[routers]] with protocol = "ip", between = […] and an interface on each network.'
         )
     return all_fabrics
-
-
-def _is_ip_router(system: System, router: str) -> bool:
-    table = system.item(router).table
-    return isinstance(table, Router) and table.protocol in ("ip", "")
 
 
 def _find_router_networks(system: System, router: str) -> tuple[str, str]:
@@ -123,12 +125,12 @@ def _has_servers(system: System, network: str) -> bool:
     return any(system.find_addresses(server, network) for server in system.list_ids("servers"))
 
 
-def _make_fabrics(system: System, near: str, far: str) -> Iterator[Fabric]:
+def _make_fabrics(system: System, near: str, far: str, numbers: Mapping[str, RouterNumbers]) -> Iterator[Fabric]:
     for version in (4, 6):
         sides = [_make_side(system, name, version) for name in (near, far)]
         if not all(side.ranges and side.classes for side in sides):
             continue
-        routers = tuple(_make_routers(system, near, far, version))
+        routers = tuple(_make_routers(system, near, far, version, numbers))
         if routers:
             name = f"{near} to {far}" + (" (IPv6)" if version == 6 else "")
             yield Fabric(name, 4 if version == 4 else 6, sides[0], sides[1], routers)
@@ -168,6 +170,7 @@ def _group_hosts(system: System, network: str, version: int, table: Network) -> 
             tuple(address.address or "" for address in members),
             _find_interface_rate(system, members[0].host, network, table),
             *_read_settings(system, members[0].host),
+            operating_system=getattr(system.item(members[0].host).table, "os", ""),
         )
 
 
@@ -196,9 +199,11 @@ def _find_interface_rate(system: System, host: str, network: str, table: Network
     return min(values) if values else None
 
 
-def _make_routers(system: System, near: str, far: str, version: int) -> Iterator[FabricRouter]:
-    for router in system.list_ids("routers"):
-        if not _is_ip_router(system, router) or set(_find_router_networks(system, router)) != {near, far}:
+def _make_routers(
+    system: System, near: str, far: str, version: int, numbers: Mapping[str, RouterNumbers]
+) -> Iterator[FabricRouter]:
+    for router in numbers:
+        if set(_find_router_networks(system, router)) != {near, far}:
             continue
         addresses = [_find_router_address(system, router, name, version) for name in (near, far)]
         if None in addresses:
@@ -223,6 +228,9 @@ def _make_routers(system: System, near: str, far: str, version: int) -> Iterator
             weight=int(table.weight) if table.weight is not None else 1,
             priority=int(table.priority) if table.priority is not None else 0,
             rate=_find_router_rate(system, router, (near, far)),
+            table=numbers[router].table,
+            mark=numbers[router].mark,
+            preference=numbers[router].preference,
         )
 
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a check of routes found, and what it had no data about."""
+"""What a check of routes found, what it compared, and what it had no data about."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sonde.design.checked_items import CheckedItem
 from sonde.design.routes.host_tables import HostTables
 
 
@@ -20,11 +21,12 @@ class RouteFault:
 
 @dataclass(frozen=True)
 class RouteCheck:
-    """The faults of one host, and which of its tables and settings the check did not get."""
+    """The faults of one host, which of its tables and settings the check did not get, and what it compared."""
 
     host: str
     faults: tuple[RouteFault, ...]
     unknown: tuple[str, ...]
+    comparisons: tuple[CheckedItem, ...]
 
 
 def list_unknown(host_tables: HostTables) -> tuple[str, ...]:
@@ -33,6 +35,7 @@ def list_unknown(host_tables: HostTables) -> tuple[str, ...]:
         "routes": host_tables.routes,
         "rules": host_tables.rules,
         "addresses": host_tables.addresses,
+        "neighbors": host_tables.neighbors,
         "settings (sysctl)": host_tables.settings,
         "kernel options": host_tables.options,
     }

@@ -172,7 +172,7 @@ class WatchedRoutes:
 
     @property
     def main_routes(self) -> list[Route]:
-        return [route for route in self.plan.routes if route.table == "main" and route.metric is None]
+        return self.plan.active_routes
 
     @property
     def gateways(self) -> list[str]:
@@ -191,13 +191,15 @@ def watch_routers(
     rounds: int | None = None,
 ) -> None:
     """Probes the routers in rounds, without end or `rounds` times, and calls `replace_route` with each route that has
-    changed. `report` gets a sentence for each router that leaves the route or returns to it."""
+    changed, again in later rounds when it cannot be changed now. `report` gets a sentence for each router that leaves
+    the route or returns to it, and for each reason that a route cannot be changed."""
     pinger = Pinger(watched.plan.version)
     health = RouterHealth(len(watched.gateways), timing)
     marks = [rule.mark for rule in watched.plan.rules]
     targets = [*zip(watched.router_addresses, marks, strict=True)]
     targets += [(host, mark) for host in watched.other_hosts for mark in marks]
     finished_rounds = 0
+    is_pending, problem = False, ""
     while rounds is None or finished_rounds < rounds:
         start = time.monotonic()
         answers = pinger.probe(targets, timing.interval_s * _WAIT_SHARE)
@@ -207,23 +209,44 @@ def watch_routers(
         ]
         alive_before = list(health.alive)
         if health.add_round(evaluate_answers(answers[:router_count], host_answers)):
-            for route in watched.main_routes:
-                replace_route(drop_dead_hops(route, watched.gateways, health.alive))
+            is_pending = True
             for gateway, was_alive, is_alive in zip(watched.gateways, alive_before, health.alive, strict=True):
                 if was_alive != is_alive:
                     report(f"{gateway} {'is back' if is_alive else 'does not answer: it gets no traffic'}")
+        if is_pending:
+            new_problem = _replace_routes(watched, health.alive, replace_route)
+            is_pending = bool(new_problem)
+            if new_problem and new_problem != problem:
+                report(new_problem)
+            problem = new_problem
         finished_rounds += 1
         time.sleep(max(0.0, start + timing.interval_s - time.monotonic()))
 
 
+def _replace_routes(watched: WatchedRoutes, alive: Sequence[bool], replace_route: Callable[[Route], None]) -> str:
+    """Names only routers that are alive in the routes; the reason why that failed, or ""."""
+    try:
+        for route in watched.main_routes:
+            replace_route(drop_dead_hops(route, watched.gateways, alive))
+    except MachineError as reason:
+        return f"{reason} The routes stay as they are, and are tried again."
+    return ""
+
+
 def make_route_replacer(version: int, mtu: int | None) -> Callable[[Route], None]:
-    """A function that puts a route into the main table of this host by netlink, in place of the present route."""
-    from pyroute2 import IPRoute
+    """A function that puts a route into the main table of this host by netlink, in place of the present one. It raises
+    MachineError when the kernel refuses the route or a device is not there."""
+    from pyroute2 import IPRoute, NetlinkError
 
     netlink = IPRoute()
 
     def replace_route(route: Route) -> None:
-        devices = {hop.device: netlink.link_lookup(ifname=hop.device)[0] for hop in route.hops}
+        devices = {}
+        for name in dict.fromkeys(hop.device for hop in route.hops):
+            matching = netlink.link_lookup(ifname=name)
+            if not matching:
+                raise MachineError(f"There is no interface {name} on this host.")
+            devices[name] = matching[0]
         hops = [{"gateway": hop.via, "oif": devices[hop.device], "hops": hop.weight - 1} for hop in route.hops]
         attributes: dict[str, Any] = {"metrics": {"mtu": mtu}} if mtu is not None else {}
         family = socket.AF_INET6 if version == 6 else socket.AF_INET
@@ -231,6 +254,11 @@ def make_route_replacer(version: int, mtu: int | None) -> Callable[[Route], None
             attributes |= {"gateway": hops[0]["gateway"], "oif": hops[0]["oif"]}
         else:
             attributes |= {"multipath": hops}
-        netlink.route("replace", dst=route.destination, proto=int(PROTOCOL), family=family, **attributes)
+        if route.metric is not None:
+            attributes["priority"] = route.metric
+        try:
+            netlink.route("replace", dst=route.destination, proto=int(PROTOCOL), family=family, **attributes)
+        except (NetlinkError, OSError) as reason:
+            raise MachineError(f"The kernel refuses the route to {route.destination}: {reason}.") from None
 
     return replace_route

@@ -23,6 +23,7 @@ REQUIRED_OPTIONS = {
 # Sysctls that count pages (usually 4 KiB each), and the largest plausible count (a tebibyte).
 _PAGE_COUNTS = ("net.ipv4.tcp_mem", "net.ipv4.udp_mem")
 _MAX_PAGES = 2**40 // 4096
+_DEFAULT_WINDOW_SCALE = "1"
 
 
 @dataclass(frozen=True)
@@ -41,9 +42,38 @@ def _parse_integers(value: str) -> list[int]:
 
 
 _SettingCheck = Callable[[str, Mapping[str, str]], tuple[SettingState, str, str] | None]
+# Kernels of distributions that are named by their release.
+_RELEASES = (("(?:RHEL|Red Hat[^0-9]*|CentOS[^0-9]*|Scientific Linux[^0-9]*) ?7", (3, 10)),
+             ("(?:RHEL|Red Hat[^0-9]*|CentOS[^0-9]*|Rocky[^0-9]*|Alma[^0-9]*) ?8", (4, 18)),
+             ("(?:RHEL|Red Hat[^0-9]*|CentOS[^0-9]*|Rocky[^0-9]*|Alma[^0-9]*) ?9", (5, 14)),
+             ("(?:SLES|SUSE[^0-9]*) ?11", (3, 0)), ("(?:SLES|SUSE[^0-9]*) ?12", (4, 4)))  # fmt: skip
+# Where a kernel states its release among its settings.
+RELEASE_SETTING = "kernel.osrelease"
+
+
+def find_kernel_version(text: str) -> tuple[int, int] | None:
+    """The kernel version in the name of an operating system: "RHEL 7" is (3, 10), "Linux 6.8" is (6, 8)."""
+    if match := re.search(r"\b(?:[Ll]inux|[Kk]ernel) ?(\d+)\.(\d+)", text):
+        return int(match[1]), int(match[2])
+    return next((version for pattern, version in _RELEASES if re.search(pattern, text)), None)
+
+
+def add_kernel_release(settings: Mapping[str, str], operating_system: str) -> dict[str, str]:
+    """The settings, with the kernel version that an operating system implies where they state none."""
+    version = find_kernel_version(operating_system)
+    return ({} if version is None else {RELEASE_SETTING: f"{version[0]}.{version[1]}"}) | dict(settings)
+
+
+def _is_older(settings: Mapping[str, str], version: tuple[int, int]) -> bool:
+    """Whether the settings state a kernel older than `version`."""
+    match = re.match(r"(\d+)\.(\d+)", settings.get(RELEASE_SETTING, ""))
+    return match is not None and (int(match[1]), int(match[2])) < version
 
 
 def _check_tw_recycle(value: str, settings: Mapping[str, str]) -> tuple[SettingState, str, str] | None:
+    if _is_older(settings, (4, 12)):
+        reason = "it drops connections behind address translation, and Linux 4.12 removed it for that"
+        return ("risky", reason, "leave it at 0") if value != "0" else None
     return ("gone", "removed in Linux 4.12, because it dropped connections behind address translation", "leave it out")
 
 
@@ -54,6 +84,8 @@ def _check_tw_reuse(value: str, settings: Mapping[str, str]) -> tuple[SettingSta
 
 
 def _check_low_latency(value: str, settings: Mapping[str, str]) -> tuple[SettingState, str, str] | None:
+    if value == "0" or _is_older(settings, (4, 14)):
+        return None  # the default, which every kernel lists
     return ("without effect", "ignored since Linux 4.14, which has no prequeue", "leave it out")
 
 
@@ -77,7 +109,8 @@ def _check_pages(value: str, settings: Mapping[str, str]) -> tuple[SettingState,
             f"it counts pages: {max(numbers)} pages of 4 KiB are {max(numbers) * 4096 / 2**40:.3g} TiB",
             "leave it to the kernel, which derives it from memory",
         )
-    if len(numbers) == 3 and numbers[0] * 4096 < 2**25:
+    # the kernel's own three values are within a factor of two, also on small machines
+    if len(numbers) == 3 and numbers[0] * 4096 < 2**25 and numbers[2] > 16 * numbers[0]:
         return (
             "wrong",
             "it counts pages, and these look like bytes: TCP is put under pressure from"
@@ -89,6 +122,8 @@ def _check_pages(value: str, settings: Mapping[str, str]) -> tuple[SettingState,
 
 
 def _check_window_scale(value: str, settings: Mapping[str, str]) -> tuple[SettingState, str, str] | None:
+    if value == _DEFAULT_WINDOW_SCALE or _is_older(settings, (6, 6)):
+        return None  # the default, which every kernel lists
     return ("without effect", "obsolete since Linux 6.6, which measures it for each connection", "leave it out")
 
 
@@ -125,8 +160,13 @@ _CHECKS: dict[str, _SettingCheck] = {
 }
 
 
+def list_audited_settings(settings: Mapping[str, str]) -> list[str]:
+    """Names of the sysctls that `audit_settings` has a rule for."""
+    return [name for name in settings if name in _CHECKS]
+
+
 def audit_settings(settings: Mapping[str, str]) -> list[SettingFinding]:
-    """What is wrong among the sysctls of a host, in their order."""
+    """What is wrong among the sysctls of a host, in their order. `kernel.osrelease` among them states the kernel."""
     findings = []
     for name, value in settings.items():
         check = _CHECKS.get(name)

@@ -5,15 +5,29 @@ from __future__ import annotations
 
 import gzip
 import platform
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from sonde.design.routes.host_tables import HostTables, ObservedHop, ObservedRoute, ObservedRule, parse_host_tables
+from sonde.design.routes.host_tables import (
+    HostTables,
+    ObservedHop,
+    ObservedNeighbor,
+    ObservedRoute,
+    ObservedRule,
+)
+from sonde.design.routes.table_reader import parse_host_tables
 from sonde.model.errors import MachineError
 
 _TABLE_NAMES = {254: "main", 255: "local", 253: "default"}
 _DEAD = 0x1 | 0x10  # RTNH_F_DEAD, RTNH_F_LINKDOWN
+_LOWER_UP = 1 << 16  # IFF_LOWER_UP
+_INVERTED = 0x2  # FIB_RULE_INVERT
+_NEIGHBOR_STATES = {0x01: "incomplete", 0x02: "reachable", 0x04: "stale", 0x08: "delay", 0x10: "probe", 0x20: "failed",
+                    0x40: "noarp", 0x80: "permanent"}  # fmt: skip
+_ROUTE_KINDS = {1: "unicast", 6: "blackhole", 7: "unreachable", 8: "prohibit", 9: "throw"}
+_RULE_ACTIONS = {1: "lookup", 6: "blackhole", 7: "unreachable", 8: "prohibit"}
 _INET, _INET6 = 2, 10
 
 
@@ -35,6 +49,15 @@ def read_this_host(version: int, settings: Sequence[str] = ()) -> HostTables:
             ]
             routes = [_make_observed_route(message, names, version) for message in netlink.get_routes(family=family)]
             rules = [_make_observed_rule(message) for message in netlink.get_rules(family=family)]
+            neighbors = [
+                ObservedNeighbor(
+                    str(message.get_attr("NDA_DST")),
+                    names.get(message["ifindex"], ""),
+                    str(message.get_attr("NDA_LLADDR") or ""),
+                    _NEIGHBOR_STATES.get(message["state"], "none"),
+                )
+                for message in netlink.get_neighbours(family=family)
+            ]
     except (OSError, NetlinkError) as reason:
         raise MachineError(f"The kernel does not answer questions about routes: {reason}.") from None
     return HostTables(
@@ -43,23 +66,26 @@ def read_this_host(version: int, settings: Sequence[str] = ()) -> HostTables:
             message for message in routes if message is not None and message.table not in ("local", "default")
         ),
         addresses=tuple(addresses),
-        settings=_read_settings([*_SETTINGS, *settings]),
+        settings=_read_settings([*_SETTINGS, *settings]) | _read_device_settings(("all", *names.values())),
         options=_read_kernel_options(),
         mtus=mtus,
+        links={names[index]: "up" if message["flags"] & _LOWER_UP else "down" for index, message in links.items()},
+        neighbors=tuple(neighbors),
     )
 
 
+_CONF_SETTINGS = ("rp_filter", "arp_ignore", "arp_filter", "send_redirects", "accept_redirects")
 _SETTINGS = (
     "net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding", "net.ipv4.fib_multipath_hash_policy",
     "net.ipv6.fib_multipath_hash_policy", "net.ipv4.fib_multipath_hash_seed", "net.ipv4.fib_multipath_use_neigh",
-    "net.ipv4.conf.all.rp_filter", "net.ipv4.tcp_timestamps", "net.ipv4.tcp_congestion_control", "net.ipv4.tcp_mem",
+    "kernel.osrelease", "net.ipv4.tcp_timestamps", "net.ipv4.tcp_congestion_control", "net.ipv4.tcp_mem",
     "net.core.optmem_max",
 )  # fmt: skip
 
 
 def _make_observed_route(message: Any, names: dict[int, str], version: int) -> ObservedRoute | None:
-    """A unicast route from its netlink message; None for routes of other types."""
-    if message["type"] != 1:  # unicast
+    """A route from its netlink message; None for the kernel's own types."""
+    if message["type"] not in _ROUTE_KINDS:
         return None
     any_to = "0.0.0.0" if version == 4 else "::"  # an address range, no socket is bound to it
     table = int(message.get_attr("RTA_TABLE") or message["table"])
@@ -84,9 +110,12 @@ def _make_observed_route(message: Any, names: dict[int, str], version: int) -> O
         table=_TABLE_NAMES.get(table, str(table)),
         device=device,
         hops=tuple(hops),
-        on_link=not hops,
+        on_link=not hops and message["type"] == 1,
         mtu=int(mtu) if mtu else None,
         origin=f"kernel, table {_TABLE_NAMES.get(table, table)}",
+        kind=_ROUTE_KINDS[message["type"]],
+        metric=int(message.get_attr("RTA_PRIORITY") or 0),
+        version=version,
     )
 
 
@@ -94,6 +123,9 @@ def _make_observed_rule(message: Any) -> ObservedRule:
     table = int(message.get_attr("FRA_TABLE") or message["table"])
     source = message.get_attr("FRA_SRC")
     mark = message.get_attr("FRA_FWMARK")
+    mask = message.get_attr("FRA_FWMASK")
+    destination = message.get_attr("FRA_DST")
+    suppressed = message.get_attr("FRA_SUPPRESS_PREFIXLEN")
     preference = int(message.get_attr("FRA_PRIORITY") or 0)
     return ObservedRule(
         preference=preference,
@@ -101,7 +133,25 @@ def _make_observed_rule(message: Any) -> ObservedRule:
         mark=int(mark) if mark else None,
         table=_TABLE_NAMES.get(table, str(table)),
         origin=f"rule {preference}",
+        destination=f"{destination}/{message['dst_len']}" if destination else "all",
+        action=_RULE_ACTIONS.get(message["action"], "lookup"),
+        mask=int(mask) if mask is not None else 0xFFFFFFFF,
+        interface=str(message.get_attr("FRA_IIFNAME") or ""),
+        inverted=bool(message["flags"] & _INVERTED),
+        suppressed_prefix=int(suppressed) if suppressed is not None and suppressed < 2**31 else None,
     )
+
+
+def _read_device_settings(devices: Iterable[str]) -> dict[str, str]:
+    """Settings of all devices and of each."""
+    settings = {}
+    for family in ("ipv4", "ipv6"):
+        for device in devices:
+            for name in _CONF_SETTINGS:
+                with suppress(OSError):  # IPv6 has not all of them
+                    text = (Path("/proc/sys/net") / family / "conf" / device / name).read_text(encoding="ascii")
+                    settings[f"net.{family}.conf.{device}.{name}"] = text.strip()
+    return settings
 
 
 def _read_settings(names: Sequence[str]) -> dict[str, str]:

@@ -15,25 +15,26 @@ filtering on a third network.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sonde.design.routes.fabric import Fabric, FabricRouter, FabricSide, HostClass
+from sonde.design.routes.kernel_lookup import DEFAULT_METRICS
 from sonde.design.routes.kernel_settings import (
+    RELEASE_SETTING,
     REQUIRED_OPTIONS,
+    add_kernel_release,
     audit_settings,
     list_missing_options,
     select_valid_settings,
 )
 from sonde.model.errors import UserError
 
-# Number of the first router's table and mark. Tables 253 to 255 belong to the kernel.
-FIRST_TABLE = 1
-# The rules come before that of the main table (32766), with room for rules of the site.
-FIRST_PREFERENCE = 1000
 # Any value is good as long as both sides have the same.
 HASH_SEED = 20240601
-MAX_ROUTERS = 200
+# Distance between the metric of the standby routers and that of the active ones.
+_STANDBY_DISTANCE = 100
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,8 @@ class Rule:
 
 @dataclass(frozen=True)
 class HostPlan:
-    """What each host of a class gets. `network` is the network that the class is on."""
+    """What each host of a class gets. `network` is that of the class. `qualifier` distinguishes the files
+    of a class that belongs to several fabrics."""
 
     name: str
     network: str
@@ -78,6 +80,14 @@ class HostPlan:
     routes: tuple[Route, ...]
     settings: Mapping[str, str]
     mtu: int | None
+    qualifier: str = ""
+
+    @property
+    def active_routes(self) -> list[Route]:
+        """The routes of the main table that name the active routers."""
+        main = [route for route in self.routes if route.table == "main"]
+        lowest = min((route.metric or 0 for route in main), default=0)
+        return [route for route in main if (route.metric or 0) == lowest]
 
 
 @dataclass(frozen=True)
@@ -86,6 +96,7 @@ class RouterPlan:
 
     routers: tuple[str, ...]
     settings: Mapping[str, str]
+    qualifier: str = ""
 
 
 @dataclass(frozen=True)
@@ -106,13 +117,32 @@ class RoutePlan:
         raise UserError(f'There is no class of hosts "{name}"; there are {names}.')
 
 
-def plan_routes(fabric: Fabric, seed: int = HASH_SEED) -> RoutePlan:
-    """The plan of a fabric. Raises UserError when it has more routers than there are table numbers."""
-    if len(fabric.routers) > MAX_ROUTERS:
-        raise UserError(
-            f"{fabric.name} has {len(fabric.routers)} routers; more than {MAX_ROUTERS} do not fit: each needs a"
-            " table of its own, and those from 253 on belong to the kernel."
+def plan_all_routes(fabrics: Sequence[Fabric], seed: int = HASH_SEED) -> list[RoutePlan]:
+    """The plans of all fabrics of a system, with files of different names. Raises UserError."""
+    sides = [(fabric, side) for fabric in fabrics for side in (fabric.near, fabric.far)]
+    uses = Counter((fabric.version, host_class.name) for fabric, side in sides for host_class in side.classes)
+    pairs = {(fabric.near.network, fabric.far.network) for fabric in fabrics}
+    plans = []
+    for fabric in fabrics:
+        plan = plan_routes(fabric, seed)
+        hosts = tuple(
+            replace(host, qualifier=_make_qualifier(fabric, host) if uses[fabric.version, host.name] > 1 else "")
+            for host in plan.host_plans
         )
+        qualifier = f"-{fabric.near.network}-{fabric.far.network}" if len(pairs) > 1 else ""
+        plans.append(replace(plan, host_plans=hosts, router_plan=replace(plan.router_plan, qualifier=qualifier)))
+    return plans
+
+
+def _make_qualifier(fabric: Fabric, host: HostPlan) -> str:
+    other = fabric.far if host.network == fabric.near.network else fabric.near
+    own = fabric.near if other is fabric.far else fabric.far
+    has_several_devices = sum(host_class.name == host.name for host_class in own.classes) > 1
+    return f"-to-{other.network}" + (f"-by-{host.host_class.device}" if has_several_devices else "")
+
+
+def plan_routes(fabric: Fabric, seed: int = HASH_SEED) -> RoutePlan:
+    """The plan of one fabric."""
     host_plans = [
         _plan_hosts(fabric, host_class, own_side, other_side, seed)
         for own_side, other_side in ((fabric.near, fabric.far), (fabric.far, fabric.near))
@@ -131,22 +161,26 @@ def _plan_hosts(
         return router.near_address if is_near else router.far_address
 
     rules, routes = [], []
-    for index, router in enumerate(fabric.routers):
-        number = FIRST_TABLE + index
-        rules.append(Rule(FIRST_PREFERENCE + index, number, str(number)))
-        routes += [Route(address_range, str(number), host_class.device) for address_range in own_side.ranges]
+    for router in fabric.routers:
+        table = str(router.table)
+        rules.append(Rule(router.preference, router.mark, table))
+        routes += [Route(address_range, table, host_class.device) for address_range in own_side.ranges]
         routes += [
-            Route(address_range, str(number), hops=(Hop(gateway(router), host_class.device),))
+            Route(address_range, table, hops=(Hop(gateway(router), host_class.device),))
             for address_range in other_side.ranges
         ]
+    lowest_priority = min(router.priority for router in fabric.routers)
+    base_metric = DEFAULT_METRICS[fabric.version]
     for priority in sorted({router.priority for router in fabric.routers}):
-        # the kernel uses the standby routers when no next hop of the route with the lower metric works
+        # The kernel uses the standby routers when no next hop of the route with the lower metric works. An IPv6 route
+        # without a metric gets 1024: both are stated there.
         hops = tuple(
             Hop(gateway(router), host_class.device, router.weight)
             for router in fabric.routers
             if router.priority == priority
         )
-        metric = None if priority == 0 else 100 + priority
+        distance = 0 if priority == lowest_priority else _STANDBY_DISTANCE + priority
+        metric = base_metric + distance or None
         routes += [Route(address_range, "main", hops=hops, metric=metric) for address_range in other_side.ranges]
     return HostPlan(
         name=host_class.name,
@@ -169,23 +203,37 @@ def find_smallest_mtu(fabric: Fabric) -> int | None:
 def _make_host_settings(fabric: Fabric, host_class: HostClass, seed: int) -> dict[str, str]:
     family = "ipv4" if fabric.version == 4 else "ipv6"
     # sysctls of the site, without those that the notes refuse, and those that multipath routing needs
-    settings = select_valid_settings(host_class.settings) | {
+    settings = select_valid_settings(add_kernel_release(host_class.settings, host_class.operating_system)) | {
         f"net.{family}.fib_multipath_hash_policy": "1",
         "net.ipv4.fib_multipath_hash_seed": str(seed),  # IPv6 uses this seed too
     }
+    device = name_device_in_setting(host_class.device)
+    # a redirect would replace the multipath route to a host by one router
+    redirects = (device,) if fabric.version == 6 else ("all", device)
+    settings |= {f"net.{family}.conf.{name}.accept_redirects": "0" for name in redirects}
     if fabric.version == 4:
         settings |= {
             "net.ipv4.fib_multipath_use_neigh": "1",
             # loose: a reply may come through another router than its request
-            f"net.ipv4.conf.{host_class.device}.rp_filter": "2",
+            f"net.ipv4.conf.{device}.rp_filter": "2",
             "net.ipv4.conf.all.rp_filter": "2",
         }
-    return settings
+    return {name: value for name, value in settings.items() if name != RELEASE_SETTING}
+
+
+def name_device_in_setting(device: str) -> str:
+    """A device in the name of a sysctl, where a dot separates parts: eth0.7 is eth0/7 (sysctl(8))."""
+    return device.replace(".", "/")
 
 
 def _make_router_settings(fabric: Fabric) -> dict[str, str]:
     devices = sorted(
-        {device for router in fabric.routers for device in (router.near_device, router.far_device) if device}
+        {
+            name_device_in_setting(device)
+            for router in fabric.routers
+            for device in (router.near_device, router.far_device)
+            if device
+        }
     )
     if fabric.version == 6:
         return {"net.ipv6.conf.all.forwarding": "1"}
@@ -199,7 +247,7 @@ def _make_setting_notes(fabric: Fabric) -> Iterator[str]:
     """Settings of the site that are left out or risky, and kernel options that a class lacks by the system file."""
     for side in (fabric.near, fabric.far):
         for host_class in side.classes:
-            for finding in audit_settings(host_class.settings):
+            for finding in audit_settings(add_kernel_release(host_class.settings, host_class.operating_system)):
                 outcome = "kept, but" if finding.state == "risky" else "left out:"
                 yield (
                     f"{host_class.name}: {finding.name} = {finding.value} is {outcome}"

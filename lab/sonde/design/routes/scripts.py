@@ -33,12 +33,12 @@ def make_host_script(plan: RoutePlan, host: HostPlan, name: str) -> str:
         for route in host.routes:
             script.command(*ip, "route", "replace", *make_route_arguments(route, host.mtu))
         for rule in host.rules:
-            # a rule has no "replace": the old one with the same preference goes first
-            script.repeat_until_failure(*ip, "rule", "del", "pref", rule.preference)
+            # A rule has no "replace": the same one goes first. Another rule of this preference is the site's and stays.
+            script.repeat_until_failure(*ip, "rule", "del", *make_rule_arguments(rule))
             script.command(*ip, "rule", "add", *make_rule_arguments(rule))
     with script.function("remove"):
         for rule in host.rules:
-            script.repeat_until_failure(*ip, "rule", "del", "pref", rule.preference)
+            script.repeat_until_failure(*ip, "rule", "del", *make_rule_arguments(rule))
         for table in _list_tables(host):
             script.command(*ip, "route", "flush", "table", table, "proto", PROTOCOL, quiet=True)
     with script.function("show"):
@@ -105,11 +105,14 @@ def make_rule_arguments(rule: Rule) -> list[str]:
 
 
 def make_network_script_files(host: HostPlan) -> dict[str, str]:
-    """The two files of the network scripts, by name; the package NetworkManager-dispatcher-routing-rules reads them."""
+    """The two files of the network scripts, by name; the package NetworkManager-dispatcher-routing-rules reads them.
+
+    Their names follow from the device, so the texts of several fabrics of one device belong into the same files.
+    """
     device = bare_word(host.host_class.device)
     suffix = "6" if host.version == 6 else ""
     rules = [" ".join(make_rule_arguments(rule)) for rule in host.rules]
-    routes = [_format_legacy_route(route) for route in host.routes]
+    routes = [_format_legacy_route(route, host.mtu) for route in host.routes]
     folder = "etc/sysconfig/network-scripts"
     return {
         f"{folder}/rule{suffix}-{device}": "\n".join(rules) + "\n",
@@ -117,11 +120,12 @@ def make_network_script_files(host: HostPlan) -> dict[str, str]:
     }
 
 
-def _format_legacy_route(route: Route) -> str:
+def _format_legacy_route(route: Route, mtu: int | None) -> str:
     """A route in the order of such files: the range, the next hops, the table last."""
     to, device = bare_word(route.destination), bare_word(route.device) if route.device else ""
     table_suffix = f" table {route.table}" if route.table != "main" else ""
     metric = f" metric {route.metric}" if route.metric is not None else ""
+    metric += f" mtu {mtu}" if mtu is not None and route.hops else ""
     if not route.hops:
         return f"{to} dev {device} scope link{table_suffix}"
     if len(route.hops) == 1:
@@ -138,10 +142,15 @@ def make_route_scripts(plan: RoutePlan) -> dict[str, str]:
     """Every script of a plan, by file name."""
     files = {}
     for host in plan.host_plans:
-        name = f"{_make_file_name(plan.fabric, host.name)}.sh"
+        name = make_script_name(plan.fabric, host)
         files[name] = make_host_script(plan, host, name)
-    name = f"{_make_file_name(plan.fabric, 'routers')}.sh"
+    name = f"{_make_file_name(plan.fabric, f'routers{plan.router_plan.qualifier}')}.sh"
     return files | {name: make_router_script(plan, name)}
+
+
+def make_script_name(fabric: Fabric, host: HostPlan) -> str:
+    """The name of the script of a class of hosts."""
+    return f"{_make_file_name(fabric, f'{host.name}{host.qualifier}')}.sh"
 
 
 def _make_file_name(fabric: Fabric, name: str) -> str:

@@ -131,6 +131,9 @@ class Router(Host):
     weight: Quantity | None = quantity("count", "share of the traffic relative to the other routers", least=1)
     priority: Quantity | None = quantity("count", "0 is used first; a higher one only when those fail")
     hops: Quantity | None = quantity("count", "hops to the far network")
+    table: Quantity | None = quantity("count", "number of its routing table on hosts; of the first one when several")
+    mark: Quantity | None = quantity("count", "firewall mark that chooses it; of the first one when several")
+    preference: Quantity | None = quantity("count", "preference of its rule on hosts; of the first one when several")
     rate: Rates | None = rates("through one router, if less than its interfaces allow")
     model: Mapping[str, Quantity] | None = model("parameters of performance models", parameters.SERVER)
 

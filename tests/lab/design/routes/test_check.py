@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fabric_builders import build_fabric
+from fabric_builders import build_fabric, find_direction_faults
 
-from sonde.design.routes.check import check_directions, check_host
+from sonde.design.routes.check import check_host
 from sonde.design.routes.fabric import Fabric
-from sonde.design.routes.host_tables import HostTables, parse_host_tables, read_host_tables
+from sonde.design.routes.host_tables import HostTables
 from sonde.design.routes.kernel_settings import audit_settings, select_valid_settings
 from sonde.design.routes.plan import plan_routes
 from sonde.design.routes.scripts import make_route_arguments, make_rule_arguments
+from sonde.design.routes.table_reader import parse_host_tables, read_host_tables
 from sonde.model.errors import UserError
 from sonde.model.shell import quote_command
 
@@ -25,7 +26,7 @@ LISTINGS = Path(__file__).resolve().parents[3] / "data" / "routes"
 
 def count_faults(fabric: Fabric, name: str, *files: str) -> dict[str, int]:
     """Kinds of fault in files of the listings, with their number."""
-    faults = check_host(fabric, name, read_host_tables([LISTINGS / file for file in files])).faults
+    faults = check_host([fabric], name, read_host_tables([LISTINGS / file for file in files])).faults
     return {kind: sum(fault.kind == kind for fault in faults) for kind in dict.fromkeys(fault.kind for fault in faults)}
 
 
@@ -58,14 +59,13 @@ def test_published_sysctls_are_audited() -> None:
     assert states == {
         "tcp_timestamps": "risky",
         "tcp_low_latency": "without effect",
-        "tcp_adv_win_scale": "without effect",
         "optmem_max": "risky",
         "tcp_mem": "wrong",
         "tcp_congestion_control": "risky",
         "tcp_tw_recycle": "gone",
         "tcp_tw_reuse": "without effect",
     }
-    assert len(select_valid_settings(sysctls)) == 13
+    assert len(select_valid_settings(sysctls)) == 14
     (page_finding,) = [finding for finding in audit_settings(sysctls) if finding.state == "wrong"]
     assert "341 MiB in all" in page_finding.reason, "87380 pages of 4 KiB"
     assert "1 TiB" in page_finding.reason, "268435456 pages of 4 KiB"
@@ -131,8 +131,8 @@ def test_fault_in_good_plan_is_found(kind: str, edit: Edit) -> None:
     else:
         edited = edit(lines)
     assert edited != lines
-    assert check_host(fabric, "clients", parse_host_tables("\n".join(lines), "good")).faults == ()
-    faults = check_host(fabric, "clients", parse_host_tables("\n".join(edited), "bad")).faults
+    assert check_host([fabric], "clients", parse_host_tables("\n".join(lines), "good")).faults == ()
+    faults = check_host([fabric], "clients", parse_host_tables("\n".join(edited), "bad")).faults
     assert kind in {fault.kind for fault in faults}
     assert all(fault.location and fault.problem and fault.remedy for fault in faults)
 
@@ -149,7 +149,7 @@ def test_fault_in_good_plan_is_found(kind: str, edit: Edit) -> None:
     ],
 )
 def test_wrong_host_setting_is_found(kind: str, host_tables: HostTables) -> None:
-    assert kind in {fault.kind for fault in check_host(build_fabric(3), "clients", host_tables).faults}
+    assert kind in {fault.kind for fault in check_host([build_fabric(3)], "clients", host_tables).faults}
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_wrong_host_setting_is_found(kind: str, host_tables: HostTables) -> None
     ],
 )
 def test_wrong_router_setting_is_found(kind: str, host_tables: HostTables) -> None:
-    assert [fault.kind for fault in check_host(build_fabric(3), "routers", host_tables).faults] == [kind]
+    assert [fault.kind for fault in check_host([build_fabric(3)], "routers", host_tables).faults] == [kind]
 
 
 def test_different_routers_of_both_directions_are_found() -> None:
@@ -180,13 +180,13 @@ def test_different_routers_of_both_directions_are_found() -> None:
 
     unchanged: Edit = replace_text("", "")
     client_tables = main("clients", unchanged)
-    assert check_directions(fabric, client_tables, main("stores", unchanged)) == []
-    faults = check_directions(
+    assert find_direction_faults(fabric, client_tables, main("stores", unchanged)) == []
+    faults = find_direction_faults(
         fabric, client_tables, main("stores", replace_text("nexthop via 10.2.0.3 dev eth1 weight 1", ""))
     )
     assert [(fault.kind, fault.location) for fault in faults] == [("one direction only", "router3")]
     reordered = main("stores", lambda lines: [swap_first_hops(lines[0])])
-    assert [fault.kind for fault in check_directions(fabric, client_tables, reordered)] == ["order differs"]
+    assert [fault.kind for fault in find_direction_faults(fabric, client_tables, reordered)] == ["order differs"]
 
 
 def swap_first_hops(line: str) -> str:
@@ -194,9 +194,10 @@ def swap_first_hops(line: str) -> str:
 
 
 def test_empty_tables_are_reported_as_unknown() -> None:
-    verdict = check_host(build_fabric(2), "clients", HostTables())
+    verdict = check_host([build_fabric(2)], "clients", HostTables())
     assert verdict.faults == ()
-    assert verdict.unknown == ("routes", "rules", "addresses", "settings (sysctl)", "kernel options")
+    assert verdict.comparisons == ()
+    assert verdict.unknown == ("routes", "rules", "addresses", "neighbors", "settings (sysctl)", "kernel options")
 
 
 def test_json_of_ip_equals_its_text() -> None:
@@ -234,7 +235,7 @@ def test_unknown_file_kind_is_refused(text: str, message: str) -> None:
 
 def test_unknown_class_name_gets_suggestion() -> None:
     with pytest.raises(UserError, match="Did you mean"):
-        check_host(build_fabric(2), "client", HostTables())
+        check_host([build_fabric(2)], "client", HostTables())
 
 
 @pytest.mark.parametrize("version", [4, 6])
@@ -243,7 +244,9 @@ def test_different_hash_settings_are_found(version: int, name: str) -> None:
     fabric, key = build_fabric(3, version=version), name.format(version)
     planned = {host.name: dict(host.settings) for host in plan_routes(fabric).host_plans}
     near, far = HostTables(settings=planned["clients"]), HostTables(settings=planned["stores"])
-    assert check_directions(fabric, near, far) == [], "the plan gives both sides the same, of both IP versions"
+    assert find_direction_faults(fabric, near, far) == [], "the plan gives both sides the same, of both IP versions"
     other = HostTables(settings=planned["stores"] | {key: "0"})
-    assert [(fault.kind, fault.location) for fault in check_directions(fabric, near, other)] == [("hash differs", key)]
-    assert check_directions(build_fabric(1, version=version), near, other) == [], "one router is no choice"
+    assert [(fault.kind, fault.location) for fault in find_direction_faults(fabric, near, other)] == [
+        ("hash differs", key)
+    ]
+    assert find_direction_faults(build_fabric(1, version=version), near, other) == [], "one router is no choice"

@@ -16,13 +16,21 @@ from fabric_builders import build_fabric
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sonde.design.routes import health as health_check
 from sonde.design.routes.fabric import find_fabrics
 from sonde.design.routes.flow_hash import choose_next_hops, compute_flow_hashes
 from sonde.design.routes.flows import compute_fair_rates
-from sonde.design.routes.health import HealthCheckTiming, RouterHealth, drop_dead_hops, evaluate_answers
-from sonde.design.routes.plan import HASH_SEED, plan_routes
+from sonde.design.routes.health import (
+    HealthCheckTiming,
+    RouterHealth,
+    WatchedRoutes,
+    drop_dead_hops,
+    evaluate_answers,
+)
+from sonde.design.routes.plan import HASH_SEED, Route, plan_routes
 from sonde.design.routes.topology import Topology
 from sonde.design.routes.verify import verify_plan
+from sonde.model.errors import MachineError
 from sonde.model.system import read_system
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -73,6 +81,34 @@ def test_route_without_router_keeps_order_and_weights() -> None:
 def test_failover_times_follow_from_interval() -> None:
     assert HealthCheckTiming(0.3, 3, 10).failover_s == pytest.approx(1.2)
     assert HealthCheckTiming(0.3, 3, 10).stall_s == pytest.approx(2.6)
+
+
+def test_missing_interface_does_not_end_the_watch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The routes are tried again until the interface is there; the reason is reported once."""
+    fabric = build_fabric(2)
+    host = plan_routes(fabric).find_host_plan("clients")
+    watched = WatchedRoutes(host, ("10.2.0.1", "10.2.0.2"), ())
+
+    class SilentSecondRouter:
+        def __init__(self, version: int) -> None:
+            pass
+
+        def probe(self, targets: object, wait_s: float) -> list[bool]:
+            return [True, False]
+
+    monkeypatch.setattr(health_check, "Pinger", SilentSecondRouter)
+    attempts, reports = list[Route](), list[str]()
+
+    def replace_route(route: Route) -> None:
+        attempts.append(route)
+        if len(attempts) < 4:
+            raise MachineError("There is no interface eth0 on this host.")
+
+    timing = HealthCheckTiming(0.001, down=1, up=1)
+    health_check.watch_routers(watched, timing, replace_route, reports.append, rounds=6)
+    assert len(attempts) == 4, "three in vain, and none after it worked"
+    assert [hop.via for hop in attempts[-1].hops] == ["10.1.0.1"]
+    assert sum("no interface eth0" in report for report in reports) == 1
 
 
 needs_root = pytest.mark.skipif(

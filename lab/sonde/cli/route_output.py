@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Prints faults, comparisons of mounts and tried plans of ``sonde route``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from sonde.design.checked_items import CheckedItem, summarize_comparisons
+from sonde.design.routes.fabric import Fabric
+from sonde.design.routes.faults import RouteFault
+from sonde.design.routes.mount_throughput import OperationComparison
+from sonde.design.routes.route_text import (
+    describe_fabric,
+    describe_leading_mounts,
+    describe_unknown,
+    group_faults,
+    make_comparison_rows,
+)
+from sonde.design.routes.verify import VerificationResult
+from sonde.model.units import counted
+from sonde.terminal.screen import plain_table, print_json, results
+
+
+def report_check(
+    name: str,
+    faults: Sequence[RouteFault],
+    comparisons: Sequence[CheckedItem],
+    unknown: Sequence[str],
+    as_json: bool,
+) -> None:
+    """Prints a check, as JSON or for people."""
+    if as_json:
+        print_json({"host": name, "faults": [asdict(fault) for fault in faults],
+                    "compared": [asdict(item) for item in comparisons], "not_given": list(unknown)})  # fmt: skip
+    else:
+        _print_faults(name, faults, comparisons, unknown)
+
+
+def _print_faults(
+    name: str, faults: Sequence[RouteFault], comparisons: Sequence[CheckedItem], unknown: Sequence[str]
+) -> None:
+    console = results()
+    for fault, locations in group_faults(faults):
+        location = locations[0] if len(locations) == 1 else f"{locations[0]}, and {len(locations) - 1} more like it"
+        console.print(f"{fault.kind}  {location}", style="bold red", soft_wrap=True)
+        console.print(f"  {fault.problem}: {fault.remedy}.", soft_wrap=True, highlight=False)
+    unchecked = f" Not given, so not checked: {', '.join(unknown)}." if unknown else ""
+    summary = summarize_comparisons(len(faults), comparisons)
+    console.print(f"{name}: {summary}.{unchecked}", soft_wrap=True, highlight=False)
+
+
+def print_paths(compared: Sequence[OperationComparison], striped: str) -> None:
+    console = results()
+    console.print(f"\nNative against forwarded, {counted(compared[0].tasks, 'task')} a client", style="bold")
+    table = plain_table()
+    for title in ("operation", "clients", *(path.mount for path, _ in compared[0].mounts), "times"):
+        table.add_column(title, justify="left" if title == "operation" else "right")
+    for row in make_comparison_rows(compared):
+        table.add_row(*row)
+    console.print(table)
+    for sentence in (*describe_leading_mounts(compared[:2]), striped, describe_unknown(compared)):
+        if sentence:
+            console.print(sentence, soft_wrap=True, highlight=False)
+
+
+def print_verified(fabric: Fabric, result: VerificationResult) -> None:
+    console = results()
+    console.print(describe_fabric(fabric), style="bold", soft_wrap=True)
+    table = plain_table()
+    for title in ("router", "predicted", "counted"):
+        table.add_column(title, justify="left" if title == "router" else "right")
+    for name, predicted, counted_share in zip(
+        result.spread.routers, result.spread.predicted, result.spread.counted, strict=True
+    ):
+        table.add_row(name, f"{100 * predicted:.1f} %", f"{100 * counted_share:.1f} %")
+    console.print(table)
+    holds = "as predicted" if result.spread.holds else "not as predicted"
+    console.print(f"{counted(result.flows, 'flow')}: spread {holds}.", soft_wrap=True)
+    for loss in result.losses:
+        limit_text = "" if loss.stall_s <= result.limit_s else f", longer than {result.limit_s:.2g} s"
+        broken_text = f"; {counted(loss.broken, 'flow')} broke ({loss.reason})" if loss.broken else ""
+        console.print(
+            f"{loss.router} died: the longest pause was {loss.stall_s:.2f} s{limit_text}{broken_text}.", soft_wrap=True
+        )
+    console.print("Removed without a trace." if result.clean else "Removing left something behind.", soft_wrap=True)

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks the interface, the addresses, the MTU and the neighbors of a host on its network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from sonde.design.checked_items import CheckedItem
+from sonde.design.routes.fabric import is_covered
+from sonde.design.routes.faults import RouteFault
+from sonde.design.routes.host_tables import HostTables, ObservedNeighbor
+from sonde.design.routes.host_view import HostView
+
+_UNANSWERED = ("failed", "incomplete")
+_FIXED = ("permanent", "noarp")
+
+
+def find_link_faults(view: HostView, tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
+    """Faults of the device, the addresses and the neighbors on the network of this side."""
+    device, side = view.host_class.device, view.own_side
+    if tables.links:
+        yield CheckedItem("the state of the interface", device)
+        if device not in tables.links:
+            yield RouteFault(
+                "interface missing", device, f"this host has no {device}, which joins it to {side.network}",
+                "look at the driver, or correct the device in the system file",
+            )  # fmt: skip
+        elif tables.links[device] == "down":
+            yield RouteFault(
+                "interface down", device, f"{device} is down: nothing reaches {side.network}",
+                f"ip link set {device} up, or look at the cable",
+            )  # fmt: skip
+    if tables.addresses is not None:
+        yield CheckedItem("an address of the network", side.network)
+        if not any(is_covered(side.ranges, address.split("/")[0]) for address in tables.addresses):
+            yield RouteFault(
+                "not on the network", "addresses",
+                f"this host has no address on {side.network} ({', '.join(side.ranges)})",
+                "ask another host, or give it its address",
+            )  # fmt: skip
+    yield from find_mtu_faults({device: side.mtu}, tables.mtus)
+    yield from _find_neighbor_faults(view, tables.neighbors or ())
+
+
+def find_mtu_faults(
+    network_mtus: Mapping[str, int | None], observed: Mapping[str, int]
+) -> Iterator[RouteFault | CheckedItem]:
+    """Devices whose MTU is not that of their network."""
+    for device, network_mtu in network_mtus.items():
+        if network_mtu is None or device not in observed:
+            continue
+        yield CheckedItem("the MTU of the network", device)
+        if observed[device] != network_mtu:
+            yield RouteFault(
+                "MTU mismatch", device, f"{device} takes packets of {observed[device]} B, the network {network_mtu} B",
+                f"set mtu {network_mtu}",
+            )  # fmt: skip
+
+
+def _find_neighbor_faults(
+    view: HostView, neighbors: tuple[ObservedNeighbor, ...]
+) -> Iterator[RouteFault | CheckedItem]:
+    """Routers that do not answer, entries that never change, and two routers with one link address."""
+    routers: dict[str, list[str]] = {}
+    for neighbor in neighbors:
+        if neighbor.address not in view.gateways:
+            continue
+        router = view.gateways[neighbor.address].name
+        yield CheckedItem("the link address of a router", neighbor.address)
+        if neighbor.state in _UNANSWERED:
+            yield RouteFault(
+                "router does not answer", neighbor.address,
+                f"{router} ({neighbor.address}) does not answer on {neighbor.device} (neighbor {neighbor.state}):"
+                " packets that are sent to it wait and are dropped",
+                "look at the router and its link",
+            )  # fmt: skip
+        elif neighbor.state in _FIXED:
+            yield RouteFault(
+                "fixed neighbor", neighbor.address,
+                f"the link address of {router} ({neighbor.address}) is fixed to {neighbor.link_address}"
+                f" ({neighbor.state}): after its interface is replaced, packets go to the old one",
+                f"ip neigh del {neighbor.address} dev {neighbor.device}",
+            )  # fmt: skip
+        if neighbor.link_address and neighbor.state not in _UNANSWERED:
+            routers.setdefault(neighbor.link_address.lower(), []).append(neighbor.address)
+    for link_address, addresses in routers.items():
+        if len(set(addresses)) > 1:
+            yield RouteFault(
+                "two routers, one link address", ", ".join(addresses),
+                f"{' and '.join(addresses)} both have {link_address}: one machine gets the traffic of all of them",
+                "look for a stale entry, a doubled address or proxy ARP: ip neigh flush, then ask again",
+            )  # fmt: skip

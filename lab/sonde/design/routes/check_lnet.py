@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares the LNet routes of a host with those that its network needs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+import yaml
+
+from sonde.design.checked_items import CheckedItem
+from sonde.design.routes.configurations import make_lnet_files
+from sonde.design.routes.faults import RouteFault
+from sonde.design.routes.host_tables import LnetRoute
+from sonde.model.errors import UserError, suggest_name
+from sonde.model.system import System
+
+
+def check_lnet_routes(system: System, name: str, routes: Sequence[LnetRoute]) -> Iterator[RouteFault | CheckedItem]:
+    """Faults of the LNet routes of a network, a host or a class of hosts. Raises UserError for a name without LNet."""
+    planned = {
+        (_normalize_net(entry["net"]), _normalize_nid(entry["gateway"])): entry for entry in _list_planned(system, name)
+    }
+    networks = {network for network, _ in planned}
+    observed = {(_normalize_net(route.network), _normalize_nid(route.gateway)): route for route in routes}
+    for (network, gateway), entry in planned.items():
+        yield CheckedItem("an LNet route", f"{network} by {gateway}")
+        route = observed.get((network, gateway))
+        if route is None:
+            yield RouteFault(
+                "LNet route missing", f"{network} by {gateway}", f"no route leads to {network} by {gateway}",
+                f"lnetctl route add --net {network} --gateway {gateway}",
+            )  # fmt: skip
+            continue
+        if route.is_up is False:
+            yield RouteFault(
+                "LNet router down", route.origin, f"LNet says that {gateway} on the way to {network} is down",
+                f"lnetctl ping {gateway}, and look at the router",
+            )  # fmt: skip
+        for member, value, default in (("hop", route.hops, 1), ("priority", route.priority, 0)):
+            wanted = int(entry.get(member, default))
+            if value is not None and value != wanted:
+                yield RouteFault(
+                    f"LNet {member} differs", route.origin,
+                    f"the route to {network} by {gateway} has {member} {value}; the system file says {wanted}",
+                    f"remove it and add it with {member} {wanted}",
+                )  # fmt: skip
+    for (network, gateway), route in observed.items():
+        if (network, gateway) not in planned:
+            reason = "no router of this network" if network in networks else "a network that nothing leads to from here"
+            yield RouteFault(
+                "unknown LNet route", route.origin,
+                f"the route to {network} by {gateway} names {reason}",
+                f"remove it: lnetctl route del --net {network} --gateway {gateway}",
+            )  # fmt: skip
+
+
+def _list_planned(system: System, name: str) -> list[dict[str, object]]:
+    """The planned entries of the networks that a network, host or class of hosts is on."""
+    files = make_lnet_files(system)
+    by_network = {file.removeprefix("lnet-").removesuffix(".yaml"): text for file, text in files.items()}
+    if name in by_network:
+        networks = {name}
+    else:
+        hosts = system.resolve_names(name) if name in system.index or name in system.index.groups else ()
+        networks = {
+            address.network for host in hosts for address in system.find_addresses(host) if system.item(host).kind
+            in ("nodes", "servers", "routers")
+        }  # fmt: skip
+    chosen = [network for network in by_network if network in networks]
+    if not chosen:
+        names = [*by_network, *system.index.groups]
+        raise UserError(
+            f'"{name}" is on no network with LNet routes; those are {", ".join(by_network)}.{suggest_name(name, names)}'
+        )
+    return [entry for network in chosen for entry in yaml.safe_load(by_network[network])["route"]]
+
+
+def _normalize_net(name: str) -> str:
+    """The name of an LNet network with its number: o2ib is o2ib0."""
+    return name if re.fullmatch(r".*[a-z][0-9]+", name) else f"{name}0"
+
+
+def _normalize_nid(nid: str) -> str:
+    address, _, network = nid.partition("@")
+    return f"{address}@{_normalize_net(network)}"

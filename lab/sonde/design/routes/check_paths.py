@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks which routers the packets to the other side take, as the kernel chooses among all rules and routes."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator, Sequence
+
+from sonde.design.checked_items import CheckedItem
+from sonde.design.routes.fabric import FabricRouter, is_covered
+from sonde.design.routes.faults import RouteFault
+from sonde.design.routes.host_tables import HostTables, ObservedRoute
+from sonde.design.routes.host_view import HostView
+from sonde.design.routes.kernel_lookup import (
+    IpAddress,
+    RouteLookup,
+    find_kernel_route,
+    get_metric,
+    list_probe_addresses,
+)
+
+_MAIN = "main"
+
+
+def find_path_faults(view: HostView, tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
+    """Faults of the routes that unmarked packets to the other side take."""
+    sources = _list_sources(view, tables)
+    for far_range in view.other_side.ranges:
+        yield CheckedItem("the way to the other side", far_range)
+        for source in sources:
+            yield from _check_range(view, tables, far_range, source)
+    yield from _find_standby_faults(view, tables)
+
+
+def _list_sources(view: HostView, tables: HostTables) -> list[IpAddress | None]:
+    """No source address, as a program sends that binds none, and the addresses of the host on this side: the kernel
+    asks again with the address that the first answer gave."""
+    selected = [rule.source for rule in tables.rules or () if rule.source != "all"]
+    if not selected:
+        return [None]
+    observed = [address.split("/")[0] for address in tables.addresses or ()]
+    candidates = [address for address in observed if is_covered(view.own_side.ranges, address)] or view.addresses
+    return [None, *(ipaddress.ip_address(address) for address in candidates[:4])]
+
+
+def _check_range(view: HostView, tables: HostTables, far_range: str, source: IpAddress | None) -> Iterator[RouteFault]:
+    outcomes: dict[object, tuple[IpAddress, RouteLookup | None]] = {}
+    for address in list_probe_addresses(tables, far_range):
+        lookup = find_kernel_route(tables, address, source=source)
+        outcomes.setdefault((lookup.route, lookup.rule) if lookup else None, (address, lookup))
+    for address, lookup in outcomes.values():
+        target = far_range if len(outcomes) == 1 else str(address)
+        if lookup is None:
+            yield RouteFault(
+                "no route", "main table",
+                f"nothing leads to {target} ({view.other_side.network}): this host cannot reach the other side",
+                "add the multipath route of the plan",
+            )  # fmt: skip
+        elif lookup.is_discarded:
+            kind = lookup.rule.action if lookup.route is None else lookup.route.kind
+            yield RouteFault(
+                "traffic discarded", lookup.origin,
+                f"packets to {target} ({view.other_side.network}) are discarded ({kind})",
+                "remove this route or rule, or narrow it",
+            )  # fmt: skip
+        else:
+            assert lookup.route is not None
+            yield from _check_effective_route(view, lookup.route, lookup, far_range)
+
+
+def _check_effective_route(
+    view: HostView, route: ObservedRoute, lookup: RouteLookup, far_range: str
+) -> Iterator[RouteFault]:
+    hop_addresses = [hop.via for hop in route.hops]
+    if not route.hops:
+        if route.destination == "default":
+            yield _make_default_fault(view, route, far_range, f"dev {route.device}")
+        elif lookup.rule.table != _MAIN:
+            yield _make_diversion_fault(view, route, lookup, f"the link of {route.device}")
+        return  # a route on the link is reported with the others
+    if not set(hop_addresses) & set(view.gateways):
+        strangers = ", ".join(hop_addresses)
+        if route.destination == "default":
+            yield _make_default_fault(view, route, far_range, strangers)
+        elif lookup.rule.table != _MAIN:
+            yield _make_diversion_fault(view, route, lookup, strangers)
+        return  # other unknown next hops are reported with the routes
+    if lookup.rule.table != _MAIN and len(view.fabric.active) > 1 and lookup.rule.mark is None:
+        if len(set(hop_addresses)) < len(view.fabric.active):
+            yield _make_diversion_fault(view, route, lookup, ", ".join(hop_addresses))
+        return
+    standby = [gateway for gateway in hop_addresses if gateway in view.gateways and _is_standby(view, gateway)]
+    if standby and len(standby) == len(set(hop_addresses) & set(view.gateways)):
+        yield RouteFault(
+            "standby used first", route.origin,
+            f"the route to {route.destination} with the lowest metric names standby routers only"
+            f" ({', '.join(standby)}): the others carry nothing",
+            "give the route of the active routers the lower metric",
+        )  # fmt: skip
+        return
+    yield from compare_hops(view, route, view.fabric.active)
+
+
+def _is_standby(view: HostView, gateway: str) -> bool:
+    return view.gateways[gateway] not in view.fabric.active
+
+
+def _make_default_fault(view: HostView, route: ObservedRoute, far_range: str, next_hop: str) -> RouteFault:
+    return RouteFault(
+        "default route only", route.origin,
+        f"only the default route ({next_hop}) leads to {far_range} ({view.other_side.network}): its next hop is no"
+        f" router of {view.fabric.name}",
+        "add the multipath route of the plan",
+    )  # fmt: skip
+
+
+def _make_diversion_fault(view: HostView, route: ObservedRoute, lookup: RouteLookup, next_hop: str) -> RouteFault:
+    return RouteFault(
+        "traffic diverted", lookup.rule.origin,
+        f"a rule leads packets to {view.other_side.network} into table {route.table}, by {next_hop} alone: the"
+        " multipath route is not used for them",
+        "remove the rule, or select by the firewall mark of one router",
+    )  # fmt: skip
+
+
+def compare_hops(view: HostView, route: ObservedRoute, expected: Sequence[FabricRouter]) -> Iterator[RouteFault]:
+    """Routers that a route leaves out, names twice, or weighs differently."""
+    hop_addresses = [hop.via for hop in route.hops]
+    wanted = {address: router for address, router in view.gateways.items() if router in expected}
+    missing = [address for address in wanted if address not in hop_addresses]
+    if missing:
+        names = ", ".join(wanted[address].name for address in missing)
+        yield RouteFault(
+            "router not used", route.origin,
+            f"the route to {route.destination} leaves out {names} ({', '.join(missing)}): its share goes to the others",
+            "name every router once",
+        )  # fmt: skip
+    extra = [address for address in hop_addresses if address in view.gateways and address not in wanted]
+    if extra:
+        names = ", ".join(view.gateways[address].name for address in extra)
+        yield RouteFault(
+            "wrong priority", route.origin,
+            f"the route to {route.destination} names {names}, which the system file gives another priority",
+            "name routers of one priority in one route",
+        )  # fmt: skip
+    for address in sorted({address for address in hop_addresses if hop_addresses.count(address) > 1}):
+        yield RouteFault(
+            "router named twice", route.origin,
+            f"the route to {route.destination} names {address}"
+            f" {hop_addresses.count(address)} times: it gets that many shares",
+            "name it once, and give it a weight where it should carry more",
+        )  # fmt: skip
+    shares = {hop.via: hop.weight for hop in route.hops if hop.via in wanted}
+    planned = {address: wanted[address].weight for address in shares}
+    if len(shares) > 1 and _compute_proportions(shares) != _compute_proportions(planned):
+        yield RouteFault(
+            "weights differ", route.origin,
+            f"the weights of the route to {route.destination} are {_format_weights(shares)}; the system file says"
+            f" {_format_weights(planned)}",
+            "set the weights of the plan",
+        )  # fmt: skip
+
+
+def _compute_proportions(weights: dict[str, int]) -> dict[str, float]:
+    total = sum(weights.values())
+    return {name: round(weight / total, 9) for name, weight in weights.items()}
+
+
+def _format_weights(weights: dict[str, int]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in weights.items())
+
+
+def _find_standby_faults(view: HostView, tables: HostTables) -> Iterator[RouteFault]:
+    """Routes of higher metrics: standby routers belong there, active ones are never used there."""
+    version = view.fabric.version
+    for route in tables.routes or ():
+        others = [
+            other
+            for other in tables.routes or ()
+            if other.table == route.table == _MAIN
+            and other.destination == route.destination
+            and get_metric(other, version) < get_metric(route, version)
+        ]
+        known = [view.gateways[hop.via] for hop in route.hops if hop.via in view.gateways]
+        if not others or not known or route.destination == "default":
+            continue
+        priorities = {router.priority for router in known}
+        if len(priorities) == 1 and known[0] not in view.fabric.active:
+            same = [router for router in view.fabric.routers if router.priority == known[0].priority]
+            yield from compare_hops(view, route, same)
+        elif any(router in view.fabric.active for router in known):
+            yield RouteFault(
+                "route never used", route.origin,
+                f"another route to {route.destination} has a lower metric than"
+                f" {get_metric(route, version)}: this one carries nothing",
+                "keep one of them",
+            )  # fmt: skip

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks every route of a host by itself: its next hops, its devices, its MTU, its destination."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from sonde.design.checked_items import CheckedItem
+from sonde.design.routes.check_rules import belongs_to_fabric
+from sonde.design.routes.fabric import is_covered, overlaps_range
+from sonde.design.routes.faults import RouteFault
+from sonde.design.routes.host_tables import HostTables, ObservedHop, ObservedRoute
+from sonde.design.routes.host_view import HostView
+from sonde.design.routes.plan import find_smallest_mtu
+
+_MAIN = "main"
+
+
+def find_route_faults(
+    view: HostView, views: Sequence[HostView], tables: HostTables
+) -> Iterator[RouteFault | CheckedItem]:
+    """Faults of the routes to one fabric. `views` are all fabrics of the host: their routers are no strangers."""
+    by_table: dict[str, list[ObservedRoute]] = {}
+    for route in tables.routes or ():
+        by_table.setdefault(route.table, []).append(route)
+    own_tables = {name for name, routes in by_table.items() if name != _MAIN and belongs_to_fabric([view], routes)}
+    for route in tables.routes or ():
+        if route.table in ("local", "default") or route.version not in (None, view.fabric.version):
+            continue
+        concerns = _concerns(view, route)
+        if concerns:
+            yield CheckedItem("a route", f"{route.destination} in table {route.table}")
+        for hop in route.hops:
+            if concerns or route.table in own_tables or _belongs_to_device(view, route, hop):
+                yield from _check_hop(view, views, route, hop, concerns=concerns)
+        if concerns:
+            yield from _check_link_and_mtu(view, route, tables)
+        yield from _check_destination(view, views, route)
+
+
+def _concerns(view: HostView, route: ObservedRoute) -> bool:
+    """Whether a route leads to the other side, or to a part of it."""
+    if route.destination == "default":
+        return route.table != _MAIN and any(hop.via in view.gateways for hop in route.hops)
+    return any(overlaps_range(route.destination, address_range) for address_range in view.other_side.ranges)
+
+
+def _belongs_to_device(view: HostView, route: ObservedRoute, hop: ObservedHop) -> bool:
+    """Whether a multipath route uses the device of this fabric; other routes elsewhere do not concern it."""
+    return hop.device == view.host_class.device and len(route.hops) > 1 and route.destination != "default"
+
+
+def _check_hop(
+    view: HostView, views: Sequence[HostView], route: ObservedRoute, hop: ObservedHop, *, concerns: bool
+) -> Iterator[RouteFault]:
+    device, side = view.host_class.device, view.own_side
+    if not hop.via:
+        return
+    all_gateways = {address for each in views for address in each.gateways}
+    own_ranges = [address_range for each in views for address_range in each.own_side.ranges]
+    if not is_covered(side.ranges if concerns else own_ranges, hop.via):
+        yield RouteFault(
+            "next hop out of reach", route.origin,
+            f"next hop {hop.via} of the route to {route.destination} is not on {side.network}"
+            f" ({', '.join(side.ranges)})",
+            "name the router's address on this side",
+        )  # fmt: skip
+    elif hop.via not in (view.gateways if concerns else all_gateways):
+        yield RouteFault(
+            "unknown router", route.origin,
+            f"next hop {hop.via} of the route to {route.destination} is no router of {view.fabric.name}",
+            f"the routers are {', '.join(view.gateways)}",
+        )  # fmt: skip
+    if hop.dead:
+        yield RouteFault(
+            "next hop dead", route.origin, f"the kernel marks next hop {hop.via} as dead", "look at its link"
+        )
+    if hop.device and hop.device != device and hop.via in view.gateways and not _has_device(views, hop):
+        yield RouteFault(
+            "wrong device", route.origin,
+            f"next hop {hop.via} is sought on {hop.device}; {side.network} is on {device}", f"name dev {device}",
+        )  # fmt: skip
+
+
+def _has_device(views: Sequence[HostView], hop: ObservedHop) -> bool:
+    return any(hop.device == view.host_class.device and hop.via in view.gateways for view in views)
+
+
+def _check_link_and_mtu(view: HostView, route: ObservedRoute, tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
+    if route.on_link and route.destination != "default":
+        yield RouteFault(
+            "far network on link", route.origin,
+            f"{route.destination} is declared to be on the link of {route.device or 'this host'}, but it is behind the"
+            " routers: the host asks for its addresses by ARP, and gets no answer",
+            f"put the network of this side there ({', '.join(view.own_side.ranges)})",
+        )  # fmt: skip
+    smallest = find_smallest_mtu(view.fabric)
+    if smallest is None or not route.hops:
+        return
+    yield CheckedItem("the MTU of both networks", f"{route.destination} in table {route.table}")
+    device_mtu = tables.mtus.get(view.host_class.device, view.own_side.mtu or smallest)
+    largest = route.mtu if route.mtu is not None else device_mtu
+    if largest > smallest:
+        limit = f"allows packets of {largest} B" if route.mtu is not None else f"has no mtu, so packets of {largest} B"
+        yield RouteFault(
+            "MTU too large", route.origin,
+            f"the route to {route.destination} {limit}; the smaller network takes {smallest} B",
+            f"set mtu {smallest}",
+        )  # fmt: skip
+
+
+def _check_destination(view: HostView, views: Sequence[HostView], route: ObservedRoute) -> Iterator[RouteFault]:
+    """Multipath routes through routers, or by this side's network, to where no fabric of this host has hosts."""
+    ranges = [address_range for each in views for address_range in each.other_side.ranges]
+    if (
+        route.table == _MAIN
+        and len(route.hops) > 1
+        and route.destination != "default"
+        and any(_belongs_to_device(view, route, hop) for hop in route.hops)
+        and not any(overlaps_range(route.destination, address_range) for address_range in ranges)
+    ):
+        yield RouteFault(
+            "unknown destination", route.origin,
+            f"{route.destination} is neither {view.other_side.network} ({', '.join(view.other_side.ranges)}) nor part"
+            " of it",
+            f"name {', '.join(view.other_side.ranges)}",
+        )  # fmt: skip

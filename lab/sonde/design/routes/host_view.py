@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A fabric as one host sees it: its class, its own side and the other side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sonde.design.routes.fabric import Fabric, FabricRouter, FabricSide, HostClass, index_gateways
+from sonde.model.errors import UserError, suggest_name
+
+ROUTERS = "routers"
+
+
+@dataclass(frozen=True)
+class HostView:
+    """One fabric from the side of a class of hosts. `hosts` are the addresses of the hosts that are meant."""
+
+    fabric: Fabric
+    host_class: HostClass
+    own_side: FabricSide
+    other_side: FabricSide
+    addresses: tuple[str, ...]
+
+    @property
+    def gateways(self) -> Mapping[str, FabricRouter]:
+        """The routers by their address on this side."""
+        return {
+            address: self.fabric.routers[index] for address, index in index_gateways(self.fabric, self.own_side).items()
+        }
+
+
+def find_host_views(fabrics: Sequence[Fabric], name: str) -> list[HostView]:
+    """Every fabric that a class of hosts or a host is part of. Raises UserError when there is none."""
+    views = []
+    for fabric in fabrics:
+        for own_side, other_side in ((fabric.near, fabric.far), (fabric.far, fabric.near)):
+            for host_class in own_side.classes:
+                if name == host_class.name:
+                    views.append(HostView(fabric, host_class, own_side, other_side, host_class.addresses))
+                elif name in host_class.hosts:
+                    address = host_class.addresses[host_class.hosts.index(name)]
+                    views.append(HostView(fabric, host_class, own_side, other_side, (address,)))
+    if not views and name != ROUTERS:
+        sides = [side for fabric in fabrics for side in (fabric.near, fabric.far)]
+        names = list(dict.fromkeys([*(host_class.name for side in sides for host_class in side.classes), ROUTERS]))
+        raise UserError(
+            f'There is no class of hosts "{name}"; there are {", ".join(names)}.{suggest_name(name, names)}'
+        )
+    return views

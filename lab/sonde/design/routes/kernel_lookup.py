@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which route the kernel takes to an address: rules by preference, then the longest prefix, then the lowest metric.
+
+Source: Linux, net/core/fib_rules.c, net/ipv4/fib_trie.c, net/ipv6/route.c; tests compare with ``ip route get``.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+from sonde.design.routes.host_tables import DISCARDING_KINDS, HostTables, ObservedRoute, ObservedRule
+
+IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
+IpNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+# The metric of a route that states none.
+DEFAULT_METRICS = {4: 0, 6: 1024}
+_MAIN_PREFERENCE = 32766
+_OUTGOING = "lo"  # packets that the host itself sends arrive from here
+
+
+@dataclass(frozen=True)
+class RouteLookup:
+    """The route that the kernel takes, or a rule that discards the packet."""
+
+    route: ObservedRoute | None
+    rule: ObservedRule
+
+    @property
+    def is_discarded(self) -> bool:
+        return self.route is None or self.route.kind in DISCARDING_KINDS
+
+    @property
+    def origin(self) -> str:
+        return self.rule.origin if self.route is None else self.route.origin
+
+
+@cache
+def _parse_range(text: str) -> IpNetwork | None:
+    try:
+        return ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        return None
+
+
+def get_metric(route: ObservedRoute, version: int) -> int:
+    """The metric of a route, or the kernel's default for the IP version."""
+    if route.metric is None or (version == 6 and route.metric == 0):
+        return DEFAULT_METRICS[version]
+    return route.metric
+
+
+def find_kernel_route(
+    tables: HostTables, address: IpAddress, *, mark: int = 0, source: IpAddress | None = None
+) -> RouteLookup | None:
+    """The route of a packet that this host sends; None when no table has one. The routes of `tables` must be known."""
+    for rule in order_rules(tables.rules):
+        if not _matches(rule, address, mark, source):
+            continue
+        if rule.action in DISCARDING_KINDS:
+            return RouteLookup(None, rule)
+        route = find_table_route(tables.routes or (), rule.table, address, rule.suppressed_prefix)
+        if route is not None and route.kind != "throw":
+            return RouteLookup(route, rule)
+    return None
+
+
+def order_rules(rules: Sequence[ObservedRule] | None) -> list[ObservedRule]:
+    """Rules by preference, with those that the kernel always has when the list lacks them. A rule without a preference
+    gets one below the lowest of the site, as `ip rule add` chooses it."""
+    ordered: list[ObservedRule] = []
+    lowest = _MAIN_PREFERENCE
+    for rule in rules or ():
+        preference = rule.preference if rule.preference is not None else lowest - 1
+        lowest = min(lowest, preference) if preference else lowest
+        ordered.append(replace(rule, preference=preference))
+    if not any(rule.preference == _MAIN_PREFERENCE and rule.table == "main" for rule in ordered):
+        ordered.append(ObservedRule(_MAIN_PREFERENCE, "all", None, "main", "the kernel's own rule"))
+    return sorted(ordered, key=lambda rule: rule.preference or 0)
+
+
+def _matches(rule: ObservedRule, address: IpAddress, mark: int, source: IpAddress | None) -> bool:
+    matched = (
+        _covers(rule.destination, address)
+        and (rule.source in ("all", "0.0.0.0/0", "::/0") or (source is not None and _covers(rule.source, source)))
+        and (rule.mark is None or mark & rule.mask == rule.mark)
+        and rule.interface in ("", _OUTGOING)
+    )
+    return matched != rule.inverted
+
+
+def _covers(selector: str, address: IpAddress) -> bool:
+    if selector == "all":
+        return True
+    network = _parse_range(selector)
+    return network is not None and network.version == address.version and address in network
+
+
+def find_table_route(
+    routes: Sequence[ObservedRoute], table: str, address: IpAddress, suppressed_prefix: int | None = None
+) -> ObservedRoute | None:
+    """The route of one table: the longest prefix, then the lowest metric, then the first."""
+    best: tuple[int, int] | None = None
+    chosen: ObservedRoute | None = None
+    for route in routes:
+        if route.table != table:
+            continue
+        if route.destination == "default":
+            if route.version not in (None, address.version):
+                continue
+            length = 0
+        else:
+            network = _parse_range(route.destination)
+            if network is None or network.version != address.version or address not in network:
+                continue
+            length = network.prefixlen
+        if suppressed_prefix is not None and length <= suppressed_prefix:
+            continue
+        rank = (-length, get_metric(route, address.version))
+        if best is None or rank < best:
+            best, chosen = rank, route
+    return chosen
+
+
+def list_probe_addresses(tables: HostTables, address_range: str) -> list[IpAddress]:
+    """Addresses of a range that together meet every route and rule: its ends, and both sides of the ends of every
+    smaller range that a route or rule names. All addresses between two of these get the same route."""
+    network = ipaddress.ip_network(address_range, strict=False)
+    points = {int(network[0]), int(network[-1])}
+    for text in _list_selectors(tables):
+        smaller = _parse_range(text)
+        if smaller is not None and smaller.version == network.version and smaller.overlaps(network):
+            first, last = int(smaller[0]), int(smaller[-1])
+            points |= {first - 1, first, last, last + 1}
+    inside = sorted(point for point in points if int(network[0]) <= point <= int(network[-1]))
+    make = ipaddress.IPv4Address if network.version == 4 else ipaddress.IPv6Address
+    return [make(point) for point in inside]
+
+
+def _list_selectors(tables: HostTables) -> Iterator[str]:
+    yield from dict.fromkeys(route.destination for route in tables.routes or ())
+    yield from dict.fromkeys(rule.destination for rule in tables.rules or ())

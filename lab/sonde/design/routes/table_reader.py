@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads the tables and settings of a host from saved output of its tools, from scripts and from configuration files.
+
+Accepted are ``ip -j rule``, ``ip -j route show table all``, ``ip -j addr`` and ``ip -j neigh`` (JSON), the same without
+-j, scripts of ``ip rule add`` and ``ip route add`` commands, rule- and route- files, ``sysctl -a``, kernel
+configurations, and the files of networkd, NetworkManager, nmstate and LNet that ``sonde route plan`` writes.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sonde.design.routes import configuration_reader
+from sonde.design.routes.host_tables import (
+    DISCARDING_KINDS,
+    HostTables,
+    ObservedHop,
+    ObservedNeighbor,
+    ObservedRoute,
+    ObservedRule,
+    find_version,
+    name_table,
+)
+from sonde.design.routes.json_tables import parse_json_tables
+from sonde.model.errors import UserError
+
+_RULE_BEGINS = ("rule", "from", "fwmark", "pref", "to", "not", "priority", "iif")
+_ROUTE_KINDS = ("unicast", *DISCARDING_KINDS, "throw", "local", "broadcast", "multicast", "anycast", "nat")
+_NEIGHBOR_STATES = ("REACHABLE", "STALE", "DELAY", "PROBE", "FAILED", "INCOMPLETE", "PERMANENT", "NOARP", "NONE")
+_IP = ("ip", "/sbin/ip", "/usr/sbin/ip", "/bin/ip", "/usr/bin/ip")
+_UNKNOWN_KIND = "holds no rule, route, address, neighbor, sysctl or kernel option; give saved output of ip, sysctl or"
+
+
+def read_host_tables(files: Iterable[Path]) -> HostTables:
+    """All files together; the content of each file shows which kind it is. Raises UserError for a file of no known
+    kind."""
+    host_tables = HostTables()
+    for file in files:
+        try:
+            text = file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as reason:
+            raise UserError(
+                f"{file} cannot be read ({reason}); give saved output of ip, sysctl or a kernel .config."
+            ) from None
+        host_tables = host_tables.merge(parse_host_tables(text, file.name))
+    return host_tables
+
+
+def parse_host_tables(text: str, name: str) -> HostTables:
+    """One text of any kind; `name` is for messages. Raises UserError."""
+    stripped = text.strip()
+    if configuration_reader.is_configuration(text):
+        return configuration_reader.parse_configuration(text, name)
+    if stripped.startswith(("[", "{")):
+        return parse_json_tables(stripped, name)
+    if re.search(r"^(# )?CONFIG_\w+", text, re.MULTILINE):
+        return HostTables(options=_parse_kernel_options(text))
+    if stripped and all(re.match(r"[\w.\-/]+\s*=", line) for line in stripped.splitlines() if _has_content(line)):
+        pairs = (line.partition("=") for line in stripped.splitlines() if _has_content(line))
+        return HostTables(
+            settings={name.strip().replace("/", "."): " ".join(value.split()) for name, _, value in pairs}
+        )
+    if re.search(r"^\d+: \S+: <[A-Z,_\d-]*>", text, re.MULTILINE):
+        return _parse_addresses(text)
+    return _parse_lines(text, name)
+
+
+@dataclass
+class _LineTables:
+    """What the lines of a text have given so far."""
+
+    rules: list[ObservedRule] = field(default_factory=list)
+    routes: list[ObservedRoute] = field(default_factory=list)
+    neighbors: list[ObservedNeighbor] = field(default_factory=list)
+    settings: dict[str, str] = field(default_factory=dict)
+
+
+def _parse_lines(text: str, name: str) -> HostTables:
+    tables = _LineTables()
+    is_script = bool(re.search(r"^#!|^\s*apply\(\) \{", text, re.MULTILINE))
+    for number, line in _join_continued_lines(_select_applied_lines(text)):
+        origin = f"{name}, line {number}"
+        tokens = _split_tokens(line)
+        if tokens and (tokens[0] == "sysctl" or tokens[0].endswith("/sysctl")):
+            tables.settings |= dict(_parse_sysctl_command(tokens[1:]))
+        elif is_script and (not tokens or tokens[0] not in _IP):
+            continue
+        else:
+            _parse_line(tables, tokens, line, origin)
+    if not (tables.rules or tables.routes or tables.neighbors or tables.settings or (is_script and "apply()" in text)):
+        raise UserError(f"{name} {_UNKNOWN_KIND} .config.")
+    return HostTables(
+        rules=tuple(tables.rules) or None,
+        routes=tuple(tables.routes) or None,
+        settings=tables.settings or None,
+        neighbors=tuple(tables.neighbors) or None,
+    )
+
+
+def _parse_line(tables: _LineTables, tokens: list[str], line: str, origin: str) -> None:
+    version = 6 if tokens and tokens[0] in _IP and "-6" in tokens[:3] else None
+    arguments = _strip_command(tokens)
+    if re.match(r"\d+:", line) or (arguments and arguments[0] in _RULE_BEGINS):
+        tables.rules.append(_parse_rule(arguments[1:] if arguments[0] == "rule" else arguments, line, origin))
+    elif arguments and arguments[-1] in _NEIGHBOR_STATES and "dev" in arguments:
+        tables.neighbors.append(_parse_neighbor(arguments))
+    elif arguments:
+        route = _parse_route(arguments[1:] if arguments[0] == "route" else arguments, origin, version)
+        if route is not None:
+            tables.routes.append(route)
+
+
+def _select_applied_lines(text: str) -> str:
+    """A script of Sonde has functions that apply, remove and show: only the first one says what a host gets. Line
+    numbers stay."""
+    lines = text.splitlines()
+    if "apply() {" not in lines:
+        return text
+    begin = lines.index("apply() {")
+    end = next((index for index in range(begin, len(lines)) if lines[index] == "}"), len(lines))
+    return "\n".join(line if begin < index < end or index == 0 else "" for index, line in enumerate(lines))
+
+
+def _has_content(line: str) -> bool:
+    """Whether a line is neither empty nor a comment."""
+    return bool(line.strip()) and not line.lstrip().startswith(("#", ";"))
+
+
+def _parse_kernel_options(text: str) -> dict[str, str]:
+    """CONFIG_ lines of a kernel configuration; an option that is not set is n."""
+    options = dict(re.findall(r"^(CONFIG_\w+)=(\S+)", text, re.MULTILINE))
+    return options | dict.fromkeys(re.findall(r"^# (CONFIG_\w+) is not set", text, re.MULTILINE), "n")
+
+
+def _join_continued_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Logical lines with the number of their first line. A backslash or an indented next hop continues a line, a
+    semicolon ends it."""
+    pending, begin = "", 0
+    for number, raw in enumerate(text.splitlines(), start=1):
+        line = raw.split("#", 1)[0].rstrip()
+        if not line.strip() or set(line.strip()) <= {"."}:
+            continue
+        if pending and not pending.endswith("\\") and not line.lstrip().startswith("nexthop"):
+            yield begin, pending.strip().rstrip(";")
+            pending = ""
+        begin = begin if pending else number
+        pending = f"{pending.removesuffix(chr(92))} {line.strip()}" if pending else line.strip()
+    if pending:
+        yield begin, pending.strip().removesuffix("\\").rstrip(";")
+
+
+def _split_tokens(line: str) -> list[str]:
+    """The words of a command line up to `||` or `&&`, without quotes."""
+    try:
+        tokens = shlex.split(line)
+    except ValueError:
+        tokens = line.split()
+    end = next((index for index, token in enumerate(tokens) if token in ("||", "&&", "2>/dev/null")), len(tokens))
+    return tokens[:end]
+
+
+def _parse_sysctl_command(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for argument in arguments:
+        setting, separator, value = argument.partition("=")
+        if separator and not setting.startswith("-"):
+            yield setting.replace("/", "."), " ".join(value.split())
+
+
+def _strip_command(tokens: list[str]) -> list[str]:
+    """The tokens without the program and its verb: "ip -6 route add X" is "route X". Empty for commands that add
+    nothing."""
+    if tokens and tokens[0] in _IP:
+        tokens = [token for token in tokens[1:] if not token.startswith("-")]
+        if tokens and tokens[0] in ("r", "ro"):
+            tokens[0] = "route"
+        if len(tokens) > 1 and tokens[1] in ("add", "replace", "append", "a"):
+            del tokens[1]
+        else:
+            return []  # show, del, flush: nothing that is added
+    return tokens
+
+
+def _parse_rule(tokens: Sequence[str], line: str, origin: str) -> ObservedRule:
+    """A rule as `ip rule show` prints it ("1000: from all …"), or as `ip rule add` accepts it."""
+    if numbered := re.match(r"(\d+):\s*(.*)", line):
+        tokens = ["pref", numbered[1], *numbered[2].split()]
+    attributes: dict[str, str] = {}
+    attribute_names = {"pref": "pref", "priority": "pref", "prio": "pref", "order": "pref", "from": "from",
+                       "fwmark": "fwmark", "table": "table", "lookup": "table", "to": "to", "iif": "iif",
+                       "suppress_prefixlength": "suppress"}  # fmt: skip
+    for index, token in enumerate(tokens[:-1]):
+        if token in attribute_names:
+            attributes[attribute_names[token]] = tokens[index + 1]
+    mark, _, mask = attributes.get("fwmark", "").partition("/")
+    return ObservedRule(
+        preference=int(attributes["pref"]) if "pref" in attributes else None,
+        source=attributes.get("from", "all"),
+        mark=int(mark, 0) if mark else None,
+        table=name_table(attributes.get("table", "main")),
+        origin=origin,
+        destination=attributes.get("to", "all"),
+        action=next((token for token in tokens if token in DISCARDING_KINDS), "lookup"),
+        mask=int(mask, 0) if mask else 0xFFFFFFFF,
+        interface=attributes.get("iif", ""),
+        inverted="not" in tokens,
+        suppressed_prefix=int(attributes["suppress"]) if "suppress" in attributes else None,
+    )
+
+
+def _parse_neighbor(tokens: Sequence[str]) -> ObservedNeighbor:
+    """A line of `ip neigh`: 10.1.0.1 dev eth0 lladdr 52:54:00:12:34:56 STALE."""
+    link_address = tokens[tokens.index("lladdr") + 1] if "lladdr" in tokens[:-1] else ""
+    address = tokens[1] if tokens[0] in ("neigh", "neighbor") else tokens[0]
+    return ObservedNeighbor(address, tokens[tokens.index("dev") + 1], link_address, tokens[-1].lower())
+
+
+def _parse_addresses(text: str) -> HostTables:
+    """The text of `ip addr`: links with their MTU and state, and their addresses."""
+    heads = re.findall(r"^\d+: ([^:@\s]+)(?:@\S+)?: <([A-Z,_\d-]*)>(.*)$", text, re.MULTILINE)
+    mtus = {name: int(match[1]) for name, _, more in heads if (match := re.search(r"\bmtu (\d+)", more))}
+    links = {name: "up" if "LOWER_UP" in flags.split(",") else "down" for name, flags, _ in heads}
+    return HostTables(addresses=tuple(re.findall(r"^\s+inet6? (\S+)", text, re.MULTILINE)), mtus=mtus, links=links)
+
+
+def _parse_route(tokens: Sequence[str], origin: str, version: int | None) -> ObservedRoute | None:
+    """A route as `ip route` prints or accepts it; None for the kernel's own kinds (local, broadcast)."""
+    kind = "unicast"
+    if len(tokens) > 1 and tokens[0] in _ROUTE_KINDS:
+        kind, tokens = tokens[0], tokens[1:]
+    if kind not in ("unicast", "throw", *DISCARDING_KINDS):
+        return None
+    before, hops = _split_hops(tokens)
+    attributes = _parse_attributes(before[1:])
+    destination = _parse_destination(before[0], origin)
+    device, via = attributes.get("dev", ""), attributes.get("via", "")
+    if via:
+        hops = [ObservedHop(via, device, 1, "dead" in before or "linkdown" in before)]
+    default_version = version or (find_version(hops[0].via) if hops else 6 if "pref" in tokens else None)
+    return ObservedRoute(
+        destination=destination,
+        table=name_table(attributes.get("table", "main")),
+        device=device,
+        hops=tuple(hops),
+        on_link=not hops and kind == "unicast",
+        mtu=int(attributes["mtu"]) if attributes.get("mtu", "").isdigit() else None,
+        origin=origin,
+        kind=kind,
+        metric=int(attributes["metric"]) if attributes.get("metric", "").isdigit() else None,
+        version=default_version if destination == "default" else find_version(destination),
+    )
+
+
+def _split_hops(tokens: Sequence[str]) -> tuple[list[str], list[ObservedHop]]:
+    """The tokens of the route itself, and its next hops."""
+    hop_starts = [index for index, token in enumerate(tokens) if token == "nexthop"]
+    hops = []
+    before = list(tokens[: hop_starts[0]]) if hop_starts else list(tokens)
+    for begin, end in zip(hop_starts, [*hop_starts[1:], len(tokens)], strict=False):
+        hop_tokens = tokens[begin + 1 : end]
+        attributes = _parse_attributes(hop_tokens)
+        dead = "dead" in hop_tokens or "linkdown" in hop_tokens
+        hops.append(
+            ObservedHop(attributes.get("via", ""), attributes.get("dev", ""), int(attributes.get("weight", "1")), dead)
+        )
+        for name in ("table", "mtu", "metric"):  # attributes of the route follow its last hop
+            if name in attributes and name not in before:
+                before += [name, attributes[name]]
+    return before, hops
+
+
+def _parse_attributes(tokens: Sequence[str]) -> dict[str, str]:
+    """The values that follow known attribute names."""
+    names = ("dev", "via", "table", "mtu", "weight", "metric", "scope", "proto")
+    attributes = {token: tokens[index + 1] for index, token in enumerate(tokens[:-1]) if token in names}
+    if attributes.get("via") in ("inet", "inet6"):
+        attributes["via"] = tokens[list(tokens).index("via") + 2]
+    return attributes
+
+
+def _parse_destination(text: str, origin: str) -> str:
+    """An address range as programs print it; one address is a range too."""
+    if text == "default":
+        return text
+    try:
+        return str(ipaddress.ip_network(text, strict=False))
+    except ValueError:
+        raise UserError(f'{origin}: "{text}" is no address range, and "default" it is not either.') from None

@@ -196,7 +196,7 @@ def _print_suite(rows: Sequence[dict[str, Any]], count: int) -> None:
         table.add_column(title, justify="left" if title in ("experiment", "") else "right", no_wrap=title != "")
     for row in rows:
         outcomes = [str(outcome["outcome"]) for outcome in row.get("expectations", ())]
-        counts = [outcomes.count(outcome) for outcome in ("holds", "fails", "inconclusive", "not applicable")]
+        counts = [outcomes.count(outcome) for outcome in ("holds", "fails", "undecided", "not judged")]
         time_text = format_wait(row["seconds"]) if "seconds" in row else "-"
         style = "red" if row["exit_code"] != EXIT_OK else ""
         table.add_row(

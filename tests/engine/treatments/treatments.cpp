@@ -106,7 +106,7 @@ TEST_CASE("fadvise_on_tmpfs_fails_with_reason") {
     CHECK(contains(result.text, "tmpfs keeps its files in memory"));
 }
 
-TEST_CASE("locked_pages_fail_treatment_above_max_resident") {
+TEST_CASE("locked_pages_fail_treatment_above_max_residency") {
     const TemporaryFolder folder;
     if (in_memory(folder.path())) {
         MESSAGE("skipped: this folder lives in memory");

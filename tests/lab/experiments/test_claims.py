@@ -17,7 +17,7 @@ from sonde.model.experiment.claim_verdicts import ClaimVerdict
 from sonde.model.experiment.claims import FUNCTIONS, METRICS
 from sonde.model.system import read_system
 
-HOLDS, FAILS, OPEN, NOT = ClaimVerdict.HOLDS, ClaimVerdict.FAILS, ClaimVerdict.INCONCLUSIVE, ClaimVerdict.NOT_APPLICABLE
+HOLDS, FAILS, OPEN, NOT = ClaimVerdict.HOLDS, ClaimVerdict.FAILS, ClaimVerdict.UNDECIDED, ClaimVerdict.NOT_JUDGED
 # Six runs with a scatter of a few percent around 1.
 SCATTER = (0.98, 1.03, 1.0, 0.99, 1.02, 1.01)
 TRANSFERS = {"name": "transfer", "paths": "data.access.transfer", "values": ["1MiB", "2MiB", "4MiB"]}
@@ -215,7 +215,7 @@ def test_short_curve_has_no_form() -> None:
         classify_form(RateCurve((1.0,) * 10, (1,) * 10, 0.1))
 
 
-def test_forms_of_few_runs_are_inconclusive_even_when_they_agree() -> None:
+def test_forms_of_few_runs_are_undecided_even_when_they_agree() -> None:
     made = experiment(expect=[claim('shape(bandwidth(write)) == "flat"')])
     run = record([Made(slices=[100.0] * 60)])
     found = evaluate_claims(made, measured(made, {"base": [run] * 3}))[0]
@@ -232,7 +232,7 @@ def test_claim_holds_only_if_complete_interval_does() -> None:
     assert found.runs_needed is None or found.runs_needed > 0
 
 
-def test_too_few_runs_are_inconclusive_with_runs_needed() -> None:
+def test_too_few_runs_are_undecided_with_runs_needed() -> None:
     found = in_cells('bandwidth(write, transfer="2MiB") / bandwidth(write, transfer="1MiB") >= 1',
                      [[1e6] * 3, [5e6] * 3, [9e6] * 3])  # fmt: skip
     assert (found.outcome, found.runs_needed) == (OPEN, 2)

@@ -57,16 +57,16 @@ def test_holding_claim_has_no_explanation() -> None:
     assert "knee" not in told
 
 
-def test_inconclusive_claim_reports_scatter() -> None:
+def test_undecided_claim_reports_scatter() -> None:
     ratio = 'bandwidth(write, transfer="1MiB") / bandwidth(write, transfer="32KiB") >= 1.5'
     outcome, told = said([100, 100, 100, 150], SCATTERED, ratio)
-    assert outcome is ClaimVerdict.INCONCLUSIVE
+    assert outcome is ClaimVerdict.UNDECIDED
     assert "Runs of transfer=" in told
     assert "scatter by 49 % (COV)" in told
 
 
-def test_inconclusive_claim_of_steady_runs_has_no_scatter() -> None:
+def test_undecided_claim_of_steady_runs_has_no_scatter() -> None:
     ratio = 'bandwidth(write, transfer="1MiB") / bandwidth(write, transfer="32KiB") >= 1.5'
     outcome, told = said([100, 100, 100, 150.01], STEADY, ratio)
-    assert outcome is ClaimVerdict.INCONCLUSIVE
+    assert outcome is ClaimVerdict.UNDECIDED
     assert "scatter" not in told

@@ -97,7 +97,7 @@ def test_active_paths_of_the_x1_carry_the_same_load() -> None:
     told = {("bandwidth", "read", "base"): 1.0}
     good = {("bandwidth", "read", "base"): (866071.0, 865884.0)}
     one_standby = {("bandwidth", "read", "base"): (866071.0, 0.0)}
-    assert outcome(made, "C1", told, members=good) is ClaimVerdict.INCONCLUSIVE  # one sample has no interval
+    assert outcome(made, "C1", told, members=good) is ClaimVerdict.UNDECIDED  # one sample has no interval
     found = evaluate_claims(made, PublishedNumbers(told, members=good), ("math",))[0].contexts[0].comparisons[0].value
     alarm = (
         evaluate_claims(made, PublishedNumbers(told, members=one_standby), ("math",))[0]

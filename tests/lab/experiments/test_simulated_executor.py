@@ -88,8 +88,7 @@ def test_one_run_decides_only_if_deterministic() -> None:
     members = {("bandwidth", "write", "base"): (1.0, 1.2)}
     told = {("bandwidth", "write", "base"): 1.0}
     assert (
-        evaluate_claims(made, PublishedNumbers(told, members=members), ("math",))[0].outcome
-        is ClaimVerdict.INCONCLUSIVE
+        evaluate_claims(made, PublishedNumbers(told, members=members), ("math",))[0].outcome is ClaimVerdict.UNDECIDED
     )
     assert (
         evaluate_claims(made, DeterministicNumbers(told, members=members), ("math",))[0].outcome is ClaimVerdict.HOLDS

@@ -29,7 +29,7 @@ REPEATS = 6
 _LEAST_VOLUME = 64 << 20
 CASES = ("aligned", "misaligned", "unit", "width")
 # Results of a comparison with a prediction.
-_HOLDS, _FAILS, _OPEN = "holds", "does not hold", "undecided"
+_HOLDS, _FAILS, _OPEN = "holds", "fails", "undecided"
 
 
 @dataclass(frozen=True)

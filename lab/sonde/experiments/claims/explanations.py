@@ -22,7 +22,7 @@ _GROWTH_FUNCTIONS = ("rank_correlation", "slope", "rise")
 
 def explain_result(comparison: ClaimComparison, values: ClaimEvaluator, context: Context, outcome: ClaimVerdict) -> str:
     """Returns one or two sentences; empty if the claim holds or does not apply, or if the numbers show no reason."""
-    if outcome not in (ClaimVerdict.FAILS, ClaimVerdict.INCONCLUSIVE):
+    if outcome not in (ClaimVerdict.FAILS, ClaimVerdict.UNDECIDED):
         return ""
     claim = Claim("", (comparison,))
     explanations = [
@@ -30,7 +30,7 @@ def explain_result(comparison: ClaimComparison, values: ClaimEvaluator, context:
         for function in claim.functions()
         if comparison.operator in (">", ">=")
     ]
-    if outcome is ClaimVerdict.INCONCLUSIVE:
+    if outcome is ClaimVerdict.UNDECIDED:
         explanations.append(_explain_scatter(claim, values, context))
     return " ".join(dict.fromkeys(explanation for explanation in explanations if explanation))
 

@@ -23,7 +23,7 @@ class ComparisonResult:
     """The result of one comparison of a claim in one context.
 
     `value` is the measured value (None if data is missing); it was compared with `threshold` by `operator`.
-    `runs_needed`: for an inconclusive comparison, the number of additional runs of each cell that would probably decide
+    `runs_needed`: for an undecided comparison, the number of additional runs of each cell that would probably decide
     it; None if no number would. `missing`: the data that is missing, if the comparison does not apply. `explanation`:
     for a comparison that does not hold, what the numbers show about the reason.
     """
@@ -64,19 +64,19 @@ class ClaimResult:
         Contexts with missing data are ignored unless all are.
         """
         if self.reason:
-            return ClaimVerdict.NOT_APPLICABLE
-        applied = [cell.outcome for cell in self.contexts if cell.outcome is not ClaimVerdict.NOT_APPLICABLE]
+            return ClaimVerdict.NOT_JUDGED
+        applied = [cell.outcome for cell in self.contexts if cell.outcome is not ClaimVerdict.NOT_JUDGED]
         return combine_verdicts(applied)
 
     @property
     def runs_needed(self) -> int | None:
-        """Additional runs of each cell that would probably decide all inconclusive comparisons; None if no number
+        """Additional runs of each cell that would probably decide all undecided comparisons; None if no number
         would."""
         estimates_needed = [
             part.runs_needed
             for cell in self.contexts
             for part in cell.comparisons
-            if part.outcome is ClaimVerdict.INCONCLUSIVE
+            if part.outcome is ClaimVerdict.UNDECIDED
         ]
         estimates = [estimate for estimate in estimates_needed if estimate is not None]
         return max(estimates) if estimates and len(estimates) == len(estimates_needed) else None
@@ -133,7 +133,7 @@ def _evaluate_expectation(
         ContextResult(context, tuple(_evaluate_comparison(part, values, context) for part in claim.comparisons))
         for context in contexts
     )
-    if all(cell.outcome is ClaimVerdict.NOT_APPLICABLE for cell in cells):
+    if all(cell.outcome is ClaimVerdict.NOT_JUDGED for cell in cells):
         reasons = dict.fromkeys(part.missing for cell in cells for part in cell.comparisons if part.missing)
         return ClaimResult(expectation, cells, "; ".join(list(reasons)[:3]) or "no cell has what it compares")
     return ClaimResult(expectation, cells)
@@ -157,13 +157,13 @@ def _evaluate_comparison(comparison: ClaimComparison, values: ClaimEvaluator, co
             return _evaluate_form(comparison, values, context)
         evaluated, threshold, scale = values.evaluate_comparison(comparison, context)
     except MissingError as reason:
-        return ComparisonResult(ClaimVerdict.NOT_APPLICABLE, comparison.operator, missing=str(reason))
+        return ComparisonResult(ClaimVerdict.NOT_JUDGED, comparison.operator, missing=str(reason))
     low, high = evaluated.bounds.limits
     outcome = compare_interval(low, high, comparison.operator, threshold, scale)
-    runs_needed = _estimate_more_runs(evaluated, threshold) if outcome is ClaimVerdict.INCONCLUSIVE else None
+    runs_needed = _estimate_more_runs(evaluated, threshold) if outcome is ClaimVerdict.UNDECIDED else None
     explanation = explain_result(comparison, values, context, outcome)
     if (
-        outcome is ClaimVerdict.INCONCLUSIVE
+        outcome is ClaimVerdict.UNDECIDED
         and not evaluated.bounds.has_interval
         and evaluated.runs >= evaluated.runs_needed
     ):
@@ -192,7 +192,7 @@ def _evaluate_form(comparison: ClaimComparison, values: ClaimEvaluator, context:
     # More than half of the runs must have the form.
     outcome = compare_interval(low, high, ">", 0.5)
     runs_needed = None
-    if outcome is ClaimVerdict.INCONCLUSIVE:
+    if outcome is ClaimVerdict.UNDECIDED:
         runs_needed = (
             max(1, MIN_VALUES - form_counts.total())
             if form_counts.total() < MIN_VALUES

@@ -33,14 +33,14 @@ from sonde.store.tableformat import write_table
 _CSS = {
     ClaimVerdict.HOLDS: "holds",
     ClaimVerdict.FAILS: "fails",
-    ClaimVerdict.INCONCLUSIVE: "open",
-    ClaimVerdict.NOT_APPLICABLE: "absent",
+    ClaimVerdict.UNDECIDED: "open",
+    ClaimVerdict.NOT_JUDGED: "absent",
 }
 _SYMBOL = {
     ClaimVerdict.HOLDS: "✓ ",
     ClaimVerdict.FAILS: "✕ ",
-    ClaimVerdict.INCONCLUSIVE: "? ",
-    ClaimVerdict.NOT_APPLICABLE: "– ",
+    ClaimVerdict.UNDECIDED: "? ",
+    ClaimVerdict.NOT_JUDGED: "– ",
 }
 
 

@@ -57,18 +57,18 @@ def _describe_context(result: ContextResult) -> str:
 
 
 def verdict_sentence(verdict: ClaimResult) -> str:
-    """Returns the result of a claim in one or more sentences, and what would decide it if it is inconclusive."""
-    if verdict.outcome is ClaimVerdict.NOT_APPLICABLE:
+    """Returns the result of a claim in one or more sentences, and what would decide it if it is undecided."""
+    if verdict.outcome is ClaimVerdict.NOT_JUDGED:
         return f"Not evaluated here: {verdict.reason.rstrip('.')}."
     chosen = [cell for cell in verdict.contexts if cell.outcome is verdict.outcome]
     text = "; ".join(_describe_context(cell) for cell in chosen[:_MOST_CELLS])
     if len(chosen) > _MOST_CELLS:
         text += f"; and {len(chosen) - _MOST_CELLS} more"
-    missing_cells = sum(cell.outcome is ClaimVerdict.NOT_APPLICABLE for cell in verdict.contexts)
+    missing_cells = sum(cell.outcome is ClaimVerdict.NOT_JUDGED for cell in verdict.contexts)
     if verdict.outcome is ClaimVerdict.FAILS and len(chosen) < len(verdict.contexts) - missing_cells:
         text += f" (in {len(chosen)} of {count_noun(len(verdict.contexts) - missing_cells, 'cell')})"
     text += "."
-    if verdict.outcome is ClaimVerdict.INCONCLUSIVE:
+    if verdict.outcome is ClaimVerdict.UNDECIDED:
         text += _describe_deciding_runs(verdict)
     explanations = dict.fromkeys(part.explanation for cell in chosen for part in cell.comparisons if part.explanation)
     text += "".join(f" {verdict}" for verdict in list(explanations)[:_MOST_CELLS])
@@ -81,21 +81,19 @@ def _describe_deciding_runs(verdict: ClaimResult) -> str:
     """Returns how many more runs would decide the claim, or that more runs would hardly help."""
     if verdict.runs_needed is not None:
         return f" About {count_noun(verdict.runs_needed, 'more run')} of each cell would decide it."
-    parts = [
-        part for cell in verdict.contexts for part in cell.comparisons if part.outcome is ClaimVerdict.INCONCLUSIVE
-    ]
+    parts = [part for cell in verdict.contexts for part in cell.comparisons if part.outcome is ClaimVerdict.UNDECIDED]
     if any(part.runs_needed is None and part.value is not None and part.value.has_interval for part in parts):
         return " More runs would hardly decide it: the interval is wide, and the value is close to the threshold."
     return ""
 
 
 def count_verdicts(verdicts: Sequence[ClaimResult]) -> str:
-    """Returns the counts, for example "3 hold, 1 fails, 2 are inconclusive"."""
+    """Returns the counts, for example "3 hold, 1 fails, 2 are undecided"."""
     names = {
         ClaimVerdict.HOLDS: ("holds", "hold"),
         ClaimVerdict.FAILS: ("fails", "fail"),
-        ClaimVerdict.INCONCLUSIVE: ("is inconclusive", "are inconclusive"),
-        ClaimVerdict.NOT_APPLICABLE: ("is not applicable", "are not applicable"),
+        ClaimVerdict.UNDECIDED: ("is undecided", "are undecided"),
+        ClaimVerdict.NOT_JUDGED: ("is not judged", "are not judged"),
     }
     counts_by_outcome = {outcome: sum(verdict.outcome is outcome for verdict in verdicts) for outcome in names}
     return ", ".join(f"{count} {names[outcome][count != 1]}" for outcome, count in counts_by_outcome.items() if count)
@@ -105,5 +103,5 @@ def verdict_lines(verdicts: Sequence[ClaimResult]) -> list[str]:
     """Returns one line for each claim: outcome, id, sentence."""
     width = max((len(verdict.expectation.id) for verdict in verdicts), default=0)
     return [
-        f"{verdict.outcome:14} {verdict.expectation.id:{width}}  {verdict_sentence(verdict)}" for verdict in verdicts
+        f"{verdict.outcome:10} {verdict.expectation.id:{width}}  {verdict_sentence(verdict)}" for verdict in verdicts
     ]

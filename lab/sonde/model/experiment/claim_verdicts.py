@@ -12,8 +12,8 @@ class ClaimVerdict(StrEnum):
 
     HOLDS = "holds"
     FAILS = "fails"
-    INCONCLUSIVE = "inconclusive"  # the interval contains the threshold: more repeats could decide
-    NOT_APPLICABLE = "not applicable"  # a precondition of the claim is missing here
+    UNDECIDED = "undecided"  # the interval contains the threshold: more repeats could decide
+    NOT_JUDGED = "not judged"  # a precondition of the claim is missing here
 
 
 # Numbers that differ by less than this fraction of the larger one are equal. Records have times in nanoseconds: for a
@@ -44,7 +44,7 @@ def _compare_bounds(low: float, high: float, operator: str, threshold: float) ->
             if low >= threshold
             else ClaimVerdict.FAILS
             if high < threshold
-            else ClaimVerdict.INCONCLUSIVE
+            else ClaimVerdict.UNDECIDED
         )
     if operator == ">":
         return (
@@ -52,7 +52,7 @@ def _compare_bounds(low: float, high: float, operator: str, threshold: float) ->
             if low > threshold
             else ClaimVerdict.FAILS
             if high <= threshold
-            else ClaimVerdict.INCONCLUSIVE
+            else ClaimVerdict.UNDECIDED
         )
     raise ValueError(f'"{operator}" compares no interval')
 
@@ -60,7 +60,7 @@ def _compare_bounds(low: float, high: float, operator: str, threshold: float) ->
 def combine_verdicts(claim_verdicts: Iterable[ClaimVerdict]) -> ClaimVerdict:
     """Combines the verdicts of claims joined by "and", or of one claim in several cells: one failure suffices."""
     verdicts = set(claim_verdicts)
-    for verdict in (ClaimVerdict.FAILS, ClaimVerdict.NOT_APPLICABLE, ClaimVerdict.INCONCLUSIVE):
+    for verdict in (ClaimVerdict.FAILS, ClaimVerdict.NOT_JUDGED, ClaimVerdict.UNDECIDED):
         if verdict in verdicts:
             return verdict
-    return ClaimVerdict.HOLDS if verdicts else ClaimVerdict.NOT_APPLICABLE
+    return ClaimVerdict.HOLDS if verdicts else ClaimVerdict.NOT_JUDGED

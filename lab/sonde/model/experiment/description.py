@@ -153,7 +153,7 @@ class RepeatRule:
 
 @dataclass(frozen=True, kw_only=True)
 class Expectation:
-    """A claim about the results. It holds, fails, is inconclusive, or is not applicable here."""
+    """A claim about the results. It holds, fails, is undecided, or is not judged here."""
 
     id: str = text("name of the claim, like B-S7", required=True, pattern=_ID)
     level: str = choice(

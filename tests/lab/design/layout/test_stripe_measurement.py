@@ -50,7 +50,7 @@ def test_published_rates_match_parity() -> None:
 
 def test_equal_rates_contradict_parity_and_match_a_mirror() -> None:
     rates = {"aligned": around(271), "misaligned": around(271), "unit": around(400), "width": around(500)}
-    assert verdicts(TALK, **rates)["aligned by misaligned"] == "does not hold"
+    assert verdicts(TALK, **rates)["aligned by misaligned"] == "fails"
     mirror = StripeGeometry(256 * KIB, 2 * MIB, 2 * MIB, 12 * MIB, False, "made")
     assert verdicts(mirror, **rates)["aligned by misaligned"] == "holds"
     unknown = StripeGeometry(256 * KIB, 2 * MIB, 2 * MIB, 12 * MIB, None, "made")
@@ -59,7 +59,7 @@ def test_equal_rates_contradict_parity_and_match_a_mirror() -> None:
 
 def test_rate_above_all_members_fails_and_noise_is_undecided() -> None:
     fast = {"aligned": around(200), "misaligned": around(100), "unit": around(100), "width": around(900)}
-    assert verdicts(TALK, **fast)["all units by one"] == "does not hold"
+    assert verdicts(TALK, **fast)["all units by one"] == "fails"
     noise = fast | {"aligned": around(200, 0.9), "misaligned": around(100, 0.9)}
     assert verdicts(TALK, **noise)["aligned by misaligned"] == "undecided"
     few = {name: values[:2] for name, values in fast.items()}
@@ -73,7 +73,7 @@ def test_rate_above_the_estimate_reports_a_wrong_system_file() -> None:
     assert last.verdict == "holds"
     assert "measured were 85 %" in last.why
     wrong = evaluate_measurement(rates | {"width": around(2000)}, TALK, plan).answers[-1]
-    assert wrong.verdict == "does not hold"
+    assert wrong.verdict == "fails"
 
 
 def test_measurement_is_compared_with_a_simulated_record() -> None:

@@ -118,15 +118,15 @@ def test_metrics_and_functions_have_names_of_their_own() -> None:
     [
         (1.3, 1.5, ">=", 1.3, ClaimVerdict.HOLDS),
         (1.2, 1.29, ">=", 1.3, ClaimVerdict.FAILS),
-        (1.2, 1.3, ">=", 1.3, ClaimVerdict.INCONCLUSIVE),
-        (1.2, 1.5, ">=", 1.3, ClaimVerdict.INCONCLUSIVE),
-        (1.3, 1.5, ">", 1.3, ClaimVerdict.INCONCLUSIVE),
+        (1.2, 1.3, ">=", 1.3, ClaimVerdict.UNDECIDED),
+        (1.2, 1.5, ">=", 1.3, ClaimVerdict.UNDECIDED),
+        (1.3, 1.5, ">", 1.3, ClaimVerdict.UNDECIDED),
         (1.31, 1.5, ">", 1.3, ClaimVerdict.HOLDS),
         (1.2, 1.3, ">", 1.3, ClaimVerdict.FAILS),
         (0.8, 1.0, "<=", 1.0, ClaimVerdict.HOLDS),
         (1.1, 1.2, "<=", 1.0, ClaimVerdict.FAILS),
-        (0.8, 1.2, "<=", 1.0, ClaimVerdict.INCONCLUSIVE),
-        (0.8, 1.0, "<", 1.0, ClaimVerdict.INCONCLUSIVE),
+        (0.8, 1.2, "<=", 1.0, ClaimVerdict.UNDECIDED),
+        (0.8, 1.0, "<", 1.0, ClaimVerdict.UNDECIDED),
         (1.0, 1.2, "<", 1.0, ClaimVerdict.FAILS),
     ],
 )
@@ -165,7 +165,7 @@ def test_a_claim_and_its_opposite_never_both_hold(
     high = low + width
     one, other = (compare_interval(low, high, operator, threshold) for operator in pair)
     assert (one == ClaimVerdict.HOLDS) == (other == ClaimVerdict.FAILS)
-    assert (one == ClaimVerdict.INCONCLUSIVE) == (other == ClaimVerdict.INCONCLUSIVE)
+    assert (one == ClaimVerdict.UNDECIDED) == (other == ClaimVerdict.UNDECIDED)
 
 
 def test_reversed_interval_and_unknown_operator_raise_value_error() -> None:
@@ -204,11 +204,11 @@ def test_a_limit_has_its_unit_and_its_tolerance(text: str, limit: float) -> None
 
 
 def test_outcomes_have_the_words_that_pages_and_archives_hold() -> None:
-    assert [one.value for one in ClaimVerdict] == ["holds", "fails", "inconclusive", "not applicable"]
+    assert [one.value for one in ClaimVerdict] == ["holds", "fails", "undecided", "not judged"]
 
 
 def test_without_a_threshold_nothing_is_rounded() -> None:
-    assert compare_interval(-1e-300, 1.0, ">=", 0.0) == ClaimVerdict.INCONCLUSIVE
+    assert compare_interval(-1e-300, 1.0, ">=", 0.0) == ClaimVerdict.UNDECIDED
     assert compare_interval(0.0, 0.0, ">=", 0.0) == ClaimVerdict.HOLDS
     assert compare_interval(2.0, 2.0, ">", 1.0, scale=1e6) == ClaimVerdict.FAILS, (
         "exactly a millionth of what was subtracted"

@@ -38,7 +38,7 @@ from sonde.trends.target_tables import print_target_tables
 @click.argument("before")
 @click.argument("after")
 @click.option(
-    "--smallest",
+    "--smallest-change",
     type=click.FloatRange(0.0, 0.99),
     default=MIN_CHANGE,
     show_default=True,
@@ -60,7 +60,7 @@ from sonde.trends.target_tables import print_target_tables
 def command(
     before: str,
     after: str,
-    smallest: float,
+    smallest_change: float,
     check: bool,
     output: Path | None,
     units: tuple[str, ...],
@@ -84,7 +84,7 @@ def command(
     archive.recover()
     with progress_bar("reading runs") as step:
         old, new = find_side(archive, before, step), find_side(archive, after, step)
-    comparison = compare_sides(old, new, smallest)
+    comparison = compare_sides(old, new, smallest_change)
     environment = compare_environments(comparison.before.runs, comparison.after.runs)
     targets = compare_targets(comparison, machine)
     # Written before anything is printed, so that a closed pipe does not prevent it.

@@ -56,7 +56,7 @@ _MAX_NAMED_HISTORIES = 6
     help="False alarms that one series may raise in a year.",
 )
 @click.option(
-    "--smallest",
+    "--smallest-change",
     type=click.FloatRange(0.0, 0.99),
     default=DetectorSettings.smallest_change,
     show_default=True,
@@ -75,7 +75,7 @@ def command(
     wanted: Selection,
     measure: str,
     budget: float,
-    smallest: float,
+    smallest_change: float,
     check: bool,
     output: Path | None,
     archive: Archive,
@@ -95,7 +95,9 @@ def command(
       sonde trend --check --budget 0.2
     """
     archive.recover()
-    survey_result = _read_or_compute_survey(archive, wanted, measure, budget, smallest, needs_values=output is not None)
+    survey_result = _read_or_compute_survey(
+        archive, wanted, measure, budget, smallest_change, needs_values=output is not None
+    )
     # Written before anything is printed, so that a closed pipe does not prevent it.
     page = _write_report(survey_result, measure, output, as_json) if output is not None else None
     if as_json:
@@ -116,7 +118,7 @@ def command(
 
 
 def _read_or_compute_survey(
-    archive: Archive, wanted: Selection, measure: str, budget: float, smallest: float, needs_values: bool
+    archive: Archive, wanted: Selection, measure: str, budget: float, smallest_change: float, needs_values: bool
 ) -> Survey:
     """The survey, from what is remembered while nothing is new; with all values of its histories when it is drawn."""
     from sonde.store.history import series_in
@@ -124,7 +126,7 @@ def _read_or_compute_survey(
     from sonde.trends.doubtful_histories import add_caveats
 
     catalog = open_catalog(archive.root)
-    cache, settings = SurveyCache(catalog.beside("trend")), (wanted, measure, budget, smallest)
+    cache, settings = SurveyCache(catalog.beside("trend")), (wanted, measure, budget, smallest_change)
     stamps = catalog.stamps()
     if (
         stamps is not None
@@ -136,10 +138,10 @@ def _read_or_compute_survey(
     if not stored:
         raise UserError(f"The archive {archive.root} holds no series like that; `sonde list` shows its runs.")
     histories = join_repeats(stored, "capability" if measure == "capability" else "delivered")
-    key = histories_key(histories, measure, budget, smallest)
+    key = histories_key(histories, measure, budget, smallest_change)
     computed = cache.load_survey(key, histories)
     if computed is None:
-        computed = _compute_survey(cache, histories, wanted, measure, budget, smallest)
+        computed = _compute_survey(cache, histories, wanted, measure, budget, smallest_change)
         cache.store(key, computed)
     # what speaks against runs does not follow from their values
     computed = add_caveats(computed, archive.root)
@@ -150,16 +152,21 @@ def _read_or_compute_survey(
 
 
 def _compute_survey(
-    cache: SurveyCache, histories: Sequence[History], wanted: Selection, measure: str, budget: float, smallest: float
+    cache: SurveyCache,
+    histories: Sequence[History],
+    wanted: Selection,
+    measure: str,
+    budget: float,
+    smallest_change: float,
 ) -> Survey:
     """A new survey, which takes over what an earlier one of that question found out; so does who is interrupted."""
     # since when does not matter: what is known is known of numbers
-    question = selection_key(replace(wanted, since_s=None, until_s=None), measure, budget, smallest)
+    question = selection_key(replace(wanted, since_s=None, until_s=None), measure, budget, smallest_change)
     known_results = cache.load_results(question)
     finished = False
     try:
         with progress_bar("watching histories") as step:
-            computed = survey_histories(histories, budget, smallest, step, known_results)
+            computed = survey_histories(histories, budget, smallest_change, step, known_results)
         finished = True
     finally:
         cache.store_results(question, known_results, finished)

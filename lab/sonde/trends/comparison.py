@@ -73,10 +73,10 @@ class Comparison:
         return [number for number in self.numbers if number.changed]
 
 
-def compare_sides(before: Side, after: Side, smallest: float = MIN_CHANGE) -> Comparison:
+def compare_sides(before: Side, after: Side, smallest_change: float = MIN_CHANGE) -> Comparison:
     """Compares every number that both sides have. Raises UserError when there is none.
 
-    Changed is what differs by `smallest` or more and by a rank test that knows how many numbers are looked at.
+    Changed is what differs by `smallest_change` or more and by a rank test that knows how many numbers are looked at.
     """
     old, new = collect_numbers(before.runs), collect_numbers(after.runs)
     both = pair_numbers(old, new)
@@ -92,7 +92,13 @@ def compare_sides(before: Side, after: Side, smallest: float = MIN_CHANGE) -> Co
     places = name_locations([(other.plan, other.key) for _, other in both])
     compared = [
         _compared(
-            item, other, ratios[index], adjusted.get(index), smallest, places[index], _in_plans(item, other, folders)
+            item,
+            other,
+            ratios[index],
+            adjusted.get(index),
+            smallest_change,
+            places[index],
+            _in_plans(item, other, folders),
         )
         for index, (item, other) in enumerate(both)
     ]
@@ -117,7 +123,7 @@ def _compared(
     after: SideNumber,
     change: RateRatio,
     p: float | None,
-    smallest: float,
+    smallest_change: float,
     position: str,
     in_plans: Sequence[tuple[str, str, str]],
 ) -> NumberComparison:
@@ -133,7 +139,7 @@ def _compared(
         after=after.values,
         ratio=change,
         visible=estimate_detectable_drop(before.values, after.values),
-        verdict=_verdict(change, p, smallest),
+        verdict=_verdict(change, p, smallest_change),
         p=p,
         differs_in=(*in_plans, *in_key),
         place=position,
@@ -163,12 +169,12 @@ def name_locations(numbers: Sequence[tuple[str, HistoryKey]]) -> list[str]:
     return names
 
 
-def _verdict(change: RateRatio, p: float | None, smallest: float) -> ChangeVerdict:
+def _verdict(change: RateRatio, p: float | None, smallest_change: float) -> ChangeVerdict:
     if p is None or change.low is None:
         return "too few runs"
     if p > LEVEL:
         return "no change seen"
-    if 1 - smallest < change.value < 1 / (1 - smallest):
+    if 1 - smallest_change < change.value < 1 / (1 - smallest_change):
         return "small change"
     return "slower" if change.value < 1 else "faster"
 

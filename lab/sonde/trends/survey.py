@@ -114,7 +114,7 @@ class _NoiseEstimate:
 def survey_histories(
     histories: Sequence[History],
     alarms_per_year: float = 1.0,
-    smallest: float = DetectorSettings.smallest_change,
+    smallest_change: float = DetectorSettings.smallest_change,
     step: Callable[[int, int], None] = lambda done, total: None,
     cache: ResultCache | None = None,
 ) -> Survey:
@@ -131,9 +131,9 @@ def survey_histories(
     for done, item in enumerate(taught):
         learned.append(_estimate_noise(item.values[-most:], cache))
         step(done + 1, total)
-    calibration = _calibrate(learned, budget, DetectorSettings(smallest_change=smallest), cache, step)
+    calibration = _calibrate(learned, budget, DetectorSettings(smallest_change=smallest_change), cache, step)
     noticed = _find_changes(long, calibration.settings, cache, step)
-    least = -log(1 - smallest)
+    least = -log(1 - smallest_change)
     noticed = [one for one in noticed if abs(log(one.size.value)) >= least]
     of_series: dict[int, list[Change]] = {}
     for change in noticed:

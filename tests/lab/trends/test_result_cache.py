@@ -234,8 +234,8 @@ def test_other_runs_and_another_size_are_other_questions(smallest: float, factor
     history = whole()[0]
     scattered = [History(history.labels, history.times, 1e9 * (history.values / 1e9) ** factor)]
     cache = ResultCache(asked_at(203))
-    assert said(survey_histories(scattered, smallest=smallest, cache=cache)) == said(
-        survey_histories(scattered, smallest=smallest)
+    assert said(survey_histories(scattered, smallest_change=smallest, cache=cache)) == said(
+        survey_histories(scattered, smallest_change=smallest)
     )
 
 

@@ -54,7 +54,7 @@ def series(seed: int, factor: float = 1.0, runs: int = 120, changed_run: int = 8
 def test_what_is_smaller_than_was_asked_for_is_no_change() -> None:
     histories = [series(1), series(2, 0.8), series(3, 0.5)]
     changed = {
-        smallest: [len(analysis.changes) for analysis in survey_histories(histories, smallest=smallest).analyses]
+        smallest: [len(analysis.changes) for analysis in survey_histories(histories, smallest_change=smallest).analyses]
         for smallest in (0.05, 0.35, 0.6)
     }
     assert changed == {0.05: [0, 1, 1], 0.35: [0, 0, 1], 0.6: [0, 0, 0]}

@@ -107,7 +107,9 @@ def test_nothing_is_read_or_computed_while_nothing_is_new(
     monkeypatch.setattr("sonde.cli.trend.survey_histories", never)
     monkeypatch.setattr("sonde.store.history.series_in", never)
     assert sonde("trend").out == before
-    assert "AssertionError" in sonde("trend", "--smallest", "0.2").err, "another question is not answered with this"
+    assert "AssertionError" in sonde("trend", "--smallest-change", "0.2").err, (
+        "another question is not answered with this"
+    )
 
 
 def test_a_run_that_is_in_no_history_costs_no_survey(

@@ -3,7 +3,7 @@
 """The overhead of `sonde mount` with a machine that takes no time: an upper bound of any mounted machine.
 
 The engine overwrites and reads its files in calls of 1 MiB and of 4 KiB (random order), in turn in three directories:
-one in --dir (raw), one of `sonde mount --free-of-cost` with its store in --dir, and one of passthrough_ll, an example
+one in --dir (raw), one of `sonde mount --no-cost` with its store in --dir, and one of passthrough_ll, an example
 of libfuse. The script compiles passthrough_ll if it finds the source, and otherwise prints why it is left out.
 Prints medians of the rounds, and ratios within a round. The goals are 2 GB/s at 1 MiB and 100,000 operations of 4 KiB a
 second; on a shared computer the ratios are more reliable. A line begins with the number of tasks (threads).
@@ -121,7 +121,7 @@ def machine(build: Path, work: Path, spin: float) -> list[str]:
     system.write_text(read_system(str(ROOT / "systems" / "edison.toml")).to_json(), encoding="utf-8")
     (work / "store").mkdir()
     arguments = ["mount", str(work / "mount"), "--system", str(system), "--store", str(work / "store")]
-    return [str(program), *arguments, "--free-of-cost", "--foreground", "--spin", str(spin)]
+    return [str(program), *arguments, "--no-cost", "--foreground", "--spin", str(spin)]
 
 
 def example(source_directory: Path | None, work: Path) -> list[str]:

@@ -31,7 +31,7 @@ struct MountError : std::runtime_error {
 struct MountArguments {
     std::string system, mount, store;
     std::vector<std::string> faults;
-    bool is_free_of_cost = false;
+    bool has_no_cost = false;
     RealTimeOptions real_time;
     MountOptions options;
 };
@@ -113,7 +113,7 @@ int mount(MountArguments& arguments) {
     raise_file_limit();
     ::umask(0);
     ::prctl(PR_SET_TIMERSLACK, 1UL);  // precise sleeps; threads inherit the value
-    arguments.real_time.is_paced = !arguments.is_free_of_cost;
+    arguments.real_time.is_paced = !arguments.has_no_cost;
     RealTimeMachine machine(std::move(site), arguments.real_time);
     Store store(root, machine);
     ControlFiles controls(machine, arguments.options.nodes, [&] { return describe_mount(arguments, machine); });
@@ -174,7 +174,7 @@ int run_mount(int argc, char** argv) {
     mount_command->add_flag("--kernel-cache", arguments.options.kernel_cache,
                             "the kernel keeps pages; files may be mapped");
     mount_command->add_flag("--allow-other", arguments.options.allow_other, "other users may use it");
-    mount_command->add_flag("--free-of-cost", arguments.is_free_of_cost, "calls end when their bytes are stored");
+    mount_command->add_flag("--no-cost", arguments.has_no_cost, "calls end when their bytes are stored");
     mount_command->add_flag("--foreground", arguments.options.foreground, "do not go into the background");
     CLI::App* tell_command = app.add_subcommand("tell", "tell a mounted machine what is wrong with it");
     std::string line;

@@ -38,7 +38,7 @@ NIGHTLY = 1_000_000
 @pytest.mark.parametrize("operations", [500, pytest.param(NIGHTLY, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize(
     ("maps", "words"),
-    [(0, ("--free-of-cost",)), (2, ("--free-of-cost", "--kernel-cache")), (0, ("--speed", "1000"))],
+    [(0, ("--no-cost",)), (2, ("--no-cost", "--kernel-cache")), (0, ("--speed", "1000"))],
     ids=["no cache", "pages of the kernel", "in the machine's time"],
 )
 def test_fsx_finds_no_wrong_byte(

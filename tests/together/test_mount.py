@@ -32,7 +32,7 @@ Mount = Callable[..., Path]
 @pytest.fixture
 def free(mounted: Mount) -> Path:
     """Without the machine's time: for what is about bytes and names alone."""
-    return mounted("--free-of-cost")
+    return mounted("--no-cost")
 
 
 def process_of(directory: Path) -> int:
@@ -86,7 +86,7 @@ def test_many_names_are_listed_once_each(free: Path) -> None:
 
 
 def test_a_mount_that_looks_out_for_calls_before_it_sleeps_keeps_all_of_them(mounted: Mount) -> None:
-    directory = mounted("--free-of-cost", "--spin", "0.0002")
+    directory = mounted("--no-cost", "--spin", "0.0002")
 
     def write(number: int) -> bytes:
         text = bytes([number]) * 4096 * (number + 1)
@@ -103,7 +103,7 @@ def test_a_mount_that_looks_out_for_calls_before_it_sleeps_keeps_all_of_them(mou
 
 
 def test_what_fsync_acknowledged_survives_the_sudden_end_of_the_mount(mounted: Mount, tmp_path: Path) -> None:
-    directory = mounted("--free-of-cost")
+    directory = mounted("--no-cost")
     content = os.urandom(2 * MIB)
     file = os.open(directory / "kept", os.O_WRONLY | os.O_CREAT)
     assert os.write(file, content) == len(content)
@@ -117,13 +117,13 @@ def test_what_fsync_acknowledged_survives_the_sudden_end_of_the_mount(mounted: M
         os.close(file)
     assert (tmp_path / "store" / "kept").read_bytes().startswith(content)
     subprocess.run(["fusermount3", "-u", "-z", str(directory)], check=True)
-    again = mounted("--free-of-cost")
+    again = mounted("--no-cost")
     assert (again / "kept").read_bytes().startswith(content)
     assert os.getxattr(again / "kept", "user.mark") == b"here"
 
 
 def test_a_layout_is_read_and_set_as_lustre_has_it(mounted: Mount) -> None:
-    directory = mounted("--free-of-cost")
+    directory = mounted("--no-cost")
     file = directory / "file"
     file.touch()
     magic, pattern, _, _, size, count, _ = LOV.unpack(os.getxattr(file, "lustre.lov")[: LOV.size])
@@ -163,7 +163,7 @@ def test_a_wrong_layout_is_refused(free: Path, name: str, value: bytes) -> None:
 
 
 def test_a_directory_passes_its_layout_on_and_a_new_mount_finds_all_of_them(mounted: Mount) -> None:
-    directory = mounted("--free-of-cost")
+    directory = mounted("--no-cost")
     (directory / "wide").mkdir()
     os.setxattr(directory / "wide", "sonde.layout", b"stripe_count: -1 stripe_size: 65536")
     (directory / "wide" / "inner").mkdir()
@@ -177,7 +177,7 @@ def test_a_directory_passes_its_layout_on_and_a_new_mount_finds_all_of_them(moun
     except OSError:
         pytest.skip("the file system of the test has no attributes of users")
     subprocess.run(["fusermount3", "-u", str(directory)], check=True)
-    again = mounted("--free-of-cost")
+    again = mounted("--no-cost")
     assert {name: os.getxattr(again / name, "sonde.layout") for name in layouts} == layouts
 
 
@@ -194,7 +194,7 @@ def test_a_directory_with_files_of_others_is_refused(mounter: Path, small: Path,
 def test_the_verbs_mount_switch_faults_and_unmount(sonde: Any, tmp_path: Path) -> None:
     directory = tmp_path / "machine"
     directory.mkdir()
-    started = sonde("mount", "--system", "edison", "--mount", "fs2", "--free-of-cost", "machine")
+    started = sonde("mount", "--system", "edison", "--mount", "fs2", "--no-cost", "machine")
     try:
         if started.returncode == 3:
             pytest.skip(started.stderr)

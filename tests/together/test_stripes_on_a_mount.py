@@ -73,7 +73,7 @@ def check_layout(lines: list[dict[str, Any]], files: list[Path]) -> dict[str, An
 
 
 def test_the_engine_reads_the_layout_that_was_set(mounted: Mount, engine: Path, tmp_path: Path) -> None:
-    directory = mounted("--free-of-cost")
+    directory = mounted("--no-cost")
     (directory / "wide").mkdir()
     os.setxattr(directory / "wide", "lustre.lov", LOV.pack(V1, 1, 0, 0, 65536, 2, 0xFFFF))
     code, complaint, lines = run_engine(engine, tmp_path, small_plan(directory / "wide", directory="d"))
@@ -85,7 +85,7 @@ def test_the_engine_reads_the_layout_that_was_set(mounted: Mount, engine: Path, 
 
 @pytest.mark.parametrize("where", ["own directory", "found directory", "in place"])
 def test_stripes_of_a_plan_are_set_and_read_back(mounted: Mount, engine: Path, tmp_path: Path, where: str) -> None:
-    directory = mounted("--free-of-cost")
+    directory = mounted("--no-cost")
     plan = small_plan(directory, {"count": 2, "size": "128KiB", "start": 1}, directory="d")
     files = [directory / "d" / f"data.t{task:08}" for task in range(2)]
     if where != "own directory":
@@ -112,7 +112,7 @@ def test_stripes_of_a_plan_are_set_and_read_back(mounted: Mount, engine: Path, t
 
 
 def test_a_grant_that_differs_is_a_sentence(mounted: Mount, engine: Path, tmp_path: Path) -> None:
-    directory = mounted("--free-of-cost")  # has two targets and no pools
+    directory = mounted("--no-cost")  # has two targets and no pools
     code, _, lines = run_engine(engine, tmp_path, small_plan(directory, {"count": 5, "pool": "flash"}))
     assert code == 0
     (found,) = (line for line in lines if line["type"] == "finding" and line["id"] == "striping_differs")
@@ -126,7 +126,7 @@ def test_a_grant_that_differs_is_a_sentence(mounted: Mount, engine: Path, tmp_pa
 def test_stripes_that_cannot_be_had_end_the_run_before_a_byte_moves(
     mounted: Mount, engine: Path, tmp_path: Path, place: str
 ) -> None:
-    directory = mounted("--free-of-cost")
+    directory = mounted("--no-cost")
     plan = small_plan(directory, {"start": 9})
     if place == "paths":
         plan["target"]["use_existing"] = True
@@ -139,7 +139,7 @@ def test_stripes_that_cannot_be_had_end_the_run_before_a_byte_moves(
 
 
 def test_ior_sets_the_stripes_that_its_options_ask_for(mounted: Mount, engine: Path) -> None:
-    directory = mounted("--free-of-cost")
+    directory = mounted("--no-cost")
     words = ["-w", "-k", "-b", "256k", "-t", "64k", "-o", str(directory / "file")]
     stripes = ["--posix.lustre.stripecount=2", "--posix.lustre.stripesize=64k", "--posix.lustre.startost=1"]
     done = subprocess.run([str(engine), "ior", *words, *stripes], capture_output=True, text=True, check=False)

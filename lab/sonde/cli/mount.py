@@ -61,7 +61,7 @@ from sonde.terminal.encoding import echo
 @click.option("--kernel-cache", is_flag=True, help="Let the kernel cache pages, which mmap needs.")
 @click.option("--allow-other", is_flag=True, help="Allow access by other users.")
 @click.option(
-    "--free-of-cost", is_flag=True, help="End calls as soon as their bytes are stored, to measure the mount itself."
+    "--no-cost", is_flag=True, help="End calls as soon as their bytes are stored, to measure the mount itself."
 )
 @click.option("--foreground", is_flag=True, help="Stay in the foreground until it is unmounted or interrupted.")
 def command(
@@ -77,7 +77,7 @@ def command(
     seed: int,
     kernel_cache: bool,
     allow_other: bool,
-    free_of_cost: bool,
+    no_cost: bool,
     foreground: bool,
 ) -> int:
     """Mount a model of a machine on DIRECTORY.
@@ -108,7 +108,7 @@ def command(
         for flag, is_set in (
             ("--kernel-cache", kernel_cache),
             ("--allow-other", allow_other),
-            ("--free-of-cost", free_of_cost),
+            ("--no-cost", no_cost),
         ):
             arguments += [flag] if is_set else []
         if foreground:

@@ -15,8 +15,8 @@
 
 namespace sonde::dialects {
 
-/// Where a session tells what the tool itself does not: where no reader of the tool's output can meet it, unless asked.
-enum class Beside { errors, output, nowhere };
+/// Where a session prints what the tool itself does not print. By default no reader of the output of the tool sees it.
+enum class ReportStream { errors, output, none };
 
 /// Who takes part, known once the processes have met.
 struct Setting {
@@ -24,7 +24,7 @@ struct Setting {
     int nodes = 1;                          ///< numbered in the order of their lowest task
     std::vector<int> node_of = {0};         ///< task -> node
     std::vector<std::string> command = {};  ///< the words as typed, argv[0] first; without Sonde's own options
-    Beside beside = Beside::errors;
+    ReportStream report_stream = ReportStream::errors;
 };
 
 /// One command line. Made in every process, so that all find the same mistakes; everything but the constructor and

@@ -25,7 +25,7 @@ using dialects::Session;
 struct SondeOptions {
     std::string record, run_id, title, launch = "auto", mpi_module;
     int processes = 1;
-    dialects::Beside beside = dialects::Beside::errors;
+    dialects::ReportStream report_stream = dialects::ReportStream::errors;
     bool show_plans = false;
 };
 
@@ -40,7 +40,7 @@ std::string describe_sonde_options() {
            list_launch_names() +
            "\n"
            "  --sonde-mpi-module FILE  MPI module to load\n"
-           "  --sonde-beside WHERE     Sonde's own figures and findings: stderr, output (among the tool's) or none\n"
+           "  --sonde-report WHERE     Sonde's own figures and findings: stderr, output (among the tool's) or none\n"
            "  --sonde-plan             print the plans that the words come to, and run nothing";
 }
 
@@ -54,14 +54,14 @@ int read_whole_number(const std::string& option, const std::string& text, int le
     return static_cast<int>(value);
 }
 
-dialects::Beside find_report_stream(const std::string& where) {
+dialects::ReportStream find_report_stream(const std::string& where) {
     if (where == "stderr") {
-        return dialects::Beside::errors;
+        return dialects::ReportStream::errors;
     }
     if (where != "output" && where != "none") {
-        throw plan::PlanError("--sonde-beside is \"" + where + "\", but must be stderr, output or none");
+        throw plan::PlanError("--sonde-report is \"" + where + "\", but must be stderr, output or none");
     }
-    return where == "output" ? dialects::Beside::output : dialects::Beside::nowhere;
+    return where == "output" ? dialects::ReportStream::output : dialects::ReportStream::none;
 }
 
 /// Removes the options --sonde-… from the arguments and returns their values.
@@ -101,14 +101,14 @@ SondeOptions take_sonde_options(std::vector<std::string>& tool_arguments) {
             own_options.launch = value;
         } else if (name == "--sonde-mpi-module") {
             own_options.mpi_module = value;
-        } else if (name == "--sonde-beside") {
-            own_options.beside = find_report_stream(value);
+        } else if (name == "--sonde-report") {
+            own_options.report_stream = find_report_stream(value);
         } else if (name == "--sonde-processes") {
             own_options.processes = read_whole_number(name, value, 1, 65536);
         } else {
             throw plan::PlanError("there is no option " + name +
                                   ": use --sonde-record, --sonde-run-id, --sonde-title, --sonde-processes, "
-                                  "--sonde-launch, --sonde-mpi-module, --sonde-beside or --sonde-plan");
+                                  "--sonde-launch, --sonde-mpi-module, --sonde-report or --sonde-plan");
         }
     }
     tool_arguments = std::move(remaining);
@@ -148,8 +148,8 @@ int show_plans(Session& session, const SondeOptions& own_options) {
 }
 
 dialects::Setting make_setting(const ranks::ProcessLocation& location, const std::vector<std::string>& tool_arguments,
-                               const std::string& program, dialects::Beside beside) {
-    dialects::Setting setting{location.processes, location.nodes, location.node_of, {program}, beside};
+                               const std::string& program, dialects::ReportStream report_stream) {
+    dialects::Setting setting{location.processes, location.nodes, location.node_of, {program}, report_stream};
     setting.command.insert(setting.command.end(), tool_arguments.begin(), tool_arguments.end());
     return setting;
 }
@@ -225,8 +225,8 @@ int run_dialect(const dialects::Dialect& dialect, const std::vector<std::string>
         std::string complaint;
         if (root) {
             try {
-                session->begin(
-                    make_setting(team->location(), tool_arguments, std::string(dialect.name), own_options.beside));
+                session->begin(make_setting(team->location(), tool_arguments, std::string(dialect.name),
+                                            own_options.report_stream));
             } catch (const plan::PlanError& error) {
                 complaint = error.what();
                 records::print_error(complaint);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The three layouts of IOR's results: for people, JSON and CSV. Results go to the file of summaryFile or to standard
-// output, and hold what IOR prints and no more; what Sonde adds is in beside.hpp, or, when asked for, in members of
-// JSON.
+// output, and hold what IOR prints and no more; what Sonde adds is in sonde_figures.hpp, or, when asked for, in members
+// of JSON.
 #pragma once
 
 #include "dialects/ior/results.hpp"

@@ -74,12 +74,13 @@ class IorSession final : public Session {
 
     void begin(const Setting& setting) override {
         crowd_ = crowd_of(setting);
-        beside_ = setting.beside;
+        report_stream_ = setting.report_stream;
         now_ = static_cast<std::int64_t>(std::time(nullptr));
         const IorSettings& first = settings_.front();
         check_writable(settings_.back().summary_file);
         std::ostream& out = settings_.back().summary_file.empty() ? std::cout : file_;
-        layout_ = settings_.back().format == Format::json  ? make_json(out, first.verbose, beside_ == Beside::output)
+        layout_ = settings_.back().format == Format::json
+                      ? make_json(out, first.verbose, report_stream_ == ReportStream::output)
                   : settings_.back().format == Format::csv ? make_csv(out)
                                                            : make_human(out, first.verbose);
         for (IorSettings& s : settings_) {
@@ -229,11 +230,11 @@ class IorSession final : public Session {
     }
 
     void tell_own(const std::vector<const IorTest*>& all) {
-        if (beside_ == Beside::output && settings_.back().format == Format::human) {
-            tell_beside(settings_.back().summary_file.empty() ? std::cout : file_, all);
-        } else if (beside_ == Beside::errors) {
+        if (report_stream_ == ReportStream::output && settings_.back().format == Format::human) {
+            print_sonde_figures(settings_.back().summary_file.empty() ? std::cout : file_, all);
+        } else if (report_stream_ == ReportStream::errors) {
             std::cout.flush();
-            tell_beside(std::cerr, all);
+            print_sonde_figures(std::cerr, all);
         }
     }
 
@@ -383,7 +384,7 @@ class IorSession final : public Session {
     bool headed_ = false;
     std::size_t shown_ = 0;  ///< tests whose heading is out
     Crowd crowd_;
-    Beside beside_ = Beside::errors;
+    ReportStream report_stream_ = ReportStream::errors;
     std::int64_t now_ = 0;
     std::ofstream file_;
 };

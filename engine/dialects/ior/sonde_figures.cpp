@@ -74,7 +74,7 @@ class UniqueFindings {
 
 }  // namespace
 
-void tell_beside(std::ostream& out, const std::vector<const IorTest*>& tests) {
+void print_sonde_figures(std::ostream& out, const std::vector<const IorTest*>& tests) {
     UniqueFindings findings;
     bool headed = false;
     for (const IorTest* test : tests) {
@@ -84,7 +84,7 @@ void tell_beside(std::ostream& out, const std::vector<const IorTest*>& tests) {
             }
             if (!headed) {
                 headed = true;
-                out << "sonde: beside IOR's figures: bw is bytes / (last close - first open); transfers alone are "
+                out << "sonde: next to IOR's figures: bw is bytes / (last close - first open); transfers alone are "
                        "bytes / (last - first transfer)\n"
                        "sonde: Latency(s) above is the mean of the best task; below are single calls of all tasks\n";
             }

@@ -171,10 +171,10 @@ class WorkbenchSession final : public Session {
             std::cout << task << ": " << line_of(s_, step_, measured_, task) << "\n";
         }
         std::cout.flush();
-        std::ostream& beside = setting_.beside == Beside::output ? std::cout : std::cerr;
+        std::ostream& out = setting_.report_stream == ReportStream::output ? std::cout : std::cerr;
         for (const std::string& finding : measured_.findings) {
-            if (setting_.beside != Beside::nowhere) {
-                beside << "sonde: " << name_of(step_.phase) << ": " << finding << "\n";
+            if (setting_.report_stream != ReportStream::none) {
+                out << "sonde: " << name_of(step_.phase) << ": " << finding << "\n";
             }
         }
     }

@@ -144,11 +144,11 @@ class MdtestSession final : public Session {
     }
 
     void tell_own(int code) {
-        if (setting_.beside == Beside::nowhere) {
+        if (setting_.report_stream == ReportStream::none) {
             return;
         }
         std::cout.flush();
-        std::ostream& out = setting_.beside == Beside::output ? std::cout : std::cerr;
+        std::ostream& out = setting_.report_stream == ReportStream::output ? std::cout : std::cerr;
         print_ours(out, results_, s_);
         if (code != 0 && code != 4) {
             out << "sonde: not everything was done: the table shows what was\n";

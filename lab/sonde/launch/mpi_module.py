@@ -99,7 +99,7 @@ def _run_compiler(command: list[str], failure: str) -> None:
 def _check_module_loads(engine: Engine, module: Path) -> None:
     """Raises UserError when the engine cannot start one process with the module."""
     ior_arguments = ["ior", "-a", "MPIIO", "-w", "-t", "8", "-b", "8", "-o", str(module.parent / "data")]
-    sonde_arguments = ["--sonde-launch", "mpi", "--sonde-mpi-module", str(module), "--sonde-beside", "none"]
+    sonde_arguments = ["--sonde-launch", "mpi", "--sonde-mpi-module", str(module), "--sonde-report", "none"]
     environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     answer = subprocess.run(
         [str(engine.path), *ior_arguments, *sonde_arguments],

@@ -30,7 +30,7 @@ def ours(engine: Path, command_line: str, folder: Path, tasks: int = TASKS) -> s
 def document(engine: Path, command_line: str, folder: Path, tasks: int = TASKS) -> dict[str, Any]:
     """With our members in it."""
     answer: dict[str, Any] = json.loads(
-        ours(engine, command_line + " -O summaryFormat=JSON --sonde-beside=output", folder, tasks).stdout
+        ours(engine, command_line + " -O summaryFormat=JSON --sonde-report=output", folder, tasks).stdout
     )
     return answer
 

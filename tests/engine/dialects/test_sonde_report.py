@@ -74,11 +74,11 @@ def test_ior_prints_nothing_of_ours_unless_asked(layout: str, engine_path: Path,
 def test_what_is_told_beside_can_be_moved_or_left_out(engine_path: Path, tmp_path: Path) -> None:
     for tool, command_line in (("ior", "-w -t 4k -b 64k -o f"), ("mdtest", "-n 3 -d m")):
         for where, in_output in (("output", True), ("none", False)):
-            command = [str(engine_path), tool, *command_line.split(), f"--sonde-beside={where}"]
+            command = [str(engine_path), tool, *command_line.split(), f"--sonde-report={where}"]
             completed = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
             assert ("\nsonde: " in completed.stdout) is in_output
             assert completed.stderr == ""
-    wrong = [str(engine_path), "ior", "--sonde-beside=here"]
+    wrong = [str(engine_path), "ior", "--sonde-report=here"]
     completed = subprocess.run(wrong, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert completed.returncode == 2
     assert "must be stderr, output or none" in completed.stderr

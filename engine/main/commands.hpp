@@ -37,7 +37,7 @@ int command_run(const RunArguments& arguments);
 int command_dialect(const dialects::Dialect& dialect, const std::vector<std::string>& arguments);
 /// Prints one line of JSON per plan: the resolved plan, and the files and bytes of each phase.
 int command_resolve(const ResolveArguments& arguments);
-int command_touched(const std::string& plan_file);
+int command_accesses(const std::string& plan_file);
 int command_backends(bool json, const std::string& directory);
 int command_clean(const CleanArguments& arguments);
 int command_probe(const std::string& directory);

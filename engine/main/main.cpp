@@ -19,7 +19,7 @@
 namespace {
 
 std::string list_commands() {
-    std::string text = "use run, resolve, touched, backends, clean, probe";
+    std::string text = "use run, resolve, accesses, backends, clean, probe";
     for (const sonde::dialects::Dialect* dialect : sonde::dialects::list()) {
         text += ", " + std::string(dialect->name);
     }
@@ -155,9 +155,10 @@ class CommandLine {
                           "each line is an object: plan, and optionally processes, nodes, node_memory_bytes");
         resolve->add_flag("--order", resolve_.order,
                           "count every access, and print a number that identifies their order");
-        CLI::App* touched = add_command("touched", "List every (phase, task, file, offset, length) of a plan as NDJSON",
-                                        [this] { return sonde::command_touched(plan_file_); });
-        touched->add_option("plan", plan_file_, "plan as JSON")->required();
+        CLI::App* accesses =
+            add_command("accesses", "List every (phase, task, file, offset, length) of a plan as NDJSON",
+                        [this] { return sonde::command_accesses(plan_file_); });
+        accesses->add_option("plan", plan_file_, "plan as JSON")->required();
     }
 
     void add_tools() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The commands `resolve` and `touched`, which describe a plan without running it.
+// The commands `resolve` and `accesses`, which describe a plan without running it.
 #include "files/task_map.hpp"
 #include "main/commands.hpp"
 #include "main/read_plan.hpp"
@@ -79,12 +79,12 @@ ordered_json answer_request(const json& request, bool in_order, ranks::Team& tea
     const TaskMap tasks = make_task_map(plan, processes, nodes);
     check(plan, tasks, memory);
     ordered_json out{{"plan", plan::resolve_plan(plan)}, {"tasks", tasks.tasks()}};
-    const std::vector<phases::PlannedPhase> touched = phases::list_accesses(plan, tasks, memory, team, in_order);
+    const std::vector<phases::PlannedPhase> accesses = phases::list_accesses(plan, tasks, memory, team, in_order);
     const runs::Footprint need = runs::compute_footprint(plan, tasks, memory);
     out["space"] = {{"bytes", need.bytes}, {"files", need.files}};
     out["phases"] = ordered_json::array();
-    for (std::size_t i = 0; i < touched.size(); ++i) {
-        const phases::PlannedPhase& phase = touched[i];
+    for (std::size_t i = 0; i < accesses.size(); ++i) {
+        const phases::PlannedPhase& phase = accesses[i];
         ordered_json row{{"phase", plan.phases[i].id},
                          {"files", phase.files},
                          {"segments", phase.segments},
@@ -143,17 +143,17 @@ int print_dry_run(const plan::Plan& plan) {
     runs::check_machine(plan);
     check(plan, tasks, records::read_node_memory());
     const std::unique_ptr<ranks::Team> team = form_single_team();
-    const std::vector<phases::PlannedPhase> touched =
+    const std::vector<phases::PlannedPhase> accesses =
         phases::list_accesses(plan, tasks, records::read_node_memory(), *team, false);
     std::cout << "plan " << plan.id << ": " << tasks.tasks() << " tasks, target " << plan.target.path << "\n";
-    for (std::size_t i = 0; i < touched.size(); ++i) {
+    for (std::size_t i = 0; i < accesses.size(); ++i) {
         const plan::Phase& phase = plan.phases[i];
         std::cout << "  " << phase.id << ": " << plan::text(phase.op) << " by " << phase.data.backend << ", ";
         if (phase.meta) {
-            std::cout << touched[i].operations << " operation(s), " << touched[i].files << " item(s)\n";
+            std::cout << accesses[i].operations << " operation(s), " << accesses[i].files << " item(s)\n";
             continue;
         }
-        std::cout << plan::format_bytes(touched[i].bytes) << " in " << touched[i].files << " file(s), "
+        std::cout << plan::format_bytes(accesses[i].bytes) << " in " << accesses[i].files << " file(s), "
                   << plan::format_bytes(phase.data.access.transfer) << " at a time, "
                   << plan::word(plan::choices::orders, phase.data.access.order) << "\n";
     }
@@ -187,7 +187,7 @@ int command_resolve(const ResolveArguments& arguments) {
     }
 }
 
-int command_touched(const std::string& plan_file) {
+int command_accesses(const std::string& plan_file) {
     try {
         const plan::Plan plan = plan::parse_plan(read_plan(plan_file), runs::capabilities());
         const std::unique_ptr<ranks::Team> team = form_single_team();

@@ -71,7 +71,7 @@ def test_what_is_no_plan_is_refused_in_one_sentence(
 ) -> None:
     plan = tmp_path / "plan.json"
     plan.write_bytes(text)
-    for arguments, standard_input in ((["run", str(plan)], b""), (["run", "-"], text), (["touched", str(plan)], b"")):
+    for arguments, standard_input in ((["run", str(plan)], b""), (["run", "-"], text), (["accesses", str(plan)], b"")):
         done = subprocess.run(
             [str(engine.path), *arguments], input=standard_input, capture_output=True, timeout=60, check=False
         )
@@ -96,7 +96,7 @@ COMMAND_LINES: list[tuple[list[str], str]] = [
     (["run", "plan.json", "--stage", "7"], "stage"),
     (["run", "plan.json", "--launch", "slurm"], "slurm"),
     (["run", "plan.json", "--launch", "mpi", "--mpi-module", "absent.so"], "absent.so"),
-    (["touched", "absent.json"], "absent.json"),
+    (["accesses", "absent.json"], "absent.json"),
     (["clean"], "directory"),
     (["clean", "absent"], "absent"),
     (["probe", "absent"], "absent"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which bytes of which files a plan touches, and in which order: `touched` against a second implementation.
+"""Which bytes of which files a plan touches, and in which order: `accesses` against a second implementation.
 
 The reference below is written from the description of the plan and shares nothing with the engine. Where the order is
 random the reference knows only what may be touched; then the tests ask for exactly those bytes, once each, in an order
@@ -23,7 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 Plan = dict[str, Any]
-Touched = dict[int, dict[str, list[int]]]  # task -> path -> offsets in order
+Accesses = dict[int, dict[str, list[int]]]  # task -> path -> offsets in order
 
 TARGET = "/target"
 ORDERS = [("sequential", "task"), ("reverse", "task"), ("stride", "task")] + [
@@ -173,13 +173,13 @@ def plans(draw: st.DrawFn, order: str, scope: str, mapping: str) -> Plan:
 # The engine ----------------------------------------------------------------------------------------------------------
 
 
-def touched(engine: Path, plan: Plan) -> dict[str, Touched]:
+def list_accesses(engine: Path, plan: Plan) -> dict[str, Accesses]:
     """What the engine says, by phase. It must say each transfer with the number of its file and the right length."""
     answer = subprocess.run(
-        [str(engine), "touched", "-"], input=json.dumps(plan), capture_output=True, text=True, timeout=60, check=False
+        [str(engine), "accesses", "-"], input=json.dumps(plan), capture_output=True, text=True, timeout=60, check=False
     )
     assert answer.returncode == 0, answer.stderr
-    phases: dict[str, Touched] = {phase["id"]: defaultdict(lambda: defaultdict(list)) for phase in plan["phases"]}
+    phases: dict[str, Accesses] = {phase["id"]: defaultdict(lambda: defaultdict(list)) for phase in plan["phases"]}
     numbers = {share.path: share.number for task in range(task_count(plan)) for share in places(plan, task)}
     for text in answer.stdout.splitlines():
         line = json.loads(text)
@@ -189,7 +189,7 @@ def touched(engine: Path, plan: Plan) -> dict[str, Touched]:
     return phases
 
 
-def by_file(offsets_of: Touched) -> Iterator[tuple[str, list[int]]]:
+def by_file(offsets_of: Accesses) -> Iterator[tuple[str, list[int]]]:
     """Path and the offsets of all tasks."""
     joined: dict[str, list[int]] = defaultdict(list)
     for of_task in offsets_of.values():
@@ -198,7 +198,7 @@ def by_file(offsets_of: Touched) -> Iterator[tuple[str, list[int]]]:
     yield from joined.items()
 
 
-def check_files_whole(plan: Plan, offsets_of: Touched) -> None:
+def check_files_whole(plan: Plan, offsets_of: Accesses) -> None:
     """Seen from the files alone: nothing twice, nothing left out but the gaps that were asked for."""
     access = plan["data"]["access"]
     transfer, first = access["transfer"], access.get("offset", 0)
@@ -254,7 +254,7 @@ def test_a_plan_touches_what_it_says(engine_path: Path, order: str, scope: str, 
     @given(plan=plans(order, scope, mapping))
     def compare(plan: Plan) -> None:
         seen_plans.add(json.dumps(plan, sort_keys=True))
-        offsets_of = touched(engine_path, plan)["write"]
+        offsets_of = list_accesses(engine_path, plan)["write"]
         assert sorted(offsets_of) == list(range(task_count(plan)))
         for task, of_task in offsets_of.items():
             wanted = places(plan, task)
@@ -283,7 +283,7 @@ def test_shifted_readers_read_one_writers_data(engine_path: Path, by: str, mappi
     def compare(plan: Plan, n: int, seed: int) -> None:
         plan["phases"].append({**plan["phases"][0], "id": "read", "op": "read"})
         plan["phases"][1]["shift"] = {"by": by, "n": n, "seed": seed}
-        touched_by = touched(engine_path, plan)
+        touched_by = list_accesses(engine_path, plan)
         written = touched_by["write"]
         owners = []
         for task, of_task in touched_by["read"].items():
@@ -318,7 +318,7 @@ def fixed(order: str, scope: str, **access: Any) -> Plan:
 def test_draws_with_replacement_are_spread(engine_path: Path, scope: str) -> None:
     """Of 64 equally likely slots 64 draws reach 64 * (1 - 1/e) = 40.5 on average, with a deviation of 2.5."""
     plan = fixed("random_replace", scope)
-    offsets_of = touched(engine_path, plan)["write"]
+    offsets_of = list_accesses(engine_path, plan)["write"]
     for task, of_task in offsets_of.items():
         [offsets] = of_task.values()
         task_slots = set(flat(slots(plan, places(plan, task)[0])))
@@ -332,7 +332,7 @@ def test_draws_with_replacement_are_spread(engine_path: Path, scope: str) -> Non
 def test_a_file_is_dealt_to_its_tasks_at_random(engine_path: Path) -> None:
     """Each task's hand comes from everywhere: 16 of its 64 slots are its own on average, with a deviation of 3."""
     plan = fixed("random_permute", "file")
-    for task, of_task in touched(engine_path, plan)["write"].items():
+    for task, of_task in list_accesses(engine_path, plan)["write"].items():
         [offsets] = of_task.values()
         task_slots = set(flat(slots(plan, places(plan, task)[0])))
         assert 3 <= sum(x in task_slots for x in offsets) <= 29
@@ -342,7 +342,7 @@ def test_a_file_is_dealt_to_its_tasks_at_random(engine_path: Path) -> None:
 @pytest.mark.parametrize("order", ["random_permute", "random_replace"])
 def test_random_orders_come_from_the_seed(engine_path: Path, order: str, scope: str) -> None:
     """The same again with the same seed; with another seed every task gets another order."""
-    first, again, other = (touched(engine_path, fixed(order, scope, seed=seed))["write"] for seed in (5, 5, 6))
+    first, again, other = (list_accesses(engine_path, fixed(order, scope, seed=seed))["write"] for seed in (5, 5, 6))
     assert first == again
     assert all(first[task] != other[task] for task in first)
 
@@ -352,7 +352,7 @@ def test_files_have_orders_of_their_own(engine_path: Path, scope: str) -> None:
     """Otherwise all tasks would reach the same part of their files at the same moment."""
     plan = fixed("random_permute", scope)
     plan["data"]["files"] = {"mapping": "many", "count": 3, "directories": "one"}
-    offsets_of = touched(engine_path, plan)["write"]
+    offsets_of = list_accesses(engine_path, plan)["write"]
     orders = [tuple(offsets) for of_task in offsets_of.values() for offsets in of_task.values()]
     assert len(orders) == 12
     assert len(set(orders)) == 12
@@ -363,7 +363,7 @@ def test_draws_within_a_part_reach_all_of_it_and_nothing_else(engine_path: Path,
     """1,000 draws of each of four tasks from 20 slots: the chance to miss one is 2e-21."""
     plan = fixed("random_replace", "task", block=4096, segments=1000, within=20 * 4096, offset=8192)
     plan["data"]["files"]["mapping"] = mapping
-    for of_task in touched(engine_path, plan)["write"].values():
+    for of_task in list_accesses(engine_path, plan)["write"].values():
         [offsets] = of_task.values()
         assert len(offsets) == 1000
         assert set(offsets) == {8192 + slot * 4096 for slot in range(20)}

@@ -49,7 +49,7 @@ inline constexpr std::array fault_rules{
               "this share of requests at the target is retried after half a second"},
     FaultRule{FaultKind::raid_rebuild, "raid-rebuild", "target", "share of the rate", 0.3, 0, 0.95,
               "a drive is missing, and its rebuild takes this share of the rate"},
-    FaultRule{FaultKind::noisy_neighbor, "noisy-neighbour", "", "share of the rate", 0.5, 0, 0.95,
+    FaultRule{FaultKind::noisy_neighbor, "noisy-neighbor", "", "share of the rate", 0.5, 0, 0.95,
               "other users write 1 MiB requests to all targets at random times, at this share of their rates"},
     FaultRule{FaultKind::router_lost, "router-lost", "router", "", 0, 0, 0, "no request passes the router"},
     FaultRule{FaultKind::unbalanced_path, "unbalanced-path", "", "weight", 8, 1, 1e6,

@@ -104,7 +104,7 @@ def kept(name: str, scenarios: Iterable[str], by_day: Sequence[str]) -> list[Par
 
 
 def each(scenarios: set[str], by_day: Sequence[str] = ("eager",)) -> list[ParameterSet]:
-    """The same for some scenarios of all programs, in the order of the catalogue."""
+    """The same for some scenarios of all programs, in the order of the catalog."""
     return [one for name, scenario in EVERYTHING if scenario in scenarios for one in kept(name, [scenario], by_day)]
 
 

@@ -111,13 +111,13 @@ TEST_CASE("raid-rebuild: rate falls to the remaining share, md logs it") {
     CHECK(bench.messages().back().text == "md: md0: recovery done.");
 }
 
-TEST_CASE("noisy-neighbour: stream gets the rate left by neighbors") {
+TEST_CASE("noisy-neighbor: stream gets the rate left by neighbors") {
     SiteModel site = small_site(1, 1, 100e6);
     Bench bench(site);
     for (int i = 0; i < 8; ++i) {  // enough that the target always has some of ours
         bench.add(ModelCallKind::write, 0, 1000);
     }
-    bench.begin("noisy-neighbour 40%");
+    bench.begin("noisy-neighbor 40%");
     bench.run();
     CHECK(8000 * mib / to_seconds(bench.last_end()) == doctest::Approx(60e6).epsilon(0.02));
     const TargetTrace& trace = bench.target(0);
@@ -125,24 +125,24 @@ TEST_CASE("noisy-neighbour: stream gets the rate left by neighbors") {
           doctest::Approx(40e6).epsilon(0.05));
     CHECK(trace.write_bytes.sum == 8000 * mib + trace.neighbor_bytes);
     // Switched off and on, there is one of them, not two; off, there is none.
-    bench.end("noisy-neighbour");
-    bench.begin("noisy-neighbour 40%");
+    bench.end("noisy-neighbor");
+    bench.begin("noisy-neighbor 40%");
     Time before = bench.last_end();
     bench.run_again(1000);
     CHECK(8000 * mib / to_seconds(bench.last_end() - before) == doctest::Approx(60e6).epsilon(0.03));
-    bench.end("noisy-neighbour");
+    bench.end("noisy-neighbor");
     bench.run_again(10);
     before = bench.last_end();
     bench.run_again(100);
     CHECK(800 * mib / to_seconds(bench.last_end() - before) == doctest::Approx(100e6).epsilon(0.001));
 }
 
-TEST_CASE("noisy-neighbour: call waits for neighbors as in M/D/1") {
+TEST_CASE("noisy-neighbor: call waits for neighbors as in M/D/1") {
     SiteModel site = small_site(1, 1, 100e6);
     site.clients[0].call_cost = 200'000'000;  // so far apart that each finds the others as they are on average
     Bench bench(site);
     bench.add(ModelCallKind::write, 0, 20'000, 4096);
-    bench.begin("noisy-neighbour 50%");
+    bench.begin("noisy-neighbor 50%");
     bench.run();
     const double others = mib / 100e6, load = 0.5;
     const double wait = load * others / (2 * (1 - load));

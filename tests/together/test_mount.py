@@ -63,8 +63,8 @@ def test_bytes_names_and_attributes_are_those_of_a_file_system(free: Path, tmp_p
     os.utime(second, (1, 2))
     second.chmod(0o600)
     assert (second.stat().st_mtime, second.stat().st_mode & 0o777) == (2, 0o600)
-    os.setxattr(second, "user.colour", b"blue")
-    assert os.getxattr(second, "user.colour") == b"blue"
+    os.setxattr(second, "user.color", b"blue")
+    assert os.getxattr(second, "user.color") == b"blue"
     assert sorted(os.listdir(free)) == ["folder", "hard", "soft"]
     with pytest.raises(OSError, match="not empty"):
         (free / "folder").rmdir()

@@ -144,8 +144,8 @@ def test_traces_have_the_form_of_the_files_of_lustre(tmp_path: Path, edison: Pat
         ("slow-target 3 fast", '"fast" is no factor'),
         ("router-lost", "needs the router it is about"),
         ("router-lost lnet99", 'has no router "lnet99"'),
-        ("tunable colour 3", "is no tunable of a client"),
-        ("noisy-neighbour 2", "is no share of the rate"),
+        ("tunable color 3", "is no tunable of a client"),
+        ("noisy-neighbor 2", "is no share of the rate"),
         ("raid-rebuild 3 at soon", "is no time"),
     ],
 )

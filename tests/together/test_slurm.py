@@ -177,12 +177,12 @@ def test_a_job_that_meets_its_time_limit_ends_in_good_order(sonde: Sonde, slurm:
     assert not list((tmp_path / "target").iterdir()), "the files are removed"
 
 
-def test_a_cancelled_job_is_gone_and_its_run_is_brought_in(sonde: Sonde, tmp_path: Path) -> None:
+def test_a_canceled_job_is_gone_and_its_run_is_brought_in(sonde: Sonde, tmp_path: Path) -> None:
     job = sonde("submit", plan(tmp_path, LONG_S), "--on", "target", "--tasks", "2").stdout.strip()
     until(sonde, job, "running")
     _began(tmp_path)
     assert sonde("jobs", job, "--cancel").returncode == 0
-    assert until(sonde, job, "cancelled", "gone", "failed")["state"] in ("cancelled", "gone", "failed")
+    assert until(sonde, job, "canceled", "gone", "failed")["state"] in ("canceled", "gone", "failed")
     end = time.monotonic() + PATIENCE_S
     while not summaries(tmp_path) and time.monotonic() < end:
         sonde("list")
@@ -201,7 +201,7 @@ def test_a_node_that_is_lost_ends_the_job_and_is_said(sonde: Sonde, slurm: Slurm
     # what slurmctld finds out by itself after its timeout
     slurm.said("scontrol", "update", f"nodename={last}", "state=down", "reason=lost")
     try:
-        ended = until(sonde, job, "failed", "gone", "cancelled")
+        ended = until(sonde, job, "failed", "gone", "canceled")
         assert ended["state"] in ("failed", "gone")
         assert slurm.said("squeue", "-h", "-j", number).strip() == "", "it is not begun anew"
     finally:

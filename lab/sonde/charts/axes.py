@@ -12,7 +12,7 @@ from sonde.model import quantities
 
 @dataclass(frozen=True)
 class Tick:
-    """A labelled place on an axis. `minor` ticks are left out where room is short."""
+    """A labeled place on an axis. `minor` ticks are left out where room is short."""
 
     at: float
     label: str
@@ -63,7 +63,7 @@ def build_amount_axis(high: float, unit: str, wanted: int = 4) -> Axis:
 
 
 def build_time_axis(end_s: float, wanted: int = 8) -> Axis:
-    """Seconds from 0 to `end_s`, labelled in the unit that fits; every second tick is minor."""
+    """Seconds from 0 to `end_s`, labeled in the unit that fits; every second tick is minor."""
     end_s = end_s if end_s > 0 else 1.0
     units = (("h", 3600.0, 7200.0), ("min", 60.0, 120.0), ("s", 1.0, 1.0), ("ms", 1e-3, 1e-3), ("µs", 1e-6, 0.0))
     unit, size = next((unit, size) for unit, size, from_s in units if end_s >= from_s)

@@ -16,7 +16,7 @@ from sonde.model.escaping import escape_line
 from sonde.model.units import format_ops, format_rate
 
 _HEIGHT = 220
-# As many colours, each with a dash pattern of its own, as the style sheet has.
+# As many colors, each with a dash pattern of its own, as the style sheet has.
 COLORS = 6
 _FEW_TICKS = 6
 

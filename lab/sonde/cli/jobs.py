@@ -103,7 +103,7 @@ def _print_job(archive: Archive, job: Job, state: str, as_json: bool) -> None:
     console.print(
         f"{counted(facts['runs'], 'run')} in the group {job.group}; script {job.folder / SCRIPT}", soft_wrap=True
     )
-    if state in (job_scheduler.FAILED, job_scheduler.GONE, job_scheduler.CANCELLED):
+    if state in (job_scheduler.FAILED, job_scheduler.GONE, job_scheduler.CANCELED):
         text = job.read_output()
         console.print(f"Its last output ({job.folder / OUTPUT}):" if text else "It printed nothing.", soft_wrap=True)
         console.print(text, markup=False, highlight=False, soft_wrap=True)

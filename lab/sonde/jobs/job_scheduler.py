@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutor
 
 _TIMEOUT_S, _NEVER_S = 60.0, 10**6
-QUEUED, RUNNING, DONE, FAILED, CANCELLED, GONE = "queued", "running", "done", "failed", "cancelled", "gone"
+QUEUED, RUNNING, DONE, FAILED, CANCELED, GONE = "queued", "running", "done", "failed", "canceled", "gone"
 UNKNOWN = "unknown"  # the scheduler gave no answer
-_ARRAY_STATE_ORDER = (RUNNING, QUEUED, UNKNOWN, CANCELLED, FAILED, GONE, DONE)
-ENDED_STATES = frozenset({DONE, FAILED, CANCELLED, GONE})
+_ARRAY_STATE_ORDER = (RUNNING, QUEUED, UNKNOWN, CANCELED, FAILED, GONE, DONE)
+ENDED_STATES = frozenset({DONE, FAILED, CANCELED, GONE})
 # Messages of Slurm, PBS and LSF for a job that ended too long ago.
 _FORGOTTEN = re.compile(r"Invalid job id|Unknown Job|has finished|is not found|No matching job", re.IGNORECASE)
 _STATES = {
     "NEW": QUEUED, "QUEUED": QUEUED, "STAGE_IN": QUEUED, "ACTIVE": RUNNING, "STAGE_OUT": RUNNING,
-    "CLEANUP": RUNNING, "COMPLETED": DONE, "FAILED": FAILED, "CANCELED": CANCELLED,
+    "CLEANUP": RUNNING, "COMPLETED": DONE, "FAILED": FAILED, "CANCELED": CANCELED,
 }  # fmt: skip
 
 
@@ -107,7 +107,7 @@ def cancel_job(job: Job) -> None:
     result = _run_command(executor.get_cancel_command(job.scheduler_id), job.scheduler)
     if result.returncode:
         message = " ".join((result.stderr or result.stdout).split())
-        raise MachineError(f"Job {job.scheduler_id} cannot be cancelled: {message}.")
+        raise MachineError(f"Job {job.scheduler_id} cannot be canceled: {message}.")
 
 
 def _state_from_exit_code(job: Job) -> str:

@@ -105,7 +105,7 @@ class Runs:
         until: str = "",
         last: int | None = None,
     ) -> list[Run]:
-        """Runs that fulfil everything that is said, the oldest first; filters mean what they mean for `sonde list`.
+        """Runs that fulfill everything that is said, the oldest first; filters mean what they mean for `sonde list`.
 
         `since` and `until` are days, times (UTC) or spans like "7d". Calibrations of checks are left out. Raises
         UserError for a time that is none.

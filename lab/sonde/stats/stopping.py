@@ -3,7 +3,7 @@
 
 Whoever looks at an interval after every run, and stops when it is narrow, stops too often where it is narrow by luck:
 at a nominal 95 % it then contains the truth in 91 to 92 of 100 cases. So the levels of the looks between the first and
-the last are higher. Neighbouring runs are alike, too (lag-1 correlation of storage is about 0.2 once slow drift is
+the last are higher. Neighboring runs are alike, too (lag-1 correlation of storage is about 0.2 once slow drift is
 taken off), which makes an interval of independent runs too narrow: it is stretched by what the runs themselves show,
 and by a little in any case.
 
@@ -37,7 +37,7 @@ from sonde.stats.ranks import Floats
 MIN_RUNS = 5
 CONFIDENCE = 0.95
 _NORMAL = NormalDist()
-# Correlation of neighbours that is assumed where the runs show less, and how many runs' worth of doubt there is about
+# Correlation of neighbors that is assumed where the runs show less, and how many runs' worth of doubt there is about
 # what they show.
 _MIN_CORRELATION, _PRIOR_RUNS, _MAX_CORRELATION = 0.075, 20, 0.6
 

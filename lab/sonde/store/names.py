@@ -12,7 +12,7 @@ import pyarrow.compute as compute
 from sonde.model.errors import UserError, suggest_name
 from sonde.store.catalog import Catalog
 
-_NEAR = 1000  # runs whose names are compared with a misspelt one
+_NEAR = 1000  # runs whose names are compared with a misspelled one
 
 
 def find_folders(root: Path, name: str, calibrations: bool = False) -> list[Path]:

@@ -16,7 +16,7 @@ VALIDITIES = ("good", "doubtful", "invalid")
 
 @dataclass(frozen=True)
 class Selection:
-    """Runs that fulfil everything that is said here. Texts are looked for anywhere and in any case, except where a
+    """Runs that fulfill everything that is said here. Texts are looked for anywhere and in any case, except where a
     whole word is meant: status, validity, tag, finding, hash."""
 
     plan: str = ""  # in the id or the title

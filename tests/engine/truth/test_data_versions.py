@@ -124,7 +124,7 @@ def test_what_lies_below_a_rewrite_at_random_is_still_there(engine: Engine, targ
     assert result.finished("read")["bytes"]["read"] == 2 * 128 * KIB
 
 
-def test_a_mixed_phase_spoils_the_judgement_of_its_own_files_only(engine: Engine, target: Path) -> None:
+def test_mixed_phase_makes_only_its_files_unverifiable(engine: Engine, target: Path) -> None:
     mixed = {"id": "mixed", "op": "mixed", "files": [1], "access": {"read_ratio": 0.5}}
     plan = plan_of(target, write(), mixed, read(), files=MANY)
     assert_clean(engine.run(plan), 2 * 3 * 128 * KIB, checked=2 * 2 * 128 * KIB)

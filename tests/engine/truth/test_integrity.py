@@ -81,7 +81,7 @@ if kind == "keep":
     shutil.copytree(place[0], old[0])
 elif kind == "flipped":
     put((place[0], place[1] + half), bytes([get((place[0], place[1] + half), 1)[0] ^ 0x10]))
-elif kind in ("swapped", "neighbour"):
+elif kind in ("swapped", "neighbor"):
     swap(place, what["other"])
 elif kind == "stale":
     put(place, get(old, length))
@@ -204,7 +204,7 @@ def check_mismatch(result: Result, mismatches: int) -> list[Line]:
 WORDS = {
     "flipped": "changed bytes",
     "swapped": "from another place of the same file",
-    "neighbour": "of another file",
+    "neighbor": "of another file",
     "stale": "an older version",
     "torn": "half-written",
     "zeros": "holds zeros",
@@ -218,8 +218,8 @@ def words_for(kind: str, size: str) -> str:
     return WORDS[kind]
 
 
-# A shared file has no neighbour.
-DAMAGES = [(setup, kind) for setup in SETUPS for kind in WORDS if (setup[1], kind) != ("shared", "neighbour")]
+# A shared file has no neighbor.
+DAMAGES = [(setup, kind) for setup in SETUPS for kind in WORDS if (setup[1], kind) != ("shared", "neighbor")]
 
 
 @pytest.mark.parametrize(("setup", "kind"), DAMAGES, indirect=["setup"], ids=lambda x: x if x in WORDS else "-".join(x))
@@ -231,7 +231,7 @@ def test_a_damaged_block_is_found(engine: Engine, setup: Setup, tmp_path: Path, 
     if kind == "swapped":
         other_writer = 0 if setup.mapping == "shared" else WRITER
         other = setup.place(other_writer, 1)
-    elif kind == "neighbour":
+    elif kind == "neighbor":
         other_writer = WRITER if setup.mapping == "many" else 0
         other = setup.place(other_writer, slot, file=0)
     result = run_damaged(engine, setup, tmp_path, kind, block, other)

@@ -21,7 +21,7 @@ WARNING = Finding(id="noisy", severity="warning", text="others were busy.", advi
 BARE = Finding(id="clock", severity="invalid")
 
 
-def test_a_judgement_says_its_doubts_once_and_everything_else_in_one_order() -> None:
+def test_assessment_lists_caveats_once_in_a_fixed_order() -> None:
     caveats = (WARNING, replace(WARNING, text=" others were busy"), BARE)
     one = Assessment(Classification.BURST, "from storage", "invalid", caveats, "M.", "S.", "T.", "N.", "G.", "U.")
     assert one.classification_text == "From storage."

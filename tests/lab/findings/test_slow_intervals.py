@@ -127,7 +127,7 @@ def test_a_node_slow_all_through_and_one_that_stood_still_are_said_so() -> None:
     assert second.endswith(", while the middle node moved.")
 
 
-def test_the_judgement_of_the_phase_says_it() -> None:
+def test_phase_assessment_names_slow_interval() -> None:
     moved = weather(np.random.default_rng(5), 12, 200)
     moved[4, 100:150] = np.round(moved[4, 100:150] / 4)
     phase = phase_of(moved)

@@ -67,7 +67,7 @@ def write_program(folder: Path, name: str, answer: str, code: int = 0) -> None:
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
-def test_job_waits_runs_and_is_cancelled(scheduler: str, programs: Path, tmp_path: Path) -> None:
+def test_job_waits_runs_and_is_canceled(scheduler: str, programs: Path, tmp_path: Path) -> None:
     submit, number, status, waiting, running, cancel = SCHEDULERS[scheduler]
     write_program(programs, submit, number)
     site, archive = make_site(scheduler=scheduler), Archive(tmp_path / "archive")
@@ -171,7 +171,7 @@ def test_array_ends_with_a_successful_or_its_last_job(
     [
         ("4711_[2-4%1] PD JobArrayTaskLimit\n4711_1 R None\n4712 PD Priority", job_scheduler.RUNNING),
         ("4711_[2-4%1] PD Priority\n4711_1 CD None", job_scheduler.QUEUED),
-        ("4711_1 CD None\n4711_2 CA None", job_scheduler.CANCELLED),
+        ("4711_1 CD None\n4711_2 CA None", job_scheduler.CANCELED),
     ],
 )
 def test_array_has_the_most_active_state_of_its_jobs(listing: str, state: str, programs: Path, tmp_path: Path) -> None:
@@ -213,7 +213,7 @@ def test_script_without_directory_or_beyond_limit_has_exit_code(tmp_path: Path) 
 
 
 def test_killed_script_writes_no_exit_code(tmp_path: Path) -> None:
-    """An EXIT trap would write 0 for cancelled jobs."""
+    """An EXIT trap would write 0 for canceled jobs."""
     site = make_site(sonde="sleep 0.3; kill -TERM $$; sleep 60;")
     job = create_job(Archive(tmp_path), site, "quick", 1, 600)
     job.folder.mkdir(parents=True)

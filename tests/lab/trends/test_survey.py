@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A survey of histories whose changes are planted, and the judgement of what stood still beside them."""
+"""A survey of histories whose changes are planted, and the assessment of those that did not change."""
 
 from __future__ import annotations
 

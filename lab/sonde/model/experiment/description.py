@@ -206,7 +206,7 @@ class FigureDescription:
     phases: tuple[str, ...] = texts("phases; if absent, all that are measured")
     plans: tuple[str, ...] = texts("plans; if absent, all")
     x: str = text("axis along the bottom: the name of a sweep, phase, variant, plan, time or call")
-    series: str = text("one line or colour for each: the name of a sweep, phase, variant, plan or file_system")
+    series: str = text("one line or color for each: the name of a sweep, phase, variant, plan or file_system")
     logarithmic: bool | None = flag("true when the bottom axis is logarithmic")
     baseline: str = text("percent: the value of series, or the baseline run, that is 0 %")
     where: Mapping[str, Any] | None = raw(

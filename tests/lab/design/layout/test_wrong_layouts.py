@@ -72,7 +72,7 @@ WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
     "a rate as a number": (fs(wanted={"read": 5}), "wanted.read", "bits or bytes"),
     "a wish for creates": (fs(wanted={"creates": "5 kop/s"}), "wanted", 'no member "creates"'),
     "a wish that is a text": (fs(wanted="much"), "wanted", "is"),
-    "wanted misspelt": (fs(wanted=None, want={"capacity": "1 GB"}), "file_systems", 'Did you mean "wanted"?'),
+    "wanted misspelled": (fs(wanted=None, want={"capacity": "1 GB"}), "file_systems", 'Did you mean "wanted"?'),
     "groups of none": (fs(allocation_groups=0), "allocation_groups", "at least 1"),
     "groups as a text": (fs(allocation_groups="4"), "allocation_groups", "is not a count"),
     "a log on nothing": (fs(log="mirror"), "log", "which nothing in the system has"),

@@ -81,7 +81,7 @@ Change = tuple[str, Any]  # path with numbers for entries of lists, and the new 
 WRONG: dict[str, tuple[Change, tuple[str, ...]]] = {
     "no schema": (("schema", None), ("schema is missing",)),
     "another version": (("schema", "sonde-experiment/2"), ("schema", "sonde-experiment/1")),
-    "a misspelt member": (("repaet", {}), ('"repaet"', 'Did you mean "repeat"?')),
+    "a misspelled member": (("repaet", {}), ('"repaet"', 'Did you mean "repeat"?')),
     "no plan": (("plan", None), ("plan", "[plan]")),
     "plan and plans": (("plans", [{"id": "x", "plan": {"phases": []}}]), ("plan", "plans", "one plan")),
     "a plan without phases": (("plan.phases", None), ("plan", "phases")),

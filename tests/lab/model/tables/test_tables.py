@@ -188,8 +188,8 @@ SEVERAL = "it must be a text or a list of texts: some words."
          'inners.1.size: 2 has no unit; write a size like "2 B", "64 GB" or "4 KiB".'),
         ({"inners": [{"id": "b", "size": 2}]},
          'inners.b.size: 2 has no unit; write a size like "2 B", "64 GB" or "4 KiB".'),
-        ({"inners": [{"id": "", "colour": 2}]},
-         'inners.0 has no member "colour". Allowed are id, source, status, size.'),
+        ({"inners": [{"id": "", "color": 2}]},
+         'inners.0 has no member "color". Allowed are id, source, status, size.'),
         ({"tuning": [1]}, "tuning is [1]; it must be a table of names and values."),
         ({"tuning": {"a": [1]}}, "tuning.a is [1]; it must be a text, a number, true or false."),
         ({"model": 1}, "model is 1; it must be a table of parameters."),
@@ -353,6 +353,6 @@ def test_numbers_are_written_as_their_definitions_say(kind: str, good: list[Any]
     assert [validator.is_valid(one) for one in good] == [True] * len(good)
     assert [validator.is_valid(one) for one in bad] == [False] * len(bad)
     assert validator.is_valid({"value": good[0], "source": "s", "status": "fitted", "note": "n"})
-    assert not validator.is_valid({"value": good[0], "colour": "red"})
+    assert not validator.is_valid({"value": good[0], "color": "red"})
     assert not validator.is_valid({"source": "s"})
     assert build_definitions()[kind]["description"].startswith(("a ", "operations per second"))

@@ -181,7 +181,7 @@ def run_databases(bench: Bench, _: Path) -> None:
                     for load in servers["as is"].loads:
                         name = f"databases.{kind.name}.{load}"
                         result = databases.in_turns(servers, load, bench.options.rounds)
-                        bench.tell(name, result, databases.LEAST, "layer", of_processor=True)
+                        bench.tell(name, result, databases.LEAST, "auto", of_processor=True)
             except NotHereError as reason:
                 bench.say(f"databases.{kind.name}: left out: {reason}")
 

@@ -14,10 +14,11 @@ from buffering.programs import HERE, NotHereError, Workshop
 Command = Sequence[str | Path]
 #: As job scripts of the Cray X1 had it: assign -F cachea:4096:8:8, with blocks of 512 bytes, and with -B on.
 FFIO = "*:size=2M:count=8:prefetch=8"
-USUAL = {"as is": "", "layer": "*", "alone": "*:alone", "direct": "*:size=4M:direct:alone"}
-AS_FFIO = {"as is": "", "layer": FFIO, "alone": f"{FFIO}:alone", "direct": f"{FFIO}:direct:alone"}
-STDIO = {"as is": "", "layer": "*", "stdio": "*:stdio=alone"}
-NO_DIRECT = {"as is": "", "layer": "*", "alone": "*:alone"}
+USUAL = {"as is": "", "auto": "*:auto", "named": "*", "direct": "*:size=4M:direct"}
+AS_FFIO = {"as is": "", "auto": "*:auto", "named": FFIO, "direct": f"{FFIO}:direct"}
+STDIO = {"as is": "", "named": "*", "stdio": "*:stdio=alone"}
+NO_DIRECT = {"as is": "", "auto": "*:auto", "named": "*"}
+ONLY_AUTO = {"as is": "", "auto": "*:auto"}
 
 VOLUME = 256_000_000
 LARGE_CALL = 128_000  #: bytes; larger ones gain nothing, and fall out of the processor's cache
@@ -36,7 +37,7 @@ class Cell:
     prepare: Callable[[Workshop, Path], Command] | None = None
     ways: Mapping[str, str] = field(default_factory=lambda: USUAL)
     least: float = 0.0  #: times faster than as is, promised for the way `by`
-    by: str = "layer"
+    by: str = "named"
     bound: Callable[[Workshop, Path], Command] | None = None  #: the same bytes in large calls: no buffer is quicker
 
 
@@ -84,7 +85,7 @@ FILES = (
     ),
     *netcdf_cells(NETCDF_STEPS),
 )
-LARGE = {"as is": "", "layer": "*", "alone": "*:alone", "large": "*:count=2:size=32m:alone"}
+LARGE = {"as is": "", "auto": "*:auto", "named": "*", "large": "*:count=2:size=32m"}
 #: A code that reads its 50 MB in kilobytes, as QLUA did on Edison through two buffers of 32 MB, and others beside it.
 BUFFERS = tuple(
     Cell(
@@ -100,18 +101,18 @@ BUFFERS = tuple(
 )
 #: Nothing to gain: the buffer must notice, and cost nothing. On a file in memory, where a call is cheapest.
 SCATTERED = tuple(
-    Cell(f"{mode}.4096", loops(mode, 4_096, 500_000), loops("write", 4_096, VOLUME // 4_096), NO_DIRECT, 0.97)
+    Cell(f"{mode}.4096", loops(mode, 4_096, 500_000), loops("write", 4_096, VOLUME // 4_096), ONLY_AUTO, 0.97, "auto")
     for mode in ("random", "random_write")
 )
 #: Where each call costs a fifth of a millisecond.
 DEAR = (
     Cell("write.1000", loops("write", 1_000, 3_000), None, NO_DIRECT, 50.0),
     Cell("read.1000", loops("read", 1_000, 3_000), loops("write", 1_000, 3_000), NO_DIRECT, 50.0),
-    Cell("backward.1000", loops("backward", 1_000, 3_000), loops("write", 1_000, 3_000), NO_DIRECT, 20.0, "alone"),
+    Cell("backward.1000", loops("backward", 1_000, 3_000), loops("write", 1_000, 3_000), NO_DIRECT, 20.0),
     Cell("write.10000", loops("write", 10_000, 3_000), None, NO_DIRECT),
     Cell("read.10000", loops("read", 10_000, 3_000), loops("write", 10_000, 3_000), NO_DIRECT),
     Cell("fortran.backward", fortran("backward", 8_000, 1_000), fortran("forward", 8_000, 1_000), NO_DIRECT),
-    Cell("random.4096", loops("random", 4_096, 3_000), loops("write", 4_096, 20_000), NO_DIRECT, 0.97),
+    Cell("random.4096", loops("random", 4_096, 3_000), loops("write", 4_096, 20_000), ONLY_AUTO, 0.97, "auto"),
     Cell("fwrite.1000", loops("fwrite", 1_000, 30_000), None, STDIO, 10.0, "stdio"),
     Cell("fread.1000", loops("fread", 1_000, 30_000), loops("write", 1_000, 30_000), STDIO, 10.0, "stdio"),
     *netcdf_cells(100),

@@ -19,7 +19,7 @@ from buffering.cells import Cell, Command
 from buffering.programs import HERE, NotHereError, Workshop
 from buffering.turns import OURS, Result, Turn, run
 
-WAYS = {"as is": "", "layer": "*", "eager": "*:alone,%process:buffer=always"}
+WAYS = {"as is": "", "auto": "*:auto", "named": "*"}
 LEAST = 0.9  #: they need not be faster
 
 

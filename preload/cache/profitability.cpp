@@ -22,10 +22,6 @@ constexpr std::uint64_t call_of_memory_ns = 3000;   ///< a small call that is qu
 constexpr std::uint32_t calls_a_hit = 16;           ///< that must come with it, at most
 constexpr std::uint32_t calls_a_hit_in_memory = 2;  ///< where a call below costs little more than the copy
 constexpr std::uint32_t longest_sleep = 1U << 16U;
-// A lock costs a look at the size, and all pages: databases lock for each look into a file.
-constexpr std::uint32_t vain_locks = 4;  ///< in a row: one when a file is opened, as HDF5 does, is no reason
-constexpr std::uint64_t least_hits_a_lock = 16;
-constexpr std::uint64_t most_read_for_one = 4;  ///< bytes read from storage for each that the program wanted
 
 }  // namespace
 
@@ -35,26 +31,22 @@ bool uses_direct_io(const File& file) noexcept {
 }
 
 bool is_fast(const File& file) noexcept {
-    return file.payoff.best_rate > speed_of_memory && !file.rule->always && !uses_direct_io(file);
+    return file.payoff.best_rate > speed_of_memory && file.rule->stands_aside && !uses_direct_io(file);
 }
 
 /// Too little of a size that tells was moved yet: a whole page, or a thread, may be for nothing.
 bool is_unknown(const File& file) noexcept {
     return file.payoff.measured < least_transfers && file.held.page_size >= most_of_a_small_call &&
-           !file.rule->always && !uses_direct_io(file);
+           file.rule->stands_aside && !uses_direct_io(file);
 }
 
 namespace {
 
 bool has_fast_calls(const File& file) noexcept {
-    return file.payoff.small_call_ns != 0 && file.payoff.small_call_ns < call_of_memory_ns && !file.rule->always;
+    return file.payoff.small_call_ns != 0 && file.payoff.small_call_ns < call_of_memory_ns && file.rule->stands_aside;
 }
 
 }  // namespace
-
-bool is_slow(const File& file) noexcept {
-    return !is_fast(file) && !is_unknown(file);
-}
 
 namespace {
 
@@ -126,7 +118,7 @@ bool count_call(File& file, bool hit) noexcept {
         return false;
     }
     const std::uint32_t least_hits = calls / (has_fast_calls(file) ? calls_a_hit_in_memory : calls_a_hit);
-    const bool pays = file.payoff.window_hits >= least_hits || file.rule->always;
+    const bool pays = file.payoff.window_hits >= least_hits || !file.rule->stands_aside;
     file.payoff.guesses = std::min(file.payoff.guesses + (file.payoff.window_hits * 2 > calls ? 4 : 0), 16);
     file.payoff.window_calls = file.payoff.window_hits = 0;
     if (pays) {
@@ -136,24 +128,6 @@ bool count_call(File& file, bool hit) noexcept {
     file.payoff.dormant_calls = next_suspension(file);
     ++file.statistics.dormant;
     file.payoff.guesses = 1;
-    return true;
-}
-
-bool count_lock(File& file) noexcept {
-    const Statistics& counted = file.statistics;
-    const Locking before = file.locking;
-    Locking& now = file.locking;
-    now.hits = counted.read.hits + counted.write.hits;
-    now.asked = counted.read.asked_bytes;
-    now.below = counted.read.below_bytes;
-    const bool much_in_vain = now.below - before.below > most_read_for_one * (now.asked - before.asked);
-    now.vain = now.hits - before.hits < least_hits_a_lock || much_in_vain ? before.vain + 1 : 0;
-    if (now.vain < vain_locks) {
-        return false;
-    }
-    now.vain = vain_locks - 1;  // after the sleep the next one like these is enough
-    file.payoff.dormant_calls = next_suspension(file);
-    ++file.statistics.dormant;
     return true;
 }
 

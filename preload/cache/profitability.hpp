@@ -14,8 +14,6 @@ void wasted_ahead(File& file) noexcept;
 void note_call(File& file, std::uint64_t bytes, std::uint64_t ns) noexcept;
 /// A transfer of ours of `bytes` took `ns`.
 void note_transfer(File& file, std::uint64_t bytes, std::uint64_t ns) noexcept;
-/// Storage has been seen to be slower than memory.
-bool is_slow(const File& file) noexcept;
 /// Storage answers as fast as memory: see profitability.cpp.
 bool is_fast(const File& file) noexcept;
 /// Too little of a size that tells was moved yet: a whole page, or a thread, may be for nothing.
@@ -24,9 +22,6 @@ bool is_unknown(const File& file) noexcept;
 bool uses_direct_io(const File& file) noexcept;
 /// Counts a call for the question whether buffering pays; true when the file should go to sleep.
 bool count_call(File& file, bool hit) noexcept;
-/// The program has locked the file, and what was read will be forgotten: true when that happens so often, or with so
-/// much read in vain, that the file should go to sleep.
-bool count_lock(File& file) noexcept;
 /// Calls of the next sleep of a file whose last one was followed by nothing better.
 std::uint32_t next_suspension(const File& file) noexcept;
 

@@ -40,11 +40,10 @@ bool queue_page(File& file, std::int64_t index, std::uint32_t begin, std::uint32
 
 Move judge(File& file, Stream& stream, std::int64_t begin, std::int64_t end) noexcept {
     Move move = follow_stream(stream, begin, end, file.held.page_size);
-    if (file.watching || file.timed_calls > 0) [[unlikely]] {
-        file.timed_calls -= file.timed_calls > 0 ? 1 : 0;
+    if (file.watching) [[unlikely]] {
         move.straight = true;
         move.local = false;
-    } else if (file.rule->always) {
+    } else if (!file.rule->stands_aside) {
         move.local = true;
         move.reach = file.held.page_size;
     } else if (is_fast(file)) {

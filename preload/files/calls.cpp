@@ -14,7 +14,6 @@
 #include "model/registry.hpp"
 #include "model/state.hpp"
 #include "modes/modes.hpp"
-#include "modes/page_sizes.hpp"
 #include "modes/watching.hpp"
 
 namespace sonde::buffer {
@@ -142,7 +141,6 @@ Answer finish(Call& call, std::int64_t start, ssize_t total, bool sleep) noexcep
     }
     leave(call);
     release_if_grown(file);
-    fit_pages(file);
     if (file.watching && file.watch.calls() >= calls_of_a_watch) [[unlikely]] {
         end_watch(file);
     }
@@ -162,11 +160,6 @@ void count(Direction& direction, const Stream& stream, std::int64_t at, std::siz
     ++direction.sizes[system::size_class(bytes)];
     direction.consecutive += stream.calls > 0 && at == stream.last_end ? 1 : 0;
     direction.unaligned += at % 4096 != 0 ? 1 : 0;
-}
-
-/// Bytes of a buffer as the user knows it, which may be several pages: larger calls need none.
-std::size_t buffer_size(const File& file) noexcept {
-    return file.held.small ? file.rule->size : file.held.page_size;
 }
 
 std::size_t sum(const Vector* parts, std::size_t number) noexcept {
@@ -230,7 +223,7 @@ Answer read(int fd, const Vector* parts, std::size_t number, std::int64_t at) no
             }
         }
         file.statistics.read.hits += hit ? 1 : 0;
-        sleep = count_call(file, hit || bytes >= buffer_size(file));
+        sleep = count_call(file, hit || bytes >= file.held.page_size);
     }
     return finish(call, start, total, sleep);
 }
@@ -281,7 +274,7 @@ Answer write(int fd, const Vector* parts, std::size_t number, std::int64_t at) n
         }
     }
     file.statistics.write.hits += hit ? 1 : 0;
-    const bool sleep = count_call(file, hit || bytes >= buffer_size(file));
+    const bool sleep = count_call(file, hit || bytes >= file.held.page_size);
     return finish(call, start, total, sleep);
 }
 

@@ -43,7 +43,7 @@ void adopt_candidate(int fd, std::uint32_t calls_state) noexcept {
 
 /// Files that this rule covers are looked up when they are opened.
 bool is_adopted_at_once(const settings::Rule& rule) noexcept {
-    return rule.verbose || rule.lazy_close || rule.direct || rule.always || state.lines_folder != nullptr;
+    return !rule.automatic || rule.verbose || rule.direct || state.lines_folder != nullptr;
 }
 
 }  // namespace
@@ -128,16 +128,7 @@ void duplicate_candidate(int fd, int made) noexcept {
     const system::Critical critical;
     set_candidate_state(made, calls_state == unseen ? unseen : pass_through);
     if (calls_state >= first_candidate_state) {
-        // Both numbers must be known before the file is buffered.
-        const settings::Rule& rule = state.settings->rules[(calls_state >> rule_shift) & rule_mask];
-        if (rule.automatic || made < 3) {
-            candidates[fd].state.store(pass_through, std::memory_order_relaxed);
-        } else {
-            adopt_candidate(fd, calls_state);
-            if (in_table(fd)) {
-                duplicated(fd, made);
-            }
-        }
+        candidates[fd].state.store(pass_through, std::memory_order_relaxed);  // two numbers for one offset
     }
 }
 

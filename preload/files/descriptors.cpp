@@ -15,7 +15,6 @@
 #include "model/state.hpp"
 #include "modes/modes.hpp"
 #include "modes/mpi_sharing.hpp"
-#include "modes/page_sizes.hpp"
 #include "settings/glob.hpp"
 
 #include <fcntl.h>
@@ -144,7 +143,6 @@ void join(File& file, Description& made, const Opening& opening) noexcept {
     file.ends.descriptions = &made;
     made.file.store(&file, std::memory_order_release);
     choose_descriptors(file);
-    fit_pages(file);
     if (file.mode.load(std::memory_order_relaxed) == Mode::Active) {
         if (file.rule->direct && !file.locked_in_parts) {  // opening takes a close, and that would take the locks
             add_direct(file, fd, made.reads, made.writes && !made.appends);
@@ -297,11 +295,7 @@ void hand_over_description(File& file, Description& description, int fd, bool la
 }
 
 /// After the last close of a file, which is locked, as is the table of files.
-void end_file(File& file, int fd) noexcept {
-    if (keep_for_reopening(file, fd)) {
-        file.lock.unlock();
-        return;
-    }
+void end_file(File& file) noexcept {
     constexpr int most_waits = 1000;  // what a handler of the program left by longjmp never comes back
     for (int waits = 0; file.passing.load(std::memory_order_seq_cst) > 0 && waits < most_waits; ++waits) {
         file.changed.wait(file.lock, 1'000'000);
@@ -353,7 +347,7 @@ int detach(int fd) noexcept {
     }
     file->changed.tell();
     if (file->ends.descriptions == nullptr) {
-        end_file(*file, fd);
+        end_file(*file);
     } else {
         file->lock.unlock();
     }

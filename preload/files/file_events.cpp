@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "files/file_events.hpp"
 
-#include "cache/profitability.hpp"
 #include "model/registry.hpp"
 #include "model/table.hpp"
 #include "modes/modes.hpp"
@@ -51,11 +50,7 @@ void lock_taken(int fd) noexcept {
     if (File* file = is_active(fd) ? locked_file(fd, description) : nullptr) {
         if (file->mode.load(std::memory_order_relaxed) == Mode::Active) {
             ++file->statistics.given_up;
-            if (file->guard == Guard::Lease) {
-                // Nobody else can have changed it.
-            } else if (count_lock(*file)) {
-                suspend_for(*file, static_cast<std::int32_t>(file->payoff.dormant_calls));
-            } else {
+            if (file->guard != Guard::Lease) {  // somebody else can have changed it
                 forget_what_was_read(*file);
                 release_if_grown(*file);
             }

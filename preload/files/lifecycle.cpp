@@ -12,7 +12,6 @@
 #include "model/state.hpp"
 #include "model/table.hpp"
 #include "modes/modes.hpp"
-#include "modes/page_sizes.hpp"
 #include "modes/watching.hpp"
 #include "settings/glob.hpp"
 #include "system/clock.hpp"
@@ -29,9 +28,7 @@ namespace sonde::buffer {
 
 namespace {
 
-std::int64_t nanoseconds(const timespec& time) noexcept {
-    return time.tv_sec * 1'000'000'000LL + time.tv_nsec;
-}
+constexpr std::uint32_t largest_read = 1U << 20U;  ///< bytes
 
 File* make_file(const struct stat& got, settings::Rule& rule, const char* path, bool only_read) noexcept {
     File* file = state.file_slab.take();
@@ -43,12 +40,11 @@ File* make_file(const struct stat& got, settings::Rule& rule, const char* path, 
     file->inode = got.st_ino;
     file->size = got.st_size;
     file->rule = &rule;
-    file->held.page_size = rule.size;
-    file->held.limit = rule.count;
-    file->held.prefetch = rule.prefetch;
-    if (only_read) {
-        divide_pages(*file);
-    }
+    // A page of a file that is only read is what is waited for at once: as much memory in more and smaller pages.
+    const std::uint32_t pieces = only_read && !rule.direct ? std::max(rule.size / largest_read, 1U) : 1;
+    file->held.page_size = rule.size / pieces;
+    file->held.limit = rule.count * pieces;
+    file->held.prefetch = rule.prefetch * pieces;
     file->block = static_cast<std::uint64_t>(got.st_blksize);
     if (!make_buckets(*file)) {
         file->lock.unlock();
@@ -58,11 +54,9 @@ File* make_file(const struct stat& got, settings::Rule& rule, const char* path, 
     const std::size_t length = std::min(std::strlen(path), sizeof(file->path) - 1);
     std::memcpy(file->path, path, length);
     file->path[length] = 0;
-    if (rule.automatic && !rule.always) {
+    if (rule.automatic) {
         begin_watch(*file);
     }
-    constexpr std::uint32_t calls_for_report = 3;
-    file->timed_calls = rule.verbose && !rule.always && !rule.direct ? calls_for_report : 0;
     file->opened_ns = system::now_ns();
     file->mode.store(Mode::Active, std::memory_order_relaxed);
     File** bucket = &state.files[bucket_of(file->device, file->inode)];
@@ -127,15 +121,11 @@ void unmake_file(File& file) noexcept {
     file.errors = {};
     file.payoff = {};
     file.appended = {};
-    file.lazy = {};
-    file.locking = {};
     file.locked_in_parts = false;
-    file.held.divided = file.held.small = false;
     file.inherited = file.sign = file.claimed = file.write_through = file.watching = file.shared = false;
     file.handle = nullptr;
     file.dormant = false;
     file.watch = {};
-    file.timed_calls = 0;
     file.choice = {};
     file.accepted_since_check = file.space_checked_ns = 0;
     file.guard = file.last_guard = Guard::None;
@@ -153,52 +143,10 @@ void unmake_file(File& file) noexcept {
     }
 }
 
-namespace {
-
-/// Pages of a file that was closed lazily are good only when nobody has changed it since.
-void reopen_lazy(File& file, const struct stat& got) noexcept {
-    file.lazy.closed = false;
-    if (nanoseconds(got.st_mtim) != file.lazy.mtime_ns || nanoseconds(got.st_ctim) != file.lazy.ctime_ns ||
-        got.st_size != file.size) {
-        drop_all(file);
-    }
-    file.size = got.st_size;
-}
-
-}  // namespace
-
-bool change_would_show(const struct stat& got, std::uint64_t now_ns) noexcept {
-    if (got.st_mtim.tv_nsec != 0 || got.st_ctim.tv_nsec != 0) {
-        return true;
-    }
-    const auto now_s = static_cast<std::int64_t>(now_ns / 1'000'000'000);
-    return now_s - got.st_mtim.tv_sec > 2 && now_s - got.st_ctim.tv_sec > 2;
-}
-
-bool keep_for_reopening(File& file, int fd) noexcept {
-    struct stat got {};
-    if (!file.rule->lazy_close || file.shared || file.mode.load(std::memory_order_relaxed) != Mode::Active ||
-        !read_status(fd, got) || got.st_nlink == 0 || file.dirty.first != nullptr ||
-        !change_would_show(got, system::clock_ns(CLOCK_REALTIME))) {
-        return false;
-    }
-    file.lazy.closed = true;
-    file.lazy.mtime_ns = nanoseconds(got.st_mtim);
-    file.lazy.ctime_ns = nanoseconds(got.st_ctim);
-    report_file(file);
-    file.statistics = {};
-    file.locking = {};
-    file.locked_in_parts = false;
-    return true;
-}
-
 File* known_or_new_file(int fd, const struct stat& got, settings::Rule* rule, const char* path,
                         bool only_read) noexcept {
     File* file = known_file(got.st_dev, got.st_ino);
     if (file != nullptr) {
-        if (file->lazy.closed) {
-            reopen_lazy(*file, got);
-        }
         return file;
     }
     struct statfs about {};

@@ -28,15 +28,12 @@ void start(const Below& below, settings::Settings& settings, int report, const c
     start_candidates();
     install_workers();
     install_lease_breaks();
-    for (std::size_t i = 0; i < settings.count; ++i) {
-        settings.rules[i].always = settings.limits.always;
-    }
     struct sysinfo machine {};
     std::uint64_t share = settings.limits.memory;
     if (raw::call(SYS_sysinfo, raw::number(&machine)) == 0) {
         const std::uint64_t available =
             (static_cast<std::uint64_t>(machine.freeram) + machine.bufferram) * machine.mem_unit;
-        share = std::max<std::uint64_t>(available / 100 * settings.limits.node_share, 16U << 20U);
+        share = std::max<std::uint64_t>(available / 4, 16U << 20U);
     }
     state.memory_most.store(std::min(settings.limits.memory, share), std::memory_order_relaxed);
     read_limits();

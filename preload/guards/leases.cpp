@@ -110,17 +110,11 @@ const char* establish_guard(File& file) noexcept {
     if (error == 0) {
         return nullptr;
     }
-    const bool only_own = file.ends.writer >= 0 && file.ends.descriptions->next != nullptr;
-    if (!rule.alone && !file.shared) {
-        if (rule.automatic) {
-            return error == EAGAIN   ? why_lease_refused
-                   : error == EACCES ? why_not_owner
-                   : error == ESRCH  ? why_no_thread
-                                     : why_no_lease;
-        }
-        if (error == EAGAIN && !only_own) {
-            return why_lease_refused;
-        }
+    if (!rule.alone && !file.shared && (rule.automatic || error == EAGAIN || error == EACCES)) {
+        return error == EAGAIN   ? why_lease_refused
+               : error == EACCES ? why_not_owner
+               : error == ESRCH  ? why_no_thread
+                                 : why_no_lease;
     }
     return use_node_table(file);
 }

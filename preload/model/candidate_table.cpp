@@ -15,13 +15,11 @@ constinit std::atomic<std::uint32_t> unguarded_files{0};
 
 namespace {
 
-/// Looking a file up and closing it again costs about as much as 30 calls that are answered from memory.
-constexpr std::uint32_t least_calls = 256;
 constexpr std::uint32_t most_calls = 1000;
 constexpr std::uint64_t cost_of_buffering_ns = 20'000;
 
 constinit std::atomic<std::uint32_t> forks{0}, spawns{0};
-constinit std::atomic<std::uint32_t> calls_needed{least_calls};
+constinit std::atomic<std::uint32_t> calls_needed{least_calls_on_fast_storage};
 constinit std::atomic<int> highest_seen{0};
 
 std::uint32_t identity_of(dev_t device, ino_t inode) noexcept {
@@ -98,9 +96,9 @@ void recheck_descriptors_of(const File& file) noexcept {
 
 void note_benefit(std::uint64_t gained_ns) noexcept {
     const std::uint32_t needed = calls_needed.load(std::memory_order_relaxed);
-    calls_needed.store(
-        gained_ns < cost_of_buffering_ns ? std::min(needed * 2, most_calls) : std::max(needed / 2, least_calls),
-        std::memory_order_relaxed);
+    calls_needed.store(gained_ns < cost_of_buffering_ns ? std::min(needed * 2, most_calls)
+                                                        : std::max(needed / 2, least_calls_on_fast_storage),
+                       std::memory_order_relaxed);
 }
 
 bool is_shared_with_child(int fd, std::uint32_t calls_state) noexcept {

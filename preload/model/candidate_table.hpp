@@ -36,9 +36,9 @@ inline std::uint32_t candidate_state(int fd) noexcept {
 }
 /// True when a call on this descriptor must be counted, or the descriptor looked at first.
 inline bool counts_calls(int fd) noexcept {
-    const std::uint32_t state = candidate_state(fd);
-    return state >= first_candidate_state ||
-           (state == unseen && candidates != nullptr && unguarded_files.load(std::memory_order_relaxed) != 0);
+    const std::uint32_t candidate = candidate_state(fd);
+    return candidate >= first_candidate_state ||
+           (candidate == unseen && candidates != nullptr && unguarded_files.load(std::memory_order_relaxed) != 0);
 }
 
 // Layout of the state of a candidate: bit 0 the storage is slow, bit 1 set, then calls, number of the rule, and the
@@ -52,13 +52,16 @@ inline constexpr std::uint32_t calls_mask = 0x3FF, one_call = 1U << calls_shift;
 inline constexpr std::uint32_t timed_call = 3;
 /// Looking a file up may cost a call to slow storage.
 inline constexpr std::uint32_t calls_on_slow_storage = 24;
+/// Looking a file up and closing it again costs about as much as 30 calls that are answered from memory.
+inline constexpr std::uint32_t least_calls_on_fast_storage = 256;
 
 /// The usual call of a candidate is only counted. False: ask count_candidate_call() what to do.
 inline bool count_usual_call(int fd) noexcept {
-    std::uint32_t state = candidate_state(fd);
-    const std::uint32_t calls = ((state >> calls_shift) & calls_mask) + 1;
-    return state >= first_candidate_state && calls < calls_on_slow_storage && calls != timed_call &&
-           candidates[fd].state.compare_exchange_strong(state, state + one_call, std::memory_order_relaxed);
+    std::uint32_t candidate = candidate_state(fd);
+    const std::uint32_t calls = ((candidate >> calls_shift) & calls_mask) + 1;
+    const std::uint32_t most_calls = (candidate & slow_bit) != 0 ? calls_on_slow_storage : least_calls_on_fast_storage;
+    return candidate >= first_candidate_state && calls < most_calls && calls != timed_call &&
+           candidates[fd].state.compare_exchange_strong(candidate, candidate + one_call, std::memory_order_relaxed);
 }
 
 /// Calls after which a file on fast storage is adopted. Grows while files of the process gain nothing.

@@ -106,8 +106,6 @@ struct Held {
     std::uint32_t page_size = 0;  ///< bytes
     std::uint32_t limit = 0;      ///< pages
     std::uint32_t prefetch = 0;   ///< pages read ahead
-    bool divided = false;         ///< the file is only read, and has more and smaller pages than was said
-    bool small = false;           ///< and storage may be as fast as memory: see dividing.hpp
     std::uint32_t count = 0;
     std::uint32_t queued = 0;  ///< pages to be read ahead
     std::uint32_t bucket_mask = 0;
@@ -156,25 +154,11 @@ struct Payoff {
     Ghost ghosts[128];
 };
 
-/// What the program does between two locks that it takes: what was read is forgotten with each.
-struct Locking {
-    std::uint32_t vain = 0;   ///< locks in a row before which too little was gained
-    std::uint64_t hits = 0;   ///< calls so far that needed no call below, when the last lock was taken
-    std::uint64_t asked = 0;  ///< bytes read by the program so far, then
-    std::uint64_t below = 0;  ///< bytes read from storage so far, then
-};
-
 /// A file that only we append to (append=own).
 struct Appended {
     bool all = false;         ///< all who write it append
     bool grew = false;        ///< somebody else has written where only we should append
     std::int64_t landed = 0;  ///< the size that the kernel's file must have
-};
-
-/// Pages kept for the next open (lazyclose).
-struct Lazy {
-    bool closed = false;
-    std::int64_t mtime_ns = 0, ctime_ns = 0;
 };
 
 /// Calls that went past the buffer while the file slept; [0] reads, [1] writes. Of what they did only the bytes are
@@ -211,8 +195,6 @@ struct File {
     Errors errors;
     Payoff payoff;
     Appended appended;
-    Lazy lazy;
-    Locking locking;
     std::uint64_t accepted_since_check = 0;  ///< bytes since the free space was looked at
     std::uint64_t space_checked_ns = 0;
     bool write_through = false;  ///< space is low: errors must be seen at once
@@ -227,8 +209,7 @@ struct File {
     bool inherited = false;        ///< open before the program began: not worth a word
 
     settings::Rule* rule = nullptr;
-    std::uint32_t timed_calls = 0;  ///< calls that still go straight, so that a report can say what a call costs
-    bool watching = false;          ///< nothing is kept: its settings are not chosen yet (auto)
+    bool watching = false;  ///< nothing is kept: its settings are not chosen yet (auto)
     Watch watch;
     Choice choice;  ///< the last one
     Statistics statistics;

@@ -62,10 +62,8 @@ struct Flag {
     const char* name;
     bool Rule::*member;
 };
-constexpr Flag flags[] = {
-    {"direct", &Rule::direct},        {"verbose", &Rule::verbose}, {"ignoreflush", &Rule::ignore_flush},
-    {"lazyclose", &Rule::lazy_close}, {"off", &Rule::off},         {"auto", &Rule::automatic},
-    {"alone", &Rule::alone}};
+constexpr Flag flags[] = {{"direct", &Rule::direct}, {"verbose", &Rule::verbose}, {"ignoreflush", &Rule::ignore_flush},
+                          {"off", &Rule::off},       {"auto", &Rule::automatic},  {"alone", &Rule::alone}};
 
 /// Something that the user promises of the files, in the one word that there is for it.
 struct Promise {
@@ -99,10 +97,10 @@ bool set_promise(Piece name, Piece value, Rule& rule, Warn warn) noexcept {
     return false;
 }
 
-/// Options of Cray's library that change nothing here: full pages are always written by the library's threads, and the
-/// table of earlier accesses has a fixed size.
+/// Options of Cray's library that change nothing here: full pages are always written by the library's threads, the
+/// table of earlier accesses has a fixed size, and the kernel's cache keeps what a closed file held.
 bool without_effect(Piece name) noexcept {
-    return name.is("vbuffer_count") || name.is("preflush");
+    return name.is("vbuffer_count") || name.is("preflush") || name.is("lazyclose");
 }
 
 bool set_number(Piece name, Piece value, Rule& rule, Warn warn) noexcept {
@@ -144,7 +142,7 @@ void read_option(Piece option, Rule& rule, Warn warn) noexcept {
         }
     }
     say(warn, "IOBUF_PARAMS: there is no option \"", option,
-        "\"; known are size, count, prefetch, direct, verbose, ignoreflush, lazyclose, alone, mpiio, stdio, "
+        "\"; known are size, count, prefetch, direct, verbose, ignoreflush, alone, mpiio, stdio, "
         "auto and off.");
 }
 
@@ -171,21 +169,14 @@ void read_limit(Piece option, Limits& limits, Warn warn) noexcept {
     const bool good = read_size(value.at, value.length, number);
     if (good && name.is("maxmem")) {
         limits.memory = number;
-    } else if (good && name.is("nodeshare") && number >= 1 && number <= 90) {
-        limits.node_share = static_cast<std::uint32_t>(number);
     } else if (good && name.is("threads") && number <= 16) {
         limits.threads = static_cast<std::uint32_t>(number);
     } else if (good && name.is("age") && number >= 1 && number <= 3600) {
         limits.age_ms = static_cast<std::uint32_t>(number * 1000);
-    } else if (name.is("leases") && value.is("off")) {
-        limits.leases = false;
-    } else if (name.is("buffer") && value.is("always")) {
-        limits.always = true;
     } else if (!name.is("engine") || !read_engine(value, limits.engine)) {
         say(warn, "IOBUF_PARAMS: %process does not know \"", option,
-            "\"; it takes maxmem=SIZE, nodeshare=PERCENT (1 to 90), threads=N (0 to 16), engine=threads, uring or "
-            "sync, leases=off, buffer=always "
-            "and age=SECONDS (1 to 3600).");
+            "\"; it takes maxmem=SIZE, threads=N (0 to 16), engine=threads, uring or sync, and age=SECONDS (1 to "
+            "3600).");
     }
 }
 
@@ -245,6 +236,7 @@ void read_entry(const char* at, const char* end, Settings& into, Warn warn) noex
         say(warn, "IOBUF_PARAMS: too long or too many entries; left out: \"", pattern, "\".");
         return;
     }
+    rule.stands_aside = rule.automatic;
     std::memcpy(rule.pattern, pattern.at, pattern.length);
     rule.pattern[pattern.length] = 0;
     into.rules[into.count++] = rule;

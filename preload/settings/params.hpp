@@ -18,14 +18,13 @@ struct Rule {
     bool verbose = false;
     bool brief = false;  ///< verbose for all files (IOBUF_VERBOSE): those of a few calls are told in one line
     bool ignore_flush = false;
-    bool lazy_close = false;
     bool mpi_disjoint = false;  ///< the user says that ranks neither write nor read what others write before a sync
     bool stdio_alone =
         false;           ///< the user says that streams of the C library are the only way to the file: larger buffers
     bool alone = false;  ///< the user says that no other process uses the file: a refused lease does not count
     bool off = false;    ///< files that match are not buffered
-    bool automatic = false;  ///< buffered only under a lease; size, count and prefetch follow from the first calls
-    bool always = false;     ///< as Limits::always
+    bool automatic = false;     ///< buffered only under a lease; size, count and prefetch follow from the first calls
+    bool stands_aside = false;  ///< as `automatic`: calls that gain nothing go straight, files that gain nothing sleep
     std::uint32_t matched = 0;
 };
 
@@ -39,11 +38,9 @@ enum class Engine : std::uint8_t {
 /// What holds for the whole process: the entry %process:maxmem=..:threads=..:engine=..:age=..
 struct Limits {
     std::uint64_t memory = 256ULL << 20U;  ///< bytes of buffers of this process
-    std::uint32_t node_share = 25;  ///< percent of the available memory that all processes of a node may use together
     std::uint32_t threads = 2;
     Engine engine = Engine::Threads;
-    bool leases = true;          ///< the kernel's leases are used where there are any
-    bool always = false;         ///< each call of a covered file is buffered, from its opening on: for tests
+    bool leases = true;          ///< the kernel's leases are used where there are any; false only in unit tests
     std::uint32_t age_ms = 200;  ///< no data waits longer than about this before it is handed to the kernel
 
     std::uint32_t workers() const noexcept { return engine == Engine::Sync ? 0 : threads; }

@@ -25,9 +25,7 @@ def written(preload: Preload, program: Program, folder: Path, params: str, *word
     return int(done.stdout.splitlines()[-1])
 
 
-@pytest.mark.parametrize(
-    "params", ["*", "*:alone", "*:alone,%process:buffer=always", "other*:stdio=alone", "*:stdio=off"]
-)
+@pytest.mark.parametrize("params", ["*", "*:alone", "other*:stdio=alone", "*:stdio=off"])
 def test_unasked_a_stream_writes_as_often_as_without_the_library(
     preload: Preload, program: Program, memory: Path, params: str
 ) -> None:

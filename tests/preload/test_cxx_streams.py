@@ -15,13 +15,13 @@ from preload_under_test import RUNNER, Plain, Preload
 
 Program = Callable[[str], Path]
 PARAMS = {
-    "tiny": "*:size=512:count=3:alone,%process:buffer=always",
+    "tiny": "*:size=512:count=3:alone",
     "usual": "*",
-    "always": "*,%process:buffer=always",
+    "auto": "*:auto",
     "alone": "*:alone",
-    "large": "*:size=64k:count=4:prefetch=2:alone,%process:buffer=always",
-    "own": "*:size=16k:count=4:alone,%process:buffer=always",
-    "ring": "*:size=16k:count=8:prefetch=4:alone,%process:buffer=always:engine=uring",
+    "large": "*:size=64k:count=4:prefetch=2:alone",
+    "own": "*:size=16k:count=4:alone",
+    "ring": "*:size=16k:count=8:prefetch=4:alone,%process:engine=uring",
 }
 SCENARIOS = [
     "writes_and_reads",
@@ -63,7 +63,7 @@ def test_all_scenarios_are_run(program: Program) -> None:
 def reported(preload: Preload, command: list[str | Path], folder: Path) -> dict[str, Any]:
     """What the library reports of the file "out"."""
     (folder / "lines").mkdir()
-    params = "*/out:size=256k:count=4:alone,%process:buffer=always"
+    params = "*/out:size=256k:count=4:alone"
     done = preload.run(command, folder, IOBUF_PARAMS=params, SONDE_IOBUF_LINES=str(folder / "lines"))
     assert done.returncode == 0, done.stderr
     lines = [json.loads(line) for file in (folder / "lines").iterdir() for line in file.read_text().splitlines()]

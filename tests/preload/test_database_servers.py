@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 from preload_under_test import OURS, Preload
 
-PARAMS = {"default": "*", "always": "*,%process:buffer=always", "eager": "*:alone,%process:buffer=always"}
+PARAMS = {"auto": "*:auto", "named": "*", "alone": "*:alone"}
 every_setting = pytest.mark.parametrize("params", PARAMS.values(), ids=PARAMS.keys())
 kills_by_day_and_night = pytest.mark.parametrize("kills", [1, pytest.param(50, marks=pytest.mark.nightly)])
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from preload_under_test import Preload
 
-PARAMS = {"default": "*", "always": "*,%process:buffer=always", "eager": "*:alone,%process:buffer=always"}
+PARAMS = {"auto": "*:auto", "named": "*", "alone": "*:alone"}
 every_setting = pytest.mark.parametrize("params", PARAMS.values(), ids=PARAMS.keys())
 kills_by_day_and_night = pytest.mark.parametrize("kills", [3, pytest.param(500, marks=pytest.mark.nightly)])
 

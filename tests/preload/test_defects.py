@@ -15,13 +15,11 @@ from preload_under_test import RUNNER, Preload
 
 Program = Callable[[str], Path]
 
-ALWAYS = "%process:buffer=always"
 MODES = {
     "none": "",
     "auto": "*:auto",
-    "auto-always": f"*:auto,{ALWAYS}",
     "named": "*",
-    "alone-always": f"*:alone,{ALWAYS}",
+    "alone": "*:alone",
 }
 SCENARIOS = [
     "profiling_timer",
@@ -110,7 +108,7 @@ int main(void) {
     compiled = tmp_path / "profiled"
     if subprocess.run(["gcc", "-pg", "-o", compiled, source], capture_output=True, check=False).returncode != 0:
         pytest.skip("this compiler has no -pg")
-    under = preload.outcome([compiled], tmp_path / "with", **{name: f"*:auto,{ALWAYS}"})
+    under = preload.outcome([compiled], tmp_path / "with", **{name: "*"})
     assert (under.code, len(under.files["data"])) == (0, 10_000_000)
 
 
@@ -118,7 +116,7 @@ int main(void) {
 def test_program_under_valgrind_equals_bare_run(preload: Preload, program: Program, tmp_path: Path) -> None:
     command: list[str | Path] = ["valgrind", "-q", program("defects/defects"), "small_signal_stack"]
     bare = preload.outcome(command, tmp_path / "without")
-    assert preload.outcome(command, tmp_path / "with", IOBUF_PARAMS=f"*:auto,{ALWAYS}") == bare
+    assert preload.outcome(command, tmp_path / "with", IOBUF_PARAMS="*") == bare
 
 
 def test_report_keeps_no_pipe_of_a_daemon_open(preload: Preload, program: Program, tmp_path: Path) -> None:

@@ -245,7 +245,7 @@ def test_records_appended_by_two_processes_are_all_kept(
     (memory / "lines").mkdir()
     python = os.path.realpath("/proc/self/exe")
     environment = preload.environment(
-        IOBUF_PARAMS=f"*/data:size=16k:count=4:alone{',%process:leases=off' if leases else ''}",
+        IOBUF_PARAMS=f"*/data:size=16k:count=4:alone{',%process:threads=0' if leases else ''}",
         SONDE_IOBUF_LINES=str(memory / "lines"),
     )
     pipes: dict[str, Any] = {

@@ -17,17 +17,15 @@ Program = Callable[[str], Path]
 
 # Pages from less than a record to more than the file; with threads and without.
 PARAMS = {
-    "tiny": "*:size=512:count=3:alone,%process:buffer=always",
-    "ahead": "*:size=4k:count=4:prefetch=2:alone,%process:buffer=always",
-    "many": "*:size=1k:count=64:prefetch=4:alone,%process:buffer=always",
-    "lazy": "*:size=8k:count=8:lazyclose:alone,%process:buffer=always:age=1",
-    "direct": "*:size=16k:count=4:prefetch=2:direct:alone,%process:buffer=always",
-    "no threads": "*:size=8k:count=8:alone,%process:buffer=always:threads=0",
-    "large": "*:size=1M:count=4:alone,%process:buffer=always",
+    "tiny": "*:size=512:count=3:alone",
+    "ahead": "*:size=4k:count=4:prefetch=2:alone",
+    "many": "*:size=1k:count=64:prefetch=4:alone",
+    "direct": "*:size=16k:count=4:prefetch=2:direct:alone",
+    "no threads": "*:size=8k:count=8:alone,%process:threads=0",
+    "large": "*:size=1M:count=4:alone",
     "usual": "*",
-    "always": "*,%process:buffer=always",
     "alone": "*:alone",
-    "ring": "*:size=4k:count=8:prefetch=2:alone,%process:buffer=always:engine=uring",
+    "ring": "*:size=4k:count=8:prefetch=2:alone,%process:engine=uring",
     "auto": "*:auto:alone",
 }
 # Mapped files are let go until they are closed, so most lists are without maps.

@@ -21,7 +21,7 @@ from preload_under_test import Preload
 Program = Callable[[str], Path]
 
 PYTHON = os.path.realpath(sys.executable)
-ALWAYS = "%process:buffer=always:age=60"
+OLD = "%process:age=60"
 RECORD = 100
 
 WRITER = """
@@ -47,7 +47,7 @@ def run_schedules(
 
 
 @pytest.mark.parametrize("peer", ["bare", "same"])
-@pytest.mark.parametrize("params", ["*:auto", "*:auto,%process:buffer=always"], ids=["auto", "always"])
+@pytest.mark.parametrize("params", ["*:auto", "*"], ids=["auto", "named"])
 def test_random_schedules_read_what_serial_order_gives(
     preload: Preload, program: Program, tmp_path: Path, peer: str, params: str
 ) -> None:
@@ -60,7 +60,7 @@ def test_random_schedules_read_what_serial_order_gives(
 def test_ten_thousand_schedules_read_what_serial_order_gives(
     preload: Preload, program: Program, tmp_path: Path, peer: str
 ) -> None:
-    under, bare = run_schedules(preload, program("leases"), tmp_path, peer, 10_000, f"*:auto,{ALWAYS}")
+    under, bare = run_schedules(preload, program("leases"), tmp_path, peer, 10_000, f"*,{OLD}")
     assert under == bare
 
 
@@ -99,7 +99,7 @@ def report_of(folder: Path) -> dict[str, Any]:
 
 
 def test_opener_sees_all_that_was_written(preload: Preload, tmp_path: Path) -> None:
-    with writer(preload, tmp_path, f"*/data:auto,{ALWAYS}") as process:
+    with writer(preload, tmp_path, f"*/data,{OLD}") as process:
         assert (tmp_path / "data").stat().st_size < 5000  # stat() breaks no lease
         assert len((tmp_path / "data").read_bytes()) == 5000
         size = write_more(process)
@@ -110,14 +110,14 @@ def test_opener_sees_all_that_was_written(preload: Preload, tmp_path: Path) -> N
 
 
 def test_truncation_by_path_follows_earlier_writes(preload: Preload, tmp_path: Path) -> None:
-    with writer(preload, tmp_path, f"*/data:auto,{ALWAYS}") as process:
+    with writer(preload, tmp_path, f"*/data,{OLD}") as process:
         os.truncate(tmp_path / "data", 10)
         assert write_more(process) == 10_000
     assert (tmp_path / "data").read_bytes() == b"x" * 10 + b"\0" * 4990 + b"x" * 5000
 
 
 def test_stopped_holder_makes_opener_wait(preload: Preload, tmp_path: Path) -> None:
-    with writer(preload, tmp_path, f"*/data:auto,{ALWAYS}") as process:
+    with writer(preload, tmp_path, f"*/data,{OLD}") as process:
         process.send_signal(signal.SIGSTOP)
         sizes: list[int] = []
         reader = threading.Thread(target=lambda: sizes.append(len((tmp_path / "data").read_bytes())))
@@ -130,7 +130,7 @@ def test_stopped_holder_makes_opener_wait(preload: Preload, tmp_path: Path) -> N
 
 
 def test_opener_without_waiting_is_told_to_try_again(preload: Preload, tmp_path: Path) -> None:
-    with writer(preload, tmp_path, f"*/data:auto,{ALWAYS}") as process:
+    with writer(preload, tmp_path, f"*/data,{OLD}") as process:
         process.send_signal(signal.SIGSTOP)
         with pytest.raises(BlockingIOError):
             os.open(tmp_path / "data", os.O_RDONLY | os.O_NONBLOCK)
@@ -147,11 +147,9 @@ def test_opener_without_waiting_is_told_to_try_again(preload: Preload, tmp_path:
         os.close(fd)
 
 
-@pytest.mark.parametrize(
-    ("params", "guard"), [("auto", "none"), ("size=64k", "none"), ("alone", "node table"), ("auto:alone", "node table")]
-)
+@pytest.mark.parametrize(("params", "guard"), [("size=64k", "none"), ("alone", "node table")])
 def test_refused_lease_is_overridden_only_by_alone(preload: Preload, tmp_path: Path, params: str, guard: str) -> None:
-    with (tmp_path / "data").open("wb"), writer(preload, tmp_path, f"*/data:{params},{ALWAYS}"):
+    with (tmp_path / "data").open("wb"), writer(preload, tmp_path, f"*/data:{params},{OLD}"):
         buffered = (tmp_path / "data").stat().st_size < 5000
     assert buffered == (guard != "none")
     report = report_of(tmp_path)
@@ -172,7 +170,7 @@ def test_file_of_another_owner_gets_no_lease(preload: Preload, memory: Path) -> 
     library = folder / preload.library.name
     library.write_bytes(preload.library.read_bytes())
     shell = "exec 3<>data; i=0; while [ $i -lt 500 ]; do echo record >&3; i=$((i+1)); done"
-    environment = preload.environment(IOBUF_PARAMS=f"*/data:auto,{ALWAYS}", SONDE_IOBUF_LINES=str(folder))
+    environment = preload.environment(IOBUF_PARAMS=f"*/data,{OLD}", SONDE_IOBUF_LINES=str(folder))
     environment["LD_PRELOAD"] = str(library)
     subprocess.run(["/bin/sh", "-c", shell], cwd=folder, env=environment, user=65534, group=65534, check=True)
     assert (folder / "data").read_bytes() == b"record\n" * 500
@@ -188,7 +186,7 @@ for _ in range(500): os.read(fd, 100)
 print("read", flush=True)
 sys.stdin.readline()
 """
-    environment = preload.environment(IOBUF_PARAMS=f"*/data:auto,{ALWAYS}", SONDE_IOBUF_LINES=str(tmp_path))
+    environment = preload.environment(IOBUF_PARAMS=f"*/data,{OLD}", SONDE_IOBUF_LINES=str(tmp_path))
     readers = [
         subprocess.Popen(
             [PYTHON, "-S", "-c", code],
@@ -225,7 +223,7 @@ for name in ("data", "link"):
 """
     for params in ("auto", "size=64k"):
         (tmp_path / params).mkdir()
-        done = preload.run([PYTHON, "-S", "-c", code], tmp_path / params, IOBUF_PARAMS=f"*/data:{params},{ALWAYS}")
+        done = preload.run([PYTHON, "-S", "-c", code], tmp_path / params, IOBUF_PARAMS=f"*/data:{params},{OLD}")
         assert done.stdout == "50000 50000\nTrue\n50100 50100\nTrue\n", done.stderr
 
 
@@ -238,7 +236,7 @@ for turn in range(30):
     for i in range(300): os.write(fd, f"{turn * 300 + i:<99}\\n".encode())
     os.close(fd)
 """
-    environment = preload.environment(IOBUF_PARAMS=f"*:auto,{ALWAYS}")
+    environment = preload.environment(IOBUF_PARAMS=f"*,{OLD}")
     writers = [
         subprocess.Popen([PYTHON, "-S", "-c", code, str(number)], cwd=tmp_path, env=environment) for number in range(4)
     ]

@@ -21,7 +21,7 @@ def system_calls(preload: Preload, program: Path, folder: Path, files: int) -> i
     log = folder.parent / f"{folder.name}.log"
     words = ["strace", "-c", "-U", "calls,name", "-o", str(log), "-E", f"LD_PRELOAD={preload.library}"]
     done = subprocess.run(
-        [*words, "-E", "IOBUF_PARAMS=*", str(program), str(files)],
+        [*words, "-E", "IOBUF_PARAMS=*:auto", str(program), str(files)],
         cwd=folder,
         capture_output=True,
         text=True,
@@ -35,9 +35,7 @@ def system_calls(preload: Preload, program: Path, folder: Path, files: int) -> i
     return int(found[1])
 
 
-def test_by_default_a_file_costs_no_system_call_beside_those_of_the_program(
-    preload: Preload, program: Program, tmp_path: Path
-) -> None:
+def test_small_file_under_auto_costs_no_system_call(preload: Preload, program: Program, tmp_path: Path) -> None:
     if shutil.which("strace") is None:
         pytest.skip("strace is not installed")
     made = program("many_files")
@@ -54,7 +52,7 @@ def test_locks_on_many_files_that_are_alone_are_few(preload: Preload, program: P
     started = subprocess.Popen(
         [program("many_files"), "400", "wait"],
         cwd=memory,
-        env=preload.environment(IOBUF_PARAMS="*:alone,%process:leases=off:buffer=always"),
+        env=preload.environment(IOBUF_PARAMS="*:alone,%process:threads=0"),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -69,7 +67,7 @@ def test_locks_on_many_files_that_are_alone_are_few(preload: Preload, program: P
 
 
 @pytest.mark.parametrize("limit", [64, 256, 1024])
-@pytest.mark.parametrize("params", ["*:direct:alone", "*:direct:alone,%process:buffer=always", "*:alone", "*"])
+@pytest.mark.parametrize("params", ["*:direct:alone", "*:auto", "*:alone", "*"])
 def test_the_program_may_use_all_descriptors_that_it_has(
     preload: Preload, program: Program, tmp_path: Path, params: str, limit: int
 ) -> None:

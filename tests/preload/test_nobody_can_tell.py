@@ -56,10 +56,9 @@ EVERYTHING = [
     *(("others", one) for one in OTHERS),
     *(("process", one) for one in PROCESS),
 ]
-ALWAYS = "%process:buffer=always"
 KEPT = {
     "alone": "*:alone",
-    "eager": "*:alone,%process:buffer=always",
+    "eager": "*:alone",
     "direct": "*:direct:alone",
     "uring": "*:alone,%process:engine=uring",
 }
@@ -122,7 +121,7 @@ def outcomes(
     return without, preload.outcome([program, scenario], folder / "with", IOBUF_PARAMS=params)
 
 
-GUARDED = {"auto": "*:auto", "auto-always": f"*:auto,{ALWAYS}", "named": "*", "named-always": f"*,{ALWAYS}"}
+GUARDED = {"auto": "*:auto", "named": "*"}
 
 
 @pytest.mark.parametrize("params", GUARDED.values(), ids=GUARDED.keys())
@@ -132,7 +131,7 @@ GUARDED = {"auto": "*:auto", "auto-always": f"*:auto,{ALWAYS}", "named": "*", "n
 def test_leased_files_look_as_without_library(
     preload: Preload, same: Program, plain: Plain, tmp_path: Path, name: str, scenario: str, params: str
 ) -> None:
-    """Who opens a file finds all that was written before. With `buffer=always` also where it gains nothing."""
+    """Who opens a file finds all that was written before."""
     without, under = outcomes(preload, plain, same(name), scenario, tmp_path, params)
     assert under == without
 
@@ -147,7 +146,7 @@ def test_leased_files_are_whole_at_the_end(
     assert (under.code, under.files) == (without.code, without.files)
 
 
-@pytest.mark.parametrize("params", ["*:size=512", "*:auto", "*:size=16M:direct:count=2:prefetch=4", "*:lazyclose"])
+@pytest.mark.parametrize("params", ["*:size=512", "*:auto", "*:size=16M:direct:count=2:prefetch=4"])
 def test_other_options_change_no_result(
     preload: Preload, same: Program, plain: Plain, tmp_path: Path, params: str
 ) -> None:
@@ -263,7 +262,7 @@ def test_calls_are_buffered_in_these_tests(preload: Preload, same: Program, tmp_
     preload.run(
         [same("metadata"), "size_at_each_step"],
         tmp_path,
-        IOBUF_PARAMS=GUARDED["auto-always"],
+        IOBUF_PARAMS=GUARDED["named"],
         SONDE_IOBUF_LINES=str(lines),
     )
     (report,) = [json.loads(line) for file in lines.iterdir() for line in file.read_text("utf-8").splitlines()]

@@ -64,7 +64,7 @@ def test_a_file_that_another_user_made_in_memory_is_not_trusted(preload: Preload
             [python, "-S", "-c", f"import os; os.setuid({user}); exec({writer!r})"],
             tmp_path,
             LD_PRELOAD=str(copy),
-            IOBUF_PARAMS="*/data:alone:verbose,%process:leases=off",
+            IOBUF_PARAMS="*/data:alone:verbose,%process:threads=0",
         )
         assert ("guarded by your word alone" in done.stderr) == (names == 64), done
         assert own.exists() == (names == 1)

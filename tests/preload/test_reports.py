@@ -43,16 +43,15 @@ def reports(folder: Path) -> dict[str, dict[str, dict[str, int]]]:
     return {Path(one["path"]).name: one for one in map(json.loads, lines)}
 
 
-@pytest.mark.parametrize("params", ["*:alone", "*:auto:alone", "*", "*:alone,%process:buffer=always"])
+@pytest.mark.parametrize("params", ["*:auto:alone", "*:size=4k"])
 def test_all_calls_are_counted_also_those_that_went_past_the_buffer(
     preload: Preload, memory: Path, params: str
 ) -> None:
     for name in ("first", "second"):
         (memory / name).write_bytes(b"x" * (PAGES * 4096))
     (memory / "lines").mkdir()
-    size = ":size=4k" if "eager" in params else ""  # whole pages of a megabyte would take long
     done = preload.run(
-        [PYTHON, "-S", "-c", SCATTERED], memory, IOBUF_PARAMS=params + size, SONDE_IOBUF_LINES=str(memory / "lines")
+        [PYTHON, "-S", "-c", SCATTERED], memory, IOBUF_PARAMS=params, SONDE_IOBUF_LINES=str(memory / "lines")
     )
     assert done.returncode == 0, done.stderr
     seen = reports(memory / "lines")
@@ -60,7 +59,7 @@ def test_all_calls_are_counted_also_those_that_went_past_the_buffer(
     assert calls == {"first": (READS, WRITES), "second": (READS + READS // 10, 7)}
     assert seen["first"]["read"]["bytes"] == READS * 4096
     assert seen["first"]["write"]["bytes"] == WRITES * 100
-    if params == "*:alone":
+    if "auto" in params:
         assert seen["first"]["read"]["past"] > READS / 2  # or nothing was shown
         assert seen["first"]["read"]["below_calls"] > READS * 0.9
 
@@ -78,7 +77,7 @@ os.close(fd)
 """
 
 
-@pytest.mark.parametrize("params", ["*", "*:alone"])
+@pytest.mark.parametrize("params", ["*:auto", "*"])
 def test_files_of_a_few_calls_are_one_line_of_a_report_for_all_files(
     preload: Preload, memory: Path, params: str
 ) -> None:
@@ -97,15 +96,13 @@ def test_files_of_a_few_calls_are_one_line_of_a_report_for_all_files(
 
 
 def test_a_report_says_what_was_saved_and_when_it_was_slower(preload: Preload, memory: Path) -> None:
-    told = preload.run([PYTHON, "-S", "-c", SHORT_AND_LONG], memory, IOBUF_PARAMS="*", IOBUF_VERBOSE="1").stderr
+    told = preload.run([PYTHON, "-S", "-c", SHORT_AND_LONG], memory, IOBUF_PARAMS="*:auto", IOBUF_VERBOSE="1").stderr
     assert re.search(r"\d{4} calls saved, of \d+\.\d+ us each: about \d+\.\d+ s, less what copying costs", told), told
     (memory / "big").write_bytes(b"x" * (64 << 20))
     scattered = (
         "import os; fd = os.open('big', os.O_RDONLY); [os.pread(fd, 100, (i * 37 % 64) << 20) for i in range(64)]"
     )
-    told = preload.run(
-        [PYTHON, "-S", "-c", scattered], memory, IOBUF_PARAMS="*:alone,%process:buffer=always", IOBUF_VERBOSE="1"
-    ).stderr
+    told = preload.run([PYTHON, "-S", "-c", scattered], memory, IOBUF_PARAMS="*:alone", IOBUF_VERBOSE="1").stderr
     found = re.search(r"storage moved (\d+) times the bytes .*: most likely slower than without", told)
     assert found, told
     assert int(found[1]) > 1000
@@ -148,7 +145,7 @@ def test_a_lock_on_a_file_with_the_number_of_one_that_was_mapped_ends_nothing(
     done = preload.run(
         [PYTHON, "-S", "-c", MAPPED, mapped],
         tmp_path,
-        IOBUF_PARAMS=f"{tmp_path}/data:alone,%process:buffer=always",
+        IOBUF_PARAMS=f"{tmp_path}/data:alone",
         SONDE_IOBUF_LINES=str(tmp_path / "lines"),
     )
     if done.returncode == 77:

@@ -14,20 +14,17 @@ Program = Callable[[str], Path]
 
 # From pages smaller than a record to one page for everything; with and without guessing what pays.
 PARAMS = {
-    "tiny": "*:size=512:count=3:alone,%process:buffer=always",
+    "tiny": "*:size=512:count=3:alone",
     "small": "*:size=4k:count=4:alone",
-    "ahead": "*:size=64k:count=2:prefetch=1:alone,%process:buffer=always",
+    "ahead": "*:size=64k:count=2:prefetch=1:alone",
     "usual": "*",
-    "always": "*,%process:buffer=always",
     "alone": "*:alone",
-    "many": "*:size=16k:count=32:prefetch=4:alone,%process:buffer=always",
-    "lazy": "*:size=8k:count=8:lazyclose:alone,%process:buffer=always:age=1",
-    "direct": "*:size=16k:count=4:prefetch=2:direct:alone,%process:buffer=always",
-    "no threads": "*:size=8k:count=8:alone,%process:buffer=always:engine=sync",
+    "many": "*:size=16k:count=32:prefetch=4:alone",
+    "direct": "*:size=16k:count=4:prefetch=2:direct:alone",
+    "no threads": "*:size=8k:count=8:alone,%process:engine=sync",
     "auto": "*:auto:alone",
-    "own": "*:size=4k:count=4:alone,%process:buffer=always",
-    "ring": "*:size=4k:count=16:prefetch=4:alone,%process:buffer=always:engine=uring",
-    "ring, direct": "*:size=16k:count=6:prefetch=3:direct:alone,%process:buffer=always:engine=uring",
+    "ring": "*:size=4k:count=16:prefetch=4:alone,%process:engine=uring",
+    "ring, direct": "*:size=16k:count=6:prefetch=3:direct:alone,%process:engine=uring",
 }
 # The programs in programs/hazards, and what each of them does.
 SCENARIOS = {
@@ -60,7 +57,7 @@ def test_a_random_list_of_calls_on_a_disk(preload: Preload, plain: Plain, progra
 @pytest.mark.parametrize(
     ("name", "scenario"), [(name, one) for name, scenarios in SCENARIOS.items() for one in scenarios.split()]
 )
-@pytest.mark.parametrize("mode", ["small", "usual", "always", "alone", "own", "ring", "trace"])
+@pytest.mark.parametrize("mode", ["small", "usual", "alone", "auto", "ring", "trace"])
 def test_what_is_hard(
     preload: Preload, plain: Plain, program: Program, tmp_path: Path, name: str, scenario: str, mode: str
 ) -> None:

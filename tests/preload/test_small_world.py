@@ -17,7 +17,6 @@ Program = Callable[[str], Path]
 #: write, pwrite, read, pread; stat, fstat, seek to the end and back; truncate, close and open, O_APPEND, fsync, lock,
 #: unlock, a child that writes.
 OPERATIONS = "wprPsfebtcaylux"
-ALWAYS = "*,%process:buffer=always"
 
 
 def orders(lengths: Sequence[int]) -> Iterator[str]:
@@ -38,7 +37,7 @@ def compare(preload: Preload, world: Path, folder: Path, lines: Sequence[str]) -
     command = ["sh", "-c", f"{world} < ../given; rm -f data"]
     without = preload.outcome(command, folder / "without")
     assert len(without.out.splitlines()) == len(lines)
-    under = preload.outcome(command, folder / "with", IOBUF_PARAMS=ALWAYS)
+    under = preload.outcome(command, folder / "with", IOBUF_PARAMS="*")
     different = [
         (line, one, other)
         for line, one, other in zip(lines, without.out.splitlines(), under.out.splitlines(), strict=True)

@@ -20,11 +20,11 @@ HERE = Path(__file__).resolve().parent
 
 # Small pages for everything; what people get; pages that go around the kernel's cache.
 PARAMS = {
-    "small": "*:size=4k:count=8:prefetch=2:alone,%process:buffer=always",
+    "small": "*:size=4k:count=8:prefetch=2:alone",
     "usual": "*",
-    "always": "*,%process:buffer=always",
+    "auto": "*:auto",
     "alone": "*:alone",
-    "direct": "*:size=64k:count=4:direct:alone,%process:buffer=always",
+    "direct": "*:size=64k:count=4:direct:alone",
 }
 every_setting = pytest.mark.parametrize("params", PARAMS.values(), ids=PARAMS.keys())
 

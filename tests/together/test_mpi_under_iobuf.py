@@ -66,7 +66,7 @@ def start(command: list[str], folder: Path, library: Path, options: str = "size=
     lines = Path(tempfile.mkdtemp(prefix="lines", dir=folder))
     under = {
         "LD_PRELOAD": str(library),
-        "IOBUF_PARAMS": f"{folder}/data*:{options},%process:buffer=always",
+        "IOBUF_PARAMS": f"{folder}/data*:{options}",
         "SONDE_IOBUF_LINES": str(lines),
     }
     at = command.index("--under")
@@ -203,7 +203,7 @@ def test_ranks_see_what_mpi_promises(sharing: Sharing, options: str, library: Pa
     lines.mkdir()
     settings = {
         "LD_PRELOAD": str(library),
-        "IOBUF_PARAMS": f"{tmp_path}/files/*:{options}" + (",%process:buffer=always" if "alone" in options else ""),
+        "IOBUF_PARAMS": f"{tmp_path}/files/*:{options}",
         "SONDE_IOBUF_LINES": str(lines),
     }
     assert look(sharing.command, tmp_path / "files", settings) == sharing.without

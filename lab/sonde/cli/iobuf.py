@@ -48,8 +48,9 @@ def command(
 
     Nothing is recompiled. Without settings the library measures which files gain, and buffers a file only under a
     lease of the kernel: another process that opens the file waits until its data is handed over. Files that you name
-    (--params, --ffio, --settings, --from, or IOBUF_PARAMS of the environment) are buffered on your word where no lease
-    can be had. With --alone you say that no other process uses the files, so that a refused lease does not count.
+    (--params, --ffio, --settings, --from, or IOBUF_PARAMS of the environment) are always buffered, on your word where
+    the file system has no leases. With --alone you say that no other process uses the files: a refused lease does not
+    count.
 
     \b
     Examples:

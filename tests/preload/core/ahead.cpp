@@ -33,6 +33,7 @@ struct Unseen {
     settings::Rule rule;
     std::unique_ptr<File> file = std::make_unique<File>();
     Unseen() {
+        rule.stands_aside = true;
         file->rule = &rule;
         file->held.page_size = page;
     }
@@ -133,14 +134,14 @@ TEST_CASE("three equal steps in a row of at most four times the call, within a p
     CHECK(stream.strides == 0);
 }
 
-TEST_CASE("a file that is watched goes straight, one with eager pages never does") {
+TEST_CASE("watched_file_goes_straight_named_file_never_does") {
     Unseen watched;
     watched.file->watching = true;
     CHECK(watched.judged(0, 100).straight);
     CHECK_FALSE(watched.judged(0, 100).local);
-    Unseen eager;
-    eager.rule.always = true;
-    const Move move = eager.judged(7'000'000, 9'000'000);
+    Unseen named;
+    named.rule.stands_aside = false;
+    const Move move = named.judged(7'000'000, 9'000'000);
     CHECK(move.local);
     CHECK_FALSE(move.straight);
     CHECK(move.reach == page);
@@ -235,7 +236,7 @@ TEST_CASE("a third call in a page is worth a guess, as long as there are guesses
     payoff.small_call_ns = 3000;
     CHECK(touches(1, 10) == "y");
     payoff.small_call_ns = 2999;
-    one.rule.always = true;
+    one.rule.stands_aside = false;
     CHECK(touches(3, 11) == "nny");
 }
 
@@ -287,7 +288,7 @@ TEST_CASE("on storage as fast as memory a stream leaves its pages behind once it
     CHECK(passes(17, 4096));
     CHECK_FALSE(passes(17, 4096, true));
     CHECK_FALSE(passes(20, 8192));  // which go straight
-    one.rule.always = true;
+    one.rule.stands_aside = false;
     CHECK_FALSE(passes(17, 4096));
 }
 
@@ -302,23 +303,9 @@ TEST_CASE(
     one.file->payoff.measured = 2;
     CHECK(reach(100'000) == 131'072);
     CHECK(reach(20'000) == 80'000);
-    CHECK_FALSE(buffer::is_slow(*one.file));
     one.file->payoff.measured = 3;
     CHECK(reach(100'000) == 400'000);
-    CHECK(buffer::is_slow(*one.file));
     one.file->payoff.measured = 2;
     one.file->held.page_size = 65'535;
     CHECK(reach(100'000) == 400'000);  // so small a page is not worth asking
-    CHECK(buffer::is_slow(*one.file));
-    one.file->held.page_size = 65'536;
-    CHECK(reach(100'000) == 131'072);
-    one.file->ends.direct_out = 3;
-    CHECK(buffer::is_slow(*one.file));
-    one.file->ends.direct_out = -1;
-    one.rule.always = true;
-    CHECK(buffer::is_slow(*one.file));
-    one.file->payoff.best_rate = 1501;
-    CHECK(buffer::is_slow(*one.file));
-    one.rule.always = false;
-    CHECK_FALSE(buffer::is_slow(*one.file));
 }

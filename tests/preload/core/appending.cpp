@@ -23,8 +23,8 @@ void append_from_outside(const std::string& path, const std::string& text) {
 
 TEST_CASE("appending, reading and truncating leave what they leave on a plain file, wherever the writes say they go") {
     const Folder folder;
-    for (const char* params : {"*:size=512:count=3:alone,%process:buffer=always", "*:size=8k:count=4:alone",
-                               "*:size=64k:count=2:alone,%process:threads=0"}) {
+    for (const char* params :
+         {"*:size=512:count=3:alone", "*:size=8k:count=4:alone", "*:size=64k:count=2:alone,%process:threads=0"}) {
         CAPTURE(params);
         use(params);
         for (unsigned seed = 1; seed <= 5; ++seed) {

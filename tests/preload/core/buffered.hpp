@@ -163,6 +163,15 @@ inline ssize_t write_at(int fd, char* data, std::size_t bytes, off64_t at) {
         bytes, at);
 }
 
+/// Profitability decides for each file, as with `auto`, but with the pages that `params` names and without watching.
+inline settings::Settings& use_measured(const char* params, bool leases = false) {
+    settings::Settings& settings = use(params, leases);
+    for (std::size_t i = 0; i < settings.count; ++i) {
+        settings.rules[i].stands_aside = true;
+    }
+    return settings;
+}
+
 inline std::string contents(const std::string& path) {
     const int fd = open(path.c_str(), O_RDONLY);
     std::string all(static_cast<std::size_t>(lseek(fd, 0, SEEK_END)), '\0');

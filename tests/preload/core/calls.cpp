@@ -184,7 +184,7 @@ TEST_CASE("each call is counted by its size, by whether it follows the one befor
 }
 
 TEST_CASE("a call counts as one that needed nothing below when it was answered here, or is as large as a buffer") {
-    Held one("*:size=4k:count=4:prefetch=0,%process:buffer=always:age=600:threads=0");
+    Held one("*:size=4k:count=4:prefetch=0,%process:age=600:threads=0");
     File& file = file_of(one.fd);
     std::string data(8192, 'x');
     REQUIRE(write_at(one.fd, data.data(), 8192, 0) == 8192);

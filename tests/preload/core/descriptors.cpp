@@ -136,42 +136,6 @@ TEST_CASE("a number that the kernel gives anew was closed behind our back: its d
     one.fd = open_buffered(one.path, O_RDWR);
 }
 
-TEST_CASE("pages are kept for the next opening where the user says so, unless somebody changed the file meanwhile") {
-    constexpr const char* lazy = "*:size=4k:count=4:lazyclose,%process:age=600";
-    const auto pages_after = [](const char* params, auto meanwhile) {
-        Held one(params);
-        const int first = one.fd;
-        CHECK(close_buffered(first) == 0);
-        CHECK(contents(one.path) == one.text);
-        meanwhile(one.path);
-        one.fd = open_buffered(one.path, O_RDWR);
-        const std::uint32_t pages = file_of(one.fd).held.count;
-        CHECK_FALSE(file_of(one.fd).lazy.closed);
-        std::string seen(600, '.');
-        const std::string now = contents(one.path);
-        REQUIRE(read_at(one.fd, seen.data(), 600, 0) == static_cast<ssize_t>(now.size()));
-        CHECK(seen.substr(0, now.size()) == now);
-        buffer::release_descriptor(one.fd, "so that nothing stays");
-        return pages;
-    };
-    CHECK(pages_after(lazy, [](const std::string&) {}) == 1);
-    CHECK(pages_after(quiet, [](const std::string&) {}) == 0);
-    CHECK(pages_after(lazy, [](const std::string& path) {
-              const int other = open(path.c_str(), O_WRONLY);
-              REQUIRE(pwrite(other, "new", 3, 0) == 3);
-              const timespec later[2] = {{0, UTIME_OMIT}, {4'000'000'000, 7}};
-              REQUIRE(futimens(other, later) == 0);
-              close(other);
-          }) == 0);
-    CHECK(pages_after(lazy, [](const std::string& path) { REQUIRE(truncate(path.c_str(), 100) == 0); }) == 0);
-    Held gone(lazy);
-    REQUIRE(unlink(gone.path.c_str()) == 0);
-    CHECK(close_buffered(gone.fd) == 0);
-    CHECK_FALSE(buffer::any());  // nobody can open it again
-    gone.fd = open_buffered(gone.path, O_RDWR | O_CREAT);
-    buffer::release_descriptor(gone.fd, "so that nothing stays");
-}
-
 TEST_CASE("all memory comes back with the last close, and no file takes more pages than it may") {
     const std::uint64_t before = state.memory_used.load();
     {
@@ -248,53 +212,4 @@ TEST_CASE("after a lock what another process wrote is found, at the size that it
     REQUIRE(read_at(one.fd, text.data(), 7, 10) == 7);
     CHECK(text.substr(0, 7) == "changed");
     buffer::lock_taken(999);
-}
-
-TEST_CASE("where each lock throws away more than was gained the file sleeps, for longer each time") {
-    for (const char* const params :
-         {"*:size=4k:count=4,%process:age=600", "*:size=1m:count=4,%process:buffer=always:age=600"}) {
-        CAPTURE(params);
-        use(params);
-        const Folder folder;
-        const std::string path = folder.path + "/data";
-        const int fd = open_buffered(path, O_RDWR | O_CREAT);
-        REQUIRE(ftruncate(fd, 100'000) == 0);
-        char byte = 0;
-        for (int locks = 0; locks < 4; ++locks) {
-            CHECK(mode_of(fd) == Mode::Active);
-            CHECK(read_at(fd, &byte, 1, 10 * locks) == 1);
-            buffer::lock_taken(fd);
-        }
-        REQUIRE(mode_of(fd) == Mode::Suspended);
-        CHECK(file_of(fd).dormant);
-        CHECK(file_of(fd).dormant_left.load() == 1024);
-        buffer::lock_taken(fd);
-        CHECK(file_of(fd).dormant_left.load() == 1024);
-        file_of(fd).dormant_left = 1;
-        CHECK(read_at(fd, &byte, 1, 0) == 1);
-        CHECK(mode_of(fd) == Mode::Active);
-        buffer::lock_taken(fd);
-        CHECK(file_of(fd).dormant_left.load() == 2048);
-        CHECK(close_buffered(fd) == 0);
-    }
-}
-
-TEST_CASE("where there is much to gain between two locks, or only one lock, the file stays buffered") {
-    use("*:size=1m:count=4,%process:buffer=always:age=600");
-    const Folder folder;
-    const int fd = open_buffered(folder.path + "/data", O_RDWR | O_CREAT);
-    REQUIRE(ftruncate(fd, 10'000) == 0);
-    char some[500];
-    for (int locks = 0; locks < 20; ++locks) {
-        buffer::lock_taken(fd);
-        for (int at = 0; at < 20; ++at) {
-            REQUIRE(read_at(fd, some, sizeof(some), at * 500) == 500);
-        }
-        for (int vain = 0; vain < 2; ++vain) {
-            buffer::lock_taken(fd);
-        }
-    }
-    CHECK(mode_of(fd) == Mode::Active);
-    CHECK(file_of(fd).statistics.dormant == 0);
-    CHECK(close_buffered(fd) == 0);
 }

@@ -131,7 +131,7 @@ TEST_CASE("refused_lease_is_overridden_by_alone_only") {
 }
 
 TEST_CASE("chosen_file_without_leases_is_not_buffered") {
-    use("*:auto,%process:age=600:leases=off");
+    use("*:auto,%process:age=600");
     const Folder folder;
     const int fd = open_buffered(folder.path + "/data", O_RDWR | O_CREAT);
     CHECK(why(fd).find("grants no lease") != std::string::npos);

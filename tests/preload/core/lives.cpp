@@ -35,9 +35,7 @@ TEST_CASE("an object that had a file before has nothing of it for the next one")
     file->payoff.guesses = 9;
     file->payoff.best_rate = 77;
     file->appended = {.all = true, .grew = true, .landed = 9};
-    file->lazy.mtime_ns = 4;
     file->locked_in_parts = true;
-    file->held.divided = file->held.small = true;
     file->inherited = file->sign = file->write_through = file->shared = true;
     file->handle = file;
     file->dormant = true;
@@ -65,9 +63,8 @@ TEST_CASE("an object that had a file before has nothing of it for the next one")
     CHECK((file->errors.last == 0 && file->errors.count == 0 && file->errors.retry_after_ns == 0));
     CHECK((file->payoff.guesses == 4 && file->payoff.best_rate == 0));
     CHECK_FALSE((file->appended.all || file->appended.grew || file->appended.landed != 0));
-    CHECK((file->lazy.mtime_ns == 0 && !file->lazy.closed));
-    CHECK_FALSE((file->locked_in_parts || file->held.divided || file->held.small || file->inherited || file->sign ||
-                 file->write_through || file->shared || file->dormant || file->watching));
+    CHECK_FALSE((file->locked_in_parts || file->inherited || file->sign || file->write_through || file->shared ||
+                 file->dormant || file->watching));
     CHECK(file->handle == nullptr);
     CHECK((!file->lease.lost && file->lease.fd == -1 && file->space_checked_ns == 0));
     CHECK((file->is_local && file->last_guard == buffer::Guard::NodeTable));  // as of the second file
@@ -93,23 +90,6 @@ TEST_CASE("a call that never came back keeps its file's object from the next fil
     { const buffer::Around around(second); }
     CHECK(mode_of(second) == Mode::Active);
     CHECK(close_buffered(second) == 0);
-}
-
-TEST_CASE("a change shows in the times of a file, unless they are whole seconds and as late as now") {
-    struct stat got {};
-    constexpr std::uint64_t now = 1000ULL * 1'000'000'000 + 999'999'999;
-    const auto shows = [&](std::int64_t modified_s, long modified_ns, std::int64_t changed_s, long changed_ns) {
-        got.st_mtim = {modified_s, modified_ns};
-        got.st_ctim = {changed_s, changed_ns};
-        return buffer::change_would_show(got, now);
-    };
-    CHECK(shows(1000, 1, 1000, 0));
-    CHECK(shows(1000, 0, 1000, 1));
-    CHECK_FALSE(shows(1000, 0, 1000, 0));
-    CHECK_FALSE(shows(998, 0, 998, 0));
-    CHECK(shows(997, 0, 997, 0));
-    CHECK_FALSE(shows(997, 0, 998, 0));
-    CHECK_FALSE(shows(998, 0, 997, 0));
 }
 
 TEST_CASE("all descriptors of ours that go past the kernel's cache move when the program wants their numbers") {

@@ -20,12 +20,9 @@ using namespace under_test;
 
 namespace {
 
-constexpr const char* kinds[] = {"*:size=512:count=2:prefetch=1,%process:buffer=always",
-                                 "*:size=4k:count=5:prefetch=2",
-                                 "*:size=64k:count=3",
-                                 "*:size=1M:count=4",
-                                 "*:size=8k:count=4,%process:buffer=always:threads=0",
-                                 "*:size=7k:count=6:prefetch=4,%process:buffer=always"};
+constexpr const char* kinds[] = {
+    "*:size=512:count=2:prefetch=1",        "*:size=4k:count=5:prefetch=2", "*:size=64k:count=3", "*:size=1M:count=4",
+    "*:size=8k:count=4,%process:threads=0", "*:size=7k:count=6:prefetch=4"};
 
 }  // namespace
 
@@ -145,7 +142,7 @@ TEST_CASE("an error of a delayed write is reported once to each who must know, a
 
 TEST_CASE("small records become few calls, and reading ahead starts only for streams") {
     const Folder folder;
-    settings::Settings& settings = use("*:size=64k:count=4:prefetch=2");
+    settings::Settings& settings = use_measured("*:size=64k:count=4:prefetch=2");
     const std::string path = folder.path + "/stream";
     int fd = open_buffered(path, O_RDWR | O_CREAT);
     std::vector<char> record(1000, 'r');
@@ -203,7 +200,7 @@ TEST_CASE("large calls that step back by less than their length are answered fro
 
 TEST_CASE("scattered accesses end with the buffer out of the way, and a stream brings it back") {
     const Folder folder;
-    use("*:size=64k:count=4:prefetch=2");
+    use_measured("*:size=64k:count=4:prefetch=2");
     const std::string path = folder.path + "/scattered";
     REQUIRE(truncate((close(open(path.c_str(), O_CREAT | O_RDWR, 0644)), path.c_str()), 1LL << 32U) == 0);
     const int fd = open_buffered(path, O_RDWR);
@@ -241,7 +238,7 @@ int open_asleep(const std::string& path) {
 
 TEST_CASE("a sleeping file does not wake while a call of another thread is on its way to the kernel") {
     const Folder folder;
-    use("*:size=64k:count=4");
+    use_measured("*:size=64k:count=4");
     const std::string path = folder.path + "/slow";
     const int fd = open_asleep(path);
     const buffer::File* file = &file_of(fd);
@@ -279,7 +276,7 @@ TEST_CASE("a sleeping file does not wake while a call of another thread is on it
 
 TEST_CASE("a call that a handler left by longjmp keeps its file asleep, and all others go on") {
     const Folder folder;
-    use("*:size=64k:count=4");
+    use_measured("*:size=64k:count=4");
     const int fd = open_asleep(folder.path + "/left");
     const buffer::File* file = &file_of(fd);
     buffer::Place* place = buffer::enter_bypass(fd);
@@ -296,7 +293,7 @@ TEST_CASE("a call that a handler left by longjmp keeps its file asleep, and all 
 
 TEST_CASE("threads that end give their places back") {
     const Folder folder;
-    use("*:size=64k:count=4");
+    use_measured("*:size=64k:count=4");
     const int fd = open_asleep(folder.path + "/threads");
     for (int number = 0; number < 200; ++number) {
         std::thread([&] {

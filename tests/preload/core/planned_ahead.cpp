@@ -22,7 +22,7 @@ struct Queued {
     File* file = nullptr;
     std::unique_ptr<system::Hold> hold;
     explicit Queued(const char* params) {
-        use(params);
+        use_measured(params);
         const std::string path = folder.path + "/data";
         REQUIRE(truncate((close(open(path.c_str(), O_CREAT | O_RDWR, 0644)), path.c_str()), 64 * 4096) == 0);
         fd = open_buffered(path, O_RDWR);

@@ -84,8 +84,6 @@ TEST_CASE("settings of production job scripts mean what they say") {
         const auto settings = parse("*mesh.e:size=1M:count=64:ignoreflush:lazyclose,*.e:size=2M,%stdout,%stderr");
         REQUIRE(settings->count == 2);
         CHECK(settings->rules[0].ignore_flush);
-        CHECK(settings->rules[0].lazy_close);
-        CHECK_FALSE(settings->rules[1].lazy_close);
         CHECK(settings->standard_output_bytes == 1U << 20U);
     }
     SUBCASE("blanks after an equals sign, an old member") {

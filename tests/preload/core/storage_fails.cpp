@@ -35,7 +35,7 @@ struct Storage {
     File* file = nullptr;
     explicit Storage(const char* params = "*:size=4k:count=8:prefetch=0,%process:threads=0:age=600") {
         dismiss_crew();
-        use(params);
+        use_measured(params);
         const int made = open(path.c_str(), O_CREAT | O_RDWR, 0644);
         const std::string content(1 << 16, '-');
         REQUIRE(::write(made, content.data(), content.size()) == 1 << 16);
@@ -101,7 +101,8 @@ TEST_CASE("a read that goes straight is asked again when it is interrupted, and 
 }
 
 TEST_CASE("an error in the middle of a read gives what was read before it, at its beginning the error") {
-    Storage one("*:size=4k:count=8:prefetch=0,%process:buffer=always:threads=0:age=600");
+    Storage one("*:size=4k:count=8:prefetch=0,%process:threads=0:age=600");
+    one.file->rule->stands_aside = false;
     one.reads_by([&](void* to, std::size_t bytes, off64_t at) {
         return at < 8192 ? pread64(one.fd, to, bytes, at) : refused(EIO);
     });
@@ -215,7 +216,8 @@ TEST_CASE("pages that somebody read while a write went past them are forgotten, 
 }
 
 TEST_CASE("a page that is dirty all over again after a refusal is full with the next byte") {
-    Storage one("*:size=4k:count=4,%process:buffer=always:threads=0:age=600");
+    Storage one("*:size=4k:count=4,%process:threads=0:age=600");
+    one.file->rule->stands_aside = false;
     REQUIRE(one.write(4000, 0) == 4000);
     REQUIRE(one.write(96, 4000) == 96);
     Page* page = buffer::find_page(*one.file, 0);
@@ -273,7 +275,8 @@ TEST_CASE("space_below_4_GiB_counts_as_low") {
 }
 
 TEST_CASE("where every page holds what storage refuses, what is written next goes straight, and is told of it") {
-    Storage one("*:size=4k:count=2:prefetch=0,%process:buffer=always:threads=0:age=600");
+    Storage one("*:size=4k:count=2:prefetch=0,%process:threads=0:age=600");
+    one.file->rule->stands_aside = false;
     REQUIRE(one.write(10, 0) == 10);
     REQUIRE(one.write(10, 4096) == 10);
     int calls = 0;
@@ -294,7 +297,8 @@ TEST_CASE("where every page holds what storage refuses, what is written next goe
 }
 
 TEST_CASE("a page in too many pieces is flushed to make room, and an error of that ends the call") {
-    Storage one("*:size=4k:count=2:prefetch=0,%process:buffer=always:threads=0:age=600");
+    Storage one("*:size=4k:count=2:prefetch=0,%process:threads=0:age=600");
+    one.file->rule->stands_aside = false;
     for (std::uint32_t i = 0; i < buffer::RangeSet::capacity; ++i) {
         REQUIRE(one.write(1, i * 10) == 1);
     }

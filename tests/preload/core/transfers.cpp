@@ -29,7 +29,7 @@ struct Opened {
     std::string data = std::string(1 << 20, 'x');
     explicit Opened(const char* params, std::size_t size = 1 << 20) {
         dismiss_crew();
-        use(params);
+        use_measured(params);
         const int made = open(path.c_str(), O_CREAT | O_RDWR, 0644);
         const std::string content(size, '-');
         REQUIRE(write(made, content.data(), size) == static_cast<ssize_t>(size));
@@ -59,7 +59,7 @@ struct Opened {
 
 // Pages do not become old while a test runs.
 constexpr const char* plain = "*:size=64k:count=4:prefetch=0,%process:age=600";
-constexpr const char* eager = "*:size=4k:count=2:prefetch=0,%process:buffer=always:threads=0:age=600";
+constexpr const char* small_pages = "*:size=4k:count=2:prefetch=0,%process:threads=0:age=600";
 
 }  // namespace
 
@@ -122,7 +122,8 @@ TEST_CASE("what goes straight arrives behind what was written before it") {
 }
 
 TEST_CASE("of clean pages the one goes that was not used for longest") {
-    Opened one(eager);
+    Opened one(small_pages);
+    one.file->rule->stands_aside = false;
     CHECK(one.read(0, 10) == 4096);
     CHECK(one.read(4096, 10) == 4096);
     CHECK(one.read(100, 10) == 0);
@@ -136,7 +137,8 @@ TEST_CASE("of clean pages the one goes that was not used for longest") {
 }
 
 TEST_CASE("where all pages are dirty the one is written that became dirty first, and no other") {
-    Opened one(eager);
+    Opened one(small_pages);
+    one.file->rule->stands_aside = false;
     CHECK(one.write_stays(0, 10));
     CHECK(one.write_stays(4096, 10));
     CHECK(one.write_stays(5, 10));  // again, and yet the older one
@@ -160,7 +162,8 @@ TEST_CASE("calls over several pages are done page by page, and whole pages that 
 }
 
 TEST_CASE("empty parts of a vector move nothing, and what follows them goes on where the part before ended") {
-    Opened one(eager);
+    Opened one(small_pages);
+    one.file->rule->stands_aside = false;
     std::string first = "abc", second = "defgh";
     const buffer::Vector out[] = {{first.data(), 3}, {nullptr, 0}, {second.data(), 5}};
     CHECK(buffer::write(one.fd, out, 3, 100).value == 8);
@@ -175,10 +178,10 @@ TEST_CASE("empty parts of a vector move nothing, and what follows them goes on w
 TEST_CASE("memory is what the user gives, or the share of the machine's that is free") {
     use("*,%process:maxmem=64k");
     CHECK(state.memory_most.load() == 64 << 10);
-    use("*,%process:maxmem=1000g:nodeshare=1");
+    use("*,%process:maxmem=1000000g");
     const std::uint64_t one = state.memory_most.load();
     CHECK(one >= 16 << 20);
-    CHECK(one < 1000ULL << 30U);
+    CHECK(one < 1000000ULL << 30U);
 }
 
 TEST_CASE("a descriptor of ours whose number the program wants moves to another, with all that know it") {

@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -123,7 +121,7 @@ def _require_no_experiment_options(run_request: RunRequest) -> None:
 def print_run_result(result: RunResult, page: Path | None, as_json: bool, quiet: bool) -> None:
     """Prints the result of one run: as JSON, as its name, or as tables."""
     if as_json:
-        document: dict[str, Any] = json.loads((result.folder / SUMMARY).read_text(encoding="utf-8"))
+        document = read_json(result.folder / SUMMARY) or {}
         document |= {"folder": str(result.folder), "report": str(page) if page else None}
         print_json(document)
     elif quiet:

@@ -16,7 +16,7 @@ from sonde.launch.engine import NAME as ENGINE_NAME
 from sonde.launch.engine import find_engine_message, make_engine_error
 from sonde.launch.growing_file import GrowingFile
 from sonde.launch.session import MESSAGES, EngineLaunch, EngineSession, LineObserver
-from sonde.model.confined_files import ConfinedDirectory, write_file
+from sonde.model.confined_files import ConfinedDirectory, open_file, write_file
 from sonde.model.errors import EXIT_OK, MachineError, UserError
 from sonde.model.plan import Plan
 from sonde.model.record import RECORD_FILE, RecordReader, read_record
@@ -188,7 +188,8 @@ def _build_facts(line: ToolCommand, setup: RunSetup, plan: Mapping[str, Any], gr
 
 def _split_messages(messages: Path) -> tuple[str, str]:
     """Separates the tool's output from messages of the engine."""
-    lines = messages.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
+    with open_file(messages) as file:
+        lines = file.read().decode("utf-8", "replace").splitlines(keepends=True)
     prefixes = (f"{ENGINE_NAME}: ", "sonde: ")
     sonde_lines = [line for line in lines if line.startswith(prefixes)]
     return "".join(line for line in lines if not line.startswith(prefixes)), "".join(sonde_lines)

@@ -12,18 +12,21 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from sonde.launch.sites import Site
-from sonde.model.confined_files import ConfinedDirectory
-from sonde.model.documents import parse_json
+from sonde.model.confined_files import ConfinedDirectory, open_file
 from sonde.model.errors import MachineError, UserError
 from sonde.store.archive import Archive, new_id
 from sonde.store.shards import JOBS
 
 JOB_FILE, SCRIPT, OUTPUT, EXIT_CODE_FILE = "job.json", "job.sh", "output.txt", "ended.txt"
+_MAX_OUTPUT_BYTES = 1 << 20  # of the end of the output, which is shown
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,8 @@ class Job:
         codes = {}
         for number in range(1, self.array + 1) if self.array else (0,):
             try:
-                codes[number] = int((self.folder / exit_code_file_name(number)).read_text(encoding="utf-8").strip())
+                with open_file(self.folder / exit_code_file_name(number)) as file:
+                    codes[number] = int(file.read(16))
             except (OSError, ValueError):
                 continue
         return codes
@@ -65,7 +69,9 @@ class Job:
     def read_output(self, lines: int = 20) -> str:
         """The last lines that the job printed."""
         try:
-            text = (self.folder / OUTPUT).read_text(encoding="utf-8", errors="replace")
+            with open_file(self.folder / OUTPUT) as file:
+                file.seek(max(0, os.fstat(file.fileno()).st_size - _MAX_OUTPUT_BYTES))
+                text = file.read(_MAX_OUTPUT_BYTES).decode("utf-8", "replace")
         except OSError:
             return ""
         return "\n".join(text.splitlines()[-lines:])
@@ -110,15 +116,30 @@ def save_job(job: Job, scheduler_id: str) -> Job:
 
 
 def read_jobs(archive: Archive) -> list[Job]:
-    """All jobs that were submitted, oldest first. Skips folders without a valid job file."""
+    """All jobs that the caller or root submitted, oldest first. Skips folders without a valid job file, and job files
+    of other users: their scheduler and its id become arguments of commands."""
     jobs = []
     for path in sorted((archive.root / JOBS).glob(f"*/{JOB_FILE}")):
         try:
-            members = parse_json(path.read_text(encoding="utf-8"))
-            jobs.append(Job(folder=path.parent.resolve(), **(members | {"arguments": tuple(members["arguments"])})))
-        except (OSError, ValueError, TypeError, KeyError):
+            with ConfinedDirectory.beneath(archive.root, path.parent) as folder:
+                members = folder.read_json(path.name, trusted_only=True)
+            if members is not None:
+                jobs.append(_read_job(path.parent.resolve(), members))
+        except (OSError, ValueError, TypeError):
             continue
     return jobs
+
+
+def _read_job(folder: Path, members: Mapping[str, Any]) -> Job:
+    """Raises ValueError or TypeError when the members are not those of a job."""
+    arguments = members.get("arguments")
+    job = Job(folder=folder, **{**members, "arguments": tuple(arguments) if isinstance(arguments, list) else ()})
+    texts = (job.id, job.site, job.scheduler, job.group, job.submitted, job.scheduler_id, *job.arguments)
+    if not all(isinstance(text, str) for text in texts) or job.scheduler_id.startswith("-"):
+        raise ValueError("a member that should be text is none")
+    if not all(isinstance(number, int | float) for number in (job.nodes, job.time_s, job.array)):
+        raise ValueError("a member that should be a number is none")
+    return job
 
 
 def find_job(archive: Archive, name: str) -> Job:

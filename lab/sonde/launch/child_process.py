@@ -20,7 +20,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
 
-from sonde.model.confined_files import append_file
+from sonde.model.confined_files import append_file, open_file
 from sonde.model.errors import MachineError
 
 GRACE_S = 5.0
@@ -84,7 +84,7 @@ class ChildProcess:
 
     def messages(self, limit: int = 65536) -> str:
         """The last `limit` bytes that the child printed."""
-        with self._messages.open("rb") as file:
+        with open_file(self._messages) as file:
             file.seek(0, os.SEEK_END)
             file.seek(max(0, file.tell() - limit))
             return file.read().decode("utf-8", "replace")

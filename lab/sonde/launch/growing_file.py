@@ -6,11 +6,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import BinaryIO
 
+from sonde.model.confined_files import open_file
+
 _READ_SIZE = 1 << 20  # bytes
 
 
 class GrowingFile:
-    """Returns what was appended to a file since the last call. The file need not exist yet."""
+    """Returns what was appended to a file since the last call. The file need not exist yet. Methods raise OSError when
+    a link or a pipe has its name."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -20,7 +23,7 @@ class GrowingFile:
         """The bytes appended since the last call."""
         if self._file is None:
             try:
-                self._file = self._path.open("rb")
+                self._file = open_file(self._path)
             except FileNotFoundError:
                 return b""
         blocks = []

@@ -107,11 +107,14 @@ class EngineSession:
 
     def _merge_records(self, files: list[Path], offsets: list[float]) -> None:
         present = [(file, offset) for file, offset in zip(files, offsets, strict=True) if file.exists()]
-        merged = merge_stage_records([file.read_bytes() for file, _ in present], [offset for _, offset in present])
         with ConfinedDirectory.open(self._launch.folder) as folder:
-            folder.write_bytes(RECORD_FILE, merged)
-            for file, _ in present:
-                folder.remove_file(file.name)
+            records = []
+            for path, _ in present:
+                with folder.open_file(path.name) as file:
+                    records.append(file.read())
+            folder.write_bytes(RECORD_FILE, merge_stage_records(records, [offset for _, offset in present]))
+            for path, _ in present:
+                folder.remove_file(path.name)
 
     def _run_stage(self, stage: int | None, record: Path, signals: SignalWatch) -> tuple[int, str]:
         """Runs one stage. Returns the exit status and what the processes printed."""

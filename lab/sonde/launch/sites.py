@@ -19,6 +19,7 @@ from sonde.model.directives import batch_value
 from sonde.model.documents import parse_toml
 from sonde.model.errors import UnitError, UserError, suggest_name
 from sonde.model.escaping import escape_line
+from sonde.model.file_text import MAX_CONFIGURATION_BYTES, read_limited_text
 from sonde.model.units import parse_duration
 
 SCHEDULERS = ("slurm", "pbs", "pbs_classic", "lsf")
@@ -91,7 +92,7 @@ def read_sites(files: Sequence[Path] | None = None) -> dict[str, Site]:
     sites: dict[str, Site] = {}
     for path in list_site_files() if files is None else files:
         try:
-            document = parse_toml(path.read_text(encoding="utf-8"))
+            document = parse_toml(read_limited_text(path, MAX_CONFIGURATION_BYTES))
         except FileNotFoundError:
             if str(path) == os.environ.get(VARIABLE):
                 raise UserError(f"${VARIABLE} names {path}, which does not exist.") from None

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, cast
 
-from sonde.model.documents import parse_json
+from sonde.model.documents import MAX_JSON_BYTES, parse_json
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -165,10 +165,10 @@ class ConfinedDirectory:
         return file
 
     def read_json(self, name: str, trusted_only: bool = False) -> dict[str, Any] | None:
-        """The object in a JSON file; None when there is none that can be read."""
+        """The object in a JSON file; None when there is none that can be read, or it has more than MAX_JSON_BYTES."""
         try:
             with self.open_file(name, trusted_only) as file:
-                return _json_object(file.read())
+                return _json_object(file.read(MAX_JSON_BYTES + 1))
         except OSError:
             return None
 
@@ -306,10 +306,10 @@ def open_file(path: Path) -> BinaryIO:
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """The object in a JSON file; None when there is none that can be read."""
+    """The object in a JSON file; None when there is none that can be read, or it has more than MAX_JSON_BYTES."""
     try:
         with open_file(path) as file:
-            return _json_object(file.read())
+            return _json_object(file.read(MAX_JSON_BYTES + 1))
     except OSError:
         return None
 
@@ -320,6 +320,8 @@ def json_text(document: Mapping[str, Any]) -> str:
 
 
 def _json_object(content: bytes) -> dict[str, Any] | None:
+    if len(content) > MAX_JSON_BYTES:
+        return None
     try:
         document = parse_json(content.decode("utf-8", "replace"))
     except ValueError:

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TOML and JSON documents that somebody else may have written, read within limits that every later step can rely on."""
+"""TOML, JSON and NDJSON that somebody else may have written, read within limits that every later step can rely on."""
 
 from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO
 
 MOST_LEVELS = 100  # of tables and lists in each other
 MOST_DIGITS = 308  # of a whole number: a larger one is no floating-point number either
+MAX_LINE_BYTES = 64 << 20  # of NDJSON; the engine writes lines of at most a few MiB
+MAX_JSON_BYTES = 64 << 20  # of a JSON file in an archive
 
 
 class DocumentError(ValueError):
@@ -26,6 +28,17 @@ def parse_json(text: str, **hooks: Any) -> Any:
     """The value in JSON text; `hooks` as for `json.loads`. Raises JSONDecodeError or DocumentError, which both are
     ValueError."""
     return _parse_within_limits(lambda: json.loads(text, **hooks))
+
+
+def read_lines(file: BinaryIO) -> Iterator[bytes]:
+    """The lines of an open file. A line of more than MAX_LINE_BYTES is empty: its content is never held in memory."""
+    while line := file.readline(MAX_LINE_BYTES):
+        if len(line) < MAX_LINE_BYTES or line.endswith(b"\n"):
+            yield line
+            continue
+        while (piece := file.readline(MAX_LINE_BYTES)) and not piece.endswith(b"\n"):
+            pass
+        yield b""
 
 
 def _parse_within_limits(parse: Callable[[], Any]) -> Any:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from sonde.model.confined_files import open_file
+from sonde.model.documents import MAX_LINE_BYTES
 from sonde.model.errors import RecordError
 from sonde.model.line_decoding import parse_line
 from sonde.model.lines import (
@@ -112,13 +113,26 @@ class RecordReader:
         self.problems: list[str] = []
         self._pending: dict[str, list[TreatmentLine]] = {}  # treatments come before their phase begins
         self._rest = b""
+        self._is_too_long = False  # the line that is being read
         self._number = 0
 
     def feed(self, data: bytes) -> list[tuple[str, RecordLine]]:
-        """Returns the lines that `data` completes."""
+        """Returns the lines that `data` completes. Lines of more than MAX_LINE_BYTES are skipped."""
+        if self._is_too_long:
+            _, newline, data = data.partition(b"\n")
+            if not newline:
+                return []
+            self._is_too_long = False
         pieces = (self._rest + data).split(b"\n")
         self._rest = pieces.pop()
-        return [line for piece in pieces if (line := self._take(piece)) is not None]
+        lines = [line for piece in pieces if (line := self._take(piece)) is not None]
+        if len(self._rest) > MAX_LINE_BYTES:
+            self._number += 1
+            self.problems.append(
+                f"Line {self._number} of the record is longer than {MAX_LINE_BYTES >> 20} MiB; it was skipped."
+            )
+            self._rest, self._is_too_long = b"", True
+        return lines
 
     def finish(self) -> list[tuple[str, RecordLine]]:
         """Ends the input: a complete last line without a newline counts."""
@@ -249,6 +263,8 @@ def merge_stage_records(records: Iterable[bytes], offsets: Iterable[float]) -> b
     has_run_line = False
     for data, offset in zip(records, offsets, strict=True):
         for piece in data.split(b"\n"):
+            if not piece.strip():
+                continue
             try:
                 line = json.loads(piece)
                 line_type = line["type"]

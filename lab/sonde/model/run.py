@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from sonde.model.confined_files import open_file, read_json
+from sonde.model.documents import read_lines
 from sonde.model.errors import ReportError
 from sonde.model.json_access import get_items, get_member, get_number, get_object, get_text
 from sonde.model.lines import EndLine, ErrorLine, NodeLine, RunLine
@@ -144,7 +145,7 @@ def _read_raw_nodes(path: Path) -> tuple[Mapping[str, Any], ...]:
     """The model names the facts that others decide on; the report shows all that were recorded."""
     nodes: dict[Any, Mapping[str, Any]] = {}
     with open_file(path) as file:
-        for text in file:
+        for text in read_lines(file):
             if b'"node"' in text:
                 try:
                     line = json.loads(text.decode("utf-8", "replace"))

@@ -4,16 +4,20 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sonde.model.confined_files import open_file
+from sonde.model.documents import parse_json, read_lines
 from sonde.model.errors import UserError
 
 TRACE_FORMAT = "sonde-trace/1"
 TRACE_SUFFIX = ".ndjson"
+_TRANSFER_COUNTS = ("calls", "bytes", "consecutive", "sequential", "errors", "short", "highest")
 # Upper ends of the ten size classes, bytes; the last has none.
 SIZE_CLASSES = ("100 B", "1 KiB", "10 KiB", "100 KiB", "1 MiB", "4 MiB", "10 MiB", "100 MiB", "1 GiB", "more")
 
@@ -119,12 +123,13 @@ def read_trace(path: Path) -> Trace:
 
 
 def _find_trace_files(path: Path) -> Iterator[Path]:
-    candidates: Iterable[Path] = sorted(path.glob(f"*{TRACE_SUFFIX}")) if path.is_dir() else [path]
+    candidates: Iterable[Path] = sorted(path.glob(f"*{TRACE_SUFFIX}")) if path.is_dir() else [path.resolve()]
     for file in candidates:
-        if not file.is_file():
-            continue
-        with file.open("rb") as stream:
-            first_line = stream.readline(1 << 20)
+        try:
+            with open_file(file) as stream:
+                first_line = stream.readline(1 << 20)
+        except OSError:
+            continue  # a directory, a link or a named pipe that is no trace
         if b'"type":"process"' in first_line and TRACE_FORMAT.encode() in first_line:
             yield file
 
@@ -132,10 +137,14 @@ def _find_trace_files(path: Path) -> Iterator[Path]:
 def _add_process(trace: Trace, file: Path) -> bool:
     """Adds one process; returns False when the file is damaged. Lines before the damage are added."""
     is_complete = False
-    with file.open(encoding="utf-8", errors="replace") as stream:
-        for text in stream:
+    with open_file(file) as stream:
+        for text in read_lines(stream):
             try:
-                line = json.loads(text)
+                if text.startswith(b'{"type":"events"'):  # long, and not used here
+                    json.loads(text)
+                    continue
+                line = parse_json(text.decode("utf-8", "replace"))
+                _check_line(line)
             except (ValueError, RecursionError):
                 return False
             if line.get("type") == "process":
@@ -144,3 +153,47 @@ def _add_process(trace: Trace, file: Path) -> bool:
                 trace.files.setdefault(line["path"], TracedFile(line["path"])).add(line)
             is_complete = line.get("type") == "end"
     return is_complete
+
+
+def _check_line(line: Any) -> None:
+    """Raises ValueError when a member that is used here has another type than the format says."""
+    _require(isinstance(line, dict))
+    if line.get("type") == "process":
+        _require(all(_is_number(line.get(name)) for name in ("started_unix_s", "seconds")))
+        _require(all(_is_count(line.get(name, 0)) for name in ("kernel_reads", "kernel_writes")))
+        command = line.setdefault("command", [])
+        _require(isinstance(command, list) and all(isinstance(argument, str) for argument in command))
+    elif line.get("type") == "file":
+        _require(isinstance(line.get("path"), str) and _is_number(line.get("meta_s", 0)))
+        counts = ("size_bytes", "block_bytes", "switches", "file_unaligned")
+        _require(all(_is_count(line.get(name, 0)) for name in counts))
+        calls = line.get("calls", {})
+        _require(isinstance(calls, dict) and all(_is_count(count) for count in calls.values()))
+        for name in ("common_sizes", "common_strides"):
+            pairs = line.get(name, [])
+            _require(isinstance(pairs, list))
+            _require(all(isinstance(pair, list) and len(pair) == 2 and all(map(_is_count, pair)) for pair in pairs))
+        for name in ("read", "write"):
+            _check_transfers(line.get(name, {}))
+
+
+def _check_transfers(counters: Any) -> None:
+    _require(isinstance(counters, dict))
+    _require(all(_is_count(counters.get(name, 0)) for name in _TRANSFER_COUNTS))
+    _require(all(_is_number(counters.get(name, 0)) for name in ("s", "slowest_s")))
+    sizes = counters.get("sizes", [0] * 10)
+    _require(isinstance(sizes, list) and len(sizes) == len(SIZE_CLASSES) and all(map(_is_count, sizes)))
+
+
+def _require(condition: bool) -> None:
+    if not condition:
+        raise ValueError("a member of another type")
+
+
+def _is_count(value: Any) -> bool:
+    """Whether it is a whole number of 64 bits."""
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 64
+
+
+def _is_number(value: Any) -> bool:
+    return _is_count(value) or (isinstance(value, float) and math.isfinite(value))

@@ -25,6 +25,7 @@ from typing import Any
 
 from sonde.model.documents import parse_toml
 from sonde.model.errors import UserError, suggest_name
+from sonde.model.file_text import MAX_CONFIGURATION_BYTES, read_limited_text
 from sonde.model.units import parse_bytes, parse_duration, parse_rate
 
 # Meanings that take one column each; `experiment` takes any number.
@@ -151,7 +152,7 @@ def _parse_unit_factor(meaning: str, unit: str, location: str) -> float:
 
 def _read_document(path: Path) -> dict[str, Any]:
     try:
-        return parse_toml(path.read_text(encoding="utf-8"))
+        return parse_toml(read_limited_text(path, MAX_CONFIGURATION_BYTES))
     except UnicodeDecodeError:
         raise UserError(f"{path} is not a text file.") from None
     except ValueError as error:

@@ -8,13 +8,15 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from sonde.model.errors import UserError
 from sonde.model.imported_runs import ImportedPhase, ImportedRun
 from sonde.sources.columns import AMOUNT_UNITS, NUMBER_MEANINGS, ColumnMap
 
 _OPS = {"w": "write", "r": "read", "writes": "write", "reads": "read"}
+MAX_ROWS = 1_000_000
+MAX_LINE_CHARACTERS = 1 << 20
 _UNIX_TIME = re.compile(r"\d{9,11}(\.\d+)?")
 ReportProblem = Callable[[str], None]
 
@@ -24,10 +26,15 @@ def read_rows(path: Path, columns: ColumnMap, report_problem: ReportProblem) -> 
     CSV file or lacks a column."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file, strict=True)
+            reader = csv.DictReader(_limited_lines(file), strict=True)
             header = list(reader.fieldnames or ())
             columns.check(header, str(path))
-            for row in reader:
+            for number, row in enumerate(reader):
+                if number == MAX_ROWS:
+                    raise UserError(
+                        f"{path} has more than {MAX_ROWS:,} rows; the rows before were read. Split the file and import"
+                        " the rest."
+                    )
                 try:
                     yield _build_run(row, columns)
                 except ValueError as error:
@@ -44,9 +51,17 @@ def read_header(path: Path) -> list[str]:
     """The names of the columns; none when the file is no CSV file."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            return list(csv.DictReader(file, strict=True).fieldnames or ())
+            return list(csv.DictReader(_limited_lines(file), strict=True).fieldnames or ())
     except (UnicodeDecodeError, csv.Error, OSError):
         return []
+
+
+def _limited_lines(file: TextIO) -> Iterator[str]:
+    """The lines of a file. Raises csv.Error for a line that is too long."""
+    while line := file.readline(MAX_LINE_CHARACTERS):
+        if len(line) == MAX_LINE_CHARACTERS:
+            raise csv.Error(f"a line has more than {MAX_LINE_CHARACTERS:,} characters")
+        yield line
 
 
 def _build_run(row: Mapping[str | None, Any], columns: ColumnMap) -> ImportedRun:

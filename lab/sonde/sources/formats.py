@@ -3,18 +3,18 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from sonde.model.errors import UserError
+from sonde.model.file_text import MAX_OUTPUT_BYTES, read_limited_text
 from sonde.model.imported_runs import ImportedRun
 from sonde.sources import elbencho, fio, io500, ior, iozone, mdtest
 from sonde.sources.commands import parse_clock_time
 from sonde.sources.import_defaults import ImportDefaults
-
-_MAX_FILE_BYTES = 256 << 20
 
 
 @dataclass(frozen=True)
@@ -45,14 +45,14 @@ FORMATS: tuple[ResultFormat, ...] = (
 def read_results(path: Path, about: ImportDefaults) -> Sequence[ImportedRun]:
     """The runs in a result file of another tool. Raises UserError when it is none, or damaged."""
     try:
-        if path.stat().st_size > _MAX_FILE_BYTES:
-            raise UserError(
-                f"{path} is larger than {_MAX_FILE_BYTES >> 20} MiB; that is no result of a tool that is known."
-            )
-        text = path.read_text(encoding="utf-8", errors="replace")
+        text = read_limited_text(path, MAX_OUTPUT_BYTES, errors="replace")
         # IO500 names the folder of a run by its time.
         file_time = parse_clock_time(path.absolute().parent.name) or datetime.fromtimestamp(path.stat().st_mtime, UTC)
     except OSError as error:
+        if error.errno == errno.EFBIG:
+            raise UserError(
+                f"{path} is larger than {MAX_OUTPUT_BYTES >> 20} MiB; that is no result of a tool that is known."
+            ) from None
         raise UserError(f"{path} cannot be read: {error.strerror}.") from None
     result_format = next((candidate for candidate in FORMATS if candidate.matches(text[: 1 << 16])), None)
     if result_format is None:

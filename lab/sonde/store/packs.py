@@ -21,6 +21,8 @@ from sonde.model.units import format_bytes
 MOST_MEMBERS = 2_000_000
 MOST_BYTES = 256 << 30  # of all members together, decompressed
 MOST_RATIO = 250  # decompressed to compressed size
+MOST_HEADER_BYTES = 1 << 20  # of one member of a tar: its name and attributes, which are held in memory
+MOST_DIRECTORY_BYTES = 32 << 20  # of the list of members in a zip; each member takes 0.5 KB of memory
 _RATIO_FROM = 256 << 20  # decompressed bytes from which the ratio counts: small files of zeros compress better
 _OPENERS = ((b"\x1f\x8b", gzip.open), (b"\xfd7zXZ\x00", lzma.open), (b"BZh", bz2.open))
 # What a damaged pack or one of another kind makes the readers raise.
@@ -50,14 +52,19 @@ class Meter:
         self._packed = max(1, pack.stat().st_size)
         self._members = 0
         self._bytes = 0
+        self._bytes_of_headers = MOST_HEADER_BYTES  # until the next member is due
 
-    def add_member(self) -> None:
+    def add_member(self, size: int) -> None:
+        """A member begins whose content has `size` bytes."""
         self._members += 1
+        self._bytes_of_headers = self._bytes + size + MOST_HEADER_BYTES
         if self._members > MOST_MEMBERS:
             raise PackLimitError(f"it has more than {MOST_MEMBERS:,} members")
 
     def add_bytes(self, count: int) -> None:
         self._bytes += count
+        if self._bytes > self._bytes_of_headers:
+            raise PackLimitError(f"the name or attributes of a member have more than {format_bytes(MOST_HEADER_BYTES)}")
         if self._bytes > MOST_BYTES:
             raise PackLimitError(f"it holds more than {format_bytes(MOST_BYTES)}")
         if self._bytes > _RATIO_FROM and self._bytes > MOST_RATIO * self._packed:
@@ -80,6 +87,17 @@ class _Metered(io.RawIOBase):
         return piece
 
 
+class _ZipReader(io.BufferedReader):
+    """A zip as zipfile reads it, which takes the list of members in one call."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size is not None and size > MOST_DIRECTORY_BYTES:
+            raise PackLimitError(
+                f"its list of members has more than {format_bytes(MOST_DIRECTORY_BYTES)}; pack them as .tar.gz"
+            )
+        return super().read(size)
+
+
 def members_of(path: Path) -> Iterator[Member]:
     """The files of a pack in their order. Raises one of UNREADABLE."""
     return _of_zip(path) if zipfile.is_zipfile(path) else _of_tar(path)
@@ -95,7 +113,7 @@ def _of_tar(path: Path) -> Iterator[Member]:
         stream: Any = _Metered(opener(file) if opener else file, meter)
         with tarfile.open(fileobj=stream, mode="r|") as tape:
             for member in tape:
-                meter.add_member()
+                meter.add_member(member.size)
                 tape.members = []  # type: ignore[attr-defined]  # tarfile would hold all of them
                 if member.isdir():
                     continue
@@ -114,9 +132,9 @@ def _kind_of(member: tarfile.TarInfo) -> str:
 
 def _of_zip(path: Path) -> Iterator[Member]:
     meter = Meter(path)
-    with zipfile.ZipFile(path) as packed:
+    with _ZipReader(io.FileIO(path)) as file, zipfile.ZipFile(file) as packed:
         for member in packed.infolist():
-            meter.add_member()
+            meter.add_member(member.file_size)
             kind = stat.S_IFMT(member.external_attr >> 16)
             if member.is_dir():
                 continue

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sonde.model.documents import parse_json
+from sonde.model.confined_files import open_file, read_json
+from sonde.model.documents import read_lines
 from sonde.store.archive import RECORD
 from sonde.store.summary import PLAN, Summary
 
@@ -54,10 +55,12 @@ def read_environment(folder: Path) -> dict[str, str]:
 def _head(path: Path) -> Iterator[Mapping[str, Any]]:
     """The lines about the run and its machines, which come before the first phase."""
     try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            for text in file:
+        with open_file(path) as file:
+            for text in read_lines(file):
+                if not text.strip():
+                    continue
                 try:
-                    line = json.loads(text)
+                    line = json.loads(text.decode("utf-8", "replace"))
                 except (ValueError, RecursionError):
                     continue
                 kind = line.get("type") if isinstance(line, dict) else None
@@ -112,11 +115,7 @@ def compare_plans(before: Path, after: Path) -> list[tuple[str, str, str]]:
 
 
 def _plan_members(path: Path) -> dict[str, str]:
-    try:
-        document = parse_json(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return dict(_dotted(document)) if isinstance(document, Mapping) else {}
+    return dict(_dotted(read_json(path) or {}))
 
 
 def _dotted(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from sonde.findings.target_changes import PhaseChanges, compare_phase_targets
+from sonde.model.confined_files import open_file
+from sonde.model.documents import read_lines
 from sonde.model.lines import PhaseBeginLine
 from sonde.model.quantities import to_plain_spaces
 from sonde.model.record import PhaseRecord, RecordReader, read_record
@@ -81,7 +83,8 @@ def _read_target_runs(runs: Sequence[Summary], machine: System | None) -> Iterat
     for summary in runs[-MOST:]:
         path = summary.folder / RECORD
         try:
-            has_targets = _TARGET_LINE.search(path.read_bytes()) is not None
+            with open_file(path) as file:
+                has_targets = any(_TARGET_LINE.search(line) for line in read_lines(file))
         except OSError:
             has_targets = False
         if not has_targets:

@@ -340,7 +340,7 @@ def test_what_is_no_text_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     def broken(*_: Any, **__: Any) -> str:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(Path, "read_text", broken)
+    monkeypatch.setattr(Path, "open", broken)
     assert of(file) == "b cannot be read: Input/output error."
 
 

@@ -28,6 +28,7 @@ from sonde.design.routes.host_tables import (
 )
 from sonde.design.routes.json_tables import parse_json_tables
 from sonde.model.errors import UserError
+from sonde.model.file_text import MAX_OUTPUT_BYTES, read_limited_text
 
 _RULE_BEGINS = ("rule", "from", "fwmark", "pref", "to", "not", "priority", "iif")
 _ROUTE_KINDS = ("unicast", *DISCARDING_KINDS, "throw", "local", "broadcast", "multicast", "anycast", "nat")
@@ -42,7 +43,7 @@ def read_host_tables(files: Iterable[Path]) -> HostTables:
     host_tables = HostTables()
     for file in files:
         try:
-            text = file.read_text(encoding="utf-8")
+            text = read_limited_text(file, MAX_OUTPUT_BYTES)
         except (OSError, UnicodeDecodeError) as reason:
             raise UserError(
                 f"{file} cannot be read ({reason}); give saved output of ip, sysctl or a kernel .config."
@@ -53,6 +54,16 @@ def read_host_tables(files: Iterable[Path]) -> HostTables:
 
 def parse_host_tables(text: str, name: str) -> HostTables:
     """One text of any kind; `name` is for messages. Raises UserError."""
+    try:
+        return _parse_tables(text, name)
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError) as reason:
+        raise UserError(
+            f"{name} holds a rule or route that cannot be read ({type(reason).__name__}: {reason});"
+            " give saved output of ip, sysctl or .config as it is."
+        ) from None
+
+
+def _parse_tables(text: str, name: str) -> HostTables:
     stripped = text.strip()
     if configuration_reader.is_configuration(text):
         return configuration_reader.parse_configuration(text, name)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,8 +12,8 @@ from pathlib import Path
 from sonde.dialects.io500.hashes import hash_pairs
 from sonde.dialects.io500.keys import SECTIONS, IniKey, IniSection, KeyKind
 from sonde.model.errors import MachineError, UserError, suggest_name
+from sonde.model.file_text import MAX_CONFIGURATION_BYTES, read_limited_text
 
-_LARGEST = 1 << 20
 _SECTION = re.compile(r"\s*\[\s*([0-9a-zA-Z_-]+)\s*\]\s*(\s[#;].*)?")
 _PAIR = re.compile(r"\s*([0-9a-zA-Z_.-]+)\s*=\s*([^#;]*)\s*(\s[#;].*)?")
 _NOTHING = re.compile(r"\s*([#;].*)?")
@@ -77,14 +78,14 @@ def read_ini(path: Path) -> Config:
     try:
         if path.is_dir():
             raise UserError(f"{path} is a directory, not an ini file of IO500.")
-        if path.stat().st_size > _LARGEST:
-            raise UserError(f"{path} is larger than 1 MiB; that is no ini file of IO500.")
-        text = path.read_text(encoding="utf-8")
+        text = read_limited_text(path, MAX_CONFIGURATION_BYTES)
     except FileNotFoundError:
         raise UserError(f"There is no ini file {path}; `sonde io500 --list` prints one with all keys.") from None
     except UnicodeDecodeError as reason:
         raise UserError(f"{path} is not a text file: byte {reason.start} is not UTF-8.") from None
     except OSError as reason:
+        if reason.errno == errno.EFBIG:
+            raise UserError(f"{path} is larger than 1 MiB; that is no ini file of IO500.") from None
         raise MachineError(f"{path} cannot be read: {reason.strerror}.") from None
     return parse_ini(text, str(path))
 

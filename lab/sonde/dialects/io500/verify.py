@@ -11,6 +11,7 @@ from sonde.dialects.io500.hashes import hash_pairs
 from sonde.dialects.io500.ini import Config
 from sonde.dialects.io500.phases import ALL, ScoreGroup
 from sonde.model.errors import MachineError, UserError
+from sonde.model.file_text import MAX_OUTPUT_BYTES, read_limited_text
 
 _PAIR = re.compile(r"\s*([0-9a-zA-Z_.-]+)\s*=\s*([^#;]*?)\s*")
 _UNHASHED = {phase.name for phase in ALL if phase.extra or phase.group is ScoreGroup.NONE}
@@ -28,7 +29,7 @@ class VerifyResult:
 def verify_result(config: Config, path: Path) -> VerifyResult:
     """Compares the hashes in the result file `path` with what they should be. Raises UserError when it is none."""
     try:
-        text = path.read_text(encoding="utf-8", errors="replace")
+        text = read_limited_text(path, MAX_OUTPUT_BYTES, errors="replace")
     except FileNotFoundError:
         raise UserError(f"There is no result file {path}.") from None
     except OSError as reason:

@@ -14,6 +14,8 @@ from markupsafe import Markup
 from sonde.charts.scatter import Dots, build_scatter_chart
 from sonde.experiments.claims.measured_runs import MeasuredRuns
 from sonde.experiments.page.points import PHASE, axis_label, cell_coordinates, selected_phases
+from sonde.model.confined_files import open_file
+from sonde.model.documents import read_lines
 from sonde.model.experiment.description import FigureDescription
 
 # Maximum calls in a chart: the longest half, and an evenly spaced half of the others.
@@ -55,9 +57,10 @@ def read_calls(folders: Sequence[Path], name: str) -> list[float]:
     for folder in folders:
         file = folder / f"{name}-00000.csv"
         try:
-            with file.open(encoding="utf-8", newline="") as lines:
+            with open_file(file) as content:
+                lines = (line.decode() for line in read_lines(content))
                 return [float(row[_SECONDS]) for row in csv.DictReader(lines)]
-        except (OSError, KeyError, ValueError):
+        except (OSError, KeyError, TypeError, ValueError, csv.Error):
             continue
     return []
 

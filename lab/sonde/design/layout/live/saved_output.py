@@ -10,6 +10,7 @@ from pathlib import Path
 from sonde.design.layout.live import cray_x1_output, linux_tool_output
 from sonde.design.layout.live.observations import ObservedStorage, merge_observations
 from sonde.model.errors import UserError
+from sonde.model.file_text import MAX_OUTPUT_BYTES, read_limited_text
 
 Reader = Callable[[str, str], ObservedStorage]
 
@@ -31,10 +32,16 @@ FORMS: Mapping[str, tuple[str, Reader]] = {
 
 
 def read_output(text: str, origin: str) -> ObservedStorage:
-    """The observations in saved output. Raises UserError for unknown output."""
-    for pattern, reader in FORMS.values():
+    """The observations in saved output. Raises UserError for unknown or damaged output."""
+    for name, (pattern, reader) in FORMS.items():
         if re.search(pattern, text, re.MULTILINE):
-            return reader(text, origin)
+            try:
+                return reader(text, origin)
+            except (ValueError, KeyError, TypeError, IndexError, AttributeError, ArithmeticError) as reason:
+                raise UserError(
+                    f"{origin} looks like output of {name}, but holds a value that cannot be read"
+                    f" ({type(reason).__name__}: {reason}); save that output as it is."
+                ) from None
     raise UserError(f"{origin} is no output that is known; it may be of {', '.join(FORMS)}.")
 
 
@@ -43,7 +50,7 @@ def read_files(paths: Iterable[Path]) -> ObservedStorage:
     storage = ObservedStorage()
     for path in paths:
         try:
-            text = path.read_text(encoding="utf-8")
+            text = read_limited_text(path, MAX_OUTPUT_BYTES)
         except UnicodeDecodeError as reason:
             raise UserError(f"{path} is not a text file: byte {reason.start} is not UTF-8.") from None
         except OSError as reason:

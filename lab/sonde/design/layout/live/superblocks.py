@@ -47,6 +47,8 @@ def ext4_superblock(head: bytes, device: str) -> ObservedFileSystem | None:
         return None
     (low,) = struct.unpack_from("<I", head, 4)
     (shift,) = struct.unpack_from("<I", head, 24)
+    if shift > 6:  # blocks of more than 64 KiB: this is no ext4
+        return None
     (per_group,) = struct.unpack_from("<I", head, 32)
     compatible, incompatible = struct.unpack_from("<II", head, 92)
     (stride,) = struct.unpack_from("<H", head, 0x164)

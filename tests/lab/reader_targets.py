@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Readers of files that somebody else may have written, each with files that it accepts.
+
+The contract: a reader returns, or raises one of its documented errors. `tools/fuzz_lab.py` feeds these readers with
+Atheris, `tests/lab/test_any_bytes.py` with a fixed sequence of mutations.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import tarfile
+import zipfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as parquet
+
+from sonde.advise.buffers import params_from_trace
+from sonde.design.layout.live.saved_output import read_files
+from sonde.design.layout.live.superblocks import read_superblock
+from sonde.design.routes.table_reader import read_host_tables
+from sonde.dialects.io500.ini import DEFAULTS, read_ini
+from sonde.dialects.io500.verify import verify_result
+from sonde.findings.assessment import assess
+from sonde.launch.sites import read_sites
+from sonde.model.errors import RecordError, UserError
+from sonde.model.event import read_events
+from sonde.model.experiment import read_experiment
+from sonde.model.plan import Plan
+from sonde.model.record import RECORD_FILE, merge_stage_records
+from sonde.model.run import read_run
+from sonde.model.system import read_system
+from sonde.model.trace import read_trace
+from sonde.sources.column_guesses import guess_column_map
+from sonde.sources.columns import read_column_map
+from sonde.sources.csv_rows import read_header, read_rows
+from sonde.sources.formats import read_results
+from sonde.sources.import_defaults import ImportDefaults
+from sonde.store.columns import read_columns
+from sonde.store.index import RUNS, WRITING
+from sonde.store.packs import UNREADABLE, members_of
+from sonde.store.rows import rows_of
+from sonde.store.summary import NAME as SUMMARY
+from sonde.store.summary import read_summary, summarize
+from sonde.terminal.trace_tables import build_trace_document
+from sonde.trends.environment import read_environment
+
+ROOT = Path(__file__).resolve().parents[2]
+DATA = ROOT / "tests" / "data"
+
+
+@dataclass(frozen=True)
+class ReaderTarget:
+    """A reader: `read` receives the path of a file called `file` with any content. `seeds`: contents that it accepts.
+    `errors`: the errors that it documents. `mutations`: how many of the seeds an ordinary test run tries."""
+
+    name: str
+    file: str
+    read: Callable[[Path], object]
+    seeds: Callable[[], Sequence[bytes]]
+    errors: tuple[type[Exception], ...] = (UserError,)
+    mutations: int = 300
+
+
+def _files(*patterns: str) -> Callable[[], Sequence[bytes]]:
+    return lambda: [path.read_bytes() for pattern in patterns for path in sorted(ROOT.glob(pattern)) if path.is_file()]
+
+
+def _texts(*texts: str) -> Callable[[], Sequence[bytes]]:
+    return lambda: [text.encode() for text in texts]
+
+
+def _read_record(path: Path) -> None:
+    """As `sonde show` and `sonde list` do after a run was lost."""
+    run = read_run(path.parent)
+    for phase in run.record.phases.values():
+        assess(run, phase)
+    summarize(run.record, {}, None, "")
+    read_environment(path.parent)
+    merge_stage_records([path.read_bytes()] * 2, [0.0, 1.5])
+
+
+def _read_summary(path: Path) -> None:
+    """As the index does, which lists what it cannot read with the reason."""
+    rows_of(path.parent, path.parent.name, 0)
+    read_summary(path.parent)
+
+
+def _read_csv(path: Path) -> None:
+    guess_column_map(read_header(path))
+    columns = read_column_map(None, ["time=start", "rate=rate GiB/s", "tasks=tasks", "op=op", "phase=phase"])
+    for run in read_rows(path, columns, lambda sentence: None):
+        run.id()
+
+
+def _read_results(path: Path) -> None:
+    for run in read_results(path, ImportDefaults()):
+        run.id()
+        run.key()
+
+
+def _read_trace(path: Path) -> None:
+    trace = read_trace(path)
+    json.dumps([build_trace_document(trace), trace.seconds, trace.untraced_calls])
+    params_from_trace(trace)
+
+
+def _read_system(path: Path) -> None:
+    read_system(path).resolve()
+
+
+def _read_pack(path: Path) -> None:
+    for member in members_of(path):
+        while member.content.read(1 << 20):
+            pass
+
+
+def _packs() -> Sequence[bytes]:
+    files = {"2026-01/run.json": b'{"schema": "sonde-run/1"}', "2026-01/record.ndjson": b"{}\n" * 50}
+    plain, packed = io.BytesIO(), io.BytesIO()
+    with tarfile.open(fileobj=plain, mode="w") as tape, zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tape.addfile(member, io.BytesIO(content))
+            archive.writestr(zipfile.ZipInfo(name), content)
+    return [plain.getvalue(), packed.getvalue(), gzip.compress(plain.getvalue(), mtime=0)]
+
+
+@cache
+def _index() -> Sequence[bytes]:
+    columns: dict[str, Any] = {field.name: pa.nulls(3, field.type) for field in RUNS}
+    file = io.BytesIO()
+    parquet.write_table(pa.table(columns, schema=RUNS), file, **WRITING)
+    return [file.getvalue()]
+
+
+def _summaries() -> Sequence[bytes]:
+    phase = {"phase": "write", "op": "write", "measured": True, "done": True, "bytes_per_s": 1e9, "seconds": 60.0}
+    run = {
+        "schema": "sonde-run/1",
+        "id": "2026-01-01T00-00-00Z-quick-abcd",
+        "status": "done",
+        "started": "2026-01-01T00:00:00Z",
+        "plan": {"id": "quick", "title": "Quick"},
+        "tasks": 4,
+        "series": {"version": 1, "system": "s", "experiment": "e", "target": "t"},
+        "findings": [{"id": "short", "severity": "info"}],
+        "phases": [phase],
+    }
+    return [json.dumps(run, indent=1).encode()]
+
+
+def _superblocks() -> Sequence[bytes]:
+    ext4 = bytearray(4096)
+    ext4[1024 + 56 : 1024 + 58] = b"\x53\xef"
+    return [b"XFSB" + bytes(4092), bytes(ext4)]
+
+
+TARGETS: tuple[ReaderTarget, ...] = (
+    ReaderTarget("record", RECORD_FILE, _read_record, _files("schema/record/example.ndjson"), mutations=60),
+    ReaderTarget("summary", SUMMARY, _read_summary, _summaries, (UserError, RecordError)),
+    ReaderTarget(
+        "index",
+        "part.parquet",
+        lambda path: read_columns(path, RUNS.names, RUNS),
+        _index,
+        (OSError, pa.ArrowException),
+    ),
+    ReaderTarget("results", "results.txt", _read_results, _files("tests/data/results/*")),
+    ReaderTarget(
+        "csv",
+        "rows.csv",
+        _read_csv,
+        _texts(
+            "start,rate,tasks,op,phase\n2026-01-01T00:00:00Z,1.5,4,write,w\n1767225600,2,8,read,r\n",
+            '"start","rate","tasks","op","phase"\r\n2026-01-01,nan,1,w,\r\n',
+        ),
+    ),
+    ReaderTarget(
+        "column map",
+        "columns.toml",
+        lambda path: read_column_map(path, ["rate=b"]),
+        _texts('tool = "x"\n[columns]\ntime = "a"\nrate = {column = "b", unit = "GiB/s"}\nexperiment = ["c"]\n'),
+    ),
+    ReaderTarget("plan", "plan.json", lambda path: Plan.read(str(path)).resolve(), _files("schema/plan/example*.json")),
+    ReaderTarget(
+        "plan in TOML",
+        "plan.toml",
+        lambda path: Plan.read(str(path)),
+        _texts('schema = "sonde-plan/1"\nid = "a"\ntarget = {path = "."}\n[[phases]]\nid = "w"\nop = "write"\n'),
+    ),
+    ReaderTarget("system", "system.toml", _read_system, _files("systems/hpcs-demo.toml"), mutations=60),
+    ReaderTarget(
+        "experiment", "experiment.toml", read_experiment, _files("schema/experiment/examples/hpcs*.toml"), mutations=60
+    ),
+    ReaderTarget("events", "events.toml", read_events, _files("schema/event/example.toml")),
+    ReaderTarget("event lines", "events.ndjson", read_events, _files("schema/event/example.ndjson")),
+    ReaderTarget("trace", "trace.ndjson", _read_trace, _files("schema/trace/example.ndjson")),
+    ReaderTarget("pack", "pack.tar", _read_pack, _packs, UNREADABLE),
+    ReaderTarget("tool output", "output.txt", lambda path: read_files([path]), _files("tests/data/layout/*")),
+    ReaderTarget("routes", "routes.txt", lambda path: read_host_tables([path]), _files("tests/data/routes/*")),
+    ReaderTarget("superblock", "device", read_superblock, _superblocks, (UserError, OSError)),
+    ReaderTarget("ini of IO500", "config.ini", read_ini, _files("tests/data/io500/*.ini")),
+    ReaderTarget(
+        "result of IO500",
+        "result.txt",
+        lambda path: verify_result(DEFAULTS, path),
+        _files("tests/data/results/io500*", "tests/data/io500/*"),
+    ),
+    ReaderTarget(
+        "sites",
+        "sites.toml",
+        lambda path: read_sites([path]),
+        _texts('[cluster]\nscheduler = "slurm"\nlauncher = "srun"\nmodules = ["x"]\n'),
+    ),
+)

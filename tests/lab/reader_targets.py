@@ -20,6 +20,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as parquet
+import tomli_w
 
 from sonde.advise.buffers import params_from_trace
 from sonde.design.layout.live.saved_output import read_files
@@ -121,6 +122,27 @@ def _read_pack(path: Path) -> None:
             pass
 
 
+def _plans_in_toml() -> Sequence[bytes]:
+    return [tomli_w.dumps(json.loads(content)).encode() for content in _files("schema/plan/example*.json")()]
+
+
+def _routes() -> Sequence[bytes]:
+    texts = (
+        "routes:\n  config:\n  - destination: 10.1.0.0/16\n    next-hop-address: 10.0.0.1\n"
+        "    next-hop-interface: eth0\n    table-id: 254\nroute-rules:\n  config:\n  - ip-from: 10.2.0.0/16\n"
+        "    route-table: 100\n    priority: 1000\n",
+        "route:\n- net: tcp\n  gateway: 10.0.0.1@o2ib\n  hop: 1\n",
+        "[Match]\nName=eth0\n[Route]\nDestination=10.1.0.0/16\nGateway=10.0.0.1\n[RoutingPolicyRule]\nFrom=10.2.0.0/16\n"
+        "Table=100\nPriority=1000\n",
+        "[ipv4]\nroute1=10.1.0.0/16,10.0.0.1,100\nroute1_options=table=100\n"
+        "routing-rule1=priority 5 from 10.2.0.0/16 table 1\n",
+        '[{"dst": "10.1.0.0/16", "gateway": "10.0.0.1", "dev": "eth0", "flags": [], "metrics": [{"mtu": 9000}]}]',
+        '[{"priority": 1000, "src": "10.2.0.0", "srclen": 16, "table": "100", "fwmark": "0x1"}]',
+        '[{"ifname": "eth0", "mtu": 9000, "addr_info": [{"local": "10.0.0.2", "prefixlen": 24}]}]',
+    )
+    return [text.encode() for text in texts] + [*_files("tests/data/routes/*")()]
+
+
 def _packs() -> Sequence[bytes]:
     files = {"2026-01/run.json": b'{"schema": "sonde-run/1"}', "2026-01/record.ndjson": b"{}\n" * 50}
     plain, packed = io.BytesIO(), io.BytesIO()
@@ -194,7 +216,7 @@ TARGETS: tuple[ReaderTarget, ...] = (
         "plan in TOML",
         "plan.toml",
         lambda path: Plan.read(str(path)),
-        _texts('schema = "sonde-plan/1"\nid = "a"\ntarget = {path = "."}\n[[phases]]\nid = "w"\nop = "write"\n'),
+        _plans_in_toml,
     ),
     ReaderTarget("system", "system.toml", _read_system, _files("systems/hpcs-demo.toml"), mutations=60),
     ReaderTarget(
@@ -205,7 +227,7 @@ TARGETS: tuple[ReaderTarget, ...] = (
     ReaderTarget("trace", "trace.ndjson", _read_trace, _files("schema/trace/example.ndjson")),
     ReaderTarget("pack", "pack.tar", _read_pack, _packs, UNREADABLE),
     ReaderTarget("tool output", "output.txt", lambda path: read_files([path]), _files("tests/data/layout/*")),
-    ReaderTarget("routes", "routes.txt", lambda path: read_host_tables([path]), _files("tests/data/routes/*")),
+    ReaderTarget("routes", "routes.txt", lambda path: read_host_tables([path]), _routes),
     ReaderTarget("superblock", "device", read_superblock, _superblocks, (UserError, OSError)),
     ReaderTarget("ini of IO500", "config.ini", read_ini, _files("tests/data/io500/*.ini")),
     ReaderTarget(

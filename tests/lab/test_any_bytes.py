@@ -4,8 +4,10 @@ the same readers guided by coverage."""
 
 from __future__ import annotations
 
+import io
 import random
 import re
+import zipfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -86,11 +88,26 @@ def test_a_seed_is_accepted(target: ReaderTarget, tmp_path: Path) -> None:
     assert accepted, "no seed is valid, so mutations test little"
 
 
+def zip_without_name() -> bytes:
+    """A zip with one member whose name is empty."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("a", b"content")
+    content = packed.getvalue()
+    at = content.index(b"PK\x01\x02")
+    # The name is one byte behind 46 of the entry; its length is at 28.
+    entry = content[at : at + 28] + b"\x00\x00" + content[at + 30 : at + 46]
+    end = bytearray(content[at + 47 :])
+    end[12:16] = (46).to_bytes(4, "little")
+    return content[:at] + entry + bytes(end)
+
+
 # Inputs on which a reader once raised another error.
 FOUND = {
     "trace": b'{"type":"process","schema":"sonde-trace/1","started_unix_s":1,"seconds":1}\n'
     b'{"type":"file","path":"/a","read":{"slowest_s":null}}\n',
     "tool-output": b"Filesystem magic number:  0xEF53\nBlock count:              4\nBlock size:               4k\n",
+    "pack": zip_without_name(),
     "routes": b"nexthop dev eth0 via 10.0.0.1\n",
 }
 

@@ -33,7 +33,7 @@ def is_summary(head: str) -> bool:
 
 def is_result(head: str) -> bool:
     """Whether it is result.txt."""
-    return "[ior-easy-write]" in head and re.search(r"^\s*t_start\s*=", head, re.MULTILINE) is not None
+    return "[ior-easy-write]" in head and re.search(r"^[ \t]*t_start\s*=", head, re.MULTILINE) is not None
 
 
 def read_summary(text: str, about: ImportDefaults) -> Sequence[ImportedRun]:

@@ -35,7 +35,7 @@ _COLUMNS = {
     "iter": "iter",
 }
 _OTHER_METRICS = ("latency", "blockKiB", "xferKiB", "openTime", "wrRdTime", "closeTime")
-_OPTION = re.compile(r"^[ \t]*([a-zA-Z][\w ]*?)[ \t]*[:=][ \t]*(.*)$", re.MULTILINE)
+_OPTION = re.compile(r"^[ \t]*([a-zA-Z]\w*(?: +\w+)*)[ \t]*[:=][ \t]*(.*)$", re.MULTILINE)
 _HEAD = re.compile(r"^(Began|Command line|Machine)(?: used)?\s*: (.*)$", re.MULTILINE)
 _TEST = re.compile(r"^(?:TestID\s*: (\d+)|Test (\d+) started: (.*))$", re.MULTILINE)
 
@@ -68,7 +68,7 @@ def _read_output(text: str, about: ImportDefaults) -> Iterator[ImportedRun]:
         test = test[: next_test.start()] if next_test else test
         header = re.search(r"^access\s+bw", test, re.MULTILINE)
         description, table = (test[: header.start()], test[header.start() :]) if header else (test, "")
-        options = dict(_OPTION.findall(re.split(r"(?m)^(?:Options:|Summary:)\s*$", description)[-1]))
+        options = dict(_OPTION.findall(re.split(r"(?m)^(?:Options:|Summary:)[ \t]*$", description)[-1]))
         if "clients" in options:  # 1 to 3: 4 (2 per node)
             options |= _parse_clients(options.pop("clients"))
         facts_of_test = dict(re.findall(r"^(StartTime|Path)\s*: (.*)$", description, re.MULTILINE))

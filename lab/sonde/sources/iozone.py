@@ -34,7 +34,7 @@ _TABLE_COLUMNS = (
     ("freread", "freread", "reread"),
 )
 _THROUGHPUT_LINE = re.compile(
-    r"^\s*(Children see|Parent sees) throughput for\s+(\d+) (.+?)\s*=\s*([\d.]+) k?K?B(?:ytes)?/sec", re.M
+    r"^[ \t]*(Children see|Parent sees) throughput for\s+(\d+) (.+?)\s*=\s*([\d.]+) k?K?B(?:ytes)?/sec", re.M
 )
 _OPS = {
     "initial writers": "write",
@@ -54,7 +54,7 @@ def is_iozone_output(head: str) -> bool:
 
 def read_iozone_output(text: str, about: ImportDefaults) -> Sequence[ImportedRun]:
     """The runs in what IOzone printed; several after each other in one file are several."""
-    pieces = re.split(r"(?m)^(?=\s*Iozone: Performance Test of File I/O)", text)
+    pieces = re.split(r"(?m)^(?=[ \t]*Iozone: Performance Test of File I/O)", text)
     runs = [run for piece in pieces if is_iozone_output(piece) for run in _read_output(piece, about)]
     if not runs:
         raise ValueError("it has no results")

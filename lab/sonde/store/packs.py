@@ -8,6 +8,7 @@ import gzip
 import io
 import lzma
 import stat
+import struct
 import tarfile
 import zipfile
 import zlib
@@ -28,7 +29,7 @@ _OPENERS = ((b"\x1f\x8b", gzip.open), (b"\xfd7zXZ\x00", lzma.open), (b"BZh", bz2
 # What a damaged pack or one of another kind makes the readers raise.
 UNREADABLE = (
     *(tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError),
-    *(EOFError, ValueError, OSError, RuntimeError, NotImplementedError, OverflowError),
+    *(EOFError, ValueError, OSError, RuntimeError, NotImplementedError, OverflowError, IndexError, struct.error),
 )
 
 
@@ -136,7 +137,7 @@ def _of_zip(path: Path) -> Iterator[Member]:
         for member in packed.infolist():
             meter.add_member(member.file_size)
             kind = stat.S_IFMT(member.external_attr >> 16)
-            if member.is_dir():
+            if member.filename.endswith("/"):
                 continue
             if kind not in (0, stat.S_IFREG):
                 yield Member(member.filename, io.BytesIO(), "is a link or a device, not a regular file")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from make_record import Scene, write_run
 
-from sonde.model.documents import MOST_LEVELS, DocumentError, parse_json, parse_toml
+from sonde.model.documents import MOST_LEVELS, DocumentError, parse_json, parse_toml, parse_yaml
 from sonde.model.errors import RecordError
 from sonde.model.line_decoding import parse_line
 
@@ -43,6 +43,19 @@ def test_toml_beyond_a_limit_is_refused(text: str) -> None:
 def test_json_beyond_a_limit_is_refused(text: str) -> None:
     with pytest.raises(DocumentError, match=r"it is nested too deeply|more than 308 digits"):
         parse_json(text)
+
+
+@pytest.mark.parametrize("text", ["[" * DEEP, "- " * DEEP, "a: " + "9" * 100_000], ids=["lists", "blocks", "digits"])
+def test_yaml_beyond_a_limit_is_refused(text: str) -> None:
+    with pytest.raises(DocumentError, match=r"it is nested too deeply|more than 308 digits"):
+        parse_yaml(text)
+
+
+def test_yaml_with_an_alias_is_refused() -> None:
+    # Nine such lines make a list of a billion entries.
+    with pytest.raises(DocumentError, match=r"alias \*a; write the value out"):
+        parse_yaml("a: &a [1, 2]\nb: &b [*a, *a]\n")
+    assert parse_yaml("a: &a [1, 2]\nb: 1.5") == {"a": [1, 2], "b": 1.5}
 
 
 def test_documents_within_the_limits_are_read() -> None:

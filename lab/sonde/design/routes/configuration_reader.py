@@ -18,12 +18,13 @@ from sonde.design.routes.host_tables import (
     find_version,
     name_table,
 )
+from sonde.model.documents import parse_yaml
 from sonde.model.errors import UserError
 
-_YAML = re.compile(r"^(routes?|route-rules|net|peer|global):|^- (name|hosts):|^\s*- net:", re.MULTILINE)
+_YAML = re.compile(r"^(routes?|route-rules|net|peer|global):|^- (name|hosts):|^[ \t]*- net:", re.MULTILINE)
 _NETWORKD = re.compile(r"^\[(Route|RoutingPolicyRule)\]", re.MULTILINE)
 _KEYFILE = re.compile(r"^\[(ipv4|ipv6)\]", re.MULTILINE)
-_LNET_LINE = re.compile(r"^\s*net\s+(\S+)\s+hops\s+(-?\d+)\s+gw\s+(\S+)\s+(up|down)", re.MULTILINE)
+_LNET_LINE = re.compile(r"^[ \t]*net\s+(\S+)\s+hops\s+(-?\d+)\s+gw\s+(\S+)\s+(up|down)", re.MULTILINE)
 
 
 def is_configuration(text: str) -> bool:
@@ -164,7 +165,7 @@ def _join_hops(parts: Sequence[ObservedRoute]) -> Iterator[ObservedRoute]:
 
 def _parse_yaml(text: str, name: str) -> HostTables:
     try:
-        document = yaml.safe_load(text)
+        document = parse_yaml(text)
     except yaml.YAMLError as reason:
         raise UserError(f"{name} is not YAML: {' '.join(str(reason).split())}.") from None
     if isinstance(document, list):

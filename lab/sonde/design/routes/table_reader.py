@@ -93,7 +93,7 @@ class _LineTables:
 
 def _parse_lines(text: str, name: str) -> HostTables:
     tables = _LineTables()
-    is_script = bool(re.search(r"^#!|^\s*apply\(\) \{", text, re.MULTILINE))
+    is_script = bool(re.search(r"^#!|^[ \t]*apply\(\) \{", text, re.MULTILINE))
     for number, line in _join_continued_lines(_select_applied_lines(text)):
         origin = f"{name}, line {number}"
         tokens = _split_tokens(line)

@@ -70,7 +70,7 @@ def read_mdadm(text: str, origin: str) -> ObservedStorage:
     """Parses mdadm --detail, also with --export."""
     exported = dict(re.findall(r"^(MD_\w+)=(.*)$", text, re.MULTILINE))
     shown = {
-        name.strip(): value.strip() for name, value in re.findall(r"^\s*([A-Z][\w ]+) : (.*)$", text, re.MULTILINE)
+        name.strip(): value.strip() for name, value in re.findall(r"^[ \t]*([A-Z][\w ]+) : (.*)$", text, re.MULTILINE)
     }
     level = exported.get("MD_LEVEL") or shown.get("Raid Level", "")
     disks = int(exported.get("MD_DEVICES") or shown.get("Raid Devices", "0") or 0)
@@ -181,7 +181,7 @@ def read_getstripe(text: str, origin: str) -> ObservedStorage:
 
 def read_zpool(text: str, origin: str) -> ObservedStorage:
     """Parses zpool status, optionally followed by zpool get or zfs get of ashift, recordsize and capacity."""
-    pool, state = (re.search(rf"^\s*{member}:\s+(\S+)", text, re.MULTILINE) for member in ("pool", "state"))
+    pool, state = (re.search(rf"^[ \t]*{member}:\s+(\S+)", text, re.MULTILINE) for member in ("pool", "state"))
     if pool is None:
         raise UserError(f"{origin} names no pool; it should be what zpool status prints.")
     vdevs = re.findall(r"^\s+((?:raidz\d?|mirror)-\d+)\s+(\w+)", text, re.MULTILINE)

@@ -16,18 +16,18 @@ Reader = Callable[[str, str], ObservedStorage]
 
 # Name of the output -> pattern that identifies it, and its parser. The first match counts.
 FORMS: Mapping[str, tuple[str, Reader]] = {
-    "lsblk --json --bytes --output-all": (r'^\s*\{\s*"blockdevices"', linux_tool_output.read_lsblk),
+    "lsblk --json --bytes --output-all": (r'^[ \t]*\{\s*"blockdevices"', linux_tool_output.read_lsblk),
     "multipathd show maps json": (r'"path_groups"|"maps"\s*:', linux_tool_output.read_multipath),
-    "lvs --segments --reportformat json": (r'^\s*\{\s*"report"', linux_tool_output.read_lvs),
+    "lvs --segments --reportformat json": (r'^[ \t]*\{\s*"report"', linux_tool_output.read_lvs),
     "xfs_info, mkfs.xfs or xfs_growfs -n": (r"meta-data=", cray_x1_output.read_xfs_info),
-    "mdadm --detail": (r"^MD_LEVEL=|^\s*Raid Level :", linux_tool_output.read_mdadm),
+    "mdadm --detail": (r"^MD_LEVEL=|^[ \t]*Raid Level :", linux_tool_output.read_mdadm),
     "dumpe2fs -h": (r"^Filesystem magic number:|^Block count:", linux_tool_output.read_dumpe2fs),
     "lfs getstripe": (r"lmm_stripe_count:|^stripe_count:", linux_tool_output.read_getstripe),
-    "zpool status": (r"^\s*pool: ", linux_tool_output.read_zpool),
+    "zpool status": (r"^[ \t]*pool: ", linux_tool_output.read_zpool),
     "csmreport": (r"RAID-\d+/|^RS200 ", cray_x1_output.read_csmreport),
-    "xlv_mgr show -long": (r"^\s*VE \S+ \[", cray_x1_output.read_xlv),
+    "xlv_mgr show -long": (r"^[ \t]*VE \S+ \[", cray_x1_output.read_xlv),
     "pm": (r"^pm\d\w*L\d+|^fc\w+\s+(pri|alt)", cray_x1_output.read_pm),
-    "parts": (r"^\s*part\s+\d+\s", cray_x1_output.read_parts),
+    "parts": (r"^[ \t]*part\s+\d+\s", cray_x1_output.read_parts),
 }
 
 

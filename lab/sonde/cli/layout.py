@@ -5,15 +5,16 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import click
 
+from sonde.cli.layout_output import make_plan_document, print_check, print_plan
 from sonde.cli.options import VerbGroup, archive_option, json_option
+from sonde.design.checked_items import choose_exit_code
 from sonde.design.layout import layout_tables
-from sonde.design.layout.failures import list_failure_effects
 from sonde.design.layout.file_system_layout import FileSystemLayout
 from sonde.design.layout.geometry import parse_geometry
+from sonde.design.layout.live.observations import ObservedStorage
 from sonde.design.layout.plan import LayoutPlan, make_system_file, plan_layout
 from sonde.model.bundled_files import find_system_file
 from sonde.model.confined_files import write_file
@@ -108,59 +109,17 @@ def plan_command(
     if output is not None:
         _write(output, _files(plan, binary))
     if as_json:
-        print_json(_plan_document(plan, show_failures=show_failures))
+        print_json(make_plan_document(plan, show_failures=show_failures))
         return EXIT_FAILED if plan.unmet else 0
     if as_report:
         report = layout_tables.make_report(plan.system, plan.file_systems, binary=binary)
         results().print(report, markup=False, highlight=False, soft_wrap=True)
     else:
-        _print_plan(plan, explain=explain, show_failures=show_failures, failed_parts=failed_parts)
+        print_plan(plan, explain=explain, show_failures=show_failures, failed_parts=failed_parts)
     if output is not None:
         for name in sorted(_files(plan, binary)):
             results().print(str(output / name), soft_wrap=True, highlight=False)
     return EXIT_FAILED if plan.unmet else 0
-
-
-def _print_plan(plan: LayoutPlan, *, explain: bool, show_failures: bool, failed_parts: tuple[str, ...]) -> None:
-    console = results()
-    if failed_parts:
-        console.print(f"Bandwidth without {', '.join(failed_parts)}:", style="bold", soft_wrap=True)
-    for file_system, row in zip(plan.file_systems, layout_tables.make_plan_rows(plan.file_systems), strict=True):
-        name, location, size, stripe, groups, log, read, write, limit = row
-        console.print(name, style="bold", soft_wrap=True, highlight=False)
-        facts = [f"{size} on {location}", f"unit / width {stripe}; {groups} allocation groups; log {log}"]
-        facts.append(f"read {read}, write {write}; limit: {limit}")
-        unknown_stages = layout_tables.list_unknown_stages(file_system)
-        if unknown_stages:
-            facts.append(f"Not known, so not counted: rates of {', '.join(unknown_stages)}.")
-        for fact in facts:
-            console.print(f"  {fact}", soft_wrap=True, highlight=False)
-        if explain:
-            _print_derivations(file_system)
-        if show_failures:
-            _print_failures(plan, file_system)
-    for note in plan.notes:
-        console.print(f"! {note}.", soft_wrap=True, highlight=False)
-    for short in plan.unmet:
-        console.print(f"Not met: {short}.", style="bold red", soft_wrap=True, highlight=False)
-
-
-def _print_derivations(laid: FileSystemLayout) -> None:
-    table = plain_table()
-    for title in ("part", "number", "", "how"):
-        table.add_column(title, overflow="fold")
-    for derivation in laid.derivations:
-        table.add_row(derivation.part, derivation.quantity, derivation.text, derivation.arithmetic)
-    results().print(table)
-
-
-def _print_failures(plan: LayoutPlan, laid: FileSystemLayout) -> None:
-    table = plain_table()
-    for title in ("without", "read", "write", ""):
-        table.add_column(title, overflow="fold")
-    for row in layout_tables.make_failure_rows(list(list_failure_effects(plan.system, laid.id, laid.devices)), laid):
-        table.add_row(*row)
-    results().print(table)
 
 
 def _print_alternatives(system: System, against: tuple[str, ...], name: str | None, as_json: bool) -> int:
@@ -199,7 +158,7 @@ def _print_alternatives(system: System, against: tuple[str, ...], name: str | No
     multiple=True,
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Saved output instead of this machine: lsblk, mdadm, lvs, multipathd, xfs_info, dumpe2fs, lfs, zpool …",
+    help="Saved output instead of this machine: of `layout collect`, lsblk, mdadm, lvs, multipath, xfs_info, zpool …",
 )
 @click.option("--plan", "system", metavar="SYSTEM", help="Compare with the layout of this system.")
 @click.option("--as", "name", metavar="NAME", help="Which of its file systems (default: that of the mount point).")
@@ -209,8 +168,10 @@ def check_command(
 ) -> int:
     """Say what is wrong with the storage beneath a mount point, a directory, a device, or in saved outputs.
 
+    --plan alone reviews the storage that the system file describes.
+
     Read are sysfs, superblocks, ioctls and tools; nothing is written. For a FILE its extents are looked at too. Exit
-    code 1 when something is wrong.
+    code 1 when something is wrong, 6 when nothing could be compared.
 
     \b
     Examples:
@@ -219,39 +180,50 @@ def check_command(
       sonde layout check --from lsblk.json --from xfs_info.txt
     """
     from sonde.design.layout.check import check_layout
+    from sonde.design.layout.check_system import check_described_storage
     from sonde.design.layout.live.inspection import inspect_storage
+    from sonde.design.layout.live.joining import join_observations
     from sonde.design.layout.live.observations import merge_observations
     from sonde.design.layout.live.saved_output import read_files
 
-    if not locations and not saved_outputs:
-        raise UserError("There is nothing to check; name a mount point, a device, or saved outputs with --from.")
-    seen = read_files(saved_outputs)
+    if not locations and not saved_outputs and (system is None or name is not None):
+        raise UserError(
+            "There is nothing to check; name a mount point, a device, saved outputs with --from, or with --plan alone"
+            " a system whose description is reviewed."
+        )
+    if system is not None and not locations and not saved_outputs:
+        verdict = check_described_storage(read_system(find_system_file(system)))
+        print_check(ObservedStorage(), verdict, as_json)
+        return choose_exit_code(len(verdict.faults), verdict.checked_items)
+    storage = read_files(saved_outputs)
     for item in locations:
-        seen = merge_observations(seen, inspect_storage(item))
-    planned = None
+        storage = merge_observations(storage, inspect_storage(item))
+    storage, planned = join_observations(storage), None
     if system is not None:
         machine = read_system(find_system_file(system))
-        mount_points = [item.location for item in seen.file_systems]
+        mount_points = [item.location for item in storage.file_systems]
         planned = _planned_layout(machine, plan_layout(machine), name, mount_points)
     elif name is not None:
         raise UserError("--as names a file system of a system; give the system with --plan.")
-    verdict = check_layout(seen, planned)
-    if as_json:
-        print_json({"seen": asdict(seen), "faults": [asdict(item) for item in verdict.faults],
-                    "not_known": list(verdict.unknown)})  # fmt: skip
-    else:
-        console = results()
-        for line in layout_tables.describe_observations(seen):
-            console.print(line, soft_wrap=True, highlight=False, markup=False)
-        for fault in verdict.faults:
-            console.print(f"{fault.kind}  {fault.location}", style="bold red", soft_wrap=True, highlight=False)
-            console.print(f"  {fault.problem}. Cost: {fault.cost}.", soft_wrap=True, highlight=False, markup=False)
-            console.print(f"  Remedy: {fault.remedy}.", soft_wrap=True, highlight=False, markup=False)
-        count = len(verdict.faults)
-        summary = "Nothing wrong was found" if not count else "1 fault" if count == 1 else f"{count} faults"
-        unchecked = f" Not known, so not checked: {'; '.join(verdict.unknown)}." if verdict.unknown else ""
-        console.print(f"{summary}.{unchecked}", soft_wrap=True, highlight=False, markup=False)
-    return EXIT_FAILED if verdict.faults else 0
+    verdict = check_layout(storage, planned)
+    print_check(storage, verdict, as_json)
+    return choose_exit_code(len(verdict.faults), verdict.checked_items)
+
+
+@command.command("collect")
+def collect_command() -> int:
+    """Print a shell script that collects, on a machine without Sonde, everything that `layout check --from` reads.
+
+    The script only reads; run it as root to see superblocks.
+
+    \b
+    Examples:
+      sonde layout collect > collect.sh
+    """
+    from sonde.design.layout.live.collector import make_collector
+
+    results().print(make_collector(), markup=False, highlight=False, soft_wrap=True, end="")
+    return EXIT_OK
 
 
 @command.command("verify")
@@ -290,15 +262,15 @@ def verify_command(
     if (segment is None) != (stripe is None):
         raise UserError("--segment and --stripe go together: what one drive holds before the next, and what all do.")
     given_stripe = (parse_bytes(segment), parse_bytes(stripe)) if segment is not None and stripe is not None else None
-    seen = inspect_storage(directory)
+    storage = inspect_storage(directory)
     planned = None
     if system is not None:
         machine = read_system(find_system_file(system))
         planned = _planned_layout(
-            machine, plan_layout(machine), name, [file_system.location for file_system in seen.file_systems]
+            machine, plan_layout(machine), name, [file_system.location for file_system in storage.file_systems]
         )
-    geometry = stripe_measurement.choose_stripe_geometry(seen, planned, given_stripe, parity)
-    document = stripe_measurement.make_plan_document(
+    geometry = stripe_measurement.choose_stripe_geometry(storage, planned, given_stripe, parity)
+    document = stripe_measurement.makeplan_document(
         directory, geometry, parse_bytes(volume) if volume is not None else None, repeats, direct=not buffered
     )
     record = _measure_plan(Plan.from_document(document, "layout verify"), archive, as_json)
@@ -375,35 +347,3 @@ def _write(folder: Path, files: dict[str, str]) -> None:
             write_file(folder / name, text)
     except OSError as reason:
         raise MachineError(f"{folder} cannot be written: {reason.strerror}.") from None
-
-
-def _plan_document(plan: LayoutPlan, *, show_failures: bool) -> dict[str, Any]:
-    entries = []
-    for file_system in plan.file_systems:
-        entry: dict[str, Any] = {
-            "id": file_system.id,
-            "kind": file_system.table.kind,
-            "purpose": file_system.table.purpose,
-            "targets": list(file_system.targets),
-            "devices": [store.id for store in file_system.devices],
-            "log": file_system.log.id if file_system.log is not None else None,
-            "capacity_bytes": file_system.capacity,
-            "stripe_unit_bytes": file_system.unit,
-            "stripe_width_bytes": file_system.width,
-            "alignment_bytes": file_system.alignment,
-            "log_bytes": file_system.log_size,
-            "allocation_groups": asdict(file_system.groups) if file_system.groups is not None else None,
-            "rates": asdict(file_system.rates),
-            "derivations": [asdict(entry_part) for entry_part in file_system.derivations],
-        }
-        if show_failures:
-            effects = list_failure_effects(plan.system, file_system.id, file_system.devices)
-            entry["failures"] = [asdict(effect) for effect in effects]
-        entries.append(entry)
-    return {
-        "system": plan.system.id,
-        "file_systems": entries,
-        "new_parts": sorted(plan.new_parts),
-        "not_met": list(plan.unmet),
-        "notes": list(plan.notes),
-    }

@@ -37,6 +37,8 @@ _SHARED_MODULES = frozenset(
         "experiment_runs",
         "run_options",
         "forecast_output",
+        "layout_output",
+        "route_output",
     }
 )
 # Headings of the help, in the order of use. Verbs that are not listed here follow.

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sonde.design.checked_items import CheckedItem, split_results
 from sonde.design.layout.check_disks import find_disk_faults, find_slice_faults
+from sonde.design.layout.check_objects import find_object_faults
 from sonde.design.layout.check_plan import find_plan_faults
+from sonde.design.layout.check_pools import find_pool_faults
 from sonde.design.layout.faults import LayoutCheck, LayoutFault
 from sonde.design.layout.file_system_layout import FileSystemLayout
 from sonde.design.layout.geometry import GIB, MIB
@@ -23,25 +26,25 @@ _SMALL_GROUP = 256 * MIB
 # A file is slow to read when its extents are shorter than this many stripe widths on average.
 _PIECE_WIDTHS = 4
 _STRIPED = ("xfs", "ext4")
-_USED_SHARE = 80
 
 
 def check_layout(storage: ObservedStorage, plan: FileSystemLayout | None = None) -> LayoutCheck:
     """Checks all observed storage. `plan` is the planned layout of the observed file system."""
-    faults: list[LayoutFault] = []
+    results: list[LayoutFault | CheckedItem] = []
     unknown = list(storage.unknown) + [f"a line that could not be parsed: {line}" for line in storage.unread]
     for file_system in storage.file_systems:
-        faults += _file_system(storage, file_system, plan)
+        results += _file_system(storage, file_system, plan)
         unknown += _not_known(storage, file_system, plan)
     for disk in storage.disks.values():
-        faults += find_disk_faults(storage, disk)
+        results += find_disk_faults(storage, disk)
     for table in storage.slices:
-        faults += find_slice_faults(storage, table)
+        results += find_slice_faults(storage, table)
     for file in storage.files:
-        faults += _extents(storage, file)
+        results += _extents(storage, file)
     if plan is not None:
-        faults += find_plan_faults(storage, plan)
-    return LayoutCheck(tuple(dict.fromkeys(faults)), tuple(dict.fromkeys(unknown)))
+        results += find_plan_faults(storage, plan)
+    faults, checked_items = split_results(results)
+    return LayoutCheck(faults, tuple(dict.fromkeys(unknown)), checked_items)
 
 
 def find_top_disk(storage: ObservedStorage, file_system: ObservedFileSystem) -> ObservedDisk | None:
@@ -80,7 +83,7 @@ def _not_known(
 
 def _file_system(
     storage: ObservedStorage, file_system: ObservedFileSystem, plan: FileSystemLayout | None
-) -> Iterator[LayoutFault]:
+) -> Iterator[LayoutFault | CheckedItem]:
     if file_system.kind in _STRIPED:
         yield from _stripes(storage, file_system, plan)
         yield from _log(storage, file_system)
@@ -88,16 +91,28 @@ def _file_system(
         yield from _groups(file_system)
         yield from _blocks(storage, file_system, plan)
     if file_system.kind == "lustre":
-        yield from _lustre(file_system)
+        yield from find_object_faults(file_system, _find_target_stripe(storage, plan))
     if file_system.kind == "zfs":
-        yield from _zfs(file_system)
+        yield from find_pool_faults(file_system)
+    if file_system.options:
+        yield CheckedItem("mount options", file_system.location)
     yield from _options(file_system)
+
+
+def _find_target_stripe(storage: ObservedStorage, plan: FileSystemLayout | None) -> int | None:
+    """The full stripe below the targets: of the plan, else the one that all observed arrays have."""
+    if plan is not None and plan.device.stripe:
+        return plan.device.stripe
+    stripes = {disk.stripe for disk in storage.disks.values() if disk.kind in ("md", "lun") and disk.stripe}
+    return stripes.pop() if len(stripes) == 1 else None
 
 
 def _stripes(
     storage: ObservedStorage, file_system: ObservedFileSystem, plan: FileSystemLayout | None
-) -> Iterator[LayoutFault]:
+) -> Iterator[LayoutFault | CheckedItem]:
     unit, stripe = find_stripe_below(storage, file_system, plan)
+    if file_system.unit is not None:
+        yield CheckedItem("stripe unit and width", file_system.location)
     if file_system.unit == 0 and stripe:
         yield LayoutFault(
             "no stripe unit", file_system.location,
@@ -135,8 +150,10 @@ def _stripes(
         )  # fmt: skip
 
 
-def _log(storage: ObservedStorage, file_system: ObservedFileSystem) -> Iterator[LayoutFault]:
+def _log(storage: ObservedStorage, file_system: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
     disk = find_top_disk(storage, file_system)
+    if file_system.log is not None:
+        yield CheckedItem("log", file_system.location)
     small = file_system.size is not None and file_system.size < 8 * GIB
     if file_system.log is not None and file_system.log < SMALLEST_LOG and not small:
         yield LayoutFault(
@@ -154,9 +171,10 @@ def _log(storage: ObservedStorage, file_system: ObservedFileSystem) -> Iterator[
             )  # fmt: skip
 
 
-def _groups(file_system: ObservedFileSystem) -> Iterator[LayoutFault]:
+def _groups(file_system: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
     if file_system.group_count is None or file_system.group_blocks is None or not file_system.block:
         return
+    yield CheckedItem("allocation groups", file_system.location)
     size = file_system.group_blocks * file_system.block
     large = file_system.size is not None and file_system.size >= 64 * GIB
     if file_system.group_count < _FEW_GROUPS and large:
@@ -213,7 +231,7 @@ def _groups(file_system: ObservedFileSystem) -> Iterator[LayoutFault]:
 
 def _blocks(
     storage: ObservedStorage, file_system: ObservedFileSystem, plan: FileSystemLayout | None
-) -> Iterator[LayoutFault]:
+) -> Iterator[LayoutFault | CheckedItem]:
     unit, _ = find_stripe_below(storage, file_system, plan)
     if file_system.block and unit and file_system.block >= unit > 4096:
         yield LayoutFault(
@@ -234,64 +252,16 @@ _COSTLY = {
 }
 
 
-def _options(file_system: ObservedFileSystem) -> Iterator[LayoutFault]:
+def _options(file_system: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
     for option in file_system.options:
         if option in _COSTLY:
             cost, remedy = _COSTLY[option]
             yield LayoutFault("mount option", file_system.location, f"it is mounted with {option}", cost, remedy)
 
 
-def _lustre(file_system: ObservedFileSystem) -> Iterator[LayoutFault]:
-    count, size = file_system.facts.get("stripe_count", ""), file_system.facts.get("stripe_size", "")
-    if size.isdigit() and int(size) and int(size) % MIB:
-        yield LayoutFault(
-            "stripe does not fit RPCs", file_system.location, f"its stripe size, {size} bytes, is no multiple of 1 MiB",
-            "requests of 1 MiB touch two targets, and their locks are fought for", "lfs setstripe -S 1M, 4M or 16M",
-        )  # fmt: skip
-    targets = file_system.facts.get("targets", "").split()
-    if len(set(targets)) < len(targets):
-        yield LayoutFault(
-            "objects on one target", file_system.location, f"{len(targets)} objects are on {len(set(targets))} targets",
-            "a target gets several shares of the traffic", "lfs migrate the file with a stripe count of the targets",
-        )  # fmt: skip
-    if count.isdigit() and targets and int(count) != len(targets):
-        yield LayoutFault(
-            "objects are missing", file_system.location,
-            f"its stripe count is {count}, but it has {len(targets)} objects",
-            "part of the file cannot be read", "run lfs check and lctl get_param osc.*.active",
-        )  # fmt: skip
-
-
-def _zfs(file_system: ObservedFileSystem) -> Iterator[LayoutFault]:
-    facts = file_system.facts
-    widths = dict(vdev.split("=") for vdev in facts.get("vdevs", "").split())
-    if len({(name.partition("-")[0], width) for name, width in widths.items()}) > 1:
-        yield LayoutFault(
-            "unequal members of a stripe", file_system.location, f"its vdevs differ: {facts['vdevs']}",
-            "the pool is as fast as its slowest vdev", "make every vdev of equal drives",
-        )  # fmt: skip
-    if facts.get("state") not in ("ONLINE", "", None) or facts.get("sick"):
-        yield LayoutFault(
-            "degraded", file_system.location, f"the pool is {facts.get('state')} {facts.get('sick', '')}".strip(),
-            "reads compute what is missing, and one more drive may lose it", "zpool replace the drive that failed",
-        )  # fmt: skip
-    if facts.get("ashift", "12").isdigit() and int(facts.get("ashift", "12")) not in (0, 12, 13, 14):
-        yield LayoutFault(
-            "sectors too small", file_system.location,
-            f"ashift is {facts['ashift']}, sectors of {1 << int(facts['ashift'])} bytes",
-            "drives with sectors of 4 KiB read before they write", "make the pool again with ashift=12",
-        )  # fmt: skip
-    full = facts.get("capacity", "").rstrip("%")
-    if full.isdigit() and int(full) > _USED_SHARE:
-        yield LayoutFault(
-            "too full", file_system.location, f"{full} % of the pool are used",
-            "free space is in small pieces: writing slows down",
-            f"keep it under {_USED_SHARE} %",
-        )  # fmt: skip
-
-
-def _extents(storage: ObservedStorage, file: FileExtents) -> Iterator[LayoutFault]:
+def _extents(storage: ObservedStorage, file: FileExtents) -> Iterator[LayoutFault | CheckedItem]:
     """Reports a fragmented file; adjacent extents on the device count as one."""
+    yield CheckedItem("extents", file.path)
     runs: list[list[int]] = []
     for _, position, length in sorted(file.pieces):
         if runs and runs[-1][0] + runs[-1][1] == position:

@@ -6,6 +6,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from sonde.design.checked_items import CheckedItem
+from sonde.design.layout.check_redundancy import find_path_faults, find_redundancy_faults
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.geometry import CSM_SEGMENTS, MIB, compute_alignment, parse_geometry
 from sonde.design.layout.live.observations import ObservedDisk, ObservedPath, ObservedSlices, ObservedStorage
@@ -17,12 +19,12 @@ _UNBALANCED = 0.05
 _FEW_BLOCKS = 1000  # fewer blocks do not show a balance
 _LEAST_CACHE = 1024  # md's stripe_cache_size in pages; 256 is its default, made for small machines
 _LEAST_DEPTH = 8
-_FINE_STATES = frozenset({"", "optimal", "active", "running", "live", "clean", "optimal active", "active sync"})
+_LEAST_REQUESTS = 16
 
 
-def find_disk_faults(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[LayoutFault]:
+def find_disk_faults(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
     """All faults of one disk."""
-    yield from _state(disk)
+    yield from find_redundancy_faults(disk)
     if disk.kind == "part":
         yield from _alignment(storage, disk)
     if disk.members:
@@ -30,32 +32,11 @@ def find_disk_faults(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[L
     if disk.level in ("raid4", "raid5", "raid6"):
         yield from _parity(disk)
     if disk.paths:
+        yield from find_path_faults(disk)
         yield from _paths(disk)
     if disk.kind == "lun":
         yield from _lun(disk)
     yield from _queue(storage, disk)
-
-
-def _state(disk: ObservedDisk) -> Iterator[LayoutFault]:
-    state = disk.state.lower().strip()
-    state_words = {text.strip(",") for text in state.split()}
-    if disk.settings.get("degraded", "0") not in ("0", "") or "degraded" in state_words:
-        yield LayoutFault(
-            "degraded", disk.name, f"{disk.level or disk.kind} {disk.name} runs with a drive missing",
-            "reads of what it held are computed from all others; one more may lose everything",
-            "replace the drive (mdadm --manage --add)",
-        )  # fmt: skip
-    elif state not in _FINE_STATES and not state_words <= _FINE_STATES:
-        yield LayoutFault(
-            "not optimal", disk.name, f"its state is {disk.state}", "paths, spares or data are missing",
-            "ask the log of the RAID controller or of md",
-        )  # fmt: skip
-    action = disk.settings.get("sync_action", "idle")
-    if action not in ("idle", "", "frozen"):
-        yield LayoutFault(
-            "rebuilding", disk.name, f"md is busy: {action}", "the rebuild takes its share of every drive's rate",
-            "measure after it has ended (cat /proc/mdstat)",
-        )  # fmt: skip
 
 
 def _stripe_of(storage: ObservedStorage, name: str) -> int | None:
@@ -69,10 +50,11 @@ def _stripe_of(storage: ObservedStorage, name: str) -> int | None:
     return None
 
 
-def _alignment(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[LayoutFault]:
+def _alignment(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
     stripe = _stripe_of(storage, disk.on) if disk.on else None
     if disk.start is None:
         return
+    yield CheckedItem("alignment", disk.name)
     if stripe and disk.start % stripe:
         step = compute_alignment(stripe)
         yield LayoutFault(
@@ -91,8 +73,10 @@ def _alignment(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[LayoutF
         )  # fmt: skip
 
 
-def _members(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[LayoutFault]:
+def _members(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
     sizes = disk.member_sizes
+    if sizes or any(member in storage.disks for member in disk.members):
+        yield CheckedItem("members", disk.name)
     striped = disk.level in ("raid0", "stripe") or bool(disk.unit)
     if striped and sizes and max(sizes) != min(sizes):
         lost = sum(sizes) - len(sizes) * min(sizes)
@@ -145,8 +129,10 @@ def _members(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[LayoutFau
         )  # fmt: skip
 
 
-def _parity(disk: ObservedDisk) -> Iterator[LayoutFault]:
+def _parity(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
     cache = disk.settings.get("stripe_cache_size", "")
+    if cache.isdigit():
+        yield CheckedItem("stripe cache", disk.name)
     if cache.isdigit() and int(cache) < _LEAST_CACHE:
         yield LayoutFault(
             "stripe cache too small", disk.name, f"stripe_cache_size is {cache} pages",
@@ -154,14 +140,14 @@ def _parity(disk: ObservedDisk) -> Iterator[LayoutFault]:
         )  # fmt: skip
 
 
-def _paths(disk: ObservedDisk) -> Iterator[LayoutFault]:
+def _paths(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
     active = [path for path in disk.paths if path.active]
     preferred = [path for path in disk.paths if path.preferred]
     if not active:
         yield LayoutFault(
             "no active path", disk.name, "none of its paths is active", "it cannot be reached", "look at the cables"
         )
-    elif len(active) == 1 and len(disk.paths) > 1 and len(preferred or active) != 1:
+    elif len(active) == 1 and len(preferred or active) > 1 and not _has_equal_groups(disk):
         yield LayoutFault(
             "one path for all", disk.name, f"of {len(disk.paths)} paths only {active[0].name} is active",
             "half the bandwidth, and nothing left when it fails", "look at cables, zoning and path priorities",
@@ -197,11 +183,18 @@ def _paths(disk: ObservedDisk) -> Iterator[LayoutFault]:
         )  # fmt: skip
 
 
+def _has_equal_groups(disk: ObservedDisk) -> bool:
+    """Whether the idle paths are idle by policy: groups of equal priority, of which one is used."""
+    groups = {path.group: path.priority for path in disk.paths if not path.state.startswith("fail")}
+    best = [group for group, priority in groups.items() if priority == max(p or 0 for p in groups.values())]
+    return None not in groups and len(best) > 1
+
+
 def _moved(path: ObservedPath) -> int:
     return (path.blocks_read or 0) + (path.blocks_written or 0)
 
 
-def _balance(disk: ObservedDisk, active: Sequence[ObservedPath], direction: str) -> Iterator[LayoutFault]:
+def _balance(disk: ObservedDisk, active: Sequence[ObservedPath], direction: str) -> Iterator[LayoutFault | CheckedItem]:
     counts = [getattr(path, direction) for path in active if getattr(path, direction) is not None]
     if len(counts) > 1 and max(counts) > _FEW_BLOCKS and max(counts) - min(counts) > _UNBALANCED * max(counts):
         yield LayoutFault(
@@ -211,7 +204,9 @@ def _balance(disk: ObservedDisk, active: Sequence[ObservedPath], direction: str)
         )  # fmt: skip
 
 
-def _lun(disk: ObservedDisk) -> Iterator[LayoutFault]:
+def _lun(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
+    if disk.unit:
+        yield CheckedItem("segment", disk.name)
     segments = [kinds[disk.geometry] for kinds in CSM_SEGMENTS.values() if disk.geometry in kinds]
     if segments and disk.unit not in segments:
         yield LayoutFault(
@@ -222,8 +217,17 @@ def _lun(disk: ObservedDisk) -> Iterator[LayoutFault]:
         )  # fmt: skip
 
 
-def _queue(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[LayoutFault]:
+def _queue(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
     queue = disk.queue
+    if queue:
+        yield CheckedItem("queue settings", disk.name)
+    requests = queue.get("nr_requests", "")
+    if requests.isdigit() and int(requests) < _LEAST_REQUESTS and disk.kind not in ("part", "slice", "md", "loop"):
+        yield LayoutFault(
+            "queue too short", disk.name, f"nr_requests is {requests}: so many requests are under way at most",
+            "the scheduler cannot merge requests, and drives wait for the next one",
+            f"echo 256 > queue/nr_requests (at least {_LEAST_REQUESTS})",
+        )  # fmt: skip
     most, allowed = (int(queue.get(name, 0) or 0) for name in ("max_sectors_kb", "max_hw_sectors_kb"))
     # a volume splits requests at its members, so a request needs only one unit
     stripe = disk.unit if disk.level == "raid0" else _stripe_of(storage, disk.name)
@@ -258,8 +262,9 @@ def _queue(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[LayoutFault
         )  # fmt: skip
 
 
-def find_slice_faults(storage: ObservedStorage, table: ObservedSlices) -> Iterator[LayoutFault]:
+def find_slice_faults(storage: ObservedStorage, table: ObservedSlices) -> Iterator[LayoutFault | CheckedItem]:
     """Faults of a slice table before it is written: fractions, duplicates, alignment for the geometry of its disk."""
+    yield CheckedItem("slices", table.name)
     shares = sum(share for _, share, _, _ in table.rows if share is not None)
     numbers = [number for number, *_ in table.rows]
     if shares > 1.0001:

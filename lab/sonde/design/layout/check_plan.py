@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sonde.design.checked_items import CheckedItem
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.file_system_layout import FileSystemLayout
 from sonde.design.layout.live.observations import ObservedDisk, ObservedFileSystem, ObservedStorage
@@ -15,9 +16,10 @@ _MAKE = "make it with the script of sonde layout plan"
 _SIZE_SHARE = 0.02
 
 
-def find_plan_faults(storage: ObservedStorage, plan: FileSystemLayout) -> Iterator[LayoutFault]:
+def find_plan_faults(storage: ObservedStorage, plan: FileSystemLayout) -> Iterator[LayoutFault | CheckedItem]:
     """Every value that differs from the plan; a value that was not observed is no fault."""
     for file_system in storage.file_systems:
+        yield CheckedItem("the planned kind", file_system.location)
         if file_system.kind != plan.table.kind:
             yield LayoutFault(
                 "not as planned", file_system.location, f"it is {file_system.kind}; planned is {plan.table.kind}",
@@ -29,7 +31,7 @@ def find_plan_faults(storage: ObservedStorage, plan: FileSystemLayout) -> Iterat
     yield from _members(storage, plan)
 
 
-def _numbers(file_system: ObservedFileSystem, plan: FileSystemLayout) -> Iterator[LayoutFault]:
+def _numbers(file_system: ObservedFileSystem, plan: FileSystemLayout) -> Iterator[LayoutFault | CheckedItem]:
     groups = plan.groups if file_system.kind == "xfs" else None
     rows: list[tuple[str, int | None, int | None, bool, str]] = [
         ("sunit", file_system.unit, plan.unit, True, "allocations begin at other places of a stripe"),
@@ -41,7 +43,10 @@ def _numbers(file_system: ObservedFileSystem, plan: FileSystemLayout) -> Iterato
         ("block", file_system.block, plan.block, True, "metadata take another amount of space"),
     ]  # fmt: skip
     for name, observed, planned, size, cost in rows:
-        if observed is not None and planned is not None and observed != planned:
+        if observed is None or planned is None:
+            continue
+        yield CheckedItem(f"the planned {name}", file_system.location)
+        if observed != planned:
             texts = (format_bytes(observed), format_bytes(planned)) if size else (f"{observed:,}", f"{planned:,}")
             yield LayoutFault(
                 "not as planned", file_system.location, f"{name} is {texts[0]}; planned is {texts[1]}", cost, _MAKE
@@ -58,7 +63,7 @@ def _numbers(file_system: ObservedFileSystem, plan: FileSystemLayout) -> Iterato
         )  # fmt: skip
 
 
-def _log(file_system: ObservedFileSystem, plan: FileSystemLayout) -> Iterator[LayoutFault]:
+def _log(file_system: ObservedFileSystem, plan: FileSystemLayout) -> Iterator[LayoutFault | CheckedItem]:
     if file_system.log is not None and plan.log_size is not None and file_system.log != plan.log_size:
         yield LayoutFault(
             "not as planned", file_system.location,
@@ -75,7 +80,7 @@ def _log(file_system: ObservedFileSystem, plan: FileSystemLayout) -> Iterator[La
         )  # fmt: skip
 
 
-def _members(storage: ObservedStorage, plan: FileSystemLayout) -> Iterator[LayoutFault]:
+def _members(storage: ObservedStorage, plan: FileSystemLayout) -> Iterator[LayoutFault | CheckedItem]:
     """Checks members of the volume, geometry of arrays, and the alignment of slices."""
     device = plan.device if plan.devices else None
     if device is None:
@@ -93,6 +98,8 @@ def _members(storage: ObservedStorage, plan: FileSystemLayout) -> Iterator[Layou
                 "not as planned", disk.name, f"it is {disk.geometry}; planned is {', '.join(sorted(planned))}",
                 "another stripe, and other drives may fail", _MAKE,
             )  # fmt: skip
+        if disk.kind in ("md", "part") or disk.level == "raid0":
+            yield CheckedItem("the planned layout", disk.name)
         if disk.kind == "part" and disk.start is not None and plan.alignment and disk.start % plan.alignment:
             yield LayoutFault(
                 "slice is not aligned", disk.name,

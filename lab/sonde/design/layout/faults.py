@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sonde.design.checked_items import CheckedItem
+
 
 @dataclass(frozen=True)
 class LayoutFault:
@@ -19,7 +21,8 @@ class LayoutFault:
 
 @dataclass(frozen=True)
 class LayoutCheck:
-    """The faults that a check found, and what it could not check."""
+    """The faults that a check found, what it could not check, and what it compared."""
 
     faults: tuple[LayoutFault, ...]
     unknown: tuple[str, ...]
+    checked_items: tuple[CheckedItem, ...]

@@ -276,12 +276,12 @@ def test_alignment_of_1_mib_is_a_fault_for_13_and_1(tmp_path: Path) -> None:
     [
         ("lsblk.json", {"slice is not aligned"}),
         ("mdadm-export.txt", set()),
-        ("mdadm-detail.txt", {"degraded", "rebuilding"}),
+        ("mdadm-detail.txt", {"degraded", "rebuilding", "no bitmap"}),
         ("lvs.json", set()),
         ("multipathd.json", {"one path for all", "path errors", "path failed"}),
         ("dumpe2fs.txt", set()),
         ("getstripe.txt", {"stripe does not fit RPCs", "objects on one target", "objects are missing"}),
-        ("zpool.txt", {"unequal members of a stripe", "degraded", "sectors too small", "too full"}),
+        ("zpool.txt", {"unequal members of a stripe", "degraded", "sectors too small", "too full", "no spare"}),
     ],
 )
 def test_recorded_outputs_are_parsed(file: str, names: set[str]) -> None:
@@ -306,7 +306,12 @@ def test_incomplete_output_is_one_sentence(form: str) -> None:
         "mdadm --detail": "MD_LEVEL=\nMD_DEVICES=\n",
         "dumpe2fs -h": "Block count:   7", "lfs getstripe": "lmm_stripe_count: 1", "zpool status": "  pool: ",
         "csmreport": "RS200 starting at Chassis: 1", "xlv_mgr show -long": "VE x [active]\n", "pm": "pm4d7L0\n",
-        "parts": "part 1 lots",
+        "parts": "part 1 lots", "sfdisk --json": '{"partitiontable": {"partitions": [{}]}}',
+        "findmnt": "TARGET SOURCE FSTYPE OPTIONS\n", "zpool list": "NAME SIZE ALLOC FREE\n",
+        "/proc/mdstat": "Personalities : [raid1]\nunused devices: <none>\n", "multipath -ll": "mpatha dm-3 \n",
+        "parted": "Number  Start  End  Size\n", "sgdisk --print": "Number  Start (sector)    End (sector)\n",
+        "lsblk": "NAME MAJ:MIN RM SIZE RO TYPE\n", "lvs": "LV VG Attr LSize\n", "blkid": '/dev/x UUID="7"\n',
+        'grep -H "" /sys/block/*/queue/*': "/sys/block/sda/queue\n", "lctl get_param, lctl dl": "osc.x.y=\n",
     }  # fmt: skip
     with pytest.raises(UserError) as reason:
         read_output(heads[form], "saved.txt")

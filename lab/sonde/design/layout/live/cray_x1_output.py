@@ -36,7 +36,9 @@ def read_xfs_info(text: str, origin: str) -> ObservedStorage:
         pairs = _WORD.findall(pairs_text)
         lines = sections.setdefault(section, {})
         lines |= {name: value for name, value in pairs if name not in lines}
-        if re.search(r"sun|swid|uni t", pairs_text) and not {"sunit", "swidth"} <= lines.keys():
+        # the log has a unit and no width
+        expected = {"sunit"} if section == "log" else {"sunit", "swidth"}
+        if re.search(r"sun|swid|uni t", pairs_text) and not expected <= lines.keys():
             unread.append(f"{origin}: {line.strip()}")
     if "data" not in sections:
         raise UserError(f"{origin} has no line that begins with data; it should be what xfs_info prints.")

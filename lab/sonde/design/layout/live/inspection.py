@@ -10,11 +10,12 @@ import subprocess
 from dataclasses import replace
 
 from sonde.design.layout.live.extents import read_extents
-from sonde.design.layout.live.linux_tool_output import read_getstripe, read_multipath, read_zpool
+from sonde.design.layout.live.linux_tool_output import read_getstripe, read_multipath
 from sonde.design.layout.live.mounts import find_mount
 from sonde.design.layout.live.observations import ObservedFileSystem, ObservedPath, ObservedStorage, merge_observations
 from sonde.design.layout.live.superblocks import read_superblock, xfs_geometry
 from sonde.design.layout.live.sysfs_disks import SYS, read_blocks
+from sonde.design.layout.live.zpool_output import read_zpool
 from sonde.model.errors import MachineError, UserError
 
 _TIMEOUT_S = 20
@@ -62,7 +63,11 @@ def _mounted(mount_point: str, device: str, kind: str, options: tuple[str, ...])
     if file_system is None and kind not in _KNOWN:
         unknown.append(f"the geometry of {kind}")
     storage = ObservedStorage(unknown=tuple(unknown))
-    if file_system is not None:
+    if file_system is None:
+        # its kind and its options are known
+        file_system = ObservedFileSystem(mount_point, kind, device, options=options, origin="mountinfo")
+        storage = merge_observations(storage, ObservedStorage((file_system,)))
+    else:
         log = next((option.partition("=")[2] for option in options if option.startswith("logdev=")), "")
         file_system = replace(
             file_system, location=mount_point, device=device, options=options, log_device=log or file_system.log_device

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parses live or saved output of Linux tools: lsblk, mdadm, lvs, multipathd, dumpe2fs, lfs getstripe, zpool and zfs."""
+"""Parses live or saved output of Linux tools: lsblk, mdadm, lvs, multipathd, dumpe2fs and lfs getstripe."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from sonde.design.layout.live.observations import ObservedDisk, ObservedFileSystem, ObservedPath, ObservedStorage
+from sonde.design.layout.live.text_output import parse_rounded_size
 from sonde.model.documents import parse_json
 from sonde.model.errors import UserError
 
@@ -55,11 +56,19 @@ def _lsblk(entry: dict[str, Any], above: str, origin: str) -> Iterator[ObservedD
     name = str(entry.get("kname") or entry.get("name"))
     least, best = (int(queue.get(name, 0) or 0) for name in ("minimum_io_size", "optimal_io_size"))
     striped = raid and best > least > 0
+    mount_points = [point for point in (entry.get("mountpoints") or [entry.get("mountpoint")]) if point]
+    settings = {
+        member: str(value) for member, value in (
+            ("fs_uuid", entry.get("uuid")), ("fs_kind", entry.get("fstype")), ("name", entry.get("name")),
+            ("mountpoint", mount_points[0] if mount_points else None),
+        ) if value
+    }  # fmt: skip
     yield ObservedDisk(
-        name, "md" if raid else _KINDS.get(kind, "other"), int(size) if size is not None else None,
+        name, "md" if raid else _KINDS.get(kind, "other"),
+        int(size) if isinstance(size, int) or str(size).isdigit() else parse_rounded_size(size),
         int(start) * 512 if start is not None and kind == "part" else None, above if kind == "part" else "",
         () if kind == "part" or not above else (above,), level=kind if raid else "",
-        unit=least if striped else None, data=best // least if striped else None, queue=queue,
+        unit=least if striped else None, data=best // least if striped else None, queue=queue, settings=settings,
         flash=None if entry.get("rota") is None else not entry["rota"], origin=origin,
     )  # fmt: skip
     for child in entry.get("children", []):
@@ -84,9 +93,16 @@ def read_mdadm(text: str, origin: str) -> ObservedStorage:
     head = re.match(r"(/dev/\S+):", text)
     name = (exported.get("MD_DEVNAME") or exported.get("MD_NAME") or (head[1] if head else origin)).rsplit("/", 1)[-1]
     devices = re.findall(r"^MD_DEVICE_\w+_DEV=(\S+)", text, re.MULTILINE)
-    devices = devices or re.findall(r"^\s+\d+\s+\d+\s+\d+\s+\d+\s+.*?(/dev/\S+)$", text, re.MULTILINE)
+    devices = devices or re.findall(r"^[ \t]+\d+\s+\d+\s+\d+\s+\d+\s+.*?(/dev/\S+)$", text, re.MULTILINE)
+    devices = sorted(devices)
     state = shown.get("State", "")
-    settings = {"level": level, "degraded": "1" if "degraded" in state else "0"}
+    settings = {"level": level, "degraded": str(_count_missing(shown, disks) or int("degraded" in state))}
+    for member, title in (("spares", "Spare Devices"), ("failed", "Failed Devices")):
+        if shown.get(title, "").isdigit():
+            settings[member] = shown[title]
+    if shown and level not in ("raid0", "linear"):
+        policy = shown.get("Consistency Policy", "bitmap" if "Intent Bitmap" in shown else "resync")
+        settings["bitmap"] = "none" if policy == "resync" else policy
     if "recover" in state or "resync" in state:
         settings["sync_action"] = "recover"
     return ObservedStorage(disks={name: ObservedDisk(
@@ -94,6 +110,11 @@ def read_mdadm(text: str, origin: str) -> ObservedStorage:
         geometry=f"{data}+{_PARITY.get(level, 0)}" if data and level != "raid10" else f"{data}x2" if data else "",
         data=data, unit=int(chunk[1]) * _KIB if chunk else None, settings=settings, state=state, origin=origin,
     )})  # fmt: skip
+
+
+def _count_missing(shown: dict[str, str], disks: int) -> int:
+    active = shown.get("Active Devices", "")
+    return max(0, disks - int(active)) if active.isdigit() else 0
 
 
 def read_lvs(text: str, origin: str) -> ObservedStorage:
@@ -125,21 +146,26 @@ def read_multipath(text: str, origin: str) -> ObservedStorage:
     for entry in _json(text, origin).get("maps", []):
         groups = entry.get("path_groups", [])
         best = max((int(group.get("pri", 0)) for group in groups), default=0)
-        paths = [_path(path, group, best) for group in groups for path in group.get("paths", [])]
+        paths = [
+            _path(path, group, best, number) for number, group in enumerate(groups) for path in group.get("paths", [])
+        ]
+        selectors = [str(group["selector"]) for group in groups if "selector" in group]
         name = str(entry.get("sysfs") or entry.get("name"))
         disks[name] = ObservedDisk(
-            name, "multipath", paths=tuple(paths), settings={"name": str(entry.get("name", ""))}, origin=origin
-        )
+            name, "multipath", paths=tuple(paths), origin=origin,
+            settings={"name": str(entry.get("name", ""))} | ({"policy": selectors[0]} if selectors else {}),
+        )  # fmt: skip
     if not disks:
         raise UserError(f"{origin} names no map; write it with multipathd show maps json.")
     return ObservedStorage(disks=disks)
 
 
-def _path(path: dict[str, Any], group: dict[str, Any], best: int) -> ObservedPath:
+def _path(path: dict[str, Any], group: dict[str, Any], best: int, number: int) -> ObservedPath:
     active = group.get("dm_st") == "active" and path.get("dm_st") == "active"
     return ObservedPath(
         str(path.get("dev")), int(group.get("pri", 0)) == best, active, errors=int(path.get("path_faults", 0) or 0),
-        state=f"{path.get('dm_st', '')} {path.get('chk_st', '')}".strip(),
+        state=f"{path.get('dm_st', '')} {path.get('chk_st', '')}".strip(), group=number,
+        priority=int(group.get("pri", 0)),
     )  # fmt: skip
 
 
@@ -161,43 +187,42 @@ def read_dumpe2fs(text: str, origin: str) -> ObservedStorage:
         int(members.get("RAID stride", 0)) * block, int(members.get("RAID stripe width", 0)) * block,
         -(-blocks // per_group) if per_group else None, per_group, log,
         members.get("Journal device") if external else "internal", origin=origin,
+        uuid=members.get("Filesystem UUID", ""),
     ),))  # fmt: skip
 
 
 def read_getstripe(text: str, origin: str) -> ObservedStorage:
-    """Parses lfs getstripe of a file or directory: stripe count, size, and the targets of its objects."""
-    names = dict(re.findall(r"(lmm_stripe_count|lmm_stripe_size|stripe_count|stripe_size|lmm_pattern):\s+(\S+)", text))
-    count, size = (names.get(f"lmm_{member}") or names.get(member) for member in ("stripe_count", "stripe_size"))
-    if count is None or size is None:
+    """Parses lfs getstripe of files or directories: stripe count, size, and the targets of the objects of each
+    component."""
+    starts = [match.start() for match in re.finditer(r"^/\S+.*$", text, re.MULTILINE)] or [0]
+    files = [
+        _read_striped_file(text[begin:end], origin) for begin, end in zip(starts, [*starts[1:], len(text)], strict=True)
+    ]
+    return ObservedStorage(tuple(files))
+
+
+def _read_striped_file(text: str, origin: str) -> ObservedFileSystem:
+    components = re.split(r"^(?=\s*(?:-\s+)?lcme_id:)", text, flags=re.MULTILINE)
+    components = components[1:] if len(components) > 1 else components
+    members: list[dict[str, str]] = []
+    targets: list[list[str]] = []
+    for component in components:
+        pairs = re.findall(r"(?:lmm_)?(stripe_count|stripe_size):\s+(\S+)", component)
+        members.append(dict(pairs))
+        lines = [line.split() for line in component.splitlines()]
+        indexes = [line[0] for line in lines if len(line) == 4 and line[0].isdigit() and line[2].startswith("0x")]
+        targets.append(indexes + re.findall(r"l_ost_idx:\s*(\d+)", component))
+    last = members[-1]
+    if "stripe_count" not in last or "stripe_size" not in last:
         raise UserError(f"{origin} names no stripe count and size; it should be what lfs getstripe prints.")
-    lines = [line.split() for line in text.splitlines()]
-    targets = [line[0] for line in lines if len(line) == 4 and line[0].isdigit() and line[2].startswith("0x")]
-    facts = {"stripe_count": count, "stripe_size": size, "targets": " ".join(targets)}
+    sizes = [member["stripe_size"] for member in members if member.get("stripe_size", "").isdigit()]
+    facts = {
+        "stripe_count": last["stripe_count"] if len(members) == 1 else "",
+        "stripe_size": last["stripe_size"],
+        "stripe_sizes": " ".join(dict.fromkeys(sizes)),
+        "targets": " ".join(targets[0]) if len(targets) == 1 else "",
+        "components": " / ".join(" ".join(indexes) for indexes in targets) if len(targets) > 1 else "",
+    }
     path = next((line.strip() for line in text.splitlines() if line.startswith("/")), origin)
-    return ObservedStorage(
-        (ObservedFileSystem(path, "lustre", unit=int(size) if size.isdigit() else None, facts=facts, origin=origin),)
-    )
-
-
-def read_zpool(text: str, origin: str) -> ObservedStorage:
-    """Parses zpool status, optionally followed by zpool get or zfs get of ashift, recordsize and capacity."""
-    pool, state = (re.search(rf"^[ \t]*{member}:\s+(\S+)", text, re.MULTILINE) for member in ("pool", "state"))
-    if pool is None:
-        raise UserError(f"{origin} names no pool; it should be what zpool status prints.")
-    vdevs = re.findall(r"^\s+((?:raidz\d?|mirror)-\d+)\s+(\w+)", text, re.MULTILINE)
-    widths, current = dict[str, int](), ""
-    for line in text.splitlines():
-        columns = line.split()
-        if columns and re.match(r"(raidz\d?|mirror)-\d+$", columns[0]):
-            current = columns[0]
-            widths[current] = 0
-        elif current and len(columns) >= 5 and columns[0] not in ("NAME", "logs", "cache", "spares"):
-            widths[current] += 1
-        else:
-            current = ""
-    pattern = rf"^{re.escape(pool[1])}\S*\s+(ashift|recordsize|capacity|fragmentation)\s+(\S+)"
-    facts: dict[str, str] = dict(re.findall(pattern, text, re.MULTILINE))
-    facts |= {"vdevs": " ".join(f"{name}={width}" for name, width in widths.items()),
-              "sick": " ".join(f"{name}={state}" for name, state in vdevs if state != "ONLINE"),
-              "state": state[1] if state else ""}  # fmt: skip
-    return ObservedStorage((ObservedFileSystem(pool[1], "zfs", facts=facts, origin=origin),))
+    unit = int(last["stripe_size"]) if last["stripe_size"].isdigit() else None
+    return ObservedFileSystem(path, "lustre", unit=unit, facts=facts, origin=origin)

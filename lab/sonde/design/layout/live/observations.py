@@ -18,6 +18,22 @@ class ObservedPath:
     blocks_written: int | None = None
     errors: int | None = None
     state: str = ""
+    group: int | None = None  # number of its path group
+    priority: int | None = None  # of its path group
+
+
+@dataclass(frozen=True)
+class ObservedVdev:
+    """One vdev of a ZFS pool, or a drive in one. `use` is logs, cache, spares, special, dedup or "" for data."""
+
+    name: str
+    kind: str  # mirror, raidz2, drive, …
+    use: str
+    parent: str
+    state: str
+    read_errors: int = 0
+    write_errors: int = 0
+    checksum_errors: int = 0
 
 
 @dataclass(frozen=True)
@@ -70,6 +86,8 @@ class ObservedFileSystem:
     log_device: str | None = None  # "internal", a device, or None when unknown
     options: tuple[str, ...] = ()
     facts: Mapping[str, str] = field(default_factory=dict)  # of Lustre and ZFS: stripe_count, ashift, …
+    vdevs: tuple[ObservedVdev, ...] = ()
+    uuid: str = ""
     origin: str = ""
 
     @property
@@ -127,14 +145,15 @@ def merge_observations(first: ObservedStorage, second: ObservedStorage) -> Obser
     """Merges two observations. For a disk in both, the second fills in what is unknown in the first."""
     disks = dict(first.disks)
     for name, disk in second.disks.items():
-        disks[name] = _merge_disks(disks[name], disk) if name in disks else disk
+        disks[name] = merge_disks(disks[name], disk) if name in disks else disk
     return ObservedStorage(
         first.file_systems + second.file_systems, disks, first.files + second.files, first.slices + second.slices,
         first.unread + second.unread, tuple(dict.fromkeys(first.unknown + second.unknown)),
     )  # fmt: skip
 
 
-def _merge_disks(disk: ObservedDisk, other: ObservedDisk) -> ObservedDisk:
+def merge_disks(disk: ObservedDisk, other: ObservedDisk) -> ObservedDisk:
+    """One disk from two observations of it; the first counts where both are known."""
     empty = ObservedDisk("")
     additions = {name: getattr(other, name) for name in disk.__dataclass_fields__
             if getattr(disk, name) == getattr(empty, name)}  # fmt: skip

@@ -7,7 +7,14 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from sonde.design.layout.live import cray_x1_output, linux_tool_output
+from sonde.design.layout.live import (
+    cray_x1_output,
+    linux_tool_output,
+    partition_output,
+    text_output,
+    zpool_output,
+)
+from sonde.design.layout.live.joining import join_observations
 from sonde.design.layout.live.observations import ObservedStorage, merge_observations
 from sonde.model.errors import UserError
 from sonde.model.file_text import MAX_OUTPUT_BYTES, read_limited_text
@@ -18,12 +25,24 @@ Reader = Callable[[str, str], ObservedStorage]
 FORMS: Mapping[str, tuple[str, Reader]] = {
     "lsblk --json --bytes --output-all": (r'^[ \t]*\{\s*"blockdevices"', linux_tool_output.read_lsblk),
     "multipathd show maps json": (r'"path_groups"|"maps"\s*:', linux_tool_output.read_multipath),
+    "sfdisk --json": (r'"partitiontable"\s*:', partition_output.read_sfdisk),
+    "findmnt": (r'^[ \t]*\{\s*"filesystems"|^TARGET\s+SOURCE\s+FSTYPE', text_output.read_findmnt),
     "lvs --segments --reportformat json": (r'^[ \t]*\{\s*"report"', linux_tool_output.read_lvs),
     "xfs_info, mkfs.xfs or xfs_growfs -n": (r"meta-data=", cray_x1_output.read_xfs_info),
     "mdadm --detail": (r"^MD_LEVEL=|^[ \t]*Raid Level :", linux_tool_output.read_mdadm),
     "dumpe2fs -h": (r"^Filesystem magic number:|^Block count:", linux_tool_output.read_dumpe2fs),
-    "lfs getstripe": (r"lmm_stripe_count:|^stripe_count:", linux_tool_output.read_getstripe),
-    "zpool status": (r"^[ \t]*pool: ", linux_tool_output.read_zpool),
+    "lfs getstripe": (r"^[ \t]*(- )?lmm_stripe_count:|^[ \t]*stripe_count:", linux_tool_output.read_getstripe),
+    "zpool status": (r"^[ \t]*pool: ", zpool_output.read_zpool),
+    "zpool list": (r"^NAME\s+SIZE\s+ALLOC\s+FREE", zpool_output.read_zpool_list),
+    "/proc/mdstat": (r"^Personalities :|^md\S* : (in)?active", text_output.read_mdstat),
+    "multipath -ll": (r"^\S+ (\(\S+\) )?dm-\d+ ", text_output.read_multipath_list),
+    "parted": (r"^Number\s+Start\s+End\s+Size", partition_output.read_parted),
+    "sgdisk --print": (r"^Number\s+Start \(sector\)", partition_output.read_sgdisk),
+    "lsblk": (r"^NAME\s+MAJ:MIN", text_output.read_plain_lsblk),
+    "lvs": (r"^[ \t]*LV\s+VG\s+Attr", text_output.read_plain_lvs),
+    "blkid": (r'^/dev/\S+: .*\b(UUID|TYPE)="', text_output.read_blkid),
+    'grep -H "" /sys/block/*/queue/*': (r"^/sys/(class/)?block/", text_output.read_sysfs_lines),
+    "lctl get_param, lctl dl": (text_output.LCTL_FORM, text_output.read_lctl),
     "csmreport": (r"RAID-\d+/|^RS200 ", cray_x1_output.read_csmreport),
     "xlv_mgr show -long": (r"^[ \t]*VE \S+ \[", cray_x1_output.read_xlv),
     "pm": (r"^pm\d\w*L\d+|^fc\w+\s+(pri|alt)", cray_x1_output.read_pm),
@@ -32,7 +51,7 @@ FORMS: Mapping[str, tuple[str, Reader]] = {
 
 
 def read_output(text: str, origin: str) -> ObservedStorage:
-    """The observations in saved output. Raises UserError for unknown or damaged output."""
+    """The observations in saved output. Raises UserError for unknown output."""
     for name, (pattern, reader) in FORMS.items():
         if re.search(pattern, text, re.MULTILINE):
             try:
@@ -45,6 +64,28 @@ def read_output(text: str, origin: str) -> ObservedStorage:
     raise UserError(f"{origin} is no output that is known; it may be of {', '.join(FORMS)}.")
 
 
+# The line before each part of the output of the collector, with the command that printed it.
+_PART = re.compile(r"^=== sonde layout collect: (.*) ===$", re.MULTILINE)
+
+
+def read_collected(text: str, origin: str) -> ObservedStorage:
+    """The observations in the output of the collector: each part by its own form. A part of no known form is named."""
+    storage = ObservedStorage()
+    marks = list(_PART.finditer(text))
+    for mark, following in zip(marks, [*marks[1:], None], strict=True):
+        part = text[mark.end() : following.start() if following else len(text)].strip("\n")
+        if not part.strip():
+            storage = merge_observations(storage, ObservedStorage(unknown=(f"what {mark[1]} would say",)))
+            continue
+        try:
+            storage = merge_observations(storage, read_output(part, f"{origin}, {mark[1]}"))
+        except UserError:
+            storage = merge_observations(
+                storage, ObservedStorage(unknown=(f"what {mark[1]} says; it has no known form",))
+            )
+    return storage
+
+
 def read_files(paths: Iterable[Path]) -> ObservedStorage:
     """The observations in several files. Raises UserError."""
     storage = ObservedStorage()
@@ -55,5 +96,6 @@ def read_files(paths: Iterable[Path]) -> ObservedStorage:
             raise UserError(f"{path} is not a text file: byte {reason.start} is not UTF-8.") from None
         except OSError as reason:
             raise UserError(f"{path} cannot be read: {reason.strerror}.") from None
-        storage = merge_observations(storage, read_output(text, str(path)))
-    return storage
+        reader = read_collected if _PART.search(text) else read_output
+        storage = merge_observations(storage, reader(text, str(path)))
+    return join_observations(storage)

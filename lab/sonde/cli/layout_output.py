@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Prints plans and checks of ``sonde layout``."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from sonde.design.checked_items import summarize_comparisons
+from sonde.design.layout import layout_tables
+from sonde.design.layout.failures import list_failure_effects
+from sonde.design.layout.faults import LayoutCheck
+from sonde.design.layout.file_system_layout import FileSystemLayout
+from sonde.design.layout.live.observations import ObservedStorage
+from sonde.design.layout.plan import LayoutPlan
+from sonde.terminal.screen import plain_table, print_json, results
+
+
+def print_plan(plan: LayoutPlan, *, explain: bool, show_failures: bool, failed_parts: tuple[str, ...]) -> None:
+    console = results()
+    if failed_parts:
+        console.print(f"Bandwidth without {', '.join(failed_parts)}:", style="bold", soft_wrap=True)
+    for file_system, row in zip(plan.file_systems, layout_tables.make_plan_rows(plan.file_systems), strict=True):
+        name, location, size, stripe, groups, log, read, write, limit = row
+        console.print(name, style="bold", soft_wrap=True, highlight=False)
+        facts = [f"{size} on {location}", f"unit / width {stripe}; {groups} allocation groups; log {log}"]
+        facts.append(f"read {read}, write {write}; limit: {limit}")
+        unknown_stages = layout_tables.list_unknown_stages(file_system)
+        if unknown_stages:
+            facts.append(f"Not known, so not counted: rates of {', '.join(unknown_stages)}.")
+        for fact in facts:
+            console.print(f"  {fact}", soft_wrap=True, highlight=False)
+        if explain:
+            _print_derivations(file_system)
+        if show_failures:
+            _print_failures(plan, file_system)
+    for note in plan.notes:
+        console.print(f"! {note}.", soft_wrap=True, highlight=False)
+    for short in plan.unmet:
+        console.print(f"Not met: {short}.", style="bold red", soft_wrap=True, highlight=False)
+
+
+def _print_derivations(laid: FileSystemLayout) -> None:
+    table = plain_table()
+    for title in ("part", "number", "", "how"):
+        table.add_column(title, overflow="fold")
+    for derivation in laid.derivations:
+        table.add_row(derivation.part, derivation.quantity, derivation.text, derivation.arithmetic)
+    results().print(table)
+
+
+def _print_failures(plan: LayoutPlan, laid: FileSystemLayout) -> None:
+    table = plain_table()
+    for title in ("without", "read", "write", ""):
+        table.add_column(title, overflow="fold")
+    for row in layout_tables.make_failure_rows(list(list_failure_effects(plan.system, laid.id, laid.devices)), laid):
+        table.add_row(*row)
+    results().print(table)
+
+
+def print_check(storage: ObservedStorage, verdict: LayoutCheck, as_json: bool) -> None:
+    if as_json:
+        print_json({"seen": asdict(storage), "faults": [asdict(item) for item in verdict.faults],
+                    "compared": [asdict(item) for item in verdict.checked_items],
+                    "not_known": list(verdict.unknown)})  # fmt: skip
+    else:
+        console = results()
+        for line in layout_tables.describe_observations(storage):
+            console.print(line, soft_wrap=True, highlight=False, markup=False)
+        for fault in verdict.faults:
+            console.print(f"{fault.kind}  {fault.location}", style="bold red", soft_wrap=True, highlight=False)
+            console.print(f"  {fault.problem}. Cost: {fault.cost}.", soft_wrap=True, highlight=False, markup=False)
+            console.print(f"  Remedy: {fault.remedy}.", soft_wrap=True, highlight=False, markup=False)
+        summary = summarize_comparisons(len(verdict.faults), verdict.checked_items)
+        unchecked = f" Not known, so not checked: {'; '.join(verdict.unknown)}." if verdict.unknown else ""
+        console.print(f"{summary}.{unchecked}", soft_wrap=True, highlight=False, markup=False)
+
+
+def make_plan_document(plan: LayoutPlan, *, show_failures: bool) -> dict[str, Any]:
+    entries = []
+    for file_system in plan.file_systems:
+        entry: dict[str, Any] = {
+            "id": file_system.id,
+            "kind": file_system.table.kind,
+            "purpose": file_system.table.purpose,
+            "targets": list(file_system.targets),
+            "devices": [store.id for store in file_system.devices],
+            "log": file_system.log.id if file_system.log is not None else None,
+            "capacity_bytes": file_system.capacity,
+            "stripe_unit_bytes": file_system.unit,
+            "stripe_width_bytes": file_system.width,
+            "alignment_bytes": file_system.alignment,
+            "log_bytes": file_system.log_size,
+            "allocation_groups": asdict(file_system.groups) if file_system.groups is not None else None,
+            "rates": asdict(file_system.rates),
+            "derivations": [asdict(entry_part) for entry_part in file_system.derivations],
+        }
+        if show_failures:
+            effects = list_failure_effects(plan.system, file_system.id, file_system.devices)
+            entry["failures"] = [asdict(effect) for effect in effects]
+        entries.append(entry)
+    return {
+        "system": plan.system.id,
+        "file_systems": entries,
+        "new_parts": sorted(plan.new_parts),
+        "not_met": list(plan.unmet),
+        "notes": list(plan.notes),
+    }

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks ZFS pools: redundancy of every vdev, errors of drives, state, sector size, free space."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sonde.design.checked_items import CheckedItem
+from sonde.design.layout.faults import LayoutFault
+from sonde.design.layout.live.observations import ObservedFileSystem, ObservedVdev
+
+_USED_SHARE = 80
+_GOOD_STATES = ("ONLINE", "AVAIL", "INUSE", "")
+# Drives that may be missing from a vdev before it loses data.
+_PARITY = {"raidz": 1, "raidz1": 1, "raidz2": 2, "raidz3": 3, "draid1": 1, "draid2": 2, "draid3": 3}
+# The pool is lost with these; a log or a cache is not.
+_VITAL_USES = ("", "special", "dedup")
+
+
+def find_pool_faults(pool: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
+    """All faults of one pool."""
+    yield from _check_vdevs(pool)
+    yield from _check_state(pool)
+    yield from _check_errors(pool)
+    yield from _check_properties(pool)
+
+
+def _children(pool: ObservedFileSystem, vdev: ObservedVdev) -> list[ObservedVdev]:
+    return [child for child in pool.vdevs if child.parent == vdev.name]
+
+
+def _check_vdevs(pool: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
+    tops = [vdev for vdev in pool.vdevs if not vdev.parent]
+    data = [vdev for vdev in tops if not vdev.use]
+    shapes = {(vdev.kind, len(_children(pool, vdev))) for vdev in data}
+    if data:
+        yield CheckedItem("vdevs", pool.location)
+    redundant = any(vdev.kind != "drive" for vdev in data)
+    for vdev in tops:
+        if vdev.kind != "drive" or vdev.use not in _VITAL_USES:
+            continue
+        if vdev.use:
+            yield LayoutFault(
+                f"{vdev.use} vdev without a mirror", pool.location, f"the {vdev.use} vdev is {vdev.name} alone",
+                "it holds metadata that nothing else holds: when it is lost, the pool is lost",
+                f"zpool attach {pool.location} {vdev.name} and another drive",
+            )  # fmt: skip
+        elif redundant or len(data) > 1:
+            others = " beside redundant ones" if redundant else ""
+            yield LayoutFault(
+                "vdev without redundancy", pool.location, f"{vdev.name} is a top-level vdev of one drive{others}",
+                "when it is lost, the whole pool is lost",
+                f"zpool attach {pool.location} {vdev.name} and another drive",
+            )  # fmt: skip
+    if len(shapes) > 1 and not any(kind == "drive" for kind, _ in shapes):
+        yield LayoutFault(
+            "unequal members of a stripe", pool.location, f"its vdevs differ: {pool.facts.get('vdevs', '')}",
+            "the pool is as fast as its slowest vdev", "make every vdev of equal drives",
+        )  # fmt: skip
+    spares = [vdev for vdev in tops if vdev.use == "spares"]
+    parity = [vdev for vdev in data if vdev.kind.startswith(("raidz", "draid"))]
+    if parity and not spares:
+        yield CheckedItem("spares", pool.location)
+        yield LayoutFault(
+            "no spare", pool.location, "the pool has no spare",
+            "after the loss of a drive it stays degraded until somebody replaces it",
+            f"zpool add {pool.location} spare DRIVE",
+        )  # fmt: skip
+
+
+def _check_state(pool: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
+    state = pool.facts.get("state", "")
+    if state:
+        yield CheckedItem("state", pool.location)
+    sick = [vdev for vdev in pool.vdevs if not vdev.parent and vdev.state not in _GOOD_STATES]
+    if state not in ("ONLINE", "") or sick or pool.facts.get("sick"):
+        names = ", ".join(f"{vdev.name} {vdev.state}" for vdev in sick) or pool.facts.get("sick", "")
+        yield LayoutFault(
+            "degraded", pool.location, f"the pool is {state} {names}".strip(), _describe_margin(pool, sick),
+            "zpool replace the drive that failed",
+        )  # fmt: skip
+
+
+def _describe_margin(pool: ObservedFileSystem, sick: list[ObservedVdev]) -> str:
+    margins = []
+    for vdev in sick:
+        children = _children(pool, vdev)
+        lost = sum(child.state not in _GOOD_STATES for child in children)
+        bears = len(children) - 1 if vdev.kind == "mirror" else _PARITY.get(vdev.kind.split(":")[0], 0)
+        if children:
+            margins.append(bears - lost)
+    if not margins:
+        return "reads compute what is missing; how many more drives may fail is not known"
+    if min(margins) <= 0:
+        return "reads compute what is missing, and one more drive may lose the pool"
+    return f"reads compute what is missing; {min(margins)} more of a vdev may fail"
+
+
+def _check_errors(pool: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
+    for vdev in pool.vdevs:
+        counts = {"READ": vdev.read_errors, "WRITE": vdev.write_errors, "CKSUM": vdev.checksum_errors}
+        if any(counts.values()):
+            text = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+            yield LayoutFault(
+                "errors of a drive", f"{pool.location} {vdev.name}", f"{vdev.name} has counted {text} errors",
+                "data was wrong or missing and was repaired from its redundancy, where there is any",
+                "look at cable, port and drive (smartctl), then zpool clear and zpool scrub",
+            )  # fmt: skip
+
+
+def _check_properties(pool: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
+    shift = pool.facts.get("ashift", "")
+    if shift.isdigit():
+        yield CheckedItem("ashift", pool.location)
+        if int(shift) not in (0, 12, 13, 14):
+            yield LayoutFault(
+                "sectors too small", pool.location, f"ashift is {shift}, sectors of {1 << int(shift)} bytes",
+                "drives with sectors of 4 KiB read before they write", "make the pool again with ashift=12",
+            )  # fmt: skip
+    full = pool.facts.get("capacity", "").rstrip("%")
+    if full.isdigit():
+        yield CheckedItem("capacity", pool.location)
+        if int(full) > _USED_SHARE:
+            yield LayoutFault(
+                "too full", pool.location, f"{full} % of the pool are used",
+                "free space is in small pieces: writing slows down", f"keep it under {_USED_SHARE} %",
+            )  # fmt: skip

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks what an array still bears: missing drives, spares, the bitmap; and how a disk is reached by several paths."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sonde.design.checked_items import CheckedItem
+from sonde.design.layout.faults import LayoutFault
+from sonde.design.layout.live.observations import ObservedDisk
+
+_TOLERATED = {"raid0": 0, "linear": 0, "raid4": 1, "raid5": 1, "raid6": 2}
+_FINE_STATES = frozenset({"", "optimal", "active", "running", "live", "clean", "optimal active", "active sync"})
+
+
+def find_redundancy_faults(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
+    """Faults of the state, the spares and the bitmap of one disk."""
+    missing = _read_count(disk, "degraded")
+    state = disk.state.lower().strip()
+    state_words = {text.strip(",") for text in state.split()}
+    is_degraded = bool(missing) or "degraded" in state_words
+    if (disk.kind == "md" and missing is not None) or state:
+        yield CheckedItem("state", disk.name)
+    if is_degraded:
+        lost = max(1, missing or 0)
+        noun = "a drive" if lost == 1 else f"{lost} drives"
+        yield LayoutFault(
+            "degraded", disk.name, f"{disk.level or disk.kind} {disk.name} runs with {noun} missing",
+            f"reads of what it held are computed from all others; {_describe_margin(disk, lost)}",
+            "replace the drive (mdadm --manage --add)",
+        )  # fmt: skip
+    elif state not in _FINE_STATES and not state_words <= _FINE_STATES:
+        yield LayoutFault(
+            "not optimal", disk.name, f"its state is {disk.state}", "paths, spares or data are missing",
+            "ask the log of the RAID controller or of md",
+        )  # fmt: skip
+    failed = _read_count(disk, "failed")
+    if failed and not is_degraded:
+        yield LayoutFault(
+            "failed drive in an array", disk.name, f"{failed} of its devices are marked as failed",
+            "a spare took over: there is one spare less", "mdadm --manage --remove it, and add a new one",
+        )  # fmt: skip
+    action = disk.settings.get("sync_action", "idle")
+    if action not in ("idle", "", "frozen"):
+        yield LayoutFault(
+            "rebuilding", disk.name, f"md is busy: {action}", "the rebuild takes its share of every drive's rate",
+            "measure after it has ended (cat /proc/mdstat)",
+        )  # fmt: skip
+    yield from _check_protection(disk, is_degraded=is_degraded)
+
+
+def _read_count(disk: ObservedDisk, name: str) -> int | None:
+    value = disk.settings.get(name, "")
+    return int(value) if value.isdigit() else None
+
+
+def _describe_margin(disk: ObservedDisk, lost: int) -> str:
+    """What the loss of another drive costs."""
+    tolerated = _TOLERATED.get(disk.level)
+    if tolerated is None:
+        return "the loss of the copy of the same data loses it"
+    remaining = tolerated - lost
+    if remaining > 0:
+        return f"{remaining} more may fail"
+    return "one more loses everything"
+
+
+def _check_protection(disk: ObservedDisk, *, is_degraded: bool) -> Iterator[LayoutFault | CheckedItem]:
+    """Spares and bitmap of an md array with redundancy."""
+    if disk.level not in ("raid1", "raid4", "raid5", "raid6", "raid10"):
+        return
+    spares = _read_count(disk, "spares")
+    if spares is not None and disk.level != "raid1":
+        yield CheckedItem("spares", disk.name)
+        # the spare of an array that is degraded is being used, or is what is missing
+        if not spares and not is_degraded:
+            yield LayoutFault(
+                "no spare", disk.name, f"{disk.level} {disk.name} has no hot spare",
+                "after the loss of a drive it stays degraded until somebody replaces it",
+                "mdadm --manage --add a drive, or share one by a spare-group in mdadm.conf",
+            )  # fmt: skip
+    bitmap = disk.settings.get("bitmap")
+    if bitmap is not None:
+        yield CheckedItem("bitmap", disk.name)
+    if bitmap == "none":
+        yield LayoutFault(
+            "no bitmap", disk.name, f"{disk.level} {disk.name} has no write-intent bitmap",
+            "after a crash or a lost path the whole array is synchronized again, for hours",
+            "mdadm --grow --bitmap=internal, best with --bitmap-chunk=128M",
+        )  # fmt: skip
+
+
+def find_path_faults(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
+    """Faults of the number and the grouping of the paths of a disk."""
+    yield CheckedItem("paths", disk.name)
+    if len(disk.paths) == 1:
+        yield LayoutFault(
+            "single path", disk.name, f"it is reached by {disk.paths[0].name} alone",
+            "it is lost with this port, cable or controller", "look at cables and zoning of the other port",
+        )  # fmt: skip
+    groups: dict[int, int] = {}
+    for path in disk.paths:
+        if path.group is not None and path.priority is not None and not path.state.startswith("fail"):
+            groups[path.group] = path.priority
+    best = max(groups.values(), default=0)
+    equal = [group for group, priority in groups.items() if priority == best]
+    if len(equal) > 1:
+        yield LayoutFault(
+            "multipath policy", disk.name,
+            f"{len(equal)} path groups have the same priority {best}: one group is used at a time",
+            "equal paths are idle until the first ones fail",
+            'path_grouping_policy "group_by_prio" or "multibus" in multipath.conf',
+        )  # fmt: skip
+    features = disk.settings.get("features", "")
+    policy = disk.settings.get("policy", "")
+    if policy.startswith("round-robin") and len(disk.paths) > 1:
+        yield LayoutFault(
+            "multipath policy", disk.name, f"paths are chosen by {policy}",
+            "a slow path gets as many requests as a fast one, and all wait for it",
+            'path_selector "service-time 0" in multipath.conf',
+        )  # fmt: skip
+    if "queue_if_no_path" in features and "pg_init_retries" not in features and len(disk.paths) == 1:
+        yield LayoutFault(
+            "multipath policy", disk.name, "requests wait without end when its only path is lost",
+            "processes hang until the path returns", "no_path_retry with a number in multipath.conf",
+        )  # fmt: skip

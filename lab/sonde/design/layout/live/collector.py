@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A shell script that prints everything that a layout check reads, for machines without Sonde. It only reads."""
+
+from __future__ import annotations
+
+from sonde.model.shell import ShellScript
+
+# Commands that print what `saved_output` reads. `$pool` and `$array` are set by loops.
+_BODY = r"""
+PATH=$PATH:/usr/sbin:/sbin
+export LC_ALL=C
+part() { # part COMMAND...: the command and its output
+    command -v "$1" > /dev/null 2>&1 || return 0
+    echo "=== sonde layout collect: $* ==="
+    "$@" 2>&1 || true
+    echo
+}
+part lsblk --json --bytes --output-all
+part findmnt --json --real --output TARGET,SOURCE,FSTYPE,OPTIONS
+part blkid
+[ ! -r /proc/mdstat ] || part cat /proc/mdstat
+for array in /sys/block/md*; do
+    [ ! -d "$array/md" ] || part mdadm --detail "/dev/${array##*/}"
+done
+part lvs --segments --units b --nosuffix --reportformat json -o +stripes,stripe_size,devices,seg_size,lv_size
+part multipath -ll
+for disk in /sys/block/*; do
+    case ${disk##*/} in loop* | ram* | zram* | sr* | fd*) continue ;; esac
+    files=
+    for file in scheduler read_ahead_kb max_sectors_kb max_hw_sectors_kb rotational nr_requests; do
+        [ ! -r "$disk/queue/$file" ] || files="$files $disk/queue/$file"
+    done
+    for file in md/stripe_cache_size md/sync_action device/queue_depth; do
+        [ ! -r "$disk/$file" ] || files="$files $disk/$file"
+    done
+    part grep -H "" $files
+done
+findmnt --real --noheadings --types xfs --output TARGET 2>/dev/null | while read -r mount; do
+    part xfs_info "$mount"
+done
+findmnt --real --noheadings --types ext4,ext3 --output SOURCE 2>/dev/null | sort -u | while read -r device; do
+    case $device in *'['*) ;; *) part dumpe2fs -h "$device" ;; esac
+done
+part zpool status
+part zpool list
+part zpool get ashift
+part lctl dl
+part lctl get_param 'obdfilter.*.brw_size' 'osc.*.max_pages_per_rpc' 'osc.*.max_rpcs_in_flight' 'osc.*.active'
+"""
+
+
+def make_collector() -> str:
+    """The text of the script."""
+    script = ShellScript()
+    script.comment("Prints what sonde layout check reads of this machine. It reads only; run it as root to see all.")
+    script.comment("sh collect.sh > host.txt, then elsewhere: sonde layout check --from host.txt")
+    script.literal("set -u")
+    script.literal(_BODY)
+    return str(script)

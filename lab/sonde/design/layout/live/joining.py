@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Joins outputs of several tools: one device under several names, and file systems with the device they are on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import fields, replace
+
+from sonde.design.layout.live.observations import (
+    ObservedDisk,
+    ObservedFileSystem,
+    ObservedStorage,
+    merge_disks,
+)
+
+_KERNEL_NAME = re.compile(r"md\d+")
+
+
+def join_observations(storage: ObservedStorage) -> ObservedStorage:
+    """The same observations with each device and each file system once."""
+    disks = _join_disks(storage.disks)
+    file_systems = [_find_device(file_system, disks) for file_system in storage.file_systems]
+    return replace(storage, disks=disks, file_systems=tuple(_join_file_systems(file_systems)))
+
+
+def _join_disks(disks: Mapping[str, ObservedDisk]) -> dict[str, ObservedDisk]:
+    """Devices that have the name of another one (dm-3 is mpatha), and arrays of the same members."""
+    names: dict[str, str] = {}
+    for disk in disks.values():
+        shown = disk.settings.get("name", "")
+        # the kernel's name (dm-3) holds what lsblk says of the device; tools of LVM and multipath use the other name
+        if shown and shown != disk.name and shown in disks:
+            names[shown] = disk.name
+    by_members: dict[tuple[str, ...], str] = {}
+    for disk in disks.values():
+        if disk.kind != "md" or not disk.members or disk.name in names:
+            continue
+        first = by_members.setdefault(tuple(sorted(disk.members)), disk.name)
+        is_kernel_name = bool(_KERNEL_NAME.fullmatch(disk.name))
+        # two names of the kernel are two arrays
+        if first != disk.name and not (is_kernel_name and _KERNEL_NAME.fullmatch(first)):
+            kernel_name, other = (disk.name, first) if is_kernel_name else (first, disk.name)
+            names[other] = kernel_name
+    joined: dict[str, ObservedDisk] = {}
+    for disk in sorted(disks.values(), key=lambda disk: disk.name in names):
+        name = names.get(disk.name, disk.name)
+        renamed = replace(
+            disk, name=name, on=names.get(disk.on, disk.on),
+            members=tuple(dict.fromkeys(names.get(member, member) for member in disk.members)),
+            settings={**disk.settings, **({"name": disk.name} if name != disk.name else {})},
+        )  # fmt: skip
+        joined[name] = merge_disks(joined[name], renamed) if name in joined else renamed
+    return joined
+
+
+def _find_device(file_system: ObservedFileSystem, disks: Mapping[str, ObservedDisk]) -> ObservedFileSystem:
+    """Adds the device of a file system: by UUID, else by mount point."""
+    if file_system.device:
+        return file_system
+    for disk in disks.values():
+        by_uuid = file_system.uuid and disk.settings.get("fs_uuid") == file_system.uuid
+        by_mount = file_system.location.startswith("/") and disk.settings.get("mountpoint") == file_system.location
+        if by_uuid or (by_mount and file_system.kind == disk.settings.get("fs_kind", file_system.kind)):
+            return replace(file_system, device=f"/dev/{disk.name}")
+    return file_system
+
+
+def _join_file_systems(file_systems: list[ObservedFileSystem]) -> list[ObservedFileSystem]:
+    """File systems of the same device, mount point or pool, each once."""
+    joined: dict[tuple[str, str], ObservedFileSystem] = {}
+    for file_system in file_systems:
+        key = next(
+            (
+                key
+                for key, other in joined.items()
+                if other.kind == file_system.kind
+                and (
+                    other.location == file_system.location
+                    or (file_system.device.startswith("/dev/") and other.device == file_system.device)
+                )
+            ),
+            (file_system.kind, file_system.location),
+        )
+        joined[key] = _merge(joined[key], file_system) if key in joined else file_system
+    return list(joined.values())
+
+
+def _merge(first: ObservedFileSystem, second: ObservedFileSystem) -> ObservedFileSystem:
+    empty = ObservedFileSystem("", "")
+    additions = {
+        member.name: getattr(second, member.name)
+        for member in fields(first)
+        if getattr(first, member.name) == getattr(empty, member.name)
+    }
+    # a mount point says more than a device
+    location = second.location if first.location.startswith("/dev/") else first.location
+    facts = {**second.facts, **{name: value for name, value in first.facts.items() if value}}
+    return replace(first, **additions | {"location": location, "kind": first.kind, "facts": facts})

@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parses plain text of tools: /proc/mdstat, lsblk, lvs, multipath -ll, findmnt, blkid, lctl, and files of sysfs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from sonde.design.layout.live.observations import ObservedDisk, ObservedFileSystem, ObservedPath, ObservedStorage
+from sonde.model.documents import parse_json
+from sonde.model.errors import UserError
+
+_KIB = 1024
+_PARITY = {"raid4": 1, "raid5": 1, "raid6": 2}
+_POWERS = {"": 0, "B": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
+_KINDS = {"disk": "disk", "part": "part", "lvm": "lvm", "mpath": "multipath", "loop": "loop"}
+
+
+def parse_rounded_size(text: object) -> int | None:
+    """A size as lsblk and lvs print it for people, rounded: 1.8T, <7.28t, 512M. None for other texts."""
+    match = re.fullmatch(r"<?([\d.]+)([BKMGTP]?)(?:i?B)?", str(text).strip(), re.IGNORECASE)
+    return int(float(match[1]) * 1024 ** _POWERS[match[2].upper()]) if match else None
+
+
+def read_mdstat(text: str, origin: str) -> ObservedStorage:
+    """Parses /proc/mdstat: level, chunk, members, spares, failed members, bitmap, rebuilds."""
+    disks = {}
+    for part in re.split(r"^(?=md\S* : )", text, flags=re.MULTILINE)[1:]:
+        head = re.match(r"(md\S*) : (active|inactive)(?: \([\w-]+\))? ?(raid\d+|linear)? ?(.*)", part)
+        if head is None or not head[3]:
+            continue
+        name, level = head[1], head[3]
+        members = re.findall(r"(\S+)\[\d+\]((?:\(\w\))*)", head[4])
+        count = re.search(r"\[(\d+)/(\d+)\]", part)
+        total = int(count[1]) if count else len(members)
+        chunk = re.search(r"(\d+)k chunks?", part)
+        data = total - _PARITY[level] if level in _PARITY else total if level == "raid0" else None
+        copies = re.search(r"(\d+) near-copies", part)
+        if level == "raid10":
+            data = total // (int(copies[1]) if copies else 2)
+        missing = total - int(count[2]) if count else 0
+        busy = re.search(r"(recovery|resync|reshape|check) *=", part)
+        blocks = re.search(r"^[ \t]+(\d+) blocks", part, re.MULTILINE)
+        settings = {
+            "degraded": str(missing),
+            "spares": str(sum("(S)" in flags for _, flags in members)),
+            "failed": str(sum("(F)" in flags for _, flags in members)),
+            **({"sync_action": busy[1]} if busy else {}),
+            **({} if level in ("raid0", "linear") else {"bitmap": "internal" if "bitmap:" in part else "none"}),
+        }
+        disks[name] = ObservedDisk(
+            name, "md", int(blocks[1]) * _KIB if blocks else None,
+            members=tuple(sorted(member for member, flags in members if "(S)" not in flags and "(F)" not in flags)),
+            level=level, geometry=f"{data}+{_PARITY.get(level, 0)}" if data and level != "raid10" else
+            f"{data}x2" if data else "", data=data, unit=int(chunk[1]) * _KIB if chunk else None, settings=settings,
+            state="degraded" if missing else "active", origin=origin,
+        )  # fmt: skip
+    if not disks:
+        raise UserError(f"{origin} names no array; it should be /proc/mdstat of a machine with md.")
+    return ObservedStorage(disks=disks)
+
+
+def read_plain_lsblk(text: str, origin: str) -> ObservedStorage:
+    """Parses the tree of lsblk without --json: names, sizes (rounded), kinds and mount points."""
+    lines = text.splitlines()
+    start = next(index for index, line in enumerate(lines) if line.startswith("NAME"))
+    disks: dict[str, ObservedDisk] = {}
+    parents: list[tuple[int, str]] = []
+    pattern = re.compile(r"^([ │|`├└─-]*)(\S+)\s+\d+:\d+\s+\d\s+(\S+)\s+\d\s+(\S+)\s*(\S*)")
+    for line in lines[start + 1 :]:
+        match = pattern.match(line)
+        if match is None:
+            continue
+        depth, name, size, kind, mount_point = len(match[1]), match[2], match[3], match[4], match[5]
+        parents = [parent for parent in parents if parent[0] < depth]
+        above = parents[-1][1] if parents else ""
+        parents.append((depth, name))
+        raid = kind.startswith("raid")
+        if name in disks:
+            disks[name] = _add_member(disks[name], above)
+            continue
+        settings = {"mountpoint": mount_point} if mount_point.startswith("/") else {}
+        disks[name] = ObservedDisk(
+            name, "md" if raid else _KINDS.get(kind, "other"), parse_rounded_size(size),
+            on=above if kind == "part" else "", members=(above,) if above and kind != "part" else (),
+            level=kind if raid else "", settings=settings, origin=origin,
+        )  # fmt: skip
+    if not disks:
+        raise UserError(f"{origin} names no block device; write it with lsblk --json --bytes --output-all.")
+    return ObservedStorage(disks=disks)
+
+
+def _add_member(disk: ObservedDisk, member: str) -> ObservedDisk:
+    return replace(disk, members=tuple(dict.fromkeys((*disk.members, member))) if member else disk.members)
+
+
+def read_plain_lvs(text: str, origin: str) -> ObservedStorage:
+    """Parses the table of lvs: names and sizes, and the stripes where its columns show them."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    start = next(index for index, line in enumerate(lines) if re.match(r"\s*LV\s+VG\s+Attr", line))
+    names = lines[start].split()
+    disks = {}
+    for line in lines[start + 1 :]:
+        values = line.split()
+        if len(values) < 4:
+            continue
+        row = dict(zip(names, values, strict=False))
+        stripes = int(row["#Str"]) if row.get("#Str", "").isdigit() else None
+        unit = parse_rounded_size(row["Stripe"]) if "Stripe" in row else None
+        members = tuple(part.partition("(")[0].rsplit("/", 1)[-1] for part in row.get("Devices", "").split(",") if part)
+        name = f"{row['VG']}-{row['LV']}"
+        disks[name] = ObservedDisk(
+            name, "lvm", parse_rounded_size(row["LSize"]), members=members, data=stripes,
+            level="raid0" if stripes and stripes > 1 else "linear" if stripes else "", unit=unit or None, origin=origin,
+        )  # fmt: skip
+    if not disks:
+        raise UserError(f"{origin} names no logical volume; write it with lvs --segments --reportformat json.")
+    unread = () if "#Str" in names else (f"{origin}: its columns show no stripes; add -o +stripes,stripe_size,devices",)
+    return ObservedStorage(disks=disks, unread=unread)
+
+
+_PATH_ROW = re.compile(r"^[ |`]*[|`]- +(\d+:\d+:\d+:\d+) +(\S+) +\S+ +(\w+) +(\w+) +(\w+)", re.MULTILINE)
+
+
+def read_multipath_list(text: str, origin: str) -> ObservedStorage:
+    """Parses multipath -ll: path groups with their policy and priority, and the state of every path."""
+    disks = {}
+    for part in re.split(r"^(?=\S+ (?:\(\S+\) )?dm-\d+)", text, flags=re.MULTILINE)[1:]:
+        head = re.match(r"(\S+) (?:\((\S+)\) )?(dm-\d+)", part)
+        if head is None or "size=" not in part:
+            continue
+        groups = re.split(r"^(?=[ |`]*[|`]-\+- policy=)", part, flags=re.MULTILINE)[1:]
+        priorities = [int(match[1]) if (match := re.search(r"prio=(-?\d+)", group)) else 0 for group in groups]
+        best = max(priorities, default=0)
+        paths: list[ObservedPath] = []
+        for number, (group, priority) in enumerate(zip(groups, priorities, strict=True)):
+            status = re.search(r"status=(\w+)", group)
+            for _, device, dm_state, checker, _ in _PATH_ROW.findall(group):
+                is_active = status is not None and status[1] == "active" and dm_state == "active"
+                paths.append(ObservedPath(device, priority == best, is_active, state=f"{dm_state} {checker}",
+                                          group=number, priority=priority))  # fmt: skip
+        policy = re.search(r"policy='([^']+)'", part)
+        features = re.search(r"features='([^']*)'", part)
+        settings = {"name": head[1], "uuid": head[2] or head[1]}
+        settings |= {"policy": policy[1]} if policy else {}
+        settings |= {"features": features[1]} if features else {}
+        disks[head[3]] = ObservedDisk(head[3], "multipath", paths=tuple(paths), settings=settings, origin=origin)
+    if not disks:
+        raise UserError(f"{origin} names no map; it should be what multipath -ll prints.")
+    return ObservedStorage(disks=disks)
+
+
+def read_findmnt(text: str, origin: str) -> ObservedStorage:
+    """Parses findmnt, as a table or with --json: where what is mounted, with its options."""
+    rows = list(_read_findmnt_json(parse_json(text))) if text.lstrip().startswith("{") else _read_findmnt_table(text)
+    mounts = tuple(
+        ObservedFileSystem(target, kind, source.partition("[")[0], options=tuple(options.split(",")), origin=origin)
+        for target, source, kind, options in rows
+        if kind in ("xfs", "ext2", "ext3", "ext4", "lustre", "zfs", "btrfs")
+    )
+    if not rows:
+        raise UserError(f"{origin} names no mount; it should be what findmnt --json prints.")
+    return ObservedStorage(mounts)
+
+
+def _read_findmnt_json(document: Any) -> Iterator[tuple[str, str, str, str]]:
+    for entry in document.get("filesystems", []) if isinstance(document, dict) else []:
+        yield tuple(str(entry.get(name, "")) for name in ("target", "source", "fstype", "options"))  # type: ignore[misc]
+        yield from _read_findmnt_json({"filesystems": entry.get("children", [])})
+
+
+def _read_findmnt_table(text: str) -> list[tuple[str, str, str, str]]:
+    rows = []
+    for line in text.splitlines():
+        columns = re.sub(r"^[ │|`├└─-]+", "", line).split()
+        if len(columns) >= 4 and columns[0].startswith("/"):
+            rows.append((columns[0], columns[1], columns[2], columns[3]))
+    return rows
+
+
+def read_blkid(text: str, origin: str) -> ObservedStorage:
+    """Parses blkid: the UUID and kind of what is on each device."""
+    disks = {}
+    for device, members in re.findall(r"^(/dev/\S+): (.*)$", text, re.MULTILINE):
+        values = dict(re.findall(r'(\w+)="([^"]*)"', members))
+        name = device.rsplit("/", 1)[-1]
+        settings = {"fs_uuid": values.get("UUID", ""), "fs_kind": values.get("TYPE", "")}
+        disks[name] = ObservedDisk(name, settings=settings, origin=origin)
+    if not disks:
+        raise UserError(f"{origin} names no device; it should be what blkid prints.")
+    return ObservedStorage(disks=disks)
+
+
+_SYSFS = re.compile(r"^/sys/(?:class/)?block/([^/]+)/(queue|md|device)/(\w+):(.*)$", re.MULTILINE)
+
+
+def read_sysfs_lines(text: str, origin: str) -> ObservedStorage:
+    """Parses grep -H "" of files below /sys/block: the settings of queues and arrays."""
+    queues: dict[str, dict[str, str]] = {}
+    settings: dict[str, dict[str, str]] = {}
+    depths: dict[str, int] = {}
+    for name, folder, setting, value in _SYSFS.findall(text):
+        if folder == "queue":
+            queues.setdefault(name, {})[setting] = value.strip()
+        elif folder == "md":
+            settings.setdefault(name, {})[setting] = value.strip()
+        elif setting == "queue_depth" and value.strip().isdigit():
+            depths[name] = int(value)
+    disks = {
+        name: ObservedDisk(
+            name, _guess_kind(name), queue=queues.get(name, {}), settings=settings.get(name, {}), origin=origin,
+            flash={"0": True, "1": False}.get(queues.get(name, {}).get("rotational", "")), queue_depth=depths.get(name),
+        )
+        for name in dict.fromkeys((*queues, *settings, *depths))
+    }  # fmt: skip
+    if not disks:
+        raise UserError(f"{origin} names no setting; it should be lines like /sys/block/sda/queue/nr_requests:256.")
+    return ObservedStorage(disks=disks)
+
+
+def _guess_kind(name: str) -> str:
+    return "md" if name.startswith("md") else "disk"
+
+
+_LCTL = re.compile(r"^(obdfilter|osd-\w+|osc|mdc|llite|lov)\.([^.=\s]+)\.(\S+?)=(.*)$", re.MULTILINE)
+# The form that identifies output of lctl.
+LCTL_FORM = r"^(obdfilter|osd-\w+|osc|mdc|llite|lov)\.[^.=\s]+\.\S+?=|^[ \t]*\d+ (UP|IN|AT|ST) \w+ \S+ \S+ \d+$"
+_LCTL_DEVICE = re.compile(r"^[ \t]*\d+ (UP|IN|AT|ST|\w+) (\w+) (\S+) \S+ \d+$", re.MULTILINE)
+
+
+def read_lctl(text: str, origin: str) -> ObservedStorage:
+    """Parses lctl get_param and lctl dl: parameters of targets and clients, and devices that are not up."""
+    systems: dict[str, dict[str, str]] = {}
+    for _, name, parameter, value in _LCTL.findall(text):
+        if value.strip():
+            systems.setdefault(name, {})[parameter] = value.strip()
+    for state, kind, name in _LCTL_DEVICE.findall(text):
+        if kind in ("osc", "mdc", "obdfilter", "mdt", "mgs", "osp"):
+            systems.setdefault(name, {})["device_state"] = state
+    if not systems:
+        raise UserError(f"{origin} names no parameter and no device; it should be what lctl get_param or dl prints.")
+    return ObservedStorage(
+        tuple(ObservedFileSystem(name, "lustre", facts=facts, origin=origin) for name, facts in systems.items())
+    )

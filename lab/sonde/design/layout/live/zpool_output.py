@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parses zpool status and zpool list: every vdev with its redundancy, its state and its errors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from sonde.design.layout.live.observations import ObservedFileSystem, ObservedStorage, ObservedVdev
+from sonde.model.errors import UserError
+
+_GROUP = re.compile(r"(mirror|raidz\d?|draid\d?\S*|spare|replacing)-\d+$")
+_CLASSES = ("logs", "cache", "spares", "special", "dedup")
+_LIST_HEAD = re.compile(r"^NAME\s+SIZE\s+ALLOC\s+FREE\b.*$", re.MULTILINE)
+
+
+def read_zpool(text: str, origin: str) -> ObservedStorage:
+    """Parses zpool status, optionally followed by zpool get or zfs get of ashift, recordsize and capacity."""
+    starts = [match.start() for match in re.finditer(r"^[ \t]*pool:", text, re.MULTILINE)]
+    if not starts:
+        raise UserError(f"{origin} names no pool; it should be what zpool status prints.")
+    pools = [
+        _read_pool(text[begin:end], text, origin) for begin, end in zip(starts, [*starts[1:], len(text)], strict=True)
+    ]
+    return ObservedStorage(tuple(pools))
+
+
+def _read_pool(text: str, all_text: str, origin: str) -> ObservedFileSystem:
+    pool, state = (re.search(rf"^[ \t]*{member}:[ \t]+(\S+)", text, re.MULTILINE) for member in ("pool", "state"))
+    if pool is None:
+        raise UserError(f"{origin} names no pool; it should be what zpool status prints.")
+    name = pool[1]
+    vdevs = tuple(_read_vdevs(text, name))
+    pattern = rf"^{re.escape(name)}\S*\s+(ashift|recordsize|capacity|fragmentation)\s+(\S+)"
+    facts: dict[str, str] = dict(re.findall(pattern, all_text, re.MULTILINE))
+    data = [vdev for vdev in vdevs if not vdev.use and not vdev.parent]
+    facts |= {
+        "vdevs": " ".join(f"{vdev.name}={sum(child.parent == vdev.name for child in vdevs) or 1}" for vdev in data),
+        "sick": " ".join(f"{vdev.name}={vdev.state}" for vdev in vdevs
+                         if not vdev.parent and vdev.state not in ("ONLINE", "AVAIL", "INUSE")),
+        "state": state[1] if state else "",
+    }  # fmt: skip
+    return ObservedFileSystem(name, "zfs", facts=facts, vdevs=vdevs, origin=origin)
+
+
+def _read_vdevs(text: str, pool: str) -> Iterator[ObservedVdev]:
+    """The rows of the table after NAME STATE READ WRITE CKSUM, which ends at an empty line or "errors:"."""
+    head = re.search(r"^[ \t]*NAME[ \t]+STATE.*\n", text, re.MULTILINE)
+    use, parent, parent_depth = "", "", 0
+    for line in text[head.end() :].splitlines() if head else ():
+        columns = line.split()
+        if not columns or columns[0].startswith("errors:"):
+            break
+        depth = len(line.expandtabs()) - len(line.expandtabs().lstrip())
+        if columns[0] == pool:
+            continue
+        if columns[0] in _CLASSES and len(columns) < 5:
+            use, parent = columns[0], ""
+            continue
+        counts = [_count(column) for column in columns[2:5]]
+        is_child = bool(parent) and depth > parent_depth
+        if not is_child:
+            parent = columns[0] if _GROUP.match(columns[0]) else ""
+            parent_depth = depth
+        kind = columns[0].partition("-")[0] if _GROUP.match(columns[0]) else "drive"
+        yield ObservedVdev(
+            columns[0], kind, use, parent if is_child else "", columns[1] if len(columns) > 1 else "",
+            *(counts if len(counts) == 3 else (0, 0, 0)),
+        )  # fmt: skip
+
+
+def _count(text: str) -> int:
+    """A number of errors as zpool shortens it: 12, 1.5K."""
+    match = re.fullmatch(r"([\d.]+)([KMG]?)", text)
+    return int(float(match[1]) * {"": 1, "K": 1000, "M": 10**6, "G": 10**9}[match[2]]) if match else 0
+
+
+def is_zpool_list(text: str) -> bool:
+    """Whether a text is the table of zpool list."""
+    return bool(_LIST_HEAD.search(text))
+
+
+def read_zpool_list(text: str, origin: str) -> ObservedStorage:
+    """Parses zpool list: how full and how healthy each pool is."""
+    head = _LIST_HEAD.search(text)
+    assert head is not None
+    names = head[0].split()
+    pools = []
+    for line in text[head.end() :].splitlines():
+        row = dict(zip(names, line.split(), strict=False))
+        if not line.strip() or line.startswith((" ", "\t")):
+            continue
+        facts = {"capacity": row.get("CAP", ""), "state": row.get("HEALTH", ""), "fragmentation": row.get("FRAG", "")}
+        pools.append(ObservedFileSystem(row["NAME"], "zfs", facts=facts, origin=origin))
+    if not pools:
+        raise UserError(f"{origin} names no pool; it should be what zpool list prints.")
+    return ObservedStorage(tuple(pools))

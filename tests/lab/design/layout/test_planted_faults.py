@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Faults planted into the outputs of a sound server: each is named, and nothing else is."""
+
+from __future__ import annotations
+
+import pytest
+from planted_layout_faults import FAULTS, Edit, check_outputs, make_server_outputs
+
+# Faults that follow from a planted one.
+CONSEQUENCES = {
+    "single path": {"multipath policy"},
+    "on alternate paths": {"path failed"},
+    "path failed": {"one path for all"},
+    "vdev without redundancy": {"unequal members of a stripe"},
+    "unit does not fit the stripe": {"groups are not aligned"},
+    "width is no multiple of unit": {"width does not fit the stripe"},
+}
+
+
+def test_sound_server_has_no_fault_in_many_comparisons() -> None:
+    verdict = check_outputs(make_server_outputs())
+    assert verdict.faults == ()
+    assert len(verdict.checked_items) > 40
+
+
+@pytest.mark.parametrize(("kind", "edit"), [case[1:] for case in FAULTS], ids=[case[0] for case in FAULTS])
+def test_planted_fault_is_named(kind: str, edit: Edit) -> None:
+    outputs = make_server_outputs()
+    edit(outputs)
+    kinds = {fault.kind for fault in check_outputs(outputs).faults}
+    assert kind in kinds
+    assert kinds <= {kind} | CONSEQUENCES.get(kind, set())
+
+
+def test_lost_drive_of_raid6_leaves_one_to_spare() -> None:
+    outputs = make_server_outputs()
+    next(edit for name, _, edit in FAULTS if name == "a drive lost")(outputs)
+    (fault,) = check_outputs(outputs).faults
+    assert "1 more may fail" in fault.cost
+    outputs["mdadm md5"] = outputs["mdadm md5"].replace("Active Devices : 9", "Active Devices : 8")
+    (fault,) = check_outputs(outputs).faults
+    assert "2 drives missing" in fault.problem
+    assert "one more loses everything" in fault.cost

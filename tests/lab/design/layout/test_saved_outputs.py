@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Saved outputs of more tools, outputs of several tools joined, and the collector."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from planted_layout_faults import make_server_outputs
+from storage_builders import build_lun_system
+
+from sonde.design.layout.check import check_layout
+from sonde.design.layout.check_system import check_described_storage
+from sonde.design.layout.live.collector import make_collector
+from sonde.design.layout.live.saved_output import read_files, read_output
+from sonde.model.bundled_files import find_system_file
+from sonde.model.system import read_system, system_from_document
+
+MDSTAT = """Personalities : [raid6] [raid5] [raid4] [raid10]
+md5 : active raid6 sdc[2] sdb[1] sda[0] sdd[3](S) sde[4](F)
+      23441682432 blocks super 1.2 level 6, 256k chunk, algorithm 2 [4/3] [UUU_]
+      [==>..................]  recovery = 12.6% (123/456) finish=12.1min speed=100K/sec
+      bitmap: 1/8 pages [4KB], 65536KB chunk
+
+md7 : active raid10 sdf[0] sdg[1] sdh[2] sdi[3]
+      1000000 blocks super 1.2 512K chunks 2 near-copies [4/4] [UUUU]
+
+unused devices: <none>
+"""
+PARTED = """Model: ATA (scsi)
+Disk /dev/sdb: 19532873728s
+Sector size (logical/physical): 512B/4096B
+Partition Table: gpt
+
+Number  Start  End           Size          File system  Name  Flags
+ 1      63s    19532873694s  19532873632s               data
+"""
+SFDISK = {"partitiontable": {"label": "gpt", "device": "/dev/nvme0n1", "unit": "sectors", "sectorsize": 512,
+          "partitions": [{"node": "/dev/nvme0n1p1", "start": 2048, "size": 4096}]}}  # fmt: skip
+LSBLK = """NAME        MAJ:MIN RM  SIZE RO TYPE  MOUNTPOINTS
+sda           8:0    0  1.8T  0 disk
+└─sda1        8:1    0  1.8T  0 part
+  └─md5       9:5    0  3.6T  0 raid0 /scratch
+sdb           8:16   0  1.8T  0 disk
+└─sdb1        8:17   0  1.8T  0 part
+  └─md5       9:5    0  3.6T  0 raid0 /scratch
+"""
+LVS = """  LV      VG   Attr       LSize  #Str Stripe Devices
+  scratch fast -wi-ao---- 10.91t    2  1.00m /dev/md5(0),/dev/md6(0)
+"""
+
+
+def test_mdstat_has_level_chunk_spares_and_bitmap() -> None:
+    disks = read_output(MDSTAT, "mdstat").disks
+    assert (disks["md5"].geometry, disks["md5"].unit, disks["md5"].members) == (
+        "2+2",
+        256 * 1024,
+        ("sda", "sdb", "sdc"),
+    )
+    assert {name: disks["md5"].settings[name] for name in ("spares", "failed", "bitmap", "degraded")} == {
+        "spares": "1", "failed": "1", "bitmap": "internal", "degraded": "1"
+    }  # fmt: skip
+    assert disks["md7"].settings["bitmap"] == "none"
+    assert disks["md7"].geometry == "2x2"
+
+
+def test_partition_tables_have_exact_starts() -> None:
+    (parted,) = read_output(PARTED, "parted").disks.values()
+    assert (parted.name, parted.start, parted.on) == ("sdb1", 63 * 512, "sdb")
+    (sfdisk,) = read_output(json.dumps(SFDISK), "sfdisk").disks.values()
+    assert (sfdisk.name, sfdisk.start) == ("nvme0n1p1", 2**20)
+    rounded = read_output(PARTED.replace("63s ", "32.3kB").replace("632s ", "10.0TB"), "parted")
+    assert next(iter(rounded.disks.values())).start is None
+    assert any("is rounded" in line for line in rounded.unread)
+
+
+def test_plain_tables_are_read() -> None:
+    disks = read_output(LSBLK, "lsblk").disks
+    assert disks["md5"].members == ("sda1", "sdb1")
+    assert disks["sda1"].on == "sda"
+    assert disks["sda"].size == int(1.8 * 2**40)
+    (volume,) = read_output(LVS, "lvs").disks.values()
+    assert (volume.name, volume.data, volume.unit, volume.members) == ("fast-scratch", 2, 2**20, ("md5", "md6"))
+    (pool,) = read_output(
+        "NAME   SIZE  ALLOC   FREE  CAP  HEALTH\ntank  10T  9T 1T 90% DEGRADED\n", "list"
+    ).file_systems
+    assert {fault.kind for fault in check_layout(read_output(
+        "NAME   SIZE  ALLOC   FREE  CAP  HEALTH\ntank  10T  9T 1T 90% DEGRADED\n", "list")).faults} == {
+        "degraded", "too full"}  # fmt: skip
+    assert pool.location == "tank"
+
+
+def test_lsblk_without_bytes_is_read() -> None:
+    document = {"blockdevices": [{"name": "sda", "type": "disk", "size": "1.8T"}]}
+    (disk,) = read_output(json.dumps(document), "lsblk").disks.values()
+    assert disk.size == int(1.8 * 2**40)
+
+
+def test_striped_xfs_info_is_understood() -> None:
+    outputs = make_server_outputs()
+    storage = read_output(outputs["xfs_info"], "xfs_info")
+    assert storage.unread == ()
+    assert storage.file_systems[0].width == 2 * 2**20
+
+
+def test_outputs_of_several_tools_are_joined(tmp_path: Path) -> None:
+    """ext4 names no device: its UUID leads to the array, and the chunk of the array to its stride."""
+    outputs = make_server_outputs()
+    paths = []
+    for name in ("lsblk", "mdadm md6", "dumpe2fs"):
+        paths.append(tmp_path / name)
+        paths[-1].write_text(outputs[name], encoding="utf-8")
+    (file_system,) = read_files(paths).file_systems
+    assert file_system.device == "/dev/md6"
+    alone = check_layout(read_files([paths[2]])).unknown
+    assert any("the RAID stripe below /home" in text for text in alone)
+    assert not any("the RAID stripe below" in text for text in check_layout(read_files(paths)).unknown)
+
+
+def test_array_is_known_by_name_and_by_number(tmp_path: Path) -> None:
+    exported = "MD_LEVEL=raid5\nMD_DEVICES=3\nMD_DEVNAME=scratch\n" + "".join(
+        f"MD_DEVICE_dev_sd{letter}_DEV=/dev/sd{letter}\n" for letter in "abc"
+    )
+    disks = [{"name": f"sd{letter}", "type": "disk", "children": [{"name": "md127", "type": "raid5"}]}
+             for letter in "abc"]  # fmt: skip
+    for name, text in (("mdadm", exported), ("lsblk", json.dumps({"blockdevices": disks}))):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    joined = read_files([tmp_path / "mdadm", tmp_path / "lsblk"]).disks
+    assert "scratch" not in joined
+    assert joined["md127"].geometry == "2+1"
+
+
+def test_collected_output_is_read_in_parts(tmp_path: Path) -> None:
+    text = "".join(f"=== sonde layout collect: {name} ===\n{part}\n" for name, part in make_server_outputs().items())
+    path = tmp_path / "host.txt"
+    path.write_text(f"{text}=== sonde layout collect: strange tool ===\nhello\n", encoding="utf-8")
+    storage = read_files([path])
+    assert {"md5", "md6", "dm-3", "sdq1"} <= set(storage.disks)
+    assert any("strange tool" in text for text in storage.unknown)
+    assert check_layout(storage).faults == ()
+
+
+def test_collector_runs_and_its_output_is_read(tmp_path: Path) -> None:
+    script = tmp_path / "collect.sh"
+    script.write_text(make_collector(), encoding="utf-8")
+    completed = subprocess.run(["sh", str(script)], capture_output=True, text=True, check=False)
+    assert completed.returncode == 0, completed.stderr
+    path = tmp_path / "host.txt"
+    path.write_text(completed.stdout, encoding="utf-8")
+    if "=== sonde layout collect" not in completed.stdout:
+        pytest.skip("none of the tools is on this machine")
+    read_files([path])
+
+
+def build_striped(members: list[str], **volume: Any) -> dict[str, Any]:
+    document = build_lun_system()
+    document["volumes"] = [{"id": "vol", "kind": "stripe", "members": members, "stripe_unit": "2 MiB", **volume}]
+    document["file_systems"] = [{"id": "fs", "kind": "xfs", "device": "vol", "stripe_unit": "2 MiB",
+                                 "stripe_width": "4 MiB"}]  # fmt: skip
+    return document
+
+
+def review(document: dict[str, Any]) -> set[str]:
+    faults = check_described_storage(system_from_document(document, "made.toml")).faults
+    return {fault.kind for fault in faults} - {"no spare"}
+
+
+def test_described_storage_is_reviewed() -> None:
+    assert review(build_striped(["b1g0-lun", "b2g0-lun"])) == set()
+    assert review(build_striped(["b1g0-lun", "b1g2-lun"])) == {"one controller for all members"}
+    assert review(build_striped(["b1g0-lun", "b2g0-lun"], stripe_unit="1 MiB")) == {"unit does not fit the stripe"}
+    two_of_a_group = build_striped(["b1g0-first", "b1g0-second"])
+    two_of_a_group["luns"] = [{"id": f"b1g0-{name}", "raid_group": "b1g0", "size": "3 GB"}
+                              for name in ("first", "second")]  # fmt: skip
+    assert "two pieces of a group in a stripe" in review(two_of_a_group)
+    wide = build_striped(["b1g0-lun", "b2g0-lun"])
+    wide["file_systems"][0]["stripe_width"] = "6 MiB"
+    assert review(wide) == {"width does not fit the stripe"}
+    odd = build_striped(["b1g0-lun", "b2g0-lun"])
+    odd["file_systems"][0]["stripe_unit"] = "3 MiB"
+    assert "unit does not fit the stripe" in review(odd) or "width is no multiple of unit" in review(odd)
+
+
+def test_published_layout_has_no_fault_but_absent_spares() -> None:
+    faults = check_described_storage(read_system(find_system_file("cray-x1"))).faults
+    assert {fault.kind for fault in faults} <= {"no spare"}

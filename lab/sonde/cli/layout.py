@@ -270,7 +270,7 @@ def verify_command(
             machine, plan_layout(machine), name, [file_system.location for file_system in storage.file_systems]
         )
     geometry = stripe_measurement.choose_stripe_geometry(storage, planned, given_stripe, parity)
-    document = stripe_measurement.makeplan_document(
+    document = stripe_measurement.make_plan_document(
         directory, geometry, parse_bytes(volume) if volume is not None else None, repeats, direct=not buffered
     )
     record = _measure_plan(Plan.from_document(document, "layout verify"), archive, as_json)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import yaml
 
@@ -55,7 +56,7 @@ def check_lnet_routes(system: System, name: str, routes: Sequence[LnetRoute]) ->
             )  # fmt: skip
 
 
-def _list_planned(system: System, name: str) -> list[dict[str, object]]:
+def _list_planned(system: System, name: str) -> list[dict[str, Any]]:
     """The planned entries of the networks that a network, host or class of hosts is on."""
     files = make_lnet_files(system)
     by_network = {file.removeprefix("lnet-").removesuffix(".yaml"): text for file, text in files.items()}

@@ -237,10 +237,10 @@ def _check_forwarding(
     for device in devices:
         yield from _check_reverse_path(settings, device, has_choice=True)
         all_redirects, own_redirects = _read_conf(settings, device, "send_redirects")
-        known = [value for value in (all_redirects, own_redirects) if value is not None]
-        if known:
+        redirect_values = [value for value in (all_redirects, own_redirects) if value is not None]
+        if redirect_values:
             yield CheckedItem("a setting", f"net.ipv4.conf.{device}.send_redirects")
-        if known and max(known):
+        if redirect_values and max(redirect_values):
             yield RouteFault(
                 "redirects sent", f"net.ipv4.conf.{device if own_redirects else 'all'}.send_redirects = 1",
                 "a host that sends to this router may be told to go past it", "set it to 0, for all and for the device",

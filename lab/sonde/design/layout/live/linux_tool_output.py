@@ -65,7 +65,7 @@ def _lsblk(entry: dict[str, Any], above: str, origin: str) -> Iterator[ObservedD
     }  # fmt: skip
     yield ObservedDisk(
         name, "md" if raid else _KINDS.get(kind, "other"),
-        int(size) if isinstance(size, int) or str(size).isdigit() else parse_rounded_size(size),
+        int(str(size)) if str(size).isdigit() else parse_rounded_size(size),
         int(start) * 512 if start is not None and kind == "part" else None, above if kind == "part" else "",
         () if kind == "part" or not above else (above,), level=kind if raid else "",
         unit=least if striped else None, data=best // least if striped else None, queue=queue, settings=settings,

@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <utility>
@@ -229,11 +230,14 @@ json describe_node(const std::string& directory) {
 }
 
 std::string format_utc_now() {
-    const std::time_t now = std::time(nullptr);
+    timespec now{};
+    clock_gettime(CLOCK_REALTIME, &now);
     std::tm parts{};
-    gmtime_r(&now, &parts);
-    std::array<char, 32> text{};
-    std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+    gmtime_r(&now.tv_sec, &parts);
+    std::array<char, 32> seconds{};
+    std::strftime(seconds.data(), seconds.size(), "%Y-%m-%dT%H:%M:%S", &parts);
+    std::array<char, 48> text{};
+    std::snprintf(text.data(), text.size(), "%s.%06ldZ", seconds.data(), now.tv_nsec / 1000);
     return text.data();
 }
 

@@ -15,7 +15,7 @@ nlohmann::json describe_node(const std::string& directory);
 /// Physical memory of this node in bytes, at most the cgroup's limit.
 std::uint64_t read_node_memory();
 
-/// The current time in the format of the record: "2026-11-22T16:12:33Z".
+/// The current time in the format of the record: "2026-11-22T16:12:33.012345Z".
 std::string format_utc_now();
 
 /// Engine version ("0.1.0"), compiler and build type.

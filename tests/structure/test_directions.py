@@ -94,14 +94,14 @@ DRIVES = {"virtual", "main"}  # folders that may include headers of the engine
 # worth) and charts (how numbers are drawn) stand on it; services keep, start and conduct; capabilities are what it is
 # all for, and know all of these but not each other. Only cli knows capabilities, and nobody knows cli.
 GROUND = {"model", "stats"}
-SERVICES = {"findings", "charts", "terminal", "launch", "store", "sources", "conduct"}
+SERVICES = {"findings", "charts", "terminal", "launch", "store", "sources", "telemetry", "conduct"}
 CAPABILITIES = {"experiments", "dialects", "trends", "diagnose", "watch", "advise", "design", "report", "jobs"}
 LAB: dict[str, set[str]] = {
     "model": set(),
     "stats": set(),
-    **{service: {"model"} for service in ("launch", "store", "sources", "terminal")},
+    **{service: {"model"} for service in ("launch", "store", "sources", "terminal", "telemetry")},
     **dict.fromkeys(("findings", "charts"), GROUND),
-    "conduct": {"model", "launch", "store"},
+    "conduct": {"model", "launch", "store", "telemetry"},
     "public": {"model", "findings", "store"},
     **dict.fromkeys(CAPABILITIES, GROUND | SERVICES),
     "cli": GROUND | SERVICES | CAPABILITIES,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sonde.conduct.sampling import sample_at_phases, start_sampling
 from sonde.launch.engine import ERRORS_BY_EXIT_CODE, Engine
 from sonde.launch.launchers.launcher import Launcher
 from sonde.launch.launchers.local import LocalLauncher
@@ -90,7 +91,9 @@ def conduct_run(
         plan.time_limit_s,
     )
     try:
-        outcome = EngineSession(job, observer, lambda pid: draft.claim(pid), setup.on_stop).run()
+        with start_sampling(draft.folder, "simulated" in run_facts) as sampler:
+            observer = sample_at_phases(sampler, observer)
+            outcome = EngineSession(job, observer, lambda pid: draft.claim(pid), setup.on_stop).run()
     except UserError:
         setup.archive.discard(draft)
         raise

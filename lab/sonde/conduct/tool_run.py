@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from sonde.conduct.run import RunResult, RunSetup, make_failure
+from sonde.conduct.sampling import sample_at_phases, start_sampling
 from sonde.launch.engine import NAME as ENGINE_NAME
 from sonde.launch.engine import find_engine_message, make_engine_error
 from sonde.launch.growing_file import GrowingFile
@@ -22,6 +23,7 @@ from sonde.model.plan import Plan
 from sonde.model.record import RECORD_FILE, RecordReader, read_record
 from sonde.model.version import __version__
 from sonde.store.archive import Draft, new_id
+from sonde.telemetry.file_format import SAMPLED_FILE
 
 
 @dataclass(frozen=True)
@@ -133,7 +135,11 @@ def conduct_tool(
     )
     later_records = LaterRecords(draft.folder / RECORD_FILE, len(plans), observer, begin)
     try:
-        outcome = EngineSession(job, observer, lambda pid: draft.claim(pid), setup.on_stop, later_records.poll).run()
+        with start_sampling(draft.folder, is_simulated=False) as sampler:
+            sampling_observer = sample_at_phases(sampler, observer)
+            outcome = EngineSession(
+                job, sampling_observer, lambda pid: draft.claim(pid), setup.on_stop, later_records.poll
+            ).run()
     except UserError:
         setup.archive.discard(draft)
         raise
@@ -156,6 +162,9 @@ def conduct_tool(
             ConfinedDirectory.beneath(later_draft.folder.parent, later_draft.folder) as destination,
         ):
             source.rename(path.name, destination, RECORD_FILE)
+            if source.has_file(SAMPLED_FILE):
+                with source.open_file(SAMPLED_FILE) as samples:
+                    destination.write_bytes(SAMPLED_FILE, samples.read())  # all plans of the command, one stretch of time
         later.append((later_draft, record))
     runs = [_commit_run(setup, draft, outcome.record, outcome.exit_code, outcome.text)]
     for later_draft, record in later:

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``sonde telemetry``: counters of nodes, devices, networks and servers next to the runs."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sonde.cli.options import VerbGroup, existing_archive_option, json_option
+from sonde.model.errors import UserError
+from sonde.model.quantities import display_percent, display_volume
+from sonde.model.run import RecordedRun, read_run
+from sonde.store.archive import Archive
+from sonde.telemetry.data import TelemetryData
+from sonde.telemetry.file_format import TelemetryFile, read_telemetry_files
+from sonde.telemetry.list import LOCAL_SOURCES
+from sonde.telemetry.phase_telemetry import PhaseTelemetry, describe_gaps, summarize_phase
+from sonde.telemetry.source import UnavailableSourceError
+from sonde.terminal.screen import plain_table, print_json, results
+
+_ROOT = Path("/")
+
+
+@click.group("telemetry", cls=VerbGroup)
+def command() -> None:
+    """Counters of the node, its devices and its network, sampled in every run.
+
+    \b
+    Examples:
+      sonde telemetry list
+      sonde telemetry show last
+    """
+
+
+@command.command("list")
+@json_option
+def list_command(as_json: bool) -> int:
+    """List the sources of counters, and for each whether it is available on this machine.
+
+    \b
+    Examples:
+      sonde telemetry list
+      sonde telemetry list --json
+    """
+    rows: list[dict[str, Any]] = []
+    for source in LOCAL_SOURCES:
+        entry = {"name": source.name, "layer": source.layer, "description": source.description}
+        try:
+            reader = source.open_reader(_ROOT)
+        except UnavailableSourceError as reason:
+            rows.append({**entry, "available": False, "reason": str(reason)})
+            continue
+        try:
+            parts = len(reader.read())
+            rows.append({**entry, "available": True, "parts": parts})
+        except OSError as error:
+            rows.append({**entry, "available": False, "reason": f"It cannot be read: {error.strerror}."})
+        finally:
+            reader.close()
+    if as_json:
+        print_json({"sources": rows})
+        return 0
+    table = plain_table()
+    for title in ("source", "where", "here", "counts"):
+        table.add_column(title)
+    for row in rows:
+        table.add_row(row["name"], row["layer"], "yes" if row["available"] else "no", row["description"])
+    console = results()
+    console.print(table)
+    for row in rows:
+        if not row["available"]:
+            console.print(f"{row['name']}: {row['reason']}", soft_wrap=True)
+    return 0
+
+
+@command.command("show")
+@click.argument("run", default="last")
+@existing_archive_option
+@json_option
+def show_command(run: str, archive: Archive, as_json: bool) -> int:
+    """Show what the counters of RUN say about each of its phases.
+
+    \b
+    Examples:
+      sonde telemetry show
+      sonde telemetry show last --json
+    """
+    archive.recover()
+    documents = []
+    for folder in archive.find(run):
+        recorded = read_run(folder)
+        files = read_telemetry_files(folder)
+        if not files:
+            raise UserError(f"{folder.name} has no telemetry: it was imported, simulated, or made before it was sampled.")
+        data = TelemetryData(files)
+        summaries = {phase.id: summarize_phase(recorded, phase, data) for phase in recorded.phases}
+        if as_json:
+            documents.append(_make_document(recorded, files, data, summaries))
+        else:
+            _print_telemetry(recorded, files, data, summaries)
+    if as_json:
+        print_json(documents)
+    return 0
+
+
+def _make_document(
+    run: RecordedRun, files: list[TelemetryFile], data: TelemetryData, summaries: dict[str, PhaseTelemetry | None]
+) -> dict[str, Any]:
+    return {
+        "run": run.folder.name,
+        "files": [
+            {
+                "name": file.name,
+                "host": file.host,
+                "origin": file.origin,
+                "sources": sorted(file.columns),
+                "unavailable": file.unavailable,
+                "lost": file.lost,
+                "unreadable_lines": file.unreadable_lines,
+            }
+            for file in files
+        ],
+        "gaps": describe_gaps(run, data),
+        "phases": {
+            phase: None if summary is None else {**asdict(summary), "sentences": summary.describe()}
+            for phase, summary in summaries.items()
+        },
+    }
+
+
+def _print_telemetry(
+    run: RecordedRun, files: list[TelemetryFile], data: TelemetryData, summaries: dict[str, PhaseTelemetry | None]
+) -> None:
+    console = results()
+    console.print(run.title, style="bold")
+    table = plain_table()
+    for title in ("phase", "device", "read", "written", "busy", "queue", "processors", "waiting for I/O"):
+        table.add_column(title, justify="left" if title in ("phase", "device") else "right")
+    for phase, summary in summaries.items():
+        if summary is None:
+            table.add_row(phase, "no samples")
+            continue
+        for device in (*((summary.device,) if summary.device else ()), *summary.other_devices):
+            table.add_row(
+                phase,
+                device.device if device is summary.device else f"{device.device} (not the target)",
+                str(display_volume(device.read_bytes)),
+                str(display_volume(device.written_bytes)),
+                display_percent(device.busy_fraction),
+                f"{device.queue:.1f}",
+                _format_fraction(summary.processor_fraction),
+                _format_fraction(summary.io_stall_fraction),
+            )
+    console.print(table)
+    sentences = [
+        f"{phase}: {sentence}"
+        for phase, summary in summaries.items()
+        for sentence in (summary.describe() if summary else [])
+    ]
+    sentences += describe_gaps(run, data)
+    for file in files:
+        sentences += [f"{source} ended during the run: {text}" for source, text in file.lost.items()]
+        sentences += [f"{source} was not sampled: {text}" for source, text in file.unavailable.items()]
+    for sentence in sentences:
+        console.print(sentence, soft_wrap=True)
+
+
+def _format_fraction(value: float | None) -> str:
+    return "unknown" if value is None else display_percent(value)

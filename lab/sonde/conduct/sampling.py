@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Samples the node's counters while the engine works: at intervals, and when a phase begins or ends."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+
+from sonde.launch.session import LineObserver
+from sonde.model.lines import PhaseBeginLine, PhaseEndLine, RecordLine
+from sonde.telemetry.file_format import SAMPLED_FILE
+from sonde.telemetry.sampler import Sampler
+
+
+def start_sampling(folder: Path, is_simulated: bool) -> AbstractContextManager[Sampler | None]:
+    """A sampler that writes to the folder of a run; none for a simulated run, whose storage is not this machine's."""
+    return nullcontext() if is_simulated else Sampler(folder / SAMPLED_FILE)
+
+
+def sample_at_phases(sampler: Sampler | None, observer: LineObserver) -> LineObserver:
+    """The observer, preceded by a sample at the borders of phases, so that short phases have samples too."""
+    if sampler is None:
+        return observer
+
+    def observe(kind: str, line: RecordLine) -> None:
+        if isinstance(line, PhaseBeginLine | PhaseEndLine):
+            sampler.sample()
+        observer(kind, line)
+
+    return observe

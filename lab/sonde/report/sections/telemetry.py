@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The device under the target during a phase: its rate, and how busy it was, as the kernel counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from markupsafe import Markup
+from numpy.typing import NDArray
+
+from sonde.charts.axes import Axis, Tick, build_amount_axis, build_time_axis
+from sonde.charts.plot import Chart, Panel
+from sonde.findings.phase_summary import AssessedPhase
+from sonde.model.escaping import escape_line
+from sonde.model.run import RecordedRun
+from sonde.report.sections.section import Place, Section
+from sonde.telemetry.data import TelemetryData
+from sonde.telemetry.file_format import read_telemetry_files
+from sonde.telemetry.phase_telemetry import PhaseTelemetry, describe_gaps, find_epoch, format_device, summarize_phase
+
+# Fewer sampling intervals make no curve.
+_FEWEST_INTERVALS = 3
+
+
+@lru_cache(maxsize=4)
+def _read_data(folder: Path) -> TelemetryData:
+    """The telemetry of a run; read once for all its phases."""
+    return TelemetryData(read_telemetry_files(folder))
+
+
+def _draw(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[Place, Markup]]:
+    data = _read_data(run.folder)
+    summary = summarize_phase(run, assessed.phase, data)
+    if summary is None or summary.device is None:
+        return
+    chart = build_device_chart(run, assessed, data, summary)
+    if chart is not None:
+        yield "wide", chart.render()
+
+
+def build_device_chart(
+    run: RecordedRun, assessed: AssessedPhase, data: TelemetryData, summary: PhaseTelemetry
+) -> Chart | None:
+    """The chart of the device under the target; None with too few samples in the phase."""
+    epoch, end, device = find_epoch(run), assessed.phase.end, summary.device
+    if epoch is None or end is None or device is None:
+        return None
+    start, stop = epoch + assessed.phase.begin.t, epoch + end.t
+    edges, rates = _clip(data, ("disk_read_bytes", "disk_written_bytes"), device.device, start, stop, summary.host)
+    _, busy = _clip(data, ("disk_busy_s",), device.device, start, stop, summary.host)
+    if len(rates) < _FEWEST_INTERVALS:
+        return None
+    time_axis = build_time_axis(stop - start)
+    scale = build_amount_axis(float(rates.max()), "B/s")
+    rate_panel = Panel(time_axis, scale, 90, f"{device.device} on {summary.host}: read and written, {scale.unit}")
+    positions = [float(edge - start) for edge in edges]
+    rate_panel.path("area dull", rate_panel.area(positions, [0.0] * len(rates), [float(rate) for rate in rates]))
+    rate_panel.path("line dull", rate_panel.steps(positions, [float(rate) for rate in rates]), "Rate of the device")
+    percent = Axis(0.0, 1.0, (Tick(0.0, "0"), Tick(0.5, "50"), Tick(1.0, "100")))
+    busy_panel = Panel(time_axis, percent, 40, "Time with requests outstanding, %")
+    fractions = [min(1.0, float(value)) for value in busy]
+    busy_panel.path("count", busy_panel.area(positions, [0.0] * len(fractions), fractions), "Busy fraction")
+    sentences = [f"{format_device(device)}.", *summary.describe(), *describe_gaps(run, data)]
+    return Chart(
+        kind="device",
+        title="The device during this phase",
+        words=" ".join(sentences),
+        panels=[rate_panel, busy_panel],
+        x_unit=f"{time_axis.unit} since the phase began",
+        caption=Markup(" ").join(escape_line(sentence) for sentence in sentences),
+    )
+
+
+def _clip(
+    data: TelemetryData, metrics: tuple[str, ...], device: str, start: float, stop: float, host: str
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Edges of the sampling intervals within the phase, and the sum of the rates of the metrics in each."""
+    series = [entry for metric in metrics if (entry := data.find(metric, device, host)) is not None]
+    if len(series) < len(metrics):
+        return np.array([]), np.array([])
+    inside = series[0].times[(series[0].times > start) & (series[0].times < stop)]
+    edges = np.concatenate(([start], inside, [stop]))
+    total = sum((np.interp(edges, entry.times, entry.values) for entry in series), np.zeros(edges.size))
+    return edges, np.diff(total) / np.maximum(np.diff(edges), 1e-9)
+
+
+SECTION = Section(35, _draw)

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Answers questions about intervals of time: how much a counter grew, what a gauge was.
+
+Times are seconds since 1970-01-01 UTC. A value between two samples is interpolated; outside of the samples nothing is
+known, and the answer is None.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sonde.telemetry.file_format import TelemetryFile
+from sonde.telemetry.metrics import METRICS
+
+
+@dataclass(frozen=True)
+class SeriesKey:
+    """Which series: of one metric of one part on one host."""
+
+    host: str
+    source: str
+    part: str
+    metric: str
+
+
+@dataclass(frozen=True)
+class CounterSeries:
+    """A counter or a gauge over time. Counters have no resets any more: `values` never fall."""
+
+    times: NDArray[np.float64]
+    values: NDArray[np.float64]
+
+    def covers(self, start: float, stop: float) -> bool:
+        """Whether there are samples before and after the interval."""
+        return bool(self.times.size >= 2 and self.times[0] <= start < stop <= self.times[-1])
+
+    def increase(self, start: float, stop: float) -> float | None:
+        """How much the counter grew in the interval; None outside of the samples."""
+        if not self.covers(start, stop):
+            return None
+        first, last = np.interp([start, stop], self.times, self.values)
+        return float(last - first)
+
+    def mean(self, start: float, stop: float) -> float | None:
+        """Mean of the gauge over the time of the interval; None outside of the samples."""
+        if not self.covers(start, stop):
+            return None
+        inside = (self.times > start) & (self.times < stop)
+        times = np.concatenate(([start], self.times[inside], [stop]))
+        values = np.interp(times, self.times, self.values)
+        return float(np.trapezoid(values, times) / (stop - start))
+
+    def rates(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Edges of the sampling intervals, and the growth per second in each."""
+        return self.times, np.diff(self.values) / np.maximum(np.diff(self.times), 1e-9)
+
+
+class TelemetryData:
+    """All series of a run."""
+
+    def __init__(self, files: Iterable[TelemetryFile]) -> None:
+        self._series: dict[SeriesKey, CounterSeries] = {}
+        self.hosts: tuple[str, ...] = ()
+        for file in files:
+            if file.host not in self.hosts:
+                self.hosts += (file.host,)
+            for key, series in _build_series(file):
+                self._series.setdefault(key, series)
+
+    def keys(self, metric: str, host: str | None = None) -> list[SeriesKey]:
+        """The series of a metric, of all parts, in their order of appearance."""
+        return [key for key in self._series if key.metric == metric and host in (None, key.host)]
+
+    def find(self, metric: str, part: str, host: str | None = None) -> CounterSeries | None:
+        """The series of a part; of the first host when none is named."""
+        return next((self._series[key] for key in self.keys(metric, host) if key.part == part), None)
+
+    def increase(self, metric: str, part: str, start: float, stop: float, host: str | None = None) -> float | None:
+        """How much the counter of a part grew in the interval; None when unknown."""
+        series = self.find(metric, part, host)
+        return series.increase(start, stop) if series else None
+
+    def mean(self, metric: str, part: str, start: float, stop: float, host: str | None = None) -> float | None:
+        """Mean of the gauge of a part; None when unknown."""
+        series = self.find(metric, part, host)
+        return series.mean(start, stop) if series else None
+
+    def __bool__(self) -> bool:
+        return bool(self._series)
+
+
+def _build_series(file: TelemetryFile) -> Iterator[tuple[SeriesKey, CounterSeries]]:
+    for source, columns in file.columns.items():
+        samples = [sample for sample in file.samples if sample.source == source]
+        samples.sort(key=lambda sample: sample.time)
+        points: dict[str, list[tuple[float, tuple[float | None, ...]]]] = defaultdict(list)
+        previous_time: float | None = None
+        for sample in samples:
+            for part, values in sample.parts.items():
+                rows = points[part]
+                if rows and previous_time is not None and rows[-1][0] < previous_time:
+                    rows.append((previous_time, rows[-1][1]))  # it did not change until the sample before this one
+                rows.append((sample.time, values))
+            previous_time = sample.time
+        for part, rows in points.items():
+            if previous_time is not None and rows[-1][0] < previous_time:
+                rows.append((previous_time, rows[-1][1]))
+            for index, column in enumerate(columns):
+                if column in METRICS:
+                    series = _make_series(rows, index, METRICS[column].kind == "counter")
+                    if series is not None:
+                        yield SeriesKey(file.host, source, part, column), series
+
+
+def _make_series(
+    rows: list[tuple[float, tuple[float | None, ...]]], index: int, is_counter: bool
+) -> CounterSeries | None:
+    times, values = [], []
+    for time, row in rows:
+        value = row[index]
+        if value is not None and (not times or time > times[-1]):
+            times.append(time)
+            values.append(value)
+    if not times:
+        return None
+    array = np.array(values)
+    return CounterSeries(np.array(times), _without_resets(array) if is_counter else array)
+
+
+def _without_resets(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The counter as if its source had never restarted: after a fall it counts on from the value before.
+
+    A fall to more than half counts as no change: the kernel corrects its idle times downwards (proc(5), iowait).
+    """
+    steps = np.diff(values, prepend=values[0])
+    restarted = values < 0.5 * (values - steps)
+    steps = np.where(steps < 0, np.where(restarted, values, 0.0), steps)
+    steps[0] = values[0]
+    return np.cumsum(steps)

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads and names the telemetry files of a run: NDJSON, ``schema/telemetry/README.md``.
+
+Lines that cannot be read are counted and skipped, so that a cut file keeps what is before the cut.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sonde.model.confined_files import open_file
+from sonde.model.documents import parse_json
+from sonde.telemetry.metrics import METRICS
+
+FORMAT = "sonde-telemetry/1"
+SAMPLED_FILE = "telemetry.ndjson"
+_PATTERN = "telemetry*.ndjson"
+_MAX_LINE_BYTES = 16 << 20
+_MAX_FILES = 1000
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The values of one source at one time (seconds since 1970-01-01 UTC). Parts that did not change are absent."""
+
+    time: float
+    source: str
+    parts: Mapping[str, tuple[float | None, ...]]
+
+
+@dataclass
+class TelemetryFile:
+    """One file: the samples of one host."""
+
+    name: str
+    host: str = ""
+    origin: str = ""  # "sampler", or the format that was imported
+    interval_s: float | None = None
+    columns: dict[str, tuple[str, ...]] = field(default_factory=dict)  # source -> names of metrics
+    unavailable: dict[str, str] = field(default_factory=dict)  # source -> why it was not sampled
+    lost: dict[str, str] = field(default_factory=dict)  # source -> why it ended during the run
+    samples: list[Sample] = field(default_factory=list)
+    unreadable_lines: int = 0
+
+
+def find_telemetry_files(folder: Path) -> list[Path]:
+    """The telemetry files in the folder of a run."""
+    return sorted(folder.glob(_PATTERN))[:_MAX_FILES]
+
+
+def read_telemetry_files(folder: Path) -> list[TelemetryFile]:
+    """The telemetry of a run; empty when it has none. Files that are no telemetry are skipped."""
+    files = []
+    for path in find_telemetry_files(folder):
+        try:
+            with open_file(path) as stream:
+                file = parse_telemetry(path.name, _read_lines(stream))
+        except OSError:
+            continue
+        if file.columns:
+            files.append(file)
+    return files
+
+
+def _read_lines(stream: Any) -> Iterator[bytes]:
+    while line := stream.readline(_MAX_LINE_BYTES):
+        yield line
+
+
+def parse_telemetry(name: str, lines: Iterable[bytes]) -> TelemetryFile:
+    """The telemetry in the lines of a file. Never raises: what cannot be read is counted."""
+    file = TelemetryFile(name)
+    for line in lines:
+        try:
+            _add_line(file, parse_json(line.decode("utf-8")))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            file.unreadable_lines += 1
+    return file
+
+
+def _add_line(file: TelemetryFile, line: Any) -> None:
+    kind = line["type"]
+    if kind == "telemetry":
+        if line["schema"] != FORMAT:
+            raise ValueError
+        file.host, file.origin = str(line["host"]), str(line.get("origin", ""))
+        file.interval_s = line.get("interval_s")
+        # A metric that this version does not know is kept out of the data, not the source.
+        file.columns = {
+            str(source): tuple(str(column) for column in columns) for source, columns in line["sources"].items()
+        }
+        file.unavailable = {str(source): str(text) for source, text in line.get("unavailable", {}).items()}
+    elif kind == "sample":
+        time = _number(line["time"])
+        for source, columns in file.columns.items():
+            if source in line:
+                parts = {
+                    str(part): tuple(None if value is None else _number(value) for value in values)
+                    for part, values in line[source].items()
+                    if len(values) == len(columns)
+                }
+                file.samples.append(Sample(time, source, parts))
+    elif kind == "lost":
+        file.lost[str(line["source"])] = str(line["text"])
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError
+    return float(value)
+
+
+def write_telemetry(file: TelemetryFile) -> Iterator[bytes]:
+    """The lines of a telemetry file."""
+    header = {
+        "type": "telemetry",
+        "schema": FORMAT,
+        "host": file.host,
+        "origin": file.origin,
+        **({"interval_s": file.interval_s} if file.interval_s else {}),
+        "sources": {source: list(columns) for source, columns in file.columns.items()},
+        "unavailable": file.unavailable,
+    }
+    yield _encode(header)
+    for sample in file.samples:
+        yield _encode({"type": "sample", "time": sample.time, sample.source: dict(sample.parts)})
+    for source, text in file.lost.items():
+        yield _encode({"type": "lost", "source": source, "text": text})
+
+
+def _encode(line: Mapping[str, Any]) -> bytes:
+    return json.dumps(line, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+
+
+def unknown_metrics(file: TelemetryFile) -> list[str]:
+    """Names of columns that are not in `METRICS`: written by a newer version."""
+    return sorted({column for columns in file.columns.values() for column in columns if column not in METRICS})

@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What telemetry says about one phase: the device under the target, other traffic, the processors, the network.
+
+Each number is computed once here; `describe` turns them into the sentences of every surface.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sonde.model.json_access import get_object, get_text
+from sonde.model.quantities import count_noun, display_byte_rate, display_percent, display_volume
+from sonde.model.record import PhaseRecord
+from sonde.model.run import RecordedRun
+from sonde.telemetry.data import TelemetryData
+
+# A device is at its limit when it had work nearly all the time. A device that serves several requests at once may still
+# take more: the sentence gives the queue, which tells the two apart.
+_BUSY_FRACTION = 0.95
+# Bytes of the device beyond, or below, those of the run before a sentence says so: a tenth is metadata and read-ahead.
+_OTHER_TRAFFIC = 1.5
+_MOSTLY_MEMORY = 0.5
+_STOLEN_FRACTION = 0.05
+_RETRANSMITTED_FRACTION = 0.001
+_STALLED_FRACTION = 0.1
+# Shorter phases have too few samples to state a share of time.
+_SHORTEST_S = 0.5
+
+
+@dataclass(frozen=True)
+class DeviceTelemetry:
+    """One block device during a phase."""
+
+    device: str
+    read_bytes: float
+    written_bytes: float
+    busy_fraction: float  # of the time: at least one request was outstanding
+    queue: float  # requests outstanding on average
+    read_latency_s: float | None  # mean time of a read; None without reads
+    write_latency_s: float | None
+
+
+@dataclass(frozen=True)
+class PhaseTelemetry:
+    """The counters of one phase on one host. None where the host has no such counter."""
+
+    host: str
+    seconds: float
+    device: DeviceTelemetry | None  # the device under the target
+    other_devices: tuple[DeviceTelemetry, ...]  # those that moved data, busiest first
+    transferred_bytes: float  # by the run on this host, as far as the record says
+    moves_reads: bool
+    moves_writes: bool
+    stolen_fraction: float | None  # of all processor time
+    processor_fraction: float | None  # of all processor time, used by all programs
+    io_stall_fraction: float | None  # of the time: some task waited for I/O
+    network_received_bytes: float | None
+    network_sent_bytes: float | None
+    retransmitted_segments: float | None
+    retransmitted_fraction: float | None
+
+    @property
+    def device_bytes(self) -> float | None:
+        """Bytes that the device under the target moved."""
+        return self.device.read_bytes + self.device.written_bytes if self.device else None
+
+    @property
+    def coverage(self) -> float | None:
+        """Bytes of the run over bytes of the device: 1 when all traffic was the run's and none stayed in memory."""
+        return self.transferred_bytes / self.device_bytes if self.device_bytes else None
+
+    def describe(self) -> list[str]:
+        """Sentences on what limited or disturbed the phase; empty when nothing stands out."""
+        return [*self._describe_device(), *self._describe_traffic(), *self._describe_node()]
+
+    def _describe_device(self) -> list[str]:
+        device = self.device
+        if device is None or device.busy_fraction < _BUSY_FRACTION or self.seconds < _SHORTEST_S:
+            return []
+        return [
+            f"{device.device} was busy {display_percent(device.busy_fraction)} of the time with {device.queue:.1f}"
+            " requests outstanding: the device limits this phase."
+        ]
+
+    def _describe_traffic(self) -> list[str]:
+        moved = self.device_bytes
+        if self.device is None or moved is None or not self.transferred_bytes:
+            return []
+        name = self.device.device
+        ratio = moved / self.transferred_bytes
+        if ratio >= _OTHER_TRAFFIC:
+            return [
+                f"{name} moved {display_volume(moved)}, {ratio:.1f} times the {display_volume(self.transferred_bytes)}"
+                " of this phase: other programs used it, or the file system moved more than it was asked for."
+            ]
+        if ratio <= _MOSTLY_MEMORY:
+            direction = "came from memory" if self.moves_reads and not self.moves_writes else "stayed in memory"
+            return [
+                f"{name} moved {display_volume(moved)} of the {display_volume(self.transferred_bytes)} of this phase:"
+                f" the rest {direction}."
+            ]
+        return []
+
+    def _describe_node(self) -> list[str]:
+        sentences = []
+        if self.stolen_fraction is not None and self.stolen_fraction >= _STOLEN_FRACTION:
+            sentences.append(
+                f"The hypervisor gave {display_percent(self.stolen_fraction)} of the processor time of {self.host} to"
+                " other guests."
+            )
+        if (
+            self.retransmitted_segments
+            and self.retransmitted_fraction is not None
+            and self.retransmitted_fraction >= _RETRANSMITTED_FRACTION
+        ):
+            sentences.append(
+                f"TCP on {self.host} sent {count_noun(self.retransmitted_segments, 'segment')} again"
+                f" ({display_percent(self.retransmitted_fraction)}): the network lost packets."
+            )
+        return sentences
+
+
+def summarize_phase(run: RecordedRun, phase: PhaseRecord, data: TelemetryData) -> PhaseTelemetry | None:
+    """The telemetry of a phase on the node that was sampled; None when no sample covers the phase."""
+    epoch = find_epoch(run)
+    node = next((raw for raw in run.raw_nodes if get_text(raw, "host") in data.hosts), None)
+    if epoch is None or node is None or phase.end is None:
+        return None
+    host = get_text(node, "host")
+    start, stop = epoch + phase.begin.t, epoch + phase.end.t
+    if stop <= start or data.increase("cpu_idle_s", "all", start, stop, host) is None:
+        return None
+    target = get_text(get_object(get_object(node, "file_system"), "block_device"), "name")
+    devices = [
+        device
+        for key in data.keys("disk_busy_s", host)
+        if (device := _summarize_device(data, key.part, start, stop, host)) is not None
+    ]
+    moving = sorted((device for device in devices if device.busy_fraction > 0), key=lambda device: -device.busy_fraction)
+    busy, idle, stolen = (
+        data.increase(metric, "all", start, stop, host) or 0.0 for metric in ("cpu_busy_s", "cpu_idle_s", "cpu_steal_s")
+    )
+    waiting = data.increase("cpu_iowait_s", "all", start, stop, host) or 0.0
+    total = busy + idle + stolen + waiting
+    stalled = data.increase("pressure_some_s", "io", start, stop, host)
+    sent = data.increase("tcp_sent_segments", "tcp", start, stop, host)
+    resent = data.increase("tcp_retransmitted_segments", "tcp", start, stop, host)
+    return PhaseTelemetry(
+        host=host,
+        seconds=stop - start,
+        device=next((device for device in devices if device.device == target), None),
+        other_devices=tuple(device for device in moving if device.device != target),
+        transferred_bytes=_find_bytes_of_host(run, phase, host),
+        moves_reads="read" in phase.begin.op,
+        moves_writes="write" in phase.begin.op,
+        stolen_fraction=stolen / total if total else None,
+        processor_fraction=busy / total if total else None,
+        io_stall_fraction=None if stalled is None else stalled / (stop - start),
+        network_received_bytes=_sum_interfaces(data, "network_received_bytes", start, stop, host),
+        network_sent_bytes=_sum_interfaces(data, "network_sent_bytes", start, stop, host),
+        retransmitted_segments=resent,
+        retransmitted_fraction=resent / sent if sent and resent is not None else None,
+    )
+
+
+def find_epoch(run: RecordedRun) -> float | None:
+    """Time zero of the record, seconds since 1970-01-01 UTC; None without a fraction of the second in the record."""
+    text = run.run_line.started
+    if "." not in text:
+        return None
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return None
+
+
+def _find_bytes_of_host(run: RecordedRun, phase: PhaseRecord, host: str) -> float:
+    """Bytes that the tasks on `host` transferred: by the table of nodes, or all when the run had one node."""
+    hosts = {node.node: node.host for node in run.nodes}
+    for table in phase.nodes:
+        if {"node", "bytes"} <= set(table.columns):
+            number, amount = table.columns.index("node"), table.columns.index("bytes")
+            return float(sum(row[amount] or 0 for row in table.rows if hosts.get(int(row[number] or 0)) == host))
+    if len(run.nodes) > 1 or phase.end is None:
+        return 0.0
+    return float(phase.end.bytes.moved or 0)
+
+
+def _summarize_device(
+    data: TelemetryData, device: str, start: float, stop: float, host: str
+) -> DeviceTelemetry | None:
+    metrics = (
+        "disk_read_bytes", "disk_written_bytes", "disk_busy_s", "disk_queue_s", "disk_reads", "disk_read_s",
+        "disk_writes", "disk_write_s",
+    )  # fmt: skip
+    values = [data.increase(metric, device, start, stop, host) for metric in metrics]
+    if any(value is None for value in values):
+        return None
+    read_bytes, written_bytes, busy, queue, reads, read_s, writes, write_s = (value or 0.0 for value in values)
+    seconds = stop - start
+    return DeviceTelemetry(
+        device,
+        read_bytes,
+        written_bytes,
+        min(1.0, busy / seconds),
+        queue / seconds,
+        read_s / reads if reads >= 1 else None,
+        write_s / writes if writes >= 1 else None,
+    )
+
+
+def _sum_interfaces(data: TelemetryData, metric: str, start: float, stop: float, host: str) -> float | None:
+    """Bytes of all interfaces but the loopback; None without one."""
+    values = [
+        data.increase(metric, key.part, start, stop, host) for key in data.keys(metric, host) if key.part != "lo"
+    ]
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def describe_gaps(run: RecordedRun, data: TelemetryData) -> list[str]:
+    """Sentences on what the telemetry of a run does not cover."""
+    missing = [node.host for node in run.nodes if node.host not in data.hosts]
+    if not data:
+        return []
+    if missing and len(missing) < len(run.nodes):
+        return [f"No counters were sampled on {_list_hosts(missing)}."]
+    if missing:
+        sampled = ", ".join(data.hosts)
+        return [f"Counters were sampled on {sampled}, which is no node of this run."]
+    return []
+
+
+def _list_hosts(hosts: Sequence[str]) -> str:
+    shown = ", ".join(hosts[:3])
+    return shown if len(hosts) <= 3 else f"{shown} and {len(hosts) - 3} more"
+
+
+def format_device(device: DeviceTelemetry) -> str:
+    """One line on a device during a phase."""
+    return (
+        f"{device.device}: read {display_volume(device.read_bytes)}, wrote {display_volume(device.written_bytes)},"
+        f" busy {display_percent(device.busy_fraction)}, {device.queue:.1f} requests outstanding"
+    )
+
+
+def format_rate(value: float, seconds: float) -> str:
+    """A number of bytes over the phase as a rate."""
+    return str(display_byte_rate(value / seconds))

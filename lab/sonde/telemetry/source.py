@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A source of telemetry that is sampled on the node where this process runs.
+
+A source says which metrics it reports (its columns), opens what it reads, and returns the values of all its parts. A
+source that does not exist on this machine says why, and what to install or where to run it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+Values = tuple[float | None, ...]  # in the order of the source's columns; None: this part does not report it
+Readings = dict[str, Values]  # part -> values
+
+Layer = Literal["node", "client", "server"]
+"""Where the source exists: on every node, on clients of a parallel file system, or on its servers."""
+
+_MAX_FILE_BYTES = 4 << 20
+
+
+class UnavailableSourceError(Exception):
+    """The source does not exist here: one sentence with the reason and the remedy."""
+
+
+@dataclass
+class SourceReader:
+    """An opened source. `read` returns the current values of all parts and raises OSError when the source vanished."""
+
+    read: Callable[[], Readings]
+    close: Callable[[], None] = lambda: None
+
+
+@dataclass(frozen=True)
+class LocalSource:
+    """A source by its name, what it counts, and its columns (names of `metrics.METRICS`).
+
+    `open_reader` gets the root of the file system ("/" except in tests) and raises UnavailableSourceError.
+    """
+
+    name: str
+    description: str
+    layer: Layer
+    columns: tuple[str, ...]
+    open_reader: Callable[[Path], SourceReader]
+
+
+class KernelFile:
+    """A file of /proc or /sys that is opened once and read again for each sample: one system call."""
+
+    def __init__(self, path: Path) -> None:
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+    def read(self) -> str:
+        """The text now. Raises OSError when the kernel object behind the file is gone."""
+        blocks = []
+        offset = 0
+        while offset < _MAX_FILE_BYTES:
+            block = os.pread(self._descriptor, 1 << 16, offset)
+            if not block:
+                break
+            blocks.append(block)
+            offset += len(block)
+        return b"".join(blocks).decode("ascii", "replace")
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+def open_kernel_files(
+    root: Path, paths: Sequence[str], parse: Callable[[Mapping[str, str]], Readings], remedy: str
+) -> SourceReader:
+    """A reader of the existing files among `paths` (relative to `root`); `parse` gets their texts by path.
+
+    Raises UnavailableSourceError when none exists or can be read.
+    """
+    files: dict[str, KernelFile] = {}
+    problem = ""
+    for path in paths:
+        try:
+            files[path] = KernelFile(root / path)
+        except OSError as error:
+            problem = problem or f"/{path}: {error.strerror}"
+    if not files:
+        raise UnavailableSourceError(f"{problem}; {remedy}")
+
+    def read() -> Readings:
+        return parse({path: file.read() for path, file in files.items()})
+
+    def close() -> None:
+        for file in files.values():
+            file.close()
+
+    return SourceReader(read, close)

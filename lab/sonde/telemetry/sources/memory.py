@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory and paging of the node: /proc/meminfo and /proc/vmstat (proc(5))."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from sonde.telemetry.source import LocalSource, Readings, Values, open_kernel_files
+
+_KIB = 1024
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_MEMINFO = ("MemAvailable:", "Cached:", "Dirty:", "Writeback:")
+# Members of /proc/vmstat that are added up for each column, and the unit they count in.
+_VMSTAT: tuple[tuple[tuple[str, ...], int], ...] = (
+    (("pgpgin",), _KIB),
+    (("pgpgout",), _KIB),
+    (("nr_dirtied",), _PAGE),
+    (("nr_written",), _PAGE),
+    (("pswpin",), _PAGE),
+    (("pswpout",), _PAGE),
+    (("pgmajfault",), 1),
+    (("pgscan_kswapd", "pgscan_direct"), 1),
+)
+
+
+def parse_meminfo(text: str) -> Values:
+    """Bytes of memory in the order of the columns of `MEMORY`."""
+    values: dict[str, float] = {}
+    for line in text.splitlines():
+        name, _, rest = line.partition(" ")
+        if name in _MEMINFO:
+            values[name] = int(rest.split()[0]) * _KIB
+    return tuple(values.get(name) for name in _MEMINFO)
+
+
+def parse_vmstat(text: str) -> Values:
+    """Counters of paging in the order of the columns of `PAGING`."""
+    counters: dict[str, int] = {}
+    for line in text.splitlines():
+        name, _, value = line.partition(" ")
+        if value.isdigit():
+            counters[name] = int(value)
+    return tuple(
+        sum(counters.get(name, 0) for name in names) * unit if any(name in counters for name in names) else None
+        for names, unit in _VMSTAT
+    )
+
+
+def _parse_meminfo_file(texts: Mapping[str, str]) -> Readings:
+    return {"": parse_meminfo(texts["proc/meminfo"])}
+
+
+def _parse_vmstat_file(texts: Mapping[str, str]) -> Readings:
+    return {"": parse_vmstat(texts["proc/vmstat"])}
+
+
+MEMORY = LocalSource(
+    "memory",
+    "available memory, page cache, dirty pages",
+    "node",
+    ("memory_available_bytes", "memory_cached_bytes", "memory_dirty_bytes", "memory_writeback_bytes"),
+    lambda root: open_kernel_files(root, ("proc/meminfo",), _parse_meminfo_file, "mount /proc."),
+)
+PAGING = LocalSource(
+    "paging",
+    "bytes read from and written to devices, write-back, swapping, reclaim",
+    "node",
+    (
+        "paged_in_bytes", "paged_out_bytes", "dirtied_bytes", "written_back_bytes", "swapped_in_bytes",
+        "swapped_out_bytes", "major_faults", "pages_scanned",
+    ),
+    lambda root: open_kernel_files(root, ("proc/vmstat",), _parse_vmstat_file, "mount /proc."),
+)  # fmt: skip

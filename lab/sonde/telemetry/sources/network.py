@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Network interfaces and TCP: /proc/net/dev and /proc/net/snmp (proc(5)), of this process's network namespace."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sonde.telemetry.source import LocalSource, Readings, open_kernel_files
+
+_DEVICES, _PROTOCOLS = "proc/net/dev", "proc/net/snmp"
+_DEVICE_COUNTERS = 16  # eight of receiving, eight of sending
+
+
+def parse_net_dev(text: str) -> Readings:
+    """Bytes, packets, and errors plus drops of each interface in the order of the columns of `INTERFACES`."""
+    readings: Readings = {}
+    for line in text.splitlines():
+        name, separator, rest = line.partition(":")
+        fields = rest.split()
+        if not separator or len(fields) < _DEVICE_COUNTERS or not fields[0].isdigit():
+            continue
+        counters = [int(field) for field in fields]
+        readings[name.strip()] = (
+            counters[0], counters[1], counters[2] + counters[3], counters[8], counters[9], counters[10] + counters[11],
+        )  # fmt: skip
+    return readings
+
+
+def parse_tcp(text: str) -> Readings:
+    """Segments that TCP sent and sent again."""
+    lines = [line.split() for line in text.splitlines() if line.startswith("Tcp:")]
+    if len(lines) != 2:
+        return {}
+    counters = dict(zip(lines[0][1:], lines[1][1:], strict=False))
+    return {"tcp": (float(counters["OutSegs"]), float(counters["RetransSegs"]))}
+
+
+def _parse_devices(texts: Mapping[str, str]) -> Readings:
+    return {name: values for name, values in parse_net_dev(texts[_DEVICES]).items() if any(values)}
+
+
+def _parse_protocols(texts: Mapping[str, str]) -> Readings:
+    return parse_tcp(texts[_PROTOCOLS])
+
+
+INTERFACES = LocalSource(
+    "interfaces",
+    "bytes, packets and errors of every network interface",
+    "node",
+    (
+        "network_received_bytes", "network_received_packets", "network_receive_errors", "network_sent_bytes",
+        "network_sent_packets", "network_send_errors",
+    ),
+    lambda root: open_kernel_files(root, (_DEVICES,), _parse_devices, "mount /proc."),
+)  # fmt: skip
+TCP = LocalSource(
+    "tcp",
+    "TCP segments and retransmissions",
+    "node",
+    ("tcp_sent_segments", "tcp_retransmitted_segments"),
+    lambda root: open_kernel_files(root, (_PROTOCOLS,), _parse_protocols, "mount /proc."),
+)

@@ -46,7 +46,7 @@ _VERB_GROUPS: Mapping[str, tuple[str, ...]] = {
     "Measure": ("check", "run", "suite", "plan"),
     "Run commands of other tools": (*("ior", "mdtest", "md-workbench", "iozone", "obdfilter-survey", "io500"),),
     "Batch jobs": ("submit", "jobs"),
-    "View runs": ("list", "show", "report", "query"),
+    "View runs": ("list", "show", "report", "telemetry", "query"),
     "Manage runs": ("tag", "rm", "export", "import"),
     "Compare": ("compare", "trend", "baseline", "gate"),
     "Speed up programs": ("trace", "iobuf"),

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -10,28 +11,35 @@ from typing import Any
 import click
 
 from sonde.cli.options import VerbGroup, existing_archive_option, json_option
-from sonde.model.errors import UserError
+from sonde.model.errors import EXIT_FAILED, EXIT_OK, UserError
+from sonde.model.event.times import parse_zone
 from sonde.model.quantities import display_percent, display_volume
 from sonde.model.run import RecordedRun, read_run
 from sonde.store.archive import Archive
 from sonde.telemetry.data import TelemetryData
 from sonde.telemetry.file_format import TelemetryFile, read_telemetry_files
-from sonde.telemetry.list import LOCAL_SOURCES
-from sonde.telemetry.phase_telemetry import PhaseTelemetry, describe_gaps, summarize_phase
+from sonde.telemetry.foreign_files import add_telemetry, read_foreign_telemetry
+from sonde.telemetry.imports import ImportDefaults
+from sonde.telemetry.list import LOCAL_SOURCES, TELEMETRY_FORMATS
+from sonde.telemetry.phase_telemetry import PhaseTelemetry, describe_gaps, find_run_interval, summarize_phase
+from sonde.telemetry.server_telemetry import ServerTelemetry, summarize_servers
 from sonde.telemetry.source import UnavailableSourceError
-from sonde.terminal.screen import plain_table, print_json, results
+from sonde.terminal.screen import messages, plain_table, print_json, results
 
 _ROOT = Path("/")
+# Phase -> what the node and the storage servers counted.
+Summaries = Mapping[str, tuple[PhaseTelemetry | None, ServerTelemetry | None]]
 
 
 @click.group("telemetry", cls=VerbGroup)
 def command() -> None:
-    """Counters of the node, its devices and its network, sampled in every run.
+    """Show and import counters of nodes, devices, networks and servers. Every run samples those of its node.
 
     \b
     Examples:
       sonde telemetry list
       sonde telemetry show last
+      sonde telemetry import oss1.txt --run last
     """
 
 
@@ -60,8 +68,9 @@ def list_command(as_json: bool) -> int:
             rows.append({**entry, "available": False, "reason": f"It cannot be read: {error.strerror}."})
         finally:
             reader.close()
+    formats = [{"name": entry.name, "description": entry.description} for entry in TELEMETRY_FORMATS]
     if as_json:
-        print_json({"sources": rows})
+        print_json({"sources": rows, "imported_formats": formats})
         return 0
     table = plain_table()
     for title in ("source", "where", "here", "counts"):
@@ -73,6 +82,9 @@ def list_command(as_json: bool) -> int:
     for row in rows:
         if not row["available"]:
             console.print(f"{row['name']}: {row['reason']}", soft_wrap=True)
+    console.print("\nCounters of servers and other programs are added by `sonde telemetry import`:")
+    for entry in formats:
+        console.print(f"  {entry['description']}", soft_wrap=True)
     return 0
 
 
@@ -94,9 +106,14 @@ def show_command(run: str, archive: Archive, as_json: bool) -> int:
         recorded = read_run(folder)
         files = read_telemetry_files(folder)
         if not files:
-            raise UserError(f"{folder.name} has no telemetry: it was imported, simulated, or made before it was sampled.")
+            raise UserError(
+                f"{folder.name} has no telemetry: it was imported, simulated, or made before it was sampled."
+            )
         data = TelemetryData(files)
-        summaries = {phase.id: summarize_phase(recorded, phase, data) for phase in recorded.phases}
+        summaries = {
+            phase.id: (summarize_phase(recorded, phase, data), summarize_servers(recorded, phase, data))
+            for phase in recorded.phases
+        }
         if as_json:
             documents.append(_make_document(recorded, files, data, summaries))
         else:
@@ -107,7 +124,7 @@ def show_command(run: str, archive: Archive, as_json: bool) -> int:
 
 
 def _make_document(
-    run: RecordedRun, files: list[TelemetryFile], data: TelemetryData, summaries: dict[str, PhaseTelemetry | None]
+    run: RecordedRun, files: list[TelemetryFile], data: TelemetryData, summaries: Summaries
 ) -> dict[str, Any]:
     return {
         "run": run.folder.name,
@@ -125,21 +142,22 @@ def _make_document(
         ],
         "gaps": describe_gaps(run, data),
         "phases": {
-            phase: None if summary is None else {**asdict(summary), "sentences": summary.describe()}
-            for phase, summary in summaries.items()
+            phase: {
+                "node": None if node is None else {**asdict(node), "sentences": node.describe()},
+                "servers": None if servers is None else {**asdict(servers), "sentences": servers.describe()},
+            }
+            for phase, (node, servers) in summaries.items()
         },
     }
 
 
-def _print_telemetry(
-    run: RecordedRun, files: list[TelemetryFile], data: TelemetryData, summaries: dict[str, PhaseTelemetry | None]
-) -> None:
+def _print_telemetry(run: RecordedRun, files: list[TelemetryFile], data: TelemetryData, summaries: Summaries) -> None:
     console = results()
     console.print(run.title, style="bold")
     table = plain_table()
     for title in ("phase", "device", "read", "written", "busy", "queue", "processors", "waiting for I/O"):
         table.add_column(title, justify="left" if title in ("phase", "device") else "right")
-    for phase, summary in summaries.items():
+    for phase, (summary, _) in summaries.items():
         if summary is None:
             table.add_row(phase, "no samples")
             continue
@@ -157,7 +175,8 @@ def _print_telemetry(
     console.print(table)
     sentences = [
         f"{phase}: {sentence}"
-        for phase, summary in summaries.items()
+        for phase, both in summaries.items()
+        for summary in both
         for sentence in (summary.describe() if summary else [])
     ]
     sentences += describe_gaps(run, data)
@@ -170,3 +189,46 @@ def _print_telemetry(
 
 def _format_fraction(value: float | None) -> str:
     return "unknown" if value is None else display_percent(value)
+
+
+@command.command("import")
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--run", "run", default="last", show_default=True, help="The run that the counters belong to.")
+@click.option("--host", default="", help="The host of the counters, where a file does not name one.")
+@click.option("--zone", default="UTC", show_default=True, help="Time zone of times without one: +01:00, Europe/Berlin.")
+@existing_archive_option
+@json_option
+def import_command(files: tuple[Path, ...], run: str, host: str, zone: str, archive: Archive, as_json: bool) -> int:
+    """Add counters of servers and other monitoring programs to RUN, cut to its time.
+
+    The format is detected: outputs of lctl get_param, rows and cerebro text of LMT, mmpmon, sadf -j, and answers of
+    Prometheus. A file that cannot be read is reported, and the others are imported; the exit code is then 1.
+
+    \b
+    Examples:
+      sonde telemetry import oss1.txt oss2.txt --run last
+      sonde telemetry import ost_data.csv --zone America/Los_Angeles
+    """
+    archive.recover()
+    (folder,) = archive.find(run)[:1]
+    interval = find_run_interval(read_run(folder))
+    defaults = ImportDefaults(host or "unknown", parse_zone(zone))
+    imported: list[dict[str, Any]] = []
+    problems: list[str] = []
+    for path in files:
+        try:
+            imported += [add_telemetry(folder, file, interval) for file in read_foreign_telemetry(path, defaults)]
+        except UserError as reason:
+            problems.append(str(reason))
+    if as_json:
+        print_json({"run": folder.name, "imported": imported, "problems": problems})
+    else:
+        for entry in imported:
+            skipped = f", {entry['unreadable_lines']} lines skipped" if entry["unreadable_lines"] else ""
+            results().print(
+                f"{entry['name']}: {entry['samples']} samples of {entry['host']} ({entry['origin']}){skipped}",
+                soft_wrap=True,
+            )
+        for problem in problems:
+            messages().print(f"sonde: {problem}", soft_wrap=True)
+    return EXIT_FAILED if problems else EXIT_OK

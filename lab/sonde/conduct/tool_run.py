@@ -164,7 +164,9 @@ def conduct_tool(
             source.rename(path.name, destination, RECORD_FILE)
             if source.has_file(SAMPLED_FILE):
                 with source.open_file(SAMPLED_FILE) as samples:
-                    destination.write_bytes(SAMPLED_FILE, samples.read())  # all plans of the command, one stretch of time
+                    destination.write_bytes(
+                        SAMPLED_FILE, samples.read()
+                    )  # all plans of the command, one stretch of time
         later.append((later_draft, record))
     runs = [_commit_run(setup, draft, outcome.record, outcome.exit_code, outcome.text)]
     for later_draft, record in later:

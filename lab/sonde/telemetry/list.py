@@ -1,10 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The list of sources that are sampled on a node."""
+"""The lists: sources that are sampled on a node, and formats of other programs that are imported."""
 
 from __future__ import annotations
 
+from sonde.telemetry.imports import TelemetryFormat
 from sonde.telemetry.source import LocalSource
-from sonde.telemetry.sources import disks, memory, network, pressure, processors
+from sonde.telemetry.sources import (
+    cgroup,
+    disks,
+    gpfs,
+    infiniband,
+    lmt,
+    lustre,
+    memory,
+    network,
+    nfs,
+    pressure,
+    processors,
+    prometheus,
+    sysstat,
+)
 
 LOCAL_SOURCES: tuple[LocalSource, ...] = (
     disks.SOURCE,
@@ -14,4 +29,17 @@ LOCAL_SOURCES: tuple[LocalSource, ...] = (
     processors.SOURCE,
     network.INTERFACES,
     network.TCP,
+    cgroup.SOURCE,
+    nfs.SOURCE,
+    infiniband.SOURCE,
+    lustre.CLIENT,
+    lustre.TARGETS,
+)
+TELEMETRY_FORMATS: tuple[TelemetryFormat, ...] = (
+    lustre.LCTL_FORMAT,
+    lmt.ROWS_FORMAT,
+    lmt.CEREBRO_FORMAT,
+    gpfs.MMPMON_FORMAT,
+    sysstat.SADF_FORMAT,
+    prometheus.QUERY_FORMAT,
 )

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from sonde.model.errors import UserError
 from sonde.model.json_access import get_object, get_text
 from sonde.model.quantities import count_noun, display_byte_rate, display_percent, display_volume
 from sonde.model.record import PhaseRecord
@@ -138,7 +139,9 @@ def summarize_phase(run: RecordedRun, phase: PhaseRecord, data: TelemetryData) -
         for key in data.keys("disk_busy_s", host)
         if (device := _summarize_device(data, key.part, start, stop, host)) is not None
     ]
-    moving = sorted((device for device in devices if device.busy_fraction > 0), key=lambda device: -device.busy_fraction)
+    moving = sorted(
+        (device for device in devices if device.busy_fraction > 0), key=lambda device: -device.busy_fraction
+    )
     busy, idle, stolen = (
         data.increase(metric, "all", start, stop, host) or 0.0 for metric in ("cpu_busy_s", "cpu_idle_s", "cpu_steal_s")
     )
@@ -167,9 +170,19 @@ def summarize_phase(run: RecordedRun, phase: PhaseRecord, data: TelemetryData) -
 
 def find_epoch(run: RecordedRun) -> float | None:
     """Time zero of the record, seconds since 1970-01-01 UTC; None without a fraction of the second in the record."""
-    text = run.run_line.started
-    if "." not in text:
-        return None
+    return _parse_epoch(run.run_line.started) if "." in run.run_line.started else None
+
+
+def find_run_interval(run: RecordedRun) -> tuple[float, float]:
+    """First and last second of a run since 1970-01-01 UTC. Raises UserError when the record does not say."""
+    epoch = _parse_epoch(run.run_line.started)
+    ends = [phase.end.t for phase in run.phases if phase.end is not None]
+    if epoch is None or not ends:
+        raise UserError(f"{run.folder.name} has no phase with a beginning and an end; name another run with --run.")
+    return epoch, epoch + max(*ends, run.end.t)
+
+
+def _parse_epoch(text: str) -> float | None:
     try:
         return datetime.fromisoformat(text).timestamp()
     except ValueError:
@@ -188,9 +201,7 @@ def _find_bytes_of_host(run: RecordedRun, phase: PhaseRecord, host: str) -> floa
     return float(phase.end.bytes.moved or 0)
 
 
-def _summarize_device(
-    data: TelemetryData, device: str, start: float, stop: float, host: str
-) -> DeviceTelemetry | None:
+def _summarize_device(data: TelemetryData, device: str, start: float, stop: float, host: str) -> DeviceTelemetry | None:
     metrics = (
         "disk_read_bytes", "disk_written_bytes", "disk_busy_s", "disk_queue_s", "disk_reads", "disk_read_s",
         "disk_writes", "disk_write_s",
@@ -213,9 +224,7 @@ def _summarize_device(
 
 def _sum_interfaces(data: TelemetryData, metric: str, start: float, stop: float, host: str) -> float | None:
     """Bytes of all interfaces but the loopback; None without one."""
-    values = [
-        data.increase(metric, key.part, start, stop, host) for key in data.keys(metric, host) if key.part != "lo"
-    ]
+    values = [data.increase(metric, key.part, start, stop, host) for key in data.keys(metric, host) if key.part != "lo"]
     known = [value for value in values if value is not None]
     return sum(known) if known else None
 

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an imported format is, and how its rows become telemetry files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, tzinfo
+
+from sonde.telemetry.file_format import Sample, TelemetryFile
+from sonde.telemetry.source import Values
+
+
+@dataclass(frozen=True)
+class ImportDefaults:
+    """What a file does not say: the host it comes from, and the zone of times without one."""
+
+    host: str = ""
+    zone: tzinfo = UTC
+
+
+@dataclass(frozen=True)
+class TelemetryFormat:
+    """A format of other programs: whether the beginning of a text looks like it, and the files in the whole text.
+
+    `read` skips lines that it cannot read, and counts them; it raises ValueError with a part of a sentence when nothing
+    in the text can be used.
+    """
+
+    name: str
+    description: str  # the program, and how to make such a file
+    matches: Callable[[str], bool]
+    read: Callable[[str, ImportDefaults], Sequence[TelemetryFile]]
+
+
+@dataclass
+class TelemetryBuilder:
+    """Collects rows of several hosts and sources into one telemetry file per host."""
+
+    origin: str
+    unreadable_lines: int = 0
+    _columns: dict[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
+    _rows: dict[tuple[str, str], dict[float, dict[str, Values]]] = field(default_factory=dict)
+
+    def add(self, host: str, source: str, columns: tuple[str, ...], time: float, part: str, values: Values) -> None:
+        """Adds the values of a part at a time, seconds since 1970-01-01 UTC."""
+        key = host, source
+        self._columns.setdefault(key, columns)
+        self._rows.setdefault(key, {}).setdefault(time, {})[part] = values
+
+    def build(self) -> list[TelemetryFile]:
+        """One file for each host, its samples in the order of time. Raises ValueError when there is no row."""
+        if not self._rows:
+            raise ValueError("it holds no counters that can be read")
+        files: dict[str, TelemetryFile] = {}
+        for (host, source), rows in self._rows.items():
+            file = files.setdefault(host, TelemetryFile(f"{self.origin}-{host}", host, self.origin))
+            file.columns[source] = self._columns[host, source]
+            file.samples += [Sample(time, source, rows[time]) for time in sorted(rows)]
+        for file in files.values():
+            file.samples.sort(key=lambda sample: sample.time)
+            file.unreadable_lines = self.unreadable_lines
+        return list(files.values())
+
+
+def parse_local_time(text: str, zone: tzinfo) -> float:
+    """Seconds since 1970-01-01 UTC of an ISO 8601 time; `zone` holds where the text names none. Raises ValueError."""
+    moment = datetime.fromisoformat(text)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).timestamp()
+
+
+def cut_to_interval(files: Iterable[TelemetryFile], start: float, stop: float) -> list[TelemetryFile]:
+    """The files with the samples of the interval only, and one sample before and after it where there is one."""
+    cut = []
+    for file in files:
+        by_source: dict[str, list[Sample]] = {}
+        for sample in file.samples:
+            by_source.setdefault(sample.source, []).append(sample)
+        chosen = []
+        for samples in by_source.values():
+            first = max((index for index, sample in enumerate(samples) if sample.time <= start), default=0)
+            last = min((index for index, sample in enumerate(samples) if sample.time >= stop), default=len(samples) - 1)
+            chosen += samples[first : last + 1]
+        if any(start <= sample.time <= stop for sample in chosen) or len(chosen) >= 2:
+            chosen.sort(key=lambda sample: sample.time)
+            cut.append(
+                TelemetryFile(
+                    file.name,
+                    file.host,
+                    file.origin,
+                    file.interval_s,
+                    file.columns,
+                    file.unavailable,
+                    file.lost,
+                    chosen,
+                )
+            )
+    return cut

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What counters of storage servers say about one phase: the share of the run in the traffic, and slow targets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sonde.model.quantities import count_noun, display_percent, display_volume
+from sonde.model.record import PhaseRecord
+from sonde.model.run import RecordedRun
+from sonde.telemetry.data import TelemetryData
+from sonde.telemetry.phase_telemetry import find_epoch
+
+_OTHER_TRAFFIC = 1.5
+_MOSTLY_CACHED = 0.5
+# A target whose requests take this much longer than those of the median target is named.
+_SLOW_RATIO = 2.0
+_FEWEST_TARGETS = 3
+_FEWEST_REQUESTS = 10
+
+
+@dataclass(frozen=True)
+class ServerTelemetry:
+    """The storage targets during a phase. `latency_s` is the mean time of a request by target, where it is counted."""
+
+    targets: int
+    read_bytes: float
+    written_bytes: float
+    run_bytes: float  # that all tasks of the run transferred
+    latency_s: dict[str, float]
+
+    @property
+    def coverage(self) -> float | None:
+        """Bytes of the run over bytes of the servers: how much of the traffic was the run's."""
+        total = self.read_bytes + self.written_bytes
+        return self.run_bytes / total if total else None
+
+    @property
+    def slow_targets(self) -> dict[str, float]:
+        """Targets with slow requests, and how many times slower than the median target."""
+        if len(self.latency_s) < _FEWEST_TARGETS:
+            return {}
+        median = float(np.median(list(self.latency_s.values())))
+        return {
+            target: latency / median
+            for target, latency in self.latency_s.items()
+            if median > 0 and latency >= _SLOW_RATIO * median
+        }
+
+    def describe(self) -> list[str]:
+        """Sentences on traffic of others, cached data and slow targets; the first is always there."""
+        total = self.read_bytes + self.written_bytes
+        sentences = [f"{count_noun(self.targets, 'storage target')} moved {display_volume(total)} during this phase."]
+        if self.coverage is not None and self.run_bytes and self.coverage <= 1 / _OTHER_TRAFFIC:
+            sentences.append(
+                f"That is {total / self.run_bytes:.1f} times what this phase asked for: others used the storage, or it"
+                f" moved data twice; {display_percent(self.coverage)} of the traffic was this run's."
+            )
+        elif self.coverage is not None and self.coverage >= 1 / _MOSTLY_CACHED:
+            sentences.append(
+                f"This phase asked for {display_volume(self.run_bytes)}: the rest stayed in, or came from, the memory of"
+                " clients."
+            )
+        for target, ratio in sorted(self.slow_targets.items(), key=lambda entry: -entry[1]):
+            sentences.append(f"Requests on {target} took {ratio:.1f} times as long as on the median target.")
+        return sentences
+
+
+def summarize_servers(run: RecordedRun, phase: PhaseRecord, data: TelemetryData) -> ServerTelemetry | None:
+    """The counters of storage targets during a phase; None when none covers it."""
+    epoch = find_epoch(run)
+    if epoch is None or phase.end is None:
+        return None
+    start, stop = epoch + phase.begin.t, epoch + phase.end.t
+    read, written = (
+        [
+            grown
+            for key in data.keys(metric)
+            if (grown := data.increase(metric, key.part, start, stop, key.host)) is not None
+        ]
+        for metric in ("target_read_bytes", "target_written_bytes")
+    )
+    if not read and not written:
+        return None
+    latency_s = {}
+    for key in data.keys("target_write_s"):
+        values = [
+            data.increase(metric, key.part, start, stop, key.host)
+            for metric in ("target_read_s", "target_write_s", "target_reads", "target_writes")
+        ]
+        read_s, write_s, reads, writes = (value or 0.0 for value in values)
+        if reads + writes >= _FEWEST_REQUESTS:
+            latency_s[key.part] = (read_s + write_s) / (reads + writes)
+    transferred = float(phase.end.bytes.moved or 0)
+    return ServerTelemetry(max(len(read), len(written)), sum(read), sum(written), transferred, latency_s)

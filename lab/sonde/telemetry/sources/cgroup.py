@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The control group of this process: io.stat of cgroup v2 (Documentation/admin-guide/cgroup-v2.rst)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sonde.telemetry.source import LocalSource, Readings, SourceReader, UnavailableSourceError, open_kernel_files
+
+_KEYS = ("rbytes", "wbytes", "rios", "wios")
+
+
+def parse_io_stat(text: str) -> Readings:
+    """The counters of every device, by its major and minor number, in the order of the columns of `SOURCE`."""
+    readings: Readings = {}
+    for line in text.splitlines():
+        device, *fields = line.split()
+        pairs = dict(field.split("=", 1) for field in fields if "=" in field)
+        if all(pairs.get(key, "").isdigit() for key in _KEYS):
+            readings[device] = tuple(float(pairs[key]) for key in _KEYS)
+    return readings
+
+
+def _open_reader(root: Path) -> SourceReader:
+    try:
+        membership = (root / "proc/self/cgroup").read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise UnavailableSourceError(f"/proc/self/cgroup: {error.strerror}; mount /proc.") from None
+    group = next((line[3:] for line in membership.splitlines() if line.startswith("0::")), None)
+    if group is None:
+        raise UnavailableSourceError(
+            "This process is in no group of cgroup v2; boot with systemd.unified_cgroup_hierarchy=1."
+        )
+    path = f"sys/fs/cgroup{group.rstrip('/')}/io.stat"
+    return open_kernel_files(
+        root,
+        (path,),
+        lambda texts: parse_io_stat(texts[path]),
+        "the root group has none; elsewhere enable the io controller in cgroup.subtree_control.",
+    )
+
+
+SOURCE = LocalSource(
+    "cgroup",
+    "bytes and requests of the control group of this process, by device",
+    "node",
+    ("cgroup_read_bytes", "cgroup_written_bytes", "cgroup_reads", "cgroup_writes"),
+    _open_reader,
+)

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""InfiniBand and RoCE ports: /sys/class/infiniband/DEVICE/ports/N/counters.
+
+The counters are described in Documentation/ABI/stable/sysfs-class-infiniband of the kernel.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sonde.telemetry.source import KernelFile, LocalSource, Readings, SourceReader, UnavailableSourceError
+
+_LANE_BYTES = 4  # the data counters count words of four bytes, one per lane
+_COUNTERS: tuple[tuple[tuple[str, ...], int], ...] = (
+    (("port_rcv_data",), _LANE_BYTES),
+    (("port_xmit_data",), _LANE_BYTES),
+    (("symbol_error", "port_rcv_errors", "port_xmit_discards"), 1),
+    (("link_downed",), 1),
+)
+
+
+def _open_reader(root: Path) -> SourceReader:
+    ports = sorted((root / "sys/class/infiniband").glob("*/ports/*/counters"))
+    files: dict[str, dict[str, KernelFile]] = {}
+    for folder in ports:
+        part = f"{folder.parents[2].name}:{folder.parent.name}"
+        files[part] = {}
+        for name in (name for names, _ in _COUNTERS for name in names):
+            try:
+                files[part][name] = KernelFile(folder / name)
+            except OSError:
+                continue  # a virtual port does not have every counter
+    if not files:
+        raise UnavailableSourceError("/sys/class/infiniband has no port: this node has no InfiniBand; nothing to do.")
+
+    def read() -> Readings:
+        return {
+            part: tuple(_sum(counters, names, unit) for names, unit in _COUNTERS) for part, counters in files.items()
+        }
+
+    def close() -> None:
+        for counters in files.values():
+            for file in counters.values():
+                file.close()
+
+    return SourceReader(read, close)
+
+
+def _sum(counters: dict[str, KernelFile], names: tuple[str, ...], unit: int) -> float | None:
+    present = [int(counters[name].read()) for name in names if name in counters]
+    return float(sum(present) * unit) if present else None
+
+
+SOURCE = LocalSource(
+    "infiniband",
+    "bytes, errors and link failures of every InfiniBand port",
+    "node",
+    ("fabric_received_bytes", "fabric_sent_bytes", "fabric_errors", "fabric_link_failures"),
+    _open_reader,
+)

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""LMT, the Lustre Monitoring Tool: rows of its database, and the text of its cerebro module.
+
+Rows: ``TIMESTAMP,OST_NAME,READ_BYTES,WRITE_BYTES`` (a join of OST_DATA, OST_INFO and TIMESTAMP_INFO of schema 1.1;
+other columns may stand between). Text: ``ost: 2;HOST;cpu%;mem%;NAME;inodes free;inodes total;kB free;kB total;read
+bytes;write bytes;…`` as ``lmtmetric -m ost`` prints it, with a time in front (``date +%s``).
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+
+from sonde.telemetry.file_format import TelemetryFile
+from sonde.telemetry.imports import ImportDefaults, TelemetryBuilder, TelemetryFormat, parse_local_time
+
+_COLUMNS = ("target_read_bytes", "target_written_bytes")
+_SERVER_COLUMNS = ("server_cpu_fraction",)
+_REQUIRED = {"TIMESTAMP", "OST_NAME", "READ_BYTES", "WRITE_BYTES"}
+_CEREBRO = re.compile(r"^(?P<time>\d+(?:\.\d+)?|\d{4}-\d\d-\d\d[T ][\d:.]+\S*)\s+(?:ost: )?(?P<version>2;.*)$")
+_HEAD, _PER_TARGET = 4, 15  # members before the first target: version, host, cpu, memory; members of each target
+
+
+def is_lmt_rows(text: str) -> bool:
+    """Whether the first line names the columns of OST rows."""
+    return set(text.partition("\n")[0].strip().upper().split(",")) >= _REQUIRED
+
+
+def read_lmt_rows(text: str, defaults: ImportDefaults) -> list[TelemetryFile]:
+    """Rows of OSTs with a header line. The times are ISO 8601 or seconds since 1970-01-01 UTC."""
+    builder = TelemetryBuilder("LMT")
+    reader = csv.DictReader(io.StringIO(text))
+    reader.fieldnames = [name.strip().upper() for name in reader.fieldnames or ()]
+    for row in reader:
+        try:
+            time = _parse_time(row["TIMESTAMP"], defaults)
+            values = (float(row["READ_BYTES"]), float(row["WRITE_BYTES"]))
+            host = row.get("HOSTNAME") or defaults.host
+        except (TypeError, ValueError):
+            builder.unreadable_lines += 1
+            continue
+        builder.add(host, "lustre-targets", _COLUMNS, time, row["OST_NAME"], values)
+    return builder.build()
+
+
+def is_cerebro_text(text: str) -> bool:
+    """Whether the first line is a time and an OST string of version 2."""
+    return bool(_CEREBRO.match(text.partition("\n")[0].strip()))
+
+
+def read_cerebro_text(text: str, defaults: ImportDefaults) -> list[TelemetryFile]:
+    """Lines of a time and an OST string."""
+    builder = TelemetryBuilder("cerebro")
+    for line in text.splitlines():
+        match = _CEREBRO.match(line.strip())
+        members = match["version"].rstrip(";").split(";") if match else []
+        if match is None or len(members) < _HEAD + 7:
+            builder.unreadable_lines += bool(line.strip())
+            continue
+        try:
+            time = _parse_time(match["time"], defaults)
+            host = members[1]
+            builder.add(host, "server", _SERVER_COLUMNS, time, "", (float(members[2]) / 100,))
+            for start in range(_HEAD, len(members) - 6, _PER_TARGET):
+                target = members[start : start + _PER_TARGET]
+                builder.add(host, "lustre-targets", _COLUMNS, time, target[0], (float(target[5]), float(target[6])))
+        except ValueError:
+            builder.unreadable_lines += 1
+    return builder.build()
+
+
+def _parse_time(text: str, defaults: ImportDefaults) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return parse_local_time(text, defaults.zone)
+
+
+ROWS_FORMAT = TelemetryFormat(
+    "LMT", "LMT: rows of OST_DATA joined with OST_NAME and TIMESTAMP, as CSV", is_lmt_rows, read_lmt_rows
+)
+CEREBRO_FORMAT = TelemetryFormat(
+    "cerebro", "LMT: lines of `date +%s` and the output of `lmtmetric -m ost`", is_cerebro_text, read_cerebro_text
+)

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lustre: the `stats` files of targets on servers and of mounts on clients, read here or printed by `lctl get_param`.
+
+A line is ``name  N samples [unit] min max sum sumsq``; versions differ in units (usec, usecs), in the members after the
+count, and in the header (`snapshot_time`, `start_time`, `elapsed_time`). Lines without samples are absent. Formats of
+1.8, 2.5, 2.10, 2.12 and 2.15 are covered by recorded samples; this code has never run on a Lustre server.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from sonde.telemetry.file_format import TelemetryFile
+from sonde.telemetry.imports import ImportDefaults, TelemetryBuilder, TelemetryFormat
+from sonde.telemetry.source import KernelFile, LocalSource, Readings, SourceReader, UnavailableSourceError, Values
+
+_LINE = re.compile(r"(?P<name>\S+)\s+(?P<samples>\d+) samples \[(?P<unit>\w+)\](?P<rest>[ \d]*)")
+_PARAMETER = re.compile(r"(?P<kind>obdfilter|osd-\w+|mdt|llite)\.(?P<part>[^.=\s]+)\.(?:md_)?stats=")
+_ROOTS = ("proc/fs/lustre", "sys/kernel/debug/lustre")
+# Seconds of one unit of a latency.
+_SECONDS = {"usec": 1e-6, "usecs": 1e-6, "nsec": 1e-9, "nsecs": 1e-9, "msec": 1e-3, "sec": 1.0, "secs": 1.0}
+# Calls that llite and md_stats count and that are neither data nor house-keeping.
+_NAME_CALLS = frozenset(
+    (
+        *("open", "close", "mknod", "create", "link", "unlink", "symlink", "mkdir", "rmdir", "rename", "getattr"),
+        *("setattr", "getxattr", "setxattr", "statfs", "readdir", "truncate", "alloc_inode", "inode_permission"),
+        *("listxattr", "removexattr", "samedir_rename", "crossdir_rename", "sync"),
+    )
+)
+
+
+@dataclass(frozen=True)
+class StatsLine:
+    """One line of a stats file. `total` is the sum in `unit`; None where the version prints the count only."""
+
+    samples: int
+    unit: str
+    total: int | None
+
+
+@dataclass(frozen=True)
+class StatsFile:
+    """A stats file. `time` is its snapshot time, seconds since 1970-01-01 UTC; None without one."""
+
+    time: float | None
+    lines: Mapping[str, StatsLine]
+
+    def count(self, name: str) -> float:
+        line = self.lines.get(name)
+        return float(line.samples) if line else 0.0
+
+    def total(self, name: str) -> float:
+        """The sum of the values of a line; 0 without the line, for lines without samples are absent."""
+        line = self.lines.get(name)
+        return float(line.total or 0) if line else 0.0
+
+    def seconds(self, name: str) -> float | None:
+        """The sum of the latencies of a line; None where this version counts no latencies."""
+        line = self.lines.get(name)
+        return line.total * _SECONDS[line.unit] if line and line.total is not None and line.unit in _SECONDS else None
+
+
+def parse_stats(text: str) -> StatsFile:
+    """The lines of one stats file. Ignores lines of another form; of two lines of one name the first counts."""
+    time: float | None = None
+    lines: dict[str, StatsLine] = {}
+    for line in text.splitlines():
+        match = _LINE.match(line.strip())
+        if match:
+            numbers = [int(number) for number in match["rest"].split()]
+            entry = StatsLine(int(match["samples"]), match["unit"], numbers[2] if len(numbers) >= 3 else None)
+            lines.setdefault(match["name"], entry)
+        elif line.startswith("snapshot_time"):
+            fields = line.replace(":", " ").split()
+            try:
+                time = float(fields[1])
+            except (IndexError, ValueError):
+                continue
+    return StatsFile(time, lines)
+
+
+TARGET_COLUMNS = (
+    "target_read_bytes", "target_written_bytes", "target_reads", "target_writes", "target_read_s", "target_write_s",
+    "metadata_operations", "metadata_s",
+)  # fmt: skip
+CLIENT_COLUMNS = (
+    "client_read_bytes", "client_written_bytes", "client_reads", "client_writes", "client_metadata_operations",
+)  # fmt: skip
+
+
+def summarize_target(stats: StatsFile) -> Values:
+    """The values of an OST or MDT in the order of TARGET_COLUMNS."""
+    names = [name for name in stats.lines if name in _NAME_CALLS]
+    latencies = [seconds for name in names if (seconds := stats.seconds(name)) is not None]
+    return (
+        stats.total("read_bytes"),
+        stats.total("write_bytes"),
+        stats.count("read_bytes"),
+        stats.count("write_bytes"),
+        stats.seconds("read"),
+        stats.seconds("write"),
+        sum(stats.count(name) for name in names),
+        sum(latencies) if latencies else None,
+    )
+
+
+def summarize_client(stats: StatsFile) -> Values:
+    """The values of a mount in the order of CLIENT_COLUMNS."""
+    return (
+        stats.total("read_bytes"),
+        stats.total("write_bytes"),
+        stats.count("read_bytes"),
+        stats.count("write_bytes"),
+        sum(stats.count(name) for name in stats.lines if name in _NAME_CALLS),
+    )
+
+
+def _find_stats_files(root: Path, patterns: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
+    for base in _ROOTS:
+        for pattern in patterns:
+            for path in sorted((root / base).glob(pattern)):
+                yield path.parent.name, path
+
+
+def _open_target_reader(root: Path) -> SourceReader:
+    return _open_reader(root, ("obdfilter/*/stats", "mdt/*/md_stats"), summarize_target, "on an OSS or MDS")
+
+
+def _open_client_reader(root: Path) -> SourceReader:
+    # The name of a mount ends in the address of its superblock: fs1-ffff8881ac3e8000.
+    return _open_reader(root, ("llite/*/stats",), summarize_client, "on a Lustre client, as root from 2.12 on")
+
+
+def _open_reader(
+    root: Path, patterns: tuple[str, ...], summarize: Callable[[StatsFile], Values], place: str
+) -> SourceReader:
+    files: dict[str, KernelFile] = {}
+    problem = ""
+    for part, path in _find_stats_files(root, patterns):
+        try:
+            files.setdefault(part, KernelFile(path))
+        except OSError as error:
+            problem = f" ({path}: {error.strerror})"
+    if not files:
+        raise UnavailableSourceError(f"No {patterns[0]} below /proc/fs/lustre{problem}; sample it {place}.")
+
+    def read() -> Readings:
+        return {part: summarize(parse_stats(file.read())) for part, file in files.items()}
+
+    def close() -> None:
+        for file in files.values():
+            file.close()
+
+    return SourceReader(read, close)
+
+
+TARGETS = LocalSource(
+    "lustre-targets", "bytes, requests and latencies of the OSTs and MDTs of this server", "server", TARGET_COLUMNS,
+    _open_target_reader,
+)  # fmt: skip
+CLIENT = LocalSource(
+    "lustre-client", "bytes and calls on the Lustre mounts of this client", "client", CLIENT_COLUMNS,
+    _open_client_reader,
+)  # fmt: skip
+
+
+def is_lctl_output(text: str) -> bool:
+    """Whether a text is what `lctl get_param obdfilter.*.stats` prints."""
+    return bool(_PARAMETER.match(text.lstrip())) and " samples [" in text
+
+
+def read_lctl_output(text: str, defaults: ImportDefaults) -> list[TelemetryFile]:
+    """Repeated outputs of `lctl get_param obdfilter.*.stats mdt.*.md_stats llite.*.stats`, one after another."""
+    builder = TelemetryBuilder("lctl")
+    marks = list(_PARAMETER.finditer(text))
+    for mark, following in zip(marks, [*marks[1:], None], strict=True):
+        stats = parse_stats(text[mark.end() : following.start() if following else len(text)])
+        if stats.time is None or not stats.lines:
+            builder.unreadable_lines += 1
+            continue
+        if mark["kind"] == "llite":
+            builder.add(
+                defaults.host, "lustre-client", CLIENT_COLUMNS, stats.time, mark["part"], summarize_client(stats)
+            )
+        else:
+            builder.add(
+                defaults.host, "lustre-targets", TARGET_COLUMNS, stats.time, mark["part"], summarize_target(stats)
+            )
+    return builder.build()
+
+
+LCTL_FORMAT = TelemetryFormat(
+    "lctl",
+    "Lustre: lctl get_param obdfilter.*.stats mdt.*.md_stats, repeated into one file",
+    is_lctl_output,
+    read_lctl_output,
+)

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""sysstat: the JSON of ``sadf -j -T FILE -- -d -r ALL``. Its values are rates over the interval before a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from sonde.model.documents import parse_json
+from sonde.telemetry.file_format import TelemetryFile
+from sonde.telemetry.imports import ImportDefaults, TelemetryBuilder, TelemetryFormat, parse_local_time
+from sonde.telemetry.source import Values
+
+_DISK_COLUMNS = ("disk_read_rate", "disk_write_rate", "disk_busy_fraction", "disk_queue")
+_MEMORY_COLUMNS = ("memory_available_bytes", "memory_cached_bytes", "memory_dirty_bytes")
+_KIB = 1024
+_SECTOR_BYTES = 512
+
+
+def is_sadf_json(text: str) -> bool:
+    """Whether the text begins like the JSON of sadf."""
+    return text.lstrip().startswith("{") and '"sysstat"' in text[:200]
+
+
+def read_sadf_json(text: str, defaults: ImportDefaults) -> list[TelemetryFile]:
+    """Rates, busy time and queue of the disks, and memory, of every host in the file."""
+    document = parse_json(text)
+    builder = TelemetryBuilder("sar")
+    for host in document["sysstat"]["hosts"]:
+        name = str(host.get("nodename") or defaults.host)
+        for entry in host.get("statistics", ()):
+            try:
+                time = _find_time(entry["timestamp"], defaults)
+            except (KeyError, TypeError, ValueError):
+                builder.unreadable_lines += 1
+                continue
+            for device, values in _read_disks(entry):
+                builder.add(name, "disks", _DISK_COLUMNS, time, device, values)
+            memory = entry.get("memory")
+            if isinstance(memory, Mapping) and "dirty" in memory:
+                sizes = tuple(_scale(memory.get(key), _KIB) for key in ("avail", "cached", "dirty"))
+                builder.add(name, "memory", _MEMORY_COLUMNS, time, "", sizes)
+    return builder.build()
+
+
+def _find_time(stamp: Mapping[str, Any], defaults: ImportDefaults) -> float:
+    """`utc` says whether the times are UTC; files of old versions and of option -T have local times."""
+    text = f"{stamp['date']}T{stamp['time']}"
+    is_utc = bool(stamp.get("utc")) or stamp.get("tz") in ("UTC", "GMT")
+    return parse_local_time(text + "+00:00" if is_utc else text, defaults.zone)
+
+
+def _read_disks(entry: Mapping[str, Any]) -> Iterator[tuple[str, Values]]:
+    """Sectors (`rd_sec`) of old versions, kibibytes (`rkB`) of new ones."""
+    for disk in entry.get("disk", ()):
+        read = _scale(disk.get("rkB"), _KIB)
+        written = _scale(disk.get("wkB"), _KIB)
+        if read is None:
+            read, written = _scale(disk.get("rd_sec"), _SECTOR_BYTES), _scale(disk.get("wr_sec"), _SECTOR_BYTES)
+        busy = _scale(disk.get("util-percent", disk.get("util")), 0.01)
+        queue = _scale(disk.get("aqu-sz", disk.get("avgqu-sz")), 1)
+        yield str(disk["disk-device"]), (read, written, busy, queue)
+
+
+def _scale(value: Any, factor: float) -> float | None:
+    return float(value) * factor if isinstance(value, int | float) else None
+
+
+SADF_FORMAT = TelemetryFormat("sar", "sysstat: sadf -j -T FILE -- -d -r ALL", is_sadf_json, read_sadf_json)

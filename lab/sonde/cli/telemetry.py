@@ -161,10 +161,11 @@ def _print_telemetry(run: RecordedRun, files: list[TelemetryFile], data: Telemet
         if summary is None:
             table.add_row(phase, "no samples")
             continue
+        target = summary.device.device if summary.device else ""
         for device in (*((summary.device,) if summary.device else ()), *summary.other_devices):
             table.add_row(
                 phase,
-                device.device if device is summary.device else f"{device.device} (not the target)",
+                device.device if device.device == target else f"{device.device} (not the target)",
                 str(display_volume(device.read_bytes)),
                 str(display_volume(device.written_bytes)),
                 display_percent(device.busy_fraction),

@@ -120,7 +120,8 @@ def _build_series(file: TelemetryFile) -> Iterator[tuple[SeriesKey, CounterSerie
 def _make_series(
     rows: list[tuple[float, tuple[float | None, ...]]], index: int, is_counter: bool
 ) -> CounterSeries | None:
-    times, values = [], []
+    times: list[float] = []
+    values: list[float] = []
     for time, row in rows:
         value = row[index]
         if value is not None and (not times or time > times[-1]):

@@ -198,7 +198,7 @@ def _find_bytes_of_host(run: RecordedRun, phase: PhaseRecord, host: str) -> floa
             return float(sum(row[amount] or 0 for row in table.rows if hosts.get(int(row[number] or 0)) == host))
     if len(run.nodes) > 1 or phase.end is None:
         return 0.0
-    return float(phase.end.bytes.moved or 0)
+    return float(phase.end.bytes.transferred or 0)
 
 
 def _summarize_device(data: TelemetryData, device: str, start: float, stop: float, host: str) -> DeviceTelemetry | None:

@@ -93,5 +93,5 @@ def summarize_servers(run: RecordedRun, phase: PhaseRecord, data: TelemetryData)
         read_s, write_s, reads, writes = (value or 0.0 for value in values)
         if reads + writes >= _FEWEST_REQUESTS:
             latency_s[key.part] = (read_s + write_s) / (reads + writes)
-    transferred = float(phase.end.bytes.moved or 0)
+    transferred = float(phase.end.bytes.transferred or 0)
     return ServerTelemetry(max(len(read), len(written)), sum(read), sum(written), transferred, latency_s)

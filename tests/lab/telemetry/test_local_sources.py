@@ -33,9 +33,9 @@ DISKSTATS = """\
 
 def test_diskstats_of_three_kernels_are_read_in_bytes_and_seconds() -> None:
     devices = parse_diskstats(DISKSTATS)
-    assert devices["nvme0n1"] == (1204, 96512 * 512, 0.402, 8821, 1731584 * 512, 90.211, 61.244, 90.613)
-    assert devices["sdb"] == (100, 409600, 0.05, 200, 819200, 0.15, 0.12, 0.2)
-    assert devices["sdb1"] == (1, 1536, 0.004, 5, 3584, 0.008, 0.010, 0.011)
+    assert devices["nvme0n1"] == pytest.approx((1204, 96512 * 512, 0.402, 8821, 1731584 * 512, 90.211, 61.244, 90.613))
+    assert devices["sdb"] == pytest.approx((100, 409600, 0.05, 200, 819200, 0.15, 0.12, 0.2))
+    assert devices["sdb1"] == pytest.approx((1, 1536, 0.004, 5, 3584, 0.008, 0.010, 0.011))
     assert set(devices) == {"nvme0n1", "sdb", "sdb1"}
 
 

@@ -19,7 +19,7 @@ from sonde.store.archive import Archive
 from sonde.telemetry.data import TelemetryData
 from sonde.telemetry.file_format import TelemetryFile, read_telemetry_files
 from sonde.telemetry.foreign_files import add_telemetry, read_foreign_telemetry
-from sonde.telemetry.imports import ImportDefaults
+from sonde.telemetry.imports import TelemetryDefaults
 from sonde.telemetry.list import LOCAL_SOURCES, TELEMETRY_FORMATS
 from sonde.telemetry.phase_telemetry import PhaseTelemetry, describe_gaps, find_run_interval, summarize_phase
 from sonde.telemetry.server_telemetry import ServerTelemetry, summarize_servers
@@ -213,7 +213,7 @@ def import_command(files: tuple[Path, ...], run: str, host: str, zone: str, arch
     archive.recover()
     (folder,) = archive.find(run)[:1]
     interval = find_run_interval(read_run(folder))
-    defaults = ImportDefaults(host or "unknown", parse_zone(zone))
+    defaults = TelemetryDefaults(host or "unknown", parse_zone(zone))
     imported: list[dict[str, Any]] = []
     problems: list[str] = []
     for path in files:

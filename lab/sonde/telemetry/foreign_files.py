@@ -10,14 +10,14 @@ from typing import Any
 from sonde.model.confined_files import ConfinedDirectory
 from sonde.model.errors import MachineError, UserError
 from sonde.telemetry.file_format import SAMPLED_FILE, TelemetryFile, write_telemetry
-from sonde.telemetry.imports import ImportDefaults, cut_to_interval
+from sonde.telemetry.imports import TelemetryDefaults, cut_to_interval
 from sonde.telemetry.list import TELEMETRY_FORMATS
 
 _MAX_FILE_BYTES = 1 << 30
 _HEAD_CHARACTERS = 1 << 16
 
 
-def read_foreign_telemetry(path: Path, defaults: ImportDefaults) -> list[TelemetryFile]:
+def read_foreign_telemetry(path: Path, defaults: TelemetryDefaults) -> list[TelemetryFile]:
     """The counters in a file of another program. Raises UserError when it is of no known format, or damaged."""
     try:
         if path.stat().st_size > _MAX_FILE_BYTES:

@@ -12,7 +12,7 @@ from sonde.telemetry.source import Values
 
 
 @dataclass(frozen=True)
-class ImportDefaults:
+class TelemetryDefaults:
     """What a file does not say: the host it comes from, and the zone of times without one."""
 
     host: str = ""
@@ -30,7 +30,7 @@ class TelemetryFormat:
     name: str
     description: str  # the program, and how to make such a file
     matches: Callable[[str], bool]
-    read: Callable[[str, ImportDefaults], Sequence[TelemetryFile]]
+    read: Callable[[str, TelemetryDefaults], Sequence[TelemetryFile]]
 
 
 @dataclass

@@ -10,7 +10,7 @@ Kind = Literal["counter", "gauge"]
 
 
 @dataclass(frozen=True)
-class Metric:
+class CounterMetric:
     """A quantity that a source reports for a part (a device, an interface, a storage target, or the whole node).
 
     A counter only grows, until its source restarts and it begins at zero again; a gauge is a value at a time.
@@ -22,15 +22,15 @@ class Metric:
     meaning: str
 
 
-def _counters(unit: str, **meanings: str) -> list[Metric]:
-    return [Metric(name, "counter", unit, meaning) for name, meaning in meanings.items()]
+def _counters(unit: str, **meanings: str) -> list[CounterMetric]:
+    return [CounterMetric(name, "counter", unit, meaning) for name, meaning in meanings.items()]
 
 
-def _gauges(unit: str, **meanings: str) -> list[Metric]:
-    return [Metric(name, "gauge", unit, meaning) for name, meaning in meanings.items()]
+def _gauges(unit: str, **meanings: str) -> list[CounterMetric]:
+    return [CounterMetric(name, "gauge", unit, meaning) for name, meaning in meanings.items()]
 
 
-METRICS: dict[str, Metric] = {
+METRICS: dict[str, CounterMetric] = {
     metric.name: metric
     for metric in (
         *_counters(

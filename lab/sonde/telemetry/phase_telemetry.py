@@ -225,8 +225,8 @@ def _summarize_device(data: TelemetryData, device: str, start: float, stop: floa
 def _sum_interfaces(data: TelemetryData, metric: str, start: float, stop: float, host: str) -> float | None:
     """Bytes of all interfaces but the loopback; None without one."""
     values = [data.increase(metric, key.part, start, stop, host) for key in data.keys(metric, host) if key.part != "lo"]
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
+    counted = [value for value in values if value is not None]
+    return sum(counted) if counted else None
 
 
 def describe_gaps(run: RecordedRun, data: TelemetryData) -> list[str]:
@@ -243,8 +243,8 @@ def describe_gaps(run: RecordedRun, data: TelemetryData) -> list[str]:
 
 
 def _list_hosts(hosts: Sequence[str]) -> str:
-    shown = ", ".join(hosts[:3])
-    return shown if len(hosts) <= 3 else f"{shown} and {len(hosts) - 3} more"
+    first_hosts = ", ".join(hosts[:3])
+    return first_hosts if len(hosts) <= 3 else f"{first_hosts} and {len(hosts) - 3} more"
 
 
 def format_device(device: DeviceTelemetry) -> str:

@@ -60,7 +60,7 @@ class ServerTelemetry:
             )
         elif self.coverage is not None and self.coverage >= 1 / _MOSTLY_CACHED:
             sentences.append(
-                f"This phase asked for {display_volume(self.run_bytes)}: the rest stayed in, or came from, the memory of"
+                f"This phase asked for {display_volume(self.run_bytes)}: the rest stayed in, or came from, memory of"
                 " clients."
             )
         for target, ratio in sorted(self.slow_targets.items(), key=lambda entry: -entry[1]):

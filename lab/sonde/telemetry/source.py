@@ -52,7 +52,8 @@ class KernelFile:
     """A file of /proc or /sys that is opened once and read again for each sample: one system call."""
 
     def __init__(self, path: Path) -> None:
-        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self._file = path.open("rb", buffering=0)
+        self._descriptor = self._file.fileno()
 
     def read(self) -> str:
         """The text now. Raises OSError when the kernel object behind the file is gone."""
@@ -67,7 +68,7 @@ class KernelFile:
         return b"".join(blocks).decode("ascii", "replace")
 
     def close(self) -> None:
-        os.close(self._descriptor)
+        self._file.close()
 
 
 def open_kernel_files(

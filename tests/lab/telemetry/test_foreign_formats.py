@@ -14,7 +14,7 @@ from sonde.model.errors import UserError
 from sonde.telemetry.data import TelemetryData
 from sonde.telemetry.file_format import TelemetryFile
 from sonde.telemetry.foreign_files import read_foreign_telemetry
-from sonde.telemetry.imports import ImportDefaults, cut_to_interval
+from sonde.telemetry.imports import TelemetryDefaults, cut_to_interval
 from sonde.telemetry.list import TELEMETRY_FORMATS
 from sonde.telemetry.sources.lustre import parse_stats, summarize_client, summarize_target
 
@@ -52,7 +52,7 @@ def read_text(tmp_path: Path, text: str, host: str = "server", **defaults: Any) 
     """The files in a text, as the command reads them."""
     path = tmp_path / "foreign"
     path.write_text(text, encoding="utf-8")
-    return read_foreign_telemetry(path, ImportDefaults(host, **defaults))
+    return read_foreign_telemetry(path, TelemetryDefaults(host, **defaults))
 
 
 def test_stats_of_lustre_1_8_have_no_request_latencies() -> None:
@@ -180,10 +180,10 @@ def test_unusable_file_is_refused_with_one_sentence(tmp_path: Path, text: str) -
 
 @pytest.mark.parametrize("text", [STATS_1_8, CEREBRO, MMPMON, sadf_document(rkB=1.0)])
 def test_truncated_file_never_raises_another_error(tmp_path: Path, text: str) -> None:
-    whole = f"obdfilter.fs1-OST0003.stats=\n{text}" if text is STATS_1_8 else text
-    for length in range(0, len(whole), 3):
+    text_with_head = f"obdfilter.fs1-OST0003.stats=\n{text}" if text is STATS_1_8 else text
+    for length in range(0, len(text_with_head), 3):
         try:
-            read_text(tmp_path, whole[:length])
+            read_text(tmp_path, text_with_head[:length])
         except UserError:
             continue
 

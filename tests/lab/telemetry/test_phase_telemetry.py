@@ -79,10 +79,10 @@ def test_traffic_of_others_is_stated_as_a_ratio(tmp_path: Path) -> None:
     assert "sda moved 3.22\xa0GB, 3.0 times the 1.07\xa0GB of this phase" in sentence
 
 
-@pytest.mark.parametrize(("op", "words"), [("read", "the rest came from memory"), ("write", "the rest stayed in")])
-def test_bytes_that_never_reached_the_device_are_stated(tmp_path: Path, op: str, words: str) -> None:
+@pytest.mark.parametrize(("op", "ending"), [("read", "the rest came from memory"), ("write", "the rest stayed in")])
+def test_bytes_that_never_reached_the_device_are_stated(tmp_path: Path, op: str, ending: str) -> None:
     (sentence,) = summarize(write_record(tmp_path, op), sample_device(written=GIB / 2)).describe()
-    assert words in sentence
+    assert ending in sentence
 
 
 def test_stolen_processor_time_is_stated(tmp_path: Path) -> None:

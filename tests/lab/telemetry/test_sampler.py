@@ -88,8 +88,8 @@ def test_folder_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
 def test_cut_file_keeps_the_complete_lines(tmp_path: Path) -> None:
     path = tmp_path / "telemetry.ndjson"
     sample(path, [counting_source([{"sda": (n, n)} for n in range(5)])], 5)
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-10])
+    complete_text = path.read_bytes()
+    path.write_bytes(complete_text[:-10])
     (file,) = read_telemetry_files(tmp_path)
     assert (len(file.samples), file.unreadable_lines) == (4, 1)
 

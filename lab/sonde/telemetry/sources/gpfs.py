@@ -10,7 +10,7 @@ Tested on recorded lines; this code has never run on a GPFS node.
 from __future__ import annotations
 
 from sonde.telemetry.file_format import TelemetryFile
-from sonde.telemetry.imports import ImportDefaults, TelemetryBuilder, TelemetryFormat
+from sonde.telemetry.imports import TelemetryBuilder, TelemetryDefaults, TelemetryFormat
 
 _COLUMNS = (
     "client_read_bytes", "client_written_bytes", "client_reads", "client_writes", "client_metadata_operations",
@@ -24,7 +24,7 @@ def is_mmpmon_output(text: str) -> bool:
     return any(line.startswith(_HEADS) for line in text.splitlines())
 
 
-def read_mmpmon_output(text: str, defaults: ImportDefaults) -> list[TelemetryFile]:
+def read_mmpmon_output(text: str, defaults: TelemetryDefaults) -> list[TelemetryFile]:
     """The counters of every file system (`fs_io_s`) and of whole nodes (`io_s`, part "")."""
     builder = TelemetryBuilder("mmpmon")
     for line in text.splitlines():

@@ -13,7 +13,7 @@ import io
 import re
 
 from sonde.telemetry.file_format import TelemetryFile
-from sonde.telemetry.imports import ImportDefaults, TelemetryBuilder, TelemetryFormat, parse_local_time
+from sonde.telemetry.imports import TelemetryBuilder, TelemetryDefaults, TelemetryFormat, parse_local_time
 
 _COLUMNS = ("target_read_bytes", "target_written_bytes")
 _SERVER_COLUMNS = ("server_cpu_fraction",)
@@ -27,7 +27,7 @@ def is_lmt_rows(text: str) -> bool:
     return set(text.partition("\n")[0].strip().upper().split(",")) >= _REQUIRED
 
 
-def read_lmt_rows(text: str, defaults: ImportDefaults) -> list[TelemetryFile]:
+def read_lmt_rows(text: str, defaults: TelemetryDefaults) -> list[TelemetryFile]:
     """Rows of OSTs with a header line. The times are ISO 8601 or seconds since 1970-01-01 UTC."""
     builder = TelemetryBuilder("LMT")
     reader = csv.DictReader(io.StringIO(text))
@@ -49,7 +49,7 @@ def is_cerebro_text(text: str) -> bool:
     return bool(_CEREBRO.match(text.partition("\n")[0].strip()))
 
 
-def read_cerebro_text(text: str, defaults: ImportDefaults) -> list[TelemetryFile]:
+def read_cerebro_text(text: str, defaults: TelemetryDefaults) -> list[TelemetryFile]:
     """Lines of a time and an OST string."""
     builder = TelemetryBuilder("cerebro")
     for line in text.splitlines():
@@ -70,7 +70,7 @@ def read_cerebro_text(text: str, defaults: ImportDefaults) -> list[TelemetryFile
     return builder.build()
 
 
-def _parse_time(text: str, defaults: ImportDefaults) -> float:
+def _parse_time(text: str, defaults: TelemetryDefaults) -> float:
     try:
         return float(text)
     except ValueError:

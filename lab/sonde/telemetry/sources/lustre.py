@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sonde.telemetry.file_format import TelemetryFile
-from sonde.telemetry.imports import ImportDefaults, TelemetryBuilder, TelemetryFormat
+from sonde.telemetry.imports import TelemetryBuilder, TelemetryDefaults, TelemetryFormat
 from sonde.telemetry.source import KernelFile, LocalSource, Readings, SourceReader, UnavailableSourceError, Values
 
 _LINE = re.compile(r"(?P<name>\S+)\s+(?P<samples>\d+) samples \[(?P<unit>\w+)\](?P<rest>[ \d]*)")
@@ -135,7 +135,7 @@ def _open_client_reader(root: Path) -> SourceReader:
 
 
 def _open_reader(
-    root: Path, patterns: tuple[str, ...], summarize: Callable[[StatsFile], Values], place: str
+    root: Path, patterns: tuple[str, ...], summarize: Callable[[StatsFile], Values], where: str
 ) -> SourceReader:
     files: dict[str, KernelFile] = {}
     problem = ""
@@ -145,7 +145,7 @@ def _open_reader(
         except OSError as error:
             problem = f" ({path}: {error.strerror})"
     if not files:
-        raise UnavailableSourceError(f"No {patterns[0]} below /proc/fs/lustre{problem}; sample it {place}.")
+        raise UnavailableSourceError(f"No {patterns[0]} below /proc/fs/lustre{problem}; sample it {where}.")
 
     def read() -> Readings:
         return {part: summarize(parse_stats(file.read())) for part, file in files.items()}
@@ -172,7 +172,7 @@ def is_lctl_output(text: str) -> bool:
     return bool(_PARAMETER.match(text.lstrip())) and " samples [" in text
 
 
-def read_lctl_output(text: str, defaults: ImportDefaults) -> list[TelemetryFile]:
+def read_lctl_output(text: str, defaults: TelemetryDefaults) -> list[TelemetryFile]:
     """Repeated outputs of `lctl get_param obdfilter.*.stats mdt.*.md_stats llite.*.stats`, one after another."""
     builder = TelemetryBuilder("lctl")
     marks = list(_PARAMETER.finditer(text))

@@ -28,9 +28,9 @@ def parse_meminfo(text: str) -> Values:
     """Bytes of memory in the order of the columns of `MEMORY`."""
     values: dict[str, float] = {}
     for line in text.splitlines():
-        name, _, rest = line.partition(" ")
+        name, _, amount = line.partition(" ")
         if name in _MEMINFO:
-            values[name] = int(rest.split()[0]) * _KIB
+            values[name] = int(amount.split()[0]) * _KIB
     return tuple(values.get(name) for name in _MEMINFO)
 
 

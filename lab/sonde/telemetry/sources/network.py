@@ -15,8 +15,8 @@ def parse_net_dev(text: str) -> Readings:
     """Bytes, packets, and errors plus drops of each interface in the order of the columns of `INTERFACES`."""
     readings: Readings = {}
     for line in text.splitlines():
-        name, separator, rest = line.partition(":")
-        fields = rest.split()
+        name, separator, counter_text = line.partition(":")
+        fields = counter_text.split()
         if not separator or len(fields) < _DEVICE_COUNTERS or not fields[0].isdigit():
             continue
         counters = [int(field) for field in fields]

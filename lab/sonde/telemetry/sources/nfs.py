@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-
 from pathlib import Path
 
 from sonde.telemetry.source import LocalSource, Readings, SourceReader, UnavailableSourceError, open_kernel_files
@@ -20,11 +19,11 @@ def parse_mountstats(text: str) -> Readings:
     readings: Readings = {}
     for block in text.split("\ndevice ") if text else ():
         head, _, body = block.partition("\n")
-        words = head.removeprefix("device ").split(" ")
+        fields = head.removeprefix("device ").split(" ")
         # device SERVER:/PATH mounted on /MOUNT with fstype nfs4 statvers=1.1
-        if "fstype" not in words or not words[words.index("fstype") + 1].startswith("nfs"):
+        if "fstype" not in fields or not fields[fields.index("fstype") + 1].startswith("nfs"):
             continue
-        mount_point = " ".join(words[words.index("on") + 1 : words.index("with")])
+        mount_point = " ".join(fields[fields.index("on") + 1 : fields.index("with")])
         read_bytes = written_bytes = 0.0
         operations = retransmissions = wait_s = 0.0
         in_operations = False

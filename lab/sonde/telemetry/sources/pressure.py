@@ -16,8 +16,8 @@ def parse_pressure(texts: Mapping[str, str]) -> Readings:
     for path, text in texts.items():
         totals: dict[str, float] = {}
         for line in text.splitlines():
-            kind, _, rest = line.partition(" ")
-            total = rest.rpartition("total=")[2]
+            kind, _, averages = line.partition(" ")
+            total = averages.rpartition("total=")[2]
             if kind in ("some", "full") and total.isdigit():
                 totals[kind] = int(total) / 1e6
         if totals:

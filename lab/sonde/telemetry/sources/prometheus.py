@@ -13,7 +13,7 @@ from typing import Any
 
 from sonde.model.documents import parse_json
 from sonde.telemetry.file_format import TelemetryFile
-from sonde.telemetry.imports import ImportDefaults, TelemetryBuilder, TelemetryFormat
+from sonde.telemetry.imports import TelemetryBuilder, TelemetryDefaults, TelemetryFormat
 
 _KIB = 1024
 
@@ -61,7 +61,7 @@ def is_query_answer(text: str) -> bool:
     return text.lstrip().startswith("{") and '"status"' in head and '"resultType"' in head
 
 
-def read_query_answer(text: str, defaults: ImportDefaults) -> list[TelemetryFile]:
+def read_query_answer(text: str, defaults: TelemetryDefaults) -> list[TelemetryFile]:
     """The series of a matrix. Series of other metrics are skipped."""
     document = parse_json(text)
     if document.get("status") != "success" or document["data"].get("resultType") != "matrix":
@@ -85,7 +85,7 @@ def read_query_answer(text: str, defaults: ImportDefaults) -> list[TelemetryFile
     return builder.build()
 
 
-def _find_host(labels: Mapping[str, Any], defaults: ImportDefaults) -> str:
+def _find_host(labels: Mapping[str, Any], defaults: TelemetryDefaults) -> str:
     instance = str(labels.get("nodename") or labels.get("host") or labels.get("instance") or "")
     return instance.rpartition(":")[0] or instance or defaults.host
 

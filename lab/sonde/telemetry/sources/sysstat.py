@@ -8,7 +8,7 @@ from typing import Any
 
 from sonde.model.documents import parse_json
 from sonde.telemetry.file_format import TelemetryFile
-from sonde.telemetry.imports import ImportDefaults, TelemetryBuilder, TelemetryFormat, parse_local_time
+from sonde.telemetry.imports import TelemetryBuilder, TelemetryDefaults, TelemetryFormat, parse_local_time
 from sonde.telemetry.source import Values
 
 _DISK_COLUMNS = ("disk_read_rate", "disk_write_rate", "disk_busy_fraction", "disk_queue")
@@ -22,7 +22,7 @@ def is_sadf_json(text: str) -> bool:
     return text.lstrip().startswith("{") and '"sysstat"' in text[:200]
 
 
-def read_sadf_json(text: str, defaults: ImportDefaults) -> list[TelemetryFile]:
+def read_sadf_json(text: str, defaults: TelemetryDefaults) -> list[TelemetryFile]:
     """Rates, busy time and queue of the disks, and memory, of every host in the file."""
     document = parse_json(text)
     builder = TelemetryBuilder("sar")
@@ -43,7 +43,7 @@ def read_sadf_json(text: str, defaults: ImportDefaults) -> list[TelemetryFile]:
     return builder.build()
 
 
-def _find_time(stamp: Mapping[str, Any], defaults: ImportDefaults) -> float:
+def _find_time(stamp: Mapping[str, Any], defaults: TelemetryDefaults) -> float:
     """`utc` says whether the times are UTC; files of old versions and of option -T have local times."""
     text = f"{stamp['date']}T{stamp['time']}"
     is_utc = bool(stamp.get("utc")) or stamp.get("tz") in ("UTC", "GMT")

@@ -159,7 +159,7 @@ def _print_telemetry(run: RecordedRun, files: list[TelemetryFile], data: Telemet
         table.add_column(title, justify="left" if title in ("phase", "device") else "right")
     for phase, (summary, _) in summaries.items():
         if summary is None:
-            table.add_row(phase, "no samples")
+            table.add_row(phase, "no samples close enough")
             continue
         target = summary.device.device if summary.device else ""
         for device in (*((summary.device,) if summary.device else ()), *summary.other_devices):

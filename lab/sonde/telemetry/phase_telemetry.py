@@ -26,8 +26,9 @@ _MOSTLY_MEMORY = 0.5
 _STOLEN_FRACTION = 0.05
 _RETRANSMITTED_FRACTION = 0.001
 _STALLED_FRACTION = 0.1
-# Shorter phases have too few samples to state a share of time.
-_SHORTEST_S = 0.5
+# The counters are those between the samples around a phase. Where these lie further outside, as a fraction of the
+# length of the phase, too much of what was counted belongs to something else.
+_MOST_SLACK = 0.5
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class PhaseTelemetry:
     """The counters of one phase on one host. None where the host has no such counter."""
 
     host: str
-    seconds: float
+    seconds: float  # between the samples around the phase
     device: DeviceTelemetry | None  # the device under the target
     other_devices: tuple[DeviceTelemetry, ...]  # those that moved data, busiest first
     transferred_bytes: float  # by the run on this host, as far as the record says
@@ -78,7 +79,7 @@ class PhaseTelemetry:
 
     def _describe_device(self) -> list[str]:
         device = self.device
-        if device is None or device.busy_fraction < _BUSY_FRACTION or self.seconds < _SHORTEST_S:
+        if device is None or device.busy_fraction < _BUSY_FRACTION:
             return []
         return [
             f"{device.device} was busy {display_percent(device.busy_fraction)} of the time with {device.queue:.1f}"
@@ -124,14 +125,23 @@ class PhaseTelemetry:
 
 
 def summarize_phase(run: RecordedRun, phase: PhaseRecord, data: TelemetryData) -> PhaseTelemetry | None:
-    """The telemetry of a phase on the node that was sampled; None when no sample covers the phase."""
+    """The telemetry of a phase on the node that was sampled, between the samples around the phase.
+
+    A device writes what it was given in the last moment, and a sample at the end of a phase comes up to 0.2 s late, so
+    cutting exactly at the end would lose bytes. None when there are no samples close enough around the phase.
+    """
     epoch = find_epoch(run)
     node = next((raw for raw in run.raw_nodes if get_text(raw, "host") in data.hosts), None)
     if epoch is None or node is None or phase.end is None:
         return None
     host = get_text(node, "host")
-    start, stop = epoch + phase.begin.t, epoch + phase.end.t
-    if stop <= start or data.increase("cpu_idle_s", "all", start, stop, host) is None:
+    begin, end = epoch + phase.begin.t, epoch + phase.end.t
+    processors = data.find("cpu_idle_s", "all", host)
+    bracket = processors.bracket(begin, end) if processors else None
+    if bracket is None:
+        return None
+    start, stop = bracket
+    if stop - start > (1 + _MOST_SLACK) * (end - begin):
         return None
     target = get_text(get_object(get_object(node, "file_system"), "block_device"), "name")
     devices = [

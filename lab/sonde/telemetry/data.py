@@ -39,13 +39,9 @@ class CounterSeries:
         """Whether there are samples before and after the interval."""
         return bool(self.times.size >= 2 and self.times[0] <= start < stop <= self.times[-1])
 
-    def bracket(self, start: float, stop: float) -> tuple[float, float] | None:
-        """Times of the last sample before the interval and of the first one after it; None without either."""
-        if not self.covers(start, stop):
-            return None
-        before = int(np.searchsorted(self.times, start, side="right")) - 1
-        after = int(np.searchsorted(self.times, stop, side="left"))
-        return float(self.times[before]), float(self.times[after])
+    def nearest(self, time: float) -> float:
+        """Time of the sample that is nearest to `time`."""
+        return float(self.times[np.argmin(np.abs(self.times - time))])
 
     def increase(self, start: float, stop: float) -> float | None:
         """How much the counter grew in the interval; None outside of the samples."""

@@ -26,9 +26,10 @@ _MOSTLY_MEMORY = 0.5
 _STOLEN_FRACTION = 0.05
 _RETRANSMITTED_FRACTION = 0.001
 _STALLED_FRACTION = 0.1
-# The counters are those between the samples around a phase. Where these lie further outside, as a fraction of the
-# length of the phase, too much of what was counted belongs to something else.
-_MOST_SLACK = 0.5
+# The counters are those between the samples nearest to the ends of a phase. Where these are further away, as a fraction
+# of the length of the phase, the numbers are not stated; above the second limit no sentence compares bytes.
+_MOST_OFFSET = 0.3
+_MOST_OFFSET_OF_TRAFFIC = 0.1
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,8 @@ class PhaseTelemetry:
     """The counters of one phase on one host. None where the host has no such counter."""
 
     host: str
-    seconds: float  # between the samples around the phase
+    seconds: float  # between the samples nearest to the ends of the phase
+    offset_fraction: float  # sum of the distances of these samples from the ends, as a fraction of the phase
     device: DeviceTelemetry | None  # the device under the target
     other_devices: tuple[DeviceTelemetry, ...]  # those that moved data, busiest first
     transferred_bytes: float  # by the run on this host, as far as the record says
@@ -88,7 +90,12 @@ class PhaseTelemetry:
 
     def _describe_traffic(self) -> list[str]:
         moved = self.device_bytes
-        if self.device is None or moved is None or not self.transferred_bytes:
+        if (
+            self.device is None
+            or moved is None
+            or not self.transferred_bytes
+            or self.offset_fraction > _MOST_OFFSET_OF_TRAFFIC
+        ):
             return []
         name = self.device.device
         ratio = moved / self.transferred_bytes
@@ -125,10 +132,10 @@ class PhaseTelemetry:
 
 
 def summarize_phase(run: RecordedRun, phase: PhaseRecord, data: TelemetryData) -> PhaseTelemetry | None:
-    """The telemetry of a phase on the node that was sampled, between the samples around the phase.
+    """The telemetry of a phase on the node that was sampled, between the samples nearest to its ends.
 
-    A device writes what it was given in the last moment, and a sample at the end of a phase comes up to 0.2 s late, so
-    cutting exactly at the end would lose bytes. None when there are no samples close enough around the phase.
+    Samples at the ends of a phase come up to 0.2 s late. Interpolation would divide what a device did in a burst, for
+    example a flush at the end, by time; the nearest samples contain all of it. None without samples near the ends.
     """
     epoch = find_epoch(run)
     node = next((raw for raw in run.raw_nodes if get_text(raw, "host") in data.hosts), None)
@@ -137,11 +144,11 @@ def summarize_phase(run: RecordedRun, phase: PhaseRecord, data: TelemetryData) -
     host = get_text(node, "host")
     begin, end = epoch + phase.begin.t, epoch + phase.end.t
     processors = data.find("cpu_idle_s", "all", host)
-    bracket = processors.bracket(begin, end) if processors else None
-    if bracket is None:
+    if processors is None or end <= begin:
         return None
-    start, stop = bracket
-    if stop - start > (1 + _MOST_SLACK) * (end - begin):
+    start, stop = processors.nearest(begin), processors.nearest(end)
+    offset_fraction = (abs(start - begin) + abs(stop - end)) / (end - begin)
+    if stop <= start or offset_fraction > _MOST_OFFSET:
         return None
     target = get_text(get_object(get_object(node, "file_system"), "block_device"), "name")
     devices = [
@@ -163,6 +170,7 @@ def summarize_phase(run: RecordedRun, phase: PhaseRecord, data: TelemetryData) -
     return PhaseTelemetry(
         host=host,
         seconds=stop - start,
+        offset_fraction=offset_fraction,
         device=next((device for device in devices if device.device == target), None),
         other_devices=tuple(device for device in moving if device.device != target),
         transferred_bytes=_find_bytes_of_host(run, phase, host),

@@ -123,7 +123,7 @@ def printed(one: PublishedComparison) -> dict[str, Any]:
         if one.measured is None
         else [*map(rounded, (one.measured.value, one.measured.low, one.measured.high)), one.unit]
     )
-    return {"of": of, "source": one.published.source, "words": one.published.words, "published": format_published(one),
+    return {"of": of, "source": one.published.source, "quote": one.published.quote, "published": format_published(one),
             "ours": ours, "ratio": None if one.ratio is None else rounded(one.ratio.value)}  # fmt: skip
 
 
@@ -201,11 +201,11 @@ def figures_of(runs: MeasuredRuns) -> list[dict[str, Any]]:
     return found
 
 
-def kept_of(found: Results, runs: MeasuredRuns, judged: list[ClaimResult], arguments: str, on: str) -> dict[str, Any]:
-    """What is kept of an experiment. `words` say what the reader has to know of these runs, `on` what they ran on."""
+def kept_of(found: Results, runs: MeasuredRuns, judged: list[ClaimResult], conditions: str, on: str) -> dict[str, Any]:
+    """What is stored of an experiment. `conditions` describes the circumstances of the runs, `on` the machine."""
     return {
         "experiment": found.experiment.id, "profile": found.profile, "date": day(found), "runs": runs.run_count(),
-        "machine": on, "words": arguments, "figures": figures_of(runs),
+        "machine": on, "conditions": conditions, "figures": figures_of(runs),
         "tables": [table(one, runs) for one in found.experiment.file.tables],
         "effects": [describe_effect(one) for one in compute_effects(compute_medians(found))],
         "published": [printed(one) for one in compare_published(runs)],

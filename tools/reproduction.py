@@ -184,16 +184,16 @@ def controls_of(one: Staged) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """The claim of each control, and what it changes: those in the experiment, then those of the list of shapes."""
     for expectation in experiment_of(one).file.expect:
         if expectation.control is not None:
-            yield expectation.id, {"changes": expectation.control, "words": said(expectation.control)}
+            yield expectation.id, {"changes": expectation.control, "change": said(expectation.control)}
     for control in one.controls:
         changed = {key: value for key, value in control.items() if key != "claim"}
-        yield str(control["claim"]), {"words": said(changed), **changed}
+        yield str(control["claim"]), {"change": said(changed), **changed}
 
 
 def said(control: Mapping[str, Any]) -> str:
     """A control in words."""
-    if "words" in control:
-        return str(control["words"])
+    if "change" in control:
+        return str(control["change"])
     flat = {**control, **control.get("changes", {})}
     return ", ".join(f"{key} = {value}" for key, value in flat.items() if key != "changes")
 
@@ -243,16 +243,16 @@ def reproduce(one: Staged) -> dict[str, Any]:
                 "controls": [],
                 "effects": [],
                 "claims": keep_figures.claims(run.judged),
-                "words": one.why,
+                "conditions": one.why,
                 "date": "",
             }
         kept = keep_figures.kept_of(run.results, run.runs, run.judged, one.why, run.system.title)
         controls = []
         for claim, control in controls_of(one):
-            told = {key: value for key, value in control.items() if key != "words"}
+            told = {key: value for key, value in control.items() if key != "change"}
             found = outcome_of(simulated(one, archive, [claim], told), claim)
             controls.append(
-                {"id": claim, "words": control["words"], "outcome": found["outcome"], "found": found["found"]}
+                {"id": claim, "change": control["change"], "outcome": found["outcome"], "found": found["found"]}
             )
     del kept["date"]
     print(f"{one.experiment}: {time.monotonic() - began:.0f} s", file=sys.stderr)

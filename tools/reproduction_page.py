@@ -96,7 +96,7 @@ def control_words(shape: Mapping[str, Any]) -> str:
     if not controls:
         return "none" if found else ""
     return "; ".join(
-        f"{one['words']}: {'fails, as it must' if one['outcome'] == 'fails' else '**' + one['outcome'] + '**'}"
+        f"{one['change']}: {'fails, as it must' if one['outcome'] == 'fails' else '**' + one['outcome'] + '**'}"
         for one in controls
     )
 
@@ -116,7 +116,7 @@ def table(letter: str) -> Iterator[str]:
         cells = [
             what,
             one["published"],
-            one["wanted"],
+            one["requirement"],
             outcome(one),
             " ".join(w for w in arguments if w),
             control_words(one),

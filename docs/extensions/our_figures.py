@@ -195,7 +195,7 @@ def beside(printed: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     yield "| in the document | source | published | ours | ours over theirs |"
     yield "|---|---|---|---|---|"
     for one in printed:
-        what = f"`{one['of']}`" + (f": {one['words']}" if one["words"] else "")
+        what = f"`{one['of']}`" + (f": {one['quote']}" if one["quote"] else "")
         ratio = "–" if one["ratio"] is None else amount(one["ratio"])
         yield f"| {what} | {one['source']} | {one['published']} | {cell(one['ours'])} | {ratio} |"
     yield ""
@@ -203,14 +203,14 @@ def beside(printed: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 def section(kept: Mapping[str, Any]) -> Iterator[str]:
     """Everything of one record, as Markdown with pictures."""
-    words = f" {kept['words'][0].upper()}{kept['words'][1:]}." if kept["words"] else ""
+    conditions = f" {kept['conditions'][0].upper()}{kept['conditions'][1:]}." if kept["conditions"] else ""
     if "key" in kept:
         yield f"`{kept['experiment']}`, profile {kept['profile']}, {kept['runs']} simulated runs: {kept['machine']}."
     else:
         day = f"{kept['date'][:4]}-{kept['date'][4:6]}-{kept['date'][6:]}"
         runs = f"{kept['runs']} runs on {day}"
         yield f"Ours: `{kept['experiment']}`, profile {kept['profile']}, {runs}; {kept['machine']}."
-    yield words
+    yield conditions
     yield ""
     yield from (f"* Not run, {where}: {why}" for where, why in list(kept.get("refused", {}).items())[:6])
     yield ""

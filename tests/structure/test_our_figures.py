@@ -104,7 +104,7 @@ def test_long_chart_names_are_numbered_and_listed_in_caption(drawing: ModuleType
     chart = {"title": "", "unit": "B/s", "x": "plan", "places": names, "series": series}
     figure = {"id": "f", "title": "Three tests", "source": "slide 1", "kind": "bars", "charts": [chart]}
     figures = {"experiment": "e", "profile": "ci", "runs": 3, "date": "20261122", "machine": "a machine",
-            "words": "busy",
+            "conditions": "busy",
             "figures": [figure], "tables": [], "effects": [], "claims": []}  # fmt: skip
     text = "\n".join(drawing.section(figures))
     picture = re.search(r"<svg.*?</svg>", text)

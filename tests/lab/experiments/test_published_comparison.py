@@ -85,7 +85,7 @@ def test_unmeasured_number_has_reason() -> None:
 
 
 def test_number_without_place_applies_to_all_places() -> None:
-    found = compare_published(runs_of(made(number("bandwidth(write)", "2.5 GB/s", limit="about", words="on average"))))
+    found = compare_published(runs_of(made(number("bandwidth(write)", "2.5 GB/s", limit="about", quote="on average"))))
     assert [one.context for one in found] == [{"threads": 1}, {"threads": 2}, {"threads": 4}]
     assert "about 2.50 GB/s" in str(
         published_section(runs_of(made(number("bandwidth(write)", "2.5 GB/s", limit="about"))))[1]

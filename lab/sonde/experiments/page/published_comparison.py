@@ -146,7 +146,7 @@ def _table_row(
         f"{name} {place_label(runs.experiment, name, value)}" for name, value in comparison.context.items()
     )
     name = f"{comparison.published.of} ({context_text})" if context_text else comparison.published.of
-    description = f"{name}: {comparison.published.words}" if comparison.published.words else name
+    description = f"{name}: {comparison.published.quote}" if comparison.published.quote else name
     reference = next(other for other in comparisons if _shape_group(other) == _shape_group(comparison))
     return [
         description,

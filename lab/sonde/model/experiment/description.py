@@ -189,7 +189,7 @@ class PublishedNumber:
     to: Any = raw("the other end, where a range is printed", values.NUMBER_FORM, values.find_number_problem)
     limit: str = choice("how the document means it, if not as a value", ("about", "at_least", "at_most"))
     source: str = text("item of the source document, like D11", required=True)
-    words: str = text("what the document says of it")
+    quote: str = text("what the document says of it")
 
 
 @dataclass(frozen=True, kw_only=True)

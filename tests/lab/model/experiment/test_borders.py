@@ -302,7 +302,7 @@ def test_what_a_file_leaves_out() -> None:
         (), "", "", 0.95, None, (),
     )  # fmt: skip
     number = PublishedNumber(of="x", value=1, source="s")
-    assert (number.to, number.limit, number.words) == (None, "", "")
+    assert (number.to, number.limit, number.quote) == (None, "", "")
 
 
 def test_axes_are_variants_file_systems_mounts_and_sweeps_in_this_order() -> None:

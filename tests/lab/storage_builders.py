@@ -38,4 +38,4 @@ def build_lun_system(**more: Any) -> dict[str, Any]:
 
 
 def make_requirement(name: str, purpose: str, kind: str = "xfs", **required: str) -> dict[str, Any]:
-    return {"id": name, "kind": kind, "purpose": purpose, "wanted": required}
+    return {"id": name, "kind": kind, "purpose": purpose, "requirement": required}

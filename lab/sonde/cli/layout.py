@@ -87,7 +87,7 @@ def plan_command(
 ) -> int:
     """Plan the storage of SYSTEM: a file, or the name of a ready-made system.
 
-    File systems with `purpose` and `wanted` get drives, RAID groups or LUNs that nothing lies on yet; those that have a
+    File systems with `purpose` and `requirement` get drives, RAID groups or LUNs that nothing lies on yet; those with a
     place keep it. Said are the numbers to make them with, and the bandwidth that every stage allows. Nothing is written
     to any device: the scripts of -o are run by an administrator. Exit code 1 when a requirement cannot be met.
 
@@ -104,8 +104,8 @@ def plan_command(
         raise UserError(
             "--requirement selects the file system for --against; give --against too, or leave --requirement out."
         )
-    wanted = parse_geometry(geometry) if geometry is not None else None
-    plan = plan_layout(machine, wanted, members, {"lvm": "LVM", "md": "md"}[volumes], failed_parts)
+    chosen_geometry = parse_geometry(geometry) if geometry is not None else None
+    plan = plan_layout(machine, chosen_geometry, members, {"lvm": "LVM", "md": "md"}[volumes], failed_parts)
     if output is not None:
         _write(output, _files(plan, binary))
     if as_json:
@@ -133,7 +133,7 @@ def _print_alternatives(system: System, against: tuple[str, ...], name: str | No
         names = [item.id for item in asked]
         problem = f'No file system "{name}" is required' if name is not None else "--requirement is missing"
         raise UserError(
-            f"{problem}; {system.id} requires {', '.join(names) or 'none (wanted, in schema/system)'}."
+            f"{problem}; {system.id} requires {', '.join(names) or 'none (requirement, in schema/system)'}."
             + suggest_name(name or "", names)
         )
     outcomes = compare_alternatives(system, chosen[0], [parse_alternative(item) for item in against])

@@ -20,7 +20,7 @@ def test_layout_plan_writes_all_files(sonde: Any, tmp_path: Path) -> None:
     assert "read 50.0 GB/s, write 44.4 GB/s; limit: boxes" in said.out
     again = sonde("layout", "plan", tmp_path / "layout" / "system.toml")
     assert "read 50.0 GB/s, write 44.4 GB/s; limit: boxes" in again.out
-    old = sonde("layout", "plan", "cray-x1-wishes", "-o", tmp_path / "old")
+    old = sonde("layout", "plan", "cray-x1-requirements", "-o", tmp_path / "old")
     assert "csm-parts-xlv.txt" in old.out
 
 
@@ -50,7 +50,7 @@ def test_unmet_requirement_is_reported_and_fails(sonde: Any, tmp_path: Path) -> 
     path = tmp_path / "site.toml"
     path.write_text(
         'schema = "sonde-system/1"\n[[drives]]\nid = "d[0-3]"\nkind = "ssd"\ncapacity = "1 TB"\nrate = "500 MB/s"\n'
-        '[[file_systems]]\nid = "fast"\nkind = "xfs"\npurpose = "scratch"\nwanted = { write = "9 GB/s" }\n',
+        '[[file_systems]]\nid = "fast"\nkind = "xfs"\npurpose = "scratch"\nrequirement = { write = "9 GB/s" }\n',
         encoding="utf-8",
     )
     said = sonde("layout", "plan", path)

@@ -89,7 +89,7 @@ def list_requirements(system: System) -> list[LayoutRequirement]:
     for item in system.items("file_systems"):
         table = item.table
         assert isinstance(table, FileSystem)
-        if table.wanted is None or table.device or system.find_targets(item.id):
+        if table.requirement is None or table.device or system.find_targets(item.id):
             continue
         source = system.index.get_source(table)
         if not table.purpose:
@@ -101,9 +101,11 @@ def list_requirements(system: System) -> list[LayoutRequirement]:
             raise source.make_error(
                 "kind", f'is "{table.kind}", which cannot be laid out on drives; write xfs or ext4.'
             )
-        required = table.wanted
+        required = table.requirement
         if required.capacity is None and table.purpose not in ("scratch", "checkpoint", "archive"):
-            raise source.make_error("wanted.capacity", f"is missing; a file system for {table.purpose} needs a size.")
+            raise source.make_error(
+                "requirement.capacity", f"is missing; a file system for {table.purpose} needs a size."
+            )
         read, write = (None if rate is None else float(rate) for rate in (required.read, required.write))
         requirements.append(
             LayoutRequirement(

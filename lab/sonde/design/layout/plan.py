@@ -67,7 +67,7 @@ def plan_layout(
     if not requirements and not any(True for _ in compute_all_layouts(system)):
         raise UserError(
             f"{system.id} has no file system to lay out: none is on a device or target, and none says purpose and "
-            "wanted (schema/system)."
+            "requirement (schema/system)."
         )
     if not requirements:
         return LayoutPlan(system, tuple(compute_all_layouts(system, tuple(without))), frozenset(), (), ())

@@ -85,7 +85,7 @@ def make_layout_scripts(plan: LayoutPlan) -> dict[str, str]:
 
 def _wanted(plan: LayoutPlan, layout: FileSystemLayout) -> bool:
     """Whether a script creates this file system: a new or required one, or all when nothing was placed."""
-    return not plan.new_parts or layout.device.id in plan.new_parts or (layout.table.wanted is not None)
+    return not plan.new_parts or layout.device.id in plan.new_parts or (layout.table.requirement is not None)
 
 
 def _local(system: System, layout: Sequence[FileSystemLayout]) -> str:

@@ -85,7 +85,7 @@ class FileSystem(SystemPart):
     max_transfer: Quantity | None = quantity("size", "largest request")
     peak: RatedPeak | None = table("what is promised for all of it", RatedPeak)
     purpose: str = choice("what it is for", FILE_SYSTEM_PURPOSES)
-    wanted: FileSystemRequirement | None = table(
+    requirement: FileSystemRequirement | None = table(
         "what it should offer; without device and targets: it is to be laid out", FileSystemRequirement
     )
     settings: Mapping[str, str | int | float | bool] | None = settings("tuning on servers and clients")

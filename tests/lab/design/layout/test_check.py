@@ -519,7 +519,7 @@ def clean(plan: LayoutPlan) -> None:
             )
 
 
-@pytest.mark.parametrize("name", ["nvme-enclosure", "cray-x1-wishes", "laptop-md"])
+@pytest.mark.parametrize("name", ["nvme-enclosure", "cray-x1-requirements", "laptop-md"])
 def test_planned_layout_has_no_faults(name: str) -> None:
     clean(plan_layout(read_system(find_system_file(name))))
 

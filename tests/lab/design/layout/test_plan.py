@@ -91,7 +91,7 @@ def test_unmet_requirement_is_reported_with_the_limit() -> None:
 
 
 def test_slices_on_13_and_1_are_aligned_to_13_mib() -> None:
-    plan = shipped_plan("cray-x1-wishes")
+    plan = shipped_plan("cray-x1-requirements")
     archive = plan.of("archive")
     assert archive.alignment == archive.device.start == 13 * MIB
     assert archive.unit == 1664 * 1024
@@ -116,8 +116,8 @@ def test_cray_x1_commands_equal_the_published_ones() -> None:
     assert "ve -stripe -stripe_unit 4096 pm1d1L1s11 pm1d6L1s11 pm1d1L7s11 pm1d6L7s11 pm1d1L10s11 pm1d6L10s11" in text
     assert "vol xlv0\nlog\nplex\nve pm1d6L6s4\nend\ndata\nplex\n" in text
     assert "/sbin/mkfs -d sunit=2048,swidth=2048" in text
-    wished = shipped_plan("cray-x1-wishes")
-    assert "modulo 13M\npart 11 100%" in format_cray_x1_commands(wished.system, wished.file_systems)
+    required = shipped_plan("cray-x1-requirements")
+    assert "modulo 13M\npart 11 100%" in format_cray_x1_commands(required.system, required.file_systems)
     assert (
         format_cray_x1_commands(shipped_plan("nvme-enclosure").system, shipped_plan("nvme-enclosure").file_systems)
         == ""
@@ -240,7 +240,7 @@ def test_any_requirements_on_luns_give_sound_plans(drawn: list[tuple[str, str, i
         return
     sound(plan)
     for requirement, layout in ((entry, plan.of(entry["id"])) for entry in requirements):
-        capacity = int(requirement["wanted"]["capacity"].split()[0]) * 10**6
+        capacity = int(requirement["requirement"]["capacity"].split()[0]) * 10**6
         is_reported = any(requirement["id"] in sentence for sentence in plan.unmet)
         assert is_reported or (layout.capacity or 0) >= 0.98 * capacity
 
@@ -329,9 +329,11 @@ def test_system_file_of_a_plan_is_read_back_unchanged(tmp_path: Any) -> None:
 _DRIVES = {"id": "d[0-9]", "kind": "hdd", "capacity": "4 TB"}
 _WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("no file system", {"drives": [_DRIVES]}, "has no file system to lay out"),
-    ("no purpose", {"drives": [_DRIVES], "file_systems": [{"id": "a", "kind": "xfs", "wanted": {"capacity": "1 TB"}}]},
+    ("no purpose",
+     {"drives": [_DRIVES], "file_systems": [{"id": "a", "kind": "xfs", "requirement": {"capacity": "1 TB"}}]},
      "purpose is missing"),
-    ("no size", {"drives": [_DRIVES], "file_systems": [make_requirement("a", "home")]}, "wanted.capacity is missing"),
+    ("no size", {"drives": [_DRIVES], "file_systems": [make_requirement("a", "home")]},
+     "requirement.capacity is missing"),
     ("kind", {"drives": [_DRIVES], "file_systems": [make_requirement("a", "home", "tmpfs", capacity="1 GB")]},
      'kind is "tmpfs", which cannot be laid out'),
     ("no drives", {"file_systems": [make_requirement("a", "home", capacity="1 GB")]}, "has no free drives, RAID "
@@ -344,7 +346,7 @@ _WRONG: list[tuple[str, dict[str, Any], str]] = [
      "has no unit"),
     ("bits or bytes", {"drives": [_DRIVES], "file_systems": [make_requirement("a", "scratch", write="1 Gb/s")]},
      "may be bits or bytes"),
-    ("an unknown wish", {"drives": [_DRIVES], "file_systems": [make_requirement("a", "scratch", creates="5 op/s")]},
+    ("an unknown rate", {"drives": [_DRIVES], "file_systems": [make_requirement("a", "scratch", creates="5 op/s")]},
      'no member "creates"'),
     ("everything used", {"drives": [_DRIVES | {"id": "d[0-1]"}], "file_systems": [
         make_requirement("a", "scratch"), make_requirement("b", "archive")]}, "No storage is left for b"),

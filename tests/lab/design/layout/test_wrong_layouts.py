@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wrong descriptions and wishes: each is refused with one sentence that names the file, the place, and what to do."""
+"""Wrong descriptions and requirements: each is refused with one sentence that says what is wrong and where."""
 
 from __future__ import annotations
 
@@ -53,26 +53,27 @@ def fs(**members: Any) -> dict[str, Any]:
 
 # What is wrong -> the document, the place that the sentence names, and words of what it says.
 WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
-    # wishes
-    "a wish without purpose": (fs(purpose=None), "purpose", "write one of root, home"),
+    # requirements
+    "a requirement without purpose": (fs(purpose=None), "purpose", "write one of root, home"),
     "a purpose that is none": (fs(purpose="scrach"), "purpose", 'Did you mean "scratch"?'),
     "a purpose that is a number": (fs(purpose=3), "purpose", "allowed is root"),
-    "a small wish without size": (fs(purpose="home", wanted={}), "wanted.capacity", "needs a size"),
+    "a small requirement without size": (fs(purpose="home", requirement={}), "requirement.capacity", "needs a size"),
     "a kind that lies on no drive": (fs(kind="tmpfs"), "kind", "cannot be laid out"),
     "a kind that is none": (fs(kind="xsf"), "kind", 'Did you mean "xfs"?'),
     "no kind": (fs(kind=None), "file_systems", 'lacks "kind"'),
-    "a capacity without unit": (fs(wanted={"capacity": "80"}), "wanted.capacity", "has no unit"),
-    "a capacity as a number": (fs(wanted={"capacity": 80}), "wanted.capacity", "has no unit"),
+    "a capacity without unit": (fs(requirement={"capacity": "80"}), "requirement.capacity", "has no unit"),
+    "a capacity as a number": (fs(requirement={"capacity": 80}), "requirement.capacity", "has no unit"),
     "a capacity of which nobody knows the unit": (
-        fs(wanted={"capacity": "80 T"}), "wanted.capacity", "which unit is meant"),
-    "a negative capacity": (fs(wanted={"capacity": "-1 TB"}), "wanted.capacity", "is negative"),
-    "a rate in bits or bytes": (fs(wanted={"write": "10 Gb/s"}), "wanted.write", "may be bits or bytes"),
-    "a rate without time": (fs(wanted={"read": "10 GB"}), "wanted.read", 'ends in "/s"'),
-    "a rate of nothing": (fs(wanted={"read": "0 GB/s"}), "wanted.read", "is zero"),
-    "a rate as a number": (fs(wanted={"read": 5}), "wanted.read", "bits or bytes"),
-    "a wish for creates": (fs(wanted={"creates": "5 kop/s"}), "wanted", 'no member "creates"'),
-    "a wish that is a text": (fs(wanted="much"), "wanted", "is"),
-    "wanted misspelled": (fs(wanted=None, want={"capacity": "1 GB"}), "file_systems", 'Did you mean "wanted"?'),
+        fs(requirement={"capacity": "80 T"}), "requirement.capacity", "which unit is meant"),
+    "a negative capacity": (fs(requirement={"capacity": "-1 TB"}), "requirement.capacity", "is negative"),
+    "a rate in bits or bytes": (fs(requirement={"write": "10 Gb/s"}), "requirement.write", "may be bits or bytes"),
+    "a rate without time": (fs(requirement={"read": "10 GB"}), "requirement.read", 'ends in "/s"'),
+    "a rate of nothing": (fs(requirement={"read": "0 GB/s"}), "requirement.read", "is zero"),
+    "a rate as a number": (fs(requirement={"read": 5}), "requirement.read", "bits or bytes"),
+    "a requirement for creates": (fs(requirement={"creates": "5 kop/s"}), "requirement", 'no member "creates"'),
+    "a requirement that is a text": (fs(requirement="much"), "requirement", "is"),
+    "requirement misspelled": (
+        fs(requirement=None, requirment={"capacity": "1 GB"}), "file_systems", 'Did you mean "requirement"?'),
     "groups of none": (fs(allocation_groups=0), "allocation_groups", "at least 1"),
     "groups as a text": (fs(allocation_groups="4"), "allocation_groups", "is not a count"),
     "a log on nothing": (fs(log="mirror"), "log", "which nothing in the system has"),

@@ -17,12 +17,11 @@ from typing import Any
 from sonde.findings.best_numbers import STORAGE_CLASSIFICATIONS
 from sonde.findings.caveats import determine_validity
 from sonde.findings.classification import Classification
-from sonde.model.confined_files import read_json
 from sonde.model.errors import RecordError
 from sonde.model.history_key import BYTES_PER_S, OPS_PER_S, HistoryKey, RunKey, classify_cache
 from sonde.model.operations import READ_ONLY_OPS, TRANSFER_OPS, WRITE_ONLY_OPS
-from sonde.model.plan_hash import HASH_VERSION, compute_plan_hash
-from sonde.store.summary import PLAN, Summary, read_summary
+from sonde.model.plan_hash import HASH_VERSION
+from sonde.store.summary import Summary, read_summary
 from sonde.store.tags import read_tags
 
 Row = dict[str, Any]
@@ -191,31 +190,14 @@ def counts(run: Summary) -> bool:
 
 
 def key_of(run: Summary) -> RunKey | None:
-    """The run's part of the key; None when it has none."""
+    """The run's part of the key of its histories; None when it has none, or its plan was hashed by another rule."""
     shared = run.document.get("series")
-    if not isinstance(shared, Mapping):
+    if not isinstance(shared, Mapping) or str(shared.get("version", HASH_VERSION)) != str(HASH_VERSION):
         return None
-    said = {str(name): str(value) for name, value in shared.items()}
-    if "plan_hash" not in said or said.pop("version", str(HASH_VERSION)) != str(HASH_VERSION):
-        said["plan_hash"] = _hash_by_todays_rules(run, said)
     try:
-        return RunKey(**{name: value for name, value in said.items() if name not in ("experiment", "version")})
+        return RunKey(**{str(name): str(value) for name, value in shared.items() if name != "version"})
     except TypeError:
         return None
-
-
-def _hash_by_todays_rules(run: Summary, said: Mapping[str, str]) -> str:
-    """The hash of a run whose run.json has one of another version: made anew from the plan that the archive keeps. What
-    other tools did has no plan, and its hash has always been made alike. Without a plan the old hash stays, with the
-    version in front, so that it is never taken for one of today."""
-    old = said.get("plan_hash") or said.get("experiment", "")
-    if run.document.get("source"):
-        return old
-    plan = read_json(run.folder / PLAN)
-    if plan is None:
-        return f"{said.get('version', '1')}:{old}"
-    processes, threads, nodes = (_whole(run.document.get(name)) for name in ("processes", "threads", "nodes"))
-    return compute_plan_hash(plan, processes, threads, nodes)
 
 
 def value_of(key: RunKey, phase: Mapping[str, Any]) -> tuple[HistoryKey, float] | None:

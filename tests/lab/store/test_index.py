@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import run_builders
 
+from sonde.model.plan_hash import HASH_VERSION
 from sonde.store import index, tags
 from sonde.store.archive import Archive
 from sonde.store.catalog import Catalog
@@ -210,6 +211,13 @@ def test_an_archive_that_cannot_be_written_keeps_its_index_with_the_user(
     assert nowhere.files("runs") == []
     assert seen(nowhere) == truth(root)
     assert {len(one) for one in all_series(Archive(root))} == {len(NAMES[::2])}
+
+
+@pytest.mark.parametrize(("version", "is_in_history"), [(HASH_VERSION, True), (HASH_VERSION - 1, False)])
+def test_hash_of_another_version_is_in_no_history(archive: Path, version: int, is_in_history: bool) -> None:
+    run_builders.add_run(archive, "20260101T000000Z-daily-0001", series={**run_builders.KEY, "version": version})
+    (plan_hash,) = Catalog(archive).runs(["plan_hash"])["plan_hash"].to_pylist()
+    assert plan_hash == (run_builders.KEY["plan_hash"] if is_in_history else None)
 
 
 def test_a_month_that_is_gone_is_forgotten(root: Path) -> None:

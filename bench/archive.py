@@ -143,7 +143,7 @@ def phases_of(runs: dict[str, Any], keys_of_phases: list[HistoryKey], values: An
         "classification": ["storage"] * total,
         "validity": ["good"] * total,
         "findings": [[]] * total,
-        "series": [names[one][0] for one in keys_of_phases],
+        "history": [names[one][0] for one in keys_of_phases],
         "value": values,
         "key": [names[one][1] for one in keys_of_phases],
     }
@@ -167,10 +167,10 @@ def real_run(folder: Path, run_id: str, number: np.random.Generator) -> None:
         for phase, op in PHASES
     ]
     at = datetime.strptime(run_id[:15], "%Y%m%dT%H%M%S").replace(tzinfo=UTC)
-    document = {"schema": "sonde-run/1", "id": run_id, "started": at.isoformat(), "status": "done", "seconds": 60.0}
+    document = {"schema": "sonde-run/2", "id": run_id, "started": at.isoformat(), "status": "done", "seconds": 60.0}
     document |= {"plan": {"id": "daily", "title": "The experiment daily"}, "target": "/scratch1", "tasks": 64}
     document |= {"file_system": "lustre", "host": "nid00001", "role": "run", "group": None, "nodes": 4}
-    document |= {"series": shared, "phases": phases, "findings": [], "command": ["sonde", "run", "daily"] * 4}
+    document |= {"history": shared, "phases": phases, "findings": [], "command": ["sonde", "run", "daily"] * 4}
     (folder / "run.json").write_text(json.dumps(document, indent=2), encoding="utf-8")
 
 

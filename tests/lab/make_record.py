@@ -107,7 +107,7 @@ def write_run(folder: Path, scene: Scene, cut: int = 0) -> Path:
     data = "".join(json.dumps(line, ensure_ascii=True) + "\n" for line in lines).encode()
     (folder / "record.ndjson").write_bytes(data[: len(data) - cut])
     (folder / "plan.json").write_text(json.dumps(_plan(scene)), encoding="utf-8")
-    notes = {"schema": "sonde-run/1", "id": folder.name, "command": ["sonde", "run", "plan.toml", "--on", scene.path]}
+    notes = {"schema": "sonde-run/2", "id": folder.name, "command": ["sonde", "run", "plan.toml", "--on", scene.path]}
     (folder / "run.json").write_text(json.dumps(notes), encoding="utf-8")
     return folder
 

@@ -24,7 +24,7 @@ def build_run_document(run_id: str, phases: Sequence[dict[str, Any]] | None = No
     """Returns the content of a run.json."""
     started = f"{run_id[:4]}-{run_id[4:6]}-{run_id[6:8]}T{run_id[9:11]}:{run_id[11:13]}:{run_id[13:15]}Z"
     document = {
-        "schema": "sonde-run/1",
+        "schema": "sonde-run/2",
         "id": run_id,
         "started": started,
         "status": "done",
@@ -32,7 +32,7 @@ def build_run_document(run_id: str, phases: Sequence[dict[str, Any]] | None = No
         "role": "run",
     }
     document |= {"plan": {"id": "daily", "title": "The daily probe"}, "target": "/a/probe", "file_system": "lustre"}
-    document |= {"host": "nid1", "tasks": 4, "nodes": 2, "series": KEY, "findings": []}
+    document |= {"host": "nid1", "tasks": 4, "nodes": 2, "history": KEY, "findings": []}
     return document | {"phases": list(phases) if phases is not None else [build_phase()]} | members
 
 

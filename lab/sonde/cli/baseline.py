@@ -138,7 +138,7 @@ def _print_baseline(archive: Archive, tag: str, as_json: bool) -> None:
                 "runs": [run.id for run in side.runs],
                 "numbers": [
                     {
-                        "series": number.key.id,
+                        "history": number.key.id,
                         "phase": number.key.phase,
                         "op": number.key.op,
                         "unit": number.key.unit,

@@ -222,7 +222,7 @@ def _comparison_document(
         "after": {"name": comparison.after.name, "runs": [run.id for run in comparison.after.runs]},
         "numbers": [
             {
-                "series": number.key.id,
+                "history": number.key.id,
                 "key": asdict(number.key),
                 "plan": number.plan,
                 "before": list(number.before),

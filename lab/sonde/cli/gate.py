@@ -222,7 +222,7 @@ def _gate_document(reference: Side, now: Side, judged: Sequence[GateCheck], fail
         "runs": [run.id for run in now.runs],
         "numbers": [
             {
-                "series": item.key.id,
+                "history": item.key.id,
                 "key": asdict(item.key),
                 "usual": item.usual,
                 "limit": item.limit,

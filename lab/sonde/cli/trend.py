@@ -53,7 +53,7 @@ _MAX_NAMED_HISTORIES = 6
     default=1.0,
     show_default=True,
     metavar="N",
-    help="False alarms that one series may raise in a year.",
+    help="False alarms that one history may raise in a year.",
 )
 @click.option(
     "--smallest-change",
@@ -200,10 +200,10 @@ def _print_survey(survey: Survey, measure: str) -> None:
         console.print("No change was noticed.")
     console.print()
     table = plain_table()
-    titles = ["series", "runs", "level", "last three", "noise", "visible", "last change"]
+    titles = ["history", "runs", "level", "last three", "noise", "visible", "last change"]
     doubted = any(standing.caveats for standing in survey.analyses)
     for title in [*titles, *["doubtful"] * doubted]:
-        table.add_column(title, justify="left" if title in ("series", "last change") else "right")
+        table.add_column(title, justify="left" if title in ("history", "last change") else "right")
     for standing in survey.analyses:
         cells = _history_cells(standing, survey)
         table.add_row(*cells, *[caveat_share(standing)] * doubted, style="bold red" if standing.slower else None)
@@ -281,7 +281,7 @@ def _part_document(survey: Survey, part: Part, sentence: str) -> dict[str, Any]:
         "sentence": sentence,
         **asdict(part.explanation),
         "changes": [
-            {"history": survey.histories[change.history].labels.get("series", ""), **_change_document(change)}
+            {"history": survey.histories[change.history].labels.get("history", ""), **_change_document(change)}
             for change in part.changes
         ],
     }

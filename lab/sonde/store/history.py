@@ -25,7 +25,7 @@ from sonde.store.columns import Coded, by_value, one_chunk
 from sonde.store.masks import mask
 from sonde.store.selection import Selection
 
-_COLUMNS = ("series", "key", "started_s", "value", "run", "group", "plan")
+_COLUMNS = ("history", "key", "started_s", "value", "run", "group", "plan")
 
 
 class Texts(Sequence[str]):
@@ -87,9 +87,9 @@ def _read(catalog: Catalog, wanted: Selection | None, ids: Sequence[str] | None)
     """For each month the rows that belong to a series."""
     for runs, phases in zip(catalog.sources("runs"), catalog.sources("phases"), strict=True):
         rows = phases(_COLUMNS)
-        keep = compute.is_valid(one_chunk(rows["series"]))
+        keep = compute.is_valid(one_chunk(rows["history"]))
         if ids is not None:
-            keep = compute.and_(keep, by_value(rows["series"], lambda texts: compute.is_in(texts, pa.array(ids))))
+            keep = compute.and_(keep, by_value(rows["history"], lambda texts: compute.is_in(texts, pa.array(ids))))
         if wanted is not None:
             table = runs(sorted({*wanted.columns(), "run"}))
             names = one_chunk(table.filter(mask(wanted, table))["run"].cast(pa.string()))
@@ -103,7 +103,7 @@ def _split(parts: Sequence[Any]) -> Iterator[Series]:
     """One series for each series id in the rows."""
     if not parts:
         return
-    series = Coded((part["series"] for part in parts), unique=True)
+    series = Coded((part["history"] for part in parts), unique=True)
     keys = Coded((part["key"] for part in parts), unique=False)
     plans = Coded((part["plan"] for part in parts), unique=False)
     groups = Coded((part["group"] for part in parts), unique=False)

@@ -135,7 +135,7 @@ def _document(run: ImportedRun, source: Mapping[str, str]) -> dict[str, Any]:
         "tasks": run.tasks,
         "nodes": run.nodes,
         "command": run.command,
-        "series": {"version": HASH_VERSION, **run.key()},
+        "history": {"version": HASH_VERSION, **run.key()},
         "experiment": dict(run.experiment),
         "context": dict(run.context),
         "phases": [_phase(one) for one in run.phases],

@@ -81,9 +81,9 @@ PHASE_COLUMNS: Mapping[str, str] = {
     "classification": "text",  # what the number is about: storage, burst, short, cache, …; null when nobody judged it
     "validity": "text",  # good, doubtful, invalid
     "findings": "texts",
-    "series": "text",  # id of the series that the value belongs to; null when it belongs to none
-    "value": "float",  # in the unit of its series
-    "key": "text",  # the key of the series as JSON
+    "history": "text",  # id of the history that the value belongs to; null when it belongs to none
+    "value": "float",  # in the unit of its history
+    "key": "text",  # the key of the history as JSON
 }
 _PHASE_TEXTS = ("phase", "op", "backend", "stopped_by", "definition", "classification", "validity")
 _CUT_SHORT = ("error", "interrupt", "time_limit")
@@ -181,7 +181,7 @@ def _phase_rows(run: Summary) -> list[Row]:
 @lru_cache(maxsize=4096)
 def _named(series: HistoryKey) -> Mapping[str, str]:
     """Id and text of a key: the same few stand in most rows."""
-    return {"series": series.id, "key": json.dumps(asdict(series), ensure_ascii=False)}
+    return {"history": series.id, "key": json.dumps(asdict(series), ensure_ascii=False)}
 
 
 def counts(run: Summary) -> bool:
@@ -191,7 +191,7 @@ def counts(run: Summary) -> bool:
 
 def key_of(run: Summary) -> RunKey | None:
     """The run's part of the key of its histories; None when it has none, or its plan was hashed by another rule."""
-    shared = run.document.get("series")
+    shared = run.document.get("history")
     if not isinstance(shared, Mapping) or str(shared.get("version", HASH_VERSION)) != str(HASH_VERSION):
         return None
     try:

@@ -22,7 +22,7 @@ from sonde.model.quantities import to_plain_spaces
 from sonde.model.record import PhaseRecord, RecordReader
 from sonde.model.run import RecordedRun, to_recorded_run
 
-SCHEMA = "sonde-run/1"
+SCHEMA = "sonde-run/2"
 NAME = "run.json"
 PLAN = "plan.json"
 
@@ -82,7 +82,7 @@ def summarize(reader: RecordReader, facts: Mapping[str, Any], exit_code: int | N
             "processes": run.processes,
             "threads": run.threads,
             "nodes": run.nodes,
-            "series": {"version": HASH_VERSION}
+            "history": {"version": HASH_VERSION}
             | asdict(compute_run_key(run, reader.nodes, str(facts.get("target", "")), _table(facts, "site"))),
         }
     return document

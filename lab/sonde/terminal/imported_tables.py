@@ -21,7 +21,7 @@ def print_imported_run(console: Console, folder: Path, document: Mapping[str, An
         f"Imported from {source.get('file', 'elsewhere')}: {source.get('tool', 'another tool')}", soft_wrap=True
     )
     location = " ".join(str(document[name]) for name in ("host", "file_system", "target") if document.get(name)) or (
-        document.get("series") or {}
+        document.get("history") or {}
     ).get("file_system", "")
     facts = {"Started": document.get("started"), "Where": location, "Tasks": document.get("tasks")}
     facts |= {"Nodes": document.get("nodes"), "Command": document.get("command")}

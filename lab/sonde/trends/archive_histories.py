@@ -34,7 +34,7 @@ def _joined(item: stored_history.Series, kind: ProbeValue) -> History:
         "plan_hash": key.plan_hash,
         "node_class": key.node_class,
         "epoch": key.epoch,
-        "series": key.id,
+        "history": key.id,
     }
     groups = list(item.groups)
     if not any(groups):

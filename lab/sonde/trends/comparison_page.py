@@ -237,7 +237,7 @@ def _nodes(comparison: Comparison) -> list[Section]:
 
 
 def _of_number(plan: str, document: Mapping[str, object], key: tuple[str, str, str]) -> bool:
-    shared = document.get("series")
+    shared = document.get("history")
     storage = shared.get("file_system") if isinstance(shared, Mapping) else None
     return plan == key[1] and (not key[2] or storage == key[2])
 

@@ -15,7 +15,7 @@ from math import log
 from typing import Literal
 
 # Labels that say how something was counted or named, not what it is.
-IGNORED_LABELS = ("series", "plan_hash", "epoch")
+IGNORED_LABELS = ("history", "plan_hash", "epoch")
 # Prices, in series: of one condition, and of one more description for the same part.
 _TERM, _CLAUSE = 0.5, 1.0
 _MOST_TERMS, _MOST_CLAUSES = 4, 3

@@ -184,7 +184,7 @@ def _all_changes(survey: Survey) -> list[Change]:
 
 def _survey(document: Mapping[str, Any], series: Sequence[History] | None) -> Survey:
     changes = [_change(item) for item in document["changes"]]
-    cache = {line.labels["series"]: line for line in series} if series is not None else None
+    cache = {line.labels["history"]: line for line in series} if series is not None else None
     return Survey(
         analyses=tuple(_read_analysis(item, changes, cache) for item in document["analyses"]),
         joint=tuple(JointChange(tuple(_part(part, changes) for part in joint)) for joint in document["joint"]),
@@ -202,7 +202,7 @@ def _read_analysis(
         last = np.array(document["last"], dtype=float)
         series: History = HistoryOutline(labels, last, np.ones_like(last), document["unit"], count=document["runs"])
     else:
-        series = known[labels["series"]]
+        series = known[labels["history"]]
     return HistoryAnalysis(
         history=series,
         segments=tuple(Segment(**item) for item in document["segments"]),

@@ -190,7 +190,7 @@ def test_a_csv_file_without_a_map_says_what_to_do(sonde: Any, rows: Path, archiv
     proposed = shlex.split(answer.err.partition("perhaps ")[2].partition(" (see")[0])
     assert sonde("import", rows, *proposed).code == 0, "what it proposes works"
     document = json.loads(next(archive.glob("2017-02/20170214T182240Z-*/run.json")).read_text())
-    assert document["series"]["system"] == "knl"
+    assert document["history"]["system"] == "knl"
     assert document["phases"][0]["bytes_per_s"] == 32 * 2**30
     rows.write_text("a,b\n1,2\n")
     assert "--map time=start" in sonde("import", rows).err

@@ -35,8 +35,8 @@ def test_polars_reads_the_tables_of_all_runs(sonde: Any, root: Path) -> None:
 def test_polars_reads_the_index(sonde: Any, root: Path) -> None:
     run_builders.add_run(root, "20200101T000000Z-old-0001", [run_builders.build_phase(rate=5.0)])
     Catalog(root)
-    values = polars.scan_parquet(root / ".index/*/*.phases.parquet").filter(polars.col("series").is_not_null())
+    values = polars.scan_parquet(root / ".index/*/*.phases.parquet").filter(polars.col("history").is_not_null())
     theirs = values.select("run", "phase", "value", "key").collect().to_dicts()
-    ours = sonde("query", "SELECT run, phase, value FROM phases WHERE series IS NOT NULL", "--json").json
+    ours = sonde("query", "SELECT run, phase, value FROM phases WHERE history IS NOT NULL", "--json").json
     assert {(row["run"], row["phase"], row["value"]) for row in theirs} == {tuple(row.values()) for row in ours}
     assert {json.loads(row["key"])["definition"] for row in theirs} == {"sonde total"}

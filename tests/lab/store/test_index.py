@@ -70,7 +70,7 @@ def test_it_follows_everything_that_can_happen(root: Path, seed: int) -> None:
         elif act == "foreign":
             (root / "2026-02" / f"junk{step}").mkdir(parents=True)
         elif act == "damage" and absent:
-            run_builders.add_run(root, pick.choice(absent)).joinpath("run.json").write_text('{"schema": "sonde-run/1"')
+            run_builders.add_run(root, pick.choice(absent)).joinpath("run.json").write_text('{"schema": "sonde-run/2"')
         elif act == "age":
             run_builders.age_archive(root, hours=step)
         elif act == "lose" and files(root):
@@ -215,7 +215,7 @@ def test_an_archive_that_cannot_be_written_keeps_its_index_with_the_user(
 
 @pytest.mark.parametrize(("version", "is_in_history"), [(HASH_VERSION, True), (HASH_VERSION - 1, False)])
 def test_hash_of_another_version_is_in_no_history(archive: Path, version: int, is_in_history: bool) -> None:
-    run_builders.add_run(archive, "20260101T000000Z-daily-0001", series={**run_builders.KEY, "version": version})
+    run_builders.add_run(archive, "20260101T000000Z-daily-0001", history={**run_builders.KEY, "version": version})
     (plan_hash,) = Catalog(archive).runs(["plan_hash"])["plan_hash"].to_pylist()
     assert plan_hash == (run_builders.KEY["plan_hash"] if is_in_history else None)
 
@@ -241,9 +241,9 @@ def test_files_of_another_version_are_left_alone(root: Path) -> None:
         ("", "cannot be read"),
         ("[]", "of another kind"),
         ('{"schema": "sonde-run/9"}', "of another kind (sonde-run/9)"),
-        ('{"schema": "sonde-run/1", "phases": 7, "plan": [], "findings": 3}', "makes no sense"),
-        ('{"schema": "sonde-run/1", "started": 1e999, "tasks": 1e400, "series": []}', None),
-        ('{"schema": "sonde-run/1", "phases": [{"bytes": 99999999999999999999999, "findings": 1}]}', "makes no sense"),
+        ('{"schema": "sonde-run/2", "phases": 7, "plan": [], "findings": 3}', "makes no sense"),
+        ('{"schema": "sonde-run/2", "started": 1e999, "tasks": 1e400, "history": []}', None),
+        ('{"schema": "sonde-run/2", "phases": [{"bytes": 99999999999999999999999, "findings": 1}]}', "makes no sense"),
         ("\x00\xff", "cannot be read"),
     ],
 )
@@ -327,12 +327,12 @@ def test_each_filter_finds_what_it_names(archive: Path, wanted: Selection, expec
     imported: dict[str, Any] = {
         "plan": {"id": "z"},
         "file_system": "",
-        "series": {**edison, "file_system": "gpfs"},
+        "history": {**edison, "file_system": "gpfs"},
         "target": "",
     }
     run_builders.add_run(archive, "20260105T000000Z-d-0000", source={"tool": "IOR 4.1.0"}, **imported)
     run_builders.add_run(
-        archive, "20260106T000000Z-e-0000", role="calibration", plan={"id": "z"}, nodes=1, series=edison
+        archive, "20260106T000000Z-e-0000", role="calibration", plan={"id": "z"}, nodes=1, history=edison
     )
     for name, words in (("a", ["keep"]), ("b", ["keep", "v2"])):
         (folder,) = archive.glob(f"*/*-{name}-0000")

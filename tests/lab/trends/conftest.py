@@ -45,7 +45,7 @@ def add_run(archive: Path) -> AddRun:
         folder.mkdir(parents=True)
         phases = [_phase(phase, op, rate) for (phase, op), rate in rates.items()]
         summary = {
-            "schema": "sonde-run/1",
+            "schema": "sonde-run/2",
             "id": run_id,
             "status": "done",
             "exit_code": 0,
@@ -56,7 +56,7 @@ def add_run(archive: Path) -> AddRun:
             "target": "/scratch",
             "phases": phases,
             "findings": list(findings),
-            "series": {
+            "history": {
                 "system": system,
                 "file_system": storage,
                 "plan_hash": f"{plan:x<12.12}"

@@ -257,7 +257,7 @@ def runs_of(plans: dict[int, tuple[str, str]]) -> tuple[Summary, ...]:
     for day, (plan, storage) in plans.items():
         (run,) = side("run", day).runs
         runs_found.append(
-            SimpleNamespace(**{**vars(run), "plan": plan, "document": {"series": {"file_system": storage}}})
+            SimpleNamespace(**{**vars(run), "plan": plan, "document": {"history": {"file_system": storage}}})
         )
     return cast(tuple[Summary, ...], tuple(runs_found))
 

@@ -129,7 +129,7 @@ def test_with_one_file_system_clients_and_servers_cannot_be_told_apart() -> None
 def test_labels_that_only_number_a_series_describe_nothing() -> None:
     """The first label of each row tells all of them apart, and is not what the changed ones share."""
     rows = [
-        {"series": str(index), "plan_hash": name * 2, "epoch": name * 3, "file_system": name}
+        {"history": str(index), "plan_hash": name * 2, "epoch": name * 3, "file_system": name}
         for index, name in enumerate(("a", "a", "b", "b"))
     ]
     why = explain(rows[:2], rows[2:])

@@ -107,7 +107,7 @@ def test_members_of_the_key_that_differ_are_named_but_for_the_test_itself() -> N
 
 def test_a_number_has_the_values_of_all_runs_and_the_key_of_the_latest(add_run: AddRun) -> None:
     runs = [read_summary(add_run(day, {("read", "read"): 1e9 + day, ("write", "write"): 5.0})) for day in range(3)]
-    document = {**runs[2].document, "series": {**runs[2].document["series"], "epoch": "later"}}
+    document = {**runs[2].document, "history": {**runs[2].document["history"], "epoch": "later"}}
     runs[2] = replace(runs[2], document=document, plan="renamed")
     read, write = collect_numbers(runs)
     assert (read.key.op, read.key.epoch, read.plan) == ("read", "later", "renamed")

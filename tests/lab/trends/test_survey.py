@@ -250,7 +250,7 @@ def test_a_history_is_called_by_what_was_measured_where() -> None:
         "plan_hash": "hash",
         "node_class": "24 cpus",
         "epoch": "e",
-        "series": key.id,
+        "history": key.id,
     }
     assert (one.unit, list(one.runs), one.values.tolist()) == ("bytes/s", ["r1", "r2"], [1.0, 2.0])
 

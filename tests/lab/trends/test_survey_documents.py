@@ -34,7 +34,7 @@ DOUBT = CaveatCount("", "read", "noisy_node", "others were there", 4, 10)
 def analysis(index: int) -> HistoryAnalysis:
     times = np.arange(60.0) + index
     series = History(
-        {"series": f"s{index}", "phase": "p"}, times, 1e9 + times, "op/s", tuple(f"r{n}" for n in range(60))
+        {"history": f"s{index}", "phase": "p"}, times, 1e9 + times, "op/s", tuple(f"r{n}" for n in range(60))
     )
     parts = (Segment(0, 50, 2e9), Segment(50, 60, 1e9))
     return HistoryAnalysis(series, parts, 1e9, 0.05, 0.2 if index else None, (CHANGES[index],), (DOUBT,) * index)

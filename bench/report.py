@@ -42,7 +42,7 @@ def machine(nodes: int, targets: int) -> str:
     """Six targets a server, two servers an SSU."""
     servers = (targets + 5) // 6
     return f"""
-schema = "sonde-system/1"
+schema = "sonde-system/2"
 id = "large"
 title = "{nodes} nodes, {targets} targets"
 

@@ -93,7 +93,7 @@ def system_text(machine: Machine) -> str:
     """The system file of a machine: nodes, one server, four targets, and a metadata server with two threads."""
     rate = f'\nrate = "{machine.adapter}"' if machine.adapter else ""
     return f"""
-schema = "sonde-system/1"
+schema = "sonde-system/2"
 id = "{machine.name}"
 title = "{machine.words}"
 source = "made for calibration"

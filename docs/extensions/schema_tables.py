@@ -176,7 +176,7 @@ def claims() -> str:
 
 def is_experiment(path: Path) -> bool:
     """Whether a ready-made file is an experiment; the others are plans."""
-    return bool(tomllib.loads(path.read_text(encoding="utf-8"))["schema"] == "sonde-experiment/1")
+    return bool(tomllib.loads(path.read_text(encoding="utf-8"))["schema"] == "sonde-experiment/2")
 
 
 def experiment_files() -> str:

@@ -44,8 +44,8 @@ double read_rate(const json& part, const json& table, const char* member, double
 
 SystemParts::SystemParts(std::string_view resolved_json) : system_(json::parse(resolved_json, nullptr, false)) {
     constexpr const char* remedy = ": make one with System.to_json() of sonde.model.system, as `sonde simulate` does";
-    if (!system_.is_object() || text(system_, "schema") != "sonde-system-resolved/1") {
-        throw SiteError(std::string("this is no resolved system (schema sonde-system-resolved/1)") + remedy);
+    if (!system_.is_object() || text(system_, "schema") != "sonde-system-resolved/2") {
+        throw SiteError(std::string("this is no resolved system (schema sonde-system-resolved/2)") + remedy);
     }
     for (const auto& [kind, parts] : system_.items()) {
         for (const json& part : parts.is_array() ? parts : json::array()) {

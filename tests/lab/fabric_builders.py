@@ -26,7 +26,7 @@ def build_fabric(routers: int, clients: int = 3, servers: int = 2, weights: str 
         return f"{name}[1-{count}]" if count > 1 else f"{name}1"
 
     document = {
-        "schema": "sonde-system/1",
+        "schema": "sonde-system/2",
         "id": "built",
         "networks": [
             {"id": "near", "kind": "ethernet", "addresses": [ranges[0]], "mtu": "9000 B", "rate": "1 GB/s"},

@@ -71,7 +71,7 @@ def build_record_lines(rates: dict[str, float], failed: bool = False) -> list[di
 def build_request(document: dict[str, Any], directory: Path | str, group: str = "g", **overrides: Any) -> Request:
     """Returns a request to run the experiment in `document` in one directory."""
     locations = overrides.pop("where", RunLocations(str(directory)))
-    experiment = experiment_from_document({"schema": "sonde-experiment/1", **document}, "x.toml")
+    experiment = experiment_from_document({"schema": "sonde-experiment/2", **document}, "x.toml")
     return create_request(
         experiment, overrides.pop("profile", ""), overrides.pop("settings", ()), locations, group, **overrides
     )

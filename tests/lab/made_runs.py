@@ -100,7 +100,7 @@ def record(phases: Sequence[Made], status: str = "done", nodes: int = 1) -> Reco
 def experiment(**members: Any) -> Experiment:
     """An experiment with one measured phase `write`, unless told otherwise."""
     plan = {"data": {"access": {"transfer": "1MiB", "volume": "1MiB"}}, "phases": [{"id": "write", "op": "write"}]}
-    document = {"schema": "sonde-experiment/1", "id": "made", "plan": plan, **members}
+    document = {"schema": "sonde-experiment/2", "id": "made", "plan": plan, **members}
     if "plans" in members:
         del document["plan"]
     return experiment_from_document(document, "made.toml")

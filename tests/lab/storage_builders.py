@@ -9,7 +9,7 @@ from typing import Any
 def build_lun_system(**more: Any) -> dict[str, Any]:
     """A subsystem of two controllers with four 8+1 LUNs and two 4x2 LUNs on each of two boxes."""
     document: dict[str, Any] = {
-        "schema": "sonde-system/1",
+        "schema": "sonde-system/2",
         "id": "luns",
         "nodes": [{"id": "host"}],
         "enclosures": [{"id": "cabinet"}, {"id": "box1", "inside": "cabinet"}, {"id": "box2", "inside": "cabinet"}],

@@ -17,7 +17,7 @@ from sonde.model.experiment import read_experiment
 
 ROOT = Path(__file__).resolve().parents[2]
 FORMAT: dict[str, Any] = json.loads((ROOT / "schema" / "plan" / "plan.schema.json").read_text(encoding="utf-8"))
-SYSTEM = 'schema = "sonde-system/1"'
+SYSTEM = 'schema = "sonde-system/2"'
 CLUSTER = "\nscheduler = "  # a file of machines, which `sonde submit` reads
 VALIDATOR = Draft202012Validator(FORMAT)
 HEAD = 'schema = "sonde-plan/2"\nid = "x"\ntarget = { path = "/tmp" }\n'
@@ -34,7 +34,7 @@ def pieces() -> Iterator[tuple[str, str]]:
         text = path.read_text(encoding="utf-8")
         if path.parent.name == "published":  # what tools/reproduction.py reads
             continue
-        if tomllib.loads(text).get("schema") != "sonde-experiment/1":  # those are read by the test below
+        if tomllib.loads(text).get("schema") != "sonde-experiment/2":  # those are read by the test below
             yield path.name, text
     for path in sorted((ROOT / "experiments").glob("*.toml")):  # the target comes from --on
         text = path.read_text(encoding="utf-8")
@@ -92,7 +92,7 @@ def test_every_member_named_in_the_recipes_for_ior_exists() -> None:
 
 @pytest.mark.parametrize(
     "path",
-    [one for one in sorted((ROOT / "docs").rglob("*.toml")) if "sonde-experiment/1" in one.read_text(encoding="utf-8")],
+    [one for one in sorted((ROOT / "docs").rglob("*.toml")) if "sonde-experiment/2" in one.read_text(encoding="utf-8")],
     ids=lambda path: path.name,
 )
 def test_a_documented_experiment_is_one(path: Path) -> None:

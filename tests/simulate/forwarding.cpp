@@ -162,7 +162,7 @@ TEST_CASE("requests of an ended stream count for its successor") {
 
 /// Two clients, a router that is a client of one mount and forwards for another, and a server behind it.
 nlohmann::json routed_system() {
-    return nlohmann::json::parse(R"({"schema": "sonde-system-resolved/1", "id": "routed",
+    return nlohmann::json::parse(R"({"schema": "sonde-system-resolved/2", "id": "routed",
         "networks": [{"id": "fabric", "rate": 10e9}, {"id": "storage", "rate": 7e9}],
         "nodes": [{"id": "n1", "role": "compute", "interfaces": [{"network": "fabric"}]}],
         "routers": [{"id": "r1", "rate": 4e9, "interfaces": [{"network": "fabric"}, {"network": "storage"}]}],

@@ -16,7 +16,7 @@ using nlohmann::json;
 
 /// A node, a server and a target of 100 MB/s.
 json small_system() {
-    return json::parse(R"({"schema": "sonde-system-resolved/1", "id": "small",
+    return json::parse(R"({"schema": "sonde-system-resolved/2", "id": "small",
         "nodes": [{"id": "n1", "role": "compute", "memory": 1e9, "model": {"call_cost": 2e-6}}],
         "servers": [{"id": "s1", "model": {"request_cost": 1e-4}}],
         "drives": [{"id": "d1", "kind": "hdd", "capacity": 1e12, "rate": 1e8}],

@@ -12,7 +12,7 @@ def small_machine(targets: int, nodes: int, server_threads: int, stripe: str = "
     """The text of a system file. Operations on names take 1 ms each; `stripe` is the default of the file system, as a
     table of TOML."""
     return f"""
-schema = "sonde-system/1"
+schema = "sonde-system/2"
 id = "small"
 title = "{targets} targets of 100 MB/s"
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 EXPERIMENT = """
-schema = "sonde-experiment/1"
+schema = "sonde-experiment/2"
 id = "pools"
 [clients]
 per_target = 1

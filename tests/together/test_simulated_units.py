@@ -18,7 +18,7 @@ from sonde.model.system.parents import add_target_parents
 
 Sonde = Callable[..., "subprocess.CompletedProcess[str]"]
 MACHINE = """
-schema = "sonde-system/1"
+schema = "sonde-system/2"
 id = "six"
 title = "six SSUs of two servers with two targets each, 100 MB/s a target"
 

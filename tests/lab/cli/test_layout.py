@@ -49,7 +49,7 @@ def test_failed_parts_and_alternatives_are_printed(sonde: Any) -> None:
 def test_unmet_requirement_is_reported_and_fails(sonde: Any, tmp_path: Path) -> None:
     path = tmp_path / "site.toml"
     path.write_text(
-        'schema = "sonde-system/1"\n[[drives]]\nid = "d[0-3]"\nkind = "ssd"\ncapacity = "1 TB"\nrate = "500 MB/s"\n'
+        'schema = "sonde-system/2"\n[[drives]]\nid = "d[0-3]"\nkind = "ssd"\ncapacity = "1 TB"\nrate = "500 MB/s"\n'
         '[[file_systems]]\nid = "fast"\nkind = "xfs"\npurpose = "scratch"\nrequirement = { write = "9 GB/s" }\n',
         encoding="utf-8",
     )

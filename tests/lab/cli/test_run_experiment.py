@@ -20,7 +20,7 @@ from sonde.experiments.executor import Attempt, EngineExecutor
 Fake = Callable[..., Path]
 
 EXPERIMENT = """
-schema = "sonde-experiment/1"
+schema = "sonde-experiment/2"
 id = "sizes"
 title = "Two sizes"
 [plan.data]
@@ -204,7 +204,7 @@ def test_single_run_stores_tag_note_and_group(fake: Fake, sonde: Any, target: Pa
 
 
 PROCESSES = """
-schema = "sonde-experiment/1"
+schema = "sonde-experiment/2"
 id = "killed"
 [plan.data]
 access = { transfer = "64KiB", volume = "1MiB" }

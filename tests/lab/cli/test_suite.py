@@ -15,7 +15,7 @@ Fake = Callable[..., Path]
 def write(folder: Path, name: str, **more: str) -> None:
     folder.mkdir(exist_ok=True)
     lines = [
-        'schema = "sonde-experiment/1"', f'id = "{name}"', *(f"{key} = {value}" for key, value in more.items()),
+        'schema = "sonde-experiment/2"', f'id = "{name}"', *(f"{key} = {value}" for key, value in more.items()),
         'plan = { data = { access = { volume = "1MiB" } }, phases = [{ id = "write", op = "write" }] }',
     ]  # fmt: skip
     (folder / f"{name}.toml").write_text("\n".join(lines), encoding="utf-8")

@@ -63,7 +63,7 @@ def storage() -> dict[str, Any]:
         for name, count in (("x", 4), ("z", 4), ("e", 1), ("b", 1), ("o", 4))
     ]  # fmt: skip
     return {
-        "schema": "sonde-system/1", "id": "storage", "title": "storage", "source": "handbook",
+        "schema": "sonde-system/2", "id": "storage", "title": "storage", "source": "handbook",
         "nodes": [{"id": "host", "group": "hosts", "os": "Linux", "settings": {"net.core.rmem_max": 1}}],
         "servers": [{"id": "oss1", "roles": ["oss"]}],
         "enclosures": [{"id": "box", "kind": "JBOD", "layout": "RG128", "chassis": 1, "slot": 2}],
@@ -104,7 +104,7 @@ def network() -> dict[str, Any]:
         return {"network": name, "device": device, "addresses": address} | ({"nids": nid} if nid else {})
 
     return {
-        "schema": "sonde-system/1", "id": "network",
+        "schema": "sonde-system/2", "id": "network",
         "networks": [
             {"id": "near", "kind": "ethernet", "addresses": ["10.1.0.0/16"], "lnet": "tcp1", "topology": "fat tree",
              "mtu": "9000 B"},

@@ -18,7 +18,7 @@ from sonde.model.system import read_system, system_from_document
 
 
 def experiment(**more: Any) -> Experiment:
-    document = {"schema": "sonde-experiment/1", "id": "e", "plan": {"phases": [{"id": "w", "op": "write"}]}}
+    document = {"schema": "sonde-experiment/2", "id": "e", "plan": {"phases": [{"id": "w", "op": "write"}]}}
     return experiment_from_document({**document, **more}, "x.toml")
 
 
@@ -59,7 +59,7 @@ def test_existing_mount_of_system_file_is_used(tmp_path: Path) -> None:
     here = tmp_path / "fs1"
     here.mkdir()
     document = {
-        "schema": "sonde-system/1",
+        "schema": "sonde-system/2",
         "nodes": [{"id": "n"}],
         "file_systems": [{"id": "fs1", "kind": "lustre"}, {"id": "fs2", "kind": "lustre"}],
         "mounts": [{"id": "m1", "file_system": "fs1", "path": str(here), "on": "n"},

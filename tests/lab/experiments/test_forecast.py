@@ -37,7 +37,7 @@ class Known(Engine):
 def forecast(phases: list[dict[str, Any]] = PHASES, rate: float | None = None, **more: Any) -> Forecast:
     volume = more.pop("volume", "1GiB")
     data = {"access": {"transfer": "1MiB", "volume": volume}, "files": {"mapping": "per_task"}, **more.pop("data", {})}
-    document = {"schema": "sonde-experiment/1", "id": "e", "plan": {"data": data, "phases": phases}, **more}
+    document = {"schema": "sonde-experiment/2", "id": "e", "plan": {"data": data, "phases": phases}, **more}
     (cell,) = prepare_cells(experiment_from_document(document, "x.toml"), Directories("/d"), "g")
     return Forecaster(Known(Path("/fake"), "test"), rate).forecast_cell(cell)
 

@@ -22,7 +22,7 @@ from sonde.store.groups import write_group
 Fake = Callable[..., Path]
 
 DOCUMENT: dict[str, Any] = {
-    "schema": "sonde-experiment/1",
+    "schema": "sonde-experiment/2",
     "id": "two-sizes",
     "plan": {
         "data": {"access": {"transfer": "64KiB", "block": "64KiB", "volume": "1MiB"}},

@@ -22,7 +22,7 @@ PARENTS = TargetParents(
     "site", {"OSS": {f"oss{index}": (f"OST{2 * index:04x}", f"OST{2 * index + 1:04x}") for index in range(6)}}
 )
 SYSTEM = """
-schema = "sonde-system/1"
+schema = "sonde-system/2"
 id = "site"
 
 [[servers]]

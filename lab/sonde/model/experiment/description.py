@@ -10,7 +10,7 @@ from typing import Any
 from sonde.model.experiment import values
 from sonde.model.tables.members import choice, choices, flag, plain_number, raw, table, tables, text, texts
 
-EXPERIMENT_FORMAT = "sonde-experiment/1"
+EXPERIMENT_FORMAT = "sonde-experiment/2"
 STATUSES = ("published", "inferred", "proposed")
 LEVELS = ("math", "simulated", "measured")
 TREATMENTS = (

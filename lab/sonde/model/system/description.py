@@ -12,8 +12,8 @@ from sonde.model.system.storage import Controller, Drive, Enclosure, Lun, RaidGr
 from sonde.model.tables.members import choice, tables, text, texts
 from sonde.model.tables.quantity import SOURCE_STATUSES
 
-SYSTEM_FORMAT = "sonde-system/1"
-RESOLVED_SYSTEM_FORMAT = "sonde-system-resolved/1"
+SYSTEM_FORMAT = "sonde-system/2"
+RESOLVED_SYSTEM_FORMAT = "sonde-system-resolved/2"
 
 # Kind of part, as the file writes it -> the class of its tables. The order is the order of the resolved form.
 PART_KINDS: Mapping[str, type[SystemPart]] = {

@@ -126,7 +126,7 @@ def machines(draw: st.DrawFn) -> dict[str, Any]:
             )  # fmt: skip
     volume = {"id": "vol", "kind": "stripe", "stripe_unit": "1 MiB",
               "members": [group["id"] for group in document["raid_groups"]]}  # fmt: skip
-    return {"schema": "sonde-system/1", "nodes": [{"id": "host"}], "volumes": [volume],
+    return {"schema": "sonde-system/2", "nodes": [{"id": "host"}], "volumes": [volume],
             "file_systems": [{"id": "fs", "kind": "xfs", "device": "vol"}]} | document  # fmt: skip
 
 
@@ -164,7 +164,7 @@ def test_estimate_never_exceeds_a_stage_or_gains_by_a_loss(document: dict[str, A
 def test_mirror_of_two_volumes_writes_everything_twice() -> None:
     drives = {"id": "d[0-1]", "capacity": "1 TB", "rate": "100 MB/s"}
     volume = {"id": "both", "kind": "mirror", "members": ["d[0-1]"]}
-    document = {"schema": "sonde-system/1", "drives": [drives], "volumes": [volume],
+    document = {"schema": "sonde-system/2", "drives": [drives], "volumes": [volume],
                 "file_systems": [{"id": "fs", "kind": "ext4", "device": "both"}]}  # fmt: skip
     estimate = rates(system_from_document(document, "made"), "fs")
     assert (estimate.read, estimate.write) == (200e6, 100e6)

@@ -144,7 +144,7 @@ def test_binary_report_uses_powers_of_1024() -> None:
 
 
 def test_required_lustre_gets_targets_on_servers() -> None:
-    document = {"schema": "sonde-system/1", "id": "site",
+    document = {"schema": "sonde-system/2", "id": "site",
                 "servers": [{"id": "oss[1-2]", "roles": "oss", "rate": "6 GB/s"}],
                 "drives": [{"id": "d[0-59]", "kind": "hdd", "capacity": "8 TB", "rate": "200 MB/s", "server": "oss1"}],
                 "file_systems": [make_requirement("fs", "scratch", "lustre", capacity="250 TB")]}  # fmt: skip
@@ -254,7 +254,7 @@ def test_any_requirements_on_drives_give_sound_plans(
         make_requirement(f"fs{index}", purpose, kind, capacity=f"{size * 300} GB")
         for index, (purpose, kind, size, _) in enumerate(drawn)
     ]
-    document = {"schema": "sonde-system/1", "id": "d", "enclosures": [{"id": "box"}], "file_systems": requirements,
+    document = {"schema": "sonde-system/2", "id": "d", "enclosures": [{"id": "box"}], "file_systems": requirements,
                 "drives": [{"id": f"d[0-{drives - 1}]", "kind": kind, "enclosure": "box", "capacity": "4 TB",
                             "rate": "200 MB/s"}]}  # fmt: skip
     try:
@@ -356,7 +356,7 @@ _WRONG: list[tuple[str, dict[str, Any], str]] = [
 @pytest.mark.parametrize(("document", "sentence"), [case[1:] for case in _WRONG], ids=[case[0] for case in _WRONG])
 def test_impossible_plan_is_one_sentence(document: dict[str, Any], sentence: str) -> None:
     with pytest.raises(UserError) as reason:
-        plan_layout(system_from_document({"schema": "sonde-system/1", "id": "wrong"} | document, "wrong.toml"))
+        plan_layout(system_from_document({"schema": "sonde-system/2", "id": "wrong"} | document, "wrong.toml"))
     assert sentence in str(reason.value)
     assert "\n" not in str(reason.value)
 

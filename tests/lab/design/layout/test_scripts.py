@@ -148,7 +148,7 @@ def commands(document: dict[str, Any], **more: Any) -> str:
 
 
 def test_drives_become_arrays_and_a_striped_volume() -> None:
-    document = {"schema": "sonde-system/1", "id": "d", "nodes": [{"id": "host"}],
+    document = {"schema": "sonde-system/2", "id": "d", "nodes": [{"id": "host"}],
                 "drives": [{"id": "d[0-19]", "server": "host", "kind": "hdd", "capacity": "4 TB", "rate": "200 MB/s",
                             "device": "/dev/disk/by-path/d[0-19]"}],
                 "file_systems": [make_requirement("scratch", "scratch", capacity="60 TB")]}  # fmt: skip
@@ -165,7 +165,7 @@ def test_drives_become_arrays_and_a_striped_volume() -> None:
 
 
 def test_zfs_uses_drives_without_md() -> None:
-    document = {"schema": "sonde-system/1", "id": "d", "nodes": [{"id": "host"}],
+    document = {"schema": "sonde-system/2", "id": "d", "nodes": [{"id": "host"}],
                 "drives": [{"id": "d[0-19]", "server": "host", "kind": "hdd", "capacity": "4 TB",
                             "device": "/dev/disk/by-path/d[0-19]"}],
                 "file_systems": [make_requirement("bulk", "archive", "zfs", capacity="40 TB")]}  # fmt: skip

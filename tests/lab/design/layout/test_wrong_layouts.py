@@ -173,7 +173,7 @@ def test_unchanged_machine_is_accepted() -> None:
 
 def test_triple_parity_is_rejected_for_md() -> None:
     group = {"id": "g", "level": "7", "data": 8, "parity": 3, "segment": "128 KiB", "drives": "d[0-10]"}
-    document = {"schema": "sonde-system/1", "id": "d", "raid_groups": [group],
+    document = {"schema": "sonde-system/2", "id": "d", "raid_groups": [group],
                 "drives": [{"id": "d[0-10]", "kind": "hdd", "capacity": "4 TB"}],
                 "file_systems": [{"id": "fs", "kind": "xfs", "device": "g"}]}  # fmt: skip
     with pytest.raises(UserError, match="md has two at most"):

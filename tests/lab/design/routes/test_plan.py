@@ -210,7 +210,7 @@ def test_unplannable_system_is_one_sentence(change: dict[str, object], message: 
     router: dict[str, Any] = {"id": "router1", "protocol": "ip", "between": ["near", "far"], "interfaces": router_ends}
     client_end = {"network": "near", "device": "eth0", "addresses": "10.1.0.100"}
     document: dict[str, Any] = {
-        "schema": "sonde-system/1",
+        "schema": "sonde-system/2",
         "id": "made",
         "networks": [
             {"id": "near", "kind": "ethernet", "addresses": ["10.1.0.0/16"]},

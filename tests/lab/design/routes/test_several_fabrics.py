@@ -30,7 +30,7 @@ IP_FORMATS = [name for name in FORMATS if name != "ansible"]
 def build_site(**router_members: Any) -> System:
     """Two compute fabrics and one storage network: the servers belong to both."""
     document: dict[str, Any] = {
-        "schema": "sonde-system/1",
+        "schema": "sonde-system/2",
         "id": "site",
         "networks": [
             {"id": f"net{number}", "kind": "ethernet", "addresses": [f"10.{number}.0.0/16", f"fd0{number}::/64"],

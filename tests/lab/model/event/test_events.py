@@ -19,7 +19,7 @@ from sonde.model.system import system_from_document
 
 SYSTEM = system_from_document(
     {
-        "schema": "sonde-system/1",
+        "schema": "sonde-system/2",
         "drives": [{"id": "d[1-4]", "group": "drives"}],
         "raid_groups": [{"id": "g[1-2]", "level": "1", "data": 1, "parity": 1, "drives": "drives"}],
         "targets": [{"id": "t[1-2]", "kind": "ost", "on": "g[1-2]", "file_system": "fs"}],

@@ -31,14 +31,14 @@ SIZES = {"paths": "data.access.transfer", "values": ["4KiB", "64KiB"]}
 
 def made(**members: Any) -> Experiment:
     """Of one plan; a member that is None is left out."""
-    document = {"schema": "sonde-experiment/1", "plan": PLAN} | members
+    document = {"schema": "sonde-experiment/2", "plan": PLAN} | members
     return experiment_from_document({name: one for name, one in document.items() if one is not None}, "x.toml")
 
 
 def plans(**members: Any) -> Experiment:
     """Of two plans, the second of which has one phase more."""
     two = {"phases": [*PHASES, {"id": "s", "op": "stat"}]}
-    document = {"schema": "sonde-experiment/1", "plans": [{"id": "a", "plan": PLAN}, {"id": "b", "plan": two}]}
+    document = {"schema": "sonde-experiment/2", "plans": [{"id": "a", "plan": PLAN}, {"id": "b", "plan": two}]}
     return experiment_from_document(document | members, "x.toml")
 
 
@@ -319,7 +319,7 @@ def test_axes_are_variants_file_systems_mounts_and_sweeps_in_this_order() -> Non
         (AxisValue("4KiB", (("data.access.transfer", "4KiB"),), "small"),
          AxisValue("64KiB", (("data.access.transfer", "64KiB"),), "large")),
     )  # fmt: skip
-    assert build_axes(ExperimentFile(schema="sonde-experiment/1", plan=PLAN)) == ()
+    assert build_axes(ExperimentFile(schema="sonde-experiment/2", plan=PLAN)) == ()
     assert get_axis_name(Sweep(values=[])) == ""
     assert get_axis_name(Sweep(values=[], paths=("a.b", "c.d"))) == "b"
     assert get_axis_name(Sweep(values=[], paths=("a.b",), name="n")) == "n"

@@ -21,7 +21,7 @@ PLAN: dict[str, Any] = {
 
 
 def made(**members: Any) -> Experiment:
-    return experiment_from_document({"schema": "sonde-experiment/1", "plan": PLAN, **members}, "made.toml")
+    return experiment_from_document({"schema": "sonde-experiment/2", "plan": PLAN, **members}, "made.toml")
 
 
 def sweep(path: str, values: Any, **more: Any) -> dict[str, Any]:
@@ -124,7 +124,7 @@ def test_an_axis_of_some_plans_makes_cells_of_these_only() -> None:
     other = {"phases": [{"id": "rewrite", "op": "write"}]}
     experiment = experiment_from_document(
         {
-            "schema": "sonde-experiment/1",
+            "schema": "sonde-experiment/2",
             "plans": [{"id": "one", "plan": PLAN}, {"id": "two", "plan": other}],
             "sweep": [sweep("data.io.queue_depth", [1, 2], plans="one")],
         },
@@ -150,7 +150,7 @@ def test_values_from_one_end_to_the_other(written: Any, values: list[Any]) -> No
 
 def test_a_profile_changes_members_and_values_of_an_axis() -> None:
     document = {
-        "schema": "sonde-experiment/1",
+        "schema": "sonde-experiment/2",
         "plan": PLAN,
         "clients": {"nodes": 8},
         "sweep": [sweep("data.access.transfer", ["4KiB", "64KiB"])],
@@ -218,7 +218,7 @@ def test_a_profile_changes_data_where_there_is_data() -> None:
     names = {"meta": {"tree": {"items_per_task": 5}}, "phases": [{"id": "tree", "op": "mktree"}]}
     experiment = experiment_from_document(
         {
-            "schema": "sonde-experiment/1",
+            "schema": "sonde-experiment/2",
             "plans": [{"id": "bytes", "plan": PLAN}, {"id": "names", "plan": names}],
             "profiles": {"ci": {"data.access.segments": 1, "meta.tree.items_per_task": 2, "tasks.threads": 3}},
         },

@@ -15,7 +15,7 @@ from sonde.model.experiment import experiment_from_document, read_experiment
 from sonde.model.experiment.experiment_reader import with_settings
 
 PHASES = [{"id": "w", "op": "write"}, {"id": "r", "op": "read", "stop": {"time": "2s"}}]
-HEAD: dict[str, Any] = {"schema": "sonde-experiment/1"}
+HEAD: dict[str, Any] = {"schema": "sonde-experiment/2"}
 
 
 def found(name: str) -> str:
@@ -84,7 +84,7 @@ def test_an_experiment_is_called_as_it_says_or_as_its_file(tmp_path: Path) -> No
     assert str(caught.value) == f"There is no experiment file {tmp_path}/none.toml."
     with pytest.raises(ExperimentError) as caught:
         experiment_from_document({"plan": {"phases": PHASES}}, "x.toml")
-    assert str(caught.value) == ('x.toml: schema is missing; an experiment begins with schema = "sonde-experiment/1".')
+    assert str(caught.value) == ('x.toml: schema is missing; an experiment begins with schema = "sonde-experiment/2".')
 
 
 def test_a_profile_that_is_not_there_is_named_with_those_that_are() -> None:

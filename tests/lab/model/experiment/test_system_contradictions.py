@@ -38,7 +38,7 @@ def test_every_example_agrees_with_the_system_that_it_names(path: Path) -> None:
     ],
 )  # fmt: skip
 def test_what_the_system_does_not_have_is_told(members: dict[str, Any], said: str) -> None:
-    document = {"schema": "sonde-experiment/1", "plan": {"phases": [{"id": "w", "op": "write"}]}, **members}
+    document = {"schema": "sonde-experiment/2", "plan": {"phases": [{"id": "w", "op": "write"}]}, **members}
     found = find_contradictions(
         experiment_from_document(document, "x.toml"), read_system(find_system_file("hpcs-demo"))
     )

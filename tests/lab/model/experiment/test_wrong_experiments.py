@@ -14,7 +14,7 @@ from sonde.model.errors import EXIT_BAD_INPUT, ExperimentError
 from sonde.model.experiment import experiment_from_document, read_experiment
 
 RIGHT = """
-schema = "sonde-experiment/1"
+schema = "sonde-experiment/2"
 id = "right"
 [clients]
 nodes = 2
@@ -80,7 +80,7 @@ Change = tuple[str, Any]  # path with numbers for entries of lists, and the new 
 
 WRONG: dict[str, tuple[Change, tuple[str, ...]]] = {
     "no schema": (("schema", None), ("schema is missing",)),
-    "another version": (("schema", "sonde-experiment/2"), ("schema", "sonde-experiment/1")),
+    "another version": (("schema", "sonde-experiment/3"), ("schema", "sonde-experiment/2")),
     "a misspelled member": (("repaet", {}), ('"repaet"', 'Did you mean "repeat"?')),
     "no plan": (("plan", None), ("plan", "[plan]")),
     "plan and plans": (("plans", [{"id": "x", "plan": {"phases": []}}]), ("plan", "plans", "one plan")),
@@ -275,6 +275,6 @@ def test_a_file_that_cannot_be_read_gets_one_sentence(content: bytes | None, sai
 
 def test_a_plan_file_that_is_not_there_is_named_with_the_experiment(tmp_path: Path) -> None:
     path = tmp_path / "x.toml"
-    path.write_text('schema = "sonde-experiment/1"\nplan = "none.toml"\n', encoding="utf-8")
+    path.write_text('schema = "sonde-experiment/2"\nplan = "none.toml"\n', encoding="utf-8")
     with pytest.raises(ExperimentError, match=r"x\.toml: plan names .none\.toml."):
         read_experiment(path)

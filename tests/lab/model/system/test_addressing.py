@@ -11,7 +11,7 @@ from sonde.model.errors import SystemFileError
 from sonde.model.system import System, read_system
 from sonde.model.system.addressing import HostAddress
 
-TEXT = """schema = "sonde-system/1"
+TEXT = """schema = "sonde-system/2"
 [[networks]]
 id = "ib"
 kind = "infiniband"

@@ -16,7 +16,7 @@ Kinds = dict[str, list[dict[str, Any]]]
 
 
 def made(kinds: Kinds) -> System:
-    return system_from_document({"schema": "sonde-system/1", **kinds}, "x.toml")
+    return system_from_document({"schema": "sonde-system/2", **kinds}, "x.toml")
 
 
 def drives(count: int) -> Kinds:
@@ -224,14 +224,14 @@ def said(path: Path) -> str:
 
 def test_what_is_no_system_file(tmp_path: Path) -> None:
     site = tmp_path / "site.toml"
-    head = 'schema = "sonde-system/1"\n'
+    head = 'schema = "sonde-system/2"\n'
     site.write_text(f'{head}include = ["b.toml"]\n', encoding="utf-8")
     assert said(site) == 'site.toml: include names "b.toml", but there is no file b.toml.'
     (tmp_path / "b.toml").write_text(f'{head}include = "c.toml"\n', encoding="utf-8")
     (tmp_path / "c.toml").write_text(f'{head}include = "b.toml"\n', encoding="utf-8")
     assert said(site) == "b.toml: b.toml includes c.toml includes b.toml; a file cannot include itself."
     site.write_text("title = 1", encoding="utf-8")
-    assert said(site) == 'site.toml: schema is missing; a system file begins with schema = "sonde-system/1".'
+    assert said(site) == 'site.toml: schema is missing; a system file begins with schema = "sonde-system/2".'
     site.write_text("=", encoding="utf-8")
     assert said(site).startswith("site.toml is not valid TOML: ")
     other = tmp_path / "site.JSON"
@@ -240,11 +240,11 @@ def test_what_is_no_system_file(tmp_path: Path) -> None:
     other.write_text("[]", encoding="utf-8")
     assert said(other) == "site.JSON: a system file is a table of members, not list."
     with pytest.raises(SystemFileError) as caught:
-        system_from_document({"schema": "sonde-system/1", "include": "x"}, "made.toml")
+        system_from_document({"schema": "sonde-system/2", "include": "x"}, "made.toml")
     assert str(caught.value) == (
         "made.toml: include names files, but this system does not come from a file; read it from one."
     )
-    other.write_text('{"schema": "sonde-system/1", "id": "own", "title": "T", "notes": "n"}', encoding="utf-8")
+    other.write_text('{"schema": "sonde-system/2", "id": "own", "title": "T", "notes": "n"}', encoding="utf-8")
     found = read_system(str(other))
     assert (found.id, found.title, found.notes, found.files) == ("own", "T", ("n",), (str(other),))
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sonde.model.system import read_system
 
-HEAD = """schema = "sonde-system/1"
+HEAD = """schema = "sonde-system/2"
 [[networks]]
 id = "hsn"
 kind = "slingshot"

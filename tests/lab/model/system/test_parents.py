@@ -16,7 +16,7 @@ from sonde.model.system import System, read_system
 from sonde.model.system.parents import add_target_parents, find_target_parents
 
 TWO = """
-schema = "sonde-system/1"
+schema = "sonde-system/2"
 id = "site"
 
 [[servers]]
@@ -120,7 +120,7 @@ def test_a_run_is_described_afterwards_by_its_path_or_its_mount(site: System) ->
 
 
 MORE = """
-schema = "sonde-system/1"
+schema = "sonde-system/2"
 id = "more"
 [[servers]]
 id = "s1"

@@ -18,7 +18,7 @@ from sonde.model.system.storage import RaidGroup
 
 
 def made(**kinds: list[dict[str, Any]]) -> System:
-    return system_from_document({"schema": "sonde-system/1", **kinds}, "made.toml")
+    return system_from_document({"schema": "sonde-system/2", **kinds}, "made.toml")
 
 
 @given(st.integers(1, 12), st.integers(1, 12))
@@ -66,7 +66,7 @@ def test_an_unknown_part_gets_the_nearest_name() -> None:
 
 def test_includes_are_read_beside_the_file_that_names_them(tmp_path: Path) -> None:
     (tmp_path / "parts").mkdir()
-    head = 'schema = "sonde-system/1"\n'
+    head = 'schema = "sonde-system/2"\n'
     (tmp_path / "site.toml").write_text(f'{head}notes = "a"\ninclude = "parts/servers.toml"\n', encoding="utf-8")
     (tmp_path / "parts" / "servers.toml").write_text(
         f'{head}notes = "b"\nsource = "list 7"\nstatus = "measured"\ninclude = "nodes.toml"\n'
@@ -88,7 +88,7 @@ def test_includes_are_read_beside_the_file_that_names_them(tmp_path: Path) -> No
 def test_number_source_falls_back_to_table_and_file() -> None:
     system = system_from_document(
         {
-            "schema": "sonde-system/1",
+            "schema": "sonde-system/2",
             "source": "file",
             "nodes": [
                 {"id": "a", "memory": "1 GB"},
@@ -191,7 +191,7 @@ def test_parity_counts_copies_in_mirrors_only(level: str, copies: bool) -> None:
     if level in ("0", "none"):
         group |= {"data": 4, "parity": 0}
     site = system_from_document(
-        {"schema": "sonde-system/1", "drives": [{"id": "d[1-4]", "capacity": "1 kB"}], "raid_groups": [group]}, "site"
+        {"schema": "sonde-system/2", "drives": [{"id": "d[1-4]", "capacity": "1 kB"}], "raid_groups": [group]}, "site"
     )
     table = site.item("g").table
     assert isinstance(table, RaidGroup)

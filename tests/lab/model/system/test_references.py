@@ -43,7 +43,7 @@ def test_every_member_that_names_parts_is_of_one_of_three_sorts() -> None:
 
 
 def made(**kinds: list[dict[str, Any]]) -> System:
-    return system_from_document({"schema": "sonde-system/1", **kinds}, "made.toml")
+    return system_from_document({"schema": "sonde-system/2", **kinds}, "made.toml")
 
 
 NETWORKS = [{"id": "a", "kind": "ethernet"}, {"id": "b", "kind": "ethernet"}]

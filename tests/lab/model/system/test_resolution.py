@@ -14,7 +14,7 @@ from sonde.model.system.description import PART_KINDS
 from sonde.model.system.resolved_schema import build_resolved_schema
 
 SITE: dict[str, Any] = {
-    "schema": "sonde-system/1",
+    "schema": "sonde-system/2",
     "id": "site",
     "title": "T",
     "networks": [
@@ -61,7 +61,7 @@ def full(site: System) -> dict[str, Any]:
 
 def test_the_head_and_every_list_is_there_in_the_order_of_the_kinds(full: dict[str, Any]) -> None:
     assert list(full) == ["schema", "id", "title", *PART_KINDS]
-    assert (full["schema"], full["id"], full["title"]) == ("sonde-system-resolved/1", "site", "T")
+    assert (full["schema"], full["id"], full["title"]) == ("sonde-system-resolved/2", "site", "T")
     assert full["logs"] == full["telemetry"] == full["units"] == []
 
 

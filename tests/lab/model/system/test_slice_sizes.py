@@ -10,7 +10,7 @@ import pytest
 from sonde.model.errors import SystemFileError
 from sonde.model.system import System, read_system
 
-HEAD = 'schema = "sonde-system/1"\n[[drives]]\nid = "d[1-2]"\ncapacity = "100 GB"\n'
+HEAD = 'schema = "sonde-system/2"\n[[drives]]\nid = "d[1-2]"\ncapacity = "100 GB"\n'
 
 
 def read(folder: Path, *slices: tuple[str, str, int, int]) -> System:

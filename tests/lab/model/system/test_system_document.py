@@ -14,7 +14,7 @@ from sonde.model.system.system_document import to_document
 SYSTEMS = Path(__file__).resolve().parents[4] / "systems"
 
 WRITTEN: dict[str, Any] = {
-    "schema": "sonde-system/1",
+    "schema": "sonde-system/2",
     "id": "site",
     "title": "A site",
     "notes": ["one", "two"],
@@ -45,17 +45,17 @@ def test_a_document_that_is_read_and_written_is_the_same_document() -> None:
 
 def test_default_members_are_omitted_and_single_names_unlisted() -> None:
     told = {
-        "schema": "sonde-system/1",
+        "schema": "sonde-system/2",
         "nodes": [{"id": "n", "role": "compute", "title": "", "software": ["one"], "interfaces": []}],
     }
     assert to_document(system_from_document(told, "x.toml")) == {
-        "schema": "sonde-system/1", "id": "system", "nodes": [{"id": "n", "software": "one"}],
+        "schema": "sonde-system/2", "id": "system", "nodes": [{"id": "n", "software": "one"}],
     }  # fmt: skip
 
 
 def test_sources_are_written_once_per_table_or_per_number() -> None:
     told = {
-        "schema": "sonde-system/1",
+        "schema": "sonde-system/2",
         "id": "x",
         "source": "file",
         "status": "assumed",
@@ -77,7 +77,7 @@ def test_sources_are_written_once_per_table_or_per_number() -> None:
 def test_a_rate_of_one_direction_stays_one_and_two_equal_ones_are_one() -> None:
     def rate(told: Any) -> Any:
         drives = [{"id": "d", "rate": told}]
-        document = to_document(system_from_document({"schema": "sonde-system/1", "drives": drives}, "x"))
+        document = to_document(system_from_document({"schema": "sonde-system/2", "drives": drives}, "x"))
         return document["drives"][0]["rate"]
 
     assert rate({"write": "1 GB/s"}) == {"write": "1 GB/s"}

@@ -12,7 +12,7 @@ from sonde.model.system import System, system_from_document
 from sonde.model.system.index import PartItem
 
 SITE: dict[str, Any] = {
-    "schema": "sonde-system/1",
+    "schema": "sonde-system/2",
     "id": "site",
     "title": "A site",
     "servers": [
@@ -133,7 +133,7 @@ def test_a_part_is_asked_for_by_its_id_its_kind_and_its_place(site: System) -> N
     assert site.resolve_names("oss") == ("oss1", "oss2", "oss3", "oss4")
     assert ("oss2" in site.index, "oss" in site.index, len(site.index)) == (True, False, 29)
     assert (site.id, site.title, site.files) == ("site", "A site", ("site.toml",))
-    assert site.to_json().startswith('{"schema":"sonde-system-resolved/1","id":"site","title":"A site","networks":[]')
+    assert site.to_json().startswith('{"schema":"sonde-system-resolved/2","id":"site","title":"A site","networks":[]')
     assert site.to_json().endswith("}\n")
 
 
@@ -150,7 +150,7 @@ def test_a_part_that_is_not_there_is_refused_with_the_nearest(site: System) -> N
 
 
 def made(**kinds: list[dict[str, Any]]) -> System:
-    return system_from_document({"schema": "sonde-system/1", **kinds}, "made.toml")
+    return system_from_document({"schema": "sonde-system/2", **kinds}, "made.toml")
 
 
 DRIVES = [{"id": "d[1-4]", "capacity": "1 kB"}, {"id": "e"}]

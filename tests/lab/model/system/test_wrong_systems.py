@@ -10,7 +10,7 @@ import pytest
 from sonde.model.errors import EXIT_BAD_INPUT, SystemFileError
 from sonde.model.system import read_system
 
-RIGHT = """schema = "sonde-system/1"
+RIGHT = """schema = "sonde-system/2"
 [[networks]]
 id = "ib"
 kind = "infiniband"
@@ -114,8 +114,8 @@ on = "compute"
 
 # Name of the slip -> (what stands in RIGHT, what is written instead, parts of the sentence)
 WRONG: dict[str, tuple[str, str, tuple[str, ...]]] = {
-    "no schema": ('schema = "sonde-system/1"\n', "", ("schema is missing", 'schema = "sonde-system/1"')),
-    "another version": ('"sonde-system/1"', '"sonde-system/2"', ("schema", "sonde-system/1")),
+    "no schema": ('schema = "sonde-system/2"\n', "", ("schema is missing", 'schema = "sonde-system/2"')),
+    "another version": ('"sonde-system/2"', '"sonde-system/3"', ("schema", "sonde-system/2")),
     "not TOML": ("[[networks]]", "[[networks]", ("not valid TOML",)),
     "a misspelled kind of part": ("[[mounts]]", "[[mount]]", ('"mount"', 'Did you mean "mounts"?')),
     "a misspelled member": ("memory =", "memroy =", ("nodes.n[1-4]", '"memroy"', 'Did you mean "memory"?')),
@@ -276,13 +276,13 @@ WRONG: dict[str, tuple[str, str, tuple[str, ...]]] = {
         ("routers.r[1-2].between", "gni"),
     ),
     "an include that is not there": (
-        '"sonde-system/1"\n',
-        '"sonde-system/1"\ninclude = "more.toml"\n',
+        '"sonde-system/2"\n',
+        '"sonde-system/2"\ninclude = "more.toml"\n',
         ("include", "more.toml", "no file"),
     ),
     "an include of itself": (
-        '"sonde-system/1"\n',
-        '"sonde-system/1"\ninclude = "site.toml"\n',
+        '"sonde-system/2"\n',
+        '"sonde-system/2"\ninclude = "site.toml"\n',
         ("cannot include itself",),
     ),
 }
@@ -338,8 +338,8 @@ def test_a_folder_is_no_system_file(tmp_path: Path) -> None:
 
 
 def test_the_file_that_is_wrong_is_named_not_the_one_that_includes_it(tmp_path: Path) -> None:
-    (tmp_path / "site.toml").write_text('schema = "sonde-system/1"\ninclude = "nodes.toml"\n', encoding="utf-8")
-    inner = 'schema = "sonde-system/1"\n[[nodes]]\nid = "n1"\nmemory = "4 G"\n'
+    (tmp_path / "site.toml").write_text('schema = "sonde-system/2"\ninclude = "nodes.toml"\n', encoding="utf-8")
+    inner = 'schema = "sonde-system/2"\n[[nodes]]\nid = "n1"\nmemory = "4 G"\n'
     (tmp_path / "nodes.toml").write_text(inner, encoding="utf-8")
     with pytest.raises(SystemFileError) as caught:
         read_system(tmp_path / "site.toml")

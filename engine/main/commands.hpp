@@ -38,6 +38,8 @@ int command_dialect(const dialects::Dialect& dialect, const std::vector<std::str
 /// Prints one line of JSON per plan: the resolved plan, and the files and bytes of each phase.
 int command_resolve(const ResolveArguments& arguments);
 int command_accesses(const std::string& plan_file);
+/// Prints the JSON Schema of plans.
+int command_schema();
 int command_backends(bool json, const std::string& directory);
 int command_clean(const CleanArguments& arguments);
 int command_probe(const std::string& directory);

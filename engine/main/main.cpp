@@ -19,7 +19,7 @@
 namespace {
 
 std::string list_commands() {
-    std::string text = "use run, resolve, accesses, backends, clean, probe";
+    std::string text = "use run, resolve, accesses, schema, backends, clean, probe";
     for (const sonde::dialects::Dialect* dialect : sonde::dialects::list()) {
         text += ", " + std::string(dialect->name);
     }
@@ -159,6 +159,7 @@ class CommandLine {
             add_command("accesses", "List every (phase, task, file, offset, length) of a plan as NDJSON",
                         [this] { return sonde::command_accesses(plan_file_); });
         accesses->add_option("plan", plan_file_, "plan as JSON")->required();
+        add_command("schema", "Print the JSON Schema of plans", [] { return sonde::command_schema(); });
     }
 
     void add_tools() {

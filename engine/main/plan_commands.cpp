@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The commands `resolve` and `accesses`, which describe a plan without running it.
+// The commands `resolve` and `accesses`, which describe a plan without running it, and `schema`.
 #include "files/task_map.hpp"
 #include "main/commands.hpp"
 #include "main/read_plan.hpp"
@@ -9,6 +9,7 @@
 #include "plan/document.hpp"
 #include "plan/parse.hpp"
 #include "plan/resolved.hpp"
+#include "plan/schema.hpp"
 #include "plan/units.hpp"
 #include "records/environment.hpp"
 #include "records/text.hpp"
@@ -185,6 +186,11 @@ int command_resolve(const ResolveArguments& arguments) {
         records::print_error(error.what());
         return phases::exit_environment;
     }
+}
+
+int command_schema() {
+    std::cout << plan::build_schema(runs::capabilities()).dump(2) << '\n';
+    return finish_output();
 }
 
 int command_accesses(const std::string& plan_file) {

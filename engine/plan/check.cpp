@@ -3,7 +3,7 @@
 
 #include "plan/check_backend.hpp"
 #include "plan/check_data.hpp"
-#include "plan/parse_meta.hpp"
+#include "plan/check_meta.hpp"
 #include "plan/plan_error.hpp"
 
 #include <algorithm>

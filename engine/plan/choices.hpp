@@ -79,13 +79,13 @@ inline constexpr NamedValue<SelectOrder> select_orders[] = {{"creation", SelectO
                                                             {"zipf", SelectOrder::zipf}};
 inline constexpr NamedValue<PathKind> path_kinds[] = {{"relative", PathKind::relative}, {"full", PathKind::full}};
 inline constexpr NamedValue<std::uint32_t> fields[] = {
-    {"type", STATX_TYPE},     {"mode", STATX_MODE},
-    {"nlink", STATX_NLINK},   {"uid", STATX_UID},
-    {"gid", STATX_GID},       {"atime", STATX_ATIME},
-    {"mtime", STATX_MTIME},   {"ctime", STATX_CTIME},
-    {"ino", STATX_INO},       {"size", STATX_SIZE},
-    {"blocks", STATX_BLOCKS}, {"basic", STATX_BASIC_STATS},
-    {"btime", STATX_BTIME},   {"all", STATX_BASIC_STATS | STATX_BTIME}};
+    {"type", STATX_TYPE},         {"mode", STATX_MODE},
+    {"nlink", STATX_NLINK},       {"uid", STATX_UID},
+    {"gid", STATX_GID},           {"atime", STATX_ATIME},
+    {"mtime", STATX_MTIME},       {"ctime", STATX_CTIME},
+    {"ino", STATX_INO},           {"size", STATX_SIZE},
+    {"blocks", STATX_BLOCKS},     {"btime", STATX_BTIME},
+    {"basic", STATX_BASIC_STATS}, {"all", STATX_BASIC_STATS | STATX_BTIME}};
 inline constexpr NamedValue<std::uint32_t> freshness[] = {{"as_stat", 0}, {"force", 0x2000}, {"dont", 0x4000}};
 inline constexpr NamedValue<bool> absences[] = {{"stop", false}, {"count", true}};
 inline constexpr NamedValue<bool> walk_roots[] = {{"tree", false}, {"directory", true}};

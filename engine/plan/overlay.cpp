@@ -1,34 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/overlay.hpp"
 
-#include <array>
+#include "plan/declare_plan.hpp"
+
+#include <map>
+#include <string>
 
 namespace sonde::plan {
 namespace {
 
-/// `member` excludes `replaced`, so a merge with `member` removes `replaced`. `instead_of` in schema/plan.
-struct Replacement {
-    const char* member;
-    const char* replaced;
+/// Collects the members that exclude each other, by name.
+class ReplacementCollector final : public Visitor {
+ public:
+    explicit ReplacementCollector(const Capabilities& capabilities) : Visitor(capabilities) {}
+    void overrides(bool /*applies*/, const DescribeMembers& /*members*/) override {}
+
+    std::multimap<std::string, std::string> replaced_by_member;
+
+ protected:
+    void visit(const Member& member) override {
+        for (const char* replaced : member.rules.replaces) {
+            if (replaced != nullptr) {
+                replaced_by_member.emplace(member.key, replaced);
+            }
+        }
+    }
+    void visit(const Table& table) override { table.members(*this); }
+    void visit(const List& list) override {
+        if (list.rules.replaces != nullptr) {
+            replaced_by_member.emplace(list.key, list.rules.replaces);
+        }
+    }
 };
-constexpr std::array replacements{Replacement{"segments", "volume"},
-                                  Replacement{"volume", "segments"},
-                                  Replacement{"items_per_dir", "items_per_task"},
-                                  Replacement{"items_per_task", "items_per_dir"},
-                                  Replacement{"size", "size_min"},
-                                  Replacement{"size", "size_max"},
-                                  Replacement{"size_min", "size"},
-                                  Replacement{"size_max", "size"},
-                                  Replacement{"newer_than", "newer_than_file"},
-                                  Replacement{"newer_than_file", "newer_than"}};
+
+std::multimap<std::string, std::string> collect_replacements() {
+    Plan plan;
+    const Capabilities none;
+    ReplacementCollector collector(none);
+    describe_plan(collector, plan, {});
+    return collector.replaced_by_member;
+}
 
 }  // namespace
 
 nlohmann::json overlay_members(const nlohmann::json& base, const nlohmann::json& members) {
+    static const std::multimap<std::string, std::string> replacements = collect_replacements();
     nlohmann::json merged = base.is_object() ? base : nlohmann::json::object();
-    for (const Replacement& replacement : replacements) {
-        if (members.contains(replacement.member)) {
-            merged.erase(replacement.replaced);
+    for (const auto& [member, replaced] : replacements) {
+        if (members.contains(member)) {
+            merged.erase(replaced);
         }
     }
     merged.update(members);

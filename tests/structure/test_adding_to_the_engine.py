@@ -6,9 +6,12 @@ A row's example stands in exactly the files that the row names; a treatment and 
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import shutil
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -157,6 +160,98 @@ def test_a_workload_is_one_class_and_one_line_where_streams_are_made(copy: Path)
         "    }\n",
     )
     compiles(copy, "engine/workloads/nap_stream.cpp", "engine/workloads/stream_factory.cpp")
+
+
+PLAN_PROGRAM = """
+#include "plan/parse.hpp"
+#include "plan/resolved.hpp"
+#include "plan/schema.hpp"
+#include <iostream>
+
+int main() {
+    const sonde::plan::Capabilities capabilities{{{"posix", {}}}, {}};
+    std::cout << sonde::plan::build_schema(capabilities).dump() << "\\n";
+    for (std::string line; std::getline(std::cin, line);) {
+        try {
+            std::cout << sonde::plan::resolve_plan(sonde::plan::parse_plan(line, capabilities)).dump() << "\\n";
+        } catch (const sonde::plan::PlanError& error) {
+            std::cout << error.what() << "\\n";
+        }
+    }
+}
+"""
+LAB_PROGRAM = """
+import json, sys
+from sonde.model.plan import Plan
+from sonde.model.plan_hash import compute_plan_hash
+
+for line in sys.stdin:
+    plan = json.loads(line)
+    resolved = Plan.from_document(plan, "test").resolve()
+    print(resolved["phases"][0]["io"].get("naps"), compute_plan_hash(plan, 1, 1, 1))
+"""
+
+
+def run_lab(lab: Path, plans: list[str]) -> list[list[str]]:
+    """For each plan the value of io.naps and the plan's hash."""
+    environment = {**os.environ, "PYTHONPATH": str(lab), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", LAB_PROGRAM],
+        input="\n".join(plans),
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return [line.split() for line in done.stdout.splitlines()]
+
+
+def test_plan_member_is_a_field_and_an_entry(copy: Path) -> None:
+    """Reader, resolved form, schema, and defaults and hash in the lab follow from the entry."""
+    compiler = shutil.which("c++")
+    if compiler is None:
+        pytest.skip("no C++ compiler here")
+    folder = copy / "engine" / "plan"
+    insert(folder / "plan.hpp", "    int queue_depth = 1;", "    int naps = 3;\n")
+    insert(
+        folder / "declare_data.cpp",
+        '    visitor.member("queue_depth"',
+        '    visitor.member("naps", io.naps, IntegerKind(0, 9), "how often to sleep");\n',
+    )
+    sources = [f'#include "{path}"\n' for path in sorted(folder.glob("*.cpp"))]
+    (copy / "program.cpp").write_text("".join(sources) + PLAN_PROGRAM, encoding="utf-8")
+    command = [compiler, "-std=c++20", "-O0", "-Iengine", "program.cpp", "-o", "program"]
+    built = subprocess.run(command, cwd=copy, capture_output=True, text=True, check=False)
+    if "nlohmann/json.hpp: No such file" in built.stderr:
+        pytest.skip("nlohmann/json is not installed for the compiler: the build downloaded it")
+    assert built.returncode == 0, built.stderr
+
+    def plan(**io: object) -> str:
+        document = {"schema": "sonde-plan/2", "id": "x", "target": {"path": "/tmp"}}
+        return json.dumps(document | {"phases": [{"id": "w", "op": "write", "io": io}]})
+
+    plans = [plan(), plan(naps=7), plan(naps=10)]
+    done = subprocess.run([copy / "program"], input="\n".join(plans), capture_output=True, text=True, check=True)
+    schema, absent, present, refused = done.stdout.splitlines()
+    assert json.loads(absent)["phases"][0]["io"]["naps"] == 3
+    assert json.loads(present)["phases"][0]["io"]["naps"] == 7
+    assert refused == "plan: phases[0].io.naps is 10, but must be a whole number from 0 to 9"
+    shutil.copytree(ROOT / "lab", copy / "lab", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "schema", copy / "schema")
+    (copy / "schema" / "plan" / "plan.schema.json").write_text(schema, encoding="utf-8")
+    (default, hash_of_default), (set_value, hash_of_set) = run_lab(copy / "lab", plans[:2])
+    ((_, hash_before),) = run_lab(ROOT / "lab", plans[:1])
+    assert (default, set_value) == ("3", "7")
+    assert hash_before == hash_of_default != hash_of_set
+
+
+def test_key_of_a_plan_member_is_in_its_entry_only() -> None:
+    files = [path.name for path in (ROOT / "engine/plan").glob("*.[ch]pp") if '"queue_depth"' in path.read_text()]
+    assert files == ["declare_data.cpp"]
+    touched = row("a plan member")
+    assert "`engine/plan/plan.hpp`" in touched
+    assert "`engine/plan/declare_*.cpp`" in touched
 
 
 NAP_DIALECT = """// SPDX-License-Identifier: Apache-2.0

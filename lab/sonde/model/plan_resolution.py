@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Resolves a plan: fills in every default, so that each phase is complete.
 
-``schema/plan`` defines the rules: ``default``, and ``instead_of`` for members that exclude each other. Defaults that
-depend on another member are below. The engine follows the same rules (``sonde-engine resolve``), and
+``schema/plan``, which the engine prints from its declaration of the plan, states ``default``, and ``instead_of`` for
+members that exclude each other. Defaults that depend on another member are below. The engine has them too, and
 ``tests/together/test_one_rule.py`` compares the two.
 """
 

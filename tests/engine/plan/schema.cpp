@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine's tables of names against the schema, which both languages read.
+// The schema files against the declaration of the plan and the tables of names.
+#include "plan/schema.hpp"
 #include "backends/backend.hpp"
 #include "meters/kinds.hpp"
 #include "plan/operations.hpp"
@@ -25,6 +26,13 @@ Names names_at(const json& document, const char* pointer) {
 }
 
 }  // namespace
+
+TEST_CASE("plan_schema_file_is_generated_from_declaration") {
+    // tools/schemas writes the file.
+    const json generated = json::parse(sonde::plan::build_schema(sonde::runs::capabilities()).dump());
+    const std::string differences = json::diff(generated, schema("plan/plan.schema.json")).dump(1);
+    CHECK(differences == "[]");
+}
 
 TEST_CASE("operation_table_matches_schemas") {
     Names own;

@@ -50,7 +50,7 @@ _VERB_GROUPS: Mapping[str, tuple[str, ...]] = {
     "Manage runs": ("tag", "rm", "export", "import"),
     "Compare": ("compare", "trend", "baseline", "gate"),
     "Speed up programs": ("trace", "iobuf"),
-    "Design storage and networks": ("layout", "route"),
+    "Design storage and networks": ("layout", "route", "system"),
     "Simulated machines": ("simulate", "mount", "unmount", "fault"),
     "This machine": ("doctor", "clean"),
 }

@@ -135,12 +135,12 @@ def _check_accepted_redirects(
         values = [_read_number(settings, f"net.ipv6.conf.{device}.accept_redirects")]
     else:
         values = list(_read_conf(settings, device, "accept_redirects"))
-    known = [value for value in values if value is not None]
-    if not known:
+    numbers: list[int] = [value for value in values if value is not None]
+    if not numbers:
         return
     name = f"net.{'ipv4' if version == 4 else 'ipv6'}.conf.{device}.accept_redirects"
     yield CheckedItem("a setting", name)
-    if max(known):
+    if max(numbers):
         yield RouteFault(
             "redirects accepted", f"{name} = 1",
             "one redirect message replaces the multipath route to a host by one router",
@@ -240,7 +240,7 @@ def _check_forwarding(
         redirect_values = [value for value in (all_redirects, own_redirects) if value is not None]
         if redirect_values:
             yield CheckedItem("a setting", f"net.ipv4.conf.{device}.send_redirects")
-        if redirect_values and max(redirect_values):
+        if any(redirect_values):
             yield RouteFault(
                 "redirects sent", f"net.ipv4.conf.{device if own_redirects else 'all'}.send_redirects = 1",
                 "a host that sends to this router may be told to go past it", "set it to 0, for all and for the device",

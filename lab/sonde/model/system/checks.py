@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import cast
 
+from sonde.model.errors import SystemFileError
 from sonde.model.ranges import fold_names
 from sonde.model.system.capacity import CapacityCalculator, is_mirrored
 from sonde.model.system.index import PartIndex, PartItem, PartSource
@@ -19,19 +21,30 @@ from sonde.model.units import format_bytes
 
 def check_system(index: PartIndex) -> None:
     """Raises SystemFileError at the first problem."""
-    for source in index.sources:
-        _check_references(index, source)
-    for check_rule in _CHECKS:
-        check_rule(index)
+    for problem in find_system_problems(index):
+        raise problem
 
 
-def _check_references(index: PartIndex, source: PartSource) -> None:
+def find_system_problems(index: PartIndex) -> Iterator[SystemFileError]:
+    """Yields every problem. A rule that cannot go on, because a name leads nowhere, ends with that problem."""
+    rules: list[Callable[[], Iterator[SystemFileError]]] = [
+        *(partial(_check_references, index, source) for source in index.sources),
+        *(partial(rule, index) for rule in _CHECKS),
+    ]
+    for rule in rules:
+        try:
+            yield from rule()
+        except SystemFileError as problem:
+            yield problem
+
+
+def _check_references(index: PartIndex, source: PartSource) -> Iterator[SystemFileError]:
     """Checks that every name is a part, and that names can be distributed over the parts of the table."""
     names = index.get_ids(source.table)
     for member, declaration in get_members(type(source.table)).items():
         if declaration.kind == "ids" and (referenced_names := index.find_table_references(source.table, member)):
             if not declaration.allows_several and len(names) == 1 and len(referenced_names) > 1:
-                raise source.make_error(member, "names several parts; name one.")
+                yield source.make_error(member, "names several parts; name one.")
             index.find_part_references(PartItem(source.kind, names[0], source.table, 0, len(names)), member)
 
 
@@ -39,18 +52,18 @@ def _list_sources(index: PartIndex, kind: str) -> Sequence[PartSource]:
     return [source for source in index.sources if source.kind == kind]
 
 
-def _check_raid_geometry(index: PartIndex) -> None:
+def _check_raid_geometry(index: PartIndex) -> Iterator[SystemFileError]:
     """Checks that RAID level, data and parity drives agree with each other and with the number of drives."""
     for source in _list_sources(index, "raid_groups"):
         table = cast(RaidGroup, source.table)
         data, parity = table.data, table.parity
         required_parity = {"0": 0, "none": 0, "4": 1, "5": 1, "6": 2, "7": 3}.get(table.level)
         if parity is not None and required_parity is not None and int(parity) != required_parity:
-            raise source.make_error(
+            yield source.make_error(
                 "parity", f"is {int(parity)}, but RAID {table.level} has {required_parity}; change one of them."
             )
         if is_mirrored(table) and parity is not None and data is not None and int(parity) % int(data):
-            raise source.make_error(
+            yield source.make_error(
                 "parity", f"is {int(parity)}; a mirror has as many drives of copies as of data, {int(data)}, or a "
                 "multiple of that."
             )  # fmt: skip
@@ -64,16 +77,16 @@ def _check_raid_geometry(index: PartIndex) -> None:
             and (parity is not None or required_parity is not None)
             and drives_per_group != total
         ):
-            raise source.make_error(
+            yield source.make_error(
                 "drives", f"gives each group {drives_per_group}, but data and parity together are {total}."
             )
         if table.level == "declustered" and drives_per_group < total:
-            raise source.make_error(
+            yield source.make_error(
                 "drives", f"gives each group {drives_per_group}, fewer than the {total} of one stripe."
             )
 
 
-def _check_spares(index: PartIndex) -> None:
+def _check_spares(index: PartIndex) -> Iterator[SystemFileError]:
     for source in _list_sources(index, "raid_groups"):
         data_drives, spare_drives = (
             set(index.find_table_references(source.table, "drives")),
@@ -81,25 +94,25 @@ def _check_spares(index: PartIndex) -> None:
         )
         shared_names = [name for name in spare_drives if name in data_drives]
         if shared_names:
-            raise source.make_error(
+            yield source.make_error(
                 "spares", f"and drives both name {fold_names(shared_names)}; a spare holds no data yet."
             )
 
 
-def _check_exclusive_members(index: PartIndex) -> None:
+def _check_exclusive_members(index: PartIndex) -> Iterator[SystemFileError]:
     """Checks that a drive is in one RAID group, a member in one volume, a target in one unit."""
     for kind, member in (("raid_groups", "drives"), ("volumes", "members"), ("units", "targets")):
         owner: dict[str, str] = {}
         for source in _list_sources(index, kind):
             for name in index.find_table_references(source.table, member):
                 if name in owner:
-                    raise source.make_error(
+                    yield source.make_error(
                         member, f'names "{name}", which {kind}.{owner[name]} names too; it can be in one only.'
                     )
                 owner[name] = source.table.id
 
 
-def _check_cycles(index: PartIndex) -> None:
+def _check_cycles(index: PartIndex) -> Iterator[SystemFileError]:
     """Checks that no part contains itself."""
     for kind, member in (("volumes", "members"), ("enclosures", "inside")):
         for item in index.items(kind):
@@ -107,7 +120,7 @@ def _check_cycles(index: PartIndex) -> None:
             while pending:
                 for inner in index.find_part_references(index.item(pending.pop()), member):
                     if inner == item.id:
-                        raise index.get_source(item.table).make_error(
+                        yield index.get_source(item.table).make_error(
                             member, f'leads back to "{item.id}"; nothing is inside itself.'
                         )
                     if inner not in visited and index.item(inner).kind == kind:
@@ -115,7 +128,7 @@ def _check_cycles(index: PartIndex) -> None:
                         pending.append(inner)
 
 
-def _check_sizes(index: PartIndex) -> None:
+def _check_sizes(index: PartIndex) -> Iterator[SystemFileError]:
     """Checks that pieces fit into their container, and that only one piece has no size."""
     sizes = CapacityCalculator(index)
     for kind, member in (("luns", "raid_group"), ("slices", "on")):
@@ -124,18 +137,20 @@ def _check_sizes(index: PartIndex) -> None:
             for container in index.find_part_references(item, member):
                 pieces.setdefault(container, []).append(item)
         for container, pieces_of_container in pieces.items():
-            _check_fit(index, sizes, container, pieces_of_container)
+            yield from _check_fit(index, sizes, container, pieces_of_container)
 
 
 def _has_no_size(piece: PartItem) -> bool:
     return getattr(piece.table, "size", None) is None and getattr(piece.table, "share", None) is None
 
 
-def _check_fit(index: PartIndex, sizes: CapacityCalculator, container: str, pieces: list[PartItem]) -> None:
+def _check_fit(
+    index: PartIndex, sizes: CapacityCalculator, container: str, pieces: list[PartItem]
+) -> Iterator[SystemFileError]:
     unsized_pieces = [piece for piece in pieces if _has_no_size(piece)]
     last_source = index.get_source(pieces[-1].table)
     if len(unsized_pieces) > 1:
-        raise index.get_source(unsized_pieces[1].table).make_error(
+        yield index.get_source(unsized_pieces[1].table).make_error(
             "size",
             (
                 f'is missing, and of "{unsized_pieces[0].id}" on the same "{container}" too; only one of them can be'
@@ -145,24 +160,24 @@ def _check_fit(index: PartIndex, sizes: CapacityCalculator, container: str, piec
     capacity = sizes.compute(container)
     used_bytes = sum(sizes.compute(piece.id) or 0 for piece in pieces if piece not in unsized_pieces)
     if capacity is not None and used_bytes > capacity:
-        raise last_source.make_error(
+        yield last_source.make_error(
             "size", f'does not fit: the pieces of "{container}" are {format_bytes(used_bytes)} together, but it has '
             f"{format_bytes(capacity)}."
         )  # fmt: skip
 
 
-def _check_slices(index: PartIndex) -> None:
+def _check_slices(index: PartIndex) -> Iterator[SystemFileError]:
     for source in _list_sources(index, "slices"):
         table = cast(Slice, source.table)
         if table.size is not None and table.share is not None:
-            raise source.make_error("share", "stands beside size; give one of them.")
+            yield source.make_error("share", "stands beside size; give one of them.")
         if table.start is not None and table.alignment is not None and int(table.start) % max(1, int(table.alignment)):
-            raise source.make_error(
+            yield source.make_error(
                 "start", f"is {table.start.text}, which is no multiple of alignment, {table.alignment.text}."
             )
 
 
-def _check_overlaps(index: PartIndex) -> None:
+def _check_overlaps(index: PartIndex) -> Iterator[SystemFileError]:
     """Checks that slices with a start are within their disk and do not overlap."""
     sizes = CapacityCalculator(index)
     by_disk: dict[str, list[tuple[int, PartItem]]] = {}
@@ -176,25 +191,25 @@ def _check_overlaps(index: PartIndex) -> None:
         for start, item in sorted(slices, key=lambda entry: entry[0]):
             source = index.get_source(item.table)
             if start < end:
-                raise source.make_error(
+                yield source.make_error(
                     "start", f'lies within "{previous_id}", which ends at {end} B; begin it there or later.'
                 )
             end, previous_id = start + (sizes.compute(item.id) or 0), item.id
             capacity = sizes.compute(container)
             if capacity is not None and end > capacity:
-                raise source.make_error(
+                yield source.make_error(
                     "start", f'and size lead to {end} B, but "{container}" has {capacity} B; make it smaller.'
                 )
 
 
-def _check_volumes(index: PartIndex) -> None:
+def _check_volumes(index: PartIndex) -> Iterator[SystemFileError]:
     for source in _list_sources(index, "volumes"):
         table = cast(Volume, source.table)
         if table.kind != "stripe" and table.stripe_unit is not None and table.kind != "zfs":
-            raise source.make_error("stripe_unit", f'is of no use with kind = "{table.kind}"; only a stripe has one.')
+            yield source.make_error("stripe_unit", f'is of no use with kind = "{table.kind}"; only a stripe has one.')
 
 
-def _check_targets(index: PartIndex) -> None:
+def _check_targets(index: PartIndex) -> Iterator[SystemFileError]:
     """Checks that servers of targets have the right role, and that target indexes are unique per kind."""
     target_by_index: dict[tuple[str, str, int], str] = {}
     roles = {"ost": "oss", "mdt": "mds", "mgt": "mgs", "nsd": "nsd"}
@@ -204,7 +219,7 @@ def _check_targets(index: PartIndex) -> None:
             host = index.item(server).table
             required_role = roles.get(table.kind)
             if isinstance(host, Server) and host.roles and required_role and required_role not in host.roles:
-                raise source.make_error(
+                yield source.make_error(
                     "server",
                     (
                         f'names "{server}", whose roles are {", ".join(host.roles)}; an {table.kind} needs'
@@ -216,29 +231,29 @@ def _check_targets(index: PartIndex) -> None:
         for file_system in index.find_part_references(item, "file_system"):
             key = (file_system, table.kind, int(table.index) + item.position)
             if key in target_by_index:
-                raise source.make_error(
+                yield source.make_error(
                     "index", f'{key[2]} of {file_system} is that of "{target_by_index[key]}" too; change one of them.'
                 )
             target_by_index[key] = item.id
 
 
-def _check_servers(index: PartIndex) -> None:
+def _check_servers(index: PartIndex) -> Iterator[SystemFileError]:
     for source in _list_sources(index, "servers"):
         count = len(index.get_ids(source.table))
         if cast(Server, source.table).failover == "pairs" and cast(Server, source.table).partner:
-            raise source.make_error("partner", "stands beside failover = pairs; give one of them.")
+            yield source.make_error("partner", "stands beside failover = pairs; give one of them.")
         if cast(Server, source.table).failover == "pairs" and count % 2:
-            raise source.make_error(
+            yield source.make_error(
                 "failover", f"is pairs, but there are {count} servers in this table; pairs need an even number."
             )
 
 
-def _check_pools(index: PartIndex) -> None:
+def _check_pools(index: PartIndex) -> Iterator[SystemFileError]:
     units = {item.id: index.find_part_references(item, "targets") for item in index.items("units")}
     for item in index.items("pools"):
         table, source = cast(Pool, item.table), index.get_source(item.table)
         if not table.targets and not table.units:
-            raise source.make_error("targets", "and units are both missing; a pool names at least one target or unit.")
+            yield source.make_error("targets", "and units are both missing; a pool names at least one target or unit.")
         file_system = index.find_part_references(item, "file_system")[0]
         target_ids = [
             *index.find_part_references(item, "targets"),
@@ -247,35 +262,35 @@ def _check_pools(index: PartIndex) -> None:
         for target in target_ids:
             target_file_systems = index.find_part_references(index.item(target), "file_system")
             if target_file_systems and target_file_systems[0] != file_system:
-                raise source.make_error(
+                yield source.make_error(
                     "targets", f'include "{target}", which is part of {target_file_systems[0]}, not of {file_system}.'
                 )
 
 
-def _check_file_systems(index: PartIndex) -> None:
+def _check_file_systems(index: PartIndex) -> Iterator[SystemFileError]:
     with_targets = {name for item in index.items("targets") for name in index.find_part_references(item, "file_system")}
     for source in _list_sources(index, "file_systems"):
         table = cast(FileSystem, source.table)
         for name in index.get_ids(table):
             if table.device and name in with_targets:
-                raise source.make_error("device", "is given, but targets name this file system too; keep one of them.")
+                yield source.make_error("device", "is given, but targets name this file system too; keep one of them.")
         count = table.stripe.count if table.stripe is not None else None
         if count is not None and (count.value != int(count.value) or not (count.value == -1 or count.value >= 1)):
-            raise source.make_error(
+            yield source.make_error(
                 "stripe.count", f"is {count.text}; write -1 for all targets, or a whole number from 1."
             )
 
 
-def _check_mounts(index: PartIndex) -> None:
+def _check_mounts(index: PartIndex) -> Iterator[SystemFileError]:
     for source in _list_sources(index, "mounts"):
         table = cast(Mount, source.table)
         if table.via and table.through in ("native", "local"):
-            raise source.make_error(
+            yield source.make_error(
                 "via", f'names forwarders, but through is "{table.through}"; write through = "dvs" or "nfs".'
             )
 
 
-_CHECKS: Sequence[Callable[[PartIndex], None]] = (
+_CHECKS: Sequence[Callable[[PartIndex], Iterator[SystemFileError]]] = (
     check_addresses,
     check_routers,
     _check_raid_geometry,

@@ -5,25 +5,33 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Iterator
 
 from sonde.model.addresses import AddressError, parse_network
 from sonde.model.addresses import IpNetwork as AddressRange
+from sonde.model.errors import SystemFileError
 from sonde.model.system.addressing import expand_interface_addresses, expand_interface_nids, find_network
 from sonde.model.system.index import PartIndex, PartSource
 from sonde.model.system.network import Host, Interface, Network, Router
 
 
-def check_addresses(index: PartIndex) -> None:
+def check_addresses(index: PartIndex) -> Iterator[SystemFileError]:
     """Checks that every interface has one unique address for each host, inside its network."""
     ranges: dict[str, list[AddressRange]] = {}
     for source in index.sources:
         if isinstance(source.table, Network):
-            ranges[source.table.id] = _parse_ranges(source, source.table)
+            try:
+                ranges[source.table.id] = _parse_ranges(source, source.table)
+            except SystemFileError as problem:
+                yield problem
     host_by_address: dict[tuple[str, str], str] = {}
     for source in index.sources:
         if isinstance(source.table, Host):
             for interface in source.table.interfaces:
-                _check_interface(index, source, interface, ranges, host_by_address)
+                try:
+                    yield from _check_interface(index, source, interface, ranges, host_by_address)
+                except SystemFileError as problem:
+                    yield problem
 
 
 def _parse_ranges(source: PartSource, table: Network) -> list[AddressRange]:
@@ -36,7 +44,7 @@ def _parse_ranges(source: PartSource, table: Network) -> list[AddressRange]:
 def _check_interface(
     index: PartIndex, source: PartSource, interface: Interface, ranges: dict[str, list[AddressRange]],
     host_by_address: dict[tuple[str, str], str],
-) -> None:  # fmt: skip
+) -> Iterator[SystemFileError]:  # fmt: skip
     network = find_network(index, source, interface)
     names = index.get_ids(source.table)
     for member, entries in (
@@ -44,21 +52,21 @@ def _check_interface(
         ("nids", expand_interface_nids(source, interface)),
     ):
         if entries and len(entries) != len(names):
-            raise source.make_error(
+            yield source.make_error(
                 f"interfaces.{member}",
                 f"has {len(entries)} for {len(names)} hosts; give one for each, in the same order.",
             )
         for name, entry in zip(names, entries, strict=False):
             other_host = host_by_address.setdefault((network.id, entry), name)
             if other_host != name:
-                raise source.make_error(
+                yield source.make_error(
                     f"interfaces.{member}", f'gives "{name}" {entry}, which "{other_host}" has on {network.id} too.'
                 )
     for nid in expand_interface_nids(source, interface):
         host_part, separator, name = nid.partition("@")
         if not host_part or not separator or (network.lnet and _normalize_lnet(name) != _normalize_lnet(network.lnet)):
             expected_suffix = f"@{network.lnet}" if network.lnet else "@ and the LNet network"
-            raise source.make_error(
+            yield source.make_error(
                 "interfaces.nids", f'has "{nid}"; an LNet id on {network.id} ends in {expected_suffix}.'
             )
     allowed_ranges = ranges.get(network.id, [])
@@ -66,7 +74,7 @@ def _check_interface(
         ip_address = ipaddress.ip_address(entry)
         if not any(ip_address in allowed_range for allowed_range in allowed_ranges):
             allowed = " or ".join(str(allowed_range) for allowed_range in allowed_ranges)
-            raise source.make_error("interfaces.addresses", f"has {entry}, which is outside {network.id}, {allowed}.")
+            yield source.make_error("interfaces.addresses", f"has {entry}, which is outside {network.id}, {allowed}.")
 
 
 def _normalize_lnet(lnet: str) -> str:
@@ -74,7 +82,7 @@ def _normalize_lnet(lnet: str) -> str:
     return lnet if re.fullmatch(r".*[a-z][0-9]+", lnet) else f"{lnet}0"
 
 
-def check_routers(index: PartIndex) -> None:
+def check_routers(index: PartIndex) -> Iterator[SystemFileError]:
     """Checks that a router joins at least two networks, including those named in `between`."""
     for source in index.sources:
         if not isinstance(source.table, Router):
@@ -82,9 +90,9 @@ def check_routers(index: PartIndex) -> None:
         table = source.table
         joined_networks = {find_network(index, source, interface).id for interface in table.interfaces}
         if table.interfaces and len(joined_networks) < 2:
-            raise source.make_error("interfaces", "join one network only; a router joins two or more.")
+            yield source.make_error("interfaces", "join one network only; a router joins two or more.")
         for name in index.find_table_references(table, "between"):
             if table.interfaces and name not in joined_networks:
-                raise source.make_error(
+                yield source.make_error(
                     "between", f'names "{name}", which no interface of it joins; add [[routers.interfaces]].'
                 )

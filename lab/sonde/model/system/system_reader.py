@@ -67,7 +67,7 @@ def _read_with_includes(path: Path, including_files: tuple[Path, ...]) -> list[t
             path_in_chain.name for path_in_chain in (*including_files[including_files.index(real_path) :], real_path)
         )
         raise SystemFileError(f"{path}: {chain}; a file cannot include itself.")
-    file = _read_system_file(_read_document(path), ReadContext(SystemFileError, str(path)))
+    file = _read_system_file(read_system_document(path), ReadContext(SystemFileError, str(path)))
     files = [(str(path), file)]
     for name in file.include:
         included_path = path.parent / name
@@ -85,7 +85,8 @@ def _read_system_file(document: Mapping[str, Any], context: ReadContext) -> Syst
     return read_table(SystemFile, document, context)
 
 
-def _read_document(path: Path) -> Mapping[str, Any]:
+def read_system_document(path: Path) -> Mapping[str, Any]:
+    """Returns the parsed TOML or JSON of a system file. Raises SystemFileError."""
     text = read_text_file(path, "system file", _MAX_FILE_BYTES, SystemFileError)
     try:
         document = parse_json(text) if path.suffix.lower() == ".json" else parse_toml(text)

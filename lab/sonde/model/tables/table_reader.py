@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar, cast
 
 from sonde.model.errors import UnitError, UserError, suggest_name
@@ -59,7 +59,7 @@ def read_table(cls: type[T], document: object, context: ReadContext) -> T:
             raise context.error(f'{context.origin}: {context.location or "the file"} has no member "{name}". {advice}')
     for name in list_required_members(cls):
         if name not in document:
-            raise context.make_error(f'lacks "{name}": {members_by_name[name].meaning}.')
+            raise context.make_error(_describe_absence(name, members_by_name[name]))
     inner_context = context
     if "source" in document or "status" in document:
         source, status = (
@@ -72,6 +72,39 @@ def read_table(cls: type[T], document: object, context: ReadContext) -> T:
             for name, value in document.items()
         }
     )
+
+
+def _describe_absence(name: str, member: TableMember) -> str:
+    choices = f", one of {', '.join(member.choices)}" if member.choices else ""
+    return f'lacks "{name}": {member.meaning}{choices}.'
+
+
+def find_table_problems(cls: type[Any], document: object, context: ReadContext) -> Iterator[UserError]:
+    """Yields every problem of a table and of the tables inside, where `read_table` raises the first."""
+    if not isinstance(document, Mapping):
+        yield context.make_error(f"is {format_value(document)}; it must be a table of members.")
+        return
+    members_by_name = get_members(cls)
+    for name, value in document.items():
+        inner_context = context.enter(str(name))
+        member = members_by_name.get(name)
+        if member is None:
+            hint = suggest_name(str(name), members_by_name)
+            advice = hint.strip() if hint else f"Allowed are {', '.join(members_by_name)}."
+            yield context.error(f'{context.origin}: {context.location or "the file"} has no member "{name}". {advice}')
+        elif member.kind == "tables" and isinstance(value, list) and member.table is not None:
+            for number, entry in enumerate(value):
+                yield from find_table_problems(member.table, entry, inner_context.enter(_name_entry(entry, number)))
+        elif member.kind == "table" and member.table is not None:
+            yield from find_table_problems(member.table, value, inner_context)
+        else:
+            try:
+                _read_value(member, value, inner_context)
+            except UserError as problem:
+                yield problem
+    for name in list_required_members(cls):
+        if name not in document:
+            yield context.make_error(_describe_absence(name, members_by_name[name]))
 
 
 def _get_text_or(

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Explains a system file: its parts, what follows from them, and one part with everything that is known of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sonde.model.ranges import fold_names
+from sonde.model.system import System
+from sonde.model.system.description import PART_KINDS
+from sonde.model.system.network import Host, Network
+from sonde.model.system.service import FileSystem, Mount
+from sonde.model.tables.members import get_default, get_members
+from sonde.model.tables.quantity import Quantity, Rates
+from sonde.model.units import counted, format_bytes
+
+_LONGEST_LIST = 8
+
+
+def count_parts(system: System) -> dict[str, int]:
+    """Parts by kind, without kinds that the system has none of."""
+    return {kind: len(system.items(kind)) for kind in PART_KINDS if system.items(kind)}
+
+
+def describe_system(system: System) -> Iterator[str]:
+    """Lines that explain a system: kinds of parts, networks, file systems, mounts, notes."""
+    counts = ", ".join(f"{count:,} {kind.replace('_', ' ')}" for kind, count in count_parts(system).items())
+    yield f"{system.title or system.id}: {counts}."
+    yield f"Read from {', '.join(system.files)}."
+    for item in system.items("networks"):
+        yield _describe_network(system, item.id, item.table)
+    for item in system.items("file_systems"):
+        yield from _describe_file_system(system, item.id, item.table)
+    for item in system.items("mounts"):
+        if isinstance(item.table, Mount):
+            file_system = system.find_reference(item.id, "file_system")
+            through = "" if item.table.through == "native" else f" through {item.table.through}"
+            via = system.find_references(item.id, "via")
+            by = f" by {_fold(via)}" if via else ""
+            yield f"mount {item.id}: {file_system} at {item.table.path}{through}{by}"
+    for note in system.notes:
+        yield f"! {note}"
+
+
+def _fold(names: tuple[str, ...]) -> str:
+    return fold_names(list(names[:10000])) if names else ""
+
+
+def _describe_network(system: System, name: str, table: object) -> str:
+    assert isinstance(table, Network)
+    facts = [table.kind, *table.addresses]
+    if table.lnet:
+        facts.append(f"LNet {table.lnet}")
+    if table.rate is not None and table.rate.read is not None:
+        facts.append(f"{table.rate.read.text} a link")
+    if table.mtu is not None:
+        facts.append(f"MTU {table.mtu.text}")
+    for kind in ("nodes", "routers", "servers"):
+        joined = tuple(
+            item.id for item in system.items(kind)
+            if any(address.network == name for address in system.find_addresses(item.id))
+        )  # fmt: skip
+        if joined:
+            facts.append(f"{len(joined):,} {kind}")
+    return f"network {name}: {', '.join(facts)}"
+
+
+def _describe_file_system(system: System, name: str, table: object) -> Iterator[str]:
+    assert isinstance(table, FileSystem)
+    targets = system.find_targets(name)
+    facts = [table.kind]
+    if table.wanted is not None and not table.device and not targets:
+        facts.append("required, not laid out yet (sonde layout plan)")
+    capacities = [system.compute_capacity(target) for target in targets]
+    known = [capacity for capacity in capacities if capacity is not None]
+    if table.device:
+        device = system.find_reference(name, "device")
+        capacity = system.compute_capacity(device) if device else None
+        size = format_bytes(capacity) if capacity is not None else "an unknown capacity"
+        facts.append(f"on {device}, {size}")
+    if targets:
+        servers = tuple(
+            dict.fromkeys(server for target in targets if (server := system.find_reference(target, "server")))
+        )
+        partly = "" if len(known) == len(capacities) else f" of {len(known):,} that state one"
+        size = f", {format_bytes(sum(known))}{partly}" if known else ", capacity unknown"
+        facts.append(counted(len(targets), "target") + size)
+        if servers:
+            failover = sum(system.find_failover(target) is not None for target in targets)
+            facts.append(f"{counted(len(servers), 'server')} ({_fold(servers)}), {failover:,} targets with failover")
+    yield f"file system {name}: {'; '.join(facts)}"
+
+
+def describe_part(system: System, name: str) -> Iterator[str]:
+    """Lines about one part: its members with their sources, its references, and who refers to it. Raises
+    SystemFileError."""
+    item = system.item(name)
+    source = system.index.get_source(item.table)
+    table_id = f", number {item.position + 1} of {item.table.id}" if item.total > 1 else ""
+    yield f"{name}: one of {item.kind}{table_id}, from {source.origin}"
+    for member_name, member in get_members(type(item.table)).items():
+        value = getattr(item.table, member_name)
+        if member_name == "id" or value == get_default(type(item.table), member_name):
+            continue
+        if member.kind == "ids":
+            yield f"  {member_name}: {_fold(system.find_references(name, member_name))}"
+        elif member.kind not in ("tables", "table"):
+            yield f"  {member_name}: {_format_value(value)}"
+    if isinstance(item.table, Host):
+        for address in system.find_addresses(name):
+            texts = (address.device, address.address or "", address.nid or "")
+            yield f"  on {address.network}: {' '.join(text for text in texts if text) or 'no address'}"
+    if item.kind in ("drives", "raid_groups", "luns", "slices", "volumes", "targets"):
+        capacity = system.compute_capacity(name)
+        yield f"  offers: {format_bytes(capacity) if capacity is not None else 'unknown: drives or size are missing'}"
+    users = sorted(set(_find_users(system, name)))
+    if users:
+        more = f" and {len(users) - _LONGEST_LIST} more" if len(users) > _LONGEST_LIST else ""
+        yield f"  used by: {', '.join(users[:_LONGEST_LIST])}{more}"
+
+
+def _format_value(value: object) -> str:
+    if isinstance(value, Quantity):
+        remarks = [text for text in (value.status, value.source, value.note) if text]
+        return value.text + (f" ({'; '.join(remarks)})" if remarks else "")
+    if isinstance(value, Rates):
+        both = {"read": value.read, "write": value.write}
+        texts = {name: _format_value(rate) for name, rate in both.items() if rate is not None}
+        same = len(set(texts.values())) == 1 and len(texts) == 2
+        return texts["read"] if same else ", ".join(f"{name} {text}" for name, text in texts.items())
+    if isinstance(value, tuple):
+        return ", ".join(str(entry) for entry in value)
+    if isinstance(value, dict):
+        return ", ".join(f"{name} = {_format_value(entry)}" for name, entry in value.items())
+    return str(value)
+
+
+def _find_users(system: System, name: str) -> Iterator[str]:
+    """Parts that name this one."""
+    for kind in PART_KINDS:
+        for item in system.items(kind):
+            for member_name, member in get_members(type(item.table)).items():
+                is_used = member.kind == "ids" and getattr(item.table, member_name)
+                if is_used and name in system.find_references(item.id, member_name):
+                    yield item.id

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``sonde system`` as a user meets it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SYSTEMS = Path(__file__).resolve().parents[3] / "systems"
+WRONG = """schema = "sonde-system/1"
+
+[[networks]]
+id = "net"
+addresses = ["10.0.0.0/8"]
+
+[[nodes]]
+id = "n[1-4]"
+memory = "much"
+colour = "red"
+[[nodes.interfaces]]
+network = "net"
+addresses = "10.0.0.[1-4]"
+
+[[servers]]
+id = "oss[1-3]"
+failover = "pairs"
+[[servers.interfaces]]
+network = "elsewhere"
+addresses = "10.0.1.[1-3]"
+
+[[raid_groups]]
+id = "g"
+level = "6"
+data = 8
+parity = 1
+
+[[raid_groups]]
+id = "h"
+level = "5"
+data = 4
+parity = 2
+
+[[targets]]
+id = "ost0"
+kind = "ost"
+server = "oss9"
+file_system = "nothing"
+"""
+
+
+def test_all_problems_are_listed_at_once(sonde: Any, tmp_path: Path) -> None:
+    path = tmp_path / "wrong.toml"
+    path.write_text(WRONG, encoding="utf-8")
+    result = sonde("system", "check", path)
+    assert result.code == 2
+    for text in (
+        'networks.net lacks "kind": technology, one of aries', "nodes.n[1-4].memory", 'has no member "colour"',
+        "pairs need an even number", '"elsewhere"', "RAID 6 has 2", "RAID 5 has 1", '"oss9"', '"nothing"',
+    ):  # fmt: skip
+        assert text in result.err.replace("\n", " "), text
+    assert "9 problems." in result.err
+    assert "Traceback" not in result.err
+    listed = sonde("system", "check", path, "--json").json
+    assert len(listed["problems"]) == 9
+    assert not listed["valid"]
+
+
+def test_names_of_unreadable_tables_are_not_unknown(sonde: Any, tmp_path: Path) -> None:
+    path = tmp_path / "one.toml"
+    path.write_text(
+        'schema = "sonde-system/1"\n[[networks]]\nid = "net"\n[[nodes]]\nid = "n"\n'
+        '[[nodes.interfaces]]\nnetwork = "net"\n', encoding="utf-8"
+    )  # fmt: skip
+    problems = sonde("system", "check", path, "--json").json["problems"]
+    assert len(problems) == 1
+    assert 'lacks "kind"' in problems[0]
+
+
+def test_broken_includes_are_listed(sonde: Any, tmp_path: Path) -> None:
+    (tmp_path / "part.toml").write_text('schema = "sonde-system/1"\n[[drives]]\nkind = "wood"\n', encoding="utf-8")
+    path = tmp_path / "all.toml"
+    path.write_text('schema = "sonde-system/1"\ninclude = ["part.toml", "gone.toml"]\n', encoding="utf-8")
+    result = sonde("system", "check", path)
+    assert result.code == 2
+    assert "gone.toml" in result.err
+    assert 'lacks "id"' in result.err
+    assert "wood" in result.err
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in SYSTEMS.glob("*.toml") if "wishes" not in path.stem))
+def test_ready_made_systems_are_valid_and_explained(sonde: Any, name: str) -> None:
+    result = sonde("system", "check", name)
+    assert result.code == 0, result.err
+    assert "is valid" in result.out
+    shown = sonde("system", "show", name)
+    assert shown.code == 0, shown.err
+    assert "file system " in shown.out
+
+
+def test_part_is_shown_with_addresses_and_users(sonde: Any) -> None:
+    shown = sonde("system", "show", "cumulus", "router1").out
+    assert "on aries: ipogif0 10.100.0.91" in shown
+    assert "on wolf-ib: ib0 10.10.1.91" in shown
+    drive = sonde("system", "show", "laptop-md", "md5").out
+    assert "offers: 2.73 TiB" in drive
+    assert "used by: bulk" in drive
+    missing = sonde("system", "show", "cumulus", "roter1")
+    assert missing.code == 2
+    assert "Did you mean" in missing.err

@@ -117,4 +117,5 @@ def measured(
     """The source of these records, by id of the cell."""
     folders = {Path(f"/{cell}/{at}"): one for cell, listed in records.items() for at, one in enumerate(listed)}
     runs = [MeasuredRun(folder.parent.name, folder.name, folder) for folder in folders]
-    return MeasuredRuns(made, runs, system=system, read=lambda path: folders[path.parent], **members)
+    return MeasuredRuns(made, runs, system=system, read=lambda path: folders[path.parent],
+                        classified=False, **members)  # fmt: skip

@@ -97,6 +97,7 @@ class Scene:
     seed: int = 7
     started: str = "2026-11-21T20:45:01Z"
     plan: str = "known"
+    simulated: Mapping[str, Any] = field(default_factory=dict)
 
 
 def write_run(folder: Path, scene: Scene, cut: int = 0) -> Path:
@@ -163,6 +164,7 @@ def _run_line(scene: Scene) -> dict[str, Any]:
         "nodes": scene.nodes,
         "clock": "tsc",
         "plan": _plan(scene),
+        **({"simulated": dict(scene.simulated)} if scene.simulated else {}),
     }
 
 

@@ -3,23 +3,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from sonde.cli.options import VerbGroup, existing_archive_option, json_option
 from sonde.model.errors import UserError
+from sonde.model.simulation import is_simulated_document
 from sonde.model.units import counted
 from sonde.stats.spread import compute_variation
 from sonde.store.archive import Archive
 from sonde.store.catalog import Catalog
 from sonde.store.selection import Selection
+from sonde.store.summary import Summary, read_summary
 from sonde.store.tags import change_tags
 from sonde.terminal.screen import plain_table, print_json, results
 from sonde.trends.baseline_gate import LEAST, compute_limit
 from sonde.trends.comparison import median
 from sonde.trends.comparison_text import format_number_name, format_value
-from sonde.trends.sides import BASELINE, collect_numbers, find_side
+from sonde.trends.sides import BASELINE, SideNumber, collect_numbers, find_side
 
 
 @click.group("baseline", cls=VerbGroup)
@@ -57,6 +60,8 @@ def set_command(name: str, runs: tuple[str, ...], add: bool, archive: Archive) -
             f"None of {', '.join(runs)} holds a number that can be compared (lost, failed or without storage); a"
             f" baseline needs runs that were done."
         )
+    remaining = [folder for folder in _baseline_runs(archive, tag) if folder not in chosen] if add else []
+    _require_one_origin([*chosen.values(), *(read_summary(folder) for folder in remaining)])
     for folder in _baseline_runs(archive, tag):
         if folder not in chosen and not add:
             change_tags(folder, remove=[tag])
@@ -114,6 +119,16 @@ def remove_command(name: str, archive: Archive) -> int:
     return 0
 
 
+def _require_one_origin(runs: Sequence[Summary]) -> None:
+    """Raises UserError unless all runs are measured or all are simulated."""
+    simulated = sum(is_simulated_document(run.document) for run in runs)
+    if 0 < simulated < len(runs):
+        raise UserError(
+            f"{simulated} of {counted(len(runs), 'run')} are simulated: a baseline is of measured runs or of simulated"
+            " runs, never of both. `sonde list` shows which are simulated."
+        )
+
+
 def _unknown_baseline(name: str) -> str:
     return f'There is no baseline "{name}"; `sonde baseline show` lists those there are.'
 
@@ -127,6 +142,17 @@ def _baseline_runs(archive: Archive, tag: str) -> list[Path]:
     return [archive.root / row["folder"] for row in rows]
 
 
+def _gate_limit(number: SideNumber) -> float | None:
+    """Returns the limit of the gate; None if too few runs have a number that may be judged."""
+    values = number.select_judged().values
+    return compute_limit(values)[1] if len(values) >= LEAST else None
+
+
+def _missing_limit(number: SideNumber) -> str:
+    few = len(number.select_judged().values) == len(number.values)
+    return f"needs {LEAST} runs" if few else f"none: {number.about}"
+
+
 def _print_baseline(archive: Archive, tag: str, as_json: bool) -> None:
     side = find_side(archive, tag)
     numbers = sorted(collect_numbers(side.runs), key=lambda number: number.key)
@@ -136,6 +162,7 @@ def _print_baseline(archive: Archive, tag: str, as_json: bool) -> None:
             {
                 "name": tag.removeprefix(BASELINE),
                 "runs": [run.id for run in side.runs],
+                "simulated": side.is_simulated,
                 "numbers": [
                     {
                         "history": number.key.id,
@@ -144,7 +171,8 @@ def _print_baseline(archive: Archive, tag: str, as_json: bool) -> None:
                         "unit": number.key.unit,
                         "values": list(number.values),
                         "median": compute_limit(number.values)[0],
-                        "limit": compute_limit(number.values)[1] if len(number.values) >= LEAST else None,
+                        "limit": _gate_limit(number),
+                        "about": number.about,
                     }
                     for number in numbers
                 ],
@@ -152,14 +180,15 @@ def _print_baseline(archive: Archive, tag: str, as_json: bool) -> None:
         )
         return
     console = results()
-    console.print(f"{tag.removeprefix(BASELINE)}: {counted(len(side.runs), 'run')}", soft_wrap=True)
+    origin = ", simulated" if side.is_simulated else ""
+    console.print(f"{tag.removeprefix(BASELINE)}: {counted(len(side.runs), 'run')}{origin}", soft_wrap=True)
     table = plain_table()
     for title in ("what", "op", "runs", "median", "COV", "limit of the gate"):
         table.add_column(title, justify="left" if title in ("what", "op") else "right")
     for number in numbers:
         scatter = f"{100 * compute_variation(number.values).value:.1f} %" if len(number.values) > 1 else "-"
-        enough = len(number.values) >= LEAST
-        limit = format_value(compute_limit(number.values)[1], number.key.unit) if enough else f"needs {LEAST} runs"
+        value = _gate_limit(number)
+        limit = format_value(value, number.key.unit) if value is not None else _missing_limit(number)
         middle = format_value(median(number.values), number.key.unit)
         table.add_row(
             format_number_name(number.key, number.plan, keys),

@@ -14,11 +14,13 @@ from sonde.cli.run_selection import progress_bar
 from sonde.model.bundled_files import find_system_file
 from sonde.model.errors import EXIT_FAILED, UserError
 from sonde.model.system import read_system
+from sonde.model.units import counted
 from sonde.stats.spread import CoefficientOfVariation
 from sonde.store.archive import Archive
 from sonde.terminal.screen import messages, plain_table, print_json, results
 from sonde.trends.comparison import MIN_CHANGE, Comparison, NumberComparison, compare_sides, median
 from sonde.trends.comparison_text import (
+    describe_origin,
     describe_shared_runs,
     format_change_interval,
     format_change_percent,
@@ -29,7 +31,7 @@ from sonde.trends.comparison_text import (
 )
 from sonde.trends.environment import EnvironmentDifference, compare_environments
 from sonde.trends.run_caveats import caveat_sentences
-from sonde.trends.sides import find_side
+from sonde.trends.sides import Side, find_side, separate_simulated
 from sonde.trends.target_comparison import TargetComparison, compare_targets
 from sonde.trends.target_tables import print_target_tables
 
@@ -45,6 +47,7 @@ from sonde.trends.target_tables import print_target_tables
     metavar="FRACTION",
     help="Changes smaller than this fraction count as no change.",
 )
+@click.option("--with-simulated", is_flag=True, help="Compare a simulated side with a measured one.")
 @click.option("--check", is_flag=True, help="Exit code 1 if a number became slower.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write a report.")
 @click.option(
@@ -61,6 +64,7 @@ def command(
     before: str,
     after: str,
     smallest_change: float,
+    with_simulated: bool,
     check: bool,
     output: Path | None,
     units: tuple[str, ...],
@@ -71,7 +75,8 @@ def command(
     """Compare BEFORE with AFTER: each common number as a ratio with its interval, and differences of the environment.
 
     Each side is a run, a group of runs, "last", tag:WORD, baseline:NAME, plan:TEXT, or a time like
-    2026-08-01..2026-08-31. Five runs a side are needed for an interval.
+    2026-08-01..2026-08-31. Five runs a side are needed for an interval. Simulated and measured runs are compared only
+    with --with-simulated.
 
     \b
     Examples:
@@ -84,6 +89,8 @@ def command(
     archive.recover()
     with progress_bar("reading runs") as step:
         old, new = find_side(archive, before, step), find_side(archive, after, step)
+    if not with_simulated:
+        old, new = separate_simulated(old, new, "--with-simulated compares them all the same.")
     comparison = compare_sides(old, new, smallest_change)
     environment = compare_environments(comparison.before.runs, comparison.after.runs)
     targets = compare_targets(comparison, machine)
@@ -134,8 +141,8 @@ def _print_comparison(
 ) -> None:
     console = results()
     keys = [number.key for number in comparison.numbers]
-    console.print(f"Before  {_describe_side(comparison.before.name, comparison.before.runs)}", soft_wrap=True)
-    console.print(f"After   {_describe_side(comparison.after.name, comparison.after.runs)}", soft_wrap=True)
+    console.print(f"Before  {_describe_side(comparison.before)}", soft_wrap=True)
+    console.print(f"After   {_describe_side(comparison.after)}", soft_wrap=True)
     for name, value in list_common_members(keys):
         console.print(f"{name.capitalize():7} {value}", style="dim", soft_wrap=True)
     console.print()
@@ -200,10 +207,20 @@ def _format_scatter(number: NumberComparison) -> str:
     return f"{percents[0]} → {percents[1]} %"
 
 
-def _describe_side(name: str, runs: Any) -> str:
+def _describe_side(side: Side) -> str:
+    runs, origin = side.runs, describe_origin(side)
     first_day, last_day = runs[0].started[:10], runs[-1].started[:10]
     period = first_day if first_day == last_day else f"{first_day} to {last_day}"
-    return f"{name}: {len(runs)} run{'s' if len(runs) != 1 else ''}, {period}"
+    return f"{side.name}: {counted(len(runs), 'run')}, {period}" + (f", {origin}" if origin else "")
+
+
+def _side_document(side: Side) -> dict[str, Any]:
+    return {
+        "name": side.name,
+        "runs": [run.id for run in side.runs],
+        "simulated": side.is_simulated,
+        "simulated_left_out": side.left_out,
+    }
 
 
 def _cov_document(variation: CoefficientOfVariation | None) -> dict[str, Any] | None:
@@ -218,8 +235,8 @@ def _comparison_document(
 ) -> dict[str, Any]:
     by_number = {id(item.number): item.as_json() for item in targets}
     return {
-        "before": {"name": comparison.before.name, "runs": [run.id for run in comparison.before.runs]},
-        "after": {"name": comparison.after.name, "runs": [run.id for run in comparison.after.runs]},
+        "before": _side_document(comparison.before),
+        "after": _side_document(comparison.after),
         "numbers": [
             {
                 "history": number.key.id,
@@ -232,6 +249,7 @@ def _comparison_document(
                 "p_adjusted": number.p,
                 "smallest_visible_drop": number.visible,
                 "verdict": number.verdict,
+                "about": number.about,
                 "caveats": [item.as_json() for item in comparison.caveats_of(number)],
                 "differs_in": [dict(zip(("name", "before", "after"), item, strict=True)) for item in number.differs_in],
                 "cov_before": _cov_document(number.scatter_before),

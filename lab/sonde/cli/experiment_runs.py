@@ -21,6 +21,12 @@ from sonde.experiments.caveats import describe_run_caveats
 from sonde.experiments.cells import prepare_cells
 from sonde.experiments.claims.requirements import find_unmet_requirements
 from sonde.experiments.claims.verdicts import ClaimResult, verdicts_to_json
+from sonde.experiments.executed_runs import (
+    describe_executed_runs,
+    describe_shared_directories,
+    describe_smoke_test,
+    is_smoke_test,
+)
 from sonde.experiments.executor import Attempt, EngineExecutor, Executor
 from sonde.experiments.experiment_builder import apply_command_line, experiment_from_plan
 from sonde.experiments.forecast import Forecaster, exit_code_of_refusals
@@ -209,6 +215,11 @@ def print_experiment(console: Console, experiment_run: ExperimentRun) -> None:
     """Prints the medians of all cells, the effects of variants, the verdicts, and the cells that were not run."""
     console.print()
     console.print(Text(experiment_run.results.experiment.title, style="bold"))
+    if executed := describe_executed_runs(experiment_run.results):
+        console.print(Text(executed), soft_wrap=True)
+    warnings = [describe_smoke_test(experiment_run.results), *describe_shared_directories(experiment_run.results)]
+    for warning in filter(None, warnings):
+        console.print(Text(f"! {warning}", style="yellow"), soft_wrap=True)
     if experiment_run.medians:
         console.print(_median_table(experiment_run.medians))
     for effect in experiment_run.effects:
@@ -239,6 +250,9 @@ def _median_table(medians: list[CellMedian]) -> Any:
         table.add_column(title, no_wrap=True)
     for title in ("median", "95 % interval", "±", "runs"):
         table.add_column(title, justify="right", no_wrap=True)
+    others = any(median.about for median in medians)
+    if others:
+        table.add_column("not of storage", no_wrap=True)
     for median in medians:
         interval = median.interval
         has_interval = interval.low is not None and interval.high is not None
@@ -257,6 +271,7 @@ def _median_table(medians: list[CellMedian]) -> Any:
             interval_text,
             half,
             Text(str(interval.count), style="" if median.has_enough_runs else "yellow"),
+            *([Text(median.about, style="yellow")] if others else []),
         )
     return table
 
@@ -293,6 +308,8 @@ def results_document(experiment_run: ExperimentRun) -> dict[str, Any]:
         "folder": str(finished.folder),
         "profile": finished.profile,
         "simulated": finished.simulated,
+        "smoke_test": is_smoke_test(finished),
+        "executed": describe_executed_runs(finished),
         "exit_code": experiment_run.exit_code,
         "report": str(experiment_run.page) if experiment_run.page else None,
         "expectations": verdicts_to_json(experiment_run.verdicts),
@@ -307,6 +324,7 @@ def results_document(experiment_run: ExperimentRun) -> dict[str, Any]:
                 "low": item.interval.low,
                 "high": item.interval.high,
                 "enough": item.has_enough_runs,
+                "classifications": list(item.classifications),
                 "rates": list(item.rates),
             }
             for item in experiment_run.medians

@@ -13,7 +13,8 @@ from sonde.cli.options import archive_option, json_option, load_plan
 from sonde.conduct.run import RunSetup, conduct_run, make_failure
 from sonde.launch.engine import find_engine
 from sonde.launch.launchers.list import LOCAL, make_launcher
-from sonde.model.errors import EXIT_FAILED, EXIT_OK, UserError
+from sonde.model.errors import EXIT_FAILED, EXIT_NOTHING_COMPARED, EXIT_OK, UserError
+from sonde.model.simulation import is_simulated_document
 from sonde.model.units import counted
 from sonde.store.archive import Archive
 from sonde.store.summary import PLAN, Summary, read_summary
@@ -22,8 +23,10 @@ from sonde.terminal.screen import messages, plain_table, print_json, results
 from sonde.trends.baseline_gate import RUNS_IN_A_ROW, GateCheck, check_against_baseline
 from sonde.trends.comparison_text import format_change_percent, format_number_name, format_value
 from sonde.trends.run_caveats import CaveatCount, caveat_sentences, count_caveats
-from sonde.trends.sides import BASELINE, Side, find_side
-from sonde.trends.stated_limits import Limit, check_limit, parse_limit
+from sonde.trends.sides import BASELINE, Side, find_side, separate_simulated
+from sonde.trends.stated_limits import Limit, LimitCheck, check_limit, parse_limit
+
+_SIMULATED_HINT = "Set a baseline of runs of the same origin with `sonde baseline set`."
 
 
 @click.command("gate")
@@ -49,11 +52,12 @@ from sonde.trends.stated_limits import Limit, check_limit, parse_limit
 @archive_option
 @json_option
 def command(run: str, baseline: str, limits: tuple[str, ...], retests: int, archive: Archive, as_json: bool) -> int:
-    """Check RUN against a baseline or a limit. Exit code 0: good; 1: too slow, as were all repetitions; 6: no
-    number of RUN is in the baseline.
+    """Check RUN against a baseline or a limit. Exit code 0: good; 1: too slow, as were all repetitions; 6: no number
+    of RUN is in the baseline, or none could be judged.
 
     The limit of each number is the median of the baseline minus four robust standard deviations, but at least 15 %. One
-    slow run may be chance: the same plan is repeated at once until a run is good or all were too slow.
+    slow run may be chance: the same plan is repeated at once until a run is good or all were too slow. Imported runs
+    have no plan and are judged as they are. Numbers that are not of storage (cached, too short, …) are not judged.
 
     \b
     Examples:
@@ -73,47 +77,69 @@ def command(run: str, baseline: str, limits: tuple[str, ...], retests: int, arch
     )
     if not reference.runs:
         raise UserError(f"{reference.name} holds no other run than the one to be judged.")
+    reference, now = separate_simulated(reference, now, _SIMULATED_HINT)
     judged = check_against_baseline(reference, now)
-    while any(item.bad for item in judged) and retests > 0:
+    while any(item.bad for item in judged) and retests > 0 and _is_repeatable(now.runs[-1]):
         retests -= 1
         again = _repeat(now.runs[-1], archive, as_json)
         now = Side(now.name, (*now.runs, again))
         judged = check_against_baseline(reference, now)
-    failed = any(item.bad for item in judged)
     if as_json:
-        print_json(_gate_document(reference, now, judged, failed))
+        print_json(_gate_document(reference, now, judged))
     else:
-        _print_gate(reference, now, judged, failed)
-    return EXIT_FAILED if failed else EXIT_OK
+        _print_gate(reference, now, judged)
+    return _exit_code(judged)
+
+
+def _exit_code(checks: Sequence[GateCheck] | Sequence[LimitCheck]) -> int:
+    if any(item.bad for item in checks):
+        return EXIT_FAILED
+    return EXIT_NOTHING_COMPARED if _is_nothing_judged(checks) else EXIT_OK
+
+
+def _is_nothing_judged(checks: Sequence[GateCheck] | Sequence[LimitCheck]) -> bool:
+    """Returns whether the verdict is missing: no number of a baseline, or not every stated limit, could be judged."""
+    missing = [bool(item.not_judged) for item in checks]
+    return any(missing) if isinstance(checks[0], LimitCheck) else all(missing)
 
 
 def _check_limits(run: str, limits: Sequence[Limit], retests: int, archive: Archive, as_json: bool) -> int:
     """Checks runs against given limits: one run that reaches a limit is enough."""
     now = find_side(archive, run)
     limit_results = [check_limit(item, now.runs) for item in limits]
-    while any(item.bad for item in limit_results) and retests > 0:
+    while any(item.bad for item in limit_results) and retests > 0 and _is_repeatable(now.runs[-1]):
         retests -= 1
         now = Side(now.name, (*now.runs, _repeat(now.runs[-1], archive, as_json)))
         limit_results = [check_limit(item, now.runs) for item in limits]
-    failed = any(item.bad for item in limit_results)
     caveats = _find_caveats(now, [item.phase for item in limit_results])
     if as_json:
         members = {"limits": [asdict(item) for item in limit_results], "caveats": [item.as_json() for item in caveats]}
-        print_json({"good": not failed, "runs": [item.id for item in now.runs], **members})
-        return EXIT_FAILED if failed else EXIT_OK
+        print_json({**_verdict_members(now, limit_results), "runs": [item.id for item in now.runs], **members})
+        return _exit_code(limit_results)
     table = plain_table()
     for title in ("phase", "limit", "measured", ""):
         table.add_column(title, justify="right" if title in ("limit", "measured") else "left")
     for item in limit_results:
         measured = ", ".join(item.words(value) for value in item.measured[-RUNS_IN_A_ROW:])
-        table.add_row(item.phase, item.words(item.least), measured, "too slow" if item.bad else "good",
+        table.add_row(item.phase, item.words(item.least), measured, _limit_verdict(item),
                       style="bold red" if item.bad else None)  # fmt: skip
     results().print(table)
     tried = f"{len(now.runs)} run{'s' if len(now.runs) != 1 else ''}"
-    verdict = _verdict_heading("Too slow" if failed else "Good", caveats)
+    verdict = _verdict_heading(now, limit_results, caveats)
     results().print(f"{verdict}: {tried} against the given limits.", style="bold")
     _print_caveats(caveats)
-    return EXIT_FAILED if failed else EXIT_OK
+    return _exit_code(limit_results)
+
+
+def _limit_verdict(check: LimitCheck) -> str:
+    if check.not_judged:
+        return f"not judged: {check.not_judged}"
+    return "too slow" if check.bad else "good"
+
+
+def _is_repeatable(run: Summary) -> bool:
+    """Returns whether the run has a plan that can be repeated on this machine: imported and simulated runs do not."""
+    return (run.folder / PLAN).is_file() and not is_simulated_document(run.document)
 
 
 def _baseline_name(archive: Archive, text: str) -> str:
@@ -133,8 +159,6 @@ def _baseline_name(archive: Archive, text: str) -> str:
 def _repeat(run: Summary, archive: Archive, quiet: bool) -> Summary:
     """Runs the same plan once more, with the launcher of the run."""
     plan_file = run.folder / PLAN
-    if not plan_file.is_file():
-        raise UserError(f"{run.id} has no plan to repeat; judge it as it is with --retests 0.")
     plan = load_plan(str(plan_file), (), None)
     name = str(run.document.get("launcher") or LOCAL)
     ranks = run.document.get("processes")
@@ -163,7 +187,7 @@ def _launcher_args(run: Summary) -> str:
     return ""
 
 
-def _print_gate(reference: Side, now: Side, judged: Sequence[GateCheck], failed: bool) -> None:
+def _print_gate(reference: Side, now: Side, judged: Sequence[GateCheck]) -> None:
     console = results()
     keys = [item.key for item in judged]
     table = plain_table()
@@ -186,10 +210,9 @@ def _print_gate(reference: Side, now: Side, judged: Sequence[GateCheck], failed:
         for name, old, new in item.differs_in:
             console.print(f"{item.key.phase}: not the same {name}: {old or '-'} → {new or '-'}", soft_wrap=True)
     tried = f"{len(now.runs)} run{'s' if len(now.runs) != 1 else ''}"
-    verdict = "Too slow" if failed else "Good"
     caveats = _find_caveats(now, [item.key.phase for item in judged], reference)
     against = f"against {len(reference.runs)} of {reference.name}"
-    heading = _verdict_heading(verdict, caveats)
+    heading = _verdict_heading(now, judged, caveats)
     console.print(f"{heading}: {counted(len(judged), 'number')} compared, {tried} {against}.", style="bold")
     _print_caveats(caveats)
 
@@ -200,8 +223,23 @@ def _find_caveats(now: Side, phases: Sequence[str], reference: Side | None = Non
     return [*count_caveats("now", now.runs, phases), *baseline_caveats]
 
 
-def _verdict_heading(verdict: str, caveats: Sequence[CaveatCount]) -> str:
+def _verdict_heading(
+    now: Side, checks: Sequence[GateCheck] | Sequence[LimitCheck], caveats: Sequence[CaveatCount]
+) -> str:
+    missing = sum(bool(item.not_judged) for item in checks)
+    verdict = "Too slow" if any(item.bad for item in checks) else "Good"
+    if _exit_code(checks) == EXIT_NOTHING_COMPARED:
+        verdict = "Not judged"
+    elif missing:
+        verdict += f", {missing} of {counted(len(checks), 'number')} not judged"
+    verdict += ", simulated" if now.is_simulated else ""
     return f"{verdict}, but doubtful" if caveats else verdict
+
+
+def _verdict_members(now: Side, checks: Sequence[GateCheck] | Sequence[LimitCheck]) -> dict[str, Any]:
+    """Returns `good`, null where nothing was judged, and whether the run is simulated."""
+    code = _exit_code(checks)
+    return {"good": None if code == EXIT_NOTHING_COMPARED else code == EXIT_OK, "simulated": now.is_simulated}
 
 
 def _print_caveats(caveats: Sequence[CaveatCount]) -> None:
@@ -210,14 +248,16 @@ def _print_caveats(caveats: Sequence[CaveatCount]) -> None:
 
 
 def _verdict_cell(result: GateCheck) -> str:
+    if result.not_judged:
+        return f"not judged: {result.not_judged}"
     if result.bad:
         return f"too slow, {result.low} of {counted(len(result.measured), 'run')}"
     return f"good; {result.low} of {counted(len(result.measured), 'run')} low" if result.low else "good"
 
 
-def _gate_document(reference: Side, now: Side, judged: Sequence[GateCheck], failed: bool) -> dict[str, Any]:
+def _gate_document(reference: Side, now: Side, judged: Sequence[GateCheck]) -> dict[str, Any]:
     return {
-        "good": not failed,
+        **_verdict_members(now, judged),
         "baseline": {"name": reference.name, "runs": [run.id for run in reference.runs]},
         "runs": [run.id for run in now.runs],
         "numbers": [
@@ -228,7 +268,9 @@ def _gate_document(reference: Side, now: Side, judged: Sequence[GateCheck], fail
                 "limit": item.limit,
                 "measured": list(item.measured),
                 "change": item.change,
-                "good": not item.bad,
+                "good": None if item.not_judged else not item.bad,
+                "not_judged": item.not_judged,
+                "about": item.about,
             }
             for item in judged
         ],

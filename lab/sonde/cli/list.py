@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import click
@@ -13,17 +14,16 @@ from rich.text import Text
 from sonde.cli.options import existing_archive_option, json_option
 from sonde.cli.run_selection import open_catalog, progress_bar, selection_options
 from sonde.findings.caveats import GOOD
-from sonde.model.confined_files import read_json
+from sonde.findings.classification import Classification, label_classification
+from sonde.model.errors import RecordError
 from sonde.model.units import format_seconds
 from sonde.store.archive import Archive
 from sonde.store.selection import Selection
-from sonde.store.summary import NAME as SUMMARY
+from sonde.store.summary import read_summary
 from sonde.terminal.phase_text import format_rate_by_transfer
 from sonde.terminal.screen import messages, plain_table, print_json, results
 
 _STYLE = {"done": "green", "interrupted": "yellow"}
-# Texts for the classification of runs without a storage number.
-_CLASSIFICATION_TEXT = {"cache": "cached", "short": "too short", "memory": "in memory"}
 _DEFAULT_COUNT = 100
 _MAX_COMPLAINTS = 10
 _COLUMNS = ("run", "started", "target", "file_system", "tasks", "status", "seconds", "folder", "source", "tags")
@@ -90,10 +90,18 @@ def _documents(archive: Archive, rows: Sequence[Mapping[str, Any]]) -> list[dict
     with progress_bar("reading runs") as step:
         for done, row in enumerate(rows):
             folder = archive.root / row["folder"]
-            documents.append({**(read_json(folder / SUMMARY) or {}), "tags": row["tags"], "folder": str(folder)})
+            documents.append({**_read_document(folder), "tags": row["tags"], "folder": str(folder)})
             if done % 1000 == 999:
                 step(done, len(rows))
     return documents
+
+
+def _read_document(folder: Path) -> Mapping[str, Any]:
+    """Returns the run.json; empty if the run was removed meanwhile."""
+    try:
+        return read_summary(folder).document
+    except RecordError:
+        return {}
 
 
 def _print_runs(rows: Sequence[Mapping[str, Any]]) -> None:
@@ -128,9 +136,13 @@ def _format_validity(row: Mapping[str, Any]) -> Text:
     """How far its numbers can be trusted, and what was found against them."""
     validity, caveats = row["validity"] or "-", row["caveats"] or ()
     if validity == GOOD and not _has_storage_number(row):
-        validity = "not of storage"
+        validity = Classification.SIMULATED.label if _is_simulated(row) else "not of storage"
     style = {"doubtful": "yellow", "invalid": "red"}.get(validity, "")
     return Text(f"{validity}: {', '.join(caveats)}" if caveats else validity, style=style)
+
+
+def _is_simulated(row: Mapping[str, Any]) -> bool:
+    return any(row[f"{direction}_classification"] == Classification.SIMULATED.value for direction in ("write", "read"))
 
 
 def _has_storage_number(row: Mapping[str, Any]) -> bool:
@@ -146,4 +158,4 @@ def _fastest_storage_rate(row: Mapping[str, Any], direction: str) -> str:
     rate = row[f"{direction}_bytes_per_s"]
     if rate:
         return format_rate_by_transfer(rate, row[f"{direction}_ops_per_s"] or 0.0)
-    return _CLASSIFICATION_TEXT.get(row[f"{direction}_classification"] or "", row[f"{direction}_classification"] or "-")
+    return label_classification(row[f"{direction}_classification"] or "-")

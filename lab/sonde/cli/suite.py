@@ -192,7 +192,7 @@ def _suite_exit_code(rows: Sequence[dict[str, Any]]) -> int:
 
 def _print_suite(rows: Sequence[dict[str, Any]], count: int) -> None:
     table = plain_table()
-    for title in ("experiment", "time", "runs", "holds", "fails", "open", "not here", ""):
+    for title in ("experiment", "time", "runs", "holds", "fails", "open", "not judged", ""):
         table.add_column(title, justify="left" if title in ("experiment", "") else "right", no_wrap=title != "")
     for row in rows:
         outcomes = [str(outcome["outcome"]) for outcome in row.get("expectations", ())]

@@ -14,6 +14,7 @@ from rich.console import Console
 from sonde.cli.options import existing_archive_option, json_option
 from sonde.cli.run_selection import open_catalog, progress_bar, selection_options
 from sonde.model.errors import EXIT_FAILED, EXIT_NOTHING_COMPARED, UserError
+from sonde.model.simulation import is_simulated_key
 from sonde.model.units import counted
 from sonde.store.archive import Archive
 from sonde.store.selection import Selection
@@ -134,7 +135,13 @@ def _read_or_compute_survey(
         and (remembered := cache.load_survey(index_key(stamps, *settings))) is not None
     ):
         return remembered
-    stored = series_in(catalog, wanted)
+    selected = series_in(catalog, wanted)
+    stored = [series for series in selected if not is_simulated_key(series.key.system, series.key.file_system)]
+    if selected and not stored:
+        raise UserError(
+            f"All {counted(len(selected), 'series')} are simulated; a trend watches what was measured. `sonde compare`"
+            " compares simulated runs."
+        )
     if not stored:
         raise UserError(f"The archive {archive.root} holds no series like that; `sonde list` shows its runs.")
     histories = join_repeats(stored, "capability" if measure == "capability" else "delivered")
@@ -144,7 +151,7 @@ def _read_or_compute_survey(
         computed = _compute_survey(cache, histories, wanted, measure, budget, smallest_change)
         cache.store(key, computed)
     # what speaks against runs does not follow from their values
-    computed = add_caveats(computed, archive.root)
+    computed = replace(add_caveats(computed, archive.root), simulated=len(selected) - len(stored))
     # the files of the index may have been replaced while they were read
     if stamps is not None and catalog.stamps() == stamps:
         cache.store(index_key(stamps, *settings), computed)
@@ -245,6 +252,7 @@ def _survey_document(survey: Survey, measure: str) -> dict[str, Any]:
         "budget": asdict(survey.budget),
         "calibration": asdict(survey.calibration),
         "short_histories": survey.short,
+        "simulated_histories": survey.simulated,
         "histories": [
             {
                 "labels": dict(standing.history.labels),

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from sonde.experiments.results import Results
-from sonde.findings.caveats import select_phase_caveats
+from sonde.findings.caveats import get_own_classification, select_phase_caveats
 from sonde.model.errors import RecordError
 from sonde.model.units import counted
 from sonde.store.summary import Summary, read_summary
@@ -50,5 +50,5 @@ def _serious_findings(run: Summary) -> list[tuple[str, Mapping[str, object]]]:
     return [
         (str(row.get("phase")), finding)
         for row in measured
-        for finding in select_phase_caveats(run.document, str(row.get("phase")), str(row.get("classification") or ""))
+        for finding in select_phase_caveats(run.document, str(row.get("phase")), get_own_classification(row))
     ]

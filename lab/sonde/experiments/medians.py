@@ -3,17 +3,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sonde.experiments.results import Results
 from sonde.experiments.schedule import stopping_rule
+from sonde.findings.best_numbers import STORAGE_CLASSIFICATIONS
+from sonde.findings.classification import label_classification
+from sonde.model.errors import RecordError
 from sonde.model.experiment.description import RepeatRule
+from sonde.model.units import counted
 from sonde.stats.ratio import RateRatio, compare_rates, estimate_detectable_drop
 from sonde.stats.stopping import InterimLook, MedianInterval, adjust_level_for_looks
 from sonde.store.summary import Summary, read_summary
 
+_STORAGE = frozenset(kind.value for kind in STORAGE_CLASSIFICATIONS)
 BYTES, OPERATIONS = "B/s", "op/s"
 
 
@@ -30,6 +35,12 @@ class CellMedian:
     look: InterimLook  # how the repeats ended
     has_enough_runs: bool  # the requested number of repeats or width of the interval was reached
     rates: tuple[float, ...]  # in the order of the repeats
+    classifications: tuple[str, ...] = ()  # different ones of the rates; empty where nothing is known
+
+    @property
+    def about(self) -> str:
+        """What the rates describe, where that is not storage: ``too short, cached``; else empty."""
+        return ", ".join(label_classification(kind) for kind in self.classifications if kind not in _STORAGE)
 
 
 @dataclass(frozen=True)
@@ -52,9 +63,16 @@ def compute_medians(results: Results) -> list[CellMedian]:
     for cell in results.experiment.cells:
         runs = sorted(results.runs_of_cell(cell.id), key=lambda run: run.repeat)
         rates: dict[tuple[str, str], list[float]] = {}
+        kinds: dict[str, dict[str, None]] = {}
         for run in runs:
-            for phase, unit, rate in measured_phases(read_summary(run.folder)):
+            try:
+                summary = read_summary(run.folder)
+            except RecordError:
+                continue  # removed meanwhile
+            for phase, unit, rate in measured_phases(summary):
                 rates.setdefault((phase, unit), []).append(rate)
+            for row in summary.phases:
+                kinds.setdefault(str(row.get("phase")), {})[str(row.get("classification") or "")] = None
         for (phase, unit), values in rates.items():
             cell_medians.append(
                 CellMedian(
@@ -67,9 +85,24 @@ def compute_medians(results: Results) -> list[CellMedian]:
                     stopping.classify_look(len(values)),
                     stopping.is_finished(values),
                     tuple(values),
+                    tuple(kind for kind in kinds[phase] if kind),
                 )
             )
     return cell_medians
+
+
+def describe_other_numbers(medians: Sequence[CellMedian]) -> list[str]:
+    """One sentence for each kind of number that does not describe storage: its phases and the number of cells."""
+    cells: dict[str, dict[str, list[str]]] = {}
+    for median in medians:
+        if median.about:
+            cells.setdefault(median.about, {}).setdefault(median.phase, []).append(median.cell)
+    return [
+        f"Not of storage ({about}): "
+        + ", ".join(f"{phase} in {counted(len(of_phase), 'cell')}" for phase, of_phase in phases.items())
+        + "."
+        for about, phases in cells.items()
+    ]
 
 
 def measured_phases(run: Summary) -> Iterator[tuple[str, str, float]]:

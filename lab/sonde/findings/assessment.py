@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sonde.findings.caveats import GOOD, caveat_as_json, determine_phase_validity, find_caveats, format_caveat
-from sonde.findings.classification import Classification, classify, operations_count_files
+from sonde.findings.classification import Classification, classify, classify_in_model, operations_count_files
 from sonde.findings.profile import Profile, build_profile
 from sonde.findings.slow_intervals import describe_slow_intervals
 from sonde.findings.storage_units import describe_slow_units
@@ -33,7 +33,8 @@ SMALL_OPERATION = 64 * 1024
 class Assessment:
     """What a number is worth.
 
-    `classification_clause` explains the classification. The members below `caveats` are sentences or empty:
+    `classification_clause` explains the classification; `modeled` is the classification that a simulated number has
+    within its model, None for measured ones. The members below `caveats` are sentences or empty:
     `variation` says how the rate changed, `stragglers` which tasks were slow, `cache_rate` how fast the page cache
     accepted data that fsync wrote later, `slow_nodes` which nodes were slower than the median node and when,
     `slow_targets` which storage targets were slow (or why that is unknown), `slow_units` which servers or units were.
@@ -50,6 +51,7 @@ class Assessment:
     slow_nodes: str = ""
     slow_targets: str = ""
     slow_units: str = ""
+    modeled: Classification | None = None
 
     @property
     def classification_text(self) -> str:
@@ -82,6 +84,7 @@ class Assessment:
         return {
             "classification": self.classification.value,
             "validity": self.validity,
+            **({"modeled_classification": self.modeled.value} if self.modeled else {}),
             "classification_text": quantities.to_plain_spaces(self.classification_text),
             **({"caveats": [caveat_as_json(caveat) for caveat in self.caveats]} if self.caveats else {}),
             **{name: quantities.to_plain_spaces(getattr(self, name)) for name in names if getattr(self, name)},
@@ -98,6 +101,7 @@ def assess_with_profile(
 ) -> Assessment:
     """Does the same with a profile that the caller has built already."""
     classification, clause = classify(run, phase, interval)
+    modeled = classify_in_model(run, phase, interval)[0] if classification is Classification.SIMULATED else None
     operations = prefers_operations(phase)
     clauses = (
         _describe_phase_variation(phase, profile, operations, interval),
@@ -109,13 +113,14 @@ def assess_with_profile(
         classification,
         clause,
         determine_phase_validity(run, phase),
-        find_caveats(run, phase, classification),
+        find_caveats(run, phase, modeled or classification),
         variation,
         stragglers,
         cache_rate if interval == "total" else "",
         describe_slow_intervals(run, phase, operations),
         describe_slow_operations(phase) or describe_slow_targets(phase, operations) or describe_unknown_layout(phase),
         describe_slow_units(run, phase),
+        modeled,
     )
 
 

@@ -23,10 +23,18 @@ from sonde.model.units import parse_bytes
 
 # Classifications of storage numbers.
 STORAGE_CLASSIFICATIONS = (Classification.STORAGE, Classification.BURST)
+# A model has no caches of devices that a short phase may end in, unless it describes them.
+_MODELED_CLASSIFICATIONS = (*STORAGE_CLASSIFICATIONS, Classification.SHORT)
 RULE = (
     "Best: of each kind of work the largest number of storage. Numbers of caches, of memory and of synthetic backends,"
     " invalid ones and those over too soon do not count."
 )
+SIMULATED_RULE = (
+    "Best in the model: of each kind of work the largest number that does not describe caches or memory of the model."
+    " Nothing was measured."
+)
+SIMULATED_NONE = "Simulated: nothing was measured."
+
 NONE = "No number of data read or written here is one of storage; each says why."
 _VERBS = {"write": "writes", "rewrite": "rewrites", "read": "reads", "reread": "reads", "read_only": "reads"}
 _RANDOM = frozenset({"random_permute", "random_replace"})
@@ -55,13 +63,16 @@ class BestCandidate:
     classification: Classification
     caveats: Sequence[Finding] = ()
     name: str = ""
+    modeled: Classification | None = None  # of a simulated number: its classification within the model
 
     def as_json(self) -> dict[str, Any]:
         """The machine form."""
         kind = self.kind or WorkKind("")
         unit = "ops_per_s" if kind.random else "bytes_per_s"
-        return {"work": f"random {kind.random} {kind.verb}" if kind.random else kind.verb, unit: self.value} | (
-            {"figure": self.name} if self.name else {}
+        return (
+            {"work": f"random {kind.random} {kind.verb}" if kind.random else kind.verb, unit: self.value}
+            | ({"figure": self.name} if self.name else {})
+            | ({"simulated": True} if self.classification is Classification.SIMULATED else {})
         )
 
 
@@ -84,24 +95,41 @@ def make_candidate(run: RecordedRun, phase: PhaseRecord, assessment: Assessment)
     kind = work_kind(run, phase) if phase.begin.measured else None
     total = phase.end.rates.total if phase.end else None
     value = None if total is None else total.ops_per_s if kind and kind.random else total.bytes_per_s
-    return BestCandidate(kind, value, assessment.classification, assessment.caveats)
+    return BestCandidate(kind, value, assessment.classification, assessment.caveats, modeled=assessment.modeled)
 
 
 def best(numbers: Iterable[BestCandidate]) -> list[BestCandidate]:
-    """The best candidate of each kind, in the order of the sentence."""
+    """The best candidate of each kind, in the order of the sentence: of measured storage numbers; if there are none, of
+    simulated ones."""
+    candidates = list(numbers)
+    stored = [number for number in candidates if number.classification in STORAGE_CLASSIFICATIONS]
+    return _best_of_each_kind(stored) or _best_of_each_kind(
+        number for number in candidates if number.modeled in _MODELED_CLASSIFICATIONS
+    )
+
+
+def _best_of_each_kind(numbers: Iterable[BestCandidate]) -> list[BestCandidate]:
     result: dict[WorkKind, BestCandidate] = {}
     for number in numbers:
-        if number.kind is None or not number.value or number.classification not in STORAGE_CLASSIFICATIONS:
+        if number.kind is None or not number.value:
             continue
         if number.kind not in result or number.value > (result[number.kind].value or 0):
             result[number.kind] = number
     return [result[kind] for kind in sorted(result, key=lambda kind: (kind.order, kind.random))]
 
 
+def is_simulated(quoted: Sequence[BestCandidate]) -> bool:
+    """Whether the best numbers are of a model."""
+    return any(candidate.classification is Classification.SIMULATED for candidate in quoted)
+
+
 def describe_best(quoted: Sequence[BestCandidate]) -> str:
     """One sentence with the numbers, preceded by their caveats."""
     if not quoted:
         return NONE
+    if is_simulated(quoted):
+        numbers = ", ".join(_words(candidate) for candidate in quoted)
+        return f"{_caveat_sentence(quoted)}Simulated, not measured. Best in the model: {numbers}."
     lasting = (
         "sustained"
         if all(candidate.classification is Classification.STORAGE for candidate in quoted)

@@ -45,6 +45,11 @@ def select_caveats(findings: Iterable[Mapping[str, Any]], classification: str) -
     return [finding for finding in findings if _is_severe(finding.get("severity")) and finding.get("id") != implied]
 
 
+def get_own_classification(row: Mapping[str, Any]) -> str:
+    """The classification of a phase of a run.json that implies findings: within its model for a simulated number."""
+    return str(row.get("modeled_classification") or row.get("classification") or "")
+
+
 def select_phase_caveats(document: Mapping[str, Any], phase: str, classification: str) -> list[Mapping[str, Any]]:
     """Caveats of one phase in a run.json, those of the whole run included."""
     findings = [finding for finding in document.get("findings") or () if isinstance(finding, Mapping)]

@@ -17,6 +17,7 @@ from sonde.model.lines import ByteCounts, ErrorLine, FileSystemFacts, LatencySum
 from sonde.model.operations import METADATA_OPS, NAMESPACE_CHANGING_OPS, WRITE_ONLY_OPS, WRITE_OPS
 from sonde.model.record import PhaseRecord
 from sonde.model.run import RecordedRun
+from sonde.model.simulation import find_simulated_system
 
 SYNTHETIC = frozenset({"null", "paced"})
 _AT_END = "fsync at the end"
@@ -32,6 +33,7 @@ class Classification(Enum):
     CACHE = "cache"
     MEMORY = "memory"
     SYNTHETIC = "synthetic"
+    SIMULATED = "simulated"
     UNKNOWN = "unknown"
     INVALID = "invalid"
     FAILED = "failed"
@@ -41,7 +43,18 @@ class Classification(Enum):
         """The heading of the group of such numbers."""
         return _HEADINGS[self]
 
+    @property
+    def label(self) -> str:
+        """One or two words for a cell of a table."""
+        return _LABELS.get(self, self.value)
 
+    @property
+    def is_judged(self) -> bool:
+        """Whether a claim, a limit or a baseline may be judged on such a number: the storage may have delivered it."""
+        return self in (Classification.STORAGE, Classification.BURST, Classification.UNKNOWN)
+
+
+_LABELS = {Classification.CACHE: "cached", Classification.SHORT: "too short", Classification.MEMORY: "in memory"}
 _HEADINGS = {
     Classification.STORAGE: "Storage",
     Classification.BURST: "Storage, for seconds only: bursts that may have ended in caches of devices or servers",
@@ -49,14 +62,40 @@ _HEADINGS = {
     Classification.CACHE: "Page cache: not storage numbers",
     Classification.MEMORY: "Memory: no storage is involved",
     Classification.SYNTHETIC: "Synthetic backend: no storage is involved",
+    Classification.SIMULATED: "Simulated: nothing was measured",
     Classification.UNKNOWN: "Not decided: storage or cache",
     Classification.INVALID: "Not valid",
     Classification.FAILED: "Failed or not finished",
 }
 
 
+def label_classification(value: str) -> str:
+    """The label of a classification stored under its `value`; empty where nothing is known."""
+    return next((member.label for member in Classification if member.value == value), value)
+
+
+def is_judged_classification(value: str) -> bool:
+    """`Classification.is_judged` by its stored `value`; numbers of other tools, without one, are judged."""
+    return not value or any(member.is_judged for member in Classification if member.value == value)
+
+
+# Kept by a simulated number: what failed or is wrong is so in the model too.
+_KEPT_WHEN_SIMULATED = (Classification.FAILED, Classification.INVALID)
+
+
 def classify(run: RecordedRun, phase: PhaseRecord, interval: str = "total") -> tuple[Classification, str]:
-    """The classification of a number and the clause that explains it.
+    """The classification of a number and the clause that explains it. Numbers of simulated machines are `SIMULATED`;
+    their clause ends with that of `classify_in_model`."""
+    classification, clause = classify_in_model(run, phase, interval)
+    system = find_simulated_system(run.run_line, run.nodes)
+    if system is None or classification in _KEPT_WHEN_SIMULATED:
+        return classification, clause
+    machine = f" on {escape_line(system, 80)}" if system else ""
+    return Classification.SIMULATED, f"simulated{machine}, not measured; in the model: {clause}"
+
+
+def classify_in_model(run: RecordedRun, phase: PhaseRecord, interval: str = "total") -> tuple[Classification, str]:
+    """The same as if a simulated machine were real; for measured runs equal to `classify`.
 
     `interval` names the rate (a member of PhaseRates). A buffered write goes to the page cache without the fsync
     after it ("transfer"), and to storage with it ("total").

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, fields
 
 from sonde.model.lines import FileSystemFacts, NodeLine, RunLine
 from sonde.model.plan_hash import compute_plan_hash, hash_json
+from sonde.model.simulation import find_simulated_system, name_simulated_system
 
 # Environment variables with facts about the site; the scheduler's cluster name is the fallback for the system.
 SYSTEM_VARIABLE, FILE_SYSTEM_VARIABLE, EPOCH_VARIABLE, CLUSTER_VARIABLE = (
@@ -73,10 +74,10 @@ def read_site_facts(environment: Mapping[str, str] = os.environ) -> dict[str, st
 
 def compute_run_key(run: RunLine, nodes: Sequence[NodeLine], target: str, site: Mapping[str, str]) -> RunKey:
     """Returns the key of a run from its record, its target directory and the facts about the site."""
-    if run.simulated:
+    simulated_system = find_simulated_system(run, nodes)
+    if simulated_system is not None:
         # Simulated and measured runs must not share a history.
-        system = f"simulated {run.simulated.get('system', '')}"
-        site = {"system": system, "file_system": str(run.simulated.get("mount", ""))}
+        site = {"system": name_simulated_system(simulated_system), "file_system": str(run.simulated.get("mount", ""))}
     return RunKey(
         system=site.get("system") or _name_system(nodes),
         file_system=site.get("file_system") or _describe_storage(nodes, target),

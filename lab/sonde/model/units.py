@@ -194,10 +194,12 @@ def _scaled(value: float, units: list[tuple[float, str]]) -> str:
     return f"{significant(value / factor)} {name}"
 
 
-def significant(value: float) -> str:
-    """Three significant digits without an exponent: 0.00123, 1.23, 12.3, 123, 1230."""
+def significant(value: float, digits: int = 3) -> str:
+    """Three significant digits, or more, without an exponent: 0.00123, 1.23, 12.3, 123, 1230."""
     if value == 0:
         return "0"
+    if digits != 3:
+        return f"{Decimal(f'{value:.{digits - 1}e}'):f}"
     if abs(value) >= 99.95:
         return f"{value:.0f}"
     if abs(value) >= 9.995:

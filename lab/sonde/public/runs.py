@@ -34,7 +34,7 @@ class Phase:
     bytes_per_s: float | None
     ops_per_s: float | None
     classification: str | None
-    """What the number is about: storage, burst, short, cache, memory, synthetic, unknown, invalid or failed
+    """What the number is about: storage, burst, short, cache, memory, synthetic, simulated, unknown, invalid or failed
     (docs/concepts/classification); None for results of other tools."""
     classification_text: str
     """The classification in a sentence; empty for results of other tools."""

@@ -12,10 +12,13 @@ from sonde.charts.study import Section
 from sonde.findings.best_numbers import (
     NONE,
     RULE,
+    SIMULATED_NONE,
+    SIMULATED_RULE,
     STORAGE_CLASSIFICATIONS,
     BestCandidate,
     best,
     describe_best,
+    is_simulated,
     make_candidate,
 )
 from sonde.findings.classification import Classification, format_error, is_unfinished
@@ -168,7 +171,7 @@ def page(runs: Sequence[RecordedRun], title: str | None) -> PageView:
     return PageView(
         title=title or _title(runs),
         lead=lead,
-        rule=RULE if quoted else "",
+        rule="" if not quoted else SIMULATED_RULE if is_simulated(quoted) else RULE,
         weighed=_count_storage_numbers(rows) if several else "",
         alarms=tuple(f"{view.title}: {alarm}" if several else alarm for view in views for alarm in view.alarms),
         facts=shared,
@@ -192,6 +195,8 @@ def _title(runs: Sequence[RecordedRun]) -> str:
 def _compose_lead(groups: Sequence[SummaryGroup]) -> str:
     """A warning in plain words when no number of the report is about storage."""
     classifications = {group.classification for group in groups}
+    if Classification.SIMULATED in classifications:
+        return SIMULATED_NONE
     if classifications & {
         Classification.CACHE,
         Classification.MEMORY,

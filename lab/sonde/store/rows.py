@@ -139,20 +139,21 @@ def _fastest(phases: Iterable[Mapping[str, Any]], way: str, ops: Collection[str]
     there = [
         one for one in phases if one.get("measured", True) and one.get("op") in ops and _positive(one.get(BYTES_PER_S))
     ]
-    honest = [one for one in there if _classification(one) in _OF_STORAGE] or [
-        one for one in there if not _classification(one)
+    honest = [one for one in there if read_classification(one) in _OF_STORAGE] or [
+        one for one in there if not read_classification(one)
     ]
     best = max(honest or there, key=lambda one: float(one[BYTES_PER_S]), default=None)
     if best is None:
         return {}
-    row: Row = {f"{way}_classification": _classification(best)}
+    row: Row = {f"{way}_classification": read_classification(best)}
     if honest:
         row |= {f"{way}_{BYTES_PER_S}": float(best[BYTES_PER_S]), f"{way}_{OPS_PER_S}": _number(best.get(OPS_PER_S))}
     return row
 
 
-def _classification(phase: Mapping[str, Any]) -> str | None:
-    """What the judge said that the number is about; of what nobody judged only a cache is known, from the plan."""
+def read_classification(phase: Mapping[str, Any]) -> str | None:
+    """The stored classification of a phase of a run.json. Of imported numbers only `cache` is known, from the plan;
+    otherwise None."""
     classification = phase.get("classification")
     if isinstance(classification, str):
         return classification

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sonde.findings.caveats import determine_phase_validity
-from sonde.findings.classification import classify
+from sonde.findings.classification import Classification, classify, classify_in_model
 from sonde.findings.target_operations import read_target_operations
 from sonde.model.confined_files import open_file
 from sonde.model.documents import parse_json
@@ -21,6 +21,7 @@ from sonde.model.plan_hash import HASH_VERSION
 from sonde.model.quantities import to_plain_spaces
 from sonde.model.record import PhaseRecord, RecordReader
 from sonde.model.run import RecordedRun, to_recorded_run
+from sonde.model.simulation import is_simulated_document
 
 SCHEMA = "sonde-run/2"
 NAME = "run.json"
@@ -91,8 +92,10 @@ def summarize(reader: RecordReader, facts: Mapping[str, Any], exit_code: int | N
 def classification_members(run: RecordedRun, phase: PhaseRecord) -> dict[str, str]:
     """What a phase's number is about (name and sentence) and how far to trust it, as every table keeps it."""
     classification, because = classify(run, phase)
+    is_simulated = classification is Classification.SIMULATED
     return {
         "classification": classification.value,
+        **({"modeled_classification": classify_in_model(run, phase)[0].value} if is_simulated else {}),
         "classification_text": to_plain_spaces(to_sentence(because)),
         "validity": determine_phase_validity(run, phase),
     }
@@ -150,9 +153,9 @@ def read_summary(folder: Path) -> Summary:
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         found = document.get("schema") if isinstance(document, dict) else None
         raise RecordError(f"has a {NAME} of another kind ({found or 'no schema'})")
+    document["phases"] = _classified_phases(document)
     plan = document.get("plan")
     plan = plan if isinstance(plan, dict) else {}
-    phases = document.get("phases")
     return Summary(
         folder=folder,
         id=_text(document, "id") or folder.name,
@@ -167,9 +170,30 @@ def read_summary(folder: Path) -> Summary:
         nodes=_whole(document, "nodes"),
         role=_text(document, "role") or "run",
         group=_text(document, "group") or None,
-        phases=tuple(one for one in phases if isinstance(one, dict)) if isinstance(phases, list) else (),
+        phases=tuple(document["phases"]),
         document=document,
     )
+
+
+def _classified_phases(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The phases of a run.json. Earlier versions classified simulated numbers as if they were measured: what these say
+    is their classification within the model."""
+    phases = document.get("phases")
+    rows = [row for row in phases if isinstance(row, dict)] if isinstance(phases, list) else []
+    if not is_simulated_document(document):
+        return rows
+    unchanged = (None, Classification.SIMULATED.value, Classification.FAILED.value, Classification.INVALID.value)
+    return [
+        row
+        if row.get("classification") in unchanged
+        else {
+            **row,
+            "classification": Classification.SIMULATED.value,
+            "modeled_classification": row["classification"],
+            "classification_text": f"Simulated, not measured. In the model: {row.get('classification_text') or '-'}",
+        }
+        for row in rows
+    ]
 
 
 def _table(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -33,6 +33,8 @@ class GateCheck:
     limit: float
     measured: tuple[float, ...]
     differs_in: tuple[tuple[str, str, str], ...]
+    not_judged: str = ""  # why the number is not judged; empty for a verdict
+    about: str = ""  # what the number describes where that is not storage
 
     @property
     def low(self) -> int:
@@ -41,8 +43,8 @@ class GateCheck:
 
     @property
     def bad(self) -> bool:
-        """Whether all of them are: a single low run is weather."""
-        return self.low == len(self.measured)
+        """Whether all of them are: a single low run is weather. False for a number that is not judged."""
+        return not self.not_judged and self.low == len(self.measured)
 
     @property
     def change(self) -> float:
@@ -79,6 +81,16 @@ def check_against_baseline(baseline: Side, now: Side, settings: DetectorSettings
 
 
 def _judged(old: SideNumber, new: SideNumber, settings: DetectorSettings | None) -> GateCheck:
-    usual, limit = compute_limit(old.values, settings)
     differs = tuple(list_key_differences(old.key, new.key))
-    return GateCheck(new.key, new.plan, old.values, usual, limit, new.values, differs)
+    before, after = old.select_judged(), new.select_judged()
+    reason = ""
+    if not after.values:
+        reason = f"not a storage number ({new.about})"
+    elif len(before.values) < LEAST:
+        reason = (
+            f"{len(before.values)} of {counted(len(old.values), 'baseline run')} have a storage number ({old.about})"
+        )
+    if reason:
+        before, after = old, new
+    usual, limit = compute_limit(before.values, settings)
+    return GateCheck(new.key, new.plan, before.values, usual, limit, after.values, differs, reason, new.about)

@@ -43,6 +43,15 @@ class NumberComparison:
     scatter_after: CoefficientOfVariation | None
     runs_before: tuple[str, ...] = ()  # ids of the runs that the values are of
     runs_after: tuple[str, ...] = ()
+    about_before: str = ""  # what the values describe where that is not storage, like "cached"
+    about_after: str = ""
+
+    @property
+    def about(self) -> str:
+        """What it describes where that is not storage on both sides: "cached", "too short → cached"; else empty."""
+        if self.about_before == self.about_after:
+            return self.about_before
+        return f"{self.about_before or 'storage'} → {self.about_after or 'storage'}"
 
     @property
     def changed(self) -> bool:
@@ -147,6 +156,8 @@ def _compared(
         scatter_after=_scatter(after.values),
         runs_before=before.runs,
         runs_after=after.runs,
+        about_before=before.about,
+        about_after=after.about,
     )
 
 

@@ -21,6 +21,7 @@ from sonde.model.units import counted
 from sonde.stats.imbalance import describe_stragglers
 from sonde.trends.comparison import Comparison, NumberComparison, median
 from sonde.trends.comparison_text import (
+    describe_origin,
     describe_shared_runs,
     format_change_interval,
     format_change_percent,
@@ -75,7 +76,8 @@ def build_comparison_page(
 
 def _side(side: Side) -> str:
     dates = span(side.runs[0].started[:10], side.runs[-1].started[:10])
-    return f"{side.name}: {counted(len(side.runs), 'run')}, {dates}"
+    origin = describe_origin(side)
+    return f"{side.name}: {counted(len(side.runs), 'run')}, {dates}" + (f", {origin}" if origin else "")
 
 
 def _names(numbers: Sequence[NumberComparison]) -> str:
@@ -100,6 +102,9 @@ def _lead(comparison: Comparison) -> str:
     unlike = sum(bool(number.differs_in) for number in comparison.numbers)
     if unlike:
         text += f" {unlike} of them did not measure the same on both sides; see what differed."
+    others = sum(bool(number.about) for number in comparison.numbers)
+    if others:
+        text += f" {others} of them {'is' if others == 1 else 'are'} not of storage."
     doubtful = sum(bool(comparison.caveats_of(number)) for number in comparison.numbers)
     if doubtful:
         text += f" {doubtful} of them {'is' if doubtful == 1 else 'are'} doubtful; see why."
@@ -162,6 +167,12 @@ def _doubtful(comparison: Comparison) -> list[Section]:
 
 
 def _remark(number: NumberComparison) -> str:
+    if number.about:
+        return f"not a storage number ({number.about}); {_describe_values(number)}"
+    return _describe_values(number)
+
+
+def _describe_values(number: NumberComparison) -> str:
     if number.verdict == "too few runs":
         return number.ratio.why
     before, after = (format_value(median(values), number.key.unit) for values in (number.before, number.after))

@@ -14,6 +14,7 @@ from sonde.stats.ratio import RateRatio
 
 if TYPE_CHECKING:
     from sonde.trends.comparison import Comparison, NumberComparison
+    from sonde.trends.sides import Side
 
 VERDICT_STYLES = {
     "slower": "bold red",
@@ -53,13 +54,21 @@ def format_ratio_interval(value: float | None, low: float | None, high: float | 
 
 def verdict_text(number: NumberComparison, doubtful: bool = False) -> Text:
     """What to think of it; with "no change" goes what could not have been seen."""
-    words: str = number.verdict
+    text: str = number.verdict
     if number.verdict == "no change seen" and number.visible is not None:
-        words += f" (a drop below {100 * number.visible:.0f} % would not show)"
+        text += f" (a drop below {100 * number.visible:.0f} % would not show)"
     elif number.verdict == "too few runs":
-        words = number.ratio.why
-    words += ", doubtful" if doubtful else ""
-    return Text(words, style=VERDICT_STYLES[number.verdict])
+        text = number.ratio.why
+    text += f"; not a storage number ({number.about})" if number.about else ""
+    text += ", doubtful" if doubtful else ""
+    return Text(text, style=VERDICT_STYLES[number.verdict])
+
+
+def describe_origin(side: Side) -> str:
+    """What is special about the runs of a side: they are simulated, or simulated ones were left out; else empty."""
+    if side.left_out:
+        return f"{counted(side.left_out, 'simulated run')} left out"
+    return "simulated, not measured" if side.is_simulated else ""
 
 
 def describe_shared_runs(comparison: Comparison) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from sonde.model.errors import RecordError
 from sonde.store.shards import place_of
 from sonde.store.summary import Summary, read_summary
-from sonde.trends.run_caveats import count_caveats
+from sonde.trends.run_caveats import count_caveats, count_other_numbers
 from sonde.trends.survey import FRESH, Survey
 
 
@@ -28,7 +28,8 @@ def add_caveats(survey: Survey, root: Path) -> Survey:
     analyses = []
     for analysis in survey.analyses:
         runs = [result for run in analysis.history.runs[-FRESH:] if (result := read(run)) is not None]
-        against = count_caveats("", runs, [analysis.history.labels.get("phase", "")])
+        phase = analysis.history.labels.get("phase", "")
+        against = [*count_other_numbers("", runs, phase), *count_caveats("", runs, [phase])]
         analyses.append(replace(analysis, caveats=tuple(against)) if against else analysis)
     return replace(survey, analyses=tuple(analyses))
 

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sonde.findings.caveats import select_phase_caveats
+from sonde.findings.caveats import get_own_classification, select_phase_caveats
+from sonde.findings.classification import is_judged_classification, label_classification
 from sonde.model.units import counted
 from sonde.store.summary import Summary
 
@@ -47,10 +49,19 @@ def count_caveats(side: str, runs: Sequence[Summary], phases: Iterable[str]) -> 
     return result
 
 
+def count_other_numbers(side: str, runs: Sequence[Summary], phase: str) -> list[CaveatCount]:
+    """How many of the runs have a number of this phase that does not describe storage, by classification."""
+    rows = [row for run in runs for row in run.phases if row.get("phase") == phase]
+    kinds = Counter(str(row.get("classification") or "") for row in rows)
+    return [
+        CaveatCount(side, phase, kind, f"not a storage number ({label_classification(kind)})", count, len(rows))
+        for kind, count in kinds.items()
+        if not is_judged_classification(kind)
+    ]
+
+
 def _of_phase(run: Summary, phase: str) -> list[Mapping[str, Any]]:
-    classification = next(
-        (str(item.get("classification") or "") for item in run.phases if item.get("phase") == phase), ""
-    )
+    classification = next((get_own_classification(item) for item in run.phases if item.get("phase") == phase), "")
     return select_phase_caveats(run.document, phase, classification)
 
 

@@ -7,15 +7,19 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 
+from sonde.findings.best_numbers import STORAGE_CLASSIFICATIONS
+from sonde.findings.classification import Classification, is_judged_classification, label_classification
 from sonde.model.errors import RecordError, UserError
 from sonde.model.history_key import HistoryKey, RunKey
+from sonde.model.simulation import is_simulated_document
 from sonde.store.archive import Archive
 from sonde.store.catalog import Catalog
-from sonde.store.rows import counts, epoch_seconds, key_of, value_of
+from sonde.store.rows import counts, epoch_seconds, key_of, read_classification, value_of
 from sonde.store.selection import Selection, moment
 from sonde.store.summary import Summary, read_summary
 
 BASELINE = "baseline:"
+_STORAGE = frozenset(kind.value for kind in STORAGE_CLASSIFICATIONS)
 _STEP = 500
 _WORDS = re.compile(r"(tag|plan):(.+)", re.ASCII)
 
@@ -26,6 +30,12 @@ class Side:
 
     name: str
     runs: tuple[Summary, ...]
+    left_out: int = 0  # simulated runs that `separate_simulated` removed
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether it has only simulated runs."""
+        return bool(self.runs) and all(is_simulated_document(run.document) for run in self.runs)
 
 
 @dataclass(frozen=True)
@@ -37,6 +47,24 @@ class SideNumber:
     values: tuple[float, ...]
     runs: tuple[str, ...]
     times: tuple[float, ...]
+    classifications: tuple[str, ...] = ()  # of the values, "" where nothing is known; empty: of none
+
+    def select_judged(self) -> SideNumber:
+        """The number with those values only that may be judged; all if all are simulated."""
+        rows = zip(self.values, self.runs, self.times, self.classifications, strict=True)
+        if set(self.classifications) <= {Classification.SIMULATED.value}:
+            return self
+        judged = [row for row in rows if is_judged_classification(row[3])]
+        values, runs, times, classifications = (
+            (tuple(column) for column in zip(*judged, strict=True)) if judged else ((),) * 4
+        )
+        return SideNumber(self.key, self.plan, values, runs, times, classifications)
+
+    @property
+    def about(self) -> str:
+        """What its values describe where that is not storage: ``too short, cached``; else empty."""
+        kinds = dict.fromkeys(kind for kind in self.classifications if kind and kind not in _STORAGE)
+        return ", ".join(label_classification(kind) for kind in kinds)
 
 
 def find_side(archive: Archive, text: str, step: Callable[[int, int], None] = lambda done, total: None) -> Side:
@@ -67,6 +95,27 @@ def find_side(archive: Archive, text: str, step: Callable[[int, int], None] = la
     return Side(text, tuple(sorted(runs, key=lambda run: (epoch_seconds(run.started), run.id))))
 
 
+def separate_simulated(before: Side, after: Side, hint: str) -> tuple[Side, Side]:
+    """Both sides with runs of one origin: all simulated, else measured runs only.
+
+    Raises UserError, with the sentence `hint`, if one side is simulated and the other is not.
+    """
+    if before.is_simulated and after.is_simulated:
+        return before, after
+    for side, other in ((before, after), (after, before)):
+        if side.is_simulated:
+            raise UserError(
+                f"{side.name} is simulated and {other.name} is measured: a model says nothing about what this storage"
+                f" did. {hint}"
+            )
+    return _leave_out_simulated(before), _leave_out_simulated(after)
+
+
+def _leave_out_simulated(side: Side) -> Side:
+    measured = tuple(run for run in side.runs if not is_simulated_document(run.document))
+    return Side(side.name, measured, len(side.runs) - len(measured))
+
+
 def _selection(text: str) -> Selection | None:
     """What a word that is no name of a run selects."""
     if text.startswith(BASELINE):
@@ -86,28 +135,29 @@ def _selection(text: str) -> Selection | None:
 
 def collect_numbers(runs: Sequence[Summary]) -> list[SideNumber]:
     """The numbers of the runs, by series; what differs only in epoch is one number."""
-    gathered: dict[HistoryKey, list[tuple[Summary, HistoryKey, float]]] = {}
+    gathered: dict[HistoryKey, list[tuple[Summary, HistoryKey, float, str]]] = {}
     for run in runs:
-        for key, value in _values(run):
-            gathered.setdefault(_without_epoch(key), []).append((run, key, value))
+        for key, value, classification in _values(run):
+            gathered.setdefault(_without_epoch(key), []).append((run, key, value, classification))
     return [
         SideNumber(
             key=rows[-1][1],
             plan=rows[-1][0].plan,
-            values=tuple(value for _, _, value in rows),
-            runs=tuple(run.id for run, _, _ in rows),
-            times=tuple(epoch_seconds(run.started) for run, _, _ in rows),
+            values=tuple(value for _, _, value, _ in rows),
+            runs=tuple(run.id for run, *_ in rows),
+            times=tuple(epoch_seconds(run.started) for run, *_ in rows),
+            classifications=tuple(classification for *_, classification in rows),
         )
         for rows in gathered.values()
     ]
 
 
-def _values(run: Summary) -> Iterator[tuple[HistoryKey, float]]:
+def _values(run: Summary) -> Iterator[tuple[HistoryKey, float, str]]:
     key = key_of(run)
     for phase in run.phases if key else ():
         result = value_of(key, phase) if key else None
         if result is not None:
-            yield result
+            yield *result, read_classification(phase) or ""
 
 
 def _without_epoch(key: HistoryKey) -> HistoryKey:

@@ -7,8 +7,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from sonde.findings.classification import Classification, is_judged_classification, label_classification
 from sonde.model.errors import UnitError, UserError, suggest_name
 from sonde.model.units import format_ops, format_rate, parse_op_rate, parse_rate
+from sonde.store.rows import read_classification
 from sonde.store.summary import Summary
 
 _WRITTEN = re.compile(r"\s*([^=]+?)\s*=\s*([^%]+?)(?:\s*-\s*(\d+(?:\.\d+)?)\s*%)?\s*")
@@ -32,11 +34,12 @@ class LimitCheck(Limit):
     """What runs gave, in their order."""
 
     measured: tuple[float, ...] = ()
+    not_judged: str = ""  # why no run can be judged; empty for a verdict
 
     @property
     def bad(self) -> bool:
-        """Whether no run reached it."""
-        return max(self.measured) < self.least
+        """Whether no run reached it. False if it is not judged."""
+        return not self.not_judged and max(self.measured) < self.least
 
 
 def parse_limit(text: str) -> Limit:
@@ -58,13 +61,19 @@ def parse_limit(text: str) -> Limit:
 def check_limit(limit: Limit, runs: Sequence[Summary]) -> LimitCheck:
     """The limit against the runs that have this phase. Raises UserError when none has."""
     name = "ops_per_s" if limit.operations else "bytes_per_s"
-    rates, names = list[float](), dict[str, None]()
+    rates, others, names = list[float](), dict[str, list[float]](), dict[str, None]()
     for run in runs:
         for phase in run.phases:
             if phase.get(name):
                 names[str(phase["phase"])] = None
             if phase["phase"] == limit.phase and phase.get("done") and isinstance(phase.get(name), int | float):
-                rates.append(float(phase[name]))
+                kind = read_classification(phase) or ""
+                is_judged = is_judged_classification(kind) or kind == Classification.SIMULATED.value
+                (rates if is_judged else others.setdefault(kind, [])).append(float(phase[name]))
+    if others and not rates:
+        labels = ", ".join(label_classification(kind) for kind in others)
+        values = tuple(rate for kind in others.values() for rate in kind)
+        return LimitCheck(limit.phase, limit.least, limit.operations, values, f"not a storage number ({labels})")
     if not rates:
         names_text = ", ".join(names) or "none"
         raise UserError(

@@ -68,13 +68,14 @@ class HistoryAnalysis:
 
 @dataclass(frozen=True)
 class Survey:
-    """Histories that are long enough, and how many are not."""
+    """Histories that are long enough, how many are not, and how many simulated ones were left out."""
 
     analyses: tuple[HistoryAnalysis, ...]
     joint: tuple[JointChange, ...]
     budget: Budget
     calibration: Calibration
     short: int
+    simulated: int = 0
 
     @functools.cached_property
     def histories(self) -> tuple[History, ...]:

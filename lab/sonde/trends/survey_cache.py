@@ -151,6 +151,7 @@ def _document(survey: Survey) -> dict[str, Any]:
         "budget": asdict(survey.budget),
         "calibration": asdict(survey.calibration),
         "short": survey.short,
+        "simulated": survey.simulated,
         "changes": [asdict(change) for change in _all_changes(survey)],
         "joint": [
             [
@@ -191,6 +192,7 @@ def _survey(document: Mapping[str, Any], series: Sequence[History] | None) -> Su
         budget=Budget(**document["budget"]),
         calibration=Calibration.from_json(document["calibration"]),
         short=document["short"],
+        simulated=document["simulated"],
     )
 
 

@@ -31,6 +31,10 @@ _WHERE_TO_LOOK = {
 def summarize_survey(survey: Survey) -> str:
     """The first sentences: whether anything is slower now, what speaks against its runs, what could not be judged."""
     short = describe_caveats(survey)
+    if survey.simulated:
+        short += (
+            f" {counted(survey.simulated, 'simulated series')} {'is' if survey.simulated == 1 else 'are'} left out."
+        )
     if survey.short:
         short += f" {counted(survey.short, 'more series')} with fewer than {SHORTEST} runs cannot be judged."
     if not survey.analyses:

@@ -227,9 +227,9 @@ def test_verdicts_are_formatted_as_sentences() -> None:
     assert lines[0].startswith("holds      C1  2 [1.9")
     assert lines[0].endswith("] >= 1.5.")
     assert lines[1] == ("fails      C2  transfer=1MiB: 0.5 >= 1; transfer=2MiB: 0.5 >= 1; transfer=4MiB: 0.5 >= 1.")
-    assert lines[2].startswith("not judged C3  Not evaluated here: how many units")
+    assert lines[2].startswith("not judged C3  Not judged, because how many units")
     few = evaluate_claims(made, runs_of(made, (100,)))
-    assert verdict_sentence(few[0]) == "Not evaluated here: cell transfer=2MiB has no run."
+    assert verdict_sentence(few[0]) == "Not judged, because cell transfer=2MiB has no run."
 
 
 def test_page_begins_with_verdicts_and_escapes_text(tmp_path: Path) -> None:

@@ -117,6 +117,7 @@ def test_each_classification_has_a_heading() -> None:
         "Page cache: not storage numbers",
         "Memory: no storage is involved",
         "Synthetic backend: no storage is involved",
+        "Simulated: nothing was measured",
         "Not decided: storage or cache",
         "Not valid",
         "Failed or not finished",

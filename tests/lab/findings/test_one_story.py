@@ -69,6 +69,13 @@ WORKS: Mapping[str, tuple[Work, Classification, str]] = {
     ),
     "broken": (Work("broken", ends=False), Classification.FAILED, "it did not end; last heard of after"),
 }
+SIMULATED = (
+    Work("model", seconds=60.0),
+    Classification.SIMULATED,
+    "simulated on edison, not measured; in the model: to",
+)
+MOUNTED = (Work("mount", seconds=2.0), Classification.SIMULATED, "simulated on demo, not measured; in the model: to")
+MODEL = {"type": "fuse.sonde", "source": "sonde:demo", "network": False, "memory_backed": False}
 IN_MEMORY = (Work("memory", seconds=2.0), Classification.MEMORY, "files on tmpfs live in memory: not a storage number")
 
 
@@ -85,11 +92,13 @@ def surfaces(sonde: Any, archive: Path, tmp_path: Path, monkeypatch: pytest.Monk
     folders = [
         store_run(archive, "20261121T204501Z-known-ab12", scene),
         store_run(archive, "20261121T214501Z-known-ab13", Scene(works=[IN_MEMORY[0]], file_system=TMPFS)),
+        store_run(archive, "20261121T224501Z-known-ab14", Scene(works=[SIMULATED[0]], simulated={"system": "edison"})),
+        store_run(archive, "20261121T234501Z-known-ab15", Scene(works=[MOUNTED[0]], file_system=MODEL)),
     ]
-    known = [*WORKS, "memory"]
+    known = [*WORKS, "memory", "model", "mount"]
     monkeypatch.setattr(
         "sonde.experiments.check.figures.figure_rows",
-        lambda *_: [FigureRow(str(at), name, f"read-{name}", "All", name) for at in (0, 1) for name in known],
+        lambda *_: [FigureRow(str(at), name, f"read-{name}", "All", name) for at in range(4) for name in known],
     )
     records = {str(at): (folder.name, read_record(folder / "record.ndjson")) for at, folder in enumerate(folders)}
     result = CheckResult("group", tmp_path, MACHINE, full=False, figures=compute_figures(records, MACHINE, queued=True))
@@ -109,7 +118,9 @@ def surfaces(sonde: Any, archive: Path, tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_every_surface_prints_the_same_classification_text(surfaces: Mapping[str, Any]) -> None:
-    for name, (_, classification, words) in {**WORKS, "memory": IN_MEMORY}.items():
+    runs = {**WORKS, "memory": IN_MEMORY, "model": SIMULATED, "mount": MOUNTED}
+    assert {classification for _, classification, _ in runs.values()} == set(Classification)
+    for name, (_, classification, words) in runs.items():
         for surface in ("terminal", "page", "check"):
             assert said_of(surfaces[surface], words), (name, surface)
         (shown,) = (one["assessment"] for one in surfaces["show json"] if one["phase"] == name)

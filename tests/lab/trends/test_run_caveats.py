@@ -74,7 +74,7 @@ def test_a_gate_says_in_its_verdict_that_the_machine_was_busy(
     runs(6, BUSY)
     completed = sonde("gate", "last", *against)
     assert completed.code == 0
-    assert "Good, but doubtful: 1 run" in completed.out
+    assert "Good, but doubtful: " in completed.out
     assert f"! Doubtful now, read: {WHY}." in completed.out
     (caveat,) = sonde("gate", "last", *against, "--json").json["caveats"]
     assert (caveat["side"], caveat["id"], caveat["runs"], caveat["of"]) == ("now", "noisy_node", 1, 1)

@@ -30,6 +30,7 @@ _ABOUT = {
     Classification.SHORT: "over too soon to trust",
     Classification.MEMORY: "of files that live in memory",
     Classification.SYNTHETIC: "of a backend that moves no data",
+    Classification.SIMULATED: "of a simulated machine",
     Classification.UNKNOWN: "of which it is not known whether a cache served them",
     Classification.INVALID: "not valid",
     Classification.FAILED: "of phases that failed",

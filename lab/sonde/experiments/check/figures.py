@@ -52,6 +52,7 @@ class CheckFigure:
     stragglers: str = ""  # which tasks were slow: a sentence or empty
     run: str = ""
     phase: str = ""
+    modeled: Classification | None = None  # of a simulated number: its classification within the model
     kind: WorkKind | None = None  # its category among the best numbers
 
     def to_json(self) -> dict[str, Any]:
@@ -60,7 +61,8 @@ class CheckFigure:
             "classification": self.classification.value,
             "classification_text": to_sentence(self.classification_clause),
         }
-        del document["classification_clause"], document["kind"]
+        del document["classification_clause"], document["kind"], document["modeled"]
+        document["modeled_classification"] = self.modeled.value if self.modeled else None
         document["caveats"] = [caveat_as_json(caveat) for caveat in self.caveats]
         return {name: value for name, value in document.items() if value not in (None, "", [])}
 
@@ -156,6 +158,7 @@ def _compute_figure(row: FigureRow, phase: PhaseRecord, run: RecordedRun, run_id
         caveats=assessment.caveats,
         variation=to_plain_spaces(assessment.variation),
         stragglers=to_plain_spaces(assessment.stragglers),
+        modeled=assessment.modeled,
         # The same phase without its fsync is a different number.
         kind=work_kind(run, phase) if row.interval == "total" else None,
     )
@@ -194,7 +197,7 @@ def _mark_task_limits(check_figures: list[CheckFigure]) -> list[CheckFigure]:
 def best_figures(check_figures: Sequence[CheckFigure]) -> list[BestCandidate]:
     """Returns the numbers that the headline quotes, as `findings.best_numbers` selects them."""
     return best(
-        BestCandidate(figure.kind, figure.value, figure.classification, figure.caveats, figure.key)
+        BestCandidate(figure.kind, figure.value, figure.classification, figure.caveats, figure.key, figure.modeled)
         for figure in check_figures
     )
 

@@ -3,16 +3,18 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from sonde.experiments.claims import metrics
+from sonde.experiments.claims.number_use import describe_unusable_number
 from sonde.experiments.claims.samples import MissingError, RateCurve, Samples
 from sonde.experiments.schedule import stopping_rule
 from sonde.model.errors import SystemFileError
-from sonde.model.experiment.claims import METRICS
+from sonde.model.experiment.claims import CLIENT_METRICS, METRICS
 from sonde.model.experiment.description import RepeatRule
 from sonde.model.experiment.experiment import Cell, Experiment
 from sonde.model.record import RECORD_FILE, PhaseRecord, RecordReader, read_record
@@ -48,15 +50,25 @@ class MeasuredRuns:
         system: System | None = None,
         read: Callable[[Path], RecordReader] = read_record,
         settled: bool = False,
+        classified: bool = True,
     ) -> None:
         self.experiment = experiment
         self.system = system
         self.is_deterministic = settled
         self.refused = dict(refused or {})
+        self._classified = classified
+        self._about: Sequence[str] | None = None
         self._runs: dict[str, list[MeasuredRun]] = {}
         for run in runs:
             self._runs.setdefault(run.cell, []).append(run)
         self._read = lru_cache(maxsize=_CACHED_RECORDS)(lambda folder: _read_record_if_present(folder, read))
+
+    def restrict_to(self, about: Sequence[str]) -> MeasuredRuns:
+        if not self._classified:
+            return self
+        restricted = copy.copy(self)  # shares the records that were read
+        restricted._about = tuple(about) or ("storage",)
+        return restricted
 
     def finished_records(self, cell: Cell) -> list[tuple[str, RecordReader]]:
         """Returns name and record of each completed run of a cell. Raises MissingError if there is none."""
@@ -93,9 +105,20 @@ class MeasuredRuns:
             raise MissingError(f"no run of cell {cell.id} finished a phase {phase}")
         return phases
 
+    def _judged_records(self, metric: str, phase: str, cell: Cell) -> list[tuple[str, RecordReader, PhaseRecord]]:
+        """Returns the `phase_records` that a claim about this metric may be judged on. Raises MissingError."""
+        records = self.phase_records(phase, cell)
+        if self._about is None or metric in CLIENT_METRICS:
+            return records
+        reasons = [describe_unusable_number(record, phase_record, self._about) for _, record, phase_record in records]
+        judged = [entry for entry, reason in zip(records, reasons, strict=True) if not reason]
+        if not judged:
+            raise MissingError(f"{phase} of cell {cell.id} is {reasons[-1]}")
+        return judged
+
     def samples(self, metric: str, phase: str, cell: Cell) -> Samples:
         values: list[tuple[str, float]] = []
-        for name, record, phase_record in self.phase_records(phase, cell):
+        for name, record, phase_record in self._judged_records(metric, phase, cell):
             value = self._metric_value(metric, record, phase_record, cell)
             if value is not None:
                 values.append((name, value))
@@ -132,7 +155,7 @@ class MeasuredRuns:
             raise MissingError("records say nothing about single targets")
         values_by_run = [
             metrics.member_metric(metric, phase_record, member_kind)
-            for _, _, phase_record in self.phase_records(phase, cell)
+            for _, _, phase_record in self._judged_records(metric, phase, cell)
         ]
         recorded = [phase_record for phase_record in values_by_run if phase_record]
         if not recorded:
@@ -143,7 +166,9 @@ class MeasuredRuns:
 
     def task_end_times(self, phase: str, cell: Cell) -> Sequence[Sequence[float]]:
         ends_by_run = [
-            task_ends for _, _, record in self.phase_records(phase, cell) if (task_ends := metrics.task_ends(record))
+            task_ends
+            for _, _, record in self._judged_records("time", phase, cell)
+            if (task_ends := metrics.task_ends(record))
         ]
         if not ends_by_run:
             raise MissingError(f"no record of cell {cell.id} says when tasks of {phase} were done")
@@ -151,7 +176,7 @@ class MeasuredRuns:
 
     def curves(self, metric: str, phase: str, cell: Cell) -> Sequence[RateCurve]:
         curves = []
-        for _, _, phase_record in self.phase_records(phase, cell):
+        for _, _, phase_record in self._judged_records(metric, phase, cell):
             series = phase_record.total_series
             if series is None or series.slice_s <= 0:
                 continue

@@ -65,6 +65,9 @@ class SampleSource(Protocol):
 
     is_deterministic: bool
 
+    def restrict_to(self, about: Sequence[str]) -> SampleSource:
+        """Returns the source with only those numbers that a claim about `about` (storage, cache) may be judged on."""
+
     def samples(self, metric: str, phase: str, cell: Cell) -> Samples:
         """Returns the metric in each run of the cell, one value for each run."""
 

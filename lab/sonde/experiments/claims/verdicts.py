@@ -128,7 +128,7 @@ def _evaluate_expectation(
         contexts = grid.find_contexts(claim)
     except MissingError as reason:
         return ClaimResult(expectation, reason=str(reason))
-    values = ClaimEvaluator(grid, source, expectation.confidence)
+    values = ClaimEvaluator(grid, source.restrict_to(expectation.about), expectation.confidence)
     cells = tuple(
         ContextResult(context, tuple(_evaluate_comparison(part, values, context) for part in claim.comparisons))
         for context in contexts

@@ -15,6 +15,12 @@ from sonde.experiments.caveats import describe_run_caveats
 from sonde.experiments.claims.measured_runs import MeasuredRun, MeasuredRuns
 from sonde.experiments.claims.requirements import find_unmet_requirements
 from sonde.experiments.claims.verdicts import ClaimResult, evaluate_claims, verdicts_to_json
+from sonde.experiments.executed_runs import (
+    describe_executed_runs,
+    describe_shared_directories,
+    describe_smoke_test,
+)
+from sonde.experiments.medians import compute_medians, describe_other_numbers
 from sonde.experiments.page.export import build_result_table
 from sonde.experiments.page.figures import figure_section
 from sonde.experiments.page.published_comparison import TITLE as BESIDE
@@ -85,7 +91,9 @@ def build_study(results: Results, runs: MeasuredRuns, verdicts: Sequence[ClaimRe
     messages, comparison_parts = published_section(runs)
     if messages:
         sections.append(Section(BESIDE, messages, comparison_parts))
+    others = describe_other_numbers(compute_medians(results))
     cell_messages, parts = all_cells_section(runs)
+    cell_messages = [*others, *cell_messages]
     sections.append(Section("All cells", cell_messages, parts))
     sections += _missing_cells_section(results)
     if file.notes:
@@ -116,6 +124,7 @@ def _fact_rows(results: Results, runs: MeasuredRuns) -> list[tuple[str, str]]:
     facts = [
         ("Group", results.group),
         ("Size", results.profile or "as the file says"),
+        ("What ran", describe_executed_runs(results).partition(": ")[2].removesuffix(".")),
         ("Runs", to_plain_spaces(f"{count_noun(runs.run_count(), 'run')} of {count_noun(cells, 'cell')}")),
         ("On", ", ".join(dict.fromkeys(results.directories.values())) or "not known"),
         ("Source", ", ".join(file.source) + (f" ({file.status})" if file.status else "")),
@@ -130,6 +139,7 @@ def _alarm_texts(results: Results, verdicts: Sequence[ClaimResult]) -> list[str]
     alarms = [f"Not as expected: {', '.join(failed)}."] if failed else []
     if results.failures:
         alarms.append(f"Runs of {len(results.failures)} cells failed: {next(iter(results.failures.values()))}")
+    alarms += [*filter(None, [describe_smoke_test(results)]), *describe_shared_directories(results)]
     if results.simulated:
         alarms.append("These numbers come from a model, not from storage.")
     return alarms

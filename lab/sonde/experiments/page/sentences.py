@@ -15,12 +15,12 @@ from sonde.stats.bounds import BoundedValue
 _MOST_CELLS = 3
 
 
-def format_number(value: float) -> str:
-    """Formats a number with three significant digits, and a letter for a power of 1000 if it is large."""
+def format_number(value: float, digits: int = 3) -> str:
+    """Formats a number with significant digits, and a letter for a power of 1000 if it is large."""
     for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= size:
-            return f"{significant(value / size)} {letter}"
-    return f"{value:.3g}"
+            return f"{significant(value / size, digits)} {letter}"
+    return f"{value:.{digits}g}"
 
 
 def unit_suffix(unit: str) -> str:
@@ -33,13 +33,14 @@ def format_amount(value: float, unit: str) -> str:
     return shown(value, unit_suffix(unit))
 
 
-def format_interval(bounds: BoundedValue) -> str:
+def format_interval(bounds: BoundedValue, digits: int = 3) -> str:
     """Formats a value with its interval, for example 1.99 [1.87, 2.11]; without an interval only the value."""
     if bounds.low is None or bounds.high is None:
-        return format_number(bounds.value)
+        return format_number(bounds.value, digits)
     if bounds.low == bounds.high:
-        return format_number(bounds.value)
-    return f"{format_number(bounds.value)} [{format_number(bounds.low)}, {format_number(bounds.high)}]"
+        return format_number(bounds.value, digits)
+    low, high = format_number(bounds.low, digits), format_number(bounds.high, digits)
+    return f"{format_number(bounds.value, digits)} [{low}, {high}]"
 
 
 def _describe_comparison(part: ComparisonResult) -> str:
@@ -47,7 +48,12 @@ def _describe_comparison(part: ComparisonResult) -> str:
         return part.missing
     if isinstance(part.threshold, str):
         return f'{part.missing}, wanted "{part.threshold}"'
-    return f"{format_interval(part.value)} {part.operator} {format_number(part.threshold)}"
+    for digits in (3, 4, 5, 6):
+        value, threshold = format_interval(part.value, digits), format_number(part.threshold, digits)
+        numbers = {part.value.value, *part.value.limits, part.threshold}
+        if len({format_number(number, digits) for number in numbers}) == len(numbers):
+            break
+    return f"{value} {part.operator} {threshold}"
 
 
 def _describe_context(result: ContextResult) -> str:
@@ -59,7 +65,7 @@ def _describe_context(result: ContextResult) -> str:
 def verdict_sentence(verdict: ClaimResult) -> str:
     """Returns the result of a claim in one or more sentences, and what would decide it if it is undecided."""
     if verdict.outcome is ClaimVerdict.NOT_JUDGED:
-        return f"Not evaluated here: {verdict.reason.rstrip('.')}."
+        return f"Not judged, because {verdict.reason.rstrip('.')}."
     chosen = [cell for cell in verdict.contexts if cell.outcome is verdict.outcome]
     text = "; ".join(_describe_context(cell) for cell in chosen[:_MOST_CELLS])
     if len(chosen) > _MOST_CELLS:

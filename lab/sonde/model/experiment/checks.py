@@ -9,6 +9,7 @@ from typing import Any
 
 from sonde.model.errors import ExperimentError, PlanError, UnitError, suggest_name
 from sonde.model.experiment.axes import RESERVED_AXES, AxisError, SweepAxis, build_axes, get_axis_name
+from sonde.model.experiment.claim_ranges import find_constant_comparison
 from sonde.model.experiment.claims import (
     METRICS,
     Claim,
@@ -216,6 +217,10 @@ def _check_claims(experiment: Experiment, full_experiment: Experiment) -> None:
             claim = parse_claim(expectation.claim)
         except ClaimError as error:
             raise ExperimentError(f"{experiment.origin}: {claim_path}: {error}") from None
+        if constant := find_constant_comparison(claim):
+            raise _make_error(
+                experiment, claim_path, f"{constant}, whatever is measured; compare with a limit that it may miss."
+            )
         _check_claim_names(full_experiment, claim_path, claim)
 
 

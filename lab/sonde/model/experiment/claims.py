@@ -42,6 +42,20 @@ METRICS: Mapping[str, tuple[str, str]] = {
     "errors": ("1", "operations that failed, and commands before the phase that did"),
     "calls": ("1", "calls that reached the file system"),
 }
+# Metrics that describe programs and clients: the classification of a rate says nothing about them.
+CLIENT_METRICS = frozenset(
+    {
+        "cpu_rate",
+        "system_time",
+        "user_time",
+        "real_time",
+        "command_user_time",
+        "command_system_time",
+        "residency",
+        "errors",
+        "calls",
+    }
+)
 # Function -> (options that it must have, options that it may have, meaning).
 FUNCTIONS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...], str]] = {
     "slope": (("over",), (), "slope of the logarithm against the logarithm of the axis"),

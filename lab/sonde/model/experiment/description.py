@@ -174,6 +174,10 @@ class Expectation:
         values.find_settings_problem,
     )  # fmt: skip
     profiles: tuple[str, ...] = texts("profiles in which it is looked at; if absent, all")
+    about: tuple[str, ...] = choices(
+        "what its rates and latencies may describe: storage, or caches too; other numbers are not judged. If absent,"
+        " storage", ("storage", "cache"),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Describes what the runs of an experiment executed: a title names what the source document had, not what ran here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sonde.experiments.results import Results
+from sonde.model.errors import RecordError
+from sonde.model.units import counted
+from sonde.store.summary import Summary, read_summary
+
+# Profiles that only test that an experiment runs: they move too little data for a statement on storage.
+SMOKE_TEST_PROFILES = ("ci",)
+# Axes whose values name different storage.
+_STORAGE_AXES = ("file_system", "mount", "pool", "oss", "target")
+_MOST_DIRECTORIES = 2
+
+
+def is_smoke_test(results: Results) -> bool:
+    """Whether the profile is too small for a statement on storage."""
+    return results.profile in SMOKE_TEST_PROFILES
+
+
+def describe_smoke_test(results: Results) -> str:
+    """The label of a smoke test in one sentence; empty for other profiles."""
+    if not is_smoke_test(results):
+        return ""
+    return f"Smoke test (profile {results.profile}): it shows that the experiment runs, not how fast the storage is."
+
+
+def describe_executed_runs(results: Results) -> str:
+    """One sentence: tasks, nodes, backends, file systems and directories of the measured runs; empty without runs."""
+    runs = [run for item in results.runs if not item.warm_up and (run := _read(item.folder)) is not None]
+    if not runs:
+        return ""
+    parts = [f"{_format_range(run.tasks for run in runs)} on {_format_range((run.nodes for run in runs), 'node')}"]
+    backends = _list_distinct(row.get("backend") for run in runs for row in run.phases if row.get("measured", True))
+    if backends:
+        parts.append(" and ".join(backends))
+    file_systems = " and ".join(_list_distinct(run.file_system for run in runs)) or "an unknown file system"
+    directories = _list_distinct(results.directories.values()) or _list_distinct(run.target for run in runs)
+    more = f" and {len(directories) - _MOST_DIRECTORIES} more" if len(directories) > _MOST_DIRECTORIES else ""
+    parts.append(
+        f"{file_systems} in {', '.join(directories[:_MOST_DIRECTORIES])}{more}" if directories else file_systems
+    )
+    verb = "Simulated" if results.simulated else "Ran"
+    return f"{verb}: {', '.join(parts)}."
+
+
+def describe_shared_directories(results: Results) -> list[str]:
+    """One sentence for each axis whose values name different storage but were measured in the same directory."""
+    if results.simulated:
+        return []
+    cells = {cell.id: cell for cell in results.experiment.cells}
+    sentences = []
+    for axis in _STORAGE_AXES:
+        directories: dict[str, set[str]] = {}
+        for cell, directory in results.directories.items():
+            if cell in cells and axis in cells[cell].coordinates:
+                directories.setdefault(str(cells[cell].coordinates[axis]), set()).add(directory)
+        values_by_directory: dict[frozenset[str], list[str]] = {}
+        for value, names in directories.items():
+            values_by_directory.setdefault(frozenset(names), []).append(value)
+        sentences += [
+            f"{axis} {' and '.join(values)} are the same directory, {', '.join(sorted(names))}: their numbers differ by"
+            " chance only."
+            for names, values in values_by_directory.items()
+            if len(values) > 1
+        ]
+    return sentences
+
+
+def _read(folder: Any) -> Summary | None:
+    try:
+        return read_summary(folder)
+    except RecordError:
+        return None
+
+
+def _format_range(counts: Iterable[int | None], noun: str = "task") -> str:
+    positive = [count for count in counts if count]
+    if not positive:
+        return f"an unknown number of {noun}s"
+    low, high = min(positive), max(positive)
+    return counted(low, noun) if low == high else f"{low:,} to {counted(high, noun)}"
+
+
+def _list_distinct(names: Iterable[Any]) -> Sequence[str]:
+    return list(dict.fromkeys(str(name) for name in names if name))

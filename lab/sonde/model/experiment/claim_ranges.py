@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds comparisons that hold or fail whatever is measured: such a claim says nothing about storage."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import inf
+
+from sonde.model.experiment.claims import (
+    Arithmetic,
+    Claim,
+    ClaimComparison,
+    Function,
+    Metric,
+    NumberLiteral,
+    ShapeName,
+    Value,
+)
+
+Range = tuple[float, float]
+_POSITIVE: Range = (0.0, inf)
+_FUNCTION_RANGES: Mapping[str, Range] = {
+    "slope": (-inf, inf),
+    "rank_correlation": (-1.0, 1.0),
+    "rise": (1.0, inf),
+    "fall": (0.0, 1.0),
+    "imbalance": (1.0, inf),
+    "tail": (0.0, 1.0),
+}
+_METRIC_RANGES: Mapping[str, Range] = {"residency": (0.0, 1.0)}
+# Of the same operations each is at most the next.
+_LATENCIES = ("latency_p50", "latency_p99", "latency_max")
+_MIRRORED = {">=": "<=", "<=": ">=", ">": "<", "<": ">"}
+
+
+def find_constant_comparison(claim: Claim) -> str:
+    """Returns why a comparison of the claim has the same result for all numbers, as a sentence part; else empty."""
+    for comparison in claim.comparisons:
+        reason = _describe_constant(comparison)
+        if reason:
+            return reason
+    return ""
+
+
+def _describe_constant(comparison: ClaimComparison) -> str:
+    if isinstance(comparison.left, ShapeName) or isinstance(comparison.right, ShapeName):
+        return ""
+    upper, operator, lower = comparison.left, comparison.operator, comparison.right
+    if operator in ("<=", "<"):
+        upper, operator, lower = lower, _MIRRORED[operator], upper
+    if operator == ">=" and _is_at_least(upper, lower):
+        return "can never fail"
+    if operator == ">" and _is_at_least(lower, upper):
+        return "can never hold"
+    (low, high), (other_low, other_high) = _find_range(upper), _find_range(lower)
+    # A bound at infinity is not reached by any number.
+    if low > other_high or (operator == ">=" and low == other_high and abs(low) < inf):
+        return "can never fail"
+    if high < other_low or (operator == ">" and high == other_low and abs(high) < inf):
+        return "can never hold"
+    return ""
+
+
+def _is_at_least(larger: Value, smaller: Value) -> bool:
+    """Returns whether `larger` is never below `smaller` because both are of the same numbers."""
+    if isinstance(larger, Arithmetic) and larger.operator == "/" and smaller == NumberLiteral(1.0):
+        return _is_at_least(larger.left, larger.right)
+    if isinstance(smaller, Arithmetic) and smaller.operator == "/" and larger == NumberLiteral(1.0):
+        return _is_at_least(smaller.right, smaller.left)
+    if larger == smaller:
+        return True
+    if isinstance(larger, Metric) and isinstance(smaller, Metric):
+        names = (larger.name, smaller.name)
+        if set(names) <= set(_LATENCIES) and (larger.phase, larger.coordinates) == (smaller.phase, smaller.coordinates):
+            return _LATENCIES.index(larger.name) > _LATENCIES.index(smaller.name)
+        return False
+    return _is_extreme_of("largest", larger, smaller) or _is_extreme_of("smallest", smaller, larger)
+
+
+def _is_extreme_of(name: str, extreme: Value, member: Value) -> bool:
+    """Returns whether `extreme` is the largest or smallest value along an axis of which `member` is one value."""
+    if not isinstance(extreme, Function) or extreme.name != name or not isinstance(member, Metric):
+        return False
+    of, axis = extreme.metric, extreme.options.get("over")
+    other_axes = {key: value for key, value in member.coordinates.items() if key != axis}
+    same_metric = (of.name, of.phase) == (member.name, member.phase)
+    return same_metric and axis in member.coordinates and other_axes == dict(of.coordinates)
+
+
+def _find_range(value: Value) -> Range:
+    match value:
+        case NumberLiteral():
+            return (value.value, value.value)
+        case Metric():
+            return _METRIC_RANGES.get(value.name, _POSITIVE)
+        case Function() if value.name in ("largest", "smallest"):
+            return _find_range(value.metric)
+        case Function():
+            return _FUNCTION_RANGES.get(value.name, _POSITIVE)
+        case Arithmetic():
+            return _combine_ranges(value.operator, _find_range(value.left), _find_range(value.right))
+    return (-inf, inf)
+
+
+def _combine_ranges(operator: str, first: Range, second: Range) -> Range:
+    if operator == "+":
+        return (first[0] + second[0], first[1] + second[1])
+    if operator == "-":
+        return (first[0] - second[1], first[1] - second[0])
+    if operator == "/":
+        if second[0] < 0.0 or second[1] == 0.0:
+            return (-inf, inf)
+        second = (1 / second[1] if second[1] < inf else 0.0, 1 / second[0] if second[0] else inf)
+    products = [0.0 if 0.0 in (low, high) else low * high for low in first for high in second]
+    return (min(products), max(products))

@@ -48,7 +48,7 @@ _VERB_GROUPS: Mapping[str, tuple[str, ...]] = {
     "Batch jobs": ("submit", "jobs"),
     "View runs": ("list", "show", "report", "telemetry", "query"),
     "Manage runs": ("tag", "rm", "export", "import"),
-    "Compare": ("compare", "trend", "baseline", "gate"),
+    "Compare": ("compare", "trend", "baseline", "gate", "event"),
     "Speed up programs": ("trace", "iobuf"),
     "Design storage and networks": ("layout", "route", "system"),
     "Simulated machines": ("simulate", "mount", "unmount", "fault"),

@@ -14,15 +14,18 @@ from rich.console import Console
 from sonde.cli.options import existing_archive_option, json_option
 from sonde.cli.run_selection import open_catalog, progress_bar, selection_options
 from sonde.model.errors import EXIT_FAILED, EXIT_NOTHING_COMPARED, UserError
+from sonde.model.event import Event
 from sonde.model.simulation import is_simulated_key
 from sonde.model.units import counted
 from sonde.store.archive import Archive
+from sonde.store.events import read_archive_events
 from sonde.store.selection import Selection
 from sonde.terminal.screen import messages, plain_table, print_json, results
 from sonde.trends.changes import Change, JointChange, Part
 from sonde.trends.comparison_text import format_change_interval
 from sonde.trends.detectors import DetectorSettings
 from sonde.trends.history import History, moment
+from sonde.trends.nearby_events import find_nearby_events
 from sonde.trends.survey import HistoryAnalysis, Survey, survey_histories
 from sonde.trends.survey_cache import SurveyCache, histories_key, index_key, selection_key
 from sonde.trends.survey_text import (
@@ -100,11 +103,12 @@ def command(
         archive, wanted, measure, budget, smallest_change, needs_values=output is not None
     )
     # Written before anything is printed, so that a closed pipe does not prevent it.
-    page = _write_report(survey_result, measure, output, as_json) if output is not None else None
+    events = read_archive_events(archive.root)
+    page = _write_report(survey_result, measure, events, output, as_json) if output is not None else None
     if as_json:
-        print_json(_survey_document(survey_result, measure))
+        print_json(_survey_document(survey_result, measure, events))
     else:
-        _print_survey(survey_result, measure)
+        _print_survey(survey_result, measure, events)
     if page is not None:
         (messages() if as_json else results()).print(f"Report  {page}", soft_wrap=True)
     if not check:
@@ -180,15 +184,15 @@ def _compute_survey(
     return computed
 
 
-def _write_report(survey: Survey, measure: str, output: Path, quiet: bool) -> Path:
+def _write_report(survey: Survey, measure: str, events: Sequence[Event], output: Path, quiet: bool) -> Path:
     from sonde.charts.study import write_study
     from sonde.cli.report_writing import write_with_status
     from sonde.trends.survey_page import build_survey_page
 
-    return write_with_status(lambda: write_study(build_survey_page(survey, measure), output), output, quiet)
+    return write_with_status(lambda: write_study(build_survey_page(survey, measure, events), output), output, quiet)
 
 
-def _print_survey(survey: Survey, measure: str) -> None:
+def _print_survey(survey: Survey, measure: str, events: Sequence[Event]) -> None:
     console = results()
     runs = sum(len(standing.history) for standing in survey.analyses)
     console.print(
@@ -202,7 +206,7 @@ def _print_survey(survey: Survey, measure: str) -> None:
     )
     console.print()
     for joint in survey.joint:
-        _print_joint(console, survey, joint)
+        _print_joint(console, survey, joint, events)
     if not survey.joint:
         console.print("No change was noticed.")
     console.print()
@@ -220,7 +224,7 @@ def _print_survey(survey: Survey, measure: str) -> None:
     console.print("visible: a drop of this size shows in ten runs, four times of five.", style="dim")
 
 
-def _print_joint(console: Console, survey: Survey, joint: JointChange) -> None:
+def _print_joint(console: Console, survey: Survey, joint: JointChange, events: Sequence[Event]) -> None:
     fewest_runs = min(change.runs_to_notice for change in joint.changes)
     console.print(f"{moment(joint.time):%Y-%m-%d %H:%M}, noticed after {fewest_runs} runs", style="bold")
     for part, sentence in zip(joint.parts, describe_joint_change(survey, joint), strict=True):
@@ -231,6 +235,8 @@ def _print_joint(console: Console, survey: Survey, joint: JointChange) -> None:
             console.print(f"    {name}  {format_change(change)}", highlight=False, style="dim")
         if len(part.changes) > _MAX_NAMED_HISTORIES:
             console.print(f"    and {len(part.changes) - _MAX_NAMED_HISTORIES} more", style="dim")
+    for nearby in find_nearby_events(joint, events):
+        console.print(f"  {nearby.describe()}", highlight=False)
 
 
 def _history_cells(standing: HistoryAnalysis, survey: Survey) -> tuple[str, ...]:
@@ -246,7 +252,7 @@ def _history_cells(standing: HistoryAnalysis, survey: Survey) -> tuple[str, ...]
     )
 
 
-def _survey_document(survey: Survey, measure: str) -> dict[str, Any]:
+def _survey_document(survey: Survey, measure: str, events: Sequence[Event]) -> dict[str, Any]:
     return {
         "measure": measure,
         "budget": asdict(survey.budget),
@@ -274,6 +280,15 @@ def _survey_document(survey: Survey, measure: str) -> dict[str, Any]:
             {
                 "time": moment(joint.time).isoformat(),
                 "noticed": moment(joint.noticed).isoformat(),
+                "events": [
+                    {
+                        "id": nearby.event.id,
+                        "title": nearby.event.title,
+                        "distance_s": nearby.distance.total_seconds(),
+                        "sentence": nearby.describe(),
+                    }
+                    for nearby in find_nearby_events(joint, events)
+                ],
                 "parts": [
                     _part_document(survey, part, sentence)
                     for part, sentence in zip(joint.parts, describe_joint_change(survey, joint), strict=True)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from markupsafe import Markup
 
@@ -11,10 +13,12 @@ from sonde.charts.history_chart import ChangeMark, HistoryCurve, LevelSegment, b
 from sonde.charts.plot import table
 from sonde.charts.strip_chart import build_strip_chart
 from sonde.charts.study import Section, Study
+from sonde.model.event import Event
 from sonde.model.units import counted
 from sonde.trends.changes import JointChange
 from sonde.trends.comparison_text import format_change_percent
 from sonde.trends.history import moment
+from sonde.trends.nearby_events import find_nearby_events
 from sonde.trends.survey import HistoryAnalysis, Survey
 from sonde.trends.survey_text import (
     caveat_share,
@@ -36,8 +40,8 @@ _MANY = 3
 _LATEST = 12
 
 
-def build_survey_page(survey: Survey, measure: str) -> Study:
-    """The page of a survey."""
+def build_survey_page(survey: Survey, measure: str, events: Sequence[Event] = ()) -> Study:
+    """The page of a survey; `events` are named next to the changes that they are near."""
     begin = min((float(analysis.history.times[0]) for analysis in survey.analyses), default=0.0)
     end = max((float(analysis.history.times[-1]) for analysis in survey.analyses), default=1.0)
     probes = counted(sum(len(analysis.history) for analysis in survey.analyses), "probe")
@@ -54,7 +58,12 @@ def build_survey_page(survey: Survey, measure: str) -> Study:
         lead=summarize_survey(survey),
         facts=facts,
         alarms=[summarize_survey(survey)] if any(analysis.slower for analysis in survey.analyses) else [],
-        sections=[_joint_changes(survey), _pictures(survey, begin, end), *_by_date(survey), _analysis_table(survey)],
+        sections=[
+            _joint_changes(survey, events),
+            _pictures(survey, begin, end),
+            *_by_date(survey),
+            _analysis_table(survey),
+        ],
     )
 
 
@@ -62,7 +71,7 @@ def _name(analysis: HistoryAnalysis, survey: Survey) -> str:
     return name_history(analysis.history, survey.distinguishing_labels)
 
 
-def _joint_changes(survey: Survey) -> Section:
+def _joint_changes(survey: Survey, events: Sequence[Event]) -> Section:
     if not survey.joint:
         nothing = "No change was noticed." if survey.analyses else "No series is long enough to be watched."
         return Section("Joint changes", [nothing], [])
@@ -70,7 +79,12 @@ def _joint_changes(survey: Survey) -> Section:
         (
             f"{moment(joint.time):%Y-%m-%d %H:%M}",
             f"{min(change.runs_to_notice for change in joint.changes)} runs",
-            " ".join(describe_joint_change(survey, joint)),
+            " ".join(
+                (
+                    *describe_joint_change(survey, joint),
+                    *(nearby.describe() for nearby in find_nearby_events(joint, events)),
+                )
+            ),
             _members(survey, joint),
         )
         for joint in sorted(survey.joint, key=lambda item: item.time, reverse=True)

@@ -95,7 +95,8 @@ def read_events(path: Path | str, system: System | None = None) -> list[Event]:
     """
     path = Path(path)
     text = read_text_file(path, "file of events", _MAX_FILE_BYTES, EventError)
-    events = _read_ndjson(text, path) if path.suffix.lower() in (".ndjson", ".jsonl") else _read_document(text, path)
+    is_ndjson = path.suffix.lower() in (".ndjson", ".jsonl")
+    events = parse_event_lines(text, path) if is_ndjson else _read_document(text, path)
     events_by_id: dict[str, Event] = {}
     for event in events:
         if event.id in events_by_id:
@@ -137,7 +138,7 @@ def _stringify_times(document: Any) -> Any:
     return document.isoformat() if hasattr(document, "isoformat") else document
 
 
-def _read_ndjson(text: str, path: Path) -> list[Event]:
+def parse_event_lines(text: str, path: Path) -> list[Event]:
     events = []
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``sonde event``: what happened to the storage, next to what was measured."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sonde.cli.options import VerbGroup, existing_archive_option, json_option
+from sonde.model.event import Event, read_events
+from sonde.model.event.description import EVENT_FORMAT, EVENT_KINDS
+from sonde.model.event.times import parse_time_interval
+from sonde.store.archive import Archive
+from sonde.store.events import add_archive_events, make_event_id, read_archive_events
+from sonde.terminal.screen import plain_table, print_json, results
+
+
+@click.group("event", cls=VerbGroup)
+def command() -> None:
+    """Enter and list upgrades, failures and repairs. `sonde trend` names those near a change.
+
+    \b
+    Examples:
+      sonde event add "Upgraded the MDS to 2.15.5" --at 2026-03-02 --kind upgrade
+      sonde event import maintenance.toml
+      sonde event list
+    """
+
+
+@command.command("add")
+@click.argument("title")
+@click.option("--at", "when", metavar="TIME", help="A day, a time, or an interval BEGIN/END. Default: now.")
+@click.option("--kind", type=click.Choice(EVENT_KINDS), default="change", show_default=True, help="What it was.")
+@click.option("--parts", metavar="IDS", help="Ids of the system file that it happened to, separated by commas.")
+@click.option("--details", help="More than the title says.")
+@click.option("--id", "event_id", metavar="ID", help="Name of the event. Default: from day and title.")
+@existing_archive_option
+@json_option
+def add_command(
+    title: str,
+    when: str | None,
+    kind: str,
+    parts: str | None,
+    details: str | None,
+    event_id: str | None,
+    archive: Archive,
+    as_json: bool,
+) -> int:
+    """Enter an event with the one-line TITLE into the archive.
+
+    \b
+    Examples:
+      sonde event add "Upgraded the MDS to 2.15.5" --at 2026-03-02 --kind upgrade
+      sonde event add "Replaced a drive" --at 2026-03-05T09:30Z --kind repair --parts drive17
+    """
+    time = when or f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    day = f"{parse_time_interval(time).first:%Y-%m-%d}"
+    document: dict[str, Any] = {
+        "schema": EVENT_FORMAT,
+        "id": event_id or make_event_id(title, day),
+        "when": time,
+        "kind": kind,
+        "title": title,
+    }
+    if details:
+        document["details"] = details
+    if parts:
+        document["parts"] = [part.strip() for part in parts.split(",") if part.strip()]
+    return _report_added(add_archive_events(archive.root, [document]), as_json)
+
+
+@command.command("import")
+@click.argument("file", type=click.Path(path_type=Path))
+@existing_archive_option
+@json_option
+def import_command(file: Path, archive: Archive, as_json: bool) -> int:
+    """Add all events of FILE (TOML, JSON or NDJSON) to the archive.
+
+    \b
+    Examples:
+      sonde event import maintenance.toml
+    """
+    return _report_added(add_archive_events(archive.root, map(_to_document, read_events(file))), as_json)
+
+
+@command.command("list")
+@existing_archive_option
+@json_option
+def list_command(archive: Archive, as_json: bool) -> int:
+    """List the events of the archive in order of time.
+
+    \b
+    Examples:
+      sonde event list
+      sonde event list --json
+    """
+    events = read_archive_events(archive.root)
+    if as_json:
+        print_json([_to_document(event) for event in events])
+        return 0
+    if not events:
+        results().print("The archive has no events; `sonde event add` enters one.")
+        return 0
+    table = plain_table()
+    for title in ("when", "kind", "title", "parts", "id"):
+        table.add_column(title)
+    for event in events:
+        table.add_row(f"{event.when.first:%Y-%m-%d %H:%M}", event.kind, event.title, ", ".join(event.parts), event.id)
+    results().print(table)
+    return 0
+
+
+def _report_added(events: list[Event], as_json: bool) -> int:
+    if as_json:
+        print_json([_to_document(event) for event in events])
+    for event in () if as_json else events:
+        results().print(f"Added {event.id}: {event.title}", soft_wrap=True)
+    return 0
+
+
+def _to_document(event: Event) -> dict[str, Any]:
+    """The event as a line of NDJSON."""
+    members = asdict(event)
+    first, last = members.pop("when")["first"], event.when.last
+    scope = "dependents" if members.pop("affects_dependents") else "parts"
+    kept_members = {name: value for name, value in members.items() if value}
+    when = first.isoformat() if first == last else f"{first.isoformat()}/{last.isoformat()}"
+    return {"schema": EVENT_FORMAT, **kept_members, "when": when, "scope": scope}

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The events of an archive: `events.ndjson` at its top, one event a line (``schema/event``)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from sonde.model.confined_files import append_file
+from sonde.model.errors import EventError, MachineError
+from sonde.model.event import Event, read_events
+from sonde.model.event.event import parse_event_lines
+
+EVENTS_FILE = "events.ndjson"
+_MAX_ID = 60
+
+
+def read_archive_events(root: Path) -> list[Event]:
+    """The events of an archive in order of time; none without the file. Raises EventError when the file is damaged."""
+    path = root / EVENTS_FILE
+    return read_events(path) if path.exists() else []
+
+
+def add_archive_events(root: Path, documents: Iterable[Mapping[str, Any]]) -> list[Event]:
+    """Appends events, after checking them and their ids. Raises EventError, and MachineError when it cannot write."""
+    path = root / EVENTS_FILE
+    ids = {event.id for event in read_archive_events(root)}
+    lines = [json.dumps(document, ensure_ascii=False) + "\n" for document in documents]
+    events = parse_event_lines("".join(lines), path)
+    for event in events:
+        if event.id in ids:
+            raise EventError(f'{path} has an event with the id "{event.id}" already; give this one another with --id.')
+        ids.add(event.id)
+    try:
+        with append_file(path) as file:
+            file.write("".join(lines).encode())
+    except OSError as error:
+        raise MachineError(f"{path} cannot be written: {error.strerror}.") from None
+    return events
+
+
+def make_event_id(title: str, day: str) -> str:
+    """An id from the day and the title: 2026-03-02-upgraded-mds."""
+    plain = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:_MAX_ID].strip("-")
+    return f"{day}-{plain}" if plain else day

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Events near a change, with their distance in time. Being near does not make an event the cause."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from sonde.model.event import Event, Interval
+from sonde.trends.changes import JointChange
+
+# Events further away are not named: what changed storage shows in the next runs.
+_LONGEST_BEFORE = timedelta(days=14)
+_LONGEST_AFTER = timedelta(days=1)
+_MOST_EVENTS = 3
+
+
+@dataclass(frozen=True)
+class NearbyEvent:
+    """An event and its distance from the time in which the change happened: zero inside, negative before it."""
+
+    event: Event
+    distance: timedelta
+
+    def describe(self) -> str:
+        """One sentence."""
+        event = self.event
+        when = f"{event.when.first:%Y-%m-%d}"
+        if not self.distance:
+            relation = "between the last run before and the first run after the change"
+        elif self.distance < timedelta(0):
+            relation = f"{_format_distance(-self.distance)} before the last run before the change"
+        else:
+            relation = f"{_format_distance(self.distance)} after the first run after the change"
+        parts = f" on {', '.join(event.parts)}" if event.parts else ""
+        return f'Event "{event.title}" ({event.kind}{parts}), {when}: {relation}.'
+
+
+def find_nearby_events(joint: JointChange, events: Iterable[Event]) -> list[NearbyEvent]:
+    """The nearest events of a joint change, at most three, the nearest first."""
+    first = datetime.fromtimestamp(min(change.last_before for change in joint.changes), UTC)
+    last = datetime.fromtimestamp(joint.time, UTC)
+    during = Interval(min(first, last), last)
+    nearby = [
+        NearbyEvent(event, distance)
+        for event in events
+        if -_LONGEST_BEFORE <= (distance := _compute_distance(event.when, during)) <= _LONGEST_AFTER
+    ]
+    return sorted(nearby, key=lambda entry: (abs(entry.distance), entry.event.when.first))[:_MOST_EVENTS]
+
+
+def _format_distance(distance: timedelta) -> str:
+    hours = distance.total_seconds() / 3600
+    return f"{hours / 24:.0f} days" if hours >= 48 else f"{hours:.1f} hours"
+
+
+def _compute_distance(event: Interval, during: Interval) -> timedelta:
+    if event.overlaps(during):
+        return timedelta(0)
+    return event.last - during.first if event.last < during.first else event.first - during.last

@@ -16,7 +16,8 @@ from sonde.sources.tool_messages import find_messages
 
 _LOCATION_OPTIONS = ("-d", "-i", "-o")
 _ROW = re.compile(
-    r"^[ \t]*(Directory|File|Tree)\s+(creation|stat|rename|removal|read)\s*:?\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)[ \t]*$"
+    r"^[ \t]*(Directory|File|Tree)\s+(creation|stat|rename|removal|read)\s*:?"
+    r"\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)[ \t]*$"
 )
 _OPS = {"creation": "create", "removal": "remove"}
 

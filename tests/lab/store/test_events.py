@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Events of an archive: entered, listed, refused, never lost."""
+"""Events of an archive: entered, entries, refused, never lost."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 
 from sonde.model.errors import EventError
 from sonde.store.events import EVENTS_FILE, add_archive_events, make_event_id, read_archive_events
@@ -45,24 +44,24 @@ def test_id_is_made_of_day_and_title() -> None:
 def test_command_adds_imports_and_lists(tmp_path: Path, sonde: Any) -> None:
     archive = tmp_path / "archive"
     archive.mkdir()
-    said = sonde("event", "add", "Replaced a drive", "--at", "2026-03-05T09:30Z", "--kind", "repair",
+    result = sonde("event", "add", "Replaced a drive", "--at", "2026-03-05T09:30Z", "--kind", "repair",
                  "--parts", "drive1, drive2", "--archive", str(archive))  # fmt: skip
-    assert (said.code, said.out) == (0, "Added 2026-03-05-replaced-a-drive: Replaced a drive\n")
+    assert (result.code, result.out) == (0, "Added 2026-03-05-replaced-a-drive: Replaced a drive\n")
     file = tmp_path / "maintenance.toml"
     file.write_text(
         'schema = "sonde-event/1"\nzone = "+01:00"\n[[events]]\nid = "m"\nwhen = "2026-03-04T18:00/2026-03-04T20:00"\n'
         'kind = "maintenance"\ntitle = "Firmware"\nscope = "parts"\n'
     )
     assert sonde("event", "import", str(file), "--archive", str(archive)).code == 0
-    listed = json.loads(sonde("event", "list", "--json", "--archive", str(archive)).out)
-    assert [entry["id"] for entry in listed] == ["m", "2026-03-05-replaced-a-drive"]
-    assert listed[0]["when"].startswith("2026-03-04T18:00:00+01:00/2026-03-04T20:00:")
-    assert (listed[0]["scope"], listed[1]["scope"]) == ("parts", "dependents")
-    assert listed[1]["parts"] == ["drive1", "drive2"]
+    entries = json.loads(sonde("event", "list", "--json", "--archive", str(archive)).out)
+    assert [entry["id"] for entry in entries] == ["m", "2026-03-05-replaced-a-drive"]
+    assert entries[0]["when"].startswith("2026-03-04T18:00:00+01:00/2026-03-04T20:00:")
+    assert (entries[0]["scope"], entries[1]["scope"]) == ("parts", "dependents")
+    assert entries[1]["parts"] == ["drive1", "drive2"]
 
 
 def test_wrong_time_is_one_sentence_with_exit_code_2(tmp_path: Path, sonde: Any) -> None:
-    said = sonde("event", "add", "T", "--at", "soon", "--archive", str(tmp_path))
-    assert said.code == 2
-    assert "soon" in said.err
-    assert len(said.err.splitlines()) == 1
+    result = sonde("event", "add", "T", "--at", "soon", "--archive", str(tmp_path))
+    assert result.code == 2
+    assert "soon" in result.err
+    assert len(result.err.splitlines()) == 1

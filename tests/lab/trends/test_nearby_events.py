@@ -17,7 +17,7 @@ from sonde.trends.scope import UNEXPLAINED
 HALVED = RateRatio(0.5, 0.45, 0.55, 0.001, 20, 20, 0.95)
 
 
-def at(day: int) -> float:
+def midnight(day: int) -> float:
     return datetime(2026, 3, day, tzinfo=UTC).timestamp()
 
 
@@ -26,7 +26,7 @@ def make_event(when: str, event_id: str = "e") -> Event:
 
 
 # A drop between the runs of 10 and 11 March, at midnight.
-DROP = JointChange((Part((Change(0, "collapse", at(10), at(11), at(13), 3, HALVED, HALVED),), UNEXPLAINED),))
+DROP = JointChange((Part((Change(0, "collapse", midnight(10), midnight(11), midnight(13), 3, HALVED, HALVED),), UNEXPLAINED),))
 
 
 @pytest.mark.parametrize(

@@ -71,8 +71,37 @@ def _format() -> Draft202012Validator:
 
 
 def complaints(line: Line) -> list[str]:
-    """What the format of records has against a line."""
-    return [error.message for error in _format().iter_errors(line)]
+    """What the format of records has against a line, also members that it does not declare: readers ignore them, but
+    the engine writes none."""
+    schema: Plan = dict(_format().schema)  # type: ignore[arg-type]
+    undeclared = list_undeclared(line, schema, schema["$defs"].get(f"line_{line['type']}", {}), str(line["type"]))
+    return [error.message for error in _format().iter_errors(line)] + undeclared
+
+
+def list_undeclared(value: Any, schema: Plan, node: Plan, path: str) -> list[str]:
+    """Paths of members in `value` that `node` of the schema neither declares nor leaves open."""
+    while "$ref" in node:
+        target: Any = schema
+        for step in node["$ref"].removeprefix("#/").split("/"):
+            target = target[step]
+        node = target
+    if "anyOf" in node:
+        return min((list_undeclared(value, schema, arm, path) for arm in node["anyOf"]), key=len)
+    if isinstance(value, list):
+        items = node.get("items", {})
+        return [name for entry in value for name in list_undeclared(entry, schema, items, f"{path}[]")]
+    if not isinstance(value, dict) or not {"properties", "additionalProperties"} & node.keys():
+        return []
+    every_line: Plan = {"type": {}, "t": {}} if "." not in path and "[" not in path else {}
+    members, other = node.get("properties", {}) | every_line, node.get("additionalProperties")
+    undeclared = []
+    for name, member in value.items():
+        if name in members or other:
+            form = members.get(name, other if isinstance(other, dict) else {})
+            undeclared += list_undeclared(member, schema, form, f"{path}.{name}")
+        else:
+            undeclared.append(f"{path}.{name} is not declared in record.schema.json")
+    return undeclared
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,7 @@ def _describe_file_system(system: System, name: str, table: object) -> Iterator[
     assert isinstance(table, FileSystem)
     targets = system.find_targets(name)
     facts = [table.kind]
-    if table.wanted is not None and not table.device and not targets:
+    if table.requirement is not None and not table.device and not targets:
         facts.append("required, not laid out yet (sonde layout plan)")
     capacities = [system.compute_capacity(target) for target in targets]
     known = [capacity for capacity in capacities if capacity is not None]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 SYSTEMS = Path(__file__).resolve().parents[3] / "systems"
-WRONG = """schema = "sonde-system/1"
+WRONG = """schema = "sonde-system/2"
 
 [[networks]]
 id = "net"
@@ -70,7 +70,7 @@ def test_all_problems_are_listed_at_once(sonde: Any, tmp_path: Path) -> None:
 def test_names_of_unreadable_tables_are_not_unknown(sonde: Any, tmp_path: Path) -> None:
     path = tmp_path / "one.toml"
     path.write_text(
-        'schema = "sonde-system/1"\n[[networks]]\nid = "net"\n[[nodes]]\nid = "n"\n'
+        'schema = "sonde-system/2"\n[[networks]]\nid = "net"\n[[nodes]]\nid = "n"\n'
         '[[nodes.interfaces]]\nnetwork = "net"\n', encoding="utf-8"
     )  # fmt: skip
     problems = sonde("system", "check", path, "--json").json["problems"]
@@ -79,9 +79,9 @@ def test_names_of_unreadable_tables_are_not_unknown(sonde: Any, tmp_path: Path) 
 
 
 def test_broken_includes_are_listed(sonde: Any, tmp_path: Path) -> None:
-    (tmp_path / "part.toml").write_text('schema = "sonde-system/1"\n[[drives]]\nkind = "wood"\n', encoding="utf-8")
+    (tmp_path / "part.toml").write_text('schema = "sonde-system/2"\n[[drives]]\nkind = "wood"\n', encoding="utf-8")
     path = tmp_path / "all.toml"
-    path.write_text('schema = "sonde-system/1"\ninclude = ["part.toml", "gone.toml"]\n', encoding="utf-8")
+    path.write_text('schema = "sonde-system/2"\ninclude = ["part.toml", "gone.toml"]\n', encoding="utf-8")
     result = sonde("system", "check", path)
     assert result.code == 2
     assert "gone.toml" in result.err

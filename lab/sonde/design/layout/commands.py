@@ -14,12 +14,16 @@ from sonde.design.layout.geometry import KIB, MIB
 from sonde.model.errors import UserError
 from sonde.model.shell import Argument, Word, concatenate
 from sonde.model.system import System
-from sonde.model.system.storage import Drive, RaidGroup, Slice, Volume
+from sonde.model.system.storage import Drive, Lun, RaidGroup, Slice, Volume
 
 # Read-ahead covers this many full widths, and at least this many bytes.
 _WIDTHS_AHEAD, _LEAST_AHEAD = 2, 4 * MIB
 # Largest useful request: one full stripe, up to what Linux accepts without a special driver.
 _LARGEST_REQUEST = 16 * MIB
+# Requests that wait in the queue of a rotating drive or a LUN, where the scheduler can sort and merge them.
+_REQUESTS = "256"
+# Threads of md that compute parity and copy stripes; without them one thread limits an array of fast drives.
+_PARITY_THREADS = "4"
 
 
 def mdadm_array_command(group: BlockDevice, device_names: DeviceNames, spares: tuple[str, ...]) -> list[Argument]:
@@ -175,21 +179,31 @@ def mount_options(layout: FileSystemLayout, device_names: DeviceNames) -> Word:
     return _comma_separated(options)
 
 
-def queue_settings(layout: FileSystemLayout, device_names: DeviceNames) -> Iterator[tuple[Argument, dict[str, str]]]:
-    """Device and its settings below /sys/block/…/queue/; md arrays also get settings of md."""
-    ahead = max(_LEAST_AHEAD, _WIDTHS_AHEAD * layout.width)
-    top = {"queue/read_ahead_kb": str(ahead // KIB)}
+def queue_settings(
+    layout: FileSystemLayout, base: BlockDevice, device_names: DeviceNames
+) -> Iterator[tuple[Argument, dict[str, str]]]:
+    """Device and its settings below /sys/block/…/queue/ for one device of a layout and all below it; md arrays also get
+    settings of md, LUNs the depth of their queue. ZFS opens drives itself: only they get settings."""
+    is_pool = layout.table.kind == "zfs"
+    ahead = max(_LEAST_AHEAD, _WIDTHS_AHEAD * (layout.width or base.width or 0))
+    top = {} if is_pool else {"queue/read_ahead_kb": str(ahead // KIB)}
     done: set[str] = set()
-    for depth, device in enumerate(layout.device.walk()):
+    for depth, device in enumerate(base.walk()):
         settings: dict[str, str] = dict(top) if depth == 0 else {}
-        if device.kind in ("luns", "drives") and (device.kind == "luns" or not _under_controller(layout.device)):
+        if device.kind in ("luns", "drives") and (device.kind == "luns" or not _under_controller(base)):
             flash = isinstance(device.table, Drive) and device.table.kind in ("nvme", "ssd")
-            settings["queue/scheduler"] = "none" if flash or device.kind == "luns" else "mq-deadline"
+            settings["queue/scheduler"] = "none" if flash or device.kind == "luns" or is_pool else "mq-deadline"
             request = min(_LARGEST_REQUEST, device.stripe or MIB) if device.kind == "luns" else MIB
             settings["queue/max_sectors_kb"] = str(request // KIB)
+            if not flash:
+                settings["queue/nr_requests"] = _REQUESTS
+        if isinstance(device.table, Lun) and device.table.queue_depth is not None:
+            settings["device/queue_depth"] = str(int(device.table.queue_depth))
         geometry = device.geometry
-        if device.kind == "raid_groups" and geometry is not None and geometry.parity and not _under_controller(device):
+        is_array = device.kind == "raid_groups" and geometry is not None and geometry.parity
+        if is_array and not is_pool and not _under_controller(device):
             settings["md/stripe_cache_size"] = "8192"
+            settings["md/group_thread_cnt"] = _PARITY_THREADS
         if settings and device.kind != "slices" and device.id not in done:
             done.add(device.id)
             yield device_names.of(device.id), settings
@@ -210,28 +224,3 @@ def list_host_raid_groups(base: BlockDevice) -> list[BlockDevice]:
         for device in base.walk()
         if device.kind == "raid_groups" and device.members and not _under_controller(base)
     ]
-
-
-def lustre_target_command(
-    system: System, layout: FileSystemLayout, target: str, device: BlockDevice, device_names: DeviceNames, nids: Word
-) -> list[Argument]:
-    """mkfs.lustre for one target on ldiskfs."""
-    item = system.item(target)
-    index = int(getattr(item.table, "index", None) or 0) + item.position
-    options = "-b 4096"
-    if device.unit and device.stripe:
-        options += f" -E stride={device.unit // 4096},stripe_width={device.stripe // 4096}"
-    journal = system.find_reference(target, "journal")
-    shared = sum(journal == system.find_reference(item.id, "journal") for item in system.items("targets")) > 1
-    own_journal = (
-        journal if not shared else None
-    )  # a device holds one journal: a shared one must be divided into slices first
-    ext4 = (
-        concatenate("--mkfsoptions=", f"{options} -J size=4096")
-        if own_journal is None
-        else concatenate("--mkfsoptions=", f"{options} -J device=", device_names.of(own_journal))
-    )
-    return [
-        "mkfs.lustre", "--ost", f"--fsname={layout.id[:8]}", f"--index={index}", concatenate("--mgsnode=", nids),
-        "--backfstype=ldiskfs", ext4, device_names.of(device.id),
-    ]  # fmt: skip

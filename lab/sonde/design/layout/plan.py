@@ -5,6 +5,7 @@ system."""
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -120,6 +121,8 @@ class _Writer:
         for kind in PART_KINDS:
             document.setdefault(kind, [])
 
+        self.spare_uses: Counter[str] = Counter()
+
     def _put(self, kind: str, entry: dict[str, Any]) -> str:
         self.document[kind].append(entry)
         self.new_parts.append(entry["id"])
@@ -156,17 +159,21 @@ class _Writer:
         drive_size = candidate.device.members[0].capacity
         usable = (candidate.device.capacity or 0) - int(table.data) * MD_RESERVE
         step = (candidate.device.unit or MIB) * int(table.data)
-        spare = [
+        free = [
             drive.id
             for drive in self.placement.spares.get(candidate.sharing_path[2], ())
             if drive.capacity == drive_size
-        ][:1]
+        ]
+        # a spare of its own while there are free drives, then the one that the fewest groups share
+        spare = sorted(free, key=lambda drive: self.spare_uses[drive])[:1]
         self._put("raid_groups", {
             "id": candidate.id, "level": table.level, "data": int(table.data), "parity": int(table.parity),
             "segment": f"{candidate.device.unit} B", "drives": list(table.drives), "device": f"/dev/md/{candidate.id}",
             "usable": {"value": f"{usable // step * step} B",
                        "note": "data drives less 128 MiB each for metadata, in whole stripes"},
         } | ({"spares": spare} if spare and table.level != "0" else {}))  # fmt: skip
+
+        self.spare_uses.update(spare)
 
     def _slice(self, candidate: Candidate, use: str) -> str:
         """Adds one slice over a whole LUN. An array that the host creates needs no slice."""

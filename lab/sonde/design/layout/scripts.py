@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from sonde.design.layout.block_devices import BlockDevice
 from sonde.design.layout.commands import (
     list_host_raid_groups,
-    lustre_target_command,
     mdadm_array_command,
     mkfs_command,
     mount_options,
@@ -21,9 +20,10 @@ from sonde.design.layout.commands import (
 )
 from sonde.design.layout.device_names import DeviceNames
 from sonde.design.layout.file_system_layout import FileSystemLayout
+from sonde.design.layout.lustre import LustreTarget, choose_request_size, list_lustre_targets, make_target_command
 from sonde.design.layout.placement import LOCAL
 from sonde.design.layout.plan import LayoutPlan
-from sonde.model.shell import Argument, ShellScript, Word, concatenate, variable
+from sonde.model.shell import Argument, ShellScript, Word, concatenate
 from sonde.model.system import System
 from sonde.model.units import format_bytes
 
@@ -188,47 +188,91 @@ def _mount(body: ShellScript, system: System, layout: FileSystemLayout, device_n
     body.pipeline(["mkdir", "-p", path], ["mount", "-o", options, device_names.of(layout.device.id), path])
 
 
-def _queues(layout: Sequence[FileSystemLayout], device_names: DeviceNames) -> Iterator[list[Argument]]:
+def _queues(
+    layout: Sequence[FileSystemLayout], device_names: DeviceNames, bases: Sequence[BlockDevice] | None = None
+) -> Iterator[list[Argument]]:
+    """Commands that set queues: of the devices of the layouts, or of `bases`."""
     by_setting: dict[tuple[str, str], dict[Argument, None]] = {}
     done: set[tuple[Argument, str]] = set()
     for file_system in layout:
-        for device, settings in queue_settings(file_system, device_names):
-            for name, value in settings.items():
-                if (device, name) not in done:
-                    done.add((device, name))
-                    by_setting.setdefault((name, value), {})[device] = None
+        for base in file_system.devices if bases is None else bases:
+            for device, settings in queue_settings(file_system, base, device_names):
+                for name, value in settings.items():
+                    if (device, name) not in done:
+                        done.add((device, name))
+                        by_setting.setdefault((name, value), {})[device] = None
     for (name, value), disks in by_setting.items():
         yield ["queue", name, value, *disks]
 
 
 def _servers(system: System, layout: FileSystemLayout) -> dict[str, str]:
-    """One script per server, with the targets that it serves in normal operation."""
-    by_server: dict[str, list[tuple[str, BlockDevice]]] = {}
-    for target, device in zip(layout.targets, layout.devices, strict=False):
-        by_server.setdefault(system.find_reference(target, "server") or "server", []).append((target, device))
+    """One script per server, with the targets that it serves in normal operation; for Lustre also its parameters."""
+    by_server: dict[str, list[LustreTarget]] = {}
+    is_lustre = layout.table.kind == "lustre"
+    targets = (
+        list(list_lustre_targets(system, layout))
+        if is_lustre
+        else [
+            LustreTarget(name, "", device, system.find_reference(name, "server") or "")
+            for name, device in zip(layout.targets, layout.devices, strict=False)
+        ]
+    )
+    for target in targets:
+        by_server.setdefault(target.server or "server", []).append(target)
     files = {}
-    for server, targets in by_server.items():
-        device_names = DeviceNames(system)
-        body = ShellScript()
-        for target, device in targets:
-            body.blank()
-            body.comment(target)
-            for group in list_host_raid_groups(device):
-                body.command(*mdadm_array_command(group, device_names, ()))
-            if layout.table.kind == "lustre":
-                body.command(*lustre_target_command(system, layout, target, device, device_names, variable("MGS_NID")))
-            else:
-                body.comment(f"{layout.table.kind}: give {_device_text(device_names.of(device.id))} to it as {target}")
-        disks = [device_names.of(inner.id) for _, device in targets for inner in device.walk() if not inner.members]
-        if layout.table.kind == "lustre":
-            device_names.required_variables["MGS_NID"] = "the LNet id of the management server, like 10.0.0.1@o2ib"
-            request = max([1, *(device.stripe // (1 << 20) for _, device in targets if device.stripe)])
-            body.blank()
-            body.comment("requests of one full stripe")
-            body.command("lctl", "set_param", "-P", f"obdfilter.*.brw_size={min(16, request)}")
+    for server, server_targets in by_server.items():
         name = f"{layout.id}-{server}.sh"
-        files[name] = _script(name, f"{layout.id} on {server}", disks, device_names, body)
+        files[name] = _make_server_script(system, layout, server_targets, name, f"{layout.id} on {server}")
+    request = choose_request_size(layout) if is_lustre else None
+    if request is not None:
+        files[f"{layout.id}-parameters.sh"] = _make_parameter_script(layout, request)
     return files
+
+
+def _make_server_script(
+    system: System, layout: FileSystemLayout, targets: Sequence[LustreTarget], name: str, title: str
+) -> str:
+    device_names, body = DeviceNames(system), ShellScript()
+    used_spares: dict[str, None] = {}
+    groups = {group.id: group for target in targets for group in list_host_raid_groups(target.device)}
+    for group in groups.values():
+        spares = tuple(spare for spare in system.find_references(group.id, "spares") if spare not in used_spares)
+        used_spares |= dict.fromkeys(spares)
+        body.blank()
+        body.comment(f"{group.id}: {group.geometry}" + ("" if group.unit else "; mdadm chooses the chunk"))
+        body.command(*mdadm_array_command(group, device_names, spares))
+    divided = {disk: None for target in targets for inner in target.device.walk() if inner.kind == "slices"
+               for disk in system.find_references(inner.id, "on")}  # fmt: skip
+    for disk in divided:
+        body.blank()
+        body.comment(f"slices of {disk}")
+        body.command(*sgdisk_command(system, disk, device_names))
+        body.pipeline(["partx", "--update", device_names.of(disk)], ["settle"])
+    for target in targets:
+        body.blank()
+        body.comment(target.id)
+        if layout.table.kind == "lustre":
+            body.command(*make_target_command(system, layout, target, device_names))
+        else:
+            device_text = _device_text(device_names.of(target.device.id))
+            body.comment(f"{layout.table.kind}: give {device_text} to it as {target.id}")
+    body.blank()
+    body.comment("queues; for good, put these into a udev rule")
+    for arguments in _queues([layout], device_names, [target.device for target in targets]):
+        body.command(*arguments)
+    bottom = [inner.id for target in targets for inner in target.device.walk() if not inner.members]
+    disks = [device_names.of(disk) for disk in dict.fromkeys((*bottom, *used_spares))]
+    return _script(name, title, disks, device_names, body)
+
+
+def _make_parameter_script(layout: FileSystemLayout, request: int) -> str:
+    """Parameters that the management server keeps for all servers: lctl set_param -P works there only."""
+    script = ShellScript()
+    script.comment(f"Parameters of {layout.id}. Run it as root on the management server, when its target is mounted.")
+    script.literal("set -eu")
+    script.comment("requests of one full stripe to the disks of the OSTs")
+    script.command("lctl", "set_param", "-P", f"obdfilter.{layout.id[:8]}-*.brw_size={request}")
+    return str(script)
 
 
 def _device_text(device: Argument) -> str:

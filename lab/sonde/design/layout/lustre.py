@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands that create the targets of a Lustre file system: management and metadata targets, OSTs, service nodes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sonde.design.layout.block_devices import BlockDevice, resolve_block_device
+from sonde.design.layout.device_names import DeviceNames
+from sonde.design.layout.file_system_layout import FileSystemLayout
+from sonde.design.layout.geometry import MIB
+from sonde.model.shell import Argument, Word, concatenate, variable
+from sonde.model.system import System
+
+# obdfilter.*.brw_size in MiB: the default since Lustre 2.10, and the largest.
+_DEFAULT_REQUEST, _LARGEST_REQUEST = 4, 16
+
+
+@dataclass(frozen=True)
+class LustreTarget:
+    """One target with its device and its server ("" when the file names none)."""
+
+    id: str
+    kind: str  # mgt, mdt, ost
+    device: BlockDevice
+    server: str
+
+
+def list_lustre_targets(system: System, layout: FileSystemLayout) -> Iterator[LustreTarget]:
+    """The targets whose device is described, in the order in which they must be created: MGT, MDTs, OSTs."""
+    for kind in ("mgt", "mdt"):
+        for name in system.find_targets(layout.id, kind):
+            below = system.find_references(name, "on")
+            if below:
+                server = system.find_reference(name, "server") or ""
+                yield LustreTarget(name, kind, resolve_block_device(system, below[0]), server)
+    for name, device in zip(layout.targets, layout.devices, strict=False):
+        yield LustreTarget(name, "ost", device, system.find_reference(name, "server") or "")
+
+
+def find_management_servers(system: System, layout: FileSystemLayout) -> tuple[str, ...]:
+    """The server of the management target and its failover server; without such a target, those of the first MDT."""
+    for kind in ("mgt", "mdt"):
+        for name in system.find_targets(layout.id, kind)[:1]:
+            servers = (system.find_reference(name, "server"), system.find_failover(name))
+            if servers[0]:
+                return tuple(server for server in servers if server)
+    return ()
+
+
+def make_nids(system: System, servers: tuple[str, ...], names: DeviceNames) -> list[Argument]:
+    """The LNet ids of servers; a variable for a server whose id is not described."""
+    nids: list[Argument] = []
+    for server in servers:
+        described = [address.nid for address in system.find_addresses(server) if address.nid]
+        if described:
+            nids.append(",".join(described))
+            continue
+        name = "NID_" + re.sub(r"[^A-Z0-9]", "_", server.upper())
+        names.required_variables[name] = f"the LNet id of {server}, like 10.0.0.1@o2ib"
+        nids.append(variable(name))
+    return nids
+
+
+def make_target_command(
+    system: System, layout: FileSystemLayout, target: LustreTarget, names: DeviceNames
+) -> list[Argument]:
+    """mkfs.lustre for one target on ldiskfs."""
+    arguments: list[Argument] = ["mkfs.lustre", *_make_role(system, layout, target)]
+    if "--mgs" not in arguments:
+        arguments += _make_management_nodes(system, layout, names)
+    if target.server:
+        failover = system.find_failover(target.id)
+        if failover:
+            # both servers by the same option: either of them may mount the target first
+            servers = (target.server, failover)
+            arguments += [concatenate("--servicenode=", nid) for nid in make_nids(system, servers, names)]
+    arguments.append("--backfstype=ldiskfs")
+    if target.kind != "mgt":
+        arguments.append(_make_file_system_options(system, target, names))
+    return [*arguments, names.of(target.device.id)]
+
+
+def _make_role(system: System, layout: FileSystemLayout, target: LustreTarget) -> list[Argument]:
+    if target.kind == "mgt":
+        return ["--mgs"]
+    item = system.item(target.id)
+    index = int(getattr(item.table, "index", None) or 0) + item.position
+    role: list[Argument] = [f"--{target.kind}"]
+    if target.kind == "mdt" and index == 0 and not system.find_targets(layout.id, "mgt"):
+        role.append("--mgs")  # no management target is described: the first MDT holds it
+    return [*role, f"--fsname={layout.id[:8]}", f"--index={index}"]
+
+
+def _make_management_nodes(system: System, layout: FileSystemLayout, names: DeviceNames) -> list[Argument]:
+    servers = find_management_servers(system, layout)
+    if not servers:
+        names.required_variables["MGS_NID"] = "the LNet id of the management server, like 10.0.0.1@o2ib"
+        return [concatenate("--mgsnode=", variable("MGS_NID"))]
+    return [concatenate("--mgsnode=", nid) for nid in make_nids(system, servers, names)]
+
+
+def _make_file_system_options(system: System, target: LustreTarget, names: DeviceNames) -> Word:
+    options = "-b 4096"
+    device = target.device
+    if device.unit and device.stripe:
+        options += f" -E stride={device.unit // 4096},stripe_width={device.stripe // 4096}"
+    journal = system.find_reference(target.id, "journal")
+    shared = sum(journal == system.find_reference(item.id, "journal") for item in system.items("targets")) > 1
+    # a device holds one journal: a shared one must be divided into slices first
+    if journal is None or shared:
+        return concatenate("--mkfsoptions=", f"{options} -J size=4096")
+    return concatenate("--mkfsoptions=", f"{options} -J device=", names.of(journal))
+
+
+def choose_request_size(layout: FileSystemLayout) -> int | None:
+    """The size of requests to the disks of OSTs in MiB: one full stripe, but never below the default of Lustre; None
+    when no stripe is known or the default is right."""
+    stripes = [device.stripe for device in layout.devices if device.stripe]
+    if not stripes:
+        return None
+    wanted = -(-max(stripes) // MIB)
+    power = next((size for size in (4, 8, 16) if size >= wanted), _LARGEST_REQUEST)
+    return power if power > _DEFAULT_REQUEST else None

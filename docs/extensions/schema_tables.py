@@ -103,16 +103,21 @@ def sections(schema: dict[str, Any], node: dict[str, Any], name: str, seen: dict
         if nested is not None:
             key = json.dumps(without_defaults(nested["properties"]), sort_keys=True)
             if key in seen:
-                meaning = f"{meaning} See [{seen[key]}](#{anchor(seen[key])}).".strip()
+                meaning = f"{end_sentence(meaning)} See [{seen[key]}](#{anchor(seen[key])}).".strip()
             else:
                 title = f"{path}[]" if nested is items else path
                 seen[key] = title
                 below.append((title, nested))
-                meaning = f"{meaning} See [{title}](#{anchor(title)}).".strip()
+                meaning = f"{end_sentence(meaning)} See [{title}](#{anchor(title)}).".strip()
         yield f"| `{member}` | {kind(schema, raw)} | {default} | {meaning} |"
     yield ""
     for title, nested in below:
         yield from sections(schema, nested, title, seen)
+
+
+def end_sentence(meaning: str) -> str:
+    """The text with a period at its end, unless it is empty."""
+    return f"{meaning.removesuffix('.')}." if meaning else ""
 
 
 def without_defaults(node: Any) -> Any:

@@ -9,10 +9,12 @@ namespace sonde::plan {
 
 void describe(Visitor& visitor, Amount& amount) {
     const bool in_bytes = amount.of == Amount::Of::bytes;
-    visitor.member("of", amount.of, choice(choices::amount_of), "", required_by_schema);
-    visitor.member("bytes", amount.bytes, BytesKind{}, "", {.absence = Absence::unset, .resolved = in_bytes});
+    visitor.member("of", amount.of, choice(choices::amount_of), "unit of the amount", required_by_schema);
+    visitor.member("bytes", amount.bytes, BytesKind{}, "of bytes: how many",
+                   {.absence = Absence::unset, .resolved = in_bytes});
     visitor.member("x", amount.factor, NumberKind{0.0, 1e6}, "factor, of node_memory", {.resolved = !in_bytes});
-    visitor.member("per", amount.per, choice(choices::amount_per), "");
+    visitor.member("per", amount.per, choice(choices::amount_per),
+                   "scope of the amount, which is divided evenly among its tasks");
     visitor.when_reading([&amount](const Reader& in) {
         if (amount.of == Amount::Of::bytes && !in.has("bytes")) {
             in.fail("bytes", "is missing: say how many, or use of = \"node_memory\"");

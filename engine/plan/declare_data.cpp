@@ -19,7 +19,7 @@ bool is_plain_file_name(const std::string& name) {
 
 void describe_step(Visitor& visitor, Paced::RateStep& step) {
     visitor.member("at", step.at, DurationKind{}, "since the start of the phase", required_by_schema);
-    visitor.member("rate", step.rate, RateKind{}, "", required);
+    visitor.member("rate", step.rate, RateKind{}, "bytes per second and task from then on", required);
 }
 
 void describe_delays(Visitor& visitor, Paced::Delays& delays) {
@@ -50,10 +50,10 @@ void describe_files(Visitor& visitor, Files& files) {
                                           },
                                       .complaint = "is not the path of a directory from the root",
                                       .least_length = 1};
-    visitor.member("mapping", files.mapping, choice(mappings), "");
+    visitor.member("mapping", files.mapping, choice(mappings), "which tasks share a file");
     visitor.member("group_size", files.group_size, IntegerKind(1, 1 << 24), "mapping per_group: tasks per file", unset);
     visitor.member("count", files.count, IntegerKind(1, 100'000'000), "mapping many: files per task");
-    visitor.member("directories", files.directories, choice(directory_kinds), "");
+    visitor.member("directories", files.directories, choice(directory_kinds), "which tasks share a directory");
     visitor.member("name", files.name, TextKind(name_rule), "base name of the data files");
     visitor.member(
         "paths", files.paths, TextsKind(path_rule),
@@ -100,7 +100,7 @@ void describe(Visitor& visitor, Access& access) {
             access.segments = 1;
         }
     });
-    visitor.member("order", access.order, choice(orders), "");
+    visitor.member("order", access.order, choice(orders), "order of the transfers of a task");
     visitor.member("scope", access.scope, choice(scopes),
                    "range of a permutation: one block (the same in every segment), all slots of the task, or all slots "
                    "of the file, distributed to its tasks without replacement");

@@ -105,22 +105,21 @@ void describe(Visitor& visitor, Treatment& treatment) {
     for (const TreatmentCapability& kind : visitor.capabilities().treatments) {
         names.push_back(kind.name);
     }
-    visitor.member("kind", treatment.kind, ListedNameKind(names), "", required);
+    visitor.member("kind", treatment.kind, ListedNameKind(names), "what is done", required);
     visitor.member("need", treatment.required, choice(needs),
                    "required: the run stops when the treatment fails or has no effect");
     visitor.member("time", treatment.time, DurationKind{}, "sleep", unset);
     visitor.member("fraction", treatment.fraction, NumberKind{0.0, 0.95},
                    "memory_hog: fraction of node memory to hold while the phase runs", unset);
     visitor.member("command", treatment.command, TextKind{},
-                   "command: run by /bin/sh once per node; remount: instead of `mount -o remount` or umount and mount",
-                   unset);
+                   "command: run by /bin/sh once per node; remount: run instead of umount and mount", unset);
     visitor.member("max_residency", treatment.max_residency, NumberKind{0.0, 1.0},
                    "cache treatments: fraction of the data that may still be in the page cache afterwards");
 }
 
 void describe(Visitor& visitor, DuplexStream& stream) {
     visitor.member("id", stream.id, TextKind{}, "name of the stream", required);
-    visitor.member("op", stream.write, choice(stream_ops), "", required);
+    visitor.member("op", stream.write, choice(stream_ops), "direction", required);
     visitor.member("tasks", stream.tasks, choice(stream_tasks), "which tasks");
     visitor.member("file", stream.file, IntegerKind(0, most_files), "which of each task's files");
 }

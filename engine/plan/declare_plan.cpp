@@ -137,9 +137,9 @@ void describe(Visitor& visitor, TargetSettings& target) {
 
 void describe_plan(Visitor& visitor, Plan& plan, const PhaseContext& context) {
     std::string format = plan_format;
-    visitor.member("schema", format, FormatKind{}, "", required);
+    visitor.member("schema", format, FormatKind{}, "version of the format", required);
     visitor.member("id", plan.id, IdentifierKind{}, "name of the plan", required);
-    visitor.member("title", plan.title, TextKind{}, "", unset);
+    visitor.member("title", plan.title, TextKind{}, "one line for people", unset);
     describe_comments(visitor);
     visitor.table("target", "the target of the run", [&plan](Visitor& members) { describe(members, plan.target); },
                   {.required = true});

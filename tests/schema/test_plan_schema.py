@@ -111,3 +111,19 @@ def test_every_member_says_what_it_is_or_has_a_default() -> None:
 
     look(FORMAT, "plan")
     assert silent == []
+
+
+def test_every_member_has_a_description() -> None:
+    """The reference page and the messages of the lab use it."""
+
+    def list_silent(node: Any, path: str) -> list[str]:
+        if isinstance(node, list):
+            return [name for entry in node for name in list_silent(entry, path)]
+        if not isinstance(node, dict):
+            return []
+        silent = [
+            f"{path}.{name}" for name, member in node.get("properties", {}).items() if "description" not in member
+        ]
+        return silent + [name for key, member in node.items() for name in list_silent(member, f"{path}.{key}")]
+
+    assert list_silent(FORMAT, "plan") == []

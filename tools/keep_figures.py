@@ -159,7 +159,7 @@ def table(one: TableDescription, runs: MeasuredRuns) -> dict[str, Any]:
 
 def claims(judged: list[ClaimResult]) -> list[dict[str, str]]:
     return [
-        {"id": one.expectation.id, "claim": " ".join(one.expectation.claim.split()), "outcome": str(one.outcome),
+        {"id": one.expectation.id, "claim": " ".join(one.expectation.claim.split()), "verdict": str(one.outcome),
          "found": verdict_sentence(one)}
         for one in judged
     ]  # fmt: skip

@@ -239,7 +239,7 @@ def reproduce(one: Staged) -> dict[str, Any]:
                 "figures": [],
                 "tables": [],
                 "machine": run.system.title,
-                "refused": {**run.results.refusals, **run.results.failures},
+                "refusals": {**run.results.refusals, **run.results.failures},
                 "controls": [],
                 "effects": [],
                 "claims": keep_figures.claims(run.judged),
@@ -252,14 +252,14 @@ def reproduce(one: Staged) -> dict[str, Any]:
             told = {key: value for key, value in control.items() if key != "change"}
             found = outcome_of(simulated(one, archive, [claim], told), claim)
             controls.append(
-                {"id": claim, "change": control["change"], "outcome": found["outcome"], "found": found["found"]}
+                {"id": claim, "change": control["change"], "verdict": found["verdict"], "found": found["found"]}
             )
     del kept["date"]
     print(f"{one.experiment}: {time.monotonic() - began:.0f} s", file=sys.stderr)
     return {
         **kept,
         "key": key_of(one),
-        "refused": {**run.results.refusals, **run.results.failures},
+        "refusals": {**run.results.refusals, **run.results.failures},
         "controls": controls,
     }
 
@@ -277,9 +277,9 @@ def main() -> int:
         kept = reproduce(one)
         kept_path(name).write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
         for claim in kept["claims"]:
-            print(f"  {claim['outcome']:14} {claim['id']}: {claim['found']}", file=sys.stderr)
+            print(f"  {claim['verdict']:10} {claim['id']}: {claim['found']}", file=sys.stderr)
         for control in kept["controls"]:
-            print(f"  control {control['id']}: {control['outcome']}: {control['found']}", file=sys.stderr)
+            print(f"  control {control['id']}: {control['verdict']}: {control['found']}", file=sys.stderr)
     reproduction_page.kept.cache_clear()
     reproduction_page.figures.cache_clear()
     for path, text in reproduction_page.pages().items():

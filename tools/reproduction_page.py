@@ -72,7 +72,7 @@ def outcome(shape: Mapping[str, Any]) -> str:
     found = kept(shape["experiment"]) if "experiment" in shape else None
     if found is None:
         return NOT_SEEN
-    outcomes = {one["outcome"] for one in found["claims"] if one["id"] in shape["claims"]}
+    outcomes = {one["verdict"] for one in found["claims"] if one["id"] in shape["claims"]}
     if "fails" in outcomes:
         return FAILS
     return HOLDS if outcomes == {"holds"} else " and ".join(sorted(outcomes))
@@ -96,7 +96,7 @@ def control_words(shape: Mapping[str, Any]) -> str:
     if not controls:
         return "none" if found else ""
     return "; ".join(
-        f"{one['change']}: {'fails, as it must' if one['outcome'] == 'fails' else '**' + one['outcome'] + '**'}"
+        f"{one['change']}: {'fails, as it must' if one['verdict'] == 'fails' else '**' + one['verdict'] + '**'}"
         for one in controls
     )
 

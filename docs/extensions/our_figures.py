@@ -212,7 +212,7 @@ def section(kept: Mapping[str, Any]) -> Iterator[str]:
         yield f"Ours: `{kept['experiment']}`, profile {kept['profile']}, {runs}; {kept['machine']}."
     yield conditions
     yield ""
-    yield from (f"* Not run, {where}: {why}" for where, why in list(kept.get("refused", {}).items())[:6])
+    yield from (f"* Not run, {where}: {why}" for where, why in list(kept.get("refusals", {}).items())[:6])
     yield ""
     for figure in kept["figures"]:
         drawn = list(pictures(figure))
@@ -236,7 +236,7 @@ def section(kept: Mapping[str, Any]) -> Iterator[str]:
     yield "| claim | outcome here | found |"
     yield "|---|---|---|"
     for one in kept["claims"]:
-        yield f"| {one['id']} | {one['outcome']} | {one['found'].replace('|', chr(92) + '|')} |"
+        yield f"| {one['id']} | {one['verdict']} | {one['found'].replace('|', chr(92) + '|')} |"
     yield ""
 
 

@@ -144,7 +144,7 @@ def _routes() -> Sequence[bytes]:
 
 
 def _packs() -> Sequence[bytes]:
-    files = {"2026-01/run.json": b'{"schema": "sonde-run/1"}', "2026-01/record.ndjson": b"{}\n" * 50}
+    files = {"2026-01/run.json": b'{"schema": "sonde-run/2"}', "2026-01/record.ndjson": b"{}\n" * 50}
     plain, packed = io.BytesIO(), io.BytesIO()
     with tarfile.open(fileobj=plain, mode="w") as tape, zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in files.items():
@@ -166,7 +166,7 @@ def _index() -> Sequence[bytes]:
 def _summaries() -> Sequence[bytes]:
     phase = {"phase": "write", "op": "write", "measured": True, "done": True, "bytes_per_s": 1e9, "seconds": 60.0}
     run = {
-        "schema": "sonde-run/1",
+        "schema": "sonde-run/2",
         "id": "2026-01-01T00-00-00Z-quick-abcd",
         "status": "done",
         "started": "2026-01-01T00:00:00Z",

@@ -65,7 +65,7 @@ def test_every_picture_is_an_svg_of_its_own_within_its_frame(drawing: ModuleType
         for path_element in root.iter(f"{SVG}path"):
             numbers = [float(number) for number in re.findall(r"-?\d+(?:\.\d+)?", path_element.get("d", ""))]
             assert all(-1 <= number <= drawing.WIDTH for number in numbers)
-    assert all(f"| {path_element['id']} | {path_element['outcome']} |" in text for path_element in figures["claims"])
+    assert all(f"| {path_element['id']} | {path_element['verdict']} |" in text for path_element in figures["claims"])
 
 
 def test_a_place_is_as_high_as_its_value(drawing: ModuleType) -> None:

@@ -41,5 +41,5 @@ def test_a_claim_fails_without_its_reason(
     changed = [word for one in settings for word in ("--set", one)]
     done = sonde("run", str(file), "--on", str(tmp_path / "storage"), *SIX, *changed)
     assert done.returncode == 1, done.stderr
-    judged = {one["id"]: one["outcome"] for one in json.loads(done.stdout)["expectations"]}
+    judged = {one["id"]: one["verdict"] for one in json.loads(done.stdout)["claims"]}
     assert judged[claim] == "fails"

@@ -47,7 +47,7 @@ def test_tasks_of_a_pool_of_two_write_into_both_directories(
     a, b = root / "a", root / "b"
     done = sonde("run", str(file), "--pool", f"P1={a},P2={a},{b}", "--json", "--no-report")
     assert done.returncode == 0, done.stderr
-    cells = {(one["at"]["pool"], one["phase"]) for one in json.loads(done.stdout)["cells"]}
+    cells = {(one["axis_values"]["pool"], one["phase"]) for one in json.loads(done.stdout)["cells"]}
     assert cells == {("P1", "write"), ("P1", "read"), ("P2", "write"), ("P2", "read")}
     # of both runs of P2: the files of two tasks, one in each directory, also for a read in a process of its own
     seen = listed.read_text().splitlines()

@@ -78,7 +78,7 @@ def test_numbers_are_small_and_of_an_experiment_that_is_simulated(path: Path) ->
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
 def test_every_control_fails(path: Path) -> None:
     wrong = [
-        f"{one['id']} ({one['words']}): {one['found']}" for one in kept(path)["controls"] if one["outcome"] != "fails"
+        f"{one['id']} ({one['change']}): {one['found']}" for one in kept(path)["controls"] if one["verdict"] != "fails"
     ]
     assert wrong == []
 
@@ -98,6 +98,6 @@ def test_numbers_and_controls_are_those_of_this_simulator(name: str, tmp_path: P
     assert again["controls"]
     run = reproduction.simulated(one, archive, [again["controls"][0]["id"]])
     assert (
-        next(claim for claim in keep_figures.claims(run.judged) if claim["id"] == again["controls"][0]["id"])["outcome"]
+        next(claim for claim in keep_figures.claims(run.judged) if claim["id"] == again["controls"][0]["id"])["verdict"]
         == "holds"
     )

@@ -164,9 +164,9 @@ def test_an_experiment_is_run_on_the_pools_of_the_machine(sonde: Any, runs: Any,
     assert said.returncode == 0, said.stderr
     rates: dict[str, list[float]] = {}
     for run in runs():
-        assert run["simulated"]["mount"] == run["experiment"]["at"]["pool"]
+        assert run["simulated"]["mount"] == run["experiment"]["axis_values"]["pool"]
         (write, *_) = run["phases"]
-        rates.setdefault(run["experiment"]["at"]["pool"], []).append(write["bytes_per_s"])
+        rates.setdefault(run["experiment"]["axis_values"]["pool"], []).append(write["bytes_per_s"])
     medians = {pool: sorted(found)[len(found) // 2] for pool, found in rates.items()}
     assert medians["FS2"] == pytest.approx(2 * medians["FS1"], rel=0.02)
     assert medians["FS3"] == pytest.approx(4 * medians["FS1"], rel=0.02)

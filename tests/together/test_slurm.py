@@ -134,7 +134,7 @@ def test_jobs_of_an_array_share_a_sweep_that_is_too_long_for_one(sonde: Sonde, t
     codes = until_all(sonde, job, 3)
     assert codes == {"1": 5, "2": 0, "3": 0}, (tmp_path / "sonde-archive" / "jobs" / job / "output.txt").read_text()
     found = summaries(tmp_path)
-    assert sorted(one["experiment"]["at"]["transfer"] for one in found) == ["16KiB", "4KiB", "8KiB"]
+    assert sorted(one["experiment"]["axis_values"]["transfer"] for one in found) == ["16KiB", "4KiB", "8KiB"]
     assert {one["job"] for one in found} == {job}
     assert sonde("show", job).returncode == 0
 

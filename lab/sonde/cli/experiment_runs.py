@@ -299,10 +299,10 @@ def describe_effect(effect: Effect) -> str:
 
 
 def results_document(experiment_run: ExperimentRun) -> dict[str, Any]:
-    """Returns the JSON document of the results (schema sonde-results/1)."""
+    """Returns the JSON document of the results (schema sonde-results/2)."""
     finished = experiment_run.results
     return {
-        "schema": "sonde-results/1",
+        "schema": "sonde-results/2",
         "experiment": finished.experiment.id,
         "group": finished.group,
         "folder": str(finished.folder),
@@ -312,18 +312,18 @@ def results_document(experiment_run: ExperimentRun) -> dict[str, Any]:
         "executed": describe_executed_runs(finished),
         "exit_code": experiment_run.exit_code,
         "report": str(experiment_run.page) if experiment_run.page else None,
-        "expectations": verdicts_to_json(experiment_run.verdicts),
+        "claims": verdicts_to_json(experiment_run.verdicts),
         "cells": [
             {
                 "cell": item.cell,
-                "at": dict(item.axis_values),
+                "axis_values": dict(item.axis_values),
                 "plan": item.plan,
                 "phase": item.phase,
                 "unit": item.unit,
                 "median": item.interval.value,
                 "low": item.interval.low,
                 "high": item.interval.high,
-                "enough": item.has_enough_runs,
+                "has_enough_runs": item.has_enough_runs,
                 "classifications": list(item.classifications),
                 "rates": list(item.rates),
             }
@@ -331,7 +331,7 @@ def results_document(experiment_run: ExperimentRun) -> dict[str, Any]:
         ],
         "effects": [
             {
-                "at": dict(item.axis_values),
+                "axis_values": dict(item.axis_values),
                 "phase": item.phase,
                 "first": item.first,
                 "second": item.second,
@@ -339,13 +339,13 @@ def results_document(experiment_run: ExperimentRun) -> dict[str, Any]:
                 "low": item.ratio.low,
                 "high": item.ratio.high,
                 "differs": item.ratio.differs,
-                "visible": item.smallest_visible_drop,
-                "why": item.ratio.why,
+                "smallest_visible_drop": item.smallest_visible_drop,
+                "reason": item.ratio.why,
             }
             for item in experiment_run.effects
         ],
-        "refused": experiment_run.outcome.refusals,
-        "failed": experiment_run.outcome.failures,
+        "refusals": experiment_run.outcome.refusals,
+        "failures": experiment_run.outcome.failures,
         "notes": experiment_run.outcome.messages,
         "caveats": describe_run_caveats(finished),
         "runs": [{"cell": item.cell, "repeat": item.repeat, "warm_up": item.warm_up, "run": item.folder.name}

@@ -77,17 +77,17 @@ def _total_line(forecasts: Sequence[Forecast]) -> str:
 
 
 def forecast_document(experiment: Experiment, forecasts: Sequence[Forecast]) -> dict[str, Any]:
-    """Returns the JSON document of the forecasts (schema sonde-forecast/1)."""
+    """Returns the JSON document of the forecasts (schema sonde-forecast/2)."""
     seconds, is_complete = sum_known_seconds(forecasts)
     return {
-        "schema": "sonde-forecast/1",
+        "schema": "sonde-forecast/2",
         "experiment": experiment.id,
         "seconds": seconds if is_complete else None,
         "at_least_seconds": seconds,
         "cells": [
             {
                 "cell": forecast.cell,
-                "at": dict(forecast.prepared.cell.coordinates),
+                "axis_values": dict(forecast.prepared.cell.coordinates),
                 "directory": forecast.prepared.directory,
                 "tasks": forecast.tasks,
                 "runs": forecast.runs,
@@ -95,7 +95,7 @@ def forecast_document(experiment: Experiment, forecasts: Sequence[Forecast]) -> 
                 "available_bytes": forecast.available,
                 "command": forecast.equivalent.command or None,
                 "no_command": forecast.equivalent.reason or None,
-                "refused": forecast.refusal or None,
+                "refusal": forecast.refusal or None,
                 "phases": [
                     {
                         "phase": phase.id,

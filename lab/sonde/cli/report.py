@@ -52,7 +52,7 @@ def command(
 
     Each of RUNS is an id, a unique beginning of one, the id of a check, a folder, or "last" (the default). Several runs
     go into one page. The name of the group of an experiment gives the page of the experiment: what came of its
-    expectations, its figures and tables.
+    claims, its figures and tables.
 
     \b
     Examples:
@@ -96,7 +96,7 @@ def _write_experiment_report(
     page = output or experiment_results.folder / REPORT
     written, verdicts = write_experiment_page(experiment_results, page, system, formats)
     if as_json:
-        print_json({"report": str(page), "tables": [str(table) for table in written], "expectations": verdicts})
+        print_json({"report": str(page), "tables": [str(table) for table in written], "claims": verdicts})
     else:
         for path in (page, *written):
             results().print(str(path), soft_wrap=True)

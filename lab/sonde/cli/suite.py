@@ -192,10 +192,10 @@ def _suite_exit_code(rows: Sequence[dict[str, Any]]) -> int:
 
 def _print_suite(rows: Sequence[dict[str, Any]], count: int) -> None:
     table = plain_table()
-    for title in ("experiment", "time", "runs", "holds", "fails", "open", "not judged", ""):
+    for title in ("experiment", "time", "runs", "holds", "fails", "undecided", "not judged", ""):
         table.add_column(title, justify="left" if title in ("experiment", "") else "right", no_wrap=title != "")
     for row in rows:
-        outcomes = [str(outcome["outcome"]) for outcome in row.get("expectations", ())]
+        outcomes = [str(claim["verdict"]) for claim in row.get("claims", ())]
         counts = [outcomes.count(outcome) for outcome in ("holds", "fails", "undecided", "not judged")]
         time_text = format_wait(row["seconds"]) if "seconds" in row else "-"
         style = "red" if row["exit_code"] != EXIT_OK else ""

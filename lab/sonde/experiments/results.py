@@ -32,7 +32,7 @@ class RunPlacement:
     id: str  # of the experiment
     hash: str  # `hash_experiment`
     cell: str
-    at: Mapping[str, Any]  # axis -> value
+    axis_values: Mapping[str, Any]  # axis -> value
     plan: str
     variant: str
     repeat: int
@@ -124,7 +124,7 @@ def read_results(archive: Archive, group: str) -> Results:
         experiment,
         name,
         tuple(run for _, run in sorted(runs, key=lambda numbered: numbered[0])),
-        dict(stored.get("refused", {})),
+        dict(stored.get("refusals", {})),
         failed,
         dict(stored.get("directories", {})),
         str(stored["profile"]),
@@ -159,7 +159,7 @@ def placement_of(run: Summary) -> Mapping[str, Any] | None:
 def _cell_run(placement: Mapping[str, Any], summary: Summary) -> CellRun:
     return CellRun(
         str(placement["cell"]),
-        dict(placement["at"]),
+        dict(placement["axis_values"]),
         str(placement["plan"]),
         str(placement["variant"]),
         int(placement["repeat"]),

@@ -280,7 +280,7 @@ class Runner:
                     for prepared_cell in prepared_cells
                     if prepared_cell.directory
                 },
-                "refused": self._outcome.refusals,
+                "refusals": self._outcome.refusals,
             },
         )
 

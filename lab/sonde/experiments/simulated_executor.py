@@ -52,7 +52,7 @@ class SimulatedExecutor(StoppableExecutor):
             self._require_simulated_variant(attempt.variant)
         placement = attempt.facts.get(FACTS) or {}
         part = (
-            find_system_part(self.system, placement.get("at") or {}, attempt.storage, self.part_names)
+            find_system_part(self.system, placement.get("axis_values") or {}, attempt.storage, self.part_names)
             or self.launcher.mount
         )
         changes = compute_system_changes(self.system, part, attempt.clients, attempt.storage)

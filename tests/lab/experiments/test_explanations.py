@@ -25,8 +25,8 @@ def said(levels: list[float], runs: tuple[float, ...] = STEADY, text: str = GROW
     }
     found = evaluate_claims(made, measured(made, records))
     told = verdict_sentence(found[0])
-    parts = verdicts_to_json(found)[0]["cells"][0]["parts"]
-    assert parts[0]["remark"] in told
+    parts = verdicts_to_json(found)[0]["cells"][0]["comparisons"]
+    assert parts[0]["explanation"] in told
     return found[0].outcome, told
 
 

@@ -254,7 +254,7 @@ def test_page_begins_with_verdicts_and_escapes_text(tmp_path: Path) -> None:
     assert "<b>Made" not in html
     assert "<i>note" not in html
     assert all(path.stat().st_size > 100 for path in tables)
-    assert [(one["id"], one["outcome"]) for one in judged] == [("C1", "holds")]
+    assert [(one["id"], one["verdict"]) for one in judged] == [("C1", "holds")]
 
 
 def test_simulated_experiment_is_marked_first() -> None:

@@ -66,7 +66,7 @@ def test_runs_of_cell_are_in_order_of_time(fake: Fake, archive: Path) -> None:
     fake()
     store = Archive(archive)
     asked = {"document": DOCUMENT, "origin": "x.toml", "profile": "ci", "settings": ["data.access.volume=128KiB"]}
-    write_group(archive, "g1", asked | {"refused": {"transfer=1MiB": "No space."}})
+    write_group(archive, "g1", asked | {"refusals": {"transfer=1MiB": "No space."}})
     keep(store, "g1", 1, 0, 1, warm_up=True)
     keep(store, "g1", 1, 0, 3)
     keep(store, "g1", 0, 0, 2)

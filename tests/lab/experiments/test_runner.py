@@ -36,7 +36,7 @@ SIZES: dict[str, Any] = {
 
 
 def at(attempt: Attempt) -> Any:
-    return attempt.facts[FACTS]["at"]
+    return attempt.facts[FACTS]["axis_values"]
 
 
 def known(attempt: Attempt) -> dict[str, float]:

@@ -23,7 +23,7 @@ def write_record(folder: Path, op: str = "write", started: str = "2026-11-20T12:
     """A run of one phase from second 10 to second 20 that moved 1 GiB on node n1, with n2 as a node without samples."""
     disk = {"file_system": {"block_device": {"name": "sda"}}}
     lines: list[dict[str, Any]] = [
-        {"type": "run", "t": 0, "schema": "sonde-record/1", "started": started, "tasks": 1, "nodes": 1, "plan": {}},
+        {"type": "run", "t": 0, "schema": "sonde-record/2", "started": started, "tasks": 1, "nodes": 1, "plan": {}},
         {"type": "node", "t": 0, "node": 0, "host": "n1", **disk},
         {"type": "phase_begin", "t": 10, "phase": "p", "op": op, "measured": True},
         {"type": "phase_end", "t": 20, "phase": "p"},

@@ -210,23 +210,23 @@ def verdicts_to_json(verdicts: Sequence[ClaimResult]) -> list[dict[str, Any]]:
             "id": verdict.expectation.id,
             "level": verdict.expectation.level,
             "claim": verdict.expectation.claim,
-            "outcome": str(verdict.outcome),
+            "verdict": str(verdict.outcome),
             "reason": verdict.reason,
-            "more_runs": verdict.runs_needed,
+            "runs_needed": verdict.runs_needed,
             "cells": [
                 {
-                    "at": {name: str(value) for name, value in cell.context.items()},
-                    "outcome": str(cell.outcome),
-                    "parts": [
+                    "axis_values": {name: str(value) for name, value in cell.context.items()},
+                    "verdict": str(cell.outcome),
+                    "comparisons": [
                         {
-                            "outcome": str(part.outcome),
+                            "verdict": str(part.outcome),
                             "value": part.value.value if part.value else None,
                             "low": part.value.low if part.value else None,
                             "high": part.value.high if part.value else None,
                             "operator": part.operator,
                             "threshold": part.threshold,
                             "missing": part.missing,
-                            "remark": part.explanation,
+                            "explanation": part.explanation,
                         }
                         for part in cell.comparisons
                     ],

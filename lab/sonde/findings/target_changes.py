@@ -47,15 +47,15 @@ _FEW = f"fewer than {LEAST_OTHERS + 1} with enough operations on both sides"
 class PartChange:
     """A target, server or unit on both sides.
 
-    `own` is the rate at which it answered, after by before, less what changed for the middle one; `low` to `high` is
+    `relative_rate` is the ratio of its rates, after by before, divided by that of the median part; `low` to `high` is
     its interval at 99.5 % over all parts. `rate` is the same ratio of its mean latency alone, with an interval where
-    both sides have five runs. None is not known, and `why` says why no verdict can be given.
+    both sides have five runs. None is not known, and `reason` says why no verdict can be given.
     """
 
     name: str
     verdict: TargetVerdict
-    why: str
-    own: float | None
+    reason: str
+    relative_rate: float | None
     low: float | None
     high: float | None
     rate: float | None
@@ -85,10 +85,12 @@ class LevelChanges:
     @property
     def differing(self) -> list[PartChange]:
         """Those that changed, the strongest change first."""
-        return sorted((part for part in self.parts if part.differs), key=lambda part: -abs(math.log(part.own or 1.0)))
+        return sorted(
+            (part for part in self.parts if part.differs), key=lambda part: -abs(math.log(part.relative_rate or 1.0))
+        )
 
     @property
-    def words(self) -> list[str]:
+    def sentences(self) -> list[str]:
         """A sentence for each part that differs, and one for the parts without a verdict."""
         sentences = [_sentence(self, item) for item in self.differing[:_MOST_NAMED]]
         judged = [part for part in self.parts if part.verdict != "not known"]
@@ -97,8 +99,8 @@ class LevelChanges:
         if (more := len(self.differing) - _MOST_NAMED) > 0:
             sentences.append(f"So {'does' if more == 1 else 'do'} {_counted(more, self.level)} more.")
         silent = [part for part in self.parts if part.verdict == "not known"]
-        for why in dict.fromkeys(item.why for item in silent):
-            count = sum(item.why == why for item in silent)
+        for why in dict.fromkeys(item.reason for item in silent):
+            count = sum(item.reason == why for item in silent)
             sentences.append(f"Of {_counted(count, self.level)} it is not known: {why}.")
         for side, names in (("before", self.only_before), ("after", self.only_after)):
             if names:
@@ -329,6 +331,7 @@ def _sentence(changes: LevelChanges, part: PartChange) -> str:
     name = f"{noun[:1].upper()}{noun[1:]} {escape_line(part.name, 60)}"
     others = "targets" if changes.level == TARGET else f"{noun}s" if noun[-1:].islower() else noun
     return (
-        f"{name} {verbs.get(changes.kind, 'answered at')} {part.own or 0:.2f} of its rate before, held against the"
-        f" other {others} ({100 * LEVEL:g} % interval over all of them: {part.low or 0:.2f} to {part.high or 0:.2f})."
+        f"{name} {verbs.get(changes.kind, 'answered at')} {part.relative_rate or 0:.2f} of its rate before, held"
+        f" against the other {others} ({100 * LEVEL:g} % interval over all of them:"
+        f" {part.low or 0:.2f} to {part.high or 0:.2f})."
     )

@@ -38,14 +38,14 @@ class TargetComparison:
     changes: PhaseChanges
 
     @property
-    def words(self) -> list[str]:
+    def sentences(self) -> list[str]:
         """All that there is to say, a sentence each."""
-        return [*(text for level in self.changes.levels for text in level.words), *self.changes.unknown]
+        return [*(text for level in self.changes.levels for text in level.sentences), *self.changes.unknown]
 
     def as_json(self) -> dict[str, Any]:
         """The machine form."""
         levels = [level.as_json() for level in self.changes.levels]
-        return {"levels": levels, "words": [to_plain_spaces(text) for text in self.words]}
+        return {"levels": levels, "sentences": [to_plain_spaces(text) for text in self.sentences]}
 
 
 def compare_targets(comparison: Comparison, machine: System | None = None) -> list[TargetComparison]:

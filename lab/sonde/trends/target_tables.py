@@ -42,7 +42,7 @@ def print_target_tables(console: Console, compared: Sequence[TargetComparison], 
                     verdict = Text(part.verdict, style=VERDICT_STYLES.get(part.verdict, ""))
                     displayed.add_row(escape_line(part.name, 40), *_cells(part), verdict)
                 console.print(displayed)
-        for text in comparison.words:
+        for text in comparison.sentences:
             console.print(to_plain_spaces(text), soft_wrap=True)
 
 
@@ -53,18 +53,20 @@ def build_target_sections(compared: Sequence[TargetComparison]) -> list[Section]
         number = comparison.number
         title = f"Targets: {number.plan or number.key.plan_hash} · {number.key.phase}, {number.place}"
         parts = [_drawn(level) for level in comparison.changes.levels if level.parts]
-        sections.append(Section(title.removesuffix(", "), comparison.words, parts))
+        sections.append(Section(title.removesuffix(", "), comparison.sentences, parts))
     return sections
 
 
 def list_target_alarms(compared: Sequence[TargetComparison]) -> list[str]:
     """The sentence on the target that changed most, of each number where it became slower."""
     levels = [level for comparison in compared for level in comparison.changes.levels[:1]]
-    return [level.words[0] for level in levels if level.differing and level.differing[0].verdict == "slower"]
+    return [level.sentences[0] for level in levels if level.differing and level.differing[0].verdict == "slower"]
 
 
 def _drawn(level: LevelChanges) -> Markup:
-    chosen = sorted(level.parts, key=lambda part: (not part.differs, -abs(math.log(part.own or 1.0))))[:_ON_PAGE]
+    chosen = sorted(level.parts, key=lambda part: (not part.differs, -abs(math.log(part.relative_rate or 1.0))))[
+        :_ON_PAGE
+    ]
     rows = [(escape_line(part.name, 60), part.verdict, *_cells(part)) for part in chosen]
     name = escape_line(level.level, 40)
     text = (
@@ -81,4 +83,4 @@ def _drawn(level: LevelChanges) -> Markup:
 def _cells(part: PartChange) -> tuple[str, ...]:
     means = [format_latency(ns) if ns is not None else "-" for ns in (part.mean_ns_before, part.mean_ns_after)]
     rate = format_ratio_interval(part.rate, part.rate_low, part.rate_high)
-    return (*means, rate, format_ratio_interval(part.own, part.low, part.high))
+    return (*means, rate, format_ratio_interval(part.relative_rate, part.low, part.high))

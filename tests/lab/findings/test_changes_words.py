@@ -33,7 +33,7 @@ def level(*parts: PartChange, **more: Any) -> LevelChanges:
 
 
 def said(changes: LevelChanges) -> list[str]:
-    return [to_plain_spaces(words) for words in changes.words]
+    return [to_plain_spaces(words) for words in changes.sentences]
 
 
 def test_the_strongest_change_comes_first_whichever_way_it_went() -> None:
@@ -93,8 +93,8 @@ def test_where_none_changed_the_widest_interval_says_what_could_not_have_been_se
 
 
 def test_what_is_not_known_is_told_by_its_reason_and_what_one_side_lacks_by_its_names() -> None:
-    silent = [part(f"s{at}", None, why="nobody asked") for at in range(2)]
-    changes = level(*silent, part("few", None, why="too few"), only_before=("a",), only_after=tuple("bcdef"))
+    silent = [part(f"s{at}", None, reason="nobody asked") for at in range(2)]
+    changes = level(*silent, part("few", None, reason="too few"), only_before=("a",), only_after=tuple("bcdef"))
     assert said(changes) == [
         "Of 2 targets it is not known: nobody asked.",
         "Of 1 target it is not known: too few.",
@@ -106,13 +106,20 @@ def test_what_is_not_known_is_told_by_its_reason_and_what_one_side_lacks_by_its_
 
 
 def test_the_machine_form_leaves_out_what_is_not_known() -> None:
-    changes = level(part("a", 0.5, bytes_after=3.0), part("b", None, why="too few"), only_before=("c",))
+    changes = level(part("a", 0.5, bytes_after=3.0), part("b", None, reason="too few"), only_before=("c",))
     assert changes.as_json() == {
         "level": "target",
         "kind": "write",
         "parts": [
-            {"name": "a", "verdict": "slower", "own": 0.5, "low": 0.5 / 1.1, "high": 0.5 * 1.1, "bytes_after": 3.0},
-            {"name": "b", "verdict": "not known", "why": "too few"},
+            {
+                "name": "a",
+                "verdict": "slower",
+                "relative_rate": 0.5,
+                "low": 0.5 / 1.1,
+                "high": 0.5 * 1.1,
+                "bytes_after": 3.0,
+            },
+            {"name": "b", "verdict": "not known", "reason": "too few"},
         ],
         "only_before": ["c"],
         "only_after": [],
@@ -138,7 +145,7 @@ def test_figures_of_both_sides_are_medians_of_the_runs() -> None:
         assert (one.bytes_before, one.bytes_after) == (2.0 * many * each, 1.0 * many * each)
         assert one.rate == pytest.approx(1.5)
         assert (one.rate_low, one.rate_high) == (None, None)
-        assert (one.own, one.low, one.high) == pytest.approx((1.0, 1.0, 1.0))
+        assert (one.relative_rate, one.low, one.high) == pytest.approx((1.0, 1.0, 1.0))
 
 
 def test_the_rate_is_the_middle_of_all_ratios_of_means_after_and_before() -> None:
@@ -156,7 +163,7 @@ def test_what_one_run_of_a_side_does_not_know_the_others_tell() -> None:
     reads, writes = phase_of(ops, ns, "read"), phase_of(ops, ns)
     (found,) = compare_phase_targets([(NOBODY, reads), (NOBODY, writes)], [(NOBODY, phase_of(ops, later))]).levels
     assert (found.kind, [one.name for one in found.differing]) == ("write", ["OST0003"])
-    assert found.parts[3].own == pytest.approx(0.25)
+    assert found.parts[3].relative_rate == pytest.approx(0.25)
     assert found.parts[3].rate == pytest.approx(0.25)
     other = compare_phase_targets([(NOBODY, writes), (NOBODY, reads)], [(NOBODY, writes)])
     assert other.unknown == ("Targets cannot be compared: before and after are measured by reads and writes.",)
@@ -202,7 +209,7 @@ def test_a_target_that_took_no_part_on_a_slow_day_has_not_changed() -> None:
     fast, slow = dict.fromkeys("abcdef", 1e8), dict.fromkeys("abcde", 5e7)
     side = [(NOBODY, phase_of(*even())), (NOBODY, files(slow)), (NOBODY, files(fast))]
     (found,) = compare_phase_targets(side, [(NOBODY, files(fast))]).levels
-    assert {one.name: one.own for one in found.parts} == pytest.approx(dict.fromkeys("abcdef", 1.0))
+    assert {one.name: one.relative_rate for one in found.parts} == pytest.approx(dict.fromkeys("abcdef", 1.0))
 
 
 def test_files_are_held_against_the_middle_target_of_their_run() -> None:
@@ -210,7 +217,7 @@ def test_files_are_held_against_the_middle_target_of_their_run() -> None:
     before = dict.fromkeys("abcdef", 1e8)
     after = dict.fromkeys("abcdef", 2e8) | {"c": 5e7}
     (found,) = compare_phase_targets([(NOBODY, files(before, 5))], [(NOBODY, files(after, 5))]).levels
-    assert [(one.name, round(one.own or 0.0, 9)) for one in found.differing] == [("c", 0.25)]
+    assert [(one.name, round(one.relative_rate or 0.0, 9)) for one in found.differing] == [("c", 0.25)]
     assert found.parts[0].bytes_before is None
     assert found.parts[0].rate is None
     (few,) = compare_phase_targets([(NOBODY, files(before, 5))], [(NOBODY, files(after, 4))]).levels

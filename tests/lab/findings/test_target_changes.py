@@ -30,12 +30,12 @@ def even(targets: int = 8, slices: int = 32, ns: int = 5_000_000) -> tuple[np.nd
 
 
 def said(level: LevelChanges) -> list[str]:
-    return [to_plain_spaces(words) for words in level.words]
+    return [to_plain_spaces(words) for words in level.sentences]
 
 
 def differing(level: LevelChanges) -> list[tuple[str, str, float]]:
     """Name, verdict and what is left of its rate, to three digits."""
-    return [(one.name, one.verdict, round(one.own or 0.0, 3)) for one in level.differing]
+    return [(one.name, one.verdict, round(one.relative_rate or 0.0, 3)) for one in level.differing]
 
 
 def of_targets(found: PhaseChanges) -> LevelChanges:
@@ -83,7 +83,7 @@ def test_a_target_that_was_slow_before_as_after_is_no_change() -> None:
     (level,) = found.levels
     assert level.differing == []
     assert level.parts[0].rate == pytest.approx(1 / 3)
-    assert level.parts[0].own == pytest.approx(1.0)
+    assert level.parts[0].relative_rate == pytest.approx(1.0)
     assert said(level) == [
         "Of 8 targets none answered otherwise than before, held against the others (a change by less than a factor of"
         " 1.3 would not show)."
@@ -179,7 +179,7 @@ def test_a_unit_that_became_slower_is_named_and_a_single_target_of_it_is_not_the
     assert differing(found["SSU"]) == [("ssu2", "slower", 0.5)]
     assert (
         found["SSU"]
-        .words[0]
+        .sentences[0]
         .startswith(
             "SSU ssu2 answered writes at 0.50 of its rate before, held against the other SSU (99.5 % interval over all"
         )
@@ -208,9 +208,9 @@ def test_whole_files_on_single_targets_tell_it_where_no_operations_are_known() -
     (level,) = changes([files_on_targets(before)], [files_on_targets(after)]).levels
     assert level.kind == "file"
     assert differing(level) == [("2@oss", "slower", 0.5)]
-    assert level.words[0].startswith("Target 2@oss served its files at 0.50 of its rate before")
+    assert level.sentences[0].startswith("Target 2@oss served its files at 0.50 of its rate before")
     few = changes([files_on_targets(before, 4)], [files_on_targets(after, 4)]).levels[0]
     assert said(few) == ["Of 6 targets it is not known: fewer than 5 files of tasks lie on it alone."]
     assert level.as_json()["parts"][0] == {
-        "name": "0@oss", "verdict": "no change seen", "own": 1.0, "low": 1.0, "high": 1.0,
+        "name": "0@oss", "verdict": "no change seen", "relative_rate": 1.0, "low": 1.0, "high": 1.0,
     }  # fmt: skip

@@ -94,13 +94,13 @@ def test_the_target_and_the_server_that_became_slower_are_named_on_every_surface
     assert {name for name, level in targets.items() if level["verdict"] == "slower"} == {SLOW}
     slow = targets[SLOW]
     assert slow["low"] < 0.5 < slow["high"]
-    assert slow["own"] == pytest.approx(0.5, rel=0.05)
+    assert slow["relative_rate"] == pytest.approx(0.5, rel=0.05)
     assert slow["rate_low"] < 0.5 < slow["rate_high"]
     # It is half of its server, which is therefore judged with it: 1.5 times as long on average.
     assert {level["name"]: level["verdict"] for level in levels["OSS"]["parts"]}["oss1"] == "slower"
     html = page.read_text(encoding="utf-8")
     printed = " ".join(completed.out.split())
-    for sentence in number["targets"]["words"]:
+    for sentence in number["targets"]["sentences"]:
         assert sentence in printed
         assert sentence in html.replace("\u00a0", " ")
     assert "Target OST0002 answered writes at 0." in printed
@@ -133,7 +133,7 @@ def test_targets_of_two_file_systems_are_not_held_against_each_other(
         change_tags(folder, add=[storage])
     (number,) = sonde("compare", "tag:fs1", "tag:fs2", "--json").json["numbers"]
     sentence = "The sides are on different file systems, whose targets are not the same ones: they are not compared."
-    assert number["targets"] == {"levels": [], "words": [sentence]}
+    assert number["targets"] == {"levels": [], "sentences": [sentence]}
 
 
 def test_a_side_without_figures_of_targets_is_said_and_none_on_both_sides_is_silent(

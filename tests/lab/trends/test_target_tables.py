@@ -139,11 +139,11 @@ def test_the_target_that_changed_most_is_an_alarm_where_it_became_slower() -> No
 
 def test_what_is_said_of_targets_is_said_level_by_level_and_then_what_is_unknown() -> None:
     comparison = compare_targets(level(part("a", 0.6)), level(part("s", 1.0), name="OSS"), unknown=("Nothing.",))
-    first, second = (sentence for level in comparison.changes.levels for sentence in level.words)
-    assert comparison.words == [first, second, "Nothing."]
+    first, second = (sentence for level in comparison.changes.levels for sentence in level.sentences)
+    assert comparison.sentences == [first, second, "Nothing."]
     document = comparison.as_json()
     assert [set(level) for level in document["levels"]] == [{"level", "kind", "parts", "only_before", "only_after"}] * 2
-    assert document["words"] == [to_plain_spaces(sentence) for sentence in comparison.words]
+    assert document["sentences"] == [to_plain_spaces(sentence) for sentence in comparison.sentences]
 
 
 def test_long_names_are_cut_where_the_row_would_not_hold_them() -> None:

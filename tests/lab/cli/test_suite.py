@@ -41,7 +41,7 @@ def test_all_experiments_of_folder_run_with_summary(
     assert said.code == 0, said.err
     assert {name: len(row["runs"]) for name, row in rows.items()} == {"one": 1, "two": 1, "three": 1}
     assert {name: row["profile"] for name, row in rows.items()} == {"one": "ci", "two": "", "three": ""}
-    assert [one["verdict"] for one in rows["three"]["claims"]] == ["undecided"]
+    assert [one["verdict"] for one in rows["three"]["claims"]] == ["not judged"]
     again = sonde("suite", folder, "--on", target, "--profile", "ci", "--no-report", "--resume", "--json").json
     assert {one["group"] for one in again["experiments"]} == {row["group"] for row in rows.values()}
 

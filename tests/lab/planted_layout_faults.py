@@ -307,4 +307,22 @@ FAULTS: list[tuple[str, str, Edit]] = [
     ("short requests of a server", "parameter too small", change("lctl", "brw_size=16", "brw_size=1")),
     ("an inactive target", "target inactive", change("lctl", "active=1", "active=0")),
     ("a partition between stripes", "slice is not aligned", change("sgdisk", "            4096 ", "              63 ")),
+    # drawn after the rules were written
+    ("XFS without alignment", "mount option", change("findmnt", "rw,noatime,largeio", "rw,noalign")),
+    ("requests shorter than a chunk", "requests are cut", set_queue("sda", "max_sectors_kb", "64")),
+    ("ext4 without stride", "no stripe unit", combine(
+        change("dumpe2fs", "RAID stride:              64\n", ""),
+        change("dumpe2fs", "RAID stripe width:        256\n", ""))),
+    ("stride and width exchanged", "width is no multiple of unit", combine(
+        change("dumpe2fs", "stride:              64", "stride:              256"),
+        change("dumpe2fs", "width:        256", "width:        64"))),
+    ("no path at all", "no active path", change("multipath", "active ready", "failed faulty")),
+    ("a dedup vdev without a mirror", "dedup vdev without a mirror", change(
+        "zpool", "\tlogs\n", "\tdedup\t\n\t  nvme5n1   ONLINE       0     0     0\n\tlogs\n")),
+    ("many read errors", "errors of a drive", change(
+        "zpool", "sdba    ONLINE       0     0     0", "sdba    ONLINE    1.2K     0     0")),
+    ("a pool that resilvers", "rebuilding", change("zpool", "config:", "  scan: resilver in progress\nconfig:")),
+    ("fewer objects than stripes", "objects are missing", change("getstripe", "count:  4", "count:  5")),
+    ("one request in flight", "parameter too small", change("lctl", "in_flight=8", "in_flight=1")),
+    ("an array that is checked", "rebuilding", set_queue("md6", "sync_action", "check")),
 ]  # fmt: skip

@@ -204,6 +204,32 @@ HOST_FAULTS: list[tuple[str, str, Edit]] = [
     ("a fixed neighbor", "fixed neighbor", change("neighbors", "02 STALE", "02 PERMANENT")),
     ("redirects are accepted", "redirects accepted", set_sysctl(f"{DEVICE_CONF}.accept_redirects", 1)),
     ("memory in bytes", "setting wrong", set_sysctl("net.ipv4.tcp_mem", "4096 87380 268435456")),
+    # drawn after the rules were written
+    ("half of the far network", "standby used first", change(
+        "routes", "10.2.0.0/16 proto 77 mtu 9000 nexthop", "10.2.0.0/17 proto 77 mtu 9000 nexthop")),
+    ("a prohibited part", "traffic discarded", add("routes", "prohibit 10.2.77.0/24")),
+    ("a rule on the own address", "traffic discarded", add("rules", "300:\tfrom 10.1.0.100 unreachable")),
+    ("a main table without short prefixes", "no route", change(
+        "rules", "32766:\tfrom all lookup main", "32766:\tfrom all lookup main suppress_prefixlength 16")),
+    ("no rule for the main table", "no route", remove_lines("rules", "lookup main")),
+    ("a foreign route of lower metric", "router not used", combine(
+        change("routes", "10.2.0.0/16 proto 77 mtu 9000 nexthop", "10.2.0.0/16 proto 77 metric 90 mtu 9000 nexthop"),
+        add("routes", "10.2.0.0/16 metric 50 nexthop via 10.1.0.1 dev eth0 nexthop via 10.1.0.2 dev eth0"))),
+    ("no standby route", "standby missing", remove_lines("routes", "metric 101")),
+    ("a table through another router", "router in several tables", change(
+        "routes", "table 2 mtu 9000 via 10.1.0.2", "table 2 mtu 9000 via 10.1.0.3")),
+    ("exchanged marks", "mark of another router", combine(
+        change("rules", "fwmark 0x1 lookup 1", "fwmark 0x1 lookup 22"),
+        change("rules", "fwmark 0x2 lookup 2\n", "fwmark 0x2 lookup 1\n"),
+        change("rules", "lookup 22", "lookup 2"))),
+    ("the address of a router", "address of a router", change(
+        "addresses", "    link/ether", "    inet 10.1.0.2/16 scope global secondary eth0\n    link/ether")),
+    ("an address without its network", "next hop out of reach", combine(
+        change("addresses", "10.1.0.100/16 brd", "10.1.0.100/32 brd"),
+        remove_lines("routes", "proto kernel scope link src 10.1.0.100"))),
+    ("redirects accepted for all devices", "redirects accepted", set_sysctl("net.ipv4.conf.all.accept_redirects", 1)),
+    ("strict for all devices", "strict reverse path", combine(
+        set_sysctl("net.ipv4.conf.all.rp_filter", 1), set_sysctl(f"{DEVICE_CONF}.rp_filter", 0))),
 ]  # fmt: skip
 ROUTER_FAULTS: list[tuple[str, str, Edit]] = [
     ("a router that does not forward", "forwarding off", set_sysctl("net.ipv4.ip_forward", 0)),

@@ -26,7 +26,9 @@ def make_event(when: str, event_id: str = "e") -> Event:
 
 
 # A drop between the runs of 10 and 11 March, at midnight.
-DROP = JointChange((Part((Change(0, "collapse", midnight(10), midnight(11), midnight(13), 3, HALVED, HALVED),), UNEXPLAINED),))
+DROP = JointChange(
+    (Part((Change(0, "collapse", midnight(10), midnight(11), midnight(13), 3, HALVED, HALVED),), UNEXPLAINED),)
+)
 
 
 @pytest.mark.parametrize(

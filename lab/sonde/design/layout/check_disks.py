@@ -239,6 +239,14 @@ def _queue(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[LayoutFault
             "one stripe takes several requests, and a controller may write parts of it",
             f"echo {min(stripe // 1024, allowed, 16384)} > queue/max_sectors_kb",
         )  # fmt: skip
+    chunk = next(
+        (array.unit for array in storage.disks.values() if disk.name in array.members and array.kind == "md"), None
+    )
+    if disk.kind == "disk" and most and chunk and most * 1024 < chunk and allowed > most:
+        yield LayoutFault(
+            "requests are cut", disk.name, f"max_sectors_kb is {most}, but md writes chunks of {format_bytes(chunk)}",
+            "one chunk takes several requests", f"echo {min(chunk // 1024, allowed)} > queue/max_sectors_kb",
+        )  # fmt: skip
     scheduler = re.search(r"\[(\w[\w-]*)\]", queue.get("scheduler", ""))
     name = scheduler[1] if scheduler else queue.get("scheduler", "")
     if disk.flash and disk.kind == "disk" and name in ("bfq", "cfq", "kyber") and disk.name.startswith("nvme"):

@@ -79,6 +79,11 @@ def _check_state(pool: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem
             "degraded", pool.location, f"the pool is {state} {names}".strip(), _describe_margin(pool, sick),
             "zpool replace the drive that failed",
         )  # fmt: skip
+    if scan := pool.facts.get("scan", ""):
+        yield LayoutFault(
+            "rebuilding", pool.location, f"the pool is busy: {scan}", "it takes its share of every drive's rate",
+            "measure after it has ended (zpool status)",
+        )  # fmt: skip
 
 
 def _describe_margin(pool: ObservedFileSystem, sick: list[ObservedVdev]) -> str:

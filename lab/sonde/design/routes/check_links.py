@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Iterator, Mapping
 
 from sonde.design.checked_items import CheckedItem
@@ -38,8 +39,38 @@ def find_link_faults(view: HostView, tables: HostTables) -> Iterator[RouteFault 
                 f"this host has no address on {side.network} ({', '.join(side.ranges)})",
                 "ask another host, or give it its address",
             )  # fmt: skip
+        else:
+            yield from _check_addresses(view, tables)
     yield from find_mtu_faults({device: side.mtu}, tables.mtus)
     yield from _find_neighbor_faults(view, tables.neighbors or ())
+
+
+def _check_addresses(view: HostView, tables: HostTables) -> Iterator[RouteFault]:
+    """Addresses that belong to a router, and a prefix that leaves routers out of reach."""
+    addresses = [ipaddress.ip_interface(address) for address in tables.addresses or ()]
+    taken = [str(address.ip) for address in addresses if str(address.ip) in view.gateways]
+    if taken:
+        router = view.gateways[taken[0]].name
+        yield RouteFault(
+            "address of a router", taken[0],
+            f"this host has {taken[0]}, the address of {router}: hosts send their packets to one of both",
+            "remove it here, or correct the system file",
+        )  # fmt: skip
+    on_link = [address.network for address in addresses]
+    on_link += [
+        ipaddress.ip_network(route.destination)
+        for route in tables.routes or ()
+        if route.on_link and route.destination != "default" and route.table == "main"
+    ]
+    unreachable = [
+        gateway for gateway in view.gateways if not any(ipaddress.ip_address(gateway) in network for network in on_link)
+    ]
+    if unreachable:
+        yield RouteFault(
+            "next hop out of reach", view.host_class.device,
+            f"{', '.join(unreachable)} is on no network of this host ({', '.join(map(str, addresses))})",
+            f"give the address the prefix of {view.own_side.network} ({', '.join(view.own_side.ranges)})",
+        )  # fmt: skip
 
 
 def find_mtu_faults(

@@ -173,6 +173,15 @@ def _format_weights(weights: dict[str, int]) -> str:
 def _find_standby_faults(view: HostView, tables: HostTables) -> Iterator[RouteFault]:
     """Routes of higher metrics: standby routers belong there, active ones are never used there."""
     version = view.fabric.version
+    main_hops = {hop.via for route in tables.routes or () if route.table == _MAIN for hop in route.hops}
+    absent = [gateway for gateway in view.gateways if _is_standby(view, gateway) and gateway not in main_hops]
+    if absent and main_hops & set(view.gateways):
+        names = ", ".join(view.gateways[gateway].name for gateway in absent)
+        yield RouteFault(
+            "standby missing", "main table", f"no route names the standby routers {names} ({', '.join(absent)}):"
+            " nothing takes over when the active ones fail",
+            "add their route with a higher metric",
+        )  # fmt: skip
     for route in tables.routes or ():
         others = [
             other

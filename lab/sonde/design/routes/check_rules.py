@@ -113,6 +113,29 @@ def find_rule_faults(views: Sequence[HostView], tables: HostTables) -> Iterator[
                 "give it a smaller number",
             )  # fmt: skip
     yield from _find_shared_table(tables.rules, tables.routes)
+    yield from _compare_marks(views, tables)
+
+
+def _compare_marks(views: Sequence[HostView], tables: HostTables) -> Iterator[RouteFault]:
+    """Rules that lead packets with the mark of one router to another router."""
+    gateways = _join_gateways(views)
+    by_mark = {router.mark: router for router in gateways.values()}
+    for rule in tables.rules or ():
+        planned = by_mark.get(rule.mark) if rule.mark is not None else None
+        if planned is None or rule.table in _COMMON_TABLES:
+            continue
+        hops = {
+            hop.via for route in tables.routes or () if route.table == rule.table and _leads_to_other_side(views, route)
+            for hop in route.hops
+        }  # fmt: skip
+        reached = [gateways[hop] for hop in sorted(hops) if hop in gateways]
+        if reached and all(router.name != planned.name for router in reached):
+            yield RouteFault(
+                "mark of another router", rule.origin,
+                f"mark {rule.mark} is that of {planned.name}, but its table {rule.table} leads to"
+                f" {', '.join(router.name for router in reached)}: a health check asks the wrong router",
+                "lead each mark into the table of its own router, or state table and mark in the system file",
+            )  # fmt: skip
 
 
 def _check_source(views: Sequence[HostView], rule: ObservedRule) -> Iterator[RouteFault]:

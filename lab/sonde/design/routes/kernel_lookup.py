@@ -69,15 +69,17 @@ def find_kernel_route(
 
 
 def order_rules(rules: Sequence[ObservedRule] | None) -> list[ObservedRule]:
-    """Rules by preference, with those that the kernel always has when the list lacks them. A rule without a preference
-    gets one below the lowest of the site, as `ip rule add` chooses it."""
+    """Rules by preference. A list that lacks the kernel's own rules, as scripts do, gets that of the main table; one
+    with the local rule is complete. A rule without a preference gets one below the lowest of the site, as `ip rule add`
+    chooses it."""
     ordered: list[ObservedRule] = []
     lowest = _MAIN_PREFERENCE
     for rule in rules or ():
         preference = rule.preference if rule.preference is not None else lowest - 1
         lowest = min(lowest, preference) if preference else lowest
         ordered.append(replace(rule, preference=preference))
-    if not any(rule.preference == _MAIN_PREFERENCE and rule.table == "main" for rule in ordered):
+    is_complete = any(rule.preference == 0 and rule.table == "local" for rule in ordered)
+    if not is_complete and not any(rule.preference == _MAIN_PREFERENCE for rule in ordered):
         ordered.append(ObservedRule(_MAIN_PREFERENCE, "all", None, "main", "the kernel's own rule"))
     return sorted(ordered, key=lambda rule: rule.preference or 0)
 

@@ -11,6 +11,7 @@ CONSEQUENCES = {
     "single path": {"multipath policy"},
     "on alternate paths": {"path failed"},
     "path failed": {"one path for all"},
+    "no active path": {"path failed"},
     "vdev without redundancy": {"unequal members of a stripe"},
     "unit does not fit the stripe": {"groups are not aligned"},
     "width is no multiple of unit": {"width does not fit the stripe"},

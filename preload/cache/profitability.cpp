@@ -109,9 +109,6 @@ void wasted_ahead(File& file) noexcept {
 }
 
 bool count_call(File& file, bool hit) noexcept {
-    if (file.watching) [[unlikely]] {
-        return false;
-    }
     file.payoff.window_hits += hit ? 1 : 0;
     const std::uint32_t calls = file.payoff.dormant_calls == 0 ? window : window_after_sleep;
     if (++file.payoff.window_calls < calls) {

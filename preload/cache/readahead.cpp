@@ -40,10 +40,7 @@ bool queue_page(File& file, std::int64_t index, std::uint32_t begin, std::uint32
 
 Move judge(File& file, Stream& stream, std::int64_t begin, std::int64_t end) noexcept {
     Move move = follow_stream(stream, begin, end, file.held.page_size);
-    if (file.watching) [[unlikely]] {
-        move.straight = true;
-        move.local = false;
-    } else if (!file.rule->stands_aside) {
+    if (!file.rule->stands_aside) {
         move.local = true;
         move.reach = file.held.page_size;
     } else if (is_fast(file)) {
@@ -98,7 +95,7 @@ Move follow_stream(Stream& stream, std::int64_t begin, std::int64_t end, std::ui
 
 void plan_ahead(File& file, const Stream& stream, const Move& move, std::int64_t begin, std::int64_t end) noexcept {
     const std::uint32_t most = std::min(file.held.prefetch, file.held.limit > 1 ? file.held.limit - 1 : 0);
-    if (most == 0 || file.watching || file.held.queued >= most || is_fast(file) || is_unknown(file) ||
+    if (most == 0 || file.held.queued >= most || is_fast(file) || is_unknown(file) ||
         state.settings->limits.workers() == 0) {
         return;
     }

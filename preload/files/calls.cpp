@@ -33,6 +33,7 @@ struct Call {
     File* file = nullptr;
     Description* description = nullptr;
     bool moves = false;  ///< uses the offset of the description
+    std::int64_t offset = here;
     Answer answer{false, nullptr, 0};
 };
 
@@ -52,6 +53,10 @@ bool let_in(Call& call) noexcept {
             acquire_bypass_slot();  // for the calls that follow
             file->passing.fetch_add(1, std::memory_order_seq_cst);
             if (file->mode.load(std::memory_order_seq_cst) == Mode::Suspended) {
+                if (file->watching && file->dormant_left.load(std::memory_order_relaxed) <= 0) {
+                    call.answer = {false, file, 0, call.answer.counted, call.fd, call.offset};
+                    return false;
+                }
                 const std::int32_t left = file->dormant_left.load(std::memory_order_relaxed) - 1;
                 file->dormant_left.store(left, std::memory_order_relaxed);
                 if (left > 0 || !file->dormant) {
@@ -59,7 +64,8 @@ bool let_in(Call& call) noexcept {
                     return false;
                 }
                 file->passing.fetch_sub(1, std::memory_order_seq_cst);
-                if (File* locked = locked_file(call.fd, description)) {
+                File* locked = file->watching ? nullptr : locked_file(call.fd, description);
+                if (locked != nullptr) {
                     resume_buffering(*locked);
                     if (locked->mode.load(std::memory_order_relaxed) == Mode::Suspended && !locked->dormant) {
                         locked->dormant = true;  // somebody must see it as it is: try again later
@@ -136,14 +142,8 @@ Answer finish(Call& call, std::int64_t start, ssize_t total, bool sleep) noexcep
     if (call.moves && total > 0) {
         call.description->offset = start + total;
     }
-    if (file.watching) [[unlikely]] {
-        file.watch.add(call.writes, start, std::max<ssize_t>(total, 0));
-    }
     leave(call);
     release_if_grown(file);
-    if (file.watching && file.watch.calls() >= calls_of_a_watch) [[unlikely]] {
-        end_watch(file);
-    }
     if (file.payoff.window_calls % calls_between_looks == 0) {
         release_if_shared(file);
     }
@@ -183,9 +183,42 @@ bool unusual(const Vector* parts, std::size_t number, std::size_t bytes, std::in
 
 }  // namespace
 
+void note_watched_call(const Answer& answer, std::int64_t result, std::uint64_t ns) noexcept {
+    const system::Critical critical;
+    Description* description = nullptr;
+    File* file = result >= 0 && in_table(answer.watched) ? locked_file(answer.watched, description) : nullptr;
+    if (file == nullptr) {
+        return;
+    }
+    if (file == answer.passing && file->watching && answer.counted < 0) {
+        description->offset = result;  // of lseek()
+        ++file->statistics.seeks;
+    } else if (file == answer.passing && file->watching) {
+        const bool writes = answer.counted == 1;
+        const auto bytes = static_cast<std::size_t>(result);
+        if (answer.at == here && (file->watch.calls() == 0 || description->stream.calls == 0)) {
+            description->offset = raw::call(SYS_lseek, answer.watched, 0, SEEK_CUR) - result;
+        }
+        const std::int64_t start = answer.at == here ? description->offset : answer.at;
+        Direction& direction = writes ? file->statistics.write : file->statistics.read;
+        count(direction, description->stream, start, bytes);
+        ++direction.below;
+        direction.below_bytes += bytes;
+        direction.below_ns += ns;
+        note_call(*file, bytes, ns);
+        static_cast<void>(follow_stream(description->stream, start, start + result, file->held.page_size));
+        file->watch.add(writes, start, result);
+        description->offset = answer.at == here ? start + result : description->offset;
+        if (file->watch.calls() >= calls_of_a_watch) {
+            end_watch(*file);
+        }
+    }
+    file->lock.unlock();
+}
+
 Answer read(int fd, const Vector* parts, std::size_t number, std::int64_t at) noexcept {
     const system::Critical critical;
-    Call call{.fd = fd, .writes = false, .moves = at == here, .answer = {false, nullptr, 0, 0}};
+    Call call{.fd = fd, .writes = false, .moves = at == here, .offset = at, .answer = {false, nullptr, 0, 0}};
     if (!let_in(call)) {
         return call.answer;
     }
@@ -230,7 +263,7 @@ Answer read(int fd, const Vector* parts, std::size_t number, std::int64_t at) no
 
 Answer write(int fd, const Vector* parts, std::size_t number, std::int64_t at) noexcept {
     const system::Critical critical;
-    Call call{.fd = fd, .writes = true, .moves = at == here, .answer = {false, nullptr, 0, 1}};
+    Call call{.fd = fd, .writes = true, .moves = at == here, .offset = at, .answer = {false, nullptr, 0, 1}};
     if (!let_in(call)) {
         return call.answer;
     }

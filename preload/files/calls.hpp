@@ -4,6 +4,7 @@
 
 #include "model/bypass.hpp"
 #include "model/table.hpp"
+#include "system/clock.hpp"
 
 #include <pthread.h>
 #include <cstddef>
@@ -21,8 +22,12 @@ struct Answer {
     File* passing;     ///< counted as on its way to the kernel
     ssize_t value;     ///< >= 0, or a negative errno
     int counted = -1;  ///< as a call that moves data: 0 reads, 1 writes
+    int watched = -1;  ///< the descriptor, when the call is counted for the choice of `auto`
+    std::int64_t at = -1;
 };
 inline constexpr std::int64_t here = -1;  ///< at the offset of the description, which moves
+/// Counts a call that was made on a watched file: its result, and how long it took.
+void note_watched_call(const Answer& answer, std::int64_t result, std::uint64_t ns) noexcept;
 /// The quick way for a file that sleeps, when this succeeds: make the real call, then arrived().
 inline Place* enter_bypass(int fd) noexcept {
     const Description* description = table[fd].load(std::memory_order_acquire);
@@ -45,8 +50,9 @@ auto pass(const Answer& answer, Real real) noexcept(false) {
     }
     int cancel = 0;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    const std::uint64_t began = answer.watched >= 0 ? system::now_ns() : 0;
     const auto result = real();
-    if (answer.counted >= 0) {
+    if (answer.watched < 0 && answer.counted >= 0) {
         Passed& passed = answer.passing->passed;
         passed.calls[answer.counted].fetch_add(1, std::memory_order_relaxed);
         passed.bytes[answer.counted].fetch_add(static_cast<std::uint64_t>(result > 0 ? result : 0),
@@ -54,6 +60,9 @@ auto pass(const Answer& answer, Real real) noexcept(false) {
     }
     answer.passing->passing.fetch_sub(1, std::memory_order_seq_cst);
     pthread_setcancelstate(cancel, nullptr);
+    if (answer.watched >= 0) [[unlikely]] {
+        note_watched_call(answer, static_cast<std::int64_t>(result), system::now_ns() - began);
+    }
     return result;
 }
 

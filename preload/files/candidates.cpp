@@ -57,18 +57,19 @@ CallRoute count_candidate_call(int fd) noexcept {
     }
     const std::uint32_t calls = ((calls_state >> calls_shift) & calls_mask) + 1;
     const bool is_slow = (calls_state & slow_bit) != 0;
-    if (calls > (is_slow ? calls_on_slow_storage : calls_on_fast_storage())) {
+    const std::uint32_t needed = calls_on_fast_storage();
+    if (calls > (is_slow ? calls_on_slow_storage * (needed / least_calls_on_fast_storage) : needed)) {
         adopt_candidate(fd, calls_state);
         return in_table(fd) ? CallRoute::Buffer : CallRoute::Pass;
     }
     std::uint32_t expected = calls_state;
     candidates[fd].state.compare_exchange_strong(expected, calls_state + one_call, std::memory_order_relaxed);
-    return calls == timed_call ? CallRoute::Time : CallRoute::Pass;
+    return is_timed(calls) ? CallRoute::Time : CallRoute::Pass;
 }
 
 void note_call_time(int fd, std::size_t bytes, std::uint64_t ns) noexcept {
     std::uint32_t calls_state = candidate_state(fd);
-    if (calls_state >= first_candidate_state && ns > slow_call_ns + bytes) {
+    if (note_timed_call(ns > slow_call_ns + bytes) && calls_state >= first_candidate_state) {
         candidates[fd].state.compare_exchange_strong(calls_state, calls_state | slow_bit, std::memory_order_relaxed);
     }
 }
@@ -108,6 +109,10 @@ void consider(int fd, int flags, const char* path, const char* reason) noexcept 
         ended ? settings::no_rule : settings::rule_by_given_name(*process.settings, path != nullptr ? path : "");
     if (number == settings::no_rule && !must_know) {
         process.strangers.store(true, std::memory_order_relaxed);
+        return;
+    }
+    if (!must_know && number >= 0 && !is_single_threaded() && process.settings->rules[number].automatic &&
+        skips_file()) {
         return;
     }
     const bool at_once = must_know || number < 0 ||

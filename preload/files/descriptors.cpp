@@ -8,6 +8,7 @@
 #include "files/direct_descriptors.hpp"
 #include "files/file_events.hpp"
 #include "files/lifecycle.hpp"
+#include "files/lost_errors.hpp"
 #include "guards/leases.hpp"
 #include "model/candidate_table.hpp"
 #include "model/outside.hpp"
@@ -28,8 +29,8 @@ namespace sonde::buffer {
 namespace {
 
 bool sole_writer(const File& file, const Description& description) noexcept {
-    for (const Description* one = file.ends.descriptions; one != nullptr; one = one->next) {
-        if (one != &description && one->writes) {
+    for (const Description* other = file.ends.descriptions; other != nullptr; other = other->next) {
+        if (other != &description && other->writes) {
             return false;
         }
     }
@@ -53,11 +54,11 @@ void find_other_descriptor(Description& description) noexcept {
 }
 
 void remove_description(File& file, Description& description) noexcept {
-    Description** at = &file.ends.descriptions;
-    while (*at != &description) {
-        at = &(*at)->next;
+    Description** link = &file.ends.descriptions;
+    while (*link != &description) {
+        link = &(*link)->next;
     }
-    *at = description.next;
+    *link = description.next;
     description.file.store(nullptr, std::memory_order_release);
     state.description_slab.give(&description);
 }
@@ -72,8 +73,8 @@ bool flags_allow(int flags) noexcept {
 
 /// Some append and some do not: what is held then has no one place in the file.
 bool mixes(const File& file, int flags) noexcept {
-    for (const Description* one = file.ends.descriptions; one != nullptr; one = one->next) {
-        if (one->writes && (flags & O_ACCMODE) != O_RDONLY && one->appends != appends_with(flags)) {
+    for (const Description* other = file.ends.descriptions; other != nullptr; other = other->next) {
+        if (other->writes && (flags & O_ACCMODE) != O_RDONLY && other->appends != appends_with(flags)) {
             return true;
         }
     }
@@ -90,6 +91,7 @@ void forget_stale(int fd) noexcept {
         return;
     }
     close_gate(*file);
+    const bool loses_data = file->dirty.first != nullptr;
     drop_all(*file);
     if (file->lease.fd == fd) {
         forget_lease(*file);
@@ -109,6 +111,9 @@ void forget_stale(int fd) noexcept {
     }
     choose_descriptors(*file);
     if (file->ends.descriptions == nullptr) {
+        if (loses_data) {
+            report_lost_error(*file, EIO);
+        }
         unmake_file(*file);
     } else {
         file->lock.unlock();

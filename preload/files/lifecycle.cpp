@@ -58,7 +58,9 @@ File* make_file(const struct stat& got, settings::Rule& rule, const char* path, 
         begin_watch(*file);
     }
     file->opened_ns = system::now_ns();
-    file->mode.store(Mode::Active, std::memory_order_relaxed);
+    file->dormant = file->watching;
+    file->dormant_left.store(0, std::memory_order_relaxed);
+    file->mode.store(file->watching ? Mode::Suspended : Mode::Active, std::memory_order_relaxed);
     File** bucket = &state.files[bucket_of(file->device, file->inode)];
     file->in_bucket = *bucket;
     *bucket = file;
@@ -98,11 +100,11 @@ std::uint64_t gained_ns(const Direction& direction) noexcept {
 }  // namespace
 
 void unmake_file(File& file) noexcept {
-    File** at = &state.files[bucket_of(file.device, file.inode)];
-    while (*at != &file) {
-        at = &(*at)->in_bucket;
+    File** link = &state.files[bucket_of(file.device, file.inode)];
+    while (*link != &file) {
+        link = &(*link)->in_bucket;
     }
-    *at = file.in_bucket;
+    *link = file.in_bucket;
     files_known.fetch_sub(1, std::memory_order_relaxed);
     if (file.appended.grew && file.why_released == nullptr) {
         file.why_released = why_grown;

@@ -4,6 +4,7 @@
 
 #include "cache/pages.hpp"
 #include "cache/writeback.hpp"
+#include "files/lost_errors.hpp"
 #include "guards/node_locks.hpp"
 #include "model/bypass.hpp"
 #include "model/candidate_table.hpp"
@@ -136,6 +137,7 @@ void finish() noexcept {
             if (file.turns.running == 0 && file.turns.in_flight == 0 && !file.turns.gate) {
                 release_file(file, nullptr);
             }
+            report_unseen_errors(file);
         },
         patience_ns);
     state.files_lock.unlock();

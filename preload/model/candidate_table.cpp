@@ -21,6 +21,9 @@ constexpr std::uint64_t cost_of_buffering_ns = 20'000;
 constinit std::atomic<std::uint32_t> forks{0}, spawns{0};
 constinit std::atomic<std::uint32_t> calls_needed{least_calls_on_fast_storage};
 constinit std::atomic<int> highest_seen{0};
+constinit std::atomic<std::uint32_t> slow_in_a_row{0}, quick_in_a_row{0}, files_opened{0};
+constexpr std::uint32_t quick_enough = 32;  ///< timed calls, after which few files are timed
+constexpr std::uint32_t sampling = 64;      ///< one file in so many is
 
 std::uint32_t identity_of(dev_t device, ino_t inode) noexcept {
     const std::uint64_t mixed =
@@ -44,8 +47,23 @@ std::uint32_t calls_on_fast_storage() noexcept {
     return calls_needed.load(std::memory_order_relaxed);
 }
 
+bool note_timed_call(bool was_slow) noexcept {
+    std::atomic<std::uint32_t>& in_a_row = was_slow ? slow_in_a_row : quick_in_a_row;
+    (was_slow ? quick_in_a_row : slow_in_a_row).store(0, std::memory_order_relaxed);
+    return in_a_row.fetch_add(1, std::memory_order_relaxed) >= 1 && was_slow;
+}
+
+bool skips_file() noexcept {
+    return calls_on_fast_storage() == most_calls &&
+           files_opened.fetch_add(1, std::memory_order_relaxed) % sampling != 0;
+}
+
 std::uint32_t new_candidate_state(std::uint32_t rule) noexcept {
-    return candidate_bit | rule << rule_shift | (forks.load(std::memory_order_relaxed) & children_mask) << forks_shift |
+    const bool is_known = quick_in_a_row.load(std::memory_order_relaxed) >= quick_enough &&
+                          files_opened.fetch_add(1, std::memory_order_relaxed) % sampling != 0;
+    const std::uint32_t calls = is_known ? calls_on_slow_storage - 1 : 0;  // behind the timed ones
+    return candidate_bit | calls << calls_shift | rule << rule_shift |
+           (forks.load(std::memory_order_relaxed) & children_mask) << forks_shift |
            (spawns.load(std::memory_order_relaxed) & children_mask) << spawns_shift;
 }
 

@@ -48,10 +48,12 @@ inline constexpr unsigned calls_shift = 2;
 inline constexpr unsigned rule_shift = 12, forks_shift = 19, spawns_shift = 25;
 inline constexpr std::uint32_t rule_mask = 0x7F, children_mask = 0x3F;
 inline constexpr std::uint32_t calls_mask = 0x3FF, one_call = 1U << calls_shift;
-/// The call that is timed: the first two may have to find the data.
-inline constexpr std::uint32_t timed_call = 3;
 /// Looking a file up may cost a call to slow storage.
 inline constexpr std::uint32_t calls_on_slow_storage = 24;
+/// Four calls of a file are timed: the first two may have to find the data.
+inline constexpr bool is_timed(std::uint32_t calls) noexcept {
+    return calls < calls_on_slow_storage && calls % 6 == 3;
+}
 /// Looking a file up and closing it again costs about as much as 30 calls that are answered from memory.
 inline constexpr std::uint32_t least_calls_on_fast_storage = 256;
 
@@ -60,10 +62,15 @@ inline bool count_usual_call(int fd) noexcept {
     std::uint32_t candidate = candidate_state(fd);
     const std::uint32_t calls = ((candidate >> calls_shift) & calls_mask) + 1;
     const std::uint32_t most_calls = (candidate & slow_bit) != 0 ? calls_on_slow_storage : least_calls_on_fast_storage;
-    return candidate >= first_candidate_state && calls < most_calls && calls != timed_call &&
+    return candidate >= first_candidate_state && calls < most_calls && !is_timed(calls) &&
            candidates[fd].state.compare_exchange_strong(candidate, candidate + one_call, std::memory_order_relaxed);
 }
 
+/// A timed call was slow or quick. True when two in a row were slow: a single one may have been interrupted.
+bool note_timed_call(bool was_slow) noexcept;
+/// True for most files that are opened while several threads run and files of the process gain nothing: they pass
+/// through.
+bool skips_file() noexcept;
 /// Calls after which a file on fast storage is adopted. Grows while files of the process gain nothing.
 std::uint32_t calls_on_fast_storage() noexcept;
 void set_candidate_state(int fd, std::uint32_t state) noexcept;

@@ -209,7 +209,7 @@ struct File {
     bool inherited = false;        ///< open before the program began: not worth a word
 
     settings::Rule* rule = nullptr;
-    bool watching = false;  ///< nothing is kept: its settings are not chosen yet (auto)
+    bool watching = false;  ///< suspended; its calls are counted, because its settings are not chosen yet (auto)
     Watch watch;
     Choice choice;  ///< the last one
     Statistics statistics;

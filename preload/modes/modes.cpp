@@ -88,6 +88,9 @@ void doze(File& file) noexcept {
 }  // namespace
 
 void resume_buffering(File& file) noexcept {
+    if (file.watching) {
+        return;
+    }
     file.dormant = false;
     if (file.mode.load(std::memory_order_relaxed) != Mode::Suspended || file.turns.around > 0) {
         return;

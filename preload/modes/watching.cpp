@@ -52,20 +52,21 @@ void begin_watch(File& file) noexcept {
 }
 
 void end_watch(File& file) noexcept {
-    close_gate(file);  // no call may be under way while the size of pages changes
-    Choice choice;
-    if (file.watching && file.mode.load(std::memory_order_relaxed) == Mode::Active) {
-        choice = choose(file.watch, file.block);
-        take(file, choice);
-        file.watch = {};
+    if (file.mode.load(std::memory_order_relaxed) != Mode::Suspended) {
+        return;
     }
-    open_gate(file);
+    const Choice choice = choose(file.watch, file.block);
+    take(file, choice);
+    file.watch = {};
     if (choice.pays) {
-        const std::uint64_t name = system::hash_of(file.path);
-        system::Hold hold(remembering);
-        place_of(name) = {name, choice};
+        {
+            const std::uint64_t name = system::hash_of(file.path);
+            system::Hold hold(remembering);
+            place_of(name) = {name, choice};
+        }
         file.payoff.dormant_calls = 0;
-    } else if (choice.why != nullptr) {
+        resume_buffering(file);
+    } else {
         file.payoff.dormant_calls = next_suspension(file);
         suspend_for(file, static_cast<std::int32_t>(file.payoff.dormant_calls));
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first calls on a file with option auto: looked at, then the file is switched on or left alone. Unless said
-// otherwise the lock of the file is held.
+// The first calls on a file with option auto pass through and are counted: no page, lease or thread exists yet. Then
+// the file becomes active, or passes through until another look. Unless said otherwise the lock of the file is held.
 #pragma once
 
 #include "model/file.hpp"
@@ -9,7 +9,7 @@ namespace sonde::buffer {
 
 /// For a file that has just become known: looked at for calls_of_a_watch calls, or what was chosen for it before.
 void begin_watch(File& file) noexcept;
-/// Chooses, and switches the file on or puts it to sleep until another look.
+/// Chooses, and resumes the file or suspends it until another look.
 void end_watch(File& file) noexcept;
 void choosing_after_fork() noexcept;
 

@@ -134,11 +134,7 @@ TEST_CASE("three equal steps in a row of at most four times the call, within a p
     CHECK(stream.strides == 0);
 }
 
-TEST_CASE("watched_file_goes_straight_named_file_never_does") {
-    Unseen watched;
-    watched.file->watching = true;
-    CHECK(watched.judged(0, 100).straight);
-    CHECK_FALSE(watched.judged(0, 100).local);
+TEST_CASE("call_on_a_named_file_never_goes_straight") {
     Unseen named;
     named.rule.stands_aside = false;
     const Move move = named.judged(7'000'000, 9'000'000);

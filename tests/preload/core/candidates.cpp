@@ -79,19 +79,38 @@ TEST_CASE("fast_file_is_adopted_after_256_calls") {
     CHECK(buffer::in_table(candidate.fd));
 }
 
-TEST_CASE("third_call_is_timed_and_slow_file_is_adopted_after_24") {
+TEST_CASE("file_with_two_slow_calls_is_adopted_after_24") {
     const Candidate candidate(chosen);
     CHECK(buffer::count_candidate_call(candidate.fd) == CallRoute::Pass);
     CHECK(buffer::count_candidate_call(candidate.fd) == CallRoute::Pass);
     CHECK(buffer::count_candidate_call(candidate.fd) == CallRoute::Time);
-    SUBCASE("fast") {
+    buffer::note_call_time(candidate.fd, 1000, 0);
+    buffer::note_call_time(candidate.fd, 1000, 11'001);
+    SUBCASE("one slow, one fast") {
         buffer::note_call_time(candidate.fd, 1000, 11'000);
         CHECK(candidate.calls_until_buffered(1000) == 253);
     }
-    SUBCASE("slow") {
+    SUBCASE("two slow") {
         buffer::note_call_time(candidate.fd, 1000, 11'001);
         CHECK(candidate.calls_until_buffered(1000) == 21);
     }
+    buffer::note_call_time(candidate.fd, 1000, 0);
+}
+
+TEST_CASE("calls_are_not_timed_after_32_quick_ones_but_in_one_file_of_64") {
+    CHECK(Candidate(chosen).calls_until_buffered(0) == 0);
+    for (int i = 0; i < 32; ++i) {
+        buffer::note_timed_call(false);
+    }
+    int timed = 0;
+    for (int file = 0; file < 128; ++file) {
+        const std::uint32_t state = buffer::new_candidate_state(0);
+        timed += ((state >> buffer::calls_shift) & buffer::calls_mask) == 0 ? 1 : 0;
+    }
+    CHECK(timed == 2);
+    buffer::note_timed_call(true);
+    CHECK(((buffer::new_candidate_state(0) >> buffer::calls_shift) & buffer::calls_mask) == 0);
+    buffer::note_timed_call(false);
 }
 
 TEST_CASE("files_without_benefit_raise_the_number_of_calls") {

@@ -115,7 +115,7 @@ TEST_CASE("lease_that_is_refused_after_a_call_ends_buffering") {
 }
 
 TEST_CASE("refused_lease_is_overridden_by_alone_only") {
-    for (const char* params : {with_leases, "*:auto,%process:age=600", "*:alone,%process:age=600"}) {
+    for (const char* params : {with_leases, "*:alone,%process:age=600"}) {
         CAPTURE(params);
         use(params, true);
         const Folder folder;
@@ -134,6 +134,10 @@ TEST_CASE("chosen_file_without_leases_is_not_buffered") {
     use("*:auto,%process:age=600");
     const Folder folder;
     const int fd = open_buffered(folder.path + "/data", O_RDWR | O_CREAT);
+    std::string record(1000, 'x');
+    for (int i = 0; i < 200; ++i) {
+        REQUIRE(write_at(fd, record.data(), 1000, i * 1000) == 1000);
+    }
     CHECK(why(fd).find("grants no lease") != std::string::npos);
     CHECK(close_buffered(fd) == 0);
 }
@@ -197,4 +201,22 @@ TEST_CASE("locks_keep_pages_under_a_lease") {
 TEST_CASE("closing_gives_the_lease_up") {
     { const Leased leased; }
     CHECK(buffer::leases_held.load() == 0);
+}
+
+TEST_CASE("watched_file_holds_no_lease_and_no_data") {
+    use("*:auto,%process:age=600", true);
+    const Folder folder;
+    const std::string path = folder.path + "/data";
+    const int fd = open_buffered(path, O_RDWR | O_CREAT);
+    std::string record(1000, 'x');
+    for (int i = 0; i < 199; ++i) {
+        REQUIRE(write_at(fd, record.data(), 1000, i * 1000) == 1000);
+    }
+    CHECK(buffer::leases_held.load() == 0);
+    CHECK(mode_of(fd) == Mode::Suspended);
+    CHECK(contents(path).size() == 199'000);
+    REQUIRE(write_at(fd, record.data(), 1000, 199'000) == 1000);
+    CHECK(file_of(fd).guard == Guard::Lease);
+    CHECK(mode_of(fd) == Mode::Active);
+    CHECK(close_buffered(fd) == 0);
 }

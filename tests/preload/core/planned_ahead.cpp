@@ -114,11 +114,8 @@ TEST_CASE("parts that would lie over two pages, before the file or behind it are
     }
 }
 
-TEST_CASE("nothing is read ahead of a file that is watched, in a pause, from memory, or without workers or room") {
+TEST_CASE("nothing_is_read_ahead_in_a_pause_from_memory_or_without_room") {
     Queued one("*:size=4k:count=9:prefetch=3");
-    one.file->watching = true;
-    buffer::plan_ahead(*one.file, {.forward = 2}, whole_pages, 4096, 8192);
-    one.file->watching = false;
     one.file->payoff.best_rate = 9000;
     buffer::plan_ahead(*one.file, {.forward = 2}, whole_pages, 4096, 8192);
     one.file->payoff.best_rate = 0;

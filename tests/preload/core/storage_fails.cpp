@@ -344,3 +344,31 @@ TEST_CASE("a page whose clean parts are too many pieces forgets these when more 
     CHECK(page->dirty.bytes() == 10);
     CHECK(one.file->statistics.write.below == 0);
 }
+
+TEST_CASE("error_that_no_call_reported_is_printed_at_the_end") {
+    Folder folder;
+    const auto printed = [&](bool fails) {
+        const std::string output = folder.path + (fails ? "/bad" : "/good");
+        const bool done = in_child([&] {
+            const int to = open(output.c_str(), O_WRONLY | O_CREAT, 0644);
+            dup2(to, 2);
+            Storage one;
+            one.file->rule->stands_aside = false;
+            Storage::writes_by([&](const void*, std::size_t bytes, off64_t) -> ssize_t {
+                errno = EIO;
+                return fails ? -1 : static_cast<ssize_t>(bytes);
+            });
+            const bool accepted = one.write(100, 20'000) == 100;
+            buffer::finish();
+            buffer::finish();
+            _exit(accepted ? 0 : 1);
+            return accepted;
+        });
+        CHECK(done);
+        return contents(output);
+    };
+    const std::string line = printed(true);
+    CHECK(line.find("/data: a delayed write failed (EIO, input/output error), and no call") != std::string::npos);
+    CHECK(line.find('\n') == line.size() - 1);
+    CHECK(printed(false).empty());
+}

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -153,3 +154,29 @@ def test_network_manager_makes_same_rules_and_routes(namespace: None, tmp_path: 
         " { NetworkManager --no-daemon & child=$!; wait $child; wait $child; }"
     )
     assert wait_for_kernel_state(expected, version, start_in_namespace(started)) == expected
+
+
+@pytest.mark.parametrize("version", [4, 6])
+def test_script_keeps_rules_of_the_site(namespace: None, tmp_path: Path, version: int) -> None:
+    """A rule of the site with the preference of one of ours stays, whether the plan is applied or removed."""
+    host = plan_routes(build_fabric(3, clients=1, servers=1, version=version)).find_host_plan("clients")
+    target = "192.0.2.0/24" if version == 4 else "2001:db8::/32"
+    run_ip(f"-{version}", "rule", "add", "pref", str(host.rules[0].preference), "to", target, "table", "500")
+    apply_and_remove_script(host, tmp_path, version)
+    assert f"to {target} lookup 500" in run_ip(f"-{version}", "rule")
+
+
+def test_standby_of_ipv6_carries_nothing_at_first(namespace: None, tmp_path: Path) -> None:
+    """The kernel takes a route of the active routers, not that of the standby."""
+    fabric = build_fabric(3, clients=1, servers=1, version=6)
+    fabric = replace(fabric, routers=(*fabric.routers[:2], replace(fabric.routers[2], priority=1)))
+    plan = plan_routes(fabric)
+    run_ip("addr", "add", ADDRESS[6], "dev", DEVICE, "nodad")
+    script = tmp_path / "routes.sh"
+    script.write_text(make_host_script(plan, plan.find_host_plan("clients"), script.name))
+    command = ["ip", "netns", "exec", NAMESPACE, "sh", str(script), "apply"]
+    subprocess.run(command, check=True, capture_output=True)
+    answers = {
+        run_ip("-6", "route", "get", f"fd02::{number:x}").split(" via ")[1].split()[0] for number in range(1, 40)
+    }
+    assert answers <= {"fd01::1", "fd01::2"}

@@ -22,7 +22,7 @@ from sonde.model.experiment import experiment_from_document, read_experiment  # 
 
 PLAN: dict[str, Any] = json.loads((ROOT / "schema/plan/plan.schema.json").read_text(encoding="utf-8"))
 FORMAT: dict[str, Any] = json.loads((ROOT / "schema/experiment/experiment.schema.json").read_text(encoding="utf-8"))
-REGISTRY: Registry[Any] = Registry().with_resource("sonde-plan-1", Resource.from_contents(PLAN))
+REGISTRY: Registry[Any] = Registry().with_resource("sonde-plan-2", Resource.from_contents(PLAN))
 VALIDATOR = Draft202012Validator(FORMAT, registry=REGISTRY)
 EXAMPLES = sorted((ROOT / "schema" / "experiment" / "examples").glob("*.toml"))
 
@@ -53,7 +53,7 @@ def test_plan_members_in_an_experiment_match_the_plan_schema() -> None:
     target = PLAN["properties"]["target"]["properties"]
     assert set(inside["target"]["properties"]) == set(target)
     refers = [one for name, one in inside.items() if name not in ("schema", "target")]
-    assert all(set(one) == {"$ref"} and one["$ref"].startswith("sonde-plan-1#/") for one in refers)
+    assert all(set(one) == {"$ref"} and one["$ref"].startswith("sonde-plan-2#/") for one in refers)
 
 
 @pytest.mark.parametrize(

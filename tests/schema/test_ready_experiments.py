@@ -27,7 +27,7 @@ from sonde.model.volume import compute_phase_volumes, compute_required_bytes  # 
 
 PLAN: dict[str, Any] = json.loads((ROOT / "schema/plan/plan.schema.json").read_text(encoding="utf-8"))
 FORMAT: dict[str, Any] = json.loads((ROOT / "schema/experiment/experiment.schema.json").read_text(encoding="utf-8"))
-REGISTRY: Registry[Any] = Registry().with_resource("sonde-plan-1", Resource.from_contents(PLAN))
+REGISTRY: Registry[Any] = Registry().with_resource("sonde-plan-2", Resource.from_contents(PLAN))
 VALIDATOR = Draft202012Validator(FORMAT, registry=REGISTRY)
 FILES = shipped_experiments()
 PROFILES = ("published", "laptop", "ci")

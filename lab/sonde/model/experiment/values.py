@@ -18,11 +18,11 @@ PLAN_SCHEMA_FORM: Mapping[str, Any] = {
             "type": "object",
             "properties": {
                 "schema": {"const": "sonde-plan/2"},
-                **{name: {"$ref": f"sonde-plan-1#/properties/{name}"} for name in _PLAN_MEMBERS if name != "target"},
+                **{name: {"$ref": f"sonde-plan-2#/properties/{name}"} for name in _PLAN_MEMBERS if name != "target"},
                 "target": {
                     "type": "object",
                     "properties": {
-                        name: {"$ref": f"sonde-plan-1#/properties/target/properties/{name}"}
+                        name: {"$ref": f"sonde-plan-2#/properties/target/properties/{name}"}
                         for name in ("path", "directory", "keep", "use_existing", "min_free", "full_stripe",
                                      "keep_manifest", "striping")
                     },

@@ -40,7 +40,7 @@ def build_resolved_schema() -> dict[str, Any]:
     head = {"schema": {"const": RESOLVED_SYSTEM_FORMAT}, "id": _ID, "title": {"type": "string"}}
     return {
         "$schema": SCHEMA_DRAFT,
-        "title": "Sonde resolved-system, version 1",
+        "title": f"Sonde resolved system, version {RESOLVED_SYSTEM_FORMAT.rpartition('/')[2]}",
         "description": "A system with every range written out: one object a part, references as ids, numbers in bytes, "
         "seconds, bytes per second, operations per second. What nobody said is absent.",
         "type": "object",

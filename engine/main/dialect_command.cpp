@@ -10,7 +10,8 @@
 #include "ranks/team_factory.hpp"
 #include "records/text.hpp"
 #include "runs/capabilities.hpp"
-#include "runs/run.hpp"
+#include "runs/execute.hpp"
+#include "runs/process_venue.hpp"
 #include "runs/target_checks.hpp"
 
 #include <cstdlib>
@@ -179,7 +180,8 @@ int run_all(Session& session, const SondeOptions& own_options, const std::string
                     session.line(type, content);
                 };
             }
-            code = runs::execute_run(plan, options, team);
+            runs::ProcessVenue venue(plan, options, team);
+            code = runs::execute(venue);
         } catch (const plan::PlanError& error) {  // detected by all processes
             if (root) {
                 records::print_error(error.what());

@@ -10,7 +10,8 @@
 #include "ranks/team_factory.hpp"
 #include "records/text.hpp"
 #include "runs/capabilities.hpp"
-#include "runs/run.hpp"
+#include "runs/execute.hpp"
+#include "runs/process_venue.hpp"
 #include "runs/target_checks.hpp"
 
 #include <sys/prctl.h>
@@ -123,7 +124,8 @@ int run_plan(RunArguments arguments) {
     return run_in_team(*team, [&](int& code) {
         // All processes use the same id, because it names the run directory.
         options.run_id = team->broadcast(options.run_id);
-        code = runs::execute_run(plan, options, *team);
+        runs::ProcessVenue venue(plan, options, *team);
+        code = runs::execute(venue);
     });
 }
 

@@ -1,20 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "phases/phase.hpp"
 
-#include "files/file_map.hpp"
-#include "phases/complaints.hpp"
 #include "phases/errors.hpp"
-#include "phases/file_preparation.hpp"
 #include "phases/findings.hpp"
-#include "phases/layout_line.hpp"
 #include "phases/manifest_update.hpp"
 #include "phases/phase_begin.hpp"
 #include "phases/phase_facts.hpp"
-#include "phases/phase_treatments.hpp"
-#include "phases/readback.hpp"
 #include "phases/result_lines.hpp"
-#include "phases/timed_part.hpp"
-#include "phases/tree_jobs.hpp"
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -23,16 +15,16 @@ namespace sonde::phases {
 namespace {
 
 /// Writes the results of a finished phase. At the root.
-void write_results(const RunContext& context, std::size_t index, const files::FileMap& map, const TimedResult& result,
-                   const TreatmentEffect& effect, results::DirectionRates& direction_rates) {
-    const plan::Phase& phase = context.plan.phases[index];
-    const results::PhaseFacts facts = collect_phase_facts(context, phase, result, effect.residency);
-    write_result_lines(context, index, result.totals, facts, direction_rates);
-    write_layouts(context, index, map);
+void write_results(PhaseSteps& steps, const TimedResult& result, const TreatmentEffect& effect,
+                   results::DirectionRates& direction_rates) {
+    const plan::Phase& phase = steps.phase();
+    const results::PhaseFacts facts = collect_phase_facts(steps.context(), phase, result, effect.residency);
+    write_result_lines(steps.context(), steps.index(), result.totals, facts, direction_rates);
+    steps.write_layout();
     if (facts.stopped_by == "error" || facts.stopped_by == "interrupt" || !phase.measured) {
         return;
     }
-    write_findings(context, result, facts, collect_circumstances(context, index, map, result, effect));
+    write_findings(steps.context(), result, facts, steps.collect_circumstances(result, effect));
     direction_rates.add(phase.op, results::compute_rates(result.totals, facts));
 }
 
@@ -59,30 +51,23 @@ void adopt_outcome(RunContext& context, const plan::Phase& phase, const TimedRes
 
 }  // namespace
 
-bool run_phase(RunContext& context, std::size_t index, results::DirectionRates& direction_rates) {
-    const plan::Phase& phase = context.plan.phases[index];
-    const files::FileMap map(context.storage.directory, phase.data.files, context.tasks);
+bool run_phase(PhaseSteps& steps, results::DirectionRates& direction_rates) {
+    RunContext& context = steps.context();
+    const plan::Phase& phase = steps.phase();
     reset_counters(context.team);
-    query_placement(context, phase);
-
-    TreatmentEffect effect = apply_treatments(context, index, map);
-    if (!effect.may_begin) {
+    TreatmentEffect effect = steps.apply_treatments();
+    if (!effect.may_begin || !steps.create_streams()) {
         return false;
     }
-    const std::string complaint = phase.meta ? prepare_tree(context, index) : prepare_files(context, index, map);
-    TimedPart part(context, index, map);
-    if (!have_no_complaint(context, phase.id, complaint, exit_failed) || !part.create_streams(false)) {
+    write_phase_begin(context, steps.index(), steps.map(), effect.residency);
+    if (!steps.run_streams()) {
         return false;
     }
-    write_phase_begin(context, index, map, effect.residency);
-    if (!part.run()) {
-        return false;
-    }
-    const TimedResult result = part.collect();
+    const TimedResult result = steps.collect();
 
     const nlohmann::json errors = gather_errors(context, phase);
     if (context.is_root()) {
-        write_results(context, index, map, result, effect, direction_rates);
+        write_results(steps, result, effect, direction_rates);
         context.manifest.half_write = direction_rates.write;
         context.manifest.half_read = direction_rates.read;
         write_errors(context, phase, errors);
@@ -91,13 +76,8 @@ bool run_phase(RunContext& context, std::size_t index, results::DirectionRates& 
     if (result.stop == ranks::NodeControl::quit_peer_lost) {
         return false;
     }
-    update_manifest(context, index, result.totals);
-    if (phase.meta && result.stop == 0) {
-        remove_tree_directories(context, index);
-    }
-    const bool good = result.stop == 0 && context.team.all_ok(save_manifest(context, phase));
-    effect.held.clear();
-    return good && verify_by_readback(context, index);
+    update_manifest(context, steps.index(), result.totals);
+    return result.stop == 0 && steps.finish(effect);
 }
 
 }  // namespace sonde::phases

@@ -116,25 +116,27 @@ bool creates_files(const plan::Plan& plan) {
     });
 }
 
-ordered_json end_line(const phases::Outcome& outcome, const files::Removal& removal, std::int64_t epoch) {
-    ordered_json end{{"status", outcome.status()},
-                     {"exit_code", outcome.code},
-                     {"seconds", static_cast<double>(meters::Clock::monotonic_ns() - epoch) / 1e9}};
+ordered_json end_line(const phases::Outcome& outcome, const std::optional<files::Removal>& removal,
+                      std::int64_t elapsed_ns) {
+    ordered_json end{
+        {"status", outcome.status()}, {"exit_code", outcome.code}, {"seconds", static_cast<double>(elapsed_ns) / 1e9}};
     if (!outcome.text.empty()) {
         end["text"] = outcome.text;
     }
-    end["files_removed"] = removal.files;
-    end["files_left"] = ordered_json::array();
-    for (const std::string& left : removal.left) {
-        end["files_left"].push_back(records::json_text(left));
+    if (removal) {
+        end["files_removed"] = removal->files;
+        end["files_left"] = ordered_json::array();
+        for (const std::string& left : removal->left) {
+            end["files_left"].push_back(records::json_text(left));
+        }
     }
     return end;
 }
 
-ordered_json failed_end_line(int code, const std::string& text, std::int64_t epoch) {
+ordered_json failed_end_line(int code, const std::string& text, std::int64_t elapsed_ns) {
     return {{"status", "failed"},
             {"exit_code", code},
-            {"seconds", static_cast<double>(meters::Clock::monotonic_ns() - epoch) / 1e9},
+            {"seconds", static_cast<double>(elapsed_ns) / 1e9},
             {"text", records::json_text(text)}};
 }
 

@@ -5,7 +5,9 @@
 #include "files/removal.hpp"
 #include "phases/context.hpp"
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 namespace sonde::runs {
@@ -17,11 +19,13 @@ files::Removal remove_run_files(phases::RunContext& context, int code);
 /// broken.
 files::Removal remove_without_team(const phases::RunContext& context);
 
-/// The `end` line of a run that executed phases. Times in the record count from `epoch` (ns).
-nlohmann::ordered_json end_line(const phases::Outcome& outcome, const files::Removal& removal, std::int64_t epoch);
+/// The `end` line of a run that executed phases, `elapsed_ns` after time 0 of the record. Without `removal` it has no
+/// counts of files.
+nlohmann::ordered_json end_line(const phases::Outcome& outcome, const std::optional<files::Removal>& removal,
+                                std::int64_t elapsed_ns);
 
-/// The `end` line of a run that failed before its first phase.
-nlohmann::ordered_json failed_end_line(int code, const std::string& text, std::int64_t epoch);
+/// The `end` line of a run that failed before its first phase or by an exception.
+nlohmann::ordered_json failed_end_line(int code, const std::string& text, std::int64_t elapsed_ns);
 
 /// Prints one line on standard error when the run failed or left files.
 void print_outcome(const phases::Outcome& outcome, const files::Removal& removal, const std::string& trouble);

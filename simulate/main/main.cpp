@@ -4,8 +4,9 @@
 #include "plan/parse.hpp"
 #include "records/text.hpp"
 #include "runs/capabilities.hpp"
+#include "runs/execute.hpp"
 #include "system/site_reader.hpp"
-#include "virtual/simulation.hpp"
+#include "virtual/simulated_venue.hpp"
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -31,8 +32,8 @@ int run(SimulatorArguments& arguments) {
     if (arguments.options.run_id.empty()) {
         arguments.options.run_id = "simulated-" + plan.id;
     }
-    simulate::Simulation simulation(std::move(plan), std::move(site), arguments.options);
-    return simulation.run();
+    simulate::SimulatedVenue venue(std::move(plan), std::move(site), arguments.options);
+    return runs::execute(venue);
 }
 
 int list_faults() {

@@ -55,7 +55,7 @@ NARROW = {
     ("files", "workloads"): {"workloads/stream.hpp"},
     ("runs", "phases"): {
         *("phases/context.hpp", "phases/board.hpp", "phases/outcome.hpp", "phases/stages.hpp", "phases/gather.hpp"),
-        "phases/phase.hpp",
+        *("phases/phase.hpp", "phases/phase_steps.hpp", "phases/process_phase.hpp"),
     },
     ("main", "phases"): {"phases/outcome.hpp", "phases/stages.hpp", "phases/planned_accesses.hpp"},
 }

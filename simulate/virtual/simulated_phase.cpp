@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "virtual/simulated_phase.hpp"
+
+#include "phases/stream_jobs.hpp"
+#include "plan/plan_error.hpp"
+#include "workloads/stream_factory.hpp"
+
+#include <algorithm>
+#include <new>
+
+#include <sys/mman.h>
+
+namespace sonde::simulate {
+
+using meters::StreamMeter;
+
+/// Creates the files that several tasks share, as the engine does before a phase: empty unless the phase overwrites.
+void SimulatedPhase::create_shared_files() {
+    if (phase().meta || phase().op != plan::Op::write || !reaches_storage(phase().data.backend)) {
+        return;
+    }
+    for (int task = 0; task < context().tasks.tasks(); ++task) {
+        if (!map().first_of_file(task) || map().share(task).sharers == 1) {
+            continue;
+        }
+        for (int k = 0; k < map().files_per_task(); ++k) {
+            const FileId file = platform_.machine.get_file(map().path(task, k));
+            if (phase().open != plan::Open::overwrite) {
+                platform_.machine.resize(file, 0);
+            }
+        }
+    }
+}
+
+/// Empties the walk board of every node.
+void SimulatedPhase::reset_walk_boards() {
+    std::vector<int> streams(static_cast<std::size_t>(context().tasks.nodes()));
+    for (int task = 0; task < context().tasks.tasks(); ++task) {
+        ++streams[client_of(task)];
+    }
+    for (std::size_t node = 0; node < streams.size(); ++node) {
+        if (platform_.walk_boards.size() <= node) {
+            std::byte* memory = platform_.team.allocate_shared(workloads::WalkBoard::bytes_for(streams[node]));
+            platform_.walk_boards.push_back(reinterpret_cast<workloads::WalkBoard*>(memory));
+        }
+        platform_.walk_boards[node]->reset(streams[node]);
+    }
+}
+
+/// The stripes of a file on the machine's targets.
+patterns::FileStripes SimulatedPhase::file_stripes(const std::string& path) {
+    const ModelLayout layout = platform_.machine.get_layout(platform_.machine.get_file(path));
+    const std::vector<TargetSite>& targets = platform_.machine.site().targets;
+    patterns::StripePart part;
+    part.stripe = layout.size;
+    for (std::uint32_t k = 0; k < layout.count; ++k) {
+        part.targets.push_back(targets[(layout.start + k) % targets.size()].id);
+    }
+    return {part};
+}
+
+void SimulatedPhase::create_jobs() {
+    const plan::Plan& plan = context().plan;
+    std::vector<std::byte>& buffer = platform_.buffer;
+    std::uint64_t largest = std::max<std::uint64_t>(phase().data.access.transfer, 1);
+    if (phase().meta) {
+        largest = std::max({largest, phase().meta->write, phase().meta->read});
+    }
+    // For each slot of the queue: two images of the largest transfer, the payload period and pages at both ends.
+    const auto depth = static_cast<std::uint64_t>(std::max(phase().data.io.queue_depth, 1));
+    const std::uint64_t needed = depth * (2 * largest + (std::uint64_t{4} << 20U));
+    if (buffer.size() < needed) {
+        buffer.resize(needed);
+    }
+    // One meter suffices, since the tasks run in turn.
+    const auto target_meter = std::make_shared<meters::TargetMeter>(0, static_cast<std::uint64_t>(plan.observe.slice));
+    const auto processes = static_cast<int>(context().tasks.node_of_process.size());
+    const bool uses_storage = reaches_storage(phase().data.backend);
+    if (phase().op == plan::Op::walk) {
+        reset_walk_boards();
+    }
+    for (int process = 0; process < processes; ++process) {
+        if (phase().op == plan::Op::walk) {
+            context().shared.walk =
+                platform_.walk_boards[static_cast<std::size_t>(context().tasks.node_of_process[process])];
+        }
+        for (const phases::StreamAssignment& assignment : phases::assign_streams(phase(), context().tasks, process)) {
+            workloads::StreamJob job = phases::make_stream_job(context(), index(), assignment, map());
+            job.backend = &platform_.backend(phase().data.backend);
+            job.verify = false;
+            if (uses_storage) {
+                job.stripes = [this](const std::string& path) { return file_stripes(path); };
+                job.target_meter = target_meter;
+            }
+            job.stream = static_cast<int>(jobs_.size());
+            job.memory = buffer;
+            if (assignment.task != phases::no_task) {
+                job.tasks_on_node = 1;  // all tasks have one buffer
+            }
+            StreamMeter& own_meter = meter(job);
+            madvise(&own_meter, StreamMeter::bytes_for(plan.observe.max_slices), MADV_DONTNEED);
+            new (&own_meter) StreamMeter;
+            own_meter.task = assignment.task;
+            own_meter.stream = assignment.stream;
+            jobs_.push_back(std::move(job));
+        }
+    }
+}
+
+bool SimulatedPhase::create_streams() {
+    create_shared_files();
+    platform_.storage.phase_start = platform_.machine.now();
+    platform_.directories.listings.reset();
+    base_ = std::make_unique<payload::Base>(phase().data.payload, context().manifest.period);
+    const bool whole_volume = !phase().stop.time && !phase().stop.min_time;
+    try {
+        create_jobs();
+        for (workloads::StreamJob& job : jobs_) {
+            StreamMeter& own_meter = meter(job);
+            if (job.task == phases::no_task) {
+                // The stream only takes part in barriers.
+            } else if (plan::on_files(phase().op) || phase().meta) {
+                own_meter.planned_operations = whole_volume ? job.files : 0;
+            } else {
+                const workloads::FileJob first = job.file(0);
+                own_meter.planned_operations = whole_volume ? first.operations * job.files : 0;
+                own_meter.planned_bytes = own_meter.planned_operations * phase().data.access.transfer;
+            }
+            streams_.push_back(
+                workloads::make_stream(job, *base_, platform_.team, context().shared.board->clock, own_meter));
+        }
+    } catch (const plan::PlanError& error) {
+        context().root_state.outcome.set(phases::exit_plan, error.what());
+        return false;
+    }
+    context().shared.board->streams.store(static_cast<int>(jobs_.size()));
+    return true;
+}
+
+bool SimulatedPhase::run_streams() {
+    std::vector<std::function<void()>> bodies;
+    std::vector<std::uint32_t> clients;
+    for (const workloads::StreamJob& job : jobs_) {
+        clients.push_back(job.task == phases::no_task ? 0 : client_of(job.task));
+        bodies.emplace_back([stream = streams_[bodies.size()].get()] { stream->run(); });
+    }
+    platform_.scheduler.run_tasks(std::move(bodies), clients, platform_.storage.phase_start);
+    return true;
+}
+
+phases::TimedResult SimulatedPhase::collect() {
+    const plan::Observe& observe = context().plan.observe;
+    phases::TimedResult result;
+    result.stop = platform_.team.control().stop.load();
+    std::uint32_t doublings = 0;
+    for (const workloads::StreamJob& job : jobs_) {
+        const ScheduledTask& task = platform_.scheduler.task(static_cast<std::size_t>(job.stream));
+        meter(job).user_ns = 0;
+        meter(job).system_ns = static_cast<std::uint64_t>(task.cpu_time);
+        doublings = std::max(doublings, meter(job).slices_doublings);
+    }
+    const std::int64_t width = observe.slice << doublings;
+    for (const workloads::StreamJob& job : jobs_) {
+        if (job.task != phases::no_task) {
+            result.totals.add(meter(job), context().tasks.node_of(job.task), observe.max_slices, width, doublings, 0);
+        }
+    }
+    add_target_totals(result.totals);
+    return result;
+}
+
+void SimulatedPhase::add_target_totals(results::Totals& totals) const {
+    meters::TargetsServed sum;
+    for (const auto& stream : streams_) {
+        const meters::TargetsServed served = stream->targets();
+        sum.meter = served.meter != nullptr ? served.meter : sum.meter;
+        sum.files += served.files;
+        sum.known += served.known;
+    }
+    if (sum.meter != nullptr) {
+        const std::uint32_t doublings = sum.meter->doublings();
+        const auto board = std::make_unique<meters::TargetBoard>();
+        board->add(sum, doublings);
+        totals.targets = results::TargetTotals::from_board(*board, context().plan.observe.slice << doublings);
+    }
+}
+
+results::Circumstances SimulatedPhase::collect_circumstances(const phases::TimedResult& /*result*/,
+                                                             const phases::TreatmentEffect& effect) {
+    return {.phase = &phase(),
+            .backend = phase().data.backend,
+            .tasks = context().tasks.tasks(),
+            .tasks_per_node = context().tasks.tasks_on(0),
+            .cpus = static_cast<int>(platform_.machine.site().clients.front().cores),
+            .node_memory = context().node_memory,
+            .nodes = context().tasks.nodes(),
+            .residency = effect.residency.share(),
+            .residency_known = effect.residency.known,
+            .file_system = platform_.machine.site().fs.kind,
+            .removed_before = {}};
+}
+
+}  // namespace sonde::simulate

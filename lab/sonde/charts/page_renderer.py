@@ -27,7 +27,7 @@ def render_page(view: object, name: str, owner: str = HOME) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    style = Markup(_template("style.css", HOME))
+    style = Markup(_template("style.css", HOME))  # nosec B704 # a file of this package
     return environment.get_template(name).render(view=view, style=style)
 
 

@@ -43,7 +43,7 @@ def parse_yaml(text: str) -> Any:
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > MOST_LEVELS:
             raise DocumentError(f"it is nested too deeply, in more than {MOST_LEVELS} levels")
-    return _parse_within_limits(lambda: yaml.load(text, Loader=loader))
+    return _parse_within_limits(loader(text).get_single_data)
 
 
 def read_lines(file: BinaryIO) -> Iterator[bytes]:

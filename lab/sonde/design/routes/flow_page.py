@@ -54,7 +54,7 @@ def _make_sections(
         Section(
             describe_fabric(fabric),
             [],
-            [Markup('<div class="scroll drawing">{}</div>').format(Markup(draw_fabric(fabric)))],
+            [Markup('<div class="scroll drawing">{}</div>').format(Markup(draw_fabric(fabric)))],  # nosec B704 # escapes names
         ),
         Section(
             "Spread over the routers",

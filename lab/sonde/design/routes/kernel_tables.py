@@ -87,7 +87,7 @@ def _make_observed_route(message: Any, names: dict[int, str], version: int) -> O
     """A route from its netlink message; None for the kernel's own types."""
     if message["type"] not in _ROUTE_KINDS:
         return None
-    any_to = "0.0.0.0" if version == 4 else "::"  # an address range, no socket is bound to it
+    any_to = "0.0.0.0" if version == 4 else "::"  # nosec B104 # an address range, no socket is bound to it
     table = int(message.get_attr("RTA_TABLE") or message["table"])
     length = int(message["dst_len"])
     destination = message.get_attr("RTA_DST") or any_to

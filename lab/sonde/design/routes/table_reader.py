@@ -268,7 +268,7 @@ def _parse_route(tokens: Sequence[str], origin: str, version: int | None) -> Obs
 
 def _split_hops(tokens: Sequence[str]) -> tuple[list[str], list[ObservedHop]]:
     """The tokens of the route itself, and its next hops."""
-    hop_starts = [index for index, token in enumerate(tokens) if token == "nexthop"]
+    hop_starts = [index for index, token in enumerate(tokens) if token == "nexthop"]  # nosec B105 # no password
     hops = []
     before = list(tokens[: hop_starts[0]]) if hop_starts else list(tokens)
     for begin, end in zip(hop_starts, [*hop_starts[1:], len(tokens)], strict=False):

@@ -48,7 +48,7 @@ def run_script(command: str, warn: Callable[[str], None]) -> tuple[PhaseFigures,
     and visited, else every line is one that was found. Also returns the last line. Raises UserError when it fails."""
     began = time.monotonic()
     try:
-        child = subprocess.Popen(
+        child = subprocess.Popen(  # nosec B602 # a command of the ini file, which is a program as in IO500
             command, shell=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, errors="replace"
         )
     except OSError as reason:

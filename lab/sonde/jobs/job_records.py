@@ -133,7 +133,9 @@ def read_jobs(archive: Archive) -> list[Job]:
 def _read_job(folder: Path, members: Mapping[str, Any]) -> Job:
     """Raises ValueError or TypeError when the members are not those of a job."""
     arguments = members.get("arguments")
-    job = Job(folder=folder, **{**members, "arguments": tuple(arguments) if isinstance(arguments, list) else ()})
+    if not isinstance(arguments, list):
+        raise ValueError("the arguments are no list")
+    job = Job(folder=folder, **{**members, "arguments": tuple(arguments)})
     texts = (job.id, job.site, job.scheduler, job.group, job.submitted, job.scheduler_id, *job.arguments)
     if not all(isinstance(text, str) for text in texts) or job.scheduler_id.startswith("-"):
         raise ValueError("a member that should be text is none")

@@ -12,13 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from other_user import as_neighbor, needs_two_users
 
 from sonde.jobs import job_scheduler
 from sonde.jobs.batch_script import make_batch_script
-from sonde.jobs.job_records import Job, create_job
+from sonde.jobs.job_records import JOB_FILE, Job, create_job, read_jobs
 from sonde.launch.sites import MEMBERS, Site, read_sites
 from sonde.model.errors import UserError
 from sonde.store.archive import Archive
+from sonde.store.shards import JOBS
 
 MARKER = "marker"
 HOSTILE = (
@@ -131,3 +133,36 @@ def test_hostile_archive_path_is_refused(text: str, job: Job, tmp_path: Path) ->
         job_scheduler.make_directives(hostile, MADE)
     assert "\n" not in str(raised.value)
     run_batch_script(make_batch_script(hostile, MADE, tmp_path), tmp_path)
+
+
+@needs_two_users
+def test_job_file_of_another_user_is_ignored(tmp_path: Path) -> None:
+    """Its scheduler and its id would become arguments of commands of the caller."""
+    for folder in (tmp_path, *tmp_path.parents[:3]):
+        folder.chmod(folder.stat().st_mode | 0o011)
+    archive = tmp_path / "archive"
+    members = {"id": "job", "site": "s", "scheduler": "slurm", "arguments": ["run"], "group": "g", "nodes": 1}
+    text = json.dumps(members | {"time_s": 1.0, "submitted": "2026-01-01T00:00:00+00:00", "scheduler_id": "7"})
+    for name in ("mine", "planted"):
+        folder = archive / JOBS / name
+        folder.mkdir(parents=True)
+        folder.chmod(0o777)
+    (archive / JOBS / "mine" / JOB_FILE).write_text(text)
+    as_neighbor(lambda: (archive / JOBS / "planted" / JOB_FILE).write_text(text))
+    assert [job.folder.name for job in read_jobs(Archive(archive))] == ["mine"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"scheduler_id": "--user=root"}, {"scheduler_id": 7}, {"nodes": "1"}, {"arguments": "run"}, {"arguments": [1]}],
+    ids=["option", "number", "text", "no-list", "no-texts"],
+)
+def test_job_file_with_wrong_members_is_skipped(tmp_path: Path, change: dict[str, object]) -> None:
+    members = {"id": "job", "site": "s", "scheduler": "slurm", "arguments": ["run"], "group": "g", "nodes": 1}
+    members |= {"time_s": 1.0, "submitted": "2026-01-01T00:00:00+00:00", "scheduler_id": "7"}
+    folder = tmp_path / JOBS / "job"
+    folder.mkdir(parents=True)
+    (folder / JOB_FILE).write_text(json.dumps(members))
+    assert len(read_jobs(Archive(tmp_path))) == 1
+    (folder / JOB_FILE).write_text(json.dumps(members | change))
+    assert read_jobs(Archive(tmp_path)) == []

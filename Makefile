@@ -41,7 +41,7 @@ $(DONE)/system-tests: tools/system-packages | $(DONE)/system
 $(VENV)/.done-%: tools/environment.py pyproject.toml | $(DONE)/system
 	@$(PYTHON) tools/environment.py $*
 	@touch $@
-$(VENV)/.done-test $(VENV)/.done-docs $(VENV)/.done-dev $(VENV)/.done-tidy: | $(VENV)/.done-build
+$(VENV)/.done-test $(VENV)/.done-docs $(VENV)/.done-dev $(VENV)/.done-tidy $(VENV)/.done-fuzz: | $(VENV)/.done-build
 
 # The package as users get it, not an editable install: the tests see what is shipped.
 INSTALL = $(BIN)/python tools/progress.py $(1) build/log/package.txt $(BIN)/python -m pip --disable-pip-version-check \
@@ -150,7 +150,7 @@ nightly: $(VENV)/.done-dev  ## what takes longer than .ci/run: each file alone, 
 	@$(MAKE) --no-print-directory mutants
 
 FUZZ_SECONDS ?= 60
-fuzz:  ## feeds garbage to what reads text from outside, FUZZ_SECONDS each (60); needs clang
+fuzz: $(VENV)/.done-fuzz  ## feeds garbage to what reads text from outside, FUZZ_SECONDS each (60); needs clang
 	@tools/system-packages fuzz
 	@$(MAKE) --no-print-directory $(DONE)/fuzz
 	@tools/fuzz build/fuzz $(FUZZ_SECONDS)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes the Python environment `.venv` and fills it with what a group of tasks needs.
 
-Usage: python3 tools/environment.py GROUP, where GROUP is `build` (to build and run Sonde), `test`, `docs`, `dev` or
-`tidy`. The lists are those of pyproject.toml; nothing is named twice. `build` also installs what builds the package, so
-that the package can be built again and again in one build tree (pip's isolated builds would start from nothing).
+Usage: python3 tools/environment.py GROUP, where GROUP is `build` (to build and run Sonde), `test`, `docs`, `dev`,
+`fuzz` or `tidy`. The lists are those of pyproject.toml; nothing is named twice. `build` also installs what builds the
+package, so that the package can be built again and again in one build tree (pip's isolated builds would start from
+nothing).
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ def new_enough(program: str, least: tuple[int, int]) -> bool:
 def main() -> None:
     """Makes the environment and installs one group into it."""
     if len(sys.argv) != 2:
-        fail("Usage: tools/environment.py build|test|docs|dev|tidy")
+        fail("Usage: tools/environment.py build|test|docs|dev|fuzz|tidy")
     group = sys.argv[1]
     wanted = requirements(group)
     make_venv()

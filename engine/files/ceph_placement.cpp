@@ -7,7 +7,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
+#include <cstdint>
 #include <cstdio>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <utility>
@@ -15,6 +18,8 @@
 
 namespace sonde::files {
 namespace {
+
+constexpr std::int64_t most_groups = 1 << 30;  // of a pool; Ceph itself refuses more than 65,536
 
 using nlohmann::json;
 
@@ -52,6 +57,26 @@ void mix_of_jenkins(std::uint32_t& a, std::uint32_t& b, std::uint32_t& c) {
 std::uint32_t group_of_hash(std::uint32_t hash, std::uint32_t groups) {
     const std::uint32_t mask = std::bit_ceil(groups) - 1;
     return (hash & mask) < groups ? hash & mask : hash & (mask >> 1U);
+}
+
+/// Throws std::out_of_range when the value is a fraction, which may be undefined to convert, or out of range.
+template <class Number>
+Number whole_number(const json& value, std::int64_t most = std::numeric_limits<Number>::max()) {
+    const auto number = value.is_number_integer() ? value.get<std::int64_t>() : -1;
+    if (!std::in_range<Number>(number) || number > most || !value.is_number_integer()) {
+        throw std::out_of_range("not a whole number");
+    }
+    return static_cast<Number>(number);
+}
+
+/// Throws std::out_of_range when `text` is no such number of 32 bits.
+std::uint32_t hexadecimal_number(std::string_view text) {
+    std::uint32_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, 16);
+    if (error != std::errc() || end != text.data() + text.size()) {
+        throw std::out_of_range("not a hexadecimal number");
+    }
+    return number;
 }
 
 std::string object_name(std::uint64_t inode, std::uint64_t number) {
@@ -97,8 +122,8 @@ CephPlacement CephPlacement::from_answers(std::string_view pools, std::string_vi
         for (const json& one : in_json(pools, '[', ']')) {
             if (one.at("object_hash").get<int>() == jenkins) {
                 const auto name = one.at("pool_name").get<std::string>();
-                by_number[std::to_string(one.at("pool_id").get<std::int64_t>())] = name;
-                found.pools_[name].groups = one.at("pg_num").get<std::uint32_t>();
+                by_number[std::to_string(whole_number<std::int64_t>(one.at("pool_id")))] = name;
+                found.pools_[name].groups = whole_number<std::uint32_t>(one.at("pg_num"), most_groups);
             }
         }
         const json told = in_json(groups, '{', '}');
@@ -107,12 +132,14 @@ CephPlacement CephPlacement::from_answers(std::string_view pools, std::string_vi
             const std::size_t dot = id.find('.');
             const auto pool = by_number.find(id.substr(0, dot));
             if (pool != by_number.end() && dot != std::string::npos) {
-                const auto number = static_cast<std::uint32_t>(std::stoul(id.substr(dot + 1), nullptr, 16));
-                found.pools_[pool->second].first[number] = one.at("acting_primary").get<std::int32_t>();
+                const auto number = hexadecimal_number(std::string_view(id).substr(dot + 1));
+                found.pools_[pool->second].first[number] = whole_number<std::int32_t>(one.at("acting_primary"));
             }
         }
     } catch (const json::exception&) {
         throw std::invalid_argument("what `ceph` says of its placement groups lacks a member that it should have");
+    } catch (const std::out_of_range&) {
+        throw std::invalid_argument("what `ceph` says of its placement groups has a number that cannot be");
     }
     return found;
 }

@@ -29,15 +29,17 @@ std::optional<std::uint64_t> number_in(std::string_view word, std::string_view* 
     return value;
 }
 
-/// "512K", "1M", "65536".
+/// "512K", "1M", "65536". Absent above 1 TiB: no chunk is so large, and a turn over all targets must fit in 64 bits.
 std::optional<std::uint64_t> size_in(std::string_view word) {
+    constexpr std::uint64_t most = 1ULL << 40U;
     std::string_view unit;
     const auto count = number_in(word, &unit);
     constexpr std::string_view units = "KMGT";
     if (!count || unit.size() > 1 || (unit.size() == 1 && units.find(unit[0]) == std::string_view::npos)) {
         return std::nullopt;
     }
-    return unit.empty() ? *count : *count << (10 * (units.find(unit[0]) + 1));
+    const std::size_t shift = unit.empty() ? 0 : 10 * (units.find(unit[0]) + 1);
+    return *count <= most >> shift ? std::optional(*count << shift) : std::nullopt;
 }
 
 std::string_view trimmed(std::string_view text) {

@@ -231,8 +231,26 @@ bool possible(const Manifest& m) {
            });
 }
 
-Manifest parse_manifest(const std::string& text) {
-    const json in = json::parse(text);
+/// JSON in which only rates are fractions: to convert another one into a whole number may be undefined.
+json parse_document(const std::string& text) {
+    constexpr int deepest = 16;
+    std::string key;
+    return json::parse(text, [&key](int depth, json::parse_event_t event, json& parsed) {
+        if (event == json::parse_event_t::key) {
+            key = parsed.get<std::string>();
+        }
+        if (depth > deepest ||
+            (event == json::parse_event_t::value && parsed.is_number_float() && key != "write" && key != "read")) {
+            throw std::runtime_error("impossible values");
+        }
+        return true;
+    });
+}
+
+}  // namespace
+
+Manifest Manifest::parse(const std::string& text) {
+    const json in = parse_document(text);
     if (in.at("sonde_manifest") != 1) {
         throw std::runtime_error("another version");
     }
@@ -271,8 +289,6 @@ Manifest parse_manifest(const std::string& text) {
     return m;
 }
 
-}  // namespace
-
 std::optional<Manifest> Manifest::load(const ConfinedDirectory& directory, Trust trust) {
     try {
         std::optional<std::string> text = read_manifest(directory, manifest_name, trust);
@@ -280,7 +296,7 @@ std::optional<Manifest> Manifest::load(const ConfinedDirectory& directory, Trust
             // Killed while the very first one was written.
             text = read_manifest(directory, manifest_draft_name, trust);
         }
-        return text ? std::optional<Manifest>(parse_manifest(*text)) : std::nullopt;
+        return text ? std::optional<Manifest>(parse(*text)) : std::nullopt;
     } catch (const UntrustedManifest&) {
         throw;
     } catch (const std::exception&) {

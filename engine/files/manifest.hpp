@@ -69,6 +69,8 @@ struct Manifest {
     /// Empty when there is none. Throws UntrustedManifest when there is one that does not count, and another
     /// std::runtime_error when there is one that cannot be read or that no run can have written.
     static std::optional<Manifest> load(const ConfinedDirectory& directory, Trust trust);
+    /// The manifest in `text`. Throws std::exception when no run can have written it.
+    static Manifest parse(const std::string& text);
     /// Of the process that wrote it. `elsewhere`: on another host or in another container, so it cannot be asked.
     Life life() const;
     void stamp_this_process();

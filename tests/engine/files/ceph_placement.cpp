@@ -86,6 +86,17 @@ TEST_CASE("without placement the pool is the target, junk is refused") {
     CHECK_FALSE(CephPlacement::from_text("").known("bytes"));
 }
 
+TEST_CASE("placement groups with impossible numbers are refused") {
+    for (const char* number : {"5.88e59", "1.5", "4294967296", "-4294967297", "\"1\"", "null"}) {
+        const std::string answer = R"({"pg_stats":[{"pgid":"2.0","acting_primary":)" + std::string(number) + "}]}";
+        CHECK_THROWS_AS(CephPlacement::from_answers(pools, answer), std::invalid_argument);
+        const std::string pool = R"([{"pool_id":2,"pool_name":"bytes","object_hash":2,"pg_num":)" + std::string(number);
+        CHECK_THROWS_AS(CephPlacement::from_answers(pool + "}]", groups), std::invalid_argument);
+    }
+    const char* overflow = R"({"pg_stats":[{"pgid":"2.fffffffffffffffff","acting_primary":1}]})";
+    CHECK_THROWS_AS(CephPlacement::from_answers(pools, overflow), std::invalid_argument);
+}
+
 namespace {
 
 /// Puts a program called `ceph` in front of all others in PATH.

@@ -51,6 +51,14 @@ Stripe pattern details:
           Held{{"4201@oss-4-4-stor2", 512 * kib}, {"4202@oss-4-4-stor2", 188 * kib}});
 }
 
+TEST_CASE("BeeGFS chunk beyond any size is refused") {
+    const std::string targets = "\n+ Storage targets:\n  + 1 @ a [ID: 1]\n  + 2 @ b [ID: 2]\n";
+    CHECK(parse_beegfs_layout("+ Chunksize: 1T" + targets).components[0].stripe == 1ULL << 40U);
+    for (const char* size : {"9223372036854775808", "2T", "18014398509481985K", "1099511627777"}) {
+        CHECK_THROWS_AS(parse_beegfs_layout("+ Chunksize: " + std::string(size) + targets), std::invalid_argument);
+    }
+}
+
 TEST_CASE("BeeGFS reports fewer targets, a pool and mirror groups") {
     const StripeLayout fewer = parse_beegfs_layout(
         "Entry type: file\nStripe pattern details:\n+ Type: RAID0\n+ Chunksize: 1M\n"

@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
 
 using sonde::files::ConfinedDirectory;
@@ -128,4 +130,17 @@ TEST_CASE("manifest is written through no link") {
     CHECK(sonde::tests::size_of(victim) == 6);
     CHECK_FALSE(std::filesystem::exists(draft));
     CHECK_FALSE(std::filesystem::is_symlink(run.file));
+}
+
+TEST_CASE("manifest with a fraction for a count is damaged") {
+    const WithManifest made;
+    std::ifstream file(made.file);
+    const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    CHECK(Manifest::parse(text).run == "mine");
+    for (const char* member : {"\"pid\":", "\"threads\":", "\"count\":", "\"period\":", "\"mapping\":"}) {
+        const std::size_t value = text.find(member) + std::string(member).size();
+        const std::size_t end = text.find_first_of(",}", value);
+        CHECK_THROWS(Manifest::parse(text.substr(0, value) + "1e300" + text.substr(end)));
+    }
+    CHECK_THROWS(Manifest::parse(std::string(100, '[') + std::string(100, ']')));
 }

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// What file systems and their programs print about the layout of a file: any bytes are a layout or refused with one
+// sentence. The first byte selects the format, the rest is the text; two texts of one format are separated by a NUL.
+#include "files/ceph_placement.hpp"
+#include "files/gpfs_disks.hpp"
+#include "files/layout_words.hpp"
+#include "files/stripe_layout.hpp"
+#include "records/mounts.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace {
+
+using namespace sonde::files;
+
+/// Calls that the engine makes with every layout.
+void use(const StripeLayout& layout) {
+    for (const std::uint64_t size : {0ULL, 1ULL, 1ULL << 20U, (1ULL << 20U) + 1, ~0ULL}) {
+        bytes_on_targets(layout, size);
+        targets_of_byte(layout, size);
+    }
+    for (const LayoutComponent& component : layout.components) {
+        if (pattern_word(component.pattern) == nullptr) {
+            std::abort();
+        }
+    }
+}
+
+void read(char format, std::string_view text) {
+    const std::size_t nul = std::min(text.find('\0'), text.size());
+    const std::string_view first = text.substr(0, nul), second = text.substr(std::min(nul + 1, text.size()));
+    switch (format) {
+        case 'l':
+            return use(parse_lustre_layout(text));
+        case 'g':
+            bytes_in_gluster_words(text);
+            use(parse_gluster_layout(text));
+            return use(parse_gluster_layout(text, 1ULL << 26U));
+        case 'c':
+            use(parse_ceph_layout(text));
+            return use(placed_ceph_layout(text, 1, CephPlacement("unknown")));
+        case 'p': {
+            const CephPlacement placement = CephPlacement::from_answers(first, second);
+            use(placed_ceph_layout("stripe_unit=65536 stripe_count=3 object_size=131072 pool=data", 1, placement));
+            CephPlacement::from_text(placement.to_text());
+            return;
+        }
+        case 'b':
+            return use(parse_beegfs_layout(text));
+        case 'm':
+            return use(parse_moosefs_layout(text));
+        case 'd':
+            return use(parse_gpfs_layout("storage pool name: data\n", parse_gpfs_disks(first, second)));
+        case 'a':
+            return use(parse_gpfs_layout(text));
+        case 'i':
+            sonde::records::find_mount(sonde::records::parse_mounts(text), "/a/b");
+            return;
+        default:
+            return;
+    }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    if (size == 0) {
+        return 0;
+    }
+    try {
+        read(static_cast<char>(data[0]), {reinterpret_cast<const char*>(data) + 1, size - 1});
+    } catch (const std::invalid_argument& error) {
+        if (std::string_view(error.what()).empty()) {
+            std::abort();
+        }
+    }
+    return 0;
+}

@@ -133,8 +133,8 @@ TEST_CASE("manifest is written through no link") {
 }
 
 TEST_CASE("manifest with a fraction for a count is damaged") {
-    const WithManifest made;
-    std::ifstream file(made.file);
+    const WithManifest stored;
+    std::ifstream file(stored.file);
     const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
     CHECK(Manifest::parse(text).run == "mine");
     for (const char* member : {"\"pid\":", "\"threads\":", "\"count\":", "\"period\":", "\"mapping\":"}) {

@@ -11,6 +11,7 @@
 #include "plan/resolved.hpp"
 #include "plan/schema.hpp"
 #include "plan/units.hpp"
+#include "ranks/team_factory.hpp"
 #include "records/environment.hpp"
 #include "records/text.hpp"
 #include "runs/capabilities.hpp"

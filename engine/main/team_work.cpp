@@ -2,6 +2,7 @@
 #include "main/team_work.hpp"
 
 #include "phases/outcome.hpp"
+#include "ranks/team_error.hpp"
 #include "records/text.hpp"
 
 #include <time.h>

@@ -2,6 +2,7 @@
 // The small commands: what can run here, what is this machine.
 #include "backends/backend.hpp"
 #include "main/commands.hpp"
+#include "meters/clock.hpp"
 #include "phases/outcome.hpp"
 #include "records/environment.hpp"
 #include "records/text.hpp"

@@ -95,6 +95,7 @@ bool detect_openmpi(const EnvironmentLookup& variable, LaunchEnvironment& launch
     launch.local_count = read_number(variable, "OMPI_COMM_WORLD_LOCAL_SIZE").value_or(-1);
     const auto job = variable("PMIX_NAMESPACE") ? variable("PMIX_NAMESPACE") : variable("OMPI_MCA_ess_base_jobid");
     launch.job = job ? "openmpi-" + *job : "";
+    launch.node_name = variable("PMIX_HOSTNAME").value_or("");
     return true;
 }
 
@@ -109,6 +110,7 @@ bool detect_hydra(const EnvironmentLookup& variable, LaunchEnvironment& launch) 
     if (launch.processes > 1) {
         launch.job = find_hydra_proxy();
     }
+    launch.node_name = variable("PMI_HOSTNAME").value_or("");
     return true;
 }
 
@@ -120,6 +122,7 @@ bool detect_slurm(const EnvironmentLookup& variable, LaunchEnvironment& launch) 
     launch.launcher = "slurm";
     launch.local_index = read_number(variable, "SLURM_LOCALID").value_or(-1);
     launch.local_count = read_number(variable, "SLURM_STEP_NUM_NODES") == 1 ? launch.processes : -1;
+    launch.node_name = variable("SLURMD_NODENAME").value_or("");
     launch.job = "slurm-" + variable("SLURM_JOB_ID").value_or("0") + "." + variable("SLURM_STEP_ID").value_or("0");
     return true;
 }
@@ -153,7 +156,8 @@ bool detect_pmix(const EnvironmentLookup& variable, LaunchEnvironment& launch) {
         return false;
     }
     // PMIx stores the sizes in its server, not in the environment, so only MPI can read them.
-    launch = LaunchEnvironment{"pmix", *rank, -1, -1, -1, false, "pmix-" + *job};
+    launch =
+        LaunchEnvironment{"pmix", *rank, -1, -1, -1, false, variable("PMIX_HOSTNAME").value_or(""), "pmix-" + *job};
     return true;
 }
 

@@ -22,6 +22,8 @@ struct LaunchEnvironment {
     int process = 0, processes = 1;
     int local_index = 0, local_count = 1;  ///< -1 = not given by the launcher
     bool pmix = false;                     ///< a PMIx server is available
+    /// This node in the host list of the job; empty when the launcher does not say.
+    std::string node_name;
     /// Unique name of this job on this node; empty when the launcher gives none.
     std::string job;
     /// Whether all processes are on this node and have a job name for the rendezvous.

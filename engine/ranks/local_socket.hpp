@@ -19,6 +19,11 @@ class Socket {
     ~Socket() { close(); }
     int operator*() const { return descriptor_; }
     int release() { return std::exchange(descriptor_, -1); }
+    /// Closes the descriptor and owns another one.
+    void reset(int descriptor) {
+        close();
+        descriptor_ = descriptor;
+    }
     void close() {
         if (descriptor_ >= 0) {
             ::close(release());

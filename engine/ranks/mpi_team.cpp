@@ -10,10 +10,12 @@
 #include "ranks/rendezvous.hpp"
 #include "ranks/wire.hpp"
 
+#include <sys/random.h>
 #include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <vector>
 
 namespace sonde::ranks {
@@ -44,6 +46,7 @@ class MpiTeam final : public NodeTeam {
         : NodeTeam(std::move(joined.arena), joined.head, map.location, description),
           module_(module),
           leaders_(std::move(map.leaders)),
+          node_names_(std::move(map.node_names)),
           wire_(std::move(wire)) {
         module_->set_watch([](void* self) { return static_cast<MpiTeam*>(self)->should_keep_waiting() ? 1 : 0; }, this);
         if (uses_mpi()) {
@@ -70,6 +73,9 @@ class MpiTeam final : public NodeTeam {
     RemoteProgress remote_progress() const override {
         return {head().remote_bytes.load(), head().remote_operations.load(), head().remote_nodes.load()};
     }
+    RejectedMessages rejected_messages() const override {
+        return {head().foreign_datagrams.load(), head().repeated_datagrams.load()};
+    }
     void register_progress(const std::byte* first, std::size_t stride, const std::atomic<int>* used) override;
     void finish() override;
 
@@ -90,6 +96,7 @@ class MpiTeam final : public NodeTeam {
 
     const SondeMpiModule* module_;
     std::vector<int> leaders_;
+    std::vector<std::string> node_names_;
     std::unique_ptr<Wire> wire_;  // of leaders in runs on several nodes; null when it could not be created
     int active_processes_ = location_.processes;         // last argument of set_active_processes()
     bool farewell_sent_ = false;                         // the farewell vote was cast
@@ -110,26 +117,34 @@ void MpiTeam::check(int result) const {
     }
 }
 
-// The root broadcasts the addresses of its wire process; all wire processes send their reports there.
+// The root broadcasts the address of its wire process and the key of the run; all wire processes send their reports
+// there. The key never leaves MPI: datagrams carry hashes only.
 void MpiTeam::connect_wires() {
     struct {
-        std::uint64_t token;
-        std::int64_t patience_ns;
-        HubAddresses hub;
-    } notice{ProcessIdentity::of_this_process().token, read_node_timeout_ns(),
-             wire_ ? wire_->addresses() : HubAddresses{}};
+        HashKey key{};
+        std::int64_t patience_ns = 0;
+        NodeAddress hub;
+    } notice;
+    notice.patience_ns = read_node_timeout_ns();
+    const bool is_hub = location_.is_root();
+    if (is_hub && wire_ && getrandom(notice.key.data(), sizeof notice.key, 0) == sizeof notice.key) {
+        notice.hub = wire_->open_socket(true, choose_hub_address(node_names_));
+    }
     check(module_->leaders_broadcast(&notice, sizeof notice));
-    if (wire_) {
+    if (wire_ && notice.hub.port != 0) {
+        if (!is_hub) {
+            wire_->open_socket(false, notice.hub);
+        }
         WireAssignment assignment;
-        assignment.token = notice.token;
+        assignment.key = notice.key;
         assignment.node = location_.node;
         assignment.nodes = location_.nodes;
         assignment.process = location_.process;
         assignment.head_bytes = NodeSharedState::bytes(location_.local_count);
         assignment.patience_ns = notice.patience_ns;
-        assignment.hub = notice.hub;
         wire_->assign(assignment, arena().descriptor());
     }
+    explicit_bzero(&notice.key, sizeof notice.key);
 }
 
 void MpiTeam::register_progress(const std::byte* first, std::size_t stride, const std::atomic<int>* used) {
@@ -388,7 +403,7 @@ std::unique_ptr<Team> form_mpi_team(const TeamRequest& request, const LaunchEnvi
     };
     check(module->start(&rank, &size, library.data(), library.size()));
     check_process_count(launch, size, library.data());
-    const ProcessIdentity identity = ProcessIdentity::of_this_process();
+    const ProcessIdentity identity = ProcessIdentity::of_this_process(launch.node_name);
     std::vector<ProcessIdentity> all(static_cast<std::size_t>(size));
     check(module->allgather(&identity, sizeof identity, all.data()));
     if (const std::string mismatch = explain_version_mismatch(all); !mismatch.empty()) {

@@ -5,6 +5,7 @@
 
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -22,7 +23,7 @@ void mix(std::uint64_t& hash, const std::string& text) {
 
 }  // namespace
 
-ProcessIdentity ProcessIdentity::of_this_process() {
+ProcessIdentity ProcessIdentity::of_this_process(const std::string& listed_name) {
     ProcessIdentity own_identity;
     // For tests: simulates several nodes on one machine without namespaces.
     const char* pretended = std::getenv("SONDE_PRETEND_NODE");
@@ -39,6 +40,10 @@ ProcessIdentity ProcessIdentity::of_this_process() {
         own_identity.token = own_identity.machine ^ static_cast<std::uint64_t>(time(nullptr));
     }
     std::strncpy(own_identity.host.data(), host.c_str(), own_identity.host.size() - 1);
+    const std::string name = listed_name.empty() ? host_name() : listed_name;
+    if (name.size() < own_identity.listed_name.size()) {
+        std::copy(name.begin(), name.end(), own_identity.listed_name.begin());
+    }
     std::strncpy(own_identity.version.data(), SONDE_VERSION, own_identity.version.size() - 1);
     return own_identity;
 }
@@ -81,6 +86,7 @@ NodeMap map_nodes(std::span<const ProcessIdentity> identities, int process) {
         const auto node = static_cast<std::size_t>(entry->second);
         if (fresh) {
             map.leaders.push_back(static_cast<int>(other));
+            map.node_names.emplace_back(identities[other].listed_name.data());
             local_count.push_back(0);
         }
         if (static_cast<int>(other) == process) {

@@ -20,14 +20,18 @@ struct ProcessIdentity {
     std::uint64_t token = 0;         ///< random
     std::array<char, 64> host{};     ///< zero-terminated
     std::array<char, 32> version{};  ///< of the engine; zero-terminated
+    /// The node in the host list of the job; zero-terminated, empty when it is too long.
+    std::array<char, 64> listed_name{};
 
-    static ProcessIdentity of_this_process();
+    /// `listed_name` empty: the host name.
+    static ProcessIdentity of_this_process(const std::string& listed_name = "");
 };
 
 struct NodeMap {
     ProcessLocation location;
-    std::vector<int> leaders;  ///< node -> its lowest process
-    std::uint64_t token = 0;   ///< of this node's leader: the same for all of this node
+    std::vector<int> leaders;             ///< node -> its lowest process
+    std::vector<std::string> node_names;  ///< node -> its name in the host list of the job
+    std::uint64_t token = 0;              ///< of this node's leader: the same for all of this node
 };
 
 /// One sentence that names two different engine versions in the run; empty when all are equal. Different versions use

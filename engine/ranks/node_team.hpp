@@ -44,6 +44,8 @@ struct NodeSharedState {
     std::atomic<std::int64_t> clock_offset{0}, clock_error{0};  ///< ns, see Team
     std::atomic<std::uint64_t> remote_bytes{0},
         remote_operations{0};  ///< from the other nodes; only on the root's node
+    std::atomic<std::uint64_t> foreign_datagrams{0},
+        repeated_datagrams{0};  ///< RejectedDatagrams of all nodes; only on the root's node
     ProgressCounters progress_counters;
     NodeControl control;
     /// Not 0: all waits end. `all_nodes`: the other nodes know it or are gone.

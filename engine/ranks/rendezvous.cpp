@@ -14,6 +14,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <thread>
 
 namespace sonde::ranks {
@@ -33,9 +34,14 @@ struct SocketAddress {
     socklen_t length = 0;
 };
 
+// Any user may bind any abstract address. The first of these that is free is used, so that one who guesses the name of
+// the job and binds it first does not stop the run.
+constexpr int max_addresses = 16;
+
 // An abstract address: it exists as long as the socket, and only in this network namespace.
-SocketAddress make_address(const std::string& request) {
-    const std::string text = "sonde/" + std::to_string(getuid()) + "/" + request;
+SocketAddress make_address(const std::string& request, int number) {
+    const std::string text = "sonde/" + std::to_string(getuid()) + "/" + request +
+                             (number > 0 ? "/" + std::to_string(number) : std::string());
     SocketAddress result;
     result.name.sun_family = AF_UNIX;
     const std::size_t room = sizeof result.name.sun_path - 1;
@@ -49,8 +55,8 @@ SocketAddress make_address(const std::string& request) {
     return result;
 }
 
-Socket new_socket() {
-    Socket new_socket_handle(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+Socket new_socket(int flags) {
+    Socket new_socket_handle(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0));
     if (*new_socket_handle < 0) {
         throw TeamError(std::string("cannot make a socket to meet the other processes of this node: ") +
                         std::strerror(errno));
@@ -78,11 +84,23 @@ bool wait_until_readable(int descriptor, Clock::time_point deadline) {
                     "): check that the launcher started all of them in the same container, or use --mpi");
 }
 
+bool bind_to_free_address(int listener, const std::string& name) {
+    for (int number = 0; number < max_addresses; ++number) {
+        const SocketAddress address = make_address(name, number);
+        if (bind(listener, reinterpret_cast<const sockaddr*>(&address.name), address.length) == 0) {
+            return true;
+        }
+        if (errno != EADDRINUSE) {
+            return false;
+        }
+    }
+    return false;
+}
+
 Socket bind_socket(const RendezvousRequest& request, Clock::time_point deadline) {
-    Socket listener = new_socket();
-    const SocketAddress address = make_address(request.name);
-    // The address may belong to an earlier run of the same job that is about to end: retry.
-    while (bind(*listener, reinterpret_cast<const sockaddr*>(&address.name), address.length) != 0) {
+    Socket listener = new_socket(0);
+    // The addresses may belong to earlier runs of the same job that are about to end: retry.
+    while (!bind_to_free_address(*listener, request.name)) {
         if (errno != EADDRINUSE || Clock::now() >= deadline) {
             fail_rendezvous(request, std::string("the meeting point cannot be opened: ") + std::strerror(errno));
         }
@@ -121,23 +139,33 @@ RendezvousResult host_rendezvous(const RendezvousRequest& request, Clock::time_p
     return {std::move(arena), head};
 }
 
+std::optional<RendezvousResult> try_join(const RendezvousRequest& request, int number, Clock::time_point deadline) {
+    const SocketAddress address = make_address(request.name, number);
+    // Another user who listens at this address and never accepts must not stop connect().
+    const Socket connection = new_socket(SOCK_NONBLOCK);
+    if (connect(*connection, reinterpret_cast<const sockaddr*>(&address.name), address.length) != 0 ||
+        !is_same_user(*connection)) {
+        return std::nullopt;
+    }
+    const JoinRequest hello{JoinRequest{}.version, request.local_index, request.local_count};
+    char byte = 0;
+    int descriptor = -1;
+    if (send(*connection, &hello, sizeof hello, MSG_NOSIGNAL) != sizeof hello ||
+        !wait_until_readable(*connection, deadline) || !receive_descriptor(*connection, &byte, 1, descriptor) ||
+        descriptor < 0) {
+        return std::nullopt;
+    }
+    Arena arena = Arena::adopt(descriptor);
+    auto* head = NodeSharedState::at(arena.allocate(NodeSharedState::bytes(request.local_count)));
+    return RendezvousResult{std::move(arena), head};
+}
+
 RendezvousResult join_rendezvous(const RendezvousRequest& request, Clock::time_point deadline) {
-    const SocketAddress address = make_address(request.name);
     auto pause = milliseconds(1);
     while (Clock::now() < deadline) {
-        const Socket connection = new_socket();
-        if (connect(*connection, reinterpret_cast<const sockaddr*>(&address.name), address.length) == 0 &&
-            is_same_user(*connection)) {
-            const JoinRequest hello{JoinRequest{}.version, request.local_index, request.local_count};
-            if (send(*connection, &hello, sizeof hello, MSG_NOSIGNAL) == sizeof hello &&
-                wait_until_readable(*connection, deadline)) {
-                char byte = 0;
-                int descriptor = -1;
-                if (receive_descriptor(*connection, &byte, 1, descriptor) && descriptor >= 0) {
-                    Arena arena = Arena::adopt(descriptor);
-                    auto* head = NodeSharedState::at(arena.allocate(NodeSharedState::bytes(request.local_count)));
-                    return {std::move(arena), head};
-                }
+        for (int number = 0; number < max_addresses; ++number) {
+            if (auto joined = try_join(request, number, deadline)) {
+                return std::move(*joined);
             }
         }
         std::this_thread::sleep_for(pause);

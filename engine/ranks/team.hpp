@@ -109,6 +109,12 @@ class Team {
         int nodes = 0;
     };
     virtual RemoteProgress remote_progress() const { return {}; }
+    /// Messages that arrived at the ports of this run from outside of it (foreign), and copies of its own (repeated);
+    /// at the root.
+    struct RejectedMessages {
+        std::uint64_t foreign = 0, repeated = 0;
+    };
+    virtual RejectedMessages rejected_messages() const { return {}; }
     /// Registers the counters of this node for remote_progress(): `*used` counters, `stride` bytes apart, each an
     /// std::atomic<std::uint64_t> of bytes and one of operations of this phase, in memory from allocate_shared().
     /// Called once by every process; without it, this node reports no progress.

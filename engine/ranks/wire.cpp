@@ -66,19 +66,22 @@ std::unique_ptr<Wire> Wire::start() {
     if (process < 0) {
         return nullptr;
     }
-    std::unique_ptr<Wire> wire(new Wire(process, std::move(line)));
-    int none = -1;
-    pollfd wait{*wire->line_, POLLIN, 0};
-    if (poll(&wait, 1, 2000) != 1 ||
-        !receive_descriptor(*wire->line_, &wire->addresses_, sizeof wire->addresses_, none)) {
-        return nullptr;
-    }
-    return wire;
+    return std::unique_ptr<Wire>(new Wire(process, std::move(line)));
 }
 
 Wire::~Wire() {
     // Closing the connection without a message signals the death of the leader: the wire process reports it and ends.
     line_.close();
+}
+
+NodeAddress Wire::open_socket(bool is_hub, const NodeAddress& hub) {
+    const WireOpening opening{is_hub ? 1U : 0U, hub};
+    NodeAddress own_address;
+    int no_descriptor = -1;
+    pollfd wait{*line_, POLLIN, 0};
+    const bool is_answered = send_descriptor(*line_, &opening, sizeof opening, -1) && poll(&wait, 1, 2000) == 1 &&
+                             receive_descriptor(*line_, &own_address, sizeof own_address, no_descriptor);
+    return is_answered ? own_address : NodeAddress{};
 }
 
 void Wire::assign(const WireAssignment& assignment, int arena) {

@@ -3,9 +3,11 @@
 // separate wire process, which sends reports to the wire process of node 0 by UDP five times a second and receives the
 // combined state. It is a process because a second thread slows down every system call of a single-threaded task.
 // Without UDP the run still works: the root sees no remote progress, and stops reach other nodes at the next barrier.
+// The socket is opened only in runs on several nodes, on one address, and datagrams carry a keyed hash.
 #pragma once
 
 #include "ranks/local_socket.hpp"
+#include "ranks/node_address.hpp"
 #include "ranks/wire_message.hpp"
 
 #include <sys/types.h>
@@ -16,16 +18,18 @@ namespace sonde::ranks {
 
 class Wire {
  public:
-    /// Forks the wire process. Must be called before MPI starts, because MPI libraries do not support fork afterwards.
-    /// Returns null on failure.
+    /// Forks the wire process, which opens no socket yet. Must be called before MPI starts, because MPI libraries do
+    /// not support fork afterwards. Returns null on failure.
     static std::unique_ptr<Wire> start();
     /// Ends the wire process as after the death of the leader.
     ~Wire();
     Wire(const Wire&) = delete;
     Wire& operator=(const Wire&) = delete;
 
-    /// Network addresses of the wire process.
-    const HubAddresses& addresses() const { return addresses_; }
+    /// Opens the socket of the wire process: the hub binds to `hub` and the kernel chooses a port; other nodes connect
+    /// to `hub`, unless it has no port. Called once, before assign(). Returns the own address, without a port on
+    /// failure.
+    NodeAddress open_socket(bool is_hub, const NodeAddress& hub);
     /// Starts the reports for the node of this arena. If the leader ends without finish(), the other nodes learn of its
     /// death.
     void assign(const WireAssignment& assignment, int arena);
@@ -36,7 +40,6 @@ class Wire {
     Wire(pid_t process, Socket line) : process_(process), line_(std::move(line)) {}
     pid_t process_;
     Socket line_;
-    HubAddresses addresses_;
 };
 
 }  // namespace sonde::ranks

@@ -2,8 +2,14 @@
 #include "ranks/wire_message.hpp"
 
 #include <algorithm>
+#include <type_traits>
 
 namespace sonde::ranks {
+
+static_assert(std::has_unique_object_representations_v<NodeReport> && sizeof(NodeReport) == 56);
+static_assert(std::has_unique_object_representations_v<HubReply> && sizeof(HubReply) == 24);
+static_assert(offsetof(Datagram<NodeReport>, sequence) == 8 && sizeof(Datagram<NodeReport>) == 80);
+static_assert(offsetof(Datagram<HubReply>, sequence) == 8 && sizeof(Datagram<HubReply>) == 48);
 
 void ReportTable::add_report(const NodeReport& report, std::int64_t now_ns) {
     if (report.node < 0 || static_cast<std::size_t>(report.node) >= reports_.size()) {
@@ -15,8 +21,9 @@ void ReportTable::add_report(const NodeReport& report, std::int64_t now_ns) {
     }
 }
 
-void ReportTable::mark_silent_nodes(std::int64_t now_ns, std::int64_t patience_ns, std::int64_t tick_ns) {
-    const std::int64_t slept = last_check_ns_ != 0 ? std::max<std::int64_t>(0, now_ns - last_check_ns_ - tick_ns) : 0;
+void ReportTable::mark_silent_nodes(std::int64_t now_ns, std::int64_t patience_ns, std::int64_t tick_ns, bool is_deaf) {
+    const std::int64_t passed = last_check_ns_ != 0 ? now_ns - last_check_ns_ : 0;
+    const std::int64_t slept = is_deaf ? passed : std::max<std::int64_t>(0, passed - tick_ns);
     last_check_ns_ = now_ns;
     for (auto& stored : reports_) {
         if (!stored || stored->report.signals.leader_gone != 0) {
@@ -65,6 +72,17 @@ ReportTable::OtherNodesProgress ReportTable::sum_progress(std::uint32_t epoch, i
         if (stored->report.signals.epoch == epoch) {
             sum.bytes += stored->report.bytes;
             sum.operations += stored->report.operations;
+        }
+    }
+    return sum;
+}
+
+RejectedDatagrams ReportTable::sum_rejected() const {
+    RejectedDatagrams sum;
+    for (const auto& stored : reports_) {
+        if (stored) {
+            sum.foreign += stored->report.foreign;
+            sum.repeated += stored->report.repeated;
         }
     }
     return sum;

@@ -3,127 +3,24 @@
 
 #include "ranks/node_team.hpp"
 #include "ranks/wire_message.hpp"
+#include "ranks/wire_socket.hpp"
 
-#include <ifaddrs.h>
-#include <net/if.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 
 namespace sonde::ranks {
 namespace {
 
 constexpr int death_notice_ticks =
-    5;  // the death of a leader is sent in this many ticks, because datagrams may be lost
+    5;                          // the death of a leader is sent in this many ticks, because datagrams may be lost
+constexpr int max_batch = 512;  // datagrams between two looks at the clock, so that a flood cannot stop the reports
 
 std::int64_t now_ns() {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
         .count();
-}
-
-/// A UDP socket for IPv6 and IPv4, or for IPv4 only where the kernel lacks IPv6.
-class UdpSocket {
- public:
-    UdpSocket() : socket_(socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
-        const int off = 0;
-        is_ipv6_ = *socket_ >= 0 && setsockopt(*socket_, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) == 0;
-        if (!is_ipv6_) {
-            socket_.close();
-            Socket four(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-            descriptor_ = four.release();
-        } else {
-            descriptor_ = socket_.release();
-        }
-        sockaddr_storage any{};
-        any.ss_family = is_ipv6_ ? AF_INET6 : AF_INET;
-        const socklen_t size = is_ipv6_ ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
-        // The kernel chooses the port. Without a port, no messages arrive, and the run continues.
-        is_bound_ = descriptor_ >= 0 && bind(descriptor_, reinterpret_cast<const sockaddr*>(&any), size) == 0;
-    }
-    int descriptor() const { return descriptor_; }
-
-    std::uint16_t port() const {
-        sockaddr_storage bound{};
-        socklen_t size = sizeof bound;
-        if (!is_bound_ || getsockname(descriptor_, reinterpret_cast<sockaddr*>(&bound), &size) != 0) {
-            return 0;
-        }
-        return is_ipv6_ ? reinterpret_cast<const sockaddr_in6*>(&bound)->sin6_port
-                        : reinterpret_cast<const sockaddr_in*>(&bound)->sin_port;
-    }
-
-    template <class Message>
-    void send(const Message& message, const sockaddr_storage& to) const {
-        const socklen_t size = to.ss_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
-        sendto(descriptor_, &message, sizeof message, 0, reinterpret_cast<const sockaddr*>(&to), size);
-    }
-    template <class Message>
-    bool receive(Message& message, sockaddr_storage& from) const {
-        socklen_t size = sizeof from;
-        return recvfrom(descriptor_, &message, sizeof message, 0, reinterpret_cast<sockaddr*>(&from), &size) ==
-               static_cast<ssize_t>(sizeof message);
-    }
-
-    /// Converts an address for this socket. Returns false when the socket cannot reach it.
-    bool target(const HubAddresses& addresses, std::size_t index, sockaddr_storage& to) const {
-        const auto& bytes = addresses.address[index];
-        to = {};
-        if (is_ipv6_) {
-            auto* name = reinterpret_cast<sockaddr_in6*>(&to);
-            name->sin6_family = AF_INET6;
-            name->sin6_port = addresses.port;
-            std::memcpy(&name->sin6_addr, bytes.data(), bytes.size());
-            return true;
-        }
-        auto* name = reinterpret_cast<sockaddr_in*>(&to);
-        name->sin_family = AF_INET;
-        name->sin_port = addresses.port;
-        std::memcpy(&name->sin_addr, bytes.data() + 12, 4);
-        return bytes[10] == 0xff && bytes[11] == 0xff;
-    }
-
- private:
-    Socket socket_;
-    bool is_ipv6_ = false;
-    int descriptor_ = -1;
-    bool is_bound_ = false;
-};
-
-// All addresses of this machine; loopback last, for nodes that are containers on one machine.
-HubAddresses list_own_addresses(std::uint16_t port) {
-    HubAddresses addresses;
-    addresses.port = port;
-    ifaddrs* interfaces = nullptr;
-    if (getifaddrs(&interfaces) != 0) {
-        return addresses;
-    }
-    for (const bool loopback : {false, true}) {
-        for (const ifaddrs* interface = interfaces; interface != nullptr && addresses.count < HubAddresses::max_count;
-             interface = interface->ifa_next) {
-            if (interface->ifa_addr == nullptr || (interface->ifa_flags & IFF_UP) == 0 ||
-                ((interface->ifa_flags & IFF_LOOPBACK) != 0) != loopback) {
-                continue;
-            }
-            auto& bytes = addresses.address[addresses.count];
-            if (interface->ifa_addr->sa_family == AF_INET) {
-                bytes = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-                std::memcpy(bytes.data() + 12, &reinterpret_cast<const sockaddr_in*>(interface->ifa_addr)->sin_addr, 4);
-                ++addresses.count;
-            } else if (interface->ifa_addr->sa_family == AF_INET6) {
-                const in6_addr& address = reinterpret_cast<const sockaddr_in6*>(interface->ifa_addr)->sin6_addr;
-                if (IN6_IS_ADDR_LINKLOCAL(&address) == 0) {
-                    std::memcpy(bytes.data(), &address, bytes.size());
-                    ++addresses.count;
-                }
-            }
-        }
-    }
-    freeifaddrs(interfaces);
-    return addresses;
 }
 
 class WireProcess {
@@ -131,9 +28,18 @@ class WireProcess {
     WireProcess(Socket line, pid_t leader) : line_(std::move(line)), leader_(leader) {}
 
     void run() {
-        const HubAddresses own_addresses = list_own_addresses(socket_.port());
+        WireOpening opening;
         int arena = -1;
-        if (!send_descriptor(*line_, &own_addresses, sizeof own_addresses, -1) ||
+        if (!receive_descriptor(*line_, &opening, sizeof opening, arena)) {
+            return;  // one node: finish() without any socket
+        }
+        if (opening.is_hub != 0) {
+            socket_.bind_to(opening.hub);
+        } else if (opening.hub.port != 0) {
+            socket_.connect_to(opening.hub);
+        }
+        const NodeAddress own_address = socket_.own_address();
+        if (!send_descriptor(*line_, &own_address, sizeof own_address, -1) ||
             !receive_descriptor(*line_, &assignment_, sizeof assignment_, arena) || arena < 0) {
             return;
         }
@@ -144,6 +50,7 @@ class WireProcess {
         }
         head_ = NodeSharedState::at(static_cast<std::byte*>(memory));
         reports_ = ReportTable(assignment_.nodes);
+        replay_guard_ = ReplayGuard(assignment_.nodes);
         // The hub receives all reports, so in large runs every node sends fewer.
         tick_ms_ = std::clamp(assignment_.nodes / 2, 200, 2000);
         hub_report_ = ReportTable(1);
@@ -188,7 +95,7 @@ class WireProcess {
     // A machine that lost power closes no connection; only missing reports show it.
     void mark_silent_nodes() {
         ReportTable& heard = is_hub() ? reports_ : hub_report_;
-        heard.mark_silent_nodes(now_ns(), assignment_.patience_ns, 2'000'000LL * tick_ms_);
+        heard.mark_silent_nodes(now_ns(), assignment_.patience_ns, 2'000'000LL * tick_ms_, socket_.take_overflow());
         if (!is_hub()) {
             apply_signals(heard.combine_signals(0));
         }
@@ -196,7 +103,6 @@ class WireProcess {
 
     NodeReport make_report() {
         NodeReport own_report;
-        own_report.token = assignment_.token;
         own_report.node = assignment_.node;
         own_report.process = assignment_.process;
         own_report.signals.epoch = head_->stream_barrier.generation();
@@ -204,6 +110,8 @@ class WireProcess {
         own_report.signals.first_done = head_->control.first_done.load();
         own_report.signals.lost_process = is_leader_gone_ ? assignment_.process : head_->control.lost_process.load();
         own_report.signals.leader_gone = is_leader_gone_ ? NodeSignals::leader_died : 0;
+        own_report.foreign = rejected_.foreign;
+        own_report.repeated = static_cast<std::uint32_t>(std::min<std::uint64_t>(rejected_.repeated, UINT32_MAX));
         add_progress(own_report);
         return own_report;
     }
@@ -244,46 +152,78 @@ class WireProcess {
             head_->remote_bytes.store(others.bytes);
             head_->remote_operations.store(others.operations);
             head_->remote_nodes.store(others.nodes);
+            const RejectedDatagrams rejected = reports_.sum_rejected();
+            head_->foreign_datagrams.store(rejected.foreign);
+            head_->repeated_datagrams.store(rejected.repeated);
             return;
         }
-        if (has_hub_answered_) {
-            socket_.send(own_report, hub_address_);
-            return;
-        }
-        // The hub has not answered yet: any of its addresses may be reachable from this node.
-        for (std::size_t index = 0; index < assignment_.hub.count; ++index) {
-            sockaddr_storage to{};
-            if (socket_.target(assignment_.hub, index, to)) {
-                socket_.send(own_report, to);
-            }
-        }
+        Datagram<NodeReport> datagram;
+        datagram.message = own_report;
+        sign(datagram);
+        socket_.send(&datagram, sizeof datagram);
     }
+
+    template <class Message>
+    void sign(Datagram<Message>& datagram) {
+        datagram.sequence = ++last_sent_;
+        datagram.sign(assignment_.key);
+    }
+
+    /// Receives the next datagram. Returns false when there is none; `is_valid` says whether it may be used.
+    template <class Message>
+    bool receive(Datagram<Message>& datagram, sockaddr_storage& from, bool& is_valid) {
+        const ssize_t bytes = socket_.receive(&datagram, sizeof datagram, from);
+        if (bytes < 0) {
+            return false;
+        }
+        is_valid = false;
+        if (bytes != static_cast<ssize_t>(sizeof datagram) || !datagram.is_authentic(assignment_.key)) {
+            ++rejected_.foreign;
+        } else if (!is_expected(datagram.message) ||
+                   !replay_guard_.accept(is_hub() ? datagram.message.node : 0, datagram.sequence)) {
+            ++rejected_.repeated;
+        } else {
+            is_valid = true;
+        }
+        return true;
+    }
+
+    // A reply to another node that somebody sent here.
+    bool is_expected(const HubReply& reply) const { return reply.node == assignment_.node; }
+    bool is_expected(const NodeReport& report) const { return report.node != assignment_.node; }
 
     void receive_messages() {
         sockaddr_storage from{};
+        bool is_valid = false;
         if (is_hub()) {
-            NodeReport received;
-            while (socket_.receive(received, from)) {
-                if (received.token == assignment_.token) {
-                    reports_.add_report(received, now_ns());
-                    reports_.add_report(make_report(), now_ns());
-                    socket_.send(HubReply{assignment_.token, reports_.combine_signals(received.signals.epoch)}, from);
-                    apply_signals(reports_.combine_signals(head_->stream_barrier.generation()));
+            Datagram<NodeReport> received;
+            for (int count = 0; count < max_batch && receive(received, from, is_valid); ++count) {
+                if (is_valid) {
+                    adopt_report(received.message, from);
                 }
             }
             return;
         }
-        HubReply verdict;
-        while (socket_.receive(verdict, from)) {
-            if (verdict.token == assignment_.token) {
-                hub_address_ = from;
-                has_hub_answered_ = true;
+        Datagram<HubReply> reply;
+        for (int count = 0; count < max_batch && receive(reply, from, is_valid); ++count) {
+            if (is_valid) {
                 NodeReport of_hub;
                 of_hub.process = 0;  // the root is the leader of node 0
                 hub_report_.add_report(of_hub, now_ns());
-                apply_signals(verdict.signals);
+                apply_signals(reply.message.signals);
             }
         }
+    }
+
+    void adopt_report(const NodeReport& report, const sockaddr_storage& from) {
+        reports_.add_report(report, now_ns());
+        reports_.add_report(make_report(), now_ns());
+        Datagram<HubReply> reply;
+        reply.message.node = report.node;
+        reply.message.signals = reports_.combine_signals(report.signals.epoch);
+        sign(reply);
+        socket_.send(&reply, sizeof reply, from);
+        apply_signals(reports_.combine_signals(head_->stream_barrier.generation()));
     }
 
     void apply_signals(const NodeSignals& signals) {
@@ -314,7 +254,7 @@ class WireProcess {
 
     Socket line_;
     pid_t leader_;
-    UdpSocket socket_;
+    WireSocket socket_;
     WireAssignment assignment_;
     NodeSharedState* head_ = nullptr;
     int arena_ = -1;
@@ -322,9 +262,10 @@ class WireProcess {
     const std::byte* counters_ = nullptr;
     ReportTable reports_{0};
     ReportTable hub_report_{0};  // other nodes: last message of the hub
-    bool has_hub_answered_ = false;
-    sockaddr_storage hub_address_{};  // to the hub, once it answered
-    bool is_leader_gone_ = false;     // the leader died
+    ReplayGuard replay_guard_{1};
+    std::uint64_t last_sent_ = 0;  // sequence number
+    RejectedDatagrams rejected_;
+    bool is_leader_gone_ = false;  // the leader died
 };
 
 }  // namespace

@@ -126,6 +126,9 @@ int finish_run(Venue& venue) {
     }
     context.shared.board->finished.store(1);
     if (ends_here) {
+        if (const auto finding = rejected_messages_finding(context.team.rejected_messages())) {
+            context.root_state.record->line("finding", *finding);
+        }
         context.root_state.record->line("end", end_line(outcome, removal, venue.elapsed_ns()));
     }
     venue.close();

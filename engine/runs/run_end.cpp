@@ -116,6 +116,26 @@ bool creates_files(const plan::Plan& plan) {
     });
 }
 
+std::optional<ordered_json> rejected_messages_finding(const ranks::Team::RejectedMessages& rejected) {
+    if (rejected.foreign == 0 && rejected.repeated == 0) {
+        return std::nullopt;
+    }
+    std::string text = "the nodes ignored ";
+    if (rejected.foreign > 0) {
+        text += std::to_string(rejected.foreign) + " datagrams without the key of this run";
+    }
+    if (rejected.repeated > 0) {
+        text +=
+            (rejected.foreign > 0 ? " and " : "") + std::to_string(rejected.repeated) + " copies of earlier datagrams";
+    }
+    return ordered_json{{"id", "rejected_messages"},
+                        {"severity", "info"},
+                        {"text", text + "; no result depends on them"},
+                        {"advice", rejected.foreign > 0 ? "find out who sends to the UDP ports of the compute nodes"
+                                                        : "nothing, unless their number is large"},
+                        {"evidence", {{"foreign", rejected.foreign}, {"repeated", rejected.repeated}}}};
+}
+
 ordered_json end_line(const phases::Outcome& outcome, const std::optional<files::Removal>& removal,
                       std::int64_t elapsed_ns) {
     ordered_json end{

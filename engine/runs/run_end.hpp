@@ -30,6 +30,9 @@ nlohmann::ordered_json failed_end_line(int code, const std::string& text, std::i
 /// Prints one line on standard error when the run failed or left files.
 void print_outcome(const phases::Outcome& outcome, const files::Removal& removal, const std::string& trouble);
 
+/// A finding about messages that did not come from this run; empty when there were none.
+std::optional<nlohmann::ordered_json> rejected_messages_finding(const ranks::Team::RejectedMessages& rejected);
+
 /// Whether the plan creates files; false when it only reads, renames or removes existing ones.
 bool creates_files(const plan::Plan& plan);
 

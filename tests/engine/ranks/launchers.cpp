@@ -4,6 +4,7 @@
 #include "ranks/launcher.hpp"
 #include "ranks/mpi_loader.hpp"
 #include "ranks/node_map.hpp"
+#include "ranks/team_error.hpp"
 
 #include <doctest/doctest.h>
 
@@ -150,6 +151,7 @@ TEST_CASE("processes_are_grouped_into_nodes_by_identity") {
     for (std::size_t i = 0; i < all.size(); ++i) {
         all[i].machine = machines[i];
         all[i].token = 1000 + i;
+        std::strcpy(all[i].listed_name.data(), ("listed" + std::to_string(i)).c_str());
         std::strcpy(all[i].host.data(), ("host" + std::to_string(machines[i])).c_str());
     }
     const NodeMap five = map_nodes(all, 5);
@@ -161,6 +163,7 @@ TEST_CASE("processes_are_grouped_into_nodes_by_identity") {
     CHECK(five.location.local_count == 3);
     CHECK(five.location.host == "host70");
     CHECK(five.token == 1000);
+    CHECK(five.node_names == std::vector<std::string>{"listed0", "listed1", "listed3"});
     const NodeMap four = map_nodes(all, 4);
     CHECK(four.location.local_index == 1);
     CHECK(four.location.node == 1);
@@ -175,6 +178,17 @@ TEST_CASE("own_identity_is_stable") {
     CHECK(one.machine == two.machine);
     CHECK(one.token != two.token);
     CHECK(one.host[0] != '\0');
+    CHECK(std::string(one.listed_name.data()) == host_name());
+    CHECK(std::string(ProcessIdentity::of_this_process("n7").listed_name.data()) == "n7");
+    CHECK(std::string(ProcessIdentity::of_this_process(std::string(64, 'n')).listed_name.data()).empty());
+}
+
+TEST_CASE("launcher_gives_name_of_node_in_host_list") {
+    CHECK(in(with(hydra, "PMI_HOSTNAME", "n1")).node_name == "n1");
+    CHECK(in(with(openmpi, "PMIX_HOSTNAME", "n2")).node_name == "n2");
+    CHECK(in(with(slurm, "SLURMD_NODENAME", "n3")).node_name == "n3");
+    CHECK(in({{"PMIX_RANK", "3"}, {"PMIX_NAMESPACE", "prte.1"}, {"PMIX_HOSTNAME", "n4"}}).node_name == "n4");
+    CHECK(in(hydra).node_name.empty());
 }
 
 TEST_CASE("unusable_module_gives_reason") {

@@ -4,14 +4,19 @@
 #include "ranks/node_map.hpp"
 #include "ranks/node_team.hpp"
 #include "ranks/rendezvous.hpp"
+#include "ranks/team_error.hpp"
 #include "ranks/wire_message.hpp"
 
 #include <doctest/doctest.h>
 
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <array>
 #include <csignal>
+#include <cstddef>
 
 using namespace sonde::ranks;
 
@@ -74,6 +79,41 @@ TEST_CASE("unrelated_processes_share_memory_after_rendezvous") {
           }) == 0);
 }
 
+TEST_CASE("address_bound_by_another_user_is_passed_over") {
+    if (geteuid() != 0) {
+        MESSAGE("not run: only root can act as a second user");
+        return;
+    }
+    constexpr uid_t neighbor = 54321;
+    const std::string name = unique_name("squatted");
+    const std::string address = "sonde/" + std::to_string(getuid()) + "/" + name;
+    sockaddr_un squatted_name{};
+    squatted_name.sun_family = AF_UNIX;
+    address.copy(squatted_name.sun_path + 1, address.size());
+    const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + address.size());
+    std::array<int, 2> ready{};
+    REQUIRE(pipe(ready.data()) == 0);
+    const pid_t squatter = fork();
+    if (squatter == 0) {
+        // Listens, and accepts nobody: its queue is full at once.
+        const int listener = setuid(neighbor) == 0 ? socket(AF_UNIX, SOCK_SEQPACKET, 0) : -1;
+        const bool done = bind(listener, reinterpret_cast<const sockaddr*>(&squatted_name), length) == 0 &&
+                          listen(listener, 0) == 0 && write(ready[1], "r", 1) == 1;
+        done ? pause() : 0;
+        _exit(1);
+    }
+    char byte = 0;
+    REQUIRE(read(ready[0], &byte, 1) == 1);
+    CHECK(processes(4, [&](int number) {
+              const RendezvousResult joined = rendezvous({name, number, 4, std::chrono::milliseconds(10'000)});
+              return joined.head != nullptr ? 0 : 1;
+          }) == 0);
+    kill(squatter, SIGKILL);
+    waitpid(squatter, nullptr, 0);
+    close(ready[0]);
+    close(ready[1]);
+}
+
 TEST_CASE("missing_process_is_named_after_timeout") {
     const std::string name = unique_name("late");
     CHECK(processes(2, [&](int number) {
@@ -121,7 +161,7 @@ TEST_CASE("arena_respects_file_size_limit") {
 
 TEST_CASE("stop_counts_within_one_epoch") {
     ReportTable tally(4);
-    NodeReport late{1, 2, {}, 10, 1};
+    NodeReport late{.node = 2};
     late.signals.epoch = 7;
     late.signals.stop = 2;
     tally.add_report(late, 0);
@@ -134,13 +174,13 @@ TEST_CASE("stop_counts_within_one_epoch") {
 
 TEST_CASE("dead_leader_counts_in_every_epoch") {
     ReportTable tally(3);
-    NodeReport one{1, 1, {}, 0, 0};
+    NodeReport one{.node = 1};
     one.signals.epoch = 4;
     one.signals.first_done = 1;
     tally.add_report(one, 0);
     CHECK(tally.combine_signals(4).first_done == 1);
     CHECK(tally.combine_signals(5).first_done == 0);
-    NodeReport dead{1, 2, {}, 0, 0};
+    NodeReport dead{.node = 2};
     dead.signals.leader_gone = 1;
     dead.signals.lost_process = 12;
     tally.add_report(dead, 0);
@@ -151,7 +191,7 @@ TEST_CASE("dead_leader_counts_in_every_epoch") {
 TEST_CASE("progress_sums_other_nodes_and_drops_silent_ones") {
     ReportTable tally(4);
     for (int node = 0; node < 4; ++node) {
-        NodeReport report{1, node, {}, 100, 10};
+        NodeReport report{.node = node, .bytes = 100, .operations = 10};
         report.signals.epoch = node == 3 ? 1 : 2;
         tally.add_report(report, 0);
     }
@@ -160,14 +200,14 @@ TEST_CASE("progress_sums_other_nodes_and_drops_silent_ones") {
     CHECK(now.bytes == 200);
     CHECK(now.operations == 20);
     CHECK(tally.sum_progress(2, 0, 10'000'000'000).nodes == 0);
-    tally.add_report(NodeReport{1, 17, {}, 1, 1}, 0);
-    tally.add_report(NodeReport{1, -1, {}, 1, 1}, 0);
+    tally.add_report(NodeReport{.node = 17, .bytes = 1, .operations = 1}, 0);
+    tally.add_report(NodeReport{.node = -1, .bytes = 1, .operations = 1}, 0);
     CHECK(tally.sum_progress(2, 0, 0).bytes == 200);
 }
 
 TEST_CASE("silent_node_is_lost_with_its_leader_process") {
     ReportTable tally(4);
-    NodeReport one{1, 1, {}, 0, 0, 8};
+    NodeReport one{.node = 1, .process = 8};
     tally.add_report(one, 0);
     tally.mark_silent_nodes(1'000, 10'000, 1'000);
     for (std::int64_t now = 2'000; now <= 10'000; now += 1'000) {
@@ -184,9 +224,23 @@ TEST_CASE("silent_node_is_lost_with_its_leader_process") {
 
 TEST_CASE("sleeping_hub_marks_no_node_as_lost") {
     ReportTable tally(2);
-    tally.add_report(NodeReport{1, 1, {}, 0, 0, 4}, 1'000);
+    tally.add_report(NodeReport{.node = 1, .process = 4}, 1'000);
     tally.mark_silent_nodes(1'000, 10'000, 1'000);
     tally.mark_silent_nodes(60'000, 10'000, 1'000);  // stopped and continued
+    CHECK(tally.combine_signals(0).leader_gone == 0);
+    for (std::int64_t now = 61'000; now <= 72'000; now += 1'000) {
+        tally.mark_silent_nodes(now, 10'000, 1'000);
+    }
+    CHECK(tally.combine_signals(0).leader_gone == NodeSignals::leader_silent);
+}
+
+TEST_CASE("hub_that_lost_datagrams_marks_no_node_as_lost") {
+    ReportTable tally(2);
+    tally.add_report(NodeReport{.node = 1, .process = 4}, 1'000);
+    tally.mark_silent_nodes(1'000, 10'000, 1'000);
+    for (std::int64_t now = 2'000; now <= 60'000; now += 1'000) {
+        tally.mark_silent_nodes(now, 10'000, 1'000, true);
+    }
     CHECK(tally.combine_signals(0).leader_gone == 0);
     for (std::int64_t now = 61'000; now <= 72'000; now += 1'000) {
         tally.mark_silent_nodes(now, 10'000, 1'000);

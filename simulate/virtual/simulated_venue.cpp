@@ -7,6 +7,7 @@
 #include "virtual/simulated_phase.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -105,10 +106,11 @@ std::uint64_t largest_memory(const SiteModel& site) {
     return largest > 0 ? largest : std::uint64_t{64} << 30U;
 }
 
-/// Seconds since 1970 of a time in ISO 8601; 0 for other text.
+/// Seconds since 1970 of a time in ISO 8601, with or without a fraction of a second; 0 for other text.
 double parse_epoch(const std::string& started) {
     std::tm parts{};
-    return strptime(started.c_str(), "%Y-%m-%dT%H:%M:%SZ", &parts) == nullptr ? 0 : static_cast<double>(timegm(&parts));
+    const char* fraction = strptime(started.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
+    return fraction == nullptr ? 0 : static_cast<double>(timegm(&parts)) + std::strtod(fraction, nullptr);
 }
 
 void write_file(const std::filesystem::path& path, const std::string& text) {

@@ -135,6 +135,15 @@ def test_traces_have_the_form_of_the_files_of_lustre(tmp_path: Path, edison: Pat
     assert (traces / "lmt.csv").read_text(encoding="utf-8").startswith("TIMESTAMP,OST_NAME,READ_BYTES,WRITE_BYTES\n")
 
 
+def test_traces_begin_at_a_start_with_a_fraction(tmp_path: Path, edison: Path) -> None:
+    (tmp_path / "plan.json").write_text(json.dumps(plan_of(1, 16)), encoding="utf-8")
+    command = [str(SIMULATOR), "run", str(tmp_path / "plan.json"), "--system", str(edison), "--mount", "fs2"]
+    options = ["--traces", str(tmp_path), "--started", "2014-08-23T12:00:00.250000Z"]
+    subprocess.run([*command, *options], check=True, capture_output=True)
+    _header, first, *_rows = (tmp_path / "lmt.csv").read_text(encoding="utf-8").splitlines()
+    assert first.split(",")[0] == "1408795200.250"
+
+
 @pytest.mark.parametrize(
     ("fault", "said"),
     [

@@ -2,6 +2,7 @@
 #include "runs/target_checks.hpp"
 
 #include "backends/backend.hpp"
+#include "plan/plan_error.hpp"
 #include "plan/units.hpp"
 
 #include <sys/stat.h>

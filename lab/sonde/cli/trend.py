@@ -33,7 +33,9 @@ from sonde.trends.survey_text import (
     describe_alarm_budget,
     describe_joint_change,
     format_change,
+    format_dated_change,
     format_history_value,
+    format_joint_dates,
     name_history,
     summarize_survey,
 )
@@ -226,13 +228,17 @@ def _print_survey(survey: Survey, measure: str, events: Sequence[Event]) -> None
 
 def _print_joint(console: Console, survey: Survey, joint: JointChange, events: Sequence[Event]) -> None:
     fewest_runs = min(change.runs_to_notice for change in joint.changes)
-    console.print(f"{moment(joint.time):%Y-%m-%d %H:%M}, noticed after {fewest_runs} runs", style="bold")
+    console.print(f"{format_joint_dates(joint)}, noticed after {fewest_runs} runs", style="bold")
     for part, sentence in zip(joint.parts, describe_joint_change(survey, joint), strict=True):
         console.print(f"  {sentence}", highlight=False)
         named_changes = part.changes[:_MAX_NAMED_HISTORIES] if len(part.changes) > 1 else ()
         for change in named_changes:
             name = name_history(survey.histories[change.history], survey.distinguishing_labels)
-            console.print(f"    {name}  {format_change(change)}", highlight=False, style="dim")
+            console.print(
+                f"    {name}  {format_dated_change(change)}",
+                highlight=False,
+                style="dim",
+            )
         if len(part.changes) > _MAX_NAMED_HISTORIES:
             console.print(f"    and {len(part.changes) - _MAX_NAMED_HISTORIES} more", style="dim")
     for nearby in find_nearby_events(joint, events):
@@ -269,6 +275,7 @@ def _survey_document(survey: Survey, measure: str, events: Sequence[Event]) -> d
                 "noise": standing.noise,
                 "visible_drop": standing.visible,
                 "slower": standing.slower,
+                "still_slower": standing.still_slower,
                 "caveats": [caveat.as_json() for caveat in standing.caveats],
                 "segments": [asdict(part) for part in standing.segments],
                 "changes": [_change_document(change) for change in standing.changes],

@@ -122,6 +122,11 @@ class JointChange:
         return min(change.first_after for change in self.changes)
 
     @property
+    def end(self) -> float:
+        """The latest first run after."""
+        return max(change.first_after for change in self.changes)
+
+    @property
     def noticed(self) -> float:
         return min(change.noticed for change in self.changes)
 
@@ -156,7 +161,15 @@ def _joint(
 ) -> JointChange:
     time = min(change.first_after for change in group)
     own = {change.history for change in group}
-    sizes = group_by_size([_size_and_error(change) for change in group])
+    # Changes of opposite directions are never one part, however uncertain their sizes are.
+    directions = [[i for i, change in enumerate(group) if change.is_drop is is_drop] for is_drop in (True, False)]
+    sizes = [
+        [positions[index] for index in indexes]
+        for positions in directions
+        if positions
+        for indexes in group_by_size([_size_and_error(group[position]) for position in positions])
+    ]
+    sizes.sort(key=lambda indexes: -max(abs(log(group[index].size.value)) for index in indexes))
     # what a single series has in common with itself is no question, and looking at all others is dear
     several = any(len(places) > 1 for places in sizes)
     around = {

@@ -65,6 +65,12 @@ class HistoryAnalysis:
             return False
         return int(np.sum(self.history.times > last.noticed)) < FRESH
 
+    @property
+    def still_slower(self) -> bool:
+        """Whether its latest change is a drop of earlier runs that is not over."""
+        last = self.changes[-1] if self.changes else None
+        return last is not None and last.is_drop and not last.is_temporary and not self.slower
+
 
 @dataclass(frozen=True)
 class Survey:

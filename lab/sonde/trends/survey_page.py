@@ -25,7 +25,9 @@ from sonde.trends.survey_text import (
     describe_alarm_budget,
     describe_joint_change,
     format_change,
+    format_dated_change,
     format_history_value,
+    format_joint_dates,
     name_history,
     summarize_survey,
 )
@@ -77,7 +79,7 @@ def _joint_changes(survey: Survey, events: Sequence[Event]) -> Section:
         return Section("Joint changes", [nothing], [])
     rows = [
         (
-            f"{moment(joint.time):%Y-%m-%d %H:%M}",
+            format_joint_dates(joint),
             f"{min(change.runs_to_notice for change in joint.changes)} runs",
             " ".join(
                 (
@@ -101,7 +103,7 @@ def _joint_changes(survey: Survey, events: Sequence[Event]) -> Section:
 
 def _members(survey: Survey, joint: JointChange) -> str:
     names = [
-        f"{name_history(survey.histories[change.history], survey.distinguishing_labels)} {format_change(change)}"
+        f"{name_history(survey.histories[change.history], survey.distinguishing_labels)} {format_dated_change(change)}"
         for change in joint.changes[:8]
     ]
     return "; ".join(names) + (f"; and {len(joint.changes) - 8} more" if len(joint.changes) > 8 else "")

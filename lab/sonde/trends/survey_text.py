@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import log
 
 from sonde.model.units import counted
 from sonde.trends.changes import Change, JointChange, Part
@@ -13,6 +14,7 @@ from sonde.trends.run_caveats import CaveatCount
 from sonde.trends.scope import Explanation, Scope
 from sonde.trends.survey import SHORTEST, HistoryAnalysis, Survey
 
+_MAX_NAMED = 6
 # Labels in the order in which people say them.
 _SAID = ("experiment", "phase", "operation", "cache", "system", "node_class", "file_system")
 # What several of one label are called, where it is said how many of them a description spans.
@@ -44,14 +46,42 @@ def summarize_survey(survey: Survey) -> str:
     if not slower:
         blind = sum(analysis.visible is None for analysis in survey.analyses)
         unseen = f" Of {blind} it is not known what drop would show: too few runs." * (blind > 0)
-        return f"None of {counted(remaining, 'series')} became slower within its last ten runs.{unseen}{short}"
+        none = f"None of {counted(remaining, 'series')} became slower within its last ten runs."
+        return f"{none}{_describe_still_slower(survey)}{unseen}{short}"
     names = [
         f"{name_history(item.history, survey.distinguishing_labels)} {format_change(item.changes[-1])}"
         f" since {moment(item.changes[-1].first_after):%Y-%m-%d}"
         for item in slower[:6]
     ]
     more = f"; and {len(slower) - 6} more" * (len(slower) > 6)
-    return f"Slower now: {'; '.join(names)}{more}. {counted(remaining, 'other series')} did not become slower.{short}"
+    return (
+        f"Slower now: {'; '.join(names)}{more}. {counted(remaining, 'other series')} did not become slower."
+        f"{_describe_still_slower(survey)}{short}"
+    )
+
+
+def _describe_still_slower(survey: Survey) -> str:
+    """Which series have not recovered from an earlier drop; empty if all have."""
+    still = [item for item in survey.analyses if item.still_slower]
+    if not still:
+        return ""
+    names = [
+        f"{name_history(item.history, survey.distinguishing_labels)} {format_dated_change(item.changes[-1])}"
+        for item in still[:_MAX_NAMED]
+    ]
+    more = f"; and {len(still) - _MAX_NAMED} more" * (len(still) > _MAX_NAMED)
+    return f" {counted(len(still), 'series')} did not recover from an earlier drop: {'; '.join(names)}{more}."
+
+
+def format_date(time: float) -> str:
+    """The day (UTC)."""
+    return f"{moment(time):%Y-%m-%d}"
+
+
+def format_joint_dates(joint: JointChange) -> str:
+    """When a joint change happened: its time, or first and last day where its members have several."""
+    first, last = format_date(joint.time), format_date(joint.end)
+    return f"{moment(joint.time):%Y-%m-%d %H:%M}" if first == last else f"{first} to {last}"
 
 
 def describe_caveats(survey: Survey) -> str:
@@ -88,20 +118,31 @@ def describe_joint_change(survey: Survey, joint: JointChange) -> list[str]:
     return [_part_sentence(survey, part) for part in joint.parts]
 
 
+def _covers(scope: Scope, series: History) -> bool:
+    return all(series.labels.get(name, "") == value for name, value in scope.conditions.items())
+
+
 def _part_sentence(survey: Survey, part: Part) -> str:
-    size = _size_words(part)
+    scopes = part.explanation.scopes
+    covered = [item for item in part.changes if any(_covers(scope, survey.histories[item.history]) for scope in scopes)]
+    others = [item for item in part.changes if item not in covered] if covered else []
+    size = _size_words(covered or part.changes)
     if len(part.changes) == 1:
         return f"{name_history(survey.histories[part.changes[0].history], survey.distinguishing_labels)} {size}."
     why = part.explanation
-    what = " and ".join(_scope_words(scope) for scope in why.scopes)
+    what = " and ".join(_scope_words(scope, survey.histories) for scope in why.scopes)
     spared = sum(scope.spared for scope in why.scopes)
     exact = f" {counted(spared, 'other series')} with the same labels did not change." if spared else ""
     loose = f" {counted(why.uncovered, 'series')} of these changes have no common cause." if why.uncovered else ""
+    if others:
+        share = "has" if len(others) == 1 else "have"
+        loose = f" {counted(len(others), 'other series')} {_size_words(others)} and {share} no common cause."
     stood = f"{why.unchanged} unchanged, or changed differently" + f", {why.unjudged} cannot be judged" * (
         why.unjudged > 0
     )
+    count = counted(len(covered or part.changes), "series")
     return (
-        f"{what[:1].upper()}{what[1:]} {size} ({counted(len(part.changes), 'series')}; {stood}).{exact}{loose}"
+        f"{what[:1].upper()}{what[1:]} {size} ({count}; {stood}).{exact}{loose}"
         f" It {_WHERE_TO_LOOK[why.cause]} ({_sure_words(why)})."
     )
 
@@ -110,28 +151,30 @@ def _sure_words(why: Explanation) -> str:
     return {"clear": "clear", "likely": "likely, not certain"}.get(why.certainty, "other explanations fit as well")
 
 
-def _size_words(part: Part) -> str:
-    small, large = (
-        format_change_percent(change.size.value - 1).lstrip("+−") for change in (part.smallest, part.largest)
-    )
-    verb = "fell" if part.largest.is_drop else "rose"
+def _size_words(changes: Sequence[Change]) -> str:
+    ordered = sorted(changes, key=lambda change: abs(log(change.size.value)))
+    small, large = (format_change_percent(change.size.value - 1).lstrip("+−") for change in (ordered[0], ordered[-1]))
+    verb = "fell" if ordered[-1].is_drop else "rose"
     by = f"by {large}" if small == large else f"by {small.removesuffix(' %')} to {large}"
-    passed = sum(change.is_temporary for change in part.changes)
-    back = "" if not passed else ", and came back" if passed == len(part.changes) else f", {passed} of them came back"
+    passed = sum(change.is_temporary for change in changes)
+    back = "" if not passed else ", and came back" if passed == len(changes) else f", {passed} of them came back"
     return f"{verb} {by}{back}"
 
 
-def _scope_words(scope: Scope) -> str:
+def _scope_words(scope: Scope, histories: Sequence[History]) -> str:
     values = [value for name in _SAID if (value := scope.conditions.get(name))]
     others = [
         f"{name.replace('_', ' ')} {value or 'none'}" for name, value in scope.conditions.items() if name not in _SAID
     ]
     words = " ".join(dict.fromkeys([*values, *others])) or "everything that is measured"
-    spans = [
-        f"on all {of} {_PLURAL[name]}" if count == of else f"on {count} of {of} {_PLURAL[name]}"
-        for name, (count, of) in scope.spans.items()
-        if name in _PLURAL
-    ]
+    alike = [series for series in histories if _covers(scope, series)]
+    spans = []
+    for name, (count, of) in scope.spans.items():
+        if name in _PLURAL:
+            # Series that could not be judged count: "all" is said only where nothing is left open.
+            total = max(of, len({series.labels.get(name, "") for series in alike} - {""}))
+            number = f"all {total}" if count == total else f"{count} of {total}"
+            spans.append(f"on {number} {_PLURAL[name]}")
     return " ".join([words, *spans])
 
 
@@ -155,6 +198,11 @@ def format_history_value(value: float, series: History) -> str:
 def format_change(change: Change) -> str:
     """How large, and whether it has passed."""
     return format_change_percent(change.size.value - 1) + (" (temporary)" if change.is_temporary else "")
+
+
+def format_dated_change(change: Change) -> str:
+    """How large, and the day of its first run."""
+    return f"{format_change(change)} since {format_date(change.first_after)}"
 
 
 def name_history(series: History, telling: Sequence[str]) -> str:

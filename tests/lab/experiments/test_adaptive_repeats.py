@@ -40,6 +40,9 @@ class GivenRates:
     def __init__(self, rates: dict[str, NDArray[np.float64]], look: InterimLook) -> None:
         self._rates, self._look = rates, look
 
+    def restrict_to(self, about: Sequence[str]) -> GivenRates:
+        return self
+
     def samples(self, metric: str, phase: str, cell: Cell) -> Samples:
         found = self._rates[cell.id]
         return Samples(tuple(found), tuple(map(str, range(len(found)))), look=self._look)

@@ -242,7 +242,8 @@ def test_doubts_stand_with_the_picture_and_in_the_table_of_their_series() -> Non
 def test_of_a_joint_change_eight_series_are_named(moved: int, more: str) -> None:
     few = [analysis(index, fell=True) for index in range(moved)]
     joint = JointChange((Part(tuple(member.changes[0] for member in few), UNEXPLAINED),))
-    assert _members(survey_histories(*few), joint) == "; ".join(f"p{index:02} −50 %" for index in range(8)) + more
+    names = "; ".join(f"p{index:02} −50 % since 2026-02-20" for index in range(8))
+    assert _members(survey_histories(*few), joint) == names + more
 
 
 @pytest.mark.parametrize(("count", "more"), [(12, []), (15, ["3 more series are not drawn."])])

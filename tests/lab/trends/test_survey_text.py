@@ -350,4 +350,9 @@ def test_every_column_of_the_page_is_what_it_says() -> None:
     joint_table = texts(survey_histories(fell, quiet, joint=(joint(0.4, of=why()),)))[0]
     assert 'class="n"' not in joint_table, "all of it is words"
     (row,) = [re.findall(r"<td[^>]*>([^<]*)</td>", row_html) for row_html in joint_table.split("<tr>")[2:]]
-    assert row == ["2026-02-20 00:00", "3 runs", "io · read · fs1 fell by 60 %.", "io · read · fs1 −60 %"]
+    assert row == [
+        "2026-02-20 00:00",
+        "3 runs",
+        "io · read · fs1 fell by 60 %.",
+        "io · read · fs1 −60 % since 2026-02-20",
+    ]

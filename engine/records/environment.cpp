@@ -236,9 +236,9 @@ std::string format_utc_now() {
     gmtime_r(&now.tv_sec, &parts);
     std::array<char, 32> seconds{};
     std::strftime(seconds.data(), seconds.size(), "%Y-%m-%dT%H:%M:%S", &parts);
-    std::array<char, 48> text{};
-    std::snprintf(text.data(), text.size(), "%s.%06ldZ", seconds.data(), now.tv_nsec / 1000);
-    return text.data();
+    std::array<char, 16> fraction{};
+    std::snprintf(fraction.data(), fraction.size(), ".%06uZ", static_cast<unsigned>(now.tv_nsec / 1000) % 1'000'000U);
+    return std::string(seconds.data()) + fraction.data();
 }
 
 json engine_version() {

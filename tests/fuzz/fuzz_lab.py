@@ -54,7 +54,7 @@ def main() -> None:
 
     def run_once(content: bytes) -> None:
         path.write_bytes(content)
-        with suppress(target.errors):
+        with suppress(*target.errors):
             target.read(path)
 
     atheris.Setup([sys.argv[0], str(corpus), f"-dict={dictionary}", *LIMITS, *sys.argv[3:]], run_once)

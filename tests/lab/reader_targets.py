@@ -228,7 +228,7 @@ TARGETS: tuple[ReaderTarget, ...] = (
     ReaderTarget("pack", "pack.tar", _read_pack, _packs, UNREADABLE),
     ReaderTarget("tool output", "output.txt", lambda path: read_files([path]), _files("tests/data/layout/*")),
     ReaderTarget("routes", "routes.txt", lambda path: read_host_tables([path]), _routes),
-    ReaderTarget("superblock", "device", read_superblock, _superblocks, (UserError, OSError)),
+    ReaderTarget("superblock", "device", lambda path: read_superblock(str(path)), _superblocks, (UserError, OSError)),
     ReaderTarget("ini of IO500", "config.ini", read_ini, _files("tests/data/io500/*.ini")),
     ReaderTarget(
         "result of IO500",

@@ -44,7 +44,7 @@ def test_every_classification_has_a_label() -> None:
 
 @pytest.mark.parametrize("classification", LABELS)
 def test_verbs_over_many_runs_name_the_classification(sonde: Any, archive: Path, classification: str) -> None:
-    simulated = {"simulated": MODEL, "series": MODEL_KEY} if classification == "simulated" else {}
+    simulated: dict[str, Any] = {"simulated": MODEL, "history": MODEL_KEY} if classification == "simulated" else {}
     names = add_runs(archive, classification, **simulated)
     is_storage, label = classification in ("storage", "burst"), LABELS[classification]
     assert ("1 GB/s" if is_storage else label) in sonde("list").out.replace("1.00", "1")
@@ -87,7 +87,7 @@ def test_verbs_over_many_runs_name_the_classification(sonde: Any, archive: Path,
 
 def test_simulated_runs_are_kept_apart_from_measured_ones(sonde: Any, archive: Path) -> None:
     measured = add_runs(archive, "storage")
-    modeled = add_runs(archive, "simulated", day=12, simulated=MODEL, series=MODEL_KEY)
+    modeled = add_runs(archive, "simulated", day=12, simulated=MODEL, history=MODEL_KEY)
     mounted = add_runs(archive, "burst", 1, day=20, file_system="fuse.sonde")
     for other in (modeled[0], mounted[0]):
         refused = sonde("compare", measured[0], other)

@@ -67,7 +67,8 @@ def test_ids_sort_by_time_and_say_what_ran() -> None:
 def test_a_run_is_a_folder_of_plain_files(fake: Fake, store: Archive) -> None:
     folder = kept(store)
     names = {path.name for path in folder.iterdir()}
-    assert names == {"record.ndjson", "plan.json", "run.json", "phases.parquet", "series.parquet", "tasks.parquet"}
+    tables = {"phases.parquet", "series.parquet", "tasks.parquet"}
+    assert names == {"record.ndjson", "plan.json", "run.json", "telemetry.ndjson", *tables}
     assert folder.parent.parent == store.root
     assert folder.parent.name == f"{folder.name[:4]}-{folder.name[4:6]}"
     summary = json.loads((folder / "run.json").read_text())

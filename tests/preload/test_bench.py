@@ -43,7 +43,7 @@ def test_what_single_calls_cost(preload: Preload, memory: Path) -> None:
 def test_each_way_of_a_program_has_a_time_and_a_ratio(preload: Preload, memory: Path) -> None:
     found, table = figures(preload, memory, "--only", "files", "--cells", "in_memory.write.100000")
     name = next(key for key in found if key.endswith(".as_is_s")).removesuffix(".as_is_s")
-    assert {f"{name}.{way}" for way in ("layer", "direct", "layer_s", "direct_s")} <= found.keys()
+    assert {f"{name}.{way}" for way in ("named", "direct", "named_s", "direct_s")} <= found.keys()
     assert name in table
 
 

@@ -47,7 +47,7 @@ def test_what_one_client_closed_under_the_library_the_other_sees(storage: Storag
         library = os.environ.get("SONDE_PRELOAD") or str(find_library())
     except MachineError as reason:
         pytest.skip(str(reason))
-    under = {**os.environ, "LD_PRELOAD": library, "IOBUF_PARAMS": "*:alone:lazyclose:size=64k"}
+    under = {**os.environ, "LD_PRELOAD": library, "IOBUF_PARAMS": "*:alone:size=64k"}
     (tmp_path / "reader.py").write_text(READER)
     (tmp_path / "writer.py").write_text(WRITER)
     name = "seen"

@@ -193,7 +193,7 @@ def test_a_canceled_job_is_gone_and_its_run_is_brought_in(sonde: Sonde, tmp_path
 def test_a_node_that_is_lost_ends_the_job_and_is_said(sonde: Sonde, slurm: Slurm, tmp_path: Path) -> None:
     words = ("submit", plan(tmp_path, LONG_S), "--on", "target", "--tasks", "4", "--nodes", "2")
     job = sonde(*words).stdout.strip()
-    number = until(sonde, job, "running")["number"]
+    number = until(sonde, job, "running")["scheduler_id"]
     _began(tmp_path)
     nodes = slurm.said("squeue", "-h", "-j", number, "-o", "%N").strip()
     last = slurm.said("scontrol", "show", "hostnames", nodes).split()[-1]

@@ -187,7 +187,9 @@ def test_a_node_may_know_names_of_a_network_file_system_until_it_has_forgotten_t
 
 
 def test_classification_values_match_names_in_archives() -> None:
-    names = ("storage", "burst", "short", "cache", "memory", "synthetic", "unknown", "invalid", "failed")
+    names = (
+        *("storage", "burst", "short", "cache", "memory", "synthetic", "simulated", "unknown", "invalid", "failed"),
+    )
     assert tuple(one.value for one in Classification) == names
     assert len({one.heading for one in Classification}) == len(names)
 

@@ -63,6 +63,11 @@ def _check_unique_ids(experiment: Experiment) -> None:
         duplicate = next((entry for number, entry in enumerate(ids) if entry in ids[:number]), None)
         if duplicate is not None:
             raise _make_error(experiment, f"{member}.{duplicate}", "appears twice; ids must differ.")
+    storage = file.storage
+    locations = (("file_systems", storage.file_systems), ("mounts", storage.mounts)) if storage is not None else ()
+    for member, names in locations:
+        if len(set(names)) < len(names):
+            raise _make_error(experiment, f"storage.{member}", "names one twice; each is one cell.")
 
 
 def _check_axes(experiment: Experiment) -> None:

@@ -169,6 +169,8 @@ NO_AXIS = 'names the axis "z", which is not there.'
             'sweep.x.paths names "sweep.x", which is the same for all cells.',
         ),
         ({"sweep": [SIZES | {"labels": ["a"]}]}, "sweep.transfer.values has 1 labels for 2 values; give one for each."),
+        ({"storage": {"file_systems": ["a", "b", "a"]}}, "storage.file_systems names one twice; each is one cell."),
+        ({"storage": {"mounts": ["a", "a"]}}, "storage.mounts names one twice; each is one cell."),
         ({"variants": [{"id": "v"}, {"id": "u"}, {"id": "v"}]}, "variants.v appears twice; ids must differ."),
         (
             {"sweep": [SIZES | {"values": ["4KiB", "4k"]}]},

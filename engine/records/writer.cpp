@@ -17,31 +17,6 @@
 
 namespace sonde::records {
 
-Writer::Writer(const std::string& path, std::int64_t epoch_ns) : path_(path), epoch_ns_(epoch_ns) {
-    if (path.empty()) {
-        return;
-    }
-    constexpr int flags = O_WRONLY | O_APPEND | O_CLOEXEC;
-    descriptor_ = path == "-" ? ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0) : ::open(path.c_str(), flags);
-    if (descriptor_ < 0 && errno == ENOENT && path != "-") {
-        descriptor_ = ::open(path.c_str(), flags | O_CREAT | O_EXCL, 0644);
-        unused_ = descriptor_ >= 0;
-        if (descriptor_ < 0 && errno == EEXIST) {
-            descriptor_ = ::open(path.c_str(), flags);
-        }
-    }
-    if (descriptor_ < 0) {
-        throw std::runtime_error("cannot write the record " + path + ": " + std::strerror(errno) +
-                                 (errno == ENOENT ? "; make its folder first" : ""));
-    }
-}
-
-Writer::~Writer() {
-    if (descriptor_ >= 0) {
-        ::close(descriptor_);
-    }
-}
-
 void Writer::line(const char* type, const nlohmann::ordered_json& content) {
     if (listener_) {
         listener_(type, content);
@@ -121,11 +96,10 @@ void Writer::mend() {
     if (descriptor_ < 0 || path_ == "-" || ::fstat(descriptor_, &info) != 0 || !S_ISREG(info.st_mode)) {
         return;
     }
-    const int reading = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
     std::array<char, 4096> piece{};
-    for (off_t end = info.st_size; reading >= 0 && end > 0;) {
+    for (off_t end = info.st_size; end > 0;) {
         const off_t begin = std::max<off_t>(0, end - static_cast<off_t>(piece.size()));
-        const ssize_t got = ::pread(reading, piece.data(), static_cast<std::size_t>(end - begin), begin);
+        const ssize_t got = ::pread(descriptor_, piece.data(), static_cast<std::size_t>(end - begin), begin);
         if (got != end - begin) {
             break;
         }
@@ -137,15 +111,6 @@ void Writer::mend() {
             break;
         }
         end = begin;
-    }
-    if (reading >= 0) {
-        ::close(reading);
-    }
-}
-
-void Writer::discard() {
-    if (unused_) {
-        ::unlink(path_.c_str());
     }
 }
 

@@ -7,6 +7,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 namespace sonde::records {
 
@@ -20,10 +21,10 @@ class Writer {
  public:
     enum class Role { engine, monitor };
 
-    /// Appends to `path` (created if missing); "-" = standard output; empty = no file. Throws std::runtime_error with
-    /// one sentence. `epoch_ns` is CLOCK_MONOTONIC at the start of the run, from which `t` counts.
-    Writer(const std::string& path, std::int64_t epoch_ns);
-    ~Writer();
+    /// Appends to `descriptor`, which the caller owns and keeps open; negative = no file. `path` is for messages.
+    /// `epoch_ns` is CLOCK_MONOTONIC at the start of the run, from which `t` counts.
+    Writer(int descriptor, std::string path, std::int64_t epoch_ns)
+        : path_(std::move(path)), descriptor_(descriptor), epoch_ns_(epoch_ns) {}
     Writer(const Writer&) = delete;
     Writer& operator=(const Writer&) = delete;
 
@@ -43,10 +44,10 @@ class Writer {
     /// Adds `type` and `t` and writes the line. A full disk does not stop the run: the first failure is stored, and an
     /// incomplete line is removed, so that the record has complete lines only.
     void line(const char* type, const nlohmann::ordered_json& content);
-    /// Removes an incomplete line that a killed process left at the end of the file.
+    /// Removes an incomplete line that a killed process left at the end of the file, if the descriptor is readable.
     void mend();
-    /// Removes the record if this writer created it and has written nothing.
-    void discard();
+    /// Whether this writer has written no line.
+    bool is_unused() const { return unused_; }
     /// Empty, or one sentence about the first line that could not be written.
     const std::string& trouble() const { return trouble_; }
 
@@ -64,7 +65,7 @@ class Writer {
     std::function<std::int64_t()> now_;
     WriterLock* turns_ = nullptr;
     Role role_ = Role::engine;
-    bool unused_ = false;  ///< created by this writer and empty
+    bool unused_ = true;
 };
 
 }  // namespace sonde::records

@@ -70,7 +70,7 @@ void write_progress(records::Writer& record, phases::ProgressBoard& board, ranks
     last = now;
 }
 
-[[noreturn]] void run_monitor(phases::ProgressBoard& board, ranks::Team& team, const std::string& path,
+[[noreturn]] void run_monitor(phases::ProgressBoard& board, ranks::Team& team, const files::RecordFile& file,
                               std::int64_t epoch_ns, std::int64_t interval_ns, const std::vector<std::string>& ids,
                               int pipe) {
     // Signals are for the tasks; the monitor ends after them. A separate session protects the monitor from launchers
@@ -81,7 +81,9 @@ void write_progress(records::Writer& record, phases::ProgressBoard& board, ranks
     }
     ProgressSample last;
     try {
-        records::Writer record(path, epoch_ns);
+        // An open file description of its own: a shared offset would hide what the other process has written.
+        const files::RecordFile own_file = file.reopen();
+        records::Writer record(own_file.descriptor(), own_file.path(), epoch_ns);
         record.share_record(&board.turns, records::Writer::Role::monitor);
         const std::int64_t pause_ms = std::clamp<std::int64_t>(interval_ns / 1'000'000, 1, 3'600'000);
         for (;;) {
@@ -115,10 +117,10 @@ void write_progress(records::Writer& record, phases::ProgressBoard& board, ranks
 
 }  // namespace
 
-Monitor::Monitor(phases::ProgressBoard& board, ranks::Team& team, const std::string& record, std::int64_t epoch_ns,
-                 std::int64_t interval_ns, const std::vector<std::string>& phase_ids) {
+Monitor::Monitor(phases::ProgressBoard& board, ranks::Team& team, const files::RecordFile& record,
+                 std::int64_t epoch_ns, std::int64_t interval_ns, const std::vector<std::string>& phase_ids) {
     int ends[2];
-    if (record.empty() || ::pipe2(ends, O_CLOEXEC) != 0) {
+    if (record.path().empty() || ::pipe2(ends, O_CLOEXEC) != 0) {
         return;
     }
     const pid_t child = ::fork();

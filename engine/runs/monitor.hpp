@@ -4,6 +4,7 @@
 // single-threaded task. It also writes the `end` line when the engine is killed.
 #pragma once
 
+#include "files/record_file.hpp"
 #include "phases/board.hpp"
 #include "ranks/team.hpp"
 
@@ -17,7 +18,7 @@ class Monitor {
  public:
     /// Forks the monitor process. `phase_ids` are indexed by phase. interval_ns = 0: no progress lines, only the end of
     /// a killed engine.
-    Monitor(phases::ProgressBoard& board, ranks::Team& team, const std::string& record, std::int64_t epoch_ns,
+    Monitor(phases::ProgressBoard& board, ranks::Team& team, const files::RecordFile& record, std::int64_t epoch_ns,
             std::int64_t interval_ns, const std::vector<std::string>& phase_ids);
     ~Monitor();  ///< ends it and waits for it
     Monitor(const Monitor&) = delete;

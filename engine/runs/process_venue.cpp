@@ -136,7 +136,8 @@ json ProcessVenue::open_record_and_inspect() {
     json facts;
     if (context_.is_root()) {
         try {
-            writer_ = std::make_unique<records::Writer>(context_.options.record, epoch_ns_);
+            record_file_ = files::RecordFile::open(context_.options.record);
+            writer_ = std::make_unique<records::Writer>(record_file_->descriptor(), record_file_->path(), epoch_ns_);
             writer_->tell(context_.options.listener);
             plan::Bytes largest = 1;
             for (const plan::Phase& phase : context_.plan.phases) {
@@ -164,8 +165,9 @@ int ProcessVenue::end_before_start(const json& facts) const {
         records::print_error(facts.at("error").get<std::string>());
         if (context_.root_state.record != nullptr && context_.options.stage > 0) {
             context_.root_state.record->line("end", failed_end_line(facts.at("code"), facts.at("error"), elapsed_ns()));
-        } else if (context_.root_state.record != nullptr) {
-            context_.root_state.record->discard();  // nothing to record
+        } else if (context_.root_state.record != nullptr && context_.root_state.record->is_unused() &&
+                   record_file_->is_new()) {
+            record_file_->remove();  // nothing to record
         }
     }
     return facts.at("code");
@@ -211,7 +213,7 @@ void ProcessVenue::begin_phases() {
         ids.push_back(phase.id);
     }
     writer_->share_record(&context_.shared.board->turns, records::Writer::Role::engine);
-    monitor_ = std::make_unique<Monitor>(*context_.shared.board, context_.team, context_.options.record, epoch_ns_,
+    monitor_ = std::make_unique<Monitor>(*context_.shared.board, context_.team, *record_file_, epoch_ns_,
                                          context_.plan.observe.progress, ids);
 }
 

@@ -2,10 +2,13 @@
 // The threads and processes of a team on the nodes of this machine as the venue of a run.
 #pragma once
 
+#include "files/record_file.hpp"
 #include "plan/plan.hpp"
 #include "ranks/team.hpp"
 #include "runs/monitor.hpp"
 #include "runs/venue.hpp"
+
+#include <optional>
 
 namespace sonde::runs {
 
@@ -32,8 +35,9 @@ class ProcessVenue final : public Venue {
     std::int64_t epoch_ns_;  // CLOCK_MONOTONIC at time 0 of the record
     std::string started_;
     phases::RunContext context_;
-    std::unique_ptr<records::Writer> writer_;  // root
-    std::unique_ptr<Monitor> monitor_;         // root
+    std::optional<files::RecordFile> record_file_;  // root
+    std::unique_ptr<records::Writer> writer_;       // root; writes to record_file_
+    std::unique_ptr<Monitor> monitor_;              // root
 };
 
 }  // namespace sonde::runs

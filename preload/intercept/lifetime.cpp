@@ -11,6 +11,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <cstdlib>
 #include <cstring>
@@ -129,6 +130,12 @@ __attribute__((constructor)) void begin() {
     own_memory();
     look_up_ordinary();
     vfork_behind = dlsym(RTLD_NEXT, "vfork");
+    // A program with more rights than its caller (setuid, file capabilities): the caller's variables name no files
+    // here.
+    if (getauxval(AT_SECURE) != 0) {
+        errno = kept;
+        return;
+    }
     if (const char* folder = variable("SONDE_TRACE")) {
         trace::start(folder, events_wanted());
     } else {

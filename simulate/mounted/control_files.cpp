@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mounted/control_files.hpp"
 
+#include <unistd.h>
 #include <algorithm>
 #include <chrono>
 
@@ -79,6 +80,8 @@ struct stat ControlFiles::get_attributes(const ControlFile& file) {
     struct stat attributes {};
     attributes.st_ino = file.inode.number;
     attributes.st_mode = file.inode.mode;
+    attributes.st_uid = ::geteuid();  // who has mounted it may switch faults, also where other users have access
+    attributes.st_gid = ::getegid();
     attributes.st_nlink = file.inode.is_directory() ? 2 : 1;
     attributes.st_blksize = 4096;
     return attributes;

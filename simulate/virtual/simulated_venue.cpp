@@ -172,7 +172,8 @@ void SimulatedVenue::allocate_board() {
 }
 
 std::optional<int> SimulatedVenue::open() {
-    writer_ = std::make_unique<records::Writer>(options_.record, 0);
+    record_file_ = files::RecordFile::open(options_.record);
+    writer_ = std::make_unique<records::Writer>(record_file_->descriptor(), record_file_->path(), 0);
     writer_->keep_time([this] { return elapsed_ns(); });
     context_.root_state.record = writer_.get();
     return std::nullopt;

@@ -2,10 +2,12 @@
 // A described machine in virtual time as the venue of a run.
 #pragma once
 
+#include "files/record_file.hpp"
 #include "runs/venue.hpp"
 #include "virtual/platform.hpp"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,7 +52,8 @@ class SimulatedVenue final : public runs::Venue {
     phases::RunOptions run_options_;
     Platform platform_;
     phases::RunContext context_;
-    std::unique_ptr<records::Writer> writer_;
+    std::optional<files::RecordFile> record_file_;
+    std::unique_ptr<records::Writer> writer_;  // writes to record_file_
     std::byte* board_memory_ = nullptr;
     std::size_t board_bytes_ = 0;
 };

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine opens, makes and removes files in directories of users through engine/files/confined_directory only, so
-that it follows no symbolic link that another user plants there."""
+"""The engine opens, makes and removes files in directories of users through engine/files/confined_directory only, and
+the preload library its own files through preload/system/own_file.hpp, so that neither follows a symbolic link that
+another user plants there."""
 
 from __future__ import annotations
 
@@ -9,7 +10,9 @@ from pathlib import Path
 
 ENGINE = Path(__file__).resolve().parents[2] / "engine"
 MODULE = "files/confined_directory.cpp"
-FOLDERS = ("files", "runs", "phases", "main")
+FOLDERS = ("files", "runs", "phases", "main", "records", "ranks")
+PRELOAD = ENGINE.parent / "preload"
+PRELOAD_MODULE = "system/own_file.hpp"
 
 NAMES = (
     "open(?:at2?)?|creat|fopen|freopen|opendir|mkdir(?:at)?|mknod(?:at)?|unlink(?:at)?|rmdir|rename(?:at2?)?|remove"
@@ -35,6 +38,14 @@ EXCEPTIONS: dict[tuple[str, str], tuple[int, str]] = {
         1,
         "data.files.paths: removes a name, not its target",
     ),
+    ("files/record_file.cpp", "::open(path.c_str(), append_flags)"): (1, "/dev and /proc: names that root gives"),
+    ("files/record_file.cpp", "::open(examined.c_str(),"): (1, "a descriptor that the module has opened"),
+    ("records/file_system.cpp", "O_TMPFILE"): (1, "a file without a name"),
+    ("records/lustre_client.cpp", "::opendir(folder.c_str())"): (1, "/proc and /sys"),
+    ("records/system_file.cpp", "::open(path.c_str(), O_RDONLY"): (1, "/proc and /sys"),
+    ("ranks/arena.cpp", "O_TMPFILE"): (1, "a file without a name"),
+    ("ranks/arena.cpp", "unlink(name.c_str())"): (1, "the random name that mkostemp has made"),
+    ("ranks/wire.cpp", 'open("", O_RDWR)'): (1, "/dev/null"),
     ("main/plan_commands.cpp", "::open(path.c_str(), O_RDONLY"): (1, "the plan, which the user names"),
 }
 
@@ -83,3 +94,41 @@ def test_files_of_users_are_touched_through_the_module_only() -> None:
                 wrong.append(f"engine/{name}: {line}: use files::ConfinedDirectory")
     assert wrong == []
     assert counts == {key: expected for key, (expected, _) in EXCEPTIONS.items()}, "an exception without its line"
+
+
+# Calls of the preload library without libc, and of the programs that start it.
+RAW_CALL = re.compile(
+    r"raw::call\(SYS_(?:open|openat2?|creat|unlink(?:at)?|rename(?:at2?)?|link(?:at)?|symlink(?:at)?|mkdir(?:at)?)\b"
+)
+PRELOAD_EXCEPTIONS: dict[tuple[str, str], tuple[int, str]] = {
+    ("files/direct_descriptors.cpp", "raw::number(name.text)"): (1, "/proc/self/fd: the program's file once more"),
+    ("intercept/next.cpp", "SYS_openat2"): (1, "the program's own call"),
+    ("intercept/lifetime.cpp", "O_RDONLY | O_CLOEXEC"): (1, "reads the settings that the user names"),
+    ("trace/writer.cpp", "O_RDONLY | O_CLOEXEC"): (1, "reads /proc/self"),
+    ("trace/writer.cpp", "SYS_renameat2"): (1, "replaces a name, follows no link"),
+    ("starter/main.cpp", "open(path.c_str(), O_RDONLY"): (1, "reads the program that the user names"),
+}
+
+
+def test_preload_opens_its_own_files_in_one_module() -> None:
+    wrong = []
+    counts = dict.fromkeys(PRELOAD_EXCEPTIONS, 0)
+    for path in sorted(PRELOAD.rglob("*.[ch]pp")):
+        name = path.relative_to(PRELOAD).as_posix()
+        for line in code_lines(path):
+            plain = re.search(r"(?<![\w.>:])(?:open(?:at2?)?|creat|fopen)\s*\((?!int |\))", line) and "->" not in line
+            if name == PRELOAD_MODULE or not (RAW_CALL.search(line) or plain):
+                continue
+            exception = next((key for key in PRELOAD_EXCEPTIONS if key[0] == name and key[1] in line), None)
+            if exception:
+                counts[exception] += 1
+            else:
+                wrong.append(f"preload/{name}: {line.strip()}: use system::open_own_file")
+    assert wrong == []
+    assert counts == {key: expected for key, (expected, _) in PRELOAD_EXCEPTIONS.items()}, (
+        "an exception without its line"
+    )
+
+
+def test_preload_module_holds_such_a_call() -> None:
+    assert any(RAW_CALL.search(line) for line in code_lines(PRELOAD / PRELOAD_MODULE))

@@ -46,9 +46,13 @@ def test_a_long_run_takes_no_more_memory_than_a_short_one(engine: Engine, target
     peaks: dict[int, int] = {}
     few, long_count = 400_000, 4_000_000
     for operations in (few, long_count):
-        record = tmp_path / f"{operations}.ndjson"
-        code, peaks[operations] = peak_kib(engine, null_plan(target, operations), record)
-        assert code == DONE
+        measured = []
+        for attempt in range(3):  # the peak varies with what threads touch by chance: the least counts
+            record = tmp_path / f"{operations}-{attempt}.ndjson"
+            code, peak = peak_kib(engine, null_plan(target, operations), record)
+            assert code == DONE
+            measured.append(peak)
+        peaks[operations] = min(measured)
         lines = parse_record(record.read_text(encoding="utf-8"))
         [end] = [line for line in lines if line["type"] == "phase_end"]
         assert end["ops"]["done"] == 2 * operations

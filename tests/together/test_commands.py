@@ -212,6 +212,13 @@ def record_page(folder: Path) -> None:
     shutil.copy(made / "record.ndjson", folder)
 
 
+def layout_page(folder: Path) -> None:
+    """Saved outputs of a server with faults."""
+    saved = ROOT / "tests" / "data" / "layout"
+    for name, source in (("lsblk.json",) * 2, ("mdadm-detail.txt",) * 2, ("xfs_info.txt", "mkfs-4plus1.txt")):
+        shutil.copy(saved / source, folder / name)
+
+
 PROPS: Mapping[str, Callable[[Path], None]] = {
     "README.md": plan_page,
     "docs/reference/record.md": record_page,
@@ -221,12 +228,15 @@ PROPS: Mapping[str, Callable[[Path], None]] = {
     "docs/tasks/compare.md": compare_page,
     "docs/tasks/experiment.md": experiment_page,
     "docs/tasks/import.md": import_page,
+    "docs/tasks/layout.md": layout_page,
     "docs/tasks/route.md": route_page,
     "docs/tasks/small-io.md": program_page,
     "docs/tasks/watch.md": watch_page,
 }
 # Exit codes that the page itself speaks of.
 OTHER_CODES: Mapping[str, int | tuple[int, ...]] = {
+    "sonde layout check --from lsblk.json": 1,  # it finds the faults of the saved outputs
+    "sonde layout check --plan cray-x1": 1,  # its description names no spares
     "sonde layout check /scratch": (0, 1, 6),  # whether the disk of this machine has a fault
     "sonde route check cumulus --as wolf-servers": 1,  # it finds the faults of the listings
     "sonde rm 20261121T204501Z-quick": 2,  # it asks first, and there is nobody to ask

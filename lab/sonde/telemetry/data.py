@@ -59,10 +59,6 @@ class CounterSeries:
         values = np.interp(times, self.times, self.values)
         return float(np.trapezoid(values, times) / (stop - start))
 
-    def rates(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Edges of the sampling intervals, and the growth per second in each."""
-        return self.times, np.diff(self.values) / np.maximum(np.diff(self.times), 1e-9)
-
 
 class TelemetryData:
     """All series of a run."""

@@ -15,7 +15,6 @@ from typing import Any
 
 from sonde.model.confined_files import open_file
 from sonde.model.documents import parse_json
-from sonde.telemetry.metrics import METRICS
 
 FORMAT = "sonde-telemetry/1"
 SAMPLED_FILE = "telemetry.ndjson"
@@ -90,7 +89,6 @@ def _add_line(file: TelemetryFile, line: Any) -> None:
             raise ValueError
         file.host, file.origin = str(line["host"]), str(line.get("origin", ""))
         file.interval_s = line.get("interval_s")
-        # A metric that this version does not know is kept out of the data, not the source.
         file.columns = {
             str(source): tuple(str(column) for column in columns) for source, columns in line["sources"].items()
         }
@@ -135,8 +133,3 @@ def write_telemetry(file: TelemetryFile) -> Iterator[bytes]:
 
 def _encode(line: Mapping[str, Any]) -> bytes:
     return json.dumps(line, separators=(",", ":"), allow_nan=False).encode() + b"\n"
-
-
-def unknown_metrics(file: TelemetryFile) -> list[str]:
-    """Names of columns that are not in `METRICS`: written by a newer version."""
-    return sorted({column for columns in file.columns.values() for column in columns if column not in METRICS})

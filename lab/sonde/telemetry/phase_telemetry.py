@@ -12,7 +12,7 @@ from datetime import datetime
 
 from sonde.model.errors import UserError
 from sonde.model.json_access import get_object, get_text
-from sonde.model.quantities import count_noun, display_byte_rate, display_percent, display_volume
+from sonde.model.quantities import count_noun, display_percent, display_volume
 from sonde.model.record import PhaseRecord
 from sonde.model.run import RecordedRun
 from sonde.telemetry.data import TelemetryData
@@ -25,7 +25,6 @@ _OTHER_TRAFFIC = 1.5
 _MOSTLY_MEMORY = 0.5
 _STOLEN_FRACTION = 0.05
 _RETRANSMITTED_FRACTION = 0.001
-_STALLED_FRACTION = 0.1
 # The counters are those between the samples nearest to the ends of a phase. Where these are further away, as a fraction
 # of the length of the phase, the numbers are not stated; above the second limit no sentence compares bytes.
 _MOST_OFFSET = 0.3
@@ -271,8 +270,3 @@ def format_device(device: DeviceTelemetry) -> str:
         f"{device.device}: read {display_volume(device.read_bytes)}, wrote {display_volume(device.written_bytes)},"
         f" busy {display_percent(device.busy_fraction)}, {device.queue:.1f} requests outstanding"
     )
-
-
-def format_rate(value: float, seconds: float) -> str:
-    """A number of bytes over the phase as a rate."""
-    return str(display_byte_rate(value / seconds))

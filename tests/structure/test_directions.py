@@ -113,6 +113,7 @@ for _from, _to in (
     ("diagnose", "trends"),  # what became slower, and when, is where a diagnosis begins
     ("diagnose", "watch"),  # what the probes saw meanwhile
     ("store", "findings"),  # tables and summaries keep what each number was about
+    ("findings", "telemetry"),  # whether a read came from storage follows from the counters of the device during it
     ("terminal", "findings"),  # the sentences beside a number are the judge's, never the terminal's own
 ):
     LAB[_from] = LAB[_from] | {_to}

@@ -105,6 +105,7 @@ def conduct_run(
         )
     record = _read_merged_record(draft.folder / RECORD, outcome.record) if plan.stages > 1 else outcome.record
     folder = setup.archive.commit(draft, record, outcome.exit_code, outcome.text)
+    record.folder = folder
     return RunResult(folder, outcome.exit_code, outcome.text, record)
 
 

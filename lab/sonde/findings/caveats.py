@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sonde.findings.classification import Classification
+from sonde.findings.read_source import find_disagreement
 from sonde.model.escaping import escape_line
 from sonde.model.lines import Finding
 from sonde.model.record import PhaseRecord
@@ -25,18 +26,24 @@ def determine_validity(severities: Iterable[str]) -> str:
 
 def determine_phase_validity(run: RecordedRun, phase: PhaseRecord) -> str:
     """The validity of a phase, from its findings and those of the whole run."""
-    return determine_validity(finding.severity for finding in (*phase.findings, *run.record.findings))
+    return determine_validity(finding.severity for finding in _collect_findings(run, phase))
 
 
 def find_caveats(run: RecordedRun, phase: PhaseRecord, classification: Classification) -> tuple[Finding, ...]:
     """Warnings and invalidating findings of the phase and of the run that its classification does not imply."""
     if classification is Classification.FAILED:
         return ()
-    severe = [finding for finding in (*phase.findings, *run.record.findings) if _is_severe(finding.severity)]
+    severe = [finding for finding in _collect_findings(run, phase) if _is_severe(finding.severity)]
     if classification is Classification.INVALID:
         implied = next((finding for finding in phase.findings if finding.severity == "invalid"), None)
         return tuple(finding for finding in severe if finding is not implied)
     return tuple(finding for finding in severe if finding.id != _IMPLIED_FINDINGS.get(classification))
+
+
+def _collect_findings(run: RecordedRun, phase: PhaseRecord) -> tuple[Finding, ...]:
+    """The findings of the engine on the phase and on the run, and what the lab finds in the telemetry of the phase."""
+    disagreement = find_disagreement(run, phase)
+    return (*phase.findings, *((disagreement,) if disagreement else ()), *run.record.findings)
 
 
 def select_caveats(findings: Iterable[Mapping[str, Any]], classification: str) -> list[Mapping[str, Any]]:

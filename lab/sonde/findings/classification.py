@@ -2,13 +2,15 @@
 """The classification of a number: does it describe storage, a cache, memory or a backend without storage?
 
 The most common mistake in storage measurement is to take the speed of memory for the speed of storage. The
-classification follows from what the engine measured (residency, flags, findings, durations), never from the rate.
+classification follows from what was measured (residency, counters of devices, latency, flags, findings, durations),
+never from the rate.
 """
 
 from __future__ import annotations
 
 from enum import Enum
 
+from sonde.findings.read_source import describe_device_reads, find_read_source, find_subpage_source
 from sonde.model import quantities
 from sonde.model.escaping import escape_line
 from sonde.model.history_key import classify_cache
@@ -175,6 +177,9 @@ def _classify_read(run: RecordedRun, phase: PhaseRecord) -> tuple[Classification
     cache, residency = phase.begin.cache, phase.residency
     if phase.begin.direct or cache == "direct":
         return Classification.STORAGE, "from storage: direct I/O"
+    source = find_read_source(run, phase)
+    if source is not None and source.is_cached:
+        return Classification.CACHE, source.clause
     if residency is not None and residency > MAX_COLD_RESIDENCY:
         if residency >= 0.95:
             return Classification.CACHE, "served from page cache: not a storage number"
@@ -189,7 +194,10 @@ def _classify_read(run: RecordedRun, phase: PhaseRecord) -> tuple[Classification
         return Classification.CACHE, "may have been served from page cache: not a storage number"
     if cache == "cold" or residency is not None:
         share = quantities.display_percent(residency or 0.0)
-        return Classification.STORAGE, f"from storage: {share} of the data was in the page cache"
+        device = describe_device_reads(run, phase)
+        return Classification.STORAGE, f"from storage: {share} of the data was in the page cache before{device}"
+    if source is not None:
+        return Classification.STORAGE, source.clause
     return Classification.UNKNOWN, "how much of it came from the page cache is not known"
 
 
@@ -207,6 +215,9 @@ def _classify_write(run: RecordedRun, phase: PhaseRecord, interval: str) -> tupl
     flush = describe_flush(run, phase)
     if interval == "transfer" and not phase.begin.direct and flush in ("", _AT_END):
         return Classification.CACHE, "into page cache: not a storage number"
+    subpage = None if flush not in ("", _AT_END) else find_subpage_source(run, phase)
+    if subpage is not None:
+        return Classification.CACHE, subpage.clause
     if flush and not _was_cached(phase):
         return Classification.STORAGE, f"to storage: {flush}"
     if phase.begin.direct:

@@ -56,6 +56,7 @@ class FileSystemFacts:
     read_only: bool | None = None
     network: bool | None = None
     memory_backed: bool | None = None
+    block_device: dict[str, Any] = field(default_factory=dict)  # below a local file system: name, kind and sizes
 
 
 @dataclass(frozen=True)

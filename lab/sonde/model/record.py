@@ -111,6 +111,7 @@ class RecordReader:
         self.errors: list[ErrorLine] = []  # all of them
         self.end: EndLine | None = None
         self.problems: list[str] = []
+        self.folder = Path()  # of the run, with the files next to the record; empty while the run is live
         self._pending: dict[str, list[TreatmentLine]] = {}  # treatments come before their phase begins
         self._rest = b""
         self._is_too_long = False  # the line that is being read
@@ -239,7 +240,9 @@ class RecordReader:
 def read_record(path: Path) -> RecordReader:
     """Reads a whole record file. Raises OSError when it cannot be read or is not a regular file."""
     with open_file(path) as file:
-        return read_record_from(file)
+        reader = read_record_from(file)
+    reader.folder = path.parent
+    return reader
 
 
 def read_record_from(file: BinaryIO, size: int = 1 << 20) -> RecordReader:

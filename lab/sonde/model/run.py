@@ -95,10 +95,20 @@ class RecordedRun:
         return value if value is not None else get_member(self.plan, ("data", *path))
 
 
-def to_recorded_run(record: RecordReader, folder: Path = Path(), notes: Mapping[str, Any] | None = None) -> RecordedRun:
-    """The run of a record that was read already; of what stands beside it in the folder only `notes` (run.json)."""
+def to_recorded_run(
+    record: RecordReader, folder: Path | None = None, notes: Mapping[str, Any] | None = None
+) -> RecordedRun:
+    """The run of a record that was read already. `folder` defaults to that of the record; of its files only `notes`
+    (run.json) are given, and telemetry is read from it."""
     plan = record.run.plan if record.run else {}
-    return RecordedRun(folder=folder, record=record, raw_nodes=(), notes=notes or {}, plan=plan, damage=())
+    return RecordedRun(
+        folder=record.folder if folder is None else folder,
+        record=record,
+        raw_nodes=(),
+        notes=notes or {},
+        plan=plan,
+        damage=(),
+    )
 
 
 def read_run(folder: Path) -> RecordedRun:

@@ -157,7 +157,7 @@ class Archive:
                 directory.remove_file(name, missing_ok=True)
             elif directory.has_file(name):
                 directory.sync_file(name)
-        directory.write_json(SUMMARY, summarize(reader, draft.facts, exit_code, text))
+        directory.write_json(SUMMARY, summarize(reader, draft.facts, exit_code, text, directory.path))
         # From here on the run is complete: whoever finds it without an owner may make it visible.
         for name in (_FACTS, owner.NAME):
             directory.remove_file(name, missing_ok=True)

@@ -10,6 +10,7 @@ from typing import Any
 
 from sonde.findings.caveats import determine_phase_validity
 from sonde.findings.classification import Classification, classify, classify_in_model
+from sonde.findings.read_source import find_all_disagreements
 from sonde.findings.target_operations import read_target_operations
 from sonde.model.confined_files import open_file
 from sonde.model.documents import parse_json
@@ -49,9 +50,12 @@ class Summary:
     document: Mapping[str, Any] = field(repr=False)
 
 
-def summarize(reader: RecordReader, facts: Mapping[str, Any], exit_code: int | None, text: str) -> dict[str, Any]:
-    """The document run.json. `facts` are what the lab knows beside the record; they come first."""
-    run, end, known = reader.run, reader.end, to_recorded_run(reader, notes=facts)
+def summarize(
+    reader: RecordReader, facts: Mapping[str, Any], exit_code: int | None, text: str, folder: Path | None = None
+) -> dict[str, Any]:
+    """The document run.json. `facts` are what the lab knows next to the record; they come first. `folder` has the
+    telemetry of the run."""
+    run, end, known = reader.run, reader.end, to_recorded_run(reader, folder, facts)
     host = reader.nodes[0].host if reader.nodes else ""
     kind = reader.nodes[0].file_system.type if reader.nodes else ""
     status = {0: "done", 4: "mismatch", 5: "interrupted"}.get(exit_code, "failed") if exit_code is not None else "lost"
@@ -67,7 +71,7 @@ def summarize(reader: RecordReader, facts: Mapping[str, Any], exit_code: int | N
         "phases": [{**_phase(phase), **classification_members(known, phase)} for phase in known.phases],
         "findings": [
             {"id": one.id, "phase": one.phase, "severity": one.severity, "text": one.text}
-            for one in reader.all_findings
+            for one in (*reader.all_findings, *find_all_disagreements(known))
         ],
         "errors": [one.text for one in reader.errors[:5]],
         "problems": reader.problems[:20],

@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sonde.telemetry.file_format import TelemetryFile
+from sonde.telemetry.file_format import TelemetryFile, find_telemetry_files, read_telemetry_files
 from sonde.telemetry.metrics import METRICS
 
 
@@ -49,6 +51,18 @@ class CounterSeries:
             return None
         first, last = np.interp([start, stop], self.times, self.values)
         return float(last - first)
+
+    def bounds(self, start: float, stop: float) -> tuple[float, float] | None:
+        """Least and most by which the counter can have grown in the interval; None outside of the samples.
+
+        The least is between the samples inside the interval, the most between those around it.
+        """
+        if not self.covers(start, stop):
+            return None
+        inside = self.values[(self.times >= start) & (self.times <= stop)]
+        before = self.values[np.searchsorted(self.times, start, side="right") - 1]
+        after = self.values[np.searchsorted(self.times, stop, side="left")]
+        return float(inside[-1] - inside[0]) if inside.size else 0.0, float(after - before)
 
     def mean(self, start: float, stop: float) -> float | None:
         """Mean of the gauge over the time of the interval; None outside of the samples."""
@@ -92,6 +106,20 @@ class TelemetryData:
 
     def __bool__(self) -> bool:
         return bool(self._series)
+
+
+def load_telemetry(folder: Path) -> TelemetryData:
+    """The telemetry in the folder of a run; empty without any. Cached until a file of it changes."""
+    try:
+        versions = tuple((path, path.stat().st_mtime_ns, path.stat().st_size) for path in find_telemetry_files(folder))
+    except OSError:
+        versions = ()
+    return _load(folder, versions) if versions else TelemetryData(())
+
+
+@lru_cache(maxsize=8)
+def _load(folder: Path, versions: tuple[tuple[Path, int, int], ...]) -> TelemetryData:
+    return TelemetryData(read_telemetry_files(folder))
 
 
 def _build_series(file: TelemetryFile) -> Iterator[tuple[SeriesKey, CounterSeries]]:

@@ -172,7 +172,7 @@ def summarize_phase(run: RecordedRun, phase: PhaseRecord, data: TelemetryData) -
         offset_fraction=offset_fraction,
         device=next((device for device in devices if device.device == target), None),
         other_devices=tuple(device for device in moving if device.device != target),
-        transferred_bytes=_find_bytes_of_host(run, phase, host),
+        transferred_bytes=find_bytes_of_host(run, phase, host),
         moves_reads="read" in phase.begin.op,
         moves_writes="write" in phase.begin.op,
         stolen_fraction=stolen / total if total else None,
@@ -206,7 +206,7 @@ def _parse_epoch(text: str) -> float | None:
         return None
 
 
-def _find_bytes_of_host(run: RecordedRun, phase: PhaseRecord, host: str) -> float:
+def find_bytes_of_host(run: RecordedRun, phase: PhaseRecord, host: str) -> float:
     """Bytes that the tasks on `host` transferred: by the table of nodes, or all when the run had one node."""
     hosts = {node.node: node.host for node in run.nodes}
     for table in phase.nodes:

@@ -57,8 +57,18 @@ PARTLY = "partly served from page cache ({} of the data was there): not a storag
 @pytest.mark.parametrize(
     ("residency", "classification", "words"),
     [
-        (0.0, Classification.BURST, "from storage: 0 % of the data was in the page cache; a burst of 3.00 s"),
-        (0.01, Classification.BURST, "from storage: 1.0 % of the data was in the page cache; a burst of 3.00 s"),
+        (
+            0.0,
+            Classification.BURST,
+            "from storage: 0 % of the data was in the page cache before (device reads were not counted)"
+            "; a burst of 3.00 s",
+        ),
+        (
+            0.01,
+            Classification.BURST,
+            "from storage: 1.0 % of the data was in the page cache before (device reads were not counted)"
+            "; a burst of 3.00 s",
+        ),
         (0.011, Classification.CACHE, PARTLY.format("1.1 %")),
         (0.5, Classification.CACHE, PARTLY.format("50 %")),
         (0.949, Classification.CACHE, PARTLY.format("95 %")),
@@ -76,7 +86,12 @@ def test_a_hundredth_in_the_page_cache_is_cold_and_nineteen_twentieths_are_all(
 @pytest.mark.parametrize(
     ("cache", "classification", "words"),
     [
-        ("cold", Classification.BURST, "from storage: 0 % of the data was in the page cache; a burst of 3.00 s"),
+        (
+            "cold",
+            Classification.BURST,
+            "from storage: 0 % of the data was in the page cache before (device reads were not counted)"
+            "; a burst of 3.00 s",
+        ),
         ("direct", Classification.BURST, "from storage: direct I/O; a burst of 3.00 s"),
         ("warm", Classification.CACHE, "may have been served from page cache: not a storage number"),
         ("unknown", Classification.UNKNOWN, "how much of it came from the page cache is not known"),

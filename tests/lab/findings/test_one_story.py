@@ -35,7 +35,7 @@ WORKS: Mapping[str, tuple[Work, Classification, str]] = {
     "burst": (
         Work("burst", "read", seconds=2.0, cache="cold", residency=0.0, fsync=0),
         Classification.BURST,
-        "from storage: 0 % of the data was in the page cache; a burst of 2.00 s",
+        "from storage: 0 % of the data was in the page cache before (device reads were not counted); a burst of 2.00 s",
     ),
     "brief": (
         Work("brief", seconds=0.2),

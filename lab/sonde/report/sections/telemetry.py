@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
-from pathlib import Path
 
 import numpy as np
 from markupsafe import Markup
@@ -17,22 +15,15 @@ from sonde.findings.phase_summary import AssessedPhase
 from sonde.model.escaping import escape_line
 from sonde.model.run import RecordedRun
 from sonde.report.sections.section import Place, Section
-from sonde.telemetry.data import TelemetryData
-from sonde.telemetry.file_format import read_telemetry_files
+from sonde.telemetry.data import TelemetryData, load_telemetry
 from sonde.telemetry.phase_telemetry import PhaseTelemetry, describe_gaps, find_epoch, format_device, summarize_phase
 
 # Fewer sampling intervals make no curve.
 _FEWEST_INTERVALS = 3
 
 
-@lru_cache(maxsize=4)
-def _read_data(folder: Path) -> TelemetryData:
-    """The telemetry of a run; read once for all its phases."""
-    return TelemetryData(read_telemetry_files(folder))
-
-
 def _draw(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[Place, Markup]]:
-    data = _read_data(run.folder)
+    data = load_telemetry(run.folder)
     summary = summarize_phase(run, assessed.phase, data)
     if summary is None or summary.device is None:
         return

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How many bytes the storage under a run read during a phase: two bounds that hold for any sampling interval."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sonde.model.json_access import get_text
+from sonde.model.lines import NodeLine
+from sonde.model.record import PhaseRecord
+from sonde.model.run import RecordedRun
+from sonde.telemetry.data import TelemetryData, load_telemetry
+from sonde.telemetry.phase_telemetry import find_bytes_of_host, find_epoch
+
+# File systems that may compress: their devices read fewer bytes than programs do.
+_COMPRESSING = frozenset({"btrfs", "zfs", "f2fs", "bcachefs", "squashfs", "erofs"})
+
+
+@dataclass(frozen=True)
+class ReadCounters:
+    """Bytes that the device (or the NFS client) `part` read during a phase, programs other than the run included."""
+
+    part: str
+    requested_bytes: float  # by the run on this host
+    least_bytes: float  # between the samples inside the phase
+    most_bytes: float  # between the samples around the phase
+    busy_fraction: float | None  # least part of the phase in which the device had work; None for a network file system
+
+    @property
+    def least_fraction(self) -> float:
+        return self.least_bytes / self.requested_bytes
+
+    @property
+    def most_fraction(self) -> float:
+        return self.most_bytes / self.requested_bytes
+
+
+def count_phase_reads(run: RecordedRun, phase: PhaseRecord) -> ReadCounters | None:
+    """The counters of the storage under the target during a phase, on the node that was sampled.
+
+    None when nothing counts these bytes: without telemetry, for file systems that compress, for network file systems
+    other than NFS (their clients count bytes from their caches too), and for a phase that the samples do not surround.
+    """
+    epoch, end = find_epoch(run), phase.end
+    if epoch is None or end is None or end.t <= phase.begin.t:
+        return None
+    data = load_telemetry(run.folder)
+    node = next((node for node in run.nodes if node.host in data.hosts), None)
+    if node is None:
+        return None
+    requested = find_bytes_of_host(run, phase, node.host)
+    metric, part = _find_counter(node)
+    series = data.find(metric, part, node.host) if part else None
+    start, stop = epoch + phase.begin.t, epoch + end.t
+    bounds = series.bounds(start, stop) if series else None
+    if bounds is None or requested <= 0:
+        return None
+    return ReadCounters(part, requested, *bounds, _find_busy_fraction(data, part, node.host, start, stop))
+
+
+def _find_counter(node: NodeLine) -> tuple[str, str]:
+    """Metric and part that count the reads of the file system; an empty part without one."""
+    file_system = node.file_system
+    if file_system.type.startswith("nfs"):
+        return "nfs_read_bytes", file_system.mount_point
+    if file_system.network or file_system.type in _COMPRESSING:
+        return "", ""
+    return "disk_read_bytes", get_text(file_system.block_device, "name")
+
+
+def _find_busy_fraction(data: TelemetryData, part: str, host: str, start: float, stop: float) -> float | None:
+    series = data.find("disk_busy_s", part, host)
+    bounds = series.bounds(start, stop) if series else None
+    return min(1.0, bounds[0] / (stop - start)) if bounds else None

@@ -17,7 +17,7 @@ WRITTEN: dict[str, Callable[[], dict[str, Any]]] = runpy.run_path(str(ROOT / "to
 
 
 def test_every_schema_of_these_formats_is_written_by_the_tool() -> None:
-    found = {f"{part}/{path.name}" for part in ("system", "experiment", "event")
+    found = {f"{part}/{path.name}" for part in ("system", "experiment", "event", "log-rules")
              for path in (ROOT / "schema" / part).glob("*.schema.json")}  # fmt: skip
     assert found == set(WRITTEN)
 

@@ -94,12 +94,12 @@ DRIVES = {"virtual", "main"}  # folders that may include headers of the engine
 # worth) and charts (how numbers are drawn) stand on it; services keep, start and conduct; capabilities are what it is
 # all for, and know all of these but not each other. Only cli knows capabilities, and nobody knows cli.
 GROUND = {"model", "stats"}
-SERVICES = {"findings", "charts", "terminal", "launch", "store", "sources", "telemetry", "conduct"}
+SERVICES = {"findings", "charts", "terminal", "launch", "store", "sources", "telemetry", "logs", "conduct"}
 CAPABILITIES = {"experiments", "dialects", "trends", "diagnose", "watch", "advise", "design", "report", "jobs"}
 LAB: dict[str, set[str]] = {
     "model": set(),
     "stats": set(),
-    **{service: {"model"} for service in ("launch", "store", "sources", "terminal", "telemetry")},
+    **{service: {"model"} for service in ("launch", "store", "sources", "terminal", "telemetry", "logs")},
     **dict.fromkeys(("findings", "charts"), GROUND),
     "conduct": {"model", "launch", "store", "telemetry"},
     "public": {"model", "findings", "store"},
@@ -111,6 +111,7 @@ FACE = {("cli", "__main__.py"), ("public", "__init__.py"), ("model", "__init__.p
 # Arrows beyond these, each with its reason.
 for _from, _to in (
     ("diagnose", "trends"),  # what became slower, and when, is where a diagnosis begins
+    ("watch", "trends"),  # probes are gated, and their alarms joined, as histories are
     ("diagnose", "watch"),  # what the probes saw meanwhile
     ("store", "findings"),  # tables and summaries keep what each number was about
     ("findings", "telemetry"),  # whether a read came from storage follows from the counters of the device during it

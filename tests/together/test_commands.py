@@ -190,7 +190,10 @@ def start_page(folder: Path) -> None:
 
 
 def watch_page(folder: Path) -> None:
-    """Two weeks of probes."""
+    """Two weeks of probes, and a log."""
+    (folder / "scratch").mkdir()
+    line = "Nov 17 08:40:00 oss3 kernel: md/raid:md3: Disk failure on sdq1, disabling device.\n"
+    (folder / "scratch" / "messages").write_text(line, encoding="utf-8")
     days = [f"2026-11-{day:02d}" for day in range(1, 15)]
     runs(folder / "sonde-archive", *days)
 

@@ -11,12 +11,15 @@ from typing import Any
 import click
 
 from sonde.cli.options import VerbGroup, existing_archive_option, json_option
+from sonde.logs.event_scan import choose_rule_files, scan_log_files
+from sonde.logs.scan import LogDefaults
 from sonde.model.event import Event, read_events
 from sonde.model.event.description import EVENT_FORMAT, EVENT_KINDS
-from sonde.model.event.times import parse_time_interval
+from sonde.model.event.times import parse_time_interval, parse_zone
+from sonde.model.units import counted
 from sonde.store.archive import Archive
-from sonde.store.events import add_archive_events, make_event_id, read_archive_events
-from sonde.terminal.screen import plain_table, print_json, results
+from sonde.store.events import add_archive_events, make_event_id, read_archive_events, select_new_events
+from sonde.terminal.screen import messages, plain_table, print_json, results
 
 
 @click.group("event", cls=VerbGroup)
@@ -27,6 +30,7 @@ def command() -> None:
     Examples:
       sonde event add "Upgraded the MDS to 2.15.5" --at 2026-03-02 --kind upgrade
       sonde event import maintenance.toml
+      sonde event scan /var/log/messages
       sonde event list
     """
 
@@ -111,6 +115,66 @@ def list_command(archive: Archive, as_json: bool) -> int:
     for event in events:
         table.add_row(f"{event.when.first:%Y-%m-%d %H:%M}", event.kind, event.title, ", ".join(event.parts), event.id)
     results().print(table)
+    return 0
+
+
+@command.command("scan")
+@click.argument("logs", nargs=-1, type=click.Path(path_type=Path), metavar="LOG...")
+@click.option(
+    "--rules",
+    "rule_files",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Your own rules (TOML) instead of the shipped rules.",
+)
+@click.option("--only", metavar="NAMES", help="Only these shipped files of rules, separated by commas.")
+@click.option("--zone", default="UTC", show_default=True, help="Time zone of times without one: +01:00, Europe/Berlin.")
+@click.option("--boot", metavar="TIME", help="When the host booted, for lines with seconds since then, as of dmesg.")
+@click.option("--host", default="", help="Host of lines that name none.")
+@click.option("--dry-run", is_flag=True, help="Print the events and add none.")
+@existing_archive_option
+@json_option
+def scan_command(
+    logs: tuple[Path, ...],
+    rule_files: tuple[Path, ...],
+    only: str | None,
+    zone: str,
+    boot: str | None,
+    host: str,
+    dry_run: bool,
+    archive: Archive,
+    as_json: bool,
+) -> int:
+    """Turn the lines of LOG files that match rules into events: syslog, journalctl -o json, dmesg, GPFS, Ceph.
+
+    Compressed and rotated files (messages.1, messages.2.gz) of one log are read as one. Scanning a log again adds only
+    the events that are not in the archive. Lines that cannot be used are counted, with file and line.
+
+    \b
+    Examples:
+      sonde event scan /var/log/messages*
+      journalctl -k -o json > kernel.json && sonde event scan kernel.json --dry-run
+      sonde event scan console.log --rules site.toml --zone America/Los_Angeles
+    """
+    boot_time = parse_time_interval(boot, parse_zone(zone)).first if boot else None
+    documents, problems = scan_log_files(
+        logs, choose_rule_files(rule_files, only or ""), LogDefaults(parse_zone(zone), boot_time, host)
+    )
+    new = select_new_events(archive.root, documents)
+    if not dry_run:
+        add_archive_events(archive.root, new)
+    if as_json:
+        print_json({"events": new, "already_present": len(documents) - len(new), "problems": problems})
+        return 0
+    for document in new:
+        results().print(f"{document['when']}  {document['kind']}  {document['title']}", soft_wrap=True)
+    present = len(documents) - len(new)
+    present_note = f", {present} were in the archive already" if present else ""
+    verb = "would be added" if dry_run else "added"
+    results().print(f"{counted(len(new), 'event')} {verb}{present_note}.", style="bold")
+    for problem in problems:
+        messages().print(f"sonde: {problem}", soft_wrap=True)
     return 0
 
 

@@ -42,6 +42,12 @@ def add_archive_events(root: Path, documents: Iterable[Mapping[str, Any]]) -> li
     return events
 
 
+def select_new_events(root: Path, documents: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The events whose ids the archive does not have; of equal ids the first. Raises EventError."""
+    ids = {event.id for event in read_archive_events(root)}
+    return list({document["id"]: document for document in documents if document["id"] not in ids}.values())
+
+
 def make_event_id(title: str, day: str) -> str:
     """An id from the day and the title: 2026-03-02-upgraded-mds."""
     plain = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:_MAX_ID].strip("-")

@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Lines per minute that one core scans with all shipped rules, for logs with few and with only matching lines.
+
+With --check the exit code is 1 when a log with 1 % matching lines takes more than a minute for 1,000,000 lines.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from sonde.logs.rule_files import compile_rules, list_shipped_rule_files
+from sonde.logs.scan import LogDefaults, scan_logs
+
+LEAST_LINES_PER_MINUTE = 1_000_000
+QUIET = "Mar 17 08:{minute:02}:30 oss3 systemd[1]: Started Session {number} of user root, a line of the usual length.\n"
+MATCHING = "Mar 17 08:{minute:02}:31 oss3 kernel: blk_update_request: I/O error, dev sd{letter}, sector {number}\n"
+
+
+def write_log(path: Path, lines: int, matching_every: int) -> None:
+    """Writes a syslog in which every `matching_every`-th line matches a rule."""
+    with path.open("w", encoding="utf-8") as file:
+        for number in range(lines):
+            form = QUIET if number % matching_every else MATCHING
+            file.write(form.format(minute=number * 60 // lines, number=number, letter="abcdefgh"[number % 8]))
+
+
+def measure_lines_per_minute(lines: int, matching_every: int) -> float:
+    """Processor time of the scan, not of the clock."""
+    rules = compile_rules(list_shipped_rule_files().values())
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "messages"
+        write_log(path, lines, matching_every)
+        begin = time.process_time()
+        _, (report,) = scan_logs([path], rules, LogDefaults())
+        duration_s = time.process_time() - begin
+    assert report.lines == lines
+    assert report.matched == lines // matching_every
+    return lines / duration_s * 60
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="exit code 1 below 1,000,000 lines a minute")
+    options = parser.parse_args()
+    few = measure_lines_per_minute(1_000_000, 100)
+    only = measure_lines_per_minute(50_000, 1)
+    print(f"lines a minute: {few:,.0f} with 1 % matching, {only:,.0f} where every line matches")
+    return int(options.check and few < LEAST_LINES_PER_MINUTE)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From log files to event documents: chooses the rules, scans, and lists what could not be read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from sonde.logs.rule_files import compile_rules, list_shipped_rule_files
+from sonde.logs.scan import LogDefaults, make_event_document, scan_logs
+from sonde.model.errors import UserError, suggest_name
+
+
+def choose_rule_files(files: Sequence[Path], only: str) -> list[Path]:
+    """The files of the user, or the shipped files, of which `only` (names separated by commas) selects some."""
+    if files and only:
+        raise UserError("--only selects shipped rules; leave it out with --rules.")
+    if files:
+        return list(files)
+    shipped = list_shipped_rule_files()
+    names = [name.strip() for name in only.split(",") if name.strip()] or list(shipped)
+    for name in names:
+        if name not in shipped:
+            raise UserError(
+                f'There are no shipped rules "{name}"; there are {", ".join(shipped)}.{suggest_name(name, shipped)}'
+            )
+    return [shipped[name] for name in names]
+
+
+def scan_log_files(
+    logs: Sequence[Path], rule_files: Sequence[Path], defaults: LogDefaults
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Events of the logs as documents of ``schema/event``, and one sentence for each problem of a file."""
+    if not logs:
+        raise UserError("Name at least one log file, like /var/log/messages.")
+    events, reports = scan_logs(logs, compile_rules(rule_files), defaults)
+    problems = [sentence for report in reports for sentence in report.describe_problems()]
+    return [make_event_document(event) for event in events], problems

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Formats of log lines: syslog (RFC 3164 and RFC 5424), journald JSON, kernel ring buffer, and plain lines with a time.
+
+Times without a zone are in the zone that the user stated. RFC 3164 has no year: the line belongs to the latest year in
+which it is not later than the file.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+
+_MONTHS = {
+    name: number
+    for number, name in enumerate(
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"], 1
+    )
+}
+_CLOCK_TOLERANCE = timedelta(days=1)
+_MOST_YEARS_BACK = 4
+_PRIORITY = r"(?:<\d{1,3}>)?"
+_ISO = r"(?P<time>\d{4}-\d\d-\d\d[T _]\d\d:\d\d:\d\d(?:[.,]\d+)?)\s?(?P<zone>Z|UTC|[+-]\d\d:?\d\d)?"
+_TAG = r"(?:(?P<program>[^\s:\[\]]+)(?:\[[^\]]*\])?:\s*)?"
+_RFC3164 = re.compile(
+    rf"{_PRIORITY}(?P<month>[A-Z][a-z]{{2}}) {{1,2}}(?P<day>\d{{1,2}}) (?:(?P<year>\d{{4}}) )?"
+    rf"(?P<clock>\d\d:\d\d:\d\d)(?:\.\d+)? (?P<host>\S+) {_TAG}(?P<message>.*)",
+    re.ASCII | re.DOTALL,
+)
+_RFC5424 = re.compile(
+    rf"<\d{{1,3}}>1 {_ISO} (?P<host>\S+) (?P<program>\S+) \S+ \S+ (?:-|(?:\[(?:[^\]\\]|\\.)*\])+) ?(?P<message>.*)",
+    re.ASCII | re.DOTALL,
+)
+_ISO_SYSLOG = re.compile(
+    rf"{_PRIORITY}{_ISO}\s+(?P<host>[\w.:-]+)\s+(?P<program>[^\s:\[\]]+)(?:\[[^\]]*\])?:\s+(?P<message>.*)",
+    re.ASCII | re.DOTALL,
+)
+_PLAIN = re.compile(rf"\[?{_ISO}\]?:?\s*(?P<message>.*)", re.ASCII | re.DOTALL)
+_DMESG_DATE = re.compile(
+    r"\[?(?:[A-Z][a-z]{2} )(?P<month>[A-Z][a-z]{2}) {1,2}(?P<day>\d{1,2}) (?P<clock>\d\d:\d\d:\d\d)(?:\.\d+)? "
+    r"(?:[A-Z]{3,4} )?(?P<year>\d{4})\]?:?\s*(?P<message>.*)",
+    re.ASCII | re.DOTALL,
+)
+_KERNEL_CLOCK = re.compile(r"(?:<\d{1,3}>)?\[ *(?P<seconds>\d+\.\d+)\]\s*(?P<message>.*)", re.ASCII | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class LogLine:
+    """One line. `time` is None where the line states none; `text` is the message without time, host and program."""
+
+    time: datetime | None
+    host: str
+    program: str
+    text: str
+
+
+@dataclass(frozen=True)
+class LineContext:
+    """What lines leave out: their zone, the time of the last change of the file, the boot time, and the host."""
+
+    zone: tzinfo = UTC
+    written: datetime | None = None
+    boot: datetime | None = None
+    host: str = ""
+
+
+LineFormat = Callable[[str, LineContext], LogLine | None]
+
+
+def _convert_iso_time(match: re.Match[str], context: LineContext) -> datetime | None:
+    zone = (match["zone"] or "").replace("UTC", "Z")
+    try:
+        time = datetime.fromisoformat(match["time"].replace(",", ".") + zone)
+        return time.replace(tzinfo=context.zone) if time.tzinfo is None else time
+    except (ValueError, OverflowError):
+        return None
+
+
+def _convert_month_time(match: re.Match[str], context: LineContext) -> datetime | None:
+    month = _MONTHS.get(match["month"], 0)
+    hour, minute, second = (int(part) for part in match["clock"].split(":"))
+    if match["year"]:
+        return _make_time(int(match["year"]), month, int(match["day"]), (hour, minute, second), context.zone)
+    latest = (context.written or datetime.now(UTC)) + _CLOCK_TOLERANCE
+    for year in range(latest.year, latest.year - _MOST_YEARS_BACK - 1, -1):  # 29 February needs a leap year
+        time = _make_time(year, month, int(match["day"]), (hour, minute, second), context.zone)
+        if time is not None and time <= latest:
+            return time
+    return None
+
+
+def _make_time(year: int, month: int, day: int, clock: tuple[int, int, int], zone: tzinfo) -> datetime | None:
+    try:
+        return datetime(year, month, day, clock[0], clock[1], min(clock[2], 59), tzinfo=zone)  # 60: a leap second
+    except ValueError:
+        return None
+
+
+def _build_line(match: re.Match[str], time: datetime | None, context: LineContext) -> LogLine | None:
+    if time is None:
+        return None
+    groups = match.groupdict()
+    text = groups["message"]
+    if kernel := _KERNEL_CLOCK.match(text):  # "kernel: [12345.678901] text"
+        text = kernel["message"]
+    host = groups.get("host") or context.host
+    return LogLine(time, host, groups.get("program") or "", text)
+
+
+def _parse_with(
+    pattern: re.Pattern[str], convert: Callable[[re.Match[str], LineContext], datetime | None]
+) -> LineFormat:
+    def parse(text: str, context: LineContext) -> LogLine | None:
+        match = pattern.match(text)
+        return _build_line(match, convert(match, context), context) if match else None
+
+    return parse
+
+
+def _parse_kernel_line(text: str, context: LineContext) -> LogLine | None:
+    """A line of the kernel ring buffer: seconds since boot."""
+    match = _KERNEL_CLOCK.match(text)
+    if match is None:
+        return None
+    try:
+        time = context.boot + timedelta(seconds=float(match["seconds"])) if context.boot else None
+    except OverflowError:
+        time = None
+    return LogLine(time, context.host, "kernel", match["message"])
+
+
+def _parse_journal_line(text: str, context: LineContext) -> LogLine | None:
+    """A line of `journalctl -o json`; a message that is not UTF-8 is a list of bytes there."""
+    if not text.startswith("{"):
+        return None
+    try:
+        entry = json.loads(text)
+        message = entry["MESSAGE"]
+        if isinstance(message, list):
+            message = bytes(message).decode("utf-8", "replace")
+        time = datetime.fromtimestamp(int(entry["__REALTIME_TIMESTAMP"]) / 1e6, UTC)
+    except (ValueError, KeyError, TypeError, OverflowError, OSError, RecursionError):
+        return None
+    program = entry.get("SYSLOG_IDENTIFIER")
+    host = entry.get("_HOSTNAME")
+    return LogLine(
+        time,
+        host if isinstance(host, str) else context.host,
+        program if isinstance(program, str) else "",
+        message if isinstance(message, str) else str(message),
+    )
+
+
+LINE_FORMATS: dict[str, LineFormat] = {
+    "journald": _parse_journal_line,
+    "rfc5424": _parse_with(_RFC5424, _convert_iso_time),
+    "rfc3164": _parse_with(_RFC3164, _convert_month_time),
+    "console": _parse_with(_DMESG_DATE, _convert_month_time),
+    "kernel": _parse_kernel_line,
+    "syslog with ISO time": _parse_with(_ISO_SYSLOG, _convert_iso_time),
+    "plain": _parse_with(_PLAIN, _convert_iso_time),
+}
+
+
+class LineParser:
+    """Parses lines of one file; the format of the previous line is tried first, because files have one format."""
+
+    def __init__(self, context: LineContext) -> None:
+        self.context = context
+        self._order = list(LINE_FORMATS.values())
+
+    def parse(self, text: str) -> LogLine:
+        """The line; without a time where no format fits."""
+        for index, parse in enumerate(self._order):
+            line = parse(text, self.context)
+            if line is not None:
+                if index and parse is not _parse_kernel_line:
+                    self._order.insert(0, self._order.pop(index))
+                return line
+        return LogLine(None, self.context.host, "", text)

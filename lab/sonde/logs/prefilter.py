@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds the lines that a rule may match in whole blocks of a file, before any line is parsed.
+
+Each text that a rule requires is searched in the block by `bytes.find`, which is several times as fast as one regular
+expression of all texts: Python tries the alternatives of an expression one after the other at every byte.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from sonde.logs.rule_files import CompiledRule
+
+BLOCK_BYTES = 1 << 20
+MAX_LINE_BYTES = 64 << 10  # a longer line is cut
+# journald writes messages that are not UTF-8 as lists of bytes, in which no text can be searched.
+_JOURNAL_BYTES = ('"MESSAGE":[', '"MESSAGE" : [')
+
+
+@dataclass(frozen=True)
+class LinePrefilter:
+    """Texts and expressions of which every line that a rule matches has at least one."""
+
+    literals: tuple[bytes, ...]
+    expression: re.Pattern[bytes] | None
+
+    def find_lines(self, block: bytes) -> list[tuple[int, int]]:
+        """Begin and end of the lines of `block` that a rule may match, in their order."""
+        lines: dict[int, int] = {}
+        for literal in self.literals:
+            position = block.find(literal)
+            while position >= 0:
+                position = block.find(literal, _add_line(lines, block, position))
+        position = 0
+        while self.expression and (match := self.expression.search(block, position)):
+            position = _add_line(lines, block, match.start())
+        return sorted(lines.items())
+
+
+def _add_line(lines: dict[int, int], block: bytes, position: int) -> int:
+    """Adds the line around `position`; returns the begin of the next."""
+    end = block.find(b"\n", position)
+    end = len(block) if end < 0 else end
+    lines[block.rfind(b"\n", 0, position) + 1] = end
+    return end + 1
+
+
+def build_prefilter(rules: Iterable[CompiledRule]) -> LinePrefilter:
+    """The prefilter of all rules together."""
+    literals: set[str] = set(_JOURNAL_BYTES)
+    expressions: list[str] = []
+    for compiled in rules:
+        if compiled.literals:
+            literals.update(compiled.literals)
+            continue
+        ending = re.sub(r"\{\w+\}", ".*", compiled.rule.end_pattern)
+        expressions += [_drop_names(pattern) for pattern in (compiled.rule.pattern, ending) if pattern]
+    shortest = [text for text in literals if not any(other != text and other in text for other in literals)]
+    expression = "|".join(f"(?:{text})" for text in expressions).encode()
+    return LinePrefilter(
+        tuple(text.encode() for text in sorted(shortest)), re.compile(expression) if expressions else None
+    )
+
+
+def _drop_names(pattern: str) -> str:
+    """Group names may occur in several rules, so they are removed; `^` is of the message, not of the line."""
+    unnamed = re.sub(r"\(\?P<\w+>", "(?:", pattern)
+    return unnamed.removeprefix("^").removesuffix("$")
+
+
+class BlockReader:
+    """Reads a file in blocks and yields the lines in which the prefilter matches, with their line numbers.
+
+    `lines` and `cut_lines` count all lines and the lines that were longer than MAX_LINE_BYTES.
+    """
+
+    def __init__(self, file: BinaryIO, prefilter: LinePrefilter) -> None:
+        self._file = file
+        self._prefilter = prefilter
+        self.lines = 0
+        self.cut_lines = 0
+        self.bytes = 0
+
+    def read_matching_lines(self) -> Iterator[tuple[int, bytes]]:
+        """Yields (line number from 1, line). Raises OSError, EOFError or the error of a decompressor."""
+        remainder = b""
+        while block := self._file.read(BLOCK_BYTES):
+            self.bytes += len(block)
+            block = remainder + block
+            end = block.rfind(b"\n") + 1
+            remainder = block[end:]
+            if end:
+                yield from self._search_block(block[:end])
+            if len(remainder) > BLOCK_BYTES:  # no line end in a whole block: garbage
+                self.cut_lines += 1
+                yield from self._search_block(remainder[:MAX_LINE_BYTES])
+                remainder = self._skip_line()
+        if remainder:
+            yield from self._search_block(remainder)
+            self.lines += 1
+
+    def _skip_line(self) -> bytes:
+        """Reads to the end of an overlong line and returns what follows it."""
+        while block := self._file.read(BLOCK_BYTES):
+            self.bytes += len(block)
+            _, newline, remainder = block.partition(b"\n")
+            if newline:
+                self.lines += 1
+                return remainder
+        return b""
+
+    def _search_block(self, block: bytes) -> Iterator[tuple[int, bytes]]:
+        counted = 0
+        for start, end in self._prefilter.find_lines(block):
+            self.lines += block.count(b"\n", counted, start)
+            counted = start
+            if end - start > MAX_LINE_BYTES:
+                self.cut_lines += 1
+            yield self.lines + 1, block[start : min(end, start + MAX_LINE_BYTES)]
+        self.lines += block.count(b"\n", counted)

@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Applies log rules to lines in order of time: single, threshold, pair, suppress, repeat, and contexts.
+
+The rules of each file see a line in their order. A rule whose type is suppress ends the processing of its file; all
+other rules pass the line on. Time is the time of the lines, not of the clock.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from sonde.logs.line_formats import LogLine
+from sonde.logs.rule_files import CompiledRule, fill_template
+
+# Threshold and single rules without a window join nothing; pairs without one wait for ever.
+_FOREVER = timedelta(days=36500)
+
+
+@dataclass(frozen=True)
+class LogEvent:
+    """What a rule made of one or more lines."""
+
+    rule: str
+    kind: str
+    severity: str
+    title: str
+    parts: tuple[str, ...]
+    first: datetime
+    last: datetime
+    count: int  # matching lines, with repetitions that the log only counts
+    line: str  # message of the first line
+    is_open: bool = False  # a pair whose end was not in the log
+    source: str = ""
+
+
+@dataclass
+class _Operation:
+    """A rule at work for one title: its event so far."""
+
+    rule: CompiledRule
+    event: LogEvent
+    ends: datetime
+    times: deque[datetime] = field(default_factory=deque)
+    is_reported: bool = True  # False: a threshold that was not reached yet
+    end_pattern: re.Pattern[str] | None = None
+
+
+class RuleEngine:
+    """Feeds lines to rules. `process` takes lines in order of time; finished events are taken with `take_events`."""
+
+    def __init__(self, rules: Iterable[CompiledRule]) -> None:
+        self._rules = list(rules)
+        self._always = [index for index, compiled in enumerate(self._rules) if not compiled.literals]
+        by_literal: dict[str, list[int]] = {}
+        for index, compiled in enumerate(self._rules):
+            for literal in compiled.literals:
+                by_literal.setdefault(literal, []).append(index)
+        self._by_literal = list(by_literal.items())
+        self._operations: dict[tuple[str, str], _Operation] = {}
+        self._contexts: dict[str, datetime] = {}
+        self._finished: list[LogEvent] = []
+        self._latest: dict[str, _Operation] = {}  # host -> operation of its last matching line
+        self._source = ""
+        self._next_expiry: datetime | None = None  # no operation or context ends before
+
+    def take_events(self) -> list[LogEvent]:
+        """Returns the finished events and forgets them."""
+        events, self._finished = self._finished, []
+        return events
+
+    def finish(self) -> list[LogEvent]:
+        """Ends all operations and returns the finished events."""
+        self.end_operations()
+        return self.take_events()
+
+    def end_operations(self) -> None:
+        """Ends all operations and contexts: at the end of a log, and where its clock goes back."""
+        for key in list(self._operations):
+            self._close(key)
+        self._contexts.clear()
+        self._next_expiry = None
+
+    def process(self, line: LogLine, time: datetime, source: str = "") -> bool:
+        """Applies the rules to one line. Returns whether a rule matched."""
+        if self._next_expiry is not None and time > self._next_expiry:
+            self._expire(time)
+        self._source = source
+        matched = False
+        suppressed_file = -1
+        for index in self._list_candidates(line.text):
+            compiled = self._rules[index]
+            if compiled.file == suppressed_file:
+                continue
+            if compiled.program is not None and not compiled.program.fullmatch(line.program):
+                continue
+            if compiled.rule.type == "pair" and self._end_pairs(compiled, line, time):
+                matched = True
+                continue
+            match = compiled.pattern.search(line.text)
+            if match is None:
+                continue
+            values = {**match.groupdict(), "host": line.host}
+            if not self._has_contexts(compiled, values):
+                continue
+            matched = True
+            if compiled.rule.type == "suppress":
+                suppressed_file = compiled.file
+            else:
+                self._apply(compiled, line, time, values)
+        return matched
+
+    def _list_candidates(self, text: str) -> list[int]:
+        """Positions of the rules that may match, in order."""
+        candidates = set(self._always)
+        for literal, indexes in self._by_literal:
+            if literal in text:
+                candidates.update(indexes)
+        return sorted(candidates)
+
+    def _has_contexts(self, compiled: CompiledRule, values: dict[str, str]) -> bool:
+        for template in compiled.rule.context:
+            name = fill_template(template, values)
+            if (name.removeprefix("!") in self._contexts) == name.startswith("!"):
+                return False
+        return True
+
+    def _apply(self, compiled: CompiledRule, line: LogLine, time: datetime, values: dict[str, str]) -> None:
+        rule = compiled.rule
+        if rule.type == "repeat":
+            self._add_repetitions(line.host, time, int(values["count"] or 0))
+            return
+        lifetime = _FOREVER if rule.lifetime is None else timedelta(seconds=rule.lifetime)
+        for template in rule.creates:
+            self._contexts[fill_template(template, values)] = time + lifetime
+            self._note_expiry(time + lifetime)
+        for template in rule.deletes:
+            self._contexts.pop(fill_template(template, values), None)
+        if not rule.title:
+            return
+        title = fill_template(rule.title, values)
+        key = (rule.id, title)
+        operation = self._operations.get(key)
+        if operation is None:
+            operation = self._open_operation(compiled, line, time, values, title)
+        elif rule.type != "pair":
+            self._extend(operation, time)
+        self._latest[line.host] = operation
+        if rule.type == "single" and rule.window is None:
+            self._close(key)
+
+    def _open_operation(
+        self, compiled: CompiledRule, line: LogLine, time: datetime, values: dict[str, str], title: str
+    ) -> _Operation:
+        rule = compiled.rule
+        parts = tuple(part for part in (fill_template(text, values) for text in rule.parts or ("{host}",)) if part)
+        event = LogEvent(
+            rule.id, rule.kind, rule.severity, title, parts, time, time, 1, line.text[:500], source=self._source
+        )
+        window = _FOREVER if rule.window is None else timedelta(seconds=rule.window)
+        operation = _Operation(compiled, event, time + window)
+        if rule.type == "threshold":
+            operation.times.append(time)
+            operation.is_reported = rule.count == 1
+        if rule.type == "pair":
+            operation.end_pattern = compiled.end_pattern or _compile_end(rule.end_pattern, values)
+        self._operations[rule.id, title] = operation
+        self._note_expiry(operation.ends)
+        return operation
+
+    def _note_expiry(self, time: datetime) -> None:
+        if self._next_expiry is None or time < self._next_expiry:
+            self._next_expiry = time
+
+    def _extend(self, operation: _Operation, time: datetime, count: int = 1) -> None:
+        """Adds lines to an event. Until a threshold is reached, its window slides over the latest lines."""
+        event = operation.event
+        operation.event = replace(event, count=event.count + count, last=max(event.last, time))
+        if operation.is_reported:
+            return
+        rule = operation.rule.rule
+        assert rule.count is not None
+        assert rule.window is not None
+        operation.times.extend([time] * count)
+        if len(operation.times) >= rule.count:
+            operation.is_reported = True
+            operation.event = replace(operation.event, first=operation.times[0], count=len(operation.times))
+            operation.ends = operation.times[0] + timedelta(seconds=rule.window)
+
+    def _add_repetitions(self, host: str, time: datetime, count: int) -> None:
+        operation = self._latest.get(host)
+        if operation is None or not count:
+            return
+        if self._operations.get((operation.rule.rule.id, operation.event.title)) is operation:
+            self._extend(operation, time, min(count, 1_000_000))
+
+    def _end_pairs(self, compiled: CompiledRule, line: LogLine, time: datetime) -> bool:
+        matched = False
+        for key, operation in list(self._operations.items()):
+            if key[0] == compiled.rule.id and operation.end_pattern and operation.end_pattern.search(line.text):
+                operation.event = replace(operation.event, last=max(operation.event.last, time))
+                self._finished.append(operation.event)
+                del self._operations[key]
+                matched = True
+        return matched
+
+    def _expire(self, time: datetime) -> None:
+        for key, operation in list(self._operations.items()):
+            if operation.ends >= time:
+                continue
+            if operation.is_reported:
+                self._close(key)
+            else:
+                self._slide(key, operation, time)
+        for name, ends in list(self._contexts.items()):
+            if ends < time:
+                del self._contexts[name]
+        ends_of_all = [operation.ends for operation in self._operations.values()]
+        self._next_expiry = min([*ends_of_all, *self._contexts.values()], default=None)
+
+    def _slide(self, key: tuple[str, str], operation: _Operation, time: datetime) -> None:
+        """Removes the lines that left the window of a threshold; without lines the operation ends."""
+        assert operation.rule.rule.window is not None
+        window = timedelta(seconds=operation.rule.rule.window)
+        while operation.times and operation.times[0] < time - window:
+            operation.times.popleft()
+        if operation.times:
+            operation.ends = operation.times[0] + window
+        else:
+            del self._operations[key]
+
+    def _close(self, key: tuple[str, str]) -> None:
+        operation = self._operations.pop(key)
+        if operation.is_reported:
+            is_open = operation.rule.rule.type == "pair"
+            self._finished.append(replace(operation.event, is_open=is_open))
+
+
+def _compile_end(template: str, values: dict[str, str]) -> re.Pattern[str]:
+    return re.compile(fill_template(template, {name: re.escape(value or "") for name, value in values.items()}))

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scans log files with rules. Garbage, cut and wrongly dated lines never stop a scan: each file has a report."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import hashlib
+import lzma
+import re
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta, tzinfo
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from sonde.logs.line_formats import LineContext, LineParser, LogLine
+from sonde.logs.prefilter import BlockReader, LinePrefilter, build_prefilter
+from sonde.logs.rule_engine import LogEvent, RuleEngine
+from sonde.logs.rule_files import CompiledRule
+from sonde.model.errors import UserError
+from sonde.model.event.description import EVENT_FORMAT
+from sonde.model.units import counted
+
+_FUTURE = timedelta(days=1)
+_BACKWARD = timedelta(hours=1)
+_ROTATION = re.compile(r"([.-]\d{1,10})?(\.(gz|xz|bz2))?$")
+_MAX_ID = 80
+_READ_ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError)
+
+
+@dataclass
+class LogReport:
+    """What happened to one file. `matched` lines are those that a rule used."""
+
+    path: Path
+    lines: int = 0
+    matched: int = 0
+    bytes: int = 0
+    cut: int = 0
+    timeless: list[int] = field(default_factory=list)  # numbers of matching lines without a time
+    future: list[int] = field(default_factory=list)
+    backward: list[int] = field(default_factory=list)  # lines before which the clock went back
+    problem: str = ""  # why the file was not read to its end
+
+    def describe_problems(self) -> list[str]:
+        """One sentence for each kind of problem, with file, line and count."""
+        sentences = [self.problem] if self.problem else []
+        for numbers, text in (
+            (self.timeless, "have no time that can be read, so they are no events; --boot gives the time of the boot"),
+            (self.future, "are dated in the future, so they are no events; the clock of that host was wrong"),
+            (self.backward, "are dated more than an hour before the line above them; the clock went back there"),
+        ):
+            if numbers:
+                lines = "matching line" if len(numbers) == 1 else "matching lines"
+                sentences.append(f"{self.path}: {len(numbers)} {lines}, the first at line {numbers[0]}, {text}.")
+        if self.cut:
+            sentences.append(f"{self.path}: {counted(self.cut, 'line')} longer than 64 KiB was read only to there.")
+        return sentences
+
+
+@dataclass(frozen=True)
+class LogDefaults:
+    """What the user states about files: the zone of their times, the boot time of kernel clocks, and the host."""
+
+    zone: tzinfo = UTC
+    boot: datetime | None = None
+    host: str = ""
+    now: datetime | None = None  # default: the clock
+
+
+def scan_logs(
+    paths: Sequence[Path], rules: Sequence[CompiledRule], defaults: LogDefaults
+) -> tuple[list[LogEvent], list[LogReport]]:
+    """Applies the rules to the files. Rotated files of one log are read as one, the oldest first.
+
+    Returns the events in order of time, and a report for each file. Raises UserError when a path is no readable file.
+    """
+    for path in paths:
+        _require_file(path)
+    prefilter = build_prefilter(rules)
+    events: list[LogEvent] = []
+    reports: list[LogReport] = []
+    for family in _group_rotated_files(paths):
+        engine = RuleEngine(rules)
+        clock: datetime | None = None
+        for path in family:
+            report = LogReport(path)
+            reports.append(report)
+            clock = _scan_file(report, prefilter, engine, defaults, clock)
+            events += engine.take_events()
+        events += engine.finish()
+    return sorted(events, key=lambda event: (event.first, event.rule, event.title)), reports
+
+
+def make_event_document(event: LogEvent) -> dict[str, Any]:
+    """The event as ``schema/event`` has it. The id depends on rule, title and first line only, so that scanning the
+    same log again gives the same id."""
+    first, last = event.first.astimezone(UTC), event.last.astimezone(UTC)
+    digest = hashlib.sha256(f"{event.rule}\0{event.title}\0{first.isoformat()}".encode()).hexdigest()[:8]
+    plain = re.sub(r"[^a-z0-9]+", "-", f"{event.rule} {' '.join(event.parts)}".lower()).strip("-")[:_MAX_ID]
+    times = [f"{time:%Y-%m-%dT%H:%M:%S}Z" for time in (first, last)]
+    details = f"{counted(event.count, 'line')}" if event.count > 1 else ""
+    if event.is_open:
+        details = "its end is not in the log" + (f", {details}" if details else "")
+    details = f"{details}: {event.line}" if details else event.line
+    parts = [part for part in (re.sub(r"[^\w.:@/+-]", "-", part).strip("-") for part in event.parts) if part]
+    return {
+        "schema": EVENT_FORMAT,
+        "id": f"{first:%Y-%m-%d}-{plain.strip('-')}-{digest}",
+        "when": times[0] if times[0] == times[1] else "/".join(times),
+        "kind": event.kind,
+        "title": _clean(event.title),
+        "details": _clean(details),
+        **({"parts": parts} if parts else {}),
+        "source": _clean(f"{event.source}, rule {event.rule}"),
+        "tags": ["log", event.severity],
+    }
+
+
+def _clean(text: str) -> str:
+    return "".join(character if character.isprintable() else " " for character in text)
+
+
+def _require_file(path: Path) -> None:
+    if path.is_dir():
+        raise UserError(f"{path} is a directory; name the log files in it.")
+    if not path.is_file():
+        raise UserError(f"There is no log file {path}.")
+
+
+def _group_rotated_files(paths: Iterable[Path]) -> list[list[Path]]:
+    """Files of one log, the oldest first: ``messages.2.gz``, ``messages.1``, ``messages``."""
+    families: dict[tuple[Path, str], list[Path]] = {}
+    for path in dict.fromkeys(paths):
+        families.setdefault((path.parent, _ROTATION.sub("", path.name)), []).append(path)
+    for members in families.values():
+        members.sort(key=_rotation_order)
+    return list(families.values())
+
+
+def _rotation_order(path: Path) -> tuple[int, int]:
+    """Dated files ascend, numbered files descend, and the file without a suffix is the newest."""
+    number = re.search(r"[.-](\d{1,10})(?:\.\w+)?$", path.name)
+    if number is None:
+        return (2, 0)
+    return (0, int(number[1])) if len(number[1]) > 4 else (1, -int(number[1]))
+
+
+@contextmanager
+def _open_log(path: Path) -> Iterator[BinaryIO]:
+    openers: dict[str, Callable[[BinaryIO, str], Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
+    opener = openers.get(path.suffix)
+    with path.open("rb") as raw:
+        if opener is None:
+            yield raw
+        else:
+            with opener(raw, "rb") as file:
+                yield cast(BinaryIO, file)
+
+
+def _scan_file(
+    report: LogReport,
+    prefilter: LinePrefilter,
+    engine: RuleEngine,
+    defaults: LogDefaults,
+    clock: datetime | None,
+) -> datetime | None:
+    """Scans one file and returns the time of its last matching line, or `clock`."""
+    path = report.path
+    try:
+        written = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+        with _open_log(path) as file:
+            reader = BlockReader(file, prefilter)
+            parser = LineParser(LineContext(defaults.zone, written, defaults.boot, defaults.host))
+            limit = (defaults.now or datetime.now(UTC)) + _FUTURE
+            try:
+                for number, raw in reader.read_matching_lines():
+                    line = parser.parse(raw.decode("utf-8", "replace").rstrip("\r\n"))
+                    clock = _process_line(report, engine, number, line, clock, limit)
+            finally:
+                report.lines, report.cut, report.bytes = reader.lines, reader.cut_lines, reader.bytes
+    except _READ_ERRORS as error:
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        report.problem = f"{path} could be read only to line {report.lines}: {reason}."
+    return clock
+
+
+def _process_line(
+    report: LogReport, engine: RuleEngine, number: int, line: LogLine, clock: datetime | None, limit: datetime
+) -> datetime | None:
+    if line.time is not None and line.time > limit:
+        report.future.append(number)
+        return clock
+    time = line.time
+    if time is None:
+        report.timeless.append(number)
+        return clock
+    if clock is not None and time < clock - _BACKWARD:
+        report.backward.append(number)
+        engine.end_operations()
+    report.matched += engine.process(line, time, str(report.path))
+    return time if clock is None or time > clock or time < clock - _BACKWARD else clock

@@ -157,6 +157,10 @@ def import_page(folder: Path) -> None:
         "mdtest.log": "mdtest-4.1.txt",
     }.items():
         shutil.copy(RESULTS / source, folder / name)
+    io500 = folder / "results" / "2026.11.20-10.23.49"
+    io500.mkdir(parents=True)
+    shutil.copy(RESULTS / "io500-result.txt", io500 / "result.txt")
+    shutil.copy(RESULTS / "io500-summary.txt", io500 / "result_summary.txt")
     rows = [f"2026-11-{day:02d}T03:00:00,ior,read,shared,64,edison,scratch1,{1 + day / 10}" for day in range(1, 9)]
     header = "start,benchmark,operation,files,tasks,system,file_system,rate_GiBps"
     (folder / "daily.csv").write_text("\n".join([header, *rows]), encoding="utf-8")

@@ -14,15 +14,16 @@ import click
 
 from sonde.cli.options import archive_option, json_option
 from sonde.cli.run_selection import progress_bar
-from sonde.model.errors import UserError
+from sonde.model.errors import EXIT_FAILED, EXIT_OK, UserError
 from sonde.model.imported_runs import ImportedPhase, ImportedRun
 from sonde.model.shell import quote
 from sonde.model.units import counted, format_ops, format_rate
 from sonde.sources.column_guesses import guess_column_map
 from sonde.sources.columns import ColumnMap, read_column_map
 from sonde.sources.csv_rows import read_header, read_rows
-from sonde.sources.formats import FORMATS, read_results
+from sonde.sources.formats import identify_format, read_result_text, read_results
 from sonde.sources.import_defaults import ImportDefaults
+from sonde.sources.result_folders import find_results
 from sonde.store.archive import RECORD, Archive
 from sonde.store.imports import add_imported
 from sonde.store.packing import Brought, copy_runs, is_pack, unpack
@@ -40,6 +41,8 @@ class _ImportResult:
     added: list[Path] = field(default_factory=list)
     known: int = 0
     complaints: list[str] = field(default_factory=list)
+    unreadable_files: int = 0  # results that are damaged, or of no known format
+    other_files: int = 0  # files of folders that hold no result
 
 
 @click.command("import")
@@ -80,8 +83,9 @@ def command(
     """Add runs and results to the archive. Runs that it already has stay unchanged, so an import may be repeated.
 
     PATH is a pack that `sonde export` wrote, a folder of runs (another archive, or one run), a CSV file with a map of
-    its columns, or a result of another tool: IOR (text, JSON), mdtest, IOzone, fio (JSON), elbencho (JSON, CSV), IO500.
-    Their numbers keep their names and never share a history with Sonde's.
+    its columns, or a result of another tool: IOR (text, JSON, CSV), mdtest, IOzone, fio (JSON), elbencho (text, JSON,
+    CSV), IO500; or a folder of such results. Their numbers keep their names and never share a history with Sonde's.
+    A file that cannot be read is reported and counted, and the others are imported; the exit code is then 1.
 
     \b
     Examples:
@@ -99,7 +103,8 @@ def command(
     for path in paths:
         if not path.exists():
             raise UserError(f"There is no file {path}.")
-        _import_path(path, archive, column_map, about, dry_run, result)
+    for path in paths:
+        _import_path_or_complain(path, len(paths) == 1, archive, column_map, about, dry_run, result)
     for folder in result.added if not dry_run else ():
         change_tags(folder, tags)
     return _print_result(result, archive, paths, dry_run, as_json)
@@ -112,6 +117,31 @@ def _zone(name: str) -> tzinfo:
         raise UserError(
             f'--zone "{name}" is not a time zone that is known here; write one like Europe/Berlin.'
         ) from None
+
+
+def _import_path_or_complain(
+    path: Path,
+    alone: bool,
+    archive: Archive,
+    column_map: ColumnMap | None,
+    about: ImportDefaults,
+    dry_run: bool,
+    result: _ImportResult,
+) -> None:
+    """Imports a path; of several, one that cannot be read becomes a complaint. Raises UserError when it is alone."""
+    try:
+        contents = find_results(path) if path.is_dir() and not _holds_runs(path) else None
+        if contents and contents.files:
+            result.other_files += contents.other_files
+            for file in contents.files:
+                _import_path_or_complain(file, False, archive, column_map, about, dry_run, result)
+        else:
+            _import_path(path, archive, column_map, about, dry_run, result)
+    except UserError as reason:
+        if alone:
+            raise
+        result.unreadable_files += 1
+        result.complaints.append(str(reason))
 
 
 def _import_path(
@@ -133,7 +163,7 @@ def _import_path(
         result.known += brought.known
         result.complaints += brought.complaints
         return
-    if column_map is None and path.suffix.lower() == ".csv" and not _format_of(path, about):
+    if column_map is None and path.suffix.lower() == ".csv" and not _format_of(path):
         raise UserError(f"What do the columns of {path} mean? {_propose_column_map(path)}")
     rows = column_map is not None
     imported = (
@@ -143,7 +173,7 @@ def _import_path(
     if dry_run:
         _preview(runs, result)
         return
-    source = {"file": path.name, "sha256": _digest(path), "format": "csv" if rows else _format_of(path, about)}
+    source = {"file": path.name, "sha256": _digest(path), "format": "csv" if rows else _format_of(path)}
     with progress_bar(f"importing {path.name}") as step:
         added = add_imported(archive, runs, source, None if rows else path, lambda done: step(done, done))
     result.added += added.folders
@@ -164,6 +194,11 @@ def _with_default_names(run: ImportedRun, about: ImportDefaults) -> ImportedRun:
     return replace(run, system=run.system or about.system, file_system=run.file_system or about.file_system)
 
 
+def _holds_runs(path: Path) -> bool:
+    """Whether a folder is a run of Sonde, or an archive with at least one."""
+    return any((folder / name).is_file() for folder in _folders(path) for name in (SUMMARY, RECORD))
+
+
 def _folders(path: Path) -> list[Path]:
     """Returns the runs of a folder: the folder itself, or those of an archive."""
     if (path / SUMMARY).is_file() or (path / RECORD).is_file():
@@ -171,14 +206,10 @@ def _folders(path: Path) -> list[Path]:
     return list(Archive(path).folders())
 
 
-def _format_of(path: Path, about: ImportDefaults) -> str:
+def _format_of(path: Path) -> str:
     """Returns the name of the format; empty if unknown."""
-    try:
-        with path.open("rb") as file:
-            head = file.read(1 << 16).decode("utf-8", "replace")
-    except OSError as reason:
-        raise UserError(f"{path} cannot be read: {reason.strerror}.") from None
-    return next((format_.name for format_ in FORMATS if format_.matches(head)), "")
+    chosen = identify_format(read_result_text(path))
+    return chosen.name if chosen else ""
 
 
 def _digest(path: Path) -> str:
@@ -207,15 +238,25 @@ def _print_result(result: _ImportResult, archive: Archive, paths: Sequence[Path]
         messages().print(f"sonde: … and {len(result.complaints) - _MAX_LINES:,} more like that.", soft_wrap=True)
     added = len(result.added)
     if as_json:
-        names = [folder.name for folder in result.added]
-        print_json({"added": names, "known": result.known, "complaints": result.complaints})
+        print_json(
+            {
+                "added": [folder.name for folder in result.added],
+                "known": result.known,
+                "complaints": result.complaints,
+                "unreadable_files": result.unreadable_files,
+                "other_files": result.other_files,
+            }
+        )
     else:
         verb = "would come into" if dry_run else "came into"
-        known_text = f"; {result.known:,} were there already" if result.known else ""
-        results().print(f"{counted(added, 'run')} {verb} the archive {archive.root}{known_text}.", soft_wrap=True)
+        counts = f"{counted(added, 'run')} {verb} the archive {archive.root}"
+        counts += f"; {result.known:,} were there already" if result.known else ""
+        counts += f"; {counted(result.unreadable_files, 'file')} could not be read" if result.unreadable_files else ""
+        counts += f"; {counted(result.other_files, 'file')} in folders held no result" if result.other_files else ""
+        results().print(f"{counts}.", soft_wrap=True)
     if not added and not result.known:
         empty = [path for path in paths if path.is_dir() and not (result.complaints and _folders(path))]
         folders = ", ".join(map(str, empty))
-        reason = f": {folders} holds no run of Sonde's; of other tools name the files of results" if empty else ""
+        reason = f": {folders} holds no run of Sonde's and no result of a known tool" if empty else ""
         raise UserError(f"Nothing was imported{reason}.")
-    return 0
+    return EXIT_FAILED if result.unreadable_files else EXIT_OK

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results of elbencho as JSON (an object a line and phase) and as CSV (a row a phase).
+"""Results of elbencho as JSON (an object a line and phase) and as CSV (a row a phase); its text: `elbencho_text`.
 
 "last done" is everything over the time until the last thread was done; "first done" is what all had done when the first
 one was, over that time. In CSV its rates are whole MiB per second.
@@ -48,7 +48,7 @@ def is_csv(head: str) -> bool:
 
 def read_json(text: str, about: ImportDefaults) -> Sequence[ImportedRun]:
     """The runs in elbencho's JSON."""
-    return list(_group_runs([parse_json(line) for line in text.splitlines() if line.strip()], about))
+    return list(group_runs([parse_json(line) for line in text.splitlines() if line.strip()], about))
 
 
 def read_csv(text: str, about: ImportDefaults) -> Sequence[ImportedRun]:
@@ -61,7 +61,7 @@ def read_csv(text: str, about: ImportDefaults) -> Sequence[ImportedRun]:
             # The last column, the command, is quoted word by word, so it is not one value for a CSV reader.
             values = line.split(",", len(header) - 1)
             phases.append(_convert_row(dict(zip(header, values, strict=True))))
-    return list(_group_runs(phases, about))
+    return list(group_runs(phases, about))
 
 
 def _convert_row(row: Mapping[str, str]) -> dict[str, Any]:
@@ -77,7 +77,7 @@ def _convert_row(row: Mapping[str, str]) -> dict[str, Any]:
     return phase
 
 
-def _group_runs(phases: Sequence[Mapping[str, Any]], about: ImportDefaults) -> Iterator[ImportedRun]:
+def group_runs(phases: Sequence[Mapping[str, Any]], about: ImportDefaults) -> Iterator[ImportedRun]:
     """Phases of one command belong together until one of them comes again."""
     phases_of_run: list[Mapping[str, Any]] = []
     for phase in phases:
@@ -142,7 +142,7 @@ def _build_phases(phase: Mapping[str, Any], version: str) -> Iterator[ImportedPh
         yield ImportedPhase(
             phase=name.lower(),
             op=_OPS.get(name, name.lower()),
-            definition=f"elbencho {version} {variant} done",
+            definition=" ".join(f"elbencho {version} {variant} done".split()),
             bytes_per_s=rate,
             ops_per_s=ops,
             bytes=None if values.get("bytes") is None else round(values["bytes"] or 0),

@@ -2,6 +2,8 @@
 """Results of fio in JSON (json and json+). One file is one run; each job gives a phase for each direction.
 
 Its bandwidth is bytes over the time of the job, in bytes per second; jobs that are reported as a group are one job.
+Without `group_reporting`, `numjobs=4` gives four entries of one name: their numbers are added up as fio adds up those
+of a group (`sum_thread_stats` in fio's stat.c: sum of bytes, longest time).
 """
 
 from __future__ import annotations
@@ -44,10 +46,14 @@ def read_fio_json(text: str, about: ImportDefaults) -> Sequence[ImportedRun]:
         if job_options.get("jobname") != "All clients"
     ]
     global_options = document.get("global options", {})
-    phases = [phase for job in jobs for phase in _build_phases(job, version, len(jobs) > 1)]
+    clones: dict[str, list[Mapping[str, Any]]] = {}
+    for job in jobs:
+        clones.setdefault(str(job["jobname"]), []).append(job)
+    phases = [phase for entries in clones.values() for phase in _build_phases(entries, version, len(clones) > 1)]
     if not phases:
         raise ValueError("no job moved any data")
     options = [{**global_options, **job.get("job options", {})} for job in jobs]
+    options_by_job = [{**global_options, **entries[0].get("job options", {})} for entries in clones.values()]
     time_ms = document.get("timestamp_ms", float(document["timestamp"]) * 1000 if "timestamp" in document else None)
     errors = sorted({int(job.get("error", 0)) for job in jobs} - {0})
     modes = sorted({str(job_options.get("rw", job_options.get("readwrite", "read"))) for job_options in options})
@@ -55,18 +61,21 @@ def read_fio_json(text: str, about: ImportDefaults) -> Sequence[ImportedRun]:
         ImportedRun(
             tool=f"fio {version}",
             name=f"fio-{'-'.join(modes)}",
-            title=f"fio: {', '.join(str(job.get('jobname')) for job in jobs[:3])}{', …' if len(jobs) > 3 else ''}",
+            title=f"fio: {', '.join(list(clones)[:3])}{', …' if len(clones) > 3 else ''}",
             started=about.to_utc(None if time_ms is None else datetime.fromtimestamp(float(time_ms) / 1000, UTC)),
             experiment={
                 "jobs": [
                     {name: job_options[name] for name in sorted(job_options) if name not in _LOCATION_OPTIONS}
-                    for job_options in options
+                    for job_options in options_by_job
                 ]
             },
             phases=phases,
             host=str(jobs[0].get("hostname", "")),
             target=str(options[0].get("directory") or str(options[0].get("filename", "")).rpartition("/")[0]),
-            tasks=sum(_to_count(job_options.get("numjobs")) or 1 for job_options in options),
+            tasks=sum(
+                max(_to_count(job_options.get("numjobs")) or 1, len(entries))
+                for job_options, entries in zip(options_by_job, clones.values(), strict=True)
+            ),
             seconds=max(float(job.get("job_runtime", 0)) for job in jobs) / 1000 or None,
             status="failed" if errors else "done",
             text=f"fio reports error {errors[0]}." if errors else "",
@@ -74,28 +83,43 @@ def read_fio_json(text: str, about: ImportDefaults) -> Sequence[ImportedRun]:
     ]
 
 
-def _build_phases(job: Mapping[str, Any], version: str, several: bool) -> Iterator[ImportedPhase]:
+def _build_phases(entries: Sequence[Mapping[str, Any]], version: str, several: bool) -> Iterator[ImportedPhase]:
+    """The phases of the entries of one name, one for each direction."""
     for direction in _DIRECTIONS:
-        results = job.get(direction) or {}
-        if not results.get("io_bytes"):
+        results = [job[direction] for job in entries if (job.get(direction) or {}).get("io_bytes")]
+        if not results:
             continue
-        latency = results.get("clat_ns") or {}
-        percentiles = latency.get("percentile") or {}
-        other_metrics = {"clat_mean_ns": latency.get("mean"), "clat_p99_ns": percentiles.get("99.000000")}
-        other_metrics |= {"clat_max_ns": latency.get("max"), "bw_mean_KiB_per_s": results.get("bw_mean")}
-        rate = results.get("bw_bytes", float(results.get("bw", 0)) * 1024)  # fio before 3.0 has KiB/s only
+        seconds = max(float(result["runtime"]) for result in results) / 1000
+        # fio before 3.0 has KiB/s only
+        rate = sum(float(result.get("bw_bytes", float(result.get("bw", 0)) * 1024)) for result in results)
+        ops = sum(int(result.get("total_ios") or 0) for result in results)
+        io_bytes = sum(int(result["io_bytes"]) for result in results)
+        several_entries = len(results) > 1 and seconds > 0
         yield ImportedPhase(
-            phase=f"{job['jobname']}.{direction}" if several else direction,
+            phase=f"{entries[0]['jobname']}.{direction}" if several else direction,
             op=direction,
             definition=f"fio {to_minor_version(version)} bw",
-            bytes_per_s=float(rate),
-            ops_per_s=float(results["iops"]),
-            bytes=int(results["io_bytes"]),
-            ops=results.get("total_ios"),
-            seconds=float(results["runtime"]) / 1000,
-            done=not job.get("error"),
-            also={name: value for name, value in other_metrics.items() if value is not None},
+            bytes_per_s=io_bytes / seconds if several_entries else rate,
+            ops_per_s=ops / seconds if several_entries and ops else sum(float(result["iops"]) for result in results),
+            bytes=io_bytes,
+            ops=ops or None,
+            seconds=seconds,
+            done=not any(job.get("error") for job in entries),
+            also=_find_other_metrics(results),
         )
+
+
+def _find_other_metrics(results: Sequence[Mapping[str, Any]]) -> Mapping[str, float]:
+    """Latencies of one entry; of several the maximum and the sum of the rates, for percentiles do not add up."""
+    latencies = [result.get("clat_ns") or {} for result in results]
+    metrics: dict[str, Any] = {}
+    if len(results) == 1:
+        percentiles = latencies[0].get("percentile") or {}
+        metrics = {"clat_mean_ns": latencies[0].get("mean"), "clat_p99_ns": percentiles.get("99.000000")}
+    maxima = [latency["max"] for latency in latencies if latency.get("max") is not None]
+    means = [result["bw_mean"] for result in results if result.get("bw_mean") is not None]
+    metrics |= {"clat_max_ns": max(maxima, default=None), "bw_mean_KiB_per_s": sum(means) if means else None}
+    return {name: value for name, value in metrics.items() if value is not None}
 
 
 def _to_count(value: Any) -> int | None:

@@ -12,14 +12,16 @@ from pathlib import Path
 from sonde.model.errors import UserError
 from sonde.model.file_text import MAX_OUTPUT_BYTES, read_limited_text
 from sonde.model.imported_runs import ImportedRun
-from sonde.sources import elbencho, fio, io500, ior, iozone, mdtest
+from sonde.sources import elbencho, elbencho_text, fio, io500, ior, ior_csv, iozone, mdtest
 from sonde.sources.commands import parse_clock_time
 from sonde.sources.import_defaults import ImportDefaults
+
+_HEAD_CHARACTERS = 1 << 16
 
 
 @dataclass(frozen=True)
 class ResultFormat:
-    """A format: whether the beginning of a file (64 KiB) looks like it, and the runs in its text.
+    """A format: whether a text looks like it (asked for the first 64 KiB, then for all), and the runs in its text.
 
     `read` raises ValueError with a part of a sentence when the text is not what it seemed.
     """
@@ -36,30 +38,57 @@ FORMATS: tuple[ResultFormat, ...] = (
     ResultFormat("fio JSON", fio.is_fio_json, fio.read_fio_json),
     ResultFormat("elbencho JSON", elbencho.is_json, elbencho.read_json),
     ResultFormat("elbencho CSV", elbencho.is_csv, elbencho.read_csv),
+    ResultFormat("elbencho", elbencho_text.is_text, elbencho_text.read_text),
+    ResultFormat("IOR CSV", ior_csv.is_csv, ior_csv.read_csv),
     ResultFormat("IOzone", iozone.is_iozone_output, iozone.read_iozone_output),
     ResultFormat("mdtest", mdtest.is_mdtest_output, mdtest.read_mdtest_output),
     ResultFormat("IOR", ior.is_text, ior.read_text),
 )
 
 
-def read_results(path: Path, about: ImportDefaults) -> Sequence[ImportedRun]:
-    """The runs in a result file of another tool. Raises UserError when it is none, or damaged."""
+def identify_format(text: str) -> ResultFormat | None:
+    """The format of a result. A log may have much text of other programs before it, so all of the text counts."""
+    for part in (text[:_HEAD_CHARACTERS], text) if len(text) > _HEAD_CHARACTERS else (text,):
+        for candidate in FORMATS:
+            if candidate.matches(part):
+                return candidate
+    return None
+
+
+def read_result_text(path: Path) -> str:
+    """The text of a result file. Raises UserError when it is too large or cannot be read."""
     try:
-        text = read_limited_text(path, MAX_OUTPUT_BYTES, errors="replace")
-        # IO500 names the folder of a run by its time.
-        file_time = parse_clock_time(path.absolute().parent.name) or datetime.fromtimestamp(path.stat().st_mtime, UTC)
+        return read_limited_text(path, MAX_OUTPUT_BYTES, errors="replace")
     except OSError as error:
         if error.errno == errno.EFBIG:
             raise UserError(
                 f"{path} is larger than {MAX_OUTPUT_BYTES >> 20} MiB; that is no result of a tool that is known."
             ) from None
         raise UserError(f"{path} cannot be read: {error.strerror}.") from None
-    result_format = next((candidate for candidate in FORMATS if candidate.matches(text[: 1 << 16])), None)
+
+
+def read_results(path: Path, about: ImportDefaults) -> Sequence[ImportedRun]:
+    """The runs in a result file of another tool. Raises UserError when it is none, or damaged."""
+    text = read_result_text(path)
+    result_format = identify_format(text)
     if result_format is None:
         format_names = ", ".join(candidate.name for candidate in FORMATS)
         raise UserError(f"{path} is not a result that can be read; known are {format_names}, and CSV files with --map.")
     try:
-        return result_format.read_runs(text, replace(about, file_time=file_time))
+        return result_format.read_runs(text, replace(about, file_time=_find_file_time(path)))
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError) as error:
         problem = str(error) if isinstance(error, ValueError) else f"it lacks {error}"
         raise UserError(f"{path} looks like {result_format.name}, but {problem}.") from None
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}.") from None
+
+
+def _find_file_time(path: Path) -> datetime:
+    """The time of a result without one. IO500 names the folder of a run by it, the script of 2017 to 2019 a file in it:
+    ``io-500-summary.2019.05.17-20.39.18.txt``. Otherwise the time of the last change of the file."""
+    folder = path.absolute().parent
+    stamps = [folder.name, *(entry.name for entry in sorted(folder.glob("io-500-summary.*.txt"))[:1])]
+    for stamp in stamps:
+        if time := parse_clock_time(stamp.removeprefix("io-500-summary.").removesuffix(".txt")):
+            return time
+    return datetime.fromtimestamp(path.stat().st_mtime, UTC)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Results of IO500: what it prints (also result_summary.txt), and result.txt with more.
 
-Bandwidths are in GiB/s (2^30), the others in thousands of operations per second. A run that breaks the rules, or a
-phase that does, stays marked as it is there.
+Bandwidths are in GiB/s (2^30), the others in thousands of operations per second. The shell script of 2017 to 2019 wrote
+"GB/s" above the same unit: in all of 138 published results of that form, IOR's own MiB/s are 1,024 times as large. A
+run that breaks the rules, or a phase that does, stays marked as it is there.
 """
 
 from __future__ import annotations
@@ -17,8 +18,11 @@ from sonde.sources.commands import parse_clock_time
 from sonde.sources.import_defaults import ImportDefaults
 from sonde.sources.tool_messages import find_messages
 
+# 2017 to 2019: [RESULT] BW   phase 1            ior_easy_write              267.915 GB/s : time 320.25 seconds
 _RESULT = re.compile(
-    r"^\[RESULT(?:-invalid)?\s*\]\s+(\S+)\s+([\d.]+)\s+(\S+)\s*: time ([\d.]+) seconds\s*(\[INVALID\])?", re.MULTILINE
+    r"^\[RESULT(?:-invalid)?\s*\]\s+(?:(?:BW|IOPS)\s+phase\s+\d+\s+)?(\S+)\s+([\d.]+)\s+(\S+)\s*: time\s+([\d.]+)"
+    r" seconds\s*(\[INVALID\])?",
+    re.MULTILINE,
 )
 _SCORE = re.compile(
     r"^\[SCORE ?(?:INVALID)?\s*\] Bandwidth ([\d.]+) \S+\s*: IOPS ([\d.]+) \S+\s*: TOTAL ([\d.]+)(.*)$", re.MULTILINE
@@ -28,19 +32,21 @@ _OP_BY_ENDING = {"write": "write", "read": "read", "stat": "stat", "delete": "re
 
 def is_summary(head: str) -> bool:
     """Whether it is what IO500 prints."""
-    return re.search(r"^\[RESULT\S*\s*\]\s+ior-easy-write\s", head, re.MULTILINE) is not None
+    return (
+        re.search(r"^\[RESULT\S*\s*\]\s+(?:BW\s+phase\s+\d+\s+)?ior[-_]easy[-_]write\s", head, re.MULTILINE) is not None
+    )
 
 
 def is_result(head: str) -> bool:
     """Whether it is result.txt."""
-    return "[ior-easy-write]" in head and re.search(r"^[ \t]*t_start\s*=", head, re.MULTILINE) is not None
+    return "[ior-easy-write]" in head and re.search(r"^[ \t]*(?:t_start|score)\s*=", head, re.MULTILINE) is not None
 
 
 def read_summary(text: str, about: ImportDefaults) -> Sequence[ImportedRun]:
     """The run in what IO500 printed. It holds no time: that of the file counts, or of the folder it lies in."""
     version = re.search(r"^IO500 version (\S+)(?: \((\S+)\))?", text, re.MULTILINE)
     rows = [
-        {"phase": name, "score": float(value), "t_delta": float(seconds), "invalid": bool(mark)}
+        {"phase": name.replace("_", "-"), "score": float(value), "t_delta": float(seconds), "invalid": bool(mark)}
         for name, value, _, seconds, mark in _RESULT.findall(text)
     ]
     score = _SCORE.search(text)

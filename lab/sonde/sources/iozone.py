@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Results of IOzone: the table of the single-file modes, a run a row, and the throughput mode.
 
-IOzone counts in kBytes of 1024. In throughput mode "children" is the sum of the rates of the processes, each over its
+IOzone counts in kBytes of 1024, with `-O` in operations a second, with `-N` in microseconds an operation; a line of its
+heading says which. In throughput mode "children" is the sum of the rates of the processes, each over its
 own time; "parent" is all bytes over the time of all, start and end of the processes included.
 """
 
@@ -34,8 +35,9 @@ _TABLE_COLUMNS = (
     ("freread", "freread", "reread"),
 )
 _THROUGHPUT_LINE = re.compile(
-    r"^[ \t]*(Children see|Parent sees) throughput for\s+(\d+) (.+?)\s*=\s*([\d.]+) k?K?B(?:ytes)?/sec", re.M
+    r"^[ \t]*(Children see|Parent sees) throughput for\s+(\d+) (.+?)\s*=\s*([\d.]+) \w+/\w+", re.M
 )
+_UNIT = re.compile(r"^[ \t]*(?:[\w/]+ Mode\. )?Output is in (op|microsec)", re.M)
 _OPS = {
     "initial writers": "write",
     "rewriters": "rewrite",
@@ -74,7 +76,9 @@ def _read_output(text: str, about: ImportDefaults) -> Iterator[ImportedRun]:
         "command": command_line,
     }
     work = {"arguments": _remove_file_names(select_work_arguments(command_line, _LOCATION_OPTIONS))}
-    if phases := list(_build_throughput_phases(text, tool)):
+    unit_line = _UNIT.search(text)
+    unit = {"op": "operations", "microsec": "microseconds"}[unit_line[1]] if unit_line else "kBytes"
+    if phases := list(_build_throughput_phases(text, tool, unit)):
         count = next((int(match[2]) for match in _THROUGHPUT_LINE.finditer(text)), None)
         yield ImportedRun(**shared, name="iozone-throughput", experiment=work, phases=phases, tasks=count)
     rows = list(_parse_table(text))
@@ -85,8 +89,9 @@ def _read_output(text: str, about: ImportDefaults) -> Iterator[ImportedRun]:
             title=f"IOzone: {size} KiB in records of {record} KiB",
             experiment={**work, "file_KiB": size, "record_KiB": record},
             phases=[
-                ImportedPhase(phase, op, f"{tool} rate", bytes_per_s=rate * _KB, bytes=size * _KB)
-                for (phase, op), rate in values.items()
+                _build_phase(phase, op, f"{tool} rate", value, unit, size * _KB)
+                for (phase, op), value in values.items()
+                if value or unit != "microseconds"
             ],
             tasks=1,
             group=f"iozone {started[1].strip()}" if started and len(rows) > 1 else None,
@@ -98,12 +103,25 @@ def _remove_file_names(arguments: str) -> str:
     return " ".join(word for word in arguments.split() if "/" not in word and not word.endswith(".xls"))
 
 
-def _build_throughput_phases(text: str, tool: str) -> Iterator[ImportedPhase]:
+def _build_phase(
+    phase: str, op: str, definition: str, value: float, unit: str, size: int | None = None
+) -> ImportedPhase:
+    """A phase from a number in the unit of the output: kBytes a second, operations a second, or microseconds each."""
+    if unit == "operations":
+        return ImportedPhase(phase, op, definition, ops_per_s=value, bytes=size)
+    if unit == "microseconds":
+        return ImportedPhase(phase, op, definition, ops_per_s=1e6 / value, bytes=size, also={"us_per_op": value})
+    return ImportedPhase(phase, op, definition, bytes_per_s=value * _KB, bytes=size)
+
+
+def _build_throughput_phases(text: str, tool: str, unit: str) -> Iterator[ImportedPhase]:
+    if unit == "microseconds" and _THROUGHPUT_LINE.search(text):
+        raise ValueError("its processes report microseconds each (-N), whose sum is no rate; run it without -N")
     for observer, _, operation, rate in _THROUGHPUT_LINE.findall(text):
         name = operation.strip().replace(" ", "_").replace("-", "_")
         op = _OPS.get(operation.strip(), "write" if "writ" in operation else "read")
         definition = "children" if observer.startswith("Children") else "parent"
-        yield ImportedPhase(name, op, f"{tool} {definition}", bytes_per_s=float(rate) * _KB)
+        yield _build_phase(name, op, f"{tool} {definition}", float(rate), unit)
 
 
 def _parse_table(text: str) -> Iterator[tuple[int, int, Mapping[tuple[str, str], float]]]:

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Results of mdtest. Its table has the largest, smallest and mean rate over its iterations; the mean is taken.
 
-Its rates are items over the time between two barriers around all tasks.
+Its rates are items over the time between two barriers around all tasks. With `-P` a second table has the times of the
+same phases, with `-Z` it stands alone. Its values are seconds, whatever its heading says (mdtest 3.3 to 4.1 print
+"time:", "time (in ops/sec):" or "time (in ms/op):" above the same numbers). Rows of zeros are phases that did not run.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from sonde.model.imported_runs import ImportedPhase, ImportedRun
 from sonde.sources.commands import find_option, parse_clock_time, select_work_arguments, to_minor_version
@@ -20,6 +22,8 @@ _ROW = re.compile(
     r"\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)[ \t]*$"
 )
 _OPS = {"creation": "create", "removal": "remove"}
+_TABLE = re.compile(r"^[ \t]*SUMMARY(?: (rate|time))?[^:\n]*:", re.MULTILINE)
+Rows = Mapping[tuple[str, str], tuple[float, ...]]  # (object, operation) -> max, min, mean, standard deviation
 
 
 def is_mdtest_output(head: str) -> bool:
@@ -47,10 +51,11 @@ def _read_output(text: str, about: ImportDefaults) -> Iterator[ImportedRun]:
     command = re.search(r"^Command line used: (.*)$", text, re.MULTILINE)
     started = re.search(r"^-- started at (.*?) --", text, re.MULTILINE)
     iterations = re.search(r"\(of (\d+) iterations?\)", text)
-    rows = [match for line in text.splitlines() if (match := _ROW.match(line))]
-    phases = [_build_phase(row, to_minor_version(head[1])) for row in rows] if head else []
-    if head is None or not phases:
+    rates, times = _read_tables(text)
+    if head is None or not (rates or times):
         return
+    version = to_minor_version(head[1])
+    phases = [_build_phase(name, version, rates.get(name), times.get(name)) for name in rates or times]
     command_line = command[1] if command else ""
     count = int(iterations[1]) if iterations else 1
     yield ImportedRun(
@@ -65,28 +70,43 @@ def _read_output(text: str, about: ImportDefaults) -> Iterator[ImportedRun]:
         nodes=int(head[3]),
         command=command_line,
         context={"iterations": count},
-        findings=[
-            *find_messages(text),
-            *(
-                [
-                    {
-                        "id": "mean_of_iterations",
-                        "severity": "info",
-                        "text": f"Each rate is a mean of {count} iterations.",
-                    }
-                ]
-                * (count > 1)
-            ),
-        ],
+        findings=[*find_messages(text), *_describe_table(count, bool(rates))],
     )
 
 
-def _build_phase(row: re.Match[str], version: str) -> ImportedPhase:
-    object_kind, operation, largest, smallest, mean, deviation = row.groups()
+def _describe_table(iterations: int, has_rates: bool) -> Iterator[Mapping[str, str]]:
+    if iterations > 1:
+        text = f"Each rate is a mean of {iterations} iterations."
+        yield {"id": "mean_of_iterations", "severity": "info", "text": text}
+    if not has_rates:
+        text = "mdtest printed times only (option -Z): the phases have a duration and no rate."
+        yield {"id": "times_only", "severity": "info", "text": text}
+
+
+def _read_tables(text: str) -> tuple[Rows, Rows]:
+    """The table of rates and that of times, without phases that did not run."""
+    tables: dict[str, dict[tuple[str, str], tuple[float, ...]]] = {"rate": {}, "time": {}}
+    headings = list(_TABLE.finditer(text))
+    ends = [*(heading.start() for heading in headings[1:]), len(text)]
+    for heading, end in zip(headings, ends, strict=False):
+        table = tables[heading[1] or "rate"]
+        for line in text[heading.end() : end].splitlines():
+            if match := _ROW.match(line):
+                values = tuple(map(float, match.groups()[2:]))
+                if values[0] > 0:
+                    table[match[1], match[2]] = values
+    return tables["rate"], tables["time"]
+
+
+def _build_phase(
+    name: tuple[str, str], version: str, rate: tuple[float, ...] | None, time: tuple[float, ...] | None
+) -> ImportedPhase:
+    object_kind, operation = name
     return ImportedPhase(
         phase=f"{object_kind}_{operation}".lower(),
         op=_OPS.get(operation, operation),
         definition=f"mdtest {version} mean",
-        ops_per_s=float(mean),
-        also={"max": float(largest), "min": float(smallest), "std_dev": float(deviation)},
+        ops_per_s=rate[2] if rate else None,
+        seconds=time[2] if time else None,
+        also={"max": rate[0], "min": rate[1], "std_dev": rate[3]} if rate else {},
     )

@@ -78,7 +78,7 @@ def test_tags_are_added_found_and_removed(sonde: Any, root: Path) -> None:
         (("list", "--sort", "time"), "'--source'? See `sonde list --help`."),
         (
             ("import", str(Path(run_builders.__file__).parent / "cli")),
-            "holds no run of Sonde's; of other tools name the files",
+            "holds no run of Sonde's and no result of a known tool",
         ),
         (("import", "nowhere.tar"), "There is no file nowhere.tar"),
         (("import", "x", "--zone", "Mars"), "is not a time zone"),
@@ -290,7 +290,7 @@ def test_exported_runs_are_imported_once(sonde: Any, root: Path, tmp_path: Path,
     for path in root.glob("2*/*/*"):
         assert (other / path.relative_to(root)).read_bytes() == path.read_bytes()
     again = sonde("import", out, "--archive", other, "--json").json
-    assert again == {"added": [], "known": 3, "complaints": []}
+    assert again == {"added": [], "known": 3, "complaints": [], "unreadable_files": 0, "other_files": 0}
     assert not list(other.glob(".i[nm]*-*"))
 
 

@@ -139,6 +139,53 @@ EXPECTED: dict[str, tuple[str, str, int | None, dict[tuple[str, str], float]]] =
             ("find", "IO500 io500-isc26_v2-26-g02091cf254d8 kIOPS"): 702523.687,
         },
     ),
+    "mdtest-4.1-times.txt": (
+        "mdtest 4.1.0+dev",
+        "2024-05-03T09:58:45",
+        64,
+        {("file_creation", "mdtest 4.1 mean"): 32000.0, ("tree_removal", "mdtest 4.1 mean"): 4.0},
+    ),
+    "fio-3.33-numjobs.json": (
+        "fio 3.33",
+        "2026-11-23T23:30:12",
+        4,
+        # 4 times 8 MiB, the slowest of the four took 32 ms
+        {("write", "fio 3.33 bw"): 4 * 8388608 / 0.032},
+    ),
+    "ior-3.3.csv": (
+        "IOR",
+        "2026-11-20T10:23:49",
+        48,
+        {("write", "IOR bw"): 512 * MIB, ("read", "IOR bw"): 2048 * MIB},
+    ),
+    "elbencho-3.1.txt": (
+        "elbencho",
+        "2026-08-12T18:21:31",
+        8,
+        {("write", "elbencho last done"): 256 * MIB, ("write", "elbencho first done"): 500 * MIB},
+    ),
+    "iozone-operations.txt": (
+        "IOzone 3.507",
+        "2026-11-21T20:49:41",
+        1,
+        {("readers", "IOzone 3.507 children"): 1994.33, ("readers", "IOzone 3.507 parent"): 1994.31},
+    ),
+    "iozone-microseconds.txt": (
+        "IOzone 3.489",
+        "2026-11-21T20:46:01",
+        1,
+        {("write", "IOzone 3.489 rate"): 20000, ("random_write", "IOzone 3.489 rate"): 10000},
+    ),
+    "io500-2019-summary.txt": (
+        "IO500",
+        "2026-11-20T10:23:49",
+        None,
+        {
+            ("ior-easy-write", "IO500 GiB/s"): 2 * GIB,
+            ("mdtest-hard-delete", "IO500 kIOPS"): 5000,
+            ("find", "IO500 kIOPS"): 100_000,
+        },
+    ),
 }
 
 
@@ -214,7 +261,7 @@ def test_one_result_in_two_formats_gives_one_number(tmp_path: Path) -> None:
 def test_histories_never_mix_tools(sonde: Any, archive: Path) -> None:
     answer = sonde("import", *sorted(DATA.iterdir()), "--system", "s", "--file-system", "f", "--json")
     assert answer.code == 0, answer.err
-    assert len(answer.json["added"]) == 18
+    assert len(answer.json["added"]) == 28
     series = all_series(Archive(archive))
     by_plan_hash: dict[str, set[str]] = {}
     for one in series:
@@ -222,7 +269,7 @@ def test_histories_never_mix_tools(sonde: Any, archive: Path) -> None:
         assert not one.key.definition.startswith("sonde")
         assert one.key.epoch == "imported/1"
     assert all(len(tools) == 1 for tools in by_plan_hash.values())
-    assert sonde("import", *sorted(DATA.iterdir()), "--system", "s", "--file-system", "f", "--json").json["known"] == 18
+    assert sonde("import", *sorted(DATA.iterdir()), "--system", "s", "--file-system", "f", "--json").json["known"] == 28
     invalid = sonde("list", "--validity", "invalid", "--json").json
     assert {run["source"]["tool"] for run in invalid} == {
         "IO500 io500-isc24_v3",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each fault changes in the machine when it begins, and restores when it ends.
-#include "model/core.hpp"
+#include "model/fault_switch.hpp"
 
 #include <algorithm>
 #include <array>
@@ -14,103 +14,94 @@ constexpr double logged_slowdown = 3;
 /// From this share of the threads' time on, a metadata server logs that it is overloaded.
 constexpr double logged_metadata_load = 0.8;
 
-StorageTarget& named_target(Core& core, const Fault& fault) {
-    return core.targets[static_cast<std::size_t>(find_target(core.site, fault.part))];
+std::uint32_t target_index(const MachineParts& parts, const Fault& fault) {
+    return static_cast<std::uint32_t>(find_target(parts.site, fault.part));
 }
 
-/// The host that logs errors of a target: its server, or the first client for local storage.
-const std::string& logging_host(const Core& core, const StorageTarget& target) {
-    return target.site.server >= 0 ? core.servers[static_cast<std::size_t>(target.site.server)].site.id
-                                   : core.clients.front().site.id;
+StorageTarget& named_target(MachineParts& parts, const Fault& fault) {
+    return parts.storage.target(target_index(parts, fault));
 }
 
-void slow_target(Core& core, const Fault& fault, bool begins) {
-    StorageTarget& target = named_target(core, fault);
+void slow_target(MachineParts& parts, const Fault& fault, bool begins) {
+    StorageTarget& target = named_target(parts, fault);
     target.slowdown = target.site.slowdown * (begins ? fault.amount : 1);
     if (begins && fault.amount >= logged_slowdown) {
-        core.log(logging_host(core, target),
-                 core.traces.targets[static_cast<std::size_t>(&target - core.targets.data())].name +
-                     ": slow start_page_write 30s");
+        const std::uint32_t index = target_index(parts, fault);
+        parts.traces.log(parts.timeline.now(), parts.storage.logging_host(index),
+                         parts.traces.targets[index].name + ": slow start_page_write 30s");
     }
 }
 
-void slow_node(Core& core, const Fault& fault, bool begins) {
-    Client& client = core.clients[static_cast<std::size_t>(find_client(core.site, fault.part))];
+void slow_node(MachineParts& parts, const Fault& fault, bool begins) {
+    Client& client = parts.clients[static_cast<std::size_t>(find_client(parts.site, fault.part))];
     client.slowdown = client.site.slowdown * (begins ? fault.amount : 1);
     if (client.site.link >= 0) {
-        Link& link = core.links[static_cast<std::size_t>(client.site.link)];
-        link.slowdown = link.site.slowdown * (begins ? fault.amount : 1);
+        parts.network.set_slowdown(client.site.link, begins ? fault.amount : 1);
     }
 }
 
-void fail_drive(Core& core, const Fault& fault, bool begins) {
-    named_target(core, fault).retry_share = begins ? fault.amount : 0;
+void fail_drive(MachineParts& parts, const Fault& fault, bool begins) {
+    named_target(parts, fault).retry_share = begins ? fault.amount : 0;
 }
 
-void rebuild_raid(Core& core, const Fault& fault, bool begins) {
-    StorageTarget& target = named_target(core, fault);
+void rebuild_raid(MachineParts& parts, const Fault& fault, bool begins) {
+    StorageTarget& target = named_target(parts, fault);
     const MediumSite* medium =
-        target.site.medium >= 0 ? &core.media[static_cast<std::size_t>(target.site.medium)].site : nullptr;
+        target.site.medium >= 0 ? &parts.site.media[static_cast<std::size_t>(target.site.medium)] : nullptr;
     const double share = fault.has_default_amount && medium != nullptr ? medium->rebuild_share : fault.amount;
     target.rebuild_share = begins ? std::max(share, 1e-9) : 0;
     const std::string array = medium != nullptr ? medium->id : target.site.id;
-    const std::string& host = logging_host(core, target);
+    const std::string& host = parts.storage.logging_host(target_index(parts, fault));
+    const Time now = parts.timeline.now();
     if (begins) {
-        core.log(host, "md/raid:" + array + ": Disk failure, disabling device.");
-        core.log(host, "md: recovery of RAID array " + array);
+        parts.traces.log(now, host, "md/raid:" + array + ": Disk failure, disabling device.");
+        parts.traces.log(now, host, "md: recovery of RAID array " + array);
     } else {
-        core.log(host, "md: " + array + ": recovery done.");
+        parts.traces.log(now, host, "md: " + array + ": recovery done.");
     }
 }
 
-void add_neighbor_load(Core& core, const Fault& fault, bool begins) {
-    core.neighbor_share = begins ? fault.amount : 0;
-    for (std::uint32_t target = 0; begins && target < core.targets.size(); ++target) {
-        if (!core.targets[target].neighbor_planned) {
-            core.targets[target].neighbor_planned = true;
-            core.push(core.now, EventKind::neighbor_request, target);
-        }
-    }
+void add_neighbor_load(MachineParts& parts, const Fault& fault, bool begins) {
+    parts.neighbors.set_share(begins ? fault.amount : 0);
 }
 
-void lose_router(Core& core, const Fault& fault, bool begins) {
-    const auto link =
-        static_cast<std::uint32_t>(core.site.routers[static_cast<std::size_t>(find_router(core.site, fault.part))]);
-    std::erase(core.routers, link);
+void lose_router(MachineParts& parts, const Fault& fault, bool begins) {
+    const int link = parts.site.routers[static_cast<std::size_t>(find_router(parts.site, fault.part))];
+    parts.network.remove_router(link);
     if (!begins) {
-        core.routers.insert(core.routers.end(), core.links[link].site.weight, link);
+        parts.network.restore_router(link);
     }
-    core.log(core.servers.front().site.id,
-             begins ? "LNet: router " + fault.part + " is down" : "LNet: route through " + fault.part + " is up again");
+    parts.traces.log(
+        parts.timeline.now(), parts.servers.front().site.id,
+        begins ? "LNet: router " + fault.part + " is down" : "LNet: route through " + fault.part + " is up again");
 }
 
-void unbalance_paths(Core& core, const Fault& fault, bool begins) {
-    core.first_route_weight = begins ? fault.amount : 1;
+void unbalance_paths(MachineParts& parts, const Fault& fault, bool begins) {
+    parts.network.set_first_path_weight(begins ? fault.amount : 1);
 }
 
-void saturate_metadata_servers(Core& core, const Fault& fault, bool begins) {
-    core.count_background_metadata();
-    core.metadata_share = begins ? fault.amount : 0;
-    if (core.metadata_share >= logged_metadata_load) {
-        for (const int server : core.site.metadata_servers) {
-            core.log(core.servers[static_cast<std::size_t>(server)].site.id,
-                     "mdt: This server is not able to keep up with request traffic (cpu-bound).");
+void saturate_metadata_servers(MachineParts& parts, const Fault& fault, bool begins) {
+    parts.metadata.set_load_of_others(begins ? fault.amount : 0);
+    if (begins && fault.amount >= logged_metadata_load) {
+        for (const int server : parts.site.metadata_servers) {
+            parts.traces.log(parts.timeline.now(), parts.site.servers[static_cast<std::size_t>(server)].id,
+                             "mdt: This server is not able to keep up with request traffic (cpu-bound).");
         }
     }
 }
 
-void limit_server_caches(Core& core, const Fault& fault, bool begins) {
-    for (std::size_t i = 0; i < core.servers.size(); ++i) {
-        core.servers[i].site.cache_max_file =
-            begins ? static_cast<std::uint64_t>(fault.amount) : core.site.servers[i].cache_max_file;
+void limit_server_caches(MachineParts& parts, const Fault& fault, bool begins) {
+    for (std::size_t i = 0; i < parts.servers.size(); ++i) {
+        parts.servers[i].site.cache_max_file =
+            begins ? static_cast<std::uint64_t>(fault.amount) : parts.site.servers[i].cache_max_file;
     }
 }
 
-void set_tunable(Core& core, const Fault& fault, bool begins) {
+void set_tunable(MachineParts& parts, const Fault& fault, bool begins) {
     const auto amount = static_cast<std::uint64_t>(fault.amount);
-    for (std::size_t i = 0; i < core.clients.size(); ++i) {
-        ClientSite& current = core.clients[i].site;
-        const ClientSite& described = core.site.clients[i];
+    for (std::size_t i = 0; i < parts.clients.size(); ++i) {
+        ClientSite& current = parts.clients[i].site;
+        const ClientSite& described = parts.site.clients[i];
         const auto choose = [&](std::uint64_t original) { return begins ? amount : original; };
         if (fault.part == "rpc_size") {
             current.rpc_size = std::max<std::uint64_t>(choose(described.rpc_size), page_bytes);
@@ -124,27 +115,27 @@ void set_tunable(Core& core, const Fault& fault, bool begins) {
             current.read_ahead = choose(described.read_ahead);
         } else {
             current.page_cache = choose(described.page_cache);
-            core.clients[i].pages.set_capacity(current.page_cache);
+            parts.clients[i].pages.set_capacity(current.page_cache);
         }
     }
 }
 
-void slow_cached_reads(Core& core, const Fault& fault, bool begins) {
-    core.cached_page_cost_s = begins ? fault.amount : core.site.fs.cached_page_cost_s;
+void slow_cached_reads(MachineParts& parts, const Fault& fault, bool begins) {
+    parts.cache.set_cached_page_cost(begins ? fault.amount : parts.site.fs.cached_page_cost_s);
 }
 
-void fill_file_system(Core& core, const Fault& fault, bool begins) {
-    core.full_share = begins ? fault.amount : -1;
+void fill_file_system(MachineParts& parts, const Fault& fault, bool begins) {
+    parts.files.set_fault_fill_level(begins ? fault.amount : -1);
 }
 
-void misalign_slices(Core& core, const Fault& fault, bool begins) {
-    for (StorageTarget& target : core.targets) {
-        target.shift = begins ? static_cast<std::uint64_t>(fault.amount) : 0;
+void misalign_slices(MachineParts& parts, const Fault& fault, bool begins) {
+    for (std::uint32_t i = 0; i < parts.storage.target_count(); ++i) {
+        parts.storage.target(i).shift = begins ? static_cast<std::uint64_t>(fault.amount) : 0;
     }
 }
 
 /// Switches a fault on (`begins`) or off.
-using FaultEffect = void (*)(Core& core, const Fault& fault, bool begins);
+using FaultEffect = void (*)(MachineParts& parts, const Fault& fault, bool begins);
 
 struct FaultEffectOfKind {
     FaultKind kind;
@@ -185,42 +176,48 @@ FaultEffect fault_effect(FaultKind kind) {
 
 }  // namespace
 
-void Core::begin_fault(const Fault& fault) {
-    check_fault(fault, site);
-    if (fault.kind == FaultKind::router_lost) {
-        std::set<int> lost{find_router(site, fault.part)};
-        for (const Fault& other : faults) {
-            if (other.kind == FaultKind::router_lost) {
-                lost.insert(find_router(site, other.part));
-            }
-        }
-        if (lost.size() >= site.routers.size()) {
-            throw SiteError("fault \"" + fault.text() + "\": it is the last router, and nothing would arrive");
+/// Throws SiteError when no router remains.
+void FaultSwitch::require_another_router(const Fault& fault) const {
+    if (fault.kind != FaultKind::router_lost) {
+        return;
+    }
+    std::set<int> lost{find_router(parts_.site, fault.part)};
+    for (const Fault& other : faults_) {
+        if (other.kind == FaultKind::router_lost) {
+            lost.insert(find_router(parts_.site, other.part));
         }
     }
+    if (lost.size() >= parts_.site.routers.size()) {
+        throw SiteError("fault \"" + fault.text() + "\": it is the last router, and nothing would arrive");
+    }
+}
+
+void FaultSwitch::begin(const Fault& fault) {
+    check_fault(fault, parts_.site);
+    require_another_router(fault);
+    const Time now = parts_.timeline.now();
     if (fault.from > now) {
-        const auto index = static_cast<std::uint32_t>(planned_faults.size());
-        planned_faults.push_back(fault);
-        push(fault.from, EventKind::fault, index);
+        const auto index = static_cast<std::uint32_t>(planned_faults_.size());
+        planned_faults_.push_back(fault);
+        parts_.timeline.push(fault.from, EventKind::fault, index);
     } else {
-        std::erase_if(faults, [&](const Fault& other) { return has_same_part(other, fault) && other.from <= now; });
-        fault_effect(fault.kind)(*this, fault, true);
+        std::erase_if(faults_, [&](const Fault& other) { return has_same_part(other, fault) && other.from <= now; });
+        fault_effect(fault.kind)(parts_, fault, true);
     }
-    faults.push_back(fault);
+    faults_.push_back(fault);
 }
 
-void Core::end_fault(const Fault& fault) {
-    check_fault(fault, site);
-    std::erase_if(faults, [&](const Fault& other) { return has_same_part(other, fault); });
-    fault_effect(fault.kind)(*this, fault, false);
+void FaultSwitch::end(const Fault& fault) {
+    check_fault(fault, parts_.site);
+    std::erase_if(faults_, [&](const Fault& other) { return has_same_part(other, fault); });
+    fault_effect(fault.kind)(parts_, fault, false);
 }
 
-/// Begins a planned fault at its time, unless it was ended before.
-void Core::begin_planned_fault(std::uint32_t index) {
-    const Fault& fault = planned_faults[index];
-    if (std::any_of(faults.begin(), faults.end(),
+void FaultSwitch::begin_planned(std::uint32_t index) {
+    const Fault& fault = planned_faults_[index];
+    if (std::any_of(faults_.begin(), faults_.end(),
                     [&](const Fault& other) { return has_same_part(other, fault) && other.from == fault.from; })) {
-        fault_effect(fault.kind)(*this, fault, true);
+        fault_effect(fault.kind)(parts_, fault, true);
     }
 }
 

@@ -13,127 +13,73 @@ Machine::Machine(SiteModel site, const MachineOptions& options, Listener& listen
 Machine::~Machine() = default;
 
 const SiteModel& Machine::site() const {
-    return core_->site;
+    return core_->parts.site;
 }
 
 FileId Machine::get_file(std::string_view path) {
-    const auto [entry, is_new] = core_->files_by_name.try_emplace(std::string(path), 0);
-    if (is_new) {
-        entry->second = core_->create_file();
-    }
-    return entry->second;
+    return core_->parts.files.get(path);
 }
 
 bool Machine::exists(std::string_view path) const {
-    return core_->files_by_name.contains(std::string(path));
+    return core_->parts.files.exists(path);
 }
 
 ModelLayout Machine::get_layout(FileId file) const {
-    return core_->files[file].layout;
+    return core_->parts.files[file].layout;
 }
 
 void Machine::set_layout(FileId file, const ModelLayout& layout) {
     if (layout.size < page_bytes || layout.size % page_bytes != 0) {
         throw SiteError("a stripe of " + std::to_string(layout.size) + " bytes: it must be a multiple of 4096");
     }
-    if (layout.count == 0 || layout.count > core_->targets.size() || layout.start >= core_->targets.size()) {
+    const std::size_t target_count = site().targets.size();
+    if (layout.count == 0 || layout.count > target_count || layout.start >= target_count) {
         throw SiteError("a layout over " + std::to_string(layout.count) + " targets from number " +
-                        std::to_string(layout.start) + ": the file system has " +
-                        std::to_string(core_->targets.size()));
+                        std::to_string(layout.start) + ": the file system has " + std::to_string(target_count));
     }
-    core_->files[file].layout = layout;
+    core_->parts.files[file].layout = layout;
 }
 
 std::uint64_t Machine::file_size(FileId file) const {
-    return core_->files[file].size;
+    return core_->parts.files[file].size;
 }
 
-void Machine::resize(FileId id, std::uint64_t size) {
-    FileState& file = core_->files[id];
-    if (size < file.size) {
-        for (Client& client : core_->clients) {
-            client.pages.remove_file(id);
-        }
-        file.lock_holders.clear();
-    }
-    file.size = size;
-    file.allocated_bytes = std::min(file.allocated_bytes, size);
-    if (size == 0) {
-        core_->place_on_drives(file);
-    }
+void Machine::resize(FileId file, std::uint64_t size) {
+    core_->parts.files.resize(file, size, core_->parts.clients);
 }
 
-void Machine::allocate(FileId id, std::uint64_t size) {
-    FileState& file = core_->files[id];
-    file.allocated_bytes = std::max(file.allocated_bytes, size);
+void Machine::allocate(FileId file, std::uint64_t size) {
+    core_->parts.files[file].extend_allocation(size);
 }
 
 void Machine::remove_file(std::string_view path) {
-    const auto entry = core_->files_by_name.find(std::string(path));
-    if (entry == core_->files_by_name.end()) {
-        return;
-    }
-    FileState& file = core_->files[entry->second];
-    if (file.size > 0) {
-        for (Client& client : core_->clients) {
-            client.pages.remove_file(entry->second);
-        }
-    }
-    // Write-backs in flight still refer to the file.
-    if (file.pending_write_backs.empty() && file.waiting_fsyncs.empty()) {
-        core_->free_files.push_back(entry->second);
-    }
-    core_->files_by_name.erase(entry);
+    core_->parts.files.remove(path, core_->parts.clients);
 }
 
 void Machine::rename_file(std::string_view from, std::string_view to) {
-    const auto entry = core_->files_by_name.find(std::string(from));
-    if (entry != core_->files_by_name.end() && from != to) {
-        const FileId id = entry->second;
-        remove_file(to);
-        core_->files_by_name.erase(std::string(from));
-        core_->files_by_name.emplace(std::string(to), id);
-    }
+    core_->parts.files.rename(from, to, core_->parts.clients);
 }
 
 std::vector<std::string> Machine::file_names() const {
     std::vector<std::string> names;
-    names.reserve(core_->files_by_name.size());
-    for (const auto& [name, file] : core_->files_by_name) {
+    names.reserve(core_->parts.files.by_name().size());
+    for (const auto& [name, file] : core_->parts.files.by_name()) {
         names.push_back(name);
     }
     return names;
 }
 
 StreamId Machine::begin_stream(std::uint32_t client) {
-    StreamId id = 0;
-    if (core_->free_streams.empty()) {
-        id = static_cast<StreamId>(core_->streams.size());
-        core_->streams.emplace_back();
-    } else {
-        id = core_->free_streams.back();
-        core_->free_streams.pop_back();
-        ClientStream stream;  // requests of the previous stream of this number may be in flight
-        std::copy(std::begin(core_->streams[id].in_flight_limit), std::end(core_->streams[id].in_flight_limit),
-                  stream.in_flight_limit);
-        core_->streams[id] = std::move(stream);
-    }
-    core_->streams[id].client = client;
-    core_->clients[client].streams.push_back(id);
-    return id;
+    return core_->parts.clients.begin_stream(client);
 }
 
-void Machine::end_stream(StreamId id) {
-    core_->send_piece(id);
-    core_->unregister_writer(core_->streams[id]);
-    std::erase(core_->clients[core_->streams[id].client].streams, id);
-    if (core_->streams[id].missing_ranges.empty()) {
-        core_->free_streams.push_back(id);  // otherwise its read-ahead is in flight
-    }
+void Machine::end_stream(StreamId stream) {
+    core_->parts.cache.close_file(stream);
+    core_->parts.clients.end_stream(stream);
 }
 
 Time Machine::now() const {
-    return core_->now;
+    return core_->parts.timeline.now();
 }
 
 void Machine::submit(Time time, const ModelOperation& operation) {
@@ -141,113 +87,94 @@ void Machine::submit(Time time, const ModelOperation& operation) {
 }
 
 std::optional<CompletedOperation> Machine::complete_without_event(Time time, const ModelOperation& operation) {
-    return core_->complete_without_event(time, operation);
+    return core_->parts.cache.complete_without_event(time, operation);
 }
 
 void Machine::set_alarm(Time time, std::uint64_t tag) {
-    std::uint32_t alarm = 0;
-    if (core_->free_alarms.empty()) {
-        alarm = static_cast<std::uint32_t>(core_->alarm_tags.size());
-        core_->alarm_tags.push_back(tag);
-    } else {
-        alarm = core_->free_alarms.back();
-        core_->free_alarms.pop_back();
-        core_->alarm_tags[alarm] = tag;
-    }
-    core_->push(std::max(time, core_->now), EventKind::alarm, alarm);
+    core_->set_alarm(time, tag);
 }
 
 Time Machine::next_event_time() const {
-    return core_->queue.next_time();
+    return core_->parts.timeline.next_time();
 }
 
 bool Machine::step() {
-    if (core_->queue.is_empty()) {
+    if (core_->parts.timeline.is_empty()) {
         return false;
     }
-    core_->handle(core_->queue.pop());
+    core_->handle_next_event();
     return true;
 }
 
 void Machine::advance_to(Time time) {
-    while (core_->queue.next_time() <= time) {
-        core_->handle(core_->queue.pop());
+    while (core_->parts.timeline.next_time() <= time) {
+        core_->handle_next_event();
     }
-    core_->now = std::max(core_->now, time);
+    core_->parts.timeline.advance_to(time);
 }
 
 void Machine::write_back_all(Time limit) {
-    for (StreamId id = 0; id < core_->streams.size(); ++id) {
-        core_->send_piece(id);
+    for (StreamId id = 0; id < core_->parts.clients.stream_count(); ++id) {
+        core_->parts.cache.send_piece(id);
     }
-    const auto has_dirty_data = [this] {
-        return std::any_of(core_->clients.begin(), core_->clients.end(),
-                           [](const Client& client) { return client.write_back_count > 0; });
-    };
-    while (has_dirty_data() && next_event_time() <= limit) {
+    while (core_->parts.clients.has_dirty_data() && next_event_time() <= limit) {
         step();
     }
 }
 
 void Machine::drop_client_caches(std::uint32_t client) {
-    core_->clients[client].pages.clear();
-    for (const StreamId id : core_->clients[client].streams) {
-        ClientStream& stream = core_->streams[id];
-        stream.ready_until = stream.ready_from;
-    }
+    core_->parts.cache.drop_pages(client);
 }
 
 void Machine::drop_server_caches() {
-    for (Server& server : core_->servers) {
+    for (Server& server : core_->parts.servers) {
         server.cache.clear();
     }
-    for (FileState& file : core_->files) {
-        file.is_cached_by_server = false;
-    }
+    core_->parts.files.drop_server_caches();
 }
 
 std::uint64_t Machine::cached_bytes(std::uint32_t client, FileId file) const {
-    return core_->clients[client].pages.cached_bytes_of(file);
+    return core_->parts.clients[client].pages.cached_bytes_of(file);
 }
 
 void Machine::begin_fault(const Fault& fault) {
-    core_->begin_fault(fault);
+    core_->faults.begin(fault);
 }
 
 void Machine::end_fault(const Fault& fault) {
-    core_->end_fault(fault);
+    core_->faults.end(fault);
 }
 
 const Traces& Machine::traces() const {
-    core_->compute_free_space();
+    core_->parts.compute_free_space();
     return counters();
 }
 
 const Traces& Machine::counters() const {
-    core_->update_counters();
-    return core_->traces;
+    core_->parts.update_counters();
+    return core_->parts.traces;
 }
 
 const std::vector<Fault>& Machine::faults() const {
-    return core_->faults;
+    return core_->faults.faults();
 }
 
 std::vector<Machine::Flow> Machine::flows() const {
     std::vector<Flow> flows;
-    for (const Link& link : core_->links) {
+    for (const Link& link : core_->parts.network.links()) {
         flows.push_back({link.site.id, link.bytes[1], link.bytes[0],
                          link.directions[0].busy_time() + link.directions[1].busy_time()});
     }
-    for (std::size_t i = 0; i < core_->targets.size(); ++i) {
-        const TargetTrace& trace = core_->traces.targets[i];
-        flows.push_back(
-            {trace.id, trace.write_bytes.sum, trace.read_bytes.sum, core_->targets[i].rate_station.busy_time()});
+    for (std::size_t i = 0; i < core_->parts.storage.target_count(); ++i) {
+        const TargetTrace& trace = core_->parts.traces.targets[i];
+        flows.push_back({trace.id, trace.write_bytes.sum, trace.read_bytes.sum,
+                         core_->parts.storage.targets()[i].rate_station.busy_time()});
     }
     return flows;
 }
 
 std::uint64_t Machine::handled_event_count() const {
-    return core_->handled_event_count;
+    return core_->parts.timeline.handled_event_count();
 }
 
 }  // namespace sonde::simulate

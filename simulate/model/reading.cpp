@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Buffered reads: from the client's cache, by read-ahead of a sequential stream, or by requests for the range of the
 // call.
-#include "model/core.hpp"
+#include "model/client_cache.hpp"
 
 #include <algorithm>
 
@@ -17,40 +17,53 @@ void set_ready_range(ClientStream& stream, std::uint64_t from, std::uint64_t lim
     }
 }
 
-}  // namespace
-
-/// Time of a read under the client's cache lock (Lustre LU-744): each page takes longer for each page of the file that
-/// the client caches. 0 on clients without the defect.
-Time Core::cache_lock_time(Client& client, const ModelOperation& operation) {
-    if (cached_page_cost_s <= 0) {
-        return 0;
-    }
-    const std::uint64_t cached_pages = client.pages.cached_bytes_of(operation.file) / page_bytes;
-    const std::uint64_t read_pages = (operation.length + page_bytes - 1) / page_bytes;
-    return seconds_to_time(cached_page_cost_s * static_cast<double>(cached_pages) * static_cast<double>(read_pages));
-}
-
-bool Core::is_missing(const ClientStream& stream, std::uint64_t from, std::uint64_t until) const {
+bool is_missing(const ClientStream& stream, std::uint64_t from, std::uint64_t until) {
     return std::any_of(stream.missing_ranges.begin(), stream.missing_ranges.end(),
                        [&](const auto& range) { return range.first < until && range.second > from; });
 }
 
-void Core::begin_read(std::uint32_t call) {
-    const ModelOperation operation = calls[call].operation;
-    ClientStream& stream = streams[operation.stream];
-    Client& client = clients[stream.client];
-    if (!calls[call].has_paid_cache_lock) {
-        calls[call].has_paid_cache_lock = true;
+/// Bytes by which read-ahead grows first.
+std::uint64_t read_ahead_unit(const Client& client) {
+    return std::max<std::uint64_t>(client.site.rpc_size, page_bytes);
+}
+
+}  // namespace
+
+/// Time of a read under the client's cache lock (Lustre LU-744): each page takes longer for each page of the file that
+/// the client caches. 0 on clients without the defect.
+Time ClientCache::cache_lock_time(const Client& client, const ModelOperation& operation) const {
+    if (cached_page_cost_s_ <= 0) {
+        return 0;
+    }
+    const std::uint64_t cached_pages = client.pages.cached_bytes_of(operation.file) / page_bytes;
+    const std::uint64_t read_pages = (operation.length + page_bytes - 1) / page_bytes;
+    return seconds_to_time(cached_page_cost_s_ * static_cast<double>(cached_pages) * static_cast<double>(read_pages));
+}
+
+void ClientCache::begin_read(std::uint32_t call) {
+    if (calls_[call].operation.direct) {
+        begin_direct(call);
+    } else {
+        begin_buffered_read(call);
+    }
+}
+
+void ClientCache::begin_buffered_read(std::uint32_t call) {
+    const ModelOperation operation = calls_[call].operation;
+    ClientStream& stream = clients_.stream(operation.stream);
+    Client& client = clients_[stream.client];
+    if (!calls_[call].has_paid_cache_lock) {
+        calls_[call].has_paid_cache_lock = true;
         if (const Time extra = cache_lock_time(client, operation); extra > 0) {
-            push(client.cache_lock.reserve(now, extra).end, EventKind::call_begins, call);
+            timeline_.push(client.cache_lock.reserve(timeline_.now(), extra).end, EventKind::call_begins, call);
             return;
         }
     }
-    const std::uint64_t size = files[operation.file].size;
+    const std::uint64_t size = files_[operation.file].size;
     const std::uint64_t from = operation.offset;
     const std::uint64_t until = std::min(from + operation.length, size);
     if (from >= until) {
-        return finish_call(call, now);
+        return calls_.finish(call, timeline_.now());
     }
     const bool is_sequential = stream.file == operation.file && from == stream.last_read_end;
     const bool was_requested =
@@ -66,57 +79,62 @@ void Core::begin_read(std::uint32_t call) {
     if (cached_until >= until && stream.requested_until < cached_until) {
         stream.requested_until = cached_until;
     }
-    // Read-ahead doubles its window with each sequential read, up to the limit.
-    const std::uint64_t unit = std::max<std::uint64_t>(client.site.rpc_size, page_bytes);
-    const bool reads_ahead =
-        (is_sequential && from > 0) || (from == 0 && stream.read_ahead_window == 0 && operation.length > 0);
-    std::uint64_t request_until = until;
-    if (reads_ahead && client.site.read_ahead > 0 &&
-        stream.requested_until < until + stream.read_ahead_window / 2 + 1) {
-        stream.read_ahead_window = std::min(
-            std::max(2 * stream.read_ahead_window, std::min(unit, client.site.read_ahead)), client.site.read_ahead);
-        request_until = std::min(size, until + stream.read_ahead_window);
-    }
+    const std::uint64_t request_until =
+        is_sequential || from == 0 ? plan_read_ahead(stream, client, operation, until) : until;
     if (request_until > stream.requested_until) {
         const std::uint64_t begin = std::max(stream.requested_until, from);
         stream.requested_until = request_until;
         fetch_missing(operation.stream, begin, request_until);
     }
     stream.last_read_end = until;
-    if (is_missing(streams[operation.stream], from, until)) {
-        streams[operation.stream].waiting_reads.push_back(call);
+    if (is_missing(clients_.stream(operation.stream), from, until)) {
+        clients_.stream(operation.stream).waiting_reads.push_back(call);
         return;
     }
-    set_ready_range(streams[operation.stream], from, until + unit);
-    finish_call(call, now);
+    set_ready_range(clients_.stream(operation.stream), from, until + read_ahead_unit(client));
+    calls_.finish(call, timeline_.now());
+}
+
+/// Where the requests of a sequential read end: read-ahead doubles its window with each one, up to the limit.
+std::uint64_t ClientCache::plan_read_ahead(ClientStream& stream, const Client& client, const ModelOperation& operation,
+                                           std::uint64_t until) const {
+    const bool begins = operation.offset == 0 && stream.read_ahead_window == 0 && operation.length > 0;
+    const bool continues = operation.offset > 0;
+    const std::uint64_t limit = client.site.read_ahead;
+    if ((!begins && !continues) || limit == 0 || stream.requested_until >= until + stream.read_ahead_window / 2 + 1) {
+        return until;
+    }
+    stream.read_ahead_window =
+        std::min(std::max(2 * stream.read_ahead_window, std::min(read_ahead_unit(client), limit)), limit);
+    return std::min(files_[operation.file].size, until + stream.read_ahead_window);
 }
 
 /// Requests the bytes `from` … `until`-1 that are not in the cache.
-void Core::fetch_missing(StreamId id, std::uint64_t from, std::uint64_t until) {
-    const FileId file_id = streams[id].file;
-    Client& client = clients[streams[id].client];
+void ClientCache::fetch_missing(StreamId id, std::uint64_t from, std::uint64_t until) {
+    const FileId file_id = clients_.stream(id).file;
+    Client& client = clients_.client_of(id);
     std::vector<std::uint32_t> new_requests;
     for (std::uint64_t offset = from; offset < until;) {
         if (const std::uint64_t cached_until = client.pages.cached_until(file_id, offset); cached_until > offset) {
             offset = cached_until;
             continue;
         }
-        const StripeLocation location = locate_stripe(files[file_id], offset, client.site.rpc_size);
+        const StripeLocation location = files_.locate_stripe(files_[file_id], offset, client.site.rpc_size);
         const std::uint64_t length = std::min(until - offset, location.bytes_to_border);
         new_requests.push_back(
-            create_request(streams[id], id, location, file_id, offset, length, false, RequestPurpose::read_ahead));
-        streams[id].missing_ranges.emplace_back(offset, offset + length);
+            requests_.create(id, location, file_id, offset, length, false, RequestPurpose::read_ahead));
+        clients_.stream(id).missing_ranges.emplace_back(offset, offset + length);
         offset += length;
     }
     for (const std::uint32_t request : new_requests) {
-        enqueue_request(request);
+        requests_.enqueue(request);
     }
 }
 
-void Core::finish_fetch(const StorageRequest& request) {
-    Client& client = clients[request.client];
+void ClientCache::finish_fetch(const StorageRequest& request) {
+    Client& client = clients_[request.client];
     client.pages.insert(request.file, request.file_offset, request.file_offset + request.length);
-    ClientStream& stream = streams[request.stream];
+    ClientStream& stream = clients_.stream(request.stream);
     const std::pair<std::uint64_t, std::uint64_t> range{request.file_offset, request.file_offset + request.length};
     const auto missing = std::find(stream.missing_ranges.begin(), stream.missing_ranges.end(), range);
     if (missing == stream.missing_ranges.end()) {
@@ -124,22 +142,22 @@ void Core::finish_fetch(const StorageRequest& request) {
     }
     stream.missing_ranges.erase(missing);
     for (;;) {
-        ClientStream& current = streams[request.stream];  // listeners may begin streams
+        ClientStream& current = clients_.stream(request.stream);  // listeners may begin streams
         const auto ready =
             std::find_if(current.waiting_reads.begin(), current.waiting_reads.end(), [&](std::uint32_t call) {
-                const ModelOperation& operation = calls[call].operation;
-                const std::uint64_t until = std::min(operation.offset + operation.length, files[operation.file].size);
+                const ModelOperation& operation = calls_[call].operation;
+                const std::uint64_t until = std::min(operation.offset + operation.length, files_[operation.file].size);
                 return !is_missing(current, operation.offset, until);
             });
         if (ready == current.waiting_reads.end()) {
             return;
         }
         const std::uint32_t call = *ready;
-        const ModelOperation& operation = calls[call].operation;
+        const ModelOperation& operation = calls_[call].operation;
         current.waiting_reads.erase(ready);
         current.ready_from = operation.offset;
-        current.ready_until = std::min(operation.offset + operation.length, files[operation.file].size);
-        finish_call(call, now);
+        current.ready_until = std::min(operation.offset + operation.length, files_[operation.file].size);
+        calls_.finish(call, timeline_.now());
     }
 }
 

@@ -14,6 +14,12 @@
 
 namespace sonde::simulate {
 
+/// Seeds of the noise of parts: each part has its number, so that an added one does not change the others' noise.
+struct NoiseSeeds {
+    std::uint64_t seed = 1;
+    std::uint64_t last_part = 1;
+};
+
 struct Link {
     Link(const LinkSite& described, std::uint64_t seed, std::uint64_t part)
         : site(described), noise(seed, part, described.noise), slowdown(described.slowdown) {}
@@ -85,8 +91,7 @@ struct StorageTarget {
     double rebuild_share = 0;  ///< fault: of the rate; > 0: a drive is missing
     std::uint64_t shift = 0;   ///< fault: bytes from the begin of a stripe to that of the target's space
     std::uint32_t active_clients = 0;
-    bool neighbor_planned = false;  ///< the event of the next neighbor request is pending
-    std::uint32_t path_turn = 0;    ///< of alternative local paths
+    std::uint32_t path_turn = 0;  ///< of alternative local paths
 };
 
 struct Server {
@@ -103,7 +108,6 @@ struct Server {
     ExtentCache cache;
     SlowdownNoise noise;
     double slowdown;
-    int rate_link = -1;  ///< the link that limits its rate
 };
 
 struct MediaRequest {

@@ -90,6 +90,7 @@ struct Traces {
     std::vector<MediumTrace> media;
     std::vector<LogMessage> messages;
     std::vector<CounterSample> samples;
+    void log(Time time, const std::string& host, const std::string& text) { messages.push_back({time, host, text}); }
 };
 
 /// `obdfilter.<name>.stats` of Lustre 2.5, read at `read_time` (seconds since 1970, as below).

@@ -74,6 +74,7 @@ struct ServerSite {
     std::string id;
     int link = -1;              ///< its adapter
     DirectedRate rate;          ///< limit of the server
+    int limit_link = -1;        ///< link with this limit; -1: no limit
     std::uint32_t threads = 0;  ///< 0 = no limit
     Time request_cost = 0;
     std::uint64_t cache = 0;               ///< bytes of its read cache

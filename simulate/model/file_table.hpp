@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// The files of the machine: names, sizes, layouts, and their positions on the drives.
+#pragma once
+
+#include "model/client_table.hpp"
+#include "model/operation.hpp"
+#include "model/timeline.hpp"
+#include "system/site.hpp"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace sonde::simulate {
+
+struct FileState {
+    ModelLayout layout;
+    std::uint64_t size = 0;
+    std::uint64_t allocated_bytes = 0;        ///< blocks from the start of the file, in bytes
+    double drive_position = 0;                ///< 0 outer edge, 1 inner edge
+    std::uint32_t fragments = 1;              ///< of 1 MiB
+    std::uint32_t writer_count = 0;           ///< streams that wrote to the file and have it open
+    bool is_cached_by_server = false;         ///< its metadata is in the memory of the metadata server
+    std::vector<std::uint32_t> lock_holders;  ///< by lock unit: client + 1; 0: no holder
+    std::unordered_map<std::uint32_t, std::uint32_t> pending_write_backs;  ///< client -> requests in flight
+    std::vector<std::uint32_t> waiting_fsyncs;                             ///< calls
+
+    /// Allocates blocks up to `end`. Returns whether the file lacked them.
+    bool extend_allocation(std::uint64_t end) noexcept;
+};
+
+/// Where an offset of a file is stored.
+struct StripeLocation {
+    std::uint32_t target = 0;
+    std::uint64_t object_offset = 0;
+    std::uint64_t bytes_to_border = 0;  ///< until the end of the stripe or of the largest request
+};
+
+class FileTable {
+ public:
+    FileTable(const SiteModel& site, Timeline& timeline);
+
+    FileState& operator[](FileId id) noexcept { return files_[id]; }
+    const FileState& operator[](FileId id) const noexcept { return files_[id]; }
+    /// The file of that name, created with the default layout if it does not exist.
+    FileId get(std::string_view path);
+    bool exists(std::string_view path) const;
+    const std::unordered_map<std::string, FileId>& by_name() const { return by_name_; }
+    void resize(FileId id, std::uint64_t size, ClientTable& clients);
+    void remove(std::string_view path, ClientTable& clients);
+    void rename(std::string_view from, std::string_view to, ClientTable& clients);
+    /// `rpc_size`: the largest request.
+    StripeLocation locate_stripe(const FileState& file, std::uint64_t offset, std::uint64_t rpc_size) const;
+    /// Bytes of all files on each target.
+    std::vector<std::uint64_t> stored_bytes() const;
+    void drop_server_caches();
+
+    /// Fill level of the file system, 0..1: that of an active fault, else that of the site.
+    double fill_level() const { return fault_fill_level_ >= 0 ? fault_fill_level_ : site_.fs.used; }
+    void set_fault_fill_level(double level) { fault_fill_level_ = level; }  ///< < 0: no fault
+
+ private:
+    FileId create();
+    void place_on_drives(FileState& file);
+
+    const SiteModel& site_;
+    Timeline& timeline_;
+    std::vector<FileState> files_;
+    std::vector<FileId> free_files_;
+    std::unordered_map<std::string, FileId> by_name_;
+    std::uint64_t next_start_target_ = 0;  ///< of the layout of the next file
+    double fault_fill_level_ = -1;
+};
+
+}  // namespace sonde::simulate

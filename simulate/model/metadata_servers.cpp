@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/metadata_servers.hpp"
+
+namespace sonde::simulate {
+namespace {
+
+bool changes_names(ModelCallKind kind) {
+    return kind == ModelCallKind::create || kind == ModelCallKind::remove || kind == ModelCallKind::mkdir ||
+           kind == ModelCallKind::rmdir || kind == ModelCallKind::rename;
+}
+
+}  // namespace
+
+MetadataServers::MetadataServers(const SiteModel& site, std::vector<Server>& servers, ClientTable& clients,
+                                 FileTable& files, Network& network, PendingCalls& calls, Timeline& timeline,
+                                 Traces& traces)
+    : site_(site),
+      servers_(servers),
+      clients_(clients),
+      files_(files),
+      network_(network),
+      calls_(calls),
+      timeline_(timeline),
+      traces_(traces) {
+    for (const int server : site.metadata_servers) {
+        traces.metadata.push_back({site.servers[static_cast<std::size_t>(server)].id, {}});
+    }
+}
+
+/// Time of a message to a metadata server, in one direction.
+Time MetadataServers::message_time(const Client& client) const {
+    return network_.metadata_message_time(client, servers_[static_cast<std::size_t>(site_.metadata_servers.front())]);
+}
+
+void MetadataServers::send_call(std::uint32_t call) {
+    Client& client = clients_.client_of(calls_[call].operation.stream);
+    const Time sent = network_.reserve_forwarder(network_.choose_forwarder(client), timeline_.now());
+    timeline_.push(add_time(sent, message_time(client)), EventKind::metadata_call, call);
+}
+
+Time MetadataServers::service_time(const Server& server, const ModelOperation& operation, const FileState& file) const {
+    const ServerSite& costs = server.site;
+    Time cost = 0;
+    switch (operation.kind) {
+        case ModelCallKind::create:
+            cost = costs.create;
+            break;
+        case ModelCallKind::open:
+        case ModelCallKind::close:
+            cost = costs.open;
+            break;
+        case ModelCallKind::stat:
+            cost = file.is_cached_by_server && costs.cached >= 0 ? costs.cached : costs.stat;
+            break;
+        case ModelCallKind::remove:
+            cost = costs.remove;
+            break;
+        case ModelCallKind::mkdir:
+        case ModelCallKind::rmdir:
+            cost = costs.mkdir;
+            break;
+        case ModelCallKind::rename:
+            cost = costs.rename;
+            break;
+        case ModelCallKind::readdir:
+            cost = costs.open + costs.readdir * static_cast<Time>(operation.length);
+            break;
+        default:
+            break;
+    }
+    if (operation.kind == ModelCallKind::open || operation.kind == ModelCallKind::create) {
+        cost += site_.fs.layout_cost * file.layout.count;
+    }
+    return cost;
+}
+
+/// Additional time to create a file with content. It occupies no server.
+Time MetadataServers::content_delay(const ModelOperation& operation) const {
+    if (operation.kind != ModelCallKind::create || operation.length == 0) {
+        return 0;
+    }
+    return site_.data_cost + seconds_to_time(site_.size_cost_s * static_cast<double>(operation.length) / 1024);
+}
+
+void MetadataServers::serve_call(std::uint32_t call) {
+    const Time now = timeline_.now();
+    const ModelOperation& operation = calls_[call].operation;
+    FileState& file = files_[operation.file];
+    // Files are distributed over the metadata servers.
+    const std::size_t server_number = operation.file % site_.metadata_servers.size();
+    Server& server = servers_[static_cast<std::size_t>(site_.metadata_servers[server_number])];
+    double factor = server.slowdown * server.noise.factor(now);
+    if (load_of_others_ > 0) {
+        factor /= 1 - load_of_others_;  // other users occupy the threads for this share of the time
+    }
+    Time end = server.threads.reserve(now, scale_time(service_time(server, operation, file), factor)).end;
+    if (changes_names(operation.kind) && server.site.journal > 0) {
+        end = server.journal.reserve(end, scale_time(server.site.journal, factor)).end;
+    }
+    file.is_cached_by_server = true;
+    traces_.metadata[server_number].calls[static_cast<std::size_t>(operation.kind)].add(
+        static_cast<std::uint64_t>((end - now) / 1000));
+    const Time answer_time = message_time(clients_.client_of(operation.stream));
+    timeline_.push(end + content_delay(operation) + answer_time, EventKind::metadata_done, call);
+}
+
+void MetadataServers::set_load_of_others(double share) {
+    count_calls_of_others();
+    load_of_others_ = share;
+}
+
+void MetadataServers::count_calls_of_others() {
+    const Time since = timeline_.now() - others_counted_until_;
+    others_counted_until_ = timeline_.now();
+    if (load_of_others_ <= 0) {
+        return;
+    }
+    for (std::size_t i = 0; i < site_.metadata_servers.size(); ++i) {
+        const ServerSite& server = servers_[static_cast<std::size_t>(site_.metadata_servers[i])].site;
+        if (server.stat > 0) {
+            const double call_count = load_of_others_ * server.threads * to_seconds(since) / to_seconds(server.stat);
+            ServerTrace& trace = traces_.metadata[i];
+            trace.background_stats += call_count;
+            trace.background_us = static_cast<std::uint64_t>(server.stat / 1000);
+        }
+    }
+}
+
+}  // namespace sonde::simulate

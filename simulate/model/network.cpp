@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/network.hpp"
+
+#include <iterator>
+
+namespace sonde::simulate {
+
+Network::Network(const SiteModel& site, NoiseSeeds& seeds) : site_(site) {
+    for (const LinkSite& link : site.links) {
+        links_.emplace_back(link, seeds.seed, ++seeds.last_part);
+    }
+    for (const int router : site.routers) {
+        restore_router(router);
+    }
+    forwarders_.assign(site.forwarders.size(), MultiServerStation(site.forward_threads));
+}
+
+/// The index of the path that the next request takes.
+std::size_t Network::choose_path(std::size_t choices, std::uint32_t& next_turn) const {
+    const std::uint32_t turn = next_turn++;
+    if (first_path_weight_ <= 1 || choices < 2) {
+        return turn % choices;
+    }
+    // The first path gets `share` of the turns, evenly spread; the others get the rest in turn.
+    const double share = first_path_weight_ / (first_path_weight_ + static_cast<double>(choices) - 1);
+    const auto first_turns = [share](std::uint32_t turns) { return static_cast<std::uint32_t>(share * turns); };
+    return first_turns(turn + 1) > first_turns(turn) ? 0 : 1 + (turn - first_turns(turn)) % (choices - 1);
+}
+
+void Network::choose_route(StorageRequest& request, Client& client, StorageTarget& target, const Server* server) {
+    const auto add = [&request](int link) {
+        if (link >= 0 && request.hop_count < std::size(request.hops)) {
+            request.hops[request.hop_count++] = link;
+        }
+    };
+    add(client.site.software);
+    add(client.site.link);
+    if (request.extends_file) {
+        add(site_.log);
+    }
+    if (!target.site.paths.empty()) {
+        for (const int link : target.site.paths[choose_path(target.site.paths.size(), target.path_turn)]) {
+            add(link);
+        }
+        return;
+    }
+    if (!site_.forwarders.empty()) {
+        request.forwarder = choose_forwarder(client);
+        add(site_.forwarders[request.forwarder]);
+    }
+    if (client.site.routed && !routers_.empty()) {
+        add(static_cast<int>(routers_[choose_path(routers_.size(), client.router_turn)]));
+    }
+    if (server != nullptr) {
+        add(server->site.link);
+        add(server->site.limit_link);
+    }
+}
+
+Link::Passage Network::pass_next_link(StorageRequest& request, Time head) {
+    const std::size_t hop = request.is_write ? request.hop : request.hop_count - 1U - request.hop;
+    Link& link = links_[static_cast<std::size_t>(request.hops[hop])];
+    const Link::Passage passage = link.pass_message(head, request.tail, request.length, request.is_write);
+    request.tail = passage.tail;
+    ++request.hop;
+    return passage;
+}
+
+Time Network::message_time(const StorageRequest& request) const {
+    Time time = 0;
+    for (std::size_t i = 0; i < request.hop_count; ++i) {
+        const LinkSite& link = links_[static_cast<std::size_t>(request.hops[i])].site;
+        time += link.latency + link.request_cost;
+    }
+    return time;
+}
+
+Time Network::metadata_message_time(const Client& client, const Server& server) const {
+    Time time = 0;
+    const auto add = [&](int index) {
+        if (index >= 0) {
+            const LinkSite& link = links_[static_cast<std::size_t>(index)].site;
+            time += link.latency + link.request_cost;
+        }
+    };
+    add(client.site.link);
+    if (!site_.forwarders.empty()) {
+        add(site_.forwarders.front());
+    }
+    if (client.site.routed && !routers_.empty()) {
+        add(static_cast<int>(routers_.front()));
+    }
+    add(server.site.link);
+    return time;
+}
+
+std::uint32_t Network::choose_forwarder(Client& client) const {
+    return site_.forwarders.empty() ? 0 : client.forwarder_turn++ % static_cast<std::uint32_t>(site_.forwarders.size());
+}
+
+Time Network::reserve_forwarder(std::uint32_t forwarder, Time arrival) {
+    return site_.forwarders.empty() || site_.forward_cost == 0
+               ? arrival
+               : forwarders_[forwarder].reserve(arrival, site_.forward_cost).end;
+}
+
+void Network::set_slowdown(int link, double factor) {
+    Link& slowed = links_[static_cast<std::size_t>(link)];
+    slowed.slowdown = slowed.site.slowdown * factor;
+}
+
+void Network::remove_router(int link) {
+    std::erase(routers_, static_cast<std::uint32_t>(link));
+}
+
+void Network::restore_router(int link) {
+    routers_.insert(routers_.end(), site_.links[static_cast<std::size_t>(link)].weight,
+                    static_cast<std::uint32_t>(link));
+}
+
+}  // namespace sonde::simulate

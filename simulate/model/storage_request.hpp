@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// One request of a client to one target.
+#pragma once
+
+#include "kernel/time.hpp"
+#include "model/client_table.hpp"
+
+#include <cstdint>
+
+namespace sonde::simulate {
+
+enum class RequestPurpose : std::uint8_t { call, write_behind, read_ahead };
+
+struct StorageRequest {
+    std::uint64_t file_offset = 0, object_offset = 0, length = 0;
+    Time tail = 0;            ///< when its last byte is where its first byte is now
+    Time server_arrival = 0;  ///< of its last byte
+    std::uint32_t client = 0, target = 0, file = 0, stream = 0, forwarder = 0;
+    std::uint32_t call = none;  ///< of RequestPurpose::call
+    std::int32_t hops[6] = {-1, -1, -1, -1, -1, -1};
+    std::uint8_t hop = 0, hop_count = 0;
+    bool is_write = false, was_retried = false;
+    bool extends_file = false;  ///< a write beyond the allocated blocks, which passes the log
+    RequestPurpose purpose = RequestPurpose::call;
+    std::uint32_t next_waiting = none;  ///< the next request in the list of InFlightLimit
+};
+
+}  // namespace sonde::simulate

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/storage_servers.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstdio>
+
+namespace sonde::simulate {
+namespace {
+
+/// The name of a target in Lustre: fs1-OST0011. Other file systems have the id.
+std::string lustre_target_name(const SiteModel& site, const TargetSite& target) {
+    if (site.fs.kind != "lustre") {
+        return target.id;
+    }
+    char number[16];
+    std::snprintf(number, sizeof number, "-OST%04x", target.index);
+    return site.fs.id + number;
+}
+
+}  // namespace
+
+StorageServers::StorageServers(const SiteModel& site, NoiseSeeds& seeds, std::vector<Server>& servers, FileTable& files,
+                               Timeline& timeline, Traces& traces)
+    : site_(site), servers_(servers), files_(files), timeline_(timeline), traces_(traces) {
+    for (const MediumSite& medium : site.media) {
+        media_.emplace_back(medium, seeds.seed, ++seeds.last_part);
+        traces.media.push_back({medium.id, {}, {}, {}, {}, {}});
+    }
+    for (const TargetSite& target : site.targets) {
+        targets_.emplace_back(target, seeds.seed, ++seeds.last_part);
+        TargetTrace& trace = traces.targets.emplace_back();
+        trace.id = target.id;
+        trace.name = lustre_target_name(site, target);
+        trace.capacity = target.capacity;
+    }
+}
+
+Medium* StorageServers::medium_of(const StorageTarget& target) {
+    return target.site.medium >= 0 ? &media_[static_cast<std::size_t>(target.site.medium)] : nullptr;
+}
+
+const Server* StorageServers::server_of(std::uint32_t target) const {
+    const int server = targets_[target].site.server;
+    return server >= 0 ? &servers_[static_cast<std::size_t>(server)] : nullptr;
+}
+
+const std::string& StorageServers::logging_host(std::uint32_t target) const {
+    const Server* server = server_of(target);
+    return server != nullptr ? server->site.id : site_.clients.front().id;
+}
+
+double StorageServers::write_rate(std::uint32_t target) const {
+    const TargetSite& described = targets_[target].site;
+    if (described.rate.write > 0) {
+        return described.rate.write;
+    }
+    return described.medium >= 0 ? media_[static_cast<std::size_t>(described.medium)].site.rate.write : 0;
+}
+
+/// When the locks of a request are granted, or revoked from other clients. A target grants one lock at a time.
+Time StorageServers::acquire_locks(const StorageRequest& request, Time arrival) {
+    FileState& file = files_[request.file];
+    const std::uint64_t unit = site_.fs.lock_unit;
+    if (unit == 0) {
+        return arrival;
+    }
+    const std::uint64_t last = (request.file_offset + request.length - 1) / unit;
+    if (file.lock_holders.size() <= last) {
+        file.lock_holders.resize(std::max<std::size_t>(last + 1, file.lock_holders.size() * 2), 0);
+    }
+    Time cost = 0;
+    for (std::uint64_t i = request.file_offset / unit; i <= last; ++i) {
+        std::uint32_t& holder = file.lock_holders[i];
+        const std::uint32_t me = request.client + 1;
+        if (holder != 0 && holder != me) {
+            cost += site_.fs.revoke_cost;
+        } else if (holder == 0 && request.is_write) {
+            cost += site_.fs.lock_cost;
+        }
+        holder = request.is_write ? me : holder == me ? me : 0;
+    }
+    return cost > 0 ? targets_[request.target].lock_manager.reserve(arrival, cost).end : arrival;
+}
+
+void StorageServers::receive(StorageRequest& request, std::uint32_t index) {
+    const Time now = timeline_.now();
+    request.server_arrival = now;
+    Time ready_time = now;
+    if (const int number = targets_[request.target].site.server; number >= 0) {
+        Server& server = servers_[static_cast<std::size_t>(number)];
+        if (server.site.request_cost > 0) {
+            const double factor = server.slowdown * server.noise.factor(now);
+            ready_time =
+                server.threads.reserve(now, static_cast<Time>(static_cast<double>(server.site.request_cost) * factor))
+                    .end;
+        }
+        const FileState& file = files_[request.file];
+        const bool is_cacheable = server.cache.capacity() > 0 && file.size <= server.site.cache_max_file;
+        const std::uint64_t object = std::uint64_t{request.file} << 20U | request.target;
+        const std::uint64_t end = request.object_offset + request.length;
+        if (is_cacheable && !request.is_write && server.cache.cached_until(object, request.object_offset) >= end) {
+            traces_.targets[request.target].cache_hits += request.length / page_bytes;
+            ready_time = acquire_locks(request, ready_time);
+            request.tail = ready_time;
+            return timeline_.push(ready_time, EventKind::media_done, index);
+        }
+        if (is_cacheable) {
+            traces_.targets[request.target].cache_misses += request.is_write ? 0 : request.length / page_bytes;
+            server.cache.insert(object, request.object_offset, end);
+        }
+    }
+    ready_time = acquire_locks(request, ready_time);
+    if (ready_time > now) {
+        timeline_.push(ready_time, EventKind::at_media, index);
+    } else {
+        submit_to_media(request, index);
+    }
+}
+
+void StorageServers::submit_to_media(StorageRequest& request, std::uint32_t index) {
+    const Time now = timeline_.now();
+    StorageTarget& target = targets_[request.target];
+    if (target.retry_share > 0 && !request.was_retried && timeline_.random.uniform() < target.retry_share) {
+        // A disk's error recovery takes half a second or longer before a command is retried.
+        request.was_retried = true;
+        ++traces_.targets[request.target].retries;
+        if (traces_.targets[request.target].retries % 16 == 1) {
+            traces_.log(now, logging_host(request.target),
+                        "blk_update_request: I/O error, dev " + target.site.id + ", sector " +
+                            std::to_string(request.object_offset / 512));
+        }
+        return timeline_.push(add_time(now, 500'000'000), EventKind::at_media, index);
+    }
+    const FileState& file = files_[request.file];
+    MediaRequest media_request;
+    media_request.object = request.file;
+    media_request.offset = request.object_offset;
+    media_request.length = request.length;
+    media_request.is_write = request.is_write;
+    media_request.drive_position = file.drive_position;
+    media_request.fragments =
+        file.fragments <= 1 ? 1 : 1 + static_cast<std::uint32_t>((file.fragments - 1) * request.length / (1ULL << 20U));
+    media_request.writer_count = std::max(file.writer_count, 1U);
+    const ServiceTimes times = serve_request(target, medium_of(target), media_request, now);
+    request.tail = times.done;
+    timeline_.push(request.is_write || request.hop_count == 0 ? times.done : times.first_byte, EventKind::media_done,
+                   index);
+}
+
+void StorageServers::count_request(const StorageRequest& request) {
+    TargetTrace& trace = traces_.targets[request.target];
+    const std::size_t pages = std::bit_width(std::max<std::uint64_t>(request.length / page_bytes, 1)) - 1;
+    const auto us = static_cast<std::uint64_t>((request.tail - request.server_arrival) / 1000);
+    (request.is_write ? trace.write_bytes : trace.read_bytes).add(request.length);
+    (request.is_write ? trace.write_us : trace.read_us).add(us);
+    auto& histogram = request.is_write ? trace.write_pages : trace.read_pages;
+    ++histogram[std::min(pages, histogram.size() - 1)];
+}
+
+void StorageServers::submit_neighbor_request(std::uint32_t index, const MediaRequest& request) {
+    StorageTarget& target = targets_[index];
+    serve_request(target, medium_of(target), request, timeline_.now());
+    TargetTrace& trace = traces_.targets[index];
+    trace.write_bytes.add(request.length);
+    trace.neighbor_bytes += request.length;
+}
+
+void StorageServers::update_counters() {
+    for (std::size_t i = 0; i < media_.size(); ++i) {
+        const Medium& medium = media_[i];
+        traces_.media[i] = {medium.site.id, medium.reads,         medium.read_bytes,
+                            medium.writes,  medium.written_bytes, medium.busy_time()};
+    }
+}
+
+}  // namespace sonde::simulate

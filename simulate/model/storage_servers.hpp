@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Data servers, storage targets and drives: what a request waits for from its arrival at the server to its completion
+// at the drives.
+#pragma once
+
+#include "model/file_table.hpp"
+#include "model/storage.hpp"
+#include "model/storage_request.hpp"
+#include "model/timeline.hpp"
+#include "model/traces.hpp"
+#include "system/site.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace sonde::simulate {
+
+class StorageServers {
+ public:
+    StorageServers(const SiteModel& site, NoiseSeeds& seeds, std::vector<Server>& servers, FileTable& files,
+                   Timeline& timeline, Traces& traces);
+
+    /// The last byte of a request, or the request of a read, is at the server: plans its next event. `index` is the
+    /// subject of the event.
+    void receive(StorageRequest& request, std::uint32_t index);
+    /// Passes a request to its target and plans the event of its completion there.
+    void submit_to_media(StorageRequest& request, std::uint32_t index);
+    /// Counts a completed request.
+    void count_request(const StorageRequest& request);
+    /// Submits a request of other users to a target.
+    void submit_neighbor_request(std::uint32_t target, const MediaRequest& request);
+
+    StorageTarget& target(std::uint32_t index) noexcept { return targets_[index]; }
+    std::size_t target_count() const noexcept { return targets_.size(); }
+    const std::vector<StorageTarget>& targets() const noexcept { return targets_; }
+    const std::vector<Medium>& media() const noexcept { return media_; }
+    /// The server of a target; null for local storage.
+    const Server* server_of(std::uint32_t target) const;
+    /// The host that logs errors of a target: its server, or the first client for local storage.
+    const std::string& logging_host(std::uint32_t target) const;
+    /// Bytes/s that a target writes; 0: unknown.
+    double write_rate(std::uint32_t target) const;
+    void update_counters();
+
+ private:
+    Medium* medium_of(const StorageTarget& target);
+    Time acquire_locks(const StorageRequest& request, Time arrival);
+
+    const SiteModel& site_;
+    std::vector<Server>& servers_;
+    FileTable& files_;
+    Timeline& timeline_;
+    Traces& traces_;
+    std::vector<Medium> media_;
+    std::vector<StorageTarget> targets_;
+};
+
+}  // namespace sonde::simulate

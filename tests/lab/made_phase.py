@@ -37,7 +37,9 @@ def run_with(
     return RecordedRun(Path("r"), record, (), {}, plan, ())
 
 
-def made(op: str = "read", moved: int = 100 * MIB, done: int = 100, seconds: float = 3.0, **begin: Any) -> PhaseRecord:
+def make_phase(
+    op: str = "read", moved: int = 100 * MIB, done: int = 100, seconds: float = 3.0, **begin: Any
+) -> PhaseRecord:
     """So many bytes and operations in so many seconds."""
     rate = Rate(moved, done, seconds, moved / seconds, done / seconds)
     end = PhaseEndLine(

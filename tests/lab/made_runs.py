@@ -65,39 +65,43 @@ class Made:
         lines = [*self._treatments(), head, end]
         if self.tasks:
             columns = ["task", "node", "stream", "bytes", "ops", "start_s", "end_s"]
-            rows = [[at, 0, 0, b, b // 1000, start, stop] for at, (b, start, stop) in enumerate(self.tasks)]
+            rows = [[index, 0, 0, b, b // 1000, start, stop] for index, (b, start, stop) in enumerate(self.tasks)]
             lines.append({"type": "tasks", "phase": self.id, "columns": columns, "rows": rows})
         if self.nodes:
-            told_nodes = [[at, f"n{at}", 1, rate * 4, 0, 4.0] for at, rate in enumerate(self.nodes)]
+            told_nodes = [[index, f"n{index}", 1, rate * 4, 0, 4.0] for index, rate in enumerate(self.nodes)]
             columns = ["node", "host", "tasks", "bytes", "ops", "seconds"]
             lines.append({"type": "nodes", "phase": self.id, "columns": columns, "rows": told_nodes})
         if self.slices:
-            told = {"slice_s": 0.1, "bytes": [round(one) for one in self.slices], "active": [4] * len(self.slices)}
-            lines.append({"type": "series", "phase": self.id, "scope": "all", **told})
+            series = {
+                "slice_s": 0.1,
+                "bytes": [round(slice_bytes) for slice_bytes in self.slices],
+                "active": [4] * len(self.slices),
+            }
+            lines.append({"type": "series", "phase": self.id, "scope": "all", **series})
         return lines
 
     def _treatments(self) -> list[dict[str, Any]]:
         if self.command is None:
             return []
         real, user, system = self.command
-        told = {"kind": "command", "need": "best_effort", "outcome": self.command_outcome}
-        return [{"type": "treatment", "phase": self.id, **told, "seconds": real, "user_s": user, "system_s": system}]
+        members = {"kind": "command", "need": "best_effort", "outcome": self.command_outcome}
+        return [{"type": "treatment", "phase": self.id, **members, "seconds": real, "user_s": user, "system_s": system}]
 
 
 def record(phases: Sequence[Made], status: str = "done", nodes: int = 1) -> RecordReader:
     """A record with these phases, in their order."""
     lines: list[dict[str, Any]] = [{"type": "run", "schema": "sonde-record/2", "nodes": nodes}]
-    for at, one in enumerate(phases):
-        told = one.lines()
-        next(line for line in told if line["type"] == "phase_begin")["index"] = at
-        lines += told
+    for index, phase in enumerate(phases):
+        lines_of_phase = phase.lines()
+        next(line for line in lines_of_phase if line["type"] == "phase_begin")["index"] = index
+        lines += lines_of_phase
     lines.append({"type": "end", "status": status})
     reader = RecordReader()
     reader.feed("".join(json.dumps(line) + "\n" for line in lines).encode())
     return reader
 
 
-def experiment(**members: Any) -> Experiment:
+def build_experiment(**members: Any) -> Experiment:
     """An experiment with one measured phase `write`, unless told otherwise."""
     plan = {"data": {"access": {"transfer": "1MiB", "volume": "1MiB"}}, "phases": [{"id": "write", "op": "write"}]}
     document = {"schema": "sonde-experiment/2", "id": "made", "plan": plan, **members}
@@ -112,10 +116,14 @@ def claim(text: str, **members: Any) -> dict[str, Any]:
 
 
 def measured(
-    made: Experiment, records: Mapping[str, Sequence[RecordReader]], system: System | None = None, **members: Any
+    experiment: Experiment, records: Mapping[str, Sequence[RecordReader]], system: System | None = None, **members: Any
 ) -> MeasuredRuns:
     """The source of these records, by id of the cell."""
-    folders = {Path(f"/{cell}/{at}"): one for cell, listed in records.items() for at, one in enumerate(listed)}
+    folders = {
+        Path(f"/{cell}/{index}"): record
+        for cell, record_list in records.items()
+        for index, record in enumerate(record_list)
+    }
     runs = [MeasuredRun(folder.parent.name, folder.name, folder) for folder in folders]
-    return MeasuredRuns(made, runs, system=system, read=lambda path: folders[path.parent],
+    return MeasuredRuns(experiment, runs, system=system, read=lambda path: folders[path.parent],
                         classified=False, **members)  # fmt: skip

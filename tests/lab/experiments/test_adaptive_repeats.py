@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from made_runs import Made, claim, experiment, measured, record
+from made_runs import Made, build_experiment, claim, measured, record
 from numpy.typing import NDArray
 
 from sonde.experiments.claims.grid import CellGrid
@@ -44,8 +44,8 @@ class GivenRates:
         return self
 
     def samples(self, metric: str, phase: str, cell: Cell) -> Samples:
-        found = self._rates[cell.id]
-        return Samples(tuple(found), tuple(map(str, range(len(found)))), look=self._look)
+        rates = self._rates[cell.id]
+        return Samples(tuple(rates), tuple(map(str, range(len(rates)))), look=self._look)
 
     def look(self, cell: Cell) -> InterimLook:
         return self._look
@@ -70,29 +70,29 @@ def ended(
     random = np.random.default_rng(seed)
     logs = KINDS[kind](random.standard_normal((sides, trials, MOST)))
     logs[-1] += np.log(1 - effect)
-    rule, open_, found = StopRule(LEAST, MOST, share), np.arange(trials), []
+    rule, open_, samples = StopRule(LEAST, MOST, share), np.arange(trials), []
     for count in range(LEAST, MOST + 1):
         enough = np.ones(open_.size, dtype=bool)
         for side in logs:
-            mine = side[open_, :count]
-            low, high = compute_median_intervals(mine, rule.classify_look(count))
-            half = (np.exp(high) - np.exp(low)) / 2 / np.exp(np.median(mine, axis=1))
+            running = side[open_, :count]
+            low, high = compute_median_intervals(running, rule.classify_look(count))
+            half = (np.exp(high) - np.exp(low)) / 2 / np.exp(np.median(running, axis=1))
             enough &= (half <= share) | (count == MOST)
-        found += [(np.exp(logs[:, one, :count]), rule.classify_look(count)) for one in open_[enough]]
+        samples += [(np.exp(logs[:, row, :count]), rule.classify_look(count)) for row in open_[enough]]
         open_ = open_[~enough]
-    assert len(found) == trials
-    return found
+    assert len(samples) == trials
+    return samples
 
 
 @pytest.mark.parametrize("share", [0.5, 0.1, 0.05])
 @pytest.mark.parametrize("kind", KINDS)
 def test_interval_of_adaptive_repeats_covers_truth(kind: str, share: float) -> None:
-    made = experiment(expect=[claim("bandwidth(write) >= 1")])
-    cell, written = made.cells[0], made.claims["C1"].comparisons[0].left
+    experiment = build_experiment(expect=[claim("bandwidth(write) >= 1")])
+    cell, written = experiment.cells[0], experiment.claims["C1"].comparisons[0].left
     hits = 0
     for rates, look in ended(kind, 1, TRIALS, share, seed=13):
         low, high = (
-            ClaimEvaluator(CellGrid(made), GivenRates({cell.id: rates[0]}, look), 0.95)
+            ClaimEvaluator(CellGrid(experiment), GivenRates({cell.id: rates[0]}, look), 0.95)
             .evaluate(written, {})
             .bounds.limits
         )
@@ -101,9 +101,9 @@ def test_interval_of_adaptive_repeats_covers_truth(kind: str, share: float) -> N
 
 
 def test_threshold_at_truth_is_decided_at_most_5_percent() -> None:
-    made = experiment(expect=[claim("bandwidth(write) >= 1")])
+    experiment = build_experiment(expect=[claim("bandwidth(write) >= 1")])
     outcomes = [
-        evaluate_claims(made, GivenRates({made.cells[0].id: rates[0]}, look))[0].outcome
+        evaluate_claims(experiment, GivenRates({experiment.cells[0].id: rates[0]}, look))[0].outcome
         for rates, look in ended("normal", 1, TRIALS, 0.1, seed=17)
     ]
     assert outcomes.count(ClaimVerdict.UNDECIDED) / TRIALS >= 0.95 - 0.02 - 0.014
@@ -129,41 +129,41 @@ def test_adaptive_sides_differ_falsely_at_most_5_percent(kind: str, share: float
 
 def test_ignoring_adaptive_repeats_raises_false_differences() -> None:
     """What the level of comparisons is for. The difference is small; many comparisons show it."""
-    many = 3 * MANY
-    drawn = ended("normal", 2, many, 0.1, seed=101)
-    most = 0.05 + 2 * (0.05 * 0.95 / many) ** 0.5
-    assert sum(compared(rates).differs for rates, _ in drawn) / many > most
-    assert sum(compared(rates, look).differs for rates, look in drawn) / many <= most
+    trials = 3 * MANY
+    samples = ended("normal", 2, trials, 0.1, seed=101)
+    most = 0.05 + 2 * (0.05 * 0.95 / trials) ** 0.5
+    assert sum(compared(rates).differs for rates, _ in samples) / trials > most
+    assert sum(compared(rates, look).differs for rates, look in samples) / trials <= most
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_detectable_effect_is_found_at_80_percent(kind: str) -> None:
     stated = [estimate_detectable_drop(rates[0], rates[1]) for rates, _ in ended(kind, 2, 60, 0.1, seed=23)]
-    visible = float(np.median([one for one in stated if one is not None]))
+    visible = float(np.median([effect for effect in stated if effect is not None]))
     assert 0.05 < visible < 0.2
-    found = ended(kind, 2, 400, 0.1, seed=29, effect=visible)
-    assert sum(compared(rates, look).differs for rates, look in found) >= 0.8 * 400
+    samples = ended(kind, 2, 400, 0.1, seed=29, effect=visible)
+    assert sum(compared(rates, look).differs for rates, look in samples) >= 0.8 * 400
 
 
 def _judged(rates: Sequence[float], most: int) -> Experiment:
-    return experiment(
+    return build_experiment(
         repeat={"min": 6, "max": most, "interval": 0.0001, "seed": 1}, expect=[claim("bandwidth(write) >= 1 B/s")]
     )
 
 
 def test_measured_runs_report_how_repeats_ended() -> None:
-    rates = [1e6 * one for one in (0.98, 1.03, 1.0, 0.99, 1.02, 1.01, 1.0, 0.995)]
+    rates = [1e6 * factor for factor in (0.98, 1.03, 1.0, 0.99, 1.02, 1.01, 1.0, 0.995)]
     halves: list[float] = []
     for most, look in ((8, InterimLook.LAST), (30, InterimLook.BETWEEN)):
-        made = _judged(rates, most)
-        source = measured(made, {"base": [record([Made(rate=one)]) for one in rates]})
-        assert source.look(made.cells[0]) is look
-        found = source.samples("bandwidth", "write", made.cells[0])
-        assert found.look is look
-        halves.append(found.bounds().relative_half_width or 0.0)
-    given = experiment(repeat={"min": 8, "seed": 1})
-    fixed = measured(given, {"base": [record([Made(rate=one)]) for one in rates]})
-    assert fixed.look(given.cells[0]) is InterimLook.ONLY
-    halves.insert(0, fixed.samples("bandwidth", "write", given.cells[0]).bounds().relative_half_width or 0.0)
+        experiment = _judged(rates, most)
+        source = measured(experiment, {"base": [record([Made(rate=rate)]) for rate in rates]})
+        assert source.look(experiment.cells[0]) is look
+        samples = source.samples("bandwidth", "write", experiment.cells[0])
+        assert samples.look is look
+        halves.append(samples.bounds().relative_half_width or 0.0)
+    fixed_experiment = build_experiment(repeat={"min": 8, "seed": 1})
+    fixed = measured(fixed_experiment, {"base": [record([Made(rate=rate)]) for rate in rates]})
+    assert fixed.look(fixed_experiment.cells[0]) is InterimLook.ONLY
+    halves.insert(0, fixed.samples("bandwidth", "write", fixed_experiment.cells[0]).bounds().relative_half_width or 0.0)
     assert halves == sorted(halves)  # the more a number of runs was chosen by looking, the wider
     assert len(set(halves)) == 3

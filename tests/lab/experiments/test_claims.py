@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from made_runs import Made, claim, experiment, measured, record
+from made_runs import Made, build_experiment, claim, measured, record
 
 from sonde.experiments.claims.samples import MissingError, RateCurve
 from sonde.experiments.claims.values import classify_form, completion_tail
@@ -27,17 +27,19 @@ TWO = {"phases": [{"id": "write", "op": "write"}, {"id": "read", "op": "read"}]}
 
 def judged(text: str, phases: list[Made], storage: Any = None, **members: Any) -> ClaimResult:
     """What comes of a claim over six equal runs of these phases."""
-    listed = [{"id": one.id, "op": one.op, **({} if one.measured else {"measure": False})} for one in phases]
-    for one in listed:
-        if one["op"] == "duplex":
-            one["streams"] = [{"id": "out", "op": "write", "file": 0}, {"id": "in", "op": "read", "file": 1}]
+    phase_documents = [
+        {"id": phase.id, "op": phase.op, **({} if phase.measured else {"measure": False})} for phase in phases
+    ]
+    for document in phase_documents:
+        if document["op"] == "duplex":
+            document["streams"] = [{"id": "out", "op": "write", "file": 0}, {"id": "in", "op": "read", "file": 1}]
     data: dict[str, Any] = {"access": {"transfer": "1MiB", "volume": "1MiB"}}
-    if any(one.op == "duplex" for one in phases):
+    if any(phase.op == "duplex" for phase in phases):
         data["files"] = {"mapping": "many", "count": 2}
-    told = {"plan": {"data": data, "phases": listed}, **({"storage": storage} if storage else {})}
-    made = experiment(**told, expect=[claim(text)])
+    document = {"plan": {"data": data, "phases": phase_documents}, **({"storage": storage} if storage else {})}
+    experiment = build_experiment(**document, expect=[claim(text)])
     nodes = members.pop("nodes", 1)
-    return evaluate_claims(made, measured(made, {"base": [record(phases, nodes=nodes)] * 6}, **members))[0]
+    return evaluate_claims(experiment, measured(experiment, {"base": [record(phases, nodes=nodes)] * 6}, **members))[0]
 
 
 # Metric -> a phase whose record says it, and the value that the definition in METRICS gives by hand.
@@ -84,32 +86,32 @@ KNOWN: dict[str, tuple[list[Made], float, dict[str, Any]]] = {
 @pytest.mark.parametrize("metric", METRICS)
 def test_metrics_follow_their_definitions(metric: str) -> None:
     phases, wanted, members = KNOWN[metric]
-    found = judged(f"{wanted * 0.999} <= {metric}(write) <= {wanted * 1.001}", phases, **members)
-    assert found.outcome is HOLDS, found
+    verdict = judged(f"{wanted * 0.999} <= {metric}(write) <= {wanted * 1.001}", phases, **members)
+    assert verdict.outcome is HOLDS, verdict
     assert judged(f"{metric}(write) > {wanted * 1.01}", phases, **members).outcome is FAILS
 
 
 @pytest.mark.parametrize("metric", sorted({*METRICS} - {"bandwidth_per_node", "errors", "calls", "time"}))
 def test_value_missing_in_record_is_not_zero(metric: str) -> None:
     bare = Made(rate=0.0, ops=0.0, system_s=None, user_s=None)
-    found = judged(f"{metric}(write) > 0", [bare])
-    assert found.outcome is NOT
-    assert found.reason
+    verdict = judged(f"{metric}(write) > 0", [bare])
+    assert verdict.outcome is NOT
+    assert verdict.reason
 
 
 def in_cells(text: str, rates: list[list[float]], **members: Any) -> ClaimResult:
     """What comes of a claim over a sweep of three transfers with these rates of the runs of each."""
-    made = experiment(
+    experiment = build_experiment(
         **{"plan": {**VOLUME, "phases": [{"id": "write", "op": "write"}]}, "sweep": [TRANSFERS], **members},
         expect=[claim(text)],
     )
-    cells = [cell.id for cell in made.cells]
-    return evaluate_claims(made, measured(made, {c: [record([Made(rate=r)]) for r in runs]
+    cells = [cell.id for cell in experiment.cells]
+    return evaluate_claims(experiment, measured(experiment, {c: [record([Made(rate=r)]) for r in runs]
                                        for c, runs in zip(cells, rates, strict=False)}))[0]  # fmt: skip
 
 
 def spread_around(*levels: float) -> list[list[float]]:
-    return [[level * one for one in SCATTER] for level in levels]
+    return [[level * factor for factor in SCATTER] for level in levels]
 
 
 # Function -> claim that must hold of 100, 200 and 300 MB/s at 1, 2 and 4 MiB, and one that must fail.
@@ -160,14 +162,14 @@ def test_every_function_has_known_answer_test() -> None:
 def test_variation_function_uses_runs() -> None:
     runs = [90e6, 110e6, 95e6, 105e6, 100e6, 100e6, 98e6, 102e6]
     by_hand = np.std(runs, ddof=1) / np.mean(runs)
-    made = experiment(expect=[claim(f"variation(bandwidth(write)) >= {by_hand * 0.2}"),
+    experiment = build_experiment(expect=[claim(f"variation(bandwidth(write)) >= {by_hand * 0.2}"),
                               {**claim("variation(bandwidth(write)) > 0.5"), "id": "C2"}])  # fmt: skip
-    found = evaluate_claims(made, measured(made, {"base": [record([Made(rate=rate)]) for rate in runs]}))
-    assert found[0].outcome is HOLDS
-    value = found[0].contexts[0].comparisons[0].value
+    verdict = evaluate_claims(experiment, measured(experiment, {"base": [record([Made(rate=rate)]) for rate in runs]}))
+    assert verdict[0].outcome is HOLDS
+    value = verdict[0].contexts[0].comparisons[0].value
     assert value is not None
     assert value.value == pytest.approx(by_hand)
-    assert found[1].outcome is FAILS
+    assert verdict[1].outcome is FAILS
 
 
 def test_imbalance_is_largest_over_mean_of_members() -> None:
@@ -201,9 +203,11 @@ FORMS = {
 
 @pytest.mark.parametrize("form", FORMS)
 def test_forms_of_rate_over_time_are_distinguished(form: str) -> None:
-    phases = [Made(slices=[one * 1e5 for one in noisy(FORMS[form])])]
-    for named in FORMS:
-        assert judged(f'shape(bandwidth(write)) == "{named}"', phases).outcome is (HOLDS if named == form else FAILS)
+    phases = [Made(slices=[slice_bytes * 1e5 for slice_bytes in noisy(FORMS[form])])]
+    for shape_name in FORMS:
+        assert judged(f'shape(bandwidth(write)) == "{shape_name}"', phases).outcome is (
+            HOLDS if shape_name == form else FAILS
+        )
 
 
 def test_initial_drop_counts_as_flat() -> None:
@@ -216,10 +220,10 @@ def test_short_curve_has_no_form() -> None:
 
 
 def test_forms_of_few_runs_are_undecided_even_when_they_agree() -> None:
-    made = experiment(expect=[claim('shape(bandwidth(write)) == "flat"')])
+    experiment = build_experiment(expect=[claim('shape(bandwidth(write)) == "flat"')])
     run = record([Made(slices=[100.0] * 60)])
-    found = evaluate_claims(made, measured(made, {"base": [run] * 3}))[0]
-    assert (found.outcome, found.runs_needed) == (OPEN, 3)
+    verdict = evaluate_claims(experiment, measured(experiment, {"base": [run] * 3}))[0]
+    assert (verdict.outcome, verdict.runs_needed) == (OPEN, 3)
 
 
 def test_claim_holds_only_if_complete_interval_does() -> None:
@@ -227,33 +231,35 @@ def test_claim_holds_only_if_complete_interval_does() -> None:
     rates = spread_around(100e6, 200e6, 300e6)
     assert in_cells(ratio.format(1.8), rates).outcome is HOLDS
     assert in_cells(ratio.format(2.2), rates).outcome is FAILS
-    found = in_cells(ratio.format(1.99), rates)
-    assert found.outcome is OPEN
-    assert found.runs_needed is None or found.runs_needed > 0
+    verdict = in_cells(ratio.format(1.99), rates)
+    assert verdict.outcome is OPEN
+    assert verdict.runs_needed is None or verdict.runs_needed > 0
 
 
 def test_too_few_runs_are_undecided_with_runs_needed() -> None:
-    found = in_cells('bandwidth(write, transfer="2MiB") / bandwidth(write, transfer="1MiB") >= 1',
+    verdict = in_cells('bandwidth(write, transfer="2MiB") / bandwidth(write, transfer="1MiB") >= 1',
                      [[1e6] * 3, [5e6] * 3, [9e6] * 3])  # fmt: skip
-    assert (found.outcome, found.runs_needed) == (OPEN, 2)
+    assert (verdict.outcome, verdict.runs_needed) == (OPEN, 2)
     alone = in_cells('bandwidth(write, transfer="2MiB") >= 1', [[1e6] * 4] * 3)
     assert (alone.outcome, alone.runs_needed) == (OPEN, 1)
 
 
 def test_divisor_that_may_be_0_is_reported() -> None:
-    made = experiment(plan={**VOLUME, **TWO}, expect=[claim("command_user_time(read) / command_user_time(write) <= 2")])
+    experiment = build_experiment(
+        plan={**VOLUME, **TWO}, expect=[claim("command_user_time(read) / command_user_time(write) <= 2")]
+    )
     runs = [record([Made(command=(1.0, user, 1.0)), Made("read", "read", command=(1.0, 0.01, 1.0))])
             for user in (0.0, 0.01, 0.0, 0.02, 0.01, 0.01)]  # fmt: skip
-    found = evaluate_claims(made, measured(made, {"base": runs}))[0]
-    assert (found.outcome, found.runs_needed) == (OPEN, None)
-    assert verdict_sentence(found).startswith("1 <= 2. It has no interval: by these runs its divisor may be 0")
+    verdict = evaluate_claims(experiment, measured(experiment, {"base": runs}))[0]
+    assert (verdict.outcome, verdict.runs_needed) == (OPEN, None)
+    assert verdict_sentence(verdict).startswith("1 <= 2. It has no interval: by these runs its divisor may be 0")
 
 
 def test_value_close_to_threshold_is_reported() -> None:
-    found = in_cells('bandwidth(write, transfer="2MiB") >= 200e6', spread_around(100e6, 199e6, 300e6))
-    assert (found.outcome, found.runs_needed) == (OPEN, None)
+    verdict = in_cells('bandwidth(write, transfer="2MiB") >= 200e6', spread_around(100e6, 199e6, 300e6))
+    assert (verdict.outcome, verdict.runs_needed) == (OPEN, None)
     assert "More runs would hardly decide it: the interval is wide, and the value is close to" in verdict_sentence(
-        found
+        verdict
     )
 
 
@@ -264,62 +270,67 @@ def test_a_bound_on_both_sides_is_two_comparisons() -> None:
 
 
 def test_metrics_of_one_run_are_compared_run_by_run() -> None:
-    made = experiment(plan={**VOLUME, **TWO}, expect=[claim("bandwidth(read) / bandwidth(write) >= 1.04")])
+    experiment = build_experiment(plan={**VOLUME, **TWO}, expect=[claim("bandwidth(read) / bandwidth(write) >= 1.04")])
     # runs differ by a factor of 10, but in each of them reading is 5 % faster
     runs = [record([Made(rate=level), Made("read", "read", rate=level * 1.05)]) for level in np.geomspace(1e6, 1e7, 6)]
-    assert evaluate_claims(made, measured(made, {"base": runs}))[0].outcome is HOLDS
+    assert evaluate_claims(experiment, measured(experiment, {"base": runs}))[0].outcome is HOLDS
 
 
 def test_a_factor_on_one_side_is_the_same_as_a_ratio() -> None:
-    made = experiment(plan={**VOLUME, **TWO}, expect=[claim("bandwidth(read) >= 1.04 * bandwidth(write)")])
+    experiment = build_experiment(plan={**VOLUME, **TWO}, expect=[claim("bandwidth(read) >= 1.04 * bandwidth(write)")])
     runs = [record([Made(rate=level), Made("read", "read", rate=level * 1.05)]) for level in np.geomspace(1e6, 1e7, 6)]
-    part = evaluate_claims(made, measured(made, {"base": runs}))[0].contexts[0].comparisons[0]
+    part = evaluate_claims(experiment, measured(experiment, {"base": runs}))[0].contexts[0].comparisons[0]
     assert part.outcome is HOLDS
     assert part.threshold == pytest.approx(1.04)
 
 
 def test_claim_must_hold_in_each_cell_of_open_axes() -> None:
     kinds = {"name": "direct", "paths": "data.io.direct", "values": [False, True]}
-    made = experiment(
+    experiment = build_experiment(
         plan={**VOLUME, "phases": [{"id": "write", "op": "write"}]},
         sweep=[TRANSFERS, kinds],
         expect=[claim('bandwidth(write, transfer="4MiB") / bandwidth(write, transfer="1MiB") >= 1')],
     )
     good = {cell.id: [record([Made(rate=rate * (2 if "4MiB" in cell.id else 1))]) for rate in (1e6 * np.array(SCATTER))]
-            for cell in made.cells}  # fmt: skip
-    found = evaluate_claims(made, measured(made, good))[0]
-    assert found.outcome is HOLDS
-    assert [cell.context for cell in found.contexts] == [{"direct": False}, {"direct": True}]
+            for cell in experiment.cells}  # fmt: skip
+    verdict = evaluate_claims(experiment, measured(experiment, good))[0]
+    assert verdict.outcome is HOLDS
+    assert [cell.context for cell in verdict.contexts] == [{"direct": False}, {"direct": True}]
     bad = {**good, "transfer=4MiB,direct=True": good["transfer=1MiB,direct=True"][:1] * 6}
     bad["transfer=1MiB,direct=True"] = [record([Made(rate=3e6)])] * 6
-    assert [cell.outcome for cell in evaluate_claims(made, measured(made, bad))[0].contexts] == [HOLDS, FAILS]
-    assert evaluate_claims(made, measured(made, bad))[0].outcome is FAILS
+    assert [cell.outcome for cell in evaluate_claims(experiment, measured(experiment, bad))[0].contexts] == [
+        HOLDS,
+        FAILS,
+    ]
+    assert evaluate_claims(experiment, measured(experiment, bad))[0].outcome is FAILS
 
 
 def test_claim_on_two_plans_finds_cells_of_each() -> None:
     plan = {**VOLUME, "phases": [{"id": "write", "op": "write"}]}
     plans = [{"id": "one", "plan": plan}, {"id": "other", "plan": plan}]
-    made = experiment(plans=plans, expect=[claim("bandwidth(write, plan=one) / bandwidth(write, plan=other) >= 2")])
+    experiment = build_experiment(
+        plans=plans, expect=[claim("bandwidth(write, plan=one) / bandwidth(write, plan=other) >= 2")]
+    )
     runs = {"plan=one": [record([Made(rate=3e6)])] * 6, "plan=other": [record([Made(rate=1e6)])] * 6}
-    assert evaluate_claims(made, measured(made, runs))[0].outcome is HOLDS
+    assert evaluate_claims(experiment, measured(experiment, runs))[0].outcome is HOLDS
 
 
 def test_refused_cell_gives_reason_of_claim() -> None:
-    made = experiment(expect=[claim("bandwidth(write) >= 1")])
-    found = evaluate_claims(made, measured(made, {}, refused={"base": "no space: it needs 3 TB"}))[0]
-    assert (found.outcome, found.reason) == (NOT, "no space: it needs 3 TB")
+    experiment = build_experiment(expect=[claim("bandwidth(write) >= 1")])
+    verdict = evaluate_claims(experiment, measured(experiment, {}, refused={"base": "no space: it needs 3 TB"}))[0]
+    assert (verdict.outcome, verdict.reason) == (NOT, "no space: it needs 3 TB")
 
 
 def test_failed_runs_are_ignored_and_counted() -> None:
-    made = experiment(expect=[claim("bandwidth(write) >= 1")])
+    experiment = build_experiment(expect=[claim("bandwidth(write) >= 1")])
     runs = [record([Made()])] * 6 + [record([Made(rate=1e-9)], status="failed")]
-    source = measured(made, {"base": runs})
-    assert evaluate_claims(made, source)[0].outcome is HOLDS
+    source = measured(experiment, {"base": runs})
+    assert evaluate_claims(experiment, source)[0].outcome is HOLDS
     assert source.unfinished_count() == 1
 
 
 def test_levels_needs_and_profiles_give_reasons() -> None:
-    made = experiment(
+    experiment = build_experiment(
         expect=[
             {**claim("bandwidth(write) >= 1", level="simulated"), "id": "S"},
             {**claim("bandwidth(write) >= 1", needs=["lustre"]), "id": "N"},
@@ -327,11 +338,11 @@ def test_levels_needs_and_profiles_give_reasons() -> None:
         ],
         profiles={"published": {}},
     )
-    found = evaluate_claims(
-        made, measured(made, {"base": [record([Made()])] * 6}), lacks={"lustre": "the file system is xfs"}
+    verdicts = evaluate_claims(
+        experiment, measured(experiment, {"base": [record([Made()])] * 6}), lacks={"lustre": "the file system is xfs"}
     )
-    assert [one.outcome for one in found] == [NOT] * 3
-    assert [one.reason for one in found] == [
+    assert [verdict.outcome for verdict in verdicts] == [NOT] * 3
+    assert [verdict.reason for verdict in verdicts] == [
         "it is tested only with `sonde simulate`",
         "the file system is xfs",
         "it is evaluated only in the profile published",
@@ -340,7 +351,7 @@ def test_levels_needs_and_profiles_give_reasons() -> None:
 
 def test_units_and_peaks_come_from_the_system_file() -> None:
     edison = read_system("systems/edison.toml")
-    made = experiment(
+    experiment = build_experiment(
         storage={"system": "edison", "file_systems": ["fs1", "fs3"]},
         expect=[
             claim("bandwidth_per_unit(write, file_system=fs3) >= 0.99 * bandwidth_per_unit(write, file_system=fs1)"),
@@ -350,8 +361,10 @@ def test_units_and_peaks_come_from_the_system_file() -> None:
     )
     # 3 GB/s for each of 12 and of 18 units, of 4 GB/s
     runs = {"file_system=fs1": [record([Made(rate=36e9)])] * 6, "file_system=fs3": [record([Made(rate=54e9)])] * 6}
-    assert [one.outcome for one in evaluate_claims(made, measured(made, runs, edison))] == [HOLDS] * 3
-    unknown = evaluate_claims(made, measured(made, runs))[0]
+    assert [verdict.outcome for verdict in evaluate_claims(experiment, measured(experiment, runs, edison))] == [
+        HOLDS
+    ] * 3
+    unknown = evaluate_claims(experiment, measured(experiment, runs))[0]
     assert unknown.outcome is NOT
     assert "--system" in unknown.reason
 

@@ -18,7 +18,7 @@ from sonde.model.experiment.description import RepeatRule
 from sonde.stats.ratio import compare_rates, estimate_detectable_drop
 
 COMPARISONS, RUNS = 400, 10
-SIDES = [Cell("", {"variant": one}, ()) for one in ("a", "b")]
+SIDES = [Cell("", {"variant": variant}, ()) for variant in ("a", "b")]
 # Noise of which ten runs a side show a drop of 5 % four times in five, by the formula for planning.
 NOISE = 0.05 * 0.035 / compute_detectable_drop(0.035, RUNS, RUNS)
 
@@ -42,7 +42,7 @@ def played(
     return [sides["a"], sides["b"]]
 
 
-def found(effect: float, **more: object) -> float:
+def measure_found_share(effect: float, **more: object) -> float:
     """How often the interval of the ratio leaves out 1."""
     return sum(compare_rates(*played(effect, seed, **more)).differs for seed in range(COMPARISONS)) / COMPARISONS  # type: ignore[arg-type]
 
@@ -53,21 +53,21 @@ MORE = 2 * (0.05 * 0.95 / COMPARISONS) ** 0.5
 
 @pytest.mark.parametrize("slow", [False, True])
 def test_false_effects_are_at_most_5_percent(slow: bool) -> None:
-    assert found(0.0, slow=slow) <= 0.05 + MORE
+    assert measure_found_share(0.0, slow=slow) <= 0.05 + MORE
 
 
 def test_effect_of_5_percent_is_found_as_stated() -> None:
-    assert found(0.05) >= 0.80
+    assert measure_found_share(0.05) >= 0.80
     stated = [estimate_detectable_drop(*played(0.05, seed)) for seed in range(60)]
-    known = [one for one in stated if one is not None]
-    assert len(known) == 60
-    assert np.median(known) == pytest.approx(0.05, rel=0.2)
+    known_effects = [effect for effect in stated if effect is not None]
+    assert len(known_effects) == 60
+    assert np.median(known_effects) == pytest.approx(0.05, rel=0.2)
 
 
 def test_half_the_stated_effect_is_mostly_not_found() -> None:
-    assert found(0.02) < 0.5
+    assert measure_found_share(0.02) < 0.5
 
 
 def test_drift_is_effect_only_without_interleaving() -> None:
-    assert found(0.0, drift=0.2) <= 0.05 + MORE
-    assert found(0.0, drift=0.2, order="in_order") > 0.9
+    assert measure_found_share(0.0, drift=0.2) <= 0.05 + MORE
+    assert measure_found_share(0.0, drift=0.2, order="in_order") > 0.9

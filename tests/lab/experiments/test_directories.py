@@ -30,29 +30,34 @@ POOLS = {
 }
 
 
-def found(one: Experiment, directories: Directories) -> list[str]:
-    return [directories.directory_of(one, cell) for cell in one.cells]
+def list_directories(experiment: Experiment, directories: Directories) -> list[str]:
+    return [directories.directory_of(experiment, cell) for cell in experiment.cells]
 
 
 def test_named_file_system_overrides_default_directory() -> None:
-    assert found(experiment(**TWO), Directories("/d", {"fs2": "/two"})) == ["/d", "/two"]
+    assert list_directories(experiment(**TWO), Directories("/d", {"fs2": "/two"})) == ["/d", "/two"]
 
 
 def test_mount_of_variant_overrides_file_system() -> None:
     variants = [{"id": "native"}, {"id": "dvs", "mount": "forwarded"}]
-    one = experiment(**TWO, variants=variants)
-    assert found(one, Directories("", {"fs1": "/1", "fs2": "/2", "forwarded": "/f"})) == ["/1", "/2", "/f", "/f"]
+    tested = experiment(**TWO, variants=variants)
+    assert list_directories(tested, Directories("", {"fs1": "/1", "fs2": "/2", "forwarded": "/f"})) == [
+        "/1",
+        "/2",
+        "/f",
+        "/f",
+    ]
 
 
 def test_pool_has_directory_and_clients_per_target() -> None:
     system = read_system(find_system_file("hpcs-demo"))
     directories = Directories("", pools={"FS1": ("/1",), "FS2": ("/2",), "FS3": ("/3",)}, system=system)
     ready = prepare_cells(experiment(**POOLS), directories, "g")
-    assert [one.directory for one in ready] == ["/1", "/2", "/3"]
+    assert [cell.directory for cell in ready] == ["/1", "/2", "/3"]
     targets = [len(system.find_targets(name)) for name in ("FS1", "FS2", "FS3")]
     assert targets[2] == 2 * targets[1] == 4 * targets[0]
-    assert [one.plan.processes for one in ready] == [6 * count for count in targets]
-    assert [one.clients.nodes for one in ready] == [2 * count for count in targets]
+    assert [cell.plan.processes for cell in ready] == [6 * count for count in targets]
+    assert [cell.clients.nodes for cell in ready] == [2 * count for count in targets]
 
 
 def test_existing_mount_of_system_file_is_used(tmp_path: Path) -> None:
@@ -66,13 +71,13 @@ def test_existing_mount_of_system_file_is_used(tmp_path: Path) -> None:
                    {"id": "m2", "file_system": "fs2", "path": "/nowhere", "on": "n"}],
     }  # fmt: skip
     ready = prepare_cells(experiment(**TWO), Directories(system=system_from_document(document, "s.toml")), "g")
-    assert [one.directory for one in ready] == [str(here), ""]
+    assert [cell.directory for cell in ready] == [str(here), ""]
     assert ready[1].refusal == "Nothing says where this is to be measured; give --on fs2=DIR."
 
 
 def test_plan_directory_is_used_without_options(tmp_path: Path) -> None:
     plan = {"target": {"path": str(tmp_path)}, "phases": [{"id": "w", "op": "write"}]}
-    assert found(experiment(plan=plan), Directories()) == [str(tmp_path)]
+    assert list_directories(experiment(plan=plan), Directories()) == [str(tmp_path)]
 
 
 TWO_OF_A_POOL = Directories(pools={"FS1": ("/1",), "FS2": ("/1", "/2"), "FS3": ("/1", "/2", "/3", "/4")})
@@ -86,13 +91,13 @@ SEPARATE = [{"id": "w", "op": "write"}, {"id": "r", "op": "read", "data_of": "w"
 def test_files_are_distributed_over_pool_directories(files: dict[str, Any]) -> None:
     plan = {"data": {"files": {**files, "name": "x"}}, "phases": SEPARATE}
     ready = prepare_cells(experiment(**{**POOLS, "plan": plan}), TWO_OF_A_POOL, "g")
-    assert [one.refusal for one in ready] == ["", "", ""]
-    across = [one.plan.document["data"]["files"].get("across", []) for one in ready]
+    assert [cell.refusal for cell in ready] == ["", "", ""]
+    across = [cell.plan.document["data"]["files"].get("across", []) for cell in ready]
     assert across == [[], ["/2"], ["/2", "/3", "/4"]]
-    assert [one.plan.document["target"]["path"] for one in ready] == ["/1", "/1", "/1"]
+    assert [cell.plan.document["target"]["path"] for cell in ready] == ["/1", "/1", "/1"]
     assert ready[1].plan.document["data"]["files"]["name"] == "x"
-    assert [one.clients.nodes for one in ready[1:]] == [2 * 2, 2 * 4], "clients for each target stay the same"
-    assert [one.measured_directories for one in ready] == [("/1",), ("/1", "/2"), ("/1", "/2", "/3", "/4")]
+    assert [cell.clients.nodes for cell in ready[1:]] == [2 * 2, 2 * 4], "clients for each target stay the same"
+    assert [cell.measured_directories for cell in ready] == [("/1",), ("/1", "/2"), ("/1", "/2", "/3", "/4")]
 
 
 WRITE: list[dict[str, Any]] = [{"id": "w", "op": "write"}]
@@ -101,7 +106,7 @@ TREE: dict[str, Any] = {"meta": {"tree": {"items_per_task": 3}}, "phases": MAKE}
 
 
 @pytest.mark.parametrize(
-    ("plan", "said", "instead"),
+    ("plan", "text", "instead"),
     [
         ({"data": {"files": {"mapping": "shared"}}, "phases": WRITE}, "all tasks share one file here", "per_group"),
         ({"data": {"files": {"mapping": "per_node"}}, "phases": WRITE}, "tasks of a node share a file", "per_task"),
@@ -115,11 +120,11 @@ TREE: dict[str, Any] = {"meta": {"tree": {"items_per_task": 3}}, "phases": MAKE}
          "a striping of their own", "leave target.striping out"),
     ],
 )  # fmt: skip
-def test_plan_needing_one_directory_is_rejected(plan: dict[str, Any], said: str, instead: str) -> None:
+def test_plan_needing_one_directory_is_rejected(plan: dict[str, Any], text: str, instead: str) -> None:
     ready = prepare_cells(experiment(**{**POOLS, "plan": plan}), TWO_OF_A_POOL, "g")
     assert not ready[0].refusal
     assert ready[1].refusal.startswith("The pool FS2 has 2 directories, and ")
-    assert said in ready[1].refusal
+    assert text in ready[1].refusal
     assert "give the pool one directory of a file system that stripes" in ready[1].refusal
     assert instead in ready[1].refusal
 
@@ -146,7 +151,7 @@ def test_pool_option_splits_directories_at_commas(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("members", "directories", "said"),
+    ("members", "directories", "text"),
     [
         (TWO, Directories("/d", {"fs3": "/3"}), 'names no file system or mount "fs3"; it names fs1, fs2. Did you mean'),
         (POOLS, Directories("/d", pools={"FS4": ("/4",)}), 'names no pool "FS4"; it names FS1, FS2, FS3. Did you mean'),
@@ -158,10 +163,10 @@ def test_pool_option_splits_directories_at_commas(tmp_path: Path) -> None:
         ({}, Directories("/d", {"fs1": "/1"}), 'names no file system or mount "fs1"; it names none.'),
     ],
 )
-def test_unknown_location_name_is_rejected(members: dict[str, Any], directories: Directories, said: str) -> None:
-    with pytest.raises(UserError) as told:
+def test_unknown_location_name_is_rejected(members: dict[str, Any], directories: Directories, text: str) -> None:
+    with pytest.raises(UserError) as caught:
         prepare_cells(experiment(**members), directories, "g")
-    assert said in str(told.value)
+    assert text in str(caught.value)
 
 
 def test_location_options_become_directories(tmp_path: Path) -> None:
@@ -174,7 +179,7 @@ def test_location_options_become_directories(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("on", "pools", "said"),
+    ("on", "pools", "text"),
     [
         (["/", "/tmp"], [], "--on is given twice, with / and /tmp; for several write --on NAME=DIR."),
         (["fs1=/", "fs1=/tmp"], [], "--on fs1 is given twice"),
@@ -184,7 +189,7 @@ def test_location_options_become_directories(tmp_path: Path) -> None:
         ([], ["P=/no/such"], "--pool P: There is no directory /no/such"),
     ],
 )
-def test_invalid_location_options_are_rejected(on: list[str], pools: list[str], said: str) -> None:
-    with pytest.raises(UserError) as told:
+def test_invalid_location_options_are_rejected(on: list[str], pools: list[str], text: str) -> None:
+    with pytest.raises(UserError) as caught:
         parse_locations(on, pools, None, "", "")
-    assert said in str(told.value)
+    assert text in str(caught.value)

@@ -32,10 +32,10 @@ def lines(log: Path) -> list[str]:
 
 
 def test_treatments_apply_at_their_level_and_are_undone(tmp_path: Path, log: Path) -> None:
-    with EnvironmentSetup((command(log, "experiment"), command(log, "cell"), command(log, "run")), tmp_path) as around:
+    with EnvironmentSetup((command(log, "experiment"), command(log, "cell"), command(log, "run")), tmp_path) as setup:
         for cell in ("a", "a", "b"):
-            around.prepare_run(cell, None, "/d")
-            around.undo_run()
+            setup.prepare_run(cell, None, "/d")
+            setup.undo_run()
     assert lines(log) == [
         "do-experiment", "do-cell a", "do-run a", "undo-run a", "do-run a", "undo-run a",
         "undo-cell a", "do-cell b", "do-run b", "undo-run b", "undo-cell b", "undo-experiment",
@@ -46,10 +46,10 @@ def test_treatments_apply_at_their_level_and_are_undone(tmp_path: Path, log: Pat
 def test_variant_is_undone_before_next_variant(tmp_path: Path, log: Path) -> None:
     on = Variant(id="on", before=say(log, "set"), after=say(log, "unset"))
     off = Variant(id="off")
-    with EnvironmentSetup((), tmp_path) as around:
+    with EnvironmentSetup((), tmp_path) as setup:
         for variant in (on, on, off, on):
-            around.prepare_run("c", variant, "/d")
-            around.undo_run()
+            setup.prepare_run("c", variant, "/d")
+            setup.undo_run()
     assert lines(log) == ["set c on", "unset c on", "set c on", "unset c on"]
 
 
@@ -57,8 +57,8 @@ def test_interrupt_undoes_all_changes(tmp_path: Path, log: Path) -> None:
     variant = Variant(id="v", before=say(log, "set"), after=say(log, "unset"))
 
     def interrupted() -> None:
-        with EnvironmentSetup((command(log, "experiment"),), tmp_path) as around:
-            around.prepare_run("c", variant, "/d")
+        with EnvironmentSetup((command(log, "experiment"),), tmp_path) as setup:
+            setup.prepare_run("c", variant, "/d")
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -79,28 +79,28 @@ def test_failed_setup_is_undone(tmp_path: Path, log: Path) -> None:
     broken = Variant(id="v", before="echo half; exit 3", after=say(log, "unset"))
     with (
         pytest.raises(MachineError, match=r"Before of the variant v \(`echo half; exit 3`\) failed: exit code 3, half"),
-        EnvironmentSetup((), tmp_path) as around,
+        EnvironmentSetup((), tmp_path) as setup,
     ):
-        around.prepare_run("c", broken, "/d")
+        setup.prepare_run("c", broken, "/d")
     assert lines(log) == ["unset c v"]
 
 
 def test_optional_treatment_failure_is_reported_once(tmp_path: Path) -> None:
-    one = Treatment(kind="command", command="exit 1", need="best_effort")
-    with EnvironmentSetup((one,), tmp_path) as around:
+    treatment = Treatment(kind="command", command="exit 1", need="best_effort")
+    with EnvironmentSetup((treatment,), tmp_path) as setup:
         for _ in range(2):
-            around.prepare_run("c", None, "/d")
-            around.undo_run()
-    assert len(around.problems) == 1
-    assert "(`exit 1`) failed: exit code 1." in around.problems[0]
+            setup.prepare_run("c", None, "/d")
+            setup.undo_run()
+    assert len(setup.problems) == 1
+    assert "(`exit 1`) failed: exit code 1." in setup.problems[0]
 
 
 def test_failed_undo_does_not_stop_others(tmp_path: Path, log: Path) -> None:
     bad = Treatment(kind="command", command="true", undo="exit 7", when="experiment")
-    with EnvironmentSetup((command(log, "experiment"), bad), tmp_path) as around:
+    with EnvironmentSetup((command(log, "experiment"), bad), tmp_path) as setup:
         pass
     assert lines(log) == ["do-experiment", "undo-experiment"]
-    assert "`exit 7`, which undoes a change, failed: exit code 7." in around.problems
+    assert "`exit 7`, which undoes a change, failed: exit code 7." in setup.problems
 
 
 def test_treatments_of_every_node_go_to_engine() -> None:

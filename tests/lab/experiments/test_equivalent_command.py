@@ -25,17 +25,17 @@ def plan(target: Path, phases: list[dict[str, Any]], **members: Any) -> Plan:
     return Plan.from_document({"id": "p", "target": {"path": str(target)}, "phases": phases, **members}, "p")
 
 
-def said(one: Plan) -> list[str]:
-    found = find_equivalent_command(one, compute_phase_volumes(one, one.processes * one.threads))
-    assert found.command, found.reason
-    return shlex.split(found.command)
+def print_command(plan: Plan) -> list[str]:
+    equivalent = find_equivalent_command(plan, compute_phase_volumes(plan, plan.processes * plan.threads))
+    assert equivalent.command, equivalent.reason
+    return shlex.split(equivalent.command)
 
 
-def read_back(engine: Engine, archive: Path, words: list[str]) -> Plan:
+def read_back(engine: Engine, archive: Path, arguments: list[str]) -> Plan:
     """What the engine's own dialect makes of the words."""
-    words = words[3:] if words[0] == "mpiexec" else words
-    (found,) = resolve_plans(ToolCommand(words[0], tuple(words[1:])), RunSetup(engine, Archive(archive)))
-    return found
+    arguments = arguments[3:] if arguments[0] == "mpiexec" else arguments
+    (plan,) = resolve_plans(ToolCommand(arguments[0], tuple(arguments[1:])), RunSetup(engine, Archive(archive)))
+    return plan
 
 
 DATA = {"access": {"transfer": "1MiB", "block": "4MiB", "segments": 3}, "files": {"mapping": "per_task"}}
@@ -53,13 +53,13 @@ DATA = {"access": {"transfer": "1MiB", "block": "4MiB", "segments": 3}, "files":
     ],
 )
 def test_ior_command_parses_to_same_plan(data: dict[str, Any], target: Path, archive: Path, engine: Engine) -> None:
-    asked = plan(target, [WRITE, READ], data=data)
-    found = read_back(engine, archive, said(asked))
-    wanted, got = asked.resolve_data(asked.phases[0]), found.resolve_data(found.phases[0])
-    assert compute_phase_volumes(found, 4)[0].bytes == compute_phase_volumes(asked, 4)[0].bytes
-    assert [one["op"] for one in found.phases][:2] == ["write", "read"]
+    original = plan(target, [WRITE, READ], data=data)
+    parsed = read_back(engine, archive, print_command(original))
+    wanted, got = original.resolve_data(original.phases[0]), parsed.resolve_data(parsed.phases[0])
+    assert compute_phase_volumes(parsed, 4)[0].bytes == compute_phase_volumes(original, 4)[0].bytes
+    assert [phase["op"] for phase in parsed.phases][:2] == ["write", "read"]
     for member in ("transfer", "block", "order"):
-        units = compute_phase_volumes(found, 4)[0], compute_phase_volumes(asked, 4)[0]
+        units = compute_phase_volumes(parsed, 4)[0], compute_phase_volumes(original, 4)[0]
         in_bytes = f"{member}_bytes"
         assert getattr(units[0], in_bytes, got["access"][member]) == getattr(
             units[1], in_bytes, wanted["access"][member]
@@ -72,42 +72,47 @@ def test_ior_command_parses_to_same_plan(data: dict[str, Any], target: Path, arc
 def test_mdtest_command_parses_to_same_tree(target: Path, archive: Path, engine: Engine) -> None:
     meta = {"objects": "files", "tree": {"depth": 2, "branching": 3, "items_per_task": 130, "scope": "per_task"},
             "file": {"write": "4KiB", "read": "4KiB"}}  # fmt: skip
-    phases = [{"id": one, "op": one} for one in ("mktree", "create", "stat", "remove")]
+    phases = [{"id": operation, "op": operation} for operation in ("mktree", "create", "stat", "remove")]
     phases[2] = {**phases[2], "on": "meta"}
     phases[3] = {**phases[3], "on": "meta"}
-    asked = plan(target, phases, meta=meta)
-    found = read_back(engine, archive, said(asked))
-    assert [one["op"] for one in found.phases if one["op"] not in ("mktree", "rmtree")] == ["create", "stat", "remove"]
-    tree = found.resolve_meta(next(one for one in found.phases if one["op"] == "create"))
+    original = plan(target, phases, meta=meta)
+    parsed = read_back(engine, archive, print_command(original))
+    assert [phase["op"] for phase in parsed.phases if phase["op"] not in ("mktree", "rmtree")] == [
+        "create",
+        "stat",
+        "remove",
+    ]
+    tree = parsed.resolve_meta(next(phase for phase in parsed.phases if phase["op"] == "create"))
     assert (tree["tree"]["depth"], tree["tree"]["branching"], tree["tree"]["scope"]) == (2, 3, "per_task")
     assert tree["tree"]["items_per_dir"] == 130 // 13
     assert int(tree["file"]["write"]) == 4096
 
 
 def test_several_tasks_have_launcher_in_command(target: Path) -> None:
-    words = said(plan(target, [WRITE], data=DATA, tasks={"processes": 2, "threads": 4}))
-    assert words[:4] == ["mpiexec", "-n", "8", "ior"]
+    arguments = print_command(plan(target, [WRITE], data=DATA, tasks={"processes": 2, "threads": 4}))
+    assert arguments[:4] == ["mpiexec", "-n", "8", "ior"]
 
 
 def test_time_limit_and_shift_become_ior_options(target: Path) -> None:
     stop = {"stonewall": "30s", "wearout": True}
-    words = said(plan(target, [{**WRITE, "stop": stop}, {**READ, "stop": stop, "shift": {"by": "tasks", "n": 2}}],
+    arguments = print_command(plan(target, [{**WRITE, "stop": stop},
+        {**READ, "stop": stop, "shift": {"by": "tasks", "n": 2}}],
                       data=DATA))  # fmt: skip
-    assert words[words.index("-D") + 1] == "30"
-    assert "stoneWallingWearOut=1" in words
-    assert words[words.index("-Q") + 1] == "2"
+    assert arguments[arguments.index("-D") + 1] == "30"
+    assert "stoneWallingWearOut=1" in arguments
+    assert arguments[arguments.index("-Q") + 1] == "2"
 
 
 def test_queued_phase_becomes_valid_fio_command(target: Path) -> None:
     data = {"backend": "io_uring", "access": {"transfer": "2MiB", "volume": "8MiB", "offset": "256KiB"},
             "files": {"mapping": "per_task"}, "io": {"queue_depth": 8, "direct": True}}  # fmt: skip
-    words = said(plan(target, [WRITE], data=data))
+    arguments = print_command(plan(target, [WRITE], data=data))
     for word in ("--iodepth=8", "--direct=1", "--offset=262144", "--bs=2097152", "--size=8388608", "--rw=write"):
-        assert word in words
+        assert word in arguments
     import shutil
 
     if shutil.which("fio"):
-        done = subprocess.run([*words, "--parse-only"], capture_output=True, text=True, check=False)
+        done = subprocess.run([*arguments, "--parse-only"], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
 
 
@@ -128,8 +133,8 @@ def test_queued_phase_becomes_valid_fio_command(target: Path) -> None:
 def test_plan_without_equivalent_has_reason(
     phases: list[dict[str, Any]], members: dict[str, Any], why: str, target: Path
 ) -> None:
-    one = plan(target, phases, **members)
-    found = find_equivalent_command(one, compute_phase_volumes(one, 1))
-    assert found.command == ""
-    assert why in found.reason
-    assert found.reason.startswith("none: ")
+    original = plan(target, phases, **members)
+    equivalent = find_equivalent_command(original, compute_phase_volumes(original, 1))
+    assert equivalent.command == ""
+    assert why in equivalent.reason
+    assert equivalent.reason.startswith("none: ")

@@ -22,8 +22,8 @@ def test_experiment_from_plan_has_same_plan() -> None:
     experiment = experiment_from_document(experiment_from_plan(PLAN), "p.toml")
     (cell,) = experiment.cells
     assert cell.id == "base"
-    made = experiment.build_plan(cell).document
-    assert {**made, "title": "A plan"} == dict(PLAN.document)
+    document_built = experiment.build_plan(cell).document
+    assert {**document_built, "title": "A plan"} == dict(PLAN.document)
 
 
 def test_every_option_sets_its_member() -> None:
@@ -55,16 +55,16 @@ def test_repeat_option_overrides_profile(profile: str) -> None:
             "paths": {"repeat.min": 2, "repeat.max": 12, "repeat.warmup": 3, "repeat.seed": 9},
         },
     }
-    given = experiment_from_document(apply_command_line(document, 7, 1), "p.toml", profile).file.repeat
-    assert given is not None
-    assert (given.min, given.max, given.interval, given.warmup, given.seed) == (7, None, None, 1, 9)
-    left = experiment_from_document(apply_command_line(document, None, 1), "p.toml", profile).file.repeat
-    assert left is not None
-    assert (left.min, left.max, left.warmup) == (2, 12, 1)
+    rule = experiment_from_document(apply_command_line(document, 7, 1), "p.toml", profile).file.repeat
+    assert rule is not None
+    assert (rule.min, rule.max, rule.interval, rule.warmup, rule.seed) == (7, None, None, 1, 9)
+    default_rule = experiment_from_document(apply_command_line(document, None, 1), "p.toml", profile).file.repeat
+    assert default_rule is not None
+    assert (default_rule.min, default_rule.max, default_rule.warmup) == (2, 12, 1)
 
 
 @pytest.mark.parametrize(
-    ("text", "made"),
+    ("text", "expected"),
     [
         ("a.b=4KiB,1MiB", {"paths": "a.b", "values": ["4KiB", "1MiB"]}),
         ("a.b=1,true,x", {"paths": "a.b", "values": [1, True, "x"]}),
@@ -74,12 +74,12 @@ def test_repeat_option_overrides_profile(profile: str) -> None:
         ("a.b+c=4KiB+1,8KiB+2", {"paths": ["a.b", "c"], "values": [["4KiB", 1], ["8KiB", 2]]}),
     ],
 )
-def test_sweep_option_equals_sweep_member(text: str, made: dict[str, Any]) -> None:
-    assert read_sweep(text) == made
+def test_sweep_option_equals_sweep_member(text: str, expected: dict[str, Any]) -> None:
+    assert read_sweep(text) == expected
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "sentence"),
     [
         ("data.access.transfer", "is not PATH=VALUES"),
         ("=4KiB", "is not PATH=VALUES"),
@@ -87,7 +87,7 @@ def test_sweep_option_equals_sweep_member(text: str, made: dict[str, Any]) -> No
         ("a+b=1,2", 'has 2 paths, so each of its values is 2 joined by "+"; "1" is not.'),
     ],
 )
-def test_invalid_sweep_is_rejected(text: str, said: str) -> None:
-    with pytest.raises(UserError) as told:
+def test_invalid_sweep_is_rejected(text: str, sentence: str) -> None:
+    with pytest.raises(UserError) as caught:
         read_sweep(text)
-    assert said in str(told.value)
+    assert sentence in str(caught.value)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from made_runs import Made, claim, experiment, measured, record
+from made_runs import Made, build_experiment, claim, measured, record
 
 from sonde.experiments.claims.verdicts import evaluate_claims, verdicts_to_json
 from sonde.experiments.page.sentences import verdict_sentence
@@ -15,58 +15,61 @@ GROWS = "rank_correlation(bandwidth(write), over=transfer) >= 0.6"
 TRANSFERS = {"name": "transfer", "paths": "data.access.transfer", "values": ["32KiB", "64KiB", "128KiB", "1MiB"]}
 
 
-def said(levels: list[float], runs: tuple[float, ...] = STEADY, text: str = GROWS) -> tuple[ClaimVerdict, str]:
+def judge_levels(levels: list[float], runs: tuple[float, ...] = STEADY, text: str = GROWS) -> tuple[ClaimVerdict, str]:
     """Outcome and sentence of a claim over four sizes with these rates in MB/s."""
     plan = {"data": {"access": {"transfer": "32KiB", "volume": "4MiB"}}, "phases": [{"id": "write", "op": "write"}]}
-    made = experiment(plan=plan, sweep=[TRANSFERS], expect=[claim(text)])
+    experiment = build_experiment(plan=plan, sweep=[TRANSFERS], expect=[claim(text)])
     records = {
-        cell.id: [record([Made(rate=1e6 * level * one)]) for one in runs]
-        for cell, level in zip(made.cells, levels, strict=True)
+        cell.id: [record([Made(rate=1e6 * level * factor)]) for factor in runs]
+        for cell, level in zip(experiment.cells, levels, strict=True)
     }
-    found = evaluate_claims(made, measured(made, records))
-    told = verdict_sentence(found[0])
-    parts = verdicts_to_json(found)[0]["cells"][0]["comparisons"]
-    assert parts[0]["explanation"] in told
-    return found[0].outcome, told
+    verdicts = evaluate_claims(experiment, measured(experiment, records))
+    sentence = verdict_sentence(verdicts[0])
+    parts = verdicts_to_json(verdicts)[0]["cells"][0]["comparisons"]
+    assert parts[0]["explanation"] in sentence
+    return verdicts[0].outcome, sentence
 
 
 def test_flat_rate_has_knee_below_smallest_size() -> None:
-    outcome, told = said([300, 298, 296, 294])
+    outcome, sentence = judge_levels([300, 298, 296, 294])
     assert outcome is ClaimVerdict.FAILS
     assert (
-        "within 10 % of its largest from 32KiB on, the smallest transfer that was tried: the knee is below it" in told
+        "within 10 % of its largest from 32KiB on, the smallest transfer that was tried: the knee is below it"
+        in sentence
     )
 
 
 def test_saturating_rate_reports_knee() -> None:
-    outcome, told = said([100, 300, 299, 298], text="rank_correlation(bandwidth(write), over=transfer) >= 0.9")
+    outcome, sentence = judge_levels(
+        [100, 300, 299, 298], text="rank_correlation(bandwidth(write), over=transfer) >= 0.9"
+    )
     assert outcome is ClaimVerdict.FAILS
-    assert "within 10 % of its largest from 64KiB on: the knee." in told
+    assert "within 10 % of its largest from 64KiB on: the knee." in sentence
 
 
 def test_falling_rate_reports_maximum_and_fraction() -> None:
-    outcome, told = said([300, 200, 150, 120])
+    outcome, sentence = judge_levels([300, 200, 150, 120])
     assert outcome is ClaimVerdict.FAILS
-    assert "The bandwidth is largest at 32KiB and 40 % of that at 1MiB." in told
-    assert "knee" not in told
+    assert "The bandwidth is largest at 32KiB and 40 % of that at 1MiB." in sentence
+    assert "knee" not in sentence
 
 
 def test_holding_claim_has_no_explanation() -> None:
-    outcome, told = said([100, 200, 300, 400])
+    outcome, sentence = judge_levels([100, 200, 300, 400])
     assert outcome is ClaimVerdict.HOLDS
-    assert "knee" not in told
+    assert "knee" not in sentence
 
 
 def test_undecided_claim_reports_scatter() -> None:
     ratio = 'bandwidth(write, transfer="1MiB") / bandwidth(write, transfer="32KiB") >= 1.5'
-    outcome, told = said([100, 100, 100, 150], SCATTERED, ratio)
+    outcome, sentence = judge_levels([100, 100, 100, 150], SCATTERED, ratio)
     assert outcome is ClaimVerdict.UNDECIDED
-    assert "Runs of transfer=" in told
-    assert "scatter by 49 % (COV)" in told
+    assert "Runs of transfer=" in sentence
+    assert "scatter by 49 % (COV)" in sentence
 
 
 def test_undecided_claim_of_steady_runs_has_no_scatter() -> None:
     ratio = 'bandwidth(write, transfer="1MiB") / bandwidth(write, transfer="32KiB") >= 1.5'
-    outcome, told = said([100, 100, 100, 150.01], STEADY, ratio)
+    outcome, sentence = judge_levels([100, 100, 100, 150.01], STEADY, ratio)
     assert outcome is ClaimVerdict.UNDECIDED
-    assert "scatter" not in told
+    assert "scatter" not in sentence

@@ -30,8 +30,8 @@ class Known(Engine):
         if plan["data"].get("io", {}).get("queue_depth") == 99:
             raise UserError("plan: data.io.queue_depth is more than this backend can do.")
         volume = parse_bytes(plan["data"]["access"]["volume"]) * processes
-        one = {"files": processes, "segments": 1, "operations": 7, "bytes": volume}
-        return {"space": {"bytes": volume}, "phases": [one for _ in plan["phases"]]}
+        phase_document = {"files": processes, "segments": 1, "operations": 7, "bytes": volume}
+        return {"space": {"bytes": volume}, "phases": [phase_document for _ in plan["phases"]]}
 
 
 def forecast(phases: list[dict[str, Any]] = PHASES, rate: float | None = None, **more: Any) -> Forecast:
@@ -43,10 +43,10 @@ def forecast(phases: list[dict[str, Any]] = PHASES, rate: float | None = None, *
 
 
 def test_forecast_has_memory_share_and_time() -> None:
-    found = forecast(rate=GIB / 2, volume="4GiB")
-    assert [one.memory_share for one in found.phases] == [0.25, 0.25]
-    assert found.seconds == 16
-    assert (found.space, found.available) == (4 * GIB, 100 * GIB)
+    cell_forecast = forecast(rate=GIB / 2, volume="4GiB")
+    assert [phase.memory_share for phase in cell_forecast.phases] == [0.25, 0.25]
+    assert cell_forecast.seconds == 16
+    assert (cell_forecast.space, cell_forecast.available) == (4 * GIB, 100 * GIB)
     assert forecast(volume="4GiB").seconds is None
 
 
@@ -63,8 +63,8 @@ def test_stonewall_limits_phase_time() -> None:
 
 def test_cell_without_free_space_is_rejected() -> None:
     assert forecast(volume="99GiB").refusal == ""
-    said = forecast(volume="100GiB").refusal
-    assert said.startswith("It needs 100 GiB in /d, where 100 GiB are available and 64 MiB must stay free; make it")
+    refusal = forecast(volume="100GiB").refusal
+    assert refusal.startswith("It needs 100 GiB in /d, where 100 GiB are available and 64 MiB must stay free; make it")
 
 
 @pytest.mark.parametrize(
@@ -82,9 +82,9 @@ def test_cell_without_free_space_is_rejected() -> None:
 def test_read_from_memory_is_reported_or_rejected(
     read: dict[str, Any], data: dict[str, Any], volume: str, cached: bool, refused: bool
 ) -> None:
-    found = forecast([PHASES[0], {**PHASES[1], **read}], data=data, volume=volume)
-    assert found.phases[1].is_from_memory is cached
-    assert bool(found.refusal) is refused
+    cell_forecast = forecast([PHASES[0], {**PHASES[1], **read}], data=data, volume=volume)
+    assert cell_forecast.phases[1].is_from_memory is cached
+    assert bool(cell_forecast.refusal) is refused
 
 
 def test_engine_rejection_is_the_refusal() -> None:
@@ -92,10 +92,10 @@ def test_engine_rejection_is_the_refusal() -> None:
 
 
 def test_memory_share_is_per_node() -> None:
-    found = forecast(clients={"nodes": 8, "tasks_per_node": 2, "launcher": "mpi"}, volume="4GiB")
-    assert found.tasks == 16
-    assert found.phases[0].bytes == 64 * GIB
-    assert found.phases[0].memory_share == 0.5
+    cell_forecast = forecast(clients={"nodes": 8, "tasks_per_node": 2, "launcher": "mpi"}, volume="4GiB")
+    assert cell_forecast.tasks == 16
+    assert cell_forecast.phases[0].bytes == 64 * GIB
+    assert cell_forecast.phases[0].memory_share == 0.5
 
 
 def test_total_is_sum_of_runs_times_duration() -> None:

@@ -73,7 +73,7 @@ for line in sys.stdin:
 
 
 def test_killed_runner_loses_no_runs(tmp_path: Path) -> None:
-    pick, beside, lab = random.Random(13), Path(__file__).resolve().parents[1], Path(sonde.__file__).parents[1]
+    pick, helpers, lab = random.Random(13), Path(__file__).resolve().parents[1], Path(sonde.__file__).parents[1]
 
     def turns(name: str, lives: list[int]) -> tuple[Counter[tuple[str, int, bool]], list[int]]:
         target = tmp_path / f"{name}-target"
@@ -81,18 +81,18 @@ def test_killed_runner_loses_no_runs(tmp_path: Path) -> None:
         runners = subprocess.Popen(
             [sys.executable, "-c", RUNNERS, str(tmp_path / name), str(target)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(str(one) for one in (beside, lab))},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(str(path) for path in (helpers, lab))},
         )  # fmt: skip
-        said, _ = runners.communicate("".join(f"{life}\n" for life in lives), timeout=300)
+        output, _ = runners.communicate("".join(f"{life}\n" for life in lives), timeout=300)
         results = read_results(Archive(tmp_path / name), "g")
-        found = Counter((one.cell, one.repeat, one.warm_up) for one in results.runs)
-        kept = json.loads((results.folder / "experiment.json").read_text())
-        assert kept["seed"] == 9
+        counts = Counter((run.cell, run.repeat, run.warm_up) for run in results.runs)
+        document = json.loads((results.folder / "experiment.json").read_text())
+        assert document["seed"] == 9
         assert not (results.folder / "undo.json").exists()
-        half_done = [one.parent for one in (tmp_path / name).glob(".incoming-*/record.ndjson")]
+        half_done = [path.parent for path in (tmp_path / name).glob(".incoming-*/record.ndjson")]
         assert not half_done, "what was measured is brought in"
         assert (target / "undone").exists()
-        return found, [int(code) for code in said.split()]
+        return counts, [int(code) for code in output.split()]
 
     undisturbed, codes = turns("undisturbed", [0])
     assert codes == [0]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_runs import claim, experiment
+from made_runs import build_experiment, claim
 from make_record import Scene, Work, write_run
 
 from sonde.experiments.claims.measured_runs import MeasuredRun, MeasuredRuns
@@ -29,7 +29,7 @@ WARM = Work("write", "read", seconds=5.0, cache="warm", residency=1.0, fsync=0)
 
 
 def evaluate(tmp_path: Path, works: Sequence[Work], text: str = "bandwidth(write) >= 1", **members: Any) -> ClaimResult:
-    tested = experiment(expect=[claim(text, **members)])
+    tested = build_experiment(expect=[claim(text, **members)])
     folders = [write_run(tmp_path / f"r{index}", Scene(works=[work])) for index, work in enumerate(works)]
     runs = [MeasuredRun(tested.cells[0].id, folder.name, folder) for folder in folders]
     return evaluate_claims(tested, MeasuredRuns(tested, runs))[0]
@@ -65,7 +65,7 @@ def test_claim_on_errors_is_judged_on_any_number(tmp_path: Path) -> None:
 
 
 def build_results(folder: Path, works: Sequence[Work], **members: Any) -> Results:
-    tested = experiment()
+    tested = build_experiment()
     runs = []
     for index, work in enumerate(works):
         run = write_run(folder / f"r{index}", Scene(works=[work]))
@@ -94,7 +94,7 @@ def test_executed_runs_are_described_from_their_records(tmp_path: Path) -> None:
 
 
 def test_values_of_an_axis_in_one_directory_are_named() -> None:
-    tested = experiment(sweep=[{"name": "oss", "paths": "data.access.transfer", "values": ["1MiB", "2MiB"]}])
+    tested = build_experiment(sweep=[{"name": "oss", "paths": "data.access.transfer", "values": ["1MiB", "2MiB"]}])
     directories = {cell.id: "/a" for cell in tested.cells}
     results = Results(tested, "group", (), {}, directories=directories)
     (sentence,) = describe_shared_directories(results)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_runs import Made, claim, experiment, measured, record
+from made_runs import Made, build_experiment, claim, measured, record
 
 from sonde.experiments.claims.verdicts import evaluate_claims
 from sonde.experiments.page.call_chart import MOST_CALLS, select_calls
@@ -36,31 +36,31 @@ def figure(kind: str, x: str = "transfer", series: str = "phase", **members: Any
 
 
 def swept(**members: Any) -> Experiment:
-    return experiment(plan=PLAN, sweep=[TRANSFERS], **members)
+    return build_experiment(plan=PLAN, sweep=[TRANSFERS], **members)
 
 
-def runs_of(made: Experiment, levels: Sequence[float]) -> Any:
+def runs_of(experiment: Experiment, levels: Sequence[float]) -> Any:
     """Writing gives the levels in MB/s, one for each cell; reading twice as much."""
     slices = [2e6] * 40
     records = {
         cell.id: [
-            record([Made(rate=level * one * 1e6, slices=slices, nodes=[1e6, 2e6]),
-                    Made("read", "read", rate=level * one * 2e6, slices=slices)])
-            for one in SCATTER
+            record([Made(rate=level * factor * 1e6, slices=slices, nodes=[1e6, 2e6]),
+                    Made("read", "read", rate=level * factor * 2e6, slices=slices)])
+            for factor in SCATTER
         ]
-        for cell, level in zip(made.cells, levels, strict=False)
+        for cell, level in zip(experiment.cells, levels, strict=False)
     }  # fmt: skip
-    return measured(made, records)
+    return measured(experiment, records)
 
 
-def drawn(made: Experiment, levels: Sequence[float] = (100, 200, 300)) -> tuple[list[str], str]:
-    words, parts = figure_section(made.file.figures[0], runs_of(made, levels))
-    return words, " ".join(parts)
+def draw_figure(experiment: Experiment, levels: Sequence[float] = (100, 200, 300)) -> tuple[list[str], str]:
+    messages, parts = figure_section(experiment.file.figures[0], runs_of(experiment, levels))
+    return messages, " ".join(parts)
 
 
 def test_curve_has_line_per_phase_and_median_table() -> None:
-    words, html = drawn(swept(figures=[figure("curve", logarithmic=True)]))
-    assert words == []
+    messages, html = draw_figure(swept(figures=[figure("curve", logarithmic=True)]))
+    assert messages == []
     for value in ("201 MB/s", "302 MB/s", "603 MB/s"):
         assert value in html
     assert html.count('class="curve c') == 2
@@ -68,34 +68,34 @@ def test_curve_has_line_per_phase_and_median_table() -> None:
 
 
 def test_bar_chart_has_bar_per_phase_and_place() -> None:
-    _, html = drawn(swept(figures=[figure("bars")]))
+    _, html = draw_figure(swept(figures=[figure("bars")]))
     assert html.count('class="arow"') == 6
     assert "302 MB/s" in html
 
 
 def test_other_axes_split_into_separate_charts() -> None:
     direct = {"name": "direct", "paths": "data.io.direct", "values": [False, True], "labels": ["buffered", "direct"]}
-    made = experiment(plan=PLAN, sweep=[TRANSFERS, direct], figures=[figure("curve")])
-    _, html = drawn(made, (1, 2, 3, 4, 5, 6))
+    experiment = build_experiment(plan=PLAN, sweep=[TRANSFERS, direct], figures=[figure("curve")])
+    _, html = draw_figure(experiment, (1, 2, 3, 4, 5, 6))
     assert html.count("<figure") == 2
     assert "<h4>buffered</h4>" in html
     assert "<h4>direct</h4>" in html
 
 
 def test_a_figure_shows_only_the_cells_that_it_names() -> None:
-    _, html = drawn(swept(figures=[figure("bars", where={"transfer": "2MiB"}, phases=["write"])]))
+    _, html = draw_figure(swept(figures=[figure("bars", where={"transfer": "2MiB"}, phases=["write"])]))
     assert html.count('class="arow"') == 1
     assert "201 MB/s" in html
 
 
 def test_percentages_are_against_the_baseline_of_the_series() -> None:
-    _, html = drawn(swept(figures=[figure("percent", x="phase", series="transfer", baseline="1MiB")]))
+    _, html = draw_figure(swept(figures=[figure("percent", x="phase", series="transfer", baseline="1MiB")]))
     assert "+100 %" in html
     assert "+200 %" in html
 
 
 def test_scaling_chart_has_proportional_line_and_text() -> None:
-    _, html = drawn(swept(figures=[figure("scaling", phases=["write"])]), (100, 150, 200))
+    _, html = draw_figure(swept(figures=[figure("scaling", phases=["write"])]), (100, 150, 200))
     assert "write: 2.00 times at 4 times the size" in html
     assert "write, proportional" in html
     assert "402 MB/s" in html
@@ -103,9 +103,9 @@ def test_scaling_chart_has_proportional_line_and_text() -> None:
 
 def test_scaling_table_has_intervals_and_peak_fraction() -> None:
     units = {"name": "pool", "paths": ["storage.pool", "storage.units"], "values": [["FS1", 1], ["FS2", 2], ["FS3", 4]]}
-    made = experiment(plan=PLAN, sweep=[units], storage={"pool": "FS1", "peak": "1 GB/s"},
+    experiment = build_experiment(plan=PLAN, sweep=[units], storage={"pool": "FS1", "peak": "1 GB/s"},
                       figures=[figure("scaling", x="pool", phases=["write"])])  # fmt: skip
-    _, html = drawn(made, (100, 150, 200))
+    _, html = draw_figure(experiment, (100, 150, 200))
     row = html[html.index("FS3", html.index("E(k)")) :].split("</tr>")[0]
     assert "201 MB/s" in row  # the median of the scatter is 1.005
     assert re.search(r"2 \[1\.\d+, 2\.\d+\]", row)
@@ -115,81 +115,83 @@ def test_scaling_table_has_intervals_and_peak_fraction() -> None:
 
 
 def test_rates_over_time_of_two_phases_are_overlaid() -> None:
-    _, html = drawn(swept(figures=[figure("over_time", x="time", where={"transfer": "1MiB"})]))
+    _, html = draw_figure(swept(figures=[figure("over_time", x="time", where={"transfer": "1MiB"})]))
     assert html.count('class="overlaid c') == 2
     assert "20.0 MB/s" in html  # 2 MB in each slice of 0.1 s
 
 
 def test_rates_of_nodes_are_medians_over_runs() -> None:
-    _, html = drawn(swept(figures=[figure("nodes", x="node", phases=["write"], where={"transfer": "1MiB"})]))
+    _, html = draw_figure(swept(figures=[figure("nodes", x="node", phases=["write"], where={"transfer": "1MiB"})]))
     assert "1.00 MB/s" in html
     assert "2.00 MB/s" in html
 
 
 def test_figure_reports_missing_points() -> None:
-    made = swept(figures=[figure("bars", per="unit")])
-    words, html = drawn(made)
+    experiment = swept(figures=[figure("bars", per="unit")])
+    messages, html = draw_figure(experiment)
     assert html == ""
-    assert words == ["Not drawn: how many units the storage has: say storage.units, or name the system with --system."]
-    words, _ = drawn(swept(figures=[figure("curve")]), (100,))
-    assert "Not drawn: cell transfer=2MiB has no run." in words
+    assert messages == [
+        "Not drawn: how many units the storage has: say storage.units, or name the system with --system."
+    ]
+    messages, _ = draw_figure(swept(figures=[figure("curve")]), (100,))
+    assert "Not drawn: cell transfer=2MiB has no run." in messages
 
 
 def test_calls_are_drawn_from_the_log_of_operations(tmp_path: Path) -> None:
     plan = {**PLAN, "phases": [{"id": "read", "op": "write", "operations_file": "calls"}]}
-    made = experiment(plan=plan, figures=[figure("calls", x="call")])
-    source = measured(made, {"base": [record([Made("read")])]})
-    assert figure_section(made.file.figures[0], source)[0] == [
+    experiment = build_experiment(plan=plan, figures=[figure("calls", x="call")])
+    source = measured(experiment, {"base": [record([Made("read")])]})
+    assert figure_section(experiment.file.figures[0], source)[0] == [
         "Not drawn: no run of cell base has a log of the operations of read."
     ]
     (tmp_path / "calls-00000.csv").write_text("time,runtime,tp\n0,0.001,1\n1,0.5,1\n", encoding="utf-8")
     source._runs["base"] = [replace(source._runs["base"][0], folder=tmp_path)]
-    _, parts = figure_section(made.file.figures[0], source)
+    _, parts = figure_section(experiment.file.figures[0], source)
     assert "500 ms" in parts[0]
 
 
 def test_longest_calls_are_always_drawn() -> None:
     times = [0.001] * 100_000
     times[77_777] = 2.0
-    at, seconds = select_calls(times)
-    assert len(at) <= MOST_CALLS
-    assert (77_777.0, 2.0) in zip(at, seconds, strict=True)
+    positions, seconds = select_calls(times)
+    assert len(positions) <= MOST_CALLS
+    assert (77_777.0, 2.0) in zip(positions, seconds, strict=True)
 
 
 def test_table_has_medians_intervals_and_scatter() -> None:
-    made = swept(tables=[{"id": "t", "rows": ["transfer", "phase"], "metrics": ["bandwidth"]}])
-    words, parts = table_section(made.file.tables[0], runs_of(made, (100, 200, 300)))
-    assert words == []
+    experiment = swept(tables=[{"id": "t", "rows": ["transfer", "phase"], "metrics": ["bandwidth"]}])
+    messages, parts = table_section(experiment.file.tables[0], runs_of(experiment, (100, 200, 300)))
+    assert messages == []
     assert parts[0].count("<tr>") == 7
     assert "98.3 MB/s … 103 MB/s" in parts[0]  # the interval that the table of the terminal has, too
     assert "1.9 % [" in parts[0]
 
 
 def test_export_has_each_metric_of_each_run() -> None:
-    found = build_result_table(runs_of(swept(), (100, 200, 300)))
+    table = build_result_table(runs_of(swept(), (100, 200, 300)))
     rows = [
         row
-        for row in found.to_pylist()
+        for row in table.to_pylist()
         if (row["metric"], row["phase"], row["cell"]) == ("bandwidth", "write", "transfer=2MiB")
     ]
-    assert sorted(row["value"] for row in rows) == pytest.approx(sorted(200e6 * one for one in SCATTER))
+    assert sorted(row["value"] for row in rows) == pytest.approx(sorted(200e6 * factor for factor in SCATTER))
     assert {row["transfer"] for row in rows} == {"2MiB"}
-    assert not [row for row in found.to_pylist() if row["metric"] == "residency"]
+    assert not [row for row in table.to_pylist() if row["metric"] == "residency"]
 
 
 def test_export_has_published_and_measured_numbers() -> None:
-    told = {"source": "D11"}
-    made = swept(published=[
-        {"of": 'bandwidth(write, transfer="2048KiB")', "value": "1 GB/s", "limit": "about", **told},
-        {"of": 'bandwidth(write, transfer="2MiB")', "value": "2 GB/s", **told},
-        {"of": 'bandwidth(read, transfer="1MiB") / bandwidth(write, transfer="1MiB")', "value": 4, **told},
-        {"of": 'bandwidth(write, transfer="4MiB")', "value": "1 GB/s", "to": "3 GB/s", **told},
+    source = {"source": "D11"}
+    experiment = swept(published=[
+        {"of": 'bandwidth(write, transfer="2048KiB")', "value": "1 GB/s", "limit": "about", **source},
+        {"of": 'bandwidth(write, transfer="2MiB")', "value": "2 GB/s", **source},
+        {"of": 'bandwidth(read, transfer="1MiB") / bandwidth(write, transfer="1MiB")', "value": 4, **source},
+        {"of": 'bandwidth(write, transfer="4MiB")', "value": "1 GB/s", "to": "3 GB/s", **source},
     ])  # fmt: skip
-    rows = build_result_table(runs_of(made, (100, 200))).to_pylist()
-    beside = [row for row in rows if row["run"] and row["published"] is not None]
-    assert {(row["metric"], row["phase"], row["transfer"]) for row in beside} == {("bandwidth", "write", "2MiB")}
-    assert len(beside) == len(SCATTER)
-    for row in beside:
+    rows = build_result_table(runs_of(experiment, (100, 200))).to_pylist()
+    compared_rows = [row for row in rows if row["run"] and row["published"] is not None]
+    assert {(row["metric"], row["phase"], row["transfer"]) for row in compared_rows} == {("bandwidth", "write", "2MiB")}
+    assert len(compared_rows) == len(SCATTER)
+    for row in compared_rows:
         assert (row["published"], row["published_unit"], row["published_limit"]) == (1e9, "B/s", "about")
         assert row["published_source"] == "D11"
         assert row["ratio"] == pytest.approx(row["value"] / 1e9)
@@ -204,11 +206,11 @@ def test_export_has_published_and_measured_numbers() -> None:
 
 def test_a_ratio_has_no_unit_in_any_form() -> None:
     kinds = [{**figure(kind, phases=["write"]), "metrics": "calls"} for kind in ("curve", "bars", "scaling")]
-    made = swept(figures=[{**one, "id": one["kind"]} for one in kinds],
+    experiment = swept(figures=[{**kind, "id": kind["kind"]} for kind in kinds],
                  tables=[{"id": "t", "rows": ["transfer", "phase"], "metrics": ["calls"]}])  # fmt: skip
-    source = runs_of(made, (100, 200, 300))
-    parts = [str(part) for one in made.file.figures for part in figure_section(one, source)[1]]
-    parts += [str(part) for part in table_section(made.file.tables[0], source)[1]]
+    source = runs_of(experiment, (100, 200, 300))
+    parts = [str(part) for figure in experiment.file.figures for part in figure_section(figure, source)[1]]
+    parts += [str(part) for part in table_section(experiment.file.tables[0], source)[1]]
     assert len(parts) == 4
     for part in parts:
         assert re.search(r"\b1,000\b", part)
@@ -216,37 +218,39 @@ def test_a_ratio_has_no_unit_in_any_form() -> None:
 
 
 def test_verdicts_are_formatted_as_sentences() -> None:
-    told = [
+    claims = [
         ("C1", 'bandwidth(write, transfer="2MiB") / bandwidth(write, transfer="1MiB") >= 1.5'),
         ("C2", "bandwidth(write) / bandwidth(read) >= 1"),
         ("C3", "bandwidth_per_unit(write) >= 1"),
     ]
-    made = swept(expect=[{**claim(text), "id": name} for name, text in told])
-    judged = evaluate_claims(made, runs_of(made, (100, 200, 300)))
+    experiment = swept(expect=[{**claim(text), "id": name} for name, text in claims])
+    judged = evaluate_claims(experiment, runs_of(experiment, (100, 200, 300)))
     lines = verdict_lines(judged)
     assert lines[0].startswith("holds      C1  2 [1.9")
     assert lines[0].endswith("] >= 1.5.")
     assert lines[1] == ("fails      C2  transfer=1MiB: 0.5 >= 1; transfer=2MiB: 0.5 >= 1; transfer=4MiB: 0.5 >= 1.")
     assert lines[2].startswith("not judged C3  Not judged, because how many units")
-    few = evaluate_claims(made, runs_of(made, (100,)))
+    few = evaluate_claims(experiment, runs_of(experiment, (100,)))
     assert verdict_sentence(few[0]) == "Not judged, because cell transfer=2MiB has no run."
 
 
 def test_page_begins_with_verdicts_and_escapes_text(tmp_path: Path) -> None:
     figures = [figure("curve", title="A figure")]
     expect = [claim("bandwidth(read) >= 1")]
-    made = swept(title="<b>Made</b>", expect=expect, figures=figures, notes=["One <i>note</i>."])
+    experiment = swept(title="<b>Made</b>", expect=expect, figures=figures, notes=["One <i>note</i>."])
     folders = []
-    for at, cell in enumerate(made.cells):
-        folder = tmp_path / f"run{at}"
+    for index, cell in enumerate(experiment.cells):
+        folder = tmp_path / f"run{index}"
         folder.mkdir()
         lines = [{"type": "run", "schema": "sonde-record/2", "nodes": 1}]
-        for one in (Made(), Made("read", "read")):
-            lines += one.lines()
+        for phase in (Made(), Made("read", "read")):
+            lines += phase.lines()
         lines.append({"type": "end", "status": "done"})
         (folder / "record.ndjson").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
         folders += [CellRun(cell.id, dict(cell.coordinates), "", "", repeat, False, folder) for repeat in range(6)]
-    results = Results(made, "group", tuple(folders), {}, directories={cell.id: "/scratch" for cell in made.cells})
+    results = Results(
+        experiment, "group", tuple(folders), {}, directories={cell.id: "/scratch" for cell in experiment.cells}
+    )
     tables, judged = write_experiment_page(results, tmp_path / "page.html", formats=["csv", "json", "parquet"])
     html = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "Of 1 expectation 1 holds." in html
@@ -254,13 +258,13 @@ def test_page_begins_with_verdicts_and_escapes_text(tmp_path: Path) -> None:
     assert "<b>Made" not in html
     assert "<i>note" not in html
     assert all(path.stat().st_size > 100 for path in tables)
-    assert [(one["id"], one["verdict"]) for one in judged] == [("C1", "holds")]
+    assert [(verdict["id"], verdict["verdict"]) for verdict in judged] == [("C1", "holds")]
 
 
 def test_simulated_experiment_is_marked_first() -> None:
-    made = swept(expect=[claim("bandwidth(read) >= 1")])
-    results = Results(made, "group", (), {}, simulated=True)
-    source = runs_of(made, (1, 2, 3))
-    study = build_study(results, source, evaluate_claims(made, source))
+    experiment = swept(expect=[claim("bandwidth(read) >= 1")])
+    results = Results(experiment, "group", (), {}, simulated=True)
+    source = runs_of(experiment, (1, 2, 3))
+    study = build_study(results, source, evaluate_claims(experiment, source))
     assert "These numbers come from a model, not from storage." in study.alarms
     assert all_cells_section(source)[1]

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 import pytest
-from made_runs import Made, experiment, measured, record
+from made_runs import Made, build_experiment, measured, record
 
 from sonde.experiments.page.figures import figure_section
 from sonde.experiments.page.published_comparison import (
@@ -32,88 +32,90 @@ def number(of: str, value: Any, **more: Any) -> dict[str, Any]:
     return {"of": of, "value": value, "source": "D11", **more}
 
 
-def made(*published: dict[str, Any], **members: Any) -> Experiment:
-    return experiment(plan=PLAN, sweep=[THREADS], published=list(published), **members)
+def build_published(*published: dict[str, Any], **members: Any) -> Experiment:
+    return build_experiment(plan=PLAN, sweep=[THREADS], published=list(published), **members)
 
 
-def runs_of(one: Experiment, levels: tuple[float, ...] = (100, 200, 300)) -> Any:
+def runs_of(experiment: Experiment, levels: tuple[float, ...] = (100, 200, 300)) -> Any:
     """Writing gives the levels in MB/s, one for each cell; reading twice as much."""
     records = {
         cell.id: [
             record([Made(rate=level * each * 1e6), Made("read", "read", rate=level * each * 2e6)]) for each in SCATTER
         ]
-        for cell, level in zip(one.cells, levels, strict=False)
+        for cell, level in zip(experiment.cells, levels, strict=False)
     }
-    return measured(one, records)
+    return measured(experiment, records)
 
 
 def test_comparison_has_value_interval_and_ratio() -> None:
-    found = compare_published(runs_of(made(number("bandwidth(write, threads=2)", "1 GB/s"))))[0]
-    assert found.value == 1e9
-    assert found.measured is not None
-    assert found.ratio is not None
-    assert found.measured.value == pytest.approx(201e6)
-    assert found.ratio.value == pytest.approx(0.201)
-    assert found.ratio.low is not None
-    assert found.ratio.low < 0.201
+    comparison = compare_published(runs_of(build_published(number("bandwidth(write, threads=2)", "1 GB/s"))))[0]
+    assert comparison.value == 1e9
+    assert comparison.measured is not None
+    assert comparison.ratio is not None
+    assert comparison.measured.value == pytest.approx(201e6)
+    assert comparison.ratio.value == pytest.approx(0.201)
+    assert comparison.ratio.low is not None
+    assert comparison.ratio.low < 0.201
 
 
 def test_shape_is_ratio_to_first_number_of_phase() -> None:
-    one = made(number("bandwidth(write, threads=1)", "900 MB/s"), number("bandwidth(write, threads=4)", "1.8 GB/s"),
-               number("bandwidth(read, threads=4)", "3 GB/s"))  # fmt: skip
-    words, parts = published_section(runs_of(one))
-    assert words[0] == EXPLANATION
+    experiment = build_published(number("bandwidth(write, threads=1)", "900 MB/s"),
+        number("bandwidth(write, threads=4)", "1.8 GB/s"), number("bandwidth(read, threads=4)", "3 GB/s"))  # fmt: skip
+    messages, parts = published_section(runs_of(experiment))
+    assert messages[0] == EXPLANATION
     rows = re.findall(r"<tr>.*?</tr>", str(parts[0]))[1:]
     cells = [re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row) for row in rows]
     assert [row[-2:] for row in cells] == [["–", "–"], ["2", "3"], ["–", "–"]]
 
 
 def test_published_ratio_is_compared_with_measured_ratio() -> None:
-    found = compare_published(runs_of(made(number("bandwidth(write, threads=4) / bandwidth(write, threads=1)", 2.5))))[
-        0
-    ]
-    assert found.measured is not None
-    assert (found.unit, found.value) == ("1", 2.5)
-    assert found.measured.value == pytest.approx(3.0)
+    comparison = compare_published(
+        runs_of(build_published(number("bandwidth(write, threads=4) / bandwidth(write, threads=1)", 2.5)))
+    )[0]
+    assert comparison.measured is not None
+    assert (comparison.unit, comparison.value) == ("1", 2.5)
+    assert comparison.measured.value == pytest.approx(3.0)
 
 
 def test_unmeasured_number_has_reason() -> None:
-    one = made(number("bandwidth(write, threads=4)", "1 GB/s"))
-    words, parts = published_section(runs_of(one, (100,)))
-    assert "Not measured here: cell threads=4 has no run." in words
+    experiment = build_published(number("bandwidth(write, threads=4)", "1 GB/s"))
+    messages, parts = published_section(runs_of(experiment, (100,)))
+    assert "Not measured here: cell threads=4 has no run." in messages
     assert "1.00 GB/s" in str(parts[0])
 
 
 def test_number_without_place_applies_to_all_places() -> None:
-    found = compare_published(runs_of(made(number("bandwidth(write)", "2.5 GB/s", limit="about", quote="on average"))))
-    assert [one.context for one in found] == [{"threads": 1}, {"threads": 2}, {"threads": 4}]
+    comparisons = compare_published(
+        runs_of(build_published(number("bandwidth(write)", "2.5 GB/s", limit="about", quote="on average")))
+    )
+    assert [comparison.context for comparison in comparisons] == [{"threads": 1}, {"threads": 2}, {"threads": 4}]
     assert "about 2.50 GB/s" in str(
-        published_section(runs_of(made(number("bandwidth(write)", "2.5 GB/s", limit="about"))))[1]
+        published_section(runs_of(build_published(number("bandwidth(write)", "2.5 GB/s", limit="about"))))[1]
     )
 
 
 def test_range_has_no_ratio_and_no_line() -> None:
     curve = {"id": "f", "kind": "curve", "metrics": "bandwidth", "x": "threads", "series": "phase"}
-    one = made(number("bandwidth(write)", "3.2 GB/s", to="4 GB/s"), figures=[curve])
-    runs = runs_of(one)
+    experiment = build_published(number("bandwidth(write)", "3.2 GB/s", to="4 GB/s"), figures=[curve])
+    runs = runs_of(experiment)
     assert compare_published(runs)[0].ratio is None
     assert "3.20 GB/s … 4.00 GB/s" in str(published_section(runs)[1])
-    assert "published" not in str(figure_section(one.file.figures[0], runs)[1])
+    assert "published" not in str(figure_section(experiment.file.figures[0], runs)[1])
 
 
 def test_document_without_numbers_has_no_section() -> None:
-    assert published_section(runs_of(made())) == ([], [])
+    assert published_section(runs_of(build_published())) == ([], [])
 
 
 @pytest.mark.parametrize("kind", ["curve", "scaling", "bars"])
 def test_published_numbers_are_drawn_in_figure_of_phase(kind: str) -> None:
-    told = {"id": "f", "kind": kind, "metrics": "bandwidth", "x": "threads", "series": "phase", "phases": ["write"]}
-    one = made(
+    figure = {"id": "f", "kind": kind, "metrics": "bandwidth", "x": "threads", "series": "phase", "phases": ["write"]}
+    experiment = build_published(
         number("bandwidth(write, threads=1)", "90 MB/s"),
         number("bandwidth(read, threads=1)", "77 MB/s"),
-        figures=[told],
+        figures=[figure],
     )
-    html = str(figure_section(one.file.figures[0], runs_of(one))[1])
+    html = str(figure_section(experiment.file.figures[0], runs_of(experiment))[1])
     assert "90.0 MB/s" in html
     assert "77.0 MB/s" not in html
     assert "compare the shape, not the height" in html
@@ -121,8 +123,8 @@ def test_published_numbers_are_drawn_in_figure_of_phase(kind: str) -> None:
 
 def test_unmeasured_place_is_drawn_on_numeric_axis() -> None:
     curve = {"id": "f", "kind": "curve", "metrics": "bandwidth", "x": "threads", "series": "phase"}
-    one = made(number("bandwidth(write, threads=4)", "512 MB/s"), figures=[curve])
-    html = str(figure_section(one.file.figures[0], runs_of(one, (100, 200)))[1])
+    experiment = build_published(number("bandwidth(write, threads=4)", "512 MB/s"), figures=[curve])
+    html = str(figure_section(experiment.file.figures[0], runs_of(experiment, (100, 200)))[1])
     assert "write, published" in html
     assert "512 MB/s" in html
 
@@ -132,8 +134,8 @@ def test_very_different_values_are_scaled_with_note() -> None:
     assert published_scale([2e6, 1e6], [2e9]) == pytest.approx(0.001)
     assert published_scale([], [1.0]) == 1
     curve = {"id": "f", "kind": "curve", "metrics": "bandwidth", "x": "threads", "series": "phase", "phases": ["write"]}
-    one = made(number("bandwidth(write, threads=1)", "30 GB/s"), figures=[curve])
-    html = str(figure_section(one.file.figures[0], runs_of(one))[1])
+    experiment = build_published(number("bandwidth(write, threads=1)", "30 GB/s"), figures=[curve])
+    html = str(figure_section(experiment.file.figures[0], runs_of(experiment))[1])
     assert "drawn 0.01 times as high as they are" in html
 
 
@@ -142,10 +144,10 @@ PRINTED = sorted(name for name, path in shipped_experiments().items() if "[[publ
 
 @pytest.mark.parametrize("name", PRINTED)
 def test_published_numbers_name_a_source_of_experiment(name: str) -> None:
-    one = read_experiment(shipped_experiments()[name], "published", finder=resolve_plan_source)
-    for told in one.file.published:
-        assert told.source in one.file.source
-        assert parse_printed_number(told.value, find_unit(parse_claim_value(told.of))) >= 0
+    experiment = read_experiment(shipped_experiments()[name], "published", finder=resolve_plan_source)
+    for number in experiment.file.published:
+        assert number.source in experiment.file.source
+        assert parse_printed_number(number.value, find_unit(parse_claim_value(number.of))) >= 0
 
 
 def test_every_document_with_results_has_numbers() -> None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from made_runs import claim, experiment
+from made_runs import build_experiment, claim
 
 from sonde.experiments.claims.published_numbers import PublishedNumbers
 from sonde.experiments.claims.verdicts import evaluate_claims
@@ -34,27 +34,27 @@ def ready(name: str) -> Experiment:
     return read_experiment(shipped_experiments()[name], "published")
 
 
-def outcome(made: Experiment, claim_id: str, numbers: Numbers, **members: Any) -> ClaimVerdict:
+def outcome(experiment: Experiment, claim_id: str, numbers: Numbers, **members: Any) -> ClaimVerdict:
     """What comes of one claim of an experiment over published numbers, whatever its level and needs."""
     judged = evaluate_claims(
-        made, PublishedNumbers(numbers, **members), ("math", "simulated", "measured"), {}, "published"
+        experiment, PublishedNumbers(numbers, **members), ("math", "simulated", "measured"), {}, "published"
     )
-    return next(one for one in judged if one.expectation.id == claim_id).outcome
+    return next(verdict for verdict in judged if verdict.expectation.id == claim_id).outcome
 
 
-def holds_and_fails(made: Experiment, claim_id: str, good: Numbers, bad: Numbers, **members: Any) -> None:
-    assert outcome(made, claim_id, good, **members) is ClaimVerdict.HOLDS
-    assert outcome(made, claim_id, bad, **members) is ClaimVerdict.FAILS
+def holds_and_fails(experiment: Experiment, claim_id: str, good: Numbers, bad: Numbers, **members: Any) -> None:
+    assert outcome(experiment, claim_id, good, **members) is ClaimVerdict.HOLDS
+    assert outcome(experiment, claim_id, bad, **members) is ClaimVerdict.FAILS
 
 
 def claimed(text: str, phases: Sequence[str], axis: dict[str, Any] | None = None) -> Experiment:
     """An experiment that has nothing but a claim, its phases, and one axis."""
     ops = {"read": "read", "write": "write"}
-    plan = {**PLAN, "phases": [{"id": one, "op": ops.get(one, "write")} for one in phases]}
-    return experiment(plan=plan, expect=[claim(text, level="math")], **({"sweep": [axis]} if axis else {}))
+    plan = {**PLAN, "phases": [{"id": phase, "op": ops.get(phase, "write")} for phase in phases]}
+    return build_experiment(plan=plan, expect=[claim(text, level="math")], **({"sweep": [axis]} if axis else {}))
 
 
-def named(axis: str, *values: str) -> dict[str, Any]:
+def text_axis(axis: str, *values: str) -> dict[str, Any]:
     return {"name": axis, "paths": "clients.group", "values": list(values)}
 
 
@@ -67,10 +67,10 @@ def rates(phase: str, axis: str, values: Mapping[str, float], unit: float = MB) 
 
 def test_a_lun_of_the_x1_is_583_decimal_and_543_binary_gigabytes() -> None:
     bytes_ = 1_138_601_984 * 512
-    made = claimed("582.5 <= calls(write) <= 583.5", ["write"])
-    told = {("calls", "write", "base"): bytes_ / 1e9}
+    experiment = claimed("582.5 <= calls(write) <= 583.5", ["write"])
+    rates = {("calls", "write", "base"): bytes_ / 1e9}
     swapped = {("calls", "write", "base"): bytes_ / 2**30}
-    holds_and_fails(made, "C1", told, swapped)
+    holds_and_fails(experiment, "C1", rates, swapped)
     assert round(bytes_ / 2**30) == 543
 
 
@@ -79,35 +79,40 @@ STRIPES = [("2", 128, 256), ("4", 128, 512), ("8", 256, 2048), ("13", 128, 1664)
 
 @pytest.mark.parametrize(("data", "segment", "stripe"), STRIPES)
 def test_a_stripe_of_the_x1_is_its_data_drives_times_the_segment(data: str, segment: int, stripe: int) -> None:
-    made = claimed(f"{stripe - 0.5} <= calls(write) <= {stripe + 0.5}", ["write"])
+    experiment = claimed(f"{stripe - 0.5} <= calls(write) <= {stripe + 0.5}", ["write"])
     right = {("calls", "write", "base"): float(data) * segment}
     with_parity = {("calls", "write", "base"): (float(data) + 1) * segment}
-    holds_and_fails(made, "C1", right, with_parity)
+    holds_and_fails(experiment, "C1", right, with_parity)
 
 
 def test_stripes_of_the_described_x1_are_those_of_its_table() -> None:
     x1 = system("cray-x1")
-    stripes = {x1.compute_full_stripe(one.id) for one in x1.items("raid_groups")}
+    stripes = {x1.compute_full_stripe(group.id) for group in x1.items("raid_groups")}
     assert stripes <= {None, *(kib * 1024 for kib in (256, 512, 1024, 1664, 2048))}
     assert {1024 * 1024, 2048 * 1024} <= stripes
 
 
 def test_active_paths_of_the_x1_carry_the_same_load() -> None:
-    made = claimed("imbalance(bandwidth(read), per=target) <= 1.01", ["read"])
-    told = {("bandwidth", "read", "base"): 1.0}
+    experiment = claimed("imbalance(bandwidth(read), per=target) <= 1.01", ["read"])
+    rates = {("bandwidth", "read", "base"): 1.0}
     good = {("bandwidth", "read", "base"): (866071.0, 865884.0)}
     one_standby = {("bandwidth", "read", "base"): (866071.0, 0.0)}
-    assert outcome(made, "C1", told, members=good) is ClaimVerdict.UNDECIDED  # one sample has no interval
-    found = evaluate_claims(made, PublishedNumbers(told, members=good), ("math",))[0].contexts[0].comparisons[0].value
-    alarm = (
-        evaluate_claims(made, PublishedNumbers(told, members=one_standby), ("math",))[0]
+    assert outcome(experiment, "C1", rates, members=good) is ClaimVerdict.UNDECIDED  # one sample has no interval
+    value = (
+        evaluate_claims(experiment, PublishedNumbers(rates, members=good), ("math",))[0]
         .contexts[0]
         .comparisons[0]
         .value
     )
-    assert found is not None
+    alarm = (
+        evaluate_claims(experiment, PublishedNumbers(rates, members=one_standby), ("math",))[0]
+        .contexts[0]
+        .comparisons[0]
+        .value
+    )
+    assert value is not None
     assert alarm is not None
-    assert found.value == pytest.approx(866071 / 865977.5)
+    assert value.value == pytest.approx(866071 / 865977.5)
     assert alarm.value == pytest.approx(2.0)
 
 
@@ -137,47 +142,47 @@ def test_the_volume_of_the_x1_is_the_sum_of_its_slices() -> None:
 
 def test_x1_direct_writes_use_less_system_time_per_byte() -> None:
     # 4 GB: 19.0 s as it was, 2.9 s direct
-    made = ready("cray-x1-service-io")
+    experiment = ready("cray-x1-service-io")
     where = "origin=server,direct={},transfer=1MiB"
     good, bad = {}, {}
-    for cell in (one.id for one in made.cells):
+    for cell in (cell.id for cell in experiment.cells):
         direct = "direct=True" in cell
         good["cpu_rate", "write", cell] = 4000 / (2.9 if direct else 19.0) * MB
         bad["cpu_rate", "write", cell] = 211 * MB
-    assert where.format(True) in {one.id for one in made.cells}
-    holds_and_fails(made, "A-S3", good, bad)
+    assert where.format(True) in {cell.id for cell in experiment.cells}
+    holds_and_fails(experiment, "A-S3", good, bad)
 
 
 def test_a_misaligned_write_of_the_x1_is_half_as_fast() -> None:
-    made = ready("cray-x1-streams-misaligned")
-    good = {("bandwidth", "write", cell.id): (271 if "=0B" in cell.id else 136) * MB for cell in made.cells}
-    mirror = {("bandwidth", "write", cell.id): 271 * MB for cell in made.cells}
-    holds_and_fails(made, "A-S5", good, mirror)
-    holds_and_fails(made, "A-S5-simulated", good, mirror)
+    experiment = ready("cray-x1-streams-misaligned")
+    good = {("bandwidth", "write", cell.id): (271 if "=0B" in cell.id else 136) * MB for cell in experiment.cells}
+    mirror = {("bandwidth", "write", cell.id): 271 * MB for cell in experiment.cells}
+    holds_and_fails(experiment, "A-S5", good, mirror)
+    holds_and_fails(experiment, "A-S5-simulated", good, mirror)
 
 
 def test_transfers_of_the_whole_width_are_faster_on_the_x1() -> None:
-    made = ready("cray-x1-streams-volume")
+    experiment = ready("cray-x1-streams-volume")
     published = {"2MiB": (362, 891), "12MiB": (847, 1011)}
 
     def numbers(table: Mapping[str, tuple[float, float]]) -> dict[tuple[str, str, str], float]:
-        found = {}
-        for cell in made.cells:
+        rates = {}
+        for cell in experiment.cells:
             write, read = table[str(cell.coordinates["transfer"])]
-            found["bandwidth", "write", cell.id] = write * MB
-            found["bandwidth", "read", cell.id] = read * MB
-        return found
+            rates["bandwidth", "write", cell.id] = write * MB
+            rates["bandwidth", "read", cell.id] = read * MB
+        return rates
 
     one_member = numbers({"2MiB": (362, 891), "12MiB": (362, 880)})
-    holds_and_fails(made, "A-S6", numbers(published), one_member)
-    holds_and_fails(made, "A-S6-order", numbers(published), numbers({"2MiB": (362, 300), "12MiB": (370, 400)}))
+    holds_and_fails(experiment, "A-S6", numbers(published), one_member)
+    holds_and_fails(experiment, "A-S6-order", numbers(published), numbers({"2MiB": (362, 300), "12MiB": (370, 400)}))
 
 
 def test_x1_application_node_calls_are_11_times_slower() -> None:
-    made = ready("cray-x1-call-rate")
+    experiment = ready("cray-x1-call-rate")
     good = {("operations", "write", "origin=server"): 5500.0, ("operations", "write", "origin=forwarded"): 500.0}
     equal = {**good, ("operations", "write", "origin=forwarded"): 5500.0}
-    holds_and_fails(made, "A-S7", good, equal)
+    holds_and_fails(experiment, "A-S7", good, equal)
 
 
 # ---- Edison
@@ -186,12 +191,14 @@ FILE_SYSTEMS = {"fs1": (48, 12), "fs2": (48, 12), "fs3": (72, 18)}
 
 
 def test_every_unit_of_edison_is_promised_the_same_rate() -> None:
-    made = claimed("spread(bandwidth_per_unit(write), over=fs) <= 0.001", ["write"], named("fs", *FILE_SYSTEMS))
+    experiment = claimed(
+        "spread(bandwidth_per_unit(write), over=fs) <= 0.001", ["write"], text_axis("fs", *FILE_SYSTEMS)
+    )
     good = {
         ("bandwidth_per_unit", "write", f"fs={name}"): gb * GB / units for name, (gb, units) in FILE_SYSTEMS.items()
     }
     wrong = {**good, ("bandwidth_per_unit", "write", "fs=fs3"): 72 * GB / 12}
-    holds_and_fails(made, "C1", good, wrong)
+    holds_and_fails(experiment, "C1", good, wrong)
     assert sum(gb for gb, _ in FILE_SYSTEMS.values()) == 168
     edison = system("edison")
     assert {name: len(edison.find_units(name)) for name in FILE_SYSTEMS} == {
@@ -200,22 +207,22 @@ def test_every_unit_of_edison_is_promised_the_same_rate() -> None:
 
 
 def test_a_drop_of_seventy_percent_is_not_an_equal_rate() -> None:
-    made = ready("edison-two-binaries")
+    experiment = ready("edison-two-binaries")
     same, dropped = {}, {}
-    for cell in made.cells:
+    for cell in experiment.cells:
         same["bandwidth", "read", cell.id] = 1.0 * GB
         dropped["bandwidth", "read", cell.id] = (0.3 if "after" in cell.id else 1.0) * GB
-    holds_and_fails(made, "B-S6", same, dropped)
+    holds_and_fails(experiment, "B-S6", same, dropped)
 
 
 # ---- Sonexion 1300
 
 
 def test_sonexion_servers_are_equal_and_read_faster() -> None:
-    made = ready("sonexion-table-1")
+    experiment = ready("sonexion-table-1")
     good = rates("write", "oss", {"oss1": 1899, "oss2": 1858}) | rates("read", "oss", {"oss1": 2300, "oss2": 2301})
     slow = good | rates("write", "oss", {"oss1": 1899, "oss2": 1500})
-    holds_and_fails(made, "D-S1", good, slow)
+    holds_and_fails(experiment, "D-S1", good, slow)
     assert (1899 + 1858, 2300 + 2301) == (3757, 4601)
     # the caption says GB for what was divided by 1024; 3757 / 1024 is 3.669, which it cuts off
     assert math.floor(3757 / 1024 * 100) / 100 == 3.66
@@ -228,12 +235,12 @@ def test_sonexion_clients_are_between_datasheet_and_servers() -> None:
         " bandwidth(write, at=client) and bandwidth(read, at=client) >= bandwidth(read, at=datasheet) and"
         " bandwidth(write, at=client) >= bandwidth(write, at=datasheet)"
     ).replace("at=", "where_=")
-    made = claimed(text, ["write", "read"], named("where_", "server", "client", "datasheet"))
+    experiment = claimed(text, ["write", "read"], text_axis("where_", "server", "client", "datasheet"))
     good = rates("read", "where_", {"server": 4601, "client": 3800, "datasheet": 3000}) | rates(
         "write", "where_", {"server": 3757, "client": 3500, "datasheet": 3000}
     )
     cached = good | rates("read", "where_", {"client": 5200})
-    holds_and_fails(made, "C1", good, cached)
+    holds_and_fails(experiment, "C1", good, cached)
 
 
 def tasks(values: Mapping[int, float], phase: str, plan: str = "") -> dict[tuple[str, str, str], float]:
@@ -246,35 +253,35 @@ THREADS = (16, 32, 64, 128, 256, 512)
 
 
 def test_figure_3_rises_when_written_and_has_a_peak_when_read() -> None:
-    made = ready("sonexion-ior-posix-figures-3-4")
+    experiment = ready("sonexion-ior-posix-figures-3-4")
     # the text gives 0.9 and 1.6 written; 3.3 at 128 and 2.5 at 512 read; what lies between is a straight line
     write = dict(zip(THREADS, (0.9, 1.04, 1.18, 1.32, 1.46, 1.6), strict=True))
     read = dict(zip(THREADS, (2.7, 2.9, 3.1, 3.3, 2.9, 2.5), strict=True))
     good = tasks(write, "write", "posix_1m") | tasks(read, "read", "posix_1m")
     without_contention = good | tasks({512: 3.4}, "read", "posix_1m")
-    holds_and_fails(made, "D-S3", good, without_contention)
+    holds_and_fails(experiment, "D-S3", good, without_contention)
 
 
 def test_figure_5_falls_by_a_quarter() -> None:
-    made = ready("sonexion-ior-figure-5")
+    experiment = ready("sonexion-ior-figure-5")
     read = dict(zip(THREADS, (3.5, 3.6, 3.35, 3.1, 2.85, 2.6), strict=True))
-    holds_and_fails(made, "D-S5", tasks(read, "read"), tasks({**read, 512: 3.6}, "read"))
+    holds_and_fails(experiment, "D-S5", tasks(read, "read"), tasks({**read, 512: 3.6}, "read"))
 
 
 def test_figure_6_writes_faster_than_it_reads() -> None:
-    made = ready("sonexion-ior-figure-6")
+    experiment = ready("sonexion-ior-figure-6")
     good = tasks(dict.fromkeys(THREADS, 3.5), "write") | tasks(dict.fromkeys(THREADS, 2.4), "read")
-    holds_and_fails(made, "D-S6", good, good | tasks({64: 3.6}, "read"))
+    holds_and_fails(experiment, "D-S6", good, good | tasks({64: 3.6}, "read"))
 
 
 def test_figure_7_stats_faster_than_it_creates() -> None:
-    made = ready("sonexion-mdtest-figure-7")
+    experiment = ready("sonexion-mdtest-figure-7")
     good, equal = {}, {}
-    for cell in made.cells:
+    for cell in experiment.cells:
         for phase, rate in (("create", 20e3), ("stat", 65e3), ("remove", 17e3)):
             good["operations_slowest", phase, cell.id] = rate
             equal["operations_slowest", phase, cell.id] = 20e3
-    holds_and_fails(made, "D-S7", good, equal)
+    holds_and_fails(experiment, "D-S7", good, equal)
 
 
 # ---- HPCS
@@ -288,15 +295,17 @@ def test_demonstration_pools_have_four_clients_per_target() -> None:
         assert len(demo.find_units(name)) == units
         assert len(demo.find_targets(name, "ost")) == targets == 8 * units
         assert clients / targets == 4
-    made = ready("hpcs-07")
-    assert [made.build_plan(cell).processes for cell in made.cells] == [clients for _, _, clients, _ in POOLS.values()]
+    experiment = ready("hpcs-07")
+    assert [experiment.build_plan(cell).processes for cell in experiment.cells] == [
+        clients for _, _, clients, _ in POOLS.values()
+    ]
 
 
 @pytest.mark.parametrize("scenario", [("hpcs-07", "E-S1", "bandwidth", "checkpoint")])
 def test_what_was_expected_of_the_pools_scales_with_their_units(scenario: tuple[str, str, str, str]) -> None:
     name, claim_id, metric, phase = scenario
-    made = ready(name)
+    experiment = ready(name)
     units = {f"pool={pool}": float(n) for pool, (n, *_) in POOLS.items()}
     good = {(metric, phase, f"pool={pool}"): gb * GB for pool, (*_, gb) in POOLS.items()}
     shared_link = {**good, (metric, phase, "pool=FS3"): 6 * GB}
-    holds_and_fails(made, claim_id, good, shared_link, units=units)
+    holds_and_fails(experiment, claim_id, good, shared_link, units=units)

@@ -7,13 +7,13 @@ import json
 from pathlib import Path
 
 import pytest
-from made_runs import experiment
+from made_runs import build_experiment
 
 from sonde.experiments.claims.requirements import find_unmet_requirements
 from sonde.experiments.results import CellRun, Results
 
 
-def told(folder: Path, *treatments: tuple[str, str], simulated: bool = False) -> str:
+def describe_missing(folder: Path, *treatments: tuple[str, str], simulated: bool = False) -> str:
     """Why the need "root" is not met by a run with these treatments (kind, outcome); empty: it is."""
     lines = [
         {"type": "run", "schema": "sonde-record/2", "nodes": 1},
@@ -23,11 +23,11 @@ def told(folder: Path, *treatments: tuple[str, str], simulated: bool = False) ->
     ]
     (folder / "record.ndjson").write_text("".join(json.dumps(line) + "\n" for line in lines))
     run = CellRun("base", {}, "", "", 0, False, folder)
-    return find_unmet_requirements(Results(experiment(), "g", (run,), {}, simulated=simulated)).get("root", "")
+    return find_unmet_requirements(Results(build_experiment(), "g", (run,), {}, simulated=simulated)).get("root", "")
 
 
 @pytest.mark.parametrize(
-    ("treatments", "said"),
+    ("treatments", "sentence"),
     [
         ((("sync", "done"), ("drop_page_cache", "done")), ""),
         ((("drop_page_cache", "failed"), ("drop_page_cache", "done")), ""),
@@ -35,12 +35,12 @@ def told(folder: Path, *treatments: tuple[str, str], simulated: bool = False) ->
         ((("sync", "done"), ("fadvise", "done")), "only pages of the files themselves"),
     ],
 )
-def test_dropping_cache_requires_root(tmp_path: Path, treatments: tuple[tuple[str, str], ...], said: str) -> None:
-    found = told(tmp_path, *treatments)
-    assert said in found
-    assert bool(said) == bool(found)
+def test_dropping_cache_requires_root(tmp_path: Path, treatments: tuple[tuple[str, str], ...], sentence: str) -> None:
+    text = describe_missing(tmp_path, *treatments)
+    assert sentence in text
+    assert bool(sentence) == bool(text)
 
 
 def test_claim_without_drop_treatment_is_evaluated(tmp_path: Path) -> None:
-    assert told(tmp_path, ("sync", "done")) == ""
-    assert told(tmp_path, ("fadvise", "done"), simulated=True) == ""
+    assert describe_missing(tmp_path, ("sync", "done")) == ""
+    assert describe_missing(tmp_path, ("fadvise", "done"), simulated=True) == ""

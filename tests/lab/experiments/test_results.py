@@ -38,13 +38,13 @@ DOCUMENT: dict[str, Any] = {
 def keep(archive: Archive, group: str, cell: int, repeat: int, number: int, warm_up: bool = False) -> None:
     """A run of a cell, by the fake engine."""
     experiment = build_experiment(DOCUMENT, "x.toml", "ci", [])
-    one = experiment.cells[cell]
-    place = RunPlacement(
+    grid_cell = experiment.cells[cell]
+    placement = RunPlacement(
         experiment.id,
         hash_experiment(experiment),
-        one.id,
-        one.coordinates,
-        one.plan,
+        grid_cell.id,
+        grid_cell.coordinates,
+        grid_cell.plan,
         "",
         repeat,
         warm_up,
@@ -52,21 +52,21 @@ def keep(archive: Archive, group: str, cell: int, repeat: int, number: int, warm
         1,
         number,
     )
-    plan = experiment.build_plan(one, "/fake")
+    plan = experiment.build_plan(grid_cell, "/fake")
     role = "calibration" if warm_up else "run"
     conduct_run(
         plan,
         RunSetup(find_engine(), archive),
         lambda kind, line: None,
-        facts={"group": group, "role": role, **place.to_facts()},
+        facts={"group": group, "role": role, **placement.to_facts()},
     )
 
 
 def test_runs_of_cell_are_in_order_of_time(fake: Fake, archive: Path) -> None:
     fake()
     store = Archive(archive)
-    asked = {"document": DOCUMENT, "origin": "x.toml", "profile": "ci", "settings": ["data.access.volume=128KiB"]}
-    write_group(archive, "g1", asked | {"refusals": {"transfer=1MiB": "No space."}})
+    request = {"document": DOCUMENT, "origin": "x.toml", "profile": "ci", "settings": ["data.access.volume=128KiB"]}
+    write_group(archive, "g1", request | {"refusals": {"transfer=1MiB": "No space."}})
     keep(store, "g1", 1, 0, 1, warm_up=True)
     keep(store, "g1", 1, 0, 3)
     keep(store, "g1", 0, 0, 2)
@@ -75,18 +75,18 @@ def test_runs_of_cell_are_in_order_of_time(fake: Fake, archive: Path) -> None:
     conduct_run(other, RunSetup(find_engine(), store), lambda kind, line: None, facts=retest)
     keep(store, "g2", 0, 0, 0)
 
-    found = read_results(store, "last")
-    assert [(one.cell, one.repeat, one.warm_up) for one in found.runs] == [
+    results = read_results(store, "last")
+    assert [(run.cell, run.repeat, run.warm_up) for run in results.runs] == [
         ("transfer=64KiB", 0, True), ("transfer=4KiB", 0, False), ("transfer=64KiB", 0, False)]  # fmt: skip
-    assert found.runs[1].axis_values == {"transfer": "4KiB"}
-    assert [len(found.runs_of_cell("transfer=64KiB")), len(found.runs_of_cell("transfer=64KiB", warm_up=True))] == [
+    assert results.runs[1].axis_values == {"transfer": "4KiB"}
+    assert [len(results.runs_of_cell("transfer=64KiB")), len(results.runs_of_cell("transfer=64KiB", warm_up=True))] == [
         1,
         1,
     ]
-    assert found.refusals == {"transfer=1MiB": "No space."}
-    plan = found.experiment.build_plan(found.experiment.cells[0], "/x")
+    assert results.refusals == {"transfer=1MiB": "No space."}
+    plan = results.experiment.build_plan(results.experiment.cells[0], "/x")
     assert plan.document["data"]["access"]["volume"] == "128KiB"  # the setting comes after the profile
-    assert found.profile == "ci"
+    assert results.profile == "ci"
 
 
 def test_missing_experiment_is_named(archive: Path) -> None:
@@ -101,7 +101,7 @@ def test_removing_all_runs_removes_experiment(fake: Fake, archive: Path, sonde: 
         write_group(archive, group, {"document": DOCUMENT, "origin": "x.toml", "profile": "", "settings": []})
         keep(Archive(archive), group, 0, 0, 0)
     assert sonde("rm", "g1", "--group", "--yes").code == 0
-    assert [one.name for one in (archive / "experiments").iterdir()] == ["g2"]
+    assert [path.name for path in (archive / "experiments").iterdir()] == ["g2"]
 
 
 def test_run_of_killed_runner_is_active_until_engine_ends(archive: Path) -> None:
@@ -124,4 +124,4 @@ def test_repeat_run_twice_counts_once(fake: Fake, archive: Path) -> None:
     for _ in range(2):
         keep(Archive(archive), "g1", 0, 0, 0)
     keep(Archive(archive), "g1", 0, 1, 1)
-    assert [one.repeat for one in read_results(Archive(archive), "g1").runs] == [0, 1]
+    assert [run.repeat for run in read_results(Archive(archive), "g1").runs] == [0, 1]

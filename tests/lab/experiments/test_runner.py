@@ -35,62 +35,67 @@ SIZES: dict[str, Any] = {
 }
 
 
-def at(attempt: Attempt) -> Any:
+def coordinates_of(attempt: Attempt) -> Any:
     return attempt.facts[FACTS]["axis_values"]
 
 
-def known(attempt: Attempt) -> dict[str, float]:
-    return {"write": {"4KiB": 1e9, "8KiB": 2e9, "16KiB": 3e9}[at(attempt)["transfer"]]}
+def fixed_rates(attempt: Attempt) -> dict[str, float]:
+    return {"write": {"4KiB": 1e9, "8KiB": 2e9, "16KiB": 3e9}[coordinates_of(attempt)["transfer"]]}
 
 
 def test_cells_run_as_requested_with_correct_medians(archive: Path, target: Path) -> None:
     store = Archive(archive)
-    ended, played = run_fake_experiment(build_request(SIZES, target), store, known)
+    ended, played = run_fake_experiment(build_request(SIZES, target), store, fixed_rates)
     assert (ended.exit_code, ended.runs, len(played.attempts)) == (EXIT_OK, 12, 12)
     results = read_results(store, "g")
-    assert {one.cell: one.interval.value for one in compute_medians(results)} == {
+    assert {median.cell: median.interval.value for median in compute_medians(results)} == {
         "transfer=4KiB": 1e9, "transfer=8KiB": 2e9, "transfer=16KiB": 3e9}  # fmt: skip
-    assert sum(one.warm_up for one in results.runs) == 3
+    assert sum(run.warm_up for run in results.runs) == 3
     assert results.directories["transfer=8KiB"] == str(target)
-    assert [one.plan.document["data"]["access"]["transfer"] for one in played.attempts] == [
-        at(one)["transfer"] for one in played.attempts]  # fmt: skip
+    assert [attempt.plan.document["data"]["access"]["transfer"] for attempt in played.attempts] == [
+        coordinates_of(attempt)["transfer"] for attempt in played.attempts]  # fmt: skip
 
 
 def test_interrupted_experiment_resumes_missing_runs(archive: Path, target: Path) -> None:
     store = Archive(archive)
-    whole = run_fake_experiment(build_request(SIZES, target, "whole"), store, known)[1]
-    ended, first = run_fake_experiment(build_request(SIZES, target), store, known, stop_after=5)
+    complete = run_fake_experiment(build_request(SIZES, target, "whole"), store, fixed_rates)[1]
+    ended, first = run_fake_experiment(build_request(SIZES, target), store, fixed_rates, stop_after=5)
     assert ended.exit_code == EXIT_INTERRUPTED
-    ended, rest = run_fake_experiment(
-        resume_request(store, build_request(SIZES, target), is_required=True), store, known
+    ended, resumed = run_fake_experiment(
+        resume_request(store, build_request(SIZES, target), is_required=True), store, fixed_rates
     )
     assert ended.exit_code == EXIT_OK
 
     def turns(attempts: list[Attempt]) -> list[Any]:
-        return [(one.facts[FACTS]["cell"], one.facts[FACTS]["repeat"], one.facts["role"]) for one in attempts]
+        return [
+            (attempt.facts[FACTS]["cell"], attempt.facts[FACTS]["repeat"], attempt.facts["role"])
+            for attempt in attempts
+        ]
 
-    assert turns(first.attempts) + turns(rest.attempts) == turns(whole.attempts)
-    assert [one.facts[FACTS]["number"] for one in rest.attempts] == list(range(5, 12))
-    assert run_fake_experiment(read_stored_request(store, "g", RunLocations()), store, known)[1].attempts == []
+    assert turns(first.attempts) + turns(resumed.attempts) == turns(complete.attempts)
+    assert [attempt.facts[FACTS]["number"] for attempt in resumed.attempts] == list(range(5, 12))
+    assert run_fake_experiment(read_stored_request(store, "g", RunLocations()), store, fixed_rates)[1].attempts == []
 
 
 def test_no_run_begins_that_exceeds_time_limit(archive: Path, target: Path) -> None:
     """What was kept says a second of each run."""
     store = Archive(archive)
-    run_fake_experiment(build_request(SIZES, target), store, known, stop_after=4)
-    asked = resume_request(store, build_request(SIZES, target), is_required=True)
-    ended, played = run_fake_experiment(asked, store, known, end=time.time() + 0.5)
+    run_fake_experiment(build_request(SIZES, target), store, fixed_rates, stop_after=4)
+    request = resume_request(store, build_request(SIZES, target), is_required=True)
+    ended, played = run_fake_experiment(request, store, fixed_rates, end=time.time() + 0.5)
     assert (ended.exit_code, played.attempts) == (EXIT_INTERRUPTED, [])
     assert "takes about 1.00 s, and the job ends in" in ended.messages[0]
-    ended, played = run_fake_experiment(asked, store, known, end=time.time() + 1000)
+    ended, played = run_fake_experiment(request, store, fixed_rates, end=time.time() + 1000)
     assert (ended.exit_code, len(played.attempts)) == (EXIT_OK, 8)
 
 
 def test_first_run_is_tried_despite_time_limit(archive: Path, target: Path) -> None:
-    ended, played = run_fake_experiment(build_request(SIZES, target), Archive(archive), known, end=time.time() + 1000)
+    ended, played = run_fake_experiment(
+        build_request(SIZES, target), Archive(archive), fixed_rates, end=time.time() + 1000
+    )
     assert (ended.exit_code, len(played.attempts)) == (EXIT_OK, 12)
     ended, played = run_fake_experiment(
-        build_request(SIZES, target, "late"), Archive(archive), known, end=time.time() - 1
+        build_request(SIZES, target, "late"), Archive(archive), fixed_rates, end=time.time() - 1
     )
     assert (ended.exit_code, len(played.attempts)) == (EXIT_INTERRUPTED, 1)
 
@@ -99,25 +104,28 @@ def test_failed_cell_is_retried_on_resume(archive: Path, target: Path) -> None:
     store = Archive(archive)
 
     def broken(attempt: Attempt) -> dict[str, float] | str:
-        return "No space left." if at(attempt)["transfer"] == "8KiB" else known(attempt)
+        return "No space left." if coordinates_of(attempt)["transfer"] == "8KiB" else fixed_rates(attempt)
 
     ended, played = run_fake_experiment(build_request(SIZES, target), store, broken)
     assert (ended.exit_code, ended.failures) == (EXIT_FAILED, {"transfer=8KiB": "No space left."})
     assert len(played.attempts) == 4 + 4 + 1
     assert read_results(store, "g").failures == {"transfer=8KiB": "No space left."}
     ended, played = run_fake_experiment(
-        resume_request(store, build_request(SIZES, target), is_required=False), store, known
+        resume_request(store, build_request(SIZES, target), is_required=False), store, fixed_rates
     )
-    assert (ended.exit_code, {at(one)["transfer"] for one in played.attempts}) == (EXIT_OK, {"8KiB"})
+    assert (ended.exit_code, {coordinates_of(attempt)["transfer"] for attempt in played.attempts}) == (
+        EXIT_OK,
+        {"8KiB"},
+    )
 
 
 def test_rejected_cell_does_not_stop_others(archive: Path, target: Path) -> None:
     store = Archive(archive)
 
     def refusing(attempt: Attempt) -> dict[str, float]:
-        if at(attempt)["transfer"] == "16KiB":
+        if coordinates_of(attempt)["transfer"] == "16KiB":
             raise UserError("There is no direct I/O here.")
-        return known(attempt)
+        return fixed_rates(attempt)
 
     ended, _ = run_fake_experiment(build_request(SIZES, target), store, refusing)
     assert (ended.exit_code, ended.runs) == (EXIT_OK, 8)
@@ -136,7 +144,7 @@ def test_exit_code_3_only_if_machine_blocks_all_cells(
     archive: Path, target: Path, can_be_asked: tuple[str, ...], code: int
 ) -> None:
     def refusing(attempt: Attempt) -> dict[str, float]:
-        raise (UserError if at(attempt)["transfer"] in can_be_asked else MachineError)("No.")
+        raise (UserError if coordinates_of(attempt)["transfer"] in can_be_asked else MachineError)("No.")
 
     ended, _ = run_fake_experiment(build_request(SIZES, target), Archive(archive), refusing)
     assert (ended.exit_code, len(ended.refusals)) == (code, 3)
@@ -144,7 +152,7 @@ def test_exit_code_3_only_if_machine_blocks_all_cells(
 
 def test_a_group_cannot_hold_two_experiments(archive: Path, target: Path) -> None:
     store = Archive(archive)
-    run_fake_experiment(build_request(SIZES, target), store, known)
+    run_fake_experiment(build_request(SIZES, target), store, fixed_rates)
     with pytest.raises(UserError, match="The group g is there already"):
         resume_request(store, build_request({**SIZES, "repeat": {"min": 9}}, target), is_required=False)
     with pytest.raises(UserError, match="has no run of sizes with this profile"):
@@ -159,9 +167,9 @@ def test_variant_20_percent_faster_is_detected(archive: Path, target: Path) -> N
     }  # fmt: skip
 
     def truth(attempt: Attempt) -> dict[str, float]:
-        place = attempt.facts[FACTS]
-        jitter = 1 + 0.01 * ((place["repeat"] * 7 + len(place["variant"])) % 5 - 2)
-        return {"write": {"old": 1e9, "new": 1.2e9, "same": 1e9}[place["variant"]] * jitter}
+        placement = attempt.facts[FACTS]
+        jitter = 1 + 0.01 * ((placement["repeat"] * 7 + len(placement["variant"])) % 5 - 2)
+        return {"write": {"old": 1e9, "new": 1.2e9, "same": 1e9}[placement["variant"]] * jitter}
 
     run_fake_experiment(build_request(document, target), store, truth)
     new, same = compute_effects(compute_medians(read_results(store, "g")))
@@ -176,21 +184,23 @@ def test_tags_and_note_are_stored_with_every_run(archive: Path, target: Path) ->
     import json
 
     store = Archive(archive)
-    run_fake_experiment(build_request(SIZES, target, tags=("firmware-7",), note="after the upgrade"), store, known)
-    folders = [one.folder for one in read_results(store, "g").runs]
-    assert all(json.loads((one / "tags.json").read_text())["tags"] == ["firmware-7"] for one in folders)
-    assert all(json.loads((one / "run.json").read_text())["note"] == "after the upgrade" for one in folders)
+    run_fake_experiment(
+        build_request(SIZES, target, tags=("firmware-7",), note="after the upgrade"), store, fixed_rates
+    )
+    folders = [run.folder for run in read_results(store, "g").runs]
+    assert all(json.loads((folder / "tags.json").read_text())["tags"] == ["firmware-7"] for folder in folders)
+    assert all(json.loads((folder / "run.json").read_text())["note"] == "after the upgrade" for folder in folders)
 
 
 def test_runs_that_share_their_files_leave_nothing_behind(archive: Path, target: Path) -> None:
     def leaving(attempt: Attempt) -> dict[str, float]:
-        place = attempt.plan.document["target"]
-        assert place["keep"]
-        assert place["use_existing"]
-        (Path(place["path"]) / place["directory"]).mkdir(exist_ok=True)
-        return known(attempt)
+        target_document = attempt.plan.document["target"]
+        assert target_document["keep"]
+        assert target_document["use_existing"]
+        (Path(target_document["path"]) / target_document["directory"]).mkdir(exist_ok=True)
+        return fixed_rates(attempt)
 
     document = {**SIZES, "repeat": {"min": 2, "fresh": "none"}}
     _, played = run_fake_experiment(build_request(document, target), Archive(archive), leaving)
-    assert len({one.plan.document["target"]["directory"] for one in played.attempts}) == 3
+    assert len({attempt.plan.document["target"]["directory"] for attempt in played.attempts}) == 3
     assert list(target.iterdir()) == []

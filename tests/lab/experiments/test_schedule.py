@@ -17,16 +17,16 @@ def turns(
     repeat: RepeatRule, seed: int = 1, rates: Any = None, given_up: Any = None, cells: Any = None
 ) -> list[ScheduledRun]:
     """All turns; `rates` gives the rate of each repeat of a cell, known as soon as it was run."""
-    known: dict[str, dict[int, dict[str, float]]] = {}
+    rates_of_cells: dict[str, dict[int, dict[str, float]]] = {}
     schedule = Schedule(
-        cells or CELLS, repeat, seed, lambda cell: known.get(cell, {}), given_up or (lambda cell: False)
+        cells or CELLS, repeat, seed, lambda cell: rates_of_cells.get(cell, {}), given_up or (lambda cell: False)
     )
-    found = []
+    turn_list = []
     for turn in schedule.iterate_runs():
-        found.append(turn)
+        turn_list.append(turn)
         if rates is not None and not turn.warm_up:
-            known.setdefault(turn.cell.id, {})[turn.repeat] = {"write": rates(turn)}
-    return found
+            rates_of_cells.setdefault(turn.cell.id, {})[turn.repeat] = {"write": rates(turn)}
+    return turn_list
 
 
 def names(some: list[ScheduledRun]) -> list[str]:
@@ -34,11 +34,11 @@ def names(some: list[ScheduledRun]) -> list[str]:
 
 
 def test_every_block_has_all_cells_in_new_order() -> None:
-    found = turns(RepeatRule(min=4))
-    blocks = [names(found[at : at + 5]) for at in range(0, 20, 5)]
+    turn_list = turns(RepeatRule(min=4))
+    blocks = [names(turn_list[first_index : first_index + 5]) for first_index in range(0, 20, 5)]
     assert all(sorted(block) == ["1", "2", "3", "4", "5"] for block in blocks)
     assert len({tuple(block) for block in blocks}) > 1
-    assert [turn.repeat for turn in found] == sorted(turn.repeat for turn in found)
+    assert [turn.repeat for turn in turn_list] == sorted(turn.repeat for turn in turn_list)
 
 
 def test_order_depends_only_on_seed() -> None:
@@ -48,19 +48,19 @@ def test_order_depends_only_on_seed() -> None:
 
 
 def test_cells_are_uniform_over_positions() -> None:
-    found = turns(RepeatRule(min=1000))
-    first = Counter(names(found[::5]))
+    turn_list = turns(RepeatRule(min=1000))
+    first = Counter(names(turn_list[::5]))
     assert min(first.values()) > 140  # 200 expected, standard deviation 12.6
 
 
 def test_warm_ups_precede_repeats() -> None:
-    found = turns(RepeatRule(min=1, warmup=2))
-    assert [turn.warm_up for turn in found] == [True] * 10 + [False] * 5
+    turn_list = turns(RepeatRule(min=1, warmup=2))
+    assert [turn.warm_up for turn in turn_list] == [True] * 10 + [False] * 5
 
 
 def test_in_order_completes_each_cell_first() -> None:
-    found = turns(RepeatRule(min=2, warmup=1, order="in_order"))
-    assert names(found) == ["1"] * 3 + ["2"] * 3 + ["3"] * 3 + ["4"] * 3 + ["5"] * 3
+    turn_list = turns(RepeatRule(min=2, warmup=1, order="in_order"))
+    assert names(turn_list) == ["1"] * 3 + ["2"] * 3 + ["3"] * 3 + ["4"] * 3 + ["5"] * 3
 
 
 def test_wide_intervals_get_repeats_up_to_limit() -> None:
@@ -68,19 +68,19 @@ def test_wide_intervals_get_repeats_up_to_limit() -> None:
         noisy = turn.cell.coordinates["size"] == "3"
         return 100.0 * (1 + 0.5 * (turn.repeat % 3)) if noisy else 100.0 + turn.repeat % 2 * 0.1
 
-    found = Counter(names(turns(RepeatRule(min=6, max=15, interval=0.02), rates=rates)))
-    assert found == {"1": 6, "2": 6, "3": 15, "4": 6, "5": 6}
+    counts = Counter(names(turns(RepeatRule(min=6, max=15, interval=0.02), rates=rates)))
+    assert counts == {"1": 6, "2": 6, "3": 15, "4": 6, "5": 6}
 
 
 def test_variants_continue_together() -> None:
-    cells = [Cell("", {"variant": one, "size": size}, ()) for one in ("a", "b") for size in ("1", "2")]
+    cells = [Cell("", {"variant": variant, "size": size}, ()) for variant in ("a", "b") for size in ("1", "2")]
 
     def rates(turn: ScheduledRun) -> float:
         noisy = (turn.cell.coordinates["variant"], turn.cell.coordinates["size"]) == ("b", "2")
         return 100.0 * (1 + 0.5 * (turn.repeat % 3)) if noisy else 100.0
 
-    found = Counter(turn.cell.id for turn in turns(RepeatRule(min=6, max=9, interval=0.02), rates=rates, cells=cells))
-    assert found == {"variant=a,size=1": 6, "variant=b,size=1": 6, "variant=a,size=2": 9, "variant=b,size=2": 9}
+    counts = Counter(turn.cell.id for turn in turns(RepeatRule(min=6, max=9, interval=0.02), rates=rates, cells=cells))
+    assert counts == {"variant=a,size=1": 6, "variant=b,size=1": 6, "variant=a,size=2": 9, "variant=b,size=2": 9}
 
 
 def test_abandoned_cell_has_no_further_runs() -> None:
@@ -91,5 +91,5 @@ def test_abandoned_cell_has_no_further_runs() -> None:
             given_up.add(turn.cell.id)
         return 1.0
 
-    found = Counter(names(turns(RepeatRule(min=3), rates=rates, given_up=lambda cell: cell in given_up)))
-    assert found == {"1": 3, "2": 1, "3": 3, "4": 3, "5": 3}
+    counts = Counter(names(turns(RepeatRule(min=3), rates=rates, given_up=lambda cell: cell in given_up)))
+    assert counts == {"1": 3, "2": 1, "3": 3, "4": 3, "5": 3}

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from made_runs import claim, experiment
+from made_runs import build_experiment, claim
 
 from sonde.experiments.claims.grid import CellGrid
 from sonde.experiments.claims.published_numbers import PublishedNumbers
@@ -43,18 +43,18 @@ def test_calls_come_from_the_nodes_of_their_origin(x1: System, origin: str, node
 
 
 def test_client_group_overrides_origin(x1: System) -> None:
-    found = compute_system_changes(x1, "large", Clients(origin="server", group="app-node"), Storage())
-    assert found == {"mounts.large-mount.on": ["app-node"]}
+    changes = compute_system_changes(x1, "large", Clients(origin="server", group="app-node"), Storage())
+    assert changes == {"mounts.large-mount.on": ["app-node"]}
 
 
-@pytest.mark.parametrize(("pool", "said", "count"), [("FS1", "all", 8), ("FS3", "all", 32), ("FS3", 4, 4)])
-def test_stripe_count_sets_targets_of_file(demo: System, pool: str, said: Any, count: int) -> None:
-    found = compute_system_changes(demo, pool, Clients(), Storage(stripe_count=said, stripe_size=1 << 22))
-    assert found == {"file_systems.demo.stripe.count": count, "file_systems.demo.stripe.size": "4194304 B"}
+@pytest.mark.parametrize(("pool", "stripe_count", "count"), [("FS1", "all", 8), ("FS3", "all", 32), ("FS3", 4, 4)])
+def test_stripe_count_sets_targets_of_file(demo: System, pool: str, stripe_count: Any, count: int) -> None:
+    changes = compute_system_changes(demo, pool, Clients(), Storage(stripe_count=stripe_count, stripe_size=1 << 22))
+    assert changes == {"file_systems.demo.stripe.count": count, "file_systems.demo.stripe.size": "4194304 B"}
 
 
 @pytest.mark.parametrize(
-    ("asked", "part"),
+    ("storage", "part"),
     [
         (Storage(purpose="bandwidth", units=1, data_width=4), "single"),
         (Storage(purpose="bandwidth", units=6, data_width=8), "large"),
@@ -62,36 +62,43 @@ def test_stripe_count_sets_targets_of_file(demo: System, pool: str, said: Any, c
         (Storage(), ""),
     ],
 )
-def test_a_lun_is_found_by_its_purpose_and_width(x1: System, asked: Storage, part: str) -> None:
-    assert find_system_part(x1, {}, asked, {}) == part
+def test_a_lun_is_found_by_its_purpose_and_width(x1: System, storage: Storage, part: str) -> None:
+    assert find_system_part(x1, {}, storage, {}) == part
 
 
 def test_axis_value_selects_part_and_may_be_mapped(x1: System) -> None:
-    asked = Storage(purpose="bandwidth", units=1, data_width=8)
-    assert find_system_part(x1, {"file_system": "large"}, asked, {}) == "large"
-    assert find_system_part(x1, {"mount": "log-16m"}, asked, {"log-16m": "single"}) == "single"
+    storage = Storage(purpose="bandwidth", units=1, data_width=8)
+    assert find_system_part(x1, {"file_system": "large"}, storage, {}) == "large"
+    assert find_system_part(x1, {"mount": "log-16m"}, storage, {"log-16m": "single"}) == "single"
 
 
 def test_cells_of_claim_are_found() -> None:
     axis = {"name": "who", "paths": "clients.group", "values": ["a", "b", "c"]}
     text = "bandwidth(write, who=a) / bandwidth(write, who=c) >= 2"
-    made = experiment(plan=PLAN, expect=[claim(text)], sweep=[axis])
-    assert [cell.id for cell in CellGrid(made).cells_of(made.claims["C1"])] == ["who=a", "who=c"]
+    experiment = build_experiment(plan=PLAN, expect=[claim(text)], sweep=[axis])
+    assert [cell.id for cell in CellGrid(experiment).cells_of(experiment.claims["C1"])] == ["who=a", "who=c"]
 
 
 def test_one_run_decides_only_if_deterministic() -> None:
-    made = experiment(plan=PLAN, expect=[claim("imbalance(bandwidth(write), per=node) <= 1.5", level="math")])
+    experiment = build_experiment(
+        plan=PLAN, expect=[claim("imbalance(bandwidth(write), per=node) <= 1.5", level="math")]
+    )
 
     class DeterministicNumbers(PublishedNumbers):
         is_deterministic = True
 
     members = {("bandwidth", "write", "base"): (1.0, 1.2)}
-    told = {("bandwidth", "write", "base"): 1.0}
+    rates = {("bandwidth", "write", "base"): 1.0}
     assert (
-        evaluate_claims(made, PublishedNumbers(told, members=members), ("math",))[0].outcome is ClaimVerdict.UNDECIDED
+        evaluate_claims(experiment, PublishedNumbers(rates, members=members), ("math",))[0].outcome
+        is ClaimVerdict.UNDECIDED
     )
     assert (
-        evaluate_claims(made, DeterministicNumbers(told, members=members), ("math",))[0].outcome is ClaimVerdict.HOLDS
+        evaluate_claims(experiment, DeterministicNumbers(rates, members=members), ("math",))[0].outcome
+        is ClaimVerdict.HOLDS
     )
     uneven = {("bandwidth", "write", "base"): (1.0, 9.0)}
-    assert evaluate_claims(made, DeterministicNumbers(told, members=uneven), ("math",))[0].outcome is ClaimVerdict.FAILS
+    assert (
+        evaluate_claims(experiment, DeterministicNumbers(rates, members=uneven), ("math",))[0].outcome
+        is ClaimVerdict.FAILS
+    )

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from made_phase import MIB, made, planned, run_with, table
+from made_phase import MIB, make_phase, planned, run_with, table
 
 from sonde.findings.assessment import Assessment, assess, describe_variation, format_phase_rate
 from sonde.findings.caveats import caveat_as_json
@@ -23,11 +23,13 @@ BARE = Finding(id="clock", severity="invalid")
 
 def test_assessment_lists_caveats_once_in_a_fixed_order() -> None:
     caveats = (WARNING, replace(WARNING, text=" others were busy"), BARE)
-    one = Assessment(Classification.BURST, "from storage", "invalid", caveats, "M.", "S.", "T.", "N.", "G.", "U.")
-    assert one.classification_text == "From storage."
-    assert one.caveat_sentence == "Doubtful: others were busy; clock."
-    assert one.details == (one.caveat_sentence, "M.", "T.", "S.", "N.", "G.", "U.")
-    assert one.as_json() == {
+    assessment = Assessment(
+        Classification.BURST, "from storage", "invalid", caveats, "M.", "S.", "T.", "N.", "G.", "U."
+    )
+    assert assessment.classification_text == "From storage."
+    assert assessment.caveat_sentence == "Doubtful: others were busy; clock."
+    assert assessment.details == (assessment.caveat_sentence, "M.", "T.", "S.", "N.", "G.", "U.")
+    assert assessment.as_json() == {
         "classification": "burst",
         "validity": "invalid",
         "classification_text": "From storage.",
@@ -42,9 +44,9 @@ def test_assessment_lists_caveats_once_in_a_fixed_order() -> None:
 
 
 def test_bare_number_reports_only_its_classification() -> None:
-    one = Assessment(Classification.UNKNOWN, "nothing\N{NO-BREAK SPACE}was moved")
-    assert (one.caveat_sentence, one.details, one.validity) == ("", (), "good")
-    assert one.as_json() == {
+    assessment = Assessment(Classification.UNKNOWN, "nothing\N{NO-BREAK SPACE}was moved")
+    assert (assessment.caveat_sentence, assessment.details, assessment.validity) == ("", (), "good")
+    assert assessment.as_json() == {
         "classification": "unknown",
         "validity": "good",
         "classification_text": "Nothing was moved.",
@@ -74,17 +76,17 @@ def moved_of(phase: PhaseRecord, interval: str = "total", **plan: Any) -> str:
 
 
 def test_nothing_is_said_of_how_a_rate_moved_in_less_than_half_a_second() -> None:
-    told = {count: made(moved=count * MIB, done=count, seconds=count / 20, direct=True) for count in (9, 10)}
-    assert moved_of(with_series(told[9], [MIB] * 9, 0.05)) == ""
-    assert moved_of(with_series(told[10], [MIB] * 10, 0.05)) == "Steady, ±1 % around 21.0 MB/s."
+    phases = {count: make_phase(moved=count * MIB, done=count, seconds=count / 20, direct=True) for count in (9, 10)}
+    assert moved_of(with_series(phases[9], [MIB] * 9, 0.05)) == ""
+    assert moved_of(with_series(phases[10], [MIB] * 10, 0.05)) == "Steady, ±1 % around 21.0 MB/s."
 
 
 def test_small_operations_move_in_operations_and_small_files_in_files() -> None:
     """Operations come in two levels while bytes stay the same: only the former are told, and explain their rate."""
 
     def phase(**begin: Any) -> PhaseRecord:
-        one = made(moved=3000 * 512, done=3000, seconds=6.0, direct=True, **begin)
-        return with_series(one, [51200] * 30, 0.2, [150] * 10 + [75] * 20)
+        record = make_phase(moved=3000 * 512, done=3000, seconds=6.0, direct=True, **begin)
+        return with_series(record, [51200] * 30, 0.2, [150] * 10 + [75] * 20)
 
     assert moved_of(phase()) == "Fell from 750 op/s to 375 op/s after 2.00 s."
     assert moved_of(phase(tree=TreeShape())) == "Fell from 750 files/s to 375 files/s after 2.00 s."
@@ -92,7 +94,7 @@ def test_small_operations_move_in_operations_and_small_files_in_files() -> None:
 
 def test_what_moved_is_held_against_the_interval_that_is_shown() -> None:
     """The transfer is twice as fast as the whole, and the series is that of the transfer."""
-    phase = with_series(made(moved=20 * MIB, done=20, seconds=4.0, direct=True), [MIB] * 20, 0.1)
+    phase = with_series(make_phase(moved=20 * MIB, done=20, seconds=4.0, direct=True), [MIB] * 20, 0.1)
     assert phase.end is not None
     assert phase.end.rates.total is not None
     transfer = Rate(20 * MIB, 20, 2.0, 10.0 * MIB, 10.0)
@@ -106,14 +108,14 @@ def test_what_moved_is_held_against_the_interval_that_is_shown() -> None:
 
 
 def test_the_slow_task_of_a_phase_of_files_is_told_in_files() -> None:
-    phase = made("write", moved=0, done=2100, seconds=1.0, tree=TreeShape())
-    phase.tasks.append(table(("task", "ops_per_s"), *((at, 100.0) for at in range(20)), (20, 50.0)))
+    phase = make_phase("write", moved=0, done=2100, seconds=1.0, tree=TreeShape())
+    phase.tasks.append(table(("task", "ops_per_s"), *((index, 100.0) for index in range(20)), (20, 50.0)))
     judged = assess(run_with(phase), phase)
     assert to_plain_spaces(judged.stragglers) == "Task 20 reached 50.0 files/s, the median task 100 files/s."
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "is_printed"),
     [
         ({}, True),
         ({"bytes": ByteCounts(MIB, MIB, MIB, 0)}, False),
@@ -124,15 +126,15 @@ def test_the_slow_task_of_a_phase_of_files_is_told_in_files() -> None:
     ],
 )
 def test_the_page_cache_took_only_what_was_written_and_made_durable_in_a_time_of_its_own(
-    change: dict[str, Any], said: bool
+    change: dict[str, Any], is_printed: bool
 ) -> None:
-    phase = made("write")
+    phase = make_phase("write")
     assert phase.end is not None
     rates = PhaseRates(total=Rate(MIB, 1, 4.0, 2.5e8), transfer=Rate(MIB, 1, 1.0, 1e9))
     phase.end = replace(phase.end, bytes=ByteCounts(MIB, MIB, 0, MIB), rates=rates, seconds=IntervalSeconds(fsync=3.0))
     phase.end = replace(phase.end, **change)
     judged = assess(run_with(phase, **planned(io={"fsync": "end"})), phase)
-    words = "The page cache took it at 1.00 GB/s, which is not a storage number."
-    assert to_plain_spaces(judged.cache_rate) == (words if said else "")
-    shown = assess(run_with(phase), phase, "transfer")
-    assert shown.cache_rate == "", "beside the transfer alone it is the number itself"
+    text = "The page cache took it at 1.00 GB/s, which is not a storage number."
+    assert to_plain_spaces(judged.cache_rate) == (text if is_printed else "")
+    transfer_assessment = assess(run_with(phase), phase, "transfer")
+    assert transfer_assessment.cache_rate == "", "beside the transfer alone it is the number itself"

@@ -46,8 +46,8 @@ WORKS = [
 ]
 
 
-def names(found: list[BestCandidate]) -> list[str]:
-    return [one.name for one in found]
+def names(candidates: list[BestCandidate]) -> list[str]:
+    return [candidate.name for candidate in candidates]
 
 
 def test_the_best_of_a_kind_is_the_largest_number_of_storage() -> None:
@@ -56,9 +56,9 @@ def test_the_best_of_a_kind_is_the_largest_number_of_storage() -> None:
         BestCandidate(reads, 1.0, Classification.BURST, name="small"),
         BestCandidate(reads, 3.0, Classification.STORAGE, name="largest"),
         *(
-            BestCandidate(reads, 9.0, one, name=one.value)
-            for one in Classification
-            if one not in (Classification.STORAGE, Classification.BURST)
+            BestCandidate(reads, 9.0, classification, name=classification.value)
+            for classification in Classification
+            if classification not in (Classification.STORAGE, Classification.BURST)
         ),
         BestCandidate(
             writes, 2.0, Classification.BURST, (Finding(id="noisy_node", severity="warning"),), name="doubtful"
@@ -78,15 +78,15 @@ def folder(archive: Path) -> Path:
 
 
 def checked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> CheckResult:
-    known = [one for one in WORKS if one.measured]
+    measured_works = [work for work in WORKS if work.measured]
     rows = [
-        FigureRow("0", one.id, one.id, "All", one.id, "ops_per_s" if one.transfer < MIB else "bytes_per_s")
-        for one in known
+        FigureRow("0", work.id, work.id, "All", work.id, "ops_per_s" if work.transfer < MIB else "bytes_per_s")
+        for work in measured_works
     ]
     monkeypatch.setattr("sonde.experiments.check.figures.figure_rows", lambda *_: rows)
     record = read_record(folder / "record.ndjson")
-    found = compute_figures({"0": (folder.name, record)}, MACHINE, queued=True)
-    return CheckResult("group", folder, MACHINE, full=False, figures=found)
+    figures = compute_figures({"0": (folder.name, record)}, MACHINE, queued=True)
+    return CheckResult("group", folder, MACHINE, full=False, figures=figures)
 
 
 def test_terminal_page_and_json_quote_the_same_numbers(
@@ -95,28 +95,28 @@ def test_terminal_page_and_json_quote_the_same_numbers(
     result, terminal = checked(folder, monkeypatch), io.StringIO()
     print_result(Console(file=terminal, width=80), result, None)
     page = write_report([folder], tmp_path / "report.html").read_text(encoding="utf-8")
-    said = result.headline
-    assert said.startswith(
+    headline = result.headline
+    assert headline.startswith(
         f"Doubtful: {NOISY['text']} (1 of 4 numbers). Best from storage, in bursts of seconds: writes 7"
     )
-    assert normalize_blanks(said) in normalize_blanks(terminal.getvalue())
-    assert normalize_blanks(said) in normalize_blanks(page)
+    assert normalize_blanks(headline) in normalize_blanks(terminal.getvalue())
+    assert normalize_blanks(headline) in normalize_blanks(page)
     assert RULE in normalize_blanks(page)
     document = result.to_json()
-    assert document["headline"] == said
-    assert [one["figure"] for one in document["best"]] == ["new", "again", "fast-read", "blocks"]
-    assert [one["work"] for one in document["best"]] == ["writes", "rewrites", "reads", "random 4 KiB reads"]
+    assert document["headline"] == headline
+    assert [number["figure"] for number in document["best"]] == ["new", "again", "fast-read", "blocks"]
+    assert [number["work"] for number in document["best"]] == ["writes", "rewrites", "reads", "random 4 KiB reads"]
     (row,) = sonde("list", "--json").json
-    by_name = {one["figure"]: one for one in document["best"]}
+    by_name = {number["figure"]: number for number in document["best"]}
     assert row["id"] == folder.name
-    (listed,) = sonde("query", "SELECT write_bytes_per_s w, read_bytes_per_s r FROM runs", "--json").json
-    assert listed["w"] == by_name["again"]["bytes_per_s"], "writing again is writing, in the list"
-    assert listed["r"] == by_name["fast-read"]["bytes_per_s"]
+    (columns,) = sonde("query", "SELECT write_bytes_per_s w, read_bytes_per_s r FROM runs", "--json").json
+    assert columns["w"] == by_name["again"]["bytes_per_s"], "writing again is writing, in the list"
+    assert columns["r"] == by_name["fast-read"]["bytes_per_s"]
 
 
 def test_no_figure_of_storage_stands_above_the_headline(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result = checked(folder, monkeypatch)
-    quoted = {one["work"]: one.get("bytes_per_s", one.get("ops_per_s")) for one in result.to_json()["best"]}
+    quoted = {number["work"]: number.get("bytes_per_s", number.get("ops_per_s")) for number in result.to_json()["best"]}
     for figure in result.figures:
         if figure.classification in (Classification.STORAGE, Classification.BURST) and figure.kind and figure.value:
             work_of = f"random {figure.kind.random} {figure.kind.verb}" if figure.kind.random else figure.kind.verb
@@ -128,7 +128,7 @@ def test_the_list_says_what_a_number_is_about_where_none_is_of_storage(
     sonde: Any, archive: Path, monkeypatch: pytest.MonkeyPatch, only: str, word: str
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    store_run(archive, "20261121T204501Z-known-ab12", Scene(works=[one for one in WORKS if one.id == only]))
+    store_run(archive, "20261121T204501Z-known-ab12", Scene(works=[work for work in WORKS if work.id == only]))
     assert word in sonde("list").out
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from made_phase import MIB, made, planned, run_with
+from made_phase import MIB, make_phase, planned, run_with
 
 from sonde.findings.assessment import assess
 from sonde.findings.best_numbers import NONE, BestCandidate, WorkKind, best, describe_best, make_candidate, work_kind
@@ -28,13 +28,15 @@ def test_a_sentence_begins_with_what_was_written_and_ends_with_random_blocks() -
         WorkKind("reads", "4 KiB"),
         WorkKind("reads", "64 KiB"),
     ]
-    found = best([BestCandidate(kind, 1.0, Classification.STORAGE) for kind in (order[5], *order[2:5], *order[:2])])
-    assert [one.kind for one in found] == order
+    candidates = best(
+        [BestCandidate(kind, 1.0, Classification.STORAGE) for kind in (order[5], *order[2:5], *order[:2])]
+    )
+    assert [candidate.kind for candidate in candidates] == order
 
 
 def test_of_equal_numbers_the_first_is_quoted_and_nothing_is_no_number() -> None:
     numbers = [BestCandidate(READS, 5.0, Classification.STORAGE, name=name) for name in ("first", "second")]
-    assert [one.name for one in best(numbers)] == ["first"]
+    assert [candidate.name for candidate in best(numbers)] == ["first"]
     assert (
         best([BestCandidate(READS, 0.0, Classification.STORAGE), BestCandidate(WRITES, None, Classification.BURST)])
         == []
@@ -61,7 +63,7 @@ def test_a_number_in_its_machine_form(number: BestCandidate, document: dict[str,
 
 
 @pytest.mark.parametrize(
-    ("numbers", "words"),
+    ("numbers", "text"),
     [
         ([], NONE),
         ([BestCandidate(WRITES, 2e9, Classification.STORAGE), BestCandidate(READS, 5e8, Classification.STORAGE)],
@@ -71,20 +73,20 @@ def test_a_number_in_its_machine_form(number: BestCandidate, document: dict[str,
          "Best from storage, in bursts of seconds: writes 2.00 GB/s, 81,200 random 4 KiB reads a second."),
     ],
 )  # fmt: skip
-def test_the_best_in_one_sentence(numbers: list[BestCandidate], words: str) -> None:
-    assert to_plain_spaces(describe_best(numbers)) == words
+def test_the_best_in_one_sentence(numbers: list[BestCandidate], text: str) -> None:
+    assert to_plain_spaces(describe_best(numbers)) == text
 
 
 def test_what_speaks_against_numbers_stands_before_them_once_for_each_kind() -> None:
     noisy, clock = Finding(id="noisy", text="others were busy."), Finding(id="clock", text="clocks differ")
     both = BestCandidate(WRITES, 1e9, Classification.STORAGE, (noisy, clock))
-    one = BestCandidate(READS, 1e9, Classification.STORAGE, (replace(noisy, text="others were busy, too"),))
-    rest = "Best from storage, sustained: writes 1.00 GB/s, reads 1.00 GB/s."
+    noisy_only = BestCandidate(READS, 1e9, Classification.STORAGE, (replace(noisy, text="others were busy, too"),))
+    text = "Best from storage, sustained: writes 1.00 GB/s, reads 1.00 GB/s."
     assert (
-        to_plain_spaces(describe_best([both, one]))
-        == f"Doubtful: others were busy; clocks differ (1 of 2 numbers). {rest}"
+        to_plain_spaces(describe_best([both, noisy_only]))
+        == f"Doubtful: others were busy; clocks differ (1 of 2 numbers). {text}"
     )
-    assert to_plain_spaces(describe_best([replace(both, caveats=()), replace(one, caveats=())])) == rest
+    assert to_plain_spaces(describe_best([replace(both, caveats=()), replace(noisy_only, caveats=())])) == text
 
 
 @pytest.mark.parametrize(
@@ -103,12 +105,12 @@ def test_what_speaks_against_numbers_stands_before_them_once_for_each_kind() -> 
 def test_small_random_blocks_are_a_kind_of_their_own(
     op: str, size: dict[str, int], access: dict[str, Any], kind: WorkKind | None
 ) -> None:
-    phase = made(op, **size)
+    phase = make_phase(op, **size)
     assert work_kind(run_with(phase, **planned(access=access)), phase) == kind
 
 
 def test_what_is_counted_in_files_has_no_kind() -> None:
-    phase = made("read", tree=TreeShape())
+    phase = make_phase("read", tree=TreeShape())
     assert work_kind(run_with(phase), phase) is None
 
 
@@ -117,20 +119,20 @@ def test_the_number_of_a_phase_is_its_rate_over_all_of_its_time() -> None:
 
     def number(phase: Any, plan: dict[str, Any]) -> tuple[WorkKind | None, float | None, Classification]:
         run = run_with(phase, **plan)
-        found = make_candidate(run, phase, assess(run, phase))
-        assert found.caveats == tuple(phase.findings)
-        return found.kind, found.value, found.classification
+        candidate = make_candidate(run, phase, assess(run, phase))
+        assert candidate.caveats == tuple(phase.findings)
+        return candidate.kind, candidate.value, candidate.classification
 
-    large = made(moved=300 * MIB, direct=True)
+    large = make_phase(moved=300 * MIB, direct=True)
     large.findings.append(Finding(id="noisy", severity="warning"))
     assert number(large, {}) == (READS, 100.0 * MIB, Classification.BURST)
-    assert number(made(**SMALL, seconds=2.0, direct=True), random) == (
+    assert number(make_phase(**SMALL, seconds=2.0, direct=True), random) == (
         WorkKind("reads", "4 KiB"),
         50.0,
         Classification.BURST,
     )
-    assert number(made(moved=300 * MIB, measured=False), {})[:2] == (None, 100.0 * MIB)
-    none = made()
+    assert number(make_phase(moved=300 * MIB, measured=False), {})[:2] == (None, 100.0 * MIB)
+    none = make_phase()
     assert none.end is not None
     none.end = replace(none.end, rates=PhaseRates())
     assert number(none, {})[:2] == (READS, None)

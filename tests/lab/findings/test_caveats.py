@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from made_phase import made, run_with
+from made_phase import make_phase, run_with
 
 from sonde.findings.caveats import (
     determine_phase_validity,
@@ -52,32 +52,40 @@ def test_findings_implied_by_classification_are_not_repeated(
     classification: Classification, caveats: tuple[str, ...]
 ) -> None:
     """Of an invalid number the first reason is its classification; remarks weigh on none."""
-    phase = made()
+    phase = make_phase()
     phase.findings += [REMARK, WRONG, WORSE, SHORT, CACHED, NOISY]
     run = run_with(phase)
     run.record.findings.append(OF_RUN)
-    assert tuple(one.id for one in find_caveats(run, phase, classification)) == caveats
+    assert tuple(caveat.id for caveat in find_caveats(run, phase, classification)) == caveats
     assert determine_phase_validity(run, phase) == "invalid"
 
 
-def told(*findings: Finding, **more: Any) -> list[dict[str, Any]]:
-    return [{"id": one.id, "severity": one.severity, **more} for one in findings]
+def to_documents(*findings: Finding, **more: Any) -> list[dict[str, Any]]:
+    return [{"id": finding.id, "severity": finding.severity, **more} for finding in findings]
 
 
 def test_findings_of_a_run_that_is_kept_are_chosen_alike() -> None:
-    every = told(REMARK, WRONG, SHORT, CACHED, NOISY)
+    every = to_documents(REMARK, WRONG, SHORT, CACHED, NOISY)
     for classification, ids in (
         ("storage", ["clock", "too_short", "cache_suspect", "noisy"]),
         ("cache", ["clock", "too_short", "noisy"]),
         ("short", ["clock", "cache_suspect", "noisy"]),
         ("", ["clock", "too_short", "cache_suspect", "noisy"]),
     ):
-        assert [one["id"] for one in select_caveats(every, classification)] == ids
+        assert [caveat["id"] for caveat in select_caveats(every, classification)] == ids
 
 
 def test_a_phase_has_its_own_findings_and_those_of_the_whole_run() -> None:
-    kept = {"findings": [*told(WRONG, phase="p"), *told(NOISY, phase=""), *told(SHORT), *told(WORSE, phase="q"), "?"]}
-    assert [one["id"] for one in select_phase_caveats(kept, "p", "storage")] == ["clock", "noisy", "too_short"]
-    assert [one["id"] for one in select_phase_caveats(kept, "q", "short")] == ["noisy", "lost"]
+    summary = {
+        "findings": [
+            *to_documents(WRONG, phase="p"),
+            *to_documents(NOISY, phase=""),
+            *to_documents(SHORT),
+            *to_documents(WORSE, phase="q"),
+            "?",
+        ]
+    }
+    assert [caveat["id"] for caveat in select_phase_caveats(summary, "p", "storage")] == ["clock", "noisy", "too_short"]
+    assert [caveat["id"] for caveat in select_phase_caveats(summary, "q", "short")] == ["noisy", "lost"]
     assert select_phase_caveats({}, "p", "storage") == []
     assert select_phase_caveats({"findings": None}, "p", "storage") == []

@@ -41,36 +41,36 @@ def phase(
 ) -> PhaseRecord:
     """A phase that took `seconds`, and 1 s less without its fsync."""
     writes = op == "write"
-    whole, part = (Rate(moved, 1024, took, moved / took, 1024 / took) for took in (seconds, max(seconds - 1, 0.1)))
+    total, part = (Rate(moved, 1024, took, moved / took, 1024 / took) for took in (seconds, max(seconds - 1, 0.1)))
     end = PhaseEndLine(
         phase="p",
         bytes=ByteCounts(planned, moved, 0 if writes else moved, moved if writes else 0),
         ops=OperationCounts(1, 1, failed=failed),
         latency={"fsync": LatencySummary(count=fsync)} if fsync else {},
-        rates=PhaseRates(total=whole, transfer=part),
+        rates=PhaseRates(total=total, transfer=part),
         residency=residency,
     )
     return PhaseRecord(PhaseBeginLine(phase="p", op=op, direct=direct), end)
 
 
-def run(one: PhaseRecord, file_system: FileSystemFacts | None = None) -> RecordedRun:
+def run(phase_record: PhaseRecord, file_system: FileSystemFacts | None = None) -> RecordedRun:
     record = RecordReader()
     record.nodes.append(
         NodeLine(host="n", memory_bytes=16 * GIB, file_system=file_system or FileSystemFacts(type="ext4"))
     )
-    record.phases["p"] = one
+    record.phases["p"] = phase_record
     return to_recorded_run(record)
 
 
-def told(
-    one: PhaseRecord, interval: str = "total", file_system: FileSystemFacts | None = None
+def classify_phase(
+    phase_record: PhaseRecord, interval: str = "total", file_system: FileSystemFacts | None = None
 ) -> tuple[Classification, str]:
-    classification, because = classify(run(one, file_system), one, interval)
+    classification, because = classify(run(phase_record, file_system), phase_record, interval)
     return classification, to_plain_spaces(because)
 
 
 @pytest.mark.parametrize(
-    ("known", "classification", "words"),
+    ("phase_record", "classification", "text"),
     [
         (
             phase(),
@@ -97,9 +97,9 @@ def told(
         (phase(failed=3), Classification.FAILED, "3 operations failed"),
     ],
 )
-def test_what_a_number_counts(known: PhaseRecord, classification: Classification, words: str) -> None:
-    assert told(known)[0] is classification
-    assert words in told(known)[1]
+def test_what_a_number_counts(phase_record: PhaseRecord, classification: Classification, text: str) -> None:
+    assert classify_phase(phase_record)[0] is classification
+    assert text in classify_phase(phase_record)[1]
 
 
 def test_bytes_without_a_counted_operation_and_operations_without_bytes_are_something() -> None:
@@ -107,14 +107,14 @@ def test_bytes_without_a_counted_operation_and_operations_without_bytes_are_some
     counted, empty = phase(moved=0, direct=True), phase(direct=True)
     assert empty.end is not None
     assert counted.end is not None
-    assert told(counted)[1] != "nothing was moved"
-    assert told(replace(empty, end=replace(empty.end, ops=OperationCounts(1, 0))))[1] != "nothing was moved"
+    assert classify_phase(counted)[1] != "nothing was moved"
+    assert classify_phase(replace(empty, end=replace(empty.end, ops=OperationCounts(1, 0))))[1] != "nothing was moved"
     nothing = replace(counted, end=replace(counted.end, ops=OperationCounts(1, 0)))
-    assert told(nothing) == (Classification.UNKNOWN, "nothing was moved")
+    assert classify_phase(nothing) == (Classification.UNKNOWN, "nothing was moved")
 
 
 def test_each_classification_has_a_heading() -> None:
-    assert [one.heading for one in Classification] == [
+    assert [classification.heading for classification in Classification] == [
         "Storage",
         "Storage, for seconds only: bursts that may have ended in caches of devices or servers",
         "Too short to trust",
@@ -130,33 +130,33 @@ def test_each_classification_has_a_heading() -> None:
 
 def test_what_memory_held_twice_over_may_have_been_read_from_memory() -> None:
     """Data larger than all memory cannot have stayed there; data of unknown memory may."""
-    one = phase(moved=60 * GIB, planned=20 * GIB)
-    known = run(one)
-    known.record.nodes[0] = replace(known.record.nodes[0], memory_bytes=None)
-    assert classify(known, one)[0] is Classification.CACHE
+    phase_record = phase(moved=60 * GIB, planned=20 * GIB)
+    recorded_run = run(phase_record)
+    recorded_run.record.nodes[0] = replace(recorded_run.record.nodes[0], memory_bytes=None)
+    assert classify(recorded_run, phase_record)[0] is Classification.CACHE
 
 
 def test_a_write_counts_as_storage_only_with_its_fsync() -> None:
-    one = phase(op="write", fsync=4)
-    assert told(one)[0] is Classification.BURST
-    assert told(one, "transfer") == (Classification.CACHE, "into page cache: not a storage number")
-    assert told(phase(op="write", direct=True), "transfer")[0] is Classification.BURST
+    phase_record = phase(op="write", fsync=4)
+    assert classify_phase(phase_record)[0] is Classification.BURST
+    assert classify_phase(phase_record, "transfer") == (Classification.CACHE, "into page cache: not a storage number")
+    assert classify_phase(phase(op="write", direct=True), "transfer")[0] is Classification.BURST
 
 
 def test_numbers_of_a_memory_file_system_are_never_storage() -> None:
-    for one in (phase(60.0, direct=True), phase(60.0, op="write", fsync=1), phase(60.0)):
+    for phase_record in (phase(60.0, direct=True), phase(60.0, op="write", fsync=1), phase(60.0)):
         for kind in (FileSystemFacts(type="tmpfs"), FileSystemFacts(type="odd", memory_backed=True)):
-            assert told(one, file_system=kind)[0] is Classification.MEMORY
+            assert classify_phase(phase_record, file_system=kind)[0] is Classification.MEMORY
     assert (
-        told(phase(), file_system=FileSystemFacts(type="tmpfs"))[1]
+        classify_phase(phase(), file_system=FileSystemFacts(type="tmpfs"))[1]
         == "files on tmpfs live in memory: not a storage number"
     )
 
 
 def test_residency_after_the_treatment_counts_when_the_phase_does_not_say() -> None:
-    one = phase(residency=None)
-    one.treatments.append(TreatmentLine(phase="p", kind="fadvise", residency_after=0.0))
-    assert told(one)[0] is Classification.BURST
+    phase_record = phase(residency=None)
+    phase_record.treatments.append(TreatmentLine(phase="p", kind="fadvise", residency_after=0.0))
+    assert classify_phase(phase_record)[0] is Classification.BURST
 
 
 NOISY = Finding(id="noisy_node", severity="warning", phase="p", text="other processes used 2.0 cores")
@@ -164,25 +164,28 @@ SUSPECT = Finding(id="cache_suspect", severity="warning", phase="p", text="the d
 
 
 def test_a_warning_makes_a_number_doubtful_and_leaves_it_one_of_storage() -> None:
-    one = phase()
-    assert determine_phase_validity(run(one), one) == "good"
-    one.findings += [NOISY, Finding(id="late_start", severity="info", phase="p", text="x")]
-    assert told(one)[0] is Classification.BURST
-    assert determine_phase_validity(run(one), one) == "doubtful"
-    assert find_caveats(run(one), one, Classification.BURST) == (NOISY,)
+    phase_record = phase()
+    assert determine_phase_validity(run(phase_record), phase_record) == "good"
+    phase_record.findings += [NOISY, Finding(id="late_start", severity="info", phase="p", text="x")]
+    assert classify_phase(phase_record)[0] is Classification.BURST
+    assert determine_phase_validity(run(phase_record), phase_record) == "doubtful"
+    assert find_caveats(run(phase_record), phase_record, Classification.BURST) == (NOISY,)
 
 
 def test_finding_of_the_classification_is_no_further_caveat() -> None:
-    one = phase()
-    one.findings += [SUSPECT, NOISY]
-    assert told(one) == (Classification.CACHE, "may have been served from page cache: not a storage number")
-    assert find_caveats(run(one), one, Classification.CACHE) == (NOISY,)
-    assert determine_phase_validity(run(one), one) == "doubtful"
+    phase_record = phase()
+    phase_record.findings += [SUSPECT, NOISY]
+    assert classify_phase(phase_record) == (
+        Classification.CACHE,
+        "may have been served from page cache: not a storage number",
+    )
+    assert find_caveats(run(phase_record), phase_record, Classification.CACHE) == (NOISY,)
+    assert determine_phase_validity(run(phase_record), phase_record) == "doubtful"
 
 
 def test_a_finding_about_the_whole_run_weighs_on_each_of_its_numbers() -> None:
-    one = phase()
-    known = run(one)
-    known.record.findings.append(Finding(id="clock", severity="invalid", text="clocks differ"))
-    assert determine_phase_validity(known, one) == "invalid"
-    assert [caveat.id for caveat in find_caveats(known, one, Classification.BURST)] == ["clock"]
+    phase_record = phase()
+    recorded_run = run(phase_record)
+    recorded_run.record.findings.append(Finding(id="clock", severity="invalid", text="clocks differ"))
+    assert determine_phase_validity(recorded_run, phase_record) == "invalid"
+    assert [caveat.id for caveat in find_caveats(recorded_run, phase_record, Classification.BURST)] == ["clock"]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from made_phase import made, planned, run_with
+from made_phase import make_phase, planned, run_with
 
 from sonde.findings.classification import (
     Classification,
@@ -40,7 +40,9 @@ from sonde.model.run import RecordedRun, to_recorded_run
 NETWORK = FileSystemFacts("nfs", network=True)
 
 
-def told(phase: PhaseRecord, interval: str = "total", run: RecordedRun | None = None) -> tuple[Classification, str]:
+def classify_phase(
+    phase: PhaseRecord, interval: str = "total", run: RecordedRun | None = None
+) -> tuple[Classification, str]:
     classification, because = classify(run or run_with(phase), phase, interval)
     return classification, to_plain_spaces(because)
 
@@ -55,7 +57,7 @@ PARTLY = "partly served from page cache ({} of the data was there): not a storag
 
 
 @pytest.mark.parametrize(
-    ("residency", "classification", "words"),
+    ("residency", "classification", "text"),
     [
         (
             0.0,
@@ -78,13 +80,13 @@ PARTLY = "partly served from page cache ({} of the data was there): not a storag
     ],
 )
 def test_a_hundredth_in_the_page_cache_is_cold_and_nineteen_twentieths_are_all(
-    residency: float | None, classification: Classification, words: str
+    residency: float | None, classification: Classification, text: str
 ) -> None:
-    assert told(ended(made(), residency=residency)) == (classification, words)
+    assert classify_phase(ended(make_phase(), residency=residency)) == (classification, text)
 
 
 @pytest.mark.parametrize(
-    ("cache", "classification", "words"),
+    ("cache", "classification", "text"),
     [
         (
             "cold",
@@ -98,9 +100,9 @@ def test_a_hundredth_in_the_page_cache_is_cold_and_nineteen_twentieths_are_all(
     ],
 )
 def test_a_read_of_which_nothing_was_measured_is_what_was_planned(
-    cache: str, classification: Classification, words: str
+    cache: str, classification: Classification, text: str
 ) -> None:
-    assert told(made(cache=cache)) == (classification, words)
+    assert classify_phase(make_phase(cache=cache)) == (classification, text)
 
 
 @pytest.mark.parametrize(
@@ -120,26 +122,26 @@ def test_a_read_of_which_nothing_was_measured_is_what_was_planned(
 def test_what_was_read_again_and_fits_into_all_memory_may_come_from_it(
     planned_bytes: int | None, read: int, memory: tuple[int | None, ...], again: bool
 ) -> None:
-    phase = ended(made(), bytes=ByteCounts(planned_bytes, read, read, 0), residency=0.0)
+    phase = ended(make_phase(), bytes=ByteCounts(planned_bytes, read, read, 0), residency=0.0)
     record = RecordReader()
-    record.nodes = [NodeLine(node=at, memory_bytes=one) for at, one in enumerate(memory)]
-    classification, words = told(phase, run=to_recorded_run(record))
+    record.nodes = [NodeLine(node=index, memory_bytes=memory_bytes) for index, memory_bytes in enumerate(memory)]
+    classification, text = classify_phase(phase, run=to_recorded_run(record))
     assert (classification is Classification.CACHE) == again
-    assert again == (words == "read more than once, so partly from page cache: not a storage number")
+    assert again == (text == "read more than once, so partly from page cache: not a storage number")
 
 
 def test_a_suspicion_with_the_bytes_of_a_first_pass_means_that_it_was_read_again() -> None:
-    phase = ended(made(), residency=0.0)
+    phase = ended(make_phase(), residency=0.0)
     phase.findings.append(Finding(id="cache_suspect", severity="warning", evidence={"first_pass_bytes": 5}))
-    assert told(phase) == (
+    assert classify_phase(phase) == (
         Classification.CACHE, "read more than once, so partly from page cache: not a storage number",
     )  # fmt: skip
     phase.findings[:] = [Finding(id="other", severity="warning", evidence={"first_pass_bytes": 5})]
-    assert told(phase)[0] is Classification.BURST
+    assert classify_phase(phase)[0] is Classification.BURST
 
 
 @pytest.mark.parametrize(
-    ("io", "interval", "more", "words"),
+    ("io", "interval", "more", "text"),
     [
         ({"fsync": "end"}, "total", {}, "to storage: fsync at the end; a burst of 3.00 s"),
         ({"fsync": "end"}, "transfer", {}, "into page cache: not a storage number"),
@@ -153,56 +155,59 @@ def test_a_suspicion_with_the_bytes_of_a_first_pass_means_that_it_was_read_again
     ],
 )
 def test_a_write_is_to_storage_as_far_as_it_was_made_durable(
-    io: dict[str, str], interval: str, more: dict[str, Any], words: str
+    io: dict[str, str], interval: str, more: dict[str, Any], text: str
 ) -> None:
-    phase = made("write", **more)
-    assert told(phase, interval, run_with(phase, **planned(io=io)))[1] == words
+    phase = make_phase("write", **more)
+    assert classify_phase(phase, interval, run_with(phase, **planned(io=io)))[1] == text
 
 
 def lasting(**seconds: float) -> PhaseRecord:
-    rates = {name: Rate(1 << 30, 1000, one, 1e9, 300.0) for name, one in seconds.items()}
-    return ended(made(direct=True), rates=PhaseRates(**rates))
+    rates = {name: Rate(1 << 30, 1000, value, 1e9, 300.0) for name, value in seconds.items()}
+    return ended(make_phase(direct=True), rates=PhaseRates(**rates))
 
 
 def test_how_long_it_lasted_is_that_of_the_interval_or_of_the_next_best_one() -> None:
-    assert told(lasting(total=60.0, steady=0.2), "steady")[0] is Classification.SHORT
-    assert told(lasting(total=60.0, steady=0.2))[1] == "from storage: direct I/O; sustained for 1 min 00 s"
-    assert told(lasting(total=60.0), "steady")[0] is Classification.STORAGE
-    assert told(lasting(transfer=0.4))[1] == "from storage: direct I/O; over in 400 ms: too short to trust"
-    assert told(ended(made(direct=True), rates=PhaseRates())) == (Classification.STORAGE, "from storage: direct I/O")
-    assert told(lasting(total=60.0, transfer=1.0))[0] is Classification.STORAGE
+    assert classify_phase(lasting(total=60.0, steady=0.2), "steady")[0] is Classification.SHORT
+    assert classify_phase(lasting(total=60.0, steady=0.2))[1] == "from storage: direct I/O; sustained for 1 min 00 s"
+    assert classify_phase(lasting(total=60.0), "steady")[0] is Classification.STORAGE
+    assert classify_phase(lasting(transfer=0.4))[1] == "from storage: direct I/O; over in 400 ms: too short to trust"
+    assert classify_phase(ended(make_phase(direct=True), rates=PhaseRates())) == (
+        Classification.STORAGE,
+        "from storage: direct I/O",
+    )
+    assert classify_phase(lasting(total=60.0, transfer=1.0))[0] is Classification.STORAGE
 
 
 @pytest.mark.parametrize(
-    ("nodes", "shift", "known"),
+    ("nodes", "shift", "is_known"),
     [(2, {"by": "node"}, True), (1, {"by": "node"}, False), (2, None, False), (2, {}, False)],
 )
-def test_names_that_another_node_made_come_from_the_servers(nodes: int, shift: Any, known: bool) -> None:
-    phase = made("stat", moved=0)
+def test_names_that_another_node_made_come_from_the_servers(nodes: int, shift: Any, is_known: bool) -> None:
+    phase = make_phase("stat", moved=0)
     run = run_with(phase, NETWORK, phases=[{"id": "p"} | ({} if shift is None else {"shift": shift})])
-    run.record.nodes += [NodeLine(node=at, file_system=NETWORK) for at in range(1, nodes)]
+    run.record.nodes += [NodeLine(node=index, file_system=NETWORK) for index in range(1, nodes)]
     expected = (Classification.BURST, "from the servers: another node had made the names; a burst of 3.00 s")
     unknown = (Classification.UNKNOWN, "how many of the names this node still knew is not known")
-    assert told(phase, run=run) == (expected if known else unknown)
+    assert classify_phase(phase, run=run) == (expected if is_known else unknown)
 
 
 def test_small_files_and_names_are_trusted_from_a_tenth_of_a_second_on() -> None:
     for seconds, classification in ((0.099, Classification.SHORT), (0.1, Classification.BURST)):
-        names = made("create", moved=0, seconds=seconds)
-        assert told(names, run=run_with(names, NETWORK))[0] is classification
-        files = made("read", direct=True, seconds=seconds, tree=TreeShape())
-        assert told(files)[0] is classification
+        names = make_phase("create", moved=0, seconds=seconds)
+        assert classify_phase(names, run=run_with(names, NETWORK))[0] is classification
+        files = make_phase("read", direct=True, seconds=seconds, tree=TreeShape())
+        assert classify_phase(files)[0] is classification
 
 
 @pytest.mark.parametrize(
-    ("done", "files", "mapping", "many"),
+    ("done", "files", "mapping", "counts_files"),
     [(100, 100, "many", True), (101, 100, "many", False), (101, None, "many", True), (1, 100, "per_task", False)],
 )
 def test_operations_are_files_where_none_of_many_files_has_two(
-    done: int, files: int | None, mapping: str, many: bool
+    done: int, files: int | None, mapping: str, counts_files: bool
 ) -> None:
-    phase = made("read", done=done, files=files)
-    assert operations_count_files(run_with(phase, **planned(files={"mapping": mapping})), phase) == many
+    phase = make_phase("read", done=done, files=files)
+    assert operations_count_files(run_with(phase, **planned(files={"mapping": mapping})), phase) == counts_files
 
 
 def test_of_a_phase_without_an_end_many_files_are_what_the_plan_says() -> None:
@@ -217,22 +222,22 @@ def test_of_a_phase_without_an_end_many_files_are_what_the_plan_says() -> None:
 
 def test_what_is_graver_is_said_first() -> None:
     """Failed operations before a synthetic backend, that before memory, and what is invalid before all three."""
-    phase = ended(made("write", backend="null"), ops=OperationCounts(9, 9, failed=1))
+    phase = ended(make_phase("write", backend="null"), ops=OperationCounts(9, 9, failed=1))
     tmpfs = run_with(phase, FileSystemFacts("tmpfs"))
-    assert told(phase, run=tmpfs) == (Classification.FAILED, "1 operation failed")
+    assert classify_phase(phase, run=tmpfs) == (Classification.FAILED, "1 operation failed")
     phase = ended(phase, ops=OperationCounts(9, 9))
-    assert told(phase, run=tmpfs)[0] is Classification.SYNTHETIC
+    assert classify_phase(phase, run=tmpfs)[0] is Classification.SYNTHETIC
     phase.begin = replace(phase.begin, backend="posix")
-    assert told(phase, run=tmpfs)[0] is Classification.MEMORY
+    assert classify_phase(phase, run=tmpfs)[0] is Classification.MEMORY
     phase.findings += [Finding(id="w", severity="warning", text="a"), Finding(id="i", severity="invalid", text="b.")]
-    assert told(phase, run=tmpfs) == (Classification.INVALID, "b")
+    assert classify_phase(phase, run=tmpfs) == (Classification.INVALID, "b")
 
 
 def test_a_run_without_nodes_has_no_file_system_and_is_not_in_memory() -> None:
     run = to_recorded_run(RecordReader())
     assert get_tested_file_system(run) == FileSystemFacts()
     assert not is_memory_backed(run)
-    phase = made()
+    phase = make_phase()
     assert is_memory_backed(run_with(phase, FileSystemFacts("odd", memory_backed=True)))
     assert not is_memory_backed(run_with(phase, FileSystemFacts("odd", memory_backed=False)))
     assert get_tested_file_system(run_with(phase, NETWORK)) is NETWORK
@@ -240,13 +245,13 @@ def test_a_run_without_nodes_has_no_file_system_and_is_not_in_memory() -> None:
 
 @pytest.mark.parametrize(("stopped_by", "cut"), [("error", True), ("interrupt", True), ("volume", False), ("", False)])
 def test_a_phase_is_unfinished_that_an_error_or_a_signal_ended(stopped_by: str, cut: bool) -> None:
-    phase = ended(made(), stopped_by=stopped_by)
+    phase = ended(make_phase(), stopped_by=stopped_by)
     assert is_unfinished(phase) == cut
     assert is_unfinished(PhaseRecord(PhaseBeginLine(phase="p")))
 
 
 def test_the_first_error_tells_why_a_phase_stopped_and_the_run_how() -> None:
-    phase = ended(made(moved=10**9), stopped_by="error")
+    phase = ended(make_phase(moved=10**9), stopped_by="error")
     assert (
         to_plain_spaces(describe_interruption(run_with(phase), phase)) == "it did not end; last heard of after 1.00 GB"
     )
@@ -259,22 +264,25 @@ def test_the_first_error_tells_why_a_phase_stopped_and_the_run_how() -> None:
 
 
 def test_texts_of_a_record_are_cut_at_known_lengths() -> None:
-    def cut(made_of: str, at: int) -> str:
-        return made_of * at + "…"
+    def cut(made_of: str, length: int) -> str:
+        return made_of * length + "…"
 
     assert format_error(ErrorLine(text="x" * 600)) == "x" * 600
     assert format_error(ErrorLine(text="x" * 601)) == cut("x", 600)
-    whole = ErrorLine(what="w" * 40, path="p" * 300, host="h" * 80, name="n" * 40)
-    assert format_error(whole) == f"{'w' * 40} of {'p' * 300} failed on {'h' * 80}: {'n' * 40}"
+    error = ErrorLine(what="w" * 40, path="p" * 300, host="h" * 80, name="n" * 40)
+    assert format_error(error) == f"{'w' * 40} of {'p' * 300} failed on {'h' * 80}: {'n' * 40}"
     longer = ErrorLine(what="w" * 41, path="p" * 301, host="h" * 81, name="n" * 41)
     assert format_error(longer) == f"{cut('w', 40)} of {cut('p', 300)} failed on {cut('h', 80)}: {cut('n', 40)}"
-    phase = made()
+    phase = make_phase()
     for length, kind in ((40, "k" * 40), (41, cut("k", 40))):
         system = FileSystemFacts("k" * length, memory_backed=True)
-        assert told(phase, run=run_with(phase, system))[1] == f"files on {kind} live in memory: not a storage number"
+        assert (
+            classify_phase(phase, run=run_with(phase, system))[1]
+            == f"files on {kind} live in memory: not a storage number"
+        )
     for length, text in ((300, "i" * 300), (301, cut("i", 300))):
         phase.findings[:] = [Finding(severity="invalid", text="i" * length)]
-        assert told(phase)[1] == text
+        assert classify_phase(phase)[1] == text
 
 
 def test_an_error_is_told_by_its_number_also_if_that_is_zero() -> None:
@@ -282,9 +290,9 @@ def test_an_error_is_told_by_its_number_also_if_that_is_zero() -> None:
 
 
 def test_how_a_write_was_made_durable_follows_the_phase_before_the_plan() -> None:
-    phase = made("write")
-    own = run_with(phase, data={"io": {"fsync": "end"}}, phases=[{"id": "p", "io": {"sync": "sync"}}])
-    assert describe_flush(own, phase) == "O_SYNC"
-    timed = ended(made("write"), latency={"fsync": LatencySummary(count=0)})
+    phase = make_phase("write")
+    recorded_run = run_with(phase, data={"io": {"fsync": "end"}}, phases=[{"id": "p", "io": {"sync": "sync"}}])
+    assert describe_flush(recorded_run, phase) == "O_SYNC"
+    timed = ended(make_phase("write"), latency={"fsync": LatencySummary(count=0)})
     assert describe_flush(run_with(timed), timed) == ""
     assert describe_flush(run_with(phase), PhaseRecord(PhaseBeginLine(phase="p", op="write"))) == ""

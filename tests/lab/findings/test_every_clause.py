@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from made_phase import made, planned, run_with, table
+from made_phase import make_phase, planned, run_with, table
 
 from sonde.findings.assessment import assess, describe_variation, prefers_operations
 from sonde.findings.best_numbers import work_kind
@@ -49,34 +49,34 @@ TREE, FOLDERS = TreeShape(), TreeShape(objects="directories")
 @pytest.mark.parametrize(
     ("phase", "plan", "name"),
     [
-        (made("read"), {}, "Sequential read"),
-        (made("read", direct=True), {}, "Sequential read, direct"),
-        (made("reread"), planned(access={"order": "reverse"}), "Backward reread"),
-        (made("write"), planned(access={"order": "stride"}), "Strided write"),
-        (made("rewrite"), planned(access={"order": "random_permute"}), "Random rewrite"),
-        (made("mixed"), planned(access={"order": "random_replace"}), "Random mixed read and write"),
-        (made("read_only"), planned(access={"order": "zigzag"}), "Read"),
-        (made("duplex"), {}, "Simultaneous read and write"),
-        (made("sing"), {}, "Sequential sing"),
-        (made(""), {}, "Sequential unknown operation"),
-        (made("write", tree=TREE), {}, "Create files"),
-        (made("rewrite", tree=TREE), {}, "Rewrite files"),
-        (made("read", tree=TREE), {}, "Open and read files"),
-        (made("reread", tree=TREE), {}, "Reread files"),
-        (made("stat"), {}, "Stat files"),
-        (made("stat", tree=FOLDERS), {}, "Stat directories"),
-        (made("remove"), {}, "Remove files"),
-        (made("mktree"), {}, "Make directories"),
-        (made("create"), {}, "Create files"),
-        (made("open_close"), {}, "Open and close files"),
-        (made("readdir"), {}, "List directories"),
-        (made("walk"), {}, "Walk trees"),
-        (made("rename"), {}, "Rename files"),
-        (made("cycle"), {}, "Stat, read, remove and create files"),
-        (made("rmtree"), {}, "Remove directories"),
-        (made("read", files=100, done=100), planned(files={"mapping": "many"}), "Open and read files"),
-        (made("read", files=99, done=100), planned(files={"mapping": "many"}), "Sequential read"),
-        (made("read", direct=True), planned(io={"queue_depth": 32}), "Sequential read, direct, 32 in flight"),
+        (make_phase("read"), {}, "Sequential read"),
+        (make_phase("read", direct=True), {}, "Sequential read, direct"),
+        (make_phase("reread"), planned(access={"order": "reverse"}), "Backward reread"),
+        (make_phase("write"), planned(access={"order": "stride"}), "Strided write"),
+        (make_phase("rewrite"), planned(access={"order": "random_permute"}), "Random rewrite"),
+        (make_phase("mixed"), planned(access={"order": "random_replace"}), "Random mixed read and write"),
+        (make_phase("read_only"), planned(access={"order": "zigzag"}), "Read"),
+        (make_phase("duplex"), {}, "Simultaneous read and write"),
+        (make_phase("sing"), {}, "Sequential sing"),
+        (make_phase(""), {}, "Sequential unknown operation"),
+        (make_phase("write", tree=TREE), {}, "Create files"),
+        (make_phase("rewrite", tree=TREE), {}, "Rewrite files"),
+        (make_phase("read", tree=TREE), {}, "Open and read files"),
+        (make_phase("reread", tree=TREE), {}, "Reread files"),
+        (make_phase("stat"), {}, "Stat files"),
+        (make_phase("stat", tree=FOLDERS), {}, "Stat directories"),
+        (make_phase("remove"), {}, "Remove files"),
+        (make_phase("mktree"), {}, "Make directories"),
+        (make_phase("create"), {}, "Create files"),
+        (make_phase("open_close"), {}, "Open and close files"),
+        (make_phase("readdir"), {}, "List directories"),
+        (make_phase("walk"), {}, "Walk trees"),
+        (make_phase("rename"), {}, "Rename files"),
+        (make_phase("cycle"), {}, "Stat, read, remove and create files"),
+        (make_phase("rmtree"), {}, "Remove directories"),
+        (make_phase("read", files=100, done=100), planned(files={"mapping": "many"}), "Open and read files"),
+        (make_phase("read", files=99, done=100), planned(files={"mapping": "many"}), "Sequential read"),
+        (make_phase("read", direct=True), planned(io={"queue_depth": 32}), "Sequential read, direct, 32 in flight"),
     ],
 )
 def test_what_was_done_has_a_name(phase: PhaseRecord, plan: dict[str, Any], name: str) -> None:
@@ -86,15 +86,15 @@ def test_what_was_done_has_a_name(phase: PhaseRecord, plan: dict[str, Any], name
 @pytest.mark.parametrize(
     ("phase", "plan", "detail"),
     [
-        (made(), {}, "buffered"),
-        (made("stat"), {}, "operations on names"),
-        (made(direct=True, backend="posix"), planned(access={"transfer": "1MiB"}), "1 MiB transfers · direct"),
-        (made(backend="mpiio"), planned(access={"transfer": 4096}), "4 KiB transfers · mpiio · buffered"),
-        (made(backend="null"), planned(access={"transfer": "4k"}), "null"),
-        (made(backend="x" * 50), {}, "x" * 40 + "… · buffered"),
-        (made(), planned(io={"queue_depth": 1}), "buffered"),
-        (made(), planned(io={"queue_depth": 2}), "buffered · queue depth 2"),
-        (made("write"), planned(io={"fsync": "end"}), "buffered · fsync at the end"),
+        (make_phase(), {}, "buffered"),
+        (make_phase("stat"), {}, "operations on names"),
+        (make_phase(direct=True, backend="posix"), planned(access={"transfer": "1MiB"}), "1 MiB transfers · direct"),
+        (make_phase(backend="mpiio"), planned(access={"transfer": 4096}), "4 KiB transfers · mpiio · buffered"),
+        (make_phase(backend="null"), planned(access={"transfer": "4k"}), "null"),
+        (make_phase(backend="x" * 50), {}, "x" * 40 + "… · buffered"),
+        (make_phase(), planned(io={"queue_depth": 1}), "buffered"),
+        (make_phase(), planned(io={"queue_depth": 2}), "buffered · queue depth 2"),
+        (make_phase("write"), planned(io={"fsync": "end"}), "buffered · fsync at the end"),
     ],
 )
 def test_how_it_was_done_is_one_line(phase: PhaseRecord, plan: dict[str, Any], detail: str) -> None:
@@ -102,9 +102,9 @@ def test_how_it_was_done_is_one_line(phase: PhaseRecord, plan: dict[str, Any], d
 
 
 def test_a_transfer_that_is_no_size_is_none() -> None:
-    phase = made()
-    for asked, size in ((4096, 4096.0), ("1MiB", 1048576.0), ("4k", None), (1.5, None), (None, None)):
-        assert transfer_size(run_with(phase, **planned(access={"transfer": asked})), phase) == size
+    phase = make_phase()
+    for transfer, size in ((4096, 4096.0), ("1MiB", 1048576.0), ("4k", None), (1.5, None), (None, None)):
+        assert transfer_size(run_with(phase, **planned(access={"transfer": transfer})), phase) == size
 
 
 def test_the_headline_is_in_the_unit_of_the_phase() -> None:
@@ -116,19 +116,19 @@ def test_the_headline_is_in_the_unit_of_the_phase() -> None:
             to_plain_spaces(summary.rate_terms),
         )
 
-    large = made(moved=3 * 10**9, done=300)
+    large = make_phase(moved=3 * 10**9, done=300)
     assert headline(large) == (
         "1.00 GB/s",
         "954 MiB/s for 3.00 s",
         "3,000,000,000 B / 3.0000 s, first open to last close",
     )
-    small = made(moved=300 * 4096, done=300)
+    small = make_phase(moved=300 * 4096, done=300)
     assert headline(small) == ("100 op/s", "410 kB/s for 3.00 s", "300 operations / 3.0000 s, first open to last close")
-    names = made("stat", moved=0, done=300)
+    names = make_phase("stat", moved=0, done=300)
     assert headline(names)[:2] == ("100 files/s", "300 in 3.00 s")
     for op in ("mktree", "rmtree"):
-        assert headline(made(op, moved=0, done=300))[0] == "100 dirs/s"
-    none = made()
+        assert headline(make_phase(op, moved=0, done=300))[0] == "100 dirs/s"
+    none = make_phase()
     none.end = replace(none.end, rates=PhaseRates()) if none.end else None
     summary = assess_phase(run_with(none), none).summary
     assert (summary.rate, summary.secondary_rate, summary.rate_terms) == (None, "", "")
@@ -137,13 +137,13 @@ def test_the_headline_is_in_the_unit_of_the_phase() -> None:
 
 @pytest.mark.parametrize(("size", "operations"), [(65535, True), (65536, False)])
 def test_operations_below_64_kib_are_counted_as_operations(size: int, operations: bool) -> None:
-    assert prefers_operations(made(moved=size * 10, done=10)) == operations
-    assert not prefers_operations(made(moved=0, done=0))
+    assert prefers_operations(make_phase(moved=size * 10, done=10)) == operations
+    assert not prefers_operations(make_phase(moved=0, done=0))
     assert not prefers_operations(PhaseRecord(PhaseBeginLine(phase="p")))
 
 
 @pytest.mark.parametrize(
-    ("op", "words"),
+    ("op", "text"),
     [
         (op, "not made durable: not a storage number")
         for op in ("remove", "mktree", "create", "rename", "cycle", "rmtree")
@@ -153,14 +153,14 @@ def test_operations_below_64_kib_are_counted_as_operations(size: int, operations
         for op in ("stat", "open_close", "readdir", "walk")
     ],
 )
-def test_names_of_a_local_file_system_are_in_memory(op: str, words: str) -> None:
-    phase = made(op, moved=0)
-    assert classify(run_with(phase), phase) == (Classification.CACHE, words)
+def test_names_of_a_local_file_system_are_in_memory(op: str, text: str) -> None:
+    phase = make_phase(op, moved=0)
+    assert classify(run_with(phase), phase) == (Classification.CACHE, text)
 
 
 @pytest.mark.parametrize("op", ["remove", "mktree", "create", "rename", "rmtree"])
 def test_the_servers_of_a_network_file_system_change_names(op: str) -> None:
-    phase = made(op, moved=0)
+    phase = make_phase(op, moved=0)
     classification, because = classify(run_with(phase, NETWORK), phase)
     assert classification is Classification.BURST
     assert to_plain_spaces(because) == "at the servers, which changed the names; a burst of 3.00 s"
@@ -169,7 +169,7 @@ def test_the_servers_of_a_network_file_system_change_names(op: str) -> None:
 @pytest.mark.parametrize("op", ["stat", "open_close", "readdir", "walk"])
 def test_a_node_may_know_names_of_a_network_file_system_until_it_has_forgotten_them(op: str) -> None:
     """Clients of NFS, Lustre and GPFS keep attributes; a treatment that was planned and not done changes nothing."""
-    phase = made(op, moved=0)
+    phase = make_phase(op, moved=0)
     unknown = (Classification.UNKNOWN, "how many of the names this node still knew is not known")
     assert classify(run_with(phase, NETWORK), phase) == unknown
     phase.treatments.append(TreatmentLine(phase=phase.id, kind="drop_page_cache", outcome="failed"))
@@ -190,26 +190,26 @@ def test_classification_values_match_names_in_archives() -> None:
     names = (
         *("storage", "burst", "short", "cache", "memory", "synthetic", "simulated", "unknown", "invalid", "failed"),
     )
-    assert tuple(one.value for one in Classification) == names
-    assert len({one.heading for one in Classification}) == len(names)
+    assert tuple(classification.value for classification in Classification) == names
+    assert len({classification.heading for classification in Classification}) == len(names)
 
 
 def test_what_moved_nothing_what_is_synthetic_and_what_is_invalid() -> None:
-    nothing = made(moved=0, done=0)
+    nothing = make_phase(moved=0, done=0)
     assert classify(run_with(nothing), nothing) == (Classification.UNKNOWN, "nothing was moved")
     for backend in ("null", "paced"):
-        phase = made(backend=backend)
+        phase = make_phase(backend=backend)
         classification, because = classify(run_with(phase), phase)
         assert (classification, because) == (
             Classification.SYNTHETIC, f"the backend “{backend}” moves no data: not a storage number",
         )  # fmt: skip
-    wrong = made()
+    wrong = make_phase()
     wrong.findings.append(Finding(id="x", severity="invalid", phase="p", text="clocks differ."))
     assert classify(run_with(wrong), wrong) == (Classification.INVALID, "clocks differ")
 
 
 @pytest.mark.parametrize(
-    ("seconds", "many", "classification"),
+    ("seconds", "has_tree", "classification"),
     [
         (0.49, False, Classification.SHORT),
         (0.5, False, Classification.BURST),
@@ -219,8 +219,8 @@ def test_what_moved_nothing_what_is_synthetic_and_what_is_invalid() -> None:
         (0.1, True, Classification.BURST),
     ],
 )
-def test_how_long_it_lasted_decides(seconds: float, many: bool, classification: Classification) -> None:
-    phase = made(seconds=seconds, direct=True, tree=TREE if many else None)
+def test_how_long_it_lasted_decides(seconds: float, has_tree: bool, classification: Classification) -> None:
+    phase = make_phase(seconds=seconds, direct=True, tree=TREE if has_tree else None)
     assert classify(run_with(phase), phase)[0] is classification
 
 
@@ -241,7 +241,7 @@ def test_why_a_phase_has_no_result() -> None:
         "stopped by an error after 5.00 GB in 3.00 s: no space left"
     )
     for stopped in ("error", "interrupt"):
-        ended = made(moved=10**9)
+        ended = make_phase(moved=10**9)
         assert ended.end is not None
         ended.end = replace(ended.end, stopped_by=stopped)
         assert classify(run_with(ended, status="interrupted"), ended)[0] is Classification.FAILED
@@ -260,7 +260,7 @@ def test_an_error_without_a_sentence_is_put_together() -> None:
 
 
 @pytest.mark.parametrize(
-    ("op", "io", "words"),
+    ("op", "io", "text"),
     [
         ("write", {"sync": "dsync", "fsync": "end"}, "O_DSYNC"),
         ("rewrite", {"sync": "sync"}, "O_SYNC"),
@@ -271,20 +271,20 @@ def test_an_error_without_a_sentence_is_put_together() -> None:
         ("read", {"fsync": "end"}, ""),
     ],
 )
-def test_how_data_was_made_durable(op: str, io: dict[str, str], words: str) -> None:
-    phase = made(op)
-    assert describe_flush(run_with(phase, **planned(io=io)), phase) == words
+def test_how_data_was_made_durable(op: str, io: dict[str, str], text: str) -> None:
+    phase = make_phase(op)
+    assert describe_flush(run_with(phase, **planned(io=io)), phase) == text
 
 
 def test_an_fsync_that_was_timed_was_done_though_no_plan_says_so() -> None:
-    phase = made("write")
+    phase = make_phase("write")
     assert phase.end is not None
     phase.end = replace(phase.end, latency={"fsync": LatencySummary(count=1)})
     assert describe_flush(run_with(phase), phase) == "fsync at the end"
 
 
 @pytest.mark.parametrize(
-    ("moved", "words"),
+    ("moved", "text"),
     [
         (RateVariation("steady", 1e9, 1e9, 0.98e9, 1.02e9), "steady, ±2 % around 1.00 GB/s"),
         (RateVariation("steady", 1e9, 1e9, 1e9, 1e9), "steady, ±1 % around 1.00 GB/s"),
@@ -299,8 +299,8 @@ def test_an_fsync_that_was_timed_was_done_though_no_plan_says_so() -> None:
         (RateVariation("short"), ""),
     ],
 )  # fmt: skip
-def test_each_movement_in_words(moved: RateVariation, words: str) -> None:
-    assert to_plain_spaces(describe_variation(moved, False, 12.0)) == words
+def test_each_movement_in_words(moved: RateVariation, text: str) -> None:
+    assert to_plain_spaces(describe_variation(moved, False, 12.0)) == text
 
 
 def test_the_spread_is_half_of_nine_tenths_over_the_median() -> None:
@@ -317,46 +317,46 @@ def test_the_spread_is_half_of_nine_tenths_over_the_median() -> None:
 def test_nine_tenths_lie_between_low_and_high() -> None:
     """Sixty rates from 1 to 60 in a mixed order: the 5th and 95th percentile by linear interpolation."""
     rates = np.random.default_rng(3).permutation(np.arange(1.0, 61.0))
-    found = analyze_variation(rates.tolist(), [1] * 60, 1.0)
-    assert (found.low, found.high) == pytest.approx((np.quantile(rates, 0.05), np.quantile(rates, 0.95)))
-    assert (found.median, found.mean) == pytest.approx((30.5, 30.5))
+    variation = analyze_variation(rates.tolist(), [1] * 60, 1.0)
+    assert (variation.low, variation.high) == pytest.approx((np.quantile(rates, 0.05), np.quantile(rates, 0.95)))
+    assert (variation.median, variation.mean) == pytest.approx((30.5, 30.5))
 
 
 def test_steps_begin_at_the_time_of_the_phase() -> None:
     """Two slices before all tasks are at work, then twenty at one rate and twenty at another, 0.5 s each."""
-    found = analyze_variation([1.0] * 2 + [40.0] * 20 + [10.0] * 20, [1, 1] + [2] * 40, 0.5)
-    assert found.kind == "steps"
-    assert [number for part in found.parts for number in part] == pytest.approx([1.0, 80.0, 11.0, 20.0])
+    variation = analyze_variation([1.0] * 2 + [40.0] * 20 + [10.0] * 20, [1, 1] + [2] * 40, 0.5)
+    assert variation.kind == "steps"
+    assert [number for part in variation.parts for number in part] == pytest.approx([1.0, 80.0, 11.0, 20.0])
 
 
 def test_a_task_has_its_recorded_rate_or_what_it_moved_in_its_own_time() -> None:
-    phase = made()
+    phase = make_phase()
     phase.tasks.append(table(("task", "node", "start_s", "end_s", "bytes", "ops"), (0, 0, 1.0, 3.0, 800, 8),
                              (1, 7, 2.0, 2.0, 800, 8)))  # fmt: skip
     first, second = collect_task_rates(run_with(phase), phase, False)
     assert (first.name, first.value, first.host) == ("task 0", 400.0, "nid1")
     assert (second.name, second.value, second.host) == ("task 1", 0.0, "node 7")
-    assert [one.value for one in collect_task_rates(run_with(phase), phase, True)] == [4.0, 0.0]
-    recorded = made()
+    assert [member.value for member in collect_task_rates(run_with(phase), phase, True)] == [4.0, 0.0]
+    recorded = make_phase()
     recorded.tasks.append(table(("bytes_per_s", "bytes", "seconds"), (5.0, 100, 2.0)))
-    assert [(one.name, one.value, one.host) for one in collect_task_rates(run_with(recorded), recorded, False)] == [
-        ("task 0", 5.0, "")
-    ]
+    assert [
+        (member.name, member.value, member.host) for member in collect_task_rates(run_with(recorded), recorded, False)
+    ] == [("task 0", 5.0, "")]
     assert collect_task_rates(run_with(recorded), recorded, True) == []  # no operations
-    lacking = made()
+    lacking = make_phase()
     lacking.tasks.append(table(("task", "bytes", "start_s"), (0, 100, 2.0)))
     assert collect_task_rates(run_with(lacking), lacking, False) == []
-    assert collect_task_rates(run_with(made()), made(), False) == []
+    assert collect_task_rates(run_with(make_phase()), make_phase(), False) == []
 
 
 def test_nodes_have_their_names_and_rates() -> None:
-    phase = made()
+    phase = make_phase()
     phase.nodes.append(table(("node", "bytes", "ops", "seconds"), (0, 100, 10, 2.0), (3, 50, 5, 1.0)))
-    assert [(one.name, one.value) for one in collect_node_rates(run_with(phase), phase, False)] == [
+    assert [(member.name, member.value) for member in collect_node_rates(run_with(phase), phase, False)] == [
         ("nid1", 50.0),
         ("node 3", 50.0),
     ]
-    assert collect_node_rates(run_with(made()), made(), False) == []
+    assert collect_node_rates(run_with(make_phase()), make_phase(), False) == []
 
 
 def test_who_is_slow_is_below_the_middle_by_the_factor() -> None:
@@ -369,8 +369,8 @@ def test_who_is_slow_is_below_the_middle_by_the_factor() -> None:
 
 def test_the_slow_task_is_named_with_how_many_were_slow_too() -> None:
     def slow(*rates: float) -> str:
-        phase = made(moved=10**9, done=10)
-        rows = [(at, 0, rate) for at, rate in enumerate(rates)]
+        phase = make_phase(moved=10**9, done=10)
+        rows = [(index, 0, rate) for index, rate in enumerate(rates)]
         phase.tasks.append(table(("task", "node", "bytes_per_s"), *rows))
         return to_plain_spaces(assess(run_with(phase), phase).stragglers)
 
@@ -384,8 +384,8 @@ def test_the_slow_task_is_named_with_how_many_were_slow_too() -> None:
 
 
 def test_what_the_page_cache_took_is_said_apart() -> None:
-    def taken(total_s: float, fsync: float | None = 1.0, **begin: Any) -> str:
-        phase = made("write", **begin)
+    def describe_cache_rate(total_s: float, fsync: float | None = 1.0, **begin: Any) -> str:
+        phase = make_phase("write", **begin)
         total, transfer = Rate(10**9, 10, total_s, 10**9 / total_s), Rate(10**9, 10, 1.0, 1e9)
         assert phase.end is not None
         phase.end = replace(
@@ -396,11 +396,11 @@ def test_what_the_page_cache_took_is_said_apart() -> None:
         )
         return to_plain_spaces(assess(run_with(phase), phase).cache_rate)
 
-    assert taken(4.0) == "The page cache took it at 1.00 GB/s, which is not a storage number."
-    assert taken(1.25) != ""
-    assert taken(1.24) == ""
-    assert taken(4.0, fsync=None) == ""
-    assert taken(4.0, direct=True) == ""
+    assert describe_cache_rate(4.0) == "The page cache took it at 1.00 GB/s, which is not a storage number."
+    assert describe_cache_rate(1.25) != ""
+    assert describe_cache_rate(1.24) == ""
+    assert describe_cache_rate(4.0, fsync=None) == ""
+    assert describe_cache_rate(4.0, direct=True) == ""
 
 
 def test_a_doubt_is_its_text_or_its_id_and_not_longer_than_a_paragraph() -> None:
@@ -417,49 +417,51 @@ def node(number: int, host: str) -> NodeLine:
 def a_run_of_nodes(run: str, rates: dict[str, float]) -> tuple[RecordReader, PhaseRecord]:
     reader = RecordReader()
     reader.run = RunLine(id=run)
-    reader.nodes += [node(at, host) for at, host in enumerate(rates) if not host.startswith("node ")]
-    phase = made()
+    reader.nodes += [node(index, host) for index, host in enumerate(rates) if not host.startswith("node ")]
+    phase = make_phase()
     phase.nodes.append(table(("node", "bytes_per_s"), *enumerate(rates.values())))
     return reader, phase
 
 
 def test_a_node_that_is_slow_three_times_is_named_by_its_host_or_number() -> None:
-    even = {f"n{at}": 100.0 for at in range(6)}
-    runs = [a_run_of_nodes(f"r{at}", even | {"node 6": 50.0} | ({"n0": 50.0} if at < 2 else {})) for at in range(3)]
-    found = collect_node_history([*runs, a_run_of_nodes("small", {"n0": 1.0, "n1": 2.0})])
-    assert found is not None
-    assert (found.hosts, found.runs) == (("n0", "n1", "n2", "n3", "n4", "n5", "node 6"), ("r0", "r1", "r2"))
-    assert found.slow == ((6, 3),)
+    even = {f"n{index}": 100.0 for index in range(6)}
+    runs = [
+        a_run_of_nodes(f"r{index}", even | {"node 6": 50.0} | ({"n0": 50.0} if index < 2 else {})) for index in range(3)
+    ]
+    history = collect_node_history([*runs, a_run_of_nodes("small", {"n0": 1.0, "n1": 2.0})])
+    assert history is not None
+    assert (history.hosts, history.runs) == (("n0", "n1", "n2", "n3", "n4", "n5", "node 6"), ("r0", "r1", "r2"))
+    assert history.slow == ((6, 3),)
     assert (
-        describe_repeated_stragglers(found)
+        describe_repeated_stragglers(history)
         == "Slower than the middle node again and again: node 6 (50 %, in 3 of 3 runs)."
     )
-    assert found.shares[1].tolist() == [1.0, 1.0, 1.0]
+    assert history.shares[1].tolist() == [1.0, 1.0, 1.0]
     calm = collect_node_history(runs[:2])
     assert calm is not None
     assert describe_repeated_stragglers(calm) == ""
     assert collect_node_history([a_run_of_nodes("two", {"a": 1.0, "b": 2.0, "c": 0.0})]) is None
     rates = {f"n{node:02}": 50.0 if node < 7 else 100.0 for node in range(40)}
-    many = collect_node_history([a_run_of_nodes(f"r{run}", rates) for run in range(3)])
-    assert many is not None
-    assert describe_repeated_stragglers(many).endswith("n04 (50 %, in 3 of 3 runs) and 2 more.")
+    wide_history = collect_node_history([a_run_of_nodes(f"r{run}", rates) for run in range(3)])
+    assert wide_history is not None
+    assert describe_repeated_stragglers(wide_history).endswith("n04 (50 %, in 3 of 3 runs) and 2 more.")
 
 
 def test_the_profile_of_known_slices() -> None:
-    phase = made()
+    phase = make_phase()
     assert phase.end is not None
     phase.end = replace(phase.end, seconds=IntervalSeconds(elapsed=2.25))
     phase.series.append(
         SeriesLine(phase="p", slice_s=0.5, bytes=(0, 10, 10, 10, 5, 0, 0), ops=(0, 1), active=(1, 2, 2, 2, 1))
     )
-    found = build_profile(phase)
-    assert found is not None
-    assert found.edges == (0.0, 0.5, 1.0, 1.5, 2.0, 2.25)
-    assert found.bytes_per_s == (0.0, 20.0, 20.0, 20.0, 20.0)
-    assert found.ops_per_s == (0.0, 2.0, 0.0, 0.0, 0.0)
-    assert found.active == (1, 2, 2, 2, 1)
-    assert found.steady == (0.5, 2.0)
-    assert (found.tasks, found.joined, found.slice_s) == (2, 1, 0.5)
+    result_profile = build_profile(phase)
+    assert result_profile is not None
+    assert result_profile.edges == (0.0, 0.5, 1.0, 1.5, 2.0, 2.25)
+    assert result_profile.bytes_per_s == (0.0, 20.0, 20.0, 20.0, 20.0)
+    assert result_profile.ops_per_s == (0.0, 2.0, 0.0, 0.0, 0.0)
+    assert result_profile.active == (1, 2, 2, 2, 1)
+    assert result_profile.steady == (0.5, 2.0)
+    assert (result_profile.tasks, result_profile.joined, result_profile.slice_s) == (2, 1, 0.5)
     for elapsed, last in ((2.0, 2.5), (2.5, 2.5), (None, 2.5), (9.0, 2.5)):
         phase.end = replace(phase.end, seconds=IntervalSeconds(elapsed=elapsed))
         profile = build_profile(phase)
@@ -474,23 +476,23 @@ def test_the_profile_of_known_slices() -> None:
         assert build_profile(phase) is None
 
 
-@pytest.mark.parametrize(("slices", "joined", "drawn"), [(240, 1, 240), (241, 2, 121), (480, 2, 240)])
-def test_many_slices_are_joined_whole(slices: int, joined: int, drawn: int) -> None:
-    phase = made()
+@pytest.mark.parametrize(("slices", "joined", "slices_drawn"), [(240, 1, 240), (241, 2, 121), (480, 2, 240)])
+def test_many_slices_are_joined_whole(slices: int, joined: int, slices_drawn: int) -> None:
+    phase = make_phase()
     phase.series.append(
         SeriesLine(phase="p", slice_s=1.0, bytes=(4,) * slices, ops=(1,) * slices, active=(1,) * slices)
     )
-    found = build_profile(phase)
-    assert found is not None
-    assert (found.joined, len(found.bytes_per_s)) == (joined, drawn)
-    assert set(found.bytes_per_s) == {4.0}
-    assert found.edges[-1] == slices
+    profile = build_profile(phase)
+    assert profile is not None
+    assert (profile.joined, len(profile.bytes_per_s)) == (joined, slices_drawn)
+    assert set(profile.bytes_per_s) == {4.0}
+    assert profile.edges[-1] == slices
 
 
 def test_steady_is_within_a_tenth_of_the_median_and_a_line_may_end_near_nothing() -> None:
     assert analyze_variation([90.0, 110.0] * 30, [1] * 60, 0.5).kind == "steady"
     assert analyze_variation([88.0, 112.0] * 30, [1] * 60, 0.5).kind == "uneven"
-    down = analyze_variation([100.0 - 0.995 * at for at in range(100)], [1] * 100, 1.0)
+    down = analyze_variation([100.0 - 0.995 * index for index in range(100)], [1] * 100, 1.0)
     assert down.kind == "drift"
     assert 0 <= down.after < 2
 
@@ -506,7 +508,7 @@ def test_levels_explain_a_number_within_a_tenth() -> None:
 
 @pytest.mark.parametrize("kind", ["tmpfs", "ramfs", "hugetlbfs", "devtmpfs"])
 def test_each_file_system_that_lives_in_memory_is_known(kind: str) -> None:
-    phase = made(direct=True)
+    phase = make_phase(direct=True)
     assert classify(run_with(phase, FileSystemFacts(kind)), phase)[0] is Classification.MEMORY
 
 
@@ -515,11 +517,11 @@ def test_each_file_system_that_lives_in_memory_is_known(kind: str) -> None:
     [("write", "writes"), ("rewrite", "rewrites"), ("read", "reads"), ("reread", "reads"), ("read_only", "reads")],
 )
 def test_each_direction_has_its_best(op: str, verb: str) -> None:
-    phase = made(op)
+    phase = make_phase(op)
     kind = work_kind(run_with(phase), phase)
     assert kind is not None
     assert (kind.verb, kind.random) == (verb, "")
-    assert work_kind(run_with(made("mixed")), made("mixed")) is None
+    assert work_kind(run_with(make_phase("mixed")), make_phase("mixed")) is None
 
 
 def test_nothing_is_remarked_of_a_phase_without_an_end() -> None:

@@ -23,22 +23,22 @@ def profile(rates: np.ndarray) -> Profile:
     line = SeriesLine(
         t=0.0, phase="read", slice_s=0.1, scope="all", bytes=slices, ops=(1,) * count, active=(2,) * count
     )
-    found = build_profile(replace(PhaseRecord(PhaseBeginLine(t=0.0, phase="read")), series=[line]))
-    assert found is not None
-    return found
+    rate_profile = build_profile(replace(PhaseRecord(PhaseBeginLine(t=0.0, phase="read")), series=[line]))
+    assert rate_profile is not None
+    return rate_profile
 
 
 def test_dips_that_come_back_are_told_with_their_period() -> None:
     random = np.random.default_rng(1)
     rates = 1e8 * np.exp(random.normal(0, 0.1, 200))
     rates[np.arange(200) % 25 < 5] *= 0.3
-    words = re.fullmatch(
+    match = re.fullmatch(
         r"The rate fell by (\d+) % again and again: 8 dips, one every (\S+)\s+s\.",
         describe_periodic_dips(profile(rates), operations=False),
     )
-    assert words
-    assert int(words[1]) == pytest.approx(70, abs=3)
-    assert float(words[2]) == pytest.approx(2.5, abs=0.1)
+    assert match
+    assert int(match[1]) == pytest.approx(70, abs=3)
+    assert float(match[2]) == pytest.approx(2.5, abs=0.1)
 
 
 def test_one_dip_and_none_are_not_told() -> None:
@@ -52,7 +52,7 @@ def test_one_dip_and_none_are_not_told() -> None:
 
 def late(seconds: list[float], stopped_by: str = "volume", tasks_a_node: int = 100) -> str:
     """What is said of tasks that took so long each; nodes have names."""
-    rows = tuple((task, task // tasks_a_node, 1.0, 1.0 + one) for task, one in enumerate(seconds))
+    rows = tuple((task, task // tasks_a_node, 1.0, 1.0 + delay_s) for task, delay_s in enumerate(seconds))
     table = TableLine(phase="p", columns=("task", "node", "start_s", "end_s"), rows=rows)
     end = PhaseEndLine(phase="p", stopped_by=stopped_by)
     phase = PhaseRecord(PhaseBeginLine(phase="p", op="write"), end, tasks=[table])
@@ -61,16 +61,16 @@ def late(seconds: list[float], stopped_by: str = "volume", tasks_a_node: int = 1
     record.phases["p"] = phase
     run = to_recorded_run(record)
     assert describe_irregularities(run, phase, None, operations=False) == [
-        words for words in [describe_late_tasks(run, phase)] if words
+        text for text in [describe_late_tasks(run, phase)] if text
     ]
     return to_plain_spaces(describe_late_tasks(run, phase))
 
 
 def test_a_task_that_made_all_wait_is_named_where_all_had_equal_work() -> None:
     uneven = [10.0] * 11 + [14.0]
-    told = "Without task 11 the run would have been 40 % faster."
-    assert late(uneven) == told
-    assert late(uneven, "stonewall") == told
+    text = "Without task 11 the run would have been 40 % faster."
+    assert late(uneven) == text
+    assert late(uneven, "stonewall") == text
     assert late(uneven, "time") == "", "who is stopped by the clock makes nobody wait"
     assert late([10.0] * 12) == ""
     assert late([10.0, 20.0]) == "", "of two nobody is the slow one"
@@ -95,9 +95,9 @@ def test_dips_of_operations_are_told_where_operations_are_counted() -> None:
     ops = tuple(int(rate) for rate in rates)
     line = SeriesLine(phase="read", slice_s=0.1, scope="all", bytes=(10**8,) * 200, ops=ops, active=(2,) * 200)
     phase = replace(PhaseRecord(PhaseBeginLine(phase="read")), series=[line])
-    found, run = build_profile(phase), to_recorded_run(RecordReader())
-    assert describe_periodic_dips(found, operations=False) == ""
-    words = describe_periodic_dips(found, operations=True)
-    assert to_plain_spaces(words) == "The rate fell by 69 % again and again: 8 dips, one every 2.47 s."
-    assert describe_irregularities(run, phase, found, operations=True) == [words]
-    assert describe_irregularities(run, phase, found, operations=False) == []
+    profile, run = build_profile(phase), to_recorded_run(RecordReader())
+    assert describe_periodic_dips(profile, operations=False) == ""
+    text = describe_periodic_dips(profile, operations=True)
+    assert to_plain_spaces(text) == "The rate fell by 69 % again and again: 8 dips, one every 2.47 s."
+    assert describe_irregularities(run, phase, profile, operations=True) == [text]
+    assert describe_irregularities(run, phase, profile, operations=False) == []

@@ -79,9 +79,9 @@ MODEL = {"type": "fuse.sonde", "source": "sonde:demo", "network": False, "memory
 IN_MEMORY = (Work("memory", seconds=2.0), Classification.MEMORY, "files on tmpfs live in memory: not a storage number")
 
 
-def said_of(surface: str, words: str) -> bool:
+def said_of(surface: str, text: str) -> bool:
     """Whether the surface says these words, whichever letter a sentence begins with."""
-    return words.lower() in normalize_blanks(surface).lower()
+    return text.lower() in normalize_blanks(surface).lower()
 
 
 @pytest.fixture
@@ -95,12 +95,14 @@ def surfaces(sonde: Any, archive: Path, tmp_path: Path, monkeypatch: pytest.Monk
         store_run(archive, "20261121T224501Z-known-ab14", Scene(works=[SIMULATED[0]], simulated={"system": "edison"})),
         store_run(archive, "20261121T234501Z-known-ab15", Scene(works=[MOUNTED[0]], file_system=MODEL)),
     ]
-    known = [*WORKS, "memory", "model", "mount"]
+    phase_names = [*WORKS, "memory", "model", "mount"]
     monkeypatch.setattr(
         "sonde.experiments.check.figures.figure_rows",
-        lambda *_: [FigureRow(str(at), name, f"read-{name}", "All", name) for at in range(4) for name in known],
+        lambda *_: [
+            FigureRow(str(index), name, f"read-{name}", "All", name) for index in range(4) for name in phase_names
+        ],
     )
-    records = {str(at): (folder.name, read_record(folder / "record.ndjson")) for at, folder in enumerate(folders)}
+    records = {str(index): (folder.name, read_record(folder / "record.ndjson")) for index, folder in enumerate(folders)}
     result = CheckResult("group", tmp_path, MACHINE, full=False, figures=compute_figures(records, MACHINE, queued=True))
     checked = io.StringIO()
     print_result(Console(file=checked, width=200), result, None)
@@ -120,40 +122,40 @@ def surfaces(sonde: Any, archive: Path, tmp_path: Path, monkeypatch: pytest.Monk
 def test_every_surface_prints_the_same_classification_text(surfaces: Mapping[str, Any]) -> None:
     runs = {**WORKS, "memory": IN_MEMORY, "model": SIMULATED, "mount": MOUNTED}
     assert {classification for _, classification, _ in runs.values()} == set(Classification)
-    for name, (_, classification, words) in runs.items():
+    for name, (_, classification, text) in runs.items():
         for surface in ("terminal", "page", "check"):
-            assert said_of(surfaces[surface], words), (name, surface)
-        (shown,) = (one["assessment"] for one in surfaces["show json"] if one["phase"] == name)
-        assert shown["classification"] == classification.value
-        assert said_of(shown["classification_text"], words)
-        (kept,) = (one for one in surfaces["summary"] if one["phase"] == name)
-        (row,) = (one for one in surfaces["table"] if one["phase"] == name)
-        (indexed,) = (one for one in surfaces["index"] if one["phase"] == name)
-        assert kept["classification_text"] == row["classification_text"] == shown["classification_text"]
-        assert [one["classification"] for one in (kept, row, indexed)] == [classification.value] * 3
-        assert kept["validity"] == row["validity"] == indexed["validity"] == shown["validity"]
-        (figure,) = (one for one in surfaces["check json"]["figures"] if one["phase"] == name)
+            assert said_of(surfaces[surface], text), (name, surface)
+        (assessment,) = (row["assessment"] for row in surfaces["show json"] if row["phase"] == name)
+        assert assessment["classification"] == classification.value
+        assert said_of(assessment["classification_text"], text)
+        (summary,) = (entry for entry in surfaces["summary"] if entry["phase"] == name)
+        (row,) = (entry for entry in surfaces["table"] if entry["phase"] == name)
+        (indexed,) = (entry for entry in surfaces["index"] if entry["phase"] == name)
+        assert summary["classification_text"] == row["classification_text"] == assessment["classification_text"]
+        assert [entry["classification"] for entry in (summary, row, indexed)] == [classification.value] * 3
+        assert summary["validity"] == row["validity"] == indexed["validity"] == assessment["validity"]
+        (figure,) = (entry for entry in surfaces["check json"]["figures"] if entry["phase"] == name)
         assert figure["classification"] == classification.value
-        assert figure["classification_text"] == shown["classification_text"]
+        assert figure["classification_text"] == assessment["classification_text"]
 
 
 def test_a_noisy_node_is_told_on_every_surface(surfaces: Mapping[str, Any]) -> None:
     for surface in ("terminal", "page", "check"):
         assert said_of(surfaces[surface], f"doubtful: {NOISY['text']}"), surface
     assert surfaces["check json"]["headline"].startswith(f"Doubtful: {NOISY['text']}")
-    (figure,) = (one for one in surfaces["check json"]["figures"] if one["phase"] == "noisy")
-    (shown,) = (one for one in surfaces["show json"] if one["phase"] == "noisy")
-    assert figure["caveats"] == shown["assessment"]["caveats"] == [NOISY]
+    (figure,) = (entry for entry in surfaces["check json"]["figures"] if entry["phase"] == "noisy")
+    (document,) = (entry for entry in surfaces["show json"] if entry["phase"] == "noisy")
+    assert figure["caveats"] == document["assessment"]["caveats"] == [NOISY]
     for table in ("summary", "table", "index"):
-        (row,) = (one for one in surfaces[table] if one["phase"] == "noisy")
+        (row,) = (entry for entry in surfaces[table] if entry["phase"] == "noisy")
         assert row["validity"] == "doubtful", table
     assert said_of(surfaces["list"], "invalid: clock, noisy_node")
 
 
 def test_how_the_rate_moved_is_one_sentence_everywhere(surfaces: Mapping[str, Any]) -> None:
-    (shown,) = (one["assessment"] for one in surfaces["show json"] if one["phase"] == "burst")
-    (figure,) = (one for one in surfaces["check json"]["figures"] if one["phase"] == "burst")
-    assert re.fullmatch(r"Steady, ±\d+ % around [\d.]+ GB/s\.", shown["variation"])
-    assert figure["variation"] == shown["variation"]
-    assert said_of(surfaces["terminal"], shown["variation"])
-    assert said_of(surfaces["page"], shown["variation"])
+    (assessment,) = (entry["assessment"] for entry in surfaces["show json"] if entry["phase"] == "burst")
+    (figure,) = (entry for entry in surfaces["check json"]["figures"] if entry["phase"] == "burst")
+    assert re.fullmatch(r"Steady, ±\d+ % around [\d.]+ GB/s\.", assessment["variation"])
+    assert figure["variation"] == assessment["variation"]
+    assert said_of(surfaces["terminal"], assessment["variation"])
+    assert said_of(surfaces["page"], assessment["variation"])

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from made_phase import MIB, made, planned, run_with
+from made_phase import MIB, make_phase, planned, run_with
 
 from sonde.findings.classification import Classification
 from sonde.findings.phase_summary import assess_phase, describe_access, format_rate_terms, name_phase
@@ -36,7 +36,7 @@ TREE, FOLDERS = TreeShape(), TreeShape(objects="directories")
     ],
 )
 def test_a_phase_is_named_by_what_was_done(op: str, begin: dict[str, Any], plan: dict[str, Any], name: str) -> None:
-    phase = made(op, **begin)
+    phase = make_phase(op, **begin)
     assert name_phase(run_with(phase, **plan), phase) == name
 
 
@@ -52,7 +52,7 @@ def test_a_phase_is_named_by_what_was_done(op: str, begin: dict[str, Any], plan:
     ],
 )  # fmt: skip
 def test_how_each_task_did_it_is_told_in_order(begin: dict[str, Any], plan: dict[str, Any], detail: str) -> None:
-    phase = made("write", **begin)
+    phase = make_phase("write", **begin)
     assert to_plain_spaces(describe_access(run_with(phase, **plan), phase)) == detail
 
 
@@ -70,7 +70,7 @@ def test_how_each_task_did_it_is_told_in_order(begin: dict[str, Any], plan: dict
 def test_a_rate_stands_beside_the_same_in_the_other_unit(
     op: str, begin: dict[str, Any], moved: int, rate: str, second: str
 ) -> None:
-    phase = made(op, moved=moved, done=300, **begin)
+    phase = make_phase(op, moved=moved, done=300, **begin)
     assessed = assess_phase(run_with(phase), phase)
     assert to_plain_spaces(str(assessed.summary.rate)) == rate
     assert to_plain_spaces(assessed.summary.secondary_rate) == second
@@ -96,7 +96,7 @@ def test_what_was_divided_by_what_can_be_divided_again() -> None:
 
 
 def test_a_verdict_holds_its_name_its_details_and_all_remarks() -> None:
-    phase = made(moved=300 * MIB, direct=True)
+    phase = make_phase(moved=300 * MIB, direct=True)
     phase.findings.append(Finding(id="noisy", severity="warning", text="others were busy"))
     phase.series.append(SeriesLine(phase="p", slice_s=0.1, bytes=(10 * MIB,) * 30, ops=(1,) * 30, active=(1,) * 30))
     assessed = assess_phase(run_with(phase), phase)

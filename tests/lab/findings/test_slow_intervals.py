@@ -36,11 +36,11 @@ def weather(random: np.random.Generator, nodes: int, slices: int) -> NDArray[np.
     """What each node moves in a slice: about 100 operations of 1 MiB, all nodes under one weather, each with noise that
     lasts for a few slices."""
     common = np.cumsum(random.normal(0, 0.05, slices))
-    own = np.zeros((nodes, slices))
+    noise = np.zeros((nodes, slices))
     step = random.normal(0, 0.05, (nodes, slices))
-    for at in range(1, slices):
-        own[:, at] = 0.7 * own[:, at - 1] + step[:, at]
-    rates = 100 * np.exp(0.5 * np.tanh(common) + own)
+    for index in range(1, slices):
+        noise[:, index] = 0.7 * noise[:, index - 1] + step[:, index]
+    rates = 100 * np.exp(0.5 * np.tanh(common) + noise)
     return np.asarray(random.poisson(rates), dtype=float)
 
 
@@ -72,31 +72,31 @@ def run_of(phase: PhaseRecord) -> RecordedRun:
 
 
 def test_a_node_that_was_slow_for_a_while_is_named_with_the_time() -> None:
-    found = 0
+    found_count = 0
     for seed in range(40):
         random = np.random.default_rng(seed)
         nodes = int(random.integers(3, 60))
         moved = weather(random, nodes, 200)
         moved[1, 60:120] = np.round(moved[1, 60:120] / 3)
         stretches = find_slow_intervals(phase_of(moved), operations=False)
-        assert {one.node for one in stretches} <= {1}
+        assert {interval.node for interval in stretches} <= {1}
         if stretches:
-            found += 1
-            one = stretches[0]
-            assert one.start_s == pytest.approx(6.0, abs=0.8)
-            assert one.end_s == pytest.approx(12.0, abs=0.8)
-            assert one.factor == pytest.approx(3.0, rel=0.25)
-            assert not one.whole
-    assert found >= 38
+            found_count += 1
+            slow_interval = stretches[0]
+            assert slow_interval.start_s == pytest.approx(6.0, abs=0.8)
+            assert slow_interval.end_s == pytest.approx(12.0, abs=0.8)
+            assert slow_interval.factor == pytest.approx(3.0, rel=0.25)
+            assert not slow_interval.whole
+    assert found_count >= 38
 
 
 def test_nobody_is_named_where_nobody_was_slow() -> None:
-    named = 0
+    named_count = 0
     for seed in range(300):
         random = np.random.default_rng(1000 + seed)
         moved = weather(random, int(random.integers(3, 100)), int(random.integers(20, 120)))
-        named += bool(find_slow_intervals(phase_of(moved), operations=bool(seed % 2)))
-    assert named == 0
+        named_count += bool(find_slow_intervals(phase_of(moved), operations=bool(seed % 2)))
+    assert named_count == 0
 
 
 def test_what_hits_all_nodes_at_once_is_nobodys_fault() -> None:
@@ -118,11 +118,11 @@ def test_a_node_slow_all_through_and_one_that_stood_still_are_said_so() -> None:
     moved[4] = np.round(moved[4] / 4)
     moved[9, 80:130] = 0
     phase = phase_of(moved)
-    words = to_plain_spaces(describe_slow_intervals(run_of(phase), phase, operations=False))
-    first, second = words.split(". ", 1)
-    told = re.fullmatch(r"Node nid004 was (\d\.\d) times slower than the middle node all through", first)
-    assert told
-    assert float(told[1]) == pytest.approx(4, rel=0.1)
+    text = to_plain_spaces(describe_slow_intervals(run_of(phase), phase, operations=False))
+    first, second = text.split(". ", 1)
+    match = re.fullmatch(r"Node nid004 was (\d\.\d) times slower than the middle node all through", first)
+    assert match
+    assert float(match[1]) == pytest.approx(4, rel=0.1)
     assert second.startswith("Node nid009 stood still from ")
     assert second.endswith(", while the middle node moved.")
 
@@ -160,18 +160,18 @@ def test_of_many_nodes_the_extremes_are_held_against_the_middle_of_all() -> None
     moved = weather(random, 1000, 200)
     moved[12, 20:80] = np.round(moved[12, 20:80] / 3)
     order = np.argsort(moved.sum(axis=1))
-    kept = sorted([*order[:8], *order[-8:]])
-    whole = phase_of(moved)
+    extremes = sorted([*order[:8], *order[-8:]])
+    all_nodes = phase_of(moved)
     spread = RateSpread(p50=tuple(float(value) * MIB / SLICE_S for value in np.median(moved, axis=0)))
     band = SeriesLine(t=0.0, phase="write", scope="nodes", nodes=1000, slice_s=SLICE_S, node_rate=spread)
-    phase = replace(whole, series=[band, *(whole.series[at] for at in kept)])
-    assert [one.node for one in find_slow_intervals(phase, operations=False)] == [12]
+    phase = replace(all_nodes, series=[band, *(all_nodes.series[node] for node in extremes)])
+    assert [interval.node for interval in find_slow_intervals(phase, operations=False)] == [12]
     # joined in pairs, as the engine does with very long series
     pairs = phase_of(moved[:, ::2] + moved[:, 1::2])
-    wide = [replace(pairs.series[at], slice_s=2 * SLICE_S) for at in kept]
-    found = find_slow_intervals(replace(whole, series=[band, *wide]), operations=False)
-    assert [one.node for one in found] == [12]
-    assert found[0].factor == pytest.approx(3, rel=0.2)
+    wide = [replace(pairs.series[node], slice_s=2 * SLICE_S) for node in extremes]
+    intervals = find_slow_intervals(replace(all_nodes, series=[band, *wide]), operations=False)
+    assert [interval.node for interval in intervals] == [12]
+    assert intervals[0].factor == pytest.approx(3, rel=0.2)
 
 
 def even(nodes: int, slices: int, operations: int = 100) -> NDArray[np.float64]:
@@ -184,9 +184,9 @@ def test_of_two_stretches_the_one_that_cost_more_is_told() -> None:
     moved = even(5, 64)
     moved[2, 10:13] = 20
     moved[2, 30:35] = 70
-    (one,) = find_slow_intervals(phase_of(moved), operations=False)
-    assert (one.node, one.whole) == (2, False)
-    assert (one.start_s, one.end_s, one.factor) == pytest.approx((1.0, 1.3, 5.0))
+    (interval,) = find_slow_intervals(phase_of(moved), operations=False)
+    assert (interval.node, interval.whole) == (2, False)
+    assert (interval.start_s, interval.end_s, interval.factor) == pytest.approx((1.0, 1.3, 5.0))
 
 
 def test_two_cells_in_a_row_are_chance_and_three_are_not() -> None:
@@ -194,7 +194,7 @@ def test_two_cells_in_a_row_are_chance_and_three_are_not() -> None:
     moved[2, 10:12] = 20
     assert find_slow_intervals(phase_of(moved), operations=False) == []
     moved[2, 12] = 20
-    assert [one.node for one in find_slow_intervals(phase_of(moved), operations=False)] == [2]
+    assert [interval.node for interval in find_slow_intervals(phase_of(moved), operations=False)] == [2]
 
 
 def test_the_first_and_the_last_slice_are_full_in_part_only() -> None:
@@ -203,33 +203,33 @@ def test_the_first_and_the_last_slice_are_full_in_part_only() -> None:
     moved[2, :6] = 20
     assert find_slow_intervals(phase_of(moved), operations=False) == []
     moved[2, 6:8] = 20
-    (one,) = find_slow_intervals(phase_of(moved), operations=False)
-    assert (one.start_s, one.end_s) == pytest.approx((0.2, 0.8))
+    (interval,) = find_slow_intervals(phase_of(moved), operations=False)
+    assert (interval.start_s, interval.end_s) == pytest.approx((0.2, 0.8))
     moved = even(5, 128)
     moved[2, -6:] = 20
     assert find_slow_intervals(phase_of(moved), operations=False) == []
     moved[2, -8:-6] = 20
-    (one,) = find_slow_intervals(phase_of(moved), operations=False)
-    assert (one.start_s, one.end_s) == pytest.approx((12.0, 12.6))
+    (interval,) = find_slow_intervals(phase_of(moved), operations=False)
+    assert (interval.start_s, interval.end_s) == pytest.approx((12.0, 12.6))
 
 
-@pytest.mark.parametrize(("share", "named"), [(78, False), (76, True)])
-def test_less_than_thirty_percent_is_no_finding_however_quiet_the_others_were(share: int, named: bool) -> None:
+@pytest.mark.parametrize(("share", "is_named"), [(78, False), (76, True)])
+def test_less_than_thirty_percent_is_no_finding_however_quiet_the_others_were(share: int, is_named: bool) -> None:
     moved = even(5, 64)
     moved[2, 10:20] = share
-    assert bool(find_slow_intervals(phase_of(moved), operations=False)) == named
+    assert bool(find_slow_intervals(phase_of(moved), operations=False)) == is_named
 
 
 def test_up_to_a_thousand_times_slower_is_a_number_and_beyond_that_a_standstill() -> None:
     moved = even(5, 64, 1200)
     moved[2, 10:20] = 2
     phase = phase_of(moved)
-    told = to_plain_spaces(describe_slow_intervals(run_of(phase), phase, operations=False))
-    assert told == "Node nid002 was 600.0 times slower than the middle node from 1.00 s to 2.00 s."
+    text = to_plain_spaces(describe_slow_intervals(run_of(phase), phase, operations=False))
+    assert text == "Node nid002 was 600.0 times slower than the middle node from 1.00 s to 2.00 s."
     moved[2, 10:20] = 1
     phase = phase_of(moved)
-    told = to_plain_spaces(describe_slow_intervals(run_of(phase), phase, operations=False))
-    assert told == "Node nid002 stood still from 1.00 s to 2.00 s, while the middle node moved."
+    text = to_plain_spaces(describe_slow_intervals(run_of(phase), phase, operations=False))
+    assert text == "Node nid002 stood still from 1.00 s to 2.00 s, while the middle node moved."
 
 
 def test_three_are_named_and_the_others_counted() -> None:
@@ -237,12 +237,12 @@ def test_three_are_named_and_the_others_counted() -> None:
     for node in range(5):
         moved[node, 10 : 20 + node] = 20
     phase = phase_of(moved)
-    told = to_plain_spaces(describe_slow_intervals(run_of(phase), phase, operations=False))
-    assert [told.index(f"nid00{node}") for node in (4, 3, 2)] == sorted(
-        told.index(f"nid00{node}") for node in (4, 3, 2)
+    text = to_plain_spaces(describe_slow_intervals(run_of(phase), phase, operations=False))
+    assert [text.index(f"nid00{node}") for node in (4, 3, 2)] == sorted(
+        text.index(f"nid00{node}") for node in (4, 3, 2)
     )
-    assert "nid001" not in told
-    assert told.endswith("So were 2 other nodes, for some time.")
+    assert "nid001" not in text
+    assert text.endswith("So were 2 other nodes, for some time.")
 
 
 @pytest.mark.parametrize(("operations", "judged"), [(100, True), (1, True), (0.7, False)])
@@ -259,8 +259,8 @@ def test_a_series_without_slices_and_series_of_others_are_none_of_nodes() -> Non
     moved = even(3, 64)
     moved[0, 10:20] = 20
     phase = phase_of(moved)
-    (one,) = find_slow_intervals(phase, operations=False)
-    assert (one.node, one.factor) == (0, 5.0)
+    (interval,) = find_slow_intervals(phase, operations=False)
+    assert (interval.node, interval.factor) == (0, 5.0)
     empty = replace(phase, series=[*phase.series[:2], replace(phase.series[2], slice_s=0.0)])
     assert find_slow_intervals(empty, operations=False) == []
     others = replace(phase, series=[*phase.series, replace(phase.series[2], scope="target", node=7)])
@@ -287,26 +287,26 @@ def test_the_stretch_that_cost_most_comes_first() -> None:
     moved[1, 10:30] = 50
     moved[2, 10:22] = 10
     moved[3, 40:50] = 10
-    assert [one.node for one in find_slow_intervals(phase_of(moved), operations=False)] == [2, 1, 3]
+    assert [interval.node for interval in find_slow_intervals(phase_of(moved), operations=False)] == [2, 1, 3]
 
 
 def test_a_stretch_that_cost_less_than_a_cell_is_told_and_one_behind_a_gap_is_found() -> None:
     moved = even(5, 64)
     moved[2, 10:12] = 70
     moved[2, 13:16] = 70
-    (one,) = find_slow_intervals(phase_of(moved), operations=False)
-    assert (one.start_s, one.end_s, one.factor) == pytest.approx((1.3, 1.6, 100 / 70))
+    (interval,) = find_slow_intervals(phase_of(moved), operations=False)
+    assert (interval.start_s, interval.end_s, interval.factor) == pytest.approx((1.3, 1.6, 100 / 70))
 
 
 def test_a_thousand_times_slower_is_a_standstill_and_nothing_at_all_counts_as_two_thousand() -> None:
     moved = even(5, 64, 1000)
     moved[2, 10:20] = 1
     phase = phase_of(moved)
-    told = to_plain_spaces(describe_slow_intervals(run_of(phase), phase, operations=False))
-    assert told == "Node nid002 stood still from 1.00 s to 2.00 s, while the middle node moved."
+    text = to_plain_spaces(describe_slow_intervals(run_of(phase), phase, operations=False))
+    assert text == "Node nid002 stood still from 1.00 s to 2.00 s, while the middle node moved."
     moved[2, 10:20] = 0
-    (one,) = find_slow_intervals(phase_of(moved), operations=False)
-    assert one.factor == 2000.0
+    (interval,) = find_slow_intervals(phase_of(moved), operations=False)
+    assert interval.factor == 2000.0
 
 
 def test_a_node_without_a_name_is_told_by_its_number_and_of_four_one_is_not_named() -> None:
@@ -315,10 +315,10 @@ def test_a_node_without_a_name_is_told_by_its_number_and_of_four_one_is_not_name
         moved[node, 10 : 20 + node] = 20
     phase = phase_of(moved)
     nobody = RecordReader()
-    told = to_plain_spaces(
+    text = to_plain_spaces(
         describe_slow_intervals(RecordedRun(Path("r"), nobody, (), {}, {}, ()), phase, operations=False)
     )
-    assert told == (
+    assert text == (
         "Node 3 was 5.0 times slower than the middle node from 1.00 s to 2.30 s."
         " Node 2 was 5.0 times slower than the middle node from 1.00 s to 2.20 s."
         " Node 1 was 5.0 times slower than the middle node from 1.00 s to 2.10 s."
@@ -334,17 +334,17 @@ def test_the_middle_of_many_is_taken_in_the_slices_of_single_nodes(operations: b
     moved = even(3, 64) * joined
     moved[1, 10:20] = 20 * joined
     phase = phase_of(moved)
-    single = [replace(one, slice_s=joined * SLICE_S) for one in phase.series]
+    single = [replace(line, slice_s=joined * SLICE_S) for line in phase.series]
     rates = (*((40 / SLICE_S,) * (62 * joined)), *((None,) * (2 * joined)))
     spread: dict[str, Any] = {
         "node_ops_rate": RateSpread(p50=rates),
-        "node_rate": RateSpread(p50=tuple(None if one is None else one * MIB for one in rates)),
+        "node_rate": RateSpread(p50=tuple(None if rate is None else rate * MIB for rate in rates)),
     }
     if operations:
         spread["node_rate"] = RateSpread(p50=(1.0,) * len(rates))
     else:
         spread["node_ops_rate"] = RateSpread(p50=(1e9,) * len(rates))
     band = SeriesLine(phase="write", scope="nodes", nodes=999, slice_s=SLICE_S, **spread)
-    (one,) = find_slow_intervals(replace(phase, series=[band, *single]), operations)
-    assert (one.node, one.factor) == pytest.approx((1, 2.0))
-    assert (one.start_s, one.end_s) == pytest.approx((1.0 * joined, 2.0 * joined))
+    (interval,) = find_slow_intervals(replace(phase, series=[band, *single]), operations)
+    assert (interval.node, interval.factor) == pytest.approx((1, 2.0))
+    assert (interval.start_s, interval.end_s) == pytest.approx((1.0 * joined, 2.0 * joined))

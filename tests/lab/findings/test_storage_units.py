@@ -28,7 +28,7 @@ from sonde.report.sections.target_heat_map import SECTION, render_unit_heat_map
 from sonde.terminal.target_tables import build_targets_document
 
 
-def drawn(random: np.random.Generator, each: int, units: int, slow: float = 1.0) -> PhaseRecord:
+def draw_unit_phase(random: np.random.Generator, each: int, units: int, slow: float = 1.0) -> PhaseRecord:
     """Minutes of a shared file; the second unit is slow."""
     slices = int(random.integers(20, 65))
     return phase_of(*drawn_answers(random, each * units, slices, slice(each, 2 * each), slow))
@@ -44,19 +44,21 @@ def test_sums_are_those_of_the_targets_and_latencies_are_joined_as_far_as_they_c
     assert first.mean_ns == pytest.approx(1e6)
     assert (first.worst_p99_ns, second.worst_p99_ns) == (4e7, 8e7)
     assert (
-        sum(one.bytes for one in sum_unit_operations(run, phase, "OSS")) == phase.targets.bytes if phase.targets else 0
+        sum(unit.bytes for unit in sum_unit_operations(run, phase, "OSS")) == phase.targets.bytes
+        if phase.targets
+        else 0
     )
-    series = {one.unit: one for one in collect_unit_series(run, phase, "SSU")}
+    series = {unit_series.unit: unit_series for unit_series in collect_unit_series(run, phase, "SSU")}
     assert series["ssu1"].bytes == (float(140 << 20),) * 20
     document = build_targets_document(run, phase)
-    assert [one["target"] for one in document["targets"]] == [f"OST000{at}" for at in range(8)]
-    assert [one["unit"] for one in document["units"]["SSU"]] == ["ssu0", "ssu1"]
+    assert [target["target"] for target in document["targets"]] == [f"OST000{index}" for index in range(8)]
+    assert [unit["unit"] for unit in document["units"]["SSU"]] == ["ssu0", "ssu1"]
     assert document["units"]["SSU"][1]["bytes"] == second.bytes
 
 
 def test_targets_that_the_system_does_not_have_belong_to_no_unit() -> None:
     phase, run = phase_of(np.full((8, 20), 20), np.full((8, 20), 20_000_000)), run_with(4, 2)
-    assert [one.targets for one in sum_unit_operations(run, phase, "SSU")] == [2, 2]
+    assert [unit.targets for unit in sum_unit_operations(run, phase, "SSU")] == [2, 2]
     nobody = to_recorded_run(RecordReader())
     assert storage_levels(nobody, phase) == []
     assert describe_slow_units(nobody, phase) == ""
@@ -64,26 +66,26 @@ def test_targets_that_the_system_does_not_have_belong_to_no_unit() -> None:
 
 
 def test_a_unit_twice_as_slow_is_named_and_its_interval_holds_the_truth() -> None:
-    named = held = 0
+    named_count = held = 0
     for seed in range(100):
         random = np.random.default_rng(seed)
         each, units = int(random.integers(2, 9)), int(random.integers(6, 13))
-        slow = find_slow_units(run_with(each * units, each), drawn(random, each, units, 2.0), "SSU")
-        assert [one.name for one in slow] in ([], ["ssu1"])
+        slow = find_slow_units(run_with(each * units, each), draw_unit_phase(random, each, units, 2.0), "SSU")
+        assert [unit.name for unit in slow] in ([], ["ssu1"])
         if slow:
-            named += 1
+            named_count += 1
             held += slow[0].low <= 2.0 <= slow[0].high
-    assert named >= 95
-    assert held >= 0.95 * named
+    assert named_count >= 95
+    assert held >= 0.95 * named_count
 
 
 def test_no_unit_is_named_where_none_is_slow() -> None:
-    named = 0
+    named_count = 0
     for seed in range(200):
         random = np.random.default_rng(1000 + seed)
         each, units = int(random.integers(2, 9)), int(random.integers(4, 13))
-        named += bool(find_slow_units(run_with(each * units, each), drawn(random, each, units), "SSU"))
-    assert named <= 2
+        named_count += bool(find_slow_units(run_with(each * units, each), draw_unit_phase(random, each, units), "SSU"))
+    assert named_count <= 2
 
 
 def test_one_slow_target_does_not_make_its_unit_slow() -> None:
@@ -101,16 +103,16 @@ def test_the_words_name_level_unit_share_and_interval_and_every_surface_has_them
     ns = np.full((24, 32), 20 * 5_000_000)
     ns[8:12] *= 2
     phase, run = phase_of(np.full((24, 32), 20), ns), run_with(24, 4)
-    words = to_plain_spaces(describe_slow_units(run, phase))
-    assert words.endswith(
+    text = to_plain_spaces(describe_slow_units(run, phase))
+    assert text.endswith(
         "SSU ssu2 answered writes at 0.50 of the rate of the others (99.5 % interval over all of them: 0.50 to 0.50)."
     )
     assessment = assess(run, phase)
-    assert assessment.as_json()["slow_units"] == words
-    assert to_plain_spaces(assessment.details[-1]) == words
+    assert assessment.as_json()["slow_units"] == text
+    assert to_plain_spaces(assessment.details[-1]) == text
     drawing = str(render_unit_heat_map(run, phase, "SSU"))
     assert drawing.count('class="slow"') == 1
-    assert all(f"ssu{at}" in drawing for at in range(6))
+    assert all(f"ssu{index}" in drawing for index in range(6))
     assert render_unit_heat_map(run_with(4, 4), phase_of(np.full((4, 32), 20), ns[:4]), "SSU") is None
     assert SECTION.rank == 41
 
@@ -121,10 +123,10 @@ def test_a_unit_has_what_its_targets_know_and_the_worst_of_it() -> None:
     assert phase.targets is not None
     silent = ("OST0001", "write", 5, 3, 0, 0, None, None, None, None)
     phase.targets = replace(phase.targets, rows=(phase.targets.rows[0], silent))
-    (one,) = sum_unit_operations(run, phase, "SSU")
-    assert (one.targets, one.bytes, one.ops) == (2, (400 << 20) + 5, 403)
-    assert (one.mean_ns, one.worst_p99_ns, one.max_ns) == (1e6, 1e7, 9e9)
-    assert one.bytes_per_s == ((400 << 20) + 5) / 10
+    (unit,) = sum_unit_operations(run, phase, "SSU")
+    assert (unit.targets, unit.bytes, unit.ops) == (2, (400 << 20) + 5, 403)
+    assert (unit.mean_ns, unit.worst_p99_ns, unit.max_ns) == (1e6, 1e7, 9e9)
+    assert unit.bytes_per_s == ((400 << 20) + 5) / 10
     phase.targets = replace(phase.targets, rows=(silent,))
     phase.end = None
     (bare,) = sum_unit_operations(run, phase, "SSU")
@@ -136,7 +138,7 @@ def test_units_stand_in_the_order_of_the_system_and_reads_before_writes() -> Non
     assert phase.targets is not None
     reads = tuple((row[0], "read", *row[2:]) for row in phase.targets.rows[2:])
     phase.targets = replace(phase.targets, rows=(*phase.targets.rows[::-1], *reads))
-    assert [(one.unit, one.kind) for one in sum_unit_operations(run, phase, "SSU")] == [
+    assert [(unit.unit, unit.kind) for unit in sum_unit_operations(run, phase, "SSU")] == [
         ("ssu0", "write"), ("ssu1", "read"), ("ssu1", "write"),
     ]  # fmt: skip
     assert sum_unit_operations(run, phase, "rack") == []
@@ -149,20 +151,24 @@ def test_units_stand_in_the_order_of_the_system_and_reads_before_writes() -> Non
 def test_series_of_different_lengths_are_added_slice_by_slice() -> None:
     phase, run = phase_of(np.full((2, 3), 1), np.full((2, 3), 5)), run_with(2, 2)
     phase.series[1] = replace(phase.series[1], bytes=(7,), single_ops=(4,), single_ns=(9,))
-    (one,) = collect_unit_series(run, phase, "SSU")
-    assert (one.unit, one.bytes, one.slice_s) == ("ssu0", (7.0 + MIB, float(MIB), float(MIB)), 1.0)
-    (told,) = collect_unit_times(run, phase, "SSU", ())
-    assert (told.name, told.ops, told.ns) == ("ssu0", (5.0, 1.0, 1.0), (14.0, 5.0, 5.0))
+    (unit_series,) = collect_unit_series(run, phase, "SSU")
+    assert (unit_series.unit, unit_series.bytes, unit_series.slice_s) == (
+        "ssu0",
+        (7.0 + MIB, float(MIB), float(MIB)),
+        1.0,
+    )
+    (unit_times,) = collect_unit_times(run, phase, "SSU", ())
+    assert (unit_times.name, unit_times.ops, unit_times.ns) == ("ssu0", (5.0, 1.0, 1.0), (14.0, 5.0, 5.0))
 
 
-@pytest.mark.parametrize(("named", "counted"), [(0, 4), (1, 3), (2, 4), (3, 4)])
+@pytest.mark.parametrize(("named_count", "counted"), [(0, 4), (1, 3), (2, 4), (3, 4)])
 def test_targets_that_are_named_themselves_are_left_out_unless_they_are_half_of_the_unit(
-    named: int, counted: int
+    named_count: int, counted: int
 ) -> None:
     phase, run = phase_of(np.full((4, 2), 10), np.full((4, 2), 50)), run_with(4, 4)
-    (one,) = collect_unit_times(run, phase, "SSU", {f"OST{at:04x}" for at in range(named)})
-    assert one.ops == (10.0 * counted,) * 2
-    assert one.ns == (50.0 * counted,) * 2
+    (unit_times,) = collect_unit_times(run, phase, "SSU", {f"OST{index:04x}" for index in range(named_count)})
+    assert unit_times.ops == (10.0 * counted,) * 2
+    assert unit_times.ns == (50.0 * counted,) * 2
 
 
 def test_of_each_level_the_slowest_part_is_told_with_names_of_a_readable_length() -> None:
@@ -170,15 +176,15 @@ def test_of_each_level_the_slowest_part_is_told_with_names_of_a_readable_length(
     ns[8:10] *= 2
     ns[16:18] *= 4
     phase = phase_of(np.full((24, 32), 20), ns, "read")
-    names = [[f"OST{at:04x}" for at in range(start, start + 2)] for start in range(0, 24, 2)]
-    for level, part, shown in (
+    names = [[f"OST{index:04x}" for index in range(start, start + 2)] for start in range(0, 24, 2)]
+    for level, part, name_text in (
         ("r" * 40, "u" * 60, f"{'r' * 40} {'u' * 60}"),
         ("r" * 41, "u" * 61, f"{'r' * 40}… {'u' * 60}…"),
     ):
-        parts = {f"{part}" if at == 8 else f"p{at}": one for at, one in enumerate(names)}
+        parts = {f"{part}" if index == 8 else f"p{index}": name for index, name in enumerate(names)}
         run = to_recorded_run(RecordReader(), Path(), {"parents": {"system": "s", "levels": {level: parts}}})
-        words = to_plain_spaces(describe_slow_units(run, phase))
-        assert words == (
-            f"{shown} answered reads at 0.25 of the rate of the others (99.5 % interval over all of them: 0.25 to"
+        text = to_plain_spaces(describe_slow_units(run, phase))
+        assert text == (
+            f"{name_text} answered reads at 0.25 of the rate of the others (99.5 % interval over all of them: 0.25 to"
             " 0.25)."
         )

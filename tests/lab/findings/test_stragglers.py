@@ -38,8 +38,8 @@ def test_a_member_is_slow_from_fifteen_percent_on() -> None:
 @pytest.mark.parametrize("scatter", [0.05, 0.2, 0.5])
 def test_noise_makes_nobody_slow(scatter: float) -> None:
     random = np.random.default_rng(3)
-    named = sum(find_stragglers(members(list(random.lognormal(0, scatter, 64)))) is not None for _ in range(100))
-    assert named <= 3
+    named_count = sum(find_stragglers(members(list(random.lognormal(0, scatter, 64)))) is not None for _ in range(100))
+    assert named_count <= 3
 
 
 def test_who_is_slow_does_not_depend_on_the_unit_or_on_who_stands_still() -> None:
@@ -79,8 +79,8 @@ def in_run(phase: PhaseRecord) -> RecordedRun:
 def test_tasks_have_the_numbers_and_the_nodes_that_are_recorded() -> None:
     phase = PhaseRecord(PhaseBeginLine(phase="p", op="write"))
     phase.tasks.append(table(("task", "node", "bytes_per_s"), (5, 0, 10.0), (9, 1, 20.0)))
-    found = collect_task_rates(in_run(phase), phase, operations=False)
-    assert found == [MemberRate("task 5", 10.0, "alpha"), MemberRate("task 9", 20.0, "node 1")]
+    rates = collect_task_rates(in_run(phase), phase, operations=False)
+    assert rates == [MemberRate("task 5", 10.0, "alpha"), MemberRate("task 9", 20.0, "node 1")]
     assert task_rates_by_id(phase, operations=False) == {5: 10.0, 9: 20.0}
 
 
@@ -126,8 +126,8 @@ def test_three_nodes_are_enough_to_have_a_middle_and_two_are_not() -> None:
 def test_a_node_that_is_slow_in_three_runs_is_told_with_its_median_and_one_in_two_is_not() -> None:
     rates = [100.0] * 9
     runs = [run_of_nodes([*rates, 60.0, 50.0]) for _ in range(2)] + [run_of_nodes([*rates, 70.0]), run_of_nodes(rates)]
-    for at, (reader, _) in enumerate(runs):
-        reader.run = RunLine(id=f"r{at}")
+    for index, (reader, _) in enumerate(runs):
+        reader.run = RunLine(id=f"r{index}")
     judged = collect_node_history(runs)
     assert judged is not None
     assert judged.runs == ("r0", "r1", "r2", "r3")
@@ -142,9 +142,9 @@ def test_a_node_that_is_slow_in_three_runs_is_told_with_its_median_and_one_in_tw
 def test_five_slow_nodes_are_named_and_the_others_counted() -> None:
     judged = collect_node_history([run_of_nodes([100.0] * 60 + [50.0] * 7) for _ in range(3)])
     assert judged is not None
-    words = describe_repeated_stragglers(judged)
-    assert words.count("in 3 of 3 runs") == 5
-    assert words.endswith(" and 2 more.")
+    text = describe_repeated_stragglers(judged)
+    assert text.count("in 3 of 3 runs") == 5
+    assert text.endswith(" and 2 more.")
     even = collect_node_history([run_of_nodes([100.0] * 4) for _ in range(3)])
     assert even is not None
     assert describe_repeated_stragglers(even) == ""
@@ -211,14 +211,14 @@ def test_rows_of_nodes_are_taken_as_far_as_they_tell_a_rate() -> None:
 def test_of_five_slow_nodes_all_are_named(slow: int, ending: str) -> None:
     judged = collect_node_history([run_of_nodes([100.0] * 60 + [50.0] * slow) for _ in range(3)])
     assert judged is not None
-    words = describe_repeated_stragglers(judged)
-    assert words.count("in 3 of 3 runs") == 5
-    assert words.endswith(ending)
+    text = describe_repeated_stragglers(judged)
+    assert text.count("in 3 of 3 runs") == 5
+    assert text.endswith(ending)
 
 
 def test_the_node_that_is_slow_most_often_comes_first() -> None:
     even = [100.0] * 20
-    judged = collect_node_history([run_of_nodes([40.0 if at else 100.0, *even, 50.0]) for at in range(4)])
+    judged = collect_node_history([run_of_nodes([40.0 if index else 100.0, *even, 50.0]) for index in range(4)])
     assert judged is not None
     assert judged.slow == ((judged.hosts.index("n21"), 4), (judged.hosts.index("n0"), 3))
     assert describe_repeated_stragglers(judged) == (

@@ -21,7 +21,7 @@ NOBODY = to_recorded_run(RecordReader())
 
 
 def changes(before: Sequence[PhaseRecord], after: Sequence[PhaseRecord], run: RecordedRun = NOBODY) -> PhaseChanges:
-    return compare_phase_targets([(run, one) for one in before], [(run, one) for one in after])
+    return compare_phase_targets([(run, phase) for phase in before], [(run, phase) for phase in after])
 
 
 def even(targets: int = 8, slices: int = 32, ns: int = 5_000_000) -> tuple[np.ndarray, np.ndarray]:
@@ -29,66 +29,66 @@ def even(targets: int = 8, slices: int = 32, ns: int = 5_000_000) -> tuple[np.nd
     return np.full((targets, slices), 20), np.full((targets, slices), 20 * ns)
 
 
-def said(level: LevelChanges) -> list[str]:
-    return [to_plain_spaces(words) for words in level.sentences]
+def print_sentences(level: LevelChanges) -> list[str]:
+    return [to_plain_spaces(sentence) for sentence in level.sentences]
 
 
 def differing(level: LevelChanges) -> list[tuple[str, str, float]]:
     """Name, verdict and what is left of its rate, to three digits."""
-    return [(one.name, one.verdict, round(one.relative_rate or 0.0, 3)) for one in level.differing]
+    return [(change.name, change.verdict, round(change.relative_rate or 0.0, 3)) for change in level.differing]
 
 
-def of_targets(found: PhaseChanges) -> LevelChanges:
-    assert found.levels[0].level == "target"
-    return found.levels[0]
+def of_targets(phase_changes: PhaseChanges) -> LevelChanges:
+    assert phase_changes.levels[0].level == "target"
+    return phase_changes.levels[0]
 
 
-def drawn(seed: int, factor: float, runs: int) -> LevelChanges:
+def draw_changes(seed: int, factor: float, runs: int) -> LevelChanges:
     """So many runs a side of the same targets, less than a minute each, under loads that wander; the third is slower
     afterwards."""
     random = np.random.default_rng(seed)
     targets, slices = int(random.integers(4, 48)), int(random.integers(20, 65))
     sides = [
-        [phase_of(*drawn_answers(random, targets, slices, slice(2, 3), one)) for _ in range(runs)]
-        for one in (1.0, factor)
+        [phase_of(*drawn_answers(random, targets, slices, slice(2, 3), target_factor)) for _ in range(runs)]
+        for target_factor in (1.0, factor)
     ]
     return of_targets(changes(sides[0], sides[1]))
 
 
 def test_a_target_that_became_half_as_fast_is_named_and_its_interval_holds_the_truth() -> None:
     """Of 200 such draws 181 name it, of 200 with one run a side 114; another is named once and twice."""
-    named = held = others = 0
+    named_count = held = others = 0
     for seed in range(30):
-        changed = {one.name: one for one in drawn(seed, 2.0, 3).differing}
+        changed = {change.name: change for change in draw_changes(seed, 2.0, 3).differing}
         slow = changed.pop("OST0002", None)
         others += len(changed)
         if slow is not None and slow.low is not None and slow.high is not None:
-            named += slow.verdict == "slower"
+            named_count += slow.verdict == "slower"
             held += slow.low <= 0.5 <= slow.high
-    assert named >= 24
-    assert held >= named - 1
+    assert named_count >= 24
+    assert held >= named_count - 1
     assert others <= 1
 
 
 def test_nothing_is_named_where_nothing_changed() -> None:
     """Of 500 such draws 3 name one, where 0.5 % of all are allowed to be chance."""
-    assert sum(bool(drawn(1000 + seed, 1.0, 1).differing) for seed in range(150)) <= 3
+    assert sum(bool(draw_changes(1000 + seed, 1.0, 1).differing) for seed in range(150)) <= 3
 
 
 def test_a_target_that_was_slow_before_as_after_is_no_change() -> None:
     ops, ns = even()
     ns[5] *= 2
-    assert [one.name for one in find_slow_targets_by_latency(phase_of(ops, ns))] == ["OST0005"]
-    found = changes([phase_of(ops, ns)], [phase_of(ops, 3 * ns)])  # all of them became slower together
-    (level,) = found.levels
+    assert [target.name for target in find_slow_targets_by_latency(phase_of(ops, ns))] == ["OST0005"]
+    phase_changes = changes([phase_of(ops, ns)], [phase_of(ops, 3 * ns)])  # all of them became slower together
+    (level,) = phase_changes.levels
     assert level.differing == []
     assert level.parts[0].rate == pytest.approx(1 / 3)
     assert level.parts[0].relative_rate == pytest.approx(1.0)
-    assert said(level) == [
+    assert print_sentences(level) == [
         "Of 8 targets none answered otherwise than before, held against the others (a change by less than a factor of"
         " 1.3 would not show)."
     ]
-    assert found.unknown == ()
+    assert phase_changes.unknown == ()
 
 
 def test_the_words_name_the_target_what_is_left_of_its_rate_and_the_interval() -> None:
@@ -96,10 +96,10 @@ def test_the_words_name_the_target_what_is_left_of_its_rate_and_the_interval() -
     later = ns.copy()
     later[3] *= 4
     later[6] //= 2
-    found = of_targets(changes([phase_of(ops, ns, "read")], [phase_of(ops, later, "read")]))
-    assert differing(found) == [("OST0003", "slower", 0.25), ("OST0006", "faster", 2.0)]
+    target_level = of_targets(changes([phase_of(ops, ns, "read")], [phase_of(ops, later, "read")]))
+    assert differing(target_level) == [("OST0003", "slower", 0.25), ("OST0006", "faster", 2.0)]
     interval = "held against the other targets (99.5 % interval over all of them:"
-    assert said(found) == [
+    assert print_sentences(target_level) == [
         f"Target OST0003 answered reads at 0.25 of its rate before, {interval} 0.25 to 0.25).",
         f"Target OST0006 answered reads at 2.00 of its rate before, {interval} 2.00 to 2.00).",
     ]
@@ -109,8 +109,8 @@ def test_of_several_runs_the_median_counts_and_five_give_the_rate_an_interval() 
     ops, ns = even()
     once = ns.copy()
     once[1] *= 5
-    before = [phase_of(ops, ns * (10 + at) // 10) for at in range(5)]
-    after = [phase_of(ops, once), *(phase_of(ops, 2 * ns * (10 + at) // 10) for at in range(4))]
+    before = [phase_of(ops, ns * (10 + index) // 10) for index in range(5)]
+    after = [phase_of(ops, once), *(phase_of(ops, 2 * ns * (10 + index) // 10) for index in range(4))]
     (level,) = changes(before, after).levels
     assert level.differing == []
     assert level.parts[0].rate == pytest.approx(0.5, rel=0.3)
@@ -124,8 +124,10 @@ def test_with_three_targets_nobody_can_say_which_one_changed() -> None:
     later = ns.copy()
     later[1] *= 10
     (level,) = changes([phase_of(ops, ns)], [phase_of(ops, later)]).levels
-    assert {one.verdict for one in level.parts} == {"not known"}
-    assert said(level) == ["Of 3 targets it is not known: fewer than 4 with enough operations on both sides."]
+    assert {change.verdict for change in level.parts} == {"not known"}
+    assert print_sentences(level) == [
+        "Of 3 targets it is not known: fewer than 4 with enough operations on both sides."
+    ]
     assert level.parts[1].rate == pytest.approx(0.1)
 
 
@@ -137,8 +139,8 @@ def test_targets_of_one_side_only_and_those_with_few_operations_are_told_apart()
     (level,) = changes([phase_of(ops[:8], ns[:8])], [phase_of(few, np.where(few > 0, ns, 0))]).levels
     assert level.only_after == ("OST0008",)
     assert level.only_before == ()
-    assert [one.name for one in level.parts if one.verdict == "not known"] == ["OST0002"]
-    assert said(level)[1:] == [
+    assert [change.name for change in level.parts if change.verdict == "not known"] == ["OST0002"]
+    assert print_sentences(level)[1:] == [
         "Of 1 target it is not known: too few operations lie on it alone.",
         "Only after served any: target OST0008.",
     ]
@@ -152,19 +154,21 @@ def test_a_single_drive_says_nothing_of_targets() -> None:
 
 def test_what_the_records_do_not_say_is_said() -> None:
     ops, ns = even()
-    known, silent = phase_of(ops, ns), PhaseRecord(PhaseBeginLine(phase="p", op="write"))
+    usable, silent = phase_of(ops, ns), PhaseRecord(PhaseBeginLine(phase="p", op="write"))
     assert changes([silent], [silent]) == PhaseChanges((), ())
-    assert changes([silent], [known]) == PhaseChanges((), ("Of the run before no figures of targets are known.",))
-    found = changes([known, silent], [known])
-    assert [to_plain_spaces(one) for one in found.unknown] == ["Of 1 of 2 runs before no figures of targets are known."]
-    assert len(found.levels) == 1
-    assert known.targets is not None
+    assert changes([silent], [usable]) == PhaseChanges((), ("Of the run before no figures of targets are known.",))
+    phase_changes = changes([usable, silent], [usable])
+    assert [to_plain_spaces(sentence) for sentence in phase_changes.unknown] == [
+        "Of 1 of 2 runs before no figures of targets are known."
+    ]
+    assert len(phase_changes.levels) == 1
+    assert usable.targets is not None
     partly = phase_of(ops, ns)
-    partly.targets = replace(known.targets, bytes=2 * known.targets.known_bytes, files=10)
-    assert changes([known], [partly]).unknown == (
+    partly.targets = replace(usable.targets, bytes=2 * usable.targets.known_bytes, files=10)
+    assert changes([usable], [partly]).unknown == (
         "After, 50 % of the bytes belong to no known target: the layout of 2 of 10 opened files is not known.",
     )
-    other = changes([known], [phase_of(ops, ns, "read")])
+    other = changes([usable], [phase_of(ops, ns, "read")])
     assert other == PhaseChanges(
         (), ("Targets cannot be compared: before and after are measured by writes and reads.",)
     )
@@ -174,11 +178,11 @@ def test_a_unit_that_became_slower_is_named_and_a_single_target_of_it_is_not_the
     ops, ns = even(24)
     run, later = run_with(24, 4), ns.copy()
     later[8:12] *= 2
-    found = {one.level: one for one in changes([phase_of(ops, ns)], [phase_of(ops, later)], run).levels}
-    assert list(found) == ["target", "OSS", "SSU"]
-    assert differing(found["SSU"]) == [("ssu2", "slower", 0.5)]
+    levels = {level.level: level for level in changes([phase_of(ops, ns)], [phase_of(ops, later)], run).levels}
+    assert list(levels) == ["target", "OSS", "SSU"]
+    assert differing(levels["SSU"]) == [("ssu2", "slower", 0.5)]
     assert (
-        found["SSU"]
+        levels["SSU"]
         .sentences[0]
         .startswith(
             "SSU ssu2 answered writes at 0.50 of its rate before, held against the other SSU (99.5 % interval over all"
@@ -186,15 +190,15 @@ def test_a_unit_that_became_slower_is_named_and_a_single_target_of_it_is_not_the
     )
     alone = ns.copy()
     alone[5] *= 8
-    found = {one.level: one for one in changes([phase_of(ops, ns)], [phase_of(ops, alone)], run).levels}
-    assert [one.name for one in found["target"].differing] == ["OST0005"]
-    assert found["SSU"].differing == []
+    levels = {level.level: level for level in changes([phase_of(ops, ns)], [phase_of(ops, alone)], run).levels}
+    assert [change.name for change in levels["target"].differing] == ["OST0005"]
+    assert levels["SSU"].differing == []
 
 
 def files_on_targets(rates: Sequence[float], each: int = 6) -> PhaseRecord:
     """Tasks with a file each on one of the targets, which serve them at these rates."""
     phase = PhaseRecord(PhaseBeginLine(phase="p", op="write", measured=True))
-    tasks = [(at, rate) for at, rate in enumerate(rate for rate in rates for _ in range(each))]
+    tasks = [(index, rate) for index, rate in enumerate(rate for rate in rates for _ in range(each))]
     phase.layout = LayoutLine(
         columns=("task", "targets"),
         rows=tuple((task, ((f"{task // each}@oss", 1),)) for task, _ in tasks),
@@ -210,7 +214,7 @@ def test_whole_files_on_single_targets_tell_it_where_no_operations_are_known() -
     assert differing(level) == [("2@oss", "slower", 0.5)]
     assert level.sentences[0].startswith("Target 2@oss served its files at 0.50 of its rate before")
     few = changes([files_on_targets(before, 4)], [files_on_targets(after, 4)]).levels[0]
-    assert said(few) == ["Of 6 targets it is not known: fewer than 5 files of tasks lie on it alone."]
+    assert print_sentences(few) == ["Of 6 targets it is not known: fewer than 5 files of tasks lie on it alone."]
     assert level.as_json()["parts"][0] == {
         "name": "0@oss", "verdict": "no change seen", "relative_rate": 1.0, "low": 1.0, "high": 1.0,
     }  # fmt: skip

@@ -33,7 +33,7 @@ from sonde.model.record import PhaseRecord
 from sonde.report.sections.target_heat_map import _shown, render_target_heat_map
 
 
-def drawn(random: np.random.Generator, slow: float = 1.0) -> PhaseRecord:
+def draw_target_phase(random: np.random.Generator, slow: float = 1.0) -> PhaseRecord:
     """Minutes of a shared file; the third target is slow, or the last of fewer."""
     targets, slices = int(random.integers(4, 48)), int(random.integers(20, 65))
     third = min(2, targets - 1)
@@ -41,15 +41,15 @@ def drawn(random: np.random.Generator, slow: float = 1.0) -> PhaseRecord:
 
 
 def test_a_target_twice_as_slow_is_named_and_its_interval_holds_the_truth() -> None:
-    named = held = 0
+    named_count = held = 0
     for seed in range(200):
-        slow = find_slow_targets_by_latency(drawn(np.random.default_rng(seed), 2.0))
-        assert [one.name for one in slow] in ([], ["OST0002"])
+        slow = find_slow_targets_by_latency(draw_target_phase(np.random.default_rng(seed), 2.0))
+        assert [target.name for target in slow] in ([], ["OST0002"])
         if slow:
-            named += 1
+            named_count += 1
             held += slow[0].low <= 2.0 <= slow[0].high
-    assert named >= 170  # those that are not are among few others: of 4 to 9 targets
-    assert held >= 0.95 * named
+    assert named_count >= 170  # those that are not are among few others: of 4 to 9 targets
+    assert held >= 0.95 * named_count
 
 
 def test_several_slow_targets_do_not_hide_each_other() -> None:
@@ -59,16 +59,18 @@ def test_several_slow_targets_do_not_hide_each_other() -> None:
         random = np.random.default_rng(2000 + seed)
         targets, slices = int(random.integers(16, 48)), int(random.integers(20, 65))
         slow = find_slow_targets_by_latency(phase_of(*drawn_answers(random, targets, slices, slice(2, 4), 2.0)))
-        named = {one.name for one in slow}
-        both += named >= {"OST0002", "OST0003"}
-        others += len(named - {"OST0002", "OST0003"})
+        named_targets = {target.name for target in slow}
+        both += named_targets >= {"OST0002", "OST0003"}
+        others += len(named_targets - {"OST0002", "OST0003"})
     assert both >= 52
     assert others <= 1
 
 
 def test_nothing_is_named_where_no_target_is_slow() -> None:
-    named = sum(bool(find_slow_targets_by_latency(drawn(np.random.default_rng(1000 + seed)))) for seed in range(500))
-    assert named <= 2
+    named_count = sum(
+        bool(find_slow_targets_by_latency(draw_target_phase(np.random.default_rng(1000 + seed)))) for seed in range(500)
+    )
+    assert named_count <= 2
 
 
 def test_what_hits_all_targets_at_once_blames_none() -> None:
@@ -97,8 +99,8 @@ def test_split_operations_alone_say_nothing() -> None:
 def test_the_words_name_the_target_its_factor_and_the_interval() -> None:
     ns = np.full((6, 32), 20 * 5_000_000)
     ns[4] *= 3
-    words = to_plain_spaces(describe_slow_operations(phase_of(np.full((6, 32), 20), ns, "read")))
-    assert words == (
+    text = to_plain_spaces(describe_slow_operations(phase_of(np.full((6, 32), 20), ns, "read")))
+    assert text == (
         "Reads from target OST0004 took 3.0 times as long as those on the others (99.5 % interval over all targets:"
         " 3.0 to 3.0)."
     )
@@ -135,7 +137,7 @@ def test_the_heat_map_has_a_row_for_each_target_and_marks_the_slow_one() -> None
     ns = np.full((6, 32), 20 * 5_000_000)
     ns[4] *= 3
     drawing = str(render_target_heat_map(phase_of(np.full((6, 32), 20), ns)))
-    assert all(f"OST000{at}" in drawing for at in range(6))
+    assert all(f"OST000{index}" in drawing for index in range(6))
     assert drawing.count('class="slow"') == 1
     assert render_target_heat_map(phase_of(np.full((1, 32), 20), ns[:1])) is None
 
@@ -144,7 +146,7 @@ def test_a_target_that_nobody_asks_any_more_takes_no_part_while_one_that_stands_
     ops = np.full((4, 20), 10)
     ops[1, 10:] = 0  # over before the others
     ops[2, 8:12] = 0  # stands still between
-    (early, still) = (_shown(one, 20, 20) for one in phase_of(ops, ops * 1_000_000).series[1:3])
+    (early, still) = (_shown(line, 20, 20) for line in phase_of(ops, ops * 1_000_000).series[1:3])
     assert np.isnan(early[10:]).all()
     assert not np.isnan(early[:10]).any()
     assert still[8:12] == [0.0] * 4
@@ -153,17 +155,17 @@ def test_a_target_that_nobody_asks_any_more_takes_no_part_while_one_that_stands_
 def test_how_far_one_is_apart_is_from_the_middle_of_the_others_and_no_further_than_chance_reaches() -> None:
     """Of one that is judged Student's t with four degrees of freedom at 0.995 on two sides, 5.598, times the spread of
     five others, 1.5811, times the root of one and a fifth."""
-    found = _apart(9.0, np.array([1.0, 2.0, 3.0, 4.0, 5.0]), 1)
-    assert found.by == 6.0
-    assert found.room == pytest.approx(5.598 * 1.5811 * 1.0954, rel=1e-3)
+    deviation = _apart(9.0, np.array([1.0, 2.0, 3.0, 4.0, 5.0]), 1)
+    assert deviation.by == 6.0
+    assert deviation.room == pytest.approx(5.598 * 1.5811 * 1.0954, rel=1e-3)
 
 
 def test_a_row_is_read_by_the_names_of_its_columns() -> None:
     columns = ("ops", "bytes", "single_ns", "single_ops", "max_ns", "p99_ns", "p90_ns", "p50_ns", "kind", "target")
-    (one,) = read_target_operations(
+    (operation,) = read_target_operations(
         TargetsLine(columns=columns, rows=((7, 9, 500, 5, 4, 3.5, 2, "x", "read", "OST0007"),))
     )
-    assert one == TargetOperations("OST0007", "read", 9, 7, 5, 500, None, 2.0, 3.5, 4.0)
+    assert operation == TargetOperations("OST0007", "read", 9, 7, 5, 500, None, 2.0, 3.5, 4.0)
     (bare,) = read_target_operations(
         TargetsLine(columns=("bytes", "ops", "single_ops", "single_ns"), rows=((1, 2, 3, 4),))
     )
@@ -188,30 +190,33 @@ def test_the_busiest_kind_is_the_one_that_moved_most_and_has_the_series() -> Non
             ("target", "d", "write", 0.0), ("target", "e", "write", 0.5),
         )
     ]  # fmt: skip
-    assert [one.target for one in target_series(phase)] == ["a", "e"]
-    words = "reading", "writing", "either"
-    assert [select_kind_text(of_kinds((kind, 1)), *words) for kind in ("read", "write", "sync")] == [*words]
-    assert select_kind_text(PhaseRecord(PhaseBeginLine(phase="p")), *words) == "either"
+    assert [line.target for line in target_series(phase)] == ["a", "e"]
+    texts = "reading", "writing", "either"
+    assert [select_kind_text(of_kinds((kind, 1)), *texts) for kind in ("read", "write", "sync")] == [*texts]
+    assert select_kind_text(PhaseRecord(PhaseBeginLine(phase="p")), *texts) == "either"
 
 
 def answers(*rows: tuple[float, ...], ops: float = 10.0) -> list[OperationTimes]:
     """By target what an operation took in each slice, in ns; in each slice `ops` of them."""
-    return [OperationTimes(f"t{at}", (ops,) * len(row), tuple(ops * one for one in row)) for at, row in enumerate(rows)]
+    return [
+        OperationTimes(f"t{index}", (ops,) * len(row), tuple(ops * duration_ns for duration_ns in row))
+        for index, row in enumerate(rows)
+    ]
 
 
 def test_what_a_target_answered_is_a_share_of_the_middle_one_in_each_block() -> None:
-    found = relative_rates(answers((10.0,) * 5, (20.0,) * 5, (40.0, 40.0, 10.0, 5.0, 80.0)))
-    assert [one.name for one in found] == ["t0", "t1", "t2"]
-    assert found[0].rates == pytest.approx((2.0, 2.0, 1.0, 1.0, 2.0))
-    assert found[1].rates == pytest.approx((1.0, 1.0, 0.5, 0.5, 1.0))
-    assert found[2].rates == pytest.approx((0.5, 0.5, 1.0, 2.0, 0.25))
+    rates = relative_rates(answers((10.0,) * 5, (20.0,) * 5, (40.0, 40.0, 10.0, 5.0, 80.0)))
+    assert [target.name for target in rates] == ["t0", "t1", "t2"]
+    assert rates[0].rates == pytest.approx((2.0, 2.0, 1.0, 1.0, 2.0))
+    assert rates[1].rates == pytest.approx((1.0, 1.0, 0.5, 0.5, 1.0))
+    assert rates[2].rates == pytest.approx((0.5, 0.5, 1.0, 2.0, 0.25))
 
 
 @pytest.mark.parametrize(("ops", "slices", "blocks"), [(8.0, 4, 0), (8.0, 5, 5), (7.9, 5, 0), (8.0, 16, 16),
                                                        (8.0, 40, 16), (4.0, 20, 10)])  # fmt: skip
 def test_there_are_five_to_sixteen_blocks_of_eight_operations(ops: float, slices: int, blocks: int) -> None:
-    found = relative_rates(answers((10.0,) * slices, (20.0,) * slices, ops=ops))
-    assert [len(one.rates) for one in found] == ([blocks] * 2 if blocks else [])
+    rates = relative_rates(answers((10.0,) * slices, (20.0,) * slices, ops=ops))
+    assert [len(target.rates) for target in rates] == ([blocks] * 2 if blocks else [])
     assert relative_rates(answers((10.0,) * slices, ops=ops)) == []
 
 
@@ -219,9 +224,9 @@ def test_a_block_with_less_than_half_of_its_operations_or_without_time_is_left_o
     """Where fewer than two targets are left there is no middle one, and nothing is said of the block."""
     ops = ((8.0, 4.0, 3.9, 8.0, 8.0, 8.0), (16.0,) * 6, (16.0, 16.0, 16.0, 16.0, 16.0, 0.0))
     ns = ((80.0, 40.0, 39.0, 0.0, 0.0, 80.0), (80.0,) * 6, (80.0, 80.0, 80.0, 80.0, 0.0, 0.0))
-    found = relative_rates([OperationTimes(f"t{at}", *both) for at, both in enumerate(zip(ops, ns, strict=True))])
-    assert [len(one.rates) for one in found] == [3, 5, 4]
-    silent = [OperationTimes(f"t{at}", (8.0,) * 6, (80.0 if at == 0 else 0.0,) * 6) for at in range(3)]
+    rates = relative_rates([OperationTimes(f"t{index}", *both) for index, both in enumerate(zip(ops, ns, strict=True))])
+    assert [len(target.rates) for target in rates] == [3, 5, 4]
+    silent = [OperationTimes(f"t{index}", (8.0,) * 6, (80.0 if index == 0 else 0.0,) * 6) for index in range(3)]
     assert relative_rates(silent) == []
     assert relative_rates([]) == []
     assert relative_rates([OperationTimes("a", (), ()), OperationTimes("b", (), ())]) == []
@@ -243,59 +248,59 @@ def test_whoever_is_apart_must_be_so_beyond_the_room_and_by_thirty_percent() -> 
 def test_of_three_nobody_is_apart_and_of_four_one_may_be() -> None:
     assert compute_deviations([0.0, 0.0, 9.0]) == [None] * 3
     assert compute_deviations([]) == []
-    found = [one for one in compute_deviations([0.0, 0.0, 0.0, -9.0]) if one is not None]
-    assert [one.differs for one in found] == [False, False, False, True]
-    assert (found[3].by, found[3].room) == (-9.0, 0.0)
+    deviations = [deviation for deviation in compute_deviations([0.0, 0.0, 0.0, -9.0]) if deviation is not None]
+    assert [deviation.differs for deviation in deviations] == [False, False, False, True]
+    assert (deviations[3].by, deviations[3].room) == (-9.0, 0.0)
 
 
-@pytest.mark.parametrize(("targets", "apart"), [(11, 0), (12, 2), (17, 0), (18, 3)])
-def test_one_in_six_at_most_is_taken_for_one_that_differs(targets: int, apart: int) -> None:
+@pytest.mark.parametrize(("targets", "differing_count"), [(11, 0), (12, 2), (17, 0), (18, 3)])
+def test_one_in_six_at_most_is_taken_for_one_that_differs(targets: int, differing_count: int) -> None:
     """Of eleven two hide each other, and of seventeen three."""
     out = targets // 6 + (targets % 6 > 0)
-    sound = [0.01 * (-1) ** at for at in range(targets - out)]
-    found = compute_deviations([*[-1.0] * out, *sound])
-    assert sum(one is not None and one.differs for one in found) == apart
+    sound = [0.01 * (-1) ** index for index in range(targets - out)]
+    deviations = compute_deviations([*[-1.0] * out, *sound])
+    assert sum(deviation is not None and deviation.differs for deviation in deviations) == differing_count
 
 
 @pytest.mark.parametrize(("far", "room"), [(2.8, "wide"), (3.4, "narrow")])
 def test_the_level_is_shared_by_all_that_are_judged(far: float, room: str) -> None:
     """With 0 and one tenth on either side a fourth differs from 3.27 on: 28.3, Student's t with two degrees of freedom
     at 99.9375 %, times a tenth times the root of one and a third. Only then the room of the others is without it."""
-    found = compute_deviations([0.0, 0.1, -0.1, far])
-    assert found[3] is not None
-    assert found[3].room == pytest.approx(3.265, rel=2e-3)
-    assert found[3].differs == (room == "narrow")
-    assert found[0] is not None
+    deviations = compute_deviations([0.0, 0.1, -0.1, far])
+    assert deviations[3] is not None
+    assert deviations[3].room == pytest.approx(3.265, rel=2e-3)
+    assert deviations[3].differs == (room == "narrow")
+    assert deviations[0] is not None
     without = _apart(0.0, np.array([0.1, -0.1]), 4).room
     within = _apart(0.0, np.array([0.1, -0.1, far]), 4).room
-    assert found[0].room == (without if room == "narrow" else within)
+    assert deviations[0].room == (without if room == "narrow" else within)
 
 
 def test_the_level_of_many_is_higher_than_that_of_one() -> None:
     """Of five, Student's t with four degrees of freedom at 0.9995: 8.610."""
-    found = _apart(9.0, np.array([1.0, 2.0, 3.0, 4.0, 5.0]), 5)
-    assert found.room == pytest.approx(8.610 * 1.5811 * 1.0954, rel=1e-3)
+    deviation = _apart(9.0, np.array([1.0, 2.0, 3.0, 4.0, 5.0]), 5)
+    assert deviation.room == pytest.approx(8.610 * 1.5811 * 1.0954, rel=1e-3)
 
 
 def test_a_target_of_fewer_than_five_blocks_is_not_judged_and_a_fast_one_is_not_slow() -> None:
-    even = [TargetRates(f"t{at}", (1.0,) * 5) for at in range(12)]
+    even = [TargetRates(f"t{index}", (1.0,) * 5) for index in range(12)]
     (slow,) = select_slow_targets([*even, TargetRates("few", (0.1,) * 4), TargetRates("slow", (0.25,) * 5)])
     assert slow == SlowTarget("slow", 5, 4.0, 4.0, 4.0)
     assert select_slow_targets([*even, TargetRates("fast", (4.0,) * 5)]) == []
     both = select_slow_targets([*even, TargetRates("slow", (0.25,) * 6), TargetRates("slowest", (0.125,) * 5)])
-    assert [(one.name, one.files) for one in both] == [("slowest", 5), ("slow", 6)]
+    assert [(target.name, target.files) for target in both] == [("slowest", 5), ("slow", 6)]
 
 
 @pytest.mark.parametrize(("slow", "more"), [(3, ""), (4, " So did those of 1 other target."),
                                             (5, " So did those of 2 other targets.")])  # fmt: skip
 def test_three_slow_targets_are_named_and_the_others_counted(slow: int, more: str) -> None:
     ns = np.full((30, 32), 20 * 5_000_000)
-    for at in range(slow):
-        ns[at] *= 3 + at
-    words = to_plain_spaces(describe_slow_operations(phase_of(np.full((30, 32), 20), ns)))
-    told = [
-        f"Writes to target OST000{at} took {3 + at}.0 times as long as those on the others (99.5 % interval over all"
-        f" targets: {3 + at}.0 to {3 + at}.0)."
-        for at in (slow - 1, slow - 2, slow - 3)
+    for index in range(slow):
+        ns[index] *= 3 + index
+    text = to_plain_spaces(describe_slow_operations(phase_of(np.full((30, 32), 20), ns)))
+    sentences = [
+        f"Writes to target OST000{target} took {3 + target}.0 times as long as those on the others (99.5 % interval"
+        f" over all targets: {3 + target}.0 to {3 + target}.0)."
+        for target in (slow - 1, slow - 2, slow - 3)
     ]
-    assert words == " ".join(told) + more
+    assert text == " ".join(sentences) + more

@@ -36,63 +36,67 @@ from sonde.stats.ratio import MIN_RUNS_PER_SIDE
 COLUMNS = ("file", "task", "bytes", "shape", "targets")
 
 
-def made(random: np.random.Generator, targets: int, files: int) -> dict[str, np.ndarray]:
+def draw_file_rates(random: np.random.Generator, targets: int, files: int) -> dict[str, np.ndarray]:
     """Rates of files: targets differ by 3 %, files by 10 %, and one file in twenty is twice as slow."""
     rates = {}
-    for at in range(targets):
-        own = 100e6 * np.exp(random.normal(0, 0.03))
-        drawn = own * np.exp(random.normal(0, 0.1, files))
-        drawn[random.random(files) < 0.05] /= 2
-        rates[f"OST{at:04x}"] = drawn
+    for index in range(targets):
+        target_rate = 100e6 * np.exp(random.normal(0, 0.03))
+        file_rates = target_rate * np.exp(random.normal(0, 0.1, files))
+        file_rates[random.random(files) < 0.05] /= 2
+        rates[f"OST{index:04x}"] = file_rates
     return rates
 
 
-def given(rates: dict[str, np.ndarray]) -> list[TargetRates]:
+def to_target_rates(rates: dict[str, np.ndarray]) -> list[TargetRates]:
     return [TargetRates(name, tuple(float(rate) for rate in values)) for name, values in rates.items()]
 
 
 def test_a_target_twice_as_slow_is_named_and_its_interval_holds_the_truth() -> None:
-    named = held = 0
+    named_count = held = 0
     for seed in range(200):
         random = np.random.default_rng(seed)
-        rates = made(random, int(random.integers(4, 40)), int(random.integers(8, 20)))
+        rates = draw_file_rates(random, int(random.integers(4, 40)), int(random.integers(8, 20)))
         rates["OST0002"] = rates["OST0002"] / 2
-        slow = find_slow_targets(given(rates))
-        assert {one.name for one in slow} <= {"OST0002"}
+        slow = find_slow_targets(to_target_rates(rates))
+        assert {target.name for target in slow} <= {"OST0002"}
         if slow:
-            named += 1
+            named_count += 1
             held += slow[0].low <= 2.0 <= slow[0].high
-    assert named >= 196
-    assert held >= 0.95 * named
+    assert named_count >= 196
+    assert held >= 0.95 * named_count
 
 
 def test_nothing_is_named_where_no_target_is_slow() -> None:
-    named = 0
+    named_count = 0
     for seed in range(500):
         random = np.random.default_rng(1000 + seed)
-        named += bool(find_slow_targets(given(made(random, int(random.integers(2, 60)), int(random.integers(5, 20))))))
-    assert named <= 2
+        named_count += bool(
+            find_slow_targets(
+                to_target_rates(draw_file_rates(random, int(random.integers(2, 60)), int(random.integers(5, 20))))
+            )
+        )
+    assert named_count <= 2
 
 
 def test_one_slow_file_is_not_a_slow_target_and_four_files_are_too_few() -> None:
     random = np.random.default_rng(3)
-    rates = made(random, 8, 10)
+    rates = draw_file_rates(random, 8, 10)
     rates["OST0003"][0] /= 50
-    assert find_slow_targets(given(rates)) == []
-    few = made(random, 8, MIN_RUNS_PER_SIDE - 1)
+    assert find_slow_targets(to_target_rates(rates)) == []
+    few = draw_file_rates(random, 8, MIN_RUNS_PER_SIDE - 1)
     few["OST0003"] = few["OST0003"] / 10
-    assert find_slow_targets(given(few)) == []
-    enough = made(random, 8, MIN_RUNS_PER_SIDE)
+    assert find_slow_targets(to_target_rates(few)) == []
+    enough = draw_file_rates(random, 8, MIN_RUNS_PER_SIDE)
     enough["OST0003"] = enough["OST0003"] / 10
-    assert [one.name for one in find_slow_targets(given(enough))] == ["OST0003"]
+    assert [target.name for target in find_slow_targets(to_target_rates(enough))] == ["OST0003"]
 
 
 def test_a_target_that_may_be_slow_and_may_be_not_is_not_named() -> None:
     """Half as fast in the middle, but its files scatter as far as those of all others."""
     others = tuple(float(rate) for rate in np.linspace(40e6, 160e6, 40))
-    found = [TargetRates("OST0000", (30e6, 50e6, 62e6, 90e6, 155e6)), TargetRates("OST0001", others)]
-    assert np.median(others) / np.median(found[0].rates) > 1.5
-    assert find_slow_targets(found) == []
+    rates = [TargetRates("OST0000", (30e6, 50e6, 62e6, 90e6, 155e6)), TargetRates("OST0001", others)]
+    assert np.median(others) / np.median(rates[0].rates) > 1.5
+    assert find_slow_targets(rates) == []
 
 
 def layout(rows: list[tuple[int, int | None, list[Any]]]) -> LayoutLine:
@@ -112,7 +116,12 @@ def layout(rows: list[tuple[int, int | None, list[Any]]]) -> LayoutLine:
 def test_only_files_of_one_task_on_one_target_are_taken() -> None:
     phase = PhaseRecord(PhaseBeginLine(t=0.0, phase="write", op="write"))
     phase.tasks.append(
-        TableLine(t=0.0, phase="write", columns=("task", "bytes_per_s"), rows=tuple((at, 10.0 + at) for at in range(6)))
+        TableLine(
+            t=0.0,
+            phase="write",
+            columns=("task", "bytes_per_s"),
+            rows=tuple((index, 10.0 + index) for index in range(6)),
+        )
     )
     first, second = ["OST0000", 100], ["OST0001", 100]
     phase.layout = layout(
@@ -128,8 +137,8 @@ def test_only_files_of_one_task_on_one_target_are_taken() -> None:
             (8, 5, [first]),
         ]
     )
-    found = {one.name: one.rates for one in collect_target_rates(phase, operations=False)}
-    assert found == {"OST0000": (10.0, 15.0), "OST0001": (11.0,)}
+    rates = {target.name: target.rates for target in collect_target_rates(phase, operations=False)}
+    assert rates == {"OST0000": (10.0, 15.0), "OST0001": (11.0,)}
     phase.layout = None
     assert collect_target_rates(phase, operations=False) == []
     assert describe_slow_targets(phase, operations=False) == ""
@@ -141,13 +150,13 @@ def test_a_run_with_a_slow_target_says_so_and_its_page_shows_who_holds_what(tmp_
     run = read_run(folder)
     phase = run.phases[0]
     phase.layout = layout([(task, task, [[f"OST{task % 4:04x}", 100]]) for task in range(24)])
-    words = to_plain_spaces(assess(run, phase).slow_targets)
-    assert words.startswith("Files on target OST0001 (6 files) were 2.")
-    assert words in to_plain_spaces(" ".join(assess(run, phase).details))
-    assert assess(run, phase).as_json()["slow_targets"] == words
+    text = to_plain_spaces(assess(run, phase).slow_targets)
+    assert text.startswith("Files on target OST0001 (6 files) were 2.")
+    assert text in to_plain_spaces(" ".join(assess(run, phase).details))
+    assert assess(run, phase).as_json()["slow_targets"] == text
     record = folder / "record.ndjson"
     lines = record.read_text(encoding="utf-8").splitlines(keepends=True)
-    (end,) = [at for at, line in enumerate(lines) if '"type": "nodes"' in line]
+    (end,) = [index for index, line in enumerate(lines) if '"type": "nodes"' in line]
     lines.insert(end, layout_text(24))
     record.write_text("".join(lines), encoding="utf-8")
     page = write_report([folder], tmp_path / "page.html").read_text(encoding="utf-8")
@@ -156,13 +165,13 @@ def test_a_run_with_a_slow_target_says_so_and_its_page_shows_who_holds_what(tmp_
     assert "Files on target OST0001" in page
 
 
-@pytest.mark.parametrize("known", ["layout_unreadable", "placement_unknown"])
-def test_why_nobody_knows_the_targets_is_said_beside_the_number(known: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("finding_id", ["layout_unreadable", "placement_unknown"])
+def test_why_nobody_knows_the_targets_is_said_beside_the_number(finding_id: str, tmp_path: Path) -> None:
     run = read_run(write_run(tmp_path / "run", Scene(works=[Work(curve=steady(240e6), fsync=0)], tasks=4)))
     phase = run.phases[0]
     phase.findings.append(Finding(id="other", text="nothing of that kind"))
     assert assess(run, phase).slow_targets == ""
-    phase.findings.append(Finding(id=known, phase=phase.id, text="the pool stands for all OSDs: no answer"))
+    phase.findings.append(Finding(id=finding_id, phase=phase.id, text="the pool stands for all OSDs: no answer"))
     judged = assess(run, phase)
     assert judged.slow_targets == "The pool stands for all OSDs: no answer."
     assert judged.slow_targets in judged.details
@@ -216,8 +225,8 @@ def test_what_a_target_holds_is_read_by_the_names_of_the_columns() -> None:
 
 
 def select_slow_targets(factor: float, files: int = 12, others: int = 40) -> list[SlowTarget]:
-    found = [TargetRates("slow", (100.0 / factor,) * files), TargetRates("rest", (100.0,) * others)]
-    return find_slow_targets(found)
+    rates = [TargetRates("slow", (100.0 / factor,) * files), TargetRates("rest", (100.0,) * others)]
+    return find_slow_targets(rates)
 
 
 def test_a_target_is_slow_from_a_factor_of_1_3_on() -> None:
@@ -238,19 +247,19 @@ def test_a_target_is_not_judged_by_fewer_than_five_files_of_the_others() -> None
 )
 def test_three_slow_targets_are_named_the_worst_first_and_the_others_counted(count: int, ending: str) -> None:
     phase = PhaseRecord(PhaseBeginLine(phase="write", op="write"))
-    rates = [("sound", 100.0)] * 200 + [(f"t{at}", 100.0 / (at + 2)) for at in range(count) for _ in range(12)]
+    rates = [("sound", 100.0)] * 200 + [(f"t{index}", 100.0 / (index + 2)) for index in range(count) for _ in range(12)]
     rows = tuple((task, rate) for task, (_, rate) in enumerate(rates))
     phase.tasks.append(TableLine(phase="write", columns=("task", "bytes_per_s"), rows=rows))
     phase.layout = layout([(task, task, [[name, 100]]) for task, (name, _) in enumerate(rates)])
-    words = to_plain_spaces(describe_slow_targets(phase, operations=False))
+    text = to_plain_spaces(describe_slow_targets(phase, operations=False))
     worst = count - 1
-    assert words.startswith(
+    assert text.startswith(
         f"Files on target t{worst} (12 files) were {worst + 2:.1f} times slower than those on the others (95 % interval"
         f" over all targets: {worst + 2:.1f} to {worst + 2:.1f}). Files on target t{worst - 1} (12 files) were"
     )
-    assert words.count("Files on target") == 3
-    assert words.endswith(f".{ending}")
-    assert ("other target" in words) == bool(ending)
+    assert text.count("Files on target") == 3
+    assert text.endswith(f".{ending}")
+    assert ("other target" in text) == bool(ending)
 
 
 def test_names_of_pools_and_reasons_are_cut() -> None:
@@ -265,6 +274,6 @@ def test_names_of_pools_and_reasons_are_cut() -> None:
     )
     phase = PhaseRecord(PhaseBeginLine(phase="p"))
     assert describe_unknown_layout(phase) == ""
-    for length, words in ((600, "X" + "x" * 599 + "."), (601, "X" + "x" * 599 + "….")):
+    for length, text in ((600, "X" + "x" * 599 + "."), (601, "X" + "x" * 599 + "….")):
         phase.findings[:] = [Finding(id="placement_unknown", text="x" * length)]
-        assert describe_unknown_layout(phase) == words
+        assert describe_unknown_layout(phase) == text

@@ -51,8 +51,8 @@ def test_a_rate_that_fell_is_said_with_the_time() -> None:
 
 
 def test_a_rate_that_fell_and_rose() -> None:
-    words = "Fell from 2.00 GB/s to 500 MB/s after 2.00 s, then rose to 2.00 GB/s after 4.00 s."
-    assert moved([2e9] * 20 + [5e8] * 20 + [2e9] * 20) == words
+    text = "Fell from 2.00 GB/s to 500 MB/s after 2.00 s, then rose to 2.00 GB/s after 4.00 s."
+    assert moved([2e9] * 20 + [5e8] * 20 + [2e9] * 20) == text
 
 
 def test_a_steady_rate_is_not_said_to_move() -> None:
@@ -70,9 +70,9 @@ def test_levels_that_do_not_make_the_number_are_not_told() -> None:
 def test_levels_of_spikes_are_means_and_not_medians() -> None:
     """Nine slices of ten at 5 MB/s and one at 1 GB/s: the number is 104 MB/s, which no median of slices comes near."""
     rates = ([5e6] * 9 + [1e9]) * 12
-    words = moved(rates)
-    assert "7." not in words
-    assert "5.00 MB/s to" not in words
+    text = moved(rates)
+    assert "7." not in text
+    assert "5.00 MB/s to" not in text
 
 
 def test_an_interval_that_the_phase_lacks_is_told_by_the_whole() -> None:
@@ -88,19 +88,19 @@ def test_the_weighted_mean_of_the_levels_is_the_mean_rate(steps: list[float], re
     noise = np.random.default_rng(seed).lognormal(0, 0.05, len(steps) * repeat)
     series = [value * factor for value, factor in zip(np.repeat(steps, repeat), noise, strict=True)]
     amounts = [value * SLICE_S for value in series]
-    told = analyze_variation(amounts, [1] * len(amounts), SLICE_S)
-    assert told.mean == pytest.approx(sum(series) / len(series), rel=1e-6)
+    variation = analyze_variation(amounts, [1] * len(amounts), SLICE_S)
+    assert variation.mean == pytest.approx(sum(series) / len(series), rel=1e-6)
     seconds = SLICE_S * len(series)
-    if told.kind == "steps":
-        starts = [at for at, _ in told.parts] + [seconds]
-        weighted = sum(rate * (stop - start) for (start, rate), stop in zip(told.parts, starts[1:], strict=True))
-        assert weighted / seconds == pytest.approx(told.mean, rel=1e-6)
-    elif told.kind == "drift":
-        assert (told.before + told.after) / 2 == pytest.approx(told.mean, rel=1e-6)
-    elif told.kind == "stalls":
-        assert told.moving * (seconds - told.stalled_s) / seconds <= told.mean * (1 + 1e-6)
-    assert told.explains(told.mean) or told.mean == 0
-    assert not told.explains(told.mean * (1 + 2 * AGREES))
+    if variation.kind == "steps":
+        starts = [start for start, _ in variation.parts] + [seconds]
+        weighted = sum(rate * (stop - start) for (start, rate), stop in zip(variation.parts, starts[1:], strict=True))
+        assert weighted / seconds == pytest.approx(variation.mean, rel=1e-6)
+    elif variation.kind == "drift":
+        assert (variation.before + variation.after) / 2 == pytest.approx(variation.mean, rel=1e-6)
+    elif variation.kind == "stalls":
+        assert variation.moving * (seconds - variation.stalled_s) / seconds <= variation.mean * (1 + 1e-6)
+    assert variation.explains(variation.mean) or variation.mean == 0
+    assert not variation.explains(variation.mean * (1 + 2 * AGREES))
 
 
 def kind(amounts: list[float], slice_s: float = 1.0) -> str:
@@ -124,17 +124,17 @@ def test_levels_explain_a_number_up_to_exactly_a_tenth_of_it() -> None:
 @pytest.mark.parametrize("unit", [1.0, 1e-3, 1e6])
 def test_a_line_is_a_drift_from_a_quarter_on_in_whatever_unit(unit: float) -> None:
     """Nine values, too few for levels: from 100 to 125, and from 100 to 124."""
-    found = analyze_variation([unit * (100 + 3.125 * at) for at in range(9)], [1] * 9, 1.0)
-    assert found.kind == "drift"
-    assert (found.before, found.after) == pytest.approx((100 * unit, 125 * unit))
-    assert kind([unit * (100 + 3 * at) for at in range(9)]) != "drift"
+    variation = analyze_variation([unit * (100 + 3.125 * index) for index in range(9)], [1] * 9, 1.0)
+    assert variation.kind == "drift"
+    assert (variation.before, variation.after) == pytest.approx((100 * unit, 125 * unit))
+    assert kind([unit * (100 + 3 * index) for index in range(9)]) != "drift"
 
 
 def test_a_line_may_begin_at_nothing_and_not_below() -> None:
-    found = analyze_variation([float(at) for at in range(9)], [1] * 9, 1.0)
-    assert (found.kind, found.before, found.after) == ("drift", 0.0, 8.0)
-    assert kind([float(at * at) for at in range(9)]) != "drift", "its line would begin below nothing"
-    assert kind([float(at * at) for at in reversed(range(9))]) != "drift"
+    variation = analyze_variation([float(index) for index in range(9)], [1] * 9, 1.0)
+    assert (variation.kind, variation.before, variation.after) == ("drift", 0.0, 8.0)
+    assert kind([float(index * index) for index in range(9)]) != "drift", "its line would begin below nothing"
+    assert kind([float(index * index) for index in reversed(range(9))]) != "drift"
 
 
 def test_a_line_that_explains_four_fifths_is_a_drift_and_one_that_explains_less_is_not() -> None:
@@ -152,24 +152,30 @@ def test_up_to_three_levels_are_steps_and_four_are_not() -> None:
 
 def test_steps_begin_at_a_hundred_and_twentieth_of_the_time() -> None:
     """Two slices make an interval; the rate falls where the fifteenth ends."""
-    found = analyze_variation([8.0] * 30 + [2.0] * 210, [1] * 240, 0.5)
-    assert found.kind == "steps"
-    assert found.parts == ((0.0, 16.0), (15.0, 4.0))
+    variation = analyze_variation([8.0] * 30 + [2.0] * 210, [1] * 240, 0.5)
+    assert variation.kind == "steps"
+    assert variation.parts == ((0.0, 16.0), (15.0, 4.0))
 
 
 def test_how_wide_it_swings_is_told_in_sixtieths_of_the_time() -> None:
     """A rate that changes from slice to slice is the same in every pair of slices."""
-    found = analyze_variation([80.0, 120.0] * 60, [1] * 120, 2.0)
-    assert (found.kind, found.low, found.high, found.median, found.mean) == ("steady", 50.0, 50.0, 50.0, 50.0)
+    variation = analyze_variation([80.0, 120.0] * 60, [1] * 120, 2.0)
+    assert (variation.kind, variation.low, variation.high, variation.median, variation.mean) == (
+        "steady",
+        50.0,
+        50.0,
+        50.0,
+        50.0,
+    )
 
 
 def with_dips(count: int, to: float, slices: int = 60) -> list[float]:
     """A steady 100 with single slices at another rate, far from each other."""
-    return [to if at % 9 == 4 and at // 9 < count else 100.0 for at in range(slices)]
+    return [to if index % 9 == 4 and index // 9 < count else 100.0 for index in range(slices)]
 
 
 @pytest.mark.parametrize(
-    ("count", "to", "told"),
+    ("count", "to", "expected"),
     [
         (1, 0.0, "steady"),
         (2, 0.0, "stalls"),
@@ -180,19 +186,25 @@ def with_dips(count: int, to: float, slices: int = 60) -> list[float]:
     ],
 )
 def test_a_stall_is_below_a_tenth_of_the_median_for_three_hundredths_of_the_time(
-    count: int, to: float, told: str
+    count: int, to: float, expected: str
 ) -> None:
-    assert kind(with_dips(count, to)) == told
+    assert kind(with_dips(count, to)) == expected
 
 
 def test_a_stall_is_told_with_its_time_and_the_rate_of_the_rest() -> None:
-    found = analyze_variation([*with_dips(6, 5.0)[:-1], 160.0], [1] * 60, 0.5)
-    assert found.kind == "stalls"
-    assert (found.stalled_s, found.moving) == pytest.approx((3.0, (53 * 200 + 320) / 54))
-    assert found.mean == pytest.approx((53 * 200 + 320 + 6 * 10) / 60)
+    variation = analyze_variation([*with_dips(6, 5.0)[:-1], 160.0], [1] * 60, 0.5)
+    assert variation.kind == "stalls"
+    assert (variation.stalled_s, variation.moving) == pytest.approx((3.0, (53 * 200 + 320) / 54))
+    assert variation.mean == pytest.approx((53 * 200 + 320 + 6 * 10) / 60)
 
 
 def test_alternating_rates_are_steady_within_a_tenth_of_the_middle() -> None:
-    found = analyze_variation([90.0, 110.0] * 20, [1] * 40, 1.0)
-    assert (found.kind, found.low, found.high, found.median, found.spread) == ("steady", 90.0, 110.0, 100.0, 0.1)
+    variation = analyze_variation([90.0, 110.0] * 20, [1] * 40, 1.0)
+    assert (variation.kind, variation.low, variation.high, variation.median, variation.spread) == (
+        "steady",
+        90.0,
+        110.0,
+        100.0,
+        0.1,
+    )
     assert kind([89.9, 110.1] * 20) == "uneven"

@@ -23,12 +23,12 @@ from sonde.model.run import read_run
 
 
 @given(st.text(st.characters(codec=None, categories=["Cc", "Cf", "Cs", "L", "N", "P", "S", "Zs", "Zl", "Zp"])))
-def test_nothing_hidden_is_left_in_a_line_or_a_block(words: str) -> None:
-    for shown, allowed in ((escape_line(words), ""), (escape_text(words), "\n\t")):
-        shown.encode("utf-8")
-        for character in shown:
+def test_nothing_hidden_is_left_in_a_line_or_a_block(text: str) -> None:
+    for escaped, allowed in ((escape_line(text), ""), (escape_text(text), "\n\t")):
+        escaped.encode("utf-8")
+        for character in escaped:
             assert character.isprintable() or character in allowed or character.isspace()
-    assert "\n" not in escape_line(words)
+    assert "\n" not in escape_line(text)
     assert escape_line("naïve – 東京 /scratch") == "naïve – 東京 /scratch"
 
 
@@ -74,9 +74,9 @@ def test_noise_alone_is_never_called_a_step(seed: int) -> None:
 def test_movement_ignores_the_slices_in_which_not_all_tasks_were_at_work() -> None:
     amounts = [10] * 5 + [100] * 40 + [10] * 15
     active = [1] * 5 + [4] * 40 + [1] * 15
-    found = analyze_variation(amounts, active, 0.01)
-    assert found.kind == "steady"
-    assert found.median == pytest.approx(10_000)
+    variation = analyze_variation(amounts, active, 0.01)
+    assert variation.kind == "steady"
+    assert variation.median == pytest.approx(10_000)
 
 
 @given(st.floats(1e-9, 1e15), st.integers(1, 9))
@@ -122,8 +122,8 @@ def test_joining_slices_for_drawing_keeps_every_byte_and_every_task_in_the_band(
     assert profile is not None
     assert len(profile.bytes_per_s) <= 240
     widths = [b - a for a, b in zip(profile.edges, profile.edges[1:], strict=False)]
-    drawn = sum(rate * width for rate, width in zip(profile.bytes_per_s, widths, strict=True))
-    assert drawn == pytest.approx(phase.end.bytes.transferred, rel=1e-6)
+    drawn_bytes = sum(rate * width for rate, width in zip(profile.bytes_per_s, widths, strict=True))
+    assert drawn_bytes == pytest.approx(phase.end.bytes.transferred, rel=1e-6)
     for low, middle, high in zip(*(profile.task_rate[name] for name in ("min", "p50", "max")), strict=True):
         assert low is not None
         assert middle is not None
@@ -162,11 +162,11 @@ def test_the_same_rate_may_be_storage_or_cache(tmp_path: Path) -> None:
     """The verdict never follows from how fast it was."""
     fast = Work("r", "read", steady(50e9), seconds=60.0, slice_s=0.1, cache="cold", residency=0.0, transfer=1 << 28)
     slow = Work("r", "read", steady(50e3), seconds=60.0, slice_s=0.1, cache="warm", residency=1.0, transfer=4096)
-    found = []
+    classifications = []
     for name, work in (("fast", fast), ("slow", slow)):
         run = read_run(write_run(tmp_path / name, Scene(works=[work])))
-        found.append(assess_phase(run, run.phases[0]).summary.classification)
-    assert found == [Classification.STORAGE, Classification.CACHE]
+        classifications.append(assess_phase(run, run.phases[0]).summary.classification)
+    assert classifications == [Classification.STORAGE, Classification.CACHE]
 
 
 def test_coordinates_are_finite_whatever_the_rate(tmp_path: Path) -> None:
@@ -183,6 +183,6 @@ def test_a_phase_that_an_error_or_a_signal_cut_off_is_not_finished(tmp_path: Pat
     record = folder / "record.ndjson"
     record.write_text(record.read_text().replace('"stopped_by": "volume"', f'"stopped_by": "{reason}"'))
     run = read_run(folder)
-    found = assess_phase(run, run.phases[0]).summary
-    assert found.classification is Classification.FAILED
-    assert found.rate is not None  # what was done until then is told all the same
+    assessment = assess_phase(run, run.phases[0]).summary
+    assert assessment.classification is Classification.FAILED
+    assert assessment.rate is not None  # what was done until then is told all the same

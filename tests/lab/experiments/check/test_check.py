@@ -87,23 +87,25 @@ def test_every_plan_of_a_check_is_valid_and_fits(machine: Machine, speed: Calibr
 
 @settings(max_examples=20, deadline=None)
 @given(speeds, speeds, st.booleans())
-def test_checks_of_one_machine_share_one_history(one: CalibratedSpeed, other: CalibratedSpeed, full: bool) -> None:
+def test_checks_of_one_machine_share_one_history(
+    calibrated: CalibratedSpeed, other: CalibratedSpeed, full: bool
+) -> None:
     def hashes(speed: CalibratedSpeed) -> dict[str, str]:
         return {
             part.key: compute_plan_hash(part.document, 1, part.tasks, 1)
             for part in plan_parts("/scratch", ORDINARY, speed, full)
         }
 
-    assert hashes(one) == hashes(other)
-    assert len(set(hashes(one).values())) == len(hashes(one)), "each part is work of its own"
+    assert hashes(calibrated) == hashes(other)
+    assert len(set(hashes(calibrated).values())) == len(hashes(calibrated)), "each part is work of its own"
 
 
 def test_quick_full_and_fixed_volume_differ_in_history() -> None:
-    quick, whole = (plan_parts("/scratch", ORDINARY, FAST, full)[0].document for full in (False, True))
-    own = {name: value for name, value in quick.items() if name != "calibrated"}
-    assert len({compute_plan_hash(one, 1, 1, 1) for one in (quick, whole, own)}) == 3
-    larger = {**own, "data": {**own["data"], "access": {"transfer": "1MiB", "volume": "999MiB"}}}
-    assert compute_plan_hash(larger, 1, 1, 1) != compute_plan_hash(own, 1, 1, 1)
+    quick, full_check = (plan_parts("/scratch", ORDINARY, FAST, full)[0].document for full in (False, True))
+    custom = {name: value for name, value in quick.items() if name != "calibrated"}
+    assert len({compute_plan_hash(document, 1, 1, 1) for document in (quick, full_check, custom)}) == 3
+    larger = {**custom, "data": {**custom["data"], "access": {"transfer": "1MiB", "volume": "999MiB"}}}
+    assert compute_plan_hash(larger, 1, 1, 1) != compute_plan_hash(custom, 1, 1, 1)
 
 
 def test_a_quick_check_of_an_ordinary_machine_takes_about_a_minute() -> None:
@@ -112,12 +114,12 @@ def test_a_quick_check_of_an_ordinary_machine_takes_about_a_minute() -> None:
 
 
 def test_a_full_check_moves_more_than_memory_or_is_direct() -> None:
-    found = plan_parts("/scratch", ORDINARY, FAST, full=True)
-    sequential = [part for part in found if part.key.startswith("sequential")]
+    parts = plan_parts("/scratch", ORDINARY, FAST, full=True)
+    sequential = [part for part in parts if part.key.startswith("sequential")]
     assert len(sequential) == 2
     for part in sequential:
         plan = Plan.from_document(part.document, "check")
-        volumes = {one.id: one for one in compute_phase_volumes(plan, part.tasks)}
+        volumes = {volume.id: volume for volume in compute_phase_volumes(plan, part.tasks)}
         assert volumes["read-storage"].bytes >= 1.49 * ORDINARY.memory
         assert volumes["write-direct"].time_limit_s == 60.0
 
@@ -130,13 +132,13 @@ def test_a_machine_with_one_core_is_measured_once() -> None:
 
 def test_queue_depth_becomes_tasks_without_io_uring() -> None:
     for machine in (replace(ORDINARY, io_uring=False), replace(ORDINARY, direct=False)):
-        part = next(one for one in plan_parts("/x", machine, FAST) if one.key == "random")
+        part = next(part for part in plan_parts("/x", machine, FAST) if part.key == "random")
         assert part.tasks == 32
         assert all("backend" not in phase for phase in part.document["phases"])
 
 
 def test_random_access_through_the_cache_touches_no_block_twice() -> None:
-    part = next(one for one in plan_parts("/x", replace(ORDINARY, direct=False), FAST) if one.key == "random")
+    part = next(part for part in plan_parts("/x", replace(ORDINARY, direct=False), FAST) if part.key == "random")
     for phase in part.document["phases"][1:]:
         assert "time" not in phase["stop"]
         assert "stonewall" in phase["stop"]
@@ -171,8 +173,8 @@ def phase(
 
 def test_figure_limited_by_one_task_is_marked() -> None:
     result = {key: (f"run-{key}", _record(key, rate)) for key, rate in (("sequential-1", 1e9), ("sequential-all", 3e9))}
-    found = compute_figures(result, ORDINARY, queued=True)
-    verdicts = {figure.key: figure.classification_clause for figure in found}
+    figures = compute_figures(result, ORDINARY, queued=True)
+    verdicts = {figure.key: figure.classification_clause for figure in figures}
     assert "limited by one task" in verdicts["read-direct-1"]
     assert "limited by one task" not in verdicts["read-direct-all"]
     assert "limited by one task" not in verdicts["write-cached-1"], "the page cache is not the storage"
@@ -184,17 +186,17 @@ def _record(key: str, rate: float) -> Any:
 
     reader = RecordReader()
     for name, op, direct in (("write", "write", False), ("read-direct", "read", True)):
-        one = phase(op=op, direct=direct, fsync=int(op == "write"))
-        assert one.end is not None
+        record = phase(op=op, direct=direct, fsync=int(op == "write"))
+        assert record.end is not None
         total = Rate(GIB, 1024, 3.0, rate, rate / MIB)
-        reader.phases[name] = replace_end(one, PhaseRates(total=total, transfer=total))
+        reader.phases[name] = replace_end(record, PhaseRates(total=total, transfer=total))
     return reader
 
 
-def replace_end(one: PhaseRecord, rates: Any) -> PhaseRecord:
-    assert one.end is not None
-    one.end = replace(one.end, rates=rates)
-    return one
+def replace_end(record: PhaseRecord, rates: Any) -> PhaseRecord:
+    assert record.end is not None
+    record.end = replace(record.end, rates=rates)
+    return record
 
 
 def test_keys_of_figures_are_unique() -> None:
@@ -308,7 +310,7 @@ def test_part_at_time_limit_does_not_end_check(
 
 def test_a_signal_ends_the_check_and_keeps_what_was_measured(fake: Fake, target: Path, archive: Path) -> None:
     fake(seconds="0.2")
-    told: list[str] = []
+    messages: list[str] = []
 
     parts_begun: list[int] = []
 
@@ -316,19 +318,19 @@ def test_a_signal_ends_the_check_and_keeps_what_was_measured(fake: Fake, target:
         parts_begun.append(number)
 
     def line(kind: str, line: object) -> None:
-        if parts_begun[-1] == 2 and kind == "phase_begin" and not told:
+        if parts_begun[-1] == 2 and kind == "phase_begin" and not messages:
             os.kill(os.getpid(), signal.SIGINT)
 
-    setup = RunSetup(find_engine(), Archive(archive), on_stop=lambda: told.append("stopping"))
+    setup = RunSetup(find_engine(), Archive(archive), on_stop=lambda: messages.append("stopping"))
     result = FileSystemCheck(target, setup, False, CheckObserver(on_part=part, on_line=line)).run()
     assert result.exit_code == 5
-    assert told == ["stopping"]
+    assert messages == ["stopping"]
     assert len(result.runs) == 2
     assert "write-storage-1" in [figure.key for figure in result.figures]
 
 
 @pytest.mark.parametrize(
-    ("system", "words"),
+    ("system", "text"),
     [
         ({"type": "proc"}, "proc, which is no file system for data: name another directory"),
         ({}, "a kind of its own, which is no file system for data: name another directory"),
@@ -337,18 +339,18 @@ def test_a_signal_ends_the_check_and_keeps_what_was_measured(fake: Fake, target:
         ({"type": "nfs", "network": True}, "which says that it has a size of 0 bytes"),
     ],
 )
-def test_zero_size_message_names_likely_cause(system: dict[str, Any], words: str) -> None:
-    assert words in describe_zero_size(system)
+def test_zero_size_message_names_likely_cause(system: dict[str, Any], text: str) -> None:
+    assert text in describe_zero_size(system)
 
 
 @pytest.mark.parametrize(
-    ("settings", "words"), [({"type": "iso9660"}, "read-only"), ({"available": 10 * MIB}, "MiB free")]
+    ("settings", "text"), [({"type": "iso9660"}, "read-only"), ({"available": 10 * MIB}, "MiB free")]
 )
 def test_impossible_check_prints_one_sentence(
-    fake: Fake, target: Path, archive: Path, settings: dict[str, Any], words: str
+    fake: Fake, target: Path, archive: Path, settings: dict[str, Any], text: str
 ) -> None:
     fake(**settings)
-    with pytest.raises(MachineError, match=words):
+    with pytest.raises(MachineError, match=text):
         check(target, archive)
 
 
@@ -356,6 +358,6 @@ def test_findings_are_kept_in_the_summary(fake: Fake, target: Path, archive: Pat
     fake(residency="0.5")
     check(target, archive)
     runs, _ = Archive(archive).runs()
-    found = [finding for run in runs for finding in run.document["findings"]]
-    assert any(finding["id"] == "cache_suspect" for finding in found)
+    findings = [finding for run in runs for finding in run.document["findings"]]
+    assert any(finding["id"] == "cache_suspect" for finding in findings)
     assert Finding(id="x").severity == "info"

@@ -96,7 +96,7 @@ def test_words_that_are_none_of_ffio(text: str) -> None:
         params_from_ffio(text)
 
 
-def made(path: str, size: int, calls: int, consecutive: int) -> TracedFile:
+def make_file_counts(path: str, size: int, calls: int, consecutive: int) -> TracedFile:
     file = TracedFile(path, processes=1)
     file.read.add({"calls": calls, "bytes": calls * size, "s": 1.0, "consecutive": consecutive})
     return file
@@ -105,10 +105,10 @@ def made(path: str, size: int, calls: int, consecutive: int) -> TracedFile:
 def test_only_files_that_gain_are_buffered() -> None:
     trace = Trace(processes=[{}])
     for file in (
-        made("/scratch/small,stream", 1000, 10000, 9999),
-        made("/scratch/random", 1000, 10000, 12),
-        made("/scratch/large", 8 << 20, 10000, 9999),
-        made("/scratch/rare", 1000, 20, 19),
+        make_file_counts("/scratch/small,stream", 1000, 10000, 9999),
+        make_file_counts("/scratch/random", 1000, 10000, 12),
+        make_file_counts("/scratch/large", 8 << 20, 10000, 9999),
+        make_file_counts("/scratch/rare", 1000, 20, 19),
     ):
         trace.files[file.path] = file
     assert params_from_trace(trace) == "/scratch/small?stream:size=1048576:count=4:prefetch=2"
@@ -135,17 +135,17 @@ def fake_program(path: Path, *, machine: int = 62, loader: bool = True, sections
 def test_why_a_program_cannot_be_intercepted(tmp_path: Path) -> None:
     library = fake_program(tmp_path / "library.so")
     check_program(str(fake_program(tmp_path / "good")), library)
-    for name, program, words in [
+    for name, program, text in [
         ("static", {"loader": False}, "linked statically"),
         ("other", {"machine": 183}, "for aarch64"),
     ]:
-        with pytest.raises(UserError, match=words):
+        with pytest.raises(UserError, match=text):
             check_program(str(fake_program(tmp_path / name, **program)), library)  # type: ignore[arg-type]
     # The table of section names is section 0 in this fake; a real program has it elsewhere.
     go = fake_program(tmp_path / "go")
-    found = read_elf(go)
-    assert found is not None
-    assert not found.is_go_program
+    elf = read_elf(go)
+    assert elf is not None
+    assert not elf.is_go_program
     script = tmp_path / "script"
     script.write_text(f"#!{tmp_path / 'static'}\n", encoding="utf-8")
     script.chmod(0o755)

@@ -11,7 +11,7 @@ import pytest
 from sonde.charts.curves import Curve, Curves, build_curve_chart, shown
 
 
-def drawn(**changes: object) -> str:
+def render_chart(**changes: object) -> str:
     curves = [
         Curve("native", [1, 2, 4, 8, 16], [1e9, 2e9, 4e9, 8e9, 8e9], [0.9e9] * 5, [1.1e9, 2.2e9, 4.4e9, 8.8e9, 8.8e9]),
         Curve("forwarded", [1, 16], [0.5e9, 4e9]),
@@ -27,12 +27,12 @@ def path(page: str, css: str) -> list[tuple[float, float]]:
 
 
 def test_doubled_places_are_equally_far_apart_on_a_logarithmic_axis() -> None:
-    points = path(drawn(), "c0")
+    points = path(render_chart(), "c0")
     assert [x for x, _ in points] == pytest.approx([0, 250, 500, 750, 1000])
 
 
 def test_heights_are_in_proportion_to_the_values() -> None:
-    page = drawn()
+    page = render_chart()
     below = [220 - y for _, y in path(page, "c0")]
     assert below[1] == pytest.approx(2 * below[0], rel=0.01)
     assert below[3] == below[4] == pytest.approx(8 * below[0], rel=0.01)
@@ -40,14 +40,14 @@ def test_heights_are_in_proportion_to_the_values() -> None:
 
 
 def test_a_logarithmic_scale_of_values_sets_tenfold_values_equally_apart() -> None:
-    page = drawn(curves=[Curve("a", [1, 2, 3], [10.0, 100.0, 1000.0])], unit="op/s", log_values=True)
+    page = render_chart(curves=[Curve("a", [1, 2, 3], [10.0, 100.0, 1000.0])], unit="op/s", log_values=True)
     heights = [y for _, y in path(page, "c0")]
     assert heights[0] - heights[1] == pytest.approx(heights[1] - heights[2], abs=0.2)
     assert [x for x, _ in path(page, "c0")] == pytest.approx([0, 500, 1000]), "a short range is linear"
 
 
 def test_an_interval_is_drawn_at_its_place_from_bound_to_bound() -> None:
-    page = drawn()
+    page = render_chart()
     whiskers = re.findall(r'<path class="curve whisker c0" d="M([\d.]+) ([\d.]+)V([\d.]+)"', page)
     points = path(page, "c0")
     assert len(whiskers) == 5
@@ -55,16 +55,16 @@ def test_an_interval_is_drawn_at_its_place_from_bound_to_bound() -> None:
 
 
 def test_every_value_stands_in_the_table_and_what_is_absent_is_empty() -> None:
-    page = drawn()
+    page = render_chart()
     cells = re.findall(r"<t[dh][^>]*>([^<]*)</t[dh]>", page)
     assert cells[:3] == ["clients", "native", "forwarded"]
     assert cells[3:9] == ["1", "1.00 GB/s", "500 MB/s", "2", "2.00 GB/s", ""]
 
 
 def test_one_place_can_be_drawn_and_none_cannot() -> None:
-    assert path(drawn(curves=[Curve("a", [4], [1.0])]), "c0")
+    assert path(render_chart(curves=[Curve("a", [4], [1.0])]), "c0")
     with pytest.raises(ValueError, match="needs values"):
-        drawn(curves=[])
+        render_chart(curves=[])
 
 
 def test_values_have_the_unit_that_they_are_in() -> None:

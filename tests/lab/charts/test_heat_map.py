@@ -15,17 +15,17 @@ from sonde.charts.heat_map import MOST_ROWS, HeatMap, render_heat_map
 
 def picture(html: str) -> np.ndarray:
     """The indices into the palette, rows x columns."""
-    found = re.search(r"data:image/png;base64,([A-Za-z0-9+/=]+)", html)
-    assert found
-    data = base64.b64decode(found[1])
+    match = re.search(r"data:image/png;base64,([A-Za-z0-9+/=]+)", html)
+    assert match
+    data = base64.b64decode(match[1])
     assert data[:8] == b"\x89PNG\r\n\x1a\n"
-    at, chunks = 8, {}
-    while at < len(data):
-        (length,) = struct.unpack(">I", data[at : at + 4])
-        kind, body = data[at + 4 : at + 8], data[at + 8 : at + 8 + length]
-        assert struct.unpack(">I", data[at + 8 + length : at + 12 + length])[0] == zlib.crc32(kind + body)
+    offset, chunks = 8, {}
+    while offset < len(data):
+        (length,) = struct.unpack(">I", data[offset : offset + 4])
+        kind, body = data[offset + 4 : offset + 8], data[offset + 8 : offset + 8 + length]
+        assert struct.unpack(">I", data[offset + 8 + length : offset + 12 + length])[0] == zlib.crc32(kind + body)
         chunks[kind] = body
-        at += 12 + length
+        offset += 12 + length
     width, height = struct.unpack(">II", chunks[b"IHDR"][:8])
     lines = np.frombuffer(zlib.decompress(chunks[b"IDAT"]), dtype=np.uint8).reshape(height, width + 1)
     assert len(chunks[b"PLTE"]) == 3 * (2 * 127 + 2)
@@ -34,10 +34,10 @@ def picture(html: str) -> np.ndarray:
 
 def test_values_become_colors_in_order() -> None:
     values = np.array([[0.25, 0.5, 0.8], [1.0, 2.0, np.nan]])
-    drawn = picture(str(render_heat_map(HeatMap("Nodes", "words", ["a", "b"], values, []))))
-    assert drawn.tolist()[0][:2] == [0, 0]
-    assert 0 < drawn[0, 2] < 127
-    assert drawn.tolist()[1] == [127, 254, 255]
+    pixels = picture(str(render_heat_map(HeatMap("Nodes", "words", ["a", "b"], values, []))))
+    assert pixels.tolist()[0][:2] == [0, 0]
+    assert 0 < pixels[0, 2] < 127
+    assert pixels.tolist()[1] == [127, 254, 255]
 
 
 def test_of_too_many_rows_the_unusual_ones_are_drawn() -> None:

@@ -36,21 +36,21 @@ BEGIN = datetime(2026, 1, 1, 12, tzinfo=UTC).timestamp()
 )
 def test_a_period_is_the_shortest_that_fits(days: int, word: str, first: str) -> None:
     times = BEGIN + DAY * np.arange(float(days))
-    found_word, found = periods(times, np.ones(days))
+    found_word, periods_found = periods(times, np.ones(days))
     assert found_word == word
-    assert found[0].name == first
-    assert 2 <= len(found) <= 26
-    assert sum(one.values.size for one in found) == days
+    assert periods_found[0].name == first
+    assert 2 <= len(periods_found) <= 26
+    assert sum(period.values.size for period in periods_found) == days
 
 
 def test_every_run_is_in_its_month() -> None:
     times = np.array(
         [datetime(2026, month, day, tzinfo=UTC).timestamp() for month in range(1, 13) for day in (1, 14, 28)]
     )
-    word, found = periods(times, np.repeat(np.arange(1.0, 13.0), 3) * 1e9)
+    word, months = periods(times, np.repeat(np.arange(1.0, 13.0), 3) * 1e9)
     assert word == "month"
-    assert {one.name: set(one.values) for one in found}["2026-07"] == {7e9}
-    assert [one.values.size for one in found] == [3] * 12
+    assert {month.name: set(month.values) for month in months}["2026-07"] == {7e9}
+    assert [month.values.size for month in months] == [3] * 12
 
 
 def plain(chart: Any) -> str:
@@ -115,9 +115,9 @@ def history_of_many(tmp_path_factory: pytest.TempPathFactory) -> Path:
         op = "write" if number % 2 else "read"
         labels = {"experiment": f"test{number // 8}", "operation": op, "system": f"s{number % 8}"}
         histories.append(History(labels, times, rates))
-    found = survey_histories(histories)
-    assert [number for number, one in enumerate(found.analyses) if one.changes] == [3]
-    return write_study(build_survey_page(found, "delivered"), tmp_path_factory.mktemp("many") / "trend.html")
+    survey = survey_histories(histories)
+    assert [number for number, analysis in enumerate(survey.analyses) if analysis.changes] == [3]
+    return write_study(build_survey_page(survey, "delivered"), tmp_path_factory.mktemp("many") / "trend.html")
 
 
 @pytest.mark.slow

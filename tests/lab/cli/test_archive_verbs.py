@@ -35,7 +35,7 @@ def root(archive: Path) -> Path:
 
 
 def there(root: Path) -> list[str]:
-    return [str(one) for one in Catalog(root).runs(["run"])["run"].to_pylist()]
+    return [str(run_name) for run_name in Catalog(root).runs(["run"])["run"].to_pylist()]
 
 
 def test_tags_are_added_found_and_removed(sonde: Any, root: Path) -> None:
@@ -50,7 +50,7 @@ def test_tags_are_added_found_and_removed(sonde: Any, root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "text"),
     [
         (("tag", "--add", "x"), "Which runs to tag?"),
         (("tag", A, "--add", "two words"), "cannot be a tag"),
@@ -85,13 +85,13 @@ def test_tags_are_added_found_and_removed(sonde: Any, root: Path) -> None:
     ],
 )
 def test_impossible_request_prints_one_sentence(
-    sonde: Any, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], said: str
+    sonde: Any, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], text: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     answer = sonde(*arguments)
     assert answer.code == 2
     assert len(answer.sentences) == 1
-    assert said in answer.err
+    assert text in answer.err
     assert there(root) == [A, B, C]
     assert [path.name for path in tmp_path.iterdir()] == ["archive"]
 
@@ -137,9 +137,9 @@ def test_removing_group_removes_calibrations(sonde: Any, root: Path) -> None:
 def test_query_describes_every_table(sonde: Any, fake: Any, target: Path, archive: Path) -> None:
     fake("good")
     sonde("run", "quick", "--on", target, "--no-report")
-    listed = {line.split()[0] for line in sonde("query").out.splitlines()[1:]}
-    assert listed == {"runs", "phases", "series", "tasks", "targets", "phases_full"}
-    for table in listed:
+    tables = {line.split()[0] for line in sonde("query").out.splitlines()[1:]}
+    assert tables == {"runs", "phases", "series", "tasks", "targets", "phases_full"}
+    for table in tables:
         described = sonde("query", f"DESCRIBE {table}", "--json")
         assert described.code == 0, described.err
         assert "run" in {row["column_name"] for row in described.json}
@@ -263,10 +263,10 @@ def test_run_removed_during_command_prints_sentence(
 
     honest = packing.pack
 
-    def too_late(folders: list[Path], *rest: Any) -> Any:
+    def too_late(folders: list[Path], *arguments: Any) -> Any:
         Archive(root).remove(folders[0])
         Archive(root).remove(folders[0])  # twice is no error
-        return honest(folders, *rest)
+        return honest(folders, *arguments)
 
     monkeypatch.setattr(export, "pack", too_late)
     answer = sonde("export", tmp_path / "x.tar", "--all")
@@ -308,9 +308,9 @@ def test_different_run_of_same_name_is_rejected(sonde: Any, root: Path, tmp_path
 
 def test_truncated_pack_imports_complete_runs(sonde: Any, root: Path, tmp_path: Path) -> None:
     sonde("export", tmp_path / "all.tar", "--all")
-    whole = (tmp_path / "all.tar").read_bytes()
-    last = whole.rindex(C.encode())
-    (tmp_path / "cut.tar").write_bytes(whole[: last + 700])
+    content = (tmp_path / "all.tar").read_bytes()
+    last = content.rindex(C.encode())
+    (tmp_path / "cut.tar").write_bytes(content[: last + 700])
     other = tmp_path / "other"
     answer = sonde("import", tmp_path / "cut.tar", "--archive", other)
     assert answer.code == 0
@@ -361,8 +361,8 @@ def test_export_writes_table_of_runs(sonde: Any, root: Path, tmp_path: Path) -> 
 
 
 def test_killed_import_leaves_no_files(root: Path) -> None:
-    left = root / ".importing-abc"
-    (left / A).mkdir(parents=True)
-    (left / "owner.json").write_text(json.dumps({"host": __import__("socket").gethostname(), "processes": []}))
+    leftover = root / ".importing-abc"
+    (leftover / A).mkdir(parents=True)
+    (leftover / "owner.json").write_text(json.dumps({"host": __import__("socket").gethostname(), "processes": []}))
     Archive(root).recover()
-    assert not left.exists()
+    assert not leftover.exists()

@@ -91,19 +91,19 @@ def as_plan(tmp_path: Path, document: Any) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("setting", "words"), [case for case in SETTINGS if case[1]], ids=lambda value: str(value)[:40]
+    ("setting", "fragments"), [case for case in SETTINGS if case[1]], ids=lambda value: str(value)[:40]
 )
 def test_invalid_setting_prints_one_sentence(
-    sonde: Any, fake: Callable[..., Path], tmp_path: Path, archive: Path, setting: str, words: list[str]
+    sonde: Any, fake: Callable[..., Path], tmp_path: Path, archive: Path, setting: str, fragments: list[str]
 ) -> None:
-    said = sonde("run", as_plan(tmp_path, BASE), "--set", setting)
-    assert said.code == 2
-    assert said.out == ""
-    assert len(said.sentences) == 1
-    assert len(said.err.strip().splitlines()) == 1, said.err
-    assert said.err.rstrip().endswith((".", "?", ".)"))
-    for word in words:
-        assert word in said.err
+    result = sonde("run", as_plan(tmp_path, BASE), "--set", setting)
+    assert result.code == 2
+    assert result.out == ""
+    assert len(result.sentences) == 1
+    assert len(result.err.strip().splitlines()) == 1, result.err
+    assert result.err.rstrip().endswith((".", "?", ".)"))
+    for word in fragments:
+        assert word in result.err
     assert not archive.exists() or not list(archive.iterdir()), "a refused plan must leave nothing behind"
 
 
@@ -134,18 +134,18 @@ FILES: list[tuple[str, bytes, list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "content", "words"), FILES, ids=[case[0] for case in FILES])
+@pytest.mark.parametrize(("name", "content", "fragments"), FILES, ids=[case[0] for case in FILES])
 def test_invalid_file_prints_one_sentence(
-    sonde: Any, fake: Callable[..., Path], tmp_path: Path, name: str, content: bytes, words: list[str]
+    sonde: Any, fake: Callable[..., Path], tmp_path: Path, name: str, content: bytes, fragments: list[str]
 ) -> None:
     file = tmp_path / name
     file.write_bytes(content)
-    said = sonde("run", file)
-    assert said.code == 2
-    assert len(said.err.strip().splitlines()) == 1, said.err
-    assert str(file) in said.err
-    for word in words:
-        assert word in said.err
+    result = sonde("run", file)
+    assert result.code == 2
+    assert len(result.err.strip().splitlines()) == 1, result.err
+    assert str(file) in result.err
+    for word in fragments:
+        assert word in result.err
 
 
 COMMANDS: list[tuple[list[str], list[str]]] = [
@@ -192,37 +192,37 @@ COMMANDS: list[tuple[list[str], list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "words"), COMMANDS, ids=[" ".join(case[0])[:50] for case in COMMANDS])
+@pytest.mark.parametrize(("arguments", "fragments"), COMMANDS, ids=[" ".join(case[0])[:50] for case in COMMANDS])
 def test_invalid_command_line_prints_one_sentence(
     sonde: Any,
     fake: Callable[..., Path],
     monkeypatch: pytest.MonkeyPatch,
     target: Path,
     arguments: list[str],
-    words: list[str],
+    fragments: list[str],
 ) -> None:
     monkeypatch.chdir(target)
-    said = sonde(*arguments)
-    assert said.code == 2, said.err
-    assert said.out == ""
-    assert len(said.err.strip().splitlines()) == 1, said.err
-    assert said.err.startswith("sonde: ")
-    for word in words:
-        assert word in said.err
-    assert "Traceback" not in said.err
+    result = sonde(*arguments)
+    assert result.code == 2, result.err
+    assert result.out == ""
+    assert len(result.err.strip().splitlines()) == 1, result.err
+    assert result.err.startswith("sonde: ")
+    for word in fragments:
+        assert word in result.err
+    assert "Traceback" not in result.err
 
 
 def test_several_problems_are_counted(sonde: Any, fake: Callable[..., Path], tmp_path: Path) -> None:
-    said = sonde("plan", as_plan(tmp_path, BASE), "--set", "tasks.threads=0", "--set", "data.io.direct=3")
-    assert said.code == 2
-    assert "(1 more after that.)" in said.err
+    result = sonde("plan", as_plan(tmp_path, BASE), "--set", "tasks.threads=0", "--set", "data.io.direct=3")
+    assert result.code == 2
+    assert "(1 more after that.)" in result.err
 
 
 def test_engine_rejection_names_plan_file(sonde: Any, fake: Callable[..., Path], tmp_path: Path) -> None:
     fake("refuse")
     file = as_plan(tmp_path, BASE)
     for verb in ("run", "plan"):
-        said = sonde(verb, file)
-        assert said.code == 2
-        assert said.err.count("\n") <= 2
-        assert said.sentences == [f"sonde: {file}: phases[0].op is not what this fake engine likes."]
+        result = sonde(verb, file)
+        assert result.code == 2
+        assert result.err.count("\n") <= 2
+        assert result.sentences == [f"sonde: {file}: phases[0].op is not what this fake engine likes."]

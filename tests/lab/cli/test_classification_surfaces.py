@@ -54,7 +54,7 @@ def test_verbs_over_many_runs_name_the_classification(sonde: Any, archive: Path,
     assert (phase.classification, phase.is_storage) == (classification, is_storage)
 
     sonde("baseline", "set", "good", *names[:5])
-    shown = sonde("baseline", "show", "good")
+    result = sonde("baseline", "show", "good")
     (number,) = sonde("baseline", "show", "good", "--json").json["numbers"]
     gate = sonde("gate", names[5], "--baseline", "good")
     (judged,) = sonde("gate", names[5], "--baseline", "good", "--json").json["numbers"]
@@ -68,14 +68,14 @@ def test_verbs_over_many_runs_name_the_classification(sonde: Any, archive: Path,
         assert "not a storage number" not in trend.out
     elif classification == "simulated":
         assert (gate.code, limit.code, judged["good"]) == (0, 0, True)
-        assert "simulated" in shown.out
+        assert "simulated" in result.out
         assert "Good, simulated" in gate.out
         assert "Good, simulated" in limit.out
         assert (trend.code, trend.sentences[0][:30]) == (2, "sonde: All 1 series are simula")
     else:
         assert (gate.code, limit.code, judged["good"]) == (6, 6, None)
         assert number["limit"] is None
-        assert f"none: {label}" in shown.out
+        assert f"none: {label}" in result.out
         for surface in (gate.out, limit.out, judged["not_judged"], trend.out):
             assert f"not a storage number ({label})" in " ".join(surface.split())
         assert "Not judged" in gate.out

@@ -35,41 +35,41 @@ def without_report(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def ran(sonde: Any, fake: Fake, target: Path) -> Any:
-    said = sonde("run", "quick", "--on", target)
-    assert said.code == 0, said.err
-    return said
+    result = sonde("run", "quick", "--on", target)
+    assert result.code == 0, result.err
+    return result
 
 
 def test_every_verb_has_help_with_examples(sonde: Any) -> None:
     for verb in verbs():
-        said = sonde(verb, "--help")
-        assert said.code == 0
-        assert "Examples:" in said.out
-        assert f"sonde {verb}" in said.out
-        assert said.err == ""
+        result = sonde(verb, "--help")
+        assert result.code == 0
+        assert "Examples:" in result.out
+        assert f"sonde {verb}" in result.out
+        assert result.err == ""
 
 
 def test_the_command_alone_shows_help(sonde: Any) -> None:
-    said = sonde()
-    assert said.code == 0
-    assert "sonde check /scratch" in said.out
+    result = sonde()
+    assert result.code == 0
+    assert "sonde check /scratch" in result.out
     for verb in verbs():
-        assert verb in said.out
+        assert verb in result.out
 
 
 def test_every_option_has_help() -> None:
     for verb in verbs():
-        found = command.get_command(click.Context(command), verb)
-        assert found is not None
-        assert found.name == verb
-        for parameter in found.params:
+        verb_command = command.get_command(click.Context(command), verb)
+        assert verb_command is not None
+        assert verb_command.name == verb
+        for parameter in verb_command.params:
             assert isinstance(parameter, click.Argument) or (isinstance(parameter, click.Option) and parameter.help)
 
 
 def test_version_option_prints_version(sonde: Any) -> None:
-    said = sonde("--version")
-    assert said.code == 0
-    assert said.out.startswith("sonde ")
+    result = sonde("--version")
+    assert result.code == 0
+    assert result.out.startswith("sonde ")
 
 
 def test_run_prints_progress_on_stderr_and_results_on_stdout(ran: Any) -> None:
@@ -89,27 +89,27 @@ def test_json_option_prints_only_json(sonde: Any, fake: Fake, target: Path, arch
         ["plan", "quick", "--on", target],
         ["doctor", target],
     ):
-        said = sonde(*arguments, "--json")
-        assert said.code == 0, said.err
-        assert said.json
+        result = sonde(*arguments, "--json")
+        assert result.code == 0, result.err
+        assert result.json
 
 
 def test_json_of_failed_run_is_valid(sonde: Any, fake: Fake, target: Path) -> None:
     fake("enospc")
-    said = sonde("run", "quick", "--on", target, "--json")
-    assert said.code == 1
-    assert said.json["status"] == "failed"
-    assert said.sentences == ["sonde: read: no space left on device."] or "no space left" in said.sentences[0]
+    result = sonde("run", "quick", "--on", target, "--json")
+    assert result.code == 1
+    assert result.json["status"] == "failed"
+    assert result.sentences == ["sonde: read: no space left on device."] or "no space left" in result.sentences[0]
 
 
 def test_quiet_prints_only_run_name(sonde: Any, fake: Fake, target: Path) -> None:
-    said = sonde("run", "quick", "--on", target, "--quiet")
-    assert (said.code, said.err) == (0, "")
-    assert [run["id"] for run in sonde("list", "--json").json] == [said.out.strip()]
+    result = sonde("run", "quick", "--on", target, "--quiet")
+    assert (result.code, result.err) == (0, "")
+    assert [run["id"] for run in sonde("list", "--json").json] == [result.out.strip()]
 
 
 @pytest.mark.parametrize(
-    ("mode", "code", "words"),
+    ("mode", "code", "text"),
     [
         ("enospc", 1, "no space left"),
         ("crash", 1, "SIGKILL"),
@@ -120,24 +120,24 @@ def test_quiet_prints_only_run_name(sonde: Any, fake: Fake, target: Path) -> Non
     ],
 )
 def test_failure_prints_one_sentence_and_sets_exit_code(
-    sonde: Any, fake: Fake, target: Path, mode: str, code: int, words: str
+    sonde: Any, fake: Fake, target: Path, mode: str, code: int, text: str
 ) -> None:
     fake(mode)
-    said = sonde("run", "quick", "--on", target)
-    assert said.code == code
-    assert len(said.sentences) == 1
-    assert words in said.sentences[0]
-    assert "Traceback" not in said.err
+    result = sonde("run", "quick", "--on", target)
+    assert result.code == code
+    assert len(result.sentences) == 1
+    assert text in result.sentences[0]
+    assert "Traceback" not in result.err
 
 
 def test_failed_run_is_listed_and_shown(sonde: Any, fake: Fake, target: Path) -> None:
     fake("enospc")
     sonde("run", "quick", "--on", target)
     assert "failed" in sonde("list").out
-    shown = sonde("show", "last")
-    assert shown.code == 0
-    assert "write" in shown.out
-    assert "no space left on device" in shown.out
+    result = sonde("show", "last")
+    assert result.code == 0
+    assert "write" in result.out
+    assert "no space left on device" in result.out
 
 
 def test_list_prints_runs(sonde: Any, ran: Any, fake: Fake, target: Path, archive: Path) -> None:
@@ -153,24 +153,24 @@ def test_list_prints_runs(sonde: Any, ran: Any, fake: Fake, target: Path, archiv
     assert sonde("list", "--json", "--since", "2999-01-01").json == []
     assert "no run like that" in sonde("list", "--status", "lost").out
     (archive / "junk").mkdir()
-    said = sonde("list")
-    assert "junk" in said.err
-    assert "quick" in said.out
+    result = sonde("list")
+    assert "junk" in result.err
+    assert "quick" in result.out
 
 
 def test_empty_archive_prints_advice(sonde: Any, archive: Path) -> None:
-    said = sonde("list")
-    assert said.code == 0
-    assert "sonde check DIR" in said.out
+    result = sonde("list")
+    assert result.code == 0
+    assert "sonde check DIR" in result.out
 
 
 def test_show_prints_run(sonde: Any, ran: Any, archive: Path) -> None:
     (folder,) = archive.glob("*/2*Z-*")
     for name in ("last", folder.name, folder.name[:20], str(folder)):
-        said = sonde("show", name)
-        assert said.code == 0
-        for words in ("write", "read", "500 MB/s", "99 %", "1.20 µs", str(folder)):
-            assert words in said.out
+        result = sonde("show", name)
+        assert result.code == 0
+        for text in ("write", "read", "500 MB/s", "99 %", "1.20 µs", str(folder)):
+            assert text in result.out
     document = sonde("show", "--json").json[0]
     assert document["phases"][0]["rates"]["total"]["bytes_per_s"] == pytest.approx(5e8)
 
@@ -182,9 +182,9 @@ def test_archive_option_overrides_environment(sonde: Any, ran: Any, tmp_path: Pa
 
 
 def test_report_covers_one_run_or_several(sonde: Any, ran: Any, archive: Path, target: Path, tmp_path: Path) -> None:
-    said = sonde("report")
+    result = sonde("report")
     (folder,) = archive.glob("*/2*Z-*")
-    assert said.out.strip() == str(folder / "report.html")
+    assert result.out.strip() == str(folder / "report.html")
     sonde("run", "quick", "--on", target)
     both = [path.name for path in archive.glob("*/2*Z-*")]
     page = tmp_path / "deep" / "both.html"
@@ -201,17 +201,17 @@ def test_failed_report_does_not_fail_run(
         raise ReportError("no ink")
 
     monkeypatch.setattr("sonde.report.write_report", refuse)
-    said = sonde("run", "quick", "--on", target)
-    assert said.code == 0
-    assert said.sentences == ["sonde: no report was written: no ink"]
+    result = sonde("run", "quick", "--on", target)
+    assert result.code == 0
+    assert result.sentences == ["sonde: no report was written: no ink"]
     assert sonde("report").code == 2
 
 
 def test_tasks_are_divided_over_processes(sonde: Any, fake: Fake, target: Path) -> None:
     def tasks(*arguments: str) -> dict[str, int]:
-        said = sonde("plan", "quick", "--on", target, "--json", *arguments)
-        found = said.json["tasks"]
-        return {name: found[name] for name in ("processes", "threads")}
+        result = sonde("plan", "quick", "--on", target, "--json", *arguments)
+        tasks = result.json["tasks"]
+        return {name: tasks[name] for name in ("processes", "threads")}
 
     assert tasks() == {"processes": 1, "threads": 2}
     assert tasks("--tasks", "8") == {"processes": 1, "threads": 8}
@@ -228,28 +228,30 @@ def test_plan_under_launcher_has_no_processes(
     )
     mpiexec.chmod(0o755)
     monkeypatch.setenv("SONDE_MPIEXEC", str(mpiexec))
-    said = sonde("run", "quick", "--on", target, "--launcher", "mpiexec", "--tasks", "6", "--json")
-    assert said.code == 0, said.err
-    assert said.json["tasks"] == 6
-    plan = json.loads((Path(said.json["folder"]) / "plan.json").read_text())
+    result = sonde("run", "quick", "--on", target, "--launcher", "mpiexec", "--tasks", "6", "--json")
+    assert result.code == 0, result.err
+    assert result.json["tasks"] == 6
+    plan = json.loads((Path(result.json["folder"]) / "plan.json").read_text())
     assert plan["tasks"] == {"threads": 1}
-    said = sonde("run", "quick", "--on", target, "--launcher", "mpiexec", "--tasks", "6", "--processes", "3", "--json")
-    assert (said.json["tasks"], said.json["threads"]) == (6, 2)
+    result = sonde(
+        "run", "quick", "--on", target, "--launcher", "mpiexec", "--tasks", "6", "--processes", "3", "--json"
+    )
+    assert (result.json["tasks"], result.json["threads"]) == (6, 2)
 
 
 def test_target_is_stored_as_absolute_path(
     sonde: Any, fake: Fake, target: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(target)
-    said = sonde("run", "quick", "--on", ".", "--json")
-    assert said.json["target"] == str(target)
+    result = sonde("run", "quick", "--on", ".", "--json")
+    assert result.json["target"] == str(target)
 
 
 def test_plan_prints_explanation(sonde: Any, fake: Fake, target: Path) -> None:
-    said = sonde("plan", "quick", "--on", target, "--tasks", "4")
-    assert said.code == 0
-    for words in ("1 GiB needed", "4 (1 process x 4 threads)", "random_permute", "emptying the page cache", "0.062 x"):
-        assert words in said.out
+    result = sonde("plan", "quick", "--on", target, "--tasks", "4")
+    assert result.code == 0
+    for text in ("1 GiB needed", "4 (1 process x 4 threads)", "random_permute", "emptying the page cache", "0.062 x"):
+        assert text in result.out
     assert list(target.iterdir()) == []
 
 
@@ -257,20 +259,20 @@ def test_plan_larger_than_free_space_gets_advice(
     sonde: Any, fake: Fake, target: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_AVAILABLE", str(300 << 20))
-    said = sonde("plan", "quick", "--on", target, "--tasks", "4")
-    assert said.code == 3
-    assert "does not fit; make it smaller, like --set data.access.volume=59MiB" in said.out
-    said = sonde("plan", "quick", "--on", target, "--tasks", "1", "--set", "data.access.volume=280MiB")
-    assert said.code == 3
-    assert "--set target.min_free=0" in said.out
-    assert "(with data.access.volume=280MiB)" in said.out
+    result = sonde("plan", "quick", "--on", target, "--tasks", "4")
+    assert result.code == 3
+    assert "does not fit; make it smaller, like --set data.access.volume=59MiB" in result.out
+    result = sonde("plan", "quick", "--on", target, "--tasks", "1", "--set", "data.access.volume=280MiB")
+    assert result.code == 3
+    assert "--set target.min_free=0" in result.out
+    assert "(with data.access.volume=280MiB)" in result.out
 
 
 def test_plan_works_without_an_engine(sonde: Any, target: Path, archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SONDE_ENGINE", "/no/such/engine")
-    said = sonde("plan", "quick", "--on", target)
-    assert said.code == 0
-    assert "schema only" in said.err
+    result = sonde("plan", "quick", "--on", target)
+    assert result.code == 0
+    assert "schema only" in result.err
 
 
 def test_run_without_engine_is_rejected(
@@ -278,9 +280,9 @@ def test_run_without_engine_is_rejected(
 ) -> None:
     monkeypatch.setenv("SONDE_ENGINE", "/no/such/engine")
     for arguments in (["run", "quick", "--on", target], ["check", target], ["clean", target]):
-        said = sonde(*arguments)
-        assert said.code == 3
-        assert "SONDE_ENGINE" in said.sentences[0]
+        result = sonde(*arguments)
+        assert result.code == 3
+        assert "SONDE_ENGINE" in result.sentences[0]
     assert sonde("doctor").code == 3
 
 
@@ -289,17 +291,17 @@ def test_doctor_reports_load_of_others(
     sonde: Any, fake: Fake, monkeypatch: pytest.MonkeyPatch, load: float, state: str
 ) -> None:
     monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0))
-    (fact,) = [one for one in sonde("doctor", "--json").json["facts"] if one["topic"] == "load"]
+    (fact,) = [fact_row for fact_row in sonde("doctor", "--json").json["facts"] if fact_row["topic"] == "load"]
     assert fact["state"] == state
     assert f"{load} processes" in fact["text"]
     assert ("doubtful" in fact["remedy"]) == (state == "partly")
 
 
 def test_doctor_reports_facts(sonde: Any, fake: Fake, target: Path) -> None:
-    said = sonde("doctor", target)
-    assert said.code == 0
+    result = sonde("doctor", target)
+    assert result.code == 0
     for topic in ("engine", "clock", "backend posix", "O_DIRECT", "drop caches", "open files", "mpiexec", "archive"):
-        assert topic in said.out
+        assert topic in result.out
     fake(type="iso9660")
     assert sonde("doctor", target).code == 3
     topics = [fact["topic"] for fact in sonde("doctor", "--json").json["facts"]]
@@ -315,21 +317,21 @@ def test_clean_prints_removed_directories(
     ]
     stuck = [{"directory": f"{target}/sonde-c", "run": "c", "files": 1, "bytes": 1, "left": ["sonde-c/mine.txt"]}]
     engine = tmp_path / "engine"
-    for found, code in ((answer, 0), (stuck, 1), ([], 0)):
-        engine.write_text(f"#!/bin/sh\ncat <<'END'\n{json.dumps(found)}\nEND\nexit {code}\n")
+    for entries, code in ((answer, 0), (stuck, 1), ([], 0)):
+        engine.write_text(f"#!/bin/sh\ncat <<'END'\n{json.dumps(entries)}\nEND\nexit {code}\n")
         engine.chmod(0o755)
         monkeypatch.setenv("SONDE_ENGINE", str(engine))
-        said = sonde("clean", target)
-        assert said.code == code
-        if found == answer:
-            assert "removed 3 files, 4 KiB" in said.out
-            assert "still going on" in said.out
+        result = sonde("clean", target)
+        assert result.code == code
+        if entries == answer:
+            assert "removed 3 files, 4 KiB" in result.out
+            assert "still going on" in result.out
             assert "would remove 3 files" in sonde("clean", target, "--dry-run").out
-        elif found:
-            assert "mine.txt" in said.out
-            assert "1 file of" in said.sentences[0]
+        elif entries:
+            assert "mine.txt" in result.out
+            assert "1 file of" in result.sentences[0]
         else:
-            assert "Nothing to remove" in said.out
+            assert "Nothing to remove" in result.out
 
 
 def test_clean_outside_the_directory_needs_yes(
@@ -338,11 +340,14 @@ def test_clean_outside_the_directory_needs_yes(
     roots = [f"{target}/sonde-a", "/mnt/disk/sonde-a"]
     entry = {"directory": roots[0], "run": "a", "directories": roots, "outside": roots[1:]}
     removed = {**entry, "files": 3, "bytes": 4096, "left": []}
-    kept = {**entry, "kept": "its run has files outside, in /mnt/disk/sonde-a: add --yes to remove them there too"}
+    kept_entry = {
+        **entry,
+        "kept": "its run has files outside, in /mnt/disk/sonde-a: add --yes to remove them there too",
+    }
     engine = tmp_path / "engine"
     engine.write_text(
         f"#!/bin/sh\ncase \"$*\" in *--yes*|*--dry-run*) echo '{json.dumps([removed])}';;\n"
-        f"*) echo '{json.dumps([kept])}'; exit 2;; esac\n"
+        f"*) echo '{json.dumps([kept_entry])}'; exit 2;; esac\n"
     )
     engine.chmod(0o755)
     monkeypatch.setenv("SONDE_ENGINE", str(engine))
@@ -351,17 +356,17 @@ def test_clean_outside_the_directory_needs_yes(
     assert "kept: its run has files outside" in refused.out
     assert f"{roots[0]} is kept: its run has files outside, in {roots[1]}: add --yes" in refused.sentences[0]
     assert sonde("clean", target, "--json").code == 2
-    shown = sonde("clean", target, "--dry-run")
-    assert (shown.code, f"also in {roots[1]}, outside: needs --yes" in shown.out) == (0, True)
+    result = sonde("clean", target, "--dry-run")
+    assert (result.code, f"also in {roots[1]}, outside: needs --yes" in result.out) == (0, True)
     done = sonde("clean", target, "--yes")
     assert (done.code, f"also in {roots[1]}\n" in done.out) == (0, True)
     assert "removed 3 files" in done.out
 
 
 def test_check_prints_figures(sonde: Any, fake: Fake, target: Path, archive: Path) -> None:
-    said = sonde("check", target)
-    assert said.code == 0
-    for words in (
+    result = sonde("check", target)
+    assert result.code == 0
+    for text in (
         "into page cache: not a storage number",
         "write, until on storage",
         "from storage",
@@ -369,31 +374,31 @@ def test_check_prints_figures(sonde: Any, fake: Fake, target: Path, archive: Pat
         "files/s",
         "Report",
     ):
-        assert words in said.out
+        assert text in result.out
     (document,) = (archive / "reports").glob("*.json")
     group = json.loads(document.read_text())["id"]
     assert (archive / "reports" / f"{group}.html").read_text().startswith("Check of ")
     assert sonde("show", group).code == 0
-    listed = sonde("list", "--json").json
-    assert all(run["role"] == "check" for run in listed)
-    assert len(sonde("list", "--json", "--all").json) > len(listed)
+    runs = sonde("list", "--json").json
+    assert all(run["role"] == "check" for run in runs)
+    assert len(sonde("list", "--json", "--all").json) > len(runs)
 
 
 def test_check_prints_duration_and_space_before_start(sonde: Any, fake: Fake, target: Path) -> None:
-    said = sonde("check", target)
-    assert re.search(r"This takes about \d+ (?:s|min).* and up to [\d.]+ [KMG]iB of space\.", said.err)
-    parts = re.findall(r"\((\d) of (\d)\), about (.+) left", said.err)
+    result = sonde("check", target)
+    assert re.search(r"This takes about \d+ (?:s|min).* and up to [\d.]+ [KMG]iB of space\.", result.err)
+    parts = re.findall(r"\((\d) of (\d)\), about (.+) left", result.err)
     assert [int(number) for number, _, _ in parts] == list(range(1, len(parts) + 1))
     assert parts[-1][0] == parts[-1][1]
 
 
 def test_figures_of_all_cores_name_task_count(sonde: Any, fake: Fake, target: Path) -> None:
     figures = sonde("check", target, "--json").json["figures"]
-    for one in figures:
-        if one["key"].endswith("-all"):
-            assert f"{one['tasks']} tasks" in one["section"]
-        elif one["key"].endswith("-1"):
-            assert one["tasks"] == 1
+    for figure in figures:
+        if figure["key"].endswith("-all"):
+            assert f"{figure['tasks']} tasks" in figure["section"]
+        elif figure["key"].endswith("-1"):
+            assert figure["tasks"] == 1
 
 
 def test_internal_error_prints_sentence_and_details_file(
@@ -405,10 +410,10 @@ def test_internal_error_prints_sentence_and_details_file(
         raise RuntimeError("unthinkable")
 
     monkeypatch.setattr("sonde.store.archive.Archive.recover", broken)
-    said = sonde("list")
-    assert said.code == 1
-    assert len(said.err.splitlines()) == 1
-    assert "RuntimeError: unthinkable" in said.err
+    result = sonde("list")
+    assert result.code == 1
+    assert len(result.err.splitlines()) == 1
+    assert "RuntimeError: unthinkable" in result.err
     (file,) = tmp_path.glob("sonde-error-*.txt")
     assert "Traceback" in file.read_text()
     monkeypatch.setenv("SONDE_DEBUG", "1")
@@ -466,10 +471,10 @@ def test_closed_pipe_is_no_error(ran: Any) -> None:
 
 
 def test_control_characters_in_names_are_escaped(sonde: Any, fake: Fake, tmp_path: Path) -> None:
-    said = sonde("run", "quick", "--on", "no\x1b[31m\nsuch")
-    assert said.code == 2
-    assert "\x1b" not in said.err
-    assert len(said.err.splitlines()) == 1
+    result = sonde("run", "quick", "--on", "no\x1b[31m\nsuch")
+    assert result.code == 2
+    assert "\x1b" not in result.err
+    assert len(result.err.splitlines()) == 1
 
 
 def test_markup_in_names_is_printed_as_text(sonde: Any, fake: Fake, tmp_path: Path) -> None:
@@ -482,8 +487,8 @@ def test_markup_in_names_is_printed_as_text(sonde: Any, fake: Fake, tmp_path: Pa
         ["plan", "quick", "--on", odd],
         ["doctor", odd],
     ):
-        said = sonde(*arguments)
-        assert said.code == 0, said.err
+        result = sonde(*arguments)
+        assert result.code == 0, result.err
     heading, *lines = sonde("list").out.splitlines()
     begin, end = heading.index("target"), heading.index("tasks")  # a long place takes several lines of its column
     assert "[bold]odd[/bold][/nope]" in "".join(line[begin:end] for line in lines).replace(" ", "")

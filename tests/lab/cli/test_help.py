@@ -23,19 +23,19 @@ LETTERS = {"--dry-run": "-n", "--quiet": "-q", "--output": "-o", "--yes": "-y", 
 def commands(group: click.Group, path: str = "") -> Iterator[tuple[str, click.Command]]:
     context = click.Context(group)
     for name in group.list_commands(context):
-        found = group.get_command(context, name)
-        if isinstance(found, click.Group):
-            yield from commands(found, f"{path} {name}".strip())
-        elif found is not None:
-            yield f"{path} {name}".strip(), found
+        command = group.get_command(context, name)
+        if isinstance(command, click.Group):
+            yield from commands(command, f"{path} {name}".strip())
+        elif command is not None:
+            yield f"{path} {name}".strip(), command
 
 
 def test_option_has_same_letter_in_all_verbs() -> None:
     wrong = [
         (verb, option.opts)
-        for verb, found in commands(command)
+        for verb, command_found in commands(command)
         if verb.split()[0] not in TOOLS
-        for option in found.params
+        for option in command_found.params
         if isinstance(option, click.Option)
         for word, letter in LETTERS.items()
         if word in option.opts and letter not in option.opts
@@ -44,8 +44,8 @@ def test_option_has_same_letter_in_all_verbs() -> None:
 
 
 def test_help_groups_all_verbs_without_truncation(sonde: Any) -> None:
-    said = sonde("--help").out
-    overview = said[said.index("Measure:") :]
+    output = sonde("--help").out
+    overview = output[output.index("Measure:") :]
     assert not [line for line in overview.splitlines() if line.endswith(("…", "..."))]
     for verb in verbs():
         assert f"  {verb} " in overview or f"  {verb}\n" in overview, verb
@@ -55,16 +55,16 @@ def test_help_groups_all_verbs_without_truncation(sonde: Any) -> None:
 
 @pytest.mark.parametrize("group", ["baseline", "layout", "route"])
 def test_help_of_group_is_not_truncated(sonde: Any, group: str) -> None:
-    said = sonde(group, "--help").out
-    commands_of = said[said.index("Commands:") :]
+    output = sonde(group, "--help").out
+    commands_of = output[output.index("Commands:") :]
     assert not [line for line in commands_of.splitlines() if line.endswith(("…", "..."))]
     assert len(commands_of.splitlines()) > 3
 
 
 def test_unmount_without_mount_prints_one_sentence(sonde: Any, tmp_path: Path) -> None:
-    said = sonde("unmount", tmp_path)
-    assert said.code == 2
-    assert f"Nothing is mounted on {tmp_path}" in said.err
+    result = sonde("unmount", tmp_path)
+    assert result.code == 2
+    assert f"Nothing is mounted on {tmp_path}" in result.err
 
 
 def test_help_verb_equals_help_option(sonde: Any) -> None:
@@ -79,14 +79,14 @@ def test_completion_command_of_help_works(sonde: Any, shell: str) -> None:
     assert "_SONDE_COMPLETE=bash_source sonde" in sonde("--help").out
     environment = {**os.environ, "_SONDE_COMPLETE": f"{shell}_complete", "COMP_WORDS": "sonde tre", "COMP_CWORD": "1"}
     environment["COMP_CWORD"] = "tre" if shell == "fish" else "1"
-    words = [sys.executable, "-m", "sonde"]
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    command_line = [sys.executable, "-m", "sonde"]
+    done = subprocess.run(command_line, env=environment, capture_output=True, text=True, check=False, timeout=60)
     assert "trend" in done.stdout, done.stderr
 
 
-@pytest.mark.parametrize("words", [("check", "/proc"), ("run", "quick", "--on", "/proc")], ids=["check", "run"])
-def test_proc_is_rejected_as_target(sonde: Any, engine: Any, words: tuple[str, ...]) -> None:
-    said = sonde(*words)
-    assert said.code == 3
-    assert "no file system for data" in said.err
+@pytest.mark.parametrize("arguments", [("check", "/proc"), ("run", "quick", "--on", "/proc")], ids=["check", "run"])
+def test_proc_is_rejected_as_target(sonde: Any, engine: Any, arguments: tuple[str, ...]) -> None:
+    result = sonde(*arguments)
+    assert result.code == 3
+    assert "no file system for data" in result.err
     assert Path("/proc").is_dir()

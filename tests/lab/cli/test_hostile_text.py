@@ -44,9 +44,9 @@ STRUCTURE = {
 def poison(value: Any, text: str, key: str = "") -> Any:
     """The document with `text` at the end of every text that is not part of the format."""
     if isinstance(value, dict):
-        return {name: poison(one, text, name) for name, one in value.items()}
+        return {name: poison(item, text, name) for name, item in value.items()}
     if isinstance(value, list):
-        return [poison(one, text, key) for one in value]
+        return [poison(item, text, key) for item in value]
     return value + text if isinstance(value, str) and key not in STRUCTURE else value
 
 
@@ -138,8 +138,8 @@ def test_terminal_gets_styles_and_nothing_else(text: str) -> None:
     table = plain_table()
     table.add_column("a")
     table.add_row(Text(text, style="red"))
-    for one in (text, Text(text, style="bold red"), table):
-        console.print(one)
-    shown = file.getvalue()
-    assert "\x1b[" in shown
-    assert not FORBIDDEN.search(re.sub(r"\x1b\[[0-9;]*m", "", shown))
+    for item in (text, Text(text, style="bold red"), table):
+        console.print(item)
+    output = file.getvalue()
+    assert "\x1b[" in output
+    assert not FORBIDDEN.search(re.sub(r"\x1b\[[0-9;]*m", "", output))

@@ -12,12 +12,12 @@ LISTINGS = Path(__file__).resolve().parents[2] / "data" / "layout"
 
 
 def test_layout_plan_writes_all_files(sonde: Any, tmp_path: Path) -> None:
-    said = sonde("layout", "plan", "nvme-enclosure", "-o", tmp_path / "layout")
-    assert said.code == 0, said.err
+    result = sonde("layout", "plan", "nvme-enclosure", "-o", tmp_path / "layout")
+    assert result.code == 0, result.err
     assert {path.name for path in (tmp_path / "layout").iterdir()} == {
         "layout.sh", "layout.svg", "report.txt", "system.toml",
     }  # fmt: skip
-    assert "read 50.0 GB/s, write 44.4 GB/s; limit: boxes" in said.out
+    assert "read 50.0 GB/s, write 44.4 GB/s; limit: boxes" in result.out
     again = sonde("layout", "plan", tmp_path / "layout" / "system.toml")
     assert "read 50.0 GB/s, write 44.4 GB/s; limit: boxes" in again.out
     old = sonde("layout", "plan", "cray-x1-requirements", "-o", tmp_path / "old")
@@ -25,11 +25,11 @@ def test_layout_plan_writes_all_files(sonde: Any, tmp_path: Path) -> None:
 
 
 def test_explain_prints_every_derivation(sonde: Any) -> None:
-    said = sonde("layout", "plan", "cray-x1", "--explain").out
-    words = " ".join(said.split())
-    assert "8 data drives x segment 256 KiB" in words
-    assert "ceil(853951488 / 262144 blocks of 1 GiB) = 3258 groups" in words
-    assert "Not known, so not counted: rates of drives" in words
+    output = sonde("layout", "plan", "cray-x1", "--explain").out
+    text = " ".join(output.split())
+    assert "8 data drives x segment 256 KiB" in text
+    assert "ceil(853951488 / 262144 blocks of 1 GiB) = 3258 groups" in text
+    assert "Not known, so not counted: rates of drives" in text
 
 
 def test_failed_parts_and_alternatives_are_printed(sonde: Any) -> None:
@@ -38,10 +38,10 @@ def test_failed_parts_and_alternatives_are_printed(sonde: Any) -> None:
     lost = sonde("layout", "plan", "laptop-md", "--failures").out
     assert "drive sd1" in lost
     assert "rebuilt after" in lost
-    found = sonde(
+    output = sonde(
         "layout", "plan", "nvme-enclosure", "--requirement", "scratch", "--against", "8+1", "--against", "4+1"
     ).out
-    assert "1 drive, then 100 %" in found
+    assert "1 drive, then 100 %" in output
     report = sonde("layout", "plan", "cray-x1", "--report").out
     assert "RAID-5/8+1/256KB" in report
 
@@ -53,35 +53,35 @@ def test_unmet_requirement_is_reported_and_fails(sonde: Any, tmp_path: Path) -> 
         '[[file_systems]]\nid = "fast"\nkind = "xfs"\npurpose = "scratch"\nrequirement = { write = "9 GB/s" }\n',
         encoding="utf-8",
     )
-    said = sonde("layout", "plan", path)
-    assert said.code == 1
-    assert "Not met: fast wants to write 9.00 GB/s" in said.out
+    result = sonde("layout", "plan", path)
+    assert result.code == 1
+    assert "Not met: fast wants to write 9.00 GB/s" in result.out
 
 
 def test_saved_outputs_are_checked_against_plan(sonde: Any) -> None:
-    said = sonde("layout", "check", "--from", LISTINGS / "pm.txt")
-    assert said.code == 0
-    assert "Nothing wrong in 1 comparison." in said.out
-    said = sonde("layout", "check", "--from", LISTINGS / "mkfs-4plus1.txt", "--plan", "cray-x1", "--as", "single")
-    assert said.code == 1
-    assert "log too small" in said.out
-    assert "Cost: writing that allocates stops growing" in said.out
+    result = sonde("layout", "check", "--from", LISTINGS / "pm.txt")
+    assert result.code == 0
+    assert "Nothing wrong in 1 comparison." in result.out
+    result = sonde("layout", "check", "--from", LISTINGS / "mkfs-4plus1.txt", "--plan", "cray-x1", "--as", "single")
+    assert result.code == 1
+    assert "log too small" in result.out
+    assert "Cost: writing that allocates stops growing" in result.out
     other = sonde(
         "layout", "check", "--from", LISTINGS / "mkfs-4plus1.txt", "--plan", "cray-x1", "--as", "large", "--json"
     )
-    assert {one["kind"] for one in other.json["faults"]} >= {"not as planned"}
+    assert {fault["kind"] for fault in other.json["faults"]} >= {"not as planned"}
     spoilt = sonde("layout", "check", "--from", LISTINGS / "csmreport-as-scanned.txt").out
     assert "a line that could not be parsed" in spoilt
 
 
 def test_layout_check_inspects_this_machine(sonde: Any, tmp_path: Path) -> None:
-    said = sonde("layout", "check", tmp_path)
-    assert said.code in (0, 1)
-    assert "fault" in said.out or "Nothing wrong was found" in said.out
+    result = sonde("layout", "check", tmp_path)
+    assert result.code in (0, 1)
+    assert "fault" in result.out or "Nothing wrong was found" in result.out
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("arguments", "text"),
     [
         (("plan", "edisson"), 'Did you mean "edison"?'),
         (("plan", "nvme-enclosure", "--geometry", "8*1"), "is no geometry"),
@@ -103,7 +103,7 @@ def test_layout_check_inspects_this_machine(sonde: Any, tmp_path: Path) -> None:
         (("check", "--from", str(LISTINGS / "pm.txt"), "--as", "large"), "give the system with --plan"),
     ],
 )
-def test_impossible_request_prints_one_sentence(sonde: Any, words: tuple[str, ...], said: str) -> None:
-    answer = sonde("layout", *words)
+def test_impossible_request_prints_one_sentence(sonde: Any, arguments: tuple[str, ...], text: str) -> None:
+    answer = sonde("layout", *arguments)
     assert answer.code == 2
-    assert said in " ".join(answer.err.split())
+    assert text in " ".join(answer.err.split())

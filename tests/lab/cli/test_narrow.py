@@ -42,11 +42,13 @@ VERBS = {
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def history_archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two dozen runs, half of them slower."""
     root = tmp_path_factory.mktemp("long-names")
     for day in range(1, 25):
-        works = [Work(one.id, one.op, steady(1e9 / (1 + (day > 12)) * (1 + day / 500)), seconds=2.0) for one in WORKS]
+        works = [
+            Work(work.id, work.op, steady(1e9 / (1 + (day > 12)) * (1 + day / 500)), seconds=2.0) for work in WORKS
+        ]
         started = f"2026-11-{day:02d}T12:00:00Z"
         scene = Scene(works=works if day < 24 else WORKS, plan=LONG, started=started, path=f"/scratch/{LONG}", seed=day)
         folder = store_run(root, f"202611{day:02d}T120000Z-{LONG}-{day:08x}", scene)
@@ -55,8 +57,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def long_names(archive: Path, made: Path) -> Path:
-    shutil.copytree(made, archive, dirs_exist_ok=True)
+def long_names(archive: Path, history_archive: Path) -> Path:
+    shutil.copytree(history_archive, archive, dirs_exist_ok=True)
     return archive
 
 
@@ -69,14 +71,14 @@ def quantities(text: str) -> Counter[str]:
 def test_names_and_numbers_are_not_cut(
     sonde: Any, long_names: Path, monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:
-    def said(columns: int) -> str:
+    def list_runs(columns: int) -> str:
         monkeypatch.setattr("sonde.terminal.screen._WIDE", columns)
         return str(sonde(*VERBS[verb]).out)
 
-    wide = said(400)
+    wide = list_runs(400)
     assert quantities(wide) or verb in ("tag", "rm"), "nothing was said that could be cut"
     for width in (80, 60):
-        narrow = said(width)
+        narrow = list_runs(width)
         # titles of columns may be said with every row
         assert not quantities(wide) - quantities(narrow), "a number was cut, or parted from its unit"
         for folder in long_names.glob("20*/*"):
@@ -90,19 +92,19 @@ def test_table_fits_terminal_except_names(columns: int) -> None:
     for title, right in (("run", False), ("rate", True), ("what was found", False), ("share", True)):
         table.add_column(title, justify="right" if right else "left", no_wrap=title == "run")
     name = "20261122T132912Z-check-small-files-durable-1c55f71b"
-    words = "other processes used 1.4 cores of this node during the phase"
-    table.add_row(name, "1.23 million op/s", Text(words, style="red"), "-42 %", style="bold")
+    text = "other processes used 1.4 cores of this node during the phase"
+    table.add_row(name, "1.23 million op/s", Text(text, style="red"), "-42 %", style="bold")
     table.add_row("short", "5 GB/s", "doubtful:\nnoisy_node", "3 %")
     screen = io.StringIO()
     Console(file=screen, width=columns).print(table, crop=False)
     lines = [line.rstrip() for line in screen.getvalue().splitlines()]
     assert max(len(line) for line in lines if name not in line) <= columns
-    for whole in (name, "1.23 million op/s", "1.4 cores", "-42 %", "5 GB/s", "3 %"):
-        assert any(whole in line for line in lines), whole
-    for word in words.split():
+    for cell_text in (name, "1.23 million op/s", "1.4 cores", "-42 %", "5 GB/s", "3 %"):
+        assert any(cell_text in line for line in lines), cell_text
+    for word in text.split():
         assert any(word in line for line in lines)
 
 
 def test_piped_output_has_no_trailing_blanks(sonde: Any, long_names: Path) -> None:
-    for words in VERBS.values():
-        assert not [line for line in sonde(*words).out.splitlines() if line != line.rstrip()], words
+    for arguments in VERBS.values():
+        assert not [line for line in sonde(*arguments).out.splitlines() if line != line.rstrip()], arguments

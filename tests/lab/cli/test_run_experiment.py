@@ -47,20 +47,20 @@ def experiment(tmp_path: Path) -> Path:
 
 
 def runs(archive: Path) -> list[dict[str, Any]]:
-    return [json.loads(one.read_text()) for one in sorted(archive.glob("20*/*/run.json"))]
+    return [json.loads(path.read_text()) for path in sorted(archive.glob("20*/*/run.json"))]
 
 
 def test_experiment_run_prints_medians(fake: Fake, sonde: Any, experiment: Path, target: Path, archive: Path) -> None:
-    said = sonde("run", experiment, "--on", target, "--tag", "t1", "--note", "n", "--group", "mine")
-    assert said.code == 0, said.err
-    assert "Two sizes" in said.out
-    assert "64KiB" in said.out
-    assert "Stored as mine" in said.out
-    assert "Seed of the order: 3" in said.err
-    kept = runs(archive)
-    assert len(kept) == 4
-    assert {one["experiment"]["cell"] for one in kept} == {"transfer=64KiB", "transfer=128KiB"}
-    assert {(one["group"], one["note"]) for one in kept} == {("mine", "n")}
+    result = sonde("run", experiment, "--on", target, "--tag", "t1", "--note", "n", "--group", "mine")
+    assert result.code == 0, result.err
+    assert "Two sizes" in result.out
+    assert "64KiB" in result.out
+    assert "Stored as mine" in result.out
+    assert "Seed of the order: 3" in result.err
+    stored_runs = runs(archive)
+    assert len(stored_runs) == 4
+    assert {run["experiment"]["cell"] for run in stored_runs} == {"transfer=64KiB", "transfer=128KiB"}
+    assert {(run["group"], run["note"]) for run in stored_runs} == {("mine", "n")}
     assert sonde("run", experiment, "--on", target, "--group", "mine", "--quiet").out.strip() == "mine"
     assert len(runs(archive)) == 4, "the same group again runs nothing anew"
     assert sonde("show", "mine").code == 0
@@ -70,8 +70,8 @@ def test_experiment_run_prints_medians(fake: Fake, sonde: Any, experiment: Path,
 def test_caveats_of_runs_are_in_every_output(
     fake: Fake, sonde: Any, experiment: Path, target: Path, archive: Path
 ) -> None:
-    words = ("run", experiment, "--on", target, "--group", "mine")
-    quiet = sonde(*words)
+    arguments = ("run", experiment, "--on", target, "--group", "mine")
+    quiet = sonde(*arguments)
     assert quiet.code == 0, quiet.err
     assert "oubtful" not in quiet.out
     why = "other processes used 1.9 cores of this node during the phase"
@@ -79,8 +79,8 @@ def test_caveats_of_runs_are_in_every_output(
     for path in sorted(archive.glob("20*/*/run.json"))[:3]:
         path.write_text(json.dumps({**json.loads(path.read_text()), "findings": [busy]}))
     sentence = f"Doubtful, write: {why} (in 3 of 4 runs)."
-    assert f"! {sentence}" in sonde(*words).out
-    again = sonde(*words, "--json").json
+    assert f"! {sentence}" in sonde(*arguments).out
+    again = sonde(*arguments, "--json").json
     assert again["caveats"] == [sentence]
     assert sentence in Path(again["report"]).read_text(encoding="utf-8")
 
@@ -88,11 +88,11 @@ def test_caveats_of_runs_are_in_every_output(
 def test_profile_and_setting_change_experiment(
     fake: Fake, sonde: Any, experiment: Path, target: Path, archive: Path
 ) -> None:
-    found = sonde(
+    results = sonde(
         "run", experiment, "--on", target, "--profile", "ci", "--set", "data.access.volume=2MiB", "--json"
     ).json
-    assert [len(one["rates"]) for one in found["cells"]] == [1, 1]
-    assert {json.loads(one.read_text())["data"]["access"]["volume"] for one in archive.glob("20*/*/plan.json")} == {
+    assert [len(cell["rates"]) for cell in results["cells"]] == [1, 1]
+    assert {json.loads(path.read_text())["data"]["access"]["volume"] for path in archive.glob("20*/*/plan.json")} == {
         "2MiB"
     }
 
@@ -101,12 +101,15 @@ def test_plan_with_repeat_option_becomes_experiment(
     fake: Fake, sonde: Any, target: Path, archive: Path, tmp_path: Path
 ) -> None:
     log = tmp_path / "prepared"
-    found = sonde(
+    results = sonde(
         "run", "quick", "--on", target, "--repeat", "2", "--warmup", "1", "--prepare", f"echo x >> {log}",
         "--sweep", "data.access.transfer=64KiB,1MiB", "--json",
     ).json  # fmt: skip
-    assert {(one["cell"], len(one["rates"])) for one in found["cells"]} == {("transfer=64KiB", 2), ("transfer=1MiB", 2)}
-    assert [one["warm_up"] for one in found["runs"]].count(True) == 2
+    assert {(cell["cell"], len(cell["rates"])) for cell in results["cells"]} == {
+        ("transfer=64KiB", 2),
+        ("transfer=1MiB", 2),
+    }
+    assert [run["warm_up"] for run in results["runs"]].count(True) == 2
     assert log.read_text().count("x") == 6
 
 
@@ -114,38 +117,38 @@ def test_dry_run_prints_forecast_and_runs_nothing(
     fake: Fake, sonde: Any, experiment: Path, target: Path, archive: Path
 ) -> None:
     log = fake()
-    said = sonde("run", experiment, "--on", target, "--dry-run", "--rate", "1MB/s")
-    assert said.code == 0, said.err
-    assert "2 cells, 4 runs at least, about 4" in said.out
-    assert "ior -a POSIX -t 65536" in said.out
+    result = sonde("run", experiment, "--on", target, "--dry-run", "--rate", "1MB/s")
+    assert result.code == 0, result.err
+    assert "2 cells, 4 runs at least, about 4" in result.out
+    assert "ior -a POSIX -t 65536" in result.out
     assert not any('"run"' in line for line in log.read_text().splitlines())
     assert not archive.exists()
-    found = sonde("run", experiment, "--on", target, "--dry-run", "--json").json
-    assert [one["phases"][0]["bytes"] for one in found["cells"]] == [1 << 20, 1 << 20]
+    forecast = sonde("run", experiment, "--on", target, "--dry-run", "--json").json
+    assert [cell["phases"][0]["bytes"] for cell in forecast["cells"]] == [1 << 20, 1 << 20]
 
 
 def test_failed_cell_is_named_and_sets_exit_code(
     fake: Fake, sonde: Any, experiment: Path, target: Path, archive: Path
 ) -> None:
     fake("mismatch")
-    said = sonde("run", experiment, "--on", target)
-    assert said.code == 4
-    assert "3 blocks are not what was written" in said.sentences[0]
+    result = sonde("run", experiment, "--on", target)
+    assert result.code == 4
+    assert "3 blocks are not what was written" in result.sentences[0]
 
 
 def test_experiment_rejected_in_all_cells_stores_nothing(
     fake: Fake, sonde: Any, experiment: Path, target: Path, archive: Path
 ) -> None:
     fake("refuse")
-    said = sonde("run", experiment, "--on", target)
-    assert said.code == 2
-    assert said.sentences[0].startswith("sonde: Nothing was run. transfer=")
-    assert said.sentences[0].endswith("is not what this fake engine likes. (1 more cells were not run.)")
+    result = sonde("run", experiment, "--on", target)
+    assert result.code == 2
+    assert result.sentences[0].startswith("sonde: Nothing was run. transfer=")
+    assert result.sentences[0].endswith("is not what this fake engine likes. (1 more cells were not run.)")
     assert runs(archive) == []
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "text"),
     [
         (["--on", "fs1=/tmp"], 'names no file system or mount "fs1"'),
         (["--pool", "P=/tmp"], 'names no pool "P"'),
@@ -167,17 +170,17 @@ def test_experiment_rejected_in_all_cells_stores_nothing(
     ],
 )
 def test_invalid_arguments_print_one_sentence(
-    fake: Fake, sonde: Any, experiment: Path, archive: Path, arguments: list[str], said: str
+    fake: Fake, sonde: Any, experiment: Path, archive: Path, arguments: list[str], text: str
 ) -> None:
-    found = sonde("run", experiment, *arguments)
-    assert found.code == 2, found.out
-    assert len(found.sentences) == 1
-    assert said in found.sentences[0]
+    result = sonde("run", experiment, *arguments)
+    assert result.code == 2, result.out
+    assert len(result.sentences) == 1
+    assert text in result.sentences[0]
     assert not list(archive.glob("20*"))
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "text"),
     [
         (["--profile", "ci"], "--profile belongs to an experiment, and this is a plan"),
         (["--pool", "P=/tmp"], "--pool belongs to an experiment"),
@@ -186,11 +189,11 @@ def test_invalid_arguments_print_one_sentence(
     ],
 )
 def test_experiment_options_of_plan_are_rejected(
-    fake: Fake, sonde: Any, archive: Path, arguments: list[str], said: str
+    fake: Fake, sonde: Any, archive: Path, arguments: list[str], text: str
 ) -> None:
-    found = sonde("run", "quick", *arguments)
-    assert (found.code, len(found.sentences)) == (2, 1)
-    assert said in found.sentences[0]
+    result = sonde("run", "quick", *arguments)
+    assert (result.code, len(result.sentences)) == (2, 1)
+    assert text in result.sentences[0]
 
 
 def test_single_run_stores_tag_note_and_group(fake: Fake, sonde: Any, target: Path, archive: Path) -> None:
@@ -223,12 +226,14 @@ def test_resume_removes_files_of_killed_runs(
 ) -> None:
     path = tmp_path / "killed.toml"
     path.write_text(PROCESSES, encoding="utf-8")
-    words = ["run", str(path), "--on", str(target), "--group", "g", "--no-report", "-q"]
-    runner = subprocess.Popen([sys.executable, "-m", "sonde", *words], start_new_session=True)
+    arguments = ["run", str(path), "--on", str(target), "--group", "g", "--no-report", "-q"]
+    runner = subprocess.Popen([sys.executable, "-m", "sonde", *arguments], start_new_session=True)
     owner: list[Path] = []
     while runner.poll() is None and not (owner and list(target.glob("sonde-*/*"))):
         owner = [
-            one for one in archive.glob(".incoming-*/owner.json") if len(json.loads(one.read_text())["processes"]) > 1
+            path
+            for path in archive.glob(".incoming-*/owner.json")
+            if len(json.loads(path.read_text())["processes"]) > 1
         ]
         time.sleep(0.02)
     child = json.loads(owner[0].read_text())["processes"][1]["pid"]
@@ -238,12 +243,12 @@ def test_resume_removes_files_of_killed_runs(
     assert list(target.glob("sonde-*/*")), "the killed engine left its files"
     other = sonde("run", path, "--on", target, "--group", "g", "--no-report", "--set", "phases.write.stop.time=50ms")
     assert other.code == 2, "with other settings it is another experiment"
-    kept = archive / "experiments" / "g" / "experiment.json"
-    document = json.loads(kept.read_text())
+    description_file = archive / "experiments" / "g" / "experiment.json"
+    document = json.loads(description_file.read_text())
     document["settings"] = ["phases.write.stop.time=50ms"]  # so that the test does not wait for a minute
-    kept.write_text(json.dumps(document))
-    said = sonde("run", path, "--on", target, "--group", "g", "--no-report", "--set", "phases.write.stop.time=50ms")
-    assert said.code == 0, said.err
+    description_file.write_text(json.dumps(document))
+    result = sonde("run", path, "--on", target, "--group", "g", "--no-report", "--set", "phases.write.stop.time=50ms")
+    assert result.code == 0, result.err
     assert list(target.iterdir()) == []
 
 
@@ -259,10 +264,10 @@ def test_interrupt_keeps_runs_and_prints_how_to_resume(
         return execute(self, attempt)
 
     monkeypatch.setattr(EngineExecutor, "execute", interrupted)
-    said = sonde("run", experiment, "--on", target, "--no-report")
-    assert said.code == 5
-    assert said.sentences == ["sonde: The experiment was interrupted; finished runs are stored."]
-    assert "the same command with --resume continues it" in said.out
+    result = sonde("run", experiment, "--on", target, "--no-report")
+    assert result.code == 5
+    assert result.sentences == ["sonde: The experiment was interrupted; finished runs are stored."]
+    assert "the same command with --resume continues it" in result.out
     assert len(runs(archive)) == 2
     assert sonde("run", experiment, "--on", target, "--no-report", "--resume").code == 0
     assert len(runs(archive)) == 4

@@ -36,27 +36,27 @@ def folder(tmp_path: Path) -> Path:
 def test_all_experiments_of_folder_run_with_summary(
     fake: Fake, sonde: Any, folder: Path, target: Path, archive: Path
 ) -> None:
-    said = sonde("suite", folder, "--on", target, "--profile", "ci", "--no-report", "--json")
-    rows = {one["experiment"]: one for one in said.json["experiments"]}
-    assert said.code == 0, said.err
+    result = sonde("suite", folder, "--on", target, "--profile", "ci", "--no-report", "--json")
+    rows = {experiment["experiment"]: experiment for experiment in result.json["experiments"]}
+    assert result.code == 0, result.err
     assert {name: len(row["runs"]) for name, row in rows.items()} == {"one": 1, "two": 1, "three": 1}
     assert {name: row["profile"] for name, row in rows.items()} == {"one": "ci", "two": "", "three": ""}
-    assert [one["verdict"] for one in rows["three"]["claims"]] == ["not judged"]
+    assert [claim["verdict"] for claim in rows["three"]["claims"]] == ["not judged"]
     again = sonde("suite", folder, "--on", target, "--profile", "ci", "--no-report", "--resume", "--json").json
-    assert {one["group"] for one in again["experiments"]} == {row["group"] for row in rows.values()}
+    assert {experiment["group"] for experiment in again["experiments"]} == {row["group"] for row in rows.values()}
 
 
 def test_failing_experiment_does_not_stop_others(
     fake: Fake, sonde: Any, folder: Path, target: Path, archive: Path
 ) -> None:
-    said = sonde("suite", folder, "--on", f"fs1={target}", "--no-report", "-q")
-    assert said.code == 1
-    assert "1 of 3 experiments succeeded" in said.out
-    assert "Nothing says where one is to be measured" in said.out
+    result = sonde("suite", folder, "--on", f"fs1={target}", "--no-report", "-q")
+    assert result.code == 1
+    assert "1 of 3 experiments succeeded" in result.out
+    assert "Nothing says where one is to be measured" in result.out
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "text"),
     [
         (["ours", "--on", "fs9=/tmp"], "--on fs9=…: no experiment in ours names it."),
         (["ours", "--pool", "P=/tmp"], "--pool P=…: no experiment in ours names it."),
@@ -72,9 +72,9 @@ def test_invalid_arguments_print_one_sentence(
     archive: Path,
     monkeypatch: pytest.MonkeyPatch,
     arguments: list[str],
-    said: str,
+    text: str,
 ) -> None:
     monkeypatch.chdir(folder.parent)
-    found = sonde("suite", *arguments)
-    assert (found.code, len(found.sentences)) == (2, 1)
-    assert said in found.sentences[0]
+    result = sonde("suite", *arguments)
+    assert (result.code, len(result.sentences)) == (2, 1)
+    assert text in result.sentences[0]

@@ -62,9 +62,9 @@ def test_all_problems_are_listed_at_once(sonde: Any, tmp_path: Path) -> None:
         assert text in result.err.replace("\n", " "), text
     assert "9 problems." in result.err
     assert "Traceback" not in result.err
-    listed = sonde("system", "check", path, "--json").json
-    assert len(listed["problems"]) == 9
-    assert not listed["valid"]
+    document = sonde("system", "check", path, "--json").json
+    assert len(document["problems"]) == 9
+    assert not document["valid"]
 
 
 def test_names_of_unreadable_tables_are_not_unknown(sonde: Any, tmp_path: Path) -> None:
@@ -94,15 +94,15 @@ def test_ready_made_systems_are_valid_and_explained(sonde: Any, name: str) -> No
     result = sonde("system", "check", name)
     assert result.code == 0, result.err
     assert "is valid" in result.out
-    shown = sonde("system", "show", name)
-    assert shown.code == 0, shown.err
-    assert "file system " in shown.out
+    result = sonde("system", "show", name)
+    assert result.code == 0, result.err
+    assert "file system " in result.out
 
 
 def test_part_is_shown_with_addresses_and_users(sonde: Any) -> None:
-    shown = sonde("system", "show", "cumulus", "router1").out
-    assert "on aries: ipogif0 10.100.0.91" in shown
-    assert "on wolf-ib: ib0 10.10.1.91" in shown
+    output = sonde("system", "show", "cumulus", "router1").out
+    assert "on aries: ipogif0 10.100.0.91" in output
+    assert "on wolf-ib: ib0 10.10.1.91" in output
     drive = sonde("system", "show", "laptop-md", "md5").out
     assert "offers: 2.73 TiB" in drive
     assert "used by: bulk" in drive

@@ -47,20 +47,20 @@ def left_behind(target: Path) -> list[str]:
 
 def test_known_rates_are_reported_exactly(sonde: Any, target: Path) -> None:
     """1 GB/s a task for one second, then half: 2 GB a task take 3 s, which 4 tasks do at 2.667 GB/s."""
-    said = sonde("run", "known-answer", "--on", target, "--json", "--no-report")
-    assert said.code == 0, said.err
-    for phase in said.json["phases"]:
+    result = sonde("run", "known-answer", "--on", target, "--json", "--no-report")
+    assert result.code == 0, result.err
+    for phase in result.json["phases"]:
         assert phase["bytes_per_s"] == pytest.approx(4 * 2e9 / 3, rel=1e-3)
-    assert said.json["tasks"] == 4
+    assert result.json["tasks"] == 4
 
 
 def test_run_leaves_record_and_no_target_files(sonde: Any, target: Path, archive: Path) -> None:
-    said = sonde("run", "quick", "--on", target, "--json", *SMALL)
-    assert said.code == 0, said.err
-    assert [phase["phase"] for phase in said.json["phases"]] == ["write", "read", "random-read"]
-    assert all(phase["bytes"] > 0 for phase in said.json["phases"])
+    result = sonde("run", "quick", "--on", target, "--json", *SMALL)
+    assert result.code == 0, result.err
+    assert [phase["phase"] for phase in result.json["phases"]] == ["write", "read", "random-read"]
+    assert all(phase["bytes"] > 0 for phase in result.json["phases"])
     assert left_behind(target) == []
-    record = read_record(Path(said.json["folder"]) / "record.ndjson")
+    record = read_record(Path(result.json["folder"]) / "record.ndjson")
     assert record.problems == []
     assert record.phases["read"].end is not None
     assert record.phases["read"].end.verify is not None
@@ -81,9 +81,9 @@ def test_every_shipped_plan_runs(sonde: Any, target: Path) -> None:
         "metadata": ["--set", "meta.tree.items_per_dir=20", "--no-report"],
     }
     for name, arguments in settings.items():
-        said = sonde("run", name, "--on", target, "--json", *arguments)
-        assert said.code == 0, f"{name}: {said.err}"
-        assert said.json["status"] == "done"
+        result = sonde("run", name, "--on", target, "--json", *arguments)
+        assert result.code == 0, f"{name}: {result.err}"
+        assert result.json["status"] == "done"
     assert left_behind(target) == []
 
 
@@ -95,17 +95,17 @@ def test_engine_rejection_names_plan(sonde: Any, target: Path, archive: Path) ->
         "data.backend=tape",
     ):
         for verb in ("run", "plan"):
-            said = sonde(verb, "quick", "--on", target, "--set", setting)
-            assert said.code == 2, said.err
-            assert len(said.sentences) == 1
-            assert said.sentences[0].startswith("sonde: quick: ")
+            result = sonde(verb, "quick", "--on", target, "--set", setting)
+            assert result.code == 2, result.err
+            assert len(result.sentences) == 1
+            assert result.sentences[0].startswith("sonde: quick: ")
     assert not archive.exists() or list(archive.iterdir()) == []
 
 
 def test_stages_run_in_separate_processes(sonde: Any, target: Path) -> None:
-    said = sonde("run", "quick", "--on", target, "--json", *SMALL, "--set", "phases.read.process=separate")
-    assert said.code == 0, said.err
-    lines = [json.loads(line) for line in (Path(said.json["folder"]) / "record.ndjson").read_text().splitlines()]
+    result = sonde("run", "quick", "--on", target, "--json", *SMALL, "--set", "phases.read.process=separate")
+    assert result.code == 0, result.err
+    lines = [json.loads(line) for line in (Path(result.json["folder"]) / "record.ndjson").read_text().splitlines()]
     kinds = [line["type"] for line in lines]
     assert kinds.count("run") == kinds.count("end") == kinds.count("node") == 1
     assert [line["phase"] for line in lines if line["type"] == "phase_end"] == ["write", "read", "random-read"]
@@ -185,11 +185,11 @@ def test_next_command_recovers_killed_lab(
     assert runs[0]["phases"][0]["done"]
     assert left_behind(target) != []
     for _ in range(100):
-        said = sonde("clean", target, "--dry-run")
-        if "still going on" not in said.out:
+        result = sonde("clean", target, "--dry-run")
+        if "still going on" not in result.out:
             break
         time.sleep(0.1)  # killed, but not yet buried by its new parent
-    assert "would remove" in said.out
+    assert "would remove" in result.out
     assert left_behind(target) != []
     assert sonde("clean", target).code == 0
     assert left_behind(target) == []
@@ -198,38 +198,38 @@ def test_next_command_recovers_killed_lab(
 def test_clean_removes_only_files_of_killed_runs(sonde: Any, target: Path) -> None:
     (target / "mine").mkdir()
     (target / "mine" / "thesis.tex").write_text("years of work")
-    said = sonde("clean", target)
-    assert said.code == 0
-    assert "Nothing to remove" in said.out
+    result = sonde("clean", target)
+    assert result.code == 0
+    assert "Nothing to remove" in result.out
     assert (target / "mine" / "thesis.tex").exists()
 
 
 @pytest.mark.mpi
 @pytest.mark.parametrize("arguments", [["--tasks", "4"], ["--tasks", "4", "--processes", "2"]])
 def test_ranks_run_under_launcher(sonde: Any, mpi: None, target: Path, arguments: list[str]) -> None:
-    said = sonde("run", "quick", "--on", target, "--launcher", "mpiexec", *arguments, "--json", *SMALL)
-    assert said.code == 0, said.err
-    assert said.json["tasks"] == 4
-    assert said.json["processes"] == (2 if "--processes" in arguments else 4)
-    assert said.json["phases"][0]["bytes"] == 4 * 8 << 20
+    result = sonde("run", "quick", "--on", target, "--launcher", "mpiexec", *arguments, "--json", *SMALL)
+    assert result.code == 0, result.err
+    assert result.json["tasks"] == 4
+    assert result.json["processes"] == (2 if "--processes" in arguments else 4)
+    assert result.json["phases"][0]["bytes"] == 4 * 8 << 20
     assert left_behind(target) == []
 
 
 @pytest.mark.mpi
 def test_stages_run_under_launcher(sonde: Any, mpi: None, target: Path) -> None:
-    said = sonde(
+    result = sonde(
         *("run", "quick", "--on", target, "--launcher", "mpiexec", "--tasks", "2", "--json", *SMALL),
         *("--set", "phases.read.process=separate"),
     )
-    assert said.code == 0, said.err
-    assert [phase["done"] for phase in said.json["phases"]] == [True, True, True]
+    assert result.code == 0, result.err
+    assert [phase["done"] for phase in result.json["phases"]] == [True, True, True]
     assert left_behind(target) == []
 
 
 def test_doctor_reports_this_machine(sonde: Any, target: Path) -> None:
-    said = sonde("doctor", target, "--json")
-    assert said.code == 0
-    states = {fact["topic"]: fact["state"] for fact in said.json["facts"]}
+    result = sonde("doctor", target, "--json")
+    assert result.code == 0
+    states = {fact["topic"]: fact["state"] for fact in result.json["facts"]}
     assert states["engine"] == "yes"
     assert states["backend posix"] == "yes"
     assert states["target"] in ("yes", "partly")
@@ -237,11 +237,11 @@ def test_doctor_reports_this_machine(sonde: Any, target: Path) -> None:
 
 @pytest.mark.slow
 def test_check_of_real_storage_completes(sonde: Any, target: Path, archive: Path) -> None:
-    said = sonde("check", target, "--json")
-    assert said.code == 0, said.err
-    keys = {figure["key"]: figure for figure in said.json["figures"]}
+    result = sonde("check", target, "--json")
+    assert result.code == 0, result.err
+    keys = {figure["key"]: figure for figure in result.json["figures"]}
     for key in ("write-cached-1", "write-storage-1", "read-cached-1", "random-read-1", "create", "open-read-cached"):
         assert keys[key]["value"] > 0, key
     assert keys["read-cached-1"]["classification"] in ("cache", "memory")
-    assert Path(said.json["report"]).is_file()
+    assert Path(result.json["report"]).is_file()
     assert left_behind(target) == []

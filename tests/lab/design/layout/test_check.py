@@ -447,11 +447,11 @@ def test_superblocks_have_the_options_of_mkfs(tmp_path: Path, unit: int) -> None
 
 
 def test_device_missing_in_a_container_is_unknown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    gone = MountEntry(str(tmp_path), "/dev/none-such", "ext4", "8:1", ("rw", "sync"))
-    monkeypatch.setattr(inspection, "find_mount", lambda path: gone)
+    mount = MountEntry(str(tmp_path), "/dev/none-such", "ext4", "8:1", ("rw", "sync"))
+    monkeypatch.setattr(inspection, "find_mount", lambda path: mount)
     storage = inspect_storage(str(tmp_path))
     assert any("/dev/none-such, which is not there" in text for text in storage.unknown)
-    gone = replace(gone, device="overlay", kind="overlay")
+    mount = replace(mount, device="overlay", kind="overlay")
     assert "overlay at" in inspect_storage(str(tmp_path)).unknown[0]
 
 
@@ -527,10 +527,10 @@ def test_planned_layout_has_no_faults(name: str) -> None:
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["home", "scratch", "archive"]), st.sampled_from(["xfs", "ext4"]),
                           st.integers(2, 60)), min_size=1, max_size=4))  # fmt: skip
-def test_any_planned_layout_has_no_faults(drawn: list[tuple[str, str, int]]) -> None:
+def test_any_planned_layout_has_no_faults(requirements_drawn: list[tuple[str, str, int]]) -> None:
     requirements = [
         make_requirement(f"fs{index}", purpose, kind, capacity=f"{size * 200} MB")
-        for index, (purpose, kind, size) in enumerate(drawn)
+        for index, (purpose, kind, size) in enumerate(requirements_drawn)
     ]
     try:
         plan = plan_layout(system_from_document(build_lun_system(file_systems=requirements), "made"))

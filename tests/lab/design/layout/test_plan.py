@@ -225,12 +225,12 @@ _WISHES = st.lists(
 
 @settings(max_examples=25, deadline=None)
 @given(_WISHES)
-def test_any_requirements_on_luns_give_sound_plans(drawn: list[tuple[str, str, int, bool]]) -> None:
+def test_any_requirements_on_luns_give_sound_plans(requirements_drawn: list[tuple[str, str, int, bool]]) -> None:
     requirements = [
         make_requirement(
             f"fs{index}", purpose, kind, capacity=f"{size * 100} MB", **({"write": "400 MB/s"} if fast else {})
         )
-        for index, (purpose, kind, size, fast) in enumerate(drawn)
+        for index, (purpose, kind, size, fast) in enumerate(requirements_drawn)
     ]
     try:
         plan = planned(*requirements)
@@ -248,11 +248,11 @@ def test_any_requirements_on_luns_give_sound_plans(drawn: list[tuple[str, str, i
 @settings(max_examples=25, deadline=None)
 @given(_WISHES, st.integers(4, 40), st.sampled_from(["hdd", "nvme"]))
 def test_any_requirements_on_drives_give_sound_plans(
-    drawn: list[tuple[str, str, int, bool]], drives: int, kind: str
+    requirements_drawn: list[tuple[str, str, int, bool]], drives: int, kind: str
 ) -> None:
     requirements = [
         make_requirement(f"fs{index}", purpose, kind, capacity=f"{size * 300} GB")
-        for index, (purpose, kind, size, _) in enumerate(drawn)
+        for index, (purpose, kind, size, _) in enumerate(requirements_drawn)
     ]
     document = {"schema": "sonde-system/2", "id": "d", "enclosures": [{"id": "box"}], "file_systems": requirements,
                 "drives": [{"id": f"d[0-{drives - 1}]", "kind": kind, "enclosure": "box", "capacity": "4 TB",
@@ -304,9 +304,9 @@ def test_failure_of_each_kind_of_part_has_a_cost() -> None:
 def test_documented_picture_equals_the_drawn_one() -> None:
     """Made with `sonde layout plan cray-x1 -o DIR`."""
     plan = shipped_plan("cray-x1")
-    drawn = draw_layout(plan.system, plan.file_systems)
-    shown = Path(__file__).resolve().parents[4] / "docs" / "tasks" / "layout-cray-x1.svg"
-    assert shown.read_text(encoding="utf-8") == drawn
+    drawing = draw_layout(plan.system, plan.file_systems)
+    documented = Path(__file__).resolve().parents[4] / "docs" / "tasks" / "layout-cray-x1.svg"
+    assert documented.read_text(encoding="utf-8") == drawing
     for text in (
         "rs2-L10s11",
         "by rs2-b",
@@ -314,7 +314,7 @@ def test_documented_picture_equals_the_drawn_one() -> None:
         "3,258 allocation groups of 1 GiB",
         "read 1.00 GB/s, write 1.00 GB/s",
     ):
-        assert text in drawn
+        assert text in drawing
 
 
 def test_system_file_of_a_plan_is_read_back_unchanged(tmp_path: Any) -> None:

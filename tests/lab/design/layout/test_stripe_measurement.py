@@ -28,7 +28,7 @@ from sonde.model.system import read_system
 TALK = StripeGeometry(256 * KIB, 2 * MIB, 2 * MIB, 12 * MIB, True, "the talk")
 
 
-def around(rate: float, spread: float = 0.02) -> tuple[float, ...]:
+def spread_around(rate: float, spread: float = 0.02) -> tuple[float, ...]:
     return tuple(rate * (1 + spread * step) * 1e6 for step in (-1, -0.5, 0, 0.3, 0.6, 1))
 
 
@@ -39,7 +39,13 @@ def verdicts(stripe: StripeGeometry, **rates: tuple[float, ...]) -> dict[str, st
 def test_published_rates_match_parity() -> None:
     """271 against 136 MB/s at another offset, 362 against 847 MB/s with one unit and all six."""
     measurement = evaluate_measurement(
-        {"aligned": around(271), "misaligned": around(136), "unit": around(362), "width": around(847)}, TALK
+        {
+            "aligned": spread_around(271),
+            "misaligned": spread_around(136),
+            "unit": spread_around(362),
+            "width": spread_around(847),
+        },
+        TALK,
     )
     alignment, width = measurement.answers
     assert alignment.measured == pytest.approx(271 / 136, rel=0.02)
@@ -49,7 +55,12 @@ def test_published_rates_match_parity() -> None:
 
 
 def test_equal_rates_contradict_parity_and_match_a_mirror() -> None:
-    rates = {"aligned": around(271), "misaligned": around(271), "unit": around(400), "width": around(500)}
+    rates = {
+        "aligned": spread_around(271),
+        "misaligned": spread_around(271),
+        "unit": spread_around(400),
+        "width": spread_around(500),
+    }
     assert verdicts(TALK, **rates)["aligned by misaligned"] == "fails"
     mirror = StripeGeometry(256 * KIB, 2 * MIB, 2 * MIB, 12 * MIB, False, "made")
     assert verdicts(mirror, **rates)["aligned by misaligned"] == "holds"
@@ -58,9 +69,14 @@ def test_equal_rates_contradict_parity_and_match_a_mirror() -> None:
 
 
 def test_rate_above_all_members_fails_and_noise_is_undecided() -> None:
-    fast = {"aligned": around(200), "misaligned": around(100), "unit": around(100), "width": around(900)}
+    fast = {
+        "aligned": spread_around(200),
+        "misaligned": spread_around(100),
+        "unit": spread_around(100),
+        "width": spread_around(900),
+    }
     assert verdicts(TALK, **fast)["all units by one"] == "fails"
-    noise = fast | {"aligned": around(200, 0.9), "misaligned": around(100, 0.9)}
+    noise = fast | {"aligned": spread_around(200, 0.9), "misaligned": spread_around(100, 0.9)}
     assert verdicts(TALK, **noise)["aligned by misaligned"] == "undecided"
     few = {name: values[:2] for name, values in fast.items()}
     assert verdicts(TALK, **few)["aligned by misaligned"] == "undecided"
@@ -68,19 +84,29 @@ def test_rate_above_all_members_fails_and_noise_is_undecided() -> None:
 
 def test_rate_above_the_estimate_reports_a_wrong_system_file() -> None:
     plan = plan_layout(read_system(find_system_file("cray-x1"))).of("large")
-    rates = {"aligned": around(271), "misaligned": around(136), "unit": around(362), "width": around(847)}
+    rates = {
+        "aligned": spread_around(271),
+        "misaligned": spread_around(136),
+        "unit": spread_around(362),
+        "width": spread_around(847),
+    }
     last = evaluate_measurement(rates, TALK, plan).answers[-1]
     assert last.verdict == "holds"
     assert "measured were 85 %" in last.why
-    wrong = evaluate_measurement(rates | {"width": around(2000)}, TALK, plan).answers[-1]
+    wrong = evaluate_measurement(rates | {"width": spread_around(2000)}, TALK, plan).answers[-1]
     assert wrong.verdict == "fails"
 
 
 def test_measurement_is_compared_with_a_simulated_record() -> None:
-    rates = {"aligned": around(271), "misaligned": around(136), "unit": around(362), "width": around(847)}
+    rates = {
+        "aligned": spread_around(271),
+        "misaligned": spread_around(136),
+        "unit": spread_around(362),
+        "width": spread_around(847),
+    }
     same = {name: tuple(value * 3 for value in values) for name, values in rates.items()}
     assert evaluate_measurement(rates, TALK, simulated=same).holds
-    flat = rates | {"misaligned": around(271)}
+    flat = rates | {"misaligned": spread_around(271)}
     assert not evaluate_measurement(rates, TALK, simulated=flat).holds
 
 

@@ -100,8 +100,8 @@ def test_lookup_equals_ip_route_get(version: int, form: str) -> None:
         address = ipaddress.ip_address(probe)
         for mark in (0, 0x10, 0x17, 0x7):
             for source in (None, "10.5.0.1") if version == 4 else (None,):
-                asked = ["get", probe, *(["from", source] if source else []), "mark", hex(mark)]
-                answer = run_ip("-j", f"-{version}", "route", *asked)
+                arguments = ["get", probe, *(["from", source] if source else []), "mark", hex(mark)]
+                answer = run_ip("-j", f"-{version}", "route", *arguments)
                 lookup = find_kernel_route(
                     tables, address, mark=mark, source=ipaddress.ip_address(source) if source else None
                 )

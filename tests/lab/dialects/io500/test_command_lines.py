@@ -27,15 +27,15 @@ def printed(path: Path) -> dict[str, str]:
     text = path.read_text(encoding="utf-8")
     sections = re.findall(r"^\[([\w-]+)\]\n(.*?)(?=^\[|\Z)", text, re.MULTILINE | re.DOTALL)
     # IO500 forgets to end the line of one of its warnings.
-    found = {name: re.search(r"(?:^|limits!)exe\s+= (.*)$", body, re.MULTILINE) for name, body in sections}
-    return {name: exe[1] if exe else "" for name, exe in found.items() if name not in ("run", "SCORE", "SCOREX")}
+    matches = {name: re.search(r"(?:^|limits!)exe\s+= (.*)$", body, re.MULTILINE) for name, body in sections}
+    return {name: exe[1] if exe else "" for name, exe in matches.items() if name not in ("run", "SCORE", "SCOREX")}
 
 
 @pytest.mark.parametrize(("ini", "result", "stamp", "extended"), RECORDED, ids=["standard", "every option"])
 def test_words_and_order_are_those_of_io500(ini: str, result: str, stamp: str, extended: bool) -> None:
     config, wanted = read_ini(DATA / ini), printed(DATA / result)
     phases = phases_of(extended)
-    assert [one.name for one in phases] == list(wanted)
+    assert [phase.name for phase in phases] == list(wanted)
     for phase in phases:
         if phase.is_measured:
             assert " ".join(phase_command_line(phase, config, run_directories(config, stamp))) == wanted[phase.name], (
@@ -53,16 +53,16 @@ def test_words_and_hash_are_those_of_the_io500_on_path(name: str, tmp_path: Path
     (tmp_path / "my.ini").write_text(text.replace("nproc = 2", "nproc = 1"))
     (tmp_path / "search.sh").write_text("#!/bin/sh\n")
     (tmp_path / "search.sh").chmod(0o755)
-    words = [program, "my.ini", "--timestamp=T", "--dry-run", "--mode=extended"]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    command_line = [program, "my.ini", "--timestamp=T", "--dry-run", "--mode=extended"]
+    done = subprocess.run(command_line, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     config = read_ini(tmp_path / "my.ini")
     places = run_directories(config, "T")
     result = tmp_path / places.results / "result.txt"
     for phase, wanted in printed(result).items():
-        found = next(one for one in ALL if one.name == phase)
-        if found.tool in ("ior", "mdtest", "find"):
-            assert " ".join(phase_command_line(found, config, places)) == wanted, phase
+        phase_found = next(phase_type for phase_type in ALL if phase_type.name == phase)
+        if phase_found.tool in ("ior", "mdtest", "find"):
+            assert " ".join(phase_command_line(phase_found, config, places)) == wanted, phase
     assert f"config-hash     = {config.hash}\n" in result.read_text()
 
 
@@ -76,4 +76,4 @@ def test_every_phase_has_section_and_can_be_disabled() -> None:
 
 
 def test_a_cleanup_is_the_phases_that_remove() -> None:
-    assert [one.name for one in phases_of(False, cleanup=True)] == ["mdtest-easy-delete", "mdtest-hard-delete"]
+    assert [phase.name for phase in phases_of(False, cleanup=True)] == ["mdtest-easy-delete", "mdtest-hard-delete"]

@@ -48,7 +48,7 @@ def test_what_is_listed_can_be_read_and_means_the_same(extra: bool) -> None:
     assert parse_ini(text, "x.ini").values == DEFAULTS.values
     assert ("[mdworkbench]" in text) is extra
     assert [line.strip("[]") for line in text.splitlines() if line.startswith("[")] == [
-        one.name for one in SECTIONS if extra or not one.extra
+        section.name for section in SECTIONS if extra or not section.extra
     ]
 
 
@@ -103,8 +103,8 @@ def test_seeds_are_those_of_io500() -> None:
 
 def test_every_section_and_key_is_in_the_documentation() -> None:
     page = (ROOT / "docs" / "reference" / "io500.md").read_text(encoding="utf-8")
-    told = "\n".join(line for line in page.splitlines() if line.startswith("|"))
+    table_text = "\n".join(line for line in page.splitlines() if line.startswith("|"))
     for section in SECTIONS:
-        assert f"`{section.name}`" in told, section.name
+        assert f"`{section.name}`" in table_text, section.name
         for key in section.keys:
-            assert f"`{key.name}`" in told, key.name
+            assert f"`{key.name}`" in table_text, key.name

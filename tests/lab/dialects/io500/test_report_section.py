@@ -16,7 +16,10 @@ SHORT = "Runtime is smaller than expected minimum runtime"
 
 def outcome(broken: bool) -> BenchmarkResult:
     """Every phase with a number of its own; one broke a rule."""
-    rows = [PhaseRow(one, PhaseFigures(value=at + 0.5), 10.0 + at) for at, one in enumerate(phases_of(False, False), 1)]
+    rows = [
+        PhaseRow(phase, PhaseFigures(value=index + 0.5), 10.0 + index)
+        for index, phase in enumerate(phases_of(False, False), 1)
+    ]
     if broken:
         rows[0].broken.append(SHORT)
     return BenchmarkResult(
@@ -27,10 +30,10 @@ def outcome(broken: bool) -> BenchmarkResult:
 def test_score_sub_scores_and_each_phase_in_its_unit_are_there() -> None:
     (section,) = result_sections(outcome(broken=False))
     assert section.words == ["Bandwidth 4.000 GiB/s, metadata 9.000 kIOPS, total 6.000: valid by the rules."]
-    said = normalize_blanks(str(section.parts[0]))
-    for at, phase in enumerate(phases_of(False, False), 1):
+    text = normalize_blanks(str(section.parts[0]))
+    for index, phase in enumerate(phases_of(False, False), 1):
         if phase.is_measured:
-            assert f"{phase.name} {at + 0.5:.3f} {phase.unit} {10 + at}.00 s valid" in said
+            assert f"{phase.name} {index + 0.5:.3f} {phase.unit} {10 + index}.00 s valid" in text
 
 
 def test_every_reason_for_invalid_is_said() -> None:

@@ -69,19 +69,19 @@ def test_the_score_is_that_of_the_documentation() -> None:
 
 def test_scores_of_both_modes_are_those_of_a_real_run() -> None:
     standard, extended = compute_score(results(EXTENDED)), compute_score(results(EXTENDED), extended=True)
-    for found, wanted in zip(
+    for score, wanted in zip(
         (standard.bandwidth, standard.metadata, standard.total, extended.metadata, extended.total),
         (1.337896, 270.797294, 19.034140, 370.709228, 22.270389),
         strict=True,
     ):
-        assert found == pytest.approx(wanted, rel=1e-6)
+        assert score == pytest.approx(wanted, rel=1e-6)
 
 
 def test_nothing_has_no_score() -> None:
     assert compute_score([]).total == 0
-    one = compute_score([(PHASES["find"], 4.0), (PHASES["mdtest-easy-stat"], 9.0), (PHASES["mdtest-hard-stat"], 0.0)])
-    assert one.metadata == pytest.approx(6.0)
-    assert one.total == 0.0
+    score = compute_score([(PHASES["find"], 4.0), (PHASES["mdtest-easy-stat"], 9.0), (PHASES["mdtest-hard-stat"], 0.0)])
+    assert score.metadata == pytest.approx(6.0)
+    assert score.total == 0.0
 
 
 def test_verify_accepts_real_result_and_detects_change(tmp_path: Path) -> None:
@@ -117,26 +117,29 @@ def test_written_score_hash_verifies(tmp_path: Path) -> None:
         assert verdict.is_intact is valid
 
 
-def said(phase: str, seconds: float = 400.0, ran: bool = True, **figures: float | int) -> list[str]:
+def find_objections(phase: str, seconds: float = 400.0, ran: bool = True, **figures: float | int) -> list[str]:
     rules = Rules(DEFAULTS)
-    made = PhaseFigures(**{"value": 1.0, "seconds": seconds, **figures})  # type: ignore[arg-type]
-    return list(rules.of_phase(PHASES[phase], made, seconds, ran, dry_run=False))
+    phase_figures = PhaseFigures(**{"value": 1.0, "seconds": seconds, **figures})  # type: ignore[arg-type]
+    return list(rules.of_phase(PHASES[phase], phase_figures, seconds, ran, dry_run=False))
 
 
 @pytest.mark.parametrize(
     ("sentences", "says"),
     [
-        (said("ior-easy-write"), []),
-        (said("ior-easy-write", seconds=300.0), []),
-        (said("ior-easy-write", seconds=299.9), ["Write phase needed", "Runtime of phase", "Runtime is smaller"]),
-        (said("mdtest-hard-write", seconds=299.9), ["Runtime of phase", "Runtime is smaller"]),
-        (said("ior-easy-read", seconds=1.0), []),
-        (said("ior-hard-read", mismatches=3), ["Errors (3) occured during phase in IOR"]),
-        (said("mdtest-hard-read", mismatches=3), ["Errors (3) in the data"]),
-        (said("find", found=0, visited=9), ["Find didn't find anything"]),
-        (said("find", found=1, visited=9), []),
-        (said("mdtest-easy-stat", value=0.0), ["Resulting score shouldn't be 0.0"]),
-        (said("ior-rnd4K-easy-read", value=0.0), ["Resulting score shouldn't be 0.0"]),
+        (find_objections("ior-easy-write"), []),
+        (find_objections("ior-easy-write", seconds=300.0), []),
+        (
+            find_objections("ior-easy-write", seconds=299.9),
+            ["Write phase needed", "Runtime of phase", "Runtime is smaller"],
+        ),
+        (find_objections("mdtest-hard-write", seconds=299.9), ["Runtime of phase", "Runtime is smaller"]),
+        (find_objections("ior-easy-read", seconds=1.0), []),
+        (find_objections("ior-hard-read", mismatches=3), ["Errors (3) occured during phase in IOR"]),
+        (find_objections("mdtest-hard-read", mismatches=3), ["Errors (3) in the data"]),
+        (find_objections("find", found=0, visited=9), ["Find didn't find anything"]),
+        (find_objections("find", found=1, visited=9), []),
+        (find_objections("mdtest-easy-stat", value=0.0), ["Resulting score shouldn't be 0.0"]),
+        (find_objections("ior-rnd4K-easy-read", value=0.0), ["Resulting score shouldn't be 0.0"]),
     ],
 )
 def test_a_phase_breaks_the_rules_that_it_breaks(sentences: list[str], says: list[str]) -> None:

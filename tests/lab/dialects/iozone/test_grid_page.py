@@ -26,15 +26,22 @@ WIDER = """[...document.querySelectorAll("body *")].filter(one =>
 def grid_of(tmp_path: Path, cached: bool) -> tuple[dict[IozoneCell, dict[str, float]], dict[IozoneCell, RecordedRun]]:
     """Two file sizes by two record sizes; reads direct, or from the page cache."""
     rates, runs = {}, {}
-    for at, (file, record) in enumerate([(1024, 64), (1024, 256), (4096, 64), (4096, 256)]):
+    for index, (file, record) in enumerate([(1024, 64), (1024, 256), (4096, 64), (4096, 256)]):
         how: dict[str, Any] = {"cache": "warm", "residency": 1.0} if cached else {"cache": "direct", "direct": True}
         read = Work(
-            "read", "read", steady(1e8 * (at + 1)), 2.0, record * 1024, fsync=0, findings=(NOISY,) * (at == 0), **how
+            "read",
+            "read",
+            steady(1e8 * (index + 1)),
+            2.0,
+            record * 1024,
+            fsync=0,
+            findings=(NOISY,) * (index == 0),
+            **how,
         )
-        folder = write_run(tmp_path / f"cell-{at}", Scene(works=[Work("write", seconds=2.0), read], tasks=1))
+        folder = write_run(tmp_path / f"cell-{index}", Scene(works=[Work("write", seconds=2.0), read], tasks=1))
         cell = IozoneCell(file, record)
         runs[cell] = to_recorded_run(read_record(folder / "record.ndjson"), folder)
-        rates[cell] = {"write": 2**30 / 4 * (at + 1), "read": MIB * 100.0 * (at + 1)}
+        rates[cell] = {"write": 2**30 / 4 * (index + 1), "read": MIB * 100.0 * (index + 1)}
     return rates, runs
 
 
@@ -46,18 +53,18 @@ def page(tmp_path: Path, cached: bool) -> str:
 
 
 def test_page_begins_with_count_of_non_storage_numbers(tmp_path: Path) -> None:
-    said = normalize_blanks(page(tmp_path, cached=True))
-    warning = said.index("4 of 8 numbers are not of storage: 4 from or into the page cache.")
-    assert warning < said.index("All tests")
-    assert "Other processes used 2.0 cores of this node during the phase. (1 number.)" in said
+    text = normalize_blanks(page(tmp_path, cached=True))
+    warning = text.index("4 of 8 numbers are not of storage: 4 from or into the page cache.")
+    assert warning < text.index("All tests")
+    assert "Other processes used 2.0 cores of this node during the phase. (1 number.)" in text
     assert "not of storage:" not in normalize_blanks(page(tmp_path / "direct", cached=False))
 
 
 def test_machine_date_command_and_the_classic_table_are_there(tmp_path: Path) -> None:
     html = page(tmp_path, cached=True)
-    said = normalize_blanks(html)
-    for words in ("node17 · 64 CPUs", "21 November 2026", "iozone -a", "kB reclen write read"):
-        assert words in said
+    text = normalize_blanks(html)
+    for expected_text in ("node17 · 64 CPUs", "21 November 2026", "iozone -a", "kB reclen write read"):
+        assert expected_text in text
     rows = re.findall(r"<tr><td class=\"n\">(.*?)</tr>", html)
     cells = [re.sub(r"<[^>]*>", " ", row).split() for row in rows]
     assert cells[0] == ["1024", "64", "262,144", "102,400°"], "KiB/s, and a sign where it is not of storage"

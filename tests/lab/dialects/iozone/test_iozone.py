@@ -20,13 +20,13 @@ from sonde.sources.import_defaults import ImportDefaults
 COLUMNS = ("task", "bytes", "ops", "transfer_s", "fsync_s", "close_s")
 
 
-def words(text: str) -> IozoneSettings:
+def parse_text(text: str) -> IozoneSettings:
     return parse_arguments(shlex.split(text))
 
 
 def test_the_printed_command_line_of_a_study_is_understood() -> None:
     # Its text broke "${N}g"; the number of children was given as $N too.
-    settings = words("-i 0 -i 1 -r 1M -s 16g -+u -c -C -+m file -t 16")
+    settings = parse_text("-i 0 -i 1 -r 1M -s 16g -+u -c -C -+m file -t 16")
     assert settings.tests == (0, 1)
     assert settings.records == (1024,)
     assert settings.files == (16 << 20,)
@@ -38,27 +38,27 @@ def test_the_printed_command_line_of_a_study_is_understood() -> None:
 
 
 def test_values_may_be_attached_and_flags_may_stand_together() -> None:
-    settings = words("-ceIw -r4k -s 1m -i0 -i 1 -F one two -t 2")
+    settings = parse_text("-ceIw -r4k -s 1m -i0 -i 1 -F one two -t 2")
     assert (settings.close, settings.flush, settings.direct, settings.keep) == (True, True, True, True)
     assert settings.records == (4,)
     assert settings.paths == ("one", "two")
 
 
 def test_a_range_of_children_is_every_number_in_it() -> None:
-    assert words("-l 2 -u 5 -F a b c d e").children == (2, 3, 4, 5)
+    assert parse_text("-l 2 -u 5 -F a b c d e").children == (2, 3, 4, 5)
 
 
 def test_automatic_sizes_are_those_of_iozone() -> None:
-    cells = grid(words("-a"))
+    cells = grid(parse_text("-a"))
     assert cells[0] == (64, 4)
     assert cells[-1] == (512 << 10, 16 << 10)
     assert sorted({size for size, _ in cells}) == [64 << n for n in range(14)]
     assert [record for size, record in cells if size == 64] == [4, 8, 16, 32, 64]
     # Small records would take too long in large files, unless asked for.
     assert min(record for size, record in cells if size == 32 << 10) == 64
-    assert min(record for size, record in grid(words("-az")) if size == 32 << 10) == 4
-    assert grid(words("-a -n 128 -g 256 -y 64 -q 128")) == [(128, 64), (128, 128), (256, 64), (256, 128)]
-    assert grid(words("-s 1m -s 2m -r 4 -r 64k")) == [(1024, 4), (1024, 64), (2048, 4), (2048, 64)]
+    assert min(record for size, record in grid(parse_text("-az")) if size == 32 << 10) == 4
+    assert grid(parse_text("-a -n 128 -g 256 -y 64 -q 128")) == [(128, 64), (128, 128), (256, 64), (256, 128)]
+    assert grid(parse_text("-s 1m -s 2m -r 4 -r 64k")) == [(1024, 4), (1024, 64), (2048, 4), (2048, 64)]
 
 
 WRONG = {
@@ -87,14 +87,14 @@ WRONG = {
 
 @pytest.mark.parametrize("line", WRONG)
 def test_wrong_words_are_one_sentence(line: str) -> None:
-    with pytest.raises(UserError) as found:
-        words(line)
-    assert WRONG[line] in str(found.value)
-    assert str(found.value).endswith(".")
+    with pytest.raises(UserError) as caught:
+        parse_text(line)
+    assert WRONG[line] in str(caught.value)
+    assert str(caught.value).endswith(".")
 
 
 def test_a_cell_is_a_plan_with_its_phases_in_order(tmp_path: Path) -> None:
-    settings = words(f"-i 0 -i 1 -i 2 -i 3 -i 5 -e -I -o -f {tmp_path}/f")
+    settings = parse_text(f"-i 0 -i 1 -i 2 -i 3 -i 5 -e -I -o -f {tmp_path}/f")
     plan = plan_of(settings, IozoneCell(1024, 64)).document
     ids = "write rewrite read reread random_read random_write backward_read stride_read"
     assert [phase["id"] for phase in plan["phases"]] == ids.split()
@@ -103,13 +103,18 @@ def test_a_cell_is_a_plan_with_its_phases_in_order(tmp_path: Path) -> None:
     assert plan["data"]["io"] == {"direct": True, "sync": "sync", "fsync": "end_timed_separately"}
     assert plan["phases"][6]["access"]["order"] == "reverse"
     assert plan["phases"][7]["access"]["stride"] == 17 * 65536
-    assert [p["id"] for p in plan_of(words("-+n -i 0 -i 1"), IozoneCell(64, 4)).document["phases"]] == ["write", "read"]
+    assert [p["id"] for p in plan_of(parse_text("-+n -i 0 -i 1"), IozoneCell(64, 4)).document["phases"]] == [
+        "write",
+        "read",
+    ]
 
 
 def test_the_first_child_stops_all_unless_told_otherwise() -> None:
-    stops = [phase.get("stop") for phase in plan_of(words("-t 2 -i 0"), IozoneCell(64, 4, 2)).document["phases"]]
+    stops = [phase.get("stop") for phase in plan_of(parse_text("-t 2 -i 0"), IozoneCell(64, 4, 2)).document["phases"]]
     assert stops == [{"first_done": True}] * 2
-    assert all("stop" not in phase for phase in plan_of(words("-t 2 -x -i 0"), IozoneCell(64, 4, 2)).document["phases"])
+    assert all(
+        "stop" not in phase for phase in plan_of(parse_text("-t 2 -x -i 0"), IozoneCell(64, 4, 2)).document["phases"]
+    )
 
 
 def phase(name: str, *rows: tuple[int, float, float, float], elapsed: float = 2.0) -> PhaseRecord:
@@ -125,18 +130,18 @@ def phase(name: str, *rows: tuple[int, float, float, float], elapsed: float = 2.
 
 class FakeRecord:
     def __init__(self, *phases: PhaseRecord) -> None:
-        self.phases = {one.id: one for one in phases}
+        self.phases = {phase.id: phase for phase in phases}
 
 
 @pytest.mark.parametrize(("flags", "seconds"), [("", 1.0), ("-e", 1.5), ("-c", 1.25), ("-ce", 1.75)])
 def test_flush_and_close_are_in_the_time_when_asked(flags: str, seconds: float) -> None:
     record = FakeRecord(phase("write", (1 << 20, 1.0, 0.5, 0.25)))
-    rates = iozone_tables.rates_of(record, words(flags))  # type: ignore[arg-type]
+    rates = iozone_tables.rates_of(record, parse_text(flags))  # type: ignore[arg-type]
     assert rates["write"] == pytest.approx((1 << 20) / seconds)
 
 
 def test_the_table_is_read_by_those_who_read_iozones() -> None:
-    settings = words("-i 0 -i 2 -f /scratch/f")
+    settings = parse_text("-i 0 -i 2 -f /scratch/f")
     rates = {
         "write": 1000.0 * 1024,
         "rewrite": 2000.0 * 1024,
@@ -146,12 +151,12 @@ def test_the_table_is_read_by_those_who_read_iozones() -> None:
     text = iozone_tables.heading(settings, ["-i", "0"], "0", "Sat Nov 21 20:45:01 2026") + iozone_tables.table_heading()
     text += iozone_tables.table_row(IozoneCell(16384, 4), rates, settings)
     (run,) = importer.read_iozone_output(text, ImportDefaults())
-    assert {one.phase: one.bytes_per_s for one in run.phases} == rates
+    assert {phase.phase: phase.bytes_per_s for phase in run.phases} == rates
 
 
 def test_throughput_sums_children_parent_waits_for_last() -> None:
     record = FakeRecord(phase("write", (1024 << 10, 1.0, 0, 0), (512 << 10, 2.0, 0, 0), elapsed=2.0))
-    settings = words("-t 2 -i 0 -C")
+    settings = parse_text("-t 2 -i 0 -C")
     text = iozone_tables.throughput(IozoneCell(1024, 4, 2), record, settings)  # type: ignore[arg-type]
     assert "Children see throughput for  2 initial writers \t=    1280.00 kB/sec" in text
     assert "Parent sees throughput for  2 initial writers \t=     768.00 kB/sec" in text
@@ -162,6 +167,6 @@ def test_throughput_sums_children_parent_waits_for_last() -> None:
     assert "Child[1] xfer count =     512.00 kB" in text
 
 
-@pytest.mark.parametrize(("flag", "shown"), [("", "4096"), ("-O", "1024"), ("-N", "977")])
-def test_rates_come_in_three_units(flag: str, shown: str) -> None:
-    assert iozone_tables.shown(4096 * 1024, IozoneCell(1024, 4), words(flag)) == shown
+@pytest.mark.parametrize(("flag", "expected"), [("", "4096"), ("-O", "1024"), ("-N", "977")])
+def test_rates_come_in_three_units(flag: str, expected: str) -> None:
+    assert iozone_tables.shown(4096 * 1024, IozoneCell(1024, 4), parse_text(flag)) == expected

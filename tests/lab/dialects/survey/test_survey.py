@@ -32,24 +32,24 @@ def survey(text: str = "", **environment: str) -> SurveySettings:
 
 
 def test_the_defaults_are_those_of_the_original() -> None:
-    found = survey()
-    assert (found.case, found.size, found.records) == ("disk", 16384, (1024, 1024))
-    assert (found.objects, found.threads) == ((1, 16), (1, 16))
-    assert found.tests == ("write", "rewrite", "read")
-    assert not found.verify
+    settings = survey()
+    assert (settings.case, settings.size, settings.records) == ("disk", 16384, (1024, 1024))
+    assert (settings.objects, settings.threads) == ((1, 16), (1, 16))
+    assert settings.tests == ("write", "rewrite", "read")
+    assert not settings.verify
 
 
 def test_arguments_override_environment_variables() -> None:
-    found = survey("thrhi=4 targets=c", nobjhi="2", thrhi="64", size="1024", targets="a b")
-    assert (found.objects, found.threads, found.size, found.targets) == ((1, 2), (1, 4), 1024, ("c",))
+    settings = survey("thrhi=4 targets=c", nobjhi="2", thrhi="64", size="1024", targets="a b")
+    assert (settings.objects, settings.threads, settings.size, settings.targets) == ((1, 2), (1, 4), 1024, ("c",))
     assert survey(targets="a b").targets == ("a", "b")
     assert survey("targets=a,b").targets == ("a", "b")
 
 
 def test_everything_doubles_and_threads_are_a_multiple_of_objects() -> None:
-    found = survey("nobjhi=4 thrhi=4 rszlo=64 rszhi=128").points()
+    points = survey("nobjhi=4 thrhi=4 rszlo=64 rszhi=128").points()
     one_size = [(1, 1), (1, 2), (1, 4), (2, 2), (2, 4), (4, 4)]
-    assert [(p.record, p.objects, p.threads) for p in found] == [(r, n, t) for r in (64, 128) for n, t in one_size]
+    assert [(p.record, p.objects, p.threads) for p in points] == [(r, n, t) for r in (64, 128) for n, t in one_size]
     assert [(p.objects, p.threads) for p in survey("nobjlo=3 nobjhi=3 thrlo=4 thrhi=6").points()] == []
 
 
@@ -83,8 +83,8 @@ def test_lines_are_those_of_the_original() -> None:
 
 
 def test_a_combination_is_a_plan(tmp_path: Path) -> None:
-    found = survey(f"size=64 targets={tmp_path}/a,{tmp_path}/b")
-    plan = plan_of(found, SurveyPoint(1024, 2, 4)).document
+    settings = survey(f"size=64 targets={tmp_path}/a,{tmp_path}/b")
+    plan = plan_of(settings, SurveyPoint(1024, 2, 4)).document
     assert plan["tasks"] == {"processes": 8}
     files = plan["data"]["files"]
     assert (files["mapping"], files["group_size"]) == ("per_group", 2)
@@ -92,7 +92,7 @@ def test_a_combination_is_a_plan(tmp_path: Path) -> None:
     # Each thread has its part: eight of 16 MiB make two targets of 64 MiB.
     assert plan["data"]["access"] == {"transfer": 1 << 20, "block": 16 << 20}
     assert plan["data"]["io"] == {"direct": True}
-    assert [(one["id"], one["op"]) for one in plan["phases"]] == [
+    assert [(phase["id"], phase["op"]) for phase in plan["phases"]] == [
         ("write", "write"),
         ("rewrite", "rewrite"),
         ("read", "read"),
@@ -117,17 +117,17 @@ class Lustre:
         self.answer = answer
         self.objects = "create: #1 is object id 0x2\ncreate: #2 is object id 0x3\n"
 
-    def __call__(self, commands: Sequence[Sequence[str]], given: str) -> list[str]:
-        self.said.append(([list(one) for one in commands], given))
-        words = commands[0]
-        if given.startswith("attach"):
-            self.attached.append(given.split()[2])
-        if words[:1] == ["dl"]:
-            more = [f"  {9 + at} UP echo_client {name} {name}_UUID 3\n" for at, name in enumerate(self.attached)]
+    def __call__(self, commands: Sequence[Sequence[str]], stdin: str) -> list[str]:
+        self.said.append(([list(command) for command in commands], stdin))
+        first_command = commands[0]
+        if stdin.startswith("attach"):
+            self.attached.append(stdin.split()[2])
+        if first_command[:1] == ["dl"]:
+            more = [f"  {9 + index} UP echo_client {name} {name}_UUID 3\n" for index, name in enumerate(self.attached)]
             return [DEVICES + "".join(more)]
-        if "create" in words:
+        if "create" in first_command:
             return [self.objects]
-        if "test_brw" in words:
+        if "test_brw" in first_command:
             return ["Selected device 9\n" + self.answer + "Total: total 8 threads 2 sec 2.0 4.0/second\n"] * len(
                 commands
             )
@@ -136,15 +136,15 @@ class Lustre:
 
 def test_the_sequence_for_lctl_is_that_of_the_original() -> None:
     lustre, times = Lustre(), iter(range(100))
-    found = survey("size=64 nobjhi=2 targets=lustre-OST0000,lustre-OST0001 tests_str=write")
-    echo = EchoSurvey(found, lustre, lambda: float(next(times)))
+    settings = survey("size=64 nobjhi=2 targets=lustre-OST0000,lustre-OST0001 tests_str=write")
+    echo = EchoSurvey(settings, lustre, lambda: float(next(times)))
     with echo.clients(echo.targets()) as clients:
         assert clients == [9, 10]
         (result,) = echo.run(SurveyPoint(1024, 2, 4), clients)
-    said = [one for one in lustre.said if one[0] != [["dl"]]]
+    calls = [call for call in lustre.said if call[0] != [["dl"]]]
     attach = "attach echo_client {0}_ecc {0}_ecc_UUID\nsetup {0}\n"
     brw = "--threads 4 -1 {} test_brw 16 wx q 256 2t2 p256"
-    assert said == [
+    assert calls == [
         ([[]], attach.format("lustre-OST0000")),
         ([[]], attach.format("lustre-OST0001")),
         ([["--device", "9", "create", "2"]], ""),
@@ -161,20 +161,20 @@ def test_the_sequence_for_lctl_is_that_of_the_original() -> None:
 
 def test_stored_run_has_total_servers_and_targets(tmp_path: Path) -> None:
     """The table of a survey of two OSSs with two OSTs each: 3757 MB/s written by both, 1899 and 1858 by each."""
-    found = survey("size=16384 targets=lustre-OST0000,lustre-OST0001,lustre-OST0002,lustre-OST0003 tests_str=write")
+    settings = survey("size=16384 targets=lustre-OST0000,lustre-OST0001,lustre-OST0002,lustre-OST0003 tests_str=write")
     levels = {"OSS": {"oss1": ("OST0000", "OST0001"), "oss2": ("OST0002", "OST0003")}}
     written = SurveyResult("write", 3700.0, 900.0, 960.0, each=(950.0, 949.0, 929.0, 929.0))
     began = datetime(2012, 4, 30, 12, tzinfo=UTC)
     point = SurveyPoint(1024, 8, 64)
-    run = to_imported_run(found, point, [written], began, 20.0, "client", "survey-1", TargetParents("s", levels))
-    rates = {one.phase: (one.bytes_per_s or 0) / 2**20 for one in run.phases}
+    run = to_imported_run(settings, point, [written], began, 20.0, "client", "survey-1", TargetParents("s", levels))
+    rates = {phase.phase: (phase.bytes_per_s or 0) / 2**20 for phase in run.phases}
     assert rates == {
         "write": 3700.0, "write oss1": 1899.0, "write oss2": 1858.0,
         "write OST0000": 950.0, "write OST0001": 949.0, "write OST0002": 929.0, "write OST0003": 929.0,
     }  # fmt: skip
-    moved = {one.phase: one.bytes for one in run.phases}
+    moved = {phase.phase: phase.bytes for phase in run.phases}
     assert moved == {name: (4 << 34) // (4 if "OST" in name else 2 if "oss" in name else 1) for name in moved}
-    assert {one.definition for one in run.phases} == {
+    assert {phase.definition for phase in run.phases} == {
         "obdfilter-survey", "obdfilter-survey, one OSS", "obdfilter-survey, one OST"
     }  # fmt: skip
     add_imported(Archive(tmp_path), [run], {"file": "lctl"}, None, lambda done: None)
@@ -183,24 +183,24 @@ def test_stored_run_has_total_servers_and_targets(tmp_path: Path) -> None:
 
 
 def test_host_serves_targets_without_system_file() -> None:
-    found = survey("size=64 targets=lustre-OST0000,lustre-OST0001 tests_str=write")
+    settings = survey("size=64 targets=lustre-OST0000,lustre-OST0001 tests_str=write")
     silent = SurveyResult("write", 10.0, each=(5.0, None))
     moment = datetime(2026, 1, 1, tzinfo=UTC)
-    run = to_imported_run(found, SurveyPoint(1024, 1, 1), [silent], moment, 1.0, "oss7", "g", TargetParents())
-    assert [one.phase for one in run.phases] == ["write", "write OST0000"]
+    run = to_imported_run(settings, SurveyPoint(1024, 1, 1), [silent], moment, 1.0, "oss7", "g", TargetParents())
+    assert [phase.phase for phase in run.phases] == ["write", "write OST0000"]
     both = SurveyResult("write", 10.0, each=(5.0, 4.0))
-    served = to_imported_run(found, SurveyPoint(1024, 1, 1), [both], moment, 1.0, "oss7", "g", TargetParents())
-    assert "write oss7" in {one.phase for one in served.phases}
+    served = to_imported_run(settings, SurveyPoint(1024, 1, 1), [both], moment, 1.0, "oss7", "g", TargetParents())
+    assert "write oss7" in {phase.phase for phase in served.phases}
     over_network = survey("size=64 case=netdisk targets=lustre-OST0000-osc-ffff tests_str=write")
     nine = SurveyResult("write", 9.0, each=(9.0,))
     alone = to_imported_run(over_network, SurveyPoint(1024, 1, 1), [nine], moment, 1.0, "c", "g", TargetParents())
-    assert [one.phase for one in alone.phases] == ["write", "write OST0000"]
+    assert [phase.phase for phase in alone.phases] == ["write", "write OST0000"]
 
 
 def test_reads_are_checked_when_asked_and_errors_are_said() -> None:
     lustre = Lustre("error: test_brw: #1 - 0x2: Input/output error\n")
-    found = survey("size=64 verify=1 tests_str=write targets=lustre-OST0000 nobjhi=2")
-    echo = EchoSurvey(found, lustre)
+    settings = survey("size=64 verify=1 tests_str=write targets=lustre-OST0000 nobjhi=2")
+    echo = EchoSurvey(settings, lustre)
     (result,) = echo.run(SurveyPoint(1024, 2, 2), [9])
     assert result.failed
     assert "w" in lustre.said[1][0][0]

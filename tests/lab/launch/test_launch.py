@@ -64,14 +64,14 @@ def run_session(
     launch: EngineLaunch, on_phase_begin: Callable[[], None] | None = None
 ) -> tuple[LaunchResult, list[str]]:
     """Runs a launch; calls `on_phase_begin` once the first phase has begun: no test depends on start-up time."""
-    seen: list[str] = []
+    line_types: list[str] = []
 
     def observe(kind: str, line: object) -> None:
-        if kind == "phase_begin" and on_phase_begin and kind not in seen:
+        if kind == "phase_begin" and on_phase_begin and kind not in line_types:
             on_phase_begin()
-        seen.append(kind)
+        line_types.append(kind)
 
-    return EngineSession(launch, observe).run(), seen
+    return EngineSession(launch, observe).run(), line_types
 
 
 def send_signal(number: int) -> None:
@@ -110,24 +110,24 @@ def test_engine_end_becomes_exit_code_and_one_sentence(
 
 def test_record_lines_arrive_while_the_engine_runs(fake: Fake, tmp_path: Path) -> None:
     fake(seconds="600")
-    seen: list[str] = []
+    line_types: list[str] = []
 
     def observe(kind: str, line: object) -> None:
-        seen.append(kind)
-        if seen.count("progress") == 3:
+        line_types.append(kind)
+        if line_types.count("progress") == 3:
             send_signal(signal.SIGINT)  # without following, the lines would arrive after ten minutes
 
     assert EngineSession(make_launch(tmp_path), observe).run().exit_code == 5
-    assert seen.count("progress") >= 3
+    assert line_types.count("progress") >= 3
 
 
 def test_stages_are_separate_launches_with_one_record(fake: Fake, tmp_path: Path) -> None:
     plan = {**PLAN, "phases": [PLAN["phases"][0], {**PLAN["phases"][1], "process": "separate"}]}
     log = fake()
-    outcome, seen = run_session(make_launch(tmp_path, stages=2, plan=plan))
+    outcome, line_types = run_session(make_launch(tmp_path, stages=2, plan=plan))
     assert outcome.exit_code == 0
     assert [arguments[-2:] for arguments in read_commands(log)] == [["--stage", "0"], ["--stage", "1"]]
-    assert seen.count("phase_end") == 2
+    assert line_types.count("phase_end") == 2
     kinds = [json.loads(line)["type"] for line in (tmp_path / "record.ndjson").read_text().splitlines()]
     assert kinds.count("run") == 1
     assert kinds.count("end") == 1
@@ -148,10 +148,10 @@ def test_failed_stage_is_the_last(fake: Fake, tmp_path: Path) -> None:
 def test_signal_ends_the_run_in_good_order(fake: Fake, tmp_path: Path, number: int) -> None:
     fake(seconds="20")
     before = signal.getsignal(signal.SIGINT)
-    outcome, seen = run_session(make_launch(tmp_path), lambda: send_signal(number))
+    outcome, line_types = run_session(make_launch(tmp_path), lambda: send_signal(number))
     assert outcome.exit_code == 5
     assert outcome.record.status == "interrupted"
-    assert seen[-1] == "end"
+    assert line_types[-1] == "end"
     assert signal.getsignal(signal.SIGINT) is before
 
 
@@ -367,10 +367,10 @@ def test_connected_ranks_run(fake: Fake, tmp_path: Path) -> None:
 
 
 def test_environment_variable_selects_the_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    named = write_program(tmp_path / "engine", "echo sonde-engine 9.9")
-    monkeypatch.setenv("SONDE_ENGINE", str(named))
+    program = write_program(tmp_path / "engine", "echo sonde-engine 9.9")
+    monkeypatch.setenv("SONDE_ENGINE", str(program))
     engine = find_engine()
-    assert engine.path == named
+    assert engine.path == program
     assert engine.version() == "9.9"
     monkeypatch.setenv("SONDE_ENGINE", str(tmp_path / "none"))
     with pytest.raises(MachineError, match="SONDE_ENGINE"):

@@ -81,14 +81,14 @@ def change(data: st.DataObject, document: dict[str, Any]) -> dict[str, Any]:
         here: Any = changed
         for step in above:
             here = here[step]
-        what = data.draw(st.sampled_from(["value", "value", "gone", "renamed", "twice"]))
-        if what == "gone":
+        action = data.draw(st.sampled_from(["value", "value", "gone", "renamed", "twice"]))
+        if action == "gone":
             del here[last]
-        elif what == "renamed" and isinstance(here, dict):
+        elif action == "renamed" and isinstance(here, dict):
             here[data.draw(st.sampled_from(["id", "on", "share", "size", "near", "values", "paths", "claim"]))] = (
                 here.pop(last)
             )
-        elif what == "twice" and isinstance(here, list):
+        elif action == "twice" and isinstance(here, list):
             here.append(copy.deepcopy(here[last]))
         else:
             here[last] = data.draw(VALUES)
@@ -97,7 +97,7 @@ def change(data: st.DataObject, document: dict[str, Any]) -> dict[str, Any]:
     return changed
 
 
-def told(sentence: str) -> None:
+def check_sentence(sentence: str) -> None:
     """The form of a sentence for a user."""
     assert sentence.startswith("any.toml")
     assert "\n" not in sentence
@@ -111,7 +111,7 @@ def test_any_system_is_right_or_one_sentence(data: st.DataObject, document: dict
     try:
         system = system_from_document(changed, "any.toml")
     except SystemFileError as reason:
-        told(str(reason))
+        check_sentence(str(reason))
         return
     full = system.resolve()
     for name in system.list_ids("file_systems"):
@@ -125,7 +125,7 @@ def test_any_experiment_is_right_or_one_sentence(data: st.DataObject, name: str)
     try:
         experiment = experiment_from_document(change(data, EXAMPLES[name]), "any.toml")
     except ExperimentError as reason:
-        told(str(reason))
+        check_sentence(str(reason))
         return
     assert len({cell.id for cell in experiment.cells}) == len(experiment.cells)
     assert isinstance(find_contradictions(experiment, DEMO), list)

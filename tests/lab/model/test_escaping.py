@@ -9,7 +9,7 @@ from sonde.model.escaping import escape_line, escape_text
 
 
 @pytest.mark.parametrize(
-    ("raw", "shown"),
+    ("raw", "escaped"),
     [
         ("plain words", "plain words"),
         ("grün · 日本", "grün · 日本"),
@@ -22,8 +22,8 @@ from sonde.model.escaping import escape_line, escape_text
         (17, "17"),
     ],
 )
-def test_one_line(raw: object, shown: str) -> None:
-    assert escape_line(raw) == shown
+def test_one_line(raw: object, escaped: str) -> None:
+    assert escape_line(raw) == escaped
 
 
 def test_what_is_too_long_is_cut_and_says_so() -> None:
@@ -38,10 +38,10 @@ def test_a_block_keeps_its_lines() -> None:
 
 
 @pytest.mark.parametrize(
-    ("raw", "shown"),
+    ("raw", "escaped"),
     [("\udc7f", "\\udc7f"), ("\udd00", "\\udd00"), ("\udc80", "\\x80"), ("\udcff", "\\xff"), ("\xad", "\\xad"),
      ("\U0010ffff", "\\U0010ffff"), ("ÿĀ", "ÿĀ"), ("\U00010000", "\U00010000"), ("é\n", "é\\n")],
 )  # fmt: skip
-def test_bytes_that_are_no_text_are_told_from_other_halves_of_signs(raw: str, shown: str) -> None:
-    assert escape_line(raw) == shown
-    assert escape_text(raw.replace("\n", "")) == shown.replace("\\n", "")
+def test_bytes_that_are_no_text_are_told_from_other_halves_of_signs(raw: str, escaped: str) -> None:
+    assert escape_line(raw) == escaped
+    assert escape_text(raw.replace("\n", "")) == escaped.replace("\\n", "")

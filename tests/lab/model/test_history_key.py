@@ -125,7 +125,7 @@ DIFFERENT: list[tuple[str, Callable[[], str]]] = [
 ]
 
 
-@pytest.mark.parametrize("other", [one[1] for one in DIFFERENT], ids=[one[0] for one in DIFFERENT])
+@pytest.mark.parametrize("other", [case[1] for case in DIFFERENT], ids=[case[0] for case in DIFFERENT])
 def test_another_experiment_has_another_hash(other: Callable[[], str]) -> None:
     assert other() != digest(PLAN)
 
@@ -173,12 +173,12 @@ OTHER_KEY: list[tuple[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("other", [one[1] for one in SAME_KEY], ids=[one[0] for one in SAME_KEY])
+@pytest.mark.parametrize("other", [case[1] for case in SAME_KEY], ids=[case[0] for case in SAME_KEY])
 def test_what_a_series_is_to_judge_does_not_part_it(other: Any) -> None:
     assert other == key()
 
 
-@pytest.mark.parametrize("other", [one[1] for one in OTHER_KEY], ids=[one[0] for one in OTHER_KEY])
+@pytest.mark.parametrize("other", [case[1] for case in OTHER_KEY], ids=[case[0] for case in OTHER_KEY])
 def test_what_cannot_be_compared_is_another_series(other: Any) -> None:
     assert other != key()
 
@@ -193,9 +193,9 @@ def test_disks_of_two_machines_are_never_one() -> None:
 
 
 def test_a_site_may_name_what_cannot_be_seen() -> None:
-    named = key(system="edison", file_system="scratch1")
-    assert (named.system, named.file_system) == ("edison", "scratch1")
-    assert named == key(target="/scratch/job-4711", system="edison", file_system="scratch1")
+    named_key = key(system="edison", file_system="scratch1")
+    assert (named_key.system, named_key.file_system) == ("edison", "scratch1")
+    assert named_key == key(target="/scratch/job-4711", system="edison", file_system="scratch1")
     assert read_site_facts({"SONDE_SYSTEM": " edison ", "SLURM_CLUSTER_NAME": "c", "SONDE_EPOCH": ""}) == {
         "system": "edison"
     }
@@ -210,10 +210,10 @@ def test_nodes_of_two_kinds_are_a_kind_of_their_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shown", "installed"), [(251 << 30, 256), (187 << 30, 192), (23 << 30, 24), (1 << 30, 1), (95 << 30, 96)]
+    ("visible", "installed"), [(251 << 30, 256), (187 << 30, 192), (23 << 30, 24), (1 << 30, 1), (95 << 30, 96)]
 )
-def test_memory_counts_as_what_is_installed(shown: int, installed: int) -> None:
-    assert estimate_installed_gib(shown) == installed
+def test_memory_counts_as_what_is_installed(visible: int, installed: int) -> None:
+    assert estimate_installed_gib(visible) == installed
 
 
 @pytest.mark.parametrize(

@@ -37,12 +37,12 @@ def node(host: str, system: FileSystemFacts = LUSTRE, **more: Any) -> NodeLine:
     return NodeLine(host=host, file_system=system, **more)
 
 
-def place(*machines: NodeLine, target: str = "/scratch/probe") -> str:
+def file_system_of(*machines: NodeLine, target: str = "/scratch/probe") -> str:
     return compute_run_key(RunLine(), machines, target, {}).file_system
 
 
 @pytest.mark.parametrize(
-    ("machines", "target", "shown"),
+    ("machines", "target", "expected"),
     [
         ([node("n1")], "/scratch/probe", "lustre:a@o2ib:b@o2ib:/snx probe"),
         ([node("n1")], "/scratch", "lustre:a@o2ib:b@o2ib:/snx /"),
@@ -56,12 +56,14 @@ def place(*machines: NodeLine, target: str = "/scratch/probe") -> str:
         ([], "/a/b", "unknown /a/b"),
     ],
 )
-def test_a_place_is_the_file_system_and_the_directory_in_it(machines: list[NodeLine], target: str, shown: str) -> None:
-    assert place(*machines, target=target) == shown
+def test_a_place_is_the_file_system_and_the_directory_in_it(
+    machines: list[NodeLine], target: str, expected: str
+) -> None:
+    assert file_system_of(*machines, target=target) == expected
 
 
 def test_local_disks_of_several_nodes_carry_a_hash_of_names() -> None:
-    both = place(node("n2", DISK), node("n1", DISK), target="/a")
+    both = file_system_of(node("n2", DISK), node("n1", DISK), target="/a")
     assert both == f"ext4:/dev/sda1@2 nodes {hash_json(['n1', 'n2'], 6)} a"
 
 
@@ -82,7 +84,7 @@ def test_a_system_is_what_its_hosts_share_in_their_names(hosts: list[str], syste
 
 
 def test_the_stem_of_a_host_has_no_numbers_and_no_domain() -> None:
-    assert [strip_host_numbers(one) for one in ("nid00123.x1.org", "gpu-07-a", "-9-", "")] == [
+    assert [strip_host_numbers(host) for host in ("nid00123.x1.org", "gpu-07-a", "-9-", "")] == [
         "nid",
         "gpu--a",
         "-9-",
@@ -94,14 +96,18 @@ def test_all_parts_of_the_key_of_a_run() -> None:
     plan = {"schema": "sonde-plan/2", "id": "p", "target": {"path": "/x"}, "phases": [{"id": "w", "op": "write"}]}
     run = RunLine(schema="sonde-record/2", processes=2, threads=3, nodes=4, plan=plan)
     machine = node("nid1", cpu_model=" AMD  EPYC ", cpus=64, memory_bytes=251 << 30)
-    found = compute_run_key(run, [machine], "/scratch/a", {"epoch": "refit"})
+    run_key = compute_run_key(run, [machine], "/scratch/a", {"epoch": "refit"})
     hashed = compute_plan_hash(plan, 2, 3, 4)
-    assert found == RunKey("nid", "lustre:a@o2ib:b@o2ib:/snx a", hashed, "AMD EPYC, 64 cpus, 256 GiB",
+    assert run_key == RunKey("nid", "lustre:a@o2ib:b@o2ib:/snx a", hashed, "AMD EPYC, 64 cpus, 256 GiB",
                            "sonde-record/2 refit")  # fmt: skip
     simulated = replace(run, simulated={"system": "demo", "mount": "m"})
     site = {"system": "edison", "file_system": "scratch", "epoch": "refit"}
-    told = compute_run_key(simulated, [machine], "/scratch/a", site)
-    assert (told.system, told.file_system, told.epoch) == ("simulated demo", "m", "sonde-record/2")
+    simulated_key = compute_run_key(simulated, [machine], "/scratch/a", site)
+    assert (simulated_key.system, simulated_key.file_system, simulated_key.epoch) == (
+        "simulated demo",
+        "m",
+        "sonde-record/2",
+    )
     bare = compute_run_key(replace(run, simulated={"x": 1}), [machine], "/scratch/a", site)
     assert (bare.system, bare.file_system) == ("simulated ", "lustre:a@o2ib:b@o2ib:/snx a")
 
@@ -115,7 +121,7 @@ def test_the_key_of_a_series_has_an_id_and_that_of_its_run_inside() -> None:
 
 
 @pytest.mark.parametrize(
-    ("machines", "shown"),
+    ("machines", "expected"),
     [
         ([node("a", cpus=4)], "4 cpus"),
         ([node("a", memory_bytes=1 << 30)], "1 GiB"),
@@ -124,16 +130,16 @@ def test_the_key_of_a_series_has_an_id_and_that_of_its_run_inside() -> None:
         ([node("a")], ""),
     ],
 )
-def test_a_class_of_nodes_says_what_is_known(machines: list[NodeLine], shown: str) -> None:
-    assert describe_node_class(machines) == shown
+def test_a_class_of_nodes_says_what_is_known(machines: list[NodeLine], expected: str) -> None:
+    assert describe_node_class(machines) == expected
 
 
 @pytest.mark.parametrize(
-    ("gib", "shown"),
+    ("gib", "expected"),
     [(0, 1), (1, 1), (1.1, 2), (2, 2), (2.5, 3), (3, 3), (3.1, 4), (5, 6), (7, 8), (95, 96), (97, 128)],
 )
-def test_memory_is_the_next_size_that_is_sold(gib: float, shown: int) -> None:
-    assert estimate_installed_gib(int(gib * 2**30)) == shown
+def test_memory_is_the_next_size_that_is_sold(gib: float, expected: int) -> None:
+    assert estimate_installed_gib(int(gib * 2**30)) == expected
 
 
 def test_site_variables_precede_the_scheduler_cluster_name() -> None:
@@ -166,15 +172,15 @@ def test_a_run_of_another_tool_has_one_id_however_often_it_is_imported() -> None
 
 def test_the_key_of_a_run_of_another_tool() -> None:
     bare = imported(tasks=4).key()
-    what = {"tool": "IOR", "tasks": 4, "nodes": None, "t": 1}
+    source = {"tool": "IOR", "tasks": 4, "nodes": None, "t": 1}
     assert bare == {
-        "system": "unknown", "file_system": "unknown", "plan_hash": hash_json(["imported/1", what]),
+        "system": "unknown", "file_system": "unknown", "plan_hash": hash_json(["imported/1", source]),
         "node_class": "", "epoch": "imported/1",
     }  # fmt: skip
-    told = imported(tasks=4, host="nid0012", target="/scratch", node_class="N")
-    assert told.key() == bare | {"system": "nid", "file_system": "/scratch", "node_class": "N"}
-    named = replace(told, system="edison", file_system="snx")
-    assert (named.key()["system"], named.key()["file_system"]) == ("edison", "snx")
+    run = imported(tasks=4, host="nid0012", target="/scratch", node_class="N")
+    assert run.key() == bare | {"system": "nid", "file_system": "/scratch", "node_class": "N"}
+    named_run = replace(run, system="edison", file_system="snx")
+    assert (named_run.key()["system"], named_run.key()["file_system"]) == ("edison", "snx")
 
 
 def test_what_nobody_said_of_another_tools_number_is_not_known() -> None:
@@ -183,8 +189,8 @@ def test_what_nobody_said_of_another_tools_number_is_not_known() -> None:
         "phase": "w", "op": "write", "definition": "IOR 4.1.0 bw", "bytes_per_s": None, "ops_per_s": None,
         "bytes": None, "ops": None, "seconds": None, "backend": "", "cache": "unknown", "done": True, "also": {},
     }  # fmt: skip
-    rest = {name: value for name, value in vars(imported()).items() if name not in ("tool", "name", "started")}
-    assert rest == {
+    members = {name: value for name, value in vars(imported()).items() if name not in ("tool", "name", "started")}
+    assert members == {
         "experiment": {"t": 1}, "phases": (), "title": "", "system": "", "host": "", "target": "", "file_system": "",
         "node_class": "", "tasks": None, "nodes": None, "seconds": None, "group": None, "status": "done", "text": "",
         "command": "", "context": {}, "findings": (),

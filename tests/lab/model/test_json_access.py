@@ -29,9 +29,9 @@ DOCUMENT = {
      ("inner absent", None)],
 )  # fmt: skip
 def test_a_number_is_what_is_one_and_finite(path: str, value: float | None) -> None:
-    found = get_number(DOCUMENT, *path.split())
-    assert found == value
-    assert found is None or isinstance(found, float)
+    number = get_number(DOCUMENT, *path.split())
+    assert number == value
+    assert number is None or isinstance(number, float)
 
 
 @pytest.mark.parametrize(
@@ -59,10 +59,10 @@ def table(first: int, *rows: list[object], columns: tuple[str, ...] = ("task", "
 
 
 def test_the_lines_of_a_table_are_joined_in_the_order_of_their_tasks() -> None:
-    whole = join_tables([table(2, [2, 5.0]), table(0, [0, 3.0], [1, 4.0])])
-    assert whole is not None
-    assert whole.columns == ("task", "rate")
-    assert [list(row) for row in whole.rows] == [[0, 3.0], [1, 4.0], [2, 5.0]]
+    joined = join_tables([table(2, [2, 5.0]), table(0, [0, 3.0], [1, 4.0])])
+    assert joined is not None
+    assert joined.columns == ("task", "rate")
+    assert [list(row) for row in joined.rows] == [[0, 3.0], [1, 4.0], [2, 5.0]]
     assert join_tables([]) is join_tables([table(0)]) is None
 
 

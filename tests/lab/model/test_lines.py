@@ -68,8 +68,8 @@ def test_every_type_of_line_is_looked_at_here() -> None:
 
 @pytest.mark.parametrize("kind", sorted(EMPTY))
 def test_a_line_says_nothing_that_was_not_written(kind: str) -> None:
-    found, line = parse_line(json.dumps({"type": kind}))
-    assert (found, type(line)) == (kind, LINE_TYPES[kind])
+    line_type, line = parse_line(json.dumps({"type": kind}))
+    assert (line_type, type(line)) == (kind, LINE_TYPES[kind])
     assert asdict(line) == {"t": 0.0, **EMPTY[kind]}
 
 
@@ -85,14 +85,14 @@ INSIDE: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("path", "written", "holds"), INSIDE, ids=[one[0] for one in INSIDE])
+@pytest.mark.parametrize(("path", "written", "holds"), INSIDE, ids=[case[0] for case in INSIDE])
 def test_a_part_of_a_result_says_nothing_that_was_not_written(
     path: str, written: dict[str, Any], holds: dict[str, Any]
 ) -> None:
-    found: Any = asdict(parse_line(json.dumps({"type": "phase_end", **written}))[1])
+    value: Any = asdict(parse_line(json.dumps({"type": "phase_end", **written}))[1])
     for step in path.split("."):
-        found = found[step]
-    assert found == holds
+        value = value[step]
+    assert value == holds
 
 
 def test_parts_that_stand_in_other_lines_are_empty_alike() -> None:

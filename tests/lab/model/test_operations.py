@@ -25,16 +25,16 @@ def test_every_operation_is_in_the_kinds_that_it_belongs_to() -> None:
 
 
 def test_what_an_operation_is_about_and_what_it_leaves_behind() -> None:
-    told = {(one.name, one.acts_on): one.effect for one in OPERATIONS}
-    assert told == {(name, "data"): "transfers" for name in DATA} | {
+    effects = {(operation.name, operation.acts_on): operation.effect for operation in OPERATIONS}
+    assert effects == {(name, "data"): "transfers" for name in DATA} | {
         ("stat", "file"): "inspects", ("remove", "file"): "removes", ("mktree", "directory"): "creates",
         ("create", "item"): "creates", ("stat", "item"): "inspects", ("open_close", "item"): "inspects",
         ("read", "item"): "inspects", ("readdir", "directory"): "inspects", ("walk", "tree"): "inspects",
         ("rename", "item"): "renames", ("remove", "item"): "removes", ("cycle", "item"): "replaces",
         ("rmtree", "directory"): "removes",
     }  # fmt: skip
-    assert len(OPERATIONS) == len(told)
-    assert not any(one.reads or one.writes for one in OPERATIONS if one.acts_on != "data")
+    assert len(OPERATIONS) == len(effects)
+    assert not any(operation.reads or operation.writes for operation in OPERATIONS if operation.acts_on != "data")
     assert OperationKind("x", "item", "inspects") == OperationKind("x", "item", "inspects", reads=False, writes=False)
 
 

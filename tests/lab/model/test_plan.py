@@ -135,7 +135,7 @@ def test_the_volume_of_operations_on_names_counts_items_and_directories() -> Non
             {"id": "rmtree", "op": "rmtree", "meta": {"tree": {"scope": "per_task"}}},
         ],
     }
-    volumes = {one.id: one for one in compute_phase_volumes(Plan.from_document(document, "test"), 4)}
+    volumes = {volume.id: volume for volume in compute_phase_volumes(Plan.from_document(document, "test"), 4)}
     assert volumes["mktree"].operations == 2 * 13
     assert volumes["create"].operations == volumes["create"].files == 2 * 9 * 10 * 4
     assert volumes["create"].bytes == volumes["create"].occupied_bytes == 720 * 1024
@@ -200,16 +200,16 @@ def test_a_backend_is_never_set_to_the_default_one_by_its_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("setting", "said"),
+    ("setting", "text"),
     [
         ("tasks.threads=2.0", "tasks.threads is 2.0; it must be a whole number"),
         ("data.access.transfer=65536.0", "data.access.transfer is 65536.0"),
         ("data.io.queue_depth=1e0", "data.io.queue_depth is 1.0"),
     ],
 )
-def test_a_number_with_a_fraction_of_nothing_is_no_whole_number(setting: str, said: str) -> None:
+def test_a_number_with_a_fraction_of_nothing_is_no_whole_number(setting: str, text: str) -> None:
     """As the engine has it: JSON Schema itself calls 2.0 an integer."""
-    assert said in complaint(lambda: plan_of({}, setting))
+    assert text in complaint(lambda: plan_of({}, setting))
 
 
 def test_removing_a_phase() -> None:
@@ -272,8 +272,8 @@ def test_the_arithmetic_of_a_plan(tmp_path: Path) -> None:
 )
 def test_volumes_are_divided_among_tasks(volume: Any, per_task: int) -> None:
     plan = plan_of({"data": {"access": {"transfer": "1MiB", "volume": volume}}})
-    (one,) = compute_phase_volumes(plan, tasks=4, nodes=2, node_memory=1 << 30)
-    assert one.bytes == 4 * per_task
+    (phase_volume,) = compute_phase_volumes(plan, tasks=4, nodes=2, node_memory=1 << 30)
+    assert phase_volume.bytes == 4 * per_task
 
 
 @pytest.mark.parametrize(
@@ -287,8 +287,8 @@ def test_volumes_are_divided_among_tasks(volume: Any, per_task: int) -> None:
     ],
 )
 def test_files_of_a_mapping(files: dict[str, Any], count: int) -> None:
-    (one,) = compute_phase_volumes(plan_of({"data": {"files": files}}), tasks=6, nodes=2)
-    assert one.files == count
+    (volume,) = compute_phase_volumes(plan_of({"data": {"files": files}}), tasks=6, nodes=2)
+    assert volume.files == count
 
 
 def test_operations_on_names_move_no_bytes() -> None:

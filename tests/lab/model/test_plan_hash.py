@@ -69,18 +69,18 @@ LISTED: list[tuple[str, dict[str, Any], str]] = [
      plan(data={"backend": "io_uring", "io": {"direct": True, "queue_depth": 8, "pause": "1ms"}, "verify": "on_read"}),
      "e05bc72823a5"),
 ]  # fmt: skip
-KNOWN = {name: (document, known) for name, document, known in LISTED}
+KNOWN = {name: (document, plan_hash) for name, document, plan_hash in LISTED}
 
 
 def test_the_numbers_are_those_of_this_version() -> None:
     assert HASH_VERSION == 3
 
 
-@pytest.mark.parametrize(("document", "known"), KNOWN.values(), ids=KNOWN.keys())
-def test_the_hash_of_a_plan_is_the_one_that_archives_hold(document: dict[str, Any], known: str) -> None:
+@pytest.mark.parametrize(("document", "plan_hash"), KNOWN.values(), ids=KNOWN.keys())
+def test_the_hash_of_a_plan_is_the_one_that_archives_hold(document: dict[str, Any], plan_hash: str) -> None:
     Plan.from_document(document, "it is a plan")
     before = copy.deepcopy(document)
-    assert compute_plan_hash(document, 2, 3, 4) == known
+    assert compute_plan_hash(document, 2, 3, 4) == plan_hash
     assert document == before
 
 
@@ -102,8 +102,8 @@ def test_the_hash_of_a_plan_is_the_one_that_archives_hold(document: dict[str, An
     ],
 )  # fmt: skip
 def test_what_changes_neither_the_work_nor_its_order_does_not_count(name: str, changes: dict[str, Any]) -> None:
-    document, known = KNOWN[name]
-    assert compute_plan_hash(document | changes, 2, 3, 4) == known
+    document, plan_hash = KNOWN[name]
+    assert compute_plan_hash(document | changes, 2, 3, 4) == plan_hash
 
 
 @pytest.mark.parametrize(
@@ -122,8 +122,8 @@ def test_what_changes_neither_the_work_nor_its_order_does_not_count(name: str, c
     ],
 )
 def test_what_changes_the_work_does(name: str, changes: dict[str, Any]) -> None:
-    document, known = KNOWN[name]
-    assert compute_plan_hash(document | changes, 2, 3, 4) != known
+    document, plan_hash = KNOWN[name]
+    assert compute_plan_hash(document | changes, 2, 3, 4) != plan_hash
 
 
 def test_a_plan_of_a_later_version_is_hashed_as_it_stands() -> None:
@@ -135,7 +135,9 @@ def test_a_plan_of_a_later_version_is_hashed_as_it_stands() -> None:
 
 def test_the_geometry_counts_and_may_be_unknown() -> None:
     assert compute_plan_hash(plan(), None, None, None) == "eead9d14de79"
-    assert len({compute_plan_hash(plan(), *one) for one in ((2, 3, 4), (3, 2, 4), (2, 4, 3), (None, 3, 4))}) == 4
+    assert (
+        len({compute_plan_hash(plan(), *geometry) for geometry in ((2, 3, 4), (3, 2, 4), (2, 4, 3), (None, 3, 4))}) == 4
+    )
 
 
 def test_a_short_hash_does_not_depend_on_the_order_of_members() -> None:

@@ -42,13 +42,13 @@ def test_a_tree_has_as_many_directories_as_its_branches_make(tree: dict[str, Any
 
 
 def tree_of(**members: Any) -> dict[str, Any]:
-    found: dict[str, Any] = resolve_meta({"meta": {"tree": TREE | members}}, {"id": "c", "op": "create"})["tree"]
-    return found
+    tree: dict[str, Any] = resolve_meta({"meta": {"tree": TREE | members}}, {"id": "c", "op": "create"})["tree"]
+    return tree
 
 
 def test_items_of_a_task_become_items_of_each_directory_that_holds_some() -> None:
-    found = tree_of(items_per_task=180, leaf_only=True, copies=2)
-    assert (found["items_per_dir"], "items_per_task" in found) == (10, False)
+    tree = tree_of(items_per_task=180, leaf_only=True, copies=2)
+    assert (tree["items_per_dir"], "items_per_task" in tree) == (10, False)
     assert tree_of(items_per_task=26)["items_per_dir"] == 2
     uneven = tree_of(items_per_task=25)
     assert (uneven["items_per_task"], "items_per_dir" in uneven) == (25, False)
@@ -84,11 +84,11 @@ def test_what_a_phase_says_takes_away_what_cannot_stand_beside_it() -> None:
 
 def test_data_of_a_phase_lie_over_those_of_the_plan_member_by_member() -> None:
     plan = {"data": {"access": {"transfer": "64KiB", "segments": 4}, "files": {"mapping": "per_task"}}}
-    found = resolve_data(plan, {"id": "w", "op": "write", "access": {"transfer": "1MiB"}, "suffix": "b"})
-    assert (found["access"]["transfer"], found["access"]["block"], found["access"]["segments"]) == ("1MiB", "1MiB", 4)
-    assert (found["files"]["mapping"], found["files"]["suffix"]) == ("per_task", "b")
-    one = resolve_data({}, {"id": "w", "op": "write"})["access"]
-    assert (one["segments"], one["block"] == one["transfer"]) == (1, True)
+    data = resolve_data(plan, {"id": "w", "op": "write", "access": {"transfer": "1MiB"}, "suffix": "b"})
+    assert (data["access"]["transfer"], data["access"]["block"], data["access"]["segments"]) == ("1MiB", "1MiB", 4)
+    assert (data["files"]["mapping"], data["files"]["suffix"]) == ("per_task", "b")
+    access = resolve_data({}, {"id": "w", "op": "write"})["access"]
+    assert (access["segments"], access["block"] == access["transfer"]) == (1, True)
     volume = resolve_data({}, {"id": "w", "op": "write", "access": {"volume": "1GiB"}})["access"]
     assert "segments" not in volume
 
@@ -97,14 +97,14 @@ def test_constant_rate_resolves_to_a_schedule_of_one_step() -> None:
     plan = {"data": {"paced": {"rate": "10MB/s"}}}
     assert resolve_data(plan, {"id": "w", "op": "write"})["paced"]["schedule"] == [{"at": 0, "rate": "10MB/s"}]
     below = {"meta": {"paced": {"rate": "10op/s", "seed": 3}}}
-    found = resolve_meta(below, {"id": "c", "op": "create", "meta": {"paced": {"rate": "20op/s"}}})["paced"]
-    assert found["schedule"] == [{"at": 0, "rate": "20op/s"}]
-    assert found.get("seed") != 3, "a pace is one schedule: half of another would be none"
+    meta = resolve_meta(below, {"id": "c", "op": "create", "meta": {"paced": {"rate": "20op/s"}}})["paced"]
+    assert meta["schedule"] == [{"at": 0, "rate": "20op/s"}]
+    assert meta.get("seed") != 3, "a pace is one schedule: half of another would be none"
 
 
 def lookup(**meta: Any) -> dict[str, Any]:
-    found: dict[str, Any] = resolve_meta({"meta": meta}, {"id": "s", "op": "stat"})["lookup"]
-    return found
+    lookup: dict[str, Any] = resolve_meta({"meta": meta}, {"id": "s", "op": "stat"})["lookup"]
+    return lookup
 
 
 def test_field_groups_are_expanded_and_entries_looked_up() -> None:
@@ -118,8 +118,8 @@ def test_field_groups_are_expanded_and_entries_looked_up() -> None:
 
 
 def test_one_size_that_is_looked_for_is_the_smallest_and_the_largest() -> None:
-    found = resolve_meta({"meta": {"find": {"size": "4KiB"}}}, {"id": "s", "op": "find"})["find"]
-    assert (found["size_min"], found["size_max"], "size" in found) == ("4KiB", "4KiB", False)
+    search = resolve_meta({"meta": {"find": {"size": "4KiB"}}}, {"id": "s", "op": "find"})["find"]
+    assert (search["size_min"], search["size_max"], "size" in search) == ("4KiB", "4KiB", False)
 
 
 def test_writes_truncate_files_and_reads_keep_them() -> None:
@@ -142,16 +142,21 @@ def test_writes_truncate_files_and_reads_keep_them() -> None:
 def test_a_phase_of_names_has_a_backend_and_a_check_of_its_own() -> None:
     plan = {"meta": {"backend": "mmap", "tree": TREE}}
     phase = {"id": "c", "op": "create", "backend": "null", "verify": "on_read", "access": {"transfer": 1}}
-    found = resolve_meta(plan, phase)
-    assert (found["backend"], found["verify"], "access" in found) == ("null", "on_read", False)
+    meta = resolve_meta(plan, phase)
+    assert (meta["backend"], meta["verify"], "access" in meta) == ("null", "on_read", False)
     assert (resolve_meta(plan, {"id": "c", "op": "create"})["backend"], resolve_meta({}, phase)["tree"]["depth"]) == (
         "mmap",
         0,
     )
-    own = resolve_meta(
+    own_meta = resolve_meta(
         plan, {"id": "c", "op": "create", "meta": {"tree": {"depth": 5}, "sync": True, "verify": "both"}}
     )
-    assert (own["tree"]["depth"], own["tree"]["branching"], own["sync"], own["verify"]) == (5, 3, True, "both")
+    assert (own_meta["tree"]["depth"], own_meta["tree"]["branching"], own_meta["sync"], own_meta["verify"]) == (
+        5,
+        3,
+        True,
+        "both",
+    )
 
 
 def test_items_of_a_directory_and_of_a_task_take_each_others_place() -> None:
@@ -204,8 +209,8 @@ def test_defaults_are_filled_in_where_a_value_says_nothing() -> None:
     }
     schema = {"properties": members}
     assert fill_defaults({}, schema) == {"a": [1], "b": {"c": 2}}
-    told = {"a": 7, "b": {"c": 8}, "d": [{}, {"e": 9}, 1], "f": {}, "h": {}, "meta": {}, "z": 0}
-    assert fill_defaults(told, schema) == told | {"d": [{"e": 3}, {"e": 9}, 1], "h": {"i": 4}, "meta": {"j": 5}}
+    resolved = {"a": 7, "b": {"c": 8}, "d": [{}, {"e": 9}, 1], "f": {}, "h": {}, "meta": {}, "z": 0}
+    assert fill_defaults(resolved, schema) == resolved | {"d": [{"e": 3}, {"e": 9}, 1], "h": {"i": 4}, "meta": {"j": 5}}
     assert fill_defaults(3, schema) == 3
     first = fill_defaults({}, schema)
     first["a"].append(2)

@@ -36,8 +36,8 @@ def test_ordinary_transfers_are_not_remarked(transfer: Any) -> None:
 
 def test_seven_bytes_are_remarked_of_reads_writes_and_mixtures_alone() -> None:
     ops = {"w": "write", "o": "rewrite", "r": "read", "m": "mixed", "a": "reread", "s": "stat"}
-    own = {"r": {"access": {"transfer": 2, "block": 2}}}
-    phases = [{"id": name, "op": op, **own.get(name, {})} for name, op in ops.items()]
+    own_access = {"r": {"access": {"transfer": 2, "block": 2}}}
+    phases = [{"id": name, "op": op, **own_access.get(name, {})} for name, op in ops.items()]
     document = {"target": {"path": "/tmp"}, "data": {"access": {"transfer": 7}}, "phases": phases}
     assert find_plan_warnings(Plan.from_document(document, "mine.toml")) == [
         "mine.toml: access.transfer of w, m is 7 B: was a unit forgotten (7KiB, 7MiB)?",

@@ -10,7 +10,7 @@ from sonde.model.quantities import DisplayQuantity, to_plain_spaces
 
 
 @pytest.mark.parametrize(
-    ("shown", "expected"),
+    ("quantity", "expected"),
     [
         (quantities.display_byte_rate(1.9e9), "1.90 GB/s"),
         (quantities.display_byte_rate(999.4e6), "999 MB/s"),
@@ -85,12 +85,12 @@ from sonde.model.quantities import DisplayQuantity, to_plain_spaces
         (quantities.display_time("yesterday"), "yesterday"),
     ],
 )
-def test_numbers_are_shown_with_their_unit(shown: object, expected: str) -> None:
-    assert to_plain_spaces(str(shown)) == expected
+def test_numbers_are_shown_with_their_unit(quantity: object, expected: str) -> None:
+    assert to_plain_spaces(str(quantity)) == expected
 
 
 def test_a_number_and_its_unit_stay_on_one_line() -> None:
-    for shown in (
+    for quantity in (
         quantities.display_byte_rate(1e9),
         quantities.display_operation_rate(2e6),
         quantities.display_seconds(65),
@@ -107,8 +107,8 @@ def test_a_number_and_its_unit_stay_on_one_line() -> None:
         quantities.display_volume(5e9),
         quantities.display_size(3 << 30),
     ):
-        assert " " not in str(shown)
-        assert quantities.NO_BREAK_SPACE in str(shown)
+        assert " " not in str(quantity)
+        assert quantities.NO_BREAK_SPACE in str(quantity)
     assert quantities.FACT_SEPARATOR == "\N{NO-BREAK SPACE}· "
 
 

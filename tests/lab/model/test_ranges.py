@@ -84,8 +84,8 @@ def test_addresses_in_brackets_and_from_to() -> None:
 @given(st.integers(0, 2**32 - 300), st.integers(0, 250))
 def test_every_address_from_one_to_another_once(first: int, more: int) -> None:
     low, high = ipaddress.IPv4Address(first), ipaddress.IPv4Address(first + more)
-    found = [int(ipaddress.ip_address(one)) for one in expand_addresses(f"{low} .. {high}")]
-    assert found == list(range(first, first + more + 1))
+    addresses = [int(ipaddress.ip_address(address)) for address in expand_addresses(f"{low} .. {high}")]
+    assert addresses == list(range(first, first + more + 1))
 
 
 @pytest.mark.parametrize(

@@ -57,8 +57,8 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 def test_a_whole_record(record: bytes) -> None:
     reader = RecordReader()
-    found = reader.feed(record) + reader.finish()
-    assert len(found) == record.count(b"\n")
+    lines = reader.feed(record) + reader.finish()
+    assert len(lines) == record.count(b"\n")
     assert reader.status == "done"
     assert reader.problems == []
     assert list(reader.phases) == ["write", "read"]
@@ -83,8 +83,8 @@ def test_the_fake_engine_writes_what_the_schema_says(record: bytes) -> None:
 
 def test_every_type_of_line_in_the_schema_is_known_here() -> None:
     schema = json.loads(read_schema_text("record/record.schema.json"))
-    named = {name.removeprefix("line_") for name in schema["$defs"] if name.startswith("line_")}
-    assert named == set(LINE_TYPES)
+    line_types = {name.removeprefix("line_") for name in schema["$defs"] if name.startswith("line_")}
+    assert line_types == set(LINE_TYPES)
 
 
 def test_every_member_in_the_schema_is_known_here() -> None:
@@ -98,8 +98,8 @@ def test_every_member_in_the_schema_is_known_here() -> None:
         if name == "node":
             continue  # facts about machines, of which only some are for tables
         members = set(schema["$defs"][f"line_{name}"].get("properties", {}))
-        known = {one.name for one in fields(cls)} | left_out.get(name, set()) | {"type", "t"}
-        assert members <= known, f"{name}: {members - known}"
+        known_members = {field.name for field in fields(cls)} | left_out.get(name, set()) | {"type", "t"}
+        assert members <= known_members, f"{name}: {members - known_members}"
 
 
 @settings(max_examples=60, deadline=None)
@@ -108,15 +108,15 @@ def test_a_record_cut_anywhere_keeps_what_stands_before(record: bytes, cut: int,
     part = record[: cut % (len(record) + 1)]
     reader = RecordReader()
     step = max(1, len(part) // pieces)
-    seen = 0
+    line_count = 0
     for start in range(0, len(part), step):
-        seen += len(reader.feed(part[start : start + step]))
-    seen += len(reader.finish())
-    whole = part.count(b"\n")
-    assert seen in (whole, whole + 1)  # the last line may be whole without its end of line
-    assert reader.status == ("done" if seen == record.count(b"\n") else "lost")
+        line_count += len(reader.feed(part[start : start + step]))
+    line_count += len(reader.finish())
+    complete_lines = part.count(b"\n")
+    assert line_count in (complete_lines, complete_lines + 1)  # the last line may be whole without its end of line
+    assert reader.status == ("done" if line_count == record.count(b"\n") else "lost")
     torn = part.rpartition(b"\n")[2]
-    assert len(reader.problems) == (1 if torn.strip() and seen == whole else 0)
+    assert len(reader.problems) == (1 if torn.strip() and line_count == complete_lines else 0)
 
 
 @pytest.mark.parametrize(
@@ -133,9 +133,9 @@ def test_a_record_cut_anywhere_keeps_what_stands_before(record: bytes, cut: int,
     ],
 )
 def test_a_line_that_means_nothing_is_skipped_and_named(record: bytes, line: bytes) -> None:
-    first, _, rest = record.partition(b"\n")
+    first, _, remainder = record.partition(b"\n")
     reader = RecordReader()
-    reader.feed(first + b"\n" + line + b"\n" + rest)
+    reader.feed(first + b"\n" + line + b"\n" + remainder)
     reader.finish()
     assert reader.status == "done"
     assert len(reader.problems) == 1
@@ -166,7 +166,7 @@ def test_lines_of_a_phase_that_never_began_are_a_problem_not_a_crash() -> None:
         b'{"type":"phase_end","t":1,"phase":"ghost"}\n{"type":"finding","t":1,"phase":"ghost","id":"x","text":"y"}\n'
     )
     assert len(reader.problems) == 1
-    assert [one.id for one in reader.findings] == ["x"]
+    assert [finding.id for finding in reader.findings] == ["x"]
 
 
 def test_treatments_before_a_phase_belong_to_it() -> None:
@@ -174,7 +174,7 @@ def test_treatments_before_a_phase_belong_to_it() -> None:
     reader.feed(
         b'{"type":"treatment","t":1,"phase":"r","kind":"sync"}\n{"type":"phase_begin","t":2,"phase":"r","op":"read"}\n'
     )
-    assert [one.kind for one in reader.phases["r"].treatments] == ["sync"]
+    assert [treatment.kind for treatment in reader.phases["r"].treatments] == ["sync"]
     assert reader.current_phase is reader.phases["r"]
 
 

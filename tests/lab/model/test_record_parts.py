@@ -16,9 +16,9 @@ from sonde.model.run import RecordedRun, read_run, to_recorded_run
 
 
 def reader(*lines: dict[str, Any]) -> RecordReader:
-    found = RecordReader()
-    found.feed("".join(json.dumps(line) + "\n" for line in lines).encode())
-    return found
+    record = RecordReader()
+    record.feed("".join(json.dumps(line) + "\n" for line in lines).encode())
+    return record
 
 
 BEGIN = {"type": "phase_begin", "phase": "p"}
@@ -42,7 +42,7 @@ def test_residency_falls_back_to_the_last_measuring_treatment() -> None:
 
 
 def test_the_series_of_a_phase_is_the_first_over_all_tasks() -> None:
-    series = [SeriesLine(scope=scope, slice_s=at) for at, scope in enumerate(("node", "all", "all"))]
+    series = [SeriesLine(scope=scope, slice_s=index) for index, scope in enumerate(("node", "all", "all"))]
     assert PhaseRecord(PhaseBeginLine(phase="p"), series=series).total_series == series[1]
     assert PhaseRecord(PhaseBeginLine(phase="p"), series=series[:1]).total_series is None
 
@@ -58,69 +58,69 @@ def test_times_are_those_of_tasks_that_did_something() -> None:
 
 
 def test_duplicate_lines_keep_the_first_run_and_the_last_end() -> None:
-    found = reader(
+    record = reader(
         {"type": "run", "id": "a"}, {"type": "run", "id": "b"},
         {"type": "node", "node": 0, "host": "x"}, {"type": "node", "node": 0, "host": "y"},
         {"type": "node", "node": 1, "host": "z"},
         {"type": "end", "status": "failed"}, {"type": "end", "status": "done"},
     )  # fmt: skip
-    assert found.run is not None
-    assert (found.run.id, [one.host for one in found.nodes], found.status) == ("a", ["x", "z"], "done")
+    assert record.run is not None
+    assert (record.run.id, [node.host for node in record.nodes], record.status) == ("a", ["x", "z"], "done")
     assert RecordReader().status == "lost"
 
 
 def test_each_line_of_a_phase_goes_to_its_place() -> None:
     kinds = ("series", "histogram", "nodes", "tasks", "layout", "targets", "phase_end", "progress")
-    rest = (
+    lines_of_phase = (
         {"type": "progress", "phase": "p", "ops": 2}, {"type": "finding", "phase": "p", "id": "f"},
         {"type": "error", "phase": "p", "text": "e"}, {"type": "finding", "phase": "q", "id": "g"},
         {"type": "finding", "id": "h"}, {"type": "error", "phase": "q", "text": "i"}, {"type": "weather"},
     )  # fmt: skip
-    found = reader(BEGIN, *({"type": kind, "phase": "p"} for kind in kinds), *rest)
-    phase = found.phases["p"]
+    record = reader(BEGIN, *({"type": kind, "phase": "p"} for kind in kinds), *lines_of_phase)
+    phase = record.phases["p"]
     assert phase.id == "p"
-    assert [len(one) for one in (phase.series, phase.histograms, phase.nodes, phase.tasks)] == [1, 1, 1, 1]
+    assert [len(lines) for lines in (phase.series, phase.histograms, phase.nodes, phase.tasks)] == [1, 1, 1, 1]
     assert phase.layout is not None
     assert phase.targets is not None
     assert phase.end is not None
     assert phase.progress is not None
     assert phase.progress.ops == 2, "the latest"
-    assert [one.id for one in phase.findings] == ["f"]
-    assert [one.text for one in phase.errors] == ["e"]
-    assert [one.id for one in found.findings] == ["g", "h"]
-    assert [one.id for one in found.all_findings] == ["g", "h", "f"]
-    assert [one.text for one in found.errors] == ["e", "i"]
-    assert found.problems == []
+    assert [finding.id for finding in phase.findings] == ["f"]
+    assert [error.text for error in phase.errors] == ["e"]
+    assert [finding.id for finding in record.findings] == ["g", "h"]
+    assert [finding.id for finding in record.all_findings] == ["g", "h", "f"]
+    assert [error.text for error in record.errors] == ["e", "i"]
+    assert record.problems == []
 
 
 @pytest.mark.parametrize(
     "kind", ["series", "histogram", "nodes", "tasks", "layout", "targets", "phase_end", "progress"]
 )
 def test_a_line_of_a_phase_that_never_began_is_told_with_its_number(kind: str) -> None:
-    found = reader({"type": "run"}, {"type": kind, "phase": "ghost"})
-    assert found.problems == ['Line 2 of the record belongs to a phase "ghost" that never began.']
+    record = reader({"type": "run"}, {"type": kind, "phase": "ghost"})
+    assert record.problems == ['Line 2 of the record belongs to a phase "ghost" that never began.']
 
 
 def test_the_current_phase_is_the_last_that_has_not_ended() -> None:
-    found = reader(BEGIN, {**BEGIN, "phase": "q"})
-    assert found.current_phase is found.phases["q"]
-    found.feed(b'{"type": "phase_end", "phase": "q"}\n')
-    assert found.current_phase is found.phases["p"]
-    found.feed(b'{"type": "phase_end", "phase": "p"}\n')
-    assert found.current_phase is None
+    record = reader(BEGIN, {**BEGIN, "phase": "q"})
+    assert record.current_phase is record.phases["q"]
+    record.feed(b'{"type": "phase_end", "phase": "q"}\n')
+    assert record.current_phase is record.phases["p"]
+    record.feed(b'{"type": "phase_end", "phase": "p"}\n')
+    assert record.current_phase is None
 
 
 def test_what_breaks_off_is_told_and_empty_lines_are_none() -> None:
-    found = reader()
-    assert found.feed(b'\n  \n{"type": "end"}\n{"type": "no') == [("end", found.end)]
-    assert found.finish() == []
-    assert found.problems == ["The record breaks off in the middle of its last line."]
-    assert found.finish() == [], "only once"
-    assert len(found.problems) == 1
-    whole = reader()
-    whole.feed(b'[]\n{"type": "end"}')
-    assert whole.finish() == [("end", whole.end)]
-    assert whole.problems == ["Line 1 of the record has no type; it was skipped."]
+    record = reader()
+    assert record.feed(b'\n  \n{"type": "end"}\n{"type": "no') == [("end", record.end)]
+    assert record.finish() == []
+    assert record.problems == ["The record breaks off in the middle of its last line."]
+    assert record.finish() == [], "only once"
+    assert len(record.problems) == 1
+    complete = reader()
+    complete.feed(b'[]\n{"type": "end"}')
+    assert complete.finish() == [("end", complete.end)]
+    assert complete.problems == ["Line 1 of the record has no type; it was skipped."]
     blank = reader()
     blank.feed(b"   ")
     assert blank.finish() == []
@@ -128,10 +128,10 @@ def test_what_breaks_off_is_told_and_empty_lines_are_none() -> None:
 
 
 def test_treatments_of_two_phases_are_not_mixed_and_late_ones_count() -> None:
-    found = reader({"type": "treatment", "phase": "q", "kind": "a"}, {"type": "treatment", "phase": "p", "kind": "b"},
+    record = reader({"type": "treatment", "phase": "q", "kind": "a"}, {"type": "treatment", "phase": "p", "kind": "b"},
                    BEGIN, {"type": "treatment", "phase": "p", "kind": "c"}, {**BEGIN, "phase": "q"})  # fmt: skip
-    assert [one.kind for one in found.phases["p"].treatments] == ["b", "c"]
-    assert [one.kind for one in found.phases["q"].treatments] == ["a"]
+    assert [treatment.kind for treatment in record.phases["p"].treatments] == ["b", "c"]
+    assert [treatment.kind for treatment in record.phases["q"].treatments] == ["a"]
 
 
 def stage(*lines: dict[str, Any]) -> bytes:
@@ -161,11 +161,11 @@ def test_stages_become_one_record_with_one_clock() -> None:
 
 def test_a_large_record_is_read_in_pieces_that_break_lines(tmp_path: Path) -> None:
     file = tmp_path / "record.ndjson"
-    lines = [{"type": "finding", "id": f"f{at}", "text": "x" * 1000} for at in range(2500)]
+    lines = [{"type": "finding", "id": f"f{index}", "text": "x" * 1000} for index in range(2500)]
     file.write_bytes(stage(*lines) + b'{"type": "end", "status": "done"}')
-    found = read_record(file)
-    assert [one.id for one in found.findings] == [f"f{at}" for at in range(2500)]
-    assert found.status == "done"
+    record_read = read_record(file)
+    assert [finding.id for finding in record_read.findings] == [f"f{index}" for index in range(2500)]
+    assert record_read.status == "done"
 
 
 def test_a_run_is_called_what_its_plan_or_else_its_folder_is_called() -> None:
@@ -190,32 +190,32 @@ def test_a_run_hands_out_what_its_record_says() -> None:
     assert run.find_planned_phase("a") == {"id": "a", "x": 1}
     assert (run.find_setting("a", "x"), run.find_setting("b", "x"), run.find_setting("c", "x")) == (1, 7, 7)
     assert not run.parents
-    told = to_recorded_run(record, notes={"parents": {"system": "s", "levels": {"OSS": {"oss0": ["OST0000"]}}}})
-    assert told.parents.find_server("OST0000") == "oss0"
+    recorded_run = to_recorded_run(record, notes={"parents": {"system": "s", "levels": {"OSS": {"oss0": ["OST0000"]}}}})
+    assert recorded_run.parents.find_server("OST0000") == "oss0"
 
 
 def test_what_is_wrong_with_a_folder_is_one_sentence(tmp_path: Path) -> None:
-    def said(folder: Path) -> str:
+    def problem_of(folder: Path) -> str:
         with pytest.raises(ReportError) as caught:
             read_run(folder)
         return str(caught.value)
 
-    assert said(tmp_path) == f"{tmp_path} holds no record.ndjson: name the folder of a run."
+    assert problem_of(tmp_path) == f"{tmp_path} holds no record.ndjson: name the folder of a run."
     (tmp_path / "run.json").write_text("{}")
-    assert said(tmp_path) == (
+    assert problem_of(tmp_path) == (
         f"{tmp_path.name} holds numbers of another tool and no record, so there is no report of it; `sonde show` prints"
         " its numbers, `sonde trend -o FILE` and `sonde compare -o FILE` draw them."
     )
     record = tmp_path / "record.ndjson"
     record.mkdir()
-    assert said(tmp_path) == f"{record} cannot be read: it is not a regular file."
+    assert problem_of(tmp_path) == f"{record} cannot be read: it is not a regular file."
     record.rmdir()
     record.write_text("[]\n")
-    assert said(tmp_path) == f"{record} holds no line that can be read: it is not the record of a run."
+    assert problem_of(tmp_path) == f"{record} holds no line that can be read: it is not the record of a run."
     record.write_text('{"type": "end"}\n')
     assert read_run(tmp_path).status == ""
     record.write_text('{"type": "phase_begin", "phase": "p"}\n')
-    assert [one.id for one in read_run(tmp_path).phases] == ["p"]
+    assert [phase.id for phase in read_run(tmp_path).phases] == ["p"]
 
 
 def test_plan_in_the_record_precedes_plan_json(tmp_path: Path) -> None:
@@ -232,9 +232,9 @@ def test_plan_in_the_record_precedes_plan_json(tmp_path: Path) -> None:
 def test_of_each_node_the_first_line_is_kept_as_it_was_written(tmp_path: Path) -> None:
     lines = [{"type": "node", "node": 1, "x": 1}, {"type": "node", "node": 1, "x": 2}, {"type": "nodes", "node": 3},
              {"type": "node", "node": 2, "x": 3}]  # fmt: skip
-    text = "".join(json.dumps(one) + "\n" for one in lines)
+    text = "".join(json.dumps(line) + "\n" for line in lines)
     (tmp_path / "record.ndjson").write_text(f'{{"type": "run"}}\n{{"node"\n["node"]\n{text}')
-    assert [one["x"] for one in read_run(tmp_path).raw_nodes] == [1, 3]
+    assert [node["x"] for node in read_run(tmp_path).raw_nodes] == [1, 3]
 
 
 def test_damage_is_told_in_full_sentences_of_which_five_name_lines(tmp_path: Path) -> None:
@@ -242,7 +242,7 @@ def test_damage_is_told_in_full_sentences_of_which_five_name_lines(tmp_path: Pat
     record.write_text('{"type": "run", "schema": "sonde-record/7"}\n' + "[]\n" * 6)
     assert read_run(tmp_path).damage == (
         "The record says it is sonde-record/7; this report knows sonde-record/2 and may miss parts of it.",
-        *(f"Line {at} of the record has no type; it was skipped." for at in range(2, 7)),
+        *(f"Line {index} of the record has no type; it was skipped." for index in range(2, 7)),
         "1 more lines of the record were skipped.",
     )
     for schema in ("", ', "schema": "sonde-record/2"'):

@@ -45,9 +45,9 @@ def test_a_whole_run_says_what_it_is(folder: Path) -> None:
     twice = {**NODE, "color": "blue"}
     run = read_run(record(folder, HEAD, NODE, twice, BEGIN, finding("w"), finding(None), END))
     assert (run.status, run.tasks, run.title, run.end.status) == ("done", 6, "p", "done")
-    assert [one.host for one in run.nodes] == ["a"]
-    assert [dict(one)["color"] for one in run.raw_nodes] == ["red"]
-    assert [one.id for one in run.phases] == ["w"]
+    assert [node.host for node in run.nodes] == ["a"]
+    assert [dict(raw_node)["color"] for raw_node in run.raw_nodes] == ["red"]
+    assert [phase.id for phase in run.phases] == ["w"]
     assert run.notes == {"note": 1}
     assert run.damage == ()
     assert len(run.phases[0].findings) == 1
@@ -66,8 +66,8 @@ def test_a_setting_is_that_of_the_phase_or_else_of_the_plan(folder: Path) -> Non
 
 def test_errors_are_those_of_their_phase_or_the_run(folder: Path) -> None:
     run = read_run(record(folder, HEAD, BEGIN, error("w"), error("gone")))
-    assert [one.phase for one in run.run_errors] == ["gone"]
-    assert [one.phase for one in run.phases[0].errors] == ["w"]
+    assert [error.phase for error in run.run_errors] == ["gone"]
+    assert [error.phase for error in run.phases[0].errors] == ["w"]
 
 
 def test_without_its_first_line_or_its_end_a_record_is_damaged_or_lost(folder: Path) -> None:

@@ -20,10 +20,10 @@ GOOD: dict[str, Any] = {
 }
 
 
-def said(place: str, value: Any) -> list[str]:
+def find_problems(member: str, value: Any) -> list[str]:
     """The sentences about a good plan with one member set; phases by number."""
     plan = copy.deepcopy(GOOD)
-    *path, last = place.split(".")
+    *path, last = member.split(".")
     here: Any = plan
     for name in path:
         here = here[int(name)] if name.isdigit() else here.setdefault(name, {})
@@ -36,7 +36,7 @@ def test_a_good_plan_has_no_problem() -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "value", "sentence"),
+    ("member", "value", "sentence"),
     [
         ("data.io.direct", "true", 'data.io.direct is "true"; it must be true or false. Write true or false without'
                                    " quotation marks."),
@@ -63,15 +63,15 @@ def test_a_good_plan_has_no_problem() -> None:
         ("schema", "sonde-plan/9", 'schema is "sonde-plan/9"; allowed is "sonde-plan/2". Did you mean "sonde-plan/2"?'),
     ],
 )  # fmt: skip
-def test_each_kind_of_mistake_has_its_sentence(place: str, value: Any, sentence: str) -> None:
-    (found,) = said(place, value)
-    assert found == sentence or (not sentence.endswith(".") and found.startswith(sentence)), found
+def test_each_kind_of_mistake_has_its_sentence(member: str, value: Any, sentence: str) -> None:
+    (problem,) = find_problems(member, value)
+    assert problem == sentence or (not sentence.endswith(".") and problem.startswith(sentence)), problem
 
 
 def test_misplaced_member_names_its_table() -> None:
-    (found,) = said("data.direct", True)
-    assert found.endswith('A member of that name is "data.io.direct".')
-    (near,) = said("phases.1.op", "raed")
+    (problem,) = find_problems("data.direct", True)
+    assert problem.endswith('A member of that name is "data.io.direct".')
+    (near,) = find_problems("phases.1.op", "raed")
     assert "did you mean read?" in near.lower() or "read" in near.split(".")[-2]
 
 
@@ -99,7 +99,7 @@ def test_a_value_is_shown_shortened() -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "value", "sentence"),
+    ("member", "value", "sentence"),
     [
         ("title", None, "title is null; it must be a text."),
         ("id", "a b", 'id is "a b"; only letters, digits, dot, dash and underscore are allowed.'),
@@ -129,9 +129,9 @@ def test_a_value_is_shown_shortened() -> None:
         ("volume", 1, 'The plan has no member "volume"; allowed are '),
     ],
 )  # fmt: skip
-def test_more_kinds_of_mistakes_have_their_sentences(place: str, value: Any, sentence: str) -> None:
-    (found,) = said(place, value)
-    assert found == sentence or (sentence.endswith("are ") and found.startswith(sentence)), found
+def test_more_kinds_of_mistakes_have_their_sentences(member: str, value: Any, sentence: str) -> None:
+    (problem,) = find_problems(member, value)
+    assert problem == sentence or (sentence.endswith("are ") and problem.startswith(sentence)), problem
 
 
 def test_a_place_is_named_by_ids_of_phases_and_numbers_of_others() -> None:
@@ -145,8 +145,8 @@ def test_a_place_is_named_by_ids_of_phases_and_numbers_of_others() -> None:
         (["data", "phases", 0], "data.phases.0"),
         ([], ""),
     )
-    for path, named in named_places:
-        assert format_path(path, document) == named
+    for path, text in named_places:
+        assert format_path(path, document) == text
     assert format_value({"a": object}, limit=9).endswith("…")
     assert format_value("abcdef", limit=8) == '"abcdef"'
     assert format_value("abcdef", limit=7) == '"abcde…'
@@ -155,7 +155,7 @@ def test_a_place_is_named_by_ids_of_phases_and_numbers_of_others() -> None:
 def test_all_mistakes_are_told_in_the_order_of_their_places() -> None:
     plan = copy.deepcopy(GOOD) | {"title": 3, "notes": 4}
     plan["data"]["io"] = {"direct": 5}
-    assert [one.split()[0] for one in find_schema_problems(load_plan_schema(), plan)] == [
+    assert [problem.split()[0] for problem in find_schema_problems(load_plan_schema(), plan)] == [
         "data.io.direct",
         "notes",
         "title",

@@ -37,7 +37,7 @@ from sonde.model.system import read_system
 from sonde.model.units import parse_bytes, parse_duration, parse_link_rate, parse_op_rate, parse_rate, parse_share
 
 
-def said(work: Callable[[Any], object], value: Any) -> str:
+def error_of(work: Callable[[Any], object], value: Any) -> str:
     """What is said against a value; empty when it is taken."""
     try:
         work(value)
@@ -51,7 +51,7 @@ KNOWN = "ns, us, ms, s, min, h"
 
 
 @pytest.mark.parametrize(
-    ("parse", "value", "words"),
+    ("parse", "value", "sentence"),
     [
         (parse_bytes, True, "true is not a size; write a number and a unit, like 4KiB."),
         (parse_bytes, -1, "-1 is not a size; a size is between 0 and 9223372036854775807 bytes."),
@@ -114,8 +114,8 @@ KNOWN = "ns, us, ms, s, min, h"
         (parse_share, -0.1, '"-0.1" is outside 0 to 1 (0 % to 100 %).'),
     ],
 )  # fmt: skip
-def test_what_is_no_quantity(parse: Callable[[Any], float], value: Any, words: str) -> None:
-    assert said(parse, value) == words
+def test_what_is_no_quantity(parse: Callable[[Any], float], value: Any, sentence: str) -> None:
+    assert error_of(parse, value) == sentence
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_a_share_is_a_number_or_percent(value: Any, share: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("work", "text", "words"),
+    ("work", "text", "sentence"),
     [
         (expand_names, "a[1", '"a[1" has a bracket without its partner; a range is written like oss[001-036].'),
         (expand_names, "a1]", '"a1]" has a bracket without its partner; a range is written like oss[001-036].'),
@@ -166,8 +166,8 @@ def test_a_share_is_a_number_or_percent(value: Any, share: float) -> None:
         (expand_addresses, "10.0.0.1 .. 10.0.0.1", ""),
     ],
 )
-def test_what_is_no_range(work: Callable[[str], object], text: str, words: str) -> None:
-    assert said(work, text) == words
+def test_what_is_no_range(work: Callable[[str], object], text: str, sentence: str) -> None:
+    assert error_of(work, text) == sentence
 
 
 def test_a_range_may_step_and_have_blanks_around_it() -> None:
@@ -182,7 +182,7 @@ LIKE = "write it like"
 
 
 @pytest.mark.parametrize(
-    ("setting", "words"),
+    ("setting", "sentence"),
     [
         ("a.b", f'--set "a.b" has no "="; {LIKE} --set data.access.transfer=4KiB.'),
         ("a..b=1", f'--set "a..b=1" has an empty name before the "="; {LIKE} data.access.transfer=4KiB.'),
@@ -198,19 +198,19 @@ LIKE = "write it like"
         ("tags.b=x", '--set "tags.b=x": tags has no entry "b"; it has none.'),
     ],
 )
-def test_what_cannot_be_set(setting: str, words: str) -> None:
+def test_what_cannot_be_set(setting: str, sentence: str) -> None:
     import copy
 
     document: dict[str, Any] = copy.deepcopy(LIST)
-    assert said(lambda text: apply_settings(document, [text]), setting) == words
+    assert error_of(lambda text: apply_settings(document, [text]), setting) == sentence
     if "=" in setting and not setting.startswith("=") and ".." not in setting:
         path, _, value = setting.partition("=")
-        plain = words.removeprefix(f'--set "{setting}": ')
-        assert said(lambda one: set_member(document, path, one), value) == plain
+        plain = sentence.removeprefix(f'--set "{setting}": ')
+        assert error_of(lambda value: set_member(document, path, value), value) == plain
 
 
 def test_values_of_settings_that_are_neither_json_nor_toml() -> None:
-    assert said(parse_setting, "a={b").startswith('--set value "{b" is neither JSON nor TOML: ')
+    assert error_of(parse_setting, "a={b").startswith('--set value "{b" is neither JSON nor TOML: ')
     assert parse_setting(" a . b = 1 ")[1] == 1
     assert parse_setting("a=Infinity") == (["a"], "Infinity")
     assert parse_setting("a=[1, {b = 2}]") == (["a"], [1, {"b": 2}])
@@ -236,7 +236,7 @@ def plan(**members: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("members", "words"),
+    ("members", "sentence"),
     [
         ({"phases": [{"id": "w", "op": "write"}, {"id": "r", "op": "read"}, {"id": "w", "op": "read"}]},
          'phases.0 and phases.2 have the same id "w"; ids must differ.'),
@@ -264,15 +264,15 @@ def plan(**members: Any) -> dict[str, Any]:
          'The plan has no member "titel". Did you mean "title"? (1 more after that.)'),
     ],
 )  # fmt: skip
-def test_what_no_plan_may_say(members: dict[str, Any], words: str) -> None:
-    assert said(lambda one: Plan.from_document(plan(**one), "origin"), members) == f"origin: {words}"
+def test_what_no_plan_may_say(members: dict[str, Any], sentence: str) -> None:
+    assert error_of(lambda members: Plan.from_document(plan(**members), "origin"), members) == f"origin: {sentence}"
 
 
 def test_what_is_no_document_of_a_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def of(name: str, text: str) -> str:
         file = tmp_path / name
         file.write_text(text, encoding="utf-8")
-        return said(lambda one: read_document(str(one)), file).replace(f"{tmp_path}/", "")
+        return error_of(lambda members: read_document(str(members)), file).replace(f"{tmp_path}/", "")
 
     assert of("a.json", "[1]") == "a.json: a plan is a table of members, not list."
     assert of("a.json", '{"a":') == "a.json is not valid JSON: Expecting value (at line 1, column 6)."
@@ -289,9 +289,9 @@ def test_what_is_no_document_of_a_plan(tmp_path: Path, monkeypatch: pytest.Monke
     assert of("A.JSON", '{"a": 1}') == ""
     assert of("b.TOML", '{"a": 1}').startswith("b.TOML is not valid TOML: ")
     monkeypatch.setattr("sys.stdin", io.StringIO('{"a": 1'))
-    assert said(read_document, "-").startswith("standard input is not valid JSON: ")
+    assert error_of(read_document, "-").startswith("standard input is not valid JSON: ")
     monkeypatch.setattr("sys.stdin", io.StringIO("titel = 1"))
-    assert said(Plan.read, "-").startswith("standard input: ")
+    assert error_of(Plan.read, "-").startswith("standard input: ")
 
 
 def test_a_plan_hands_out_what_it_says_and_what_it_leaves_out() -> None:
@@ -304,13 +304,18 @@ def test_a_plan_hands_out_what_it_says_and_what_it_leaves_out() -> None:
         "sonde-plan/2",
         "some where/my plan.toml",
     )
-    apart = {"op": "read", "process": "separate"}
-    phases = [{"id": "w", **apart}, {"id": "r", **apart}, {"id": "s", "op": "read"}]
-    told = bare.with_settings(["title=T", "tasks.processes=2", "tasks.threads=3", "limits.time=2min"])
-    assert (told.title, told.processes, told.threads, told.time_limit_s) == ("T", 2, 3, 120.0)
+    separate = {"op": "read", "process": "separate"}
+    phases = [{"id": "w", **separate}, {"id": "r", **separate}, {"id": "s", "op": "read"}]
+    changed_plan = bare.with_settings(["title=T", "tasks.processes=2", "tasks.threads=3", "limits.time=2min"])
+    assert (changed_plan.title, changed_plan.processes, changed_plan.threads, changed_plan.time_limit_s) == (
+        "T",
+        2,
+        3,
+        120.0,
+    )
     assert Plan.from_document(plan(phases=phases), "x").stages == 2, "the first one starts an engine anyway"
-    assert told.to_json().startswith('{\n  "id": "p",\n')
-    assert told.to_json().endswith("}\n")
+    assert changed_plan.to_json().startswith('{\n  "id": "p",\n')
+    assert changed_plan.to_json().endswith("}\n")
     assert Plan.from_document(plan(title="ä"), "x").to_json().count("ä") == 1
     unnamed = {name: value for name, value in plan().items() if name != "id"}
     assert Plan.from_document(unnamed, "/a/--my plan!.toml").id == "my-plan"
@@ -319,8 +324,8 @@ def test_a_plan_hands_out_what_it_says_and_what_it_leaves_out() -> None:
 
 def test_what_is_no_text_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def of(path: Path, largest: int = 1 << 20, regular: bool = False) -> str:
-        found = said(lambda one: read_text_file(one, "plan file", largest, PlanError, regular), path)
-        return found.replace(f"{tmp_path}/", "").replace(str(tmp_path), "HERE")
+        message = error_of(lambda path: read_text_file(path, "plan file", largest, PlanError, regular), path)
+        return message.replace(f"{tmp_path}/", "").replace(str(tmp_path), "HERE")
 
     assert of(tmp_path) == "HERE is a directory, not a plan file."
     assert of(tmp_path / "a") == "There is no plan file a."
@@ -350,11 +355,11 @@ def test_files_that_come_with_sonde_are_known_by_their_names(tmp_path: Path, mon
     assert list(systems) == sorted(systems)
     assert systems["hpcs-demo"].name == "hpcs-demo.toml"
     assert find_system_file("hpcs-demo") == str(systems["hpcs-demo"])
-    assert said(find_system_file, "hpcs-dmeo") == (
+    assert error_of(find_system_file, "hpcs-dmeo") == (
         f'There is no system file "hpcs-dmeo" and no described system of that name; described are {", ".join(systems)}.'
         ' Did you mean "hpcs-demo"?'
     )
-    assert [is_file_reference(one) for one in ("a/b", "a.toml", "a.json", "a.txt", "a")] == [
+    assert [is_file_reference(name) for name in ("a/b", "a.toml", "a.json", "a.txt", "a")] == [
         True,
         True,
         True,
@@ -369,7 +374,7 @@ def test_files_that_come_with_sonde_are_known_by_their_names(tmp_path: Path, mon
 
 
 def test_a_schema_that_is_not_there_is_said() -> None:
-    assert said(read_schema_text, "plan/none.json") == (
+    assert error_of(read_schema_text, "plan/none.json") == (
         "The schema file plan/none.json is missing from this installation; install sonde again."
     )
 
@@ -378,7 +383,7 @@ def test_errors_end_commands_with_their_codes() -> None:
     codes = (errors.EXIT_OK, errors.EXIT_FAILED, errors.EXIT_BAD_INPUT, errors.EXIT_ENVIRONMENT)
     assert (*codes, errors.EXIT_MISMATCH, errors.EXIT_INTERRUPTED) == (0, 1, 2, 3, 4, 5)
     kinds = (RunFailedError, UserError, PlanError, MachineError, DataMismatchError, StoppedError)
-    assert [one.exit_code for one in kinds] == [1, 2, 2, 3, 4, 5]
+    assert [kind.exit_code for kind in kinds] == [1, 2, 2, 3, 4, 5]
 
 
 def test_an_error_stays_on_its_line() -> None:
@@ -387,15 +392,15 @@ def test_an_error_stays_on_its_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "sentence"),
     [("", ""), ("  ", ""), ("a", "A."), (" a. ", "A."), ("why?", "Why?"), ("go!", "Go!"), ("ABC d", "ABC d.")],
 )
-def test_a_clause_becomes_a_sentence(text: str, shown: str) -> None:
-    assert to_sentence(text) == shown
+def test_a_clause_becomes_a_sentence(text: str, sentence: str) -> None:
+    assert to_sentence(text) == sentence
 
 
 @pytest.mark.parametrize(
-    ("word", "known", "near"),
+    ("word", "names", "near"),
     [
         ("dirct", ["direct", "dirty"], ' Did you mean "direct"?'),
         ("zzz", ["direct"], ""),
@@ -407,12 +412,12 @@ def test_a_clause_becomes_a_sentence(text: str, shown: str) -> None:
         ("x", [], ""),
     ],
 )
-def test_the_nearest_known_word_is_meant(word: str, known: list[str], near: str) -> None:
-    assert suggest_name(word, iter(known)) == near
+def test_the_nearest_known_word_is_meant(word: str, names: list[str], near: str) -> None:
+    assert suggest_name(word, iter(names)) == near
 
 
 @pytest.mark.parametrize(
-    ("read", "name", "what", "mib"),
+    ("read", "name", "description", "mib"),
     [
         (read_document, "a.toml", "plan file", 16),
         (read_events, "a.toml", "file of events", 256),
@@ -421,10 +426,10 @@ def test_the_nearest_known_word_is_meant(word: str, known: list[str], near: str)
     ],
 )
 def test_a_file_that_is_too_large_to_be_meant_is_not_read(
-    read: Callable[[Any], object], name: str, what: str, mib: int, tmp_path: Path
+    read: Callable[[Any], object], name: str, description: str, mib: int, tmp_path: Path
 ) -> None:
     """A hole takes no space."""
     file = tmp_path / name
     file.touch()
     os.truncate(file, (mib << 20) + 1)
-    assert said(read, str(file)) == f"{file} is larger than {mib} MiB; that cannot be a {what}."
+    assert error_of(read, str(file)) == f"{file} is larger than {mib} MiB; that cannot be a {description}."

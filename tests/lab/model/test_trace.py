@@ -78,8 +78,10 @@ def test_more_than_the_kernel_counted_is_nothing_unseen(tmp_path: Path) -> None:
 
 def test_damaged_traces_are_named_and_what_could_be_read_counts(tmp_path: Path) -> None:
     written(tmp_path / "cut.ndjson", process(1.0, 1.0), FILE)
-    whole = written(tmp_path / "torn.ndjson", process(1.0, 1.0), FILE, {"type": "end"})
-    whole.write_text(whole.read_text(encoding="utf-8").replace('{"type":"end"}', '{"type":'), encoding="utf-8")
+    trace_file = written(tmp_path / "torn.ndjson", process(1.0, 1.0), FILE, {"type": "end"})
+    trace_file.write_text(
+        trace_file.read_text(encoding="utf-8").replace('{"type":"end"}', '{"type":'), encoding="utf-8"
+    )
     written(tmp_path / "whole.ndjson", process(1.0, 1.0), FILE, {"type": "end"})
     trace = read_trace(tmp_path)
     assert trace.damaged_files == ["cut.ndjson", "torn.ndjson"]

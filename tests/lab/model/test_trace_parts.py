@@ -78,8 +78,10 @@ def test_what_only_the_kernel_saw_is_what_is_left_of_its_counts() -> None:
 
 
 def test_unknown_trace_lines_are_skipped_and_end_comes_last(tmp_path: Path) -> None:
-    whole = written(tmp_path / "a.ndjson", FIRST, {"type": "weather"}, {"type": "file", "path": "/x"}, {"type": "end"})
-    trace = read_trace(whole)
+    trace_file = written(
+        tmp_path / "a.ndjson", FIRST, {"type": "weather"}, {"type": "file", "path": "/x"}, {"type": "end"}
+    )
+    trace = read_trace(trace_file)
     assert (len(trace.processes), [*trace.files], trace.damaged_files) == (1, ["/x"], [])
     more = written(tmp_path / "b.ndjson", FIRST, {"type": "end"}, {"type": "file", "path": "/y"})
     assert read_trace(more).damaged_files == ["b.ndjson"]

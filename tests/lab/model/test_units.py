@@ -102,23 +102,25 @@ def test_rates_with_a_unit(number: int, unit: str) -> None:
 @given(st.text(max_size=20))
 def test_no_text_does_anything_but_parse_or_say_what_is_wrong(text: str) -> None:
     for parse in (parse_bytes, parse_duration, parse_rate):
-        said = complaint(parse, text)
-        assert said == "" or said.endswith(".")
+        sentence = complaint(parse, text)
+        assert sentence == "" or sentence.endswith(".")
 
 
 @given(st.text(alphabet="0123456789.kKMGTPiBns uh/mine ", max_size=12))
 def test_texts_that_the_schema_takes_are_those_that_parse(text: str) -> None:
     """The pattern in the schema and the parser must not drift apart."""
     for name, parse in (("bytes", parse_bytes), ("duration", parse_duration), ("rate", parse_rate)):
-        pattern = next(one["pattern"] for one in load_plan_schema()["$defs"][name]["anyOf"] if "pattern" in one)
+        pattern = next(
+            variant["pattern"] for variant in load_plan_schema()["$defs"][name]["anyOf"] if "pattern" in variant
+        )
         if re.search(pattern, text) is None:
             continue
-        said = complaint(parse, text)
-        assert not said or re.search("whole number|more than a file|zero", said), f"{name} {text!r}: {said}"
+        sentence = complaint(parse, text)
+        assert not sentence or re.search("whole number|more than a file|zero", sentence), f"{name} {text!r}: {sentence}"
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "fragments"),
     [
         ("4k", ["4KiB", "4kB", "4,096", "4,000"]),
         ("4K", ["4KiB", "4kB"]),
@@ -138,10 +140,10 @@ def test_texts_that_the_schema_takes_are_those_that_parse(text: str) -> None:
         ("99999999PiB", ["more than a file"]),
     ],
 )
-def test_a_refused_size_comes_with_a_remedy(text: str, words: list[str]) -> None:
+def test_a_refused_size_comes_with_a_remedy(text: str, fragments: list[str]) -> None:
     with pytest.raises(UnitError) as caught:
         parse_bytes(text)
-    for word in words:
+    for word in fragments:
         assert word in str(caught.value)
 
 
@@ -180,8 +182,8 @@ def test_plain_numbers_are_seconds_and_bytes_a_second(value: float) -> None:
 
 @pytest.mark.parametrize("value", [-1, -0.5, float("inf"), float("nan")])
 def test_plain_numbers_below_zero_or_without_end_are_refused(value: float) -> None:
-    for parse, what in ((parse_duration, "is not a duration"), (parse_rate, "is not a rate")):
-        with pytest.raises(UnitError, match=what):
+    for parse, message in ((parse_duration, "is not a duration"), (parse_rate, "is not a rate")):
+        with pytest.raises(UnitError, match=message):
             parse(value)
     with pytest.raises(UnitError, match="larger than 0"):
         parse_rate(0)
@@ -207,7 +209,7 @@ def test_numbers_out_of_range_are_no_sizes(value: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("shown", "text"),
+    ("expected", "text"),
     [
         (format_bytes(0), "0 B"),
         (format_bytes(4096), "4 KiB"),
@@ -239,8 +241,8 @@ def test_numbers_out_of_range_are_no_sizes(value: int) -> None:
         (significant(0.00123), "0.00123"),
     ],
 )
-def test_numbers_for_people(shown: str, text: str) -> None:
-    assert shown == text
+def test_numbers_for_people(expected: str, text: str) -> None:
+    assert expected == text
 
 
 @given(st.floats(1, 1e17))
@@ -258,7 +260,7 @@ def test_a_shown_latency_is_the_latency_to_three_digits(nanoseconds: float) -> N
 
 
 @pytest.mark.parametrize(
-    ("shown", "text"),
+    ("expected", "text"),
     [
         (significant(0.0012345), "0.00123"),
         (significant(0.99949), "0.999"),
@@ -336,8 +338,8 @@ def test_a_shown_latency_is_the_latency_to_three_digits(nanoseconds: float) -> N
         (counted(2, "time series"), "2 time series"),
     ],
 )
-def test_numbers_for_people_at_their_borders(shown: str, text: str) -> None:
-    assert shown == text
+def test_numbers_for_people_at_their_borders(expected: str, text: str) -> None:
+    assert expected == text
 
 
 @pytest.mark.parametrize(

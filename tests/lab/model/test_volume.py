@@ -19,8 +19,8 @@ def volume(
 ) -> PhaseVolume:
     """The volume of the only phase of a plan."""
     document = {"id": "p", "target": {"path": "/x"}, "phases": [{"id": "w", **phase}], **plan}
-    (one,) = compute_phase_volumes(Plan.from_document(document, "test"), tasks, nodes, memory)
-    return one
+    (phase_volume,) = compute_phase_volumes(Plan.from_document(document, "test"), tasks, nodes, memory)
+    return phase_volume
 
 
 ACCESS = {"transfer": "4KiB", "block": "64KiB", "segments": 3, "gap": "1KiB"}
@@ -30,8 +30,8 @@ TREE = {"depth": 1, "branching": 3, "items_per_dir": 10}  # four directories, al
 def test_a_phase_of_data_with_everything_said() -> None:
     """Three segments of 64 KiB of each of four tasks, in two files each; a gap of 1 KiB behind every segment."""
     data = {"backend": "mmap", "files": {"mapping": "many", "count": 2}, "access": ACCESS}
-    found = volume({"op": "write", "stop": {"time": "2min", "stonewall": "30s"}}, data=data)
-    assert found == PhaseVolume(
+    computed = volume({"op": "write", "stop": {"time": "2min", "stonewall": "30s"}}, data=data)
+    assert computed == PhaseVolume(
         id="w", op="write", backend="mmap", mapping="many", tasks=4, files=8, transfer_bytes=4 * KIB,
         block_bytes=64 * KIB,
         segments=3, bytes=3 * 64 * KIB * 8, operations=3 * 16 * 8, time_limit_s=120.0, stonewall_s=30.0,
@@ -48,7 +48,7 @@ def test_a_phase_of_which_nothing_is_said_moves_a_mebibyte_of_each_task() -> Non
 
 
 @pytest.mark.parametrize(
-    ("asked", "segments"),
+    ("volume_text", "segments"),
     [
         ("64KiB", 1),
         ("65KiB", 2),
@@ -63,11 +63,11 @@ def test_a_phase_of_which_nothing_is_said_moves_a_mebibyte_of_each_task() -> Non
         ({"of": "node_memory", "x": 1e-9}, 1),
     ],
 )
-def test_a_volume_becomes_whole_blocks_of_each_task(asked: Any, segments: int) -> None:
+def test_a_volume_becomes_whole_blocks_of_each_task(volume_text: Any, segments: int) -> None:
     """Four tasks on two nodes of 4 MiB."""
-    access = {"transfer": "4KiB", "block": "64KiB", "volume": asked}
-    found = volume({"op": "write"}, nodes=2, memory=4 * MIB, data={"access": access})
-    assert (found.segments, found.bytes) == (segments, segments * 4 * 64 * KIB)
+    access = {"transfer": "4KiB", "block": "64KiB", "volume": volume_text}
+    computed = volume({"op": "write"}, nodes=2, memory=4 * MIB, data={"access": access})
+    assert (computed.segments, computed.bytes) == (segments, segments * 4 * 64 * KIB)
 
 
 def test_without_the_memory_of_a_node_a_share_of_it_is_one_block() -> None:
@@ -83,12 +83,14 @@ def test_more_nodes_than_tasks_are_as_many_as_tasks() -> None:
 def test_a_volume_is_divided_among_the_files_of_a_task() -> None:
     """100 KiB in three files are 34 KiB each, nine blocks of 4 KiB."""
     access = {"transfer": "4KiB", "volume": "100KiB"}
-    found = volume({"op": "write"}, tasks=2, data={"access": access, "files": {"mapping": "many", "count": 3}})
-    assert (found.segments, found.bytes, found.files) == (9, 9 * 3 * 2 * 4 * KIB, 6)
-    listed = volume({"op": "duplex", "files": [0, 1]}, tasks=2, data={"access": access})
-    assert (listed.segments, listed.bytes, listed.files) == (13, 13 * 2 * 2 * 4 * KIB, 4)
-    one = volume({"op": "write"}, tasks=2, data={"access": access, "files": {"mapping": "per_task", "count": 3}})
-    assert (one.segments, one.files) == (25, 2)
+    computed = volume({"op": "write"}, tasks=2, data={"access": access, "files": {"mapping": "many", "count": 3}})
+    assert (computed.segments, computed.bytes, computed.files) == (9, 9 * 3 * 2 * 4 * KIB, 6)
+    several_files = volume({"op": "duplex", "files": [0, 1]}, tasks=2, data={"access": access})
+    assert (several_files.segments, several_files.bytes, several_files.files) == (13, 13 * 2 * 2 * 4 * KIB, 4)
+    single_file = volume(
+        {"op": "write"}, tasks=2, data={"access": access, "files": {"mapping": "per_task", "count": 3}}
+    )
+    assert (single_file.segments, single_file.files) == (25, 2)
 
 
 @pytest.mark.parametrize(
@@ -112,16 +114,16 @@ def test_of_more_tasks_only_those_that_are_used_count(phase: dict[str, Any], use
         "id": "p", "target": {"path": "/x"}, "tasks": {"used": used}, "meta": {"tree": TREE},
         "phases": [{"id": "w", **phase}],
     }  # fmt: skip
-    (found,) = compute_phase_volumes(Plan.from_document(document, "test"), 4)
-    assert found.tasks == taking_part
-    assert found.files == (taking_part if phase["op"] == "write" else 40 * taking_part)
+    (phase_volume,) = compute_phase_volumes(Plan.from_document(document, "test"), 4)
+    assert phase_volume.tasks == taking_part
+    assert phase_volume.files == (taking_part if phase["op"] == "write" else 40 * taking_part)
 
 
 def test_operations_on_names_of_data_are_one_a_file() -> None:
     data = {"files": {"mapping": "many", "count": 5}, "access": {"transfer": "4KiB"}}
     for op in ("stat", "remove"):
-        found = volume({"op": op}, data=data)
-        assert (found.bytes, found.operations, found.files, found.occupied_bytes) == (0, 20, 20, 0)
+        computed = volume({"op": op}, data=data)
+        assert (computed.bytes, computed.operations, computed.files, computed.occupied_bytes) == (0, 20, 20, 0)
 
 
 def tree(op: str, nodes: int = 1, tasks: int = 4, stop: dict[str, Any] | None = None, **meta: Any) -> PhaseVolume:
@@ -161,15 +163,17 @@ FILES = {"write": "3KiB", "read": "2KiB"}
 def test_each_operation_on_names_counts_items_or_directories(
     op: str, operations: int, transfer: int, moved: int, span: int
 ) -> None:
-    found = tree(op, file=FILES)
-    assert (found.operations, found.transfer_bytes, found.block_bytes, found.bytes, found.occupied_bytes) == (
+    computed = tree(op, file=FILES)
+    assert (
+        computed.operations, computed.transfer_bytes, computed.block_bytes, computed.bytes, computed.occupied_bytes,
+    ) == (
         operations, transfer, transfer, moved, span,
     )  # fmt: skip
 
 
 def test_a_cycle_that_keeps_its_items_only_looks_at_them_and_reads() -> None:
-    found = tree("cycle", file=FILES, cycle={"keep": True})
-    assert (found.operations, found.bytes, found.transfer_bytes) == (320, 160 * 2 * KIB, 2 * KIB)
+    computed = tree("cycle", file=FILES, cycle={"keep": True})
+    assert (computed.operations, computed.bytes, computed.transfer_bytes) == (320, 160 * 2 * KIB, 2 * KIB)
 
 
 @pytest.mark.parametrize(("scope", "trees"), [("shared", 1), ("per_task", 4), ("per_node", 3)])
@@ -187,16 +191,16 @@ def test_items_are_as_many_as_the_stop_rule_and_the_window_leave() -> None:
 
 
 def test_directories_as_items_are_no_files() -> None:
-    found = tree("create", objects="directories")
-    assert (found.files, found.operations) == (0, 160)
+    computed = tree("create", objects="directories")
+    assert (computed.files, computed.operations) == (0, 160)
 
 
 def test_items_per_task_are_given_or_summed_over_directories() -> None:
-    whole = {"depth": 1, "branching": 3, "leaf_only": False, "copies": 2}
-    assert count_task_items(whole | {"items_per_task": 25}) == 25
-    assert count_task_items(whole | {"items_per_dir": 5}) == 40
-    assert count_task_items(whole | {"items_per_dir": 5, "leaf_only": True}) == 30
-    assert count_task_items(whole) == 0
+    tree_shape = {"depth": 1, "branching": 3, "leaf_only": False, "copies": 2}
+    assert count_task_items(tree_shape | {"items_per_task": 25}) == 25
+    assert count_task_items(tree_shape | {"items_per_dir": 5}) == 40
+    assert count_task_items(tree_shape | {"items_per_dir": 5, "leaf_only": True}) == 30
+    assert count_task_items(tree_shape) == 0
     uneven = tree("stat", tree={"depth": 1, "branching": 3, "items_per_task": 25})
     assert uneven.operations == 100
 

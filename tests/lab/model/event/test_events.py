@@ -29,7 +29,7 @@ SYSTEM = system_from_document(
 )
 
 
-def at(text: str) -> datetime:
+def parse_utc(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
@@ -52,20 +52,20 @@ def event(name: str, text: str, *parts: str, dependents: bool = True) -> Event:
     ],
 )
 def test_a_time_leaves_open_what_its_digits_leave_open(text: str, first: str, seconds: float) -> None:
-    found = parse_time_interval(text)
-    assert found.first == at(first)
-    assert found.last - found.first == timedelta(seconds=seconds) - timedelta(microseconds=1)
+    interval = parse_time_interval(text)
+    assert interval.first == parse_utc(first)
+    assert interval.last - interval.first == timedelta(seconds=seconds) - timedelta(microseconds=1)
 
 
 def test_a_precision_replaces_what_the_digits_leave_open() -> None:
-    found = parse_time_interval("2014-03-17T09:30", precision=600)
-    assert (found.first, found.last) == (at("2014-03-17T09:20"), at("2014-03-17T09:40"))
+    interval = parse_time_interval("2014-03-17T09:30", precision=600)
+    assert (interval.first, interval.last) == (parse_utc("2014-03-17T09:20"), parse_utc("2014-03-17T09:40"))
 
 
 def test_the_zone_is_that_of_the_time_else_that_of_the_file() -> None:
-    assert parse_time_interval("2014-03-17T09:30Z", parse_zone("+05:00")).first == at("2014-03-17T09:30")
-    assert parse_time_interval("2014-03-17T09:30+02:00").first == at("2014-03-17T07:30")
-    assert parse_time_interval("2014-03-17", parse_zone("America/Los_Angeles")).first == at("2014-03-17T07:00")
+    assert parse_time_interval("2014-03-17T09:30Z", parse_zone("+05:00")).first == parse_utc("2014-03-17T09:30")
+    assert parse_time_interval("2014-03-17T09:30+02:00").first == parse_utc("2014-03-17T07:30")
+    assert parse_time_interval("2014-03-17", parse_zone("America/Los_Angeles")).first == parse_utc("2014-03-17T07:00")
     assert parse_zone("-03:30").utcoffset(None) == timedelta(hours=-3, minutes=-30)
 
 
@@ -95,25 +95,25 @@ def test_interval_covers_the_written_day_minute_or_second(moment: datetime, hour
     zone = timezone(timedelta(hours=hours))
     here = moment.replace(tzinfo=zone)
     for form in ("%Y", "%Y-%m", "%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S.%f"):
-        found = parse_time_interval(here.strftime(form), zone)
-        assert found.first <= here <= found.last
-        assert found.distance(here) == timedelta(0)
+        interval = parse_time_interval(here.strftime(form), zone)
+        assert interval.first <= here <= interval.last
+        assert interval.distance(here) == timedelta(0)
 
 
 def test_the_distance_is_to_the_nearer_end() -> None:
     day = parse_time_interval("2014-03-17")
-    assert day.distance(at("2014-03-16T23:00")) == timedelta(hours=1)
-    assert day.distance(at("2014-03-18T01:00")) == timedelta(hours=1, microseconds=1)
+    assert day.distance(parse_utc("2014-03-16T23:00")) == timedelta(hours=1)
+    assert day.distance(parse_utc("2014-03-18T01:00")) == timedelta(hours=1, microseconds=1)
 
 
 def test_certain_events_are_listed_before_possible_ones() -> None:
-    during = Interval(at("2014-03-17T06:00"), at("2014-03-17T18:00"))
+    during = Interval(parse_utc("2014-03-17T06:00"), parse_utc("2014-03-17T18:00"))
     inside, day = event("inside", "2014-03-17T09:30"), event("day", "2014-03-17")
     before, after = event("before", "2014-03-16"), event("after", "2014-03-18T01:00")
     everything = [after, day, before, inside]
-    assert [one.id for one in find_matching_events(everything, during)] == ["inside", "day"]
+    assert [event.id for event in find_matching_events(everything, during)] == ["inside", "day"]
     near = find_matching_events(everything, during, within=timedelta(hours=7))
-    assert [one.id for one in near] == ["inside", "before", "day", "after"]
+    assert [event.id for event in near] == ["inside", "before", "day", "after"]
 
 
 @pytest.mark.parametrize(
@@ -131,15 +131,15 @@ def test_certain_events_are_listed_before_possible_ones() -> None:
 def test_a_failed_drive_touches_what_lies_on_it(part: str, dependents: bool, touched: bool) -> None:
     failed = event("failed", "2014-03-17", "d2", dependents=dependents)
     assert failed.affects(part, SYSTEM) is touched
-    found = find_matching_events([failed], parse_time_interval("2014-03"), [part], SYSTEM)
-    assert bool(found) is touched
+    events = find_matching_events([failed], parse_time_interval("2014-03"), [part], SYSTEM)
+    assert bool(events) is touched
 
 
 def test_event_without_parts_affects_every_part() -> None:
     assert event("all", "2014").affects("anything")
-    named = event("named", "2014", "n[1-3]")
-    assert named.affects("n2")
-    assert not named.affects("n4")
+    named_event = event("named", "2014", "n[1-3]")
+    assert named_event.affects("n2")
+    assert not named_event.affects("n4")
     assert event("group", "2014", "drives").affects("d3", SYSTEM)
 
 
@@ -154,11 +154,11 @@ ONE = {"id": "e", "when": "2014-03-17", "kind": "failure", "title": "a disk"}
 
 def test_what_a_file_says_at_its_top_holds_for_its_events(tmp_path: Path) -> None:
     events = [{**ONE, "when": "2014-03-18"}, {**ONE, "id": "own", "who": "B", "changes": {"osts": [72, 96]}}]
-    own, other = read_events(file(tmp_path, zone="+01:00", who="A", source="S", system="edison", events=events))
-    assert (own.id, own.who, own.source, own.system) == ("own", "B", "S", "edison")
-    assert own.changes == {"osts": (72, 96)}
-    assert (other.who, other.when.first) == ("A", at("2014-03-17T23:00"))
-    assert own.uncertainty == timedelta(days=1) - timedelta(microseconds=1)
+    own_event, other = read_events(file(tmp_path, zone="+01:00", who="A", source="S", system="edison", events=events))
+    assert (own_event.id, own_event.who, own_event.source, own_event.system) == ("own", "B", "S", "edison")
+    assert own_event.changes == {"osts": (72, 96)}
+    assert (other.who, other.when.first) == ("A", parse_utc("2014-03-17T23:00"))
+    assert own_event.uncertainty == timedelta(days=1) - timedelta(microseconds=1)
 
 
 def test_times_without_quotation_marks_in_toml_are_read_too(tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_times_without_quotation_marks_in_toml_are_read_too(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("members", "said"),
+    ("members", "text"),
     [
         ({"schema": "sonde-event/2"}, "schema"),
         ({"events": None}, "events"),
@@ -192,27 +192,27 @@ def test_times_without_quotation_marks_in_toml_are_read_too(tmp_path: Path) -> N
     ],
 )
 def test_a_slip_gets_one_sentence_with_file_place_and_remedy(
-    members: dict[str, Any], said: str, tmp_path: Path
+    members: dict[str, Any], text: str, tmp_path: Path
 ) -> None:
     path = file(tmp_path, **members)
     with pytest.raises(EventError) as caught:
         read_events(path, SYSTEM)
-    told = str(caught.value)
+    message = str(caught.value)
     assert caught.value.exit_code == EXIT_BAD_INPUT
-    assert told.startswith(str(path))
-    assert said in told
-    assert "\n" not in told
-    assert told[-1] in ".?"
+    assert message.startswith(str(path))
+    assert text in message
+    assert "\n" not in message
+    assert message[-1] in ".?"
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "text"),
     [("{", "line 2 is not JSON"), ("{}", "line 2: schema is missing"), ("[]", "line 2: schema is missing")],
 )
-def test_a_wrong_line_is_named_by_its_number(line: str, said: str, tmp_path: Path) -> None:
+def test_a_wrong_line_is_named_by_its_number(line: str, text: str, tmp_path: Path) -> None:
     path = tmp_path / "events.ndjson"
     path.write_text(json.dumps({"schema": "sonde-event/1", **ONE}) + f"\n{line}\n", encoding="utf-8")
-    with pytest.raises(EventError, match=said):
+    with pytest.raises(EventError, match=text):
         read_events(path)
 
 
@@ -243,7 +243,7 @@ def test_a_file_that_cannot_be_read_gets_one_sentence(tmp_path: Path) -> None:
     ],
 )
 def test_the_last_moment_is_the_last_that_is_still_written_so(text: str, last: str) -> None:
-    assert parse_time_interval(text).last == at(last)
+    assert parse_time_interval(text).last == parse_utc(last)
 
 
 @pytest.mark.parametrize(
@@ -275,19 +275,22 @@ def test_an_end_may_be_the_beginning_and_a_zone_nearly_a_day() -> None:
     assert [parse_zone(text) for text in ("", "UTC", "Z")] == [UTC] * 3
     assert parse_zone("+23:59").utcoffset(None) == timedelta(hours=23, minutes=59)
     assert parse_time_interval("2014", precision=0.5) == Interval(
-        at("2013-12-31T23:59:59.500"), at("2014-01-01T00:00:00.500")
+        parse_utc("2013-12-31T23:59:59.500"), parse_utc("2014-01-01T00:00:00.500")
     )
 
 
 def test_intervals_that_share_a_moment_overlap() -> None:
-    first, second = Interval(at("2014-01-01"), at("2014-01-02")), Interval(at("2014-01-02"), at("2014-01-03"))
-    third = Interval(at("2014-01-03"), at("2014-01-04"))
+    first, second = (
+        Interval(parse_utc("2014-01-01"), parse_utc("2014-01-02")),
+        Interval(parse_utc("2014-01-02"), parse_utc("2014-01-03")),
+    )
+    third = Interval(parse_utc("2014-01-03"), parse_utc("2014-01-04"))
     assert first.overlaps(second)
     assert second.overlaps(first)
     assert not first.overlaps(third)
     assert not third.overlaps(first)
-    assert first.distance(at("2014-01-02")) == timedelta(0)
-    assert second.distance(at("2014-01-01")) == timedelta(days=1)
+    assert first.distance(parse_utc("2014-01-02")) == timedelta(0)
+    assert second.distance(parse_utc("2014-01-01")) == timedelta(days=1)
 
 
 def test_an_event_of_which_only_the_least_is_said() -> None:
@@ -305,15 +308,15 @@ def test_an_event_of_which_only_the_least_is_said() -> None:
 def test_events_at_one_time_are_in_the_order_of_their_names(tmp_path: Path) -> None:
     during = parse_time_interval("2014-03")
     both = [event("b", "2014-03-17"), event("a", "2014-03-17"), event("c", "2014-03-16")]
-    assert [one.id for one in find_matching_events(both, during)] == ["c", "a", "b"]
-    edge = Interval(at("2014-03-18"), at("2014-03-19"))
+    assert [event.id for event in find_matching_events(both, during)] == ["c", "a", "b"]
+    edge = Interval(parse_utc("2014-03-18"), parse_utc("2014-03-19"))
     assert find_matching_events(both[:1], edge) == []
     assert find_matching_events(both[:1], edge, within=timedelta(microseconds=1)) == both[:1]
-    assert find_matching_events(both[:1], Interval(at("2014-03-15"), at("2014-03-17"))) == both[:1]
+    assert find_matching_events(both[:1], Interval(parse_utc("2014-03-15"), parse_utc("2014-03-17"))) == both[:1]
     exact = [event("part", "2014-03-17/2014-03-19"), event("whole", "2014-03-18")]
-    assert [one.id for one in find_matching_events(exact, parse_time_interval("2014-03-18"))] == ["whole", "part"]
+    assert [event.id for event in find_matching_events(exact, parse_time_interval("2014-03-18"))] == ["whole", "part"]
     events = [{**ONE, "id": name} for name in ("z", "y")]
-    assert [one.id for one in read_events(file(tmp_path, events=events))] == ["y", "z"]
+    assert [event.id for event in read_events(file(tmp_path, events=events))] == ["y", "z"]
 
 
 def test_lines_are_events_of_their_own(tmp_path: Path) -> None:
@@ -321,10 +324,10 @@ def test_lines_are_events_of_their_own(tmp_path: Path) -> None:
     line = {"schema": "sonde-event/1", **ONE, "parts": "d1", "tags": ["a"], "precision": "1 h", "details": "D",
             "system": "S", "who": "W", "source": "Q", "scope": "parts", "changes": {"x": [1, "2"]}}  # fmt: skip
     path.write_text(f"\n{json.dumps(line)}\n \n", encoding="utf-8")
-    (found,) = read_events(path)
-    assert found == Event(
-        "e", "failure", "a disk", Interval(at("2014-03-16T23:00"), at("2014-03-17T01:00")), ("d1",), False, "D", "S",
-        {"x": (1, "2")}, "W", "Q", ("a",),
+    (event,) = read_events(path)
+    assert event == Event(
+        "e", "failure", "a disk", Interval(parse_utc("2014-03-16T23:00"), parse_utc("2014-03-17T01:00")),
+        ("d1",), False, "D", "S", {"x": (1, "2")}, "W", "Q", ("a",),
     )  # fmt: skip
     path.write_text(json.dumps({**line, "when": "2014-02-30"}), encoding="utf-8")
     with pytest.raises(EventError) as caught:
@@ -370,5 +373,5 @@ def test_a_slip_in_events_word_for_word(members: dict[str, Any], sentence: str, 
         path.write_text('{"events": []}', encoding="utf-8")
     with pytest.raises(EventError) as caught:
         read_events(path, SYSTEM)
-    told = str(caught.value)
-    assert told == f"{path}{sentence}" or (sentence.endswith(" ") and told.startswith(f"{path}{sentence}"))
+    message = str(caught.value)
+    assert message == f"{path}{sentence}" or (sentence.endswith(" ") and message.startswith(f"{path}{sentence}"))

@@ -29,10 +29,10 @@ PLAN: dict[str, Any] = {"data": {"access": {"transfer": "64KiB"}}, "phases": PHA
 SIZES = {"paths": "data.access.transfer", "values": ["4KiB", "64KiB"]}
 
 
-def made(**members: Any) -> Experiment:
+def build_experiment(**members: Any) -> Experiment:
     """Of one plan; a member that is None is left out."""
     document = {"schema": "sonde-experiment/2", "plan": PLAN} | members
-    return experiment_from_document({name: one for name, one in document.items() if one is not None}, "x.toml")
+    return experiment_from_document({name: value for name, value in document.items() if value is not None}, "x.toml")
 
 
 def plans(**members: Any) -> Experiment:
@@ -108,7 +108,7 @@ def table(**more: Any) -> dict[str, Any]:
     ],
 )
 def test_what_is_just_allowed(members: dict[str, Any]) -> None:
-    assert made(**members).cells
+    assert build_experiment(**members).cells
 
 
 NO_AXIS = 'names the axis "z", which is not there.'
@@ -234,7 +234,7 @@ NO_AXIS = 'names the axis "z", which is not there.'
 )
 def test_what_is_just_not_allowed(members: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ExperimentError) as caught:
-        made(**members)
+        build_experiment(**members)
     assert str(caught.value) == f"x.toml: {sentence}"
 
 
@@ -266,14 +266,16 @@ def test_many_cells_are_checked_once_per_axis_value() -> None:
     blocks = {"paths": "data.access.block", "values": ["64KiB", "4KiB"]}
     few = {"name": "size", "paths": "data.access.transfer", "values": ["4KiB", "64KiB"]}
     with pytest.raises(ExperimentError, match="block=4KiB,size=64KiB"):
-        made(sweep=[depths | {"values": list(range(1, 16))}, blocks, few])
+        build_experiment(sweep=[depths | {"values": list(range(1, 16))}, blocks, few])
     assert len(
-        made(sweep=[depths | {"values": list(range(1, 17))}, few, blocks | {"values": ["64KiB", "128KiB"]}]).cells
+        build_experiment(
+            sweep=[depths | {"values": list(range(1, 17))}, few, blocks | {"values": ["64KiB", "128KiB"]}]
+        ).cells
     )
 
 
 def test_what_a_file_leaves_out() -> None:
-    bare = made()
+    bare = build_experiment()
     file = bare.file
     assert (file.id, file.title, file.source, file.status, file.notes, file.tags) == ("x", "", (), "", (), ())
     assert (file.plans, file.clients, file.storage, file.treatments, file.variants) == ((), None, None, (), ())
@@ -299,8 +301,11 @@ def test_what_a_file_leaves_out() -> None:
         "min": 3, "max": None, "interval": None, "warmup": 0, "order": "block_random", "seed": None, "fresh": "files",
         "cooldown": None,
     }  # fmt: skip
-    told = Expectation(id="e", level="math", claim="c")
-    assert (told.needs, told.published, told.why, told.confidence, told.control, told.profiles) == (
+    expectation = Expectation(id="e", level="math", claim="c")
+    assert (
+        expectation.needs, expectation.published, expectation.why, expectation.confidence, expectation.control,
+        expectation.profiles,
+    ) == (
         (), "", "", 0.95, None, (),
     )  # fmt: skip
     number = PublishedNumber(of="x", value=1, source="s")
@@ -308,12 +313,12 @@ def test_what_a_file_leaves_out() -> None:
 
 
 def test_axes_are_variants_file_systems_mounts_and_sweeps_in_this_order() -> None:
-    experiment = made(
+    experiment = build_experiment(
         sweep=[SIZES | {"labels": ["small", "large"]}], storage={"mounts": ["m"], "file_systems": ["f", "g"]},
         variants=[{"id": "v", "title": "The one"}, {"id": "u"}],
     )  # fmt: skip
     assert [axis.name for axis in experiment.axes] == ["variant", "file_system", "mount", "transfer"]
-    assert [place.label for axis in experiment.axes for place in axis.values] == [
+    assert [value.label for axis in experiment.axes for value in axis.values] == [
         "The one", "u", "f", "g", "m", "small", "large",
     ]  # fmt: skip
     assert experiment.axes[3] == SweepAxis(
@@ -393,7 +398,7 @@ def test_a_cell_is_named_by_its_plan_and_its_places() -> None:
 def test_clients_are_processes_and_threads(
     clients: dict[str, Any], storage: dict[str, Any], tasks: dict[str, int] | None
 ) -> None:
-    experiment = made(clients=clients, storage=storage)
+    experiment = build_experiment(clients=clients, storage=storage)
     document = experiment.build_plan(experiment.cells[0]).document
     assert document.get("tasks") == tasks
     assert document["target"] == {"path": "/no-target-yet"} == {"path": PLACEHOLDER_TARGET}
@@ -401,20 +406,20 @@ def test_clients_are_processes_and_threads(
 
 
 def test_a_plan_keeps_its_own_id_target_and_stripe_and_its_other_tasks() -> None:
-    own = PLAN | {"id": "own", "target": {"path": "/own", "full_stripe": "1MiB"}, "tasks": {"pin": True}}
-    experiment = made(plan=own, clients={"nodes": 2}, storage={"data_width": 8, "segment": "1 MiB"})
+    plan = PLAN | {"id": "own", "target": {"path": "/own", "full_stripe": "1MiB"}, "tasks": {"pin": True}}
+    experiment = build_experiment(plan=plan, clients={"nodes": 2}, storage={"data_width": 8, "segment": "1 MiB"})
     document = experiment.build_plan(experiment.cells[0], "/other").document
     assert (document["id"], document["target"]) == ("own", {"path": "/own", "full_stripe": "1MiB"})
     assert document["tasks"] == {"pin": True, "processes": 2}
-    bare = made(storage={"data_width": 8})
+    bare = build_experiment(storage={"data_width": 8})
     assert "full_stripe" not in bare.build_plan(bare.cells[0]).document["target"]
-    named = plans()
-    assert [named.build_plan(cell).id for cell in named.cells] == ["x.a", "x.b"]
+    of_two_plans = plans()
+    assert [of_two_plans.build_plan(cell).id for cell in of_two_plans.cells] == ["x.a", "x.b"]
 
 
 def test_variant_settings_apply_before_axis_settings() -> None:
     sides = [{"id": "v", "set": {"data.access.transfer": "1KiB", "data.io.direct": True, "clients.nodes": 5}}]
-    experiment = made(variants=sides, sweep=[SIZES])
+    experiment = build_experiment(variants=sides, sweep=[SIZES])
     document = experiment.build_plan(experiment.cells[0]).document
     assert document["data"] == {"access": {"transfer": "4KiB"}, "io": {"direct": True}}
     assert document["tasks"] == {"processes": 5}
@@ -453,6 +458,6 @@ def test_a_setting_reaches_every_plan_or_the_one_that_is_named() -> None:
     [(["64KiB"], ("large",)), (["64KiB", "4KiB"], ("large", "small")), (["4KiB", "1MiB"], ())],
 )
 def test_labels_stay_with_their_values(values: list[str], labels: tuple[str, ...]) -> None:
-    experiment = made(sweep=[SIZES | {"labels": ["small", "large"]}])
+    experiment = build_experiment(sweep=[SIZES | {"labels": ["small", "large"]}])
     (sweep,) = with_settings(experiment, {"sweep.transfer": values}).file.sweep
     assert (sweep.values, sweep.labels) == (values, labels)

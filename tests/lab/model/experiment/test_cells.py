@@ -20,7 +20,7 @@ PLAN: dict[str, Any] = {
 }
 
 
-def made(**members: Any) -> Experiment:
+def build_experiment(**members: Any) -> Experiment:
     return experiment_from_document({"schema": "sonde-experiment/2", "plan": PLAN, **members}, "made.toml")
 
 
@@ -29,11 +29,13 @@ def sweep(path: str, values: Any, **more: Any) -> dict[str, Any]:
 
 
 def test_an_experiment_without_a_sweep_is_one_cell() -> None:
-    assert [cell.id for cell in made().cells] == ["base"]
+    assert [cell.id for cell in build_experiment().cells] == ["base"]
 
 
 def test_a_grid_has_every_pair_and_the_last_axis_runs_fastest() -> None:
-    experiment = made(sweep=[sweep("data.access.transfer", ["4KiB", "64KiB"]), sweep("data.io.queue_depth", [1, 8])])
+    experiment = build_experiment(
+        sweep=[sweep("data.access.transfer", ["4KiB", "64KiB"]), sweep("data.io.queue_depth", [1, 8])]
+    )
     assert [cell.id for cell in experiment.cells] == [
         "transfer=4KiB,queue_depth=1",
         "transfer=4KiB,queue_depth=8",
@@ -45,7 +47,9 @@ def test_a_grid_has_every_pair_and_the_last_axis_runs_fastest() -> None:
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=3))
 def test_a_grid_has_as_many_cells_as_the_product_and_no_two_alike(sizes: list[int]) -> None:
     paths = ["data.io.queue_depth", "tasks.threads", "data.access.segments"]
-    experiment = made(sweep=[sweep(path, list(range(1, size + 1))) for path, size in zip(paths, sizes, strict=False)])
+    experiment = build_experiment(
+        sweep=[sweep(path, list(range(1, size + 1))) for path, size in zip(paths, sizes, strict=False)]
+    )
     total = 1
     for size in sizes:
         total *= size
@@ -53,7 +57,7 @@ def test_a_grid_has_as_many_cells_as_the_product_and_no_two_alike(sizes: list[in
 
 
 def test_one_at_a_time_walks_each_axis_from_the_plan_as_it_stands() -> None:
-    experiment = made(
+    experiment = build_experiment(
         sweep=[
             sweep("data.access.transfer", ["4KiB", "64KiB", "1MiB"], kind="one_at_a_time"),
             sweep("data.io.queue_depth", [4, 8], kind="one_at_a_time"),
@@ -70,16 +74,16 @@ def test_one_at_a_time_walks_each_axis_from_the_plan_as_it_stands() -> None:
 
 
 def test_members_that_change_together_are_one_axis() -> None:
-    experiment = made(
+    experiment = build_experiment(
         sweep=[{"paths": ["data.access.transfer", "data.access.block"], "values": [["4KiB", "8KiB"], ["1MiB", "2MiB"]]}]
     )
     plans = [experiment.build_plan(cell).resolve_data(PLAN["phases"][0])["access"] for cell in experiment.cells]
-    assert [(one["transfer"], one["block"]) for one in plans] == [("4KiB", "8KiB"), ("1MiB", "2MiB")]
+    assert [(plan["transfer"], plan["block"]) for plan in plans] == [("4KiB", "8KiB"), ("1MiB", "2MiB")]
     assert [cell.id for cell in experiment.cells] == ["transfer=4KiB", "transfer=1MiB"]
 
 
 def test_a_cell_sets_one_member_and_leaves_the_others() -> None:
-    experiment = made(sweep=[sweep("phases.read.stop.stonewall", ["1s"], name="wall")])
+    experiment = build_experiment(sweep=[sweep("phases.read.stop.stonewall", ["1s"], name="wall")])
     plan = experiment.build_plan(experiment.cells[0], "/d")
     assert plan.document["phases"][1]["stop"] == {"stonewall": "1s"}
     assert "stop" not in plan.document["phases"][0]
@@ -89,7 +93,7 @@ def test_a_cell_sets_one_member_and_leaves_the_others() -> None:
 
 
 def test_variants_file_systems_and_mounts_are_axes() -> None:
-    experiment = made(
+    experiment = build_experiment(
         variants=[{"id": "plain"}, {"id": "direct", "set": {"data.io.direct": True}}],
         storage={"file_systems": ["a", "b"], "mounts": ["native"]},
     )
@@ -101,7 +105,7 @@ def test_variants_file_systems_and_mounts_are_axes() -> None:
 
 
 def test_clients_become_processes_and_a_raid_stripe_the_full_stripe() -> None:
-    experiment = made(
+    experiment = build_experiment(
         clients={"nodes": 3, "tasks_per_node": 4, "threads": 2}, storage={"data_width": 8, "segment": "256 KiB"}
     )
     plan = experiment.build_plan(experiment.cells[0])
@@ -110,7 +114,7 @@ def test_clients_become_processes_and_a_raid_stripe_the_full_stripe() -> None:
 
 
 def test_clients_for_each_target_follow_the_pool() -> None:
-    experiment = made(
+    experiment = build_experiment(
         clients={"per_target": 4, "tasks_per_node": 2},
         storage={"pool": "p1", "targets": 8},
         sweep=[{"name": "pool", "paths": ["storage.pool", "storage.targets"], "values": [["p1", 8], ["p2", 16]]}],
@@ -162,41 +166,43 @@ def test_a_profile_changes_members_and_values_of_an_axis() -> None:
     plan = small.build_plan(small.cells[0])
     assert (plan.processes, plan.document["data"]["access"]["segments"]) == (1, 1)
     assert small.find_missing_cell(small.claims["e"]) == "transfer=64KiB"
-    whole = experiment_from_document(document, "made.toml")
-    assert whole.find_missing_cell(whole.claims["e"]) is None
-    assert whole.build_plan(whole.cells[0]).processes == 8
+    complete = experiment_from_document(document, "made.toml")
+    assert complete.find_missing_cell(complete.claims["e"]) is None
+    assert complete.build_plan(complete.cells[0]).processes == 8
 
 
 def test_a_setting_reaches_one_variant() -> None:
-    sides = made(variants=[{"id": "before"}, {"id": "after", "title": "new"}])
+    sides = build_experiment(variants=[{"id": "before"}, {"id": "after", "title": "new"}])
     changed = with_settings(sides, {"variants.after.engine": "/opt/new"})
-    assert [one.engine for one in changed.file.variants] == ["", "/opt/new"]
+    assert [variant.engine for variant in changed.file.variants] == ["", "/opt/new"]
     assert changed.file.variants[1].title == "new"
 
 
 @pytest.mark.parametrize(
-    ("path", "words"),
+    ("path", "text"),
     [
         ("variants.afer.engine", 'Did you mean "after"'),
         ("variants.after", "names no member"),
         ("variants.after.engin", '"engin"'),
     ],
 )
-def test_a_setting_of_a_variant_that_is_not_there_is_refused(path: str, words: str) -> None:
-    with pytest.raises(UserError, match=words):
-        with_settings(made(variants=[{"id": "before"}, {"id": "after"}]), {path: "x"})
+def test_a_setting_of_a_variant_that_is_not_there_is_refused(path: str, text: str) -> None:
+    with pytest.raises(UserError, match=text):
+        with_settings(build_experiment(variants=[{"id": "before"}, {"id": "after"}]), {path: "x"})
 
 
 def test_settings_are_checked_again() -> None:
-    changed = with_settings(made(), {"repeat.min": 5, "data.access.segments": 7})
+    changed = with_settings(build_experiment(), {"repeat.min": 5, "data.access.segments": 7})
     assert changed.file.repeat is not None
     assert changed.file.repeat.min == 5
     assert changed.build_plan(changed.cells[0]).document["data"]["access"]["segments"] == 7
 
 
 def test_a_place_is_named_by_its_text_or_by_the_same_number_of_bytes() -> None:
-    axis = made(sweep=[sweep("data.access.transfer", ["4KiB", "1MiB"])]).axes[0]
-    assert [getattr(axis.find_value(named), "value", None) for named in ("1MiB", "1024KiB", 4096, "2MiB", "big")] == [
+    axis = build_experiment(sweep=[sweep("data.access.transfer", ["4KiB", "1MiB"])]).axes[0]
+    assert [
+        getattr(axis.find_value(spelling), "value", None) for spelling in ("1MiB", "1024KiB", 4096, "2MiB", "big")
+    ] == [
         "1MiB",
         "1MiB",
         "4KiB",
@@ -209,9 +215,9 @@ def test_of_many_cells_every_place_is_tried_when_the_experiment_is_read() -> Non
     wrong = [*range(1, 20), -1]
     axes = [sweep("data.io.queue_depth", list(range(1, 21))), sweep("tasks.threads", wrong)]
     with pytest.raises(ExperimentError, match="threads=-1"):
-        made(sweep=axes)
+        build_experiment(sweep=axes)
     axes[1]["values"] = wrong[:-1]
-    assert len(made(sweep=axes).cells) == 20 * 19
+    assert len(build_experiment(sweep=axes).cells) == 20 * 19
 
 
 def test_a_profile_changes_data_where_there_is_data() -> None:
@@ -239,6 +245,6 @@ def test_experiment_with_too_many_cells_is_rejected(monkeypatch: pytest.MonkeyPa
     grid = [sweep("data.access.transfer", ["4KiB", "64KiB"]), sweep("data.io.queue_depth", [1, 8, 16])]
     if refused:
         with pytest.raises(ExperimentError, match="sweep makes 6 cells; more than 5 cannot be meant"):
-            made(sweep=grid)
+            build_experiment(sweep=grid)
     else:
-        assert len(made(sweep=grid).cells) == 6
+        assert len(build_experiment(sweep=grid).cells) == 6

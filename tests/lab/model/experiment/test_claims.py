@@ -25,10 +25,10 @@ from sonde.model.experiment.claims import (
 
 
 def test_a_ratio_of_two_cells() -> None:
-    (one,) = parse_claim('bandwidth(write, offset="0B") / bandwidth(write, offset="256KiB") >= 1.3').comparisons
-    left = Metric("bandwidth", "write", {"offset": "0B"})
+    (comparison,) = parse_claim('bandwidth(write, offset="0B") / bandwidth(write, offset="256KiB") >= 1.3').comparisons
+    dividend = Metric("bandwidth", "write", {"offset": "0B"})
     right = Metric("bandwidth", "write", {"offset": "256KiB"})
-    assert one == ClaimComparison(Arithmetic("/", left, right), ">=", NumberLiteral(1.3))
+    assert comparison == ClaimComparison(Arithmetic("/", dividend, right), ">=", NumberLiteral(1.3))
 
 
 def test_a_chain_is_two_comparisons_and_and_joins() -> None:
@@ -42,8 +42,8 @@ def test_a_chain_is_two_comparisons_and_and_joins() -> None:
 
 
 def test_a_phase_with_a_dash_is_put_in_quotation_marks() -> None:
-    (one,) = parse_claim('operations("random-read") > 0').comparisons
-    assert one.left == Metric("operations", "random-read", {})
+    (comparison,) = parse_claim('operations("random-read") > 0').comparisons
+    assert comparison.left == Metric("operations", "random-read", {})
 
 
 def test_functions_and_forms() -> None:
@@ -52,12 +52,12 @@ def test_functions_and_forms() -> None:
         Function("shape", Metric("bandwidth", "read", {}), {}), "==", ShapeName("flat")
     )
     assert list(claim.functions())[1].options == {"over": "pool", "at": "FS3"}
-    assert [one.phase for one in claim.metrics()] == ["read", "w"]
+    assert [metric.phase for metric in claim.metrics()] == ["read", "w"]
 
 
 def test_arithmetic_binds_as_usual() -> None:
-    (one,) = parse_claim("time(a) + 2 * time(b) - -1 <= 9").comparisons
-    assert one.left == Arithmetic(
+    (comparison,) = parse_claim("time(a) + 2 * time(b) - -1 <= 9").comparisons
+    assert comparison.left == Arithmetic(
         "-",
         Arithmetic("+", Metric("time", "a", {}), Arithmetic("*", NumberLiteral(2), Metric("time", "b", {}))),
         NumberLiteral(-1),
@@ -163,9 +163,9 @@ def test_a_claim_and_its_opposite_never_both_hold(
     low: float, width: float, threshold: float, pair: tuple[str, str]
 ) -> None:
     high = low + width
-    one, other = (compare_interval(low, high, operator, threshold) for operator in pair)
-    assert (one == ClaimVerdict.HOLDS) == (other == ClaimVerdict.FAILS)
-    assert (one == ClaimVerdict.UNDECIDED) == (other == ClaimVerdict.UNDECIDED)
+    verdict, other = (compare_interval(low, high, operator, threshold) for operator in pair)
+    assert (verdict == ClaimVerdict.HOLDS) == (other == ClaimVerdict.FAILS)
+    assert (verdict == ClaimVerdict.UNDECIDED) == (other == ClaimVerdict.UNDECIDED)
 
 
 def test_reversed_interval_and_unknown_operator_raise_value_error() -> None:
@@ -195,16 +195,16 @@ def test_one_failure_is_enough_and_nothing_is_not_success() -> None:
     ],
 )
 def test_a_limit_has_its_unit_and_its_tolerance(text: str, limit: float) -> None:
-    found = parse_claim(text)
-    (comparison,) = found.comparisons
+    claim = parse_claim(text)
+    (comparison,) = claim.comparisons
     assert isinstance(comparison.right, NumberLiteral)
     assert comparison.right.value == pytest.approx(limit)
-    assert found.text == text
-    assert all(value == "1 MB/s" for metric in found.metrics() for value in metric.coordinates.values())
+    assert claim.text == text
+    assert all(value == "1 MB/s" for metric in claim.metrics() for value in metric.coordinates.values())
 
 
 def test_outcomes_have_the_words_that_pages_and_archives_hold() -> None:
-    assert [one.value for one in ClaimVerdict] == ["holds", "fails", "undecided", "not judged"]
+    assert [verdict.value for verdict in ClaimVerdict] == ["holds", "fails", "undecided", "not judged"]
 
 
 def test_without_a_threshold_nothing_is_rounded() -> None:

@@ -18,7 +18,7 @@ PHASES = [{"id": "w", "op": "write"}, {"id": "r", "op": "read", "stop": {"time":
 HEAD: dict[str, Any] = {"schema": "sonde-experiment/2"}
 
 
-def found(name: str) -> str:
+def find_ready_plan(name: str) -> str:
     """A finder that knows one name."""
     if name == "ready":
         return str(Path(__file__).with_name("ready.json"))
@@ -26,13 +26,13 @@ def found(name: str) -> str:
 
 
 @pytest.fixture
-def beside(tmp_path: Path) -> Path:
+def plan_beside(tmp_path: Path) -> Path:
     (tmp_path / "plan.json").write_text(json.dumps({"title": "beside", "phases": PHASES}), encoding="utf-8")
     return tmp_path / "x.toml"
 
 
-def test_a_plan_is_read_from_the_file_beside_or_found_by_its_name(beside: Path) -> None:
-    ready = beside.with_name("ready.json")
+def test_a_plan_is_read_from_the_file_beside_or_found_by_its_name(plan_beside: Path) -> None:
+    ready = plan_beside.with_name("ready.json")
     ready.write_text(json.dumps({"title": "ready", "phases": PHASES}), encoding="utf-8")
 
     def finder(name: str) -> str:
@@ -40,10 +40,10 @@ def test_a_plan_is_read_from_the_file_beside_or_found_by_its_name(beside: Path) 
         return str(ready)
 
     for plan, title in (("plan.json", "beside"), ("known", "ready")):
-        one = experiment_from_document(HEAD | {"plan": plan}, str(beside), finder=finder)
-        assert one.plans[""]["title"] == title
+        experiment = experiment_from_document(HEAD | {"plan": plan}, str(plan_beside), finder=finder)
+        assert experiment.plans[""]["title"] == title
         several = HEAD | {"plans": [{"id": "a", "plan": plan}, {"id": "b", "plan": {"phases": PHASES}}]}
-        assert experiment_from_document(several, str(beside), finder=finder).plans["a"]["title"] == title
+        assert experiment_from_document(several, str(plan_beside), finder=finder).plans["a"]["title"] == title
         assert several["plans"][0]["plan"] == plan, "the document that was given stays as it is"
 
 
@@ -67,7 +67,7 @@ def test_a_plan_that_cannot_be_read(members: dict[str, Any], sentence: str) -> N
 
 def test_what_a_finder_does_not_know_is_told_with_the_experiment() -> None:
     with pytest.raises(ExperimentError) as caught:
-        experiment_from_document(HEAD | {"plan": "other"}, "x.toml", finder=found)
+        experiment_from_document(HEAD | {"plan": "other"}, "x.toml", finder=find_ready_plan)
     assert str(caught.value) == 'x.toml: plan names "other": no plan other.'
 
 
@@ -76,8 +76,8 @@ def test_an_experiment_is_called_as_it_says_or_as_its_file(tmp_path: Path) -> No
     file.write_text(json.dumps(HEAD | {"plan": {"phases": PHASES}}), encoding="utf-8")
     read = read_experiment(file)
     assert (read.id, read.title, read.origin) == ("my-test-2", "my-test-2", str(file))
-    named = experiment_from_document(HEAD | {"plan": {"phases": PHASES}, "id": "e", "title": "T"}, "-.toml")
-    assert (named.id, named.title) == ("e", "T")
+    experiment = experiment_from_document(HEAD | {"plan": {"phases": PHASES}, "id": "e", "title": "T"}, "-.toml")
+    assert (experiment.id, experiment.title) == ("e", "T")
     assert experiment_from_document(HEAD | {"plan": {"phases": PHASES}}, "--.toml").id == "experiment"
     with pytest.raises(ExperimentError) as caught:
         read_experiment(tmp_path / "none.toml")
@@ -103,12 +103,14 @@ def test_a_profile_that_is_not_there_is_named_with_those_that_are() -> None:
 def test_claims_about_cells_removed_by_settings_are_valid() -> None:
     sweep = {"paths": "data.access.transfer", "values": ["4KiB", "64KiB"]}
     claim = {"id": "e", "level": "measured", "claim": 'time(w, transfer="64KiB") > 1'}
-    whole = experiment_from_document(HEAD | {"plan": {"phases": PHASES}, "sweep": [sweep], "expect": [claim]}, "x.toml")
+    complete = experiment_from_document(
+        HEAD | {"plan": {"phases": PHASES}, "sweep": [sweep], "expect": [claim]}, "x.toml"
+    )
     less = {"sweep.transfer": ["4KiB"]}
-    assert with_settings(whole, less, whole).find_missing_cell(whole.claims["e"]) == "transfer=64KiB"
-    assert whole.find_missing_cell(whole.claims["e"]) is None
+    assert with_settings(complete, less, complete).find_missing_cell(complete.claims["e"]) == "transfer=64KiB"
+    assert complete.find_missing_cell(complete.claims["e"]) is None
     with pytest.raises(ExperimentError, match="which is not there; transfer is 4KiB"):
-        with_settings(whole, less)
+        with_settings(complete, less)
 
 
 @pytest.mark.parametrize(("values", "cells"), [(["2s", "9s"], ["limit=2s", "limit=9s"]),

@@ -102,25 +102,25 @@ def test_quantities_become_plain_numbers_but_not_in_quotation_marks(text: str, p
 def test_a_value_is_one_side_of_a_claim() -> None:
     assert parse_claim_value("bandwidth(read)") == READ
     assert parse_claim_value(" bandwidth(read) / 2 ") == Arithmetic("/", READ, NumberLiteral(2.0))
-    made = wrap_value_in_claim("text", READ)
-    assert (made.text, made.comparisons) == ("text", (ClaimComparison(READ, ">", NumberLiteral(0.0)),))
-    assert [*made.metrics()] == [READ]
-    assert [*made.functions()] == []
+    claim = wrap_value_in_claim("text", READ)
+    assert (claim.text, claim.comparisons) == ("text", (ClaimComparison(READ, ">", NumberLiteral(0.0)),))
+    assert [*claim.metrics()] == [READ]
+    assert [*claim.functions()] == []
 
 
 def test_metrics_and_functions_are_told_from_left_to_right() -> None:
     claim = parse_claim("1 < time(a) + slope(time(b), over=x) <= 2 * rise(time(c), over=y) and tail(time(d)) > 0")
-    assert [one.phase for one in claim.metrics()] == ["a", "b", "a", "b", "c", "d"]
-    assert [one.name for one in claim.functions()] == ["slope", "slope", "rise", "tail"]
+    assert [metric.phase for metric in claim.metrics()] == ["a", "b", "a", "b", "c", "d"]
+    assert [function.name for function in claim.functions()] == ["slope", "slope", "rise", "tail"]
     assert claim.text.startswith("1 < time(a)")
     assert parse_claim("  time(a) > 1 ").text == "time(a) > 1"
 
 
 def test_options_are_words_numbers_and_truth_values() -> None:
-    (one,) = parse_claim('bandwidth(r, a=b, c="d e", f=3, g=2.5, h=true, i=false, j=True) > -1.5').comparisons
-    assert one.left == Metric("bandwidth", "r", {"a": "b", "c": "d e", "f": 3, "g": 2.5, "h": True, "i": False,
+    (comparison,) = parse_claim('bandwidth(r, a=b, c="d e", f=3, g=2.5, h=true, i=false, j=True) > -1.5').comparisons
+    assert comparison.left == Metric("bandwidth", "r", {"a": "b", "c": "d e", "f": 3, "g": 2.5, "h": True, "i": False,
                                                  "j": True})  # fmt: skip
-    assert one.right == NumberLiteral(-1.5)
+    assert comparison.right == NumberLiteral(-1.5)
     (bare,) = parse_claim("bandwidth() > 1").comparisons
     assert bare.left == Metric("bandwidth", "", {})
     (tail,) = parse_claim("imbalance(bandwidth(r), per=node) > 1").comparisons
@@ -202,11 +202,11 @@ def test_every_metric_has_a_known_unit_and_every_function_its_options() -> None:
     assert {name: unit for name, (unit, _) in METRICS.items()} == {
         name: unit for unit, names in units.items() for name in names
     }
-    over, place = ("over",), ("over", "at")
-    assert {name: told[:2] for name, told in FUNCTIONS.items()} == {
+    over, over_at = ("over",), ("over", "at")
+    assert {name: signature[:2] for name, signature in FUNCTIONS.items()} == {
         "slope": (over, ()), "rank_correlation": (over, ()), "rise": (over, ()), "fall": (over, ()),
-        "largest": (over, ()), "smallest": (over, ()), "spread": (over, ()), "scaling": (place, ()),
-        "efficiency": (place, ()), "variation": ((), ()), "imbalance": (("per",), ()), "tail": ((), ("per",)),
+        "largest": (over, ()), "smallest": (over, ()), "spread": (over, ()), "scaling": (over_at, ()),
+        "efficiency": (over_at, ()), "variation": ((), ()), "imbalance": (("per",), ()), "tail": ((), ("per",)),
         "shape": ((), ()),
     }  # fmt: skip
     assert (SHAPES, PER_CHOICES) == (("flat", "declining", "rising", "dips"), ("node", "task", "target"))

@@ -24,7 +24,7 @@ def test_every_example_agrees_with_the_system_that_it_names(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("members", "said"),
+    ("members", "text"),
     [
         ({"storage": {"pool": "FS9"}}, 'none of the pools of hpcs-demo. Did you mean'),
         ({"storage": {"pool": "FS2", "units": 3}}, 'storage.units is 3, but pool "FS2" of hpcs-demo has 2'),
@@ -37,14 +37,14 @@ def test_every_example_agrees_with_the_system_that_it_names(path: Path) -> None:
                       "control": {"networks.stroage.rate": "1 GB/s"}}]}, 'Did you mean "storage"?'),
     ],
 )  # fmt: skip
-def test_what_the_system_does_not_have_is_told(members: dict[str, Any], said: str) -> None:
+def test_what_the_system_does_not_have_is_told(members: dict[str, Any], text: str) -> None:
     document = {"schema": "sonde-experiment/2", "plan": {"phases": [{"id": "w", "op": "write"}]}, **members}
-    found = find_contradictions(
+    contradictions = find_contradictions(
         experiment_from_document(document, "x.toml"), read_system(find_system_file("hpcs-demo"))
     )
-    assert len(found) == 1
-    assert found[0].startswith("x.toml: ")
-    assert said in found[0]
+    assert len(contradictions) == 1
+    assert contradictions[0].startswith("x.toml: ")
+    assert text in contradictions[0]
 
 
 def test_described_systems_are_known_by_name() -> None:

@@ -31,14 +31,14 @@ from sonde.model.experiment.values import (
     ],
 )  # fmt: skip
 def test_good_ones_have_no_complaint(complaint: Callable[[object], str | None], good: list[object]) -> None:
-    assert [complaint(one) for one in good] == [None] * len(good)
+    assert [complaint(value) for value in good] == [None] * len(good)
 
 
 RANGE = {"from": 1, "to": 8, "factor": 2}
 
 
 @pytest.mark.parametrize(
-    ("complaint", "wrong", "words"),
+    ("complaint", "wrong", "fragment"),
     [
         (find_plan_problem, "", "is empty"),
         (find_plan_problem, 7, "is 7; it must be a plan (a table)"),
@@ -73,8 +73,8 @@ RANGE = {"from": 1, "to": 8, "factor": 2}
         (find_profiles_problem, {"good": {}, "ci": 3}, "ci is 3; it must be a table of paths"),
     ],
 )
-def test_wrong_ones_are_named(complaint: Callable[[object], str | None], wrong: object, words: str) -> None:
-    said = complaint(wrong)
-    assert said is not None
-    assert words in said
-    assert said.endswith(".")
+def test_wrong_ones_are_named(complaint: Callable[[object], str | None], wrong: object, fragment: str) -> None:
+    sentence = complaint(wrong)
+    assert sentence is not None
+    assert fragment in sentence
+    assert sentence.endswith(".")

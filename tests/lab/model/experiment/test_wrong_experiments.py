@@ -244,17 +244,17 @@ def test_there_are_enough_kinds_of_slips() -> None:
 
 @pytest.mark.parametrize("name", WRONG)
 def test_a_slip_gets_one_sentence_with_file_place_and_remedy(name: str) -> None:
-    change, said = WRONG[name]
+    change, fragments = WRONG[name]
     with pytest.raises(ExperimentError) as caught:
         experiment_from_document(changed(change), "site.toml")
-    told = str(caught.value)
+    message = str(caught.value)
     assert caught.value.exit_code == EXIT_BAD_INPUT
-    assert told.startswith("site.toml")
-    assert "\n" not in told
-    assert "--set" not in told
-    assert told[-1] in ".?"
-    for part in said:
-        assert part in told
+    assert message.startswith("site.toml")
+    assert "\n" not in message
+    assert "--set" not in message
+    assert message[-1] in ".?"
+    for part in fragments:
+        assert part in message
 
 
 def test_a_profile_that_is_not_there_gets_the_nearest_name() -> None:
@@ -263,13 +263,13 @@ def test_a_profile_that_is_not_there_gets_the_nearest_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"), [(None, "no experiment file"), (b"\xff", "not UTF-8"), (b"x = [", "not valid TOML")]
+    ("content", "text"), [(None, "no experiment file"), (b"\xff", "not UTF-8"), (b"x = [", "not valid TOML")]
 )
-def test_a_file_that_cannot_be_read_gets_one_sentence(content: bytes | None, said: str, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_gets_one_sentence(content: bytes | None, text: str, tmp_path: Path) -> None:
     path = tmp_path / "x.toml"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(ExperimentError, match=said):
+    with pytest.raises(ExperimentError, match=text):
         read_experiment(path)
 
 

@@ -61,7 +61,7 @@ def test_host_gets_the_address_at_its_position_on_each_network(system: System) -
         HostAddress("n3", "gni", "", None, None, "70@gni"),
         HostAddress("n3", "eth", "", "10.1.3.3", 24, None),
     ]
-    assert [one.nid for one in system.find_addresses("n2")] == ["10.0.0.2@o2ib", None, "8@gni", None]
+    assert [address.nid for address in system.find_addresses("n2")] == ["10.0.0.2@o2ib", None, "8@gni", None]
 
 
 def test_an_address_that_nobody_wrote_is_none(system: System) -> None:
@@ -74,4 +74,4 @@ def test_what_is_no_host_has_no_addresses_and_it_is_said_what_has(system: System
 
 
 def test_one_network_is_asked_for_by_its_id(system: System) -> None:
-    assert [one.address for one in system.find_addresses("n1", "eth")] == ["fd00::1", "10.1.3.1"]
+    assert [address.address for address in system.find_addresses("n1", "eth")] == ["fd00::1", "10.1.3.1"]

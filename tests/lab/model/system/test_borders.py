@@ -15,7 +15,7 @@ from sonde.model.system.changes import apply_changes, split_change_path
 Kinds = dict[str, list[dict[str, Any]]]
 
 
-def made(kinds: Kinds) -> System:
+def build_system(kinds: Kinds) -> System:
     return system_from_document({"schema": "sonde-system/2", **kinds}, "x.toml")
 
 
@@ -29,7 +29,7 @@ def group(count: int, **more: Any) -> Kinds:
 
 def cut(*slices: dict[str, Any]) -> Kinds:
     """Slices of a disk of 100 B."""
-    return drives(1) | {"slices": [{"id": f"s{at}", "on": "d1"} | one for at, one in enumerate(slices)]}
+    return drives(1) | {"slices": [{"id": f"s{index}", "on": "d1"} | members for index, members in enumerate(slices)]}
 
 
 def target(**more: Any) -> Kinds:
@@ -90,7 +90,7 @@ def joined(*interfaces: dict[str, Any], hosts: str = "n[1-2]", **network: Any) -
     ],
 )  # fmt: skip
 def test_what_is_just_allowed(kinds: Kinds) -> None:
-    assert len(made(kinds).index)
+    assert len(build_system(kinds).index)
 
 
 SPARES = drives(5) | {"raid_groups": [{"id": "g", "level": "0", "drives": "d[1-4]", "spares": "d[3-5]"}]}
@@ -183,7 +183,7 @@ SPARES = drives(5) | {"raid_groups": [{"id": "g", "level": "0", "drives": "d[1-4
          'networks.ib.addresses is wrong: "10.0.0.1/24" is an address inside a range, not a range; write 10.0.0.0/24.'),
         ({"networks": [{"id": "a", "kind": "ethernet"}], "routers": [{"id": "r", "interfaces": [{"network": "a"}]}]},
          "routers.r.interfaces join one network only; a router joins two or more."),
-        ({"networks": [{"id": one, "kind": "ethernet"} for one in "abc"],
+        ({"networks": [{"id": name, "kind": "ethernet"} for name in "abc"],
           "routers": [{"id": "r", "between": "c", "interfaces": [{"network": "a"}, {"network": "b"}]}]},
          'routers.r.between names "c", which no interface of it joins; add [[routers.interfaces]].'),
         ({"drives": [{"id": "d", "enclosure": ["a", "b"]}], "enclosures": [{"id": "a"}, {"id": "b"}]},
@@ -208,15 +208,15 @@ SPARES = drives(5) | {"raid_groups": [{"id": "g", "level": "0", "drives": "d[1-4
 )  # fmt: skip
 def test_what_is_just_not_allowed(kinds: Kinds, sentence: str) -> None:
     with pytest.raises(SystemFileError) as caught:
-        made(kinds)
+        build_system(kinds)
     assert str(caught.value) == f"x.toml: {sentence}"
 
 
 def test_a_group_may_be_called_like_its_only_part() -> None:
-    assert made({"drives": [{"id": "d", "group": "d"}]}).resolve_names("d") == ("d",)
+    assert build_system({"drives": [{"id": "d", "group": "d"}]}).resolve_names("d") == ("d",)
 
 
-def said(path: Path) -> str:
+def read_problem(path: Path) -> str:
     with pytest.raises(SystemFileError) as caught:
         read_system(path)
     return str(caught.value).replace(f"{path.parent}/", "")
@@ -226,27 +226,27 @@ def test_what_is_no_system_file(tmp_path: Path) -> None:
     site = tmp_path / "site.toml"
     head = 'schema = "sonde-system/2"\n'
     site.write_text(f'{head}include = ["b.toml"]\n', encoding="utf-8")
-    assert said(site) == 'site.toml: include names "b.toml", but there is no file b.toml.'
+    assert read_problem(site) == 'site.toml: include names "b.toml", but there is no file b.toml.'
     (tmp_path / "b.toml").write_text(f'{head}include = "c.toml"\n', encoding="utf-8")
     (tmp_path / "c.toml").write_text(f'{head}include = "b.toml"\n', encoding="utf-8")
-    assert said(site) == "b.toml: b.toml includes c.toml includes b.toml; a file cannot include itself."
+    assert read_problem(site) == "b.toml: b.toml includes c.toml includes b.toml; a file cannot include itself."
     site.write_text("title = 1", encoding="utf-8")
-    assert said(site) == 'site.toml: schema is missing; a system file begins with schema = "sonde-system/2".'
+    assert read_problem(site) == 'site.toml: schema is missing; a system file begins with schema = "sonde-system/2".'
     site.write_text("=", encoding="utf-8")
-    assert said(site).startswith("site.toml is not valid TOML: ")
+    assert read_problem(site).startswith("site.toml is not valid TOML: ")
     other = tmp_path / "site.JSON"
     other.write_text("{", encoding="utf-8")
-    assert said(other).startswith("site.JSON is not valid JSON: ")
+    assert read_problem(other).startswith("site.JSON is not valid JSON: ")
     other.write_text("[]", encoding="utf-8")
-    assert said(other) == "site.JSON: a system file is a table of members, not list."
+    assert read_problem(other) == "site.JSON: a system file is a table of members, not list."
     with pytest.raises(SystemFileError) as caught:
         system_from_document({"schema": "sonde-system/2", "include": "x"}, "made.toml")
     assert str(caught.value) == (
         "made.toml: include names files, but this system does not come from a file; read it from one."
     )
     other.write_text('{"schema": "sonde-system/2", "id": "own", "title": "T", "notes": "n"}', encoding="utf-8")
-    found = read_system(str(other))
-    assert (found.id, found.title, found.notes, found.files) == ("own", "T", ("n",), (str(other),))
+    system = read_system(str(other))
+    assert (system.id, system.title, system.notes, system.files) == ("own", "T", ("n",), (str(other),))
 
 
 DOTTED: Kinds = {
@@ -260,7 +260,7 @@ DOTTED: Kinds = {
 
 
 def test_a_change_names_kind_part_and_member_and_ids_may_hold_dots() -> None:
-    index = made(DOTTED).index
+    index = build_system(DOTTED).index
     assert split_change_path(index, "servers.a.b1.memory") == ("servers", "a.b1", ["memory"])
     assert split_change_path(index, "servers.a.b[1-2].model.threads") == ("servers", "a.b[1-2]", ["model", "threads"])
     assert split_change_path(index, "servers.all.memory") == ("servers", "all", ["memory"])
@@ -285,34 +285,40 @@ def test_a_change_names_kind_part_and_member_and_ids_may_hold_dots() -> None:
 )
 def test_what_cannot_be_changed(path: str, value: Any, sentence: str) -> None:
     with pytest.raises(SystemFileError) as caught:
-        apply_changes(made(DOTTED), {path: value})
+        apply_changes(build_system(DOTTED), {path: value})
     assert str(caught.value) == sentence
 
 
 def test_parts_of_a_table_that_is_divided_keep_what_was_theirs() -> None:
-    system = made(DOTTED)
+    system = build_system(DOTTED)
     changed = apply_changes(system, {"luns.l2.device": "sdb", "nodes.n2.cores": 9, "servers.a.b2.memory": "2 GB"})
-    assert [int(one.number) if one.number else None for one in changed.luns] == [5, 6, 7]
-    assert [one.id for one in changed.nodes] == ["n1", "n2", "n3"]
-    assert [one.address for name in ("n1", "n2", "n3") for one in changed.find_addresses(name)] == [
+    assert [int(lun.number) if lun.number else None for lun in changed.luns] == [5, 6, 7]
+    assert [node.id for node in changed.nodes] == ["n1", "n2", "n3"]
+    assert [address.address for name in ("n1", "n2", "n3") for address in changed.find_addresses(name)] == [
         "10.0.0.1", "10.0.0.2", "10.0.0.3",
     ]  # fmt: skip
-    assert [one.nid for name in ("n1", "n2", "n3") for one in changed.find_addresses(name)] == ["4@x", "5@x", "6@x"]
-    assert [one.id for one in changed.servers] == ["a.b1", "a.b2", "a.b[3-4]"]
-    assert [one.failover for one in changed.servers] == [""] * 3
-    assert [changed.find_partner(f"a.b{at}") for at in (1, 2, 3, 4)] == ["a.b2", "a.b1", "a.b4", "a.b3"]
-    assert [one.memory.text if one.memory else "" for one in changed.servers] == ["1 GB", "2 GB", "1 GB"]
+    assert [address.nid for name in ("n1", "n2", "n3") for address in changed.find_addresses(name)] == [
+        "4@x",
+        "5@x",
+        "6@x",
+    ]
+    assert [server.id for server in changed.servers] == ["a.b1", "a.b2", "a.b[3-4]"]
+    assert [server.failover for server in changed.servers] == [""] * 3
+    assert [changed.find_partner(f"a.b{number}") for number in (1, 2, 3, 4)] == ["a.b2", "a.b1", "a.b4", "a.b3"]
+    assert [server.memory.text if server.memory else "" for server in changed.servers] == ["1 GB", "2 GB", "1 GB"]
     assert changed.resolve_names("all") == system.resolve_names("all")
     assert (changed.id, changed.title, changed.notes, changed.files) == ("system", "", (), ("x.toml",))
 
 
 def test_a_rate_is_changed_in_one_direction_or_in_both_or_taken_away() -> None:
     def rate(**changes: Any) -> tuple[float | None, float | None] | None:
-        told = apply_changes(made(DOTTED), {f"networks.ib.{name}": value for name, value in changes.items()})
-        found = told.networks[0].rate
-        if found is None:
+        system = apply_changes(build_system(DOTTED), {f"networks.ib.{name}": value for name, value in changes.items()})
+        rate_found = system.networks[0].rate
+        if rate_found is None:
             return None
-        return tuple(None if one is None else float(one) for one in (found.read, found.write))  # type: ignore[return-value]
+        return tuple(
+            None if direction is None else float(direction) for direction in (rate_found.read, rate_found.write)
+        )  # type: ignore[return-value]
 
     assert rate() == (2e9, None)
     assert rate(**{"rate.write": "1 GB/s"}) == (2e9, 1e9)

@@ -37,8 +37,8 @@ def by_id(system: System) -> dict[str, Any]:
     return {part["id"]: part for parts in system.resolve().values() if isinstance(parts, list) for part in parts}
 
 
-def differences(one: System, other: System) -> set[str]:
-    before, after = by_id(one), by_id(other)
+def differences(first: System, other: System) -> set[str]:
+    before, after = by_id(first), by_id(other)
     assert before.keys() == after.keys()
     return {name for name in before if before[name] != after[name]}
 
@@ -87,8 +87,8 @@ def test_any_parts_that_are_changed_are_the_only_ones(data: st.DataObject, chose
     ],
 )
 def test_a_member_takes_a_value_as_a_file_has_it(changes: dict[str, Any], part: str, expected: dict[str, Any]) -> None:
-    found = by_id(apply_changes(DEMO, changes))[part]
-    assert {name: found[name] for name in expected} == expected
+    members = by_id(apply_changes(DEMO, changes))[part]
+    assert {name: members[name] for name in expected} == expected
 
 
 def test_group_changes_apply_to_all_parts_and_none_removes() -> None:
@@ -106,7 +106,7 @@ def test_groups_that_share_spares_keep_them_when_one_of_them_is_changed() -> Non
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "said"),
+    ("path", "value", "text"),
     [
         ("network.storage.rate", "1 GB/s", 'Did you mean "networks"?'),
         ("networks.stroage.rate", "1 GB/s", 'Did you mean "storage"?'),
@@ -119,8 +119,8 @@ def test_groups_that_share_spares_keep_them_when_one_of_them_is_changed() -> Non
         ("targets.ost17.server", "mds", "oss"),
     ],
 )
-def test_a_change_that_cannot_be_gets_one_sentence(path: str, value: object, said: str) -> None:
+def test_a_change_that_cannot_be_gets_one_sentence(path: str, value: object, text: str) -> None:
     with pytest.raises(SystemFileError) as caught:
         apply_changes(DEMO, {path: value})
-    assert said in str(caught.value)
+    assert text in str(caught.value)
     assert "\n" not in str(caught.value)

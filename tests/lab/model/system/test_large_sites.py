@@ -19,7 +19,7 @@ lnet = "kfi"
 """
 
 
-def listed(nodes: int) -> str:
+def build_site_text(nodes: int) -> str:
     """A site that writes every node in a table of its own: the worst case."""
     return HEAD + "".join(
         f'[[nodes]]\nid = "nid{number:05d}"\nmemory = "512 GiB"\ncores = 128\n[[nodes.interfaces]]\nnetwork = "hsn"\n'
@@ -40,8 +40,8 @@ def cost(work: Callable[[], object]) -> float:
 
 def test_loading_time_is_a_small_multiple_of_parsing(tmp_path: Path) -> None:
     small, large = tmp_path / "small.toml", tmp_path / "large.toml"
-    small.write_text(listed(400), encoding="utf-8")
-    large.write_text(listed(1600), encoding="utf-8")
+    small.write_text(build_site_text(400), encoding="utf-8")
+    large.write_text(build_site_text(1600), encoding="utf-8")
     text = large.read_text(encoding="utf-8")
     parsing = cost(lambda: tomllib.loads(text))
     loading = cost(lambda: read_system(large))
@@ -56,7 +56,7 @@ def test_node_range_loads_faster_than_separate_tables(tmp_path: Path) -> None:
         'addresses = "10.0.0.1 .. 10.0.39.16"\n',
         encoding="utf-8",
     )
-    tables.write_text(listed(1600), encoding="utf-8")
+    tables.write_text(build_site_text(1600), encoding="utf-8")
     system = read_system(ranged)
     assert len(system.list_ids("nodes")) == 10_000
     assert system.find_addresses("nid10000")[0].nid == "10.0.39.16@kfi"

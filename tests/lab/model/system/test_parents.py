@@ -75,21 +75,21 @@ def site(tmp_path: Path) -> System:
 
 
 def test_lustre_names_targets_by_index_and_simulated_runs_by_id(site: System) -> None:
-    found = find_target_parents(site, "/a/project")
-    assert found.levels == {
+    parents = find_target_parents(site, "/a/project")
+    assert parents.levels == {
         "OSS": {"a-oss0": ("OST001e", "OST001f"), "a-oss1": ("OST0020", "OST0021")},
         "SSU": {"a-ssu": ("OST001e", "OST001f", "OST0020", "OST0021")},
     }
-    assert (found.find_server("OST0020"), found.find_unit("OST0020")) == ("a-oss1", "a-ssu")
-    assert found.find_server("OST0099") is None
+    assert (parents.find_server("OST0020"), parents.find_unit("OST0020")) == ("a-oss1", "a-ssu")
+    assert parents.find_server("OST0099") is None
     assert find_target_parents(site, "a-mount", simulated=True).levels["OSS"]["a-oss0"] == ("a-ost0", "a-ost1")
 
 
 def test_beegfs_targets_are_named_by_number(site: System) -> None:
-    found = find_target_parents(site, "/a/below/b/x")
-    assert found.levels == {"server": {"b-store0": ("4201", "4202"), "b-store1": ("4203", "4204")}}
-    assert found.find_server("4203@oss-4-4-stor2") == "b-store1"
-    assert found.find_unit("4203@oss-4-4-stor2") is None
+    parents = find_target_parents(site, "/a/below/b/x")
+    assert parents.levels == {"server": {"b-store0": ("4201", "4202"), "b-store1": ("4203", "4204")}}
+    assert parents.find_server("4203@oss-4-4-stor2") == "b-store1"
+    assert parents.find_unit("4203@oss-4-4-stor2") is None
 
 
 def test_a_place_that_no_mount_has_is_told_by_the_names_alone(site: System) -> None:
@@ -98,9 +98,9 @@ def test_a_place_that_no_mount_has_is_told_by_the_names_alone(site: System) -> N
 
 
 def test_what_the_record_names_is_kept_and_read_again(site: System) -> None:
-    kept = find_target_parents(site, "/a").restrict_to(["OST0020", "OST0777"])
-    assert kept.levels == {"OSS": {"a-oss1": ("OST0020",)}, "SSU": {"a-ssu": ("OST0020",)}}
-    assert parse_parents(kept.as_json()) == kept
+    parents = find_target_parents(site, "/a").restrict_to(["OST0020", "OST0777"])
+    assert parents.levels == {"OSS": {"a-oss1": ("OST0020",)}, "SSU": {"a-ssu": ("OST0020",)}}
+    assert parse_parents(parents.as_json()) == parents
     wrong: list[Any] = [None, [], {}, {"levels": 3}, {"levels": {"OSS": 4}}, {"levels": {"OSS": {"x": 5}}}]
     for nonsense in wrong:
         assert not [part for parts in parse_parents(nonsense).levels.values() for part in parts]
@@ -181,7 +181,7 @@ def more(tmp_path: Path) -> System:
 
 
 @pytest.mark.parametrize(
-    ("place", "levels"),
+    ("target", "levels"),
     [
         ("f", {"OSS": {"s1": ("OST0000",), "s2": ("OST0001",)}, "MDS": {"s2": ("m",)}, "unit": {"u": ("OST0001",)}}),
         ("/a", {"OSS": {"s1": ("OST0000",), "s2": ("OST0001",)}, "MDS": {"s2": ("m",)}, "unit": {"u": ("OST0001",)}}),
@@ -193,11 +193,11 @@ def more(tmp_path: Path) -> System:
     ],
 )
 def test_a_place_is_a_file_system_a_mount_a_pool_or_the_nearest_path(
-    more: System, place: str, levels: dict[str, Any]
+    more: System, target: str, levels: dict[str, Any]
 ) -> None:
     """Lustre's targets without an index are counted, those of GPFS and of BeeGFS without a number have their ids."""
-    found = find_target_parents(more, place)
-    assert (found.system, dict(found.levels)) == ("more", levels)
+    parents = find_target_parents(more, target)
+    assert (parents.system, dict(parents.levels)) == ("more", levels)
 
 
 def test_where_several_file_systems_have_targets_all_count(more: System) -> None:
@@ -208,9 +208,9 @@ def test_where_several_file_systems_have_targets_all_count(more: System) -> None
 
 def test_a_run_that_says_no_path_is_described_by_what_stands_beside_it(more: System) -> None:
     run = to_recorded_run(RecordReader(), notes={"target": "/a/b", "x": 1})
-    told = add_target_parents(run, more)
-    assert told.parents.find_server("n2") == "s1"
-    assert told.notes["x"] == 1
+    recorded_run = add_target_parents(run, more)
+    assert recorded_run.parents.find_server("n2") == "s1"
+    assert recorded_run.notes["x"] == 1
     reader = RecordReader()
     reader.run = RunLine(simulated={"system": "more"}, plan={"target": {"path": "f"}})
     assert add_target_parents(to_recorded_run(reader), more).parents.find_server("o1") == "s2"

@@ -17,14 +17,14 @@ from sonde.model.system.dependencies import find_dependencies
 from sonde.model.system.storage import RaidGroup
 
 
-def made(**kinds: list[dict[str, Any]]) -> System:
+def build_system(**kinds: list[dict[str, Any]]) -> System:
     return system_from_document({"schema": "sonde-system/2", **kinds}, "made.toml")
 
 
 @given(st.integers(1, 12), st.integers(1, 12))
 def test_each_server_gets_an_equal_block_of_targets(servers: int, each: int) -> None:
     total = servers * each
-    system = made(
+    system = build_system(
         servers=[{"id": f"s[1-{servers}]"}],
         targets=[{"id": f"t[1-{total}]", "kind": "ost", "server": f"s[1-{servers}]"}],
     )
@@ -35,7 +35,7 @@ def test_each_server_gets_an_equal_block_of_targets(servers: int, each: int) -> 
 
 @given(st.integers(1, 10), st.integers(1, 10))
 def test_each_group_gets_an_equal_run_of_drives_and_none_twice(groups: int, each: int) -> None:
-    system = made(
+    system = build_system(
         drives=[{"id": f"d[1-{groups * each}]", "group": "all"}],
         raid_groups=[{"id": f"g[1-{groups}]", "level": "0", "data": each, "drives": "all"}],
     )
@@ -47,13 +47,21 @@ def test_each_group_gets_an_equal_run_of_drives_and_none_twice(groups: int, each
 def test_spares_are_shared_by_all_groups_or_by_those_of_a_block() -> None:
     drives = [{"id": "d[1-8]"}, {"id": "hs[1-4]"}]
     group = {"id": "g[1-4]", "level": "1", "data": 1, "parity": 1, "drives": "d[1-8]", "spares": "hs[1-4]"}
-    assert made(drives=drives, raid_groups=[group]).find_references("g3", "spares") == ("hs1", "hs2", "hs3", "hs4")
-    blocked = made(drives=drives, raid_groups=[{**group, "blocks": 2}])
-    assert [blocked.find_references(one, "spares") for one in ("g2", "g3")] == [("hs1", "hs2"), ("hs3", "hs4")]
+    assert build_system(drives=drives, raid_groups=[group]).find_references("g3", "spares") == (
+        "hs1",
+        "hs2",
+        "hs3",
+        "hs4",
+    )
+    blocked = build_system(drives=drives, raid_groups=[{**group, "blocks": 2}])
+    assert [blocked.find_references(group_id, "spares") for group_id in ("g2", "g3")] == [
+        ("hs1", "hs2"),
+        ("hs3", "hs4"),
+    ]
 
 
 def test_a_group_of_several_tables_has_the_parts_of_all() -> None:
-    system = made(nodes=[{"id": "a[1-2]", "group": "all"}, {"id": "b", "group": "all"}])
+    system = build_system(nodes=[{"id": "a[1-2]", "group": "all"}, {"id": "b", "group": "all"}])
     assert system.resolve_names("all") == ("a1", "a2", "b")
     assert system.resolve_names("b") == ("b",)
     assert system.resolve_names("a[1-2]") == ("a1", "a2")
@@ -61,7 +69,7 @@ def test_a_group_of_several_tables_has_the_parts_of_all() -> None:
 
 def test_an_unknown_part_gets_the_nearest_name() -> None:
     with pytest.raises(SystemFileError, match='Did you mean "oss1"'):
-        made(servers=[{"id": "oss1"}]).item("os1")
+        build_system(servers=[{"id": "oss1"}]).item("os1")
 
 
 def test_includes_are_read_beside_the_file_that_names_them(tmp_path: Path) -> None:
@@ -82,7 +90,7 @@ def test_includes_are_read_beside_the_file_that_names_them(tmp_path: Path) -> No
     assert (memory.source, memory.status) == ("list 7", "measured")
     assert cores is not None
     assert cores.source == ""  # what a file says of its numbers holds for that file only
-    assert [Path(one).name for one in system.files] == ["site.toml", "servers.toml", "nodes.toml"]
+    assert [Path(path).name for path in system.files] == ["site.toml", "servers.toml", "nodes.toml"]
 
 
 def test_number_source_falls_back_to_table_and_file() -> None:
@@ -99,11 +107,15 @@ def test_number_source_falls_back_to_table_and_file() -> None:
         "made.toml",
     )
     memories = [node.memory for node in system.nodes]
-    assert [(one.source, one.value) for one in memories if one] == [("file", 1e9), ("table", 1e9), ("number", 1e9)]
+    assert [(memory.source, memory.value) for memory in memories if memory] == [
+        ("file", 1e9),
+        ("table", 1e9),
+        ("number", 1e9),
+    ]
 
 
 def test_resolved_numbers_are_in_base_units() -> None:
-    system = made(
+    system = build_system(
         networks=[{"id": "ib", "kind": "infiniband", "addresses": "10.0.0.0/24", "lnet": "o2ib3", "rate": "8 Gbit/s"}],
         servers=[{"id": "s[1-2]", "memory": "4 KiB", "failover": "pairs", "interfaces": [
             {"network": "ib", "addresses": "10.0.0.[7-8]", "device": "ib0"}]}],
@@ -133,7 +145,7 @@ def test_resolved_numbers_are_in_base_units() -> None:
 )
 def test_the_size_of_a_volume(kind: str, capacity: int) -> None:
     luns = [{"id": "a", "size": "3000 B"}, {"id": "b", "size": "5000 B"}]
-    system = made(luns=luns, volumes=[{"id": "v", "kind": kind, "members": ["a", "b"]}])
+    system = build_system(luns=luns, volumes=[{"id": "v", "kind": kind, "members": ["a", "b"]}])
     assert system.compute_capacity("v") == capacity
 
 
@@ -151,22 +163,22 @@ def test_the_size_of_a_volume(kind: str, capacity: int) -> None:
 )
 def test_the_size_of_a_raid_group(group: dict[str, Any], capacity: int | None) -> None:
     drives = [{"id": "d[1-4]", "capacity": "1 kB"}, {"id": "d5", "capacity": "2 kB"}]
-    system = made(drives=drives, raid_groups=[{"id": "g", "drives": "d[1-5]", **group}])
+    system = build_system(drives=drives, raid_groups=[{"id": "g", "drives": "d[1-5]", **group}])
     assert system.compute_capacity("g") == capacity
 
 
 def test_the_last_lun_and_the_last_slice_are_what_is_left() -> None:
-    system = made(
+    system = build_system(
         drives=[{"id": "d[1-3]", "capacity": "500 B"}],
         raid_groups=[{"id": "g", "level": "5", "data": 2, "drives": "d[1-3]"}],
         luns=[{"id": "a", "raid_group": "g", "size": "300 B"}, {"id": "b", "raid_group": "g"}],
         slices=[{"id": "s1", "on": "b", "share": "25 %"}, {"id": "s2", "on": "b"}],
     )
-    assert [system.compute_capacity(one) for one in ("g", "b", "s1", "s2")] == [1000, 700, 175, 525]
+    assert [system.compute_capacity(part) for part in ("g", "b", "s1", "s2")] == [1000, 700, 175, 525]
 
 
 def test_a_file_system_needs_all_the_way_down_but_no_standby() -> None:
-    system = made(
+    system = build_system(
         networks=[{"id": "ib", "kind": "infiniband"}, {"id": "gni", "kind": "aries"}],
         routers=[{"id": "r", "interfaces": [{"network": "ib"}, {"network": "gni"}]}],
         servers=[{"id": "s[1-2]", "failover": "pairs", "interfaces": [{"network": "ib"}]}],

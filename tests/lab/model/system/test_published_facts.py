@@ -55,9 +55,9 @@ def test_edison_promises_4_gb_per_s_for_each_unit_of_every_file_system() -> None
     edison = system("edison")
     for name in ("fs1", "fs2", "fs3"):
         units = edison.find_units(name)
-        whole = write_peak(cast(FileSystem, edison.item(name).table))
-        assert whole / len(units) == 4e9
-        assert sum(write_peak(cast(Unit, edison.item(unit).table)) for unit in units) == whole
+        peak_rate = write_peak(cast(FileSystem, edison.item(name).table))
+        assert peak_rate / len(units) == 4e9
+        assert sum(write_peak(cast(Unit, edison.item(unit).table)) for unit in units) == peak_rate
 
 
 def test_edison_unit_matches_the_published_parts() -> None:
@@ -80,15 +80,15 @@ def test_edison_unit_matches_the_published_parts() -> None:
 
 
 def test_edison_has_the_published_cores_and_memory() -> None:
-    nodes = [one for one in system("edison").resolve()["nodes"] if one.get("group") == "compute"]
-    assert sum(one["cores"] for one in nodes) == 133_824
-    assert round(sum(one["memory"] for one in nodes) / 1e12) == 357
-    logins = [one for one in system("edison").resolve()["nodes"] if one.get("role") == "login"]
-    assert [one["memory"] for one in logins] == [512 * 10**9] * 12
+    nodes = [node for node in system("edison").resolve()["nodes"] if node.get("group") == "compute"]
+    assert sum(node["cores"] for node in nodes) == 133_824
+    assert round(sum(node["memory"] for node in nodes) / 1e12) == 357
+    logins = [node for node in system("edison").resolve()["nodes"] if node.get("role") == "login"]
+    assert [login["memory"] for login in logins] == [512 * 10**9] * 12
 
 
 def test_edison_sees_the_file_system_of_the_centre_through_dvs() -> None:
-    mounts = {one["id"]: one for one in system("edison").resolve()["mounts"]}
+    mounts = {mount["id"]: mount for mount in system("edison").resolve()["mounts"]}
     assert mounts["global-on-compute"]["through"] == "dvs"
     assert {mounts[f"fs{number}-on-compute"]["through"] for number in (1, 2, 3)} == {"native"}
 
@@ -147,9 +147,9 @@ def test_a_lun_of_the_rs200_has_two_active_and_two_standby_paths() -> None:
 def test_the_routers_of_cumulus_have_the_addresses_of_the_listings() -> None:
     cumulus = system("cumulus")
     assert len(cumulus.list_ids("routers")) == 6
-    found = [[one.address for one in cumulus.find_addresses(name)] for name in cumulus.list_ids("routers")]
-    assert found == [[f"10.100.0.{end}", f"10.10.1.{end}"] for end in range(91, 97)]
-    assert [one.prefix for one in cumulus.find_addresses("router1")] == [16, 24]
+    addresses = [[address.address for address in cumulus.find_addresses(name)] for name in cumulus.list_ids("routers")]
+    assert addresses == [[f"10.100.0.{end}", f"10.10.1.{end}"] for end in range(91, 97)]
+    assert [address.prefix for address in cumulus.find_addresses("router1")] == [16, 24]
     assert [peak(cast(Router, item.table).weight) for item in cumulus.items("routers")] == [1] * 6
     assert len([name for name in cumulus.list_ids("nodes") if name.startswith("nid")]) == 112
     assert cumulus.compute_capacity("wolf") == 8 * 10**15
@@ -181,11 +181,11 @@ def test_rs200_bricks_have_the_drives_of_their_layouts() -> None:
         layout = cast(Enclosure, item.table).layout
         if not layout:
             continue
-        groups = [one for one in x1.items("raid_groups") if one.id.startswith(f"{item.id}-")]
-        data = sum(int(cast(RaidGroup, one.table).data or 0) for one in groups)
+        groups = [group for group in x1.items("raid_groups") if group.id.startswith(f"{item.id}-")]
+        data = sum(int(cast(RaidGroup, group.table).data or 0) for group in groups)
         assert layout == f"RG1{len(groups)}{data:X}"
-        used = {drive for one in groups for drive in x1.find_references(one.id, "drives")}
-        spares = {drive for one in groups for drive in x1.find_references(one.id, "spares")}
+        used = {drive for group in groups for drive in x1.find_references(group.id, "drives")}
+        spares = {drive for group in groups for drive in x1.find_references(group.id, "spares")}
         assert len(used | spares) == 14
         assert {x1.find_reference(drive, "enclosure") for drive in used | spares} == {item.id}
 
@@ -200,7 +200,7 @@ def test_sonexion_1300_metadata_unit_matches_the_published_parts() -> None:
 
 
 def test_cumulus_mounts_wolf_natively_and_through_six_nodes() -> None:
-    mounts = {one["id"]: one for one in system("cumulus").resolve()["mounts"]}
+    mounts = {mount["id"]: mount for mount in system("cumulus").resolve()["mounts"]}
     assert mounts["wolf-native"]["through"] == "native"
     assert "via" not in mounts["wolf-native"]
     assert mounts["wolf-dvs"]["via"] == [f"router{number}" for number in range(1, 7)]
@@ -210,18 +210,18 @@ def test_cumulus_mounts_wolf_natively_and_through_six_nodes() -> None:
 
 
 def test_cray_x1_system_node_forwards_eleven_times_the_calls() -> None:
-    nodes = {one["id"]: one["model"]["call_rate"] for one in system("cray-x1").resolve()["nodes"]}
+    nodes = {node["id"]: node["model"]["call_rate"] for node in system("cray-x1").resolve()["nodes"]}
     assert nodes == {"os-node": 5500.0, "app-node": 500.0}
-    links = {one["id"]: one for one in system("cray-x1").resolve()["networks"]}
+    links = {link["id"]: link for link in system("cray-x1").resolve()["networks"]}
     assert (links["spc"]["rate"]["read"], links["fc"]["rate"]["read"]) == (500e6, 200e6)
 
 
 def test_the_root_lun_of_the_cray_x1_is_cut_as_its_file_says() -> None:
     x1 = system("cray-x1")
-    whole = x1.compute_capacity("rs1-L00")
-    assert whole == 80 * 10**9
+    capacity = x1.compute_capacity("rs1-L00")
+    assert capacity == 80 * 10**9
     assert [x1.compute_capacity(f"root-s{number}") for number in range(4)] == [
-        whole * part // 100 for part in (25, 15, 30, 30)
+        capacity * part // 100 for part in (25, 15, 30, 30)
     ]
 
 
@@ -241,7 +241,9 @@ def test_the_hpcs_pools_have_the_published_table() -> None:
     assert len(demo.list_ids("units")) == 7
     assert len(demo.find_targets("demo", "ost")) == 56
     routers = demo.resolve()["routers"]
-    storage = [side["rate"]["read"] for one in routers for side in one["interfaces"] if side["network"] == "storage"]
+    storage = [
+        side["rate"]["read"] for router in routers for side in router["interfaces"] if side["network"] == "storage"
+    ]
     assert sum(storage) > 20e9
 
 
@@ -250,8 +252,8 @@ def quantities(part: Any) -> Iterator[Quantity]:
     if isinstance(part, Quantity):
         yield part
     elif is_dataclass(part):
-        for one in fields(part):
-            yield from quantities(getattr(part, one.name))
+        for member in fields(part):
+            yield from quantities(getattr(part, member.name))
     elif isinstance(part, dict):
         for value in part.values():
             yield from quantities(value)
@@ -262,6 +264,6 @@ def quantities(part: Any) -> Iterator[Quantity]:
 
 @pytest.mark.parametrize("path", sorted(SYSTEMS.glob("*.toml")), ids=lambda path: path.stem)
 def test_every_number_of_a_described_system_says_where_it_comes_from(path: Path) -> None:
-    found = [one for source in read_system(path).index.sources for one in quantities(source.table)]
-    assert len(found) > 5
-    assert [one for one in found if not one.source or not one.status] == []
+    numbers = [number for source in read_system(path).index.sources for number in quantities(source.table)]
+    assert len(numbers) > 5
+    assert [number for number in numbers if not number.source or not number.status] == []

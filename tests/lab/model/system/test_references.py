@@ -30,19 +30,19 @@ REQUIRED = {("links", "near"), ("links", "far"), ("paths", "to"), ("slices", "on
 
 
 def test_every_member_that_names_parts_is_of_one_of_three_sorts() -> None:
-    told = {(kind, name): member for kind, cls in PART_KINDS.items() for name, member in get_members(cls).items()
+    members = {(kind, name): member for kind, cls in PART_KINDS.items() for name, member in get_members(cls).items()
             if member.kind == "ids"}  # fmt: skip
-    assert {place for place, member in told.items() if member.is_shared} == SHARED
-    assert {place for place, member in told.items() if member.allows_several and not member.is_shared} == {
+    assert {reference for reference, member in members.items() if member.is_shared} == SHARED
+    assert {reference for reference, member in members.items() if member.allows_several and not member.is_shared} == {
         (kind, name) for kind, names in DEALT.items() for name in names
     }
-    assert {place for place, member in told.items() if not member.allows_several} == {
+    assert {reference for reference, member in members.items() if not member.allows_several} == {
         (kind, name) for kind, names in ONE.items() for name in names
     }
-    assert {place for place, member in told.items() if member.required} == REQUIRED
+    assert {reference for reference, member in members.items() if member.required} == REQUIRED
 
 
-def made(**kinds: list[dict[str, Any]]) -> System:
+def build_system(**kinds: list[dict[str, Any]]) -> System:
     return system_from_document({"schema": "sonde-system/2", **kinds}, "made.toml")
 
 
@@ -67,14 +67,14 @@ def test_what_is_shared_is_named_for_each_part_of_a_table(
     kinds: dict[str, list[dict[str, Any]]] = {"file_systems": [{"id": "f", "kind": "xfs"}]}
     kinds |= others or {"networks": NETWORKS}
     kinds[kind] = [*kinds.get(kind, []), {"id": "x[1-2]", **table}]
-    system = made(**kinds)
-    assert [system.find_references(f"x{at}", member) for at in (1, 2)] == [("a", "b")] * 2
+    system = build_system(**kinds)
+    assert [system.find_references(f"x{number}", member) for number in (1, 2)] == [("a", "b")] * 2
 
 
 def test_what_stands_by_looks_on_or_is_served_is_not_needed() -> None:
     """A controller works without the drives behind it, a router without the networks it joins by name, a link without
     its ends; of a path its links, its controller and what it leads to are needed."""
-    system = made(
+    system = build_system(
         networks=NETWORKS,
         nodes=[{"id": "n"}],
         servers=[{"id": "s", "partner": "z", "enclosure": "e"}, {"id": "z"}],
@@ -101,7 +101,7 @@ def test_what_stands_by_looks_on_or_is_served_is_not_needed() -> None:
 
 def test_a_network_needs_the_routers_that_join_it() -> None:
     joined = [{"network": "a"}, {"network": "b"}]
-    system = made(
+    system = build_system(
         networks=NETWORKS, routers=[{"id": "r", "interfaces": joined}], nodes=[{"id": "n", "interfaces": joined[:1]}]
     )
     assert find_dependencies(system, "n") == {"a", "r", "b"}

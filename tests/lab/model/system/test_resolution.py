@@ -73,39 +73,39 @@ EXPECTED: dict[str, list[dict[str, Any]]] = {
         {"id": "eth", "kind": "ethernet"},
     ],
     "nodes": [
-        {"id": f"n{at}", "group": "all", "cores": 8, "memory": 1 << 30, "software": ["a", "b"], "role": "compute",
+        {"id": f"n{n}", "group": "all", "cores": 8, "memory": 1 << 30, "software": ["a", "b"], "role": "compute",
          "model": {"call_cost": 1e-6, "rpcs_in_flight": 8, "x-mine": 2.0},
          "interfaces": [
-             {"network": "ib", "device": "ib0", "address": f"10.0.0.{at}", "prefix": 24, "nid": f"10.0.0.{at}@o2ib",
+             {"network": "ib", "device": "ib0", "address": f"10.0.0.{n}", "prefix": 24, "nid": f"10.0.0.{n}@o2ib",
               "rate": IB, "mtu": 4096, "count": 1},
-             {"network": "ib", "address": f"10.0.0.{at + 2}", "prefix": 16, "nid": f"10.0.0.{at + 2}@o2ib",
+             {"network": "ib", "address": f"10.0.0.{n + 2}", "prefix": 16, "nid": f"10.0.0.{n + 2}@o2ib",
               "rate": {"read": 3e9, "write": 3e9}, "mtu": 1024, "count": 2},
-             {"network": "eth", "nid": f"{at + 4}@tcp", "count": 1},
+             {"network": "eth", "nid": f"{n + 4}@tcp", "count": 1},
          ]}
-        for at in (1, 2)
+        for n in (1, 2)
     ] + [{"id": "bare", "role": "compute", "interfaces": []}],
     "servers": [
-        {"id": f"s{at}", "roles": ["oss", "mds"], "forward": False, "interfaces": [], "partner": f"s{3 - at}"}
-        for at in (1, 2)
+        {"id": f"s{n}", "roles": ["oss", "mds"], "forward": False, "interfaces": [], "partner": f"s{3 - n}"}
+        for n in (1, 2)
     ],
     "enclosures": [{"id": "e", "slots": 4}],
     "drives": [
-        {"id": f"d{at}", "capacity": 1000, "enclosure": "e", "operations": 2000.0, "model": {"noise": 0.05}}
-        for at in range(1, 5)
+        {"id": f"d{n}", "capacity": 1000, "enclosure": "e", "operations": 2000.0, "model": {"noise": 0.05}}
+        for n in range(1, 5)
     ],
     "raid_groups": [
-        {"id": f"g{at}", "level": "0", "data": 2, "segment": 1024, "drives": [f"d{2 * at - 1}", f"d{2 * at}"],
+        {"id": f"g{n}", "level": "0", "data": 2, "segment": 1024, "drives": [f"d{2 * n - 1}", f"d{2 * n}"],
          "capacity": 2000, "stripe": 2048}
-        for at in (1, 2)
+        for n in (1, 2)
     ],
-    "luns": [{"id": f"l{at}", "raid_group": f"g{at}", "number": 2 + at, "capacity": 2000} for at in (1, 2)],
+    "luns": [{"id": f"l{n}", "raid_group": f"g{n}", "number": 2 + n, "capacity": 2000} for n in (1, 2)],
     "slices": [{"id": "p", "on": "l1", "share": 0.5, "capacity": 1000}],
     "volumes": [{"id": "v", "kind": "concat", "members": ["p", "l2"], "capacity": 3000}],
     "targets": [
         {"id": "t", "kind": "ost", "index": 0, "file_system": "fs", "server": "s1", "on": ["v"], "capacity": 3000,
          "failover": "s2"},
-        *({"id": f"u{at}", "kind": "ost", "index": 7 + at, "file_system": "fs", "server": f"s{at + 1}",
-           "failover": "s2"} for at in (0, 1)),
+        *({"id": f"u{n}", "kind": "ost", "index": 7 + n, "file_system": "fs", "server": f"s{n + 1}",
+           "failover": "s2"} for n in (0, 1)),
     ],
     "file_systems": [{"id": "fs", "kind": "lustre", "stripe": {"count": -1.0, "size": 1 << 20}}],
     "pools": [{"id": "q", "file_system": "fs", "targets": ["u0", "t"], "clients_per_target": 2, "clients": 4}],
@@ -120,9 +120,9 @@ def test_each_part_has_what_was_said_and_what_follows_and_nothing_else(full: dic
 
 def test_numbers_of_sizes_and_counts_are_whole(full: dict[str, Any]) -> None:
     node, drive = full["nodes"][0], full["drives"][0]
-    whole = (node["memory"], node["cores"], node["model"]["rpcs_in_flight"], drive["capacity"])
-    assert all(isinstance(one, int) for one in whole)
-    assert all(isinstance(one, float) for one in (node["model"]["x-mine"], drive["operations"]))
+    integers = (node["memory"], node["cores"], node["model"]["rpcs_in_flight"], drive["capacity"])
+    assert all(isinstance(value, int) for value in integers)
+    assert all(isinstance(value, float) for value in (node["model"]["x-mine"], drive["operations"]))
 
 
 def test_it_follows_its_schema_and_that_refuses_what_it_does_not_know(full: dict[str, Any]) -> None:
@@ -137,7 +137,7 @@ def test_it_follows_its_schema_and_that_refuses_what_it_does_not_know(full: dict
     )  # fmt: skip
     for wrong in unknown:
         assert not validator.is_valid(full | wrong), wrong
-    assert not validator.is_valid({name: one for name, one in full.items() if name != "logs"})
+    assert not validator.is_valid({name: value for name, value in full.items() if name != "logs"})
 
 
 def test_what_a_part_needs_is_found_by_any_number_of_steps(site: System) -> None:

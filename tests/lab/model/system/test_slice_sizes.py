@@ -29,7 +29,7 @@ def test_slices_may_touch_each_other_and_the_end_of_their_disk(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("slices", "words"),
+    ("slices", "text"),
     [
         (
             [("a", "d1", 0, 40), ("b", "d1", 39, 10)],
@@ -47,8 +47,8 @@ def test_slices_may_touch_each_other_and_the_end_of_their_disk(tmp_path: Path) -
     ids=["one in another", "whatever their order", "beyond the disk"],
 )
 def test_a_slice_over_another_or_beyond_its_disk_is_refused(
-    tmp_path: Path, slices: list[tuple[str, str, int, int]], words: str
+    tmp_path: Path, slices: list[tuple[str, str, int, int]], text: str
 ) -> None:
     with pytest.raises(SystemFileError) as caught:
         read(tmp_path, *slices)
-    assert str(caught.value) == f"{tmp_path / 'site.toml'}: {words}"
+    assert str(caught.value) == f"{tmp_path / 'site.toml'}: {text}"

@@ -44,17 +44,17 @@ def test_a_document_that_is_read_and_written_is_the_same_document() -> None:
 
 
 def test_default_members_are_omitted_and_single_names_unlisted() -> None:
-    told = {
+    document = {
         "schema": "sonde-system/2",
         "nodes": [{"id": "n", "role": "compute", "title": "", "software": ["one"], "interfaces": []}],
     }
-    assert to_document(system_from_document(told, "x.toml")) == {
+    assert to_document(system_from_document(document, "x.toml")) == {
         "schema": "sonde-system/2", "id": "system", "nodes": [{"id": "n", "software": "one"}],
     }  # fmt: skip
 
 
 def test_sources_are_written_once_per_table_or_per_number() -> None:
-    told = {
+    document = {
         "schema": "sonde-system/2",
         "id": "x",
         "source": "file",
@@ -65,7 +65,7 @@ def test_sources_are_written_once_per_table_or_per_number() -> None:
             {"id": "c", "memory": {"value": "1 GB", "status": "measured"}, "source": "table"},
         ],
     }
-    nodes = to_document(system_from_document(told, "x.toml"))["nodes"]
+    nodes = to_document(system_from_document(document, "x.toml"))["nodes"]
     assert nodes == [
         {"id": "a", "memory": {"value": "1 GB", "source": "file", "status": "assumed"},
          "cores": {"value": 4, "source": "file", "status": "assumed"}},
@@ -75,16 +75,16 @@ def test_sources_are_written_once_per_table_or_per_number() -> None:
 
 
 def test_a_rate_of_one_direction_stays_one_and_two_equal_ones_are_one() -> None:
-    def rate(told: Any) -> Any:
-        drives = [{"id": "d", "rate": told}]
+    def rate(value: Any) -> Any:
+        drives = [{"id": "d", "rate": value}]
         document = to_document(system_from_document({"schema": "sonde-system/2", "drives": drives}, "x"))
         return document["drives"][0]["rate"]
 
     assert rate({"write": "1 GB/s"}) == {"write": "1 GB/s"}
     assert rate({"read": "1 GB/s", "write": "1 GB/s"}) == "1 GB/s"
     assert rate({"read": "1 GB/s", "write": "2 GB/s"}) == {"read": "1 GB/s", "write": "2 GB/s"}
-    told = {"value": "1 GB/s", "note": "n"}
-    assert rate(told) == told
+    members = {"value": "1 GB/s", "note": "n"}
+    assert rate(members) == members
 
 
 @pytest.mark.parametrize("name", ["hpcs-demo", "cray-x1", "cumulus", "laptop-md"])

@@ -46,7 +46,7 @@ def site() -> System:
     return system_from_document(SITE, "site.toml")
 
 
-OSTS = tuple(f"ost{at}" for at in range(8))
+OSTS = tuple(f"ost{index}" for index in range(8))
 
 
 @pytest.mark.parametrize(
@@ -112,20 +112,25 @@ def test_units_of_a_target_a_server_a_file_system_and_a_pool(site: System, part:
 
 
 def test_who_takes_over_is_named_or_the_other_of_a_pair(site: System) -> None:
-    assert [site.find_partner(one) for one in ("oss1", "oss2", "oss3", "oss4")] == ["oss2", "oss1", "oss4", "oss3"]
-    assert [site.find_partner(one) for one in ("mds1", "mds2", "idle", "n1")] == ["mds2", None, None, None]
-    assert [site.find_failover(one) for one in ("ost0", "ost7", "mdt", "lone")] == ["oss2", "oss3", "idle", None]
+    assert [site.find_partner(server) for server in ("oss1", "oss2", "oss3", "oss4")] == [
+        "oss2",
+        "oss1",
+        "oss4",
+        "oss3",
+    ]
+    assert [site.find_partner(server) for server in ("mds1", "mds2", "idle", "n1")] == ["mds2", None, None, None]
+    assert [site.find_failover(target) for target in ("ost0", "ost7", "mdt", "lone")] == ["oss2", "oss3", "idle", None]
 
 
 def test_clients_of_a_pool_are_said_or_so_many_for_each_target(site: System) -> None:
-    assert [site.count_pool_clients(one) for one in ("both", "some", "mixed")] == [24, 5, None]
+    assert [site.count_pool_clients(pool) for pool in ("both", "some", "mixed")] == [24, 5, None]
 
 
 def test_a_part_is_asked_for_by_its_id_its_kind_and_its_place(site: System) -> None:
     item = site.item("oss3")
     assert isinstance(item, PartItem)
     assert (item.kind, item.id, item.position, item.total, item.table.id) == ("servers", "oss3", 2, 4, "oss[1-4]")
-    assert [one.id for one in site.items("file_systems")] == ["fs", "other", "none"]
+    assert [item.id for item in site.items("file_systems")] == ["fs", "other", "none"]
     assert (site.list_ids("mounts"), site.list_ids("luns")) == (("m",), ())
     assert (site.find_reference("ost4", "server"), site.find_reference("lone", "server")) == ("oss3", None)
     assert site.find_references("ssu2", "servers") == ("oss3", "oss4")
@@ -149,7 +154,7 @@ def test_a_part_that_is_not_there_is_refused_with_the_nearest(site: System) -> N
         site.resolve_names("oss5")
 
 
-def made(**kinds: list[dict[str, Any]]) -> System:
+def build_system(**kinds: list[dict[str, Any]]) -> System:
     return system_from_document({"schema": "sonde-system/2", **kinds}, "made.toml")
 
 
@@ -173,13 +178,13 @@ DRIVES = [{"id": "d[1-4]", "capacity": "1 kB"}, {"id": "e"}]
 def test_a_raid_group_offers_what_its_drives_and_its_level_leave(
     group: dict[str, Any], capacity: int | None, stripe: int | None
 ) -> None:
-    system = made(drives=DRIVES, raid_groups=[{"id": "g", **group}])
+    system = build_system(drives=DRIVES, raid_groups=[{"id": "g", **group}])
     assert (system.compute_capacity("g"), system.compute_full_stripe("g")) == (capacity, stripe)
     assert system.compute_full_stripe("d1") is None
 
 
 def test_what_is_not_said_of_a_part_makes_the_whole_unknown() -> None:
-    system = made(
+    system = build_system(
         drives=DRIVES,
         luns=[{"id": "l"}, {"id": "k", "size": "7 B"}],
         slices=[{"id": "s", "on": "e", "share": "50 %"}, {"id": "r", "on": "e"}],
@@ -192,10 +197,9 @@ def test_what_is_not_said_of_a_part_makes_the_whole_unknown() -> None:
                       {"id": "hs", "kind": "xfs", "device": "u"}, {"id": "is", "kind": "xfs"}],
         nodes=[{"id": "n"}],
     )  # fmt: skip
-    known = {one: system.compute_capacity(one) for one in ("l", "k", "s", "r", "v", "u", "t", "w", "x", "fs", "gs",
-    "hs",
-                                                      "is", "e", "d1", "n")}  # fmt: skip
-    assert known == {
+    names = ("l", "k", "s", "r", "v", "u", "t", "w", "x", "fs", "gs", "hs", "is", "e", "d1", "n")
+    capacities = {part: system.compute_capacity(part) for part in names}
+    assert capacities == {
         "l": None, "k": 7, "s": None, "r": None, "v": None, "u": 5, "t": None, "w": 9, "x": None, "fs": None, "gs": 3,
         "hs": 5, "is": None, "e": None, "d1": 1000, "n": None,
     }  # fmt: skip
@@ -207,15 +211,15 @@ def test_a_file_system_holds_what_its_targets_of_data_hold() -> None:
         {"id": "m", "kind": "mdt", "file_system": "fs", "capacity": "500 B"},
         {"id": "g", "kind": "mgt", "file_system": "fs", "capacity": "600 B"},
     ]
-    system = made(targets=targets, file_systems=[{"id": "fs", "kind": "lustre"}])
+    system = build_system(targets=targets, file_systems=[{"id": "fs", "kind": "lustre"}])
     assert system.compute_capacity("fs") == 20
     assert system.compute_capacity("a1") == 10
 
 
 def test_what_is_left_of_a_disk_is_less_what_others_took_of_it() -> None:
-    system = made(
+    system = build_system(
         drives=[{"id": "d", "capacity": "100 B"}, {"id": "e", "capacity": "100 B"}],
         slices=[{"id": "a", "on": "d", "size": "30 B"}, {"id": "b", "on": "d"}, {"id": "c", "on": "d", "share": "20 %"},
                 {"id": "f", "on": "e"}],
     )  # fmt: skip
-    assert [system.compute_capacity(one) for one in "abcf"] == [30, 50, 20, 100]
+    assert [system.compute_capacity(part) for part in "abcf"] == [30, 50, 20, 100]

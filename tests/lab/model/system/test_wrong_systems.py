@@ -309,26 +309,26 @@ def test_there_are_enough_kinds_of_slips() -> None:
 
 @pytest.mark.parametrize("name", WRONG)
 def test_a_slip_gets_one_sentence_with_file_place_and_remedy(name: str, tmp_path: Path) -> None:
-    before, after, said = WRONG[name]
+    before, after, fragments = WRONG[name]
     assert before in RIGHT
-    told = sentence(RIGHT.replace(before, after, 1), tmp_path)
-    assert told.startswith(f"{tmp_path / 'site.toml'}")
-    assert "\n" not in told
-    assert told[-1] in ".?"
-    assert len(told) < 400 + len(str(tmp_path)) * 3
-    for part in said:
-        assert part in told
+    message = sentence(RIGHT.replace(before, after, 1), tmp_path)
+    assert message.startswith(f"{tmp_path / 'site.toml'}")
+    assert "\n" not in message
+    assert message[-1] in ".?"
+    assert len(message) < 400 + len(str(tmp_path)) * 3
+    for part in fragments:
+        assert part in message
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "text"),
     [(None, "no system file"), (b"\xff\xfe", "not UTF-8"), (b"[1, 2]", "table of members"), (b"{", "not valid JSON")],
 )
-def test_a_file_that_cannot_be_read_gets_one_sentence(content: bytes | None, said: str, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_gets_one_sentence(content: bytes | None, text: str, tmp_path: Path) -> None:
     path = tmp_path / "site.json"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(SystemFileError, match=said):
+    with pytest.raises(SystemFileError, match=text):
         read_system(path)
 
 

@@ -59,9 +59,9 @@ class Outer:
     of every kind."""
 
     id: str = text("what it is called", required=True, pattern="[a-z]+")
-    words: tuple[str, ...] = texts("some words")
+    labels: tuple[str, ...] = texts("some words")
     yes: bool | None = flag("whether")
-    one: str = choice("one of them", ("red", "green"), default="red")
+    color: str = choice("one of them", ("red", "green"), default="red")
     some: tuple[str, ...] = choices("some of them", ("red", "green"))
     size: Quantity | None = quantity("size", "how large")
     count: Quantity | None = quantity("count", "how many", least=2)
@@ -78,40 +78,40 @@ class Outer:
     told_elsewhere: int = 5
 
 
-def read(**found: Any) -> Outer:
-    return read_table(Outer, {"id": "a", "home": "h"} | found, ReadContext(EventError, "file.toml"))
+def read(**members: Any) -> Outer:
+    return read_table(Outer, {"id": "a", "home": "h"} | members, ReadContext(EventError, "file.toml"))
 
 
-def refused(**found: Any) -> str:
+def refused(**members: Any) -> str:
     with pytest.raises(EventError) as caught:
-        read(**found)
+        read(**members)
     return str(caught.value)
 
 
 def test_a_table_of_which_only_the_least_is_said() -> None:
     assert read() == Outer(
-        id="a", home=("h",), words=(), yes=None, one="red", some=(), size=None, count=None, limit=1.5, number=None,
+        id="a", home=("h",), labels=(), yes=None, color="red", some=(), size=None, count=None, limit=1.5, number=None,
         anything=None, rate=None, parts=(), inner=None, inners=(), tuning=None, model=None,
     )  # fmt: skip
 
 
 def test_every_kind_of_member_is_read_as_it_is_meant() -> None:
-    found = read(
-        words="one", yes=False, one="green", some="red", size="4 KiB", count=2, limit="2 min", number=3, anything=7,
+    table_read = read(
+        labels="one", yes=False, color="green", some="red", size="4 KiB", count=2, limit="2 min", number=3, anything=7,
         rate="1 GB/s", parts=["d[1-2]", "l"], home=["x", "y"], inner={"size": "1 B"},
         inners=[{"size": "2 B"}, {"size": "3 B", "id": "b"}], tuning={"a": 1, "b": "c", "d": True, "e": 1.5},
         model={"seek": "8 ms", "x-own": -3.5},
     )  # fmt: skip
     fast = Quantity(1e9, "1 GB/s")
-    assert found == Outer(
-        id="a", words=("one",), yes=False, one="green", some=("red",), size=Quantity(4096, "4 KiB"),
+    assert table_read == Outer(
+        id="a", labels=("one",), yes=False, color="green", some=("red",), size=Quantity(4096, "4 KiB"),
         count=Quantity(2, "2"), limit=120.0, number=3, anything=7, rate=Rates(fast, fast), parts=("d[1-2]", "l"),
         home=("x", "y"), inner=Inner(size=Quantity(1, "1 B")),
         inners=(Inner(size=Quantity(2, "2 B")), Inner(id="b", size=Quantity(3, "3 B"))),
         tuning={"a": 1, "b": "c", "d": True, "e": 1.5},
         model={"seek": Quantity(0.008, "8 ms"), "x-own": Quantity(-3.5, "-3.5")},
     )  # fmt: skip
-    assert read(words=["one", "two"], some=["red", "green"]).words == ("one", "two")
+    assert read(labels=["one", "two"], some=["red", "green"]).labels == ("one", "two")
     assert read(some=["red", "green"]).some == ("red", "green")
     assert read(rate={"read": "1 GB/s"}).rate == Rates(fast, None)
     assert read(rate={"write": "1 GB/s"}).rate == Rates(None, fast)
@@ -121,15 +121,15 @@ def test_every_kind_of_member_is_read_as_it_is_meant() -> None:
 
 def test_number_inherits_the_source_of_its_table() -> None:
     def size(**inner: Any) -> Quantity:
-        found = read_table(Inner, inner, ReadContext(EventError, "f", source="above", status="inferred")).size
-        assert found is not None
-        return found
+        inner_table = read_table(Inner, inner, ReadContext(EventError, "f", source="above", status="inferred")).size
+        assert inner_table is not None
+        return inner_table
 
     assert size(size="1 B") == Quantity(1, "1 B", "above", "inferred")
     assert size(size="1 B", source="here") == Quantity(1, "1 B", "here", "inferred")
     assert size(size="1 B", status="measured") == Quantity(1, "1 B", "above", "measured")
-    own = {"value": "1 B", "source": "own", "status": "fitted", "note": "n"}
-    assert size(size=own, source="here", status="measured") == Quantity(1, "1 B", "own", "fitted", "n")
+    number = {"value": "1 B", "source": "own", "status": "fitted", "note": "n"}
+    assert size(size=number, source="here", status="measured") == Quantity(1, "1 B", "own", "fitted", "n")
     assert size(size={"value": "1 B"}, source="here") == Quantity(1, "1 B", "here", "inferred")
     plain = read(size="1 B").size
     assert plain == Quantity(1, "1 B", "", "", "")
@@ -141,10 +141,10 @@ SEVERAL = "it must be a text or a list of texts: some words."
 
 
 @pytest.mark.parametrize(
-    ("found", "sentence"),
+    ("members", "sentence"),
     [
-        ({"worsd": "a"}, 'the file has no member "worsd". Did you mean "words"?'),
-        ({"qqqqqqqq": 1}, 'the file has no member "qqqqqqqq". Allowed are id, words, yes, one, some, size, count,'
+        ({"lables": "a"}, 'the file has no member "lables". Did you mean "labels"?'),
+        ({"qqqqqqqq": 1}, 'the file has no member "qqqqqqqq". Allowed are id, labels, yes, color, some, size, count,'
                      " limit, number, anything, rate, parts, home, inner, inners, tuning, model."),
         ({"id": 3}, "id is 3; it must be a text: what it is called."),
         ({"id": ""}, "id is empty; write what it is called."),
@@ -152,11 +152,11 @@ SEVERAL = "it must be a text or a list of texts: some words."
         ({"id": "ab1"}, 'id is "ab1"; write what it is called.'),
         ({"home": []}, "home is empty; write where it is."),
         ({"home": ""}, "home is empty; write where it is."),
-        ({"words": 3}, f"words is 3; {SEVERAL}"),
-        ({"words": ["a", 3]}, f'words is ["a", 3]; {SEVERAL}'),
+        ({"labels": 3}, f"labels is 3; {SEVERAL}"),
+        ({"labels": ["a", 3]}, f'labels is ["a", 3]; {SEVERAL}'),
         ({"yes": "true"}, 'yes is "true"; write true or false without quotation marks.'),
-        ({"one": "gren"}, 'one is "gren"; allowed is red, green. Did you mean "green"?'),
-        ({"one": 3}, "one is 3; allowed is red, green."),
+        ({"color": "gren"}, 'color is "gren"; allowed is red, green. Did you mean "green"?'),
+        ({"color": 3}, "color is 3; allowed is red, green."),
         ({"some": ["red", "blue"]}, 'some is "blue"; allowed is red, green.'),
         ({"size": 5}, 'size: 5 has no unit; write a size like "5 B", "64 GB" or "4 KiB".'),
         ({"size": " 5 B"}, 'size: " 5 B" has spaces around it; remove them.'),
@@ -204,28 +204,28 @@ SEVERAL = "it must be a text or a list of texts: some words."
          "model.x-own: True is not a number; write it without quotation marks and without a unit."),
     ],
 )  # fmt: skip
-def test_what_cannot_be_read_is_refused_in_one_sentence_with_its_place(found: dict[str, Any], sentence: str) -> None:
-    assert refused(**found) == f"file.toml: {sentence}"
+def test_what_cannot_be_read_is_refused_in_one_sentence_with_its_place(members: dict[str, Any], sentence: str) -> None:
+    assert refused(**members) == f"file.toml: {sentence}"
 
 
 def test_what_is_no_table_or_lacks_a_member_is_said_of_the_file() -> None:
-    at = ReadContext(SystemFileError, "file.toml")
+    context = ReadContext(SystemFileError, "file.toml")
     with pytest.raises(SystemFileError, match=r"^file\.toml: is \[\]; it must be a table of members\.$"):
-        read_table(Outer, [], at)
+        read_table(Outer, [], context)
     with pytest.raises(SystemFileError, match=r'^file\.toml: lacks "id": what it is called\.$'):
-        read_table(Outer, {"home": "h"}, at)
-    inside = at.enter("here").enter("there")
+        read_table(Outer, {"home": "h"}, context)
+    inside = context.enter("here").enter("there")
     assert str(inside.make_error("is odd.")) == "file.toml: here.there is odd."
     assert str(inside.wrap_error(EventError("odd."))) == "file.toml: here.there: odd."
     assert isinstance(inside.make_error("x"), SystemFileError)
-    assert read_member(get_members(Outer)["count"], 5, at) == Quantity(5, "5")
+    assert read_member(get_members(Outer)["count"], 5, context) == Quantity(5, "5")
 
 
 def test_a_declaration_says_what_is_required_and_what_stands_for_absent() -> None:
     assert list_required_members(Outer) == ("id", "home")
     assert list(get_members(Outer))[-1] == "model", "what is declared in another way is no member"
     assert get_default(Outer, "id") is None
-    assert [get_default(Outer, name) for name in ("words", "one", "limit", "size")] == [(), "red", 1.5, None]
+    assert [get_default(Outer, name) for name in ("labels", "color", "limit", "size")] == [(), "red", 1.5, None]
     parts, home, count = (get_members(Outer)[name] for name in ("parts", "home", "count"))
     assert (parts.target_kinds, parts.allows_several, parts.is_shared, parts.required) == (
         ("drives", "luns"),
@@ -244,7 +244,7 @@ def test_each_kind_of_number_has_its_reader_and_its_unit() -> None:
         "size": ("2 KiB", 2048), "duration": ("3 ms", 0.003), "rate": ("8 Gbit/s", 1e9), "op_rate": ("2 kop/s", 2000),
         "share": ("40 %", 0.4), "count": (0, 0), "number": (-2.5, -2.5),
     }  # fmt: skip
-    assert {kind: PARSERS[kind](one) for kind, (one, _) in written.items()} == {
+    assert {kind: PARSERS[kind](text) for kind, (text, _) in written.items()} == {
         kind: pytest.approx(value) for kind, (_, value) in written.items()
     }
     assert dict(BASE_UNITS) == {
@@ -265,9 +265,9 @@ def test_the_schema_of_a_table_says_what_is_declared() -> None:
     assert properties["id"] == {
         "type": "string", "minLength": 1, "pattern": "^(?:[a-z]+)$", "description": "what it is called",
     }  # fmt: skip
-    assert properties["words"] == {"anyOf": [plain, {"type": "array", "items": plain}], "description": "some words"}
+    assert properties["labels"] == {"anyOf": [plain, {"type": "array", "items": plain}], "description": "some words"}
     assert properties["yes"] == {"type": "boolean", "description": "whether"}
-    assert properties["one"] == {"enum": ["red", "green"], "description": "one of them", "default": "red"}
+    assert properties["color"] == {"enum": ["red", "green"], "description": "one of them", "default": "red"}
     either = {"enum": ["red", "green"]}
     assert properties["some"] == {
         "anyOf": [either, {"type": "array", "items": either}], "description": "some of them",
@@ -350,8 +350,8 @@ def test_the_schema_takes_what_the_reader_takes(member: str, good: list[Any], ba
 )
 def test_numbers_are_written_as_their_definitions_say(kind: str, good: list[Any], bad: list[Any]) -> None:
     validator = Draft202012Validator(build_definitions()[kind])
-    assert [validator.is_valid(one) for one in good] == [True] * len(good)
-    assert [validator.is_valid(one) for one in bad] == [False] * len(bad)
+    assert [validator.is_valid(value) for value in good] == [True] * len(good)
+    assert [validator.is_valid(value) for value in bad] == [False] * len(bad)
     assert validator.is_valid({"value": good[0], "source": "s", "status": "fitted", "note": "n"})
     assert not validator.is_valid({"value": good[0], "color": "red"})
     assert not validator.is_valid({"source": "s"})

@@ -67,15 +67,15 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A report of each scene, and one of several runs."""
     root = tmp_path_factory.mktemp("reports")
     folders = {name: write_run(root / name.replace(" ", "-"), scene) for name, scene in SCENARIOS.items()}
-    found = {name: write_report([folder], root / f"{folder.name}.html") for name, folder in folders.items()}
+    pages = {name: write_report([folder], root / f"{folder.name}.html") for name, folder in folders.items()}
     group = [folders[name] for name in ("typical", "slow task", "failed", "one task")]
-    found["group"] = write_report(group, root / "group.html", "Check of /scratch")
-    return found
+    pages["group"] = write_report(group, root / "group.html", "Check of /scratch")
+    return pages
 
 
 def charts(tab: Page) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(tab.evaluate(CHARTS))
-    return found
+    charts_found: list[dict[str, Any]] = json.loads(tab.evaluate(CHARTS))
+    return charts_found
 
 
 @pytest.mark.parametrize("name", [*SCENARIOS, "group"])
@@ -85,7 +85,9 @@ def test_a_report_is_quiet_complete_and_fits_the_screen(
 ) -> None:
     tab.open(reports[name], width=width)
     assert tab.messages == []
-    fetched = [one for one in tab.requests if not one.startswith("data:image/png;base64,")]  # pictures lie in the page
+    fetched = [
+        request for request in tab.requests if not request.startswith("data:image/png;base64,")
+    ]  # pictures lie in the page
     assert fetched == [reports[name].resolve().as_uri()]
     for chart in charts(tab):
         assert chart["width"] > 200, chart
@@ -116,25 +118,25 @@ def test_five_thousand_tasks_have_no_element_each(tab: Page, reports: dict[str, 
     """What a page takes to open follows from its elements; this one opens as quickly as that of a typical run."""
     tab.open(reports["many tasks"])
     assert tab.evaluate("document.getElementsByTagName('*').length") < 5_000
-    typical, many = (reports[name].stat().st_size for name in ("typical", "many tasks"))
-    assert many < typical
+    typical, many_tasks = (reports[name].stat().st_size for name in ("typical", "many tasks"))
+    assert many_tasks < typical
 
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_letters_can_be_read_in_both_schemes(tab: Page, reports: dict[str, Path], dark: bool) -> None:
     """Contrast of text against the page, as WCAG 2 computes it: 4.5 for words."""
     tab.open(reports["typical"], dark=dark)
-    found = tab.evaluate(
+    colors = tab.evaluate(
         f"JSON.stringify({json.dumps(WORDS)}.map(s => [s, document.querySelector(s)]).map(([s, one]) =>"
         " [s, one && getComputedStyle(one).color, getComputedStyle(document.body).backgroundColor]))"
     )
-    for selector, ink, paper in json.loads(found):
+    for selector, ink, paper in json.loads(colors):
         assert ink is not None, selector
         assert contrast(ink, paper) >= 4.5, (selector, ink, paper)
 
 
-def contrast(one: str, other: str) -> float:
-    bright = sorted((luminance(one), luminance(other)))
+def contrast(color: str, other: str) -> float:
+    bright = sorted((luminance(color), luminance(other)))
     return (bright[1] + 0.05) / (bright[0] + 0.05)
 
 
@@ -156,11 +158,13 @@ def test_the_printed_report_keeps_its_charts_and_is_light(tab: Page, reports: di
 
 
 def test_a_check_is_printed_on_six_pages_with_a_verdict_and_contents(tab: Page, tmp_path: Path) -> None:
-    works = [replace(one, id=f"phase-{at}") for at, one in enumerate([*SCENARIOS["typical"].works, COLD, RANDOM])]
-    folders = [write_run(tmp_path / f"part-{at}", Scene(works=works, title=f"Part {at}")) for at in range(5)]
+    works = [
+        replace(work, id=f"phase-{index}") for index, work in enumerate([*SCENARIOS["typical"].works, COLD, RANDOM])
+    ]
+    folders = [write_run(tmp_path / f"part-{index}", Scene(works=works, title=f"Part {index}")) for index in range(5)]
     tab.open(write_report(folders, tmp_path / "check.html", "Check of /scratch"))
-    said = tab.evaluate("document.body.innerText").replace("\N{NO-BREAK SPACE}", " ")
-    places = [said.index(words) for words in ("Best from storage", "Of 30 numbers 25 are of storage", "Part 4")]
+    text = tab.evaluate("document.body.innerText").replace("\N{NO-BREAK SPACE}", " ")
+    places = [text.index(fragment) for fragment in ("Best from storage", "Of 30 numbers 25 are of storage", "Part 4")]
     assert places == sorted(places), "the verdict, then the contents"
     linked = "[...document.querySelectorAll('nav a')].every(one => document.querySelector(one.getAttribute('href')))"
     assert tab.evaluate(linked) is True
@@ -170,16 +174,16 @@ def test_a_check_is_printed_on_six_pages_with_a_verdict_and_contents(tab: Page, 
 
 def test_pointing_at_a_chart_shows_the_value(tab: Page, reports: dict[str, Path]) -> None:
     tab.open(reports["typical"])
-    place = json.loads(
+    point = json.loads(
         tab.evaluate(
             """(() => { const one = document.querySelectorAll('[data-chart=rate] .over i')[30];
             one.scrollIntoView({block: 'center'}); const box = one.getBoundingClientRect();
             return JSON.stringify([box.x + box.width / 2, box.y + box.height / 2, one.dataset.tip]); })()"""
         )
     )
-    tab.call("Input.dispatchMouseEvent", type="mouseMoved", x=place[0], y=place[1])
-    shown = tab.evaluate(
+    tab.call("Input.dispatchMouseEvent", type="mouseMoved", x=point[0], y=point[1])
+    text = tab.evaluate(
         "getComputedStyle(document.querySelectorAll('[data-chart=rate] .over i')[30], '::after').content"
     )
-    assert "GB/s" in place[2]
-    assert "GB/s" in shown
+    assert "GB/s" in point[2]
+    assert "GB/s" in text

@@ -25,21 +25,21 @@ SLOW, USUAL, ABSENT = 0, 127, 255
 
 def picture(html: str) -> NDArray[np.uint8]:
     """The palette numbers of the picture in a page."""
-    found = re.search(r"data:image/png;base64,([A-Za-z0-9+/=]+)", html)
-    assert found
-    data = base64.b64decode(found[1])
+    match = re.search(r"data:image/png;base64,([A-Za-z0-9+/=]+)", html)
+    assert match
+    data = base64.b64decode(match[1])
     width, height = struct.unpack(">II", data[16:24])
-    at, packed = 8, b""
-    while at < len(data):
-        (length,) = struct.unpack(">I", data[at : at + 4])
-        if data[at + 4 : at + 8] == b"IDAT":
-            packed += data[at + 8 : at + 8 + length]
-        at += 12 + length
+    offset, packed = 8, b""
+    while offset < len(data):
+        (length,) = struct.unpack(">I", data[offset : offset + 4])
+        if data[offset + 4 : offset + 8] == b"IDAT":
+            packed += data[offset + 8 : offset + 8 + length]
+        offset += 12 + length
     lines = np.frombuffer(zlib.decompress(packed), dtype=np.uint8).reshape(height, width + 1)
     return lines[:, 1:]
 
 
-def known(folder: Path) -> tuple[RecordedRun, PhaseRecord]:
+def store_known_run(folder: Path) -> tuple[RecordedRun, PhaseRecord]:
     """Four nodes with one task each; the third at a third of the rate of the others."""
     scene = Scene(works=[Work(curve=steady(400e6), seconds=10.0, slow={2: 3.0}, fsync=0, noise=0.0)], tasks=4, nodes=4)
     run = read_run(write_run(folder, scene))
@@ -47,37 +47,39 @@ def known(folder: Path) -> tuple[RecordedRun, PhaseRecord]:
 
 
 def test_each_node_has_its_row_and_the_slow_one_is_dark_and_named(tmp_path: Path) -> None:
-    run, phase = known(tmp_path / "run")
+    run, phase = store_known_run(tmp_path / "run")
     html = str(render_node_heat_map(run, phase, operations=False))
     assert "Nodes over time" in html
-    drawn = picture(html)
-    assert drawn.shape[0] == 4
-    middle = drawn.shape[1] // 8  # all of them are at work
-    assert drawn[2, middle] == SLOW
+    pixels = picture(html)
+    assert pixels.shape[0] == 4
+    middle = pixels.shape[1] // 8  # all of them are at work
+    assert pixels[2, middle] == SLOW
     for row in (0, 1, 3):
-        assert abs(int(drawn[row, middle]) - USUAL) < 20
-        assert drawn[row, -1] == ABSENT, "who has finished is not slow"
+        assert abs(int(pixels[row, middle]) - USUAL) < 20
+        assert pixels[row, -1] == ABSENT, "who has finished is not slow"
     assert 'class="slow"' in html
 
 
 def test_one_node_and_a_record_without_series_of_nodes_have_no_picture(tmp_path: Path) -> None:
-    run, phase = known(tmp_path / "run")
+    run, phase = store_known_run(tmp_path / "run")
     assert render_node_heat_map(run, replace(phase, series=phase.series[:1]), operations=False) is None
     assert render_node_heat_map(run, replace(phase, series=phase.series[:2]), operations=False) is None
     assert render_node_heat_map(run, replace(phase, series=[]), operations=False) is None
 
 
 def test_of_many_nodes_the_extremes_are_drawn_by_the_middle_of_all(tmp_path: Path) -> None:
-    run, phase = known(tmp_path / "run")
-    made = []
+    run, phase = store_known_run(tmp_path / "run")
+    node_series = []
     for node, rate in enumerate([50, 50, 200, 200]):
         line = SeriesLine(t=0.0, phase="write", scope="node", node=node, slice_s=1.0, bytes=(rate,) * 20)
-        made.append(replace(line, ops=(10,) * 20, active=(1,) * 20, extreme="slowest" if rate < 100 else "fastest"))
+        node_series.append(
+            replace(line, ops=(10,) * 20, active=(1,) * 20, extreme="slowest" if rate < 100 else "fastest")
+        )
     band = SeriesLine(t=0.0, phase="write", scope="nodes", nodes=1000, slice_s=1.0)
     band = replace(band, node_rate=RateSpread(p50=(100.0,) * 20))
-    html = str(render_node_heat_map(run, replace(phase, series=[band, *made]), operations=False))
+    html = str(render_node_heat_map(run, replace(phase, series=[band, *node_series]), operations=False))
     assert "The slowest and the fastest nodes over time" in html
     assert "4 of 1,000 nodes" in html
-    drawn = picture(html)
-    assert (drawn[:2] == SLOW).all()
-    assert (drawn[2:] == 2 * USUAL).all()
+    pixels = picture(html)
+    assert (pixels[:2] == SLOW).all()
+    assert (pixels[2:] == 2 * USUAL).all()

@@ -59,7 +59,7 @@ def written(name: str) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def shown(tmp_path_factory: pytest.TempPathFactory) -> Shown:
+def report_page(tmp_path_factory: pytest.TempPathFactory) -> Shown:
     """The page on a scene; it is made once."""
 
     @cache
@@ -72,7 +72,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Shown:
 
 def total(name: str, phase: str) -> dict[str, Any]:
     """The total rate of a phase, as the record of the scene has it."""
-    end = next(one for one in written(name) if one["type"] == "phase_end" and one["phase"] == phase)
+    end = next(line for line in written(name) if line["type"] == "phase_end" and line["phase"] == phase)
     rate: dict[str, Any] = end["rates"]["total"]
     return rate
 
@@ -85,25 +85,25 @@ def test_the_generator_writes_records_that_match_the_schema(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_every_kind_of_run_gives_a_page(shown: Shown, name: str) -> None:
-    html = shown(name)
-    words = Words(html)
-    assert "Summary" in words.text
-    assert "Definitions" in words.text
-    assert "Where" in words.text
+def test_every_kind_of_run_gives_a_page(report_page: Shown, name: str) -> None:
+    html = report_page(name)
+    page = Words(html)
+    assert "Summary" in page.text
+    assert "Definitions" in page.text
+    assert "Where" in page.text
     assert len(html.encode()) < 1_500_000
 
 
 @pytest.mark.parametrize("name", [name for name in SCENARIOS if name != "many tasks"])
-def test_the_page_has_no_script_and_no_address_outside_itself(shown: Shown, name: str) -> None:
-    words = Words(shown(name))
-    for tag, attributes in words.elements:
+def test_the_page_has_no_script_and_no_address_outside_itself(report_page: Shown, name: str) -> None:
+    page = Words(report_page(name))
+    for tag, attributes in page.elements:
         assert tag not in ("script", "iframe", "object", "embed")
         for attribute, value in attributes.items():
             assert not attribute.startswith("on"), f"{tag} {attribute}"
             if attribute in ("href", "src"):
                 assert (value or "").startswith(("#", "data:,", "data:image/png;base64,"))
-    policy = next(dict(a) for tag, a in words.elements if a.get("http-equiv") == "Content-Security-Policy")
+    policy = next(dict(a) for tag, a in page.elements if a.get("http-equiv") == "Content-Security-Policy")
     assert "default-src 'none'" in (policy["content"] or "")
 
 
@@ -119,23 +119,23 @@ def test_the_worked_example_of_the_format_gives_a_page(tmp_path: Path) -> None:
     assert "The run has no end" not in text
 
 
-def test_the_headline_is_the_total_rate_with_its_numerator_and_interval(shown: Shown) -> None:
+def test_the_headline_is_the_total_rate_with_its_numerator_and_interval(report_page: Shown) -> None:
     rate = total("typical", "write")
-    text = Words(shown("typical")).text
+    text = Words(report_page("typical")).text
     assert f"{rate['bytes_per_s'] / 1e9:.2f} GB/s" in text
     assert f"{rate['bytes_per_s'] / 2**30:.2f} GiB/s" in text
     assert f"{rate['bytes']:,} B / {rate['seconds']:.4f} s, first open to last close" in text
 
 
-def test_small_operations_are_told_in_operations_per_second(shown: Shown) -> None:
+def test_small_operations_are_told_in_operations_per_second(report_page: Shown) -> None:
     rate = total("typical", "random-read")
-    text = Words(shown("typical")).text
+    text = Words(report_page("typical")).text
     assert f"{round(rate['ops_per_s'], -2):,.0f} op/s" in text
     assert f"{rate['ops']:,} operations / {rate['seconds']:.4f} s" in text
 
 
-def test_storage_and_cache_are_kept_apart(shown: Shown) -> None:
-    html = shown("typical")
+def test_storage_and_cache_are_kept_apart(report_page: Shown) -> None:
+    html = report_page("typical")
     text = Words(html).text
     storage, cache = text.index("Storage, for seconds only"), text.index("Page cache: not storage numbers")
     summary = text[: text.index("How far to trust")]
@@ -143,41 +143,41 @@ def test_storage_and_cache_are_kept_apart(shown: Shown) -> None:
     assert cache < summary.index("Served from page cache: not a storage number")
 
 
-def test_a_rate_that_moved_is_told_in_words(shown: Shown) -> None:
-    stepped = Words(shown("stepped")).text
-    found = re.search(r"Fell from ([\d.]+) GB/s to ([\d.]+) MB/s after ([\d.]+) s", stepped)
-    assert found
-    assert float(found[1]) == pytest.approx(1.6, rel=0.1)
-    assert float(found[2]) == pytest.approx(400, rel=0.1)
-    assert float(found[3]) == pytest.approx(2.0, abs=0.15)
-    ramping = Words(shown("ramping")).text
-    found = re.search(r"Fell gradually from ([\d.]+) MB/s to ([\d.]+) MB/s", ramping)
-    assert found
-    assert float(found[1]) == pytest.approx(900, rel=0.1)
-    assert float(found[2]) == pytest.approx(300, rel=0.15)
-    assert "Steady, ±" in Words(shown("one task")).text
+def test_a_rate_that_moved_is_told_in_words(report_page: Shown) -> None:
+    stepped = Words(report_page("stepped")).text
+    match = re.search(r"Fell from ([\d.]+) GB/s to ([\d.]+) MB/s after ([\d.]+) s", stepped)
+    assert match
+    assert float(match[1]) == pytest.approx(1.6, rel=0.1)
+    assert float(match[2]) == pytest.approx(400, rel=0.1)
+    assert float(match[3]) == pytest.approx(2.0, abs=0.15)
+    ramping = Words(report_page("ramping")).text
+    match = re.search(r"Fell gradually from ([\d.]+) MB/s to ([\d.]+) MB/s", ramping)
+    assert match
+    assert float(match[1]) == pytest.approx(900, rel=0.1)
+    assert float(match[2]) == pytest.approx(300, rel=0.15)
+    assert "Steady, ±" in Words(report_page("one task")).text
     for name in ("one task", "stepped"):  # a sign is explained where it occurs, and nowhere else
-        summary = Words(shown(name)).text.split("How far to trust")[0]
+        summary = Words(report_page(name)).text.split("How far to trust")[0]
         assert summary.count("±: where the rate was") == ("Steady, ±" in summary), name
 
 
-def test_the_slow_task_is_named_with_its_host(shown: Shown) -> None:
-    text = Words(shown("slow task")).text
+def test_the_slow_task_is_named_with_its_host(report_page: Shown) -> None:
+    text = Words(report_page("slow task")).text
     assert re.search(r"Task 11 on node18 reached [\d.]+ MB/s, the median task [\d.]+ MB/s\.", text)
     assert "stonewall" in text
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "sentence"),
     [
         ("failed", "The run failed: Task 2 on node17 could not read: Input/output error."),
         ("interrupted", "The run was interrupted: SIGINT."),
         ("lost", "The run has no end: its engine was killed or lost, or is still at work."),
     ],
 )
-def test_a_run_that_did_not_end_well_says_so_before_anything_else(shown: Shown, name: str, said: str) -> None:
-    text = Words(shown(name)).text
-    assert said in text[: text.index("Summary")]
+def test_a_run_that_did_not_end_well_says_so_before_anything_else(report_page: Shown, name: str, sentence: str) -> None:
+    text = Words(report_page(name)).text
+    assert sentence in text[: text.index("Summary")]
     assert "Not finished: read; the phase before it stands." in text[: text.index("Summary")]
     assert "GB/s" in text
 
@@ -194,37 +194,37 @@ def typical(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_run(tmp_path_factory.mktemp("typical") / "run", SCENARIOS["typical"])
 
 
-@pytest.mark.parametrize("kept", range(1, 12))
-def test_a_record_cut_after_any_line_gives_a_page(typical: Path, tmp_path: Path, kept: int) -> None:
+@pytest.mark.parametrize("line_count", range(1, 12))
+def test_a_record_cut_after_any_line_gives_a_page(typical: Path, tmp_path: Path, line_count: int) -> None:
     folder = Path(shutil.copytree(typical, tmp_path / "run"))
     record = folder / "record.ndjson"
-    record.write_bytes(b"\n".join(record.read_bytes().split(b"\n")[:kept]) + b"\n")
+    record.write_bytes(b"\n".join(record.read_bytes().split(b"\n")[:line_count]) + b"\n")
     text = Words(write_report([folder], tmp_path / "report.html").read_text(encoding="utf-8")).text
     assert "The run has no end" in text
 
 
-def test_no_text_of_the_record_becomes_markup(shown: Shown) -> None:
+def test_no_text_of_the_record_becomes_markup(report_page: Shown) -> None:
     for name in ("odd names", "failed"):
-        html = shown(name)
-        words = Words(html)
+        html = report_page(name)
+        page = Words(html)
         assert "<script" not in html
-        assert "alert(1)" in words.text
-        assert "\\n" in words.text
-        assert "\\xff" in words.text
+        assert "alert(1)" in page.text
+        assert "\\n" in page.text
+        assert "\\xff" in page.text
         for hidden in ("\u202e", "\x1b", "\udcff"):
             assert hidden not in html
-        assert all("\x1b" not in (a.get("data-tip") or "") for _, a in words.elements if a.get("data-tip"))
+        assert all("\x1b" not in (a.get("data-tip") or "") for _, a in page.elements if a.get("data-tip"))
 
 
-def test_the_plan_on_the_page_is_the_plan(shown: Shown) -> None:
-    words = Words(shown("odd names"))
-    start = words.text.index('{ "schema": "sonde-plan/2"')
-    found, _ = json.JSONDecoder().raw_decode(words.text[start:])
-    assert found["target"]["path"] == HOSTILE
+def test_the_plan_on_the_page_is_the_plan(report_page: Shown) -> None:
+    page = Words(report_page("odd names"))
+    start = page.text.index('{ "schema": "sonde-plan/2"')
+    plan, _ = json.JSONDecoder().raw_decode(page.text[start:])
+    assert plan["target"]["path"] == HOSTILE
 
 
-def test_a_file_system_in_memory_is_never_called_storage(shown: Shown) -> None:
-    text = Words(shown("in memory")).text
+def test_a_file_system_in_memory_is_never_called_storage(report_page: Shown) -> None:
+    text = Words(report_page("in memory")).text
     assert NONE in text
     assert "Files on tmpfs live in memory: not a storage number." in text
 
@@ -232,13 +232,13 @@ def test_a_file_system_in_memory_is_never_called_storage(shown: Shown) -> None:
 def test_several_runs_share_one_summary(page: Pages) -> None:
     write, read = Scene(works=[Work(curve=steady(300e6))], title="Writes"), Scene(works=[COLD, CACHED], title="Reads")
     html = page(write, read, title="Check of /scratch")
-    words = Words(html)
-    summary = words.text[: words.text.rindex("How far to trust")].replace("\N{NO-BREAK SPACE}", " ")
+    document = Words(html)
+    summary = document.text[: document.text.rindex("How far to trust")].replace("\N{NO-BREAK SPACE}", " ")
     assert "Check of /scratch" in summary
     assert summary.count("GB/s") >= 3
     assert summary.index("Sequential write, 4 tasks") < summary.index("Page cache: not storage numbers")
-    anchors = {a["href"] for tag, a in words.elements if tag == "a" and (a.get("href") or "").startswith("#r")}
-    ids = {f"#{a['id']}" for _, a in words.elements if a.get("id")}
+    anchors = {a["href"] for tag, a in document.elements if tag == "a" and (a.get("href") or "").startswith("#r")}
+    ids = {f"#{a['id']}" for _, a in document.elements if a.get("id")}
     assert anchors == {"#r1", "#r2", "#r1p1", "#r2p1", "#r2p2"}
     assert anchors <= ids
 

@@ -55,8 +55,10 @@ def test_rows_become_runs_of_comparable_series(sonde: Any, rows: Path, archive: 
     assert answer.code == 0, answer.err
     assert "7 runs came into the archive" in answer.out
     series = all_series(Archive(archive))
-    found = {(one.key.system, one.key.file_system, one.plan, one.key.op, len(one)) for one in series}
-    assert set(found) == {
+    histories = {
+        (history.key.system, history.key.file_system, history.plan, history.key.op, len(history)) for history in series
+    }
+    assert set(histories) == {
         ("knl", "scratch", "ior-shared", "write", 2),
         ("knl", "scratch", "ior-per_task", "write", 1),
         ("knl", "unknown", "ior-shared", "write", 1),
@@ -65,7 +67,7 @@ def test_rows_become_runs_of_comparable_series(sonde: Any, rows: Path, archive: 
         ("knl", "scratch", "ior-shared", "write", 1),
     }
     assert len(series) == 6, "4,096 tasks and 1,024 are two"
-    (daily,) = [one for one in series if len(one) == 2]
+    (daily,) = [history for history in series if len(history) == 2]
     assert daily.values.tolist() == [32 * 2**30, 16 * 2**30]
     assert daily.key.definition == "Probes by the slowest process"
     assert daily.times[0] == pytest.approx(1487096560.0)
@@ -80,10 +82,10 @@ def test_what_is_not_mapped_is_kept(sonde: Any, rows: Path, archive: Path) -> No
     assert document["phases"][0]["bytes"] == 1024 << 30
     assert document["source"]["tool"] == "Probes"
     assert document["source"]["file"] == "daily.csv"
-    said = sonde("show", folder.name)
-    assert said.code == 0
-    assert "Imported from daily.csv: Probes" in said.out
-    assert "Probes by the slowest process" in said.out
+    result = sonde("show", folder.name)
+    assert result.code == 0
+    assert "Imported from daily.csv: Probes" in result.out
+    assert "Probes by the slowest process" in result.out
     assert sonde("show", folder.name, "--json").json[0]["id"] == folder.name
 
 
@@ -100,16 +102,16 @@ def test_importing_again_adds_only_what_is_new(sonde: Any, rows: Path, archive: 
 
 
 def test_the_map_may_stand_on_the_command_line(sonde: Any, rows: Path, archive: Path) -> None:
-    words = ("time=time_utc", "system=system", "op=operation", "experiment=benchmark", "experiment=files")
-    options = [part for word in (*words, "rate=rate_GiBps GiB/s", "tasks=tasks") for part in ("--map", word)]
+    columns = ("time=time_utc", "system=system", "op=operation", "experiment=benchmark", "experiment=files")
+    options = [part for word in (*columns, "rate=rate_GiBps GiB/s", "tasks=tasks") for part in ("--map", word)]
     assert sonde("import", rows, *options, "--file-system", "scratch9", "--dry-run").code == 0
     assert not list(archive.glob("2*"))
     assert sonde("import", rows, *options, "--file-system", "scratch9").code == 0
-    assert {one.key.file_system for one in all_series(Archive(archive))} == {"scratch9"}
+    assert {history.key.file_system for history in all_series(Archive(archive))} == {"scratch9"}
 
 
 @pytest.mark.parametrize(
-    ("row", "said"),
+    ("row", "text"),
     [
         ("yesterday,knl,s,ior,shared,write,4,1,,1,", '"yesterday" is not a time'),
         ("2017-02-14T18:22:40Z,knl,s,ior,shared,write,4,fast,,1,", 'rate is "fast", which is not a number'),
@@ -123,18 +125,18 @@ def test_the_map_may_stand_on_the_command_line(sonde: Any, rows: Path, archive: 
         ("2017-02-14T18:22:40Z,knl,s,ior,shared,write,4,1,,1,,,,", "the number of values"),
     ],
 )
-def test_a_bad_row_is_a_sentence_with_its_line(sonde: Any, rows: Path, archive: Path, row: str, said: str) -> None:
+def test_a_bad_row_is_a_sentence_with_its_line(sonde: Any, rows: Path, archive: Path, row: str, text: str) -> None:
     rows.write_text(ROWS + row + "\n")
     answer = sonde("import", rows, "--columns", rows.with_name("map.toml"))
     assert answer.code == 0
     assert len(answer.sentences) == 1
-    assert said in answer.err
+    assert text in answer.err
     assert f"{rows}, line 9: " in answer.err
     assert "7 runs" in answer.out
 
 
 @pytest.mark.parametrize(
-    ("text", "settings", "said"),
+    ("text", "settings", "sentence"),
     [
         ("[columns]\ntime = 't'", (), "which column is the result"),
         ("[columns]\nrate = 'r'", (), "which column is the time"),
@@ -150,15 +152,15 @@ def test_a_bad_row_is_a_sentence_with_its_line(sonde: Any, rows: Path, archive: 
         ("", ("tiem=x",), 'Did you mean "time"?'),
     ],
 )
-def test_a_bad_map_is_a_sentence(tmp_path: Path, text: str, settings: tuple[str, ...], said: str) -> None:
+def test_a_bad_map_is_a_sentence(tmp_path: Path, text: str, settings: tuple[str, ...], sentence: str) -> None:
     (tmp_path / "map.toml").write_text(text)
     with pytest.raises(UserError) as raised:
         read_column_map(tmp_path / "map.toml", settings)
-    assert said in str(raised.value)
+    assert sentence in str(raised.value)
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "text"),
     [
         (b"", 'has no column "t"'),
         (b"a,b\n1,2\n", 'has no column "t" for time; it has a, b.'),
@@ -166,11 +168,11 @@ def test_a_bad_map_is_a_sentence(tmp_path: Path, text: str, settings: tuple[str,
         (b't,r\n"unclosed', "is not a CSV file"),
     ],
 )
-def test_a_file_that_is_no_such_table_is_a_sentence(tmp_path: Path, content: bytes, said: str) -> None:
+def test_a_file_that_is_no_such_table_is_a_sentence(tmp_path: Path, content: bytes, text: str) -> None:
     (tmp_path / "x.csv").write_bytes(content)
     with pytest.raises(UserError) as raised:
         list(read_rows(tmp_path / "x.csv", read_column_map(None, ["time=t", "rate=r"]), lambda complaint: None))
-    assert said in str(raised.value)
+    assert text in str(raised.value)
 
 
 def test_the_map_in_the_documentation_is_one(tmp_path: Path) -> None:

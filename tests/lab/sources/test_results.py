@@ -204,16 +204,18 @@ def test_the_numbers_are_those_of_the_file(name: str, tmp_path: Path) -> None:
     assert f"{run.started:%Y-%m-%dT%H:%M:%S}" == started
     assert run.started.tzinfo is not None
     assert run.tasks == tasks
-    found = {(one.phase, one.definition): one.bytes_per_s or one.ops_per_s for one in run.phases}
-    for place, rate in numbers.items():
-        assert found[place] == pytest.approx(rate, rel=1e-6), place
+    rates = {(phase.phase, phase.definition): phase.bytes_per_s or phase.ops_per_s for phase in run.phases}
+    for number, rate in numbers.items():
+        assert rates[number] == pytest.approx(rate, rel=1e-6), number
 
 
 def test_every_file_and_every_format_is_tried() -> None:
     assert {path.name for path in DATA.iterdir()} == set(EXPECTED)
-    told = {name: [one.name for one in FORMATS if one.matches((DATA / name).read_text())] for name in EXPECTED}
-    assert all(len(names) == 1 for names in told.values()), told
-    assert {names[0] for names in told.values()} == {one.name for one in FORMATS}
+    matching_formats = {
+        name: [format_.name for format_ in FORMATS if format_.matches((DATA / name).read_text())] for name in EXPECTED
+    }
+    assert all(len(names) == 1 for names in matching_formats.values()), matching_formats
+    assert {names[0] for names in matching_formats.values()} == {format_.name for format_ in FORMATS}
 
 
 def test_repetitions_are_runs_of_one_group(tmp_path: Path) -> None:
@@ -230,17 +232,17 @@ def test_repetitions_are_runs_of_one_group(tmp_path: Path) -> None:
 def test_records_of_different_size_are_different_experiments(tmp_path: Path) -> None:
     small, large = read("iozone-table.txt", tmp_path)
     assert small.key()["plan_hash"] != large.key()["plan_hash"]
-    assert [one.phase for one in large.phases] == ["write", "rewrite", "random_read", "random_write"]
+    assert [phase.phase for phase in large.phases] == ["write", "rewrite", "random_read", "random_write"]
 
 
 def test_what_io500_calls_invalid_stays_invalid(tmp_path: Path) -> None:
     for name in ("io500-summary.txt", "io500-result.txt"):
         (run,) = read(name, tmp_path)
-        assert "invalid" in {one["severity"] for one in run.findings}
-        assert [one.phase for one in run.phases if not one.done] == ["mdtest-easy-write"]
+        assert "invalid" in {finding["severity"] for finding in run.findings}
+        assert [phase.phase for phase in run.phases if not phase.done] == ["mdtest-easy-write"]
         assert run.context["score"] == 3.634
     (run,) = read("io500-isc26-result.txt", tmp_path)
-    assert [one.phase for one in run.phases if not one.done] == [
+    assert [phase.phase for phase in run.phases if not phase.done] == [
         "ior-easy-write",
         "mdtest-easy-write",
         "ior-hard-write",
@@ -253,9 +255,9 @@ def test_one_result_in_two_formats_gives_one_number(tmp_path: Path) -> None:
     """The CSV has whole MiB/s, the JSON bytes."""
     (exact,), (rounded,) = read("elbencho-3.1.json", tmp_path), read("elbencho-3.1.csv", tmp_path)
     assert exact.key() == rounded.key()
-    for one, other in zip(exact.phases, rounded.phases, strict=True):
-        assert (one.phase, one.definition) == (other.phase, other.definition)
-        assert other.bytes_per_s == pytest.approx(one.bytes_per_s, abs=MIB)
+    for phase, other in zip(exact.phases, rounded.phases, strict=True):
+        assert (phase.phase, phase.definition) == (other.phase, other.definition)
+        assert other.bytes_per_s == pytest.approx(phase.bytes_per_s, abs=MIB)
 
 
 def test_histories_never_mix_tools(sonde: Any, archive: Path) -> None:
@@ -264,10 +266,10 @@ def test_histories_never_mix_tools(sonde: Any, archive: Path) -> None:
     assert len(answer.json["added"]) == 28
     series = all_series(Archive(archive))
     by_plan_hash: dict[str, set[str]] = {}
-    for one in series:
-        by_plan_hash.setdefault(one.key.plan_hash, set()).add(one.key.definition.split(" ")[0])
-        assert not one.key.definition.startswith("sonde")
-        assert one.key.epoch == "imported/1"
+    for history in series:
+        by_plan_hash.setdefault(history.key.plan_hash, set()).add(history.key.definition.split(" ")[0])
+        assert not history.key.definition.startswith("sonde")
+        assert history.key.epoch == "imported/1"
     assert all(len(tools) == 1 for tools in by_plan_hash.values())
     assert sonde("import", *sorted(DATA.iterdir()), "--system", "s", "--file-system", "f", "--json").json["known"] == 28
     invalid = sonde("list", "--validity", "invalid", "--json").json
@@ -288,9 +290,9 @@ def test_the_original_stays_with_the_numbers(sonde: Any, archive: Path) -> None:
         "sha256": "",
         "format": "mdtest",
     }
-    said = sonde("show", folder.name).out
-    assert "mdtest 4.1 mean" in said
-    assert "mean of 2 iterations" in said
+    output = sonde("show", folder.name).out
+    assert "mdtest 4.1 mean" in output
+    assert "mean of 2 iterations" in output
 
 
 def test_times_without_a_zone_are_in_the_zone_that_is_said(tmp_path: Path) -> None:
@@ -303,18 +305,20 @@ def test_times_without_a_zone_are_in_the_zone_that_is_said(tmp_path: Path) -> No
 @pytest.mark.parametrize("name", EXPECTED)
 @pytest.mark.parametrize("share", [0.02, 0.3, 0.6, 0.9])
 def test_a_file_that_breaks_off_is_a_sentence_or_gives_true_numbers(name: str, share: float, tmp_path: Path) -> None:
-    whole = {(one.phase, one.definition, one.bytes_per_s) for run in read(name, tmp_path) for one in run.phases}
+    numbers = {
+        (phase.phase, phase.definition, phase.bytes_per_s) for run in read(name, tmp_path) for phase in run.phases
+    }
     text = (DATA / name).read_text()
     (tmp_path / name).write_text(text[: int(len(text) * share)].rpartition("\n")[0] + "\n")
     try:
         runs = read_results(tmp_path / name, ImportDefaults())
     except UserError as reason:
-        said = str(reason)
+        message = str(reason)
     else:
-        said = f"{tmp_path / name}."
-        assert {(one.phase, one.definition, one.bytes_per_s) for run in runs for one in run.phases} <= whole
-    assert str(tmp_path / name) in said
-    assert said.endswith(".")
+        message = f"{tmp_path / name}."
+        assert {(phase.phase, phase.definition, phase.bytes_per_s) for run in runs for phase in run.phases} <= numbers
+    assert str(tmp_path / name) in message
+    assert message.endswith(".")
 
 
 @pytest.mark.parametrize(

@@ -14,32 +14,32 @@ near: Any = pytest.approx  # as a member of what is compared whole
 
 
 def test_intervals_are_added_and_divided_by_their_corners() -> None:
-    one, other = BoundedValue(10, 9, 12), BoundedValue(2, 1, 4)
-    assert one + other == BoundedValue(12, 10, 16)
-    assert one - other == BoundedValue(8, 5, 11)
-    assert one * other == BoundedValue(20, 9, 48)
-    assert one / other == BoundedValue(5, 9 / 4, 12)
-    assert one / BoundedValue(1, -1, 2) == BoundedValue(10, None, None)
+    minuend, other = BoundedValue(10, 9, 12), BoundedValue(2, 1, 4)
+    assert minuend + other == BoundedValue(12, 10, 16)
+    assert minuend - other == BoundedValue(8, 5, 11)
+    assert minuend * other == BoundedValue(20, 9, 48)
+    assert minuend / other == BoundedValue(5, 9 / 4, 12)
+    assert minuend / BoundedValue(1, -1, 2) == BoundedValue(10, None, None)
     assert (
-        one / BoundedValue(1, 0, 2)
-        == one / BoundedValue(1, -2, 0)
-        == one / BoundedValue(1, None, None)
+        minuend / BoundedValue(1, 0, 2)
+        == minuend / BoundedValue(1, -2, 0)
+        == minuend / BoundedValue(1, None, None)
         == BoundedValue(10, None, None)
     )
-    assert one / BoundedValue(0.25, 0.25, 0.5) == BoundedValue(40, 18, 48)
+    assert minuend / BoundedValue(0.25, 0.25, 0.5) == BoundedValue(40, 18, 48)
     for half_known in (BoundedValue(1, None, None), BoundedValue(1, 0, None), BoundedValue(1, None, 2)):
-        assert one + half_known == half_known + one == BoundedValue(11, None, None)
+        assert minuend + half_known == half_known + minuend == BoundedValue(11, None, None)
     with pytest.raises(ZeroDivisionError):
-        one / BoundedValue(0, -1, 1)
+        minuend / BoundedValue(0, -1, 1)
 
 
 @pytest.mark.parametrize(
     ("count", "of", "low", "high"), [(6, 6, 0.5407, 1.0), (0, 10, 0.0, 0.3085), (5, 10, 0.1871, 0.8129)]
 )
 def test_the_interval_of_a_share_is_that_of_clopper_and_pearson(count: int, of: int, low: float, high: float) -> None:
-    found = bound_share(count, of)
-    assert found.value == count / of
-    assert found.limits == pytest.approx((low, high), abs=5e-4)
+    share = bound_share(count, of)
+    assert share.value == count / of
+    assert share.limits == pytest.approx((low, high), abs=5e-4)
 
 
 @pytest.mark.parametrize(("count", "of"), [(-1, 3), (4, 3), (0, 0)])
@@ -54,9 +54,9 @@ def test_what_is_no_share_has_no_interval(count: int, of: int) -> None:
 )
 def test_one_run_says_little_about_a_share(count: int, confidence: float, low: float, high: float) -> None:
     """With one run in which it happened, a share below a fortieth would be an accident of less than 2.5 %."""
-    found = bound_share(count, 1, confidence)
-    assert found.value == count
-    assert found.limits == pytest.approx((low, high))
+    share = bound_share(count, 1, confidence)
+    assert share.value == count
+    assert share.limits == pytest.approx((low, high))
 
 
 def test_the_interval_of_a_slope_covers_the_slope_that_was_drawn() -> None:
@@ -69,7 +69,7 @@ def test_the_interval_of_a_slope_covers_the_slope_that_was_drawn() -> None:
 
     covered = 0
     for _ in range(40):
-        groups = [np.exp(0.5 * at + random.normal(0, 0.05, 10)) for at in x]
+        groups = [np.exp(0.5 * position + random.normal(0, 0.05, 10)) for position in x]
         low, high = bootstrap_statistic(groups, slope).limits
         covered += low <= 0.5 <= high
     assert covered >= 34
@@ -107,7 +107,8 @@ def test_an_interval_is_known_when_both_its_ends_are() -> None:
     assert BoundedValue(3.0, 1.0, 4.0).limits == (1.0, 4.0)
     assert BoundedValue(3.0, None, None).limits == (-np.inf, np.inf)
     assert not any(
-        one.has_interval for one in (BoundedValue(3, None, None), BoundedValue(3, 1, None), BoundedValue(3, None, 4))
+        value.has_interval
+        for value in (BoundedValue(3, None, None), BoundedValue(3, 1, None), BoundedValue(3, None, 4))
     )
 
 
@@ -120,27 +121,27 @@ def test_the_bounds_are_those_quantiles_of_a_thousand_draws(
 ) -> None:
     """A statistic that counts how often it was asked: once for the value, then 0 … 999. The value is in its interval
     even where no draw comes near it."""
-    asked = iter([float(first), *map(float, range(1000))])
-    found = bootstrap_statistic([[1.0] * 6, [2.0] * 7], lambda _: next(asked), confidence)
-    assert found == BoundedValue(first, near(low), near(high))
-    assert next(asked, None) is None
+    quantiles = iter([float(first), *map(float, range(1000))])
+    bounded = bootstrap_statistic([[1.0] * 6, [2.0] * 7], lambda _: next(quantiles), confidence)
+    assert bounded == BoundedValue(first, near(low), near(high))
+    assert next(quantiles, None) is None
 
 
 def test_bootstrap_draws_within_groups_and_is_deterministic() -> None:
     groups = [[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [70.0, 80.0, 90.0] * 3]
-    seen: list[tuple[float, float]] = []
+    samples: list[tuple[float, float]] = []
 
     def difference(medians: np.ndarray) -> float:
-        seen.append((float(medians[0]), float(medians[1])))
+        samples.append((float(medians[0]), float(medians[1])))
         return float(medians[1] - medians[0])
 
-    found = bootstrap_statistic(groups, difference)
-    assert found.value == 76.5
-    assert seen[0] == (3.5, 80.0)
-    assert {second for _, second in seen} == {70.0, 80.0, 90.0}
-    assert all(1 <= first <= 6 for first, _ in seen)
-    assert len({first for first, _ in seen}) > 6
-    assert bootstrap_statistic(groups, difference) == found
+    bounded = bootstrap_statistic(groups, difference)
+    assert bounded.value == 76.5
+    assert samples[0] == (3.5, 80.0)
+    assert {second for _, second in samples} == {70.0, 80.0, 90.0}
+    assert all(1 <= first <= 6 for first, _ in samples)
+    assert len({first for first, _ in samples}) > 6
+    assert bootstrap_statistic(groups, difference) == bounded
 
 
 def test_bootstrap_interval_needs_six_runs_per_group() -> None:

@@ -94,10 +94,10 @@ def test_the_threshold_of_each_count_is_what_one_series_in_arl0_exceeds(monkeypa
     Those above it leave. Tops on a parabola stay as they are; with the window full it is the mean of the steps 90 to
     90 + `settle`."""
     monkeypatch.setattr("sonde.stats.change_model.RankWindow", _Told)
-    found = simulate_thresholds(100, series=1001, seed=1)
+    thresholds = simulate_thresholds(100, series=1001, seed=1)
     counts = np.arange(MIN_RUNS, WINDOW)
-    assert found[:-1] == pytest.approx(0.99 * (2 + 0.01 * counts + 0.0001 * counts**2))
-    assert found[-1] == pytest.approx(0.99 * np.mean(range(90, 120)))
+    assert thresholds[:-1] == pytest.approx(0.99 * (2 + 0.01 * counts + 0.0001 * counts**2))
+    assert thresholds[-1] == pytest.approx(0.99 * np.mean(range(90, 120)))
     assert simulate_thresholds(100, series=1001, seed=1, settling_steps=4)[-1] == pytest.approx(
         0.99 * np.mean(range(90, 94))
     )
@@ -106,13 +106,13 @@ def test_the_threshold_of_each_count_is_what_one_series_in_arl0_exceeds(monkeypa
 def test_series_above_its_threshold_leave_the_simulation(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    left: list[int] = []
+    dropped_counts: list[int] = []
 
     class Counted(_Told):
         def keep_series(self, keep: np.ndarray) -> None:
-            left.append(int(np.sum(~keep)))
+            dropped_counts.append(int(np.sum(~keep)))
             self.filled = self.filled[keep]
 
     monkeypatch.setattr("sonde.stats.change_model.RankWindow", Counted)
     simulate_thresholds(100, series=101, seed=1)
-    assert left[0] == 1  # of 101 the hundredth is the threshold itself
+    assert dropped_counts[0] == 1  # of 101 the hundredth is the threshold itself

@@ -12,17 +12,17 @@ from sonde.stats.density import estimate_log_density
 def test_it_adds_up_to_one_on_the_axis_of_logarithms() -> None:
     values = np.exp(np.random.default_rng(1).normal(3, 0.4, 50))
     axis = np.linspace(0, 6, 4001)
-    found = estimate_log_density(values, np.exp(axis))
-    assert np.sum(found) * (axis[1] - axis[0]) == pytest.approx(1, abs=1e-3)
+    density = estimate_log_density(values, np.exp(axis))
+    assert np.sum(density) * (axis[1] - axis[0]) == pytest.approx(1, abs=1e-3)
 
 
 def test_its_width_is_that_of_the_rule() -> None:
     """Two values e apart by sd 0.5: the quartiles are 0.5 apart, 0.5 / 1.349 is the smaller spread."""
     width = 0.9 * 0.5 / 1.349 * 2**-0.2
-    at = np.array([1.0, np.e])
+    points = np.array([1.0, np.e])
     height = 1 / (width * np.sqrt(2 * np.pi)) / 2
-    found = estimate_log_density(at, at)
-    assert found == pytest.approx(height * (1 + np.exp(-0.5 / width**2)), rel=1e-9)
+    density = estimate_log_density(points, points)
+    assert density == pytest.approx(height * (1 + np.exp(-0.5 / width**2)), rel=1e-9)
 
 
 def test_equal_values_have_the_narrowest_kernel() -> None:

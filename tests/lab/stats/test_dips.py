@@ -21,14 +21,14 @@ def box(period: int, width: int, first: int, count: int, n: int) -> np.ndarray:
 
 
 def test_dips_are_told_as_they_are() -> None:
-    found = find_dips(box(20, 5, 7, 6, 120))
-    assert found is not None
-    assert found.count == 6
-    assert found.period == pytest.approx(20, rel=0.02)
-    assert found.width == pytest.approx(5, abs=1)
-    assert found.first == pytest.approx(7, abs=1)
-    assert found.depth == pytest.approx(1.0)
-    assert found.cost < 5.0
+    dips = find_dips(box(20, 5, 7, 6, 120))
+    assert dips is not None
+    assert dips.count == 6
+    assert dips.period == pytest.approx(20, rel=0.02)
+    assert dips.width == pytest.approx(5, abs=1)
+    assert dips.first == pytest.approx(7, abs=1)
+    assert dips.depth == pytest.approx(1.0)
+    assert dips.cost < 5.0
 
 
 def test_two_dips_are_none_and_three_are_some() -> None:
@@ -67,12 +67,12 @@ def comb(n: int, number: float, first: int, width: int) -> np.ndarray:
 )
 def test_dips_whose_period_is_tried_are_told_exactly(n: int, number: float, first: int, width: int, count: int) -> None:
     """Periods are tried from 2.6 in the whole on, each quarter of one more; the shortest has more than three slices."""
-    found = find_dips(comb(n, number, first, width))
-    assert found is not None
-    told = (found.period, found.first, found.width, found.depth)
-    assert told == pytest.approx((n / number, first, width, 1.0))
-    assert found.count == count
-    assert found.cost == pytest.approx(0, abs=1e-9)
+    dips = find_dips(comb(n, number, first, width))
+    assert dips is not None
+    numbers = (dips.period, dips.first, dips.width, dips.depth)
+    assert numbers == pytest.approx((n / number, first, width, 1.0))
+    assert dips.count == count
+    assert dips.cost == pytest.approx(0, abs=1e-9)
     longest = find_dips(comb(120, 2.6, 20, 8))
     assert longest is not None
     assert (longest.period, longest.count) == pytest.approx((120 / 2.6, 3))
@@ -82,12 +82,12 @@ def test_the_cost_is_what_two_levels_leave_of_the_sum_of_squares() -> None:
     random = np.random.default_rng(3)
     for number in (5.85, 7.3, 10.35):
         logs = comb(120, number, 4, 4) + random.normal(0, 0.1, 120)
-        found = find_dips(logs)
-        assert found is not None
-        inside = (np.arange(120) - found.first) % found.period < found.width
-        left = sum(float(np.sum((part - part.mean()) ** 2)) for part in (logs[inside], logs[~inside]))
-        assert found.cost == pytest.approx(left)
-        assert found.depth == pytest.approx(np.median(logs[~inside]) - np.median(logs[inside]))
+        dips = find_dips(logs)
+        assert dips is not None
+        inside = (np.arange(120) - dips.first) % dips.period < dips.width
+        squares = sum(float(np.sum((part - part.mean()) ** 2)) for part in (logs[inside], logs[~inside]))
+        assert dips.cost == pytest.approx(squares)
+        assert dips.depth == pytest.approx(np.median(logs[~inside]) - np.median(logs[inside]))
 
 
 @pytest.mark.parametrize(("missing", "count"), [([], 8), ([3], 7), ([3, 6], 6), ([2, 3, 5], None)])
@@ -96,17 +96,17 @@ def test_three_of_four_dips_must_be_there(missing: list[int], count: int | None)
     for number in missing:
         begin = round(5 + number * 120 / 8.1)
         logs[begin - 1 : begin + 6] = 0.0
-    found = find_dips(logs)
-    assert (found and found.count) == count
+    dips = find_dips(logs)
+    assert (dips and dips.count) == count
 
 
 @pytest.mark.parametrize(("height", "count"), [(-0.49, 5), (-0.51, 6)])
 def test_a_dip_of_half_the_depth_is_there(height: float, count: int) -> None:
     logs = comb(120, 5.85, 7, 5)
     logs[27:34] = np.where(logs[27:34] < 0, height, 0.0)
-    found = find_dips(logs)
-    assert found is not None
-    assert (found.count, found.depth) == (count, near(1.0))
+    dips = find_dips(logs)
+    assert dips is not None
+    assert (dips.count, dips.depth) == (count, near(1.0))
 
 
 def test_shallow_dips_are_found_like_deep_ones() -> None:

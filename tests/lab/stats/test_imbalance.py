@@ -25,30 +25,30 @@ def test_one_slow_node_is_named_with_what_it_cost() -> None:
     times = np.full(16 * 8, 10.0)
     nodes = np.repeat(np.arange(16), 8)
     times[nodes == 5] = 13.8
-    found = attribute_slowness(times, nodes.tolist())
-    assert found is not None
-    assert found.is_of_nodes
-    assert found.stragglers.members == (5,)
-    assert found.stragglers.speedup == pytest.approx(0.38)
+    attribution = attribute_slowness(times, nodes.tolist())
+    assert attribution is not None
+    assert attribution.is_of_nodes
+    assert attribution.stragglers.members == (5,)
+    assert attribution.stragglers.speedup == pytest.approx(0.38)
 
 
 def test_one_slow_task_on_a_good_node_is_a_task() -> None:
     times = np.random.default_rng(1).normal(10, 0.1, 64)
     times[17] = 25.0
-    found = attribute_slowness(times, np.repeat(np.arange(8), 8).tolist())
-    assert found is not None
-    assert not found.is_of_nodes
-    assert found.stragglers.members == (17,)
-    assert found.stragglers.speedup == pytest.approx(1.5, abs=0.1)
+    attribution = attribute_slowness(times, np.repeat(np.arange(8), 8).tolist())
+    assert attribution is not None
+    assert not attribution.is_of_nodes
+    assert attribution.stragglers.members == (17,)
+    assert attribution.stragglers.speedup == pytest.approx(1.5, abs=0.1)
 
 
 def test_two_equally_slow_members_are_named_together() -> None:
     times = np.full(40, 10.0)
     times[[3, 9]] = 20.0
-    found = find_stragglers(times)
-    assert found is not None
-    assert sorted(found.members) == [3, 9]
-    assert found.speedup == pytest.approx(1.0)
+    stragglers = find_stragglers(times)
+    assert stragglers is not None
+    assert sorted(stragglers.members) == [3, 9]
+    assert stragglers.speedup == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("sd", [0.001, 0.05, 0.1])
@@ -74,20 +74,20 @@ def test_who_hardly_makes_the_run_longer_is_not_named() -> None:
     """30 s, 29.5 s and 15 s beside 10 s: without the first alone nothing changes; the last costs as much again."""
     times = np.full(40, 10.0)
     times[[1, 2, 3]] = 30.0, 29.5, 15.0
-    found = find_stragglers(times)
-    assert found is not None
-    assert found.members == (1, 2, 3)
-    assert (found.speedup, found.slowdown) == pytest.approx((2.0, 3.0))
+    stragglers = find_stragglers(times)
+    assert stragglers is not None
+    assert stragglers.members == (1, 2, 3)
+    assert (stragglers.speedup, stragglers.slowdown) == pytest.approx((2.0, 3.0))
     times[[1, 2, 3, 4]] = 30.0, 14.0, 11.8, 11.45  # the last is not slow, and ends the run soon after the third
-    found = find_stragglers(times)
-    assert found is not None
-    assert found.members == (1, 2)
-    assert (found.speedup, found.slowdown) == pytest.approx((30.0 / 11.8 - 1, 3.0))
+    stragglers = find_stragglers(times)
+    assert stragglers is not None
+    assert stragglers.members == (1, 2)
+    assert (stragglers.speedup, stragglers.slowdown) == pytest.approx((30.0 / 11.8 - 1, 3.0))
     times[[1, 2, 3, 4]] = 30.0, 11.8, 11.7, 11.45
-    found = find_stragglers(times)
-    assert found is not None
-    assert found.members == (1,)
-    assert found.speedup == pytest.approx(30.0 / 11.8 - 1)
+    stragglers = find_stragglers(times)
+    assert stragglers is not None
+    assert stragglers.members == (1,)
+    assert stragglers.speedup == pytest.approx(30.0 / 11.8 - 1)
 
 
 def test_slow_is_a_factor_that_scatter_widens() -> None:
@@ -112,13 +112,13 @@ def test_a_slow_node_is_not_blamed_when_one_task_elsewhere_is_as_slow() -> None:
     nodes = np.repeat(np.arange(10), 4)
     times[nodes == 3] = 20.0
     times[0] = 60.0
-    found = attribute_slowness(times, nodes.tolist())
-    assert found is None or not found.is_of_nodes
+    attribution = attribute_slowness(times, nodes.tolist())
+    assert attribution is None or not attribution.is_of_nodes
 
 
 def test_the_words_name_five_and_count_the_rest() -> None:
     blame = Stragglers(tuple(range(7)), 0.384, 2.0)
-    names = [f"n{at}" for at in range(7)]
+    names = [f"n{index}" for index in range(7)]
     assert describe_stragglers(StragglerAttribution(True, blame), names) == (
         "Without nodes n0, n1, n2, n3, n4 and 2 more the run would have been 38 % faster."
     )
@@ -140,10 +140,10 @@ def test_times_that_are_none_are_refused(wrong: list[float]) -> None:
 @pytest.mark.parametrize(("slowest", "faster"), [(12.0, None), (12.1, 12.1 / 11.45 - 1), (15.0, 15.0 / 11.45 - 1)])
 def test_stragglers_below_a_twentieth_are_not_named(slowest: float, faster: float | None) -> None:
     """Beside 10 s and one of 11.45 s, which is not slow but ends the run without the slowest."""
-    found = find_stragglers([10.0] * 18 + [11.45, slowest])
-    assert (found is None) == (faster is None)
-    if found is not None:
-        assert (found.members, found.speedup) == ((19,), near(faster))
+    stragglers = find_stragglers([10.0] * 18 + [11.45, slowest])
+    assert (stragglers is None) == (faster is None)
+    if stragglers is not None:
+        assert (stragglers.members, stragglers.speedup) == ((19,), near(faster))
 
 
 def test_slower_by_less_than_fifteen_percent_is_not_slow() -> None:
@@ -166,8 +166,8 @@ def test_slow_node_is_named_at_half_the_cost_of_a_slow_task() -> None:
     times, nodes = np.full(40, 10.0), np.repeat(np.arange(10), 4)
     times[nodes == 3] = 20.0
     times[12] = 40.0
-    found = attribute_slowness(times, nodes.tolist())
-    assert found == StragglerAttribution(True, Stragglers((3,), near(3.0), near(2.0)))
+    attribution = attribute_slowness(times, nodes.tolist())
+    assert attribution == StragglerAttribution(True, Stragglers((3,), near(3.0), near(2.0)))
     times[15] = 10.0  # of its tasks three are slow, and one elsewhere: without these four it is 300 %
     times[0] = 16.0
     assert attribute_slowness(times, nodes.tolist()) == StragglerAttribution(
@@ -181,13 +181,13 @@ def test_slow_node_is_named_at_half_the_cost_of_a_slow_task() -> None:
 def test_slow_tasks_are_named_when_nodes_are_equal() -> None:
     nodes = [0, 1, 2, 3] * 10
     assert attribute_slowness([10.0] * 40, nodes) is None
-    found = attribute_slowness([10.0] * 39 + [20.0], nodes)
-    assert found == StragglerAttribution(False, Stragglers((39,), near(1.0), near(2.0)))
+    attribution = attribute_slowness([10.0] * 39 + [20.0], nodes)
+    assert attribution == StragglerAttribution(False, Stragglers((39,), near(1.0), near(2.0)))
     with pytest.raises(ValueError, match="each task needs its node"):
         attribute_slowness([1.0, 2.0], [0])
 
 
 def test_nodes_are_named_by_the_numbers_they_have() -> None:
     """Node 7 of 2, 4, 5 and 7 is slow, whichever place it has among them."""
-    found = attribute_slowness([10.0, 10.0, 20.0, 10.0] * 4, [2, 4, 7, 5] * 4)
-    assert found == StragglerAttribution(True, Stragglers((7,), near(1.0), near(2.0)))
+    attribution = attribute_slowness([10.0, 10.0, 20.0, 10.0] * 4, [2, 4, 7, 5] * 4)
+    assert attribution == StragglerAttribution(True, Stragglers((7,), near(1.0), near(2.0)))

@@ -17,9 +17,9 @@ from sonde.stats.levels import MIN_LEVEL_VALUES, _find_best_cut, _list_windows, 
 
 @given(st.lists(st.floats(0, 1e12), max_size=300), st.integers(1, 80))
 def test_rebinning_loses_nothing(values: list[float], bins: int) -> None:
-    found = rebin(values, bins)
-    assert len(found) == min(bins, len(values))
-    assert math.isclose(sum(found), sum(values), rel_tol=1e-9, abs_tol=1e-6)
+    bins_filled = rebin(values, bins)
+    assert len(bins_filled) == min(bins, len(values))
+    assert math.isclose(sum(bins_filled), sum(values), rel_tol=1e-9, abs_tol=1e-6)
 
 
 def test_rebinning_divides_a_slice_on_a_border() -> None:
@@ -49,14 +49,14 @@ def test_a_steady_noisy_rate_does_not_move() -> None:
 
 def test_a_step_is_found_where_it_is() -> None:
     random = np.random.default_rng(2)
-    found = 0
+    hits = 0
     for _ in range(200):
         cut = int(random.integers(12, 48))
         values = np.exp(random.normal(0, 0.15, 60))
         values[cut:] *= 0.6
         parts = find_levels(values.tolist())
-        found += len(parts) == 2 and abs(parts[0].end - cut) <= 2
-    assert found >= 190
+        hits += len(parts) == 2 and abs(parts[0].end - cut) <= 2
+    assert hits >= 190
 
 
 def test_a_stall_in_the_middle_is_two_moves() -> None:
@@ -100,16 +100,16 @@ def test_twelve_values_are_enough_to_say_something() -> None:
 def test_windows_have_room_for_two_levels_and_overlap_by_half_or_more() -> None:
     assert _list_windows(2 * MIN_LEVEL_VALUES - 1) == []
     assert _list_windows(2 * MIN_LEVEL_VALUES) == [(0, 2 * MIN_LEVEL_VALUES)]
-    found = _list_windows(100)
-    assert found[0] == (0, 100)
-    assert min(end - first for first, end in found) in (
+    windows = _list_windows(100)
+    assert windows[0] == (0, 100)
+    assert min(end - first for first, end in windows) in (
         2 * MIN_LEVEL_VALUES,
         2 * MIN_LEVEL_VALUES + 1,
         2 * MIN_LEVEL_VALUES + 2,
         2 * MIN_LEVEL_VALUES + 3,
     )
-    for width in {end - first for first, end in found}:
-        same = [one for one in found if one[1] - one[0] == width]
+    for width in {end - first for first, end in windows}:
+        same = [window for window in windows if window[1] - window[0] == width]
         assert (same[0][0], same[-1][1]) == (0, 100)
         assert all(2 * (b[0] - a[0]) <= width + 1 for a, b in itertools.pairwise(same))
 
@@ -126,9 +126,9 @@ def test_as_many_slices_as_bins_are_returned_to_the_last_digit() -> None:
     ("length", "series"), [(5, [1.0, 2.0, 0.0, 0.0, 0.0]), (2, [1.0, 2.0]), (1, [1.0, 2.0]), (0, [1.0, 2.0])]
 )
 def test_a_short_series_ends_with_zeros_and_a_long_one_is_left_whole(length: int, series: list[float]) -> None:
-    found = pad_with_zeros([1, 2], length)
-    assert found == series
-    assert all(isinstance(value, float) for value in found)
+    padded = pad_with_zeros([1, 2], length)
+    assert padded == series
+    assert all(isinstance(value, float) for value in padded)
 
 
 @given(st.lists(st.integers(0, 9).map(float), min_size=2 * MIN_LEVEL_VALUES, max_size=30))

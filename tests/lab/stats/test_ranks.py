@@ -74,9 +74,9 @@ def test_p_of_groups_that_do_not_overlap_and_of_equal_ones() -> None:
     assert compute_rank_sum_p([1, 2, 3, 4, 5], [6, 7, 8, 9, 10]) == pytest.approx(2 / 252)
     assert compute_rank_sum_p([1, 2, 3], [1, 2, 3]) == 1.0
     assert compute_rank_sum_p(range(60), range(60)) == 1.0
-    for one, other in (([], [1.0]), ([1.0], [])):
+    for side, other in (([], [1.0]), ([1.0], [])):
         with pytest.raises(ValueError, match="both sides need a value"):
-            compute_rank_sum_p(one, other)
+            compute_rank_sum_p(side, other)
 
 
 def test_half_a_pair_counts_as_a_whole_one_against_the_difference() -> None:

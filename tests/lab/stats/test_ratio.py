@@ -31,36 +31,36 @@ rates = st.lists(st.floats(1e-3, 1e12), min_size=1, max_size=15)
 
 @given(rates, rates, st.floats(0.01, 100))
 def test_the_unit_does_not_matter(before: list[float], after: list[float], unit: float) -> None:
-    one = compare_rates(before, after)
+    comparison = compare_rates(before, after)
     other = compare_rates(np.array(before) * unit, np.array(after) * unit)
-    assert other.value == pytest.approx(one.value, rel=1e-9)
+    assert other.value == pytest.approx(comparison.value, rel=1e-9)
 
 
 @given(rates, rates)
 def test_turned_around_it_is_the_inverse(before: list[float], after: list[float]) -> None:
-    one, other = compare_rates(before, after), compare_rates(after, before)
-    assert one.value * other.value == pytest.approx(1.0, rel=1e-9)
-    if one.low is not None and one.high is not None:
-        assert one.low <= one.value <= one.high
-        assert other.high == pytest.approx(1 / one.low, rel=1e-9)
+    forward, other = compare_rates(before, after), compare_rates(after, before)
+    assert forward.value * other.value == pytest.approx(1.0, rel=1e-9)
+    if forward.low is not None and forward.high is not None:
+        assert forward.low <= forward.value <= forward.high
+        assert other.high == pytest.approx(1 / forward.low, rel=1e-9)
 
 
 def test_the_median_of_all_ratios() -> None:
     assert compare_rates([1.0, 2.0, 4.0], [2.0, 4.0, 8.0]).value == pytest.approx(2.0)
-    found = compare_rates([10.0] * 8, [5.0] * 8)
-    assert (found.value, found.low, found.high) == pytest.approx((0.5, 0.5, 0.5))
-    assert found.differs
+    comparison = compare_rates([10.0] * 8, [5.0] * 8)
+    assert (comparison.value, comparison.low, comparison.high) == pytest.approx((0.5, 0.5, 0.5))
+    assert comparison.differs
 
 
 def test_fewer_than_five_runs_give_no_interval_and_say_so() -> None:
-    found = compare_rates([1.0] * 4, [2.0] * 9)
-    assert (found.low, found.high, found.p) == (None, None, None)
-    assert not found.differs
-    assert found.why == "an interval needs 5 runs on each side; here are 4 and 9"
-    found = compare_rates([1.0] * 5, [2.0] * 6, confidence=0.999)
-    assert (found.value, found.low, found.high) == (near(2.0), None, None)
-    assert found.p == near(2 / 462)
-    assert found.why == "5 and 6 runs cannot give 99.9 % confidence"
+    comparison = compare_rates([1.0] * 4, [2.0] * 9)
+    assert (comparison.low, comparison.high, comparison.p) == (None, None, None)
+    assert not comparison.differs
+    assert comparison.why == "an interval needs 5 runs on each side; here are 4 and 9"
+    comparison = compare_rates([1.0] * 5, [2.0] * 6, confidence=0.999)
+    assert (comparison.value, comparison.low, comparison.high) == (near(2.0), None, None)
+    assert comparison.p == near(2 / 462)
+    assert comparison.why == "5 and 6 runs cannot give 99.9 % confidence"
     assert compare_rates([1.0] * 5, [2.0] * 6, confidence=0.999, test=False).p is None
 
 
@@ -68,10 +68,10 @@ def test_five_runs_a_side_use_the_third_ratios_as_limits() -> None:
     """U is 2 or less in 4 of 252 arrangements (1.6 %), 3 or less in 7 (2.8 %): the third ratio is the bound of 95 %.
     All ratios are 2 to the powers 1 … 25 here."""
     before, after = 2.0 ** np.arange(-5, 0), 2.0 ** np.arange(0, 25, 5)
-    found = compare_rates(before, after)
-    assert (found.low, found.value, found.high) == pytest.approx((2.0**3, 2.0**13, 2.0**23))
-    assert (found.before, found.after, found.confidence, found.why) == (5, 5, 0.95, "")
-    assert found.p == pytest.approx(2 / 252)
+    comparison = compare_rates(before, after)
+    assert (comparison.low, comparison.value, comparison.high) == pytest.approx((2.0**3, 2.0**13, 2.0**23))
+    assert (comparison.before, comparison.after, comparison.confidence, comparison.why) == (5, 5, 0.95, "")
+    assert comparison.p == pytest.approx(2 / 252)
     assert compare_rates(before, after, test=False).p is None
     assert compare_rates(before, after, confidence=0.9).low == pytest.approx(2.0**5)  # 4 or less in 12 (4.8 %)
     assert compare_rates(before[:4], after, confidence=0.5).low is None
@@ -91,24 +91,26 @@ def test_the_interval_covers_the_truth_on_one_sided_noise(m: int, n: int) -> Non
     for _ in range(600):
         before = 1e9 * np.exp(-random.gamma(0.5, 0.2, m))
         after = 0.8e9 * np.exp(-random.gamma(0.5, 0.2, n))
-        found = compare_rates(before, after)
-        assert found.low is not None
-        assert found.high is not None
-        covered += found.low <= 0.8 <= found.high
+        comparison = compare_rates(before, after)
+        assert comparison.low is not None
+        assert comparison.high is not None
+        covered += comparison.low <= 0.8 <= comparison.high
     assert covered / 600 >= 0.93
 
 
 def test_ten_thousand_runs_a_side_are_no_burden() -> None:
     random = np.random.default_rng(9)
     before, after = np.exp(random.normal(0, 0.2, 12_000)), 0.9 * np.exp(random.normal(0, 0.2, 9_000))
-    found = compare_rates(before, after)
-    assert found.low is not None
-    assert found.high is not None
-    assert found.value == pytest.approx(0.9, rel=0.01)
+    comparison = compare_rates(before, after)
+    assert comparison.low is not None
+    assert comparison.high is not None
+    assert comparison.value == pytest.approx(0.9, rel=0.01)
     # of the mean of logarithms it would be 1.96 * 0.2 * sqrt(1/m + 1/n) to either side
-    assert np.log(found.high / found.low) / 2 == pytest.approx(1.96 * 0.2 * (1 / 12_000 + 1 / 9_000) ** 0.5, rel=0.2)
-    assert found.p is not None
-    assert found.p < 1e-6
+    assert np.log(comparison.high / comparison.low) / 2 == pytest.approx(
+        1.96 * 0.2 * (1 / 12_000 + 1 / 9_000) ** 0.5, rel=0.2
+    )
+    assert comparison.p is not None
+    assert comparison.p < 1e-6
 
 
 def test_detectable_drop_separates_missed_from_detected_drops() -> None:
@@ -125,10 +127,12 @@ def test_detectable_drop_separates_missed_from_detected_drops() -> None:
 def test_so_few_runs_that_nothing_could_be_seen() -> None:
     assert estimate_detectable_drop([1.0, 1.1, 0.9], [1.0, 0.9]) is None
     assert estimate_detectable_drop([1.0] * 10, [1.0] * 10) is None  # no noise to judge by
-    assert estimate_detectable_drop([1.0], [1.0 + 0.01 * at for at in range(300)]) is None  # one run has no noise
-    for other, seen in ((12, False), (13, True)):  # 91 and 105 arrangements, for a level of 1 %
-        assert (estimate_detectable_drop([1.0, 1.1], [1.0 + 0.01 * at for at in range(other)]) is not None) == seen
-        assert (simulate_detectable_drop([0.1, -0.1] * 10, 2, other) is not None) == seen
+    assert estimate_detectable_drop([1.0], [1.0 + 0.01 * index for index in range(300)]) is None  # one run has no noise
+    for other, is_detectable in ((12, False), (13, True)):  # 91 and 105 arrangements, for a level of 1 %
+        assert (
+            estimate_detectable_drop([1.0, 1.1], [1.0 + 0.01 * index for index in range(other)]) is not None
+        ) == is_detectable
+        assert (simulate_detectable_drop([0.1, -0.1] * 10, 2, other) is not None) == is_detectable
     assert simulate_detectable_drop([0.1, -0.1] * 9 + [0.1], 5, 5) is None  # nineteen residuals
     some = estimate_detectable_drop([1.0, 1.1, 0.9, 1.2, 0.95], [1.0, 1.05, 0.93, 1.1, 0.9])
     assert some is not None
@@ -183,10 +187,10 @@ def test_a_ratio_differs_when_its_interval_leaves_out_one(low: float, high: floa
 
 def test_sides_that_are_thinned_keep_their_extremes() -> None:
     old, new = np.arange(5000.0), np.array([1.0, 2.0])
-    found = _compute_differences(old, new)
-    assert (found[0], found[-1]) == (1.0 - 4999.0, 2.0)
-    assert found.size < old.size * new.size
-    assert np.all(np.diff(found) >= 0)
+    differences = _compute_differences(old, new)
+    assert (differences[0], differences[-1]) == (1.0 - 4999.0, 2.0)
+    assert differences.size < old.size * new.size
+    assert np.all(np.diff(differences) >= 0)
 
 
 def test_what_few_runs_lack_is_the_factor_that_was_simulated() -> None:
@@ -241,8 +245,8 @@ def test_sides_of_up_to_1500_runs_are_paired_whole() -> None:
     old, new = np.arange(1500.0), np.arange(3.0)
     assert _compute_differences(old, new).size == 4500
     assert _compute_differences(np.arange(1501.0), new).size == 4500
-    many = np.random.default_rng(24).permutation(np.arange(3001.0))
-    thinned = _compute_differences(np.array([0.0]), many)
+    values = np.random.default_rng(24).permutation(np.arange(3001.0))
+    thinned = _compute_differences(np.array([0.0]), values)
     assert (thinned.size, thinned[0], thinned[-1]) == (1500, 0.0, 3000.0)
     assert set(np.diff(thinned)) == {2.0, 3.0}
 
@@ -253,5 +257,5 @@ def test_of_thinned_sides_one_ratio_is_cut_off_at_least() -> None:
     spread = (20_000 * 4006 / 12) ** 0.5
     level = NormalDist().cdf((1.5 - 0.5 - 10_000) / spread)
     assert find_rank_sum_cut(5, 4000, level) == 1
-    found = compare_rates(before, after, confidence=1 - 2 * level)
-    assert (found.low, found.high) == pytest.approx((10 / 5, 20 / 1))
+    comparison = compare_rates(before, after, confidence=1 - 2 * level)
+    assert (comparison.low, comparison.high) == pytest.approx((10 / 5, 20 / 1))

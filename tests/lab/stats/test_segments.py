@@ -25,14 +25,14 @@ near: Any = pytest.approx  # as a member of what is compared whole
 
 def test_two_steps_are_found_within_two_runs() -> None:
     random = np.random.default_rng(2)
-    found = 0
+    hits = 0
     for _ in range(60):
         rates = 1e9 * np.exp(0.08 * random.standard_t(3, 200))
         rates[80:] *= 0.7
         rates[140:] *= 1.6
         parts = find_segments(rates)
-        found += len(parts) == 3 and abs(parts[0].end - 80) <= 2 and abs(parts[1].end - 140) <= 2
-    assert found >= 54
+        hits += len(parts) == 3 and abs(parts[0].end - 80) <= 2 and abs(parts[1].end - 140) <= 2
+    assert hits >= 54
 
 
 def test_noise_with_single_outliers_is_one_level() -> None:
@@ -72,7 +72,7 @@ def test_outliers_are_clipped_to_three_deviations() -> None:
     assert _clip_outliers(border, 0.1).tolist() == pytest.approx([1.3, 1.0, 1.7, 2.0, 2.0, 2.0, 2.0, 2.0])
 
 
-def left(values: np.ndarray, cuts: list[int]) -> float:
+def squares_left(values: np.ndarray, cuts: list[int]) -> float:
     """The sum of squares that these cuts leave."""
     return float(sum(np.sum((part - part.mean()) ** 2) for part in np.split(values, cuts)))
 
@@ -82,18 +82,18 @@ def left(values: np.ndarray, cuts: list[int]) -> float:
     st.sampled_from([0.5, 2.0, 9.0, 40.0]),
 )
 @example([0.0] * 9 + [-4.0, 2.0], 0.5)  # the best begin looked hopeless four runs earlier, where no stretch could end
-def test_no_other_cuts_are_cheaper(drawn: list[float], price: float) -> None:
+def test_no_other_cuts_are_cheaper(numbers: list[float], price: float) -> None:
     """All ways to cut, priced one by one: `best[end]` from its definition."""
-    values = np.array(drawn)
-    best = [0.0] + [np.inf] * len(drawn)
-    for end in range(MIN_SEGMENT_RUNS, len(drawn) + 1):
+    values = np.array(numbers)
+    best = [0.0] + [np.inf] * len(numbers)
+    for end in range(MIN_SEGMENT_RUNS, len(numbers) + 1):
         best[end] = min(
-            best[begin] + left(values[begin:end], []) + (price if begin else 0.0)
+            best[begin] + squares_left(values[begin:end], []) + (price if begin else 0.0)
             for begin in range(end - MIN_SEGMENT_RUNS + 1)
         )
     cuts = _find_cuts(values, price)
-    assert all(b - a >= MIN_SEGMENT_RUNS for a, b in itertools.pairwise([0, *cuts, len(drawn)]))
-    assert left(values, cuts) + price * len(cuts) == pytest.approx(best[-1])
+    assert all(b - a >= MIN_SEGMENT_RUNS for a, b in itertools.pairwise([0, *cuts, len(numbers)]))
+    assert squares_left(values, cuts) + price * len(cuts) == pytest.approx(best[-1])
 
 
 def test_five_runs_make_a_stretch_and_ten_may_be_two() -> None:
@@ -126,7 +126,7 @@ def test_the_noise_is_that_of_neighboring_runs() -> None:
 def test_of_steps_that_are_too_small_the_smallest_goes_first(smallest: float, cuts: list[int]) -> None:
     """Steps of 7 %, 15 % and 30 %."""
     values = np.log(np.repeat([1.0, 0.93, 0.93 * 0.85, 0.93 * 0.85 * 0.7], 5))
-    found = _merge_similar_segments(values, [0, 5, 10, 15, 20], -float(np.log(1 - smallest)))
-    assert [part.end for part in found] == [*cuts, 20]
-    assert [part.first for part in found] == [0, *cuts]
-    assert found[-1].level == pytest.approx(float(np.exp(np.median(values[found[-1].first :]))))
+    segments = _merge_similar_segments(values, [0, 5, 10, 15, 20], -float(np.log(1 - smallest)))
+    assert [part.end for part in segments] == [*cuts, 20]
+    assert [part.first for part in segments] == [0, *cuts]
+    assert segments[-1].level == pytest.approx(float(np.exp(np.median(values[segments[-1].first :]))))

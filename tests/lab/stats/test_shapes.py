@@ -34,25 +34,25 @@ from sonde.stats.shapes import (
 near: Any = pytest.approx  # as a member of what is compared whole
 
 # Curves drawn of a kind. Of each twenty one may be called otherwise.
-drawn = pytest.mark.parametrize("trials", [40, pytest.param(100, marks=pytest.mark.nightly)])
+with_trials = pytest.mark.parametrize("trials", [40, pytest.param(100, marks=pytest.mark.nightly)])
 
 
-@drawn
+@with_trials
 @pytest.mark.parametrize("name", list(curves.SHAPES))
 def test_a_shape_is_called_by_its_name(name: str, trials: int) -> None:
     random = np.random.default_rng(41)
-    found = [find_rate_shape(curves.curve(curves.SHAPES[name], random)) for _ in range(trials)]
-    assert sum(one is not None and one.name == name for one in found) >= 0.95 * trials
+    rate_shapes = [find_rate_shape(curves.curve(curves.SHAPES[name], random)) for _ in range(trials)]
+    assert sum(shape is not None and shape.name == name for shape in rate_shapes) >= 0.95 * trials
 
 
-@drawn
+@with_trials
 def test_a_flat_curve_has_no_name_however_noisy(trials: int) -> None:
     random = np.random.default_rng(42)
-    named = 0
+    named_count = 0
     for _ in range(trials):
         values = curves.noise(random, int(random.integers(60, 400)), random.uniform(0.05, 0.3), random.uniform(0, 0.6))
-        named += find_rate_shape(values) is not None
-    assert named <= 0.05 * trials
+        named_count += find_rate_shape(values) is not None
+    assert named_count <= 0.05 * trials
 
 
 def test_the_period_of_dips_is_told() -> None:
@@ -61,8 +61,8 @@ def test_the_period_of_dips_is_told() -> None:
     for _ in range(40):
         period = curves.period_of(random)
         u = (np.arange(300) + 0.5) / 300
-        found = find_rate_shape(curves.dips(random, u, period) * curves.noise(random, 300))
-        right += found is not None and found.period is not None and abs(found.period / period - 1) < 0.05
+        rate_shape = find_rate_shape(curves.dips(random, u, period) * curves.noise(random, 300))
+        right += rate_shape is not None and rate_shape.period is not None and abs(rate_shape.period / period - 1) < 0.05
     assert right >= 38
 
 
@@ -84,9 +84,9 @@ def test_what_the_usual_run_does_too_is_not_named() -> None:
     usual = np.where(u < 0.2, 0.3, 1.0)
     like = usual * curves.noise(random, 200)
     assert find_rate_shape(like, usual) is None
-    named = find_rate_shape(like * np.where(u < 0.7, 1.0, 0.4), usual)
-    assert named is not None
-    assert named.name in ("cliff", "long tail")
+    rate_shape = find_rate_shape(like * np.where(u < 0.7, 1.0, 0.4), usual)
+    assert rate_shape is not None
+    assert rate_shape.name in ("cliff", "long tail")
 
 
 @pytest.mark.parametrize("values", [[], [1.0] * 15, [0.0] * 100, [5.0] * 100])
@@ -103,14 +103,14 @@ def test_the_area_between_curves_is_the_known_one() -> None:
 
 def test_a_band_knows_its_own_kind_and_no_other() -> None:
     random = np.random.default_rng(46)
-    strangers = own = 0
+    strangers = own_differs = 0
     for _ in range(30):
         references = [curves.noise(random, 150) for _ in range(10)]
-        known = build_reference_band(references)
-        own += bool(measure_band_distance(curves.noise(random, 200) * 0.3, known).differs)
+        band = build_reference_band(references)
+        own_differs += bool(measure_band_distance(curves.noise(random, 200) * 0.3, band).differs)
         u = (np.arange(200) + 0.5) / 200
-        strangers += bool(measure_band_distance(np.exp(-1.2 * u) * curves.noise(random, 200), known).differs)
-    assert own <= 3
+        strangers += bool(measure_band_distance(np.exp(-1.2 * u) * curves.noise(random, 200), band).differs)
+    assert own_differs <= 3
     assert strangers == 30
 
 
@@ -154,9 +154,9 @@ def test_each_fit_leaves_nothing_of_a_curve_that_is_exactly_its_shape() -> None:
     step = np.where(np.arange(n) < 20, 0.0, -0.5)
     assert _fit_steps(step, is_down=True) == pytest.approx((0.0, 20, 0.5), abs=1e-9)
     assert _fit_steps(-step, is_down=False) == pytest.approx((0.0, 20, 0.5), abs=1e-9)
-    for at in (2, 58):  # the first and the last cut there may be
-        assert _fit_steps(np.where(np.arange(n) < at, 0.0, -1.0), is_down=True)[:2] == pytest.approx(
-            (0.0, at), abs=1e-9
+    for step_index in (2, 58):  # the first and the last cut there may be
+        assert _fit_steps(np.where(np.arange(n) < step_index, 0.0, -1.0), is_down=True)[:2] == pytest.approx(
+            (0.0, step_index), abs=1e-9
         )
     block = _fit_stall(np.where((np.arange(n) >= 2) & (np.arange(n) < 32), -1.0, 0.0))
     assert block.cost == pytest.approx(0, abs=1e-9)
@@ -165,30 +165,30 @@ def test_each_fit_leaves_nothing_of_a_curve_that_is_exactly_its_shape() -> None:
     assert block.shape.depth == pytest.approx(1 - np.exp(-1))
 
 
-@pytest.mark.parametrize(("late", "at"), [(True, 20), (False, 20), (True, 57), (False, 2)])
-def test_a_bend_is_found_where_it_is(late: bool, at: int) -> None:
+@pytest.mark.parametrize(("late", "bend_index"), [(True, 20), (False, 20), (True, 57), (False, 2)])
+def test_a_bend_is_found_where_it_is(late: bool, bend_index: int) -> None:
     n = 60
     u = (np.arange(n) + 0.5) / n
-    ramp = np.maximum(0, u - u[at]) if late else np.maximum(0, u[at] - u)
+    ramp = np.maximum(0, u - u[bend_index]) if late else np.maximum(0, u[bend_index] - u)
     cost, bend, slope = _fit_hinges(-2 * ramp, late)
     assert (cost, slope) == pytest.approx((0, -2), abs=1e-9)
-    assert bend == at
+    assert bend == bend_index
 
 
-@drawn
+@with_trials
 def test_one_sided_noise_about_a_level_has_no_name(trials: int) -> None:
     """Its mean is far from its usual value, which must not count as something that a shape explains."""
     random = np.random.default_rng(47)
-    named = [find_rate_shape(np.exp(-random.gamma(0.5, 0.8, 100))) for _ in range(trials)]
-    assert sum(one is not None for one in named) <= 0.05 * trials
+    rate_shapes = [find_rate_shape(np.exp(-random.gamma(0.5, 0.8, 100))) for _ in range(trials)]
+    assert sum(shape is not None for shape in rate_shapes) <= 0.05 * trials
 
 
 def test_gradual_fall_is_a_tail_or_a_decline() -> None:
     def fall(begin: float) -> str:
-        found = find_rate_shape(np.where(u < begin, 1.0, np.exp(-3 * (u - begin) / (1 - begin))))
-        assert found is not None
-        assert found.start == pytest.approx(begin, abs=0.02)
-        return found.name
+        rate_shape = find_rate_shape(np.where(u < begin, 1.0, np.exp(-3 * (u - begin) / (1 - begin))))
+        assert rate_shape is not None
+        assert rate_shape.start == pytest.approx(begin, abs=0.02)
+        return rate_shape.name
 
     u = (np.arange(120) + 0.5) / 120
     assert fall(0.5) == "long tail"  # moves 24 % of the bytes
@@ -197,19 +197,19 @@ def test_gradual_fall_is_a_tail_or_a_decline() -> None:
 
 def test_sixteen_slices_may_have_a_shape_and_fifteen_none() -> None:
     sixteen = np.array([10.0] * 8 + [1.0] * 8)
-    found = find_rate_shape(sixteen)
-    assert found is not None
-    assert found.start == 0.5
+    rate_shape = find_rate_shape(sixteen)
+    assert rate_shape is not None
+    assert rate_shape.start == 0.5
     assert find_rate_shape(sixteen[1:]) is None
 
 
 def test_a_band_is_what_its_references_are() -> None:
     references = [[1.0, 3.0], [2.0, 2.0], [3.0, 1.0]]
-    found = build_reference_band(references)
-    curves = np.array([compute_progress(one) for one in references])
-    assert found.runs == 3
-    assert np.array_equal(found.low, curves.min(axis=0))
-    assert np.array_equal(found.high, curves.max(axis=0))
+    band = build_reference_band(references)
+    curves = np.array([compute_progress(reference) for reference in references])
+    assert band.runs == 3
+    assert np.array_equal(band.low, curves.min(axis=0))
+    assert np.array_equal(band.high, curves.max(axis=0))
 
 
 @pytest.mark.parametrize(
@@ -220,26 +220,26 @@ def test_a_band_is_what_its_references_are() -> None:
 def test_a_lower_block_is_a_stall_from_two_slices_off_either_end(begin: int, end: int, name: str) -> None:
     rates = np.exp(np.random.default_rng(1).normal(0, 0.03, 120))
     rates[begin:end] *= 0.3
-    found = find_rate_shape(rates)
-    assert found is not None
-    assert found.name == name
+    rate_shape = find_rate_shape(rates)
+    assert rate_shape is not None
+    assert rate_shape.name == name
     if name == "stall":
-        assert (found.start, found.end) == (begin / 120, end / 120)
-        assert found.depth == pytest.approx(0.7, abs=0.02)
+        assert (rate_shape.start, rate_shape.end) == (begin / 120, end / 120)
+        assert rate_shape.depth == pytest.approx(0.7, abs=0.02)
 
 
 def test_a_stall_is_at_most_half_of_the_time() -> None:
     logs = np.where((np.arange(120) >= 20) & (np.arange(120) < 95), -1.0, 0.0)
-    found = _fit_stall(logs).shape
-    assert found is not None
-    assert found.end - found.start == 0.5
+    rate_shape = _fit_stall(logs).shape
+    assert rate_shape is not None
+    assert rate_shape.end - rate_shape.start == 0.5
 
 
 def test_one_freedom_more_costs_three_logarithms_of_the_slices() -> None:
     """The cost that a fit must save to be worth it; half of it in BIC (Schwarz 1978), dearer here against noise that
     neighbors share."""
-    one, two = (_compute_criterion(_Fit(5.0, freedoms, None), 100) for freedoms in (1, 2))
-    assert two - one == pytest.approx(3 * np.log(100))
+    single, two = (_compute_criterion(_Fit(5.0, freedoms, None), 100) for freedoms in (1, 2))
+    assert two - single == pytest.approx(3 * np.log(100))
     assert _compute_criterion(_Fit(5.0, 0, None), 100) == pytest.approx(100 * np.log(0.05))
 
 
@@ -268,16 +268,16 @@ def test_band_limit_needs_eight_references() -> None:
 def test_each_reference_is_held_against_the_others_of_its_band() -> None:
     """Of the shares 0.5, 0.51 … 0.57 in the first half each lies so far from the median of the other seven."""
     shares = np.array([0.5, 0.51, 0.52, 0.53, 0.54, 0.55, 0.56, 0.57])
-    known = build_reference_band([[share, 1 - share] for share in shares])
+    band = build_reference_band([[share, 1 - share] for share in shares])
     triangle = float(compute_area(compute_progress([1.0, 0.0]), compute_progress([0.0, 1.0])))
-    logs = np.log([abs(one - np.median(np.delete(shares, at))) * triangle for at, one in enumerate(shares)])
+    logs = np.log([abs(share - np.median(np.delete(shares, index))) * triangle for index, share in enumerate(shares)])
     random = np.random.default_rng(1)
-    drawn = random.choice(logs, 2000) + random.normal(0, float(np.std(logs, ddof=1)) * 8**-0.2, 2000)
-    assert known.limit == pytest.approx(np.exp(np.quantile(drawn, 0.998)))
-    assert known.curve[100] == pytest.approx(0.535)
-    assert (known.low[100], known.high[100]) == pytest.approx((0.5, 0.57))
-    found = measure_band_distance([0.9, 0.1], known)
-    assert (found.area, found.limit) == (near((0.9 - 0.535) * triangle), known.limit)
+    resampled = random.choice(logs, 2000) + random.normal(0, float(np.std(logs, ddof=1)) * 8**-0.2, 2000)
+    assert band.limit == pytest.approx(np.exp(np.quantile(resampled, 0.998)))
+    assert band.curve[100] == pytest.approx(0.535)
+    assert (band.low[100], band.high[100]) == pytest.approx((0.5, 0.57))
+    distance = measure_band_distance([0.9, 0.1], band)
+    assert (distance.area, distance.limit) == (near((0.9 - 0.535) * triangle), band.limit)
 
 
 def test_a_run_differs_when_it_lies_beyond_the_limit_not_on_it() -> None:
@@ -285,7 +285,7 @@ def test_a_run_differs_when_it_lies_beyond_the_limit_not_on_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("at", "level", "name"),
+    ("fall_index", "level", "name"),
     [
         (60, 0.3, "cliff"),  # moves 23 % of the bytes
         (60, 0.2, "long tail"),  # 17 %
@@ -298,29 +298,29 @@ def test_a_run_differs_when_it_lies_beyond_the_limit_not_on_it() -> None:
         (36, 0.6, "cliff"),
     ],
 )
-def test_sudden_fall_is_a_tail_or_a_cliff(at: int, level: float, name: str) -> None:
-    found = find_rate_shape(np.where(np.arange(120) < at, 5.0, 5 * level))
-    assert found == RateShape(name, at / 120, 1.0, pytest.approx(1 - level))  # type: ignore[arg-type]
+def test_sudden_fall_is_a_tail_or_a_cliff(fall_index: int, level: float, name: str) -> None:
+    rate_shape = find_rate_shape(np.where(np.arange(120) < fall_index, 5.0, 5 * level))
+    assert rate_shape == RateShape(name, fall_index / 120, 1.0, pytest.approx(1 - level))  # type: ignore[arg-type]
 
 
 def test_a_fall_to_a_standstill_is_one_to_a_twentieth() -> None:
-    found = find_rate_shape([7.0] * 60 + [0.0] * 60)
-    assert found == RateShape("long tail", 0.5, 1.0, near(0.95))
+    rate_shape = find_rate_shape([7.0] * 60 + [0.0] * 60)
+    assert rate_shape == RateShape("long tail", 0.5, 1.0, near(0.95))
 
 
-@pytest.mark.parametrize(("level", "named"), [(0.74, True), (0.76, False)])
-def test_what_takes_less_than_a_quarter_away_has_no_name(level: float, named: bool) -> None:
-    assert (find_rate_shape([1.0] * 60 + [level] * 60) is not None) == named
+@pytest.mark.parametrize(("level", "is_named"), [(0.74, True), (0.76, False)])
+def test_what_takes_less_than_a_quarter_away_has_no_name(level: float, is_named: bool) -> None:
+    assert (find_rate_shape([1.0] * 60 + [level] * 60) is not None) == is_named
 
 
-@pytest.mark.parametrize(("share", "named"), [(0.486, False), (0.53, True)])
-def test_a_name_is_earned_by_twelve_more_than_its_freedoms_cost(share: float, named: bool) -> None:
+@pytest.mark.parametrize(("share", "is_named"), [(0.486, False), (0.53, True)])
+def test_a_name_is_earned_by_twelve_more_than_its_freedoms_cost(share: float, is_named: bool) -> None:
     """Hundred slices up and down by s, and a step of h after forty: it saves 100 ln(1 + 0.24 h^2 / s^2) and costs
     3 * 2 * ln(100). At h^2 / 4 s^2 = 0.486 that leaves 10.7, at 0.53 13.5."""
     step = 0.3
     wave = step / 2 / share**0.5 * np.where(np.arange(100) % 2, 1, -1)
-    found = find_rate_shape(np.exp(wave - np.where(np.arange(100) < 40, 0, step)))
-    assert (found is not None) == named
+    rate_shape = find_rate_shape(np.exp(wave - np.where(np.arange(100) < 40, 0, step)))
+    assert (rate_shape is not None) == is_named
 
 
 @pytest.mark.parametrize(
@@ -329,11 +329,11 @@ def test_a_name_is_earned_by_twelve_more_than_its_freedoms_cost(share: float, na
 )
 def test_tail_has_at_most_two_fifths_of_rate_and_bytes(begin: float, fall: float, name: str) -> None:
     u = (np.arange(120) + 0.5) / 120
-    found = find_rate_shape(np.exp(-fall * np.maximum(0, u - begin) / (1 - begin)))
-    assert found is not None
-    assert (found.name, found.end) == (name, 1.0)
-    assert found.start == pytest.approx(begin, abs=0.015)
-    assert found.depth == pytest.approx(1 - np.exp(-fall), abs=0.015)
+    rate_shape = find_rate_shape(np.exp(-fall * np.maximum(0, u - begin) / (1 - begin)))
+    assert rate_shape is not None
+    assert (rate_shape.name, rate_shape.end) == (name, 1.0)
+    assert rate_shape.start == pytest.approx(begin, abs=0.015)
+    assert rate_shape.depth == pytest.approx(1 - np.exp(-fall), abs=0.015)
 
 
 def test_steady_decline_is_linear_in_the_rate_or_its_logarithm() -> None:
@@ -344,21 +344,21 @@ def test_steady_decline_is_linear_in_the_rate_or_its_logarithm() -> None:
 
 
 def test_slow_start_ends_within_seven_tenths_of_the_time() -> None:
-    at = np.arange(120)
-    assert find_rate_shape(np.where(at < 84, 0.3, 1.0)) == RateShape("slow start", 0.0, 0.7, near(0.7))
-    assert find_rate_shape(np.where(at < 85, 0.3, 1.0)) is None, "nor is it a stall of half of the time"
-    ramp = find_rate_shape(np.exp(-2 * np.maximum(0, (36 - at) / 120)))
+    slices = np.arange(120)
+    assert find_rate_shape(np.where(slices < 84, 0.3, 1.0)) == RateShape("slow start", 0.0, 0.7, near(0.7))
+    assert find_rate_shape(np.where(slices < 85, 0.3, 1.0)) is None, "nor is it a stall of half of the time"
+    ramp = find_rate_shape(np.exp(-2 * np.maximum(0, (36 - slices) / 120)))
     assert ramp == RateShape("slow start", 0.0, 0.3, near(1 - np.exp(-2 * 36 / 120)))
 
 
 def test_dips_are_told_as_shares_of_the_time() -> None:
-    found = find_rate_shape(np.where((np.arange(120) - 7) % (120 / 5.85) < 5, 3.0, 9.0))
-    assert found == RateShape("periodic dips", near(7 / 120), 1.0, near(2 / 3), near(1 / 5.85), 6)
+    rate_shape = find_rate_shape(np.where((np.arange(120) - 7) % (120 / 5.85) < 5, 3.0, 9.0))
+    assert rate_shape == RateShape("periodic dips", near(7 / 120), 1.0, near(2 / 3), near(1 / 5.85), 6)
 
 
 def test_long_curves_are_looked_at_in_120_slices() -> None:
-    found = find_rate_shape([1.0] * 122 + [0.6] * 118)
-    assert found == RateShape("cliff", near(61 / 120), 1.0, near(0.4))
+    rate_shape = find_rate_shape([1.0] * 122 + [0.6] * 118)
+    assert rate_shape == RateShape("cliff", near(61 / 120), 1.0, near(0.4))
 
 
 def test_the_usual_curve_may_have_another_number_of_slices() -> None:

@@ -85,9 +85,9 @@ def covered(noise: Noise, truth: float, count: int, times: int = 1000) -> float:
     """Share of samples whose interval covers the truth."""
     random, inside = np.random.default_rng(count), 0
     for _ in range(times):
-        found = compute_variation(noise(random, count))
-        if found.low is not None and found.high is not None:
-            inside += found.low <= truth <= found.high
+        variation = compute_variation(noise(random, count))
+        if variation.low is not None and variation.high is not None:
+            inside += variation.low <= truth <= variation.high
     return inside / times
 
 
@@ -107,31 +107,35 @@ def test_rare_slow_runs_are_not_covered_by_few_runs_as_the_page_says() -> None:
     def slow(random: np.random.Generator, count: int) -> Any:
         return random.normal(1, 0.03, count) * np.where(random.random(count) < 0.1, 0.6, 1.0)
 
-    many = slow(np.random.default_rng(7), 2_000_000)
-    truth = float(np.std(many) / np.mean(many))
+    values = slow(np.random.default_rng(7), 2_000_000)
+    truth = float(np.std(values) / np.mean(values))
     few, more = covered(slow, truth, 6), covered(slow, truth, 20)
     assert few == pytest.approx(0.47, abs=0.05)
     assert more == pytest.approx(0.83, abs=0.05)
-    for told in (few, more):
-        assert any(abs(100 * told - int(word)) <= 5 for word in re.findall(r"\d+", COVERAGE_STATEMENT))
+    for share in (few, more):
+        assert any(abs(100 * share - int(word)) <= 5 for word in re.findall(r"\d+", COVERAGE_STATEMENT))
 
 
 def test_interval_of_three_values_is_wider_than_of_many() -> None:
-    three, many = compute_variation([0.95, 1.0, 1.05]), compute_variation([0.95, 1.0, 1.05] * 6)
-    widths = [one.high / one.low for one in (three, many) if one.low is not None and one.high is not None]
+    three, of_many = compute_variation([0.95, 1.0, 1.05]), compute_variation([0.95, 1.0, 1.05] * 6)
+    widths = [
+        variation.high / variation.low
+        for variation in (three, of_many)
+        if variation.low is not None and variation.high is not None
+    ]
     assert widths[0] > 5 > widths[1]
 
 
 @given(st.lists(st.floats(1.0, 1e9), min_size=2, max_size=30), st.floats(0.1, 1e3))
 def test_the_variation_has_no_unit(values: list[float], unit: float) -> None:
-    one, other = compute_variation(values), compute_variation(np.array(values) * unit)
-    assert other.value == pytest.approx(one.value, rel=1e-6, abs=1e-9)
+    variation, other = compute_variation(values), compute_variation(np.array(values) * unit)
+    assert other.value == pytest.approx(variation.value, rel=1e-6, abs=1e-9)
 
 
 def test_few_values_have_a_variation_without_an_interval() -> None:
-    found = compute_variation([1.0, 3.0])
-    assert found.value == pytest.approx(0.7071, abs=0.001)
-    assert found.low is None
+    variation = compute_variation([1.0, 3.0])
+    assert variation.value == pytest.approx(0.7071, abs=0.001)
+    assert variation.low is None
 
 
 def test_capability_is_the_second_best_of_many_and_the_best_of_three() -> None:
@@ -155,19 +159,21 @@ def test_the_robust_deviation_of_known_values() -> None:
 
 def test_the_interval_of_three_values_is_that_of_vangel() -> None:
     """With u of the printed chi-square quantiles for two degrees of freedom, 7.3778 and 0.050636."""
-    found = compute_variation([9.5, 10.0, 10.5])
+    variation = compute_variation([9.5, 10.0, 10.5])
     ends = [0.05 / (((u + 2) / 3 - 1) * 0.05**2 + u / 2) ** 0.5 for u in (7.3778, 0.050636)]
-    assert (found.value, found.low, found.high, found.count) == pytest.approx((0.05, *ends, 3), rel=1e-3)
+    assert (variation.value, variation.low, variation.high, variation.count) == pytest.approx(
+        (0.05, *ends, 3), rel=1e-3
+    )
     narrower = compute_variation([9.5, 10.0, 10.5], confidence=0.9)
     ends = [0.05 / (((u + 2) / 3 - 1) * 0.05**2 + u / 2) ** 0.5 for u in (5.9915, 0.10259)]
     assert (narrower.low, narrower.high) == pytest.approx(ends, rel=1e-3)
 
 
 def test_few_values_that_scatter_widely_have_no_upper_end() -> None:
-    found = compute_variation([0.1, 1.0, 9.0])
-    assert found.high == float("inf")
-    assert found.low is not None
-    assert 0 < found.low < found.value
+    variation = compute_variation([0.1, 1.0, 9.0])
+    assert variation.high == float("inf")
+    assert variation.low is not None
+    assert 0 < variation.low < variation.value
 
 
 @pytest.mark.parametrize(
@@ -179,26 +185,26 @@ def test_values_with_long_tails_have_the_interval_of_bonett(values: list[float],
     """By hand: the kurtosis about the mean without `cut` values at each end, and 1.95996 of the normal distribution."""
     n, mean = len(values), sum(values) / len(values)
     middle = sum(sorted(values)[cut : n - cut]) / (n - 2 * cut)
-    squares = sum((one - mean) ** 2 for one in values)
-    kurtosis = n * sum((one - middle) ** 4 for one in values) / squares**2
+    squares = sum((value - mean) ** 2 for value in values)
+    kurtosis = n * sum((value - middle) ** 4 for value in values) / squares**2
     small = n / (n - 1.95996)
     half = 1.95996 * small * ((kurtosis - (n - 3) / n) / (n - 1)) ** 0.5
     scale = (squares / (n - 1)) ** 0.5 / mean
-    found = _bound_any_distribution(np.array(values), scale, 0.95)
-    assert found == pytest.approx([scale * (small * np.exp(end)) ** 0.5 for end in (-half, half)], rel=1e-4)
+    bounds = _bound_any_distribution(np.array(values), scale, 0.95)
+    assert bounds == pytest.approx([scale * (small * np.exp(end)) ** 0.5 for end in (-half, half)], rel=1e-4)
     assert _bound_any_distribution(np.array(values[:3]), scale, 0.95) is None
 
 
 def test_of_both_intervals_the_wider_end_counts() -> None:
     for values in ([9.0, 10.0, 10.0, 11.0, 10.5, 9.5], [10.0] * 9 + [10.1, 4.0]):
-        found = compute_variation(values)
+        variation = compute_variation(values)
         both = [
-            _bound_normal(found.value, len(values), 0.95),
-            _bound_any_distribution(np.array(values), found.value, 0.95),
+            _bound_normal(variation.value, len(values), 0.95),
+            _bound_any_distribution(np.array(values), variation.value, 0.95),
         ]
-        lows, highs = zip(*[one for one in both if one is not None], strict=True)
+        lows, highs = zip(*[interval for interval in both if interval is not None], strict=True)
         assert len(lows) == 2
-        assert (found.low, found.high) == (min(lows), max(highs))
+        assert (variation.low, variation.high) == (min(lows), max(highs))
 
 
 @pytest.mark.parametrize("wrong", [[], [1.0], [-1.0, 1.0], [-3.0, 1.0]])
@@ -212,8 +218,8 @@ def test_equal_values_do_not_vary_and_have_no_interval() -> None:
 
 
 @pytest.mark.parametrize(
-    ("repeats", "found"),
+    ("repeats", "summary"),
     [([5.0], (5.0, 5.0, 1)), ([5.0, 9.0, 7.0], (9.0, 7.0, 3)), ([5.0, 9.0, 7.0, 8.0], (8.0, 7.5, 4))],
 )
-def test_a_probe_says_how_many_repeats_it_is_of(repeats: list[float], found: tuple[float, float, int]) -> None:
-    assert summarize_probe(repeats) == ProbeSummary(*found)
+def test_a_probe_says_how_many_repeats_it_is_of(repeats: list[float], summary: tuple[float, float, int]) -> None:
+    assert summarize_probe(repeats) == ProbeSummary(*summary)

@@ -29,8 +29,8 @@ LOW, HIGH = 0.93 - 0.014, 0.97 + 0.014
 def correlated(rows: int, columns: int, alike: float, seed: int) -> Rows:
     """Standard normal values; each is correlated with the one before it."""
     fresh = np.random.default_rng(seed).standard_normal((rows, columns))
-    for at in range(1, columns):
-        fresh[:, at] = alike * fresh[:, at - 1] + np.sqrt(1 - alike**2) * fresh[:, at]
+    for index in range(1, columns):
+        fresh[:, index] = alike * fresh[:, index - 1] + np.sqrt(1 - alike**2) * fresh[:, index]
     return fresh
 
 
@@ -65,8 +65,8 @@ def test_the_interval_covers_the_median_although_it_ended_the_repeats(kind: str,
     values = KINDS[kind](correlated(TRIALS, MOST, alike, seed=11))
     means = []
     for share in (0.5, 0.1, 0.05, 0.03, 0.005):
-        found, runs = covered(values, share)
-        assert LOW <= found <= HIGH, f"{share}: covers in {found:.3f}"
+        coverage, runs = covered(values, share)
+        assert LOW <= coverage <= HIGH, f"{share}: covers in {coverage:.3f}"
         means.append(runs)
     assert means == sorted(means)
     assert means[0] < LEAST + 1
@@ -100,16 +100,16 @@ def test_other_confidences_are_near_too(confidence: float, within: float) -> Non
         values = make(correlated(4000, MOST, 0.0, seed=31))
         for count, look in ((6, InterimLook.FIRST), (MOST, InterimLook.LAST)):
             low, high = compute_median_intervals(values[:, :count], look, confidence)
-            found = float(np.mean((low <= 0) & (high >= 0)))
-            assert abs(found - confidence) <= within, f"{kind}, {count} runs: {found:.3f}"
+            coverage = float(np.mean((low <= 0) & (high >= 0)))
+            assert abs(coverage - confidence) <= within, f"{kind}, {count} runs: {coverage:.3f}"
 
 
 def test_values_that_may_be_nothing_have_an_interval_as_they_are() -> None:
     shares = correlated(4000, 12, 0.0, seed=37) * 0.02
     hits = sum(
-        found.low <= 0 <= found.high
+        interval.low <= 0 <= interval.high
         for row in shares
-        if (found := compute_median_interval(row)).low is not None and found.high is not None
+        if (interval := compute_median_interval(row)).low is not None and interval.high is not None
     )
     assert LOW <= hits / len(shares) <= HIGH
     assert compute_median_interval([0.0] * 6) == compute_median_interval([0.0] * 6, InterimLook.LAST)
@@ -118,11 +118,11 @@ def test_values_that_may_be_nothing_have_an_interval_as_they_are() -> None:
 
 def test_one_sample_gives_the_row_of_many() -> None:
     rates = np.exp(KINDS["normal"](correlated(1, 9, 0.0, seed=5)))[0] * 2e9
-    found = compute_median_interval(rates, InterimLook.BETWEEN)
+    interval = compute_median_interval(rates, InterimLook.BETWEEN)
     low, high = compute_median_intervals(np.log(rates)[None, :], InterimLook.BETWEEN)
-    assert found.low == pytest.approx(np.exp(low[0]))
-    assert found.high == pytest.approx(np.exp(high[0]))
-    assert found.value == np.median(rates)
+    assert interval.low == pytest.approx(np.exp(low[0]))
+    assert interval.high == pytest.approx(np.exp(high[0]))
+    assert interval.value == np.median(rates)
 
 
 def test_few_runs_have_no_interval_and_equal_ones_a_width_of_nothing() -> None:
@@ -150,20 +150,20 @@ def test_estimated_runs_grow_with_the_square_of_the_width() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "level", "place"),
+    ("count", "level", "expected_rank"),
     [(5, 0.6, 2), (5, 0.625, 2), (5, 0.63, 1), (6, 0.96, 1), (9, 0.82, 3), (9, 0.83, 2), (20, 0.95, 6)],
 )
-def test_order_statistics_cover_the_median_as_the_binomial_says(count: int, level: float, place: int) -> None:
+def test_order_statistics_cover_the_median_as_the_binomial_says(count: int, level: float, expected_rank: int) -> None:
     """The second and the fourth of five lie around the median in 20 cases of 32, the third and the seventh of nine in
     420 of 512 (Conover 1999, table A3 for the sixth and the fifteenth of twenty)."""
-    found, share, stretch = _choose_order_statistics(count, level)
-    assert (found, stretch) == (place, 1.0)
+    rank, share, stretch = _choose_order_statistics(count, level)
+    assert (rank, stretch) == (expected_rank, 1.0)
     assert 0 <= share < 1
 
 
 def test_range_of_few_values_is_widened_as_for_normal_noise() -> None:
-    place, share, stretch = _choose_order_statistics(5, 0.95)
-    assert (place, share) == (1, 0.0)
+    rank, share, stretch = _choose_order_statistics(5, 0.95)
+    assert (rank, share) == (1, 0.0)
     assert stretch == pytest.approx(1.95996 / 1.86273, abs=1e-4)  # the range of five covers in 30 cases of 32
 
 
@@ -241,8 +241,12 @@ def test_the_expected_runs_are_those_that_are_left_at_least() -> None:
 
 def test_half_an_interval_is_a_share_of_its_median() -> None:
     assert MedianInterval(4.0, 3.0, 6.0, 9).relative_half_width == 0.375
-    for one in (MedianInterval(4.0, None, 6.0, 9), MedianInterval(4.0, 3.0, None, 9), MedianInterval(0.0, -1, 1, 9)):
-        assert one.relative_half_width is None
+    for interval in (
+        MedianInterval(4.0, None, 6.0, 9),
+        MedianInterval(4.0, 3.0, None, 9),
+        MedianInterval(0.0, -1, 1, 9),
+    ):
+        assert interval.relative_half_width is None
 
 
 def test_interval_widens_with_the_correlation_of_neighbors() -> None:
@@ -250,8 +254,8 @@ def test_interval_widens_with_the_correlation_of_neighbors() -> None:
     the way between is that of Hettmansperger and Sheather. The least correlation that is assumed is 0.075."""
     outer, inner = 1 - 2 * 79 / 4096, 1 - 2 * 299 / 4096
     for look, left_of_miss in ((InterimLook.ONLY, 1.1), (InterimLook.FIRST, 1.1), (InterimLook.LAST, 0.8)):
-        way = (outer - (1 - 0.05 * left_of_miss)) / (outer - inner)
-        share = 9 * way / (3 + 6 * way)
+        weight = (outer - (1 - 0.05 * left_of_miss)) / (outer - inner)
+        share = 9 * weight / (3 + 6 * weight)
         # up and down in turn: neighbors are unlike
         values = np.array([1.0, 12, 2, 11, 3, 10, 4, 9, 5, 8, 6, 7])
         factor = (1.075 / 0.925) ** 0.5
@@ -259,8 +263,8 @@ def test_interval_widens_with_the_correlation_of_neighbors() -> None:
         assert low[0] == pytest.approx(6.5 - (3.5 - share) * factor)
         assert high[0] == pytest.approx(6.5 + (3.5 - share) * factor)
     # less may be missed between the looks: the second and the eleventh, 4070 of 4096, on the way to the third
-    way = (1 - 2 * 13 / 4096 - (1 - 0.05 * 0.46)) / (1 - 2 * 13 / 4096 - outer)
-    share = 10 * way / (2 + 8 * way)
+    weight = (1 - 2 * 13 / 4096 - (1 - 0.05 * 0.46)) / (1 - 2 * 13 / 4096 - outer)
+    share = 10 * weight / (2 + 8 * weight)
     low, _ = compute_median_intervals(values[None, :], InterimLook.BETWEEN)
     assert low[0] == pytest.approx(6.5 - (4.5 - share) * factor)
 
@@ -279,12 +283,12 @@ def test_correlation_of_neighbors_is_corrected_for_small_samples() -> None:
 
 
 def test_five_values_have_an_interval_that_holds_their_median() -> None:
-    found = compute_median_interval([3.0, 1.0, 5.0, 2.0, 4.0])
-    assert found.low is not None
-    assert found.high is not None
-    assert 0 < found.low < 1
-    assert found.high > 5
-    assert found.count == 5
+    interval = compute_median_interval([3.0, 1.0, 5.0, 2.0, 4.0])
+    assert interval.low is not None
+    assert interval.high is not None
+    assert 0 < interval.low < 1
+    assert interval.high > 5
+    assert interval.count == 5
     for wrong in ([], [float("nan")]):
         with pytest.raises(ValueError, match="the interval of a median needs finite values"):
             compute_median_interval(wrong)
@@ -293,8 +297,8 @@ def test_five_values_have_an_interval_that_holds_their_median() -> None:
 def test_values_below_nothing_are_taken_as_they_are() -> None:
     """The same values further up have the same interval further up: no logarithm was taken."""
     values = np.array([1.0, 12, 2, 11, 3, 10, 4, 9, 5, 8, 6, 7])
-    low, high = (float(one[0]) for one in compute_median_intervals(values[None, :]))
-    found = compute_median_interval(values - 12)
-    assert (found.low, found.high) == pytest.approx((low - 12, high - 12))
+    low, high = (float(interval[0]) for interval in compute_median_intervals(values[None, :]))
+    shifted = compute_median_interval(values - 12)
+    assert (shifted.low, shifted.high) == pytest.approx((low - 12, high - 12))
     nothing = compute_median_interval(values - 1)
     assert (nothing.low, nothing.high) == pytest.approx((low - 1, high - 1))

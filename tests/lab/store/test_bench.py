@@ -15,9 +15,9 @@ def test_the_bench_runs_on_a_small_archive(tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / "bench" / "archive.py"), "--runs", "2400", "--real", "30", "--times", "1"]
     done = subprocess.run([*command, "--dir", str(tmp_path), "--json"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert found.pop("runs") == 2400
-    assert found.pop("index_bytes") > 0
-    assert {"list", "filter", "one_series", "all_series", "query", "after_a_run"} <= set(found)
-    assert all(seconds >= 0 for seconds in found.values())
+    document = json.loads(done.stdout)
+    assert document.pop("runs") == 2400
+    assert document.pop("index_bytes") > 0
+    assert {"list", "filter", "one_series", "all_series", "query", "after_a_run"} <= set(document)
+    assert all(seconds >= 0 for seconds in document.values())
     assert list(tmp_path.iterdir()) == [], "it takes away what it made"

@@ -26,9 +26,11 @@ def root(sonde: Any, fake: Any, target: Path, archive: Path) -> Path:
 def test_polars_reads_the_tables_of_all_runs(sonde: Any, root: Path) -> None:
     """The example of the documentation, on this archive."""
     phases = polars.scan_parquet(root / "20*/*/phases.parquet")
-    theirs = phases.group_by("op").agg(polars.col("total_bytes_per_s").median()).collect()
+    rows_by_polars = phases.group_by("op").agg(polars.col("total_bytes_per_s").median()).collect()
     ours = sonde("query", "SELECT op, median(total_bytes_per_s) AS m FROM phases_full GROUP BY op", "--json").json
-    assert {row["op"]: row["total_bytes_per_s"] for row in theirs.to_dicts()} == {row["op"]: row["m"] for row in ours}
+    assert {row["op"]: row["total_bytes_per_s"] for row in rows_by_polars.to_dicts()} == {
+        row["op"]: row["m"] for row in ours
+    }
     assert all(row["m"] > 0 for row in ours)
 
 
@@ -36,7 +38,7 @@ def test_polars_reads_the_index(sonde: Any, root: Path) -> None:
     run_builders.add_run(root, "20200101T000000Z-old-0001", [run_builders.build_phase(rate=5.0)])
     Catalog(root)
     values = polars.scan_parquet(root / ".index/*/*.phases.parquet").filter(polars.col("history").is_not_null())
-    theirs = values.select("run", "phase", "value", "key").collect().to_dicts()
+    rows_by_polars = values.select("run", "phase", "value", "key").collect().to_dicts()
     ours = sonde("query", "SELECT run, phase, value FROM phases WHERE history IS NOT NULL", "--json").json
-    assert {(row["run"], row["phase"], row["value"]) for row in theirs} == {tuple(row.values()) for row in ours}
-    assert {json.loads(row["key"])["definition"] for row in theirs} == {"sonde total"}
+    assert {(row["run"], row["phase"], row["value"]) for row in rows_by_polars} == {tuple(row.values()) for row in ours}
+    assert {json.loads(row["key"])["definition"] for row in rows_by_polars} == {"sonde total"}

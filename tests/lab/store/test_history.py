@@ -27,7 +27,7 @@ PLAN: dict[str, Any] = {
 }
 
 
-def kept(archive: Path, plan: dict[str, Any] = PLAN, **facts: Any) -> Path:
+def store_run_of(archive: Path, plan: dict[str, Any] = PLAN, **facts: Any) -> Path:
     store = Archive(archive)
     return conduct_run(
         Plan.from_document(plan, "test"), RunSetup(find_engine(), store), lambda kind, line: None, facts=facts
@@ -35,7 +35,7 @@ def kept(archive: Path, plan: dict[str, Any] = PLAN, **facts: Any) -> Path:
 
 
 def by_phase(archive: Path) -> dict[str, Series]:
-    return {one.key.phase: one for one in all_series(Archive(archive))}
+    return {history.key.phase: history for history in all_series(Archive(archive))}
 
 
 def test_an_empty_archive_has_no_series(archive: Path) -> None:
@@ -47,7 +47,7 @@ def test_runs_of_one_experiment_make_one_series_a_phase(fake: Fake, archive: Pat
     folders = []
     for rate in rates:
         fake(rate=rate)
-        folders.append(kept(archive))
+        folders.append(store_run_of(archive))
     series = by_phase(archive)
     assert set(series) == {"write", "read"}
     write = series["write"]
@@ -61,37 +61,37 @@ def test_runs_of_one_experiment_make_one_series_a_phase(fake: Fake, archive: Pat
 
 
 def test_another_plan_target_or_file_system_is_another_series(fake: Fake, archive: Path) -> None:
-    kept(archive)
-    kept(archive, {**PLAN, "data": {"access": {"transfer": "2MiB", "volume": "64MiB"}}})
-    kept(archive, {**PLAN, "target": {"path": "/y"}})
+    store_run_of(archive)
+    store_run_of(archive, {**PLAN, "data": {"access": {"transfer": "2MiB", "volume": "64MiB"}}})
+    store_run_of(archive, {**PLAN, "target": {"path": "/y"}})
     fake(type="xfs")
-    kept(archive)
-    found = all_series(Archive(archive))
-    assert len(found) == 8
-    assert {len(one) for one in found} == {1}
-    assert len({one.key.id for one in found}) == 8
+    store_run_of(archive)
+    histories = all_series(Archive(archive))
+    assert len(histories) == 8
+    assert {len(history) for history in histories} == {1}
+    assert len({history.key.id for history in histories}) == 8
 
 
 @pytest.mark.parametrize(("mode", "phases"), [("enospc", {"write"}), ("crash", {"write"}), ("mismatch", set())])
 def test_what_failed_is_in_no_series(fake: Fake, archive: Path, mode: str, phases: set[str]) -> None:
     fake(mode)
-    kept(archive)
+    store_run_of(archive)
     assert set(by_phase(archive)) == phases
 
 
 def test_calibrations_are_in_no_series(fake: Fake, archive: Path) -> None:
-    kept(archive, role="calibration")
+    store_run_of(archive, role="calibration")
     assert all_series(Archive(archive)) == []
 
 
 def test_cached_reads_are_apart_from_cold_ones(fake: Fake, archive: Path) -> None:
-    first, second = kept(archive), kept(archive)
+    first, second = store_run_of(archive), store_run_of(archive)
     summary = json.loads((second / "run.json").read_text())
     summary["phases"][1]["findings"] = ["cache_suspect"]
     (second / "run.json").write_text(json.dumps(summary))
-    reads = {one.key.cache: one for one in all_series(Archive(archive)) if one.key.phase == "read"}
+    reads = {history.key.cache: history for history in all_series(Archive(archive)) if history.key.phase == "read"}
     assert reads.pop("cached").runs == [second.name]
-    assert [one.runs for one in reads.values()] == [[first.name]]
+    assert [history.runs for history in reads.values()] == [[first.name]]
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_operations_on_names_are_counted_as_operations(archive: Path) -> None:
         run_builders.build_phase("walk", 0.0, ops_per_s=7.0),
     ]
     run_builders.add_run(archive, "20260101T000000Z-tree-0001", phases)
-    assert {phase: (one.key.unit, one.values[0]) for phase, one in by_phase(archive).items()} == {
+    assert {phase: (history.key.unit, history.values[0]) for phase, history in by_phase(archive).items()} == {
         "create": ("ops_per_s", 4096.0 / 2**20),
         "write": ("bytes_per_s", 1e9),
         "walk": ("ops_per_s", 7.0),

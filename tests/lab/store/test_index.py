@@ -31,14 +31,14 @@ NAMES = [f"2026{month:02d}{day:02d}T1200{day:02d}Z-daily-{day:04x}" for month in
 def truth(root: Path) -> tuple[dict[str, Any], set[str]]:
     """What is in the archive, from the files alone: run -> (tags, value), and the folders that are no runs."""
     runs, complaints = Archive(root).runs()
-    found = {run.id: (tuple(tags.read_tags(run.folder)), run.phases[0]["bytes_per_s"]) for run in runs}
-    return found, {complaint.split(" ")[0] for complaint in complaints}
+    rows_by_run = {run.id: (tuple(tags.read_tags(run.folder)), run.phases[0]["bytes_per_s"]) for run in runs}
+    return rows_by_run, {complaint.split(" ")[0] for complaint in complaints}
 
 
-def seen(catalog: Catalog) -> tuple[dict[str, Any], set[str]]:
+def read_index(catalog: Catalog) -> tuple[dict[str, Any], set[str]]:
     rows = catalog.runs(["run", "tags", "write_bytes_per_s"]).to_pylist()
-    found = {row["run"]: (tuple(row["tags"]), row["write_bytes_per_s"]) for row in rows}
-    return found, {complaint.split(" ")[0] for complaint in catalog.complaints()}
+    rows_by_run = {row["run"]: (tuple(row["tags"]), row["write_bytes_per_s"]) for row in rows}
+    return rows_by_run, {complaint.split(" ")[0] for complaint in catalog.complaints()}
 
 
 def files(root: Path) -> list[Path]:
@@ -81,26 +81,26 @@ def test_it_follows_everything_that_can_happen(root: Path, seed: int) -> None:
                 shutil.copytree(source, root / source.name)
                 shutil.rmtree(source)
         if pick.random() < 0.7:
-            assert seen(Catalog(root)) == truth(root), f"after {act} in step {step}"
-    assert seen(Catalog(root)) == truth(root)
+            assert read_index(Catalog(root)) == truth(root), f"after {act} in step {step}"
+    assert read_index(Catalog(root)) == truth(root)
 
 
 def noting(read: list[Path]) -> Callable[..., Any]:
     """What makes rows of a run, and notes which run it was."""
 
-    def noted(folder: Path, *rest: Any) -> Any:
+    def noted(folder: Path, *arguments: Any) -> Any:
         read.append(folder)
-        return rows_of(folder, *rest)
+        return rows_of(folder, *arguments)
 
     return noted
 
 
 def test_what_has_not_changed_is_not_read_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run_builders.age_archive(root)
-    expected = seen(Catalog(root))
+    expected = read_index(Catalog(root))
     read: list[Path] = []
     monkeypatch.setattr(index, "rows_of", noting(read))
-    assert seen(Catalog(root)) == expected
+    assert read_index(Catalog(root)) == expected
     assert read == []
     added = run_builders.add_run(root, NAMES[1])
     Catalog(root)
@@ -115,9 +115,9 @@ def test_a_change_in_the_same_instant_is_not_missed(root: Path) -> None:
     tags.change_tags(root / "2026-01" / NAMES[0], ["later"])
     for folder in (root / "2026-01", root / "2026-01" / NAMES[0]):
         os.utime(folder, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
-    found, _ = seen(Catalog(root))
-    assert added.name in found
-    assert found[NAMES[0]][0] == ("later",)
+    rows_by_run, _ = read_index(Catalog(root))
+    assert added.name in rows_by_run
+    assert rows_by_run[NAMES[0]][0] == ("later",)
 
 
 def test_an_interruption_keeps_the_months_that_were_read(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,30 +142,30 @@ def test_an_interruption_keeps_the_months_that_were_read(archive: Path, monkeypa
 
 def test_damage_to_the_index_costs_nothing_but_time(root: Path) -> None:
     run_builders.age_archive(root)
-    expected = seen(Catalog(root))
+    expected = read_index(Catalog(root))
     for number, file in enumerate(files(root)):
         file.write_bytes([b"", b"PAR1 this is no table", file.read_bytes()[:-40]][number % 3])
-    assert seen(Catalog(root)) == expected
+    assert read_index(Catalog(root)) == expected
     catalog = Catalog(root)
     for file in files(root):
         file.unlink()
-    assert seen(catalog) == expected, "it was deleted while somebody used it"
+    assert read_index(catalog) == expected, "it was deleted while somebody used it"
     shutil.rmtree(root / index.FOLDER)
-    assert seen(Catalog(root)) == expected
+    assert read_index(Catalog(root)) == expected
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_a_single_wrong_bit_in_the_index_is_noticed(root: Path, seed: int) -> None:
     """A read gives the truth or fails; what fails is made again."""
     run_builders.age_archive(root)
-    expected = seen(Catalog(root))
+    expected = read_index(Catalog(root))
     pick = random.Random(seed)
     file = pick.choice(files(root))
     content = bytearray(file.read_bytes())
     content[pick.randrange(len(content))] ^= 1 << pick.randrange(8)
     file.write_bytes(content)
-    assert seen(Catalog(root)) == expected
-    assert [len(one) for one in all_series(Archive(root))] == [len(NAMES[::2])]
+    assert read_index(Catalog(root)) == expected
+    assert [len(history) for history in all_series(Archive(root))] == [len(NAMES[::2])]
 
 
 def test_an_index_that_others_made_is_read_where_it_cannot_be_written(
@@ -178,20 +178,20 @@ def test_an_index_that_others_made_is_read_where_it_cannot_be_written(
     monkeypatch.setattr(os, "access", lambda path, mode: ".index" not in str(path) and honest(path, mode))
     read: list[Path] = []
     monkeypatch.setattr(index, "rows_of", noting(read))
-    assert seen(Catalog(root)) == truth(root)
+    assert read_index(Catalog(root)) == truth(root)
     assert read == []
     added = run_builders.add_run(root, NAMES[1])
     run_builders.age_archive(root)
-    assert seen(Catalog(root)) == truth(root)
+    assert read_index(Catalog(root)) == truth(root)
     assert added in read
     assert list((tmp_path / "cache").rglob("2026-01~*.parquet")), "what is new is kept with the user"
     read.clear()
-    assert seen(Catalog(root)) == truth(root)
+    assert read_index(Catalog(root)) == truth(root)
     assert read == []
     for file in files(root):
         file.write_bytes(b"damaged, and not ours to remove")
     monkeypatch.setattr(Path, "unlink", refuse)
-    assert seen(Catalog(root)) == truth(root)
+    assert read_index(Catalog(root)) == truth(root)
 
 
 def refuse(self: Path, missing_ok: bool = False) -> None:
@@ -204,13 +204,13 @@ def test_an_archive_that_cannot_be_written_keeps_its_index_with_the_user(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (root / index.FOLDER).write_text("a file where a folder should be")
-    assert seen(Catalog(root)) == truth(root)
+    assert read_index(Catalog(root)) == truth(root)
     assert list((tmp_path / "cache").rglob("*.parquet"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(root / index.FOLDER))
     nowhere = Catalog(root)
     assert nowhere.files("runs") == []
-    assert seen(nowhere) == truth(root)
-    assert {len(one) for one in all_series(Archive(root))} == {len(NAMES[::2])}
+    assert read_index(nowhere) == truth(root)
+    assert {len(history) for history in all_series(Archive(root))} == {len(NAMES[::2])}
 
 
 @pytest.mark.parametrize(("version", "is_in_history"), [(HASH_VERSION, True), (HASH_VERSION - 1, False)])
@@ -223,7 +223,7 @@ def test_hash_of_another_version_is_in_no_history(archive: Path, version: int, i
 def test_a_month_that_is_gone_is_forgotten(root: Path) -> None:
     Catalog(root)
     shutil.rmtree(root / "2026-02")
-    assert seen(Catalog(root)) == truth(root)
+    assert read_index(Catalog(root)) == truth(root)
     assert {file.name.partition("~")[0] for file in files(root)} == {ROOT, "2026-01", "2026-11"}
 
 
@@ -231,12 +231,12 @@ def test_files_of_another_version_are_left_alone(root: Path) -> None:
     other = root / index.FOLDER / "0"
     other.mkdir(parents=True)
     (other / "2026-01~1.runs.parquet").write_bytes(b"x")
-    assert seen(Catalog(root)) == truth(root)
+    assert read_index(Catalog(root)) == truth(root)
     assert (other / "2026-01~1.runs.parquet").exists()
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "sentence"),
     [
         ("", "cannot be read"),
         ("[]", "of another kind"),
@@ -247,17 +247,18 @@ def test_files_of_another_version_are_left_alone(root: Path) -> None:
         ("\x00\xff", "cannot be read"),
     ],
 )
-def test_foreign_and_damaged_folders_are_a_sentence(root: Path, text: str, said: str | None) -> None:
+def test_foreign_and_damaged_folders_are_a_sentence(root: Path, text: str, sentence: str | None) -> None:
     odd = root / "2026-01" / "odd"
     odd.mkdir()
     (odd / "run.json").write_text(text, encoding="latin-1")
     (root / "2026-01" / "a file").write_text("not a folder")
     catalog = Catalog(root)
     complaints = catalog.complaints()
-    assert len(catalog.runs(["run"])) == len(NAMES[::2]) + (said is None)
-    assert [(said or "") in one and str(odd) in one and one.endswith("skipped.") for one in complaints] == [
-        True
-    ] * bool(said)
+    assert len(catalog.runs(["run"])) == len(NAMES[::2]) + (sentence is None)
+    assert [
+        (sentence or "") in complaint and str(odd) in complaint and complaint.endswith("skipped.")
+        for complaint in complaints
+    ] == [True] * bool(sentence)
 
 
 WRITER = """
@@ -279,11 +280,11 @@ def test_many_writers_and_readers_at_once(root: Path) -> None:
         for number in range(3)
     ]
     counts = []
-    while any(one.poll() is None for one in writers):
+    while any(writer.poll() is None for writer in writers):
         counts.append(len(Catalog(root).runs(["run"])))
-    assert [one.communicate()[1].decode() for one in writers] == [""] * 3
+    assert [writer.communicate()[1].decode() for writer in writers] == [""] * 3
     assert counts == sorted(counts), "a run that was seen once stays"
-    assert seen(Catalog(root)) == truth(root)
+    assert read_index(Catalog(root)) == truth(root)
     assert len(truth(root)[0]) == len(NAMES[::2]) + 120
 
 
@@ -334,21 +335,21 @@ def test_each_filter_finds_what_it_names(archive: Path, wanted: Selection, expec
     run_builders.add_run(
         archive, "20260106T000000Z-e-0000", role="calibration", plan={"id": "z"}, nodes=1, history=edison
     )
-    for name, words in (("a", ["keep"]), ("b", ["keep", "v2"])):
+    for name, tag_names in (("a", ["keep"]), ("b", ["keep", "v2"])):
         (folder,) = archive.glob(f"*/*-{name}-0000")
-        tags.change_tags(folder, words)
-    found = Catalog(archive).runs(["run"], wanted)["run"].to_pylist()
-    assert {one.split("-")[1] for one in found} == expected
-    assert found == sorted(found), "in the order of their start"
+        tags.change_tags(folder, tag_names)
+    run_ids = Catalog(archive).runs(["run"], wanted)["run"].to_pylist()
+    assert {run_id.split("-")[1] for run_id in run_ids} == expected
+    assert run_ids == sorted(run_ids), "in the order of their start"
 
 
 def test_the_last_so_many(root: Path) -> None:
     catalog = Catalog(root)
     everything = catalog.runs(["run"])["run"].to_pylist()
     for last in (0, 1, 5, len(everything), 99):
-        found = catalog.find(["run"], last=last)
-        assert found.table["run"].to_pylist() == (everything[-last:] if last else [])
-        assert found.count == len(everything)
+        selection = catalog.find(["run"], last=last)
+        assert selection.table["run"].to_pylist() == (everything[-last:] if last else [])
+        assert selection.count == len(everything)
 
 
 def test_a_history_is_in_the_order_of_time_wherever_runs_lie(archive: Path) -> None:

@@ -53,7 +53,7 @@ while True:
 """
 
 
-def whole(folder: Path) -> bool:
+def read_all_files(folder: Path) -> bool:
     """Everything a run consists of is there and says the same."""
     assert {path.name for path in folder.iterdir()} == FILES
     summary = json.loads((folder / "run.json").read_text())
@@ -76,7 +76,7 @@ def test_two_writers_and_twenty_kills(template: Path, archive: Path) -> None:
     pick = random.Random(20)
     store = Archive(archive)
     began: set[str] = set()
-    kept: set[str] = set()
+    stored_ids: set[str] = set()
 
     def start() -> subprocess.Popen[str]:
         command = [sys.executable, "-c", WRITER, str(archive), str(template), json.dumps(PLAN)]
@@ -86,7 +86,7 @@ def test_two_writers_and_twenty_kills(template: Path, archive: Path) -> None:
         writer.kill()
         for line in writer.communicate()[0].splitlines():
             word, _, run_id = line.partition(" ")
-            (began if word == "began" else kept).add(run_id)
+            (began if word == "began" else stored_ids).add(run_id)
         assert writer.returncode == -signal.SIGKILL, "it was killed; it did not fail"
 
     writers = [start(), start()]
@@ -96,22 +96,24 @@ def test_two_writers_and_twenty_kills(template: Path, archive: Path) -> None:
         time.sleep(pick.uniform(0.0, 0.03))
         end(writers[kill % 2])
         for run in store.runs()[0]:
-            whole(run.folder)
+            read_all_files(run.folder)
         assert Catalog(archive).complaints() == []
         writers[kill % 2] = start()
     for writer in writers:
         end(writer)
 
     store.recover()
-    there = {run.folder.name: whole(run.folder) for run in store.runs()[0]}
-    assert kept, "some were finished between the kills"
-    assert kept <= set(there), "what the archive said it has, it has"
+    there = {run.folder.name: read_all_files(run.folder) for run in store.runs()[0]}
+    assert stored_ids, "some were finished between the kills"
+    assert stored_ids <= set(there), "what the archive said it has, it has"
     assert began <= set(there), "what was measured to its end was brought in"
-    assert all(there[name] for name in began | kept)
+    assert all(there[name] for name in began | stored_ids)
     assert store.recover() == []
-    left = list(archive.glob(".incoming-*"))
-    assert [path for path in left if (path / "record.ndjson").exists()] == [], "only what had not begun to measure"
-    for path in left:  # killed before it could say who it is: it may be somebody's, until it has been silent for hours
+    leftovers = list(archive.glob(".incoming-*"))
+    assert [path for path in leftovers if (path / "record.ndjson").exists()] == [], "only what had not begun to measure"
+    for (
+        path
+    ) in leftovers:  # killed before it could say who it is: it may be somebody's, until it has been silent for hours
         for old in (*path.iterdir(), path):
             os.utime(old, (time.time() - 7 * 3600,) * 2)
     assert store.recover() == []
@@ -154,7 +156,7 @@ def test_a_commit_that_stops_anywhere_is_finished_by_the_next_command(
     monkeypatch.setattr(owner, "alive", lambda folder: False)
     store.recover()
     (folder,) = archive.glob("2*/*")
-    assert whole(folder)
+    assert read_all_files(folder)
     assert not list(archive.glob(".incoming-*"))
 
 
@@ -173,8 +175,8 @@ def test_a_dead_run_is_brought_in_by_one_of_many(
         subprocess.Popen([sys.executable, "-c", recoverer, str(archive)], stdout=subprocess.PIPE, text=True)
         for _ in range(4)
     ]
-    assert sorted(int(one.communicate()[0]) for one in others) == [0, 0, 0, 1]
-    assert [whole(run.folder) for run in store.runs()[0]] == [True]
+    assert sorted(int(process.communicate()[0]) for process in others) == [0, 0, 0, 1]
+    assert [read_all_files(run.folder) for run in store.runs()[0]] == [True]
 
 
 @pytest.mark.parametrize(
@@ -194,16 +196,16 @@ def test_two_that_find_a_dead_run_bring_it_in_once(
     (draft.folder / "owner.json").write_text(json.dumps({"host": socket.gethostname(), "processes": []}))
     second: list[Path] = []
 
-    def at_that_moment(place: object, name: str, when: Callable[[ConfinedDirectory, Any], bool]) -> None:
-        original = getattr(place, name)
+    def at_that_moment(owner: object, name: str, when: Callable[[ConfinedDirectory, Any], bool]) -> None:
+        original = getattr(owner, name)
 
         def both(directory: ConfinedDirectory, *more: Any, **options: Any) -> Any:
             if when(directory, more):
-                monkeypatch.setattr(place, name, original)
+                monkeypatch.setattr(owner, name, original)
                 second.extend(Archive(archive).recover())
             return original(directory, *more, **options)
 
-        monkeypatch.setattr(place, name, both)
+        monkeypatch.setattr(owner, name, both)
 
     def is_complete(directory: ConfinedDirectory) -> bool:
         return set(directory.names()) & {"owner.json", "run.json"} == {"run.json"}
@@ -222,7 +224,7 @@ def test_two_that_find_a_dead_run_bring_it_in_once(
         at_that_moment(owner, "claim", lambda directory, more: "~" in directory.path.name)
     first = store.recover()
     assert len(first) + len(second) == 1
-    assert [whole(run.folder) for run in store.runs()[0]] == [True]
+    assert [read_all_files(run.folder) for run in store.runs()[0]] == [True]
     assert not list(archive.glob(".incoming-*"))
 
 
@@ -242,7 +244,7 @@ def test_a_writer_whose_complete_run_another_made_visible_says_nothing_of_it(
 
     monkeypatch.setattr(ConfinedDirectory, "sync", after_another)
     folder = store.commit(draft, read_record(draft.folder / "record.ndjson"), 0, "")
-    assert whole(folder)
+    assert read_all_files(folder)
 
 
 def test_a_removal_that_was_killed_is_finished(template: Path, archive: Path) -> None:

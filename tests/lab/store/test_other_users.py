@@ -172,17 +172,17 @@ def test_folder_outside_the_archive_makes_an_index_damaged(
     sonde: Sonde, shared: Path, tmp_path: Path, folder: str
 ) -> None:
     elsewhere = write_run(tmp_path / "elsewhere" / RUN, Scene())
-    own = write_run(shared / "2026-01" / RUN, Scene())
+    run_folder = write_run(shared / "2026-01" / RUN, Scene())
     old = time.time() - 3600
-    for path in (own, own.parent, shared):
+    for path in (run_folder, run_folder.parent, shared):
         os.utime(path, (old, old))
     Catalog(shared)
     os.utime(shared, (old, old))
     assert forge_folder(shared, folder.format(run=RUN, path=elsewhere.parent)) == 1
     assert sonde("tag", RUN[:-2], "--add", "x").code == 0
     assert not (elsewhere / "tags.json").exists()
-    assert (own / "tags.json").exists()
-    assert sonde("list", "--json").json[0]["folder"] == str(own)
+    assert (run_folder / "tags.json").exists()
+    assert sonde("list", "--json").json[0]["folder"] == str(run_folder)
 
 
 def forge_folder(root: Path, folder: str) -> int:

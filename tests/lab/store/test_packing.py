@@ -46,7 +46,7 @@ def names_and_bytes(pack: Path) -> dict[str, bytes]:
         with zipfile.ZipFile(pack) as packed:
             return {name: packed.read(name) for name in packed.namelist()}
     with tarfile.open(pack) as tape:
-        return {one.name: (tape.extractfile(one) or io.BytesIO()).read() for one in tape.getmembers()}
+        return {member.name: (tape.extractfile(member) or io.BytesIO()).read() for member in tape.getmembers()}
 
 
 @pytest.mark.parametrize("ending", [".zip", ".tar", ".tar.gz"])

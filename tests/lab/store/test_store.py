@@ -44,7 +44,7 @@ def store(archive: Path) -> Archive:
     return Archive(archive)
 
 
-def kept(store: Archive, **facts: Any) -> Path:
+def store_run(store: Archive, **facts: Any) -> Path:
     """A run of the fake engine in the archive."""
     plan = Plan.from_document(PLAN, "test")
     return conduct_run(plan, RunSetup(find_engine(), store), lambda kind, line: None, facts=facts).folder
@@ -65,7 +65,7 @@ def test_ids_sort_by_time_and_say_what_ran() -> None:
 
 
 def test_a_run_is_a_folder_of_plain_files(fake: Fake, store: Archive) -> None:
-    folder = kept(store)
+    folder = store_run(store)
     names = {path.name for path in folder.iterdir()}
     tables = {"phases.parquet", "series.parquet", "tasks.parquet"}
     assert names == {"record.ndjson", "plan.json", "run.json", "telemetry.ndjson", *tables}
@@ -80,7 +80,7 @@ def test_a_run_is_a_folder_of_plain_files(fake: Fake, store: Archive) -> None:
 
 
 def test_tables_hold_what_the_record_holds(fake: Fake, store: Archive) -> None:
-    folder = kept(store)
+    folder = store_run(store)
     record = read_record(folder / "record.ndjson")
     phases = parquet.read_table(folder / "phases.parquet").to_pylist()
     assert [row["phase"] for row in phases] == ["write", "read"]
@@ -89,19 +89,19 @@ def test_tables_hold_what_the_record_holds(fake: Fake, store: Archive) -> None:
     assert phases[0]["stonewall_bytes_per_s"] is None, "absent is not zero"
     assert {row["run"] for row in phases} == {folder.name}
     series = parquet.read_table(folder / "series.parquet").to_pylist()
-    whole = record.phases["write"].total_series
-    assert whole is not None
-    assert sum(row["bytes"] for row in series if row["phase"] == "write") == sum(whole.bytes)
-    assert series[1]["start_s"] == pytest.approx(whole.slice_s)
+    total_series = record.phases["write"].total_series
+    assert total_series is not None
+    assert sum(row["bytes"] for row in series if row["phase"] == "write") == sum(total_series.bytes)
+    assert series[1]["start_s"] == pytest.approx(total_series.slice_s)
     tasks = parquet.read_table(folder / "tasks.parquet").to_pylist()
     assert tasks[0]["task"] == 0
     assert tasks[0]["bytes"] == 64 << 20
 
 
 def test_tables_of_many_runs_can_be_read_as_one(fake: Fake, store: Archive) -> None:
-    kept(store)
+    store_run(store)
     fake("enospc")
-    kept(store)
+    store_run(store)
     files = sorted(store.root.glob("*/*/phases.parquet"))
     schemas = {str(parquet.read_schema(file).remove_metadata()) for file in files}
     assert len(files) == 2
@@ -122,7 +122,7 @@ def test_a_run_that_did_not_end_well_is_kept_with_its_finished_phases(
     fake: Fake, store: Archive, mode: str, status: str, phases: int
 ) -> None:
     fake(mode)
-    folder = kept(store)
+    folder = store_run(store)
     summary = json.loads((folder / "run.json").read_text())
     assert summary["status"] == status
     assert summary["text"]
@@ -134,12 +134,12 @@ def test_a_run_that_did_not_end_well_is_kept_with_its_finished_phases(
 def test_a_run_that_never_began_leaves_nothing(fake: Fake, store: Archive, mode: str) -> None:
     fake(mode)
     with pytest.raises(UserError):
-        kept(store)
+        store_run(store)
     assert list(store.root.iterdir()) == []
 
 
 def test_a_writer_that_died_leaves_a_run_that_the_next_command_finishes(fake: Fake, store: Archive) -> None:
-    source = kept(store)
+    source = store_run(store)
     draft = store.begin("died", json.dumps(PLAN), {"plan": {"id": "died", "title": ""}, "target": "/x"})
     cut = (source / "record.ndjson").read_bytes()
     (draft.folder / "record.ndjson").write_bytes(cut[: len(cut) // 2])
@@ -180,7 +180,7 @@ def test_a_run_of_another_machine_is_left_alone_while_it_may_live(tmp_path: Path
 
 
 def test_stages_of_a_lost_run_are_joined(fake: Fake, store: Archive) -> None:
-    record = (kept(store) / "record.ndjson").read_bytes()
+    record = (store_run(store) / "record.ndjson").read_bytes()
     draft = store.begin("stages", json.dumps(PLAN), {})
     (draft.folder / "stage-0.ndjson").write_bytes(record)
     (draft.folder / "owner.json").write_text(json.dumps({"host": socket.gethostname(), "processes": []}))
@@ -189,7 +189,7 @@ def test_stages_of_a_lost_run_are_joined(fake: Fake, store: Archive) -> None:
 
 
 def test_foreign_and_broken_folders_are_skipped_with_a_sentence_each(fake: Fake, store: Archive) -> None:
-    good = kept(store)
+    good = store_run(store)
     (store.root / "holiday-photos").mkdir()
     (store.root / "half").mkdir()
     (store.root / "half" / "run.json").write_text('{"schema": "sonde-ru')
@@ -207,24 +207,24 @@ def test_foreign_and_broken_folders_are_skipped_with_a_sentence_each(fake: Fake,
 
 
 def test_listing_reads_no_records(fake: Fake, store: Archive) -> None:
-    folder = kept(store)
+    folder = store_run(store)
     (folder / "record.ndjson").unlink()
     runs, _ = store.runs()
     assert [run.id for run in runs] == [folder.name]
 
 
 def test_runs_are_found_by_id_beginning_path_and_last(fake: Fake, store: Archive) -> None:
-    one = kept(store, group=None)
+    folder = store_run(store, group=None)
     time.sleep(1.1)  # ids sort by seconds
-    two = kept(store, group="20991231T000000Z-check-aaaa", role="check")
-    three = kept(store, group="20991231T000000Z-check-aaaa", role="calibration")
-    assert store.find(one.name) == [one]
-    assert store.find(str(one)) == [one]
+    two = store_run(store, group="20991231T000000Z-check-aaaa", role="check")
+    three = store_run(store, group="20991231T000000Z-check-aaaa", role="calibration")
+    assert store.find(folder.name) == [folder]
+    assert store.find(str(folder)) == [folder]
     assert store.find("20991231T000000Z-check-aaaa") == [two], "calibrations are no part of what a check found"
     assert store.find("20991231") == [two]
     assert store.find("last") == [two]
     with pytest.raises(UserError, match="could mean"):
-        store.find(one.name[:6])
+        store.find(folder.name[:6])
     with pytest.raises(UserError, match="no run"):
         store.find("1999")
     assert three.exists()
@@ -233,7 +233,7 @@ def test_runs_are_found_by_id_beginning_path_and_last(fake: Fake, store: Archive
 def test_an_archive_that_cannot_be_written_is_one_sentence(fake: Fake, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(MachineError, match="--archive"):
-        kept(Archive(tmp_path / "file" / "archive"))
+        store_run(Archive(tmp_path / "file" / "archive"))
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
@@ -241,19 +241,19 @@ def test_an_archive_without_permission_is_one_sentence(fake: Fake, tmp_path: Pat
     locked = tmp_path / "locked"
     locked.mkdir(mode=stat.S_IRUSR | stat.S_IXUSR)
     with pytest.raises(MachineError, match="--archive"):
-        kept(Archive(locked))
+        store_run(Archive(locked))
 
 
 def test_nothing_is_visible_before_a_run_is_whole(fake: Fake, store: Archive) -> None:
-    seen: list[int] = []
+    run_counts: list[int] = []
 
     def watch(kind: str, line: object) -> None:
-        seen.append(len(store.runs()[0]))
+        run_counts.append(len(store.runs()[0]))
 
     plan = Plan.from_document(PLAN, "test")
     conduct_run(plan, RunSetup(find_engine(), store), watch)
-    assert seen
-    assert set(seen) == {0}
+    assert run_counts
+    assert set(run_counts) == {0}
     assert len(store.runs()[0]) == 1
 
 
@@ -268,7 +268,7 @@ def test_a_finished_run_is_named_by_one_rename(fake: Fake, store: Archive, monke
         original(self, name, destination, new_name)
 
     monkeypatch.setattr(ConfinedDirectory, "rename", rename)
-    folder = kept(store)
+    folder = store_run(store)
     assert renamed == [{path.name for path in folder.iterdir()}]
 
 
@@ -303,6 +303,6 @@ def test_columns_of_mixed_kinds_become_text(tmp_path: Path) -> None:
     reader.phases["w"].tasks.append(TableLine(phase="w", columns=("task", "a", "b"), rows=rows))
     with ConfinedDirectory.open(tmp_path) as directory:
         write_tables(directory, "r", reader)
-    found = parquet.read_table(tmp_path / "tasks.parquet").to_pylist()
-    assert [row["a"] for row in found] == ["1", "many", None]
-    assert [row["b"] for row in found] == ["True", "2.5", None]
+    rows_read = parquet.read_table(tmp_path / "tasks.parquet").to_pylist()
+    assert [row["a"] for row in rows_read] == ["1", "many", None]
+    assert [row["b"] for row in rows_read] == ["True", "2.5", None]

@@ -19,8 +19,8 @@ EXAMPLE = Path(__file__).resolve().parents[3] / "schema" / "record" / "example.n
 
 
 def rows_of(folder: Path) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = pq.read_table(folder / SERIES).to_pylist()
-    return found
+    rows: list[dict[str, Any]] = pq.read_table(folder / SERIES).to_pylist()
+    return rows
 
 
 def test_each_node_has_its_rows_and_they_add_up_to_those_of_all(tmp_path: Path) -> None:
@@ -28,15 +28,15 @@ def test_each_node_has_its_rows_and_they_add_up_to_those_of_all(tmp_path: Path) 
     with ConfinedDirectory.open(tmp_path) as directory:
         write_tables(directory, "r", read_record(run / "record.ndjson"))
     rows = rows_of(tmp_path)
-    whole = {row["slice"]: row for row in rows if row["scope"] == "all"}
+    total_rows = {row["slice"]: row for row in rows if row["scope"] == "all"}
     assert {row["node"] for row in rows if row["scope"] == "node"} == {0, 1, 2}
-    assert len(whole) > 10
-    for number, row in whole.items():
-        nodes = [one for one in rows if one["scope"] == "node" and one["slice"] == number]
+    assert len(total_rows) > 10
+    for number, row in total_rows.items():
+        nodes = [node_row for node_row in rows if node_row["scope"] == "node" and node_row["slice"] == number]
         assert len(nodes) == 3
-        assert sum(one["bytes"] for one in nodes) == row["bytes"]
-        assert sum(one["active"] for one in nodes) == row["active"]
-        assert {one["extreme"] for one in nodes} == {None}
+        assert sum(node_row["bytes"] for node_row in nodes) == row["bytes"]
+        assert sum(node_row["active"] for node_row in nodes) == row["active"]
+        assert {node_row["extreme"] for node_row in nodes} == {None}
 
 
 def test_the_spread_over_many_nodes_and_why_a_node_was_kept_are_columns(tmp_path: Path) -> None:
@@ -63,24 +63,24 @@ def test_targets_have_their_rows_with_server_and_unit_and_their_slices(tmp_path:
     with ConfinedDirectory.open(tmp_path) as directory:
         write_tables(directory, "r", reader, facts)
     rows = {(row["target"], row["kind"]): row for row in pq.read_table(tmp_path / TARGETS).to_pylist()}
-    (phase,) = [one for one in reader.phases.values() if one.targets]
+    (phase,) = [phase for phase in reader.phases.values() if phase.targets]
     assert phase.targets is not None
     assert phase.end is not None
     assert phase.end.seconds.elapsed
-    known = {(row[0], row[1]): dict(zip(phase.targets.columns, row, strict=True)) for row in phase.targets.rows}
-    assert rows.keys() == known.keys()
+    target_rows = {(row[0], row[1]): dict(zip(phase.targets.columns, row, strict=True)) for row in phase.targets.rows}
+    assert rows.keys() == target_rows.keys()
     for key, row in rows.items():
-        assert {name: row[name] for name in known[key]} == known[key]
+        assert {name: row[name] for name in target_rows[key]} == target_rows[key]
         assert row["bytes_per_s"] == row["bytes"] / phase.end.seconds.elapsed
         assert (row["server"], row["unit"]) == ({"OST0002": "oss1", "OST0003": "oss2"}[key[0]], "ssu1")
     slices = [row for row in rows_of(tmp_path) if row["scope"] == "target"]
     for (target, kind), row in rows.items():
-        own = [one for one in slices if (one["target"], one["kind"]) == (target, kind)]
+        own_slices = [slice_row for slice_row in slices if (slice_row["target"], slice_row["kind"]) == (target, kind)]
         for name in ("bytes", "ops", "single_ops", "single_ns"):
-            assert sum(one[name] for one in own) == row[name]
+            assert sum(slice_row[name] for slice_row in own_slices) == row[name]
     # Of the described system run.json keeps what the record names.
-    kept = summarize(reader, facts, 0, "")["parents"]
-    assert kept == {"system": "site", "levels": {**levels, "SSU": {"ssu1": ["OST0002", "OST0003"]}}}
+    parents = summarize(reader, facts, 0, "")["parents"]
+    assert parents == {"system": "site", "levels": {**levels, "SSU": {"ssu1": ["OST0002", "OST0003"]}}}
 
 
 def test_a_run_without_targets_has_no_such_table(tmp_path: Path) -> None:

@@ -42,8 +42,8 @@ PLAN = Plan.from_document(
 )
 
 
-def lines(*found: dict[str, Any]) -> list[tuple[str, RecordLine]]:
-    return [parse_line(json.dumps({"t": 0, **one})) for one in found]
+def lines(*line_documents: dict[str, Any]) -> list[tuple[str, RecordLine]]:
+    return [parse_line(json.dumps({"t": 0, **line})) for line in line_documents]
 
 
 RUN = {"type": "run", "id": "x", "tasks": 4, "nodes": 2}
@@ -64,9 +64,9 @@ def progress(percent: float, rate: float = 1e8, phase: str = "write", phase_s: f
             "bytes_per_s": rate, "ops_per_s": rate / 1e6, "percent": percent, "nodes_seen": 2, "active": 4}  # fmt: skip
 
 
-def follow(found: Iterable[dict[str, Any]]) -> RunProgress:
+def follow(line_documents: Iterable[dict[str, Any]]) -> RunProgress:
     state = RunProgress(PLAN)
-    for _, line in lines(*found):
+    for _, line in lines(*line_documents):
         state.update(line)
     return state
 
@@ -109,7 +109,7 @@ def test_waiting_for_the_storage_is_told_apart_from_moving() -> None:
 def test_what_happens_between_phases_is_known_from_the_plan() -> None:
     assert follow([RUN]).waiting == "preparing"
     assert follow([RUN, BEGIN, END]).waiting == "emptying the page cache of our files"
-    second = [{**one, "phase": "read"} for one in (BEGIN, END)]
+    second = [{**line, "phase": "read"} for line in (BEGIN, END)]
     assert follow([RUN, BEGIN, END, *second]).waiting == "removing our files"
 
 
@@ -130,7 +130,7 @@ def terminal(encoding: str = "utf-8") -> tuple[Console, io.BytesIO]:
     return Console(file=file, force_terminal=True, width=100, color_system=None, legacy_windows=False), raw
 
 
-def shown(raw: io.BytesIO, encoding: str = "utf-8") -> str:
+def last_frame(raw: io.BytesIO, encoding: str = "utf-8") -> str:
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", raw.getvalue().decode(encoding))
 
 
@@ -145,9 +145,9 @@ def test_the_live_view(encoding: str, mark: str, blocks: str) -> None:
     for kind, line in lines(END):
         display.line(kind, line)
     display.close()
-    text = shown(raw, encoding)
-    for words in ("A plan  2 of 5", "50 %", "100 MB/s", "6.7 s left", "4 tasks on 2 nodes", blocks, f"{mark} write"):
-        assert words in text, words
+    text = last_frame(raw, encoding)
+    for fragment in ("A plan  2 of 5", "50 %", "100 MB/s", "6.7 s left", "4 tasks on 2 nodes", blocks, f"{mark} write"):
+        assert fragment in text, fragment
     assert "500 MB/s   954 MiB in 2.00 s, of which 500 ms fsync" in text
     assert "emptying the page cache" in text
 
@@ -160,7 +160,7 @@ def test_the_view_of_fewer_tasks_and_nodes_than_there_are() -> None:
         display.line(kind, line)
     display.close()
     display.close()
-    assert "3 of 4 tasks on 1 of 2 nodes" in shown(raw)
+    assert "3 of 4 tasks on 1 of 2 nodes" in last_frame(raw)
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
@@ -182,8 +182,8 @@ def test_of_many_runs_the_time_that_all_of_them_take_counts_down(
     display._live.refresh()
     display.close()
     dot = " ·" if encoding == "utf-8" else ","
-    for words in (f"run 5 of 36{dot} about 20 min left in all", f"run 5 of 36{dot} about 15 min left", "run 6 of 36"):
-        assert words in shown(raw, encoding), words
+    for text in (f"run 5 of 36{dot} about 20 min left in all", f"run 5 of 36{dot} about 15 min left", "run 6 of 36"):
+        assert text in last_frame(raw, encoding), text
 
 
 def test_plain_lines_of_many_runs_say_how_long_all_of_them_take() -> None:
@@ -206,11 +206,11 @@ def test_plain_lines(monkeypatch: pytest.MonkeyPatch) -> None:
         clock[0] = step
         display.line(kind, line)
     display.close()
-    found = file.getvalue().splitlines()
-    assert found[0] == "A plan  (1 of 3)"
-    assert found[-1] == "  write: 500 MB/s, 954 MiB in 2.00 s, of which 500 ms fsync"
-    assert len(found) == 4, "one line every five seconds"
-    assert re.fullmatch(r"  write: \d+ %, 100 MB/s, \d+\.\d s left", found[1])
+    lines_printed = file.getvalue().splitlines()
+    assert lines_printed[0] == "A plan  (1 of 3)"
+    assert lines_printed[-1] == "  write: 500 MB/s, 954 MiB in 2.00 s, of which 500 ms fsync"
+    assert len(lines_printed) == 4, "one line every five seconds"
+    assert re.fullmatch(r"  write: \d+ %, 100 MB/s, \d+\.\d s left", lines_printed[1])
 
 
 def test_errors_are_shown_at_once() -> None:
@@ -222,7 +222,7 @@ def test_errors_are_shown_at_once() -> None:
         for kind, line in lines(RUN, BEGIN, error):
             display.line(kind, line)
         display.close()
-        assert "no space left on device" in shown(raw)
+        assert "no space left on device" in last_frame(raw)
 
 
 def test_which_display_is_taken() -> None:
@@ -258,8 +258,8 @@ def test_words_of_a_phase() -> None:
     assert "stopped at the stonewall" in describe_phase_end(end)
     streams = [{"id": "in", "bytes_per_s": 2e9}, {"id": "out", "bytes_per_s": 1e9}, {"bytes": 3}]
     assert describe_phase_end(PhaseEndLine(streams=streams)).endswith("in 2.00 GB/s, out 1.00 GB/s")
-    named = PhaseEndLine(ops=OperationCounts(done=4000), seconds=IntervalSeconds(elapsed=2.0))
-    assert describe_phase_end(named) == "4,000 operations in 2.00 s"
+    ended = PhaseEndLine(ops=OperationCounts(done=4000), seconds=IntervalSeconds(elapsed=2.0))
+    assert describe_phase_end(ended) == "4,000 operations in 2.00 s"
     assert "3 operations failed" in describe_phase_end(PhaseEndLine(ops=OperationCounts(failed=3)))
     assert "1 operation failed" in describe_phase_end(PhaseEndLine(ops=OperationCounts(failed=1)))
     assert preparation({"before": [{"kind": "drop_page_cache"}]}) == "emptying the page cache"

@@ -115,7 +115,7 @@ def test_a_change_names_the_runs_around_it() -> None:
     assert (change.since.before, change.since.after) == (30, 30)
 
 
-def told(before: Any, after: Any, *, test: bool = True) -> RateRatio:
+def ratio_of_values(before: Any, after: Any, *, test: bool = True) -> RateRatio:
     """A ratio that says which values it is of: the values of a series are 1, 2, 3 …"""
     assert test
     return RateRatio(1.0, before[0], before[-1], None, int(after[0]), int(after[-1]), 0.95)
@@ -135,7 +135,7 @@ def counted(runs: int) -> History:
 
 
 def test_the_size_of_a_change_is_of_thirty_runs_before_it_and_those_that_noticed_it() -> None:
-    (change,) = measure_changes([counted(100)], [alarm(50, 53)], told)
+    (change,) = measure_changes([counted(100)], [alarm(50, 53)], ratio_of_values)
     assert reach(change.size) == (21, 50, 51, 54)
     assert reach(change.since) == (21, 50, 51, 80)
     assert (change.last_before, change.first_after, change.noticed, change.runs_to_notice) == (
@@ -144,16 +144,18 @@ def test_the_size_of_a_change_is_of_thirty_runs_before_it_and_those_that_noticed
         53 * DAY,
         4,
     )
-    (early,) = measure_changes([counted(40)], [alarm(5, 8)], told)
+    (early,) = measure_changes([counted(40)], [alarm(5, 8)], ratio_of_values)
     assert reach(early.size) == (1, 5, 6, 9)
     assert reach(early.since) == (1, 5, 6, 35)
-    (late,) = measure_changes([counted(40)], [alarm(35, 39)], told)
+    (late,) = measure_changes([counted(40)], [alarm(35, 39)], ratio_of_values)
     assert reach(late.since) == (6, 35, 36, 40)
 
 
 def test_runs_beyond_another_change_of_the_same_series_do_not_count() -> None:
     series = [counted(100), counted(100)]
-    changes = measure_changes(series, [alarm(40, 44), alarm(60, 62), alarm(50, 59), alarm(45, 45, series=1)], told)
+    changes = measure_changes(
+        series, [alarm(40, 44), alarm(60, 62), alarm(50, 59), alarm(45, 45, series=1)], ratio_of_values
+    )
     assert [reach(change.size) for change in changes] == [
         (11, 40, 41, 45),
         (51, 60, 61, 63),
@@ -164,7 +166,7 @@ def test_runs_beyond_another_change_of_the_same_series_do_not_count() -> None:
         (11, 40, 41, 50), (51, 60, 61, 90), (41, 50, 51, 60), (16, 45, 46, 75)
     ]  # fmt: skip
     # noticed only after the next change had begun: those runs count after all
-    (first, _) = measure_changes([counted(100)], [alarm(40, 48), alarm(43, 60)], told)
+    (first, _) = measure_changes([counted(100)], [alarm(40, 48), alarm(43, 60)], ratio_of_values)
     assert reach(first.since) == (11, 40, 41, 49)
 
 

@@ -89,7 +89,7 @@ class Site:
         ]
 
 
-def said(survey: Survey) -> str:
+def survey_text(survey: Survey) -> str:
     """All of it, to the last digit."""
     return json.dumps(survey_cache._document(survey))
 
@@ -122,7 +122,7 @@ def test_whatever_came_or_went_the_answer_is_that_from_nothing(tmp_path: Path, s
         cached_results = memory.load_results("q")
         survey = survey_histories(site.history(), *options, cache=cached_results)
         memory.store_results("q", cached_results, finished=site.chance.random() < 0.8)
-        assert said(survey) == said(survey_histories(site.history(), *options))
+        assert survey_text(survey) == survey_text(survey_histories(site.history(), *options))
         if site.chance.random() < 0.2:
             damage(file, site.chance, older)
         older = file.read_bytes()
@@ -140,29 +140,29 @@ def until(history: History, runs: int) -> History:
     return History(history.labels, history.times[:runs], history.values[:runs])
 
 
-def whole() -> list[History]:
+def all_histories() -> list[History]:
     """A history of 203 days. It fell on day 100, and again seven runs before its end; day 203 is a Tuesday, so settings
     are the same on both of the last days."""
     return [noisy(5, 203, {100: 0.5, 196: 0.4})]
 
 
 @cache
-def _asked(runs: int) -> str:
+def _run_survey(runs: int) -> str:
     cache = ResultCache()
-    survey_histories([until(whole()[0], runs)], cache=cache)
+    survey_histories([until(all_histories()[0], runs)], cache=cache)
     return json.dumps(cache.document())
 
 
 def asked_at(runs: int) -> dict[str, Any]:
     """What is known when the history was so long, to be changed as one likes."""
-    document: dict[str, Any] = json.loads(_asked(runs))
+    document: dict[str, Any] = json.loads(_run_survey(runs))
     return document
 
 
 @cache
 def said_of_whole() -> str:
     """What a survey from nothing says of the history."""
-    return said(survey_histories(whole()))
+    return survey_text(survey_histories(all_histories()))
 
 
 def test_of_a_history_that_grew_only_the_new_run_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,7 +181,7 @@ def test_of_a_history_that_grew_only_the_new_run_is_looked_at(monkeypatch: pytes
     monkeypatch.setattr(DetectorBank, "push", counted)
     for name in ("calibrate", "find_segments", "simulate_detectable_drop"):
         monkeypatch.setattr(f"sonde.trends.survey.{name}", never)
-    survey_histories(whole(), cache=cache)
+    survey_histories(all_histories(), cache=cache)
     assert pushed == 1
 
 
@@ -192,7 +192,7 @@ def mutated(change: Callable[[dict[str, Any]], None], kind: str) -> str:
         if question.startswith(kind):
             change(answer)
     cache = ResultCache(document)
-    return said(survey_histories(whole(), cache=cache)) + json.dumps(cache.document())
+    return survey_text(survey_histories(all_histories(), cache=cache)) + json.dumps(cache.document())
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_what_is_known_is_used_so_that_a_wrong_state_would_be_seen(kind: str, ch
 @pytest.mark.parametrize("rubbish", [None, 3, "x", [], [1], {}, {"runs": 3}, [[[0, 1]], 0.1, None]])
 def test_answers_of_another_form_are_found_out_again(rubbish: Any) -> None:
     document = dict.fromkeys(asked_at(203), rubbish)
-    assert said(survey_histories(whole(), cache=ResultCache(document))) == said_of_whole()
+    assert survey_text(survey_histories(all_histories(), cache=ResultCache(document))) == said_of_whole()
 
 
 @pytest.mark.parametrize("state", [{"runs": 500}, {"filled": -1}, {"filled": 300}, {"filled": 81}])
@@ -224,17 +224,17 @@ def test_a_place_where_no_watch_can_stand_is_not_gone_on_from(state: dict[str, i
     for question in document:
         if question.startswith("watch"):
             document[question] |= state
-    assert said(survey_histories(whole(), cache=ResultCache(document))) == said_of_whole()
+    assert survey_text(survey_histories(all_histories(), cache=ResultCache(document))) == said_of_whole()
 
 
 @pytest.mark.parametrize("smallest", [0.1, 0.7])
 @pytest.mark.parametrize("factor", [1.0, 3.0])
 def test_other_runs_and_another_size_are_other_questions(smallest: float, factor: float) -> None:
     """The runs are as many and at the same times, with noise that is `factor` times as broad."""
-    history = whole()[0]
+    history = all_histories()[0]
     scattered = [History(history.labels, history.times, 1e9 * (history.values / 1e9) ** factor)]
     cache = ResultCache(asked_at(203))
-    assert said(survey_histories(scattered, smallest_change=smallest, cache=cache)) == said(
+    assert survey_text(survey_histories(scattered, smallest_change=smallest, cache=cache)) == survey_text(
         survey_histories(scattered, smallest_change=smallest)
     )
 
@@ -243,10 +243,10 @@ def test_another_budget_is_another_question(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(budget, "_SIMULATED_RUNS", 8000)
     monkeypatch.setattr(budget, "_SIMULATED_YEAR", 200)
     cache = ResultCache()
-    generous = survey_histories(whole(), 40.0, 0.01, cache=cache).calibration.settings
-    strict = survey_histories(whole(), 0.5, 0.01, cache=ResultCache(cache.document())).calibration.settings
+    generous = survey_histories(all_histories(), 40.0, 0.01, cache=cache).calibration.settings
+    strict = survey_histories(all_histories(), 0.5, 0.01, cache=ResultCache(cache.document())).calibration.settings
     assert generous.arl0 < strict.arl0
-    assert strict == survey_histories(whole(), 0.5, 0.01).calibration.settings
+    assert strict == survey_histories(all_histories(), 0.5, 0.01).calibration.settings
 
 
 def test_only_what_the_last_survey_asked_is_kept() -> None:

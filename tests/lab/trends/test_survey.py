@@ -239,8 +239,8 @@ def test_a_history_is_called_by_what_was_measured_where() -> None:
     key = HistoryKey("a", "fs1", "hash", "24 cpus", "e", "p1", "read", "cold", "sonde total", "bytes_per_s")
     times = DAY * np.arange(2.0)
     stored = history.Series(key, "", times, np.array([1.0, 2.0]), ("r1", "r2"), ("", ""))
-    (one,) = join_repeats([stored])
-    assert one.labels == {
+    (repeats,) = join_repeats([stored])
+    assert repeats.labels == {
         "system": "a",
         "file_system": "fs1",
         "experiment": "hash",
@@ -252,7 +252,7 @@ def test_a_history_is_called_by_what_was_measured_where() -> None:
         "epoch": "e",
         "history": key.id,
     }
-    assert (one.unit, list(one.runs), one.values.tolist()) == ("bytes/s", ["r1", "r2"], [1.0, 2.0])
+    assert (repeats.unit, list(repeats.runs), repeats.values.tolist()) == ("bytes/s", ["r1", "r2"], [1.0, 2.0])
 
 
 @pytest.mark.parametrize(("distance", "groups"), [(29, 1), (30, 1), (31, 2)])

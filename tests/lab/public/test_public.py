@@ -29,12 +29,12 @@ ROOT = Path(__file__).resolve().parents[3]
 def root(tmp_path: Path) -> Path:
     """Three runs, the first without a word on what its number is about, the second tagged."""
     root = tmp_path / "archive"
-    known = {"classification": "burst", "classification_text": "From storage.", "validity": "good"}
+    numbers = {"classification": "burst", "classification_text": "From storage.", "validity": "good"}
     run_builders.add_run(root, A)
     run_builders.add_run(
-        root, B, [run_builders.build_phase("read", 2e9, **known), run_builders.build_phase("write", 1e9)]
+        root, B, [run_builders.build_phase("read", 2e9, **numbers), run_builders.build_phase("write", 1e9)]
     )
-    run_builders.add_run(root, C, [run_builders.build_phase("read", 3e9, **(known | {"validity": "doubtful"}))])
+    run_builders.add_run(root, C, [run_builders.build_phase("read", 3e9, **(numbers | {"validity": "doubtful"}))])
     change_tags(place_of(root, B), ["accepted"])
     return root
 

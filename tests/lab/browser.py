@@ -37,7 +37,7 @@ FLAGS = (
 
 def installed() -> str | None:
     """The browser's program, or None."""
-    return next((found for name in NAMES if (found := shutil.which(name))), None)
+    return next((program for name in NAMES if (program := shutil.which(name))), None)
 
 
 class Page:
@@ -74,8 +74,8 @@ class Page:
     def _next(self, timeout: float) -> dict[str, Any]:
         until = time.monotonic() + timeout
         while b"\0" not in self._rest:
-            left = until - time.monotonic()
-            if left <= 0 or not select.select([self._receive], [], [], left)[0]:
+            remaining = until - time.monotonic()
+            if remaining <= 0 or not select.select([self._receive], [], [], remaining)[0]:
                 raise TimeoutError("Chromium did not answer")
             piece = os.read(self._receive, 1 << 20)
             if not piece:
@@ -87,17 +87,17 @@ class Page:
         return message
 
     def _notice(self, message: dict[str, Any]) -> None:
-        method, found = message.get("method"), message.get("params", {})
+        method, event = message.get("method"), message.get("params", {})
         if method == "Network.requestWillBeSent":
-            self.requests.append(found["request"]["url"])
+            self.requests.append(event["request"]["url"])
         elif method == "Page.loadEventFired":
             self._loaded = True
         elif method == "Log.entryAdded":
-            self.messages.append(f"{found['entry']['level']}: {found['entry']['text']}")
+            self.messages.append(f"{event['entry']['level']}: {event['entry']['text']}")
         elif method == "Runtime.exceptionThrown":
-            self.messages.append(f"exception: {found['exceptionDetails'].get('text')}")
+            self.messages.append(f"exception: {event['exceptionDetails'].get('text')}")
         elif method == "Runtime.consoleAPICalled":
-            self.messages.append(f"console.{found['type']}")
+            self.messages.append(f"console.{event['type']}")
 
     def open(self, path: Path, width: int = 1280, height: int = 900, scale: float = 1.0, dark: bool = False) -> float:
         """Opens a file at a window width in CSS pixels; returns the seconds until it was loaded and laid out."""
@@ -122,15 +122,15 @@ class Page:
 
     def evaluate(self, expression: str) -> Any:
         """The value of a JavaScript expression in the page (the debugger may run some, the page itself may not)."""
-        found = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
-        if "exceptionDetails" in found:
-            raise RuntimeError(found["exceptionDetails"].get("text", "evaluation failed"))
-        return found["result"].get("value")
+        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        if "exceptionDetails" in answer:
+            raise RuntimeError(answer["exceptionDetails"].get("text", "evaluation failed"))
+        return answer["result"].get("value")
 
-    def picture(self, path: Path, whole: bool = True, height: int | None = None) -> Path:
+    def picture(self, path: Path, is_full_page: bool = True, height: int | None = None) -> Path:
         """Saves a PNG of the whole page, of its first `height` CSS pixels, or of the window."""
         clip: dict[str, Any] = {"captureBeyondViewport": False}
-        if whole or height:
+        if is_full_page or height:
             box = self.evaluate(
                 "[document.documentElement.clientWidth, document.documentElement.scrollHeight].join(' ')"
             ).split()

@@ -102,7 +102,7 @@ def page(tmp_path: Path) -> Pages:
     from sonde.report import write_report
 
     def make(*scenes: Scene, title: str | None = None, cut: int = 0) -> str:
-        folders = [write_run(tmp_path / f"run-{at}", scene, cut) for at, scene in enumerate(scenes)]
+        folders = [write_run(tmp_path / f"run-{index}", scene, cut) for index, scene in enumerate(scenes)]
         return write_report(folders, tmp_path / "report.html", title).read_text(encoding="utf-8")
 
     return make

@@ -14,9 +14,9 @@ def noise(random: Random, count: int, sd: float = 0.15, alike: float = 0.3) -> n
     steps = random.normal(0, sd * np.sqrt(1 - alike**2), count)
     out = np.empty(count)
     last = random.normal(0, sd)
-    for at, step in enumerate(steps):
+    for index, step in enumerate(steps):
         last = alike * last + step
-        out[at] = last
+        out[index] = last
     return np.exp(out)
 
 

@@ -234,17 +234,17 @@ def finish(
 def resolve(request: dict[str, Any]) -> dict[str, Any]:
     """The answer to what a plan would touch."""
     plan = request["plan"]
-    found = [(phase["id"], *sizes(plan, phase)) for phase in plan["phases"]]
+    sizes_of_phases = [(phase["id"], *sizes(plan, phase)) for phase in plan["phases"]]
     phases = [
         {"phase": name, "files": 1, "segments": 1, "operations": volume // transfer, "bytes": volume}
-        for name, transfer, volume in found
+        for name, transfer, volume in sizes_of_phases
     ]
-    return {"phases": phases, "space": {"bytes": max(one["bytes"] for one in phases), "files": 1}}
+    return {"phases": phases, "space": {"bytes": max(phase_sizes["bytes"] for phase_sizes in phases), "files": 1}}
 
 
 def run(arguments: list[str]) -> int:
-    rest = [word for word in arguments[1:] if word != "--dry-run"]
-    options = dict(zip(rest[0::2], rest[1::2], strict=False))
+    option_words = [word for word in arguments[1:] if word != "--dry-run"]
+    options = dict(zip(option_words[0::2], option_words[1::2], strict=False))
     plan = json.loads(Path(arguments[0]).read_text())
     if MODE == "refuse":
         sys.stderr.write("sonde-engine: plan: phases[0].op is not what this fake engine likes\n")
@@ -316,8 +316,8 @@ def main(arguments: list[str]) -> int:
         case ["--version"]:
             print("sonde-engine 0.0.fake")
         case ["backends"]:
-            found = [{"name": "posix", "usable": True, "why": ""}, {"name": "io_uring", "usable": True, "why": ""}]
-            print(json.dumps(found))
+            backends = [{"name": "posix", "usable": True, "why": ""}, {"name": "io_uring", "usable": True, "why": ""}]
+            print(json.dumps(backends))
         case ["probe"]:
             print(json.dumps(node_facts()))
         case ["resolve"]:

@@ -118,14 +118,16 @@ def record_lines(scene: Scene) -> list[dict[str, Any]]:
     random = np.random.default_rng(scene.seed)
     lines: list[dict[str, Any]] = [_run_line(scene)]
     lines += [_node_line(scene, node) for node in range(scene.nodes)]
-    lines += [{"type": "finding", "t": 0.02, **one} for one in scene.findings]
+    lines += [{"type": "finding", "t": 0.02, **finding} for finding in scene.findings]
     clock = 0.05
     for index, work in enumerate(scene.works):
-        for one in work.treatments:
-            clock += float(one.get("seconds", 0.1))
-            lines.append({"type": "treatment", "t": round(clock, 6), "phase": work.id, "need": "best_effort", **one})
-        found, clock = _phase_lines(scene, work, index, clock + 0.01, random)
-        lines += found
+        for treatment in work.treatments:
+            clock += float(treatment.get("seconds", 0.1))
+            lines.append(
+                {"type": "treatment", "t": round(clock, 6), "phase": work.id, "need": "best_effort", **treatment}
+            )
+        phase_lines, clock = _phase_lines(scene, work, index, clock + 0.01, random)
+        lines += phase_lines
     if scene.ends:
         code = {"done": 0, "failed": 1, "mismatch": 4, "interrupted": 5}[scene.status]
         end = {"type": "end", "t": clock + 0.1, "status": scene.status, "exit_code": code, "seconds": clock + 0.1}
@@ -235,18 +237,18 @@ def _phase_lines(
     lines = [head]
     if not work.ends:
         done = total // 2
-        at = begin + work.seconds / 2
+        middle = begin + work.seconds / 2
         progress = {"phase_s": work.seconds / 2, "bytes": done, "ops": done // work.transfer, "percent": 50.0}
         rate = {"bytes_per_s": done / work.seconds * 2, "ops_per_s": done / work.seconds * 2 / work.transfer}
-        lines.append({"type": "progress", "t": at, "phase": work.id, **progress, **rate, "nodes_seen": scene.nodes})
-        lines += [{"type": "error", "t": at, "phase": work.id, **one} for one in work.errors]
-        return lines, at
+        lines.append({"type": "progress", "t": middle, "phase": work.id, **progress, **rate, "nodes_seen": scene.nodes})
+        lines += [{"type": "error", "t": middle, "phase": work.id, **error} for error in work.errors]
+        return lines, middle
     end = begin + work.seconds + work.fsync + 0.002
-    lines += [{"type": "error", "t": end, "phase": work.id, **one} for one in work.errors]
+    lines += [{"type": "error", "t": end, "phase": work.id, **error} for error in work.errors]
     result = _end_line(scene, work, moved, random)
     lines.append({"type": "phase_end", "t": round(end, 6), **result.pop("line")})
-    lines += [{"t": round(end, 6), "phase": work.id, **one} for one in result["after"]]
-    lines += [{"type": "finding", "t": end, "phase": work.id, **one} for one in work.findings]
+    lines += [{"t": round(end, 6), "phase": work.id, **line} for line in result["after"]]
+    lines += [{"type": "finding", "t": end, "phase": work.id, **finding} for finding in work.findings]
     return lines, end
 
 
@@ -267,8 +269,12 @@ def _end_line(scene: Scene, work: Work, moved: _Moved, random: np.random.Generat
     low, high = float(moved.start.max()), float(moved.stop.min())
     inside = _between(moved, low, high)
     rates["steady"] = _rate(inside, inside // work.transfer, high - low)
-    own = float((by_task / busy).sum())
-    rates["task_sum"] = {**_rate(total, ops, float(busy.mean())), "bytes_per_s": own, "ops_per_s": own / work.transfer}
+    task_sum = float((by_task / busy).sum())
+    rates["task_sum"] = {
+        **_rate(total, ops, float(busy.mean())),
+        "bytes_per_s": task_sum,
+        "ops_per_s": task_sum / work.transfer,
+    }
     if work.stonewall is not None:
         until = _between(moved, 0.0, work.stonewall)
         rates["stonewall"] = _rate(until, until // work.transfer, work.stonewall)
@@ -310,10 +316,10 @@ def _latencies(
     sample = mean * random.lognormal(-0.05, 0.3, ops)
     slow = random.random(ops) < 0.0005
     sample[slow] *= random.lognormal(4.6, 0.4, int(slow.sum()))
-    found = {kind: np.rint(sample), "open": np.rint(random.lognormal(12.5, 0.5, len(by_task)))}
+    latencies = {kind: np.rint(sample), "open": np.rint(random.lognormal(12.5, 0.5, len(by_task)))}
     if work.fsync:
-        found["fsync"] = np.rint(work.fsync * 1e9 * random.lognormal(0, 0.1, len(by_task)))
-    return found
+        latencies["fsync"] = np.rint(work.fsync * 1e9 * random.lognormal(0, 0.1, len(by_task)))
+    return latencies
 
 
 def _percentiles(values: NDArray[np.float64]) -> dict[str, Any]:
@@ -392,17 +398,31 @@ def _tables(scene: Scene, moved: _Moved, work: Work) -> list[dict[str, Any]]:
     by_task = moved.by_slice.sum(axis=1)
     columns = ["task", "node", "stream", "bytes", "ops", "start_s", "end_s", "bytes_per_s"]
     rows = [
-        [i, _node_of(scene, i), 0, int(b), int(b) // work.transfer, float(at), float(to), float(b / (to - at))]
-        for i, (b, at, to) in enumerate(zip(by_task, moved.start, moved.stop, strict=True))
+        [
+            i,
+            _node_of(scene, i),
+            0,
+            int(b),
+            int(b) // work.transfer,
+            float(start_s),
+            float(to),
+            float(b / (to - start_s)),
+        ]
+        for i, (b, start_s, to) in enumerate(zip(by_task, moved.start, moved.stop, strict=True))
     ]
     lines: list[dict[str, Any]] = [
-        {"type": "tasks", "columns": columns, "rows": rows[at : at + 1024], "first_task": at}
-        for at in range(0, len(rows), 1024)
+        {"type": "tasks", "columns": columns, "rows": rows[index : index + 1024], "first_task": index}
+        for index in range(0, len(rows), 1024)
     ]
     nodes = []
     for node in range(scene.nodes):
-        mine = [row for row in rows if row[1] == node]
-        total, took = sum(row[3] for row in mine), max(row[6] for row in mine) - min(row[5] for row in mine)
-        nodes.append([node, f"node{17 + node}", len(mine), total, sum(row[4] for row in mine), took, total / took])
+        node_rows = [row for row in rows if row[1] == node]
+        total, took = (
+            sum(row[3] for row in node_rows),
+            max(row[6] for row in node_rows) - min(row[5] for row in node_rows),
+        )
+        nodes.append(
+            [node, f"node{17 + node}", len(node_rows), total, sum(row[4] for row in node_rows), took, total / took]
+        )
     head = ["node", "host", "tasks", "bytes", "ops", "seconds", "bytes_per_s"]
     return [*lines, {"type": "nodes", "columns": head, "rows": nodes}]

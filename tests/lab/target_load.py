@@ -23,14 +23,14 @@ def drawn_answers(
     Targets differ by 3 %, what hits all of them wanders by 30 %, each target's own load wanders by 15 % over half a
     minute, and one slice in a hundred holds a stall of a second. Those of `slow` take `factor` times as long.
     """
-    own = np.exp(random.normal(0, 0.03, (targets, 1)))
+    target_factor = np.exp(random.normal(0, 0.03, (targets, 1)))
     both = np.exp(np.cumsum(random.normal(0, 0.06, slices)))
     noise = random.normal(0, 1, (targets, slices))
     wander = np.empty_like(noise)
     wander[:, 0] = noise[:, 0]
-    for at in range(1, slices):
-        wander[:, at] = 0.9 * wander[:, at - 1] + np.sqrt(1 - 0.81) * noise[:, at]
-    each = 5e6 * own * both * np.exp(0.15 * wander)
+    for index in range(1, slices):
+        wander[:, index] = 0.9 * wander[:, index - 1] + np.sqrt(1 - 0.81) * noise[:, index]
+    each = 5e6 * target_factor * both * np.exp(0.15 * wander)
     each[slow] *= factor
     ops = random.poisson(20, (targets, slices))
     ns = (ops * each * np.exp(random.normal(0, 0.5 / np.sqrt(np.maximum(ops, 1))))).astype(int)
@@ -43,15 +43,15 @@ def phase_of(ops: np.ndarray, ns: np.ndarray, kind: str = "write") -> PhaseRecor
     phase = PhaseRecord(PhaseBeginLine(phase="p", op=kind, measured=True))
     phase.end = PhaseEndLine(phase="p", seconds=IntervalSeconds(elapsed=10.0))
     rows: list[tuple[Any, ...]] = []
-    for at, (counts, times) in enumerate(zip(ops.tolist(), ns.tolist(), strict=True)):
-        name, moved = f"OST{at:04x}", tuple(count << 20 for count in counts)
+    for index, (counts, times) in enumerate(zip(ops.tolist(), ns.tolist(), strict=True)):
+        name, moved = f"OST{index:04x}", tuple(count << 20 for count in counts)
         phase.series.append(
             SeriesLine(
                 phase="p", scope="target", target=name, kind=kind, slice_s=1.0,
                 bytes=moved, ops=tuple(counts), single_ops=tuple(counts), single_ns=tuple(times),
             )
         )  # fmt: skip
-        rows.append((name, kind, sum(moved), sum(counts), sum(counts), sum(times), 5e6, 8e6, 1e7 * (1 + at), 9e9))
+        rows.append((name, kind, sum(moved), sum(counts), sum(counts), sum(times), 5e6, 8e6, 1e7 * (1 + index), 9e9))
     total = sum(row[2] for row in rows)
     phase.targets = TargetsLine(
         phase="p", files=8, known_files=8, bytes=total, known_bytes=total, columns=COLUMNS, rows=tuple(rows)
@@ -61,10 +61,10 @@ def phase_of(ops: np.ndarray, ns: np.ndarray, kind: str = "write") -> PhaseRecor
 
 def run_with(targets: int, each: int) -> RecordedRun:
     """Servers of half as many targets as an SSU has, `each`."""
-    names = [f"OST{at:04x}" for at in range(targets)]
+    names = [f"OST{index:04x}" for index in range(targets)]
     half = max(1, each // 2)
     levels = {
-        "OSS": {f"oss{at // half:02d}": names[at : at + half] for at in range(0, targets, half)},
-        "SSU": {f"ssu{at // each}": names[at : at + each] for at in range(0, targets, each)},
+        "OSS": {f"oss{index // half:02d}": names[index : index + half] for index in range(0, targets, half)},
+        "SSU": {f"ssu{index // each}": names[index : index + each] for index in range(0, targets, each)},
     }
     return to_recorded_run(RecordReader(), Path(), {"parents": {"system": "s", "levels": levels}})

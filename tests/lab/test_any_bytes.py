@@ -29,8 +29,8 @@ def mutate(content: bytes, rng: random.Random) -> bytes:
     """One to three changes: values replaced, pieces cut, doubled or exchanged, bits flipped."""
     changed = bytearray(content)
     for _ in range(rng.randint(1, 3)):
-        at = rng.randrange(len(changed) + 1)
-        end = min(len(changed), at + rng.choice((1, 4, 40, 400)))
+        position = rng.randrange(len(changed) + 1)
+        end = min(len(changed), position + rng.choice((1, 4, 40, 400)))
         match rng.randrange(6):
             case 0 | 1:
                 pieces = list(PIECE.finditer(changed))
@@ -38,14 +38,14 @@ def mutate(content: bytes, rng: random.Random) -> bytes:
                     piece = rng.choice(pieces)
                     changed[piece.start() : piece.end()] = rng.choice(TOKENS)
             case 2:
-                del changed[at:end]
+                del changed[position:end]
             case 3:
-                changed[at:at] = changed[at:end]
+                changed[position:position] = changed[position:end]
             case 4:
-                changed[at:at] = rng.choice(TOKENS)
+                changed[position:position] = rng.choice(TOKENS)
             case _:
-                if at < len(changed):
-                    changed[at] ^= 1 << rng.randrange(8)
+                if position < len(changed):
+                    changed[position] ^= 1 << rng.randrange(8)
     return bytes(changed)
 
 
@@ -94,12 +94,12 @@ def zip_without_name() -> bytes:
     with zipfile.ZipFile(packed, "w") as archive:
         archive.writestr("a", b"content")
     content = packed.getvalue()
-    at = content.index(b"PK\x01\x02")
+    position = content.index(b"PK\x01\x02")
     # The name is one byte behind 46 of the entry; its length is at 28.
-    entry = content[at : at + 28] + b"\x00\x00" + content[at + 30 : at + 46]
-    end = bytearray(content[at + 47 :])
+    entry = content[position : position + 28] + b"\x00\x00" + content[position + 30 : position + 46]
+    end = bytearray(content[position + 47 :])
     end[12:16] = (46).to_bytes(4, "little")
-    return content[:at] + entry + bytes(end)
+    return content[:position] + entry + bytes(end)
 
 
 # Inputs on which a reader once raised another error.

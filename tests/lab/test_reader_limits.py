@@ -175,7 +175,7 @@ def test_tar_with_long_attributes_is_refused(tmp_path: Path) -> None:
             member.pax_headers = {"comment": "x" * length}
             tape.addfile(member, io.BytesIO(bytes(3 * MIB)))
         if is_accepted:
-            assert [len(found.content.read()) for found in members_of(path)] == [3 * MIB]
+            assert [len(member.content.read()) for member in members_of(path)] == [3 * MIB]
         else:
             with pytest.raises(PackLimitError, match="attributes of a member have more than 1 MiB"):
                 list(members_of(path))

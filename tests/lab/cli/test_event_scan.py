@@ -31,8 +31,8 @@ def test_scan_adds_events_once(tmp_path: Path) -> None:
     assert len(first["problems"]) == 1
     again = json.loads(scan(tmp_path, "--json").stdout)
     assert (again["events"], again["already_present"]) == ([], 1)
-    listed = CliRunner().invoke(command, ["list", "--json", "--archive", str(tmp_path)], standalone_mode=False)
-    assert json.loads(listed.stdout)[0]["tags"] == ["log", "error"]
+    list_result = CliRunner().invoke(command, ["list", "--json", "--archive", str(tmp_path)], standalone_mode=False)
+    assert json.loads(list_result.stdout)[0]["tags"] == ["log", "error"]
 
 
 def test_dry_run_adds_none(tmp_path: Path) -> None:

@@ -44,6 +44,7 @@ class Curves:
     x_unit: str
     name_of: Callable[[float], str] = "{:,.0f}".format
     log_values: bool = False
+    log_places: bool | None = None  # None: by how far the places reach
 
 
 def build_curve_chart(figure: Curves) -> Chart:
@@ -51,7 +52,7 @@ def build_curve_chart(figure: Curves) -> Chart:
     places = sorted({place for one in figure.curves for place in one.places})
     if not places:
         raise ValueError("a chart needs values")
-    axis = _build_places_axis(places, figure.name_of)
+    axis = _build_places_axis(places, figure.name_of, figure.log_places)
     scale = _build_values_axis(figure)
     panel = Panel(axis, scale, _HEIGHT, scale.unit)
     for index, curve in enumerate(figure.curves):
@@ -67,11 +68,11 @@ def build_curve_chart(figure: Curves) -> Chart:
     return Chart("curves", figure.title, figure.words, [panel], figure.x_unit, _caption(figure), _table(figure, places))
 
 
-def _build_places_axis(places: Sequence[float], name_of: Callable[[float], str]) -> Axis:
+def _build_places_axis(places: Sequence[float], name_of: Callable[[float], str], is_log: bool | None = None) -> Axis:
     low, high = places[0], places[-1]
     if low == high:
         low, high = low * 0.5 if low > 0 else low - 1, high * 2 if high > 0 else high + 1
-    log = low > 0 and high / low > _FEW_TICKS
+    log = low > 0 and (high / low > _FEW_TICKS if is_log is None else is_log)
     plain = Axis(low, high, log=log)
     every = max(1, math.ceil(len(places) / _FEW_TICKS))
     stored = [value for index, value in enumerate(reversed(places)) if index % every == 0]

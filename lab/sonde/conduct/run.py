@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from sonde.model.errors import (
 from sonde.model.parents import TargetParents
 from sonde.model.plan import Plan
 from sonde.model.record import RecordReader
+from sonde.model.run import LAB_FINDINGS
 from sonde.model.system import System
 from sonde.model.system.parents import find_target_parents
 from sonde.model.version import __version__
@@ -57,9 +58,16 @@ class RunResult:
 
 
 def conduct_run(
-    plan: Plan, setup: RunSetup, observer: LineObserver, name: str | None = None, facts: Mapping[str, Any] | None = None
+    plan: Plan,
+    setup: RunSetup,
+    observer: LineObserver,
+    name: str | None = None,
+    facts: Mapping[str, Any] | None = None,
+    inspect: Callable[[RecordReader], Sequence[Mapping[str, Any]]] = lambda record: (),
 ) -> RunResult:
     """Runs `plan` and stores the record, regardless of how the run ends.
+
+    `inspect` returns findings about the whole run, which run.json stores as `lab_findings`.
 
     Raises UserError when nothing was measured: the engine rejected the plan or could not start.
     """
@@ -104,6 +112,8 @@ def conduct_run(
             _describe_plan_error(plan, outcome.text) if outcome.exit_code == EXIT_BAD_INPUT else outcome.text,
         )
     record = _read_merged_record(draft.folder / RECORD, outcome.record) if plan.stages > 1 else outcome.record
+    if findings := inspect(record):
+        draft = replace(draft, facts={**draft.facts, LAB_FINDINGS: [dict(finding) for finding in findings]})
     folder = setup.archive.commit(draft, record, outcome.exit_code, outcome.text)
     record.folder = folder
     return RunResult(folder, outcome.exit_code, outcome.text, record)

@@ -13,6 +13,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from sonde.conduct.run import RunResult, RunSetup, conduct_run
+from sonde.experiments.member_use import (
+    apply_striping,
+    find_unused_members,
+    list_placement_arguments,
+    name_flavour,
+)
 from sonde.launch.engine import Engine
 from sonde.launch.launchers.launcher import Launcher
 from sonde.launch.launchers.list import LAUNCHERS, LOCAL, make_launcher
@@ -21,6 +27,9 @@ from sonde.launch.session import LineObserver
 from sonde.model.errors import MachineError, UserError
 from sonde.model.experiment.description import Clients, Storage, Variant
 from sonde.model.plan import Plan
+from sonde.model.record import RecordReader
+from sonde.model.shell import quote
+from sonde.model.system import System
 
 # Launcher names in experiment files: without a launcher, and any launcher for MPI.
 LOCAL_LAUNCHERS, _ANY_MPI_LAUNCHER = ("", LOCAL, "fork"), "mpi"
@@ -36,6 +45,7 @@ class Attempt:
     clients: Clients
     variant: Variant | None = None
     storage: Storage = field(default_factory=Storage)
+    swept: frozenset[str] = frozenset()  # paths of the members that distinguish the cells
 
 
 class Executor(Protocol):
@@ -79,20 +89,28 @@ class EngineExecutor(StoppableExecutor):
     simulated: bool = False
 
     def execute(self, attempt: Attempt) -> RunResult:
-        plan, launcher = resolve_launcher(attempt.plan, attempt.clients, self.launcher, self.launcher_args)
+        plan, launcher = resolve_launcher(
+            attempt.plan, attempt.clients, self.launcher, self.launcher_args, self.setup.system
+        )
+        plan = apply_striping(plan, attempt.storage)
         setup = replace(self.setup, launcher=launcher)
         if attempt.variant is not None:
             setup = apply_variant(setup, attempt.variant)
         self.begin(replace(attempt, plan=plan))
-        return conduct_run(plan, setup, self.observer, attempt.name, attempt.facts)
+
+        def find_unused(record: RecordReader) -> list[dict[str, Any]]:
+            return find_unused_members(attempt.clients, attempt.storage, record, plan, setup.system, attempt.swept)
+
+        return conduct_run(plan, setup, self.observer, attempt.name, attempt.facts, find_unused)
 
 
 def resolve_launcher(
-    plan: Plan, clients: Clients, override: str = "", launcher_args: str = ""
+    plan: Plan, clients: Clients, override: str = "", launcher_args: str = "", system: System | None = None
 ) -> tuple[Plan, Launcher]:
     """Returns the plan as the launcher needs it, and the launcher. Raises UserError."""
     name = override or clients.launcher
     if name in LOCAL_LAUNCHERS:
+        list_placement_arguments(LOCAL, clients, system)  # refuses what needs a launcher
         return plan, make_launcher(LOCAL, 1, launcher_args)
     if name == _ANY_MPI_LAUNCHER:
         usable = [
@@ -103,7 +121,13 @@ def resolve_launcher(
         name = usable[0]
     if name == "srun" and clients.nodes and clients.tasks_per_node:
         launcher_args = f"--nodes={clients.nodes} --ntasks-per-node={clients.tasks_per_node} {launcher_args}"
-    return plan.with_settings(["tasks.processes=null"]), make_launcher(name, plan.processes, launcher_args)
+    launcher = make_launcher(name, plan.processes, launcher_args)
+    if placement := list_placement_arguments(name, clients, system, name_flavour(launcher)):
+        # Arguments of the user come last, so that they win.
+        launcher = make_launcher(
+            name, plan.processes, f"{' '.join(quote(argument) for argument in placement)} {launcher_args}"
+        )
+    return plan.with_settings(["tasks.processes=null"]), launcher
 
 
 def apply_variant(setup: RunSetup, variant: Variant) -> RunSetup:

@@ -177,6 +177,7 @@ class Runner:
                     prepared.clients,
                     variant,
                     self._request.experiment.resolve_storage(turn.cell),
+                    self._request.experiment.find_swept_paths(),
                 )
             )
         except StoppedError:

@@ -14,6 +14,7 @@ from typing import Any
 
 from sonde.conduct.run import RunResult, RunSetup, conduct_run
 from sonde.experiments.executor import Attempt, StoppableExecutor
+from sonde.experiments.member_use import find_unused_members
 from sonde.experiments.results import FACTS
 from sonde.launch.session import LineObserver
 from sonde.launch.simulator import SimulatedLauncher
@@ -21,6 +22,7 @@ from sonde.model.confined_files import write_file
 from sonde.model.errors import UserError
 from sonde.model.experiment.description import Clients, Storage, Variant
 from sonde.model.plan import Plan
+from sonde.model.record import RecordReader
 from sonde.model.system import System
 from sonde.model.system.changes import apply_changes
 from sonde.model.system.index import PartItem
@@ -69,7 +71,13 @@ class SimulatedExecutor(StoppableExecutor):
             launcher = replace(launcher, nodes=min(clients.nodes, attempt.plan.processes))
         self.begin(attempt)
         setup = replace(self.setup, system=self.system)
-        return run_simulated(attempt.plan, setup, self.observer, launcher, attempt.name, attempt.facts)
+
+        def find_unused(record: RecordReader) -> list[dict[str, Any]]:
+            return find_unused_members(
+                clients, attempt.storage, record, attempt.plan, self.system, attempt.swept, is_simulated=True
+            )
+
+        return run_simulated(attempt.plan, setup, self.observer, launcher, attempt.name, attempt.facts, find_unused)
 
     def _require_simulated_variant(self, variant: Variant) -> None:
         """Raises UserError for a variant that the simulator cannot represent: both sides would be the same run."""
@@ -103,11 +111,14 @@ def run_simulated(
     launcher: SimulatedLauncher,
     name: str | None = None,
     facts: Mapping[str, Any] | None = None,
+    inspect: Callable[[RecordReader], Sequence[Mapping[str, Any]]] = lambda record: (),
 ) -> RunResult:
     """Runs one plan on the launcher's machine and stores the run. Raises UserError if nothing was simulated."""
     simulated_facts = {"simulated": {"mount": launcher.mount, "seed": launcher.seed, "faults": list(launcher.faults)}}
     with_launcher = replace(setup, launcher=launcher)
-    return conduct_run(_in_one_process(plan), with_launcher, observer, name, {**simulated_facts, **(facts or {})})
+    return conduct_run(
+        _in_one_process(plan), with_launcher, observer, name, {**simulated_facts, **(facts or {})}, inspect
+    )
 
 
 def compute_system_changes(system: System, part: str, clients: Clients, storage: Storage) -> dict[str, Any]:

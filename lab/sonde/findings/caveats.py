@@ -43,7 +43,7 @@ def find_caveats(run: RecordedRun, phase: PhaseRecord, classification: Classific
 def _collect_findings(run: RecordedRun, phase: PhaseRecord) -> tuple[Finding, ...]:
     """The findings of the engine on the phase and on the run, and what the lab finds in the telemetry of the phase."""
     disagreement = find_disagreement(run, phase)
-    return (*phase.findings, *((disagreement,) if disagreement else ()), *run.record.findings)
+    return (*phase.findings, *((disagreement,) if disagreement else ()), *run.findings)
 
 
 def select_caveats(findings: Iterable[Mapping[str, Any]], classification: str) -> list[Mapping[str, Any]]:

@@ -18,12 +18,14 @@ from sonde.model.confined_files import open_file, read_json
 from sonde.model.documents import read_lines
 from sonde.model.errors import ReportError
 from sonde.model.json_access import get_items, get_member, get_number, get_object, get_text
-from sonde.model.lines import EndLine, ErrorLine, NodeLine, RunLine
+from sonde.model.lines import EndLine, ErrorLine, Finding, NodeLine, RunLine
 from sonde.model.parents import TargetParents, parse_parents
 from sonde.model.record import RECORD_FILE, PhaseRecord, RecordReader, read_record
 
 _RECORD_FORMAT = "sonde-record/2"
 _MAX_LISTED_PROBLEMS = 5
+# Member of run.json: findings of the lab about the whole run.
+LAB_FINDINGS = "lab_findings"
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,24 @@ class RecordedRun:
     def title(self) -> str:
         """What the plan calls itself."""
         return get_text(self.plan, "title") or get_text(self.plan, "id") or self.folder.name
+
+    @cached_property
+    def findings(self) -> tuple[Finding, ...]:
+        """Findings on the whole run: those of the engine, and those that the lab stored in run.json."""
+        stored = [get_object(entry) for entry in get_items(self.notes, LAB_FINDINGS)]
+        return (
+            *self.record.findings,
+            *(
+                Finding(
+                    id=get_text(entry, "id"),
+                    severity=get_text(entry, "severity"),
+                    text=get_text(entry, "text"),
+                    advice=get_text(entry, "advice"),
+                    evidence=dict(get_object(entry, "evidence")),
+                )
+                for entry in stored
+            ),
+        )
 
     @cached_property
     def parents(self) -> TargetParents:

@@ -71,7 +71,7 @@ def summarize(
         "phases": [{**_phase(phase), **classification_members(known, phase)} for phase in known.phases],
         "findings": [
             {"id": one.id, "phase": one.phase, "severity": one.severity, "text": one.text}
-            for one in (*reader.all_findings, *find_all_disagreements(known))
+            for one in (*reader.all_findings, *known.findings[len(reader.findings) :], *find_all_disagreements(known))
         ],
         "errors": [one.text for one in reader.errors[:5]],
         "problems": reader.problems[:20],

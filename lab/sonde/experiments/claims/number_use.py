@@ -4,11 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
 
+from sonde.experiments.member_use import FINDING
 from sonde.findings.classification import Classification, classify
+from sonde.model.confined_files import read_json
+from sonde.model.json_access import get_items, get_object, get_text
 from sonde.model.quantities import to_plain_spaces
 from sonde.model.record import PhaseRecord, RecordReader
-from sonde.model.run import to_recorded_run
+from sonde.model.run import LAB_FINDINGS, to_recorded_run
+from sonde.store.summary import NAME
 
 # What a claim about caches is judged on as well: memory serves both.
 _CACHES = (Classification.CACHE, Classification.MEMORY)
@@ -19,6 +25,8 @@ def describe_unusable_number(record: RecordReader, phase: PhaseRecord, about: Se
 
     Numbers of a simulated machine are judged in simulated experiments: the model has no noise that a duration averages.
     """
+    if unused := _find_unused_axis(record.folder):
+        return f"the same in cells that should differ ({unused})"
     classification, clause = classify(to_recorded_run(record), phase)
     if classification.is_judged or classification is Classification.SIMULATED:
         return ""
@@ -26,3 +34,15 @@ def describe_unusable_number(record: RecordReader, phase: PhaseRecord, about: Se
         return ""
     reason = to_plain_spaces(clause).removesuffix(": not a storage number")
     return f"not a storage number ({classification.label}): {reason}"
+
+
+@lru_cache(maxsize=1024)
+def _find_unused_axis(folder: Path) -> str:
+    """Why the cells of an axis are all the same, from the run.json of a run; empty if they are not."""
+    if folder == Path():
+        return ""
+    for finding in get_items(read_json(folder / NAME) or {}, LAB_FINDINGS):
+        if get_text(finding, "id") == FINDING and get_object(finding, "evidence").get("swept"):
+            text = get_text(finding, "text").rstrip(".")
+            return text[:1].lower() + text[1:]
+    return ""

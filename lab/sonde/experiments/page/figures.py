@@ -138,6 +138,7 @@ def _draw_curves(figure: FigureDescription, title: str, points: Sequence[Point],
             unit_suffix(points[0].unit),
             figure.x,
             lambda x: names.get(x, f"{x:g}"),
+            log_places=figure.logarithmic,
         )
     ).render()
 

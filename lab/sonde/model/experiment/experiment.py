@@ -130,6 +130,11 @@ class Experiment:
         """Returns the storage of a cell: pool, units, targets. Raises ExperimentError."""
         return self._own_part(cell, "storage", Storage)
 
+    def find_swept_paths(self) -> frozenset[str]:
+        """Returns the paths of the members whose values distinguish cells: those of axes and of variants."""
+        paths = {path for cell in self.cells for path, _ in cell.settings}
+        return frozenset(paths.union(*(variant.set or {} for variant in self.file.variants)))
+
     def _own_part(self, cell: Cell, name: str, cls: type[T]) -> T:
         document = {name: copy.deepcopy(self.document.get(name, {}))}
         for path, value in self._settings_of(cell):
@@ -196,15 +201,17 @@ def _set_target(document: dict[str, Any], storage: Storage, directory: str) -> N
 
 
 def _set_tasks(document: dict[str, Any], clients: Clients, storage: Storage) -> None:
-    """Sets processes and threads of the plan."""
+    """Sets processes and threads of the plan, and whether they are bound to cores."""
     nodes = clients.nodes
     if nodes is None and clients.per_target is not None and storage.targets is not None:
         nodes = clients.per_target * storage.targets
-    tasks: dict[str, int] = {}
+    tasks: dict[str, int | bool] = {}
     if nodes is not None or clients.tasks_per_node is not None:
         tasks["processes"] = (nodes or 1) * (clients.tasks_per_node or 1)
     if clients.threads is not None:
         tasks["threads"] = clients.threads
+    if clients.pin in ("core", "none"):
+        tasks["pin"] = clients.pin == "core"
     if tasks:
         document["tasks"] = {**document.get("tasks", {}), **tasks}
 

@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What becomes of each member of `clients` and `storage` when a cell is measured, and what the run did instead.
+
+Members that can be set are set in the plan or in the arguments of the launcher. The others are compared with the record
+after the run; a difference is the finding `setting_not_used` in run.json, and claims across cells that differ only in
+such a member are not judged. The simulator sets all members but those in `NOT_SIMULATED`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from sonde.launch.launchers.launcher import Launcher
+from sonde.launch.launchers.mpiexec import MpiexecLauncher
+from sonde.model.errors import MachineError, SystemFileError
+from sonde.model.experiment.description import Clients, Storage
+from sonde.model.lines import NodeLine
+from sonde.model.plan import Plan
+from sonde.model.quantities import count_noun
+from sonde.model.record import RecordReader
+from sonde.model.system import System
+
+FINDING = "setting_not_used"
+# Members that a model of a machine does not have: it has no processors to bind a task to.
+NOT_SIMULATED = ("clients.pin",)
+_STRIPED_KINDS = ("lustre", "beegfs")  # whose stripes the engine sets and reads back
+_NODE_ROLES: Mapping[str, str] = {"compute": "compute", "service": "service", "server": "system"}
+_MOUNTINFO = Path("/proc/self/mountinfo")
+
+
+def apply_striping(plan: Plan, storage: Storage, mountinfo: Path = _MOUNTINFO) -> Plan:
+    """The plan with the stripes of the cell, where the file system of its target has stripes that can be set."""
+    if storage.stripe_count is None and storage.stripe_size is None:
+        return plan
+    target = plan.document.get("target")
+    if not isinstance(target, Mapping) or "striping" in target:
+        return plan
+    if find_file_system_type(plan.target, mountinfo) not in _STRIPED_KINDS:
+        return plan
+    count = -1 if storage.stripe_count == "all" else storage.stripe_count
+    striping = {"count": count, "size": storage.stripe_size and int(storage.stripe_size)}
+    members = {name: value for name, value in striping.items() if value is not None}
+    return Plan.from_document({**plan.document, "target": {**target, "striping": members}}, plan.origin)
+
+
+def find_file_system_type(path: Path, mountinfo: Path = _MOUNTINFO) -> str:
+    """The type of the file system of a directory, as proc_pid_mountinfo(5) names it; empty when that is unknown."""
+    try:
+        lines = mountinfo.read_text(encoding="utf-8", errors="replace").splitlines()
+        location = path.resolve()
+    except OSError:
+        return ""
+    deepest, kind = -1, ""
+    for line in lines:
+        fields, _, described = line.partition(" - ")
+        mount_point = Path(re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), fields.split(" ")[4]))
+        if location.is_relative_to(mount_point) and len(mount_point.parts) >= deepest:
+            deepest, kind = len(mount_point.parts), described.split(" ")[0]
+    return kind
+
+
+def list_placement_arguments(launcher: str, clients: Clients, system: System | None, flavour: str = "") -> list[str]:
+    """Arguments of the launcher that number, bind and select as `clients` says. `flavour`: of mpiexec.
+
+    Raises MachineError when processes must be bound to NUMA nodes and the launcher cannot do it.
+    """
+    arguments: list[str] = []
+    if launcher == "srun":
+        names = _list_group(clients, system)
+        arguments += [f"--distribution={clients.mapping}"] if clients.mapping else []
+        arguments += [f"--nodelist={','.join(sorted(names))}"] if names else []
+    if launcher == MpiexecLauncher.name and clients.mapping:
+        arguments += _MPI_MAPPINGS.get((flavour, clients.mapping), [])
+    if clients.pin == "numa":
+        binding = _NUMA_BINDINGS.get((launcher, flavour))
+        if binding is None:
+            raise MachineError(
+                'clients.pin = "numa" needs srun, or the mpiexec of MPICH or Open MPI, to bind the processes; write'
+                ' "core" or "none".'
+            )
+        arguments += binding
+    return arguments
+
+
+_MPI_MAPPINGS: Mapping[tuple[str, str], list[str]] = {
+    ("hydra", "cyclic"): ["-ppn", "1"],
+    ("openmpi", "block"): ["--map-by", "slot"],
+    ("openmpi", "cyclic"): ["--map-by", "node"],
+}
+_NUMA_BINDINGS: Mapping[tuple[str, str], list[str]] = {
+    ("srun", ""): ["--cpu-bind=ldoms"],
+    ("mpiexec", "hydra"): ["-bind-to", "numa"],
+    ("mpiexec", "openmpi"): ["--bind-to", "numa"],
+}
+
+
+def name_flavour(launcher: Launcher) -> str:
+    """The kind of MPI of an mpiexec; empty for other launchers."""
+    return launcher.flavour if isinstance(launcher, MpiexecLauncher) else ""
+
+
+def find_unused_members(
+    clients: Clients,
+    storage: Storage,
+    record: RecordReader,
+    plan: Plan,
+    system: System | None = None,
+    swept: Collection[str] = (),
+    is_simulated: bool = False,
+) -> list[dict[str, Any]]:
+    """The finding, as run.json stores it, that names the members that the run did not follow; empty when there is none.
+    `swept`: paths of the members whose values distinguish the cells."""
+    if is_simulated:
+        sentences = [
+            (path, "a model of a machine has no processors to bind tasks to.")
+            for path in NOT_SIMULATED
+            if getattr(clients, path.partition(".")[2]) not in ("", "none")
+        ]
+    else:
+        sentences = [
+            (path, reason) for path, check in CHECKS.items() for reason in check(clients, storage, record, plan, system)
+        ]
+    if not sentences:
+        return []
+    members = [path for path, _ in sentences]
+    return [
+        {
+            "id": FINDING,
+            "severity": "warning",
+            "text": f"The run did not follow {' '.join(f'{path}: {reason}' for path, reason in sentences)}",
+            "advice": "Run the experiment where these members can be set, or remove them.",
+            "evidence": {"members": members, "swept": [path for path in members if path in swept]},
+        }
+    ]
+
+
+def _check_nodes(
+    clients: Clients, storage: Storage, record: RecordReader, plan: Plan, system: System | None
+) -> Iterator[str]:
+    nodes = record.run.nodes if record.run else None
+    if clients.nodes and nodes and nodes != clients.nodes:
+        yield f"it requires {count_noun(clients.nodes, 'node')}, and the run had {nodes}."
+
+
+def _check_mapping(
+    clients: Clients, storage: Storage, record: RecordReader, plan: Plan, system: System | None
+) -> Iterator[str]:
+    nodes = _find_node_of_each_task(record)
+    if not clients.mapping or len(set(nodes)) < 2:
+        return
+    mapping = "block" if nodes == sorted(nodes) else "cyclic" if _is_cyclic(nodes) else "neither block nor cyclic"
+    if mapping != clients.mapping:
+        yield f"it requires {clients.mapping}, and the tasks were numbered over the nodes {mapping}."
+
+
+def _find_node_of_each_task(record: RecordReader) -> list[int]:
+    for phase in record.phases.values():
+        nodes: list[int] = []
+        for table in phase.tasks:
+            if "node" in table.columns:
+                column = table.columns.index("node")
+                nodes += [int(row[column] or 0) for row in table.rows]
+        if nodes:
+            return nodes
+    return []
+
+
+def _is_cyclic(nodes: Sequence[int]) -> bool:
+    """Whether tasks go round over the nodes; several consecutive tasks are the threads of one process."""
+    rounds = [node for index, node in enumerate(nodes) if index == 0 or nodes[index - 1] != node]
+    count = len(set(rounds))
+    return all(node == rounds[index % count] for index, node in enumerate(rounds)) and len(rounds) > count
+
+
+def _check_group(
+    clients: Clients, storage: Storage, record: RecordReader, plan: Plan, system: System | None
+) -> Iterator[str]:
+    if not clients.group:
+        return
+    names = _list_group(clients, system)
+    others = [node.host for node in record.nodes if node.host.split(".")[0] not in names]
+    if not names:
+        yield f"no system file says which nodes {clients.group} has; name it with --system."
+    elif others:
+        yield f"{', '.join(others[:3])} {'is' if len(others) == 1 else 'are'} not in {clients.group}."
+
+
+def _list_group(clients: Clients, system: System | None) -> set[str]:
+    if system is None or not clients.group:
+        return set()
+    try:
+        return {str(name) for name in system.resolve_names(clients.group)}
+    except SystemFileError:
+        return set()
+
+
+def _check_origin(
+    clients: Clients, storage: Storage, record: RecordReader, plan: Plan, system: System | None
+) -> Iterator[str]:
+    if not clients.origin:
+        return
+    if clients.origin == "forwarded":
+        yield "whether another node executed the calls cannot be set or read back."
+        return
+    roles = {_find_role(node, system) for node in record.nodes}
+    required = _NODE_ROLES[clients.origin]
+    if roles == {""}:
+        if required != "compute":  # nodes that no system file describes are compute nodes
+            yield f"no system file says that these nodes are of the role {required}; name it with --system."
+    elif roles != {required}:
+        yield f"it requires {required} nodes, and these are {' and '.join(sorted(roles - {''}))} nodes."
+
+
+def _find_role(node: NodeLine, system: System | None) -> str:
+    """The role of a node in the system file; empty when that is unknown."""
+    if system is None:
+        return ""
+    try:
+        return getattr(system.item(node.host.split(".")[0]).table, "role", "") or "compute"
+    except (SystemFileError, KeyError):
+        return ""
+
+
+def _check_pin(
+    clients: Clients, storage: Storage, record: RecordReader, plan: Plan, system: System | None
+) -> Iterator[str]:
+    is_pinned = bool((plan.document.get("tasks") or {}).get("pin"))
+    if clients.pin in ("core", "none") and is_pinned != (clients.pin == "core"):
+        yield f"the plan {'binds' if is_pinned else 'does not bind'} tasks to cores."
+
+
+def _check_kind(
+    clients: Clients, storage: Storage, record: RecordReader, plan: Plan, system: System | None
+) -> Iterator[str]:
+    if storage.kind in ("", "any") or not record.nodes:
+        return
+    tested = record.nodes[0].file_system
+    matches = not tested.network if storage.kind == "local" else tested.type.startswith(storage.kind)
+    if not matches:
+        yield f"it requires {storage.kind}, and the files were on {tested.type or 'an unknown file system'}."
+
+
+def _check_stripes(member: str) -> _Check:
+    def check(
+        clients: Clients, storage: Storage, record: RecordReader, plan: Plan, system: System | None
+    ) -> Iterator[str]:
+        striping = (plan.document.get("target") or {}).get("striping") or {}
+        if getattr(storage, f"stripe_{member}") is None or member in striping:
+            return  # the engine reads back the stripes that it sets, and reports a difference
+        kind = record.nodes[0].file_system.type if record.nodes else ""
+        yield f"the files were on {kind or 'an unknown file system'}, which has no stripes that Sonde sets."
+
+    return check
+
+
+def _check_purpose(
+    clients: Clients, storage: Storage, record: RecordReader, plan: Plan, system: System | None
+) -> Iterator[str]:
+    if storage.purpose:
+        yield "what kind of LUN holds a directory cannot be read back."
+
+
+_Check = Callable[[Clients, Storage, RecordReader, Plan, System | None], Iterator[str]]
+CHECKS: Mapping[str, _Check] = {
+    "clients.nodes": _check_nodes,
+    "clients.mapping": _check_mapping,
+    "clients.group": _check_group,
+    "clients.origin": _check_origin,
+    "clients.pin": _check_pin,
+    "storage.kind": _check_kind,
+    "storage.purpose": _check_purpose,
+    "storage.stripe_count": _check_stripes("count"),
+    "storage.stripe_size": _check_stripes("size"),
+}

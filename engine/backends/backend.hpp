@@ -53,9 +53,11 @@ struct OpenRequest {
     bool create = false;
     bool truncate = false;
     bool exclusive = false;
-    bool no_follow = false;  ///< fails with ELOOP where `path` is a symbolic link; mpiio cannot
-    std::uint64_t size = 0;  ///< bytes the file will hold in the end: preallocation, mmap
-    Blocks blocks;           ///< io.view only
+    bool no_follow = false;      ///< fails with ELOOP where `path` is a symbolic link; mpiio cannot
+    Directory root = anywhere;   ///< an open directory that holds the file; mpiio opens by the whole path
+    std::size_t below_root = 0;  ///< where the path below `root` begins in `path`; beyond its end: ENOENT
+    std::uint64_t size = 0;      ///< bytes the file will hold in the end: preallocation, mmap
+    Blocks blocks;               ///< io.view only
 };
 
 /// What a channel needs to know once, before its first file is opened.
@@ -98,9 +100,10 @@ class Channel {
     /// Waits for at least one completion and returns all that are there (at most done.size()). 0 = nothing in flight.
     virtual std::size_t reap(std::span<Completion> /*done*/) noexcept { return 0; }
 
-    /// Operations on whole files by name; the defaults are stat(2) and unlink(2). 0 or -errno.
-    virtual int stat(const char* path) noexcept;
-    virtual int remove(const char* path) noexcept;
+    /// Operations on whole files; `path` is relative to `root`. The defaults are fstatat(2) and unlinkat(2). 0 or
+    /// -errno.
+    virtual int stat(Directory root, const char* path) noexcept;
+    virtual int remove(Directory root, const char* path) noexcept;
 
     /// BackendTraits::names: operations on trees; null otherwise. Made by the first call, owned by the channel.
     virtual NameOperations* names() { return nullptr; }

@@ -16,13 +16,13 @@ extern const Backend mpiio_backend;
 extern const Backend null_backend;
 extern const Backend paced_backend;
 
-int Channel::stat(const char* path) noexcept {
+int Channel::stat(Directory root, const char* path) noexcept {
     struct stat facts {};
-    return ::stat(path, &facts) == 0 ? 0 : -errno;
+    return ::fstatat(root, path, &facts, 0) == 0 ? 0 : -errno;
 }
 
-int Channel::remove(const char* path) noexcept {
-    return ::unlink(path) == 0 ? 0 : -errno;
+int Channel::remove(Directory root, const char* path) noexcept {
+    return ::unlinkat(root, path, 0) == 0 ? 0 : -errno;
 }
 
 std::span<const Backend* const> list() {

@@ -48,8 +48,8 @@ class NullChannel final : public Channel {
     int close(std::uint16_t /*file*/) override { return 0; }
 
     // Only for storage without POSIX names: the defaults call stat(2) and unlink(2).
-    int stat(const char* /*path*/) noexcept override { return 0; }
-    int remove(const char* /*path*/) noexcept override { return 0; }
+    int stat(Directory /*root*/, const char* /*path*/) noexcept override { return 0; }
+    int remove(Directory /*root*/, const char* /*path*/) noexcept override { return 0; }
 
     // Operations on the names of a tree; leave it out, and `names` out of the traits below, when the storage has none.
     NameOperations* names() override { return &names_; }

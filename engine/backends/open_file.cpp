@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <unistd.h>
+#include <algorithm>
 #include <cerrno>
 
 namespace sonde::backends {
@@ -51,9 +52,10 @@ int open_flags(const plan::Io& io, const OpenRequest& request) {
 
 int open_file(const plan::Io& io, const OpenRequest& request) {
     constexpr mode_t mode = 0666;
+    const char* const below_root = request.path.c_str() + std::min(request.below_root, request.path.size());
     int descriptor = -1;
     do {
-        descriptor = ::open(request.path.c_str(), open_flags(io, request), mode);
+        descriptor = ::openat(request.root, below_root, open_flags(io, request), mode);
     } while (descriptor < 0 && errno == EINTR);
     if (descriptor < 0) {
         return -errno;

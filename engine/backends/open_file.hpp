@@ -11,8 +11,9 @@ namespace sonde::backends {
 /// the plan says, always O_CLOEXEC. O_TRUNC and the sync flags are only given to files opened for writing.
 int open_flags(const plan::Io& io, const OpenRequest& request);
 
-/// Opens `request.path` with open_flags() and mode 0666 less the umask, and preallocates `request.size` bytes when the
-/// plan asks for it and the file is opened for writing. A file descriptor or -errno. Retries EINTR.
+/// Opens `request.path` below `request.root` with open_flags() and mode 0666 less the umask, and preallocates
+/// `request.size` bytes when the plan asks for it and the file is opened for writing. A file descriptor or -errno.
+/// Retries EINTR.
 int open_file(const plan::Io& io, const OpenRequest& request);
 
 /// close(2) with the meaning people expect: 0 or -errno, the descriptor is gone either way.

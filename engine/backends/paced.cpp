@@ -77,8 +77,8 @@ class PacedChannel final : public Channel, private NameOperations {
     }
     int fsync(std::uint16_t /*file*/) override { return take(paced_.delays.sync); }
     int close(std::uint16_t /*file*/) override { return take(paced_.delays.close); }
-    int stat(const char* /*path*/) noexcept override { return on_file(); }
-    int remove(const char* /*path*/) noexcept override { return on_file(); }
+    int stat(Directory /*root*/, const char* /*path*/) noexcept override { return on_file(); }
+    int remove(Directory /*root*/, const char* /*path*/) noexcept override { return on_file(); }
 
     NameOperations* names() override { return this; }
 

@@ -168,6 +168,9 @@ workloads::StreamJob make_stream_job(const RunContext& context, std::size_t inde
     job.files = static_cast<std::uint64_t>(files.empty() ? map.files_per_task() : static_cast<int>(files.size()));
     job.shared_file = phase.data.files.mapping == plan::Mapping::shared;
     const int owner = job.writes ? assignment.task : files::shifted(phase.shift, assignment.task, context.tasks);
+    if (!context.in_place()) {
+        job.root_path = map.root_of(owner);
+    }
     if (phase.op == Op::remove && !map.first_of_file(owner)) {
         job.files = 0;  // the first task of the file removes it
     }

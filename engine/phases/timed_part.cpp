@@ -13,10 +13,12 @@
 #include <sched.h>
 #include <unistd.h>
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <new>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <system_error>
 
 namespace sonde::phases {
@@ -96,6 +98,7 @@ void TimedPart::make_streams(const std::vector<StreamAssignment>& assignments, b
         workloads::StreamJob job = make_stream_job(context_, index_, assignments[i], map_);
         job.stream = static_cast<int>(i);
         job.stripes = stripe_query_;
+        open_root(job);
         jobs_.push_back(job);
     }
     ProgressBoard& board = *context_.shared.board;
@@ -122,6 +125,35 @@ void TimedPart::make_streams(const std::vector<StreamAssignment>& assignments, b
         streams_.push_back(workloads::make_stream(jobs_[i], *base_, context_.team, board.clock, meter));
     }
     context_.team.set_streams_per_process(per_process);
+}
+
+/// Tasks open their files below a directory that is held: where others may rename entries of the target, the path of
+/// the run directory can lead elsewhere at any time. Throws std::runtime_error.
+void TimedPart::open_root(workloads::StreamJob& job) {
+    if (job.root_path.empty() || !job.backend->traits.needs_files) {
+        return;
+    }
+    const auto [root, is_new] = roots_.try_emplace(job.root_path);
+    if (is_new) {
+        root->second = files::ConfinedDirectory::open_made(job.root_path);
+        if (!root->second && (job.tree || root->second.error() != ENOENT)) {
+            throw std::runtime_error("cannot open " + job.root_path + ": " + std::strerror(root->second.error()));
+        }
+        if (root->second && !context_.plan.target.use_existing && !root->second.is_made_by_caller()) {
+            throw std::runtime_error(job.root_path +
+                                     " belongs to another user: somebody has replaced the run directory. Choose a "
+                                     "target in which only you can rename entries");
+        }
+    }
+    if (!root->second) {
+        job.below_root = std::string::npos;  // its files are gone: the first call of each task reports ENOENT
+        return;
+    }
+    job.root = root->second.descriptor();
+    job.below_root = job.root_path.size() + 1;
+    if (job.tree) {
+        job.tree->directory = job.root;
+    }
 }
 
 /// The walk board exists until the run ends; each walk starts with empty stacks.

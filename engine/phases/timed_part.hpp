@@ -3,6 +3,7 @@
 // process calls the same functions in the same order.
 #pragma once
 
+#include "files/confined_directory.hpp"
 #include "files/file_map.hpp"
 #include "payload/payload.hpp"
 #include "phases/context.hpp"
@@ -49,6 +50,7 @@ class TimedPart {
  private:
     std::vector<results::NodeClock> gather_clocks();
     void make_streams(const std::vector<StreamAssignment>& assignments, bool verification);
+    void open_root(workloads::StreamJob& job);
     void make_walk_board();
     void choose_stripe_query();
     void add_targets(results::Totals& totals);
@@ -58,6 +60,7 @@ class TimedPart {
     std::size_t index_;
     const plan::Phase& phase_;
     const files::FileMap& map_;
+    std::map<std::string, files::ConfinedDirectory> roots_;  ///< open directories of the jobs' files, by path
     std::vector<workloads::StreamJob> jobs_;
     std::unique_ptr<payload::Base> base_;
     std::vector<std::unique_ptr<workloads::TaskStream>> streams_;

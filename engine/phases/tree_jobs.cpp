@@ -221,6 +221,9 @@ void set_tree_job(const RunContext& context, std::size_t index, int task, worklo
     }
     job.verify = (phase.op == Op::read_items || phase.op == Op::cycle) &&
                  (phase.data.verify == plan::Verify::on_read || phase.data.verify == plan::Verify::both);
+    if (!context.in_place()) {
+        job.root_path = tree->root;
+    }
     job.tree = tree;
 }
 

@@ -113,14 +113,14 @@ template <class Time>
 bool CycleStream<Time>::take_and_make(const CycleTurn& turn) {
     const backends::Look how{meta_.lookup != plan::StatCall::lstat, meta_.lookup == plan::StatCall::statx, meta_.fields,
                              meta_.freshness};
-    const char* taken = turn.taken.c_str();
+    const char* taken = tree_.relative(turn.taken);
     if (!timed(meters::kind_stat, "stat", turn.taken, 0,
-               [&]() -> std::int64_t { return names_.look(backends::anywhere, taken, how); })) {
+               [&]() -> std::int64_t { return names_.look(tree_.directory, taken, how); })) {
         return false;
     }
     std::int64_t got = 0;
     if (!timed(meters::kind_read, "read", turn.taken, length_, [&] {
-            got = names_.read(backends::anywhere, taken, {buffers_->read_buffer(0), static_cast<std::size_t>(length_)});
+            got = names_.read(tree_.directory, taken, {buffers_->read_buffer(0), static_cast<std::size_t>(length_)});
             // With verification a short file is a wrong one, and said so there.
             return got >= 0 && got < length_ && !this->job_.verify ? -std::int64_t{ENODATA} : got;
         })) {
@@ -134,7 +134,7 @@ bool CycleStream<Time>::take_and_make(const CycleTurn& turn) {
         return true;
     }
     if (!timed(meters::kind_remove, "remove", turn.taken, 0,
-               [&]() -> std::int64_t { return names_.remove_file(backends::anywhere, taken); })) {
+               [&]() -> std::int64_t { return names_.remove_file(tree_.directory, taken); })) {
         return false;
     }
     backends::NewFile file;
@@ -142,7 +142,7 @@ bool CycleStream<Time>::take_and_make(const CycleTurn& turn) {
     file.fsync = meta_.fsync;
     file.content = packet(turn.made_for, turn.made_number, true);
     const bool made = timed(meters::kind_create, "create", turn.made, length_, [&]() -> std::int64_t {
-        return names_.make_file(backends::anywhere, turn.made.c_str(), file);
+        return names_.make_file(tree_.directory, tree_.relative(turn.made), file);
     });
     this->meter_.bytes[1] += made ? length_ : 0;
     return made;

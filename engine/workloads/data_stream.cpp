@@ -53,6 +53,8 @@ bool DataStream<Time>::open(const FileJob& file, std::uint64_t pass) {
     request.truncate = file.truncate && pass == 0;
     request.exclusive = file.exclusive && pass == 0;
     request.no_follow = file.no_follow;
+    request.root = job_.root;
+    request.below_root = job_.below_root;
     request.size = file.size;
     request.blocks = {file.geometry.first(), file.geometry.contiguous(), file.geometry.repeat()};
     const std::uint64_t from = now();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/file_stream.hpp"
 
+#include <algorithm>
 #include <array>
 
 namespace sonde::workloads {
@@ -18,8 +19,9 @@ bool FileStream<Time>::run_some(std::uint64_t& next, std::uint64_t to) {
         }
         std::uint64_t last = this->now();
         for (std::size_t k = 0; k < count; ++k) {
+            const char* const name = names[k].c_str() + std::min(this->job_.below_root, names[k].size());
             const int result =
-                removes ? this->channel_->remove(names[k].c_str()) : this->channel_->stat(names[k].c_str());
+                removes ? this->channel_->remove(this->job_.root, name) : this->channel_->stat(this->job_.root, name);
             const std::uint64_t end = this->now();
             if (result < 0) [[unlikely]] {
                 this->settle();

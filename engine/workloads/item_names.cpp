@@ -104,7 +104,7 @@ std::int64_t ItemNames::enter(std::uint64_t copy, std::uint64_t directory) {
         scratch_ += '/';
         job_.shape.append_path(scratch_, part_->branch, copy, directory);
     }
-    const backends::Directory at = names_.enter(backends::anywhere, scratch_.c_str());
+    const backends::Directory at = names_.enter(job_.directory, job_.relative(scratch_));
     if (at < 0) {
         trouble_ = scratch_;
         return at;

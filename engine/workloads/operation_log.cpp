@@ -61,8 +61,8 @@ class LoggedChannel final : public backends::Channel, private backends::NameOper
         return names_ == nullptr ? nullptr : this;
     }
 
-    int stat(const char* path) noexcept override { return inner_->stat(path); }
-    int remove(const char* path) noexcept override { return inner_->remove(path); }
+    int stat(backends::Directory root, const char* path) noexcept override { return inner_->stat(root, path); }
+    int remove(backends::Directory root, const char* path) noexcept override { return inner_->remove(root, path); }
     bool agree(bool stop) noexcept override { return inner_->agree(stop); }
     std::int64_t now() const noexcept override { return inner_->now(); }
     void begin() noexcept override {

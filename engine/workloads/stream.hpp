@@ -54,9 +54,15 @@ struct StreamJob {
     std::uint64_t generation = 0;  ///< of what is written
     std::uint64_t files = 0;
     std::function<FileJob(std::uint64_t)> file;
+    /// The run's directory that holds all files of this stream; empty: the plan names each file.
+    std::string root_path;
+    /// The same, open while the phase lasts; `anywhere`: files are opened by their whole path.
+    backends::Directory root = backends::anywhere;
+    std::size_t below_root =
+        0;  ///< characters of each path that name the root, with the slash after it; npos: it is gone
     /// Path of the k-th file into a string that is used again and again (operations by name).
     std::function<void(std::uint64_t, std::string&)> name;
-    std::shared_ptr<const TreeJob> tree;  ///< operations on a tree; `files` is then how many operations
+    std::shared_ptr<TreeJob> tree;  ///< operations on a tree; `files` is then how many operations
     bool shared_file = false;
     bool verify = false;
     bool intra_barriers = false;

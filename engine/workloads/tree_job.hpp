@@ -2,6 +2,7 @@
 // Which part of a tree one stream works on.
 #pragma once
 
+#include "backends/names.hpp"
 #include "patterns/tree.hpp"
 #include "workloads/search.hpp"
 
@@ -28,7 +29,9 @@ struct TreeJob {
     explicit TreeJob(const plan::Tree& tree) : shape(tree) {}
 
     patterns::TreeShape shape;
-    std::string root;                   ///< the run directory
+    std::string root;  ///< the run directory
+    /// The same, open while the phase lasts; `anywhere`: names are whole paths.
+    backends::Directory directory = backends::anywhere;
     std::vector<TreePart> parts;        ///< items; one after the other
     std::vector<std::string> branches;  ///< directories of these, dealt: the k-th is number first + k * every
     std::uint64_t first = 0, every = 1;
@@ -41,6 +44,13 @@ struct TreeJob {
     std::optional<EntrySearch> search;
     std::string own_file;  ///< of the run, in its directory: not part of what is walked
 
+    /// The part of `path`, the root or a path below it, that is a name relative to `directory`.
+    const char* relative(const std::string& path) const {
+        if (directory == backends::anywhere) {
+            return path.c_str();
+        }
+        return path.size() > root.size() ? path.c_str() + root.size() + 1 : ".";
+    }
     /// Directories over all branches and copies.
     std::uint64_t all_directories() const { return branches.size() * shape.copies() * shape.directories(); }
     std::uint64_t own_directories() const {

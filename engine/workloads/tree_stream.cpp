@@ -226,7 +226,7 @@ bool TreeStream<Time>::run_items(std::uint64_t& next, std::uint64_t to, std::uin
 /// One directory from opening to closing. Entries found, or -errno.
 template <class Time>
 std::int64_t TreeStream<Time>::list(const char* path) {
-    const backends::Directory directory = names_.enter(backends::anywhere, path);
+    const backends::Directory directory = names_.enter(tree_.directory, path);
     if (directory < 0) {
         return directory;
     }
@@ -256,7 +256,7 @@ bool TreeStream<Time>::run_directories(std::uint64_t& next, std::uint64_t to) {
             good = each(
                 next, count, meters::kind_mkdir, "create",
                 [this](std::size_t k) -> std::int64_t {
-                    const int result = names_.make_directory(backends::anywhere, directories_[k].c_str());
+                    const int result = names_.make_directory(tree_.directory, tree_.relative(directories_[k]));
                     return result == -EEXIST && tree_.may_exist ? 0 : result;
                 },
                 path);
@@ -264,14 +264,14 @@ bool TreeStream<Time>::run_directories(std::uint64_t& next, std::uint64_t to) {
             good = each(
                 next, count, meters::kind_rmdir, "remove",
                 [this](std::size_t k) -> std::int64_t {
-                    return names_.remove_directory(backends::anywhere, directories_[k].c_str());
+                    return names_.remove_directory(tree_.directory, tree_.relative(directories_[k]));
                 },
                 path);
         } else {
             good = each(
                 next, count, meters::kind_readdir, "list",
                 [this](std::size_t k) -> std::int64_t {
-                    const std::int64_t found = list(directories_[k].c_str());
+                    const std::int64_t found = list(tree_.relative(directories_[k]));
                     this->meter_.entries += found > 0 ? static_cast<std::uint64_t>(found) : 0;
                     return found;
                 },
@@ -328,7 +328,7 @@ void TreeStream<Time>::check(std::size_t k, std::int64_t got) {
 template <class Time>
 void TreeStream<Time>::sync() {
     const std::uint64_t from = this->now();
-    const backends::Directory directory = names_.enter(backends::anywhere, tree_.root.c_str());
+    const backends::Directory directory = names_.enter(tree_.directory, tree_.relative(tree_.root));
     const int result = directory < 0 ? directory : names_.sync(directory);
     if (directory >= 0) {
         names_.leave(directory);

@@ -158,7 +158,7 @@ template <class Time>
 bool WalkStream<Time>::open_gift(const std::string& gift) {
     std::size_t place = gift.find('\0', 1);
     path_.assign(gift, 1, place - 1);
-    const backends::Directory directory = names_.enter(backends::anywhere, (tree_.root + "/" + path_).c_str());
+    const backends::Directory directory = names_.enter(tree_.directory, tree_.relative(tree_.root + "/" + path_));
     bool good = directory >= 0 || leave_for("open", directory);
     unpacking_ = true;
     while (good && place < gift.size()) {
@@ -259,7 +259,7 @@ template <class Time>
 bool WalkStream<Time>::walk(const std::string& path) {
     path_ = path;
     at_top_ = path == ".";
-    const backends::Directory directory = names_.enter(backends::anywhere, (tree_.root + "/" + path).c_str());
+    const backends::Directory directory = names_.enter(tree_.directory, tree_.relative(tree_.root + "/" + path));
     return directory >= 0 ? walk_inside(directory, 0) : leave_for("open", directory);
 }
 

@@ -71,14 +71,14 @@ class SimulatedChannel final : public backends::Channel {
         return count;
     }
 
-    int stat(const char* path) noexcept override {
+    int stat(backends::Directory /*root*/, const char* path) noexcept override {
         if (!scheduler_.machine().exists(path)) {
             return -ENOENT;
         }
         scheduler_.call(make_operation(ModelCallKind::stat, scheduler_.machine().get_file(path)));
         return 0;
     }
-    int remove(const char* path) noexcept override {
+    int remove(backends::Directory /*root*/, const char* path) noexcept override {
         if (!scheduler_.machine().exists(path)) {
             return -ENOENT;
         }

@@ -36,10 +36,10 @@ class StoragelessChannel final : public backends::Channel, private backends::Nam
     std::size_t reap(std::span<backends::Completion> completions) noexcept override {
         return pass_time([&] { return inner_->reap(completions); }, true);
     }
-    int stat(const char* path) noexcept override {
+    int stat(backends::Directory /*root*/, const char* path) noexcept override {
         return pass_time([&] { return inner_->stat(path); }, true);
     }
-    int remove(const char* path) noexcept override {
+    int remove(backends::Directory /*root*/, const char* path) noexcept override {
         return pass_time([&] { return inner_->remove(path); }, true);
     }
     backends::NameOperations* names() override { return this; }

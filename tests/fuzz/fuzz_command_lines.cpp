@@ -3,6 +3,7 @@
 // the tool, NUL bytes separate the arguments.
 #include "dialects/dialect.hpp"
 #include "plan/parse.hpp"
+#include "records/text.hpp"
 #include "runs/capabilities.hpp"
 
 #include <unistd.h>
@@ -42,8 +43,10 @@ bool names_file(const std::vector<std::string>& arguments) {
     });
 }
 
-void check_sentence(std::string_view sentence) {
-    if (sentence.empty() || sentence.find('\n') != std::string_view::npos) {
+/// The program prints every error by this function: arguments in it may hold any byte.
+void check_sentence(const std::string& error) {
+    const std::string sentence = sonde::records::one_line(error);
+    if (sentence.empty() || sentence.find('\n') != std::string::npos) {
         std::abort();
     }
 }

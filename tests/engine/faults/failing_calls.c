@@ -66,12 +66,13 @@ static int verdict(const char* call) {
 
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
-static int open_any(const char* path, int flags, mode_t mode) {
+static int openat_any(int directory, const char* path, int flags, mode_t mode) {
     if (meant(path) && verdict("open") < 0) {
         return -1;
     }
-    return REAL(open)(path, flags, mode);
+    return REAL(openat)(directory, path, flags, mode);
 }
+static int open_any(const char* path, int flags, mode_t mode) { return openat_any(AT_FDCWD, path, flags, mode); }
 
 int open(const char* path, int flags, ...) {
     va_list rest;
@@ -86,6 +87,21 @@ int open64(const char* path, int flags, ...) {
     const mode_t mode = (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(rest, mode_t) : 0;
     va_end(rest);
     return open_any(path, flags, mode);
+}
+
+int openat(int directory, const char* path, int flags, ...) {
+    va_list rest;
+    va_start(rest, flags);
+    const mode_t mode = (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(rest, mode_t) : 0;
+    va_end(rest);
+    return openat_any(directory, path, flags, mode);
+}
+int openat64(int directory, const char* path, int flags, ...) {
+    va_list rest;
+    va_start(rest, flags);
+    const mode_t mode = (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(rest, mode_t) : 0;
+    va_end(rest);
+    return openat_any(directory, path, flags, mode);
 }
 
 static ssize_t write_any(int fd, const void* data, size_t size, off_t at) {

@@ -3,87 +3,21 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
-import pwd
 import shutil
-import signal
 import subprocess
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from engine_under_test import BAD_PLAN, DONE, FAILED, Engine, Line, tree
+from neighbor import as_user, do_as, exchanging
 
 MANIFEST = ".sonde-manifest.json"
-NOBODY = 65534
-RENAME_EXCHANGE = 2
-AT_FDCWD = -100
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="a second user needs root")
-
-
-@pytest.fixture(scope="module")
-def second_user() -> Iterator[int]:
-    """The number of a user made for these tests, or of nobody where users cannot be made."""
-    name = f"sonde-test-{os.getpid()}"
-    command = ["useradd", "--no-create-home", "--no-log-init", name]
-    is_created = False
-    with suppress(OSError):  # no such program
-        is_created = subprocess.run(command, capture_output=True, check=False).returncode == 0
-    yield pwd.getpwnam(name).pw_uid if is_created else NOBODY
-    if is_created:
-        subprocess.run(["userdel", name], capture_output=True, check=False)
-
-
-@pytest.fixture
-def base() -> Iterator[Path]:
-    """A folder that other users can reach; those of pytest are closed to them."""
-    with tempfile.TemporaryDirectory(prefix="sonde-test-") as folder:
-        Path(folder).chmod(0o755)
-        yield Path(folder)
-
-
-@pytest.fixture
-def scratch(base: Path) -> Path:
-    """A directory in which everybody may write, as /tmp and the scratch directories of clusters."""
-    folder = base / "scratch"
-    folder.mkdir()
-    folder.chmod(0o1777)
-    return folder
-
-
-@pytest.fixture
-def victim(base: Path) -> Path:
-    """A file of root that must survive."""
-    file = base / "victim" / "etc" / "shadow"
-    file.parent.mkdir(parents=True)
-    file.write_text("secret", encoding="utf-8")
-    return file
-
-
-def as_user(user: int, action: Callable[[], object]) -> int:
-    """Starts a child of that user; its process number."""
-    child = os.fork()
-    if child == 0:
-        try:
-            os.setgroups([])
-            os.setgid(user)
-            os.setuid(user)
-            action()
-        except BaseException:
-            os._exit(1)
-        os._exit(0)
-    return child
-
-
-def do_as(user: int, action: Callable[[], object]) -> None:
-    assert os.waitpid(as_user(user, action), 0)[1] == 0
 
 
 def manifest_of(*across: Path, name: str = "shadow", **members: Any) -> str:
@@ -271,24 +205,6 @@ def test_target_named_by_a_dot_is_the_run_directory(engine: Engine, base: Path, 
     assert result.code == DONE, result.err
     assert tree(scratch) == []
     assert tree(base / "disk") == ["shadow"]
-
-
-@contextmanager
-def exchanging(user: int, first: Path, second: Path) -> Iterator[None]:
-    """Another user exchanges two names as fast as possible."""
-    libc = ctypes.CDLL(None)
-
-    def loop() -> None:
-        a, b = bytes(first), bytes(second)
-        while True:
-            libc.renameat2(AT_FDCWD, a, AT_FDCWD, b, RENAME_EXCHANGE)
-
-    child = as_user(user, loop)
-    try:
-        yield
-    finally:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
 
 
 @pytest.mark.parametrize("kind", ["link", "directory"])

@@ -29,7 +29,10 @@ from sonde.design.routes.table_reader import read_host_tables
 from sonde.dialects.io500.ini import DEFAULTS, read_ini
 from sonde.dialects.io500.verify import verify_result
 from sonde.findings.assessment import assess
+from sonde.launch.preload import read_elf
 from sonde.launch.sites import read_sites
+from sonde.logs.rule_files import compile_rules, list_shipped_rule_files
+from sonde.logs.scan import LogDefaults, scan_logs
 from sonde.model.errors import RecordError, UserError
 from sonde.model.event import read_events
 from sonde.model.experiment import read_experiment
@@ -49,6 +52,10 @@ from sonde.store.packs import UNREADABLE, members_of
 from sonde.store.rows import rows_of
 from sonde.store.summary import NAME as SUMMARY
 from sonde.store.summary import read_summary, summarize
+from sonde.telemetry.data import load_telemetry
+from sonde.telemetry.file_format import SAMPLED_FILE
+from sonde.telemetry.foreign_files import read_foreign_telemetry
+from sonde.telemetry.imports import TelemetryDefaults
 from sonde.terminal.trace_tables import build_trace_document
 from sonde.trends.environment import read_environment
 
@@ -120,6 +127,41 @@ def _read_pack(path: Path) -> None:
     for member in members_of(path):
         while member.content.read(1 << 20):
             pass
+
+
+def _read_telemetry(path: Path) -> None:
+    telemetry = load_telemetry(path.parent)
+    telemetry.increase("disk_read_bytes", "sda", 10.0, 20.0)
+
+
+@cache
+def _log_rules() -> list[Any]:
+    return compile_rules(list_shipped_rule_files().values())
+
+
+def _log_lines() -> Sequence[bytes]:
+    """The sample lines of the shipped rules, as they stand in a system log."""
+    lines = [f"Nov 23 12:00:00 node7 kernel: {sample}" for rule in _log_rules() for sample in rule.rule.samples]
+    return ["\n".join(lines[start : start + 20]).encode() for start in range(0, len(lines), 20)]
+
+
+def _telemetry_of_other_programs() -> Sequence[bytes]:
+    stamp = {"date": "2026-11-20", "time": "12:00:02", "tz": "UTC", "interval": 1}
+    disk = {"disk-device": "sda", "rkB": 100.0, "wkB": 50.0, "aqu-sz": 2.5, "util-percent": 98.0}
+    sadf = {"sysstat": {"hosts": [{"nodename": "n7", "statistics": [{"timestamp": stamp, "disk": [disk]}]}]}}
+    series = {"metric": {"__name__": "lustre_read_kibibytes_total", "target": "fs1-OST0000"}, "values": [[10, "1"]]}
+    prometheus = {"status": "success", "data": {"resultType": "matrix", "result": [series]}}
+    texts = (
+        json.dumps(sadf),
+        json.dumps(prometheus),
+        "obdfilter.fs1-OST0000.stats=\nsnapshot_time 1284241188.775657 secs.usecs\n"
+        "read_bytes 1023683 samples [bytes] 0 1048576 471987441490\n",
+        "1284241188 ost: 2;oss1;0.184;13.33;fs1-OST0001;1;2;3;4;500;600;7;129;0;1;2;0;0;COMPLETE 129/129 0s left;\n",
+        "TIMESTAMP,OST_NAME,READ_BYTES,WRITE_BYTES\n2010-09-11 22:06:28,fs1-OST0001,100,200\n",
+        "_fs_io_s_ _n_ 10.0.0.1 _nn_ node1 _rc_ 0 _t_ 1066660148 _tu_ 407431 _cl_ c _fs_ gpfs2 _d_ 2 _br_ 1 _bw_ 2 "
+        "_oc_ 10 _cc_ 16 _rdc_ 101 _wc_ 300 _dir_ 7 _iu_ 2\n",
+    )
+    return [text.encode() for text in texts]
 
 
 def _plans_in_toml() -> Sequence[bytes]:
@@ -236,6 +278,27 @@ TARGETS: tuple[ReaderTarget, ...] = (
         lambda path: verify_result(DEFAULTS, path),
         _files("tests/data/results/io500*", "tests/data/io500/*"),
     ),
+    ReaderTarget(
+        "telemetry",
+        SAMPLED_FILE,
+        _read_telemetry,
+        _texts(
+            '{"type": "telemetry", "schema": "sonde-telemetry/1", "host": "n1", "sources": {"disks": ["busy"]}}\n'
+            '{"type": "sample", "time": 10.5, "disks": {"sda": [4096]}}\n'
+            '{"type": "lost", "source": "disks", "text": "x"}\n'
+        ),
+    ),
+    ReaderTarget(
+        "telemetry of other programs",
+        "counters.txt",
+        lambda path: read_foreign_telemetry(path, TelemetryDefaults("server")),
+        _telemetry_of_other_programs,
+    ),
+    ReaderTarget(
+        "log", "messages", lambda path: scan_logs([path], _log_rules(), LogDefaults()), _log_lines, mutations=100
+    ),
+    ReaderTarget("rules of logs", "rules.toml", lambda path: compile_rules([path]), _files("lab/sonde/logs/rules/ce*")),
+    ReaderTarget("program", "program", read_elf, lambda: [Path("/bin/true").read_bytes()[:4096]]),
     ReaderTarget(
         "sites",
         "sites.toml",

@@ -34,6 +34,9 @@ _DYNAMIC_LOADER = 3  # PT_INTERP
 _DEEPEST_SCRIPT = 4  # as in the kernel
 
 
+_MAX_TABLE_BYTES = 1 << 20  # of segments, sections or names that are looked at
+
+
 @dataclass(frozen=True)
 class ElfHeader:
     """What the ELF header of a program states."""
@@ -165,17 +168,17 @@ def read_elf(path: Path) -> ElfHeader | None:
             sizes = struct.unpack_from(f"{order}HHHHH", head, 54 if is_64_bit else 42)
             segment_size, segment_count, section_size, section_count, names_section = sizes
             file.seek(segment_table)
-            segments = file.read(segment_size * segment_count)
+            segments = file.read(min(segment_size * segment_count, _MAX_TABLE_BYTES))
             kinds = [struct.unpack_from(f"{order}I", segments, i * segment_size)[0] for i in range(segment_count)]
             file.seek(section_table)
-            sections = file.read(section_size * section_count)
+            sections = file.read(min(section_size * section_count, _MAX_TABLE_BYTES))
             names = b""
             if section_count > names_section > 0:
                 entry = names_section * section_size + (24 if is_64_bit else 16)
                 offset, length = struct.unpack_from(f"{order}{word}{word}", sections, entry)
                 file.seek(offset)
-                names = file.read(min(length, 1 << 20))
-    except (OSError, struct.error):
+                names = file.read(min(length, _MAX_TABLE_BYTES))
+    except (OSError, ValueError, OverflowError, struct.error):
         return None
     is_go_program = b".note.go.buildid" in names or b".go.buildinfo" in names
     return ElfHeader(64 if is_64_bit else 32, machine, _DYNAMIC_LOADER in kinds, is_go_program)

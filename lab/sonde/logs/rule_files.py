@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import resources
@@ -70,12 +71,14 @@ def _compile_rule(rule: LogRule, number: int, path: Path) -> CompiledRule:
     def fail(problem: str) -> EventError:
         return EventError(f"{path}: rules.{rule.id}: {problem}")
 
+    bare_end = _PLACEHOLDER.sub("x", rule.end_pattern)
     try:
-        pattern = re.compile(rule.pattern)
-        program = re.compile(rule.program) if rule.program else None
-        bare_end = _PLACEHOLDER.sub("x", rule.end_pattern)
-        end_pattern = re.compile(bare_end)
-    except re.error as error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # of syntax that a later Python reads in another way
+            pattern = re.compile(rule.pattern)
+            program = re.compile(rule.program) if rule.program else None
+            end_pattern = re.compile(bare_end)
+    except (re.error, Warning, OverflowError, RecursionError) as error:
         raise fail(f"a pattern is no regular expression: {error}.") from None
     names = {*pattern.groupindex, _HOST}
     for template in (rule.title, rule.end_pattern, *rule.parts, *rule.context, *rule.creates, *rule.deletes):

@@ -32,9 +32,9 @@ DONE, FAILED, BAD_PLAN, ENVIRONMENT, MISMATCH, INTERRUPTED = range(6)
 
 def find_engine() -> Path | None:
     """$SONDE_ENGINE, else the newest program in build/*/engine."""
-    named = os.environ.get("SONDE_ENGINE")
-    if named:
-        return Path(named)
+    engine_path = os.environ.get("SONDE_ENGINE")
+    if engine_path:
+        return Path(engine_path)
     built = [path for path in ROOT.glob(f"build/*/engine/{NAME}") if os.access(path, os.X_OK)]
     return max(built, key=lambda path: path.stat().st_mtime, default=None)
 
@@ -213,8 +213,8 @@ class Running:
         """Waits for the end; then none of its processes may be left (the monitor gets some time)."""
         out, err = self.process.communicate(timeout=limit_s)
         until = time.monotonic() + 20
-        while not orphans and (left := self.processes()):
-            assert time.monotonic() < until, f"processes {left} outlive the engine"
+        while not orphans and (survivors := self.processes()):
+            assert time.monotonic() < until, f"processes {survivors} outlive the engine"
             time.sleep(0.02)
         return Result(self.process.returncode, out, err, parse_record(self.text()))
 
@@ -226,9 +226,9 @@ class Engine:
         self.path = path
         self.folder = folder
 
-    def ask(self, *words: str, **options: Any) -> Result:
+    def ask(self, *arguments: str, **options: Any) -> Result:
         """Any command; the record, if one is written, is not looked at."""
-        with Running([str(self.path), *words], None, options.pop("env", {}), **options) as running:
+        with Running([str(self.path), *arguments], None, options.pop("env", {}), **options) as running:
             return running.result()
 
     def plan_file(self, plan: Plan | str | bytes) -> Path:
@@ -240,20 +240,20 @@ class Engine:
             path.write_text(plan if isinstance(plan, str) else json.dumps(plan), encoding="utf-8")
         return path
 
-    def start(self, plan: Plan | str | bytes, *words: str, before: Sequence[str] = (), **options: Any) -> Running:
+    def start(self, plan: Plan | str | bytes, *run_options: str, before: Sequence[str] = (), **options: Any) -> Running:
         """Starts `run`; `before` are words in front of the engine's (a launcher, setpriv), `record` another record."""
         record: Path = options.pop("record", self.folder / "record.ndjson")
-        command = [*before, str(self.path), "run", str(self.plan_file(plan)), "--record", str(record), *words]
+        command = [*before, str(self.path), "run", str(self.plan_file(plan)), "--record", str(record), *run_options]
         return Running(command, record, options.pop("env", {}), **options)
 
-    def run(self, plan: Plan | str | bytes, *words: str, **options: Any) -> Result:
+    def run(self, plan: Plan | str | bytes, *run_options: str, **options: Any) -> Result:
         """Runs a plan to its end."""
-        with self.start(plan, *words, **options) as running:
+        with self.start(plan, *run_options, **options) as running:
             return running.result()
 
-    def clean(self, target: Path, *words: str) -> tuple[int, list[Line]]:
+    def clean(self, target: Path, *options: str) -> tuple[int, list[Line]]:
         """`clean --json`: exit code and report."""
-        answer = self.ask("clean", str(target), "--json", *words)
+        answer = self.ask("clean", str(target), "--json", *options)
         return answer.code, json.loads(answer.out) if answer.out else []
 
 

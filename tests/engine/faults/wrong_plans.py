@@ -5,7 +5,7 @@ member; a path is written with dots.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 DROP = object()
@@ -19,7 +19,6 @@ class Wrong:
     changes: dict[str, Any]
     says: tuple[str, ...]
     code: int = 2
-    words: tuple[str, ...] = field(default=())
 
     @property
     def name(self) -> str:

@@ -18,10 +18,10 @@ def lov(stripe: int, *osts: int, count: int | None = None) -> bytes:
 
 def composite(parts: Parts) -> bytes:
     """struct lov_comp_md_v1: components (start, end, layout)."""
-    place = 32 + 48 * len(parts)
+    blob_offset = 32 + 48 * len(parts)
     entries, blobs = b"", b""
     for number, (start, end, blob) in enumerate(parts, 1):
-        entries += struct.pack("<IIQQII", number, 0x10, start, end, place + len(blobs), len(blob)) + bytes(16)
+        entries += struct.pack("<IIQQII", number, 0x10, start, end, blob_offset + len(blobs), len(blob)) + bytes(16)
         blobs += blob
-    head = struct.pack("<IIIHHH", 0x0BD60BD0, place + len(blobs), 1, 0, len(parts), 0)
+    head = struct.pack("<IIIHHH", 0x0BD60BD0, blob_offset + len(blobs), 1, 0, len(parts), 0)
     return head.ljust(32, b"\0") + entries + blobs

@@ -35,8 +35,8 @@ def test_each_file_of_a_task_has_its_row_and_targets_their_sums(engine: Engine, 
         [["OST0001", 8 * KIB64], ["OST0007", 8 * KIB64]],
     ]
     assert [row["shape"] for row in rows] == [0, 0, 1]
-    one = {"pattern": "raid0", "start": 0, "stripe_bytes": KIB64}
-    assert line["shapes"] == [[{**one, "stripe_count": 1}], [{**one, "stripe_count": 2}]]
+    shape = {"pattern": "raid0", "start": 0, "stripe_bytes": KIB64}
+    assert line["shapes"] == [[{**shape, "stripe_count": 1}], [{**shape, "stripe_count": 2}]]
     sums = [["OST0000", 1, 16 * KIB64], ["OST0001", 2, 24 * KIB64], ["OST0007", 1, 8 * KIB64]]
     assert line["targets"] == sums
     assert complaints(line) == []
@@ -56,8 +56,8 @@ def test_what_is_no_layout_is_said_and_the_run_goes_on(engine: Engine, target: P
     result = engine.run(plan, env={"SONDE_PRETEND_LAYOUTS": str(pretended)})
     assert result.code == 0
     assert result.of("layout") == []
-    (found,) = [line for line in result.of("finding") if line["id"] == "layout_unreadable"]
-    assert "ends after 40 bytes" in found["text"]
+    (finding,) = [line for line in result.of("finding") if line["id"] == "layout_unreadable"]
+    assert "ends after 40 bytes" in finding["text"]
 
 
 def test_a_file_system_without_layouts_has_no_such_line(engine: Engine, memory: Path) -> None:

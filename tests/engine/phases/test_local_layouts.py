@@ -60,10 +60,10 @@ def test_files_lie_on_the_drive_and_their_pieces_are_those_that_filefrag_counts(
     if shutil.which("filefrag"):
         for row in rows:
             (path,) = point.rglob(f"data.t{row['task']:08d}")
-            said = subprocess.run(["filefrag", str(path)], capture_output=True, text=True, check=True).stdout
-            counted = re.search(r"(\d+) extents? found", said)
+            output = subprocess.run(["filefrag", str(path)], capture_output=True, text=True, check=True).stdout
+            counted = re.search(r"(\d+) extents? found", output)
             assert counted is not None
-            assert row["fragments"] == int(counted.group(1)), said
+            assert row["fragments"] == int(counted.group(1)), output
 
 
 @pytest.mark.parametrize("point", ["ext4"], indirect=True)

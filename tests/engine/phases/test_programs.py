@@ -12,7 +12,7 @@ BUSY = "i=0; while [ $i -lt 30000 ]; do i=$((i + 1)); done"
 
 
 def plan_of(target: Path, *commands: str, need: str = "required") -> dict[str, Any]:
-    before = [{"kind": "command", "need": need, "command": one} for one in commands]
+    before = [{"kind": "command", "need": need, "command": command} for command in commands]
     return {
         "schema": "sonde-plan/2",
         "id": "program",
@@ -23,10 +23,10 @@ def plan_of(target: Path, *commands: str, need: str = "required") -> dict[str, A
 
 
 def test_a_command_finds_the_run_directory_and_its_processor_time_is_recorded(engine: Engine, target: Path) -> None:
-    seen = target / "seen"
-    result = engine.run(plan_of(target, f'cd "$SONDE_DIRECTORY" && pwd > {seen}', BUSY))
+    output_file = target / "seen"
+    result = engine.run(plan_of(target, f'cd "$SONDE_DIRECTORY" && pwd > {output_file}', BUSY))
     assert result.code == DONE
-    assert seen.read_text(encoding="utf-8").strip() == str((target / "run").resolve())
+    assert output_file.read_text(encoding="utf-8").strip() == str((target / "run").resolve())
     idle, busy = result.of("treatment")
     assert busy["user_s"] + busy["system_s"] > idle["user_s"] + idle["system_s"]
     assert busy["user_s"] + busy["system_s"] <= busy["seconds"] + 0.02  # ticks of the kernel's accounting

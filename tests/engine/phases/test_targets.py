@@ -111,13 +111,13 @@ def test_queues_random_order_and_mixed_operations_are_attributed_too(
     if result.code != 0 and "io_uring" in result.err:
         pytest.skip("io_uring is not allowed here")
     assert result.code == 0, result.err
-    found = tables(result)
+    tables_by_phase = tables(result)
     for phase in ("write", "queued"):
-        assert served(found[phase]) == {f"OST000{i}": (1 << 19, 32, 32) for i in range(2)}
+        assert served(tables_by_phase[phase]) == {f"OST000{i}": (1 << 19, 32, 32) for i in range(2)}
     (mixed,) = [line for line in result.of("phase_end") if line["phase"] == "mixed"]
     for kind, moved in (("read", mixed["bytes"]["read"]), ("write", mixed["bytes"]["written"])):
-        assert sum(row["bytes"] for row in found["mixed"] if row["kind"] == kind) == moved
-    assert sum(row["single_ops"] for row in found["mixed"]) == 64
+        assert sum(row["bytes"] for row in tables_by_phase["mixed"] if row["kind"] == kind) == moved
+    assert sum(row["single_ops"] for row in tables_by_phase["mixed"]) == 64
 
 
 def test_files_whose_layout_nobody_tells_are_counted(engine: Engine, target: Path, pretended: Path) -> None:

@@ -36,10 +36,10 @@ def mpiio_probe() -> str:
 @pytest.fixture(scope="session", params=sorted(FOUND))
 def launcher(request: pytest.FixtureRequest) -> Launcher:
     """Each launcher of this machine, whether or not there is a module for its MPI."""
-    found = FOUND[request.param]()
-    if found is None:
+    launcher_found = FOUND[request.param]()
+    if launcher_found is None:
         pytest.skip(f"no launcher of {request.param} here")
-    return found
+    return launcher_found
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,7 @@ class EngineOverNodes(Engine):
         self.nodes = nodes
         self.launcher = launcher
 
-    def start(self, plan: Plan | str | bytes, *words: str, before: Sequence[str] = (), **options: Any) -> Running:
+    def start(self, plan: Plan | str | bytes, *arguments: str, before: Sequence[str] = (), **options: Any) -> Running:
         assert isinstance(plan, dict)
         tasks = plan.get("tasks", {})
         count = tasks.get("processes", 1) * tasks.get("threads", 1)
@@ -31,10 +31,10 @@ class EngineOverNodes(Engine):
         spread = {**plan, "tasks": {**tasks, "processes": 1, "threads": count // ranks}}
         start = self.nodes.start(self.launcher.name, self.launcher.start, ranks)
         module = str(built(self.launcher.module))
-        return super().start(spread, "--mpi-module", module, *words, before=[*before, *start], **options)
+        return super().start(spread, "--mpi-module", module, *arguments, before=[*before, *start], **options)
 
-    def run(self, plan: Plan | str | bytes, *words: str, **options: Any) -> Result:
-        result = super().run(plan, *words, **options)
+    def run(self, plan: Plan | str | bytes, *arguments: str, **options: Any) -> Result:
+        result = super().run(plan, *arguments, **options)
         head = result.of("run")[0]
         assert head["nodes"] == min(self.nodes.count, head["processes"]), "the tasks were not where they should be"
         return result

@@ -91,8 +91,8 @@ class ManyNodes:
             subprocess.run(["ip", "netns", "del", self.prefix + name], capture_output=True, check=False)
 
     @staticmethod
-    def _ip(*words: str) -> None:
-        subprocess.run(["ip", *words], check=True, capture_output=True, text=True)
+    def _ip(*arguments: str) -> None:
+        subprocess.run(["ip", *arguments], check=True, capture_output=True, text=True)
 
     def differs(self, name: str, commands: str) -> None:
         """What a shell does on one node before anything is started there; empty: it is as the others."""
@@ -118,8 +118,8 @@ class ManyNodes:
         if kind == "mpich":
             launch = [*program, "-launcher", "ssh", "-launcher-exec", shell, "-hosts", where]
         else:
-            own = ("plm_rsh_agent", shell), ("oob_tcp_if_include", NETWORK), ("btl_tcp_if_include", NETWORK)
-            launch = [*program, *(word for pair in own for word in ("--mca", *pair)), "-H", where]
+            settings = ("plm_rsh_agent", shell), ("oob_tcp_if_include", NETWORK), ("btl_tcp_if_include", NETWORK)
+            launch = [*program, *(word for pair in settings for word in ("--mca", *pair)), "-H", where]
         inside = f'hostname head && mount --bind {self.folder}/hosts /etc/hosts && exec "$@"'
         enter = ["nsenter", f"--net=/run/netns/{self.prefix}head", "unshare", "--uts", "--mount"]
         enter += ["--propagation", "private", "bash", "-c", inside, "head"]

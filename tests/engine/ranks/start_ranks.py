@@ -17,10 +17,12 @@ LIMIT_S = 120  # only there so that a hang fails instead of hanging the tests
 
 def built(program: str) -> Path | None:
     """A program of the build tree SONDE_BUILD (default: the one whose tests were built last), or None without one."""
-    named = os.environ.get("SONDE_BUILD")
-    trees = [Path(named)] if named else [path.parents[1] for path in ROOT.glob("build/*/engine/team-probe")]
+    build_path = os.environ.get("SONDE_BUILD")
+    trees = [Path(build_path)] if build_path else [path.parents[1] for path in ROOT.glob("build/*/engine/team-probe")]
     newest = (
-        trees[0] if named else max(trees, key=lambda tree: (tree / "engine/team-probe").stat().st_mtime, default=None)
+        trees[0]
+        if build_path
+        else max(trees, key=lambda tree: (tree / "engine/team-probe").stat().st_mtime, default=None)
     )
     path = newest / "engine" / program if newest else None
     return path if path is not None and path.exists() else None
@@ -35,25 +37,25 @@ class Launcher:
     variable: tuple[str, ...]  # {name} {value}: sets a variable of the ranks
     module: str
 
-    def command(self, ranks: int, *words: str, variables: dict[str, str] | None = None) -> list[str]:
+    def command(self, ranks: int, *arguments: str, variables: dict[str, str] | None = None) -> list[str]:
         """`ranks` ranks of one program; segments of an MPMD start leave out the launcher itself."""
         settings = [
             part.format(name=name, value=value) for name, value in (variables or {}).items() for part in self.variable
         ]
-        return ["-n", str(ranks), *settings, *words]
+        return ["-n", str(ranks), *settings, *arguments]
 
     def run(self, *segments: list[str], env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
         """Runs one segment, or several joined by ':'."""
-        words = [*self.start, *segments[0]]
+        arguments = [*self.start, *segments[0]]
         for segment in segments[1:]:
-            words += [":", *segment]
-        return run(words, env)
+            arguments += [":", *segment]
+        return run(arguments, env)
 
 
-def run(words: list[str], env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+def run(arguments: list[str], env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     """Runs a command without terminal input; what it printed is kept."""
     return subprocess.run(
-        words,
+        arguments,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -39,23 +39,23 @@ OF_MPI = {"mpich": start_ranks.mpich, "openmpi": start_ranks.openmpi}
 @pytest.fixture(params=["mpich", pytest.param("openmpi", marks=pytest.mark.nightly)])
 def mpi(request: pytest.FixtureRequest) -> Launcher:
     """The same; of Open MPI at night only, for what does not depend on its daemons."""
-    found = OF_MPI[request.param]()
+    launcher_found = OF_MPI[request.param]()
     if reason := many_nodes.why_not():
         pytest.skip(reason)
-    if found is None or start_ranks.built(found.module) is None:
+    if launcher_found is None or start_ranks.built(launcher_found.module) is None:
         pytest.skip(f"needs the mpiexec of {request.param} and a module for it")
-    return found
+    return launcher_found
 
 
 def of_host(running: Running, name: str) -> list[int]:
     """The processes of this start on one node, found by their host name."""
-    own = [pid for pid, environment in environments() if running.token.encode() in environment]
-    return [pid for pid in own if host_of(pid) == name]
+    pids = [pid for pid, environment in environments() if running.token.encode() in environment]
+    return [pid for pid in pids if host_of(pid) == name]
 
 
 def host_of(pid: int) -> str:
-    words = ["nsenter", f"--uts=/proc/{pid}/ns/uts", "hostname"]
-    return subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
+    command = ["nsenter", f"--uts=/proc/{pid}/ns/uts", "hostname"]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
 
 
 def vanish(nodes: ManyNodes, running: Running, name: str) -> None:
@@ -98,10 +98,10 @@ def test_nodes_that_lose_the_root_end_by_themselves(
         engine = EngineOverNodes(engine_path, tmp_path, nodes, mpi)
         with engine.start(plan, env=PATIENCE) as running:
             running.wait_for('"nodes_seen":2')
-            left = of_host(running, "n2")
+            survivors = of_host(running, "n2")
             nodes.unplug("n1")
             running.wait_for('"type":"end"')  # the root gives n2 up as well
-            until_gone(left)
+            until_gone(survivors)
 
 
 def until_gone(processes: list[int]) -> None:
@@ -155,12 +155,12 @@ def test_a_node_with_another_engine_is_named_and_nothing_is_begun(
     assert (ended.lines, tree(target)) == ([], [])
 
 
-@pytest.mark.parametrize("place", ["run directory", "in place"])
+@pytest.mark.parametrize("location", ["run directory", "in place"])
 def test_a_node_that_sees_another_target_is_named_and_nothing_is_begun(
-    place: str, engine_path: Path, mpi: Launcher, target: Path, tmp_path: Path
+    location: str, engine_path: Path, mpi: Launcher, target: Path, tmp_path: Path
 ) -> None:
     plan = write_plan(target, tasks={"threads": 4})
-    if place == "in place":
+    if location == "in place":
         plan["data"]["files"] = {"mapping": "shared", "paths": [str(target / "file")]}
         plan["target"]["use_existing"] = True
     with ManyNodes(2, tmp_path) as nodes:

@@ -20,46 +20,48 @@ def line(result: Any) -> dict[str, Any]:
     assert result.returncode == 0, result.stderr
     lines = [text for text in result.stdout.splitlines() if text.startswith("{")]
     assert len(lines) == 1, result.stdout + result.stderr
-    found: dict[str, Any] = json.loads(lines[0])
-    return found
+    document: dict[str, Any] = json.loads(lines[0])
+    return document
 
 
 def offsets(reduced: str) -> list[tuple[str, int, int]]:
     """(node, offset, error) in the order in which the reduction joined them."""
-    words = [part.split() for part in reduced.split("|")]
-    return [(node, int(offset), int(error)) for node, offset, error in words]
+    rows = [part.split() for part in reduced.split("|")]
+    return [(node, int(offset), int(error)) for node, offset, error in rows]
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 4, 16])
 def test_one_node_needs_no_mpi(launcher: Launcher, team_probe: str, ranks: int) -> None:
     # A module that cannot be loaded: whoever tries MPI fails.
-    found = line(launcher.run(launcher.command(ranks, team_probe, "--threads", "2"), env={"SONDE_MPI_MODULE": "/none"}))
-    assert found["ok"]
-    assert found["description"] == ("single" if ranks == 1 else f"node ({found['description'][6:-1]})")
-    assert found["processes"] == ranks
-    assert found["nodes"] == 1
-    assert found["node_of"] == [0] * ranks
+    description = line(
+        launcher.run(launcher.command(ranks, team_probe, "--threads", "2"), env={"SONDE_MPI_MODULE": "/none"})
+    )
+    assert description["ok"]
+    assert description["description"] == ("single" if ranks == 1 else f"node ({description['description'][6:-1]})")
+    assert description["processes"] == ranks
+    assert description["nodes"] == 1
+    assert description["node_of"] == [0] * ranks
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 4, 16])
 def test_mpi_on_request(mpi_launcher: Launcher, team_probe: str, ranks: int) -> None:
-    words = [team_probe, "--launch", "mpi", "--threads", "2"]
-    found = line(mpi_launcher.run(mpi_launcher.command(ranks, *words)))
-    assert found["ok"]
-    assert found["description"].startswith("mpi (")
-    assert (found["processes"], found["nodes"]) == (ranks, 1)
+    probe_command = [team_probe, "--launch", "mpi", "--threads", "2"]
+    description = line(mpi_launcher.run(mpi_launcher.command(ranks, *probe_command)))
+    assert description["ok"]
+    assert description["description"].startswith("mpi (")
+    assert (description["processes"], description["nodes"]) == (ranks, 1)
 
 
 def test_mpi_without_a_launcher_is_one_process(team_probe: str) -> None:
     if start_ranks.built("sonde-mpi-abi.so") is None or start_ranks.mpich() is None:
         pytest.skip("sonde-mpi-abi.so is not built")
-    found = line(start_ranks.run([team_probe, "--launch", "mpi"]))
-    assert (found["ok"], found["processes"]) == (True, 1)
+    description = line(start_ranks.run([team_probe, "--launch", "mpi"]))
+    assert (description["ok"], description["processes"]) == (True, 1)
 
 
 def test_a_single_rank_may_fork(launcher: Launcher, team_probe: str) -> None:
-    found = line(launcher.run(launcher.command(1, team_probe, "--processes", "3")))
-    assert (found["ok"], found["description"], found["processes"]) == (True, "forked", 3)
+    description = line(launcher.run(launcher.command(1, team_probe, "--processes", "3")))
+    assert (description["ok"], description["description"], description["processes"]) == (True, "forked", 3)
 
 
 def test_64_ranks_on_one_node(launcher: Launcher, team_probe: str) -> None:
@@ -73,11 +75,11 @@ def test_pretended_nodes(mpi_launcher: Launcher, team_probe: str, layout: list[i
         mpi_launcher.command(ranks, team_probe, "--launch", "mpi", variables={"SONDE_PRETEND_NODE": f"host{node}"})
         for node, ranks in enumerate(layout)
     ]
-    found = line(mpi_launcher.run(*segments))
-    assert found["ok"]
-    assert found["nodes"] == len(layout)
-    assert found["node_of"] == [node for node, ranks in enumerate(layout) for _ in range(ranks)]
-    clocks = offsets(found["reduced"])
+    description = line(mpi_launcher.run(*segments))
+    assert description["ok"]
+    assert description["nodes"] == len(layout)
+    assert description["node_of"] == [node for node, ranks in enumerate(layout) for _ in range(ranks)]
+    clocks = offsets(description["reduced"])
     assert [name for name, _, _ in clocks] == [f"{node}@host{node}" for node in range(len(layout))]
     assert clocks[0][1:] == (0, 0)
     for _, offset, error in clocks[1:]:
@@ -110,9 +112,9 @@ def test_several_nodes(team_probe: str, tmp_path: Path) -> None:
     hardware. Here the wire works: progress and stop flags travel while nobody is at a barrier."""
     with nodes(3, tmp_path) as cluster:
         mpiexec = Path(mpich_with_module().start[0])
-        found = line(start_ranks.run(cluster.mpiexec(mpiexec, 2, team_probe, "--threads", "2")))
-        assert (found["ok"], found["nodes"], found["node_of"]) == (True, 3, [0, 0, 1, 1, 2, 2])
-        clocks = offsets(found["reduced"])
+        description = line(start_ranks.run(cluster.mpiexec(mpiexec, 2, team_probe, "--threads", "2")))
+        assert (description["ok"], description["nodes"], description["node_of"]) == (True, 3, [0, 0, 1, 1, 2, 2])
+        clocks = offsets(description["reduced"])
         assert [name for name, _, _ in clocks] == ["0@n1", "1@n2", "2@n3"]
         assert all(abs(offset) <= error for _, offset, error in clocks)
 
@@ -127,27 +129,27 @@ def test_several_nodes_learn_of_a_death(team_probe: str, tmp_path: Path, victim:
     """Whoever the launcher leaves alive comes out of the barrier and knows that somebody is gone."""
     with nodes(2, tmp_path) as cluster:
         mpiexec = Path(mpich_with_module().start[0])
-        words = cluster.mpiexec(
+        command = cluster.mpiexec(
             mpiexec, 2, team_probe, "--do", "lose", "--victim", str(victim), "--folder", str(tmp_path)
         )
-        at = words.index(str(mpiexec))
-        words.insert(at + 1, "-disable-auto-cleanup")
-        assert start_ranks.run(words).returncode != 0
-    told = {
+        position = command.index(str(mpiexec))
+        command.insert(position + 1, "-disable-auto-cleanup")
+        assert start_ranks.run(command).returncode != 0
+    reports = {
         rank: json.loads((tmp_path / str(rank)).read_text()) for rank in range(4) if (tmp_path / str(rank)).exists()
     }
     # hydra goes on to kill other ranks, sooner or later: any of the dead may be the one that was noticed first.
-    assert told
-    assert victim not in told
-    assert all(report["lost"] in set(range(4)) - set(told) for report in told.values())
-    assert all((report["stop"], report["all"]) == (3, False) for report in told.values())
+    assert reports
+    assert victim not in reports
+    assert all(report["lost"] in set(range(4)) - set(reports) for report in reports.values())
+    assert all((report["stop"], report["all"]) == (3, False) for report in reports.values())
 
 
 def mpich_with_module() -> Launcher:
-    found = start_ranks.mpich()
-    if found is None or start_ranks.built(found.module) is None:
+    launcher_found = start_ranks.mpich()
+    if launcher_found is None or start_ranks.built(launcher_found.module) is None:
         pytest.skip("needs the Python package mpich and sonde-mpi-abi.so")
-    return found
+    return launcher_found
 
 
 def nodes(count: int, folder: Path) -> many_nodes.ManyNodes:

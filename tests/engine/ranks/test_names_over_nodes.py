@@ -49,9 +49,9 @@ def test_each_name_is_met_once_over_all_nodes(scope: str, trees: int, engine_pat
         ],
     }
     (tmp_path / "plan.json").write_text(json.dumps(plan))
-    words = [str(engine_path), "run", str(tmp_path / "plan.json"), "--record", str(tmp_path / "record")]
+    command_inside = [str(engine_path), "run", str(tmp_path / "plan.json"), "--record", str(tmp_path / "record")]
     with many_nodes.ManyNodes(NODES, tmp_path) as nodes:
-        command = nodes.mpiexec(Path(launcher.start[0]), RANKS, *words, "--mpi-module", str(module))
+        command = nodes.mpiexec(Path(launcher.start[0]), RANKS, *command_inside, "--mpi-module", str(module))
         done = subprocess.run(command, capture_output=True, text=True, timeout=start_ranks.LIMIT_S, check=False)
     assert done.returncode == 0, done.stderr
     lines = parse_record((tmp_path / "record").read_text())
@@ -64,10 +64,10 @@ def test_each_name_is_met_once_over_all_nodes(scope: str, trees: int, engine_pat
     assert ends["read"]["verify"] == {"checked_bytes": 64 * items, "mismatches": 0}
     assert ends["walk"]["entries"] == items + folders
     assert ends["walk"]["walk"] == {"directories": folders, "looked_at": items + folders}
-    named = sum("1" in f"{task}.{item}" for task in range(NODES * RANKS) for item in range(65))
+    match_count = sum("1" in f"{task}.{item}" for task in range(NODES * RANKS) for item in range(65))
     tops = 1  # the walk begins one level higher
     assert ends["find"]["entries"] == items + folders + tops
-    assert ends["find"]["walk"] == {"directories": folders + tops, "looked_at": named, "matched": named}
+    assert ends["find"]["walk"] == {"directories": folders + tops, "looked_at": match_count, "matched": match_count}
     assert ends["readdir"]["entries"] == items + folders - trees
     assert ends["mktree"]["ops"]["done"] == ends["rmtree"]["ops"]["done"] == folders
     assert list(target.iterdir()) == []

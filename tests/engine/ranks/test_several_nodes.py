@@ -53,10 +53,10 @@ def library(folder: Path) -> Path:
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("no C compiler for the library of another clock")
-    made = folder / "other_clock.so"
+    library_file = folder / "other_clock.so"
     source = Path(__file__).with_name("other_clock.c")
-    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", str(made), str(source), "-ldl"], check=True)
-    return made
+    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", str(library_file), str(source), "-ldl"], check=True)
+    return library_file
 
 
 def test_clocks_that_are_off_and_drift_change_no_rate_and_are_recorded(
@@ -81,12 +81,12 @@ def test_clocks_that_are_off_and_drift_change_no_rate_and_are_recorded(
             truths = {"total": 300e6, "transfer": 300e6, "task_sum": 300e6, "first_done": 300e6}
             errors.append(max(abs(rate(line, name) / truth - 1) for name, truth in truths.items()))
     assert min(errors) < 0.01, errors
-    found = result.of("node")
-    assert [node["host"] for node in found] == ["n1", "n2", "n3"]
-    for node, row, sign in zip(found, by_node(result), (0, 1, -1), strict=True):
+    node_lines = result.of("node")
+    assert [node["host"] for node in node_lines] == ["n1", "n2", "n3"]
+    for node, row, sign in zip(node_lines, by_node(result), (0, 1, -1), strict=True):
         drift_ns = sign * PPM * 1e-6 * elapsed * 1e9
-        for told in (node, row):  # since the origin, less than 50 s ago
-            assert abs(told["clock_offset_ns"] + sign * HALF_S) <= told["clock_error_ns"] + 50 * PPM * 1000
+        for times in (node, row):  # since the origin, less than 50 s ago
+            assert abs(times["clock_offset_ns"] + sign * HALF_S) <= times["clock_error_ns"] + 50 * PPM * 1000
         assert abs(row["clock_moved_ns"] + drift_ns) <= row["clock_moved_error_ns"] + 0.3 * abs(drift_ns)
         assert row["clock_error_ns"] < HALF_S / 10
     assert not [finding for finding in result.of("finding") if finding["id"].startswith("clock")]

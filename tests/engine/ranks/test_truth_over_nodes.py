@@ -29,8 +29,8 @@ def nodes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     if reason := many_nodes.why_not():
         pytest.skip(reason)
     prefix = f"sonde{os.getpid()}-{request.param}-"
-    with ManyNodes(request.param, tmp_path_factory.mktemp("nodes"), prefix) as made:
-        yield made
+    with ManyNodes(request.param, tmp_path_factory.mktemp("nodes"), prefix) as started_nodes:
+        yield started_nodes
 
 
 @pytest.fixture

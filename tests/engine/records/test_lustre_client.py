@@ -37,20 +37,20 @@ def lustre_of(engine: Engine, target: Path, root: Path) -> dict[str, object] | N
     assert result.code == 0, result.err
     (node,) = result.of("node")
     assert complaints(node) == []
-    found: dict[str, object] | None = node.get("lustre")
-    return found
+    lustre: dict[str, object] | None = node.get("lustre")
+    return lustre
 
 
 def test_settings_of_a_new_client_are_read_from_sys_proc_and_debugfs(
     engine: Engine, target: Path, tmp_path: Path
 ) -> None:
     files = {"sys/fs/lustre/version": "2.15.3\n", "sys/kernel/debug/lnet/debug": "ioctl neterror warning error\n"}
-    for at in range(3):
-        osc = f"sys/fs/lustre/osc/scratch-OST{at:04x}-osc-ffff9c0c4e5a3800"
-        files |= {f"{osc}/checksums": "1\n", f"{osc}/max_rpcs_in_flight": "32\n" if at == 2 else "8\n"}
+    for index in range(3):
+        osc = f"sys/fs/lustre/osc/scratch-OST{index:04x}-osc-ffff9c0c4e5a3800"
+        files |= {f"{osc}/checksums": "1\n", f"{osc}/max_rpcs_in_flight": "32\n" if index == 2 else "8\n"}
         files |= {f"{osc}/max_dirty_mb": "2000\n", f"{osc}/checksum_type": "crc32 adler [t10ip4K] crc32c\n"}
         files |= {f"{osc.replace('sys/fs', 'proc/fs')}/import": IMPORT.format(version="2.15.3.0")}
-        locks = f"sys/fs/lustre/ldlm/namespaces/scratch-OST{at:04x}-osc-ffff9c0c4e5a3800"
+        locks = f"sys/fs/lustre/ldlm/namespaces/scratch-OST{index:04x}-osc-ffff9c0c4e5a3800"
         files |= {f"{locks}/lru_size": "17\n", f"{locks}/lock_unused_count": "17\n", f"{locks}/lock_count": "20\n"}
     mdc = "sys/fs/lustre/mdc/scratch-MDT0000-mdc-ffff9c0c4e5a3800"
     files |= {f"{mdc}/max_rpcs_in_flight": "8\n", f"{mdc}/max_mod_rpcs_in_flight": "7\n"}
@@ -101,7 +101,7 @@ def test_where_there_is_no_client_nothing_is_said(engine: Engine, target: Path, 
 
 
 def held_locks(root: Path, *unused: int) -> list[Path]:
-    folders = [root / f"sys/fs/lustre/ldlm/namespaces/scratch-OST{at:04x}-osc-ff" for at in range(len(unused))]
+    folders = [root / f"sys/fs/lustre/ldlm/namespaces/scratch-OST{index:04x}-osc-ff" for index in range(len(unused))]
     for folder, count in zip(folders, unused, strict=True):
         lay(folder, {"lru_size": f"{count}\n", "lock_unused_count": f"{count}\n", "lock_count": f"{count + 2}\n"})
     return folders
@@ -114,13 +114,13 @@ def treated(engine: Engine, target: Path, root: Path, need: str = "best_effort")
     return result.code, line, result.err
 
 
-def client(folder: Path, told: list[str]) -> None:
+def client(folder: Path, released: list[str]) -> None:
     """Gives locks back when it is told to, as the client of Lustre does."""
     ends = time.monotonic() + 30
     while time.monotonic() < ends:
         word = (folder / "lru_size").read_text(encoding="utf-8")
         if word.startswith("clear"):
-            told.append(folder.name)
+            released.append(folder.name)
             (folder / "lock_count").write_text("2\n", encoding="utf-8")
             (folder / "lock_unused_count").write_text("0\n", encoding="utf-8")
             return
@@ -129,8 +129,8 @@ def client(folder: Path, told: list[str]) -> None:
 
 def test_locks_are_counted_before_and_after_they_are_given_back(engine: Engine, target: Path, tmp_path: Path) -> None:
     folders = held_locks(tmp_path, 12, 30)
-    told: list[str] = []
-    threads = [threading.Thread(target=client, args=(folder, told), daemon=True) for folder in folders]
+    released: list[str] = []
+    threads = [threading.Thread(target=client, args=(folder, released), daemon=True) for folder in folders]
     for thread in threads:
         thread.start()
     code, line, _ = treated(engine, target, tmp_path, "required")
@@ -138,7 +138,7 @@ def test_locks_are_counted_before_and_after_they_are_given_back(engine: Engine, 
         thread.join(30)
     assert (code, line["outcome"], line["locks_before"], line["locks_after"]) == (0, "done", 42, 0)
     assert line["text"] == "Locks kept without use: 42 of 46 before, 0 of 4 after."
-    assert sorted(told) == [folder.name for folder in folders]
+    assert sorted(released) == [folder.name for folder in folders]
 
 
 def test_locks_that_stay_are_a_treatment_that_failed(engine: Engine, target: Path, tmp_path: Path) -> None:

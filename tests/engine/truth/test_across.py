@@ -43,7 +43,7 @@ def looking(into: Path, disks: list[Path]) -> Plan:
             "before": [{"kind": "command", "need": "required", "command": command}]}  # fmt: skip
 
 
-def left(disks: list[Path]) -> list[str]:
+def list_leftovers(disks: list[Path]) -> list[str]:
     return [path.as_posix() for disk in disks for path in disk.rglob("*")]
 
 
@@ -85,7 +85,7 @@ def test_files_across_directories_alternate_and_are_read_back(
     read = result.finished("read")
     assert read["verify"]["mismatches"] == 0
     assert read["verify"]["checked_bytes"] == read["bytes"]["transferred"] > 0
-    assert left(disks) == []
+    assert list_leftovers(disks) == []
 
 
 def test_what_a_run_kept_is_removed_from_all_directories_by_clean(
@@ -94,16 +94,18 @@ def test_what_a_run_kept_is_removed_from_all_directories_by_clean(
     plan = plan_of(disks, write())
     plan["target"] |= {"keep": True, "keep_manifest": True}
     assert engine.run(plan).code == DONE
-    assert sum(Path(path).is_file() for path in left(disks)) == 5, "a file for each of four tasks, and the manifest"
+    assert sum(Path(path).is_file() for path in list_leftovers(disks)) == 5, (
+        "a file for each of four tasks, and the manifest"
+    )
     foreign = next(path for path in disks[2].rglob("data.*")).parent / "mine"
     foreign.write_text("not of the run")
     code, report = engine.clean(disks[0], "--yes")
     assert code == FAILED
     assert "holds files that this run did not make" in str(report)
-    assert [path for path in left(disks) if Path(path).is_file() and ".sonde" not in path] == [str(foreign)]
+    assert [path for path in list_leftovers(disks) if Path(path).is_file() and ".sonde" not in path] == [str(foreign)]
     foreign.unlink()
     assert engine.clean(disks[0], "--yes")[0] == DONE
-    assert left(disks) == []
+    assert list_leftovers(disks) == []
 
 
 def test_a_directory_of_that_name_is_not_taken_for_the_runs(engine: Engine, disks: list[Path]) -> None:
@@ -114,11 +116,11 @@ def test_a_directory_of_that_name_is_not_taken_for_the_runs(engine: Engine, disk
     result = engine.run(plan)
     assert result.code == ENVIRONMENT
     assert "already exists" in result.err
-    assert left(disks) == [str(disks[1] / "mine"), str(disks[1] / "mine" / "data.t00000001")]
+    assert list_leftovers(disks) == [str(disks[1] / "mine"), str(disks[1] / "mine" / "data.t00000001")]
 
 
 def test_a_directory_that_is_not_there_is_named(engine: Engine, disks: list[Path]) -> None:
     result = engine.run(plan_of([disks[0], disks[1] / "gone"], write()))
     assert result.code == BAD_PLAN
     assert "gone" in result.err
-    assert left(disks) == []
+    assert list_leftovers(disks) == []

@@ -123,7 +123,7 @@ class Setup:
     def files(self) -> int:
         return FILES if self.mapping == "many" else 1
 
-    def place(self, task: int, slot: int, file: int = 1) -> Place:
+    def block_of(self, task: int, slot: int, file: int = 1) -> Place:
         """Path and offset of one operation."""
         in_block = self.access["block"] // self.length
         sharers, index = (TASKS, task) if self.mapping == "shared" else (1, 0)
@@ -226,14 +226,14 @@ DAMAGES = [(setup, kind) for setup in SETUPS for kind in WORDS if (setup[1], kin
 def test_a_damaged_block_is_found(engine: Engine, setup: Setup, tmp_path: Path, kind: str) -> None:
     slots = setup.access["block"] // setup.length * setup.access["segments"]
     slot = slots - 2
-    block = setup.place(WRITER, slot)
+    block = setup.block_of(WRITER, slot)
     other, other_writer = block, WRITER
     if kind == "swapped":
         other_writer = 0 if setup.mapping == "shared" else WRITER
-        other = setup.place(other_writer, 1)
+        other = setup.block_of(other_writer, 1)
     elif kind == "neighbor":
         other_writer = WRITER if setup.mapping == "many" else 0
-        other = setup.place(other_writer, slot, file=0)
+        other = setup.block_of(other_writer, slot, file=0)
     result = run_damaged(engine, setup, tmp_path, kind, block, other)
     errors = check_mismatch(result, 1 if other == block else 2)
     damaged = {block: WRITER, other: other_writer}
@@ -253,7 +253,7 @@ def test_a_damaged_block_is_found(engine: Engine, setup: Setup, tmp_path: Path, 
 def test_a_truncated_file_is_found(engine: Engine, setup: Setup, tmp_path: Path) -> None:
     """The last two operations of the last task are lost: one in half, one wholly."""
     slots = setup.access["block"] // setup.length * setup.access["segments"]
-    block = setup.place(WRITER, slots - 2)
+    block = setup.block_of(WRITER, slots - 2)
     result = run_damaged(engine, setup, tmp_path, "truncated", block, block)
     errors = check_mismatch(result, 2)
     cut = block[1] + setup.length // 2
@@ -313,7 +313,7 @@ def test_read_back_finds_what_storage_did_not_keep(
     """Every call succeeds, but one write changes a byte, is lost, or lands on the next block."""
     setup = Setup("posix", "per_task", size, target / "kept")
     slots = setup.access["block"] // setup.length * setup.access["segments"]
-    block = setup.place(WRITER, slots - 2)
+    block = setup.block_of(WRITER, slots - 2)
     # In reverse order the misplaced block is not overwritten by the right one afterwards.
     plan = setup.plan(target, {"id": "write", "op": "write", "verify": "readback"})
     plan["data"]["access"] = {**setup.access, "order": "reverse"}

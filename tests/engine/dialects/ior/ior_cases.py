@@ -26,7 +26,7 @@ Files = dict[str, tuple[int, str]]
 class Case:
     """`words` are run in an empty directory by `tasks` tasks; words of several commands are separated by "then"."""
 
-    words: str
+    arguments: str
     tasks: int = 1
     before: int = 0  # bytes of 0xee in the file f beforehand
     mpi: bool = False
@@ -34,11 +34,11 @@ class Case:
 
     @property
     def name(self) -> str:
-        return f"{self.words} by {self.tasks}"
+        return f"{self.arguments} by {self.tasks}"
 
     @property
     def commands(self) -> list[list[str]]:
-        return [part.split() for part in self.words.split(" then ")]
+        return [part.split() for part in self.arguments.split(" then ")]
 
 
 SCRIPT = """anything before is ignored
@@ -134,7 +134,7 @@ def prepare(case: Case, folder: Path) -> None:
         (folder / "script").write_text(case.script, encoding="utf-8")
 
 
-def found(folder: Path) -> Files:
+def digest_files(folder: Path) -> Files:
     """Size and digest of everything in a folder, by name; directories end with a slash."""
     files: Files = {}
     for path in sorted(folder.rglob("*")):
@@ -189,7 +189,7 @@ def run_real(case: Case, folder: Path) -> Files | None:
         used = int(command_line[command_line.index("-N") + 1]) if "-N" in command_line else case.tasks
         if result.returncode != 0 or any(int(line.split(":")[1]) != used for line in headers):
             return None
-    return found(folder)
+    return digest_files(folder)
 
 
 def recorded() -> dict[str, Files]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import ior_cases
 import pytest
 from engine_under_test import parse_record
-from ior_cases import CASES, Case, Files, found, prepare, run
+from ior_cases import CASES, Case, Files, digest_files, prepare, run
 
 
 def run_ours(case: Case, engine: Path, folder: Path) -> Files:
@@ -26,7 +26,7 @@ def run_ours(case: Case, engine: Path, folder: Path) -> Files:
     for command_line in case.commands:
         result = run([*start, str(engine), "ior", *command_line, *options], folder)
         assert result.returncode == 0, result.stderr
-    return found(folder)
+    return digest_files(folder)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -72,4 +72,4 @@ def test_a_launcher_needs_no_python(tasks: int, engine_path: Path, tmp_path: Pat
     result = run([*launcher, str(engine_path), "ior", *command_line.split()], folder)
     assert result.returncode == 0, result.stderr
     assert f"tasks               : {tasks}\n" in result.stdout
-    assert found(folder)["f"][0] == tasks * 16384
+    assert digest_files(folder)["f"][0] == tasks * 16384

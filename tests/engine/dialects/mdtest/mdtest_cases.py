@@ -28,16 +28,16 @@ Facts = dict[str, Any]
 class Case:
     """`words` are run in an empty directory by `tasks` tasks; words of several commands are separated by "then"."""
 
-    words: str
+    arguments: str
     tasks: int = 1
 
     @property
     def name(self) -> str:
-        return f"{self.words} by {self.tasks}"
+        return f"{self.arguments} by {self.tasks}"
 
     @property
     def commands(self) -> list[list[str]]:
-        return [part.split() for part in self.words.split(" then ")]
+        return [part.split() for part in self.arguments.split(" then ")]
 
 
 CASES = [
@@ -112,7 +112,7 @@ def launch(tasks: int) -> list[str] | None:
     return None if launcher is None else [launcher, "-n", str(tasks)]
 
 
-def found(folder: Path) -> Facts:
+def digest_tree(folder: Path) -> Facts:
     """How many directories, files and bytes there are, and a digest of all names, sizes and contents."""
     digest = hashlib.sha256()
     facts: Facts = {"directories": 0, "files": 0, "bytes": 0}
@@ -149,7 +149,7 @@ def run_case(case: Case, program: list[str], folder: Path, options: list[str]) -
             print(result.stdout[-500:], result.stderr[-2000:], file=sys.stderr)
             return None
         printed_facts.append(printed(result.stdout))
-    return {**found(folder), "printed": printed_facts}
+    return {**digest_tree(folder), "printed": printed_facts}
 
 
 def run_real(case: Case, folder: Path) -> Facts | None:

@@ -46,4 +46,4 @@ def test_a_launcher_needs_no_python(tasks: int, engine_path: Path, tmp_path: Pat
     result = mdtest_cases.run([*launcher, str(engine_path), *["mdtest", "-n", "10", "-d", "d", "-C", "-u"]], tmp_path)
     assert result.returncode == 0, result.stderr
     assert f"launched with {tasks} total task(s)" in result.stdout
-    assert mdtest_cases.found(tmp_path)["files"] == 10 * tasks
+    assert mdtest_cases.digest_tree(tmp_path)["files"] == 10 * tasks

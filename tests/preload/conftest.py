@@ -32,13 +32,13 @@ def preload() -> Preload:
 def plain(preload: Preload) -> Plain:
     """What a command does without the library, in a new folder `without` of the folder that is named. It is done once
     for all settings of the library that it is compared with, on each file system."""
-    known: dict[tuple[object, ...], Outcome] = {}
+    outcomes: dict[tuple[object, ...], Outcome] = {}
 
     def outcome(command: Sequence[str | Path], folder: Path) -> Outcome:
         key = (*command, folder.stat().st_dev)
-        if key not in known:
-            known[key] = preload.outcome(command, folder / "without")
-        return known[key]
+        if key not in outcomes:
+            outcomes[key] = preload.outcome(command, folder / "without")
+        return outcomes[key]
 
     return outcome
 
@@ -60,18 +60,18 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     folder = tmp_path_factory.mktemp("programs")
 
     def compiled(name: str) -> Path:
-        made = folder / name
-        made.parent.mkdir(exist_ok=True)
-        if not made.exists():
+        program = folder / name
+        program.parent.mkdir(exist_ok=True)
+        if not program.exists():
             source = HERE / "programs" / f"{name}.c"
-            words = os.environ.get("SONDE_TEST_CC", "cc").split()
+            compiler = os.environ.get("SONDE_TEST_CC", "cc").split()
             if not source.exists():
                 source = source.with_suffix(".cpp")
-                words = [*os.environ.get("SONDE_TEST_CXX", "c++").split(), "-std=c++20"]
-            if shutil.which(words[0]) is None:
-                pytest.skip(f"there is no compiler {words[0]} here")
-            subprocess.run([*words, "-O1", "-g", "-w", "-pthread", "-o", str(made), str(source)], check=True)
-        return made
+                compiler = [*os.environ.get("SONDE_TEST_CXX", "c++").split(), "-std=c++20"]
+            if shutil.which(compiler[0]) is None:
+                pytest.skip(f"there is no compiler {compiler[0]} here")
+            subprocess.run([*compiler, "-O1", "-g", "-w", "-pthread", "-o", str(program), str(source)], check=True)
+        return program
 
     return compiled
 

@@ -23,9 +23,9 @@ OURS = ("LD_PRELOAD", "IOBUF_PARAMS", "IOBUF_VERBOSE", "SONDE_IOBUF_FILE", "SOND
 
 def find_library() -> Path | None:
     """$SONDE_PRELOAD, else the newest library in build/*/preload."""
-    named = os.environ.get("SONDE_PRELOAD")
-    if named:
-        return Path(named)
+    library_path = os.environ.get("SONDE_PRELOAD")
+    if library_path:
+        return Path(library_path)
     built = list(ROOT.glob(f"build/*/preload/{NAME}"))
     return max(built, key=lambda path: path.stat().st_mtime, default=None)
 

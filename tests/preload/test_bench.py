@@ -33,17 +33,17 @@ def _compiler() -> None:
 
 
 def test_what_single_calls_cost(preload: Preload, memory: Path) -> None:
-    found, table = figures(preload, memory, "--only", "costs")
-    for what in ("none", "not_buffered", "traced"):
-        assert {f"cost.{what}.{mode}.added_ns" for mode in ("read", "write", "lseek")} <= found.keys()
-    assert found["record.write.ratio"] > 0
+    numbers, table = figures(preload, memory, "--only", "costs")
+    for case in ("none", "not_buffered", "traced"):
+        assert {f"cost.{case}.{mode}.added_ns" for mode in ("read", "write", "lseek")} <= numbers.keys()
+    assert numbers["record.write.ratio"] > 0
     assert table.count("\n") >= 14
 
 
 def test_each_way_of_a_program_has_a_time_and_a_ratio(preload: Preload, memory: Path) -> None:
-    found, table = figures(preload, memory, "--only", "files", "--cells", "in_memory.write.100000")
-    name = next(key for key in found if key.endswith(".as_is_s")).removesuffix(".as_is_s")
-    assert {f"{name}.{way}" for way in ("named", "direct", "named_s", "direct_s")} <= found.keys()
+    numbers, table = figures(preload, memory, "--only", "files", "--cells", "in_memory.write.100000")
+    name = next(key for key in numbers if key.endswith(".as_is_s")).removesuffix(".as_is_s")
+    assert {f"{name}.{variant}" for variant in ("named", "direct", "named_s", "direct_s")} <= numbers.keys()
     assert name in table
 
 
@@ -51,8 +51,8 @@ def test_the_interval_of_a_median_leaves_out_what_a_coin_would_seldom_do(monkeyp
     monkeypatch.syspath_prepend(ROOT / "bench")
     turns = importlib.import_module("buffering.turns")
     ratios = [1.5, 0.2, 1.3, 1.4, 1.6, 9.0, 1.7, 1.2, 1.1]
-    result = turns.Result({"as is": [turns.Turn(one, 0, 0) for one in ratios], "layer": [turns.Turn(1, 0, 0)] * 9})
+    result = turns.Result({"as is": [turns.Turn(ratio, 0, 0) for ratio in ratios], "layer": [turns.Turn(1, 0, 0)] * 9})
     assert result.ratio("layer") == 1.4
     assert result.interval("layer") == (1.1, 1.7)  # one of nine at either end: 2 (1 + 9) / 512 is 4 %
-    few = turns.Result({"as is": [turns.Turn(one, 0, 0) for one in ratios[:3]], "layer": [turns.Turn(1, 0, 0)] * 3})
+    few = turns.Result({"as is": [turns.Turn(ratio, 0, 0) for ratio in ratios[:3]], "layer": [turns.Turn(1, 0, 0)] * 3})
     assert few.interval("layer") == (0.2, 1.5)

@@ -17,9 +17,9 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def written(preload: Preload, program: Program, folder: Path, params: str, *words: str) -> int:
+def written(preload: Preload, program: Program, folder: Path, params: str, *arguments: str) -> int:
     """How many calls wrote data until the last record; the file must be as it must be."""
-    done = preload.run([program("c_stream"), folder / "file", *words], folder, IOBUF_PARAMS=params)
+    done = preload.run([program("c_stream"), folder / "file", *arguments], folder, IOBUF_PARAMS=params)
     assert done.returncode == 0, done.stderr
     assert (folder / "file").read_text(encoding="ascii") == WHOLE
     return int(done.stdout.splitlines()[-1])
@@ -32,13 +32,13 @@ def test_unasked_a_stream_writes_as_often_as_without_the_library(
     assert written(preload, program, memory, params) == written(preload, program, memory, "none:off") > 70
 
 
-@pytest.mark.parametrize("way", ["", "append", "freopen", "many"])
+@pytest.mark.parametrize("ending", ["", "append", "freopen", "many"])
 def test_with_stdio_alone_it_writes_once_for_each_buffer(
-    preload: Preload, program: Program, memory: Path, way: str
+    preload: Preload, program: Program, memory: Path, ending: str
 ) -> None:
-    assert written(preload, program, memory, ALONE, way) == 0  # 300 kB, which fclose() or exit() writes
+    assert written(preload, program, memory, ALONE, ending) == 0  # 300 kB, which fclose() or exit() writes
     (memory / "file").unlink()
-    assert 4 <= written(preload, program, memory, "*:size=64k:stdio=alone", way) <= 6
+    assert 4 <= written(preload, program, memory, "*:size=64k:stdio=alone", ending) <= 6
 
 
 def test_with_stdio_alone_what_a_child_of_fork_inherits_is_written_once(
@@ -74,5 +74,5 @@ def test_a_stream_that_reads_needs_a_call_for_each_buffer(preload: Preload, prog
 def test_the_report_says_that_the_stream_got_a_buffer(preload: Preload, program: Program, memory: Path) -> None:
     done = preload.run([program("c_stream"), memory / "file"], memory, IOBUF_PARAMS=f"{ALONE}:verbose")
     assert "a stream of the C library, which got a larger buffer (stdio=alone)" in done.stderr
-    asked = preload.run([program("c_stream"), memory / "file"], memory, IOBUF_PARAMS="*:stdio=mine")
-    assert 'stdio= takes "alone"' in asked.stderr
+    result = preload.run([program("c_stream"), memory / "file"], memory, IOBUF_PARAMS="*:stdio=mine")
+    assert 'stdio= takes "alone"' in result.stderr

@@ -53,10 +53,10 @@ def exported_by_libc() -> set[str]:
     """Public functions; what libc keeps to itself (GLIBC_PRIVATE) no program can call."""
     nm = shutil.which("nm")
     maps = Path("/proc/self/maps").read_text(encoding="ascii")
-    found = re.search(r"(/\S*/libc\.so\.6|/\S*/libc-2\.\d+\.so)$", maps, re.MULTILINE)
-    if nm is None or found is None:
+    match = re.search(r"(/\S*/libc\.so\.6|/\S*/libc-2\.\d+\.so)$", maps, re.MULTILINE)
+    if nm is None or match is None:
         pytest.skip("no nm, or not glibc")
-    listing = subprocess.run([nm, "-D", "--defined-only", found[1]], capture_output=True, text=True, check=True).stdout
+    listing = subprocess.run([nm, "-D", "--defined-only", match[1]], capture_output=True, text=True, check=True).stdout
     names = set()
     for line in listing.splitlines():
         _, kind, name = line.split()
@@ -76,9 +76,9 @@ def exported_by_us(preload: Preload) -> set[str]:
 def test_every_io_name_of_libc_is_wrapped_or_left_out_for_a_reason(preload: Preload) -> None:
     ours = exported_by_us(preload)
     assert len(ours) > 150
-    left = re.compile("|".join(f"(?:{pattern})" for pattern in LEFT.values()))
+    left_out = re.compile("|".join(f"(?:{pattern})" for pattern in LEFT.values()))
     undecided = [
-        name for name in sorted(exported_by_libc() - ours) if STEMS.search(name) and left.fullmatch(name) is None
+        name for name in sorted(exported_by_libc() - ours) if STEMS.search(name) and left_out.fullmatch(name) is None
     ]
     assert undecided == []
 
@@ -87,14 +87,14 @@ def test_we_define_nothing_by_accident(preload: Preload) -> None:
     """Only names from the list are visible: a helper of ours could stand in front of a function of the program."""
     folder = Path(__file__).resolve().parents[2] / "preload/intercept"
     text = "".join((folder / name).read_text(encoding="utf-8") for name in ("calls.hpp", "mpi_io_calls.hpp"))
-    listed = set(re.findall(r"\bX\([^,()]+,\s*(\w+),", text, re.MULTILINE))
-    assert exported_by_us(preload) == listed | {"vfork", "__vfork"}
+    declared = set(re.findall(r"\bX\([^,()]+,\s*(\w+),", text, re.MULTILINE))
+    assert exported_by_us(preload) == declared | {"vfork", "__vfork"}
 
 
 def test_nothing_but_libc_is_needed(preload: Preload) -> None:
     """No C++ library at run time: it would be loaded into every program, whatever it is written in."""
-    shown = subprocess.run(["readelf", "-d", preload.library], capture_output=True, text=True, check=True).stdout
-    needed = set(re.findall(r"\(NEEDED\).*\[(.+)\]", shown))
+    output = subprocess.run(["readelf", "-d", preload.library], capture_output=True, text=True, check=True).stdout
+    needed = set(re.findall(r"\(NEEDED\).*\[(.+)\]", output))
     assert needed <= {"libc.so.6", "libpthread.so.0", "libdl.so.2", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
 
 
@@ -108,12 +108,12 @@ def test_it_loads_on_the_oldest_glibc_that_is_promised(preload: Preload) -> None
     objdump = shutil.which("objdump")
     if objdump is None:
         pytest.skip("there is no objdump here")
-    shown = subprocess.run([objdump, "-T", preload.library], capture_output=True, text=True, check=True).stdout
-    asked = re.findall(r"\*UND\*.*\bGLIBC_([0-9.]+)\)?\s+(\w+)$", shown, re.MULTILINE)
-    assert len(asked) > 10
+    output = subprocess.run([objdump, "-T", preload.library], capture_output=True, text=True, check=True).stdout
+    imports = re.findall(r"\*UND\*.*\bGLIBC_([0-9.]+)\)?\s+(\w+)$", output, re.MULTILINE)
+    assert len(imports) > 10
     younger = {
         f"{name} (GLIBC_{version})"
-        for version, name in asked
+        for version, name in imports
         if tuple(int(part) for part in version.split(".")) > OLDEST_GLIBC and name not in NEWER
     }
     assert younger == set()

@@ -56,8 +56,8 @@ def test_a_program_cannot_tell(
 
 
 def test_all_scenarios_are_run(program: Program) -> None:
-    listed = subprocess.run([*RUNNER, program("streams"), "--list"], capture_output=True, text=True, check=True).stdout
-    assert listed.split() == SCENARIOS
+    output = subprocess.run([*RUNNER, program("streams"), "--list"], capture_output=True, text=True, check=True).stdout
+    assert output.split() == SCENARIOS
 
 
 def reported(preload: Preload, command: list[str | Path], folder: Path) -> dict[str, Any]:
@@ -91,9 +91,9 @@ def test_a_program_with_a_libstdcxx_of_its_own_is_left_alone(preload: Preload, t
     if compiler is None or RUNNER:
         pytest.skip("there is no C++ compiler here")
     source = Path(__file__).resolve().parent / "programs" / "streams.cpp"
-    made = tmp_path / "alone"
-    built = subprocess.run([compiler, "-std=c++20", "-w", "-static-libstdc++", "-o", made, source], check=False)
+    program_file = tmp_path / "alone"
+    built = subprocess.run([compiler, "-std=c++20", "-w", "-static-libstdc++", "-o", program_file, source], check=False)
     if built.returncode != 0:
         pytest.skip("libstdc++ cannot be linked statically here")
-    line = reported(preload, [made, "left_open"], tmp_path)
+    line = reported(preload, [program_file, "left_open"], tmp_path)
     assert line["let_go"] == "opened by the C library's streams"

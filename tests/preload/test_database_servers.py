@@ -48,7 +48,7 @@ class Redis:
     """A server in a folder of its own that writes each change to its log before it answers."""
 
     def __init__(self, folder: Path, environment: dict[str, str]) -> None:
-        words = [
+        settings = [
             "--port",
             "0",
             "--unixsocket",
@@ -60,10 +60,10 @@ class Redis:
             "--daemonize",
             "no",
         ]
-        words += ["--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-min-size", "64kb"]
-        words += ["--auto-aof-rewrite-percentage", "50", "--logfile", str(folder / "log")]
+        settings += ["--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-min-size", "64kb"]
+        settings += ["--auto-aof-rewrite-percentage", "50", "--logfile", str(folder / "log")]
         (folder / "s").unlink(missing_ok=True)
-        self.server = subprocess.Popen(["redis-server", *words], env=environment)
+        self.server = subprocess.Popen(["redis-server", *settings], env=environment)
         self.line = socket.socket(socket.AF_UNIX)
         limit = time.monotonic() + 60
         while self.line.connect_ex(str(folder / "s")) != 0:
@@ -73,9 +73,9 @@ class Redis:
         while self.ask("PING") != b"+PONG":
             time.sleep(0.01)  # it is reading its log
 
-    def ask(self, *words: str) -> bytes:
-        parts = "".join(f"${len(word)}\r\n{word}\r\n" for word in words)
-        self.line.sendall(f"*{len(words)}\r\n{parts}".encode())
+    def ask(self, *arguments: str) -> bytes:
+        parts = "".join(f"${len(word)}\r\n{word}\r\n" for word in arguments)
+        self.line.sendall(f"*{len(arguments)}\r\n{parts}".encode())
         answer = self.answers.readline().rstrip()
         if answer.startswith(b"$") and answer != b"$-1":
             answer = self.answers.read(int(answer[1:]) + 2)[:-2]
@@ -98,8 +98,8 @@ def test_redis_has_all_that_it_said_to_have_when_it_is_killed(
     number = 0
     for _ in range(kills + 1):
         server = Redis(short, preload.environment(IOBUF_PARAMS=params))
-        for known in range(0, number, 1 + number // 500):
-            assert server.ask("GET", f"key{known}") == b"x" * (known % 900), known
+        for key in range(0, number, 1 + number // 500):
+            assert server.ask("GET", f"key{key}") == b"x" * (key % 900), key
         until = time.monotonic() + chance.uniform(0.1, 0.4)
         while time.monotonic() < until or number == 0:
             assert server.ask("SET", f"key{number}", "x" * (number % 900)) == b"+OK"
@@ -122,9 +122,9 @@ class Postgres:
             ["setpriv", "--reuid", "postgres", "--regid", "postgres", "--clear-groups"] if os.geteuid() == 0 else []
         )
 
-    def run(self, name: str, *words: str, under: bool = False) -> subprocess.CompletedProcess[str]:
+    def run(self, name: str, *arguments: str, under: bool = False) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [*self.as_user, str(self.programs / name), *words],
+            [*self.as_user, str(self.programs / name), *arguments],
             env=self.environment if under else plain_environment(),
             cwd=self.folder,
             capture_output=True,
@@ -135,8 +135,8 @@ class Postgres:
 
     def start(self) -> None:
         limit = time.monotonic() + 60  # the children of a killed server take a while to notice
-        words = ("-D", str(self.folder / "db"), "-w", "-l", str(self.folder / "log"), "start")
-        while self.run("pg_ctl", *words, under=True).returncode != 0:
+        arguments = ("-D", str(self.folder / "db"), "-w", "-l", str(self.folder / "log"), "start")
+        while self.run("pg_ctl", *arguments, under=True).returncode != 0:
             assert time.monotonic() < limit, (self.folder / "log").read_text()
             time.sleep(0.1)
 
@@ -153,8 +153,8 @@ def test_postgresql_recovers_when_it_is_killed(preload: Preload, short: Path, pa
     if os.geteuid() == 0:
         shutil.chown(short, "postgres", "postgres")
     server = Postgres(installed[-1].parent, short, for_everybody(preload, short, params))
-    made = server.run("initdb", "-D", str(short / "db"), "-A", "trust", "-N", under=True)
-    assert made.returncode == 0, made.stderr
+    result = server.run("initdb", "-D", str(short / "db"), "-A", "trust", "-N", under=True)
+    assert result.returncode == 0, result.stderr
     with (short / "db/postgresql.conf").open("a") as settings:
         settings.write(f"listen_addresses=''\nunix_socket_directories='{short}'\n")
     server.start()
@@ -180,14 +180,14 @@ def test_postgresql_recovers_when_it_is_killed(preload: Preload, short: Path, pa
             stderr=subprocess.DEVNULL,
         )
         limit = time.monotonic() + 60
-        while (seen := int(server.ask("select count(*) from pgbench_history") or 0)) < done + 200:
+        while (rows_seen := int(server.ask("select count(*) from pgbench_history") or 0)) < done + 200:
             assert time.monotonic() < limit, (short / "log").read_text()[-3000:]
             time.sleep(0.05)
         os.kill(int((short / "db/postmaster.pid").read_text().split()[0]), signal.SIGKILL)
         load.wait()
         server.start()
         done = int(server.ask("select count(*) from pgbench_history"))
-        assert done >= seen
+        assert done >= rows_seen
         checked = server.ask(f"select count(bt_index_check(c.oid, true)) {indexes}")
         assert checked == server.ask(f"select count(*) {indexes}")
         assert server.ask("select sum(abalance) from pgbench_accounts") == server.ask(
@@ -233,8 +233,8 @@ class MariaDb:
             assert time.monotonic() < limit, (self.folder / "log.err").read_text()[-3000:]
             time.sleep(0.1)
 
-    def client(self, *words: str) -> list[str]:
-        return ["mariadb", "--no-defaults", "-u", "root", f"--socket={self.folder / 's'}", "-N", "-B", *words]
+    def client(self, *arguments: str) -> list[str]:
+        return ["mariadb", "--no-defaults", "-u", "root", f"--socket={self.folder / 's'}", "-N", "-B", *arguments]
 
     def ask(self, question: str) -> str:
         done = subprocess.run(
@@ -249,11 +249,11 @@ class MariaDb:
             for n in range(9000)
         )
         (self.folder / "rows.sql").write_text(rows)
-        with (self.folder / "rows.sql").open() as given:
+        with (self.folder / "rows.sql").open() as rows_file:
             return subprocess.Popen(
                 self.client("--unbuffered"),
                 env=plain_environment(),
-                stdin=given,
+                stdin=rows_file,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 text=True,
@@ -273,8 +273,8 @@ def test_mariadb_recovers_when_it_is_killed(preload: Preload, short: Path, param
     if os.geteuid() == 0:
         shutil.chown(short, "mysql", "mysql")
     server = MariaDb(short, for_everybody(preload, short, params))
-    made = server.make()
-    assert made.returncode == 0, made.stdout + made.stderr
+    result = server.make()
+    assert result.returncode == 0, result.stdout + result.stderr
     try:
         server.start()
         server.ask(
@@ -284,10 +284,10 @@ def test_mariadb_recovers_when_it_is_killed(preload: Preload, short: Path, param
             before = int(server.ask("select count(*) from test.rows"))
             load = server.load()
             assert load.stdout is not None
-            said = [load.stdout.readline() for _ in range(100)]
+            lines = [load.stdout.readline() for _ in range(100)]
             server.kill()
-            said += load.communicate()[0].splitlines(keepends=True)
-            safe = max(int(line) for line in said if line.endswith("\n"))
+            lines += load.communicate()[0].splitlines(keepends=True)
+            safe = max(int(line) for line in lines if line.endswith("\n"))
             server.start()
             assert server.ask("check table test.rows extended").split() == ["test.rows", "check", "status", "OK"]
             assert int(server.ask("select max(id) from test.rows")) >= safe

@@ -50,13 +50,13 @@ while True:
 """
 
 
-def last_numbers(preload: Preload, params: str, code: str, words: list[str], seconds: float) -> dict[str, int]:
+def last_numbers(preload: Preload, params: str, code: str, arguments: list[str], seconds: float) -> dict[str, int]:
     """Two writers, killed after a while: the last number that each said to be safe, or -1."""
     python = os.path.realpath("/proc/self/exe")
     environment = preload.environment(IOBUF_PARAMS=params, PYTHONPATH=os.pathsep.join(sys.path))
     writers = {
         sign: subprocess.Popen(
-            [python, "-c", code, *words, sign],
+            [python, "-c", code, *arguments, sign],
             env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -68,15 +68,15 @@ def last_numbers(preload: Preload, params: str, code: str, words: list[str], sec
         assert writer.stdout is not None
         writer.stdout.readline()
     time.sleep(seconds)
-    said = {}
+    last_by_sign = {}
     for sign, writer in writers.items():
         writer.kill()
         out, err = writer.communicate()
         assert err == "", err
         # what readline has read ahead is lost to communicate, so its first line may be the end of one
-        whole = [line for line in out.splitlines(keepends=True) if line.endswith("\n") and line.strip()]
-        said[sign] = max(map(int, whole), default=-1)
-    return said
+        complete_lines = [line for line in out.splitlines(keepends=True) if line.endswith("\n") and line.strip()]
+        last_by_sign[sign] = max(map(int, complete_lines), default=-1)
+    return last_by_sign
 
 
 @every_setting
@@ -87,15 +87,15 @@ def test_sqlite_with_two_writers_that_are_killed(
 ) -> None:
     chance = random.Random(journal)
     file = memory / "data.db"
-    with sqlite3.connect(file) as made:
-        made.execute(f"pragma journal_mode={journal}")
-        made.execute("create table lines (sign text, number integer, text text, unique (sign, number))")
-    made.close()
+    with sqlite3.connect(file) as connection:
+        connection.execute(f"pragma journal_mode={journal}")
+        connection.execute("create table lines (sign text, number integer, text text, unique (sign, number))")
+    connection.close()
     for _ in range(kills):
-        said = last_numbers(preload, params, WRITER, [str(file), journal], chance.uniform(0.0, 0.1))
+        last_by_sign = last_numbers(preload, params, WRITER, [str(file), journal], chance.uniform(0.0, 0.1))
         with sqlite3.connect(file, timeout=60) as data:
             assert data.execute("pragma integrity_check").fetchall() == [("ok",)]
-            for sign, last in said.items():
+            for sign, last in last_by_sign.items():
                 numbers = [row[0] for row in data.execute("select number from lines where sign = ? order by 1", sign)]
                 assert numbers == list(range(len(numbers)))
                 assert len(numbers) > last
@@ -109,9 +109,9 @@ def test_lmdb_with_two_writers_that_are_killed(preload: Preload, memory: Path, p
     chance = random.Random(1)
     file = memory / "data.mdb"
     for _ in range(kills):
-        said = last_numbers(preload, params, LMDB_WRITER, [str(file)], chance.uniform(0.0, 0.1))
+        last_by_sign = last_numbers(preload, params, LMDB_WRITER, [str(file)], chance.uniform(0.0, 0.1))
         with lmdb.open(str(file), subdir=False, map_size=1 << 28) as data, data.begin() as look:
-            for sign, last in said.items():
+            for sign, last in last_by_sign.items():
                 count = int(look.get(sign.encode(), b"0"))
                 assert count > last
                 for number in range(max(0, count - 1000), count):

@@ -130,5 +130,5 @@ def test_report_keeps_no_pipe_of_a_daemon_open(preload: Preload, program: Progra
 
 def test_defect_scenarios_are_all_run(program: Program) -> None:
     command: list[str | Path] = [*RUNNER, program("defects/defects"), "--list"]
-    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert listed.split() == SCENARIOS
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert output.split() == SCENARIOS

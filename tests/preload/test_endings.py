@@ -59,9 +59,9 @@ def test_a_killed_process_leaves_a_beginning_of_what_it_wrote(
         child.kill()
         out, _ = child.communicate()
         # The last word may be cut in the middle of a line.
-        safe = [int(one) for one in re.findall(r"^safe (\d+)\n", out, re.MULTILINE)]
-        found = whole_records(file) if file.exists() else 0
-        assert found >= (safe[-1] if safe else 0)
+        safe = [int(number) for number in re.findall(r"^safe (\d+)\n", out, re.MULTILINE)]
+        record_count = whole_records(file) if file.exists() else 0
+        assert record_count >= (safe[-1] if safe else 0)
 
 
 def test_an_idle_process_holds_nothing_back_for_long(preload: Preload, tmp_path: Path) -> None:
@@ -86,13 +86,15 @@ def small(tmp_path: Path) -> Iterator[Path]:
     """A file system of 24 MiB."""
     if os.geteuid() != 0:
         pytest.skip("mounting needs root")
-    place = tmp_path / "small"
-    place.mkdir()
-    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "none", place], capture_output=True, check=False)
-    if made.returncode != 0:
+    mount_folder = tmp_path / "small"
+    mount_folder.mkdir()
+    mount_result = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=24m", "none", mount_folder], capture_output=True, check=False
+    )
+    if mount_result.returncode != 0:
         pytest.skip("mounting is not allowed here")
-    yield place
-    subprocess.run(["umount", "-l", place], check=False)
+    yield mount_folder
+    subprocess.run(["umount", "-l", mount_folder], check=False)
 
 
 @pytest.mark.root
@@ -102,7 +104,7 @@ def test_a_full_file_system_is_an_error_of_some_call_and_nothing_is_damaged(
 ) -> None:
     done = preload.run([program("journal"), small / "data"], small, IOBUF_PARAMS=params)
     assert "No space left on device" in done.stdout
-    safe = [int(one) for one in re.findall(r"^safe (\d+)$", done.stdout, re.MULTILINE)]
+    safe = [int(number) for number in re.findall(r"^safe (\d+)$", done.stdout, re.MULTILINE)]
     # Hardly less than without the library: what was accepted and then refused is at most what the buffers hold.
     assert whole_records(small / "data") >= safe[-1]
     assert (small / "data").stat().st_size > 20_000_000
@@ -130,7 +132,7 @@ def test_an_error_of_storage_is_reported_and_what_was_safe_stays(
     reported = [line for line in done.stdout.splitlines() if os.strerror(number) in line]
     assert reported, done.stdout
     assert reported[0].startswith(("write", "fsync"))
-    safe = [int(one) for one in re.findall(r"^safe (\d+)$", done.stdout, re.MULTILINE)]
+    safe = [int(number) for number in re.findall(r"^safe (\d+)$", done.stdout, re.MULTILINE)]
     assert whole_records(memory / "data") >= (safe[-1] if safe else 0)
 
 

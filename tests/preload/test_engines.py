@@ -25,7 +25,7 @@ def run(preload: Preload, command: list[str | Path], folder: Path, engine: str) 
     done = preload.run(command, folder, IOBUF_PARAMS=params, SONDE_IOBUF_LINES=str(folder / "lines"))
     assert done.returncode == 0, done.stderr
     assert (folder / "data").stat().st_size == RECORDS * 1000
-    lines = [json.loads(line) for one in (folder / "lines").iterdir() for line in one.read_text("utf-8").splitlines()]
+    lines = [json.loads(line) for path in (folder / "lines").iterdir() for line in path.read_text("utf-8").splitlines()]
     (line,) = lines
     Draft202012Validator(SCHEMA).validate(line)
     return line, done.stderr
@@ -40,20 +40,20 @@ def ring_is_allowed() -> bool:
 def test_the_report_names_who_worked(preload: Preload, program: Program, tmp_path: Path, engine: str) -> None:
     if engine == "uring" and not ring_is_allowed():
         pytest.skip("io_uring is switched off on this machine")
-    line, said = run(preload, [program("journal"), *WRITES], tmp_path, engine)
+    line, report = run(preload, [program("journal"), *WRITES], tmp_path, engine)
     if engine == "uring" and "engine_refused" in line:
         pytest.skip(f"there is no io_uring here: {line['engine_refused']}")
     assert line["engine"] == engine
     assert "engine_refused" not in line
-    assert "io_uring" not in said
+    assert "io_uring" not in report
     assert (line["behind_started"] > 0) == (engine != "sync")
 
 
 def test_where_rings_are_not_allowed_threads_do_the_work_and_one_line_says_so(
     preload: Preload, program: Program, tmp_path: Path
 ) -> None:
-    line, said = run(preload, [program("without_rings"), program("journal"), *WRITES], tmp_path, "uring")
+    line, report = run(preload, [program("without_rings"), program("journal"), *WRITES], tmp_path, "uring")
     assert line["engine"] == "threads"
     assert line["engine_refused"].startswith("EPERM")
     assert line["behind_started"] > 0
-    assert said.count("io_uring (EPERM: it is not allowed here): threads were used instead") == 1
+    assert report.count("io_uring (EPERM: it is not allowed here): threads were used instead") == 1

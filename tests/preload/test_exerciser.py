@@ -34,8 +34,10 @@ SHAPES = {"small": ("65536", "3000"), "large": ("1048576", "9000"), "mapped": ("
 
 def calls_of(lines: Path) -> int:
     """Reads and writes that the buffer has seen."""
-    told = [json.loads(line) for file in lines.iterdir() for line in file.read_text(encoding="utf-8").splitlines()]
-    return sum(one["read"]["calls"] + one["write"]["calls"] for one in told if one["type"] == "buffer")
+    lines_read = [
+        json.loads(line) for file in lines.iterdir() for line in file.read_text(encoding="utf-8").splitlines()
+    ]
+    return sum(line["read"]["calls"] + line["write"]["calls"] for line in lines_read if line["type"] == "buffer")
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -240,14 +240,14 @@ for turn in range(30):
     writers = [
         subprocess.Popen([PYTHON, "-S", "-c", code, str(number)], cwd=tmp_path, env=environment) for number in range(4)
     ]
-    whole = 0
+    complete = 0
     while any(process.poll() is None for process in writers):
         for file in tmp_path.glob("file*"):
             data = file.read_bytes()
             lines = data.splitlines()
             assert [int(line) for line in lines[: len(data) // RECORD]] == list(range(len(data) // RECORD))
-            whole += 1
-    assert whole >= 4
+            complete += 1
+    assert complete >= 4
     for number, process in enumerate(writers):
         assert process.returncode == 0
         assert len((tmp_path / f"file{number}").read_bytes()) == 30 * 300 * RECORD

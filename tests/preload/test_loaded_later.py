@@ -39,12 +39,12 @@ def test_a_module_finds_its_own_mpi(preload: Preload, tmp_path: Path, variable: 
         pytest.skip("there is no C compiler here")
     for name, text in SOURCES.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
-    for words in (
+    for arguments in (
         "-shared -fPIC -o libfakempi.so mpi.c",
         "-shared -fPIC -o libmodule.so module.c -L. -lfakempi -Wl,-rpath,$ORIGIN",
         "-o main main.c -ldl",
     ):
-        subprocess.run([compiler, *words.split()], cwd=tmp_path, check=True)
+        subprocess.run([compiler, *arguments.split()], cwd=tmp_path, check=True)
     done = preload.run(
         [tmp_path / "main"], tmp_path, **{variable: "*:alone" if variable == "IOBUF_PARAMS" else str(tmp_path)}
     )

@@ -19,9 +19,9 @@ Program = Callable[[str], Path]
 def system_calls(preload: Preload, program: Path, folder: Path, files: int) -> int:
     folder.mkdir()
     log = folder.parent / f"{folder.name}.log"
-    words = ["strace", "-c", "-U", "calls,name", "-o", str(log), "-E", f"LD_PRELOAD={preload.library}"]
+    strace_command = ["strace", "-c", "-U", "calls,name", "-o", str(log), "-E", f"LD_PRELOAD={preload.library}"]
     done = subprocess.run(
-        [*words, "-E", "IOBUF_PARAMS=*:auto", str(program), str(files)],
+        [*strace_command, "-E", "IOBUF_PARAMS=*:auto", str(program), str(files)],
         cwd=folder,
         capture_output=True,
         text=True,
@@ -30,17 +30,17 @@ def system_calls(preload: Preload, program: Path, folder: Path, files: int) -> i
     if "ptrace" in done.stderr:
         pytest.skip("strace is not allowed here")
     assert done.returncode == 0, done.stderr
-    found = re.search(r"^ *(\d+) total$", log.read_text(), re.MULTILINE)
-    assert found is not None, log.read_text()
-    return int(found[1])
+    match = re.search(r"^ *(\d+) total$", log.read_text(), re.MULTILINE)
+    assert match is not None, log.read_text()
+    return int(match[1])
 
 
 def test_small_file_under_auto_costs_no_system_call(preload: Preload, program: Program, tmp_path: Path) -> None:
     if shutil.which("strace") is None:
         pytest.skip("strace is not installed")
-    made = program("many_files")
-    few, many = (system_calls(preload, made, tmp_path / str(files), files) for files in (10, 110))
-    assert many - few <= 100 * 5 + 20  # open, three writes, close; and now and then memory
+    many_files_program = program("many_files")
+    few, calls_many = (system_calls(preload, many_files_program, tmp_path / str(files), files) for files in (10, 110))
+    assert calls_many - few <= 100 * 5 + 20  # open, three writes, close; and now and then memory
 
 
 def test_locks_on_many_files_that_are_alone_are_few(preload: Preload, program: Program, memory: Path) -> None:

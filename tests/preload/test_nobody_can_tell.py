@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 Program = Callable[[str], Path]
 
 
-def words(text: str) -> list[str]:
+def split_names(text: str) -> list[str]:
     return text.split()
 
 
-METADATA = words(
+METADATA = split_names(
     """times_by_descriptor times_by_path times_by_empty_path times_by_utimes times_by_futimes times_by_lutimes
     times_by_utime times_seen_at_once times_then_more times_move_on setuid_stays setgid_stays setuid_is_lost_by_a_write
     capabilities_stay attributes_stay owner_changes read_only_in_between renamed linked unlinked truncated_by_path
     truncated_by_descriptor emptied_by_another_open space_is_asked_for size_at_each_step size_by_statx
     offset_at_each_step holes_are_found"""
 )
-OTHERS = words(
+OTHERS = split_names(
     """told_by_a_pipe told_by_printf told_by_an_unbuffered_stream told_without_the_c_library told_by_a_socket
     told_by_an_event told_by_a_signal told_by_shared_memory told_by_a_mapped_file told_by_a_shared_segment
     told_by_a_queue told_by_a_name told_by_a_folder told_by_a_lock a_child_changes_it a_shell_changes_it
@@ -41,7 +41,7 @@ OTHERS = words(
     several_append_a_log work_is_shared_by_an_offset work_is_shared_by_an_offset_of_which_nothing_is_known
     each_misses_at_most_one"""
 )
-PROCESS = words(
+PROCESS = split_names(
     """a_duplicate_shares_the_offset a_high_number_is_inherited a_number_becomes_a_pipe a_descriptor_is_sent
     a_thread_has_its_own_table all_numbers_are_used high_numbers_are_the_programs append_is_set_in_between
     pieces_follow_each_other jumps_while_it_reads two_files_in_turn addresses_that_are_none
@@ -52,9 +52,9 @@ PROCESS = words(
     a_process_shares_the_memory a_file_may_not_grow only_the_strict_calls another_name_space"""
 )
 EVERYTHING = [
-    *(("metadata", one) for one in METADATA),
-    *(("others", one) for one in OTHERS),
-    *(("process", one) for one in PROCESS),
+    *(("metadata", scenario) for scenario in METADATA),
+    *(("others", scenario) for scenario in OTHERS),
+    *(("process", scenario) for scenario in PROCESS),
 ]
 KEPT = {
     "alone": "*:alone",
@@ -65,7 +65,7 @@ KEPT = {
 # With `alone`, and what includes it, the outcome may differ only where the documentation says so (small-io.md).
 #: "Other processes see the data when the file is closed, synchronized, unlocked or renamed."
 OTHERS_LOOK = set(
-    words(
+    split_names(
         """told_by_printf told_by_an_unbuffered_stream told_by_an_event told_by_a_signal told_by_a_mapped_file
         told_by_a_queue told_by_a_name told_by_a_folder told_by_a_lock a_child_changes_it a_shell_changes_it
         a_shell_empties_it a_shell_in_a_pipe_changes_it a_child_changes_it_while_it_is_read each_misses_at_most_one"""
@@ -73,14 +73,14 @@ OTHERS_LOOK = set(
 )
 #: "System calls that a program makes without the C library are not seen."
 BARE = set(
-    words(
+    split_names(
         """size_at_each_step two_files_in_turn a_handler_looks a_handler_leaves handlers_are_as_they_were
         all_signals_are_blocked a_handler_that_blocks_all_writes_too a_thread_looks_at_once"""
     )
 )
 #: "When a process is killed, a file that was written from front to back holds a beginning of what was written."
 KILLED = set(
-    words(
+    split_names(
         """ends_by_a_wrong_address ends_by_a_wrong_instruction ends_by_an_overflow_of_the_stack kills_itself
         sends_itself_a_fault exits_without_the_c_library ends_by_an_alarm ends_by_a_division"""
     )
@@ -92,19 +92,24 @@ ENDLESS = {"it_waits_for_a_byte", "a_number_becomes_a_pipe"}
 NUMBERED = {"all_numbers_are_used"}
 
 
-def kept(name: str, scenarios: Iterable[str], by_day: Sequence[str]) -> list[ParameterSet]:
+def select_by_day(name: str, scenarios: Iterable[str], by_day: Sequence[str]) -> list[ParameterSet]:
     """Each scenario with each option that keeps pages; other options than those `by_day` at night."""
     marks = {option: () if option in by_day else (pytest.mark.nightly,) for option in KEPT}
     return [
-        pytest.param(name, one, params, id=f"{one}-{option}", marks=marks[option])
-        for one in scenarios
+        pytest.param(name, scenario, params, id=f"{scenario}-{option}", marks=marks[option])
+        for scenario in scenarios
         for option, params in KEPT.items()
     ]
 
 
 def each(scenarios: set[str], by_day: Sequence[str] = ("eager",)) -> list[ParameterSet]:
     """The same for some scenarios of all programs, in the order of the catalog."""
-    return [one for name, scenario in EVERYTHING if scenario in scenarios for one in kept(name, [scenario], by_day)]
+    return [
+        case
+        for name, scenario in EVERYTHING
+        if scenario in scenarios
+        for case in select_by_day(name, [scenario], by_day)
+    ]
 
 
 ELSEWHERE = OTHERS_LOOK | BARE | KILLED | ENDLESS | NUMBERED
@@ -126,7 +131,9 @@ GUARDED = {"auto": "*:auto", "named": "*"}
 
 @pytest.mark.parametrize("params", GUARDED.values(), ids=GUARDED.keys())
 @pytest.mark.parametrize(
-    ("name", "scenario"), [one for one in EVERYTHING if one[1] not in BARE | KILLED | ENDLESS], ids=lambda one: one
+    ("name", "scenario"),
+    [case for case in EVERYTHING if case[1] not in BARE | KILLED | ENDLESS],
+    ids=lambda value: value,
 )
 def test_leased_files_look_as_without_library(
     preload: Preload, same: Program, plain: Plain, tmp_path: Path, name: str, scenario: str, params: str
@@ -137,7 +144,9 @@ def test_leased_files_look_as_without_library(
 
 
 @pytest.mark.parametrize("params", GUARDED.values(), ids=GUARDED.keys())
-@pytest.mark.parametrize(("name", "scenario"), [one for one in EVERYTHING if one[1] in BARE], ids=lambda one: one)
+@pytest.mark.parametrize(
+    ("name", "scenario"), [case for case in EVERYTHING if case[1] in BARE], ids=lambda value: value
+)
 def test_leased_files_are_whole_at_the_end(
     preload: Preload, same: Program, plain: Plain, tmp_path: Path, name: str, scenario: str, params: str
 ) -> None:
@@ -160,7 +169,7 @@ def test_other_options_change_no_result(
 @pytest.mark.parametrize(
     with_each_option,
     [
-        *kept("metadata", [one for one in METADATA if one not in ELSEWHERE], tuple(KEPT)),
+        *select_by_day("metadata", [scenario for scenario in METADATA if scenario not in ELSEWHERE], tuple(KEPT)),
         *each({*OTHERS, *PROCESS} - ELSEWHERE),
     ],
 )
@@ -236,24 +245,24 @@ if "map" in sys.argv: memory = mmap.mmap(log, 8192)
 if "lock" in sys.argv: fcntl.lockf(log, fcntl.LOCK_UN, 1, 100)
 write("data")
 """
-    told = {}
-    for words in (["lock"], ["map"], ["lock", "map"]):
-        lines = tmp_path / "-".join(["lines", *words])
+    is_buffered = {}
+    for operations in (["lock"], ["map"], ["lock", "map"]):
+        lines = tmp_path / "-".join(["lines", *operations])
         lines.mkdir()
         python = os.path.realpath("/proc/self/exe")
-        command = [python, "-S", "-c", program, *words]
+        command = [python, "-S", "-c", program, *operations]
         assert preload.run(command, tmp_path, IOBUF_PARAMS=params, SONDE_IOBUF_LINES=str(lines)).returncode == 0
         text = "".join(file.read_text(encoding="utf-8") for file in lines.iterdir())
-        told[" ".join(words)] = '/data"' in text
-    assert told == {"lock": True, "map": True, "lock map": False}
+        is_buffered[" ".join(operations)] = '/data"' in text
+    assert is_buffered == {"lock": True, "map": True, "lock map": False}
 
 
 @pytest.mark.parametrize("name", ["metadata", "others", "process"])
 def test_all_scenarios_are_run(same: Program, name: str) -> None:
-    listed = subprocess.run([*RUNNER, same(name), "--list"], capture_output=True, text=True, check=True).stdout
-    assert listed.split() == {"metadata": METADATA, "others": OTHERS, "process": PROCESS}[name]
+    output = subprocess.run([*RUNNER, same(name), "--list"], capture_output=True, text=True, check=True).stdout
+    assert output.split() == {"metadata": METADATA, "others": OTHERS, "process": PROCESS}[name]
     assert len(EVERYTHING) == 92
-    assert {one for _, one in EVERYTHING} > ELSEWHERE
+    assert {scenario for _, scenario in EVERYTHING} > ELSEWHERE
 
 
 def test_calls_are_buffered_in_these_tests(preload: Preload, same: Program, tmp_path: Path) -> None:

@@ -34,13 +34,15 @@ CHOICE = "(small and hard) or (list_of_calls and 1-tiny) or (cannot_tell and lar
 def units(folder: Path) -> list[Path]:
     """What is compiled: as in the package the files of one folder together, but for those in front of libc."""
     # the starter is a program of its own
-    sources = [one for one in sorted((ROOT / "preload").rglob("*.cpp")) if one.parent.name != "starter"]
-    found = [one for one in sources if one.parent.name == "intercept"]
-    for name in sorted({one.parent.name for one in sources} - {"intercept"}):
+    sources = [source for source in sorted((ROOT / "preload").rglob("*.cpp")) if source.parent.name != "starter"]
+    units_found = [source for source in sources if source.parent.name == "intercept"]
+    for name in sorted({source.parent.name for source in sources} - {"intercept"}):
         unit = folder / f"{name}.cpp"
-        unit.write_text("".join(f'#include "{one}"\n' for one in sources if one.parent.name == name), encoding="utf-8")
-        found.insert(0, unit)  # they take longest
-    return found
+        unit.write_text(
+            "".join(f'#include "{source}"\n' for source in sources if source.parent.name == name), encoding="utf-8"
+        )
+        units_found.insert(0, unit)  # they take longest
+    return units_found
 
 
 @pytest.fixture(scope="module")
@@ -52,10 +54,10 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     def compiled(numbered: tuple[int, Path]) -> str:
         number, source = numbered
-        made = f"{number}.o"
-        command = [COMPILER, *FLAGS.split(), f"-I{ROOT}/preload", "-c", str(source), "-o", made]
+        object_file = f"{number}.o"
+        command = [COMPILER, *FLAGS.split(), f"-I{ROOT}/preload", "-c", str(source), "-o", object_file]
         subprocess.run(command, cwd=folder, check=True)
-        return made
+        return object_file
 
     with ThreadPoolExecutor(os.cpu_count()) as several:
         objects = list(several.map(compiled, enumerate(units(folder))))

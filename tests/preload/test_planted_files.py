@@ -30,10 +30,10 @@ def test_no_report_is_written_through_a_link(preload: Preload, tmp_path: Path, k
     victim = tmp_path / "victim"
     victim.write_text("precious")
     python = os.path.realpath("/proc/self/exe")
-    place = folder / "buffer-PID.ndjson"
-    words = [kind, str(place), str(victim), str(preload.library), "SONDE_IOBUF_LINES", str(folder)]
+    planted_path = folder / "buffer-PID.ndjson"
+    arguments = [kind, str(planted_path), str(victim), str(preload.library), "SONDE_IOBUF_LINES", str(folder)]
     done = subprocess.run(
-        [python, "-c", PLANTER, *words], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+        [python, "-c", PLANTER, *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode == 0, done.stderr
     assert victim.read_text() == "precious"
@@ -48,8 +48,8 @@ def test_a_file_that_another_user_made_in_memory_is_not_trusted(preload: Preload
         pytest.skip("needs two users")
     user = 54321 + names
     planted = [Path(f"/dev/shm/sonde-preload-{user}{f'-{number}' if number else ''}") for number in range(names)]
-    own = Path(f"/dev/shm/sonde-preload-{user}-{names}")
-    if any(path.exists() for path in (*planted, own)):
+    own_file = Path(f"/dev/shm/sonde-preload-{user}-{names}")
+    if any(path.exists() for path in (*planted, own_file)):
         pytest.skip(f"{planted[0]} is in use")
     tmp_path.chmod(0o777)
     copy = tmp_path / preload.library.name  # where that user can read it
@@ -67,8 +67,8 @@ def test_a_file_that_another_user_made_in_memory_is_not_trusted(preload: Preload
             IOBUF_PARAMS="*/data:alone:verbose,%process:threads=0",
         )
         assert ("guarded by your word alone" in done.stderr) == (names == 64), done
-        assert own.exists() == (names == 1)
+        assert own_file.exists() == (names == 1)
         assert all(path.stat().st_size == 0 for path in planted)
     finally:
-        for path in (*planted, own):
+        for path in (*planted, own_file):
             path.unlink(missing_ok=True)

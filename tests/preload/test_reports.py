@@ -40,7 +40,7 @@ os.close(second)
 def reports(folder: Path) -> dict[str, dict[str, dict[str, int]]]:
     """The last line of each file, by its name."""
     lines = [line for file in sorted(folder.iterdir()) for line in file.read_text(encoding="utf-8").splitlines()]
-    return {Path(one["path"]).name: one for one in map(json.loads, lines)}
+    return {Path(report["path"]).name: report for report in map(json.loads, lines)}
 
 
 @pytest.mark.parametrize("params", ["*:auto:alone", "*:size=4k"])
@@ -54,14 +54,17 @@ def test_all_calls_are_counted_also_those_that_went_past_the_buffer(
         [PYTHON, "-S", "-c", SCATTERED], memory, IOBUF_PARAMS=params, SONDE_IOBUF_LINES=str(memory / "lines")
     )
     assert done.returncode == 0, done.stderr
-    seen = reports(memory / "lines")
-    calls = {name: (seen[name]["read"]["calls"], seen[name]["write"]["calls"]) for name in ("first", "second")}
+    reports_by_name = reports(memory / "lines")
+    calls = {
+        name: (reports_by_name[name]["read"]["calls"], reports_by_name[name]["write"]["calls"])
+        for name in ("first", "second")
+    }
     assert calls == {"first": (READS, WRITES), "second": (READS + READS // 10, 7)}
-    assert seen["first"]["read"]["bytes"] == READS * 4096
-    assert seen["first"]["write"]["bytes"] == WRITES * 100
+    assert reports_by_name["first"]["read"]["bytes"] == READS * 4096
+    assert reports_by_name["first"]["write"]["bytes"] == WRITES * 100
     if "auto" in params:
-        assert seen["first"]["read"]["past"] > READS / 2  # or nothing was shown
-        assert seen["first"]["read"]["below_calls"] > READS * 0.9
+        assert reports_by_name["first"]["read"]["past"] > READS / 2  # or nothing was shown
+        assert reports_by_name["first"]["read"]["below_calls"] > READS * 0.9
 
 
 SHORT_AND_LONG = """
@@ -84,28 +87,30 @@ def test_files_of_a_few_calls_are_one_line_of_a_report_for_all_files(
     brief = preload.run([PYTHON, "-S", "-c", SHORT_AND_LONG], memory, IOBUF_PARAMS=params, IOBUF_VERBOSE="1").stderr
     assert f"sonde: {memory}/long  (" in brief
     assert "/short" not in brief
-    told = re.findall(r"(\d+) other files, each of fewer than 16 calls: together (\d+) calls, (\d+\.\d+) MB", brief)
-    (files, calls, megabytes), *_ = told
+    totals = re.findall(r"(\d+) other files, each of fewer than 16 calls: together (\d+) calls, (\d+\.\d+) MB", brief)
+    (files, calls, megabytes), *_ = totals
     assert int(files) >= 20
     assert int(calls) >= 20
     assert float(megabytes) >= 0.02
-    assert len(told) == 1
+    assert len(totals) == 1
     each = preload.run([PYTHON, "-S", "-c", SHORT_AND_LONG], memory, IOBUF_PARAMS=f"{params}:verbose").stderr
     assert all(f"{memory}/short{number}  (" in each for number in range(20))
     assert "other files" not in each
 
 
 def test_a_report_says_what_was_saved_and_when_it_was_slower(preload: Preload, memory: Path) -> None:
-    told = preload.run([PYTHON, "-S", "-c", SHORT_AND_LONG], memory, IOBUF_PARAMS="*:auto", IOBUF_VERBOSE="1").stderr
-    assert re.search(r"\d{4} calls saved, of \d+\.\d+ us each: about \d+\.\d+ s, less what copying costs", told), told
+    report = preload.run([PYTHON, "-S", "-c", SHORT_AND_LONG], memory, IOBUF_PARAMS="*:auto", IOBUF_VERBOSE="1").stderr
+    assert re.search(r"\d{4} calls saved, of \d+\.\d+ us each: about \d+\.\d+ s, less what copying costs", report), (
+        report
+    )
     (memory / "big").write_bytes(b"x" * (64 << 20))
     scattered = (
         "import os; fd = os.open('big', os.O_RDONLY); [os.pread(fd, 100, (i * 37 % 64) << 20) for i in range(64)]"
     )
-    told = preload.run([PYTHON, "-S", "-c", scattered], memory, IOBUF_PARAMS="*:alone", IOBUF_VERBOSE="1").stderr
-    found = re.search(r"storage moved (\d+) times the bytes .*: most likely slower than without", told)
-    assert found, told
-    assert int(found[1]) > 1000
+    report = preload.run([PYTHON, "-S", "-c", scattered], memory, IOBUF_PARAMS="*:alone", IOBUF_VERBOSE="1").stderr
+    match = re.search(r"storage moved (\d+) times the bytes .*: most likely slower than without", report)
+    assert match, report
+    assert int(match[1]) > 1000
 
 
 #: A file is mapped, removed and unmapped; the next one gets its number and is locked. The other way: it is still there.

@@ -55,7 +55,7 @@ def test_a_random_list_of_calls_on_a_disk(preload: Preload, plain: Plain, progra
 
 
 @pytest.mark.parametrize(
-    ("name", "scenario"), [(name, one) for name, scenarios in SCENARIOS.items() for one in scenarios.split()]
+    ("name", "scenario"), [(name, scenario) for name, scenarios in SCENARIOS.items() for scenario in scenarios.split()]
 )
 @pytest.mark.parametrize("mode", ["small", "usual", "alone", "auto", "ring", "trace"])
 def test_what_is_hard(
@@ -72,5 +72,5 @@ def test_what_is_hard(
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_all_scenarios_are_run(program: Program, name: str) -> None:
     command: list[str | Path] = [*RUNNER, program(f"hazards/{name}"), "--list"]
-    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert listed.split() == SCENARIOS[name].split()
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert output.split() == SCENARIOS[name].split()

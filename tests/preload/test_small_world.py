@@ -24,24 +24,24 @@ def orders(lengths: Sequence[int]) -> Iterator[str]:
     if not any(lengths):
         yield ""
         return
-    for process, left in enumerate(lengths):
-        if left:
-            rest = [*lengths[:process], left - 1, *lengths[process + 1 :]]
-            yield from (f"{process}{order}" for order in orders(rest))
+    for process, remaining in enumerate(lengths):
+        if remaining:
+            shorter = [*lengths[:process], remaining - 1, *lengths[process + 1 :]]
+            yield from (f"{process}{order}" for order in orders(shorter))
 
 
 def compare(preload: Preload, world: Path, folder: Path, lines: Sequence[str]) -> None:
     """All of them without and with the library."""
-    given = "\n".join(lines) + "\n"
-    (folder / "given").write_text(given)
+    program_text = "\n".join(lines) + "\n"
+    (folder / "given").write_text(program_text)
     command = ["sh", "-c", f"{world} < ../given; rm -f data"]
     without = preload.outcome(command, folder / "without")
     assert len(without.out.splitlines()) == len(lines)
     under = preload.outcome(command, folder / "with", IOBUF_PARAMS="*")
     different = [
-        (line, one, other)
-        for line, one, other in zip(lines, without.out.splitlines(), under.out.splitlines(), strict=True)
-        if one != other
+        (line, expected, other)
+        for line, expected, other in zip(lines, without.out.splitlines(), under.out.splitlines(), strict=True)
+        if expected != other
     ]
     assert different == []
 
@@ -82,7 +82,7 @@ def test_drawn_programs_of_three_processes(preload: Preload, program: Program, m
     lines = []
     for _ in range(300):
         programs = ["".join(chance.choices(OPERATIONS, k=chance.randint(1, 4))) for _ in range(3)]
-        turns = [str(process) for process, one in enumerate(programs) for _ in one]
+        turns = [str(process) for process, program in enumerate(programs) for _ in program]
         chance.shuffle(turns)
         lines.append(f"{''.join(turns)} {' '.join(programs)}")
     compare(preload, program("world"), memory, lines)

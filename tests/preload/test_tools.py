@@ -37,8 +37,8 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for number in range(60):
         file = root / f"folder{number % 7}" / f"file{number}"
         file.parent.mkdir(parents=True, exist_ok=True)
-        words = b"".join(b"%d %d\n" % (line, chance.randrange(10**9)) for line in range(chance.randrange(900)))
-        file.write_bytes(words if number % 3 else chance.randbytes(chance.randrange(300_000)))
+        content = b"".join(b"%d %d\n" % (line, chance.randrange(10**9)) for line in range(chance.randrange(900)))
+        file.write_bytes(content if number % 3 else chance.randbytes(chance.randrange(300_000)))
     (root / "empty").touch()
     (root / "link").symlink_to("folder1/file1")
     with (root / "holes").open("wb") as holes:
@@ -60,7 +60,7 @@ def same(preload: Preload, plain: Plain, folder: Path, script: str, params: str,
     under = preload.outcome(command, folder / "under", IOBUF_PARAMS=params, SONDE_IOBUF_LINES=str(lines))
     assert (under.code, under.out) == (without.code, without.out)
     assert under.files == without.files
-    assert any('"type":"buffer"' in told.read_text(encoding="utf-8") for told in lines.iterdir())
+    assert any('"type":"buffer"' in path.read_text(encoding="utf-8") for path in lines.iterdir())
 
 
 @every_setting
@@ -142,10 +142,10 @@ SOURCES = {
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A program of three files."""
-    given = tmp_path_factory.mktemp("sources")
+    source_folder = tmp_path_factory.mktemp("sources")
     for name, text in SOURCES.items():
-        (given / name).write_text(text, encoding="ascii")
-    return given
+        (source_folder / name).write_text(text, encoding="ascii")
+    return source_folder
 
 
 @every_setting
@@ -164,8 +164,8 @@ def fortran(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if shutil.which("gfortran") is None:
         pytest.skip("gfortran is not on PATH")
     folder = tmp_path_factory.mktemp("fortran")
-    words: list[str | Path] = ["gfortran", "-O1", "-J", folder, "-o", folder / "units", HERE / "programs/units.f90"]
-    subprocess.run(words, check=True)
+    command: list[str | Path] = ["gfortran", "-O1", "-J", folder, "-o", folder / "units", HERE / "programs/units.f90"]
+    subprocess.run(command, check=True)
     return folder / "units"
 
 
@@ -215,11 +215,11 @@ def test_fio_verifies_what_it_wrote_without_waiting(preload: Preload, tmp_path: 
         pytest.skip("fio is not on PATH")
     job = f"--name=a --ioengine={engine} --iodepth=8 --rw=randrw --bsrange=512-20k --bs_unaligned --size=2m"
     more = "--verify=crc32c --verify_fatal=1 --do_verify=1 --randrepeat=1 --fallocate=none --thread=0"
-    words = ["fio", *job.split(), *more.split()]
-    done = preload.run(words, tmp_path, IOBUF_PARAMS=params)
+    command = ["fio", *job.split(), *more.split()]
+    done = preload.run(command, tmp_path, IOBUF_PARAMS=params)
     if done.returncode != 0:
         (tmp_path / "a.0.0").unlink(missing_ok=True)
-        if subprocess.run(words, cwd=tmp_path, capture_output=True, check=False).returncode != 0:
+        if subprocess.run(command, cwd=tmp_path, capture_output=True, check=False).returncode != 0:
             pytest.skip(f"fio has no engine {engine} that works here")
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -285,8 +285,8 @@ def test_modules_of_python_itself(preload: Preload, tmp_path: Path, module: str)
 
     def outcomes(variables: dict[str, str]) -> list[str]:
         done = preload.run(command, tmp_path, **variables)
-        told = [line for line in (done.stdout + done.stderr).splitlines() if " ... " in line]
-        return sorted(line.split(" in ")[0] for line in told)
+        result_lines = [line for line in (done.stdout + done.stderr).splitlines() if " ... " in line]
+        return sorted(line.split(" in ")[0] for line in result_lines)
 
     without = outcomes({"LD_PRELOAD": ""})
     if not without:

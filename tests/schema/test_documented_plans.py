@@ -45,8 +45,8 @@ def pieces() -> Iterator[tuple[str, str]]:
         for number, text in enumerate(re.findall(r"```toml\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)):
             if SYSTEM in text or CLUSTER in text:
                 continue
-            whole = text if "schema =" in text else HEAD + (PHASE + text if text.startswith("stop") else text)
-            yield f"{page.stem}-{number}", whole if "[[phases]]" in whole else whole + PHASE
+            complete = text if "schema =" in text else HEAD + (PHASE + text if text.startswith("stop") else text)
+            yield f"{page.stem}-{number}", complete if "[[phases]]" in complete else complete + PHASE
 
 
 EXAMPLES = dict(pieces())
@@ -56,19 +56,19 @@ def test_there_are_examples() -> None:
     assert len(EXAMPLES) >= 8
 
 
-@pytest.mark.parametrize("place", EXAMPLES)
-def test_a_documented_plan_is_a_plan(place: str) -> None:
-    VALIDATOR.validate(tomllib.loads(EXAMPLES[place]))
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_a_documented_plan_is_a_plan(example: str) -> None:
+    VALIDATOR.validate(tomllib.loads(EXAMPLES[example]))
 
 
 def test_a_documented_system_is_a_system() -> None:
     form = json.loads((ROOT / "schema" / "system" / "system.schema.json").read_text(encoding="utf-8"))
-    shown = [
+    blocks = [
         text
         for page in pages()
         for text in re.findall(r"```toml\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
     ]
-    systems = [text for text in shown if SYSTEM in text]
+    systems = [text for text in blocks if SYSTEM in text]
     assert systems
     for text in systems:
         Draft202012Validator(form).validate(tomllib.loads(text))
@@ -78,21 +78,25 @@ def test_every_member_named_in_the_recipes_for_ior_exists() -> None:
     """The table of IOR's options names members by their path; each of them is in the schema."""
 
     def names(node: dict[str, Any]) -> set[str]:
-        found = set(node.get("properties", {}))
+        member_names = set(node.get("properties", {}))
         for inner in [*node.get("properties", {}).values(), node.get("items")]:
-            found |= names(inner) if inner else set()
-        return found
+            member_names |= names(inner) if inner else set()
+        return member_names
 
-    known = names(FORMAT)
+    known_names = names(FORMAT)
     table = (ROOT / "docs" / "tasks" / "plan.md").read_text(encoding="utf-8").split("## From IOR")[1]
     paths = re.findall(r"`([a-z_.]+) = ", table)
     assert len(paths) >= 8
-    assert {step for path in paths for step in path.split(".")} <= known
+    assert {step for path in paths for step in path.split(".")} <= known_names
 
 
 @pytest.mark.parametrize(
     "path",
-    [one for one in sorted((ROOT / "docs").rglob("*.toml")) if "sonde-experiment/2" in one.read_text(encoding="utf-8")],
+    [
+        path
+        for path in sorted((ROOT / "docs").rglob("*.toml"))
+        if "sonde-experiment/2" in path.read_text(encoding="utf-8")
+    ],
     ids=lambda path: path.name,
 )
 def test_a_documented_experiment_is_one(path: Path) -> None:

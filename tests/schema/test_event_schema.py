@@ -21,8 +21,8 @@ FOLDER = ROOT / "schema" / "event"
 
 
 def schema(name: str) -> Draft202012Validator:
-    found: dict[str, Any] = json.loads((FOLDER / name).read_text(encoding="utf-8"))
-    return Draft202012Validator(found)
+    schema_document: dict[str, Any] = json.loads((FOLDER / name).read_text(encoding="utf-8"))
+    return Draft202012Validator(schema_document)
 
 
 def test_the_examples_follow_the_schemas() -> None:

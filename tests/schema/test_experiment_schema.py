@@ -52,8 +52,8 @@ def test_plan_members_in_an_experiment_match_the_plan_schema() -> None:
     assert set(inside) == set(PLAN["properties"])
     target = PLAN["properties"]["target"]["properties"]
     assert set(inside["target"]["properties"]) == set(target)
-    refers = [one for name, one in inside.items() if name not in ("schema", "target")]
-    assert all(set(one) == {"$ref"} and one["$ref"].startswith("sonde-plan-2#/") for one in refers)
+    refers = [member for name, member in inside.items() if name not in ("schema", "target")]
+    assert all(set(reference) == {"$ref"} and reference["$ref"].startswith("sonde-plan-2#/") for reference in refers)
 
 
 @pytest.mark.parametrize(

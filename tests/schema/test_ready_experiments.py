@@ -51,23 +51,23 @@ def test_the_catalogue_has_all_its_folders() -> None:
 def test_names_of_plans_and_experiments_differ() -> None:
     assert not shipped_plans().keys() & FILES.keys()
     files = [*(ROOT / "experiments").rglob("*.toml")]
-    assert len({one.stem for one in files}) == len(files)
+    assert len({path.stem for path in files}) == len(files)
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_bundled_experiment_is_valid_and_names_its_source(name: str) -> None:
     file = FILES[name]
     VALIDATOR.validate(tomllib.loads(file.read_text(encoding="utf-8")))
-    whole = read_experiment(file)
-    assert whole.id == name
+    experiment = read_experiment(file)
+    assert experiment.id == name
     assert resolve_plan_source(name) == str(file)
-    assert whole.file.status
-    assert whole.file.notes
-    assert whole.file.expect
-    assert whole.file.figures or whole.file.tables
-    assert whole.profiles == PROFILES
+    assert experiment.file.status
+    assert experiment.file.notes
+    assert experiment.file.expect
+    assert experiment.file.figures or experiment.file.tables
+    assert experiment.profiles == PROFILES
     letter = FIRST_LETTER.get(file.parent.name)
-    assert letter is None or any(one.startswith(letter) for one in whole.file.source)
+    assert letter is None or any(source.startswith(letter) for source in experiment.file.source)
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -82,25 +82,27 @@ def test_every_profile_of_a_ready_experiment_has_plans_for_its_cells(name: str) 
 @pytest.mark.parametrize("name", FILES)
 def test_a_ready_experiment_agrees_with_the_machine_that_it_names(name: str) -> None:
     experiment = read(name, "published")
-    named = experiment.file.storage.system if experiment.file.storage else ""
-    if not named:
+    system_name = experiment.file.storage.system if experiment.file.storage else ""
+    if not system_name:
         return
-    if named not in SYSTEMS:
-        SYSTEMS[named] = read_system(find_system_file(named))
-    told = [one for one in find_contradictions(experiment, SYSTEMS[named]) if '.mounts names "' not in one]
-    assert told == []
+    if system_name not in SYSTEMS:
+        SYSTEMS[system_name] = read_system(find_system_file(system_name))
+    contradictions = [
+        problem for problem in find_contradictions(experiment, SYSTEMS[system_name]) if '.mounts names "' not in problem
+    ]
+    assert contradictions == []
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_every_claim_finds_cells_at_the_published_size(name: str) -> None:
     experiment = read(name, "published")
     grid = CellGrid(experiment)
-    for one in experiment.file.expect:
-        assert experiment.find_missing_cell(experiment.claims[one.id]) is None, one.id
+    for expectation in experiment.file.expect:
+        assert experiment.find_missing_cell(experiment.claims[expectation.id]) is None, expectation.id
         try:
-            assert grid.find_contexts(experiment.claims[one.id]), one.id
+            assert grid.find_contexts(experiment.claims[expectation.id]), expectation.id
         except MissingError as reason:
-            pytest.fail(f"{one.id}: {reason}")
+            pytest.fail(f"{expectation.id}: {reason}")
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -113,8 +115,8 @@ def test_no_cell_of_the_smallest_profile_writes_much_or_waits_long(name: str) ->
         for phase in plan.phases:
             data = {**plan.document.get("data", {}).get("access", {}), **phase.get("access", {})}
             assert not isinstance(data.get("volume"), dict), cell.id
-            assert all(one["kind"] != "sleep" for one in phase.get("before", [])), cell.id
-        assert sum(one.operations for one in volumes) <= 300_000, cell.id
+            assert all(treatment["kind"] != "sleep" for treatment in phase.get("before", [])), cell.id
+        assert sum(volume.operations for volume in volumes) <= 300_000, cell.id
 
 
 def test_the_small_profiles_are_small() -> None:

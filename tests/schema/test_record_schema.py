@@ -62,16 +62,16 @@ def test_time_never_steps_back_in_the_example() -> None:
 def test_the_example_adds_up() -> None:
     """The series holds exactly the bytes of its phase, a histogram its operations; a rate is the quotient it names."""
     ends = {line["phase"]: line for line in EXAMPLE if line["type"] == "phase_end"}
-    seen = 0
+    checked = 0
     for line in EXAMPLE:
         if line["type"] == "series" and line["scope"] == "all":
             assert sum(line["bytes"]) == ends[line["phase"]]["bytes"]["transferred"]
             assert sum(line["ops"]) == ends[line["phase"]]["ops"]["done"]
-            seen += 1
+            checked += 1
         elif line["type"] == "histogram":
             assert sum(count for _, _, count in line["buckets"]) + line["overflow"] == line["count"]
-            seen += 1
-    assert seen >= 2 * len(ends)
+            checked += 1
+    assert checked >= 2 * len(ends)
     for end in ends.values():
         for rate in end["rates"].values():
             assert rate["bytes_per_s"] == pytest.approx(rate["bytes"] / rate["seconds"], rel=1e-6)
@@ -84,10 +84,10 @@ def test_readme_and_schema_name_the_same_line_types() -> None:
 @pytest.mark.parametrize("kind", sorted(LINE_TYPES - {"phase_end"}))
 def test_members_named_by_the_readme_are_in_the_schema(kind: str) -> None:
     row = table("type")[kind].split("|", 1)[1]
-    named = set(re.findall(r"`([a-z_0-9]+)(?:\[\])?`", re.sub(r"\([^)]*\)", "", row)))
-    known = set(DEFINITIONS[f"line_{kind}"]["properties"]) | {"all"}
-    spread = {word for words in re.findall(r"`([a-z_0-9/ ]+ [a-z_0-9/ ]+)`", row) for word in words.split()}
-    assert named - known - spread == set()
+    named_members = set(re.findall(r"`([a-z_0-9]+)(?:\[\])?`", re.sub(r"\([^)]*\)", "", row)))
+    known_members = set(DEFINITIONS[f"line_{kind}"]["properties"]) | {"all"}
+    spread = {word for phrase in re.findall(r"`([a-z_0-9/ ]+ [a-z_0-9/ ]+)`", row) for word in phrase.split()}
+    assert named_members - known_members - spread == set()
 
 
 def test_members_of_phase_end_are_the_same_in_readme_and_schema() -> None:

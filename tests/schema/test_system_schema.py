@@ -22,8 +22,8 @@ FILES = sorted((ROOT / "systems").rglob("*.toml"))
 
 
 def written(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((ROOT / "schema" / "system" / name).read_text(encoding="utf-8"))
-    return found
+    document: dict[str, Any] = json.loads((ROOT / "schema" / "system" / name).read_text(encoding="utf-8"))
+    return document
 
 
 def test_there_are_systems() -> None:

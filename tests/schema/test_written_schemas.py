@@ -17,17 +17,17 @@ WRITTEN: dict[str, Callable[[], dict[str, Any]]] = runpy.run_path(str(ROOT / "to
 
 
 def test_every_schema_of_these_formats_is_written_by_the_tool() -> None:
-    found = {f"{part}/{path.name}" for part in ("system", "experiment", "event", "log-rules")
+    files = {f"{part}/{path.name}" for part in ("system", "experiment", "event", "log-rules")
              for path in (ROOT / "schema" / part).glob("*.schema.json")}  # fmt: skip
-    assert found == set(WRITTEN)
+    assert files == set(WRITTEN)
 
 
 @pytest.mark.parametrize("name", WRITTEN)
 def test_the_file_is_what_the_declarations_say(name: str) -> None:
     """Run tools/schemas after a change of the declarations in lab/sonde/model."""
-    found = json.loads((ROOT / "schema" / name).read_text(encoding="utf-8"))
-    assert found == WRITTEN[name]()
-    Draft202012Validator.check_schema(found)
+    document = json.loads((ROOT / "schema" / name).read_text(encoding="utf-8"))
+    assert document == WRITTEN[name]()
+    Draft202012Validator.check_schema(document)
 
 
 @pytest.mark.parametrize("name", WRITTEN)
@@ -35,12 +35,12 @@ def test_every_member_says_what_it_means(name: str) -> None:
     silent: list[str] = []
 
     def walk(node: Any, path: str) -> None:
-        for member, one in node.get("properties", {}).items() if isinstance(node, dict) else ():
-            inner = {key for key in one if key != "$ref"}
-            if "description" not in one and "const" not in one and not path.endswith(".plan") and inner:
+        for member, subtable in node.get("properties", {}).items() if isinstance(node, dict) else ():
+            inner = {key for key in subtable if key != "$ref"}
+            if "description" not in subtable and "const" not in subtable and not path.endswith(".plan") and inner:
                 silent.append(f"{path}.{member}")
-            walk(one, f"{path}.{member}")
-            walk(one.get("items", {}), f"{path}.{member}")
+            walk(subtable, f"{path}.{member}")
+            walk(subtable.get("items", {}), f"{path}.{member}")
 
     walk(json.loads((ROOT / "schema" / name).read_text(encoding="utf-8")), name.split("/")[0])
     allowed = {"id", "network", "schema", "read", "write", "title"} if "resolved" in name else set()

@@ -22,17 +22,17 @@ from user import User  # noqa: E402
 @pytest.fixture(scope="session")
 def engine() -> Path:
     """$SONDE_ENGINE, else the newest program in build/*/engine."""
-    named = os.environ.get("SONDE_ENGINE")
+    engine_path = os.environ.get("SONDE_ENGINE")
     built = sorted(ROOT.glob("build/*/engine/sonde-engine"), key=lambda path: path.stat().st_mtime)
-    if not named and not built:
+    if not engine_path and not built:
         pytest.skip("the engine is not built: cmake --preset dev && cmake --build --preset dev, or set SONDE_ENGINE")
-    return Path(named) if named else built[-1]
+    return Path(engine_path) if engine_path else built[-1]
 
 
 @pytest.fixture(scope="session", params=SYSTEMS)
 def storage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Storage]:
     """One after the other: of the session, so that pytest orders all tests by it and each is started once."""
-    made, programs = SYSTEMS[request.param]
+    start_system, programs = SYSTEMS[request.param]
     if reason := lacking(*programs):
         pytest.skip(reason)
     try:
@@ -41,7 +41,7 @@ def storage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         pytest.skip(f"no namespaces here: {why}")
     try:
         began = time.monotonic()
-        system = made(room)
+        system = start_system(room)
         print(f"{request.param} came up in {time.monotonic() - began:.1f} s")
         yield system
     finally:

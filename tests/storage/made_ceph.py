@@ -29,13 +29,13 @@ class Ceph:
 
     def __init__(self, room: Room) -> None:
         self.room = room
-        for place in ("/etc/ceph", "/var/lib/ceph", "/run/ceph"):
-            room.cover(place)
-        own = str(uuid.uuid4())
-        room.run("/bin/sh", "-c", 'printf "%s" "$0" >/etc/ceph/ceph.conf', _settings(own))
-        room.run("mkdir", "-p", *(f"/var/lib/ceph/{one}" for one in ("mon/ceph-a", "mgr/ceph-x", "mds/ceph-m")))
+        for folder in ("/etc/ceph", "/var/lib/ceph", "/run/ceph"):
+            room.cover(folder)
+        fsid = str(uuid.uuid4())
+        room.run("/bin/sh", "-c", 'printf "%s" "$0" >/etc/ceph/ceph.conf', _settings(fsid))
+        room.run("mkdir", "-p", *(f"/var/lib/ceph/{daemon}" for daemon in ("mon/ceph-a", "mgr/ceph-x", "mds/ceph-m")))
         monitors = "/var/lib/ceph/monmap"
-        room.run("monmaptool", "--create", "--fsid", own, "--addv", "a", f"[v1:{ADDRESS}:6789]", monitors)
+        room.run("monmaptool", "--create", "--fsid", fsid, "--addv", "a", f"[v1:{ADDRESS}:6789]", monitors)
         room.run("ceph-mon", "--mkfs", "-i", "a", "--monmap", monitors, *_AS_ROOT)
         room.run("ceph-mon", "-i", "a", *_AS_ROOT)
         room.run("ceph-mgr", "-i", "x", *_AS_ROOT)
@@ -43,17 +43,17 @@ class Ceph:
         self._pools()
         room.run("ceph-mds", "-i", "m", *_AS_ROOT)
         room.until(lambda: "up:active" in self.ceph("mds", "stat"), "the metadata server did not become active")
-        self.place, self.second = self._mount("first"), self._mount("second")
+        self.mount_path, self.second = self._mount("first"), self._mount("second")
         self.bounded = self._mount("bounded", f"--rados_osd_op_timeout={_GIVES_UP_S}")
         # Until then a mount has a size of 0, and Sonde says that it is too early.
-        room.until(lambda: room.blocks(self.place) > 0, "no OSD told its size")
+        room.until(lambda: room.blocks(self.mount_path) > 0, "no OSD told its size")
 
     @property
     def targets(self) -> list[str]:
         return [f"osd.{number}" for number in range(_OSDS)]
 
-    def ceph(self, *words: str) -> str:
-        return self.room.said("ceph", *words)
+    def ceph(self, *arguments: str) -> str:
+        return self.room.output_of("ceph", *arguments)
 
     def _osd(self, number: int) -> Path:
         identity = str(uuid.uuid4())
@@ -77,22 +77,22 @@ class Ceph:
         self.ceph("fs", "new", "fs", "names", "bytes")
 
     def _mount(self, name: str, *options: str) -> Path:
-        place = self.room.folder / "mnt" / name
-        place.mkdir(parents=True)
-        self.room.run("ceph-fuse", *options, str(place))
-        return place
+        mount_point = self.room.folder / "mnt" / name
+        mount_point.mkdir(parents=True)
+        self.room.run("ceph-fuse", *options, str(mount_point))
+        return mount_point
 
-    def told(self, path: Path) -> set[str]:
+    def targets_of(self, path: Path) -> set[str]:
         """The OSD of the first object of a file, as `ceph osd map` says."""
-        inode = int(self.room.said("stat", "-c", "%i", str(path)))
-        said = json.loads(self.ceph("osd", "map", "bytes", f"{inode:x}.{0:08x}", "-f", "json"))
-        return {f"osd.{said['acting_primary']}"}
+        inode = int(self.room.output_of("stat", "-c", "%i", str(path)))
+        document = json.loads(self.ceph("osd", "map", "bytes", f"{inode:x}.{0:08x}", "-f", "json"))
+        return {f"osd.{document['acting_primary']}"}
 
     def disk(self, number: int) -> Path:
         return self.disks[number]
 
     def pid(self, number: int) -> int:
-        return int(self.room.said("cat", f"/run/ceph/osd.{number}.pid"))
+        return int(self.room.output_of("cat", f"/run/ceph/osd.{number}.pid"))
 
     def kill(self, number: int) -> None:
         self.room.run("/bin/sh", "-c", f"kill -KILL {self.pid(number)}")
@@ -122,19 +122,19 @@ class Ceph:
 
     def _begin(self, number: int) -> None:
         """On a machine with much to do one start in some does not reach the monitor in time."""
-        words = ("ceph-osd", "-i", str(number), *_AS_ROOT)
-        self.room.until(lambda: self.room.run(*words, check=False).returncode == 0, f"osd.{number} did not start")
+        command = ("ceph-osd", "-i", str(number), *_AS_ROOT)
+        self.room.until(lambda: self.room.run(*command, check=False).returncode == 0, f"osd.{number} did not start")
 
 
-def _all_active(said: str) -> bool:
+def _all_active(status: str) -> bool:
     """Of "24 pgs: 24 active+clean; 3 MiB data, …"."""
-    every, _, states = said.partition(";")[0].partition(" pgs: ")
+    every, _, states = status.partition(";")[0].partition(" pgs: ")
     return states == f"{every} active+clean"
 
 
-def _settings(own: str) -> str:
+def _settings(fsid: str) -> str:
     return f"""[global]
-fsid = {own}
+fsid = {fsid}
 mon host = v1:{ADDRESS}:6789
 public addr = {ADDRESS}
 auth cluster required = none

@@ -27,8 +27,8 @@ class Gluster:
         self.room = room
         # A file lies on one brick, and a check on a fast machine makes some of a gibibyte.
         self.bricks = [room.disk(f"b{number}", 2048) for number in range(1, _BRICKS + 1)]
-        for place in ("/var/lib/glusterd", "/var/log/glusterfs", "/run/gluster"):
-            room.cover(place)
+        for folder in ("/var/lib/glusterd", "/var/log/glusterfs", "/run/gluster"):
+            room.cover(folder)
         volfile = room.folder / "glusterd.vol"
         volfile.write_text(_DAEMON)
         room.run("glusterd", "-f", str(volfile), "-p", "/run/glusterd.pid", "-l", "/var/log/glusterd.log")
@@ -40,9 +40,9 @@ class Gluster:
         self._volume("shard", (), {"features.shard": "on", "features.shard-block-size": f"{self.shard_bytes >> 20}MB"})
         self._volume("disperse", ("disperse", str(_BRICKS), "redundancy", "1"))
         self.places = {name: self._mount(name, name) for name in ("distribute", "shard", "disperse")}
-        self.place, self.second = self.places["distribute"], self._mount("distribute", "second")
-        self.bounded = self.place
-        self._whole = room.blocks(self.place)
+        self.mount_path, self.second = self.places["distribute"], self._mount("distribute", "second")
+        self.bounded = self.mount_path
+        self._whole = room.blocks(self.mount_path)
 
     @property
     def targets(self) -> list[str]:
@@ -57,35 +57,35 @@ class Gluster:
         self.gluster("volume", "start", name)
 
     def _mount(self, volume: str, name: str) -> Path:
-        place = self.room.folder / "mnt" / name
-        place.mkdir(parents=True)
-        self.room.run("mount", "-t", "glusterfs", f"{ADDRESS}:/{volume}", str(place))
-        return place
+        mount_point = self.room.folder / "mnt" / name
+        mount_point.mkdir(parents=True)
+        self.room.run("mount", "-t", "glusterfs", f"{ADDRESS}:/{volume}", str(mount_point))
+        return mount_point
 
-    def gluster(self, *words: str) -> str:
-        return self.room.said("gluster", "--mode=script", *words)
+    def gluster(self, *arguments: str) -> str:
+        return self.room.output_of("gluster", "--mode=script", *arguments)
 
-    def told(self, path: Path) -> set[str]:
+    def targets_of(self, path: Path) -> set[str]:
         """The bricks of a file, as Gluster's attribute names them."""
-        said = self.room.said("getfattr", "--only-values", "-n", "trusted.glusterfs.pathinfo", str(path))
-        return {f"{host}:{brick}" for brick, host in re.findall(r"<POSIX\(([^)]*)\):([^:>]*):", said)}
+        attribute = self.room.output_of("getfattr", "--only-values", "-n", "trusted.glusterfs.pathinfo", str(path))
+        return {f"{host}:{brick}" for brick, host in re.findall(r"<POSIX\(([^)]*)\):([^:>]*):", attribute)}
 
     def held(self, volume: str, name: str) -> dict[str, int]:
         """By brick the bytes of the files called `name` on its disk: what is there, whatever anybody tells."""
-        found = {}
+        bytes_by_brick = {}
         for brick in self.bricks:
-            sizes = self.room.said(
+            sizes = self.room.output_of(
                 "find", f"{brick}/{volume}", "-path", "*/.glusterfs", "-prune", "-o", "-type", "f", "-name", name,
                 "-not", "-perm", "/1000", "-printf", "%s\n",
             ).split()  # fmt: skip
             if sizes:
-                found[f"{brick}/{volume}"] = sum(map(int, sizes))
-        return found
+                bytes_by_brick[f"{brick}/{volume}"] = sum(map(int, sizes))
+        return bytes_by_brick
 
     def pid(self, number: int) -> int:
         """Of the process that serves brick `number` of the volume that distributes, as it is called in the room."""
-        (file,) = self.room.said("sh", "-c", f"ls /run/gluster/vols/distribute/*-b{number + 1}-*.pid").split()
-        return int(self.room.said("cat", file))
+        (file,) = self.room.output_of("sh", "-c", f"ls /run/gluster/vols/distribute/*-b{number + 1}-*.pid").split()
+        return int(self.room.output_of("cat", file))
 
     def disk(self, number: int) -> Path:
         return self.bricks[number]
@@ -117,8 +117,10 @@ class Gluster:
 
     def settled(self) -> None:
         """Clients look for a lost brick every three seconds; without it the volume is smaller."""
-        both = (self.place, self.second)
-        self.room.until(lambda: all(self.room.blocks(one) > 0.9 * self._whole for one in both), "a brick is away")
+        both = (self.mount_path, self.second)
+        self.room.until(
+            lambda: all(self.room.blocks(mount_point) > 0.9 * self._whole for mount_point in both), "a brick is away"
+        )
 
 
 def _online(status: str, brick: str) -> bool:

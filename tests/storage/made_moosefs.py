@@ -25,8 +25,8 @@ class MooseFS:
 
     def __init__(self, room: Room) -> None:
         self.room = room
-        for place in ("/var/lib/mfs", "/etc/mfs"):
-            room.cover(place)
+        for folder in ("/var/lib/mfs", "/etc/mfs"):
+            room.cover(folder)
         self._file("/var/lib/mfs/metadata.mfs", "MFSM NEW")
         self._file("/etc/mfs/mfsmaster.cfg", _MASTER)
         self._file("/etc/mfs/mfsexports.cfg", "* / rw,alldirs,admin,maproot=0\n")
@@ -40,15 +40,15 @@ class MooseFS:
             self._file(f"/etc/mfs/hdd{number}.cfg", f"{disk}\n")
             self._file(f"/etc/mfs/server{number}.cfg", _server(number))
             self.start(number)
-        self.place, self.second = self._mount("first"), self._mount("second")
-        self.bounded = self.place
+        self.mount_path, self.second = self._mount("first"), self._mount("second")
+        self.bounded = self.mount_path
         room.until(lambda: self._servers() == _SERVERS, "not all chunk servers came")
-        room.run("mfssetgoal", "-r", "1", str(self.place))
-        room.run("mfssettrashtime", "-r", "0", str(self.place))  # what is removed is gone, not kept for a day
+        room.run("mfssetgoal", "-r", "1", str(self.mount_path))
+        room.run("mfssettrashtime", "-r", "0", str(self.mount_path))  # what is removed is gone, not kept for a day
         # A server that came has told its space a little later.
-        probe = ("dd", "if=/dev/zero", f"of={self.place}/probe", "bs=4k", "count=1", "conv=fsync", "status=none")
+        probe = ("dd", "if=/dev/zero", f"of={self.mount_path}/probe", "bs=4k", "count=1", "conv=fsync", "status=none")
         room.until(lambda: room.run(*probe, check=False).returncode == 0, "nothing could be written")
-        room.run("rm", f"{self.place}/probe")
+        room.run("rm", f"{self.mount_path}/probe")
 
     @property
     def targets(self) -> list[str]:
@@ -58,22 +58,22 @@ class MooseFS:
         self.room.run("/bin/sh", "-c", 'printf "%s" "$0" >"$1"', text, path)
 
     def _mount(self, name: str) -> Path:
-        place = self.room.folder / "mnt" / name
-        place.mkdir(parents=True)
+        mount_point = self.room.folder / "mnt" / name
+        mount_point.mkdir(parents=True)
         # Without this a client waits for minutes for a server that is gone.
-        self.room.run("mfsmount", str(place), "-H", ADDRESS, "-o", "mfsioretries=3")
-        return place
+        self.room.run("mfsmount", str(mount_point), "-H", ADDRESS, "-o", "mfsioretries=3")
+        return mount_point
 
     def _servers(self) -> int:
-        said = self.room.run("mfscli", "-H", ADDRESS, "-SCS", "-p", check=False).stdout
-        return len(re.findall(rf"{re.escape(ADDRESS)}", said))
+        listing = self.room.run("mfscli", "-H", ADDRESS, "-SCS", "-p", check=False).stdout
+        return len(re.findall(rf"{re.escape(ADDRESS)}", listing))
 
-    def told(self, path: Path) -> set[str]:
+    def targets_of(self, path: Path) -> set[str]:
         """Chunk servers of a file."""
-        return set(re.findall(r"copy \d+: (\S+)", self.room.said("mfsfileinfo", str(path))))
+        return set(re.findall(r"copy \d+: (\S+)", self.room.output_of("mfsfileinfo", str(path))))
 
     def pid(self, number: int) -> int:
-        return int(self.room.said("cat", f"/var/lib/mfs/{number}/.mfschunkserver.lock").strip())
+        return int(self.room.output_of("cat", f"/var/lib/mfs/{number}/.mfschunkserver.lock").strip())
 
     def disk(self, number: int) -> Path:
         return self.disks[number]
@@ -105,7 +105,7 @@ class MooseFS:
     def settled(self) -> None:
         """Without a server there is less space (in blocks of 64 KiB)."""
         self.room.until(
-            lambda: self.room.blocks(self.place) > 0.9 * _SERVERS * _DISK_MIB * 16, "a chunk server is away"
+            lambda: self.room.blocks(self.mount_path) > 0.9 * _SERVERS * _DISK_MIB * 16, "a chunk server is away"
         )
 
 

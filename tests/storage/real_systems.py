@@ -21,7 +21,7 @@ class Storage(Protocol):
 
     name: str
     room: Room
-    place: Path  # a mount
+    mount_path: Path  # a mount
     second: Path  # another one, with a client of its own
     bounded: Path  # a mount whose client gives up a server that does not answer
     tells: str  # the operation whose time tells how fast a server is: rewrite or read
@@ -33,7 +33,7 @@ class Storage(Protocol):
         """The servers as Sonde calls them."""
         ...
 
-    def told(self, path: Path) -> set[str]:
+    def targets_of(self, path: Path) -> set[str]:
         """Where the first bytes of a file are, as the system's own tools say, by the names of targets."""
         ...
 

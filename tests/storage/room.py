@@ -69,9 +69,9 @@ class Room:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        own = ["--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc", "--propagation", "private"]
+        namespaces = ["--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc", "--propagation", "private"]
         self._maker = subprocess.Popen(
-            ["unshare", *own, sys.executable, "-S", "-c", _FIRST],
+            ["unshare", *namespaces, sys.executable, "-S", "-c", _FIRST],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         assert self._maker.stdout is not None
@@ -84,18 +84,18 @@ class Room:
         self.run("ip", "link", "set", "lo", "up")
         self.run("ip", "address", "add", f"{ADDRESS}/32", "dev", "lo")
         # Where daemons keep what they know of the machine: of this room only.
-        for place in ("/run", "/var/log"):
-            self.cover(place)
+        for covered in ("/run", "/var/log"):
+            self.cover(covered)
 
-    def words(self, *words: str, directory: Path | None = None) -> list[str]:
+    def enter_command(self, *arguments: str, directory: Path | None = None) -> list[str]:
         """The command that does `words` inside."""
         inside = ["nsenter", f"--target={self._first}", "--mount", "--net", "--pid", "--"]
         # `nsenter --wd` names a directory of outside, where other things are mounted.
-        return [*inside, "/bin/sh", "-c", 'cd "$0" && exec "$@"', str(directory or self.folder), *words]
+        return [*inside, "/bin/sh", "-c", 'cd "$0" && exec "$@"', str(directory or self.folder), *arguments]
 
     def run(
         self,
-        *words: str,
+        *arguments: str,
         check: bool = True,
         directory: Path | None = None,
         environment: Mapping[str, str] | None = None,
@@ -104,49 +104,49 @@ class Room:
         """Does `words` inside and waits for it. Raises NotStartedError with what it said."""
         path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
         done = subprocess.run(
-            self.words(*words, directory=directory), stdin=subprocess.DEVNULL, capture_output=True, text=True,
-            timeout=patience_s, check=False, env={**os.environ, "PATH": path, **(environment or {})},
+            self.enter_command(*arguments, directory=directory), stdin=subprocess.DEVNULL, capture_output=True,
+            text=True, timeout=patience_s, check=False, env={**os.environ, "PATH": path, **(environment or {})},
         )  # fmt: skip
         if check and done.returncode:
-            raise NotStartedError(f"{' '.join(words)}: {(done.stdout + done.stderr).strip()}")
+            raise NotStartedError(f"{' '.join(arguments)}: {(done.stdout + done.stderr).strip()}")
         return done
 
-    def said(self, *words: str) -> str:
+    def output_of(self, *arguments: str) -> str:
         """What `words` print inside."""
-        return self.run(*words).stdout
+        return self.run(*arguments).stdout
 
-    def blocks(self, place: Path) -> int:
+    def blocks(self, path: Path) -> int:
         """The size of the file system at `place`, as statfs tells it."""
-        return int(self.said("stat", "-f", "-c", "%b", str(place)))
+        return int(self.output_of("stat", "-f", "-c", "%b", str(path)))
 
-    def cover(self, place: str) -> None:
+    def cover(self, path: str) -> None:
         """An empty directory over what the machine has at `place`."""
-        self.run("mkdir", "-p", place)
-        self.run("mount", "-t", "tmpfs", "-o", "mode=755", "none", place)
+        self.run("mkdir", "-p", path)
+        self.run("mount", "-t", "tmpfs", "-o", "mode=755", "none", path)
 
     def disk(self, name: str, mebibytes: int = 512) -> Path:
         """An empty XFS of a loop device; full is full, whatever happens. What is removed leaves the image too."""
-        image, place = self.folder / f"{name}.img", self.folder / name
+        image, mount_point = self.folder / f"{name}.img", self.folder / name
         with image.open("wb") as file:
             file.truncate(mebibytes << 20)
-        place.mkdir()
+        mount_point.mkdir()
         self.run("mkfs.xfs", "-q", str(image))
-        self.run("mount", "-o", "loop,discard", str(image), str(place))
-        return place
+        self.run("mount", "-o", "loop,discard", str(image), str(mount_point))
+        return mount_point
 
-    def until(self, done: Callable[[], bool], what: str) -> None:
+    def until(self, done: Callable[[], bool], condition: str) -> None:
         """Waits for `done`. Raises NotStartedError."""
         end = time.monotonic() + _PATIENCE_S
         while not done():
             if time.monotonic() > end:
-                raise NotStartedError(f"{what} within {_PATIENCE_S:g} s")
+                raise NotStartedError(f"{condition} within {_PATIENCE_S:g} s")
             time.sleep(0.1)
 
     @contextlib.contextmanager
     def slowed(self, pid: int, stopped_ms: int = 30, going_ms: int = 5) -> Iterator[None]:
         """A process (as it is called inside) that is stopped most of the time: slow, and not broken."""
-        words = (sys.executable, "-S", "-c", _STOPS, str(pid), str(stopped_ms / 1000), str(going_ms / 1000))
-        slower = subprocess.Popen(self.words(*words), start_new_session=True)
+        command = (sys.executable, "-S", "-c", _STOPS, str(pid), str(stopped_ms / 1000), str(going_ms / 1000))
+        slower = subprocess.Popen(self.enter_command(*command), start_new_session=True)
         try:
             yield
         finally:
@@ -162,15 +162,15 @@ class Room:
         self.run("/bin/sh", "-c", f"kill -CONT {pid}")
 
     @contextlib.contextmanager
-    def throttled(self, pid: int, place: Path, bytes_per_s: int) -> Iterator[None]:
+    def throttled(self, pid: int, path: Path, bytes_per_s: int) -> Iterator[None]:
         """A process (as it is called inside) that gets so many bytes a second, each way, of the disk at `place`."""
-        device = int(self.said("stat", "-c", "%d", str(place)))
+        device = int(self.output_of("stat", "-c", "%d", str(path)))
         group = _BLKIO / f"sonde-{self._first}-{pid}"
         group.mkdir()
         try:
-            for way in ("read", "write"):
+            for direction in ("read", "write"):
                 limit = f"{os.major(device)}:{os.minor(device)} {bytes_per_s}"
-                (group / f"blkio.throttle.{way}_bps_device").write_text(limit)
+                (group / f"blkio.throttle.{direction}_bps_device").write_text(limit)
             self._into(group, pid)
             yield
         finally:
@@ -181,10 +181,10 @@ class Room:
         """By its number inside: the kernel takes it as the one of who writes. One that has ended is in no group."""
         self.run("/bin/sh", "-c", f"echo {pid} >{group}/cgroup.procs", check=False)
 
-    def forget(self, place: Path, names: str) -> None:
+    def forget(self, path: Path, names: str) -> None:
         """Of files so called on the disk at `place` nothing is kept in memory: reads come from the disk."""
         drop = ("dd", "if=/dev/null", "of={}", "oflag=nocache", "conv=notrunc,fdatasync", "count=0", "status=none")
-        self.run("find", str(place), "-type", "f", "-name", names, "-exec", *drop, ";")
+        self.run("find", str(path), "-type", "f", "-name", names, "-exec", *drop, ";")
 
     def close(self) -> None:
         """Ends every process of the room; its mounts go with them."""

@@ -15,11 +15,11 @@ from user import User, in_tree
 pytestmark = [pytest.mark.storage, pytest.mark.root, pytest.mark.serial]
 
 
-def dying(storage: Storage, user: User, place: Path, seconds: int = 40, limit: int = 60) -> subprocess.Popen[str]:
+def dying(storage: Storage, user: User, folder: Path, seconds: int = 40, limit: int = 60) -> subprocess.Popen[str]:
     """A run whose first phase is over and whose second one goes on, for so many seconds at most."""
     plan = user.plan(
         "dying",
-        target={"path": str(place)},
+        target={"path": str(folder)},
         tasks={"threads": 16},
         data={"access": {"transfer": "64KiB", "block": "1MiB"}, "io": storage.to_servers},
         phases=[
@@ -43,9 +43,9 @@ def kept_what_was_finished(user: User) -> None:
 
 def left_after_clean(storage: Storage, user: User) -> str:
     """What `sonde clean` said when something is left, or it failed; else empty."""
-    done = user.sonde("clean", str(storage.place))
-    left = in_tree(storage.room, storage.place, "sonde-*")
-    return f"{left}: {done}" if left or done.code else ""
+    done = user.sonde("clean", str(storage.mount_path))
+    leftovers = in_tree(storage.room, storage.mount_path, "sonde-*")
+    return f"{leftovers}: {done}" if leftovers or done.code else ""
 
 
 @pytest.mark.parametrize("fault", ["killed", "hung"])
@@ -69,14 +69,14 @@ def test_client_continues_when_a_killed_server_returns(storage: Storage, user: U
     """It has no limit of its own; so the run waits too, and measures to its end."""
     if not isinstance(storage, Ceph):
         pytest.skip("clients of CephFS wait however long")
-    going = dying(storage, user, storage.place, 20)
+    going = dying(storage, user, storage.mount_path, 20)
     storage.kill(1)
     time.sleep(8)
     assert going.poll() is None
     storage.start(1)
     out, err = going.communicate(timeout=200)
     assert (going.returncode, err) == (0, ""), (out, err)
-    assert in_tree(storage.room, storage.place, "sonde-*") == []
+    assert in_tree(storage.room, storage.mount_path, "sonde-*") == []
 
 
 def test_time_limit_ends_a_run_while_the_client_waits(storage: Storage, user: User) -> None:
@@ -84,7 +84,7 @@ def test_time_limit_ends_a_run_while_the_client_waits(storage: Storage, user: Us
     if not isinstance(storage, Ceph):
         pytest.skip("clients of CephFS wait however long")
     user.environment["SONDE_STORAGE_PATIENCE"] = "3"
-    going = dying(storage, user, storage.place, 40, 10)
+    going = dying(storage, user, storage.mount_path, 40, 10)
     storage.kill(1)
     try:
         out, err = going.communicate(timeout=60)
@@ -101,7 +101,7 @@ def test_time_limit_ends_a_run_while_the_client_waits(storage: Storage, user: Us
 def test_full_storage_is_one_sentence_and_keeps_finished_phases(storage: Storage, user: User) -> None:
     plan = user.plan(
         "filling",
-        target={"path": str(storage.place)},
+        target={"path": str(storage.mount_path)},
         tasks={"threads": 8},
         data={"access": {"transfer": "64KiB", "block": "1MiB"}, "io": storage.to_servers},
         phases=[
@@ -119,6 +119,6 @@ def test_full_storage_is_one_sentence_and_keeps_finished_phases(storage: Storage
     print(f"{storage.name}, full: exit code {done.code}: {done.err}")
     assert done.code == 1, done
     assert done.err.count("\n") == 1, done
-    assert any(words in done.err for words in ("No space left on device", "Disk quota exceeded")), done
+    assert any(message in done.err for message in ("No space left on device", "Disk quota exceeded")), done
     kept_what_was_finished(user)
     assert left_after_clean(storage, user) == ""

@@ -36,29 +36,29 @@ def last_run(user: User) -> RecordedRun:
     return user.runs()[-1]
 
 
-def kept_files(place: Path, user: User, files: int, volume: str, **data: Any) -> tuple[RecordedRun, dict[int, Path]]:
+def kept_files(folder: Path, user: User, files: int, volume: str, **data: Any) -> tuple[RecordedRun, dict[int, Path]]:
     """A run whose files stay in `place`/kept, and these by the number of their task."""
     plan = user.plan(
         "kept",
-        target={"path": str(place), "directory": "kept", "keep": True},
+        target={"path": str(folder), "directory": "kept", "keep": True},
         tasks={"threads": files},
         data={"access": {"transfer": "1MiB", "block": volume}, "io": {"fsync": "end"}, **data},
         phases=[{"id": "write", "op": "write"}],
     )
     done = user.sonde("run", plan, "--no-report", "-q")
     assert done.code == 0, done
-    names = in_tree(user.room, place / "kept", "data*")
+    names = in_tree(user.room, folder / "kept", "data*")
     return last_run(user), {int(re.findall(r"\d+", Path(name).name)[-1]): Path(name) for name in names}
 
 
 def test_the_target_of_every_file_is_the_one_that_the_system_names(storage: Storage, user: User) -> None:
-    run, files = kept_files(storage.place, user, 16, "4MiB")
+    run, files = kept_files(storage.mount_path, user, 16, "4MiB")
     rows = layout_rows(run.phases[0])
     assert len(rows) == len(files) == 16
     for row in rows:
-        assert dict(row["targets"]).keys() == storage.told(files[row["task"]]), row
+        assert dict(row["targets"]).keys() == storage.targets_of(files[row["task"]]), row
         assert [held for _, held in row["targets"]] == [4 * MIB]
-    storage.room.run("rm", "-r", str(storage.place / "kept"))
+    storage.room.run("rm", "-r", str(storage.mount_path / "kept"))
     assert len({target for row in rows for target, _ in row["targets"]}) > 1, "all on one target tell little"
 
 
@@ -73,9 +73,9 @@ def test_sharded_files_report_only_the_first_shard(storage: Storage, user: User)
         (brick, first), *more = storage.held("shard", files[row["task"]].name).items()
         assert more == []
         assert first == storage.shard_bytes
-        told = dict(row["targets"])
-        assert told.pop("?") == 10 * MIB - storage.shard_bytes
-        assert {name.partition(":")[2]: held for name, held in told.items()} == {brick: storage.shard_bytes}
+        bytes_by_target = dict(row["targets"])
+        assert bytes_by_target.pop("?") == 10 * MIB - storage.shard_bytes
+        assert {name.partition(":")[2]: held for name, held in bytes_by_target.items()} == {brick: storage.shard_bytes}
     storage.room.run("rm", "-r", str(storage.places["shard"] / "kept"))
 
 
@@ -86,8 +86,8 @@ def test_unknown_layout_of_dispersed_files_is_reported(storage: Storage, user: U
     # a third on each of four bricks: one target could not stand for them
     assert storage.held("disperse", files[0].name).keys() == {f"{brick}/disperse" for brick in storage.bricks}
     assert run.phases[0].layout is None
-    said = assess(run, run.phases[0]).slow_targets
-    assert said.startswith("Which target holds which byte is not known: the attribute `trusted.glusterfs.pathinfo`")
+    sentence = assess(run, run.phases[0]).slow_targets
+    assert sentence.startswith("Which target holds which byte is not known: the attribute `trusted.glusterfs.pathinfo`")
     storage.room.run("rm", "-r", str(storage.places["disperse"] / "kept"))
 
 
@@ -99,23 +99,32 @@ def test_silent_monitors_report_the_pool_instead_of_osds(storage: Storage, user:
     slow.write_text("#!/bin/sh\nexec sleep 100\n")
     slow.chmod(0o755)
     user.first_in_path(slow.parent)
-    run, _ = kept_files(storage.place, user, 2, "1MiB")
+    run, _ = kept_files(storage.mount_path, user, 2, "1MiB")
     assert {name for row in layout_rows(run.phases[0]) for name, _ in row["targets"]} == {"pool bytes"}
     assert assess(run, run.phases[0]).slow_targets == (
         "Which OSD holds which byte is not known, so the pool stands for all of them:"
         " `ceph osd pool ls detail`: no answer within 10 s, so it was ended."
     )
-    storage.room.run("rm", "-r", str(storage.place / "kept"))
+    storage.room.run("rm", "-r", str(storage.mount_path / "kept"))
 
 
 def slow_ones(phase: PhaseRecord) -> list[SlowTarget]:
     """By operations and by whole files."""
     rates = collect_target_rates(phase, operations=False)
-    print(*(f"{one.name}: {len(one.rates)} files of {median(one.rates) / 1e6:.1f} MB/s" for one in rates), sep=", ")
+    print(
+        *(f"{target.name}: {len(target.rates)} files of {median(target.rates) / 1e6:.1f} MB/s" for target in rates),
+        sep=", ",
+    )
     by_files = find_slow_targets(rates)
-    print(*(f"{one.name}: {one.factor:.2f} ({one.low:.2f} to {one.high:.2f})" for one in by_files), "by files")
+    print(
+        *(f"{target.name}: {target.factor:.2f} ({target.low:.2f} to {target.high:.2f})" for target in by_files),
+        "by files",
+    )
     by_answers = find_slow_targets_by_latency(phase)
-    print(*(f"{one.name}: {one.factor:.2f} ({one.low:.2f} to {one.high:.2f})" for one in by_answers), "by answers")
+    print(
+        *(f"{target.name}: {target.factor:.2f} ({target.low:.2f} to {target.high:.2f})" for target in by_answers),
+        "by answers",
+    )
     return [*by_files, *by_answers]
 
 
@@ -125,10 +134,10 @@ def used_again(storage: Storage, user: User) -> tuple[PhaseRecord, str]:
     The files are there before any server is slow: who chooses servers by their load would give a slow one few.
     """
     data = {"access": {"transfer": "128KiB", "block": "2MiB"}, "files": {"mapping": "per_task"}}
-    kept = {"directory": "slow", "keep": True}
-    if not in_tree(storage.room, storage.place, "slow"):
+    directory = {"directory": "slow", "keep": True}
+    if not in_tree(storage.room, storage.mount_path, "slow"):
         plan = user.plan(
-            "made", target={"path": str(storage.place), **kept}, tasks={"threads": 40},
+            "made", target={"path": str(storage.mount_path), **directory}, tasks={"threads": 40},
             data={**data, "io": {"fsync": "end"}}, phases=[{"id": "write", "op": "write"}],
         )  # fmt: skip
         done = user.sonde("run", plan, "--no-report", "-q")
@@ -136,9 +145,9 @@ def used_again(storage: Storage, user: User) -> tuple[PhaseRecord, str]:
     if isinstance(storage, MooseFS):
         storage.forget()
     read = storage.tells == "read"
-    place, io = (storage.second, {"direct": True}) if read else (storage.place, storage.to_servers)
+    mount_point, io = (storage.second, {"direct": True}) if read else (storage.mount_path, storage.to_servers)
     plan = user.plan(
-        "slow", target={"path": str(place), **kept, "use_existing": True}, tasks={"threads": 40},
+        "slow", target={"path": str(mount_point), **directory, "use_existing": True}, tasks={"threads": 40},
         data={**data, "io": io}, phases=[{"id": storage.tells, "op": storage.tells}],
     )  # fmt: skip
     done = user.sonde("run", plan, "--no-report")
@@ -150,17 +159,17 @@ def only_one_is_named(storage: Storage, user: User, slower: Callable[[int], Abst
     """Nobody while all are alike, then the server that is slow and no other: the one with most files, as fewer than
     some five say nothing."""
     try:
-        phase, said = used_again(storage, user)
-        assert slow_ones(phase) == [], said
+        phase, message = used_again(storage, user)
+        assert slow_ones(phase) == [], message
         number = storage.targets.index(
-            max(collect_target_rates(phase, operations=False), key=lambda one: len(one.rates)).name
+            max(collect_target_rates(phase, operations=False), key=lambda target: len(target.rates)).name
         )
         with slower(number):
-            phase, said = used_again(storage, user)
-        assert {one.name for one in slow_ones(phase)} == {storage.targets[number]}, said
-        assert storage.targets[number] in said
+            phase, message = used_again(storage, user)
+        assert {target.name for target in slow_ones(phase)} == {storage.targets[number]}, message
+        assert storage.targets[number] in message
     finally:
-        storage.room.run("rm", "-rf", str(storage.place / "slow"))
+        storage.room.run("rm", "-rf", str(storage.mount_path / "slow"))
 
 
 def test_repeatedly_stopped_server_is_the_only_one_named(storage: Storage, user: User) -> None:

@@ -52,20 +52,22 @@ def test_what_one_client_closed_under_the_library_the_other_sees(storage: Storag
     (tmp_path / "writer.py").write_text(WRITER)
     name = "seen"
 
-    def write(place: Path, first: int) -> None:
-        words = storage.room.words(sys.executable, "-S", str(tmp_path / "writer.py"), str(place / name), str(first))
-        subprocess.run(words, check=True, env=under, timeout=60)
+    def write(mount_point: Path, first: int) -> None:
+        command = storage.room.enter_command(
+            sys.executable, "-S", str(tmp_path / "writer.py"), str(mount_point / name), str(first)
+        )
+        subprocess.run(command, check=True, env=under, timeout=60)
 
     def wanted(first: int) -> str:
         return hashlib.sha256(content(first)).hexdigest()
 
-    def seen(first: int) -> bool:
+    def sees_content(first: int) -> bool:
         """Whether the system itself shows it to the other client."""
-        return storage.room.said("sha256sum", str(storage.second / name)).split()[0] == wanted(first)
+        return storage.room.output_of("sha256sum", str(storage.second / name)).split()[0] == wanted(first)
 
-    write(storage.place, 0)
+    write(storage.mount_path, 0)
     reader = subprocess.Popen(
-        storage.room.words(sys.executable, "-S", str(tmp_path / "reader.py"), str(storage.second / name)),
+        storage.room.enter_command(sys.executable, "-S", str(tmp_path / "reader.py"), str(storage.second / name)),
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=under,
     )  # fmt: skip
     assert reader.stdin is not None
@@ -73,13 +75,13 @@ def test_what_one_client_closed_under_the_library_the_other_sees(storage: Storag
     try:
         for first in (0, 5_000_000, 7):
             if first:
-                write(storage.place, first)
+                write(storage.mount_path, first)
             # Some take a second or two. The library must not show it later than the system does.
-            storage.room.until(partial(seen, first), "the other client does not see it at all")
+            storage.room.until(partial(sees_content, first), "the other client does not see it at all")
             print("look", file=reader.stdin, flush=True)
             assert reader.stdout.readline().strip() == wanted(first), first
     finally:
         reader.stdin.close()
         reader.wait(20)
         reader.stdout.close()
-    storage.room.run("rm", str(storage.place / name))
+    storage.room.run("rm", str(storage.mount_path / name))

@@ -26,18 +26,19 @@ class User:
         self.room, self.folder = room, folder
         self.environment = {"SONDE_ENGINE": str(engine), "PYTHONPATH": str(ROOT / "lab"), "HOME": str(folder)}
 
-    def sonde(self, *words: str, patience_s: float = 300, directory: Path | None = None) -> Done:
+    def sonde(self, *arguments: str, patience_s: float = 300, directory: Path | None = None) -> Done:
         done = self.room.run(
-            sys.executable, "-m", "sonde", *words, check=False, directory=directory or self.folder,
+            sys.executable, "-m", "sonde", *arguments, check=False, directory=directory or self.folder,
             environment=self.environment, patience_s=patience_s,
         )  # fmt: skip
         return Done(done)
 
-    def begin(self, *words: str) -> subprocess.Popen[str]:
+    def begin(self, *arguments: str) -> subprocess.Popen[str]:
         """The same, without waiting."""
         return subprocess.Popen(
-            self.room.words(sys.executable, "-m", "sonde", *words, directory=self.folder), stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **self.environment},
+            self.room.enter_command(sys.executable, "-m", "sonde", *arguments, directory=self.folder),
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env={**os.environ, **self.environment},
         )  # fmt: skip
 
     def plan(self, name: str, **members: Any) -> str:
@@ -61,9 +62,9 @@ class User:
         return list(self.folder.glob("sonde-archive/.incoming-*/record.ndjson"))
 
 
-def in_tree(room: Room, place: Path, what: str = "*") -> list[str]:
+def in_tree(room: Room, folder: Path, pattern: str = "*") -> list[str]:
     """Everything below `place` that is called `what`, as `find` inside the room sees it."""
-    return room.said("find", str(place), "-mindepth", "1", "-name", what).split()
+    return room.output_of("find", str(folder), "-mindepth", "1", "-name", pattern).split()
 
 
 class Done:

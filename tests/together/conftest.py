@@ -29,19 +29,19 @@ from sonde.model.errors import MachineError  # noqa: E402
 @pytest.fixture
 def engine() -> Path:
     """$SONDE_ENGINE, else the newest program in build/*/engine."""
-    named = os.environ.get("SONDE_ENGINE")
+    engine_path = os.environ.get("SONDE_ENGINE")
     built = sorted(ROOT.glob("build/*/engine/sonde-engine"), key=lambda path: path.stat().st_mtime)
-    if not named and not built:
+    if not engine_path and not built:
         pytest.skip("the engine is not built: cmake --preset dev && cmake --build --preset dev, or set SONDE_ENGINE")
-    return Path(named) if named else built[-1]
+    return Path(engine_path) if engine_path else built[-1]
 
 
 @pytest.fixture(scope="session")
 def warm() -> Iterator[WarmSonde]:
     """The process that has everything loaded."""
-    one = WarmSonde(ROOT / "lab")
-    yield one
-    one.close()
+    warm_sonde = WarmSonde(ROOT / "lab")
+    yield warm_sonde
+    warm_sonde.close()
 
 
 @pytest.fixture(scope="session")
@@ -54,9 +54,9 @@ def warm_program(warm: WarmSonde, tmp_path_factory: pytest.TempPathFactory) -> P
 def sonde(engine: Path, warm_program: Path, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs `sonde WORDS…` in the folder of the test."""
 
-    def run(*words: str) -> subprocess.CompletedProcess[str]:
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [warm_program, *words],
+            [warm_program, *arguments],
             cwd=tmp_path,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -93,9 +93,9 @@ def sonde_with_library(
 ) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs `sonde WORDS…` in the folder of the test, with no settings of the library but those of the words."""
 
-    def run(*words: str) -> subprocess.CompletedProcess[str]:
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [warm_program, *words],
+            [warm_program, *arguments],
             cwd=tmp_path,
             env={name: value for name, value in os.environ.items() if name != "IOBUF_PARAMS"},
             capture_output=True,
@@ -140,10 +140,10 @@ def mounted(mounter: Path, small: Path, tmp_path: Path) -> Iterator[Callable[...
     directory = tmp_path / "machine"
     directory.mkdir()
 
-    def start(*words: str) -> Path:
+    def start(*arguments: str) -> Path:
         command = [str(mounter), "mount", str(directory), "--system", str(small), "--store", str(tmp_path / "store")]
         (tmp_path / "store").mkdir(exist_ok=True)
-        answer = subprocess.run([*command, *words], stderr=subprocess.PIPE, text=True, check=False)
+        answer = subprocess.run([*command, *arguments], stderr=subprocess.PIPE, text=True, check=False)
         if "fusermount3" in answer.stderr or "Operation not permitted" in answer.stderr:
             pytest.skip(f"this container may not mount: {answer.stderr.strip()}")
         assert answer.returncode == 0, answer.stderr

@@ -36,7 +36,7 @@ class Draw:
         if kind == "sets":
             plan["meta"] = self.sets()
             phases += self.set_phases()
-            plan["phases"] = [{"id": f"p{at}", **phase} for at, phase in enumerate(phases)]
+            plan["phases"] = [{"id": f"p{index}", **phase} for index, phase in enumerate(phases)]
             return plan
         if kind != "names":
             plan["data"] = self.data()
@@ -44,7 +44,7 @@ class Draw:
         if kind != "data":
             plan["meta"] = self.meta()
             phases += self.tree_phases(plan["meta"], both=kind == "both")
-        plan["phases"] = [{"id": f"p{at}", **phase} for at, phase in enumerate(phases)]
+        plan["phases"] = [{"id": f"p{index}", **phase} for index, phase in enumerate(phases)]
         return plan
 
     def some(self, **members: Any) -> Plan:
@@ -138,10 +138,12 @@ class Draw:
             choices.append({"order": self.of.choice(("sequential", "reverse", "random_permute", "random_replace"))})
         if "block" in base and "within" not in base:
             choices.append({"transfer": base["block"]})
-        own = {name: value for one in self.of.sample(choices, self.of.randint(1, 2)) for name, value in one.items()}
-        if "volume" in own:
-            own.pop("segments", None)
-        return own
+        own_members = {
+            name: value for choice in self.of.sample(choices, self.of.randint(1, 2)) for name, value in choice.items()
+        }
+        if "volume" in own_members:
+            own_members.pop("segments", None)
+        return own_members
 
     def data_phases(self, data: Plan) -> list[Plan]:
         phases = [self.head("write", data)]
@@ -235,8 +237,8 @@ class Draw:
         for _ in range(self.of.randint(1, 3)):
             count = self.of.randint(0, 5)
             keep = self.of.random() < 0.3
-            own: Plan = {"working": working, "keep": keep} | self.some(spread=self.of.randint(-2, 3))
-            phases.append({"op": "cycle", "meta": {**self.window(first, count), "cycle": own}})
+            cycle: Plan = {"working": working, "keep": keep} | self.some(spread=self.of.randint(-2, 3))
+            phases.append({"op": "cycle", "meta": {**self.window(first, count), "cycle": cycle}})
             phases[-1] |= self.some(verify="on_read")
             first += 0 if keep else count
         looks = [op for op in ("stat", "read") if self.of.random() < 0.5]
@@ -266,23 +268,23 @@ class Draw:
 
     def tree_phase(self, phase: Plan) -> Plan:
         op = phase["op"]
-        own: Plan = {}
+        meta: Plan = {}
         if op in ("stat", "open_close", "read"):
             order = self.of.choice(("creation", "permute", "replace", "zipf"))
-            own |= self.some(
+            meta |= self.some(
                 select={"order": order, **self.some(seed=self.of.randint(0, 2), exponent=self.of.choice((1, 1.5)))}
             )
             phase |= self.some(shift=self.shift())
         if op == "stat":
-            own |= self.some(lookup=self.of.choice(({"stat": "statx", "fields": ["size"]}, {"paths": "full"})))
+            meta |= self.some(lookup=self.of.choice(({"stat": "statx", "fields": ["size"]}, {"paths": "full"})))
         if op == "read":
-            own |= self.some(file={"read": "50B"})
+            meta |= self.some(file={"read": "50B"})
         if op in ("stat", "create", "open_close") and self.of.random() < 0.3:
             phase["stop"] = {"items": self.of.randint(1, 9)}
-        return phase | ({"meta": own} if own else {})
+        return phase | ({"meta": meta} if meta else {})
 
 
-def drawn(number: int) -> Plan:
+def draw_plan(number: int) -> Plan:
     """The plan of that number, the same every time."""
     return Draw(number).plan()
 
@@ -352,7 +354,7 @@ def changed(plan: Plan, number: int) -> Plan:
         del table[name]
         return other
     table[name] = of.choice(values)
-    for one, rest in (("segments", "volume"), ("volume", "segments")):
-        if name == one:
-            table.pop(rest, None)
+    for member, conflicting in (("segments", "volume"), ("volume", "segments")):
+        if name == member:
+            table.pop(conflicting, None)
     return other

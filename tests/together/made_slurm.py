@@ -70,14 +70,14 @@ class Slurm:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
-    def said(self, *words: str) -> str:
+    def output_of(self, *arguments: str) -> str:
         done = subprocess.run(
-            words, capture_output=True, text=True, timeout=60, check=False, env={**os.environ, **self.environment}
+            arguments, capture_output=True, text=True, timeout=60, check=False, env={**os.environ, **self.environment}
         )
         return done.stdout + done.stderr
 
     def close(self) -> None:
-        self.said("scancel", "--state=RUNNING")
+        self.output_of("scancel", "--state=RUNNING")
         pids = []
         for file in (*self.folder.glob("slurmd.*.pid"), self.folder / "ctld.pid", self.folder / "munge" / "pid"):
             with contextlib.suppress(OSError, ValueError):
@@ -99,8 +99,8 @@ class Slurm:
         files = {"key-file": "key", "socket": "socket", "pid-file": "pid", "log-file": "log", "seed-file": "seed"}
         self._start("munged", "--force", *(f"--{option}={folder / name}" for option, name in files.items()))
 
-    def _start(self, name: str, *words: str) -> None:
-        done = subprocess.run([str(program(name)), *words], capture_output=True, text=True, timeout=30, check=False)
+    def _start(self, name: str, *arguments: str) -> None:
+        done = subprocess.run([str(program(name)), *arguments], capture_output=True, text=True, timeout=30, check=False)
         if done.returncode:
             raise NotStartedError(f"{name}: {done.stdout}{done.stderr}")
 
@@ -145,30 +145,30 @@ PartitionName=work Nodes={",".join(NODES)} Default=YES MaxTime=INFINITE State=UP
 
     def _wait(self, state: str) -> None:
         end = time.monotonic() + _PATIENCE_S
-        while state not in (said := self.said("sinfo", "-h", "-o", "%t %D")):
+        while state not in (states := self.output_of("sinfo", "-h", "-o", "%t %D")):
             if time.monotonic() > end:
-                raise NotStartedError(f"after {_PATIENCE_S:g} s nodes are {said}")
+                raise NotStartedError(f"after {_PATIENCE_S:g} s nodes are {states}")
             time.sleep(0.1)
 
 
 def _steps(folder: Path) -> list[int]:
     """Step daemons of one node: they stand in the folder of its log."""
-    found = []
+    pids = []
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             if os.readlink(process / "cwd") == str(folder) and b"slurmstepd" in (process / "cmdline").read_bytes():
-                found.append(int(process.name))
-    return found
+                pids.append(int(process.name))
+    return pids
 
 
 def _descendants(pid: int) -> list[int]:
-    said = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False).stdout
-    return [one for child in map(int, said.split()) for one in (child, *_descendants(child))]
+    output = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False).stdout
+    return [descendant for child in map(int, output.split()) for descendant in (child, *_descendants(child))]
 
 
 def _free_ports(count: int) -> list[int]:
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
+    ports = [socket.getsockname()[1] for socket in sockets]
+    for listener in sockets:
+        listener.close()
     return ports

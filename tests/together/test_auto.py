@@ -36,16 +36,16 @@ LEFT = {
 }
 
 
-def successful(sonde: Sonde, *words: str) -> str:
+def successful(sonde: Sonde, *arguments: str) -> str:
     """What it says on standard error."""
-    done = sonde(*words)
+    done = sonde(*arguments)
     assert done.returncode == 0, done.stderr
     return done.stderr
 
 
 def chosen_while_running(sonde: Sonde, folder: Path, program: str) -> tuple[dict[str, Any], str]:
     """The line of the report about the file, and the report for people."""
-    words = [
+    arguments = [
         "iobuf",
         "--report",
         "--json",
@@ -56,10 +56,10 @@ def chosen_while_running(sonde: Sonde, folder: Path, program: str) -> tuple[dict
         "-c",
         HEAD + program,
     ]
-    said = successful(sonde, *words)
+    output = successful(sonde, *arguments)
     lines = [json.loads(line) for file in (folder / "lines").iterdir() for line in file.read_text().splitlines()]
     (line,) = [line for line in lines if line["path"] == str(folder / "data")]
-    return line, said
+    return line, output
 
 
 def chosen_from_a_trace(sonde: Sonde, folder: Path, program: str) -> str:
@@ -69,15 +69,15 @@ def chosen_from_a_trace(sonde: Sonde, folder: Path, program: str) -> str:
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_settings_are_those_that_a_trace_gives(tmp_path: Path, name: str, sonde_with_library: Sonde) -> None:
-    line, said = chosen_while_running(sonde_with_library, tmp_path, PROGRAMS[name])
+    line, output = chosen_while_running(sonde_with_library, tmp_path, PROGRAMS[name])
     assert line["auto"]["buffered"], line
     file = (tmp_path / "data").read_bytes()
     (tmp_path / "data").unlink()
     settings = f"size={line['page_bytes']}:count={line['pages']}:prefetch={line['auto']['prefetch']}"
     assert chosen_from_a_trace(sonde_with_library, tmp_path, PROGRAMS[name]) == f"{tmp_path}/data:{settings}"
     assert (tmp_path / "data").read_bytes() == file
-    assert "chosen by its first 200 calls" in said
-    assert line["auto"]["why"] in said
+    assert "chosen by its first 200 calls" in output
+    assert line["auto"]["why"] in output
 
 
 @pytest.mark.parametrize("name", LEFT)
@@ -85,10 +85,10 @@ def test_what_would_not_gain_is_left_alone_and_the_report_says_why(
     tmp_path: Path, name: str, sonde_with_library: Sonde
 ) -> None:
     program, why = LEFT[name]
-    line, said = chosen_while_running(sonde_with_library, tmp_path, program)
+    line, output = chosen_while_running(sonde_with_library, tmp_path, program)
     assert not line["auto"]["buffered"]
     assert why in line["auto"]["why"]
-    assert f"not buffered: {line['auto']['why']}" in said
+    assert f"not buffered: {line['auto']['why']}" in output
     assert line["write"]["below_calls"] == line["write"]["calls"]
     assert line["ahead_started"] == line["behind_started"] == 0
     with pytest.raises(UserError, match="Nothing in this trace would gain"):

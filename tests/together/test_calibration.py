@@ -26,21 +26,21 @@ Found = dict[str, tuple[calibration.Run, list[calibration.Row]]]
 
 
 @pytest.fixture(scope="module")
-def found() -> Found:
+def measured_machines() -> Found:
     return calibration.measured()
 
 
 @pytest.mark.parametrize("name", [machine.name for machine in calibration.MACHINES])
-def test_the_record_of_a_machine_says_what_its_rates_and_costs_say(found: Found, name: str) -> None:
-    rows = found[name][1]
+def test_the_record_of_a_machine_says_what_its_rates_and_costs_say(measured_machines: Found, name: str) -> None:
+    rows = measured_machines[name][1]
     assert len(rows) >= 7
     assert [f"{row.quantity}: {row.truth} {row.said}" for row in rows if not row.holds] == []
 
 
-def test_the_page_and_its_picture_are_those_of_this_simulator(found: Found) -> None:
+def test_the_page_and_its_picture_are_those_of_this_simulator(measured_machines: Found) -> None:
     again = "run .venv/bin/python tools/calibration.py"
-    assert calibration.PAGE.read_text(encoding="utf-8") == calibration.page(found), again
-    assert calibration.PICTURE.read_text(encoding="utf-8") == calibration.picture(found), again
+    assert calibration.PAGE.read_text(encoding="utf-8") == calibration.page(measured_machines), again
+    assert calibration.PICTURE.read_text(encoding="utf-8") == calibration.picture(measured_machines), again
 
 
 def test_a_machine_that_is_half_a_percent_faster_is_seen_to_be() -> None:

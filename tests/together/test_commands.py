@@ -85,24 +85,24 @@ def joined(block: list[tuple[int, str]]) -> Iterator[tuple[int, str]]:
     """Lines that end in a backslash go on in the next one."""
     begun: tuple[int, str] | None = None
     for number, line in block:
-        at, text = (begun[0], begun[1] + line.strip()) if begun else (number, line)
-        begun = (at, text[:-1]) if text.endswith("\\") else None
+        first_number, text = (begun[0], begun[1] + line.strip()) if begun else (number, line)
+        begun = (first_number, text[:-1]) if text.endswith("\\") else None
         if not begun and text.strip() and not text.lstrip().startswith("#"):
-            yield at, text
+            yield first_number, text
 
 
 def marked(page: Path, block: list[tuple[int, str]], marks: list[re.Match[str]]) -> Iterator[Command]:
     """The commands of a block, those that are not run with their reason."""
-    for one in marks:
-        count = sum(text.startswith(one["beginning"]) for _, text in block)
-        assert count >= 1, f"{page}: {one[0]} fits {count} commands of the block after it"
+    for mark in marks:
+        count = sum(text.startswith(mark["beginning"]) for _, text in block)
+        assert count >= 1, f"{page}: {mark[0]} fits {count} commands of the block after it"
     for number, text in block:
-        reason = next((one["reason"] for one in marks if text.startswith(one["beginning"])), "")
+        reason = next((mark["reason"] for mark in marks if text.startswith(mark["beginning"])), "")
         yield Command(page, number, text, reason)
 
 
-COMMANDS = [one for page in PAGES for one in commands_of(page)]
-WITH_COMMANDS = list(dict.fromkeys(one.page for one in COMMANDS if not one.reason))
+COMMANDS = [command for page in PAGES for command in commands_of(page)]
+WITH_COMMANDS = list(dict.fromkeys(command.page for command in COMMANDS if not command.reason))
 
 # --- what pages presuppose ------------------------------------------------------------------------------------------
 
@@ -112,10 +112,10 @@ FIFTH = Work("write", curve=steady(100e6), seconds=2.0), Work("read", "read", cu
 
 def runs(archive: Path, *days: str, plan: str = "quick", status: str = "done") -> None:
     """Two runs of each day."""
-    for at, (day, hour) in enumerate(itertools.product(days, (3, 15))):
-        works = [replace(one, noise=0.02 + 0.001 * at) for one in FIFTH]
-        made = Scene(works=works, seed=at, plan=plan, started=f"{day}T{hour:02d}:00:00Z", status=status)
-        store_run(archive, f"{day.replace('-', '')}T{hour:02d}0000Z-{plan}-{at:08x}", made)
+    for index, (day, hour) in enumerate(itertools.product(days, (3, 15))):
+        works = [replace(work, noise=0.02 + 0.001 * index) for work in FIFTH]
+        scene = Scene(works=works, seed=index, plan=plan, started=f"{day}T{hour:02d}:00:00Z", status=status)
+        store_run(archive, f"{day.replace('-', '')}T{hour:02d}0000Z-{plan}-{index:08x}", scene)
 
 
 def month(first: str) -> list[str]:
@@ -143,8 +143,8 @@ def compare_page(folder: Path) -> None:
     archive = folder / "sonde-archive"
     runs(archive, *month("2026-08"), *month("2026-12"))
     for folders, tag in (("2026-08", "old-client"), ("2026-12", "new-client"), ("2026-08", "baseline:acceptance")):
-        for one in sorted((archive / folders).iterdir()):
-            change_tags(one, [tag])
+        for run_folder in sorted((archive / folders).iterdir()):
+            change_tags(run_folder, [tag])
 
 
 def import_page(folder: Path) -> None:
@@ -215,8 +215,8 @@ def route_page(folder: Path) -> None:
 
 def record_page(folder: Path) -> None:
     """A record in the folder."""
-    made = store_run(folder / "sonde-archive", "20261121T204501Z-quick-ab12cd34", Scene(works=FIFTH))
-    shutil.copy(made / "record.ndjson", folder)
+    run = store_run(folder / "sonde-archive", "20261121T204501Z-quick-ab12cd34", Scene(works=FIFTH))
+    shutil.copy(run / "record.ndjson", folder)
 
 
 def layout_page(folder: Path) -> None:
@@ -264,16 +264,23 @@ def shell(tmp_path: Path, engine: Path, warm: WarmSonde) -> Callable[[str], subp
     folder = tmp_path / "folder"
     for name in ("scratch/tester", "project", "other", "mnt/ost0", "mnt/ost1", "mnt/ost2", "mnt/ost3"):
         (folder / name).mkdir(parents=True)
-    kept = {name: text for name, text in os.environ.items() if not name.startswith(("SONDE_", "IOBUF", "LD_PRELOAD"))}
-    kept |= {"PYTHONPATH": str(ROOT / "lab")}
-    kept |= {"PATH": f"{programs}:{os.environ['PATH']}", "USER": "tester", "SONDE_ENGINE": str(engine), "COLUMNS": "80"}
+    environment = {
+        name: text for name, text in os.environ.items() if not name.startswith(("SONDE_", "IOBUF", "LD_PRELOAD"))
+    }
+    environment |= {"PYTHONPATH": str(ROOT / "lab")}
+    environment |= {
+        "PATH": f"{programs}:{os.environ['PATH']}",
+        "USER": "tester",
+        "SONDE_ENGINE": str(engine),
+        "COLUMNS": "80",
+    }
     if "SONDE_PRELOAD" in os.environ:
-        kept["SONDE_PRELOAD"] = os.environ["SONDE_PRELOAD"]
+        environment["SONDE_PRELOAD"] = os.environ["SONDE_PRELOAD"]
 
     def run(text: str) -> subprocess.CompletedProcess[str]:
         line = PLACES.sub(rf"{folder}/\1", text)
         return subprocess.run(
-            ["bash", "-c", line], cwd=folder, env=kept, input="y\n", capture_output=True, text=True, timeout=120
+            ["bash", "-c", line], cwd=folder, env=environment, input="y\n", capture_output=True, text=True, timeout=120
         )
 
     return run
@@ -288,42 +295,44 @@ def test_the_commands_of_a_page_do_what_they_say_in_order(
         request.getfixturevalue("library")
     if name in PROPS:
         PROPS[name](tmp_path / "folder")
-    for one in COMMANDS:
-        if one.page == page and not one.reason:
-            done = shell(one.text)
-            expected = next((code for words, code in OTHER_CODES.items() if one.text.startswith(words)), 0)
+    for command in COMMANDS:
+        if command.page == page and not command.reason:
+            done = shell(command.text)
+            expected = next((code for beginning, code in OTHER_CODES.items() if command.text.startswith(beginning)), 0)
             assert done.returncode in (expected if isinstance(expected, tuple) else (expected,)), (
-                f"{one}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+                f"{command}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
             )
-            assert "Traceback" not in done.stderr, one
+            assert "Traceback" not in done.stderr, command
 
 
 def test_few_commands_are_not_run_and_each_says_why() -> None:
-    left = [one for one in COMMANDS if one.reason]
-    assert len(left) <= MOST_NOT_RUN, "\n".join(map(str, left))
-    assert len(COMMANDS) - len(left) >= 60, "the pages lost their commands, or this test cannot read them"
+    not_run = [command for command in COMMANDS if command.reason]
+    assert len(not_run) <= MOST_NOT_RUN, "\n".join(map(str, not_run))
+    assert len(COMMANDS) - len(not_run) >= 60, "the pages lost their commands, or this test cannot read them"
 
 
-def words_of(one: Command) -> list[str]:
-    """The words for Sonde: without what stands before it and the remark after it."""
-    words = shlex.split(one.text.split(" && ")[-1], comments=True)
-    return words[words.index("sonde") + 1 :] if "sonde" in words else []
+def arguments_of(command: Command) -> list[str]:
+    """The arguments for Sonde: without what stands before it and the remark after it."""
+    arguments = shlex.split(command.text.split(" && ")[-1], comments=True)
+    return arguments[arguments.index("sonde") + 1 :] if "sonde" in arguments else []
 
 
-@pytest.mark.parametrize("one", [one for one in COMMANDS if one.reason and words_of(one)], ids=str)
-def test_a_command_that_is_not_run_is_taken_by_its_command_line(one: Command) -> None:
-    words, verb = words_of(one), None
+@pytest.mark.parametrize(
+    "command", [command for command in COMMANDS if command.reason and arguments_of(command)], ids=str
+)
+def test_a_command_that_is_not_run_is_taken_by_its_command_line(command: Command) -> None:
+    arguments, verb = arguments_of(command), None
     group: click.Command = sonde_command
     context = click.Context(group, info_name="sonde")
-    while words and isinstance(group, click.Group):
-        name, *words = words
+    while arguments and isinstance(group, click.Group):
+        name, *arguments = arguments
         verb = group.get_command(context, name)
-        assert verb is not None, one
+        assert verb is not None, command
         context, group = click.Context(verb, parent=context, info_name=name), verb
-    assert verb is not None, one
+    assert verb is not None, command
     try:
-        verb.make_context(verb.name or "", list(words), parent=context.parent)
+        verb.make_context(verb.name or "", list(arguments), parent=context.parent)
     except click.BadParameter as reason:
-        # files that a page names are not here; words and options are what is looked at
+        # files that a page names are not here; arguments and options are what is looked at
         if "does not exist" not in reason.message:
             raise

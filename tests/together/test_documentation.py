@@ -52,10 +52,10 @@ def two_tasks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 @pytest.mark.parametrize("name", TWO_TASKS)
 def test_the_example_of_the_rates_page_comes_out_as_printed(two_tasks: dict[str, Any], name: str) -> None:
     rate, seconds = TWO_TASKS[name]
-    found = two_tasks["rates"][name]
-    assert found["bytes_per_s"] == pytest.approx(rate * MB, rel=0.001)
+    interval = two_tasks["rates"][name]
+    assert interval["bytes_per_s"] == pytest.approx(rate * MB, rel=0.001)
     # A steady window is cut to whole slices; those are wide after ten virtual seconds.
-    assert found["seconds"] == pytest.approx(seconds, rel=0.01 if name == "steady" else 0.001)
+    assert interval["seconds"] == pytest.approx(seconds, rel=0.01 if name == "steady" else 0.001)
 
 
 def test_the_wear_out_ratio_is_total_over_stonewall(two_tasks: dict[str, Any]) -> None:
@@ -88,20 +88,20 @@ def test_the_arithmetic_of_the_pencil_example() -> None:
 def test_the_plan_of_the_first_hour_runs(tmp_path: Path) -> None:
     settings = ["data.access.volume=4MiB", "phases.random.access.volume=1MiB", "phases.random.stop.stonewall=0.2s"]
     command = [sys.executable, "-m", "sonde", "run", str(DOCS / "start" / "mine.toml"), "--on", str(tmp_path)]
-    command += ["--archive", str(tmp_path / "archive"), *(word for one in settings for word in ("--set", one))]
+    command += ["--archive", str(tmp_path / "archive"), *(word for setting in settings for word in ("--set", setting))]
     done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["archive"]
 
 
 def test_the_other_commands_of_the_first_hour_are_taken(sonde: Callable[..., subprocess.CompletedProcess[str]]) -> None:
-    mine = str(DOCS / "start" / "mine.toml")
+    plan_file = str(DOCS / "start" / "mine.toml")
     for settings in (
         ["tasks.threads=8", "data.access.transfer=4MiB"],
         ["data.backend=null", "data.verify=none"],
         ["data.backend=paced", "data.verify=none", "data.paced.rate=1GB/s"],
     ):
-        done = sonde("plan", mine, "--on", ".", *(word for one in settings for word in ("--set", one)))
+        done = sonde("plan", plan_file, "--on", ".", *(word for setting in settings for word in ("--set", setting)))
         assert done.returncode == 0, done.stderr
-        backend = next((one.split("=")[1] for one in settings if "backend" in one), "posix")
+        backend = next((setting.split("=")[1] for setting in settings if "backend" in setting), "posix")
         assert f"write, {backend}, " in done.stdout

@@ -37,14 +37,14 @@ NIGHTLY = 1_000_000
 
 @pytest.mark.parametrize("operations", [500, pytest.param(NIGHTLY, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize(
-    ("maps", "words"),
+    ("maps", "options"),
     [(0, ("--no-cost",)), (2, ("--no-cost", "--kernel-cache")), (0, ("--speed", "1000"))],
     ids=["no cache", "pages of the kernel", "in the machine's time"],
 )
 def test_fsx_finds_no_wrong_byte(
-    mounted: Callable[..., Path], fsx: str, tmp_path: Path, maps: int, words: tuple[str, ...], operations: int
+    mounted: Callable[..., Path], fsx: str, tmp_path: Path, maps: int, options: tuple[str, ...], operations: int
 ) -> None:
-    directory = mounted(*words)
+    directory = mounted(*options)
     settings = tmp_path / "fsx.toml"
     settings.write_text(SETTINGS.format(maps=maps), encoding="ascii")
     command: list[str | Path] = [

@@ -48,10 +48,10 @@ def test_a_debug_run_does_every_phase_and_is_invalid(sonde: Sonde, runs: Runs, t
     (tmp_path / "scratch").mkdir()
     result = sonde("io500", "--debug-short", "scratch", "--tasks", str(tasks), "--timestamp", "T", "-v", "-v")
     assert result.returncode == 0, result.stderr
-    found = lines_of(result.stdout)
-    assert list(found) == ORDER
-    assert all(value > 0 for name, (value, _) in found.items() if name != "timestamp")
-    assert {name for name, (_, valid) in found.items() if not valid} >= {"mdtest-easy-write"}
+    phase_scores = lines_of(result.stdout)
+    assert list(phase_scores) == ORDER
+    assert all(value > 0 for name, (value, _) in phase_scores.items() if name != "timestamp")
+    assert {name for name, (_, valid) in phase_scores.items() if not valid} >= {"mdtest-easy-write"}
     assert re.search(
         r"^\[SCORE \] Bandwidth [\d.]+ GiB/s : IOPS [\d.]+ kiops : TOTAL [\d.]+ \[INVALID\]$", result.stdout, re.M
     )
@@ -61,18 +61,18 @@ def test_a_debug_run_does_every_phase_and_is_invalid(sonde: Sonde, runs: Runs, t
     assert f"procs           = {tasks}" in text
     assert re.search(r"^found +=\s[1-9]\d*$", text, re.M)
     assert {f"{name}.txt" for name in ORDER if name not in ("timestamp", "find")} <= {
-        one.name for one in folder.iterdir()
+        path.name for path in folder.iterdir()
     }
     assert (folder / "timestampfile").exists()
     assert not list(folder.glob("*.stonewall"))
     assert list((tmp_path / "scratch").iterdir()) == []
-    kept = [run for run in runs() if run["group"]]
-    assert len(kept) == 13
-    assert len({run["group"] for run in kept}) == 1
-    (whole,) = [run for run in runs() if not run["group"]]
-    assert whole["source"]["tool"].startswith("IO500 sonde-")
-    assert {one["phase"]: one["done"] for one in whole["phases"]} == {
-        name: valid for name, (_, valid) in found.items() if name != "timestamp"
+    stored = [run for run in runs() if run["group"]]
+    assert len(stored) == 13
+    assert len({run["group"] for run in stored}) == 1
+    (io500_run,) = [run for run in runs() if not run["group"]]
+    assert io500_run["source"]["tool"].startswith("IO500 sonde-")
+    assert {phase["phase"]: phase["done"] for phase in io500_run["phases"]} == {
+        name: valid for name, (_, valid) in phase_scores.items() if name != "timestamp"
     }
     (page,) = tmp_path.glob("sonde-archive/reports/*io500*.html")
     assert "IO500 mdtest-hard-delete" in page.read_text(encoding="utf-8")
@@ -97,9 +97,9 @@ def test_results_can_be_imported(sonde: Sonde, ini: Callable[[str], str]) -> Non
     for name in ("result.txt", "result_summary.txt"):
         answer = sonde("import", f"results/{name}", "--archive", f"other-{name}", "--json")
         assert answer.returncode == 0, answer.stderr
-    shown = sonde("show", "last", "--archive", "other-result.txt")
-    assert "ior-hard-write" in shown.stdout
-    assert "IO500 marks this run as invalid" in shown.stdout
+    result = sonde("show", "last", "--archive", "other-result.txt")
+    assert "ior-hard-write" in result.stdout
+    assert "IO500 marks this run as invalid" in result.stdout
 
 
 def test_phases_that_are_left_out_make_the_run_invalid_by_zero(sonde: Sonde, ini: Callable[[str], str]) -> None:
@@ -116,9 +116,9 @@ def test_extended_mode_adds_its_searches_and_md_workbench(
     few = "[mdworkbench]\nprecreatePerSet = 30\nfilesPerProc = 20\n"
     result = sonde("io500", ini(few), "--mode=extended", "--no-report", "--timestamp", "T")
     assert result.returncode == 0, result.stderr
-    found = lines_of(result.stdout)
+    phase_scores = lines_of(result.stdout)
     for phase in ("find-easy", "find-hard", "mdworkbench-create", "mdworkbench-bench", "mdworkbench-delete"):
-        assert found[phase][0] > 0, phase
+        assert phase_scores[phase][0] > 0, phase
     assert "\n[SCOREX] Bandwidth" in result.stdout
     text = (tmp_path / "results" / "mdworkbench-bench.txt").read_text()
     assert text.count("benchmark process max:") == 4  # two iterations, and the line of the task for each
@@ -190,17 +190,17 @@ def test_a_phase_waits_while_a_file_of_its_name_is_there(
         env={**os.environ, "SONDE_ENGINE": str(engine), "PYTHONPATH": str(ROOT / "lab")},
     )
     assert child.stdout is not None
-    seen = ""
-    while "Waiting until pause/find is removed" not in seen:
+    output = ""
+    while "Waiting until pause/find is removed" not in output:
         line = child.stdout.readline()
-        assert line, seen
-        seen += line
-    assert list(lines_of(seen)) == ORDER[:5]
+        assert line, output
+        output += line
+    assert list(lines_of(output)) == ORDER[:5]
     (tmp_path / "pause" / "find").unlink()
-    rest, _ = child.communicate(timeout=60)
+    remainder, _ = child.communicate(timeout=60)
     assert child.returncode == 0
-    assert list(lines_of(seen + rest)) == ORDER
-    assert "ERROR INVALID PAUSING BETWEEN RUNS ACTIVATED" in seen
+    assert list(lines_of(output + remainder)) == ORDER
+    assert "ERROR INVALID PAUSING BETWEEN RUNS ACTIVATED" in output
 
 
 def test_a_failed_phase_is_said_and_the_others_go_on(sonde: Sonde, ini: Callable[[str], str], tmp_path: Path) -> None:
@@ -212,12 +212,12 @@ def test_a_failed_phase_is_said_and_the_others_go_on(sonde: Sonde, ini: Callable
     result = sonde("io500", ini("[find]\nexternal-script = ./search.sh\n"), "--no-report", "--timestamp", "T")
     assert result.returncode == 1
     assert "ior-easy-read" in result.stderr
-    found = lines_of(result.stdout)
-    assert list(found) == ORDER
-    assert found["ior-easy-read"] == (0.0, False)
-    assert found["ior-hard-read"][1] is False
+    phase_scores = lines_of(result.stdout)
+    assert list(phase_scores) == ORDER
+    assert phase_scores["ior-easy-read"] == (0.0, False)
+    assert phase_scores["ior-hard-read"][1] is False
     assert "occured during phase in IOR" in result.stdout
-    assert found["mdtest-hard-delete"][1] is True
+    assert phase_scores["mdtest-hard-delete"][1] is True
 
 
 def test_data_that_is_there_is_refused_before_anything_is_made(
@@ -242,17 +242,17 @@ def test_results_that_cannot_be_written_are_said_before_the_first_phase(
 
 
 def test_under_a_launcher_the_first_rank_says_what_to_write(ini: Callable[[str], str], tmp_path: Path) -> None:
-    name, said = ini(""), []
+    name, messages = ini(""), []
     for rank in range(2):
         mark = {"OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_SIZE": "2", "PYTHONPATH": str(ROOT / "lab")}
-        words = [sys.executable, "-m", "sonde", "io500", name]
+        command = [sys.executable, "-m", "sonde", "io500", name]
         done = subprocess.run(
-            words, cwd=tmp_path, capture_output=True, text=True, env={**os.environ, **mark}, check=False
+            command, cwd=tmp_path, capture_output=True, text=True, env={**os.environ, **mark}, check=False
         )
         assert done.returncode == 2
-        said.append(done.stderr)
-    assert "write `sonde io500 my.ini --launcher mpiexec --tasks 2` without mpiexec before it" in said[0]
-    assert said[1] == ""
+        messages.append(done.stderr)
+    assert "write `sonde io500 my.ini --launcher mpiexec --tasks 2` without mpiexec before it" in messages[0]
+    assert messages[1] == ""
     assert not (tmp_path / "results").exists()
 
 
@@ -276,17 +276,17 @@ def test_ctrl_c_keeps_what_is_finished_and_removes_the_data(
         text=True,
         env={**os.environ, "SONDE_ENGINE": str(engine), "PYTHONPATH": str(ROOT / "lab")},
     )
-    place = tmp_path / "data" / "T" / "mdtest-hard"
+    folder_of_phase = tmp_path / "data" / "T" / "mdtest-hard"
     until = time.monotonic() + 60
-    while not (place.is_dir() and any(place.iterdir())) and time.monotonic() < until:
+    while not (folder_of_phase.is_dir() and any(folder_of_phase.iterdir())) and time.monotonic() < until:
         time.sleep(0.02)
     child.send_signal(signal.SIGINT)
     out, err = child.communicate(timeout=60)
     assert child.returncode == 5, err
-    found = lines_of(out)
-    assert list(found) == ORDER[:5]
-    assert found["mdtest-hard-write"] == (0.0, False)
-    assert found["ior-hard-write"][0] > 0
+    phase_scores = lines_of(out)
+    assert list(phase_scores) == ORDER[:5]
+    assert phase_scores["mdtest-hard-write"] == (0.0, False)
+    assert phase_scores["ior-hard-write"][0] > 0
     assert re.search(r"^\[SCORE \] Bandwidth .* \[INVALID\]$", out, re.M)
     assert not (tmp_path / "data" / "T").exists()
     assert len([run for run in runs() if run["group"]]) == 4
@@ -302,13 +302,13 @@ def test_a_cleanup_removes_what_a_killed_run_left_and_nothing_else(
     (folder / "ior-easy" / "notes").touch()
     result = sonde("io500", ini(""), "--cleanup", "--timestamp", "T")
     assert result.returncode == 0, result.stderr
-    left = sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
-    assert left == ["ior-easy", "ior-easy/notes", "mine"]
+    leftovers = sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+    assert leftovers == ["ior-easy", "ior-easy/notes", "mine"]
     assert "left in ./data/T" in result.stderr
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("arguments", "says"),
     [
         ([], "Name an ini file"),
         (["gone.ini"], "There is no ini file gone.ini"),
@@ -320,10 +320,10 @@ def test_a_cleanup_removes_what_a_killed_run_left_and_nothing_else(
     ],
 )
 def test_wrong_words_are_one_sentence(
-    sonde: Sonde, ini: Callable[[str], str], words: list[str], says: str, tmp_path: Path
+    sonde: Sonde, ini: Callable[[str], str], arguments: list[str], says: str, tmp_path: Path
 ) -> None:
     ini("")
-    result = sonde("io500", *words)
+    result = sonde("io500", *arguments)
     assert result.returncode == 2
     assert says in result.stderr
     assert len(result.stderr.splitlines()) == 1

@@ -36,12 +36,12 @@ def test_phases_and_search_are_shared_by_all_nodes(engine: Path, tmp_path: Path,
     (tmp_path / "my.ini").write_text(short_io500.replace("[debug]\nstonewall-time = 1\n", LONG))
     with many_nodes.ManyNodes(NODES, tmp_path) as nodes:
         hosts = ",".join(f"{name}:{RANKS}" for name in nodes.names)
-        words = ["--launcher", "mpiexec", "--tasks", str(NODES * RANKS), "--mpi-module", str(module), "--no-report"]
-        words += ["--launcher-args", f"-launcher ssh -launcher-exec {tmp_path}/remote-shell -hosts {hosts}"]
+        arguments = ["--launcher", "mpiexec", "--tasks", str(NODES * RANKS), "--mpi-module", str(module), "--no-report"]
+        arguments += ["--launcher-args", f"-launcher ssh -launcher-exec {tmp_path}/remote-shell -hosts {hosts}"]
         inside = f'cd {tmp_path} && mount --bind {tmp_path}/hosts /etc/hosts && exec "$@"'
         enter = ["nsenter", f"--net=/run/netns/{nodes.prefix}head", "unshare", "--mount", "--propagation", "private"]
         done = subprocess.run(
-            [*enter, "bash", "-c", inside, "head", sys.executable, "-m", "sonde", "io500", "my.ini", *words],
+            [*enter, "bash", "-c", inside, "head", sys.executable, "-m", "sonde", "io500", "my.ini", *arguments],
             capture_output=True,
             text=True,
             timeout=start_ranks.LIMIT_S,
@@ -59,7 +59,7 @@ def test_phases_and_search_are_shared_by_all_nodes(engine: Path, tmp_path: Path,
     assert f"found           = {tasks}\ntotal-files     = {350 * tasks + tasks + 1}\n" in text
     scores = re.findall(r"^score += ([\d.]+)$", text, re.M)
     assert len(scores) == 13
-    assert all(float(one) > 0 for one in scores[:-1])
+    assert all(float(score) > 0 for score in scores[:-1])
     assert sorted((tmp_path / "dropped").read_text().split()) == sorted([*nodes.names] * RANKS * 13)
     table = (tmp_path / "results" / "find.csv").read_text().splitlines()
     assert len(table) == 2 + tasks

@@ -20,11 +20,11 @@ Runs = Callable[[], list[dict[str, Any]]]
 
 
 def test_output_goes_to_the_user_and_the_run_into_the_archive(sonde: Sonde, runs: Runs, tmp_path: Path) -> None:
-    words = "ior --tasks 2 -w -r -F -t 4k -b 64k -i 2 -O summaryFormat=JSON -o f"
-    result = sonde(*words.split())
+    command_line = "ior --tasks 2 -w -r -F -t 4k -b 64k -i 2 -O summaryFormat=JSON -o f"
+    result = sonde(*command_line.split())
     assert result.returncode == 0, result.stderr
     results = json.loads(result.stdout)["tests"][0]["Results"]
-    assert [one["access"] for one in results] == ["write", "read"] * 2
+    assert [result_row["access"] for result_row in results] == ["write", "read"] * 2
     (run,) = runs()
     assert run["status"] == "done"
     assert run["plan"]["title"] == "ior -w -r -F -t 4k -b 64k -i 2 -O summaryFormat=JSON -o f"
@@ -42,8 +42,8 @@ def test_each_test_of_a_script_is_a_run(sonde: Sonde, runs: Runs, tmp_path: Path
     assert result.stdout.count("Options:") == 2
     assert sorted(run["plan"]["id"] for run in runs()) == ["ior-0", "ior-1"]
     # The progress is that of each test in turn.
-    said = re.findall(r"\((\d) of 2\)|^  (write|read)-0: ", result.stderr, re.MULTILINE)
-    assert [number or phase for number, phase in said] == ["1", "write", "read", "2", "write", "read"]
+    progress = re.findall(r"\((\d) of 2\)|^  (write|read)-0: ", result.stderr, re.MULTILINE)
+    assert [number or phase for number, phase in progress] == ["1", "write", "read", "2", "write", "read"]
     assert len({run["group"] for run in runs()} - {None}) == 1
     assert all(run["status"] == "done" for run in runs())
 
@@ -65,11 +65,11 @@ def test_mpi_io_by_forked_tasks_is_refused_with_the_way_that_works(sonde: Sonde,
 
 
 def test_wrong_data_is_exit_code_4_and_kept(sonde: Sonde, runs: Runs, tmp_path: Path) -> None:
-    words = ["-k", "-G", "5", "-t", "4k", "-b", "64k", "-o", "f"]
-    assert sonde("ior", "--no-report", "-w", *words).returncode == 0
+    options = ["-k", "-G", "5", "-t", "4k", "-b", "64k", "-o", "f"]
+    assert sonde("ior", "--no-report", "-w", *options).returncode == 0
     with (tmp_path / "f").open("r+b") as file:
         file.write(b"?")
-    result = sonde("ior", "--no-report", "-r", "-R", *words)
+    result = sonde("ior", "--no-report", "-r", "-R", *options)
     assert result.returncode == 4
     assert "Incorrect data on read (1 errors found)." in result.stdout
     assert sorted(run["status"] for run in runs()) == ["done", "mismatch"]
@@ -82,20 +82,20 @@ def test_every_option_is_in_the_documentation() -> None:
     entries = re.findall(r"\{('.'|0),\s*\"([^\"]*)\",\s*\"([^\"]*)\",\s*Takes::", table)
     assert len(entries) > 80
     for letter, word, directive in entries:
-        for shown in (f"`-{letter[1]}`" if letter != "0" else "", f"`--{word}`" * bool(word), directive):
-            assert not shown or (shown if shown != directive else f"`{directive}`") in rows, shown
+        for spelling in (f"`-{letter[1]}`" if letter != "0" else "", f"`--{word}`" * bool(word), directive):
+            assert not spelling or (spelling if spelling != directive else f"`{directive}`") in rows, spelling
 
 
 def test_iozone_keeps_a_run_for_each_cell_and_draws_the_grid(sonde: Sonde, runs: Runs, tmp_path: Path) -> None:
-    words = "iozone --quiet -a -n 64 -g 128 -y 16 -q 32 -i 0 -i 1 -i 2 -e -f z"
-    result = sonde(*words.split())
+    command_line = "iozone --quiet -a -n 64 -g 128 -y 16 -q 32 -i 0 -i 1 -i 2 -e -f z"
+    result = sonde(*command_line.split())
     assert result.returncode == 0, result.stderr
     rows = [line.split() for line in result.stdout.splitlines() if re.fullmatch(r"[\d\s]+", line) and line.strip()]
     assert [row[:2] for row in rows] == [["64", "16"], ["64", "32"], ["128", "16"], ["128", "32"]]
     assert all(len(row) == 8 and all(int(value) > 0 for value in row) for row in rows)
-    kept = runs()
-    assert len(kept) == 4
-    assert len({run["group"] for run in kept}) == 1
+    stored = runs()
+    assert len(stored) == 4
+    assert len({run["group"] for run in stored}) == 1
     (page,) = (tmp_path / "sonde-archive" / "reports").glob("*.html")
     assert page.read_text().count('data-chart="surface"') == 6
     assert [path.name for path in tmp_path.iterdir()] == ["sonde-archive"]
@@ -111,8 +111,8 @@ def test_iozone_says_of_its_numbers_what_they_are_not(sonde: Sonde, tmp_path: Pa
 def test_iozone_by_several_children_in_several_folders(sonde: Sonde, tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
-    words = "iozone -i 0 -i 1 -r 64k -s 1m -+u -c -C -x -t 2 -F a/f b/f"
-    result = sonde(*words.split())
+    command_line = "iozone -i 0 -i 1 -r 64k -s 1m -+u -c -C -x -t 2 -F a/f b/f"
+    result = sonde(*command_line.split())
     assert result.returncode == 0, result.stderr
     assert re.findall(r"throughput for  2 ([\w-]+(?: \w+)?) \t", result.stdout)[::2] == [
         "initial writers",
@@ -122,15 +122,15 @@ def test_iozone_by_several_children_in_several_folders(sonde: Sonde, tmp_path: P
     ]
     assert result.stdout.count("Child[1] xfer count =    1024.00 kB") == 4
     assert [list((tmp_path / name).iterdir()) for name in ("a", "b")] == [[], []]
-    (kept,) = tmp_path.glob("sonde-archive/*/*/run.json")
-    assert result.stderr.endswith(f"sonde: stored in {kept.parent.relative_to(tmp_path)}\n")
+    (summary_file,) = tmp_path.glob("sonde-archive/*/*/run.json")
+    assert result.stderr.endswith(f"sonde: stored in {summary_file.parent.relative_to(tmp_path)}\n")
 
 
-@pytest.mark.parametrize(("place", "kind"), [("/proc", "proc"), ("/sys", "sysfs")])
-def test_a_check_of_what_is_no_file_system_for_data_says_so(place: str, kind: str, sonde: Sonde, runs: Runs) -> None:
-    result = sonde("check", place)
+@pytest.mark.parametrize(("target", "kind"), [("/proc", "proc"), ("/sys", "sysfs")])
+def test_a_check_of_what_is_no_file_system_for_data_says_so(target: str, kind: str, sonde: Sonde, runs: Runs) -> None:
+    result = sonde("check", target)
     assert result.returncode == 3
-    assert f"sonde: {place} is on {kind}, which is no file system for data" in result.stderr
+    assert f"sonde: {target} is on {kind}, which is no file system for data" in result.stderr
     assert "free" not in result.stderr
     assert runs() == []
 
@@ -138,8 +138,8 @@ def test_a_check_of_what_is_no_file_system_for_data_says_so(place: str, kind: st
 def test_a_survey_of_directories_is_a_line_for_each_combination(sonde: Sonde, runs: Runs, tmp_path: Path) -> None:
     for name in ("o1", "o2"):
         (tmp_path / name).mkdir()
-    words = "obdfilter-survey --quiet targets=o1,o2 size=4 nobjhi=2 thrhi=4 verify=1 rslt=out"
-    result = sonde(*words.split())
+    command_line = "obdfilter-survey --quiet targets=o1,o2 size=4 nobjhi=2 thrhi=4 verify=1 rslt=out"
+    result = sonde(*command_line.split())
     assert result.returncode == 0, result.stderr
     lines = [line for line in result.stdout.splitlines() if line.startswith("ost ")]
     assert [re.findall(r"(?:obj|thr) +(\d+)", line) for line in lines] == [
@@ -153,8 +153,8 @@ def test_a_survey_of_directories_is_a_line_for_each_combination(sonde: Sonde, ru
     assert (tmp_path / "out.summary").read_text().splitlines() == [
         line for line in result.stdout.splitlines() if line != "done!"
     ]
-    kept = runs()
-    assert len(kept) == 5
-    read = [phase for run in kept for phase in run["phases"] if phase["phase"] == "read"]
+    stored = runs()
+    assert len(stored) == 5
+    read = [phase for run in stored for phase in run["phases"] if phase["phase"] == "read"]
     assert len(read) == 5
     assert [list((tmp_path / name).iterdir()) for name in ("o1", "o2")] == [[], []]

@@ -44,7 +44,7 @@ def turns(archive: Path) -> Counter[tuple[str, int, bool]]:
     """Cell, repeat and kind of every run that came to its end."""
     runs = [json.loads(path.read_text()) for path in archive.glob("*/*/run.json")]
     done = [run["experiment"] for run in runs if run["status"] == "done"]
-    return Counter((one["cell"], one["repeat"], one["warm_up"]) for one in done)
+    return Counter((run["cell"], run["repeat"], run["warm_up"]) for run in done)
 
 
 @pytest.mark.nightly
@@ -54,19 +54,19 @@ def test_an_experiment_that_was_killed_twenty_times_has_the_same_runs(engine: Pa
 
     def start(name: str) -> subprocess.Popen[str]:
         (tmp_path / name).mkdir(exist_ok=True)
-        words = ["run", "plan.toml", "--sweep", "data.access.transfer=4KiB,16KiB", "--repeat", "3", "--warmup", "1",
+        arguments = ["run", "plan.toml", "--sweep", "data.access.transfer=4KiB,16KiB", "--repeat", "3", "--warmup", "1",
                  "--on", str(tmp_path / name), "--archive", str(tmp_path / f"{name}-archive"), "--group", "g",
                  "--no-report", "--quiet"]  # fmt: skip
         return subprocess.Popen(
-            [sys.executable, "-m", "sonde", *words], cwd=tmp_path, env=environment, start_new_session=True, text=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+            [sys.executable, "-m", "sonde", *arguments], cwd=tmp_path, env=environment, text=True,
+            start_new_session=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
         )  # fmt: skip
 
     def finish(name: str) -> float:
         began = time.monotonic()
         runner = start(name)
-        _, said = runner.communicate(timeout=600)
-        assert runner.returncode == 0, said
+        _, messages = runner.communicate(timeout=600)
+        assert runner.returncode == 0, messages
         return time.monotonic() - began
 
     took = finish("undisturbed")
@@ -83,8 +83,8 @@ def test_an_experiment_that_was_killed_twenty_times_has_the_same_runs(engine: Pa
         runner.communicate()
     finish("disturbed")
     assert deaths >= 2, "the machine was so uneven that the experiment came to its end before it was killed"
-    found = turns(tmp_path / "disturbed-archive")
-    assert found == turns(tmp_path / "undisturbed-archive")
-    assert len(found) == 2 * (3 + 1)
-    assert max(found.values()) == 1
+    counts = turns(tmp_path / "disturbed-archive")
+    assert counts == turns(tmp_path / "undisturbed-archive")
+    assert len(counts) == 2 * (3 + 1)
+    assert max(counts.values()) == 1
     assert list((tmp_path / "disturbed").iterdir()) == [], "nothing is left on the storage"

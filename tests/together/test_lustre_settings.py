@@ -30,6 +30,6 @@ phases = [{ id = "write", op = "write" }]
         assert done.returncode == 0, done.stderr
     compared = sonde("compare", *(run["id"] for run in runs()))
     assert compared.returncode in (0, 1), compared.stderr
-    said = " ".join(compared.stdout.split())
-    assert "lustre osc checksums" in said
-    assert "lustre osc max dirty mb" not in said
+    text = " ".join(compared.stdout.split())
+    assert "lustre osc checksums" in text
+    assert "lustre osc max dirty mb" not in text

@@ -34,9 +34,9 @@ def test_the_table_goes_to_the_user_and_the_run_into_the_archive(sonde: Sonde, r
 def test_the_kept_plan_can_be_explained_and_run_again(sonde: Sonde, tmp_path: Path) -> None:
     assert sonde("mdtest", "--no-report", "-n", "12", "-z", "1", "-b", "2", "-L", "-d", "d").returncode == 0
     (plan,) = tmp_path.glob("sonde-archive/*/*/plan.json")
-    shown = sonde("plan", str(plan))
-    assert shown.returncode == 0, shown.stderr
-    assert re.search(r"0-file-create +create, null|0-file-create +create, posix, files, creation", shown.stdout)
+    result = sonde("plan", str(plan))
+    assert result.returncode == 0, result.stderr
+    assert re.search(r"0-file-create +create, null|0-file-create +create, posix, files, creation", result.stdout)
     again = sonde("run", "--no-report", str(plan))
     assert again.returncode == 0, again.stderr
 
@@ -60,5 +60,5 @@ def test_every_option_is_in_the_documentation() -> None:
         assert letter == "0" or f"`-{letter[1]}`" in rows, letter
         assert not word or f"`--{word}`" in rows, word
     for refused in re.findall(r"^        \{\"([\w.]+)\",", table, re.MULTILINE):
-        shown = f"`-{refused}`" if len(refused) == 1 else f"`--{refused}`"
-        assert shown in rows, refused
+        text = f"`-{refused}`" if len(refused) == 1 else f"`--{refused}`"
+        assert text in rows, refused

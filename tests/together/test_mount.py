@@ -68,10 +68,10 @@ def test_bytes_names_and_attributes_are_those_of_a_file_system(free: Path, tmp_p
     assert sorted(os.listdir(free)) == ["folder", "hard", "soft"]
     with pytest.raises(OSError, match="not empty"):
         (free / "folder").rmdir()
-    with second.open("rb") as kept:
+    with second.open("rb") as open_file:
         second.unlink()
         (free / "hard").unlink()
-        assert kept.read() == content[:10]  # as long as it is open
+        assert open_file.read() == content[:10]  # as long as it is open
     shutil.rmtree(free / "folder")
     assert os.listdir(free) == ["soft"]
 
@@ -80,9 +80,9 @@ def test_many_names_are_listed_once_each(free: Path) -> None:
     names = {f"file-{i:036}" for i in range(400)}
     for name in names:
         (free / name).touch()
-    listed = os.listdir(free)
-    assert len(listed) == len(names)
-    assert set(listed) == names
+    names_listed = os.listdir(free)
+    assert len(names_listed) == len(names)
+    assert set(names_listed) == names
 
 
 def test_a_mount_that_looks_out_for_calls_before_it_sleeps_keeps_all_of_them(mounted: Mount) -> None:
@@ -208,15 +208,15 @@ def test_the_verbs_mount_switch_faults_and_unmount(sonde: Any, tmp_path: Path) -
         assert sonde("fault", "machine", "--list").stdout == "mds-saturated 0.5\n"
         assert sonde("fault", "machine", "--clear").returncode == 0
         assert sonde("fault", "machine", "--list").stdout == ""
-        for words, said in (
+        for arguments, message in (
             (("slow-target", "999"), 'has no target "999"'),
             (("slow",), "there is none of that name"),
             (("--end", "slow-target", "3"), "is not switched on"),
             ((), "Say one of"),
         ):
-            wrong = sonde("fault", "machine", *words)
+            wrong = sonde("fault", "machine", *arguments)
             assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
-            assert said in wrong.stderr
+            assert message in wrong.stderr
         log = (directory / ".sonde" / "messages").read_text(encoding="utf-8")
         assert "slow start_page_write" in log
     finally:
@@ -263,11 +263,13 @@ def test_both_drivers_agree_on_rates(
     simulated = rate(record)
     assert simulated == pytest.approx(200e6, rel=0.1)  # the truth: two targets of 100 MB/s
     plan.write_text(json.dumps(plan_of(str(directory), 2, direct=True)), encoding="utf-8")
-    seen: list[float] = []
-    while len(seen) < 3 and not (seen and max(seen) > 0.95 * simulated):  # a computer that stalls makes it slower only
+    rates: list[float] = []
+    while len(rates) < 3 and not (
+        rates and max(rates) > 0.95 * simulated
+    ):  # a computer that stalls makes it slower only
         subprocess.run([str(engine), "run", str(plan), "--record", str(record)], check=True, capture_output=True)
-        seen.append(rate(record) / SPEED)
-    assert max(seen) == pytest.approx(simulated, rel=0.05)
+        rates.append(rate(record) / SPEED)
+    assert max(rates) == pytest.approx(simulated, rel=0.05)
 
 
 def test_counters_count_what_was_moved_and_a_fault_stretches_it(mounted: Mount) -> None:

@@ -46,18 +46,20 @@ class Told:
 
 def reports(lines: Path) -> list[Told]:
     """All that processes have written to the folder."""
-    told = [json.loads(line) for file in lines.iterdir() for line in file.read_text(encoding="utf-8").splitlines()]
+    lines_read = [
+        json.loads(line) for file in lines.iterdir() for line in file.read_text(encoding="utf-8").splitlines()
+    ]
     return [
         Told(
-            one["path"],
-            one["read"]["calls"] + one["write"]["calls"],
-            one["read"]["below_calls"] + one["write"]["below_calls"],
-            one["write"]["calls"],
-            one.get("let_go"),
-            one.get("advice"),
+            line["path"],
+            line["read"]["calls"] + line["write"]["calls"],
+            line["read"]["below_calls"] + line["write"]["below_calls"],
+            line["write"]["calls"],
+            line.get("let_go"),
+            line.get("advice"),
         )
-        for one in told
-        if one["type"] == "buffer" and "locktest" not in one["path"]
+        for line in lines_read
+        if line["type"] == "buffer" and "locktest" not in line["path"]
     ]
 
 
@@ -69,9 +71,14 @@ def start(command: list[str], folder: Path, library: Path, options: str = "size=
         "IOBUF_PARAMS": f"{folder}/data*:{options}",
         "SONDE_IOBUF_LINES": str(lines),
     }
-    at = command.index("--under")
-    words = [*command[:at], "env", *(f"{name}={value}" for name, value in under.items()), *command[at + 1 :]]
-    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
+    position = command.index("--under")
+    command_line = [
+        *command[:position],
+        "env",
+        *(f"{name}={value}" for name, value in under.items()),
+        *command[position + 1 :],
+    ]
+    done = subprocess.run(command_line, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
     return reports(lines)
 
@@ -86,12 +93,12 @@ def program(name: str, engine: Path) -> list[str]:
 
 
 def launcher(name: str, of: str) -> list[str]:
-    words = LAUNCHERS[name]
-    if shutil.which(words[0]) is None:
-        pytest.skip(f"{words[0]} is not here")
+    command = LAUNCHERS[name]
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"{command[0]} is not here")
     if of == "ior" and name == "mpich":
         pytest.skip("which MPI an ior on PATH was built with is not known; mpiexec.openmpi is tried")
-    return words
+    return command
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
@@ -101,10 +108,12 @@ def test_files_of_their_own_are_buffered(
     name: str, mpi: str, ranks: int, engine: Path, tmp_path: Path, library: Path
 ) -> None:
     start_with = [*launcher(mpi, name), "-n", str(ranks), "--under", *program(name, engine)]
-    told = start([*start_with, "-a", "POSIX", "-F", *LINE.split(), "-o", str(tmp_path / "data")], tmp_path, library)
-    written = [one for one in told if one.calls > 0]
-    assert len({one.path for one in written}) == ranks
-    assert all(one.is_a_twentieth for one in written), written
+    file_reports = start(
+        [*start_with, "-a", "POSIX", "-F", *LINE.split(), "-o", str(tmp_path / "data")], tmp_path, library
+    )
+    written = [report for report in file_reports if report.calls > 0]
+    assert len({report.path for report in written}) == ranks
+    assert all(report.is_a_twentieth for report in written), written
 
 
 def needs_mpi(name: str, engine: Path) -> None:
@@ -120,17 +129,17 @@ def test_edisons_lines_with_transfers_of_10000_bytes(
 ) -> None:
     """Transfers of 10,000 bytes in blocks of 1,000,000, verified: a twentieth of the calls, and the same bytes."""
     needs_mpi(name, engine)
-    words = [*EDISON.split(), "-o", str(tmp_path / "data")]
+    arguments = [*EDISON.split(), "-o", str(tmp_path / "data")]
     start_with = [*launcher(mpi, name), "-n", str(ranks), "--under", *program(name, engine)]
-    start([*start_with, *words], tmp_path, library, "off")
+    start([*start_with, *arguments], tmp_path, library, "off")
     without = (tmp_path / "data").read_bytes()
     (tmp_path / "data").unlink()
-    told = start([*start_with, *words], tmp_path, library, "size=1M:alone:mpiio=disjoint")
+    file_reports = start([*start_with, *arguments], tmp_path, library, "size=1M:alone:mpiio=disjoint")
     assert (tmp_path / "data").read_bytes() == without
     assert len(without) == ranks * 2_000_000
-    moved = [one for one in told if one.calls > 0]
+    moved = [report for report in file_reports if report.calls > 0]
     assert len(moved) >= 2 * ranks  # written, and read
-    assert all(one.let_go is None and one.is_a_twentieth for one in moved), moved
+    assert all(report.let_go is None and report.is_a_twentieth for report in moved), moved
 
 
 @pytest.mark.parametrize("mpi", LAUNCHERS)
@@ -139,12 +148,12 @@ def test_where_pieces_of_ranks_interleave_the_report_says_use_collective(
 ) -> None:
     needs_mpi("engine", engine)
     start_with = [*launcher(mpi, "engine"), "-n", "2", "--under", *program("engine", engine)]
-    told = start(
+    file_reports = start(
         [*start_with, *PIECES.split(), "-o", str(tmp_path / "data")], tmp_path, library, "alone:mpiio=disjoint"
     )
-    written = [one for one in told if one.writes > 0]
+    written = [report for report in file_reports if report.writes > 0]
     assert len(written) == 2
-    assert all("use collective calls" in (one.advice or "") for one in written), told
+    assert all("use collective calls" in (report.advice or "") for report in written), file_reports
 
 
 #: What lets a file go, and why; the others stay buffered.
@@ -189,15 +198,17 @@ def sharing(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 def look(command: list[str], folder: Path, settings: dict[str, str]) -> Seen:
     """Runs the program in a new folder."""
     folder.mkdir()
-    at = command.index("--under")
+    position = command.index("--under")
     under = ["env", *(f"{name}={value}" for name, value in settings.items())] if settings else []
-    words = [*command[:at], *under, *command[at + 1 :], str(folder)]
-    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
+    command_line = [*command[:position], *under, *command[position + 1 :], str(folder)]
+    done = subprocess.run(command_line, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
     return Seen(done.stdout, {file.name: file.read_bytes() for file in folder.iterdir()})
 
 
-@pytest.mark.parametrize("options", ["mpiio=disjoint", "alone:mpiio=disjoint", "alone", ""], ids=lambda one: one or "*")
+@pytest.mark.parametrize(
+    "options", ["mpiio=disjoint", "alone:mpiio=disjoint", "alone", ""], ids=lambda value: value or "*"
+)
 def test_ranks_see_what_mpi_promises(sharing: Sharing, options: str, library: Path, tmp_path: Path) -> None:
     lines = tmp_path / "lines"
     lines.mkdir()
@@ -207,15 +218,15 @@ def test_ranks_see_what_mpi_promises(sharing: Sharing, options: str, library: Pa
         "SONDE_IOBUF_LINES": str(lines),
     }
     assert look(sharing.command, tmp_path / "files", settings) == sharing.without
-    told = reports(lines)
-    files = {Path(one.path).name for one in told} & set(sharing.without.files)
-    assert len(files) == len(sharing.without.files), told
-    for one in told:
-        name = Path(one.path).name
+    file_reports = reports(lines)
+    files = {Path(report.path).name for report in file_reports} & set(sharing.without.files)
+    assert len(files) == len(sharing.without.files), file_reports
+    for report in file_reports:
+        name = Path(report.path).name
         if name in files and "disjoint" in options:
-            assert LET_GO.get(name, "") in (one.let_go or ""), one
-            assert (one.let_go is None) == (name not in LET_GO), one
-        elif name == "read_only" and (not one.calls or "another process" in (one.let_go or "")):
+            assert LET_GO.get(name, "") in (report.let_go or ""), report
+            assert (report.let_go is None) == (name not in LET_GO), report
+        elif name == "read_only" and (not report.calls or "another process" in (report.let_go or "")):
             continue  # both ranks open it to write, one writes: whether they notice each other is chance
         elif name in files and options == "alone":
-            assert (one.let_go is None) == (name in ONE_RANKS), one
+            assert (report.let_go is None) == (name in ONE_RANKS), report

@@ -38,8 +38,8 @@ def test_a_claim_fails_without_its_reason(
     (tmp_path / "storage").mkdir()
     name, settings = CONTROLS[claim]
     file = Path(__file__).resolve().parents[2] / "experiments" / f"{name}.toml"
-    changed = [word for one in settings for word in ("--set", one)]
+    changed = [word for setting in settings for word in ("--set", setting)]
     done = sonde("run", str(file), "--on", str(tmp_path / "storage"), *SIX, *changed)
     assert done.returncode == 1, done.stderr
-    judged = {one["id"]: one["verdict"] for one in json.loads(done.stdout)["claims"]}
+    judged = {claim["id"]: claim["verdict"] for claim in json.loads(done.stdout)["claims"]}
     assert judged[claim] == "fails"

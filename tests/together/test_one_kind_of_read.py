@@ -56,10 +56,10 @@ io = { direct = true }
 """
 
 
-def command(*words: object, check: bool = True) -> str:
-    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False)
+def command(*arguments: object, check: bool = True) -> str:
+    done = subprocess.run([str(word) for word in arguments], capture_output=True, text=True, check=False)
     if check:
-        assert done.returncode == 0, f"{words}: {done.stderr}"
+        assert done.returncode == 0, f"{arguments}: {done.stderr}"
     return done.stdout.strip()
 
 
@@ -89,11 +89,11 @@ def storage(tmp_path: Path) -> Iterator[tuple[Path, Path]]:
         image.unlink(missing_ok=True)
 
 
-def sonde(*words: object) -> Any:
+def sonde(*arguments: object) -> Any:
     """The command in this process: its start would take longer than the run of the engine."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        code = main([str(word) for word in words])
+        code = main([str(word) for word in arguments])
     assert code == 0, err.getvalue()
     return json.loads(out.getvalue())
 
@@ -113,13 +113,15 @@ def test_flagged_is_exactly_the_kind_of_read_that_lost_its_read_ahead(
     plan.write_text(PLAN, encoding="utf-8")
     flagged: dict[str, Any] = {}
     for _ in range(MOST_ROUNDS):  # while others use the machine more runs are needed to see it
-        found = alternate(plan, point, read_ahead, "1")
+        comparison = alternate(plan, point, read_ahead, "1")
         flagged = {
-            number["key"]["phase"]: number for number in found["numbers"] if number["verdict"] in ("slower", "faster")
+            number["key"]["phase"]: number
+            for number in comparison["numbers"]
+            if number["verdict"] in ("slower", "faster")
         }
         if "read" in flagged:
             break
-    assert "read" in flagged, found["numbers"]
+    assert "read" in flagged, comparison["numbers"]
     if len(flagged) > 1:
         # one change in twenty may be chance, and says so; chance does not strike the same number twice
         again = alternate(plan, point, read_ahead, "2")
@@ -128,16 +130,18 @@ def test_flagged_is_exactly_the_kind_of_read_that_lost_its_read_ahead(
             for number in again["numbers"]
             if number["verdict"] in ("slower", "faster") and number["key"]["phase"] in flagged
         }
-    assert list(flagged) == ["read"], found["numbers"]
+    assert list(flagged) == ["read"], comparison["numbers"]
     assert flagged["read"]["verdict"] == "slower"
     assert flagged["read"]["ratio"]["high"] < 0.9
-    assert {number["key"]["phase"] for number in found["numbers"]} == {
+    assert {number["key"]["phase"] for number in comparison["numbers"]} == {
         "write",
         "read",
         "direct-read",
         "direct-random-read",
     }
-    different = {one["name"]: (one["before"], one["after"]) for one in found["environment"]}
+    different = {
+        difference["name"]: (difference["before"], difference["after"]) for difference in comparison["environment"]
+    }
     assert different == {"file system block device read ahead bytes": (str(4096 << 10), "4096")}
 
     half = sonde("compare", "tag:before-1", "tag:before-1", "--json")

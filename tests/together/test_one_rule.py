@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from drawn_plans import Plan, changed, drawn
+from drawn_plans import Plan, changed, draw_plan
 
 from sonde.launch.launchers.list import LAUNCHERS
 from sonde.model.errors import PlanError
@@ -38,8 +38,8 @@ MEMORY = 128 << 20
 def ask(engine: Path, requests: Sequence[dict[str, Any]]) -> list[Answer]:
     """The engine's answer to each request, from one process."""
     lines = "\n".join(json.dumps({"node_memory_bytes": MEMORY, **request}) for request in requests)
-    words = [str(engine), "resolve", "--lines", "--order", "-"]
-    done = subprocess.run(words, input=lines, text=True, capture_output=True, check=False, timeout=120)
+    command = [str(engine), "resolve", "--lines", "--order", "-"]
+    done = subprocess.run(command, input=lines, text=True, capture_output=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -47,7 +47,7 @@ def ask(engine: Path, requests: Sequence[dict[str, Any]]) -> list[Answer]:
 @cache
 def good_plans(engine: Path) -> list[tuple[Plan, Answer]]:
     """Drawn plans that the engine would run, with what it says of them."""
-    plans = [drawn(number) for number in range(DRAWN)]
+    plans = [draw_plan(number) for number in range(DRAWN)]
     answers = ask(engine, [{"plan": plan} for plan in plans])
     good = [(plan, answer) for plan, answer in zip(plans, answers, strict=True) if "error" not in answer]
     assert len(good) >= AT_LEAST
@@ -66,8 +66,8 @@ def order_of(answer: Answer) -> list[str]:
 
 def plain(document: Plan) -> Any:
     """A resolved plan in base units, without what only people read."""
-    kept = {name: value for name, value in document.items() if name not in ("meta", "title", "notes", "source")}
-    return to_base_units(kept, load_plan_schema())
+    members = {name: value for name, value in document.items() if name not in ("meta", "title", "notes", "source")}
+    return to_base_units(members, load_plan_schema())
 
 
 def test_the_draws_hold_every_kind_of_phase_and_mapping(engine: Path) -> None:
@@ -91,9 +91,9 @@ def test_a_resolved_plan_is_the_same_plan_to_both(engine: Path) -> None:
     written_out = [LabPlan.from_document(plan, "drawn").resolve() for plan, _ in good]
     again = ask(engine, [{"plan": plan} for plan in written_out])
     from_engine = ask(engine, [{"plan": answer["plan"]} for _, answer in good])
-    for (plan, first), ours, one, other in zip(good, written_out, again, from_engine, strict=True):
-        assert one["phases"] == first["phases"] == other["phases"], plan
-        assert plain(one["plan"]) == plain(first["plan"]) == plain(other["plan"])
+    for (plan, first), ours, original, other in zip(good, written_out, again, from_engine, strict=True):
+        assert original["phases"] == first["phases"] == other["phases"], plan
+        assert plain(original["plan"]) == plain(first["plan"]) == plain(other["plan"])
         assert hash_of(plan) == hash_of(ours) == hash_of(first["plan"])
 
 
@@ -102,8 +102,8 @@ def test_equal_hashes_touch_the_same_and_what_touches_something_else_has_another
     mutants = [changed(plan, number) for number, (plan, _) in enumerate(good)]
     answers = ask(engine, [{"plan": plan} for plan in mutants])
     told_apart = same = 0
-    for at, (mutant, answer) in enumerate(zip(mutants, answers, strict=True)):
-        plan, before = good[at]
+    for index, (mutant, answer) in enumerate(zip(mutants, answers, strict=True)):
+        plan, before = good[index]
         if "error" in answer:
             continue
         equal = hash_of(mutant) == hash_of(plan)
@@ -116,15 +116,15 @@ def test_equal_hashes_touch_the_same_and_what_touches_something_else_has_another
     assert same > 20, "nothing shows that the hash leaves out what does not matter"
 
 
-def seeds_moved(one: Answer, other: Answer) -> bool:
+def seeds_moved(answer: Answer, other: Answer) -> bool:
     """True when only the numbers of seeds differ: of them the hash knows which are equal, not which they are."""
 
     def blind(document: Any) -> Any:
         if isinstance(document, dict):
             return {name: blind(value) for name, value in document.items() if name != "seed"}
-        return [blind(one) for one in document] if isinstance(document, list) else document
+        return [blind(item) for item in document] if isinstance(document, list) else document
 
-    return bool(blind(one["plan"]) == blind(other["plan"]))
+    return bool(blind(answer["plan"]) == blind(other["plan"]))
 
 
 def test_what_is_written_on_paper_is_what_the_engine_writes(engine: Path) -> None:
@@ -138,33 +138,33 @@ def test_what_is_written_on_paper_is_what_the_engine_writes(engine: Path) -> Non
                 assert (paper.operations, paper.bytes) == (counted["operations"], counted["bytes"]), (plan, phase)
                 cycles += 1
             if exact:
-                told = (counted["segments"], counted["operations"], counted["bytes"])
-                assert (paper.segments, paper.operations, paper.bytes) == told, (plan, phase)
+                numbers = (counted["segments"], counted["operations"], counted["bytes"])
+                assert (paper.segments, paper.operations, paper.bytes) == numbers, (plan, phase)
                 compared += 1
     assert compared > AT_LEAST
     assert cycles > 50
 
 
 def test_no_two_drawn_plans_of_one_hash_touch_different_things(engine: Path) -> None:
-    known: dict[str, list[str]] = {}
+    orders: dict[str, list[str]] = {}
     for plan, answer in good_plans(engine):
-        assert known.setdefault(hash_of(plan), order_of(answer)) == order_of(answer)
+        assert orders.setdefault(hash_of(plan), order_of(answer)) == order_of(answer)
 
 
 def test_defaults_are_those_of_the_schema_to_both(engine: Path) -> None:
     """Plans that leave out all that can be left out; a member without a default of its own gets a value."""
     treated = [{"kind": "sync"}, {"kind": "sleep", "time": "1s"}]
     streams = [{"id": "in", "op": "read"}, {"id": "out", "op": "write", "file": 1}]
-    many: Plan = {"files": {"mapping": "many", "count": 2}}
+    many_files: Plan = {"files": {"mapping": "many", "count": 2}}
     bare: list[Plan] = [
         {"phases": [{"id": "w", "op": "write", "before": treated}, {"id": "r", "op": "read"}]},
-        {"data": many, "phases": [{"id": "w", "op": "write"}, {"id": "d", "op": "duplex", "streams": streams}]},
+        {"data": many_files, "phases": [{"id": "w", "op": "write"}, {"id": "d", "op": "duplex", "streams": streams}]},
         {
             "meta": {"tree": {"items_per_dir": 1}},
             "phases": [{"id": "c", "op": "create"}, {"id": "f", "op": "walk", "meta": {"find": {"name": "x"}}}],
         },
     ]
-    plans = [{"schema": "sonde-plan/2", "id": "bare", "target": {"path": "/tmp"}, **one} for one in bare]
+    plans = [{"schema": "sonde-plan/2", "id": "bare", "target": {"path": "/tmp"}, **members} for members in bare]
     for plan, answer in zip(plans, ask(engine, [{"plan": plan} for plan in plans]), strict=True):
         assert plain(LabPlan.from_document(plan, "bare").resolve()) == plain(answer["plan"])
 
@@ -177,10 +177,15 @@ def test_operations_are_one_table() -> None:
         r"OperationInfo::OperationEffect::(\w+)([^}]*)\}",
         header,
     )
-    theirs = [(name, on, effect, *[*flags.split(","), "", ""][1:3]) for name, on, effect, flags in rows]
-    ours = [(one.name, one.acts_on, one.effect, one.reads, one.writes) for one in OPERATIONS]
-    assert [(*one[:3], one[3].strip() == "true", one[4].strip() == "true") for one in theirs] == ours
-    assert {one.name for one in OPERATIONS} == set(
+    operations = [(name, on, effect, *[*flags.split(","), "", ""][1:3]) for name, on, effect, flags in rows]
+    ours = [
+        (operation.name, operation.acts_on, operation.effect, operation.reads, operation.writes)
+        for operation in OPERATIONS
+    ]
+    assert [
+        (*operation[:3], operation[3].strip() == "true", operation[4].strip() == "true") for operation in operations
+    ] == ours
+    assert {operation.name for operation in OPERATIONS} == set(
         load_plan_schema()["properties"]["phases"]["items"]["properties"]["op"]["enum"]
     )
 
@@ -188,9 +193,9 @@ def test_operations_are_one_table() -> None:
 def test_engine_and_lab_know_launchers_by_the_same_variables() -> None:
     """Who a process is among several: the engine's own tests say what the variables mean."""
     engine = (Path(__file__).resolve().parents[2] / "engine/ranks/launcher.cpp").read_text(encoding="utf-8")
-    asked = set(re.findall(r'ranks\(variable, "(\w+)", "(\w+)"', engine))
+    variables = set(re.findall(r'ranks\(variable, "(\w+)", "(\w+)"', engine))
     marks = [mark for launcher in LAUNCHERS for mark in launcher.rank_variables]
-    assert {(mark.rank, mark.size) for mark in marks} == asked
+    assert {(mark.rank, mark.size) for mark in marks} == variables
     for mark in marks:
         assert not mark.required or re.search(rf'variable(\(|, )"{mark.required}"\)', engine), mark
 
@@ -226,7 +231,10 @@ def test_a_phase_that_sets_its_transfer_alone_keeps_block_and_segments(engine: P
     }
     resolved = LabPlan.from_document(plan, "p").resolve()
     for answer in ask(engine, [{"plan": plan}, {"plan": resolved}]):
-        assert [(one["bytes"], one["operations"]) for one in answer["phases"]] == [(64 << 20, 64), (64 << 20, 16384)]
+        assert [(phase["bytes"], phase["operations"]) for phase in answer["phases"]] == [
+            (64 << 20, 64),
+            (64 << 20, 16384),
+        ]
 
 
 def test_a_volume_below_a_block_of_the_plan_is_refused_in_one_sentence(engine: Path) -> None:
@@ -237,11 +245,11 @@ def test_a_volume_below_a_block_of_the_plan_is_refused_in_one_sentence(engine: P
         "data": {"access": {"transfer": "1MiB", "block": "16MiB"}},
         "phases": [{"id": "w", "op": "write", "access": {"volume": "1MiB"}}],
     }
-    own = copy.deepcopy(plan)
-    own["phases"][0]["access"]["block"] = "1MiB"
-    refused, taken = ask(engine, [{"plan": plan}, {"plan": own}])
+    own_block = copy.deepcopy(plan)
+    own_block["phases"][0]["access"]["block"] = "1MiB"
+    refused, accepted = ask(engine, [{"plan": plan}, {"plan": own_block}])
     assert "blocks are moved whole" in refused["error"]
-    assert taken["phases"][0]["bytes"] == 1 << 20
+    assert accepted["phases"][0]["bytes"] == 1 << 20
 
 
 def test_a_calibrated_member_is_none_to_both_when_it_is_not_one_of_them(engine: Path) -> None:

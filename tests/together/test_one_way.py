@@ -54,9 +54,9 @@ def test_one_client_uses_all_forwarders_in_the_plan_of_routes_and_in_simulation(
     }
     (tmp_path / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
     (tmp_path / "system.json").write_text(narrow.to_json(), encoding="utf-8")
-    words = [str(SIMULATOR), "run", str(tmp_path / "plan.json"), "--system", str(tmp_path / "system.json")]
-    words += ["--mount", "wolf-dvs", "--nodes", "1", "--record", str(tmp_path / "record.ndjson")]
-    subprocess.run(words, check=True, capture_output=True)
+    command = [str(SIMULATOR), "run", str(tmp_path / "plan.json"), "--system", str(tmp_path / "system.json")]
+    command += ["--mount", "wolf-dvs", "--nodes", "1", "--record", str(tmp_path / "record.ndjson")]
+    subprocess.run(command, check=True, capture_output=True)
     end = read_record(tmp_path / "record.ndjson").phases[kind].end
     assert end is not None
     assert end.rates.total is not None

@@ -39,19 +39,19 @@ min = 2
 def test_tasks_of_a_pool_of_two_write_into_both_directories(
     sonde: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:
-    root, listed, file = tmp_path / "disks", tmp_path / "listed", tmp_path / "pools.toml"
-    listed.touch()
+    root, listing, file = tmp_path / "disks", tmp_path / "listed", tmp_path / "pools.toml"
+    listing.touch()
     for name in ("a", "b"):
         (root / name).mkdir(parents=True)
-    file.write_text(EXPERIMENT.replace("LISTED", str(listed)).replace("ROOT", str(root)))
+    file.write_text(EXPERIMENT.replace("LISTED", str(listing)).replace("ROOT", str(root)))
     a, b = root / "a", root / "b"
     done = sonde("run", str(file), "--pool", f"P1={a},P2={a},{b}", "--json", "--no-report")
     assert done.returncode == 0, done.stderr
-    cells = {(one["axis_values"]["pool"], one["phase"]) for one in json.loads(done.stdout)["cells"]}
+    cells = {(cell["axis_values"]["pool"], cell["phase"]) for cell in json.loads(done.stdout)["cells"]}
     assert cells == {("P1", "write"), ("P1", "read"), ("P2", "write"), ("P2", "read")}
     # of both runs of P2: the files of two tasks, one in each directory, also for a read in a process of its own
-    seen = listed.read_text().splitlines()
-    in_b = [at for at, line in enumerate(seen) if line.startswith(f"{b}/sonde-")]
-    assert [seen[at + 1] for at in in_b] == ["data.t00000001"] * 2
-    assert seen.count("data.t00000000") == 2 + 2
+    lines_listed = listing.read_text().splitlines()
+    in_b = [index for index, line in enumerate(lines_listed) if line.startswith(f"{b}/sonde-")]
+    assert [lines_listed[index + 1] for index in in_b] == ["data.t00000001"] * 2
+    assert lines_listed.count("data.t00000000") == 2 + 2
     assert list(a.iterdir()) == list(b.iterdir()) == [], "nothing is left"

@@ -26,13 +26,25 @@ sys.exit(7)
 def test_a_buffered_program_leaves_its_file_its_exit_code_and_a_report(
     tmp_path: Path, sonde_with_library: Sonde
 ) -> None:
-    words = ["iobuf", "--params", "*/result", "--report", "--json", "lines", "--", sys.executable, "-S", "-c", WRITER]
-    done = sonde_with_library(*words)
+    arguments = [
+        "iobuf",
+        "--params",
+        "*/result",
+        "--report",
+        "--json",
+        "lines",
+        "--",
+        sys.executable,
+        "-S",
+        "-c",
+        WRITER,
+    ]
+    done = sonde_with_library(*arguments)
     assert done.returncode == 7, done.stderr
     assert (tmp_path / "result").read_bytes() == b"x" * 100_000
     assert "program 1000 calls" in done.stderr
     reports = [json.loads(line) for file in (tmp_path / "lines").iterdir() for line in file.read_text().splitlines()]
-    assert [one["write"]["calls"] for one in reports] == [1000]
+    assert [report["write"]["calls"] for report in reports] == [1000]
     assert reports[0]["write"]["below_calls"] < 40  # some before they are gathered, then one for all
 
 
@@ -42,8 +54,8 @@ def test_a_traced_program_is_counted_and_shown_again(tmp_path: Path, sonde_with_
     counted = {Path(file["path"]).name: file for file in json.loads(done.stdout)["files"]}
     assert counted["result"]["write"]["calls"] == 1000
     assert counted["result"]["write"]["bytes"] == 100_000
-    shown = sonde_with_library("show", "traced")
-    assert "result" in shown.stdout
+    result = sonde_with_library("show", "traced")
+    assert "result" in result.stdout
     chosen = sonde_with_library("iobuf", "--from", "traced", "--dry-run")
     assert chosen.stdout.startswith(f"IOBUF_PARAMS={tmp_path}/result:size=")
 
@@ -86,14 +98,16 @@ def test_what_a_traced_program_prints_stays_what_it_prints_and_the_verdict_stand
 
 def test_the_starter_without_python_does_the_same(tmp_path: Path, sonde_with_library: Sonde) -> None:
     starter = sonde_with_library("iobuf", "--starter").stdout.strip()
-    words = [starter, "--params", "*/result", "--report", "--json", ".", "--", sys.executable, "-S", "-c", WRITER]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    command = [starter, "--params", "*/result", "--report", "--json", ".", "--", sys.executable, "-S", "-c", WRITER]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 7, done.stderr
     assert (tmp_path / "result").read_bytes() == b"x" * 100_000
     assert "program 1000 calls" in done.stderr
-    for given in (["--params", "a:size=1m,%process:age=1"], []):
-        said = subprocess.run([starter, *given, "--alone", "--dry-run"], capture_output=True, text=True, check=False)
-        assert said.stdout == sonde_with_library("iobuf", *given, "--alone", "--dry-run").stdout
+    for options in (["--params", "a:size=1m,%process:age=1"], []):
+        result = subprocess.run(
+            [starter, *options, "--alone", "--dry-run"], capture_output=True, text=True, check=False
+        )
+        assert result.stdout == sonde_with_library("iobuf", *options, "--alone", "--dry-run").stdout
     wrong = subprocess.run([starter, "--", "no-such-program-here"], capture_output=True, text=True, check=False)
     assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
 

@@ -30,14 +30,14 @@ LINES = {
 
 @pytest.mark.parametrize("name", LINES)
 def test_our_output_comes_in_as_a_result_of_that_tool(name: str, sonde: Sonde, tmp_path: Path) -> None:
-    tool, words, phases = LINES[name]
-    printed = sonde(tool, "--quiet", *words)
+    tool, arguments, phases = LINES[name]
+    printed = sonde(tool, "--quiet", *arguments)
     assert printed.returncode == 0, printed.stderr
     (tmp_path / "result").write_text(printed.stdout)
     done = sonde("import", "--archive", "imported", "result")
     assert done.returncode == 0, done.stderr
     runs = [json.loads(path.read_text()) for path in tmp_path.glob("imported/*/*/run.json")]
-    found = {phase["phase"] for run in runs for phase in run["phases"]}
-    assert phases <= found, found
+    phases_read = {phase["phase"] for run in runs for phase in run["phases"]}
+    assert phases <= phases_read, phases_read
     assert all(run["source"]["tool"].lower().startswith(tool) for run in runs)
     assert all(phase["bytes_per_s"] or phase["ops_per_s"] for run in runs for phase in run["phases"])

@@ -30,9 +30,9 @@ KEPT = sorted(reproduction.KEPT.glob("*.json"))
 QUICK = ("cray-x1-call-rate", "cray-x1-streams-misaligned")
 
 
-def kept(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return found
+def read_numbers(path: Path) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return document
 
 
 def test_the_pages_are_those_of_the_numbers_that_are_kept() -> None:
@@ -43,24 +43,24 @@ def test_the_pages_are_those_of_the_numbers_that_are_kept() -> None:
 
 def test_shapes_name_claims_that_their_experiment_makes() -> None:
     shapes = reproduction_page.shapes()
-    assert len({one["id"] for one in shapes}) == len(shapes)
-    for one in shapes:
-        assert sum(key in one for key in ("experiment", "tests", "unseen", "absent")) == 1, one["id"]
-        if "experiment" in one:
-            made = read_experiment(resolve_plan_source(one["experiment"]), finder=resolve_plan_source)
-            assert one["claims"], one["id"]
-            assert set(one["claims"]) <= {claim.id for claim in made.file.expect}, one["id"]
-            assert one["experiment"] in reproduction.staged(), one["id"]
-        if "tests" in one:
-            assert (ROOT / one["tests"]).exists()
+    assert len({shape["id"] for shape in shapes}) == len(shapes)
+    for shape in shapes:
+        assert sum(key in shape for key in ("experiment", "tests", "unseen", "absent")) == 1, shape["id"]
+        if "experiment" in shape:
+            experiment = read_experiment(resolve_plan_source(shape["experiment"]), finder=resolve_plan_source)
+            assert shape["claims"], shape["id"]
+            assert set(shape["claims"]) <= {claim.id for claim in experiment.file.expect}, shape["id"]
+            assert shape["experiment"] in reproduction.staged(), shape["id"]
+        if "tests" in shape:
+            assert (ROOT / shape["tests"]).exists()
 
 
 def test_a_shape_that_does_not_come_out_says_why() -> None:
     silent = [
-        one["id"]
-        for one in reproduction_page.shapes()
-        if reproduction_page.outcome(one) not in ("holds", "arithmetic")
-        and not any(one.get(key) for key in ("note", "unseen", "absent"))
+        shape["id"]
+        for shape in reproduction_page.shapes()
+        if reproduction_page.outcome(shape) not in ("holds", "arithmetic")
+        and not any(shape.get(key) for key in ("note", "unseen", "absent"))
     ]
     assert silent == []
 
@@ -68,17 +68,19 @@ def test_a_shape_that_does_not_come_out_says_why() -> None:
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
 def test_numbers_are_small_and_of_an_experiment_that_is_simulated(path: Path) -> None:
     assert path.stat().st_size < 100_000
-    found = kept(path)
+    numbers = read_numbers(path)
     file = next((ROOT / "experiments").rglob(f"{path.stem}.toml"))
     written = tomllib.loads(file.read_text(encoding="utf-8"))
-    assert [one["id"] for one in found["claims"]] == [one["id"] for one in written["expect"]]
+    assert [claim["id"] for claim in numbers["claims"]] == [expectation["id"] for expectation in written["expect"]]
     assert path.stem in reproduction.staged()
 
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
 def test_every_control_fails(path: Path) -> None:
     wrong = [
-        f"{one['id']} ({one['change']}): {one['found']}" for one in kept(path)["controls"] if one["verdict"] != "fails"
+        f"{control['id']} ({control['change']}): {control['found']}"
+        for control in read_numbers(path)["controls"]
+        if control["verdict"] != "fails"
     ]
     assert wrong == []
 
@@ -90,13 +92,13 @@ def test_numbers_and_controls_are_those_of_this_simulator(name: str, tmp_path: P
         find_engine()
     except MachineError as reason:  # a tree without C++ programs
         pytest.skip(str(reason))
-    one, archive = reproduction.staged()[name], Archive(tmp_path)
-    again = reproduction.reproduce(one)
-    before = kept(reproduction.kept_path(name))
+    staged, archive = reproduction.staged()[name], Archive(tmp_path)
+    again = reproduction.reproduce(staged)
+    before = read_numbers(reproduction.kept_path(name))
     for part in ("figures", "tables", "claims", "controls"):
         assert again[part] == before[part], f"run .venv/bin/python tools/reproduction.py --only {name}"
     assert again["controls"]
-    run = reproduction.simulated(one, archive, [again["controls"][0]["id"]])
+    run = reproduction.simulated(staged, archive, [again["controls"][0]["id"]])
     assert (
         next(claim for claim in keep_figures.claims(run.judged) if claim["id"] == again["controls"][0]["id"])["verdict"]
         == "holds"

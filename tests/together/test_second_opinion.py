@@ -16,12 +16,12 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def _module() -> ModuleType:
-    found = importlib.util.spec_from_file_location("second_opinion", ROOT / "bench" / "second_opinion" / "run.py")
-    assert found is not None
-    assert found.loader is not None
-    module = importlib.util.module_from_spec(found)
+    spec = importlib.util.spec_from_file_location("second_opinion", ROOT / "bench" / "second_opinion" / "run.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
     sys.modules["second_opinion"] = module
-    found.loader.exec_module(module)
+    spec.loader.exec_module(module)
     return module
 
 
@@ -65,13 +65,13 @@ def test_transfers_on_the_model_end_when_max_min_fair_shares_say(
 def test_simgrid_says_when_transfers_end_on_sixty_networks(
     program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    theirs = opinion.simgrid("c++", tmp_path)
-    if theirs is None:
+    simgrid_ends = opinion.simgrid("c++", tmp_path)
+    if simgrid_ends is None:
         pytest.skip("SimGrid is not installed: tools/system-packages simgrid")
-    assert opinion.compare(program, theirs, 60, 1) == 0, capsys.readouterr().out
-    said = capsys.readouterr().out
-    assert "60 networks: ours and SimGrid differ" in said
-    assert float(said.rsplit("differ by ", 1)[1].split()[0]) < 1e-6  # of progressive filling, which CI asks
+    assert opinion.compare(program, simgrid_ends, 60, 1) == 0, capsys.readouterr().out
+    output = capsys.readouterr().out
+    assert "60 networks: ours and SimGrid differ" in output
+    assert float(output.rsplit("differ by ", 1)[1].split()[0]) < 1e-6  # of progressive filling, which CI asks
 
 
 @pytest.mark.skipif(shutil.which("clang++") is None, reason="needs clang++ beside the compiler of the build")
@@ -79,6 +79,9 @@ def test_two_compilers_give_the_same_nanoseconds(program: Path, tmp_path: Path) 
     other = opinion.compiled("clang++", tmp_path)
     for seed in range(1, 11):
         text = opinion.network(seed).replace("noise 0", "noise 0.3")
-        said = [subprocess.run([one], input=text, capture_output=True, text=True).stdout for one in (program, other)]
-        assert said[0] == said[1]
-        assert "events" in said[0]
+        outputs = [
+            subprocess.run([executable], input=text, capture_output=True, text=True).stdout
+            for executable in (program, other)
+        ]
+        assert outputs[0] == outputs[1]
+        assert "events" in outputs[0]

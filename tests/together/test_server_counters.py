@@ -13,15 +13,15 @@ PAGE = 4096
 
 def counted(directory: Path) -> dict[str, dict[str, tuple[int, int]]]:
     """Requests and bytes of each target and kind, from `stats` of the mount."""
-    found: dict[str, dict[str, tuple[int, int]]] = {}
+    counters: dict[str, dict[str, tuple[int, int]]] = {}
     for stats in sorted((directory / ".sonde" / "proc" / "fs" / "lustre" / "obdfilter").glob("*/stats")):
         lines = {line.split()[0]: line.split() for line in stats.read_text(encoding="utf-8").splitlines()}
-        found[stats.parent.name.rsplit("-", 1)[1]] = {
+        counters[stats.parent.name.rsplit("-", 1)[1]] = {
             kind: (int(lines[f"{kind}_bytes"][1]), int(lines[f"{kind}_bytes"][6]))
             for kind in ("write", "read")
             if f"{kind}_bytes" in lines
         }
-    return found
+    return counters
 
 
 def test_the_targets_of_a_record_are_those_of_the_counters(
@@ -55,12 +55,12 @@ def test_the_targets_of_a_record_are_those_of_the_counters(
     command = [str(engine), "run", str(tmp_path / "plan.json"), "--record", str(record)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    said: dict[str, dict[str, tuple[int, int]]] = {}
-    for line in (json.loads(one) for one in record.read_text(encoding="utf-8").splitlines()):
+    recorded: dict[str, dict[str, tuple[int, int]]] = {}
+    for line in (json.loads(text) for text in record.read_text(encoding="utf-8").splitlines()):
         if line["type"] == "targets":
-            for row in (dict(zip(line["columns"], one, strict=True)) for one in line["rows"]):
-                said.setdefault(row["target"], {})[row["kind"]] = (row["ops"], row["bytes"])
-    assert said == counted(directory)
+            for row in (dict(zip(line["columns"], row, strict=True)) for row in line["rows"]):
+                recorded.setdefault(row["target"], {})[row["kind"]] = (row["ops"], row["bytes"])
+    assert recorded == counted(directory)
     # And both are what arithmetic says: the file begins on the second target.
-    assert said["OST0001"] == {"write": (3 * 32, 3 * 32 * PAGE), "read": (3 * 16, 3 * 16 * PAGE)}
-    assert said["OST0000"] == {"write": (3 * 19, 3 * 19 * PAGE), "read": (3 * 10, 3 * 10 * PAGE)}
+    assert recorded["OST0001"] == {"write": (3 * 32, 3 * 32 * PAGE), "read": (3 * 16, 3 * 16 * PAGE)}
+    assert recorded["OST0000"] == {"write": (3 * 19, 3 * 19 * PAGE), "read": (3 * 10, 3 * 10 * PAGE)}

@@ -44,13 +44,13 @@ def plan_of(tasks: int, mib: int, **more: Any) -> dict[str, Any]:
     }
 
 
-def simulated(folder: Path, system: Path, plan: dict[str, Any], *words: str) -> bytes:
+def simulated(folder: Path, system: Path, plan: dict[str, Any], *arguments: str) -> bytes:
     (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
     record = folder / "record.ndjson"
     record.unlink(missing_ok=True)
     command = [str(SIMULATOR), "run", str(folder / "plan.json"), "--system", str(system), "--record", str(record)]
     started = ["--started", "2014-08-23T12:00:00Z"]
-    subprocess.run([*command, *started, *words], check=True, capture_output=True, text=True)
+    subprocess.run([*command, *started, *arguments], check=True, capture_output=True, text=True)
     return record.read_bytes()
 
 
@@ -145,7 +145,7 @@ def test_traces_begin_at_a_start_with_a_fraction(tmp_path: Path, edison: Path) -
 
 
 @pytest.mark.parametrize(
-    ("fault", "said"),
+    ("fault", "message"),
     [
         ("slow-targe 3", "there is none of that name"),
         ("slow-target", "needs the target it is about"),
@@ -158,32 +158,32 @@ def test_traces_begin_at_a_start_with_a_fraction(tmp_path: Path, edison: Path) -
         ("raid-rebuild 3 at soon", "is no time"),
     ],
 )
-def test_a_wrong_fault_is_one_sentence(tmp_path: Path, edison: Path, fault: str, said: str) -> None:
+def test_a_wrong_fault_is_one_sentence(tmp_path: Path, edison: Path, fault: str, message: str) -> None:
     (tmp_path / "plan.json").write_text(json.dumps(plan_of(2, 1)), encoding="utf-8")
     command = [str(SIMULATOR), "run", str(tmp_path / "plan.json"), "--system", str(edison), "--fault", fault]
     answer = subprocess.run(command, check=False, capture_output=True, text=True)
     assert answer.returncode == 2
-    assert said in answer.stderr
+    assert message in answer.stderr
     assert answer.stderr.count("\n") == 1
 
 
 def test_an_experiment_is_run_on_the_pools_of_the_machine(sonde: Any, runs: Any, tmp_path: Path) -> None:
     """Pools of 1, 2 and 4 units of one kind: twice the units, twice the rate."""
-    said = sonde("simulate", "hpcs-07", "--profile", "ci", "--system", "hpcs-demo", "--json")
-    assert said.returncode == 0, said.stderr
+    result = sonde("simulate", "hpcs-07", "--profile", "ci", "--system", "hpcs-demo", "--json")
+    assert result.returncode == 0, result.stderr
     rates: dict[str, list[float]] = {}
     for run in runs():
         assert run["simulated"]["mount"] == run["experiment"]["axis_values"]["pool"]
         (write, *_) = run["phases"]
         rates.setdefault(run["experiment"]["axis_values"]["pool"], []).append(write["bytes_per_s"])
-    medians = {pool: sorted(found)[len(found) // 2] for pool, found in rates.items()}
+    medians = {pool: sorted(values)[len(values) // 2] for pool, values in rates.items()}
     assert medians["FS2"] == pytest.approx(2 * medians["FS1"], rel=0.02)
     assert medians["FS3"] == pytest.approx(4 * medians["FS1"], rel=0.02)
 
 
 def test_variants_that_change_a_real_program_are_not_simulated(sonde: Any, runs: Any) -> None:
-    said = sonde("simulate", "edison-mpiio-10k", "--profile", "ci", "--system", "edison")
-    assert "which a model of a machine does not know" in said.stdout + said.stderr
+    result = sonde("simulate", "edison-mpiio-10k", "--profile", "ci", "--system", "edison")
+    assert "which a model of a machine does not know" in result.stdout + result.stderr
     assert {run["experiment"]["variant"] for run in runs()} == {"plain"}
 
 

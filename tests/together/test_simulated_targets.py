@@ -21,7 +21,7 @@ from sonde.model.record import PhaseRecord, read_record
 MIB = 1 << 20
 
 
-def simulated(simulator: Path, folder: Path, *words: str) -> PhaseRecord:
+def simulated(simulator: Path, folder: Path, *arguments: str) -> PhaseRecord:
     machine = small_machine(targets=8, nodes=2, server_threads=16, stripe='{ size = "1 MiB", count = 8 }')
     plan: dict[str, Any] = {
         "schema": "sonde-plan/2",
@@ -38,7 +38,7 @@ def simulated(simulator: Path, folder: Path, *words: str) -> PhaseRecord:
     (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
     command = [str(simulator), "run", str(folder / "plan.json"), "--system", str(resolved(folder, machine))]
     record = folder / "record.ndjson"
-    subprocess.run([*command, "--record", str(record), *words], check=True, capture_output=True)
+    subprocess.run([*command, "--record", str(record), *arguments], check=True, capture_output=True)
     return read_record(record).phases["write"]
 
 
@@ -46,8 +46,11 @@ def test_a_simulated_record_gives_each_target_its_stripes(simulator: Path, tmp_p
     phase = simulated(simulator, tmp_path)
     assert phase.targets is not None
     assert phase.targets.known_bytes == phase.targets.bytes == 2048 * MIB
-    found = {one.target: (one.bytes, one.ops, one.single_ops) for one in read_target_operations(phase.targets)}
-    assert found == {f"t{at}": (256 * MIB, 256, 256) for at in range(8)}
+    operations = {
+        operation.target: (operation.bytes, operation.ops, operation.single_ops)
+        for operation in read_target_operations(phase.targets)
+    }
+    assert operations == {f"t{index}": (256 * MIB, 256, 256) for index in range(8)}
     assert find_slow_targets_by_latency(phase) == []
 
 

@@ -76,7 +76,7 @@ PLAN: dict[str, Any] = {
     },
     "phases": [{"id": "write", "op": "write"}],
 }
-FAULTS = [word for at in range(8, 12) for word in ("--fault", f"slow-target {at} 2x")]
+FAULTS = [word for index in range(8, 12) for word in ("--fault", f"slow-target {index} 2x")]
 
 
 def test_an_ssu_at_half_its_rate_is_named_on_every_surface(simulator: Path, tmp_path: Path, sonde: Sonde) -> None:
@@ -85,15 +85,17 @@ def test_an_ssu_at_half_its_rate_is_named_on_every_surface(simulator: Path, tmp_
     done = sonde("simulate", "plan.json", "--system", "six.toml", *FAULTS)
     assert done.returncode == 0, done.stderr
     assert "SSU ssu3 answered writes at 0.5" in " ".join(done.stdout.split())
-    (shown,) = json.loads(sonde("show", "last", "--json").stdout)
-    (phase,) = shown["phases"]
-    assert [one["unit"] for one in phase["units"]["SSU"]] == [f"ssu{at}" for at in range(1, 7)]
-    assert {one["bytes"] for one in phase["units"]["SSU"]} == {512 << 20}
-    assert {one["bytes"] for one in phase["units"]["OSS"]} == {256 << 20}
-    slow, sound = (phase["units"]["SSU"][at]["mean_ns"] for at in (2, 4))
+    (document,) = json.loads(sonde("show", "last", "--json").stdout)
+    (phase,) = document["phases"]
+    assert [unit["unit"] for unit in phase["units"]["SSU"]] == [f"ssu{index}" for index in range(1, 7)]
+    assert {unit["bytes"] for unit in phase["units"]["SSU"]} == {512 << 20}
+    assert {unit["bytes"] for unit in phase["units"]["OSS"]} == {256 << 20}
+    slow, sound = (phase["units"]["SSU"][index]["mean_ns"] for index in (2, 4))
     assert slow / sound == pytest.approx(2.0, rel=0.3)
     assert phase["assessment"]["slow_units"].count("SSU ssu3") == 1
-    assert {one["target"]: one["bytes"] for one in phase["targets"]} == {f"t{at:02}": 128 << 20 for at in range(24)}
+    assert {target["target"]: target["bytes"] for target in phase["targets"]} == {
+        f"t{index:02}": 128 << 20 for index in range(24)
+    }
     page = (tmp_path / sonde("report", "last").stdout.strip()).read_text(encoding="utf-8")
     assert "SSU over time" in page
     assert "OSS over time" in page
@@ -101,8 +103,8 @@ def test_an_ssu_at_half_its_rate_is_named_on_every_surface(simulator: Path, tmp_
     with (tmp_path / "targets.csv").open(encoding="utf-8") as file:
         rows = {row["target"]: row for row in csv.DictReader(file)}
     assert (rows["t09"]["server"], rows["t09"]["unit"], rows["t09"]["bytes"]) == ("oss04", "ssu3", str(128 << 20))
-    asked = sonde("query", "SELECT unit, sum(bytes) AS moved FROM targets GROUP BY unit ORDER BY unit", "--json")
-    assert str(512 << 20) in asked.stdout, asked.stderr
+    query_result = sonde("query", "SELECT unit, sum(bytes) AS moved FROM targets GROUP BY unit ORDER BY unit", "--json")
+    assert str(512 << 20) in query_result.stdout, query_result.stderr
     wrong = sonde("export", "all.tar", "last", "--table", "targets")
     assert wrong.returncode == 2
     # Described afterwards, the run says the same.
@@ -119,8 +121,8 @@ def test_an_ssu_at_half_its_rate_is_named_on_every_surface(simulator: Path, tmp_
     assert "ssu3" not in sonde("show", "last").stdout
     # A run without the fault is faster on these targets, and on no others.
     assert sonde("simulate", "plan.json", "--system", "six.toml").returncode == 0
-    said = sonde("compare", folder.name, "last", "--json", "--system", "six.toml")
-    compared = json.loads(said.stdout)["numbers"][0]["targets"]["levels"]
-    faster = [{one["name"] for one in level["parts"] if one["verdict"] == "faster"} for level in compared]
-    assert faster[0] <= {f"t{at:02}" for at in range(8, 12)}
+    comparison_result = sonde("compare", folder.name, "last", "--json", "--system", "six.toml")
+    compared = json.loads(comparison_result.stdout)["numbers"][0]["targets"]["levels"]
+    faster = [{change["name"] for change in level["parts"] if change["verdict"] == "faster"} for level in compared]
+    assert faster[0] <= {f"t{index:02}" for index in range(8, 12)}
     assert faster[2] == {"ssu3"}

@@ -64,14 +64,14 @@ def sonde(slurm: Slurm, engine: Path, warm_program: Path, tmp_path: Path) -> Son
     """Runs `sonde WORDS…` as a user of the cluster."""
     (tmp_path / "sites.toml").write_text(SITE)
     (tmp_path / "target").mkdir()
-    known = {"SONDE_ENGINE": str(engine), "PYTHONPATH": str(ROOT / "lab"), "SONDE_SITES": str(tmp_path / "sites.toml"),
-             "HOME": str(tmp_path), **slurm.environment}  # fmt: skip
+    variables = {"SONDE_ENGINE": str(engine), "PYTHONPATH": str(ROOT / "lab"),
+             "SONDE_SITES": str(tmp_path / "sites.toml"), "HOME": str(tmp_path), **slurm.environment}  # fmt: skip
 
-    def run(*words: str, start: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
-        command = [*start, str(warm_program), *words]
+    def run(*arguments: str, start: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+        command = [*start, str(warm_program), *arguments]
         return subprocess.run(
             command, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120,
-            check=False, env={**os.environ, **known},
+            check=False, env={**os.environ, **variables},
         )  # fmt: skip
 
     return run
@@ -83,8 +83,8 @@ def plan(folder: Path, seconds: float = 0.1) -> str:
 
 
 def state(sonde: Sonde, job: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(sonde("jobs", job, "--json").stdout)
-    return found
+    document: dict[str, Any] = json.loads(sonde("jobs", job, "--json").stdout)
+    return document
 
 
 def until(sonde: Sonde, job: str, *wanted: str) -> dict[str, Any]:
@@ -99,9 +99,9 @@ def summaries(folder: Path) -> list[dict[str, Any]]:
 
 
 def test_a_submitted_plan_ends_as_a_run_in_the_archive(sonde: Sonde, tmp_path: Path) -> None:
-    said = sonde("submit", plan(tmp_path), "--on", "target", "--tasks", "4")
-    assert said.returncode == 0, said.stderr
-    job = said.stdout.strip()
+    result = sonde("submit", plan(tmp_path), "--on", "target", "--tasks", "4")
+    assert result.returncode == 0, result.stderr
+    job = result.stdout.strip()
     done = sonde("jobs", job, "--follow")
     assert done.returncode == 0, done.stdout + done.stderr
     (run,) = summaries(tmp_path)
@@ -114,11 +114,11 @@ def test_a_submitted_plan_ends_as_a_run_in_the_archive(sonde: Sonde, tmp_path: P
 
 
 def test_a_sweep_is_one_job_with_all_its_cells(sonde: Sonde, tmp_path: Path) -> None:
-    said = sonde(
+    result = sonde(
         "submit", plan(tmp_path), "--on", "target", "--repeat", "2", "--sweep", "data.access.transfer=4KiB,8KiB"
     )
-    assert said.returncode == 0, said.stderr
-    assert until(sonde, said.stdout.strip(), "done", "failed", "gone")["state"] == "done"
+    assert result.returncode == 0, result.stderr
+    assert until(sonde, result.stdout.strip(), "done", "failed", "gone")["state"] == "done"
     assert len(summaries(tmp_path)) == 4
 
 
@@ -127,23 +127,23 @@ def test_jobs_of_an_array_share_a_sweep_that_is_too_long_for_one(sonde: Sonde, t
     end = 'setup = ["[ $SLURM_ARRAY_TASK_ID != 1 ] || export SONDE_JOB_END=$(($(date +%s) + 2))"]\n'
     (tmp_path / "sites.toml").write_text(SITE + end)
     sweep = ("--sweep", "data.access.transfer=4KiB,8KiB,16KiB", "--tasks", "2")
-    said = sonde("submit", plan(tmp_path, 1.0), "--on", "target", *sweep, "--array", "3")
-    assert said.returncode == 0, said.stderr
-    job = said.stdout.strip()
+    result = sonde("submit", plan(tmp_path, 1.0), "--on", "target", *sweep, "--array", "3")
+    assert result.returncode == 0, result.stderr
+    job = result.stdout.strip()
     assert until(sonde, job, "done", "failed", "gone")["state"] == "done"
     codes = until_all(sonde, job, 3)
     assert codes == {"1": 5, "2": 0, "3": 0}, (tmp_path / "sonde-archive" / "jobs" / job / "output.txt").read_text()
-    found = summaries(tmp_path)
-    assert sorted(one["experiment"]["axis_values"]["transfer"] for one in found) == ["16KiB", "4KiB", "8KiB"]
-    assert {one["job"] for one in found} == {job}
+    stored = summaries(tmp_path)
+    assert sorted(summary["experiment"]["axis_values"]["transfer"] for summary in stored) == ["16KiB", "4KiB", "8KiB"]
+    assert {summary["job"] for summary in stored} == {job}
     assert sonde("show", job).returncode == 0
 
 
 @pytest.mark.nightly
 def test_an_acceptance_set_goes_from_a_fresh_shell_to_its_report(sonde: Sonde, tmp_path: Path) -> None:
-    words = ("--profile", "ci", "--on", "fs1=target", "--nodes", "1", "--time", "30 min", "--group", "acceptance")
-    said = sonde("submit", "edison-acceptance", *words)
-    assert said.returncode == 0, said.stderr
+    options = ("--profile", "ci", "--on", "fs1=target", "--nodes", "1", "--time", "30 min", "--group", "acceptance")
+    result = sonde("submit", "edison-acceptance", *options)
+    assert result.returncode == 0, result.stderr
     end = time.monotonic() + 20 * 60
     while (now := state(sonde, "last"))["state"] in ("queued", "running") and time.monotonic() < end:
         time.sleep(2)
@@ -162,8 +162,8 @@ def until_all(sonde: Sonde, job: str, count: int) -> dict[str, int]:
 
 
 def test_a_job_that_meets_its_time_limit_ends_in_good_order(sonde: Sonde, slurm: Slurm, tmp_path: Path) -> None:
-    said = sonde("submit", plan(tmp_path, LONG_S), "--on", "target", "--tasks", "2", "--time", "1 min")
-    job = said.stdout.strip()
+    result = sonde("submit", plan(tmp_path, LONG_S), "--on", "target", "--tasks", "2", "--time", "1 min")
+    job = result.stdout.strip()
     assert until(sonde, job, "running")["state"] == "running"
     _began(tmp_path)
     # Not a minute of waiting: the same signal that `timeout` in the script sends then.
@@ -191,22 +191,22 @@ def test_a_canceled_job_is_gone_and_its_run_is_brought_in(sonde: Sonde, tmp_path
 
 
 def test_a_node_that_is_lost_ends_the_job_and_is_said(sonde: Sonde, slurm: Slurm, tmp_path: Path) -> None:
-    words = ("submit", plan(tmp_path, LONG_S), "--on", "target", "--tasks", "4", "--nodes", "2")
-    job = sonde(*words).stdout.strip()
+    command = ("submit", plan(tmp_path, LONG_S), "--on", "target", "--tasks", "4", "--nodes", "2")
+    job = sonde(*command).stdout.strip()
     number = until(sonde, job, "running")["scheduler_id"]
     _began(tmp_path)
-    nodes = slurm.said("squeue", "-h", "-j", number, "-o", "%N").strip()
-    last = slurm.said("scontrol", "show", "hostnames", nodes).split()[-1]
+    nodes = slurm.output_of("squeue", "-h", "-j", number, "-o", "%N").strip()
+    last = slurm.output_of("scontrol", "show", "hostnames", nodes).split()[-1]
     slurm.kill_node(last)
     # what slurmctld finds out by itself after its timeout
-    slurm.said("scontrol", "update", f"nodename={last}", "state=down", "reason=lost")
+    slurm.output_of("scontrol", "update", f"nodename={last}", "state=down", "reason=lost")
     try:
         ended = until(sonde, job, "failed", "gone", "canceled")
         assert ended["state"] in ("failed", "gone")
-        assert slurm.said("squeue", "-h", "-j", number).strip() == "", "it is not begun anew"
+        assert slurm.output_of("squeue", "-h", "-j", number).strip() == "", "it is not begun anew"
     finally:
         slurm.start_node(last)
-        slurm.said("scontrol", "update", f"nodename={last}", "state=resume")
+        slurm.output_of("scontrol", "update", f"nodename={last}", "state=resume")
 
 
 def _began(folder: Path) -> None:
@@ -219,19 +219,19 @@ def _began(folder: Path) -> None:
 
 def test_what_the_scheduler_refuses_is_one_sentence_and_leaves_no_job(sonde: Sonde, tmp_path: Path) -> None:
     (tmp_path / "sites.toml").write_text(SITE.replace('partition = "work"', 'partition = "nowhere"'))
-    said = sonde("submit", plan(tmp_path), "--on", "target")
-    assert said.returncode == 3
-    assert said.stderr.count("\n") == 1
-    assert "refused the job" in said.stderr
-    assert "invalid partition" in said.stderr.lower()
+    result = sonde("submit", plan(tmp_path), "--on", "target")
+    assert result.returncode == 3
+    assert result.stderr.count("\n") == 1
+    assert "refused the job" in result.stderr
+    assert "invalid partition" in result.stderr.lower()
     assert not list((tmp_path / "sonde-archive").glob("jobs/*"))
 
 
 def test_tasks_of_a_step_are_ranks_of_one_run(sonde: Sonde, tmp_path: Path) -> None:
     """Inside an allocation, without submission; PMI-2 is what MPICH and Slurm share."""
     salloc = (str(shutil.which("salloc")), "-Q", "-N2", "-n4")
-    said = sonde("run", plan(tmp_path), "--on", "target", "--launcher", "srun", "--tasks", "4", "--no-report",
+    result = sonde("run", plan(tmp_path), "--on", "target", "--launcher", "srun", "--tasks", "4", "--no-report",
                  start=salloc)  # fmt: skip
-    assert said.returncode == 0, said.stderr
+    assert result.returncode == 0, result.stderr
     (run,) = summaries(tmp_path)
     assert (run["tasks"], run["nodes"]) == (4, 2)

@@ -44,9 +44,13 @@ def small_plan(path: Path, striping: dict[str, Any] | None = None, **target: Any
 
 def told_by_mount(file: Path) -> tuple[int, int, list[int]]:
     """Stripe size, count and targets of a file in the mount's own words."""
-    words = os.getxattr(file, "sonde.layout").decode().split()
-    told = dict(zip(words[::2], words[1::2], strict=True))
-    return int(told["stripe_size:"]), int(told["stripe_count:"]), [int(one) for one in told["targets:"].split(",")]
+    fields = os.getxattr(file, "sonde.layout").decode().split()
+    layout = dict(zip(fields[::2], fields[1::2], strict=True))
+    return (
+        int(layout["stripe_size:"]),
+        int(layout["stripe_count:"]),
+        [int(target) for target in layout["targets:"].split(",")],
+    )
 
 
 def collect_target_usage(file: Path) -> list[list[Any]]:
@@ -107,28 +111,33 @@ def test_stripes_of_a_plan_are_set_and_read_back(mounted: Mount, engine: Path, t
     else:
         with pytest.raises(OSError, match="No data"):
             os.getxattr(directory / "d", "sonde.layout")
-    left = [name for at in (directory, directory / "d") for name in os.listdir(at) if name.startswith(".sonde-strip")]
-    assert left == []
+    leftovers = [
+        name
+        for folder in (directory, directory / "d")
+        for name in os.listdir(folder)
+        if name.startswith(".sonde-strip")
+    ]
+    assert leftovers == []
 
 
 def test_a_grant_that_differs_is_a_sentence(mounted: Mount, engine: Path, tmp_path: Path) -> None:
     directory = mounted("--no-cost")  # has two targets and no pools
     code, _, lines = run_engine(engine, tmp_path, small_plan(directory, {"count": 5, "pool": "flash"}))
     assert code == 0
-    (found,) = (line for line in lines if line["type"] == "finding" and line["id"] == "striping_differs")
-    assert found["text"] == (
+    (finding,) = (line for line in lines if line["type"] == "finding" and line["id"] == "striping_differs")
+    assert finding["text"] == (
         "2 of 2 files were not striped as target.striping asks; the first has 2 targets instead of 5, no pool instead"
         " of pool flash"
     )
 
 
-@pytest.mark.parametrize("place", ["own", "paths"])
+@pytest.mark.parametrize("member", ["own", "paths"])
 def test_stripes_that_cannot_be_had_end_the_run_before_a_byte_moves(
-    mounted: Mount, engine: Path, tmp_path: Path, place: str
+    mounted: Mount, engine: Path, tmp_path: Path, member: str
 ) -> None:
     directory = mounted("--no-cost")
     plan = small_plan(directory, {"start": 9})
-    if place == "paths":
+    if member == "paths":
         plan["target"]["use_existing"] = True
         plan["data"]["files"] = {"paths": [str(directory / "f")]}
     code, complaint, lines = run_engine(engine, tmp_path, plan)
@@ -140,8 +149,8 @@ def test_stripes_that_cannot_be_had_end_the_run_before_a_byte_moves(
 
 def test_ior_sets_the_stripes_that_its_options_ask_for(mounted: Mount, engine: Path) -> None:
     directory = mounted("--no-cost")
-    words = ["-w", "-k", "-b", "256k", "-t", "64k", "-o", str(directory / "file")]
+    options = ["-w", "-k", "-b", "256k", "-t", "64k", "-o", str(directory / "file")]
     stripes = ["--posix.lustre.stripecount=2", "--posix.lustre.stripesize=64k", "--posix.lustre.startost=1"]
-    done = subprocess.run([str(engine), "ior", *words, *stripes], capture_output=True, text=True, check=False)
+    done = subprocess.run([str(engine), "ior", *options, *stripes], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert told_by_mount(directory / "file") == (65536, 2, [1, 0])

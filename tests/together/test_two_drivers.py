@@ -29,5 +29,5 @@ def test_the_table_names_every_plan_and_none_is_beyond_the_limit() -> None:
     assert [line.split("|")[1].strip() for line in lines if line.split("|")[1].strip()] == [
         case.name for case in two_drivers.CASES
     ]
-    apart = [abs(float(line.split("|")[6].strip().rstrip("%"))) / 100 for line in lines]
-    assert max(apart) <= two_drivers.LIMIT
+    differences = [abs(float(line.split("|")[6].strip().rstrip("%"))) / 100 for line in lines]
+    assert max(differences) <= two_drivers.LIMIT

@@ -21,15 +21,15 @@ LAUNCHERS = {
 
 @pytest.fixture(params=sorted(LAUNCHERS))
 def launcher(request: pytest.FixtureRequest) -> list[str]:
-    words = LAUNCHERS[request.param]
-    if shutil.which(words[0]) is None:
-        pytest.skip(f"no {words[0]} here")
-    return words
+    command = LAUNCHERS[request.param]
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"no {command[0]} here")
+    return command
 
 
-def start(launcher: list[str], engine: Path, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def start(launcher: list[str], engine: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*launcher, "-n", "2", sys.executable, "-m", "sonde", *words],
+        [*launcher, "-n", "2", sys.executable, "-m", "sonde", *arguments],
         cwd=folder,
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -40,13 +40,13 @@ def start(launcher: list[str], engine: Path, folder: Path, *words: str) -> subpr
     )
 
 
-@pytest.mark.parametrize("words", ["ior -t 4k -b 64k -o f", "mdtest -n 4 -d m"])
-def test_one_run_is_kept_and_all_is_well(launcher: list[str], words: str, engine: Path, tmp_path: Path) -> None:
-    result = start(launcher, engine, tmp_path, *words.split())
+@pytest.mark.parametrize("command_line", ["ior -t 4k -b 64k -o f", "mdtest -n 4 -d m"])
+def test_one_run_is_kept_and_all_is_well(launcher: list[str], command_line: str, engine: Path, tmp_path: Path) -> None:
+    result = start(launcher, engine, tmp_path, *command_line.split())
     assert result.returncode == 0, result.stdout + result.stderr
     assert result.stdout.count("\ntasks               : 2\n") + result.stdout.count(" with 2 total task(s)") == 1
-    (kept,) = tmp_path.glob("sonde-archive/*/*/run.json")
-    assert json.loads(kept.read_text())["status"] == "done"
+    (summary_file,) = tmp_path.glob("sonde-archive/*/*/run.json")
+    assert json.loads(summary_file.read_text())["status"] == "done"
     assert result.stderr.count("sonde: stored in ") == 1
     assert "ended without" not in result.stderr
 

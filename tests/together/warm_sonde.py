@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command `sonde` without its start, which is most of what a short command takes.
 
-One process has the modules of the lab loaded and forks for each command that is asked for. The child has the words,
+One process has the modules of the lab loaded and forks for each command that is asked for. The child has the arguments,
 folder, environment and open files of whoever asks, and is killed when the asker goes away; the asker ends with its exit
 code. What it does is what a new process would do. Starting is tested by those that start `python -m sonde` themselves.
 
@@ -31,11 +31,11 @@ from typing import Any
 FILES = 3  # standard input, output and error
 
 
-def ask(name: str, words: list[str]) -> int:
+def ask(name: str, arguments: list[str]) -> int:
     """Has a command done; its exit code, or minus the number of the signal that ended it."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asker:
         asker.connect(f"\0{name}")
-        text = json.dumps({"words": words, "folder": os.getcwd(), "environment": dict(os.environ)}).encode()
+        text = json.dumps({"arguments": arguments, "folder": os.getcwd(), "environment": dict(os.environ)}).encode()
         socket.send_fds(asker, [len(text).to_bytes(4, "little")], list(range(FILES)))
         asker.sendall(text)
         answer = asker.recv(16)
@@ -44,7 +44,7 @@ def ask(name: str, words: list[str]) -> int:
     return int(answer)
 
 
-def taken(asker: socket.socket) -> tuple[dict[str, Any], list[int]]:
+def receive_request(asker: socket.socket) -> tuple[dict[str, Any], list[int]]:
     """What somebody asks for, and the files that come with it."""
     head, files, _, _ = socket.recv_fds(asker, 4, FILES)
     length, text = int.from_bytes(head, "little"), b""
@@ -63,7 +63,7 @@ def become(request: dict[str, Any], files: list[int]) -> None:
     os.environ.clear()
     os.environ.update(request["environment"])
     random.seed()
-    sys.argv = ["sonde", *request["words"]]
+    sys.argv = ["sonde", *request["arguments"]]
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115  (standard streams stay open)
     sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)  # noqa: SIM115
@@ -116,14 +116,14 @@ def serve(name: str) -> None:
     askers: dict[int, int] = {}  # descriptor of an asker -> number of the process that works for it
     while True:
         ready, _, _ = select.select([0, listener.fileno(), *at_work, *askers], [], [])
-        for one in ready:
-            if one == 0:
+        for ready_descriptor in ready:
+            if ready_descriptor == 0:
                 for number in askers.values():
                     os.kill(number, signal.SIGKILL)
                 return
-            if one == listener.fileno():
+            if ready_descriptor == listener.fileno():
                 asker, _ = listener.accept()
-                request, files = taken(asker)
+                request, files = receive_request(asker)
                 number = os.fork()
                 if number == 0:
                     for other in (listener, asker, *(waiting for _, waiting in at_work.values())):
@@ -135,16 +135,16 @@ def serve(name: str) -> None:
                     os.close(file)
                 at_work[os.pidfd_open(number)] = number, asker
                 askers[asker.fileno()] = number
-            elif one in at_work:
-                number, asker = at_work.pop(one)
+            elif ready_descriptor in at_work:
+                number, asker = at_work.pop(ready_descriptor)
                 _, status = os.waitpid(number, 0)
-                os.close(one)
+                os.close(ready_descriptor)
                 askers.pop(asker.fileno(), None)
                 with contextlib.suppress(OSError):
                     asker.sendall(str(os.waitstatus_to_exitcode(status)).encode())
                 asker.close()
-            elif one in askers:  # says no more, so it has gone
-                os.kill(askers.pop(one), signal.SIGKILL)
+            elif ready_descriptor in askers:  # says no more, so it has gone
+                os.kill(askers.pop(ready_descriptor), signal.SIGKILL)
 
 
 class WarmSonde:
@@ -154,9 +154,9 @@ class WarmSonde:
         self.name = f"sonde-warm-{uuid.uuid4().hex}"
         # One thread of numpy's: others would be missing after a fork.
         environment = {**os.environ, "PYTHONPATH": str(lab), "OPENBLAS_NUM_THREADS": "1"}
-        words = [sys.executable, __file__, "serve", self.name]
+        command = [sys.executable, __file__, "serve", self.name]
         pipe = subprocess.PIPE
-        self.process = subprocess.Popen(words, env=environment, stdin=pipe, stdout=pipe, text=True)
+        self.process = subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, text=True)
         assert self.process.stdout is not None
         assert self.process.stdout.readline() == "ready\n", "sonde could not be loaded"
 

@@ -34,9 +34,9 @@ class Example:
     """One thing that was added once, by its words, and where it may stand besides the files that the row names."""
 
     subject: str
-    words: str
+    pattern: str
     roots: tuple[str, ...]
-    own: tuple[str, ...]  # files that were made for it
+    own_files: tuple[str, ...]  # files that were made for it
 
 
 EXAMPLES = (
@@ -69,7 +69,7 @@ def files_with(pattern_text: str, roots: tuple[str, ...]) -> set[str]:
 def test_example_is_named_only_in_the_files_of_its_row(example: Example) -> None:
     row_paths = {path for path in LISTED.findall(row(example.subject)) if (ROOT / path).is_file()}
     within = {path for path in row_paths if path.startswith(tuple(f"{root}/" for root in example.roots))}
-    assert files_with(example.words, example.roots) - set(example.own) == within
+    assert files_with(example.pattern, example.roots) - set(example.own_files) == within
 
 
 def test_every_file_that_a_row_names_is_there() -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -68,7 +69,15 @@ def list_command(as_json: bool) -> int:
             rows.append({**entry, "available": False, "reason": f"It cannot be read: {error.strerror}."})
         finally:
             reader.close()
-    formats = [{"name": entry.name, "description": entry.description} for entry in TELEMETRY_FORMATS]
+    formats: list[dict[str, Any]] = [
+        {
+            "name": entry.name,
+            "description": entry.description,
+            "available": not (problem := entry.find_problem(shutil.which)),
+            "reason": problem,
+        }
+        for entry in TELEMETRY_FORMATS
+    ]
     if as_json:
         print_json({"sources": rows, "imported_formats": formats})
         return 0
@@ -84,7 +93,9 @@ def list_command(as_json: bool) -> int:
             console.print(f"{row['name']}: {row['reason']}", soft_wrap=True)
     console.print("\nCounters of servers and other programs are added by `sonde telemetry import`:")
     for entry in formats:
-        console.print(f"  {entry['description']}", soft_wrap=True)
+        console.print(f"  {entry['name']}: {entry['description']}", soft_wrap=True)
+        if entry["reason"]:
+            console.print(f"    {entry['reason']}", soft_wrap=True)
     return 0
 
 
@@ -202,8 +213,8 @@ def _format_fraction(value: float | None) -> str:
 def import_command(files: tuple[Path, ...], run: str, host: str, zone: str, archive: Archive, as_json: bool) -> int:
     """Add counters of servers and other monitoring programs to RUN, cut to its time.
 
-    The format is detected: outputs of lctl get_param, rows and cerebro text of LMT, mmpmon, sadf -j, and answers of
-    Prometheus. A file that cannot be read is reported, and the others are imported; the exit code is then 1.
+    The format is detected; `sonde telemetry list` names all of them, and how to make such a file. A file that cannot be
+    read is reported, and the others are imported; the exit code is then 1.
 
     \b
     Examples:

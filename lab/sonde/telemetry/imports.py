@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 
@@ -29,8 +30,16 @@ class TelemetryFormat:
 
     name: str
     description: str  # the program, and how to make such a file
+    program: str  # that prints it, "" when it is a service or a file
+    remedy: str  # where to run it, and what installs it
     matches: Callable[[str], bool]
     read: Callable[[str, TelemetryDefaults], Sequence[TelemetryFile]]
+
+    def find_problem(self, find_program: Callable[[str], str | None]) -> str:
+        """Why such a file cannot be made on this machine, and the remedy; "" when it can."""
+        if self.program and find_program(self.program):
+            return ""
+        return f"{self.program} is not installed here; {self.remedy}" if self.program else f"{self.remedy}"
 
 
 @dataclass
@@ -96,3 +105,31 @@ def cut_to_interval(files: Iterable[TelemetryFile], start: float, stop: float) -
                 )
             )
     return cut
+
+
+_TIME_MARK = re.compile(r"^(\d{9,11}(?:\.\d+)?|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*)[ \t]*$", re.MULTILINE)
+
+
+def has_time_marks(text: str) -> bool:
+    """Whether a line of the text is only a time."""
+    return _TIME_MARK.search(text) is not None
+
+
+def split_at_times(text: str, zone: tzinfo) -> Iterator[tuple[float, str]]:
+    """Outputs of a program that prints no time, each after a line with one: seconds since 1970, or ISO 8601.
+
+    Raises ValueError when there is no such line.
+    """
+    marks = list(_TIME_MARK.finditer(text))
+    if not marks:
+        raise ValueError("no line says when it was printed; put `date +%s` before each output")
+    for mark, end in zip(marks, [*(mark.start() for mark in marks[1:]), len(text)], strict=True):
+        yield parse_time(mark[1], zone), text[mark.end() : end]
+
+
+def parse_time(text: str, zone: tzinfo) -> float:
+    """Seconds since 1970-01-01 UTC of such a number or of an ISO 8601 time. Raises ValueError."""
+    try:
+        return float(text)
+    except ValueError:
+        return parse_local_time(text, zone)

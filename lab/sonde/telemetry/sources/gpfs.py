@@ -50,5 +50,10 @@ def read_mmpmon_output(text: str, defaults: TelemetryDefaults) -> list[Telemetry
 
 
 MMPMON_FORMAT = TelemetryFormat(
-    "mmpmon", "GPFS: mmpmon -p with fs_io_s or io_s requests", is_mmpmon_output, read_mmpmon_output
+    "mmpmon",
+    "GPFS: mmpmon -p with fs_io_s or io_s requests",
+    "mmpmon",
+    "run it as root on a GPFS node; it is part of the package gpfs.base.",
+    is_mmpmon_output,
+    read_mmpmon_output,
 )

@@ -78,8 +78,18 @@ def _parse_time(text: str, defaults: TelemetryDefaults) -> float:
 
 
 ROWS_FORMAT = TelemetryFormat(
-    "LMT", "LMT: rows of OST_DATA joined with OST_NAME and TIMESTAMP, as CSV", is_lmt_rows, read_lmt_rows
+    "LMT",
+    "LMT: rows of OST_DATA joined with OST_NAME and TIMESTAMP, as CSV",
+    "",
+    "export them from the database of LMT, on its management server (package lmt-server).",
+    is_lmt_rows,
+    read_lmt_rows,
 )
 CEREBRO_FORMAT = TelemetryFormat(
-    "cerebro", "LMT: lines of `date +%s` and the output of `lmtmetric -m ost`", is_cerebro_text, read_cerebro_text
+    "cerebro",
+    "LMT: lines of `date +%s` and the output of `lmtmetric -m ost`",
+    "lmtmetric",
+    "run it on an OSS; it is part of the package lmt-server-agent.",
+    is_cerebro_text,
+    read_cerebro_text,
 )

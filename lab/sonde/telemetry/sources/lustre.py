@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lustre: the `stats` files of targets on servers and of mounts on clients, read here or printed by `lctl get_param`.
+"""Lustre: the `stats` files of targets on servers and of mounts on clients.
 
+`lustre_outputs` reads what `lctl get_param` prints.
 A line is ``name  N samples [unit] min max sum sumsq``; versions differ in units (usec, usecs), in the members after the
 count, and in the header (`snapshot_time`, `start_time`, `elapsed_time`). Lines without samples are absent. Formats of
 1.8, 2.5, 2.10, 2.12 and 2.15 are covered by recorded samples; this code has never run on a Lustre server.
@@ -13,17 +14,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from sonde.telemetry.file_format import TelemetryFile
-from sonde.telemetry.imports import TelemetryBuilder, TelemetryDefaults, TelemetryFormat
 from sonde.telemetry.source import KernelFile, LocalSource, Readings, SourceReader, UnavailableSourceError, Values
 
 _LINE = re.compile(r"(?P<name>\S+)\s+(?P<samples>\d+) samples \[(?P<unit>\w+)\](?P<rest>[ \d]*)")
-_PARAMETER = re.compile(r"(?P<kind>obdfilter|osd-\w+|mdt|llite)\.(?P<part>[^.=\s]+)\.(?:md_)?stats=")
 _ROOTS = ("proc/fs/lustre", "sys/kernel/debug/lustre")
 # Seconds of one unit of a latency.
 _SECONDS = {"usec": 1e-6, "usecs": 1e-6, "nsec": 1e-9, "nsecs": 1e-9, "msec": 1e-3, "sec": 1.0, "secs": 1.0}
 # Calls that llite and md_stats count and that are neither data nor house-keeping.
-_NAME_CALLS = frozenset(
+NAME_CALLS = frozenset(
     (
         *("open", "close", "mknod", "create", "link", "unlink", "symlink", "mkdir", "rmdir", "rename", "getattr"),
         *("setattr", "getxattr", "setxattr", "statfs", "readdir", "truncate", "alloc_inode", "inode_permission"),
@@ -93,7 +91,7 @@ CLIENT_COLUMNS = (
 
 def summarize_target(stats: StatsFile) -> Values:
     """The values of an OST or MDT in the order of TARGET_COLUMNS."""
-    names = [name for name in stats.lines if name in _NAME_CALLS]
+    names = [name for name in stats.lines if name in NAME_CALLS]
     latencies = [seconds for name in names if (seconds := stats.seconds(name)) is not None]
     return (
         stats.total("read_bytes"),
@@ -114,7 +112,7 @@ def summarize_client(stats: StatsFile) -> Values:
         stats.total("write_bytes"),
         stats.count("read_bytes"),
         stats.count("write_bytes"),
-        sum(stats.count(name) for name in stats.lines if name in _NAME_CALLS),
+        sum(stats.count(name) for name in stats.lines if name in NAME_CALLS),
     )
 
 
@@ -165,36 +163,3 @@ CLIENT = LocalSource(
     "lustre-client", "bytes and calls on the Lustre mounts of this client", "client", CLIENT_COLUMNS,
     _open_client_reader,
 )  # fmt: skip
-
-
-def is_lctl_output(text: str) -> bool:
-    """Whether a text is what `lctl get_param obdfilter.*.stats` prints."""
-    return bool(_PARAMETER.match(text.lstrip())) and " samples [" in text
-
-
-def read_lctl_output(text: str, defaults: TelemetryDefaults) -> list[TelemetryFile]:
-    """Repeated outputs of `lctl get_param obdfilter.*.stats mdt.*.md_stats llite.*.stats`, one after another."""
-    builder = TelemetryBuilder("lctl")
-    marks = list(_PARAMETER.finditer(text))
-    for mark, following in zip(marks, [*marks[1:], None], strict=True):
-        stats = parse_stats(text[mark.end() : following.start() if following else len(text)])
-        if stats.time is None or not stats.lines:
-            builder.unreadable_lines += 1
-            continue
-        if mark["kind"] == "llite":
-            builder.add(
-                defaults.host, "lustre-client", CLIENT_COLUMNS, stats.time, mark["part"], summarize_client(stats)
-            )
-        else:
-            builder.add(
-                defaults.host, "lustre-targets", TARGET_COLUMNS, stats.time, mark["part"], summarize_target(stats)
-            )
-    return builder.build()
-
-
-LCTL_FORMAT = TelemetryFormat(
-    "lctl",
-    "Lustre: lctl get_param obdfilter.*.stats mdt.*.md_stats, repeated into one file",
-    is_lctl_output,
-    read_lctl_output,
-)

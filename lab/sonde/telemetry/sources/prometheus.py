@@ -1,58 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prometheus: answers of its query API (``/api/v1/query_range``, saved as JSON) with metrics of exporters.
 
-Exporters name the same counter differently; `_ALIASES` lists the names of node_exporter and of three Lustre exporters
-(Whamcloud's lustrefs-exporter, HPE's and GSI's lustre_exporter). Tested on recorded answers.
+`prometheus_names` lists the names of node_exporter and of three Lustre exporters. The second format is the text that an
+exporter itself prints (``curl -s http://NODE:9100/metrics``), saved again and again with ``date +%s`` before each.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from sonde.model.documents import parse_json
 from sonde.telemetry.file_format import TelemetryFile
-from sonde.telemetry.imports import TelemetryBuilder, TelemetryDefaults, TelemetryFormat
-
-_KIB = 1024
-
-
-@dataclass(frozen=True)
-class _Alias:
-    """The metric that a name of an exporter stands for, the label that names the part, and the factor to our unit."""
-
-    metric: str
-    source: str
-    label: str
-    factor: float = 1.0
-
-
-_ALIASES: Mapping[str, _Alias] = {
-    "node_disk_read_bytes_total": _Alias("disk_read_bytes", "disks", "device"),
-    "node_disk_written_bytes_total": _Alias("disk_written_bytes", "disks", "device"),
-    "node_disk_reads_completed_total": _Alias("disk_reads", "disks", "device"),
-    "node_disk_writes_completed_total": _Alias("disk_writes", "disks", "device"),
-    "node_disk_read_time_seconds_total": _Alias("disk_read_s", "disks", "device"),
-    "node_disk_write_time_seconds_total": _Alias("disk_write_s", "disks", "device"),
-    "node_disk_io_time_seconds_total": _Alias("disk_busy_s", "disks", "device"),
-    "node_disk_io_time_weighted_seconds_total": _Alias("disk_queue_s", "disks", "device"),
-    "node_network_receive_bytes_total": _Alias("network_received_bytes", "interfaces", "device"),
-    "node_network_transmit_bytes_total": _Alias("network_sent_bytes", "interfaces", "device"),
-    "node_infiniband_port_data_received_bytes_total": _Alias("fabric_received_bytes", "infiniband", "device"),
-    "node_infiniband_port_data_transmitted_bytes_total": _Alias("fabric_sent_bytes", "infiniband", "device"),
-    "node_netstat_Tcp_RetransSegs": _Alias("tcp_retransmitted_segments", "tcp", ""),
-    "node_netstat_Tcp_OutSegs": _Alias("tcp_sent_segments", "tcp", ""),
-    "node_memory_Dirty_bytes": _Alias("memory_dirty_bytes", "memory", ""),
-    "node_memory_Writeback_bytes": _Alias("memory_writeback_bytes", "memory", ""),
-    "node_memory_MemAvailable_bytes": _Alias("memory_available_bytes", "memory", ""),
-    "lustre_read_bytes_total": _Alias("target_read_bytes", "lustre-targets", "target"),
-    "lustre_write_bytes_total": _Alias("target_written_bytes", "lustre-targets", "target"),
-    "lustre_read_kibibytes_total": _Alias("target_read_bytes", "lustre-targets", "target", _KIB),
-    "lustre_write_kibibytes_total": _Alias("target_written_bytes", "lustre-targets", "target", _KIB),
-    "lustre_read_samples_total": _Alias("target_reads", "lustre-targets", "target"),
-    "lustre_write_samples_total": _Alias("target_writes", "lustre-targets", "target"),
-}
+from sonde.telemetry.imports import TelemetryBuilder, TelemetryDefaults, TelemetryFormat, split_at_times
+from sonde.telemetry.sources.prometheus_names import METRIC_ALIASES
 
 
 def is_query_answer(text: str) -> bool:
@@ -69,18 +31,18 @@ def read_query_answer(text: str, defaults: TelemetryDefaults) -> list[TelemetryF
     builder = TelemetryBuilder("prometheus")
     for series in document["data"]["result"]:
         labels = series["metric"]
-        alias = _ALIASES.get(labels.get("__name__", ""))
+        alias = METRIC_ALIASES.get(labels.get("__name__", ""))
         if alias is None:
             builder.unreadable_lines += 1
             continue
         host = _find_host(labels, defaults)
-        part = str(labels.get(alias.label, "")) if alias.label else ("tcp" if alias.source == "tcp" else "")
+        part = alias.find_part(labels)
         for time, value in series["values"]:
             # One source per metric: series of different metrics have different times.
             number = _parse_value(value)
             if number is not None:
                 builder.add(
-                    host, f"{alias.source}:{alias.metric}", (alias.metric,), float(time), part, (number * alias.factor,)
+                    host, f"{alias.source}:{alias.metric}", (alias.metric,), float(time), part, (alias.scale(number),)
                 )
     return builder.build()
 
@@ -98,6 +60,48 @@ def _parse_value(text: Any) -> float | None:
     return value if abs(value) < 1e300 else None
 
 
+# NAME{label="value",…} VALUE [milliseconds]: https://prometheus.io/docs/instrumenting/exposition_formats
+_SAMPLE = re.compile(r"^(?P<name>[a-zA-Z_:][\w:]*)(?:\{(?P<labels>.*)\})? (?P<value>\S+)(?: (?P<time>-?\d+))?$")
+_LABEL = re.compile(r'(\w+)="((?:\\.|[^"\\])*)"')
+
+
+def is_exporter_text(text: str) -> bool:
+    """Whether a text has metrics of an exporter that are read here."""
+    return "\n# TYPE " in text and any(f"\n{name}" in text for name in METRIC_ALIASES)
+
+
+def read_exporter_text(text: str, defaults: TelemetryDefaults) -> list[TelemetryFile]:
+    """The counters of repeated scrapes. Lines of other metrics are skipped."""
+    builder = TelemetryBuilder("exporter")
+    for time, scrape in split_at_times(text, defaults.zone):
+        for line in scrape.splitlines():
+            match = None if line.startswith("#") else _SAMPLE.match(line)
+            alias = METRIC_ALIASES.get(match["name"]) if match else None
+            value = _parse_value(match["value"]) if match else None
+            if match is None or alias is None:
+                builder.unreadable_lines += match is None and bool(line.strip()) and not line.startswith("#")
+            elif value is not None:
+                labels = {name: re.sub(r"\\(.)", r"\1", label) for name, label in _LABEL.findall(match["labels"] or "")}
+                moment = int(match["time"]) / 1000 if match["time"] else time
+                source, values = f"{alias.source}:{alias.metric}", (alias.scale(value),)
+                builder.add(defaults.host, source, (alias.metric,), moment, alias.find_part(labels), values)
+    return builder.build()
+
+
 QUERY_FORMAT = TelemetryFormat(
-    "prometheus", "Prometheus: the answer of /api/v1/query_range as JSON", is_query_answer, read_query_answer
+    "prometheus",
+    "Prometheus: the answer of /api/v1/query_range as JSON",
+    "",
+    "ask the server of Prometheus: curl -s 'http://SERVER:9090/api/v1/query_range?query=…&start=…&end=…&step=5'.",
+    is_query_answer,
+    read_query_answer,
+)
+EXPORTER_FORMAT = TelemetryFormat(
+    "exporter",
+    "exporters of Prometheus (node_exporter, three Lustre exporters): curl -s http://NODE:9100/metrics, repeated, with"
+    " `date +%s` before each",
+    "prometheus-node-exporter",
+    "run it on each node; it is in the package prometheus-node-exporter. Exporters of other nodes are read with curl.",
+    is_exporter_text,
+    read_exporter_text,
 )

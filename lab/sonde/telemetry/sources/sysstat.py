@@ -66,4 +66,11 @@ def _scale(value: Any, factor: float) -> float | None:
     return float(value) * factor if isinstance(value, int | float) else None
 
 
-SADF_FORMAT = TelemetryFormat("sar", "sysstat: sadf -j -T FILE -- -d -r ALL", is_sadf_json, read_sadf_json)
+SADF_FORMAT = TelemetryFormat(
+    "sar",
+    "sysstat: sadf -j -T FILE -- -d -r ALL",
+    "sadf",
+    "run it on any node; it is in the package sysstat.",
+    is_sadf_json,
+    read_sadf_json,
+)

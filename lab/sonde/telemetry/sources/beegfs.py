@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""BeeGFS: repeated outputs of ``beegfs-ctl --serverstats`` and ``beegfs-ctl --clientstats``.
+
+Server statistics are a table with a title line. It has a column ``time_index`` (seconds since 1970), or with
+``--perserver`` a line ``===== time index: SECONDS =====`` before it and a column ``nodeID``. Values are those of one
+second. Client statistics are lines ``CLIENT  61 [sum]  3 [ops-rd]  12 [MiB-rd/s] …`` below ``date +%s``. Forms follow
+the source of beegfs-ctl 7 (ModeIOStat.cpp); this code has never run on a BeeGFS.
+"""
+
+from __future__ import annotations
+
+import re
+
+from sonde.telemetry.file_format import TelemetryFile
+from sonde.telemetry.imports import TelemetryBuilder, TelemetryDefaults, TelemetryFormat, split_at_times
+
+_KIB, _MIB = 1024, 1 << 20
+_SERVER_COLUMNS = (
+    "server_read_rate", "server_write_rate", "server_request_rate", "server_queue", "server_busy_threads",
+)  # fmt: skip
+_CLIENT_COLUMNS = ("client_read_rate", "client_write_rate", "client_request_rate")
+_TITLE = re.compile(r"^\s*(time_index|nodeID)\s+((?:\w+_KiB\s+)*reqs\s+qlen\s+bsy(?:\s+name)?)\s*$", re.MULTILINE)
+_TIME_INDEX = re.compile(r"^===== time index: (\d+)")
+_STATISTIC = re.compile(r"(\d+(?:\.\d+)?) \[([^\]]+)\]")
+
+
+def is_server_output(text: str) -> bool:
+    """Whether a text has a table of beegfs-ctl --serverstats."""
+    return _TITLE.search(text) is not None
+
+
+def read_server_output(text: str, defaults: TelemetryDefaults) -> list[TelemetryFile]:
+    """Rates, queue and busy threads of each server, or of all together (part "")."""
+    builder = TelemetryBuilder("beegfs-servers")
+    titles: list[str] = []
+    time_index: float | None = None
+    for line in text.splitlines():
+        if match := _TIME_INDEX.match(line):
+            time_index = float(match[1])
+        elif match := _TITLE.match(line):
+            titles = [match[1], *match[2].split()]
+        elif titles and (fields := line.split()) and fields[0].isdigit():
+            row = dict(zip(titles, fields, strict=False))
+            time = float(row["time_index"]) if "time_index" in row else time_index
+            if time is None or len(row) < len(titles):
+                builder.unreadable_lines += 1
+                continue
+            values = (
+                _scale(row.get("read_KiB"), _KIB),
+                _scale(row.get("write_KiB"), _KIB),
+                *(_scale(row[title]) for title in ("reqs", "qlen", "bsy")),
+            )
+            part = row.get("name") or row.get("nodeID", "")
+            builder.add(defaults.host, "beegfs-servers", _SERVER_COLUMNS, time, part, values)
+    return builder.build()
+
+
+def is_client_output(text: str) -> bool:
+    """Whether a text has lines of beegfs-ctl --clientstats."""
+    return "[sum]" in text and _STATISTIC.search(text) is not None
+
+
+def read_client_output(text: str, defaults: TelemetryDefaults) -> list[TelemetryFile]:
+    """Rates of each client; part "" is the sum that beegfs-ctl prints. Metadata servers report requests only."""
+    builder = TelemetryBuilder("beegfs-clients")
+    for time, output in split_at_times(text, defaults.zone):
+        for line in output.splitlines():
+            statistics = {name: float(value) for value, name in _STATISTIC.findall(line)}
+            if "sum" not in statistics:
+                continue
+            client = line.split()[0].rstrip(":")
+            values = (
+                _scale(statistics.get("MiB-rd/s"), _MIB),
+                _scale(statistics.get("MiB-wr/s"), _MIB),
+                statistics["sum"],
+            )
+            part = "" if client == "Sum" else client
+            builder.add(defaults.host, "beegfs-clients", _CLIENT_COLUMNS, time, part, values)
+    return builder.build()
+
+
+def _scale(value: str | float | None, factor: int = 1) -> float | None:
+    return None if value is None else float(value) * factor
+
+
+_REMEDY = "run it on a BeeGFS client or server; it is part of the package beegfs-utils."
+SERVER_FORMAT = TelemetryFormat(
+    "beegfs-servers",
+    "BeeGFS: beegfs-ctl --serverstats --nodetype=storage --perserver --names --interval=1",
+    "beegfs-ctl",
+    _REMEDY,
+    is_server_output,
+    read_server_output,
+)
+CLIENT_FORMAT = TelemetryFormat(
+    "beegfs-clients",
+    "BeeGFS: beegfs-ctl --clientstats --nodetype=storage --interval=0, repeated, with `date +%s` before each",
+    "beegfs-ctl",
+    _REMEDY,
+    is_client_output,
+    read_client_output,
+)

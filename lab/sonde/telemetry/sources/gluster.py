@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gluster: repeated ``date +%s; gluster volume profile VOLUME info``.
+
+Each brick has a block ``Brick: HOST:/PATH`` with "Cumulative Stats:" and then "Interval N Stats:", which say the same
+of the time since the last call. A block has rows ``%-latency Avg-latency Min-Latency Max-Latency No. of calls Fop``
+with latencies in microseconds, and lines ``Data Read: 4096 bytes``. Only the cumulative statistics are read.
+"""
+
+from __future__ import annotations
+
+import re
+
+from sonde.telemetry.file_format import TelemetryFile
+from sonde.telemetry.imports import TelemetryBuilder, TelemetryDefaults, TelemetryFormat, split_at_times
+from sonde.telemetry.source import Values
+
+_COLUMNS = (
+    "target_read_bytes", "target_written_bytes", "target_reads", "target_writes", "target_read_s", "target_write_s",
+    "metadata_operations", "metadata_s",
+)  # fmt: skip
+_BRICK = re.compile(r"^Brick: (\S.*?)\s*$", re.MULTILINE)
+_CALLS = re.compile(
+    r"^\s*[\d.]+\s+(?P<mean>[\d.]+) us\s+[\d.]+ us\s+[\d.]+ us\s+(?P<calls>\d+)\s+(?P<name>\w+)", re.MULTILINE
+)
+_DATA = re.compile(r"^\s*Data (Read|Written): (\d+) bytes", re.MULTILINE)
+# Calls that are neither data nor names.
+_HOUSE_KEEPING = ("FORGET", "RELEASE", "RELEASEDIR", "READ", "WRITE", "INODELK", "FINODELK", "ENTRYLK", "LK")
+
+
+def is_profile_output(text: str) -> bool:
+    """Whether a text has outputs of gluster volume profile."""
+    return "Cumulative Stats:" in text and _BRICK.search(text) is not None
+
+
+def read_profile_output(text: str, defaults: TelemetryDefaults) -> list[TelemetryFile]:
+    """The counters of every brick."""
+    builder = TelemetryBuilder("gluster")
+    for time, output in split_at_times(text, defaults.zone):
+        bricks = list(_BRICK.finditer(output))
+        for brick, end in zip(bricks, [*(brick.start() for brick in bricks[1:]), len(output)], strict=bool(bricks)):
+            block = output[brick.end() : end].partition("Cumulative Stats:")[2].partition("\nInterval ")[0]
+            if not block:
+                builder.unreadable_lines += 1
+                continue
+            builder.add(defaults.host, "gluster-bricks", _COLUMNS, time, brick[1], _summarize(block))
+    return builder.build()
+
+
+def _summarize(block: str) -> Values:
+    data = {kind: float(amount) for kind, amount in _DATA.findall(block)}
+    calls = {name: (float(count), float(mean) * 1e-6) for mean, count, name in _CALLS.findall(block)}
+    reads, read_s = calls.get("READ", (0.0, 0.0))
+    writes, write_s = calls.get("WRITE", (0.0, 0.0))
+    names = [entry for name, entry in calls.items() if name not in _HOUSE_KEEPING]
+    return (
+        data.get("Read"),
+        data.get("Written"),
+        reads,
+        writes,
+        reads * read_s,
+        writes * write_s,
+        sum(count for count, _ in names),
+        sum(count * mean for count, mean in names),
+    )
+
+
+PROFILE_FORMAT = TelemetryFormat(
+    "gluster",
+    "Gluster: gluster volume profile VOLUME info, repeated, with `date +%s` before each; first gluster volume profile"
+    " VOLUME start",
+    "gluster",
+    "run it on a Gluster server; it is part of the package glusterfs-cli.",
+    is_profile_output,
+    read_profile_output,
+)

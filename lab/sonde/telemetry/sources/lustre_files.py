@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where Lustre keeps its files, by version: /proc/fs/lustre, /sys/fs/lustre, /sys/kernel/debug/lustre."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sonde.telemetry.source import KernelFile, UnavailableSourceError
+
+ROOTS = ("proc/fs/lustre", "sys/fs/lustre", "sys/kernel/debug/lustre")
+
+
+def find_lustre_files(root: Path, patterns: tuple[str, ...]) -> dict[str, Path]:
+    """The first file of every part: a target or a mount, by the name of its folder."""
+    paths: dict[str, Path] = {}
+    for base in ROOTS:
+        for pattern in patterns:
+            for path in sorted((root / base).glob(pattern)):
+                paths.setdefault(path.parent.name, path)
+    return paths
+
+
+def open_lustre_files(paths: dict[str, Path], remedy: str) -> dict[str, KernelFile]:
+    """The opened files by part. Raises UnavailableSourceError when none can be opened."""
+    files: dict[str, KernelFile] = {}
+    problem = ""
+    for part, path in paths.items():
+        try:
+            files[part] = KernelFile(path)
+        except OSError as error:
+            problem = f"{path}: {error.strerror}"
+    if not files:
+        raise UnavailableSourceError(f"{problem}; {remedy}")
+    return files

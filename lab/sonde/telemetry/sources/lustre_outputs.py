@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lustre: repeated outputs of ``lctl get_param``, of servers and clients, one after another in a file.
+
+Times are the snapshot times in the outputs; where an output has none, the line of ``date +%s`` before it counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from sonde.telemetry.file_format import TelemetryFile
+from sonde.telemetry.imports import TelemetryBuilder, TelemetryDefaults, TelemetryFormat, parse_time
+from sonde.telemetry.source import Readings
+from sonde.telemetry.sources import lustre, lustre_health, lustre_histograms, lustre_jobs
+
+_PARAMETER = re.compile(
+    r"^(?:(?P<kind>obdfilter|osd-\w+|mdt|llite|osc|mdc)\.(?P<part>[^.=\s]+)\."
+    r"(?P<name>stats|md_stats|job_stats|brw_stats|rpc_stats|recovery_status)|(?P<health>health_check))=",
+    re.MULTILINE,
+)
+_MARK = re.compile(r"^(?P<time>\d{9,11}(?:\.\d+)?|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*)[ \t]*$", re.MULTILINE)
+_SNAPSHOT_TIME = re.compile(r"^snapshot_time\s*:?\s*(\d+(?:\.\d+)?)", re.MULTILINE)
+
+
+def _without_time(parse: Callable[[str], Readings]) -> Callable[[str], tuple[float | None, Readings]]:
+    return lambda text: (None, parse(text))
+
+
+# Source, its columns, and time and values of all parts in a text; the part of the parameter stands before these.
+_Reader = tuple[str, tuple[str, ...], Callable[[str], tuple[float | None, Readings]]]
+_READERS: dict[str, _Reader] = {
+    "job_stats": ("lustre-jobs", lustre_jobs.COLUMNS, lustre_jobs.parse_job_stats),
+    "brw_stats": ("lustre-brw", lustre_histograms.COLUMNS, _without_time(lustre_histograms.parse_histograms)),
+    "rpc_stats": ("lustre-rpc", lustre_histograms.COLUMNS, _without_time(lustre_histograms.parse_histograms)),
+    "recovery_status": (
+        "lustre-recovery",
+        lustre_health.RECOVERY_COLUMNS,
+        _without_time(lambda text: {"": lustre_health.parse_recovery(text)}),
+    ),
+    "health_check": ("lustre-health", lustre_health.HEALTH_COLUMNS, _without_time(lustre_health.parse_health)),
+}
+
+
+def is_lctl_output(text: str) -> bool:
+    """Whether a text is what `lctl get_param` prints of the parameters that are read here."""
+    return _PARAMETER.search(text) is not None
+
+
+def read_lctl_output(text: str, defaults: TelemetryDefaults) -> list[TelemetryFile]:
+    """The counters in repeated outputs. Parameters without counters or without a time are counted as unreadable."""
+    builder = TelemetryBuilder("lctl")
+    marks = sorted([*_PARAMETER.finditer(text), *_MARK.finditer(text)], key=lambda mark: mark.start())
+    marked_time: float | None = None
+    for mark, end in zip(marks, [*(mark.start() for mark in marks[1:]), len(text)], strict=True):
+        if "time" in mark.groupdict():
+            marked_time = parse_time(mark["time"], defaults.zone)
+        elif not _add_parameter(builder, mark, text[mark.end() : end], marked_time, defaults):
+            builder.unreadable_lines += 1
+    return builder.build()
+
+
+def _add_parameter(
+    builder: TelemetryBuilder, mark: re.Match[str], text: str, marked_time: float | None, defaults: TelemetryDefaults
+) -> bool:
+    """Adds the counters of one parameter; False when it has none, or no time."""
+    name = mark["health"] or mark["name"]
+    part = mark["part"] or ""
+    if name in ("stats", "md_stats"):
+        return _add_stats(builder, mark["kind"] == "llite", part, lustre.parse_stats(text), defaults)
+    source, columns, parse = _READERS[name]
+    snapshot = None
+    if match := _SNAPSHOT_TIME.search(text) if name in ("brw_stats", "rpc_stats") else None:
+        snapshot = float(match[1])
+    time = snapshot if snapshot is not None else marked_time
+    try:
+        latest, readings = parse(text)
+    except ValueError:
+        return False
+    # The snapshot times of jobs are those of their last requests.
+    time = latest if time is None else time
+    if time is None:
+        return False
+    for entry, values in readings.items():
+        builder.add(defaults.host, source, columns, time, f"{part} {entry}".strip(), values)
+    if name == "rpc_stats":
+        outstanding = lustre_histograms.parse_outstanding_requests(text)
+        builder.add(defaults.host, "lustre-outstanding", lustre_histograms.STATE_COLUMNS, time, part, outstanding)
+    return bool(readings)
+
+
+def _add_stats(
+    builder: TelemetryBuilder, is_client: bool, part: str, stats: lustre.StatsFile, defaults: TelemetryDefaults
+) -> bool:
+    if stats.time is None or not stats.lines:
+        return False
+    if is_client:
+        values = lustre.summarize_client(stats)
+        builder.add(defaults.host, "lustre-client", lustre.CLIENT_COLUMNS, stats.time, part, values)
+    else:
+        values = lustre.summarize_target(stats)
+        builder.add(defaults.host, "lustre-targets", lustre.TARGET_COLUMNS, stats.time, part, values)
+    return True
+
+
+LCTL_FORMAT = TelemetryFormat(
+    "lctl",
+    "Lustre: lctl get_param obdfilter.*.stats mdt.*.md_stats *.*.job_stats osd-*.*.brw_stats osc.*.rpc_stats"
+    " health_check *.*.recovery_status, repeated into one file, with `date +%s` before each",
+    "lctl",
+    "run it on an OSS, MDS or client; it is part of the package lustre or lustre-client.",
+    is_lctl_output,
+    read_lctl_output,
+)

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Page cache of the files that the processes of this run have open: cachestat(2), Linux 6.5 and later.
+
+Files of network file systems are left out: to open them again would cost requests, and locks on Lustre. cachestat
+walks the pages of a file, so a large cache is looked at more rarely. The part "" is the sum over the open files.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from sonde.telemetry.source import LocalSource, Readings, SourceReader, UnavailableSourceError, read_rarely
+from sonde.telemetry.sources.processes import find_descendants
+
+_CACHESTAT = 451  # the number of the call on every architecture
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_MAX_FILES = 64
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+class _Range(ctypes.Structure):
+    _fields_ = (("offset", ctypes.c_uint64), ("length", ctypes.c_uint64))  # length 0: to the end of the file
+
+
+class _CacheStatistics(ctypes.Structure):
+    _fields_ = tuple(
+        (name, ctypes.c_uint64) for name in ("cached", "dirty", "writeback", "evicted", "recently_evicted")
+    )
+
+
+def measure_cached_bytes(descriptor: int) -> tuple[float, float]:
+    """Bytes of an open file in the page cache, and those of them not yet written. Raises OSError."""
+    interval, statistics = _Range(0, 0), _CacheStatistics()
+    if _LIBC.syscall(_CACHESTAT, descriptor, ctypes.byref(interval), ctypes.byref(statistics), 0) != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return float(statistics.cached * _PAGE), float((statistics.dirty + statistics.writeback) * _PAGE)
+
+
+def _list_open_files(root: Path, ancestor: int) -> Iterator[Path]:
+    for number in find_descendants(root, ancestor):
+        folder = root / "proc" / str(number) / "fd"
+        try:
+            yield from folder.iterdir()
+        except OSError:
+            continue  # it has ended, or belongs to another user
+
+
+def _measure_file(path: Path) -> tuple[str, tuple[float, float, float]] | None:
+    """Name and values of an open file; None when it is no file of a local disk."""
+    properties = path.stat()
+    if not stat.S_ISREG(properties.st_mode) or os.major(properties.st_dev) == 0 or not properties.st_nlink:
+        return None  # major number 0: a network file system, or one without a device
+    name = os.readlink(path)
+    if name.startswith(("/proc/", "/sys/", "/dev/")):
+        return None
+    with path.open("rb", buffering=0) as file:
+        return name, (*measure_cached_bytes(file.fileno()), float(properties.st_size))
+
+
+def _open_reader(root: Path) -> SourceReader:
+    ancestor = os.getpid()
+    try:
+        with (root / "proc/self/status").open("rb") as file:
+            measure_cached_bytes(file.fileno())
+    except OSError as error:
+        if error.errno == errno.ENOSYS:
+            raise UnavailableSourceError("cachestat(2) is missing; the kernel must be Linux 6.5 or later.") from None
+        if error.errno == errno.EPERM:
+            raise UnavailableSourceError(
+                "cachestat(2) is forbidden here; allow it in the container's profile."
+            ) from None
+        raise UnavailableSourceError(f"/proc/self/status: {error.strerror}; mount /proc.") from None
+
+    def read() -> Readings:
+        readings: Readings = {"": (0.0, 0.0, 0.0)}
+        for path in _list_open_files(root, ancestor):
+            if len(readings) > _MAX_FILES:
+                break
+            try:
+                measured = _measure_file(path)
+            except OSError:
+                continue  # it was closed meanwhile
+            if measured is not None:
+                readings[measured[0]] = measured[1]
+        files = [values for part, values in readings.items() if part]
+        readings[""] = tuple(sum(value or 0.0 for value in column) for column in zip(*files, strict=True)) or (
+            0.0,
+            0.0,
+            0.0,
+        )
+        return readings
+
+    return read_rarely(SourceReader(read))
+
+
+SOURCE = LocalSource(
+    "page-cache",
+    "bytes in the page cache of the files that this run has open on local disks",
+    "node",
+    ("file_cached_bytes", "file_dirty_bytes", "file_size_bytes"),
+    _open_reader,
+)

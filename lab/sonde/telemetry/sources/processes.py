@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""I/O of the processes of this run: /proc/PID/io (proc(5)) of this process's descendants on this node.
+
+A process that ended keeps its last values, so that the sums never fall. What a process did between the last sample and
+its end is missing. The part is the name of the program.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from sonde.telemetry.source import LocalSource, Readings, SourceReader, UnavailableSourceError, read_rarely
+
+_MEMBERS = ("rchar", "wchar", "syscr", "syscw", "read_bytes", "write_bytes")
+
+
+def parse_process_io(text: str) -> tuple[float, ...]:
+    """The values of a process in the order of the columns of `SOURCE`. Raises KeyError without the members."""
+    members = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
+    return tuple(float(members[name]) for name in _MEMBERS)
+
+
+def find_descendants(root: Path, ancestor: int) -> dict[int, str]:
+    """The descendants of a process: number -> name of the program."""
+    parents: dict[int, tuple[int, str]] = {}
+    for number, text in _read_stats(root):
+        # 1234 (name) S 1 …: the name may hold blanks and parentheses
+        name = text[text.index("(") + 1 : text.rindex(")")]
+        parents[number] = int(text[text.rindex(")") + 2 :].split()[1]), name
+    descendants: dict[int, str] = {}
+    for number, (_, name) in parents.items():
+        ancestors = number
+        while ancestors in parents and ancestors != ancestor:
+            ancestors = parents[ancestors][0]
+        if ancestors == ancestor and number != ancestor:
+            descendants[number] = name
+    return descendants
+
+
+def _read_stats(root: Path) -> Iterator[tuple[int, str]]:
+    for entry in os.listdir(root / "proc"):
+        if entry.isdigit():
+            try:
+                yield int(entry), (root / "proc" / entry / "stat").read_text(encoding="utf-8", errors="replace")
+            except OSError:
+                continue  # it has ended
+
+
+def _open_reader(root: Path) -> SourceReader:
+    ancestor = os.getpid()
+    if not (root / "proc/self/io").is_file():
+        raise UnavailableSourceError("/proc/self/io is missing; the kernel needs CONFIG_TASK_IO_ACCOUNTING.")
+    last_values: dict[tuple[int, str], tuple[float, ...]] = {}
+
+    def read() -> Readings:
+        for number, name in find_descendants(root, ancestor).items():
+            try:
+                text = (root / "proc" / str(number) / "io").read_text(encoding="ascii", errors="replace")
+                last_values[number, name] = parse_process_io(text)
+            except (OSError, KeyError):
+                continue  # it has ended, or belongs to another user
+        sums: Readings = {"": (0.0,) * len(_MEMBERS)}
+        for (_, name), values in last_values.items():
+            for part in ("", name):
+                earlier = sums.get(part, (0.0,) * len(_MEMBERS))
+                sums[part] = tuple((old or 0.0) + new for old, new in zip(earlier, values, strict=True))
+        return sums
+
+    return read_rarely(SourceReader(read))
+
+
+SOURCE = LocalSource(
+    "processes",
+    "calls and bytes of the processes of this run",
+    "node",
+    (
+        "process_read_bytes", "process_written_bytes", "process_reads", "process_writes", "process_storage_read_bytes",
+        "process_storage_written_bytes",
+    ),
+    _open_reader,
+)  # fmt: skip

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Slingshot (HPE Cassini): /sys/class/cxi/cxiN/device/telemetry, a file for each counter with ``VALUE@SECONDS``.
+
+RDMA bypasses the kernel, so /proc/net/dev does not have these bytes. Names of counters are those of the Cassini driver
+(shs-cxi-driver); this code has never run on a node with Slingshot.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sonde.telemetry.source import KernelFile, LocalSource, Readings, SourceReader, UnavailableSourceError
+
+_COUNTERS: tuple[tuple[str, ...], ...] = (
+    ("hni_sts_rx_ok_octets",),
+    ("hni_sts_tx_ok_octets",),
+    ("hni_pcs_uncorrected_cw", "hni_sts_rx_bad_octets", "pct_retry_srb_requests", "pct_spt_timeouts"),
+)
+
+
+def parse_counter(text: str) -> float:
+    """The value of ``1234@1700000000.123456789``. Raises ValueError."""
+    return float(text.strip().partition("@")[0])
+
+
+def _open_reader(root: Path) -> SourceReader:
+    files: dict[str, dict[str, KernelFile]] = {}
+    for folder in sorted((root / "sys/class/cxi").glob("cxi*/device/telemetry")):
+        part = folder.parents[1].name
+        for name in (name for names in _COUNTERS for name in names):
+            try:
+                files.setdefault(part, {})[name] = KernelFile(folder / name)
+            except OSError:
+                continue  # names differ between versions of the driver
+    files = {part: counters for part, counters in files.items() if counters}
+    if not files:
+        raise UnavailableSourceError(
+            "/sys/class/cxi has no device: this node has no Slingshot; elsewhere load the module cxi-ss1 (package"
+            " cray-cxi-driver)."
+        )
+
+    def read() -> Readings:
+        readings: Readings = {}
+        for part, counters in files.items():
+            values = {name: parse_counter(file.read()) for name, file in counters.items()}
+            sums = [[values[name] for name in names if name in values] for names in _COUNTERS]
+            readings[part] = tuple(sum(numbers) if numbers else None for numbers in sums)
+        return readings
+
+    def close() -> None:
+        for counters in files.values():
+            for file in counters.values():
+                file.close()
+
+    return SourceReader(read, close)
+
+
+SOURCE = LocalSource(
+    "slingshot",
+    "bytes and errors of every Slingshot port",
+    "node",
+    ("fabric_received_bytes", "fabric_sent_bytes", "fabric_errors"),
+    _open_reader,
+)

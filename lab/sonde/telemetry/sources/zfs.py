@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ZFS on Linux: the kstats below /proc/spl/kstat/zfs, of the cache (`arcstats`) and of each data set (`POOL/objset-*`).
+
+A kstat has two lines of headings and lines ``name type value``. Reads and writes of a data set are those of programs,
+before the cache. Form of OpenZFS 0.8 to 2.2; up to 2.0 a pool also has a file `io` of the pool as a whole.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sonde.telemetry.source import KernelFile, LocalSource, Readings, SourceReader, UnavailableSourceError, Values
+
+_FOLDER = "proc/spl/kstat/zfs"
+_CACHE_MEMBERS = ("hits", "misses", "l2_hits", "l2_misses", "size", "c")
+_POOL_MEMBERS = ("nread", "nwritten", "reads", "writes")
+_REMEDY = "load the module zfs (package zfs-dkms or zfsutils-linux), or sample it on a server with ZFS."
+
+
+def parse_kstat(text: str) -> dict[str, str]:
+    """Name -> value of a kstat of named members; names and values may contain blanks only at the end of the line."""
+    members = {}
+    for line in text.splitlines()[2:]:
+        fields = line.split(maxsplit=2)
+        if len(fields) == 3:
+            members[fields[0]] = fields[2].strip()
+    return members
+
+
+def parse_pool_io(text: str) -> Values:
+    """The values of a file `io`: two lines of headings, and one of numbers. Raises KeyError without the members."""
+    _, titles, numbers = (line.split() for line in text.splitlines()[:3])
+    row = dict(zip(titles, numbers, strict=False))
+    return tuple(float(row[name]) for name in _POOL_MEMBERS)
+
+
+def _select(members: dict[str, str], names: tuple[str, ...]) -> Values:
+    return tuple(float(members[name]) if members.get(name, "").isdigit() else None for name in names)
+
+
+def _open_cache(root: Path) -> SourceReader:
+    try:
+        file = KernelFile(root / _FOLDER / "arcstats")
+    except OSError as error:
+        raise UnavailableSourceError(f"/{_FOLDER}/arcstats: {error.strerror}; {_REMEDY}") from None
+    return SourceReader(lambda: {"": _select(parse_kstat(file.read()), _CACHE_MEMBERS)}, file.close)
+
+
+def _open_data_sets(root: Path) -> SourceReader:
+    paths = sorted((root / _FOLDER).glob("*/objset-*")) or sorted((root / _FOLDER).glob("*/io"))
+    if not paths:
+        raise UnavailableSourceError(f"/{_FOLDER} has no pool; {_REMEDY}")
+    files = {path: KernelFile(path) for path in paths}
+
+    def read() -> Readings:
+        readings: Readings = {}
+        for path, file in files.items():
+            text = file.read()
+            if path.name == "io":
+                readings[path.parent.name] = parse_pool_io(text)
+            else:
+                members = parse_kstat(text)
+                readings[members.get("dataset_name", path.name)] = _select(members, _POOL_MEMBERS)
+        return readings
+
+    def close() -> None:
+        for file in files.values():
+            file.close()
+
+    return SourceReader(read, close)
+
+
+CACHE = LocalSource(
+    "zfs-cache",
+    "hits, misses and size of the cache of ZFS",
+    "server",
+    (
+        "zfs_cache_hits", "zfs_cache_misses", "zfs_second_cache_hits", "zfs_second_cache_misses", "zfs_cache_bytes",
+        "zfs_cache_limit_bytes",
+    ),
+    _open_cache,
+)  # fmt: skip
+DATA_SETS = LocalSource(
+    "zfs-data-sets",
+    "bytes and calls of programs on every ZFS data set",
+    "server",
+    ("zfs_read_bytes", "zfs_written_bytes", "zfs_reads", "zfs_writes"),
+    _open_data_sets,
+)

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sampler next to sar and node_exporter on this machine: both see the same bytes of a known write, within 2 %.
+
+Each comparison uses one interval: the first and the last sample of the other program. Counters of the kernel are read
+at slightly different times, so the writer rests around both ends.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from sonde.telemetry.data import TelemetryData
+from sonde.telemetry.file_format import read_telemetry_files
+from sonde.telemetry.foreign_files import read_foreign_telemetry
+from sonde.telemetry.imports import TelemetryDefaults
+from sonde.telemetry.sampler import Sampler
+
+WRITTEN = 256 << 20
+MOST_DIFFERENCE = 0.02
+
+
+def write_to_disk(folder: Path) -> None:
+    """Writes a known number of bytes to the device under a folder."""
+    with (folder / "written").open("wb", 0) as file:
+        for _ in range(WRITTEN >> 20):
+            file.write(os.urandom(1 << 10) * 1024)
+        os.fsync(file.fileno())
+
+
+def find_device(data: TelemetryData, start: float, stop: float) -> tuple[str, float]:
+    """The whole device that wrote most in the interval, and how much."""
+    grown = {
+        key.part: data.increase("disk_written_bytes", key.part, start, stop) or 0.0
+        for key in data.keys("disk_written_bytes")
+    }
+    device = max(grown, key=lambda part: grown[part])
+    return device, grown[device]
+
+
+@contextmanager
+def sampling(folder: Path) -> Iterator[None]:
+    """Samples every 0.2 s into the folder."""
+    with Sampler(folder / "telemetry.ndjson", interval_s=0.2):
+        yield
+
+
+@pytest.mark.skipif(shutil.which("sadf") is None, reason="sysstat is not installed")
+def test_sar_and_the_sampler_see_the_same_bytes(tmp_path: Path) -> None:
+    collector = next(iter(Path("/usr/lib").glob("sysstat/sadc")), Path("/usr/lib64/sa/sadc"))
+    if not collector.exists():
+        pytest.skip("sadc of sysstat is not where it is expected")
+    log = tmp_path / "sa"
+    # A record each second; sadf gives the rates between two records.
+    command = [str(collector), "-S", "DISK", "1", "9", str(log)]
+    with sampling(tmp_path), subprocess.Popen(command) as process:
+        time.sleep(2)
+        write_to_disk(tmp_path)
+        process.wait(timeout=60)
+    answer = subprocess.run(
+        ["sadf", "-j", "-T", str(log), "--", "-d"],
+        capture_output=True,
+        check=True,
+        text=True,
+        env={**os.environ, "TZ": "UTC", "LC_ALL": "C"},
+    )
+    (tmp_path / "sar.json").write_text(answer.stdout)
+    (foreign,) = read_foreign_telemetry(tmp_path / "sar.json", TelemetryDefaults("n1"))
+    sampled = TelemetryData(read_telemetry_files(tmp_path))
+    samples = [sample for sample in foreign.samples if sample.source == "disks"]
+    start, stop = samples[0].time, samples[-1].time
+    device, written = find_device(sampled, start, stop)
+    # Each value is the rate of the second before its time; the writer rested in the first.
+    column = foreign.columns["disks"].index("disk_write_rate")
+    rates = [(sample.parts[device][column] or 0.0) for sample in samples if device in sample.parts]
+    assert written >= 0.9 * WRITTEN
+    assert sum(rates[1:]) == pytest.approx(written, rel=MOST_DIFFERENCE)
+
+
+def scrape(port: int) -> str:
+    """The metrics of node_exporter now, after a line with the time."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        return f"{time.time():.3f}\n{answer.read().decode()}"
+
+
+@contextmanager
+def node_exporter() -> Iterator[int]:
+    """node_exporter on a free port of this host."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = int(listener.getsockname()[1])
+    command = ["prometheus-node-exporter", f"--web.listen-address=127.0.0.1:{port}", "--collector.disable-defaults"]
+    command += ["--collector.diskstats", "--collector.netdev", "--collector.meminfo"]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    try:
+        for _ in range(100):
+            try:
+                scrape(port)
+                break
+            except (urllib.error.URLError, ConnectionError):
+                time.sleep(0.1)
+        yield port
+    finally:
+        process.terminate()
+        process.wait(timeout=10)
+
+
+@pytest.mark.skipif(shutil.which("prometheus-node-exporter") is None, reason="node_exporter is not installed")
+def test_node_exporter_and_the_sampler_see_the_same_bytes(tmp_path: Path) -> None:
+    with node_exporter() as port, sampling(tmp_path):
+        time.sleep(0.5)
+        scrapes = [scrape(port)]
+        write_to_disk(tmp_path)
+        time.sleep(0.5)
+        scrapes.append(scrape(port))
+        time.sleep(0.5)
+    (tmp_path / "scrapes.txt").write_text("\n".join(scrapes))
+    (foreign,) = read_foreign_telemetry(tmp_path / "scrapes.txt", TelemetryDefaults("n1"))
+    other, sampled = TelemetryData([foreign]), TelemetryData(read_telemetry_files(tmp_path))
+    start, stop = foreign.samples[0].time, foreign.samples[-1].time
+    device, written = find_device(sampled, start, stop)
+    assert written >= 0.9 * WRITTEN
+    assert other.increase("disk_written_bytes", device, start, stop) == pytest.approx(written, rel=MOST_DIFFERENCE)
+    memory = other.mean("memory_available_bytes", "", start, stop)
+    assert memory == pytest.approx(sampled.mean("memory_available_bytes", "", start, stop), rel=0.1)

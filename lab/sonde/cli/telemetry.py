@@ -25,6 +25,7 @@ from sonde.telemetry.list import LOCAL_SOURCES, TELEMETRY_FORMATS
 from sonde.telemetry.phase_telemetry import PhaseTelemetry, describe_gaps, find_run_interval, summarize_phase
 from sonde.telemetry.server_telemetry import ServerTelemetry, summarize_servers
 from sonde.telemetry.source import UnavailableSourceError
+from sonde.telemetry.storage_state import describe_storage_state
 from sonde.terminal.screen import messages, plain_table, print_json, results
 
 _ROOT = Path("/")
@@ -151,6 +152,7 @@ def _make_document(
             }
             for file in files
         ],
+        "storage_state": describe_storage_state(run, data),
         "gaps": describe_gaps(run, data),
         "phases": {
             phase: {
@@ -191,10 +193,12 @@ def _print_telemetry(run: RecordedRun, files: list[TelemetryFile], data: Telemet
         for summary in both
         for sentence in (summary.describe() if summary else [])
     ]
-    sentences += describe_gaps(run, data)
+    sentences += [*describe_storage_state(run, data), *describe_gaps(run, data)]
     for file in files:
         sentences += [f"{source} ended during the run: {text}" for source, text in file.lost.items()]
-        sentences += [f"{source} was not sampled: {text}" for source, text in file.unavailable.items()]
+        if file.unavailable:
+            names = ", ".join(file.unavailable)
+            sentences.append(f"Not sampled on {file.host}: {names}; `sonde telemetry list` says why.")
     for sentence in sentences:
         console.print(sentence, soft_wrap=True)
 

@@ -83,10 +83,10 @@ def read_rarely(reader: SourceReader, most_cost: float = 0.00025, allowance_s: f
 
     def read() -> Readings:
         nonlocal last, spent_s
-        start = time.monotonic()
-        if not last or spent_s <= allowance_s + most_cost * (start - begin):
+        if not last or spent_s <= allowance_s + most_cost * (time.monotonic() - begin):
+            start = time.thread_time()
             last = reader.read()
-            spent_s += time.monotonic() - start
+            spent_s += time.thread_time() - start
         return last
 
     return SourceReader(read, reader.close)

@@ -17,7 +17,7 @@ from sonde.telemetry.sources.lustre import NAME_CALLS
 from sonde.telemetry.sources.lustre_files import find_lustre_files, open_lustre_files
 
 COLUMNS = ("job_read_bytes", "job_written_bytes", "job_reads", "job_writes", "job_metadata_operations")
-# Operations without samples are not wanted, and are most of the lines. The line end in front makes the search 8 times as
+# Most lines are operations without samples, which are skipped. The line end in front makes the search 4 times as
 # fast.
 _OPERATION = re.compile(
     r"\n\s+(\w+):\s+\{ samples:\s*([1-9]\d*), unit:\s*\w+(?:, min:\s*\d+, max:\s*\d+, sum:\s*(\d+))?"

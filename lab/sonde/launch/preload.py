@@ -33,7 +33,6 @@ _MACHINES = {3: "i386", 40: "arm", 62: "x86-64", 183: "aarch64", 243: "riscv64",
 _DYNAMIC_LOADER = 3  # PT_INTERP
 _DEEPEST_SCRIPT = 4  # as in the kernel
 
-
 _MAX_TABLE_BYTES = 1 << 20  # of segments, sections or names that are looked at
 
 

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from sonde.model.confined_files import append_file
+from sonde.model.confined_files import append_file, open_file
 from sonde.model.errors import EventError, MachineError
-from sonde.model.event import Event, read_events
-from sonde.model.event.event import parse_event_lines
+from sonde.model.event import Event
+from sonde.model.event.event import MAX_EVENTS_BYTES, parse_event_lines, sort_events
 
 EVENTS_FILE = "events.ndjson"
 _MAX_ID = 60
@@ -21,7 +21,18 @@ _MAX_ID = 60
 def read_archive_events(root: Path) -> list[Event]:
     """The events of an archive in order of time; none without the file. Raises EventError when the file is damaged."""
     path = root / EVENTS_FILE
-    return read_events(path) if path.exists() else []
+    try:
+        with open_file(path) as file:
+            content = file.read(MAX_EVENTS_BYTES + 1)
+        if len(content) > MAX_EVENTS_BYTES:
+            raise EventError(f"{path} is larger than {MAX_EVENTS_BYTES >> 20} MiB; that cannot be a file of events.")
+        return sort_events(parse_event_lines(content.decode("utf-8"), path), path)
+    except FileNotFoundError:
+        return []
+    except UnicodeDecodeError as reason:
+        raise EventError(f"{path} is not a text file: byte {reason.start} is not UTF-8.") from None
+    except OSError as reason:
+        raise EventError(f"{path} cannot be read: {reason.strerror}; move it away.") from None
 
 
 def add_archive_events(root: Path, documents: Iterable[Mapping[str, Any]]) -> list[Event]:

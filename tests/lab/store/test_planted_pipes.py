@@ -15,10 +15,20 @@ import pytest
 from make_record import Scene, write_run
 from other_user import as_neighbor, needs_two_users
 
+from sonde.store.events import EVENTS_FILE
 from sonde.store.shards import JOBS, place_of
 
 RUN, OTHER = "20260101T000000Z-quick-00000000", "20260102T000000Z-quick-11111111"
-FILES = ("run.json", "record.ndjson", "plan.json", "tags.json", "phases.parquet", "series.parquet", "targets.parquet")
+FILES = (
+    "run.json",
+    "record.ndjson",
+    "plan.json",
+    "tags.json",
+    "phases.parquet",
+    "series.parquet",
+    "targets.parquet",
+    "telemetry.ndjson",
+)
 JOB = "20260101T000000Z-quick-22222222"
 LIMIT_S = 12  # a verb that opens a pipe waits for ever
 Sonde = Callable[..., Any]
@@ -37,6 +47,13 @@ VERBS: tuple[tuple[str, ...], ...] = (
     ("query", "SELECT * FROM series"),
     ("export", "{out}/runs.tar", "--all"),
     ("gate", RUN),
+    ("baseline", "set", "accepted", RUN),
+    ("baseline", "show", "accepted"),
+    ("telemetry", "show", RUN),
+    ("event", "list"),
+    ("event", "add", "Upgraded the MDS", "--at", "2026-01-02", "--kind", "upgrade"),
+    ("import", "{root}"),
+    ("clean", "{root}"),
     ("jobs",),
     ("jobs", "last"),
     ("rm", "--yes", RUN),
@@ -75,7 +92,8 @@ def plant(root: Path, victim: Path, pipes: tuple[str, ...], links: tuple[str, ..
     job = root / JOBS / JOB
     job.mkdir(parents=True)
     (job / "job.json").write_text(json.dumps({"id": JOB, "scheduler": "slurm", "arguments": ["run"]}))
-    for folder, names in ((run, FILES), (job, ("job.json", "ended.txt", "output.txt"))):
+    (root / EVENTS_FILE).write_text("")
+    for folder, names in ((run, FILES), (job, ("job.json", "ended.txt", "output.txt")), (root, (EVENTS_FILE,))):
         for name in names:
             if name in pipes:
                 (folder / name).unlink(missing_ok=True)
@@ -86,10 +104,10 @@ def plant(root: Path, victim: Path, pipes: tuple[str, ...], links: tuple[str, ..
 
 
 PLANTED = {
-    "all pipes": ((*FILES, "job.json"), ()),
-    "pipes beside run.json": ((*FILES[1:], "ended.txt", "output.txt"), ()),
-    "all links": ((), (*FILES, "job.json")),
-    "links beside run.json": ((), (*FILES[1:], "ended.txt", "output.txt")),
+    "all pipes": ((*FILES, "job.json", EVENTS_FILE), ()),
+    "pipes beside run.json": ((*FILES[1:], "ended.txt", "output.txt", EVENTS_FILE), ()),
+    "all links": ((), (*FILES, "job.json", EVENTS_FILE)),
+    "links beside run.json": ((), (*FILES[1:], "ended.txt", "output.txt", EVENTS_FILE)),
 }
 
 
@@ -100,7 +118,7 @@ def test_no_verb_waits_or_follows(sonde: Sonde, shared: Path, tmp_path: Path, pl
     victim.chmod(0o600)
     as_neighbor(lambda: plant(shared, victim, *PLANTED[planted]))
     for verb in VERBS:
-        result = sonde(*(argument.format(out=tmp_path) for argument in verb))
+        result = sonde(*(argument.format(out=tmp_path, root=shared) for argument in verb))
         assert result.code in (0, 1, 2, 3), (verb, result.err)
         assert "An error in Sonde itself" not in result.err, (verb, result.err)
         assert "precious" not in result.out + result.err, verb

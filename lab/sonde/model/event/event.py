@@ -19,7 +19,7 @@ from sonde.model.system.dependencies import find_dependencies
 from sonde.model.system.system import System
 from sonde.model.tables.table_reader import ReadContext, read_table
 
-_MAX_FILE_BYTES = 256 << 20
+MAX_EVENTS_BYTES = 256 << 20
 
 
 @dataclass(frozen=True)
@@ -94,20 +94,26 @@ def read_events(path: Path | str, system: System | None = None) -> list[Event]:
     Raises EventError with one sentence.
     """
     path = Path(path)
-    text = read_text_file(path, "file of events", _MAX_FILE_BYTES, EventError)
+    text = read_text_file(path, "file of events", MAX_EVENTS_BYTES, EventError)
     is_ndjson = path.suffix.lower() in (".ndjson", ".jsonl")
     events = parse_event_lines(text, path) if is_ndjson else _read_document(text, path)
+    if system is not None:
+        for event in events:
+            try:
+                event.resolve_parts(system)
+            except EventError as error:
+                raise EventError(f"{path}: {error}") from None
+    return sort_events(events, path)
+
+
+def sort_events(events: Iterable[Event], path: Path) -> list[Event]:
+    """The events in order of time. Raises EventError when two have one id; `path` is the file they come from."""
     events_by_id: dict[str, Event] = {}
     for event in events:
         if event.id in events_by_id:
             raise EventError(f'{path}: two events have the id "{event.id}"; ids are used once.')
         events_by_id[event.id] = event
-        if system is not None:
-            try:
-                event.resolve_parts(system)
-            except EventError as error:
-                raise EventError(f"{path}: {error}") from None
-    return sorted(events, key=lambda event: (event.when.first, event.id))
+    return sorted(events_by_id.values(), key=lambda event: (event.when.first, event.id))
 
 
 def _read_document(text: str, path: Path) -> list[Event]:

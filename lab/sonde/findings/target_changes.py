@@ -239,7 +239,7 @@ def _unit_tellings(
 
 
 def _levels(rates: Sequence[TargetRates]) -> dict[str, float]:
-    return {rate.name: math.log(float(np.median(rate.rates))) for rate in rates if len(rate.rates) >= MIN_RUNS_PER_SIDE}
+    return {rate.name: math.log(float(np.median(rate.rates))) for rate in rates if rate.can_be_judged}
 
 
 def _level(level: str, kind: str, sides: Sequence[Sequence[Mapping[str, _Telling]]]) -> LevelChanges:

@@ -28,6 +28,11 @@ from sonde.stats.spread import compute_student_quantile
 # Blocks are long, so that they depend little on one another and hold enough operations to be a number.
 _MOST_BLOCKS, _OPERATIONS_A_BLOCK = 16, 8
 _MOST_NAMED = 3
+# Of a target, for its median over the whole phase: three of five operations in a tail of 1 % are rare enough.
+_FEWEST_OPERATIONS = 5
+_OPERATIONS_A_TARGET = 32  # of the median target; below that nothing is said
+_LONGEST_FACTOR = 10.0
+_MANY_BLOCKS = 13
 # By this two of 500 drawn phases without a slow target name one, by 95 % eleven: history asks every day.
 LEVEL = 0.995
 LEAST_OTHERS = 3
@@ -89,13 +94,48 @@ class OperationTimes:
 
 
 def relative_target_rates(phase: PhaseRecord) -> list[TargetRates]:
-    """By target the rate at which it answered in each block, as a share of the middle target's in that block.
+    """By target the rate at which it answered in each block, as a fraction of the median target's in that block.
 
-    Empty when too few operations lie on one target alone.
+    When some targets answered too few operations in too few blocks, each has one rate for the whole phase instead, from
+    the median of its operations: a target that is ten times slower works long after the others have finished. Empty
+    when too few operations lie on one target alone.
     """
-    return relative_rates(
+    by_blocks = relative_rates(
         [OperationTimes(str(line.target), line.single_ops, line.single_ns) for line in target_series(phase)]
     )
+    judged = {rate.name for rate in by_blocks if rate.can_be_judged}
+    by_medians = _compare_medians(phase)
+    return by_blocks if {rate.name for rate in by_medians} <= judged else by_medians
+
+
+def _compare_medians(phase: PhaseRecord) -> list[TargetRates]:
+    """By target the median time of an operation of the median target, as a fraction of its own.
+
+    Fewer than `_FEWEST_OPERATIONS` are judged only when chance cannot explain them: three or four whose median exceeds
+    nine tenths of the operations of every other target, two whose median exceeds all of them, or a single one that
+    does so by `_LONGEST_FACTOR`.
+    """
+    kind = busiest_kind(phase)
+    rows = [row for row in (read_target_operations(phase.targets) if phase.targets else ()) if row.kind == kind]
+    rows = [row for row in rows if row.p50_ns and row.single_ops]
+    counted = [row for row in rows if row.single_ops >= _FEWEST_OPERATIONS]
+    if len(counted) <= LEAST_OTHERS or float(np.median([row.single_ops for row in rows])) < _OPERATIONS_A_TARGET:
+        return []
+    middle = float(np.median([row.p50_ns or 0.0 for row in counted]))
+    return [
+        TargetRates(row.target, (middle / (row.p50_ns or middle),), row.single_ops)
+        for row in rows
+        if row.single_ops >= _FEWEST_OPERATIONS or _exceeds_chance(row, [other for other in rows if other is not row])
+    ]
+
+
+def _exceeds_chance(row: TargetOperations, others: Sequence[TargetOperations]) -> bool:
+    median = row.p50_ns or 0.0
+    if row.single_ops >= 3:
+        counted = [other for other in others if other.single_ops >= _FEWEST_OPERATIONS]
+        return median > max(other.p90_ns or math.inf for other in counted)
+    longest = max(other.max_ns or math.inf for other in others)
+    return median > longest * (_LONGEST_FACTOR if row.single_ops == 1 else 1.0)
 
 
 def relative_rates(answers: Sequence[OperationTimes]) -> list[TargetRates]:
@@ -134,14 +174,30 @@ def select_slow_targets(rates: Sequence[TargetRates]) -> list[SlowTarget]:
     for one like it (a prediction interval by Student's t on logarithms, at a level shared by all targets). So a few
     targets can be told apart only by a large factor, and four are the fewest.
     """
-    judged = [rate for rate in rates if len(rate.rates) >= MIN_RUNS_PER_SIDE]
-    apart = compute_deviations([math.log(float(np.median(one.rates))) for one in judged])
+    judged = [rate for rate in rates if rate.can_be_judged]
+    apart = compute_deviations([math.log(float(np.median(rate.rates))) for rate in judged], _estimate_noise(judged))
     slow = []
     for item, result in zip(judged, apart, strict=True):
-        if result is not None and result.differs and result.by < 0:
+        if result is not None and result.differs and result.by < 0 and _is_slow_most_of_the_time(item):
             factor, low, high = (math.exp(-result.by + side) for side in (0.0, -result.room, result.room))
             slow.append(SlowTarget(item.name, len(item.rates), factor, low, high))
     return sorted(slow, key=lambda one: -one.factor)
+
+
+def _estimate_noise(rates: Sequence[TargetRates]) -> list[float]:
+    """By target the spread of its level against that of the median target: a median of fewer operations varies more."""
+    counts = [rate.operations for rate in rates if rate.operations is not None]
+    middle = float(np.median(counts)) if counts else 1.0
+    return [math.sqrt(max(1.0, middle / rate.operations)) if rate.operations else 1.0 for rate in rates]
+
+
+def _is_slow_most_of_the_time(rates: TargetRates) -> bool:
+    """Whether nearly all blocks are slow; in a sound target a few long operations slow half of them.
+
+    With few blocks one of four may be fast: their few operations vary.
+    """
+    share = 0.75 if len(rates.rates) < _MANY_BLOCKS else 0.9
+    return rates.operations is not None or float(np.quantile(rates.rates, share)) < 1 / math.sqrt(LEAST_FACTOR)
 
 
 @dataclass(frozen=True)
@@ -157,32 +213,36 @@ class Deviation:
         return abs(self.by) > self.room and abs(self.by) >= math.log(LEAST_FACTOR)
 
 
-def compute_deviations(levels: Sequence[float]) -> list[Deviation | None]:
+def compute_deviations(levels: Sequence[float], noise: Sequence[float] = ()) -> list[Deviation | None]:
     """The one rule of which of several targets differ: how far each is from the sound others, None where there are too
     few.
 
-    `levels` are natural logarithms, one a target. Several that differ would hide each other, each being among the
+    `levels` are natural logarithms, one a target; `noise` is the spread of each against that of the usual target, 1 if
+    absent. Several that differ would hide each other, each being among the
     others of the rest: so they are looked for from the most extreme on, each without those before it (the generalized
     test of Rosner for many outliers), one in six at most.
     """
     values = np.asarray(levels, dtype=float)
     if values.size <= LEAST_OTHERS:
         return [None] * values.size
-    order = np.argsort(-np.abs(values - np.median(values)), kind="stable")
+    spread = list(noise) or [1.0] * values.size
+    # By noise, so that a few operations do not count as extreme.
+    order = np.argsort(-np.abs(values - np.median(values)) / spread, kind="stable")
     differing = 0
     for count in range(1, max(1, values.size // _ONE_IN) + 1):
-        if _apart(float(values[order[count - 1]]), values[order[count:]], values.size - count + 1).differs:
+        item = order[count - 1]
+        if _apart(float(values[item]), values[order[count:]], values.size - count + 1, spread[item]).differs:
             differing = count
     sound = np.ones(values.size, dtype=bool)
     sound[order[:differing]] = False
     index = np.arange(values.size)
-    return [_apart(float(values[item]), values[sound & (index != item)], values.size) for item in index]
+    return [_apart(float(values[item]), values[sound & (index != item)], values.size, spread[item]) for item in index]
 
 
-def _apart(level: float, others: NDArray[np.float64], judged: int) -> Deviation:
+def _apart(level: float, others: NDArray[np.float64], judged: int, noise: float = 1.0) -> Deviation:
     """Against a prediction interval by Student's t, at a level shared by all that are judged."""
     quantile = compute_student_quantile(1 - (1 - LEVEL) / 2 / judged, others.size - 1)
-    room = quantile * float(np.std(others, ddof=1)) * math.sqrt(1 + 1 / others.size)
+    room = quantile * float(np.std(others, ddof=1)) * math.sqrt(noise**2 + 1 / others.size)
     return Deviation(level - float(np.median(others)), room)
 
 

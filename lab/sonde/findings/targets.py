@@ -29,10 +29,19 @@ _UNTOLD = ("layout_unreadable", "placement_unknown")
 
 @dataclass(frozen=True)
 class TargetRates:
-    """A target and the rates of the files that lie on it alone: bytes or operations per second, one a task."""
+    """A target and the rates of the files that lie on it alone: bytes or operations per second, one a task.
+
+    `operations`: how many there are behind a single rate for the whole phase, which needs no others to be judged.
+    """
 
     name: str
     rates: tuple[float, ...]
+    operations: int | None = None
+
+    @property
+    def can_be_judged(self) -> bool:
+        """Whether there are enough rates for a verdict."""
+        return self.operations is not None or len(self.rates) >= MIN_RUNS_PER_SIDE
 
 
 @dataclass(frozen=True)
@@ -117,7 +126,7 @@ def collect_target_rates(phase: PhaseRecord, operations: bool) -> list[TargetRat
 
 def find_slow_targets(targets: Sequence[TargetRates]) -> list[SlowTarget]:
     """The slow ones, worst first. A target needs five files, and so do the others together."""
-    judged = [target for target in targets if len(target.rates) >= MIN_RUNS_PER_SIDE]
+    judged = [target for target in targets if target.can_be_judged]
     slow = []
     for item in judged:
         others = [rate for other in targets if other is not item for rate in other.rates]

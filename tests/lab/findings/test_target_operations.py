@@ -85,7 +85,7 @@ def test_what_hits_all_targets_at_once_blames_none() -> None:
 
 
 def test_few_operations_and_a_single_target_say_nothing() -> None:
-    few = phase_of(np.full((8, 32), 1), np.full((8, 32), 5_000_000))
+    few = phase_of(np.full((8, 4), 1), np.full((8, 4), 5_000_000))
     assert relative_target_rates(few) == []
     assert relative_target_rates(phase_of(np.full((1, 32), 50), np.full((1, 32), 5_000_000))) == []
 

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A target is named however slow it is, in short and long phases, whether volume or time ends them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from target_load import COLUMNS
+
+from sonde.findings.target_operations import describe_slow_operations, find_slow_targets_by_latency
+from sonde.model.lines import IntervalSeconds, PhaseBeginLine, PhaseEndLine, SeriesLine, TargetsLine
+from sonde.model.record import PhaseRecord
+
+SLOW = "OST0002"
+HANG_S = 30.0
+DRAWS = 40
+
+
+def draw_phase(seed: int, factor: float, operations: int, stop: str, hangs: bool = False) -> PhaseRecord:
+    """Operations of 5 ms, one after the other on each target, with 40 % of spread, one in a hundred twenty times as
+    long, and 3 % between targets. The third target takes `factor` times as long, or hangs for 30 s at first.
+
+    `stop`: with "volume" each target answers `operations`; with "time" the time is that of `operations` of 5 ms.
+    """
+    random = np.random.default_rng(seed)
+    targets = int(random.integers(16, 64))
+    limit_s = operations * 5e-3 * 1.2 if stop == "time" else np.inf
+    ends = []
+    for index in range(targets):
+        times = 5e-3 * np.exp(random.normal(0, 0.03) + random.normal(0, 0.4, 2 * operations))
+        times = np.where(random.random(2 * operations) < 0.01, 20 * times, times)
+        if index == 2:
+            times = times * factor
+            times[0] += HANG_S if hangs else 0.0
+        begins = np.concatenate(([0.0], np.cumsum(times)[:-1]))
+        count = max(1, int(np.count_nonzero(begins < limit_s))) if stop == "time" else operations
+        ends.append((np.cumsum(times)[:count], times[:count]))
+    return build_phase(ends)
+
+
+def build_phase(ends: list[tuple[np.ndarray, np.ndarray]]) -> PhaseRecord:
+    """The record of these ends and durations, with at most 64 slices, as wide as the engine makes them."""
+    elapsed = max(float(end[-1]) for end, _ in ends)
+    slice_s = 0.01
+    while elapsed / slice_s > 64:
+        slice_s *= 2
+    phase = PhaseRecord(PhaseBeginLine(phase="p", op="write", measured=True))
+    phase.end = PhaseEndLine(phase="p", seconds=IntervalSeconds(elapsed=elapsed))
+    rows: list[tuple[object, ...]] = []
+    for index, (end, times) in enumerate(ends):
+        edges = np.arange(0, int(end[-1] / slice_s) + 2) * slice_s
+        ops = np.histogram(end, edges)[0]
+        ns = np.histogram(end, edges, weights=times * 1e9)[0]
+        counts, name = tuple(ops.tolist()), f"OST{index:04x}"
+        phase.series.append(
+            SeriesLine(
+                phase="p", scope="target", target=name, kind="write", slice_s=slice_s, bytes=counts, ops=counts,
+                single_ops=counts, single_ns=tuple(ns.astype(int).tolist()),
+            )
+        )  # fmt: skip
+        quantiles = [float(value) * 1e9 for value in np.quantile(times, (0.5, 0.9, 0.99, 1.0))]
+        rows.append((name, "write", times.size, times.size, times.size, int(times.sum() * 1e9), *quantiles))
+    total = sum(times.size for _, times in ends)
+    phase.targets = TargetsLine(phase="p", bytes=total, known_bytes=total, columns=COLUMNS, rows=tuple(rows))
+    return phase
+
+
+@pytest.mark.parametrize("stop", ["volume", "time"])
+@pytest.mark.parametrize("operations", [100, 600])
+@pytest.mark.parametrize("factor", [2.0, 5.0, 10.0, 100.0])
+def test_slow_target_is_named_with_its_factor(factor: float, operations: int, stop: str) -> None:
+    if (factor, operations, stop) == (100.0, 100, "time"):
+        operations = 300  # in less time the slow target answers one operation, which might be a long one of any target
+    named_count = held_count = other_count = 0
+    for seed in range(DRAWS):
+        slow = find_slow_targets_by_latency(draw_phase(seed, factor, operations, stop))
+        other_count += any(target.name != SLOW for target in slow)
+        named_count += any(target.name == SLOW for target in slow)
+        held_count += any(target.name == SLOW and target.low <= factor <= target.high for target in slow)
+    assert named_count >= 0.95 * DRAWS
+    assert held_count >= 0.9 * named_count
+    assert other_count <= 1
+
+
+@pytest.mark.parametrize("stop", ["volume", "time"])
+def test_hanging_target_that_answers_once_is_named(stop: str) -> None:
+    """In a phase that time ends, the operation that hangs is the only one; with a volume, the others are sound."""
+    slow = [find_slow_targets_by_latency(draw_phase(seed, 1.0, 100, stop, hangs=True)) for seed in range(DRAWS)]
+    named_count = sum(any(target.name == SLOW for target in targets) for targets in slow)
+    assert named_count >= 0.95 * DRAWS if stop == "time" else named_count <= 0.05 * DRAWS
+
+
+@pytest.mark.parametrize("stop", ["volume", "time"])
+@pytest.mark.parametrize("operations", [6, 20, 100, 600])
+def test_sound_targets_are_rarely_named(operations: int, stop: str) -> None:
+    named_count = sum(
+        bool(find_slow_targets_by_latency(draw_phase(seed, 1.0, operations, stop))) for seed in range(3 * DRAWS)
+    )
+    assert named_count <= 1 + 0.01 * 3 * DRAWS
+
+
+def test_target_ten_times_slower_is_named_in_words() -> None:
+    text = describe_slow_operations(draw_phase(1, 10.0, 400, "volume"))
+    assert text.startswith(f"Writes to target {SLOW} took ")

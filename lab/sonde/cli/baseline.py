@@ -20,7 +20,6 @@ from sonde.store.summary import Summary, read_summary
 from sonde.store.tags import change_tags
 from sonde.terminal.screen import plain_table, print_json, results
 from sonde.trends.baseline_gate import LEAST, compute_limit
-from sonde.trends.comparison import median
 from sonde.trends.comparison_text import format_number_name, format_value
 from sonde.trends.sides import BASELINE, SideNumber, collect_numbers, find_side
 
@@ -189,7 +188,7 @@ def _print_baseline(archive: Archive, tag: str, as_json: bool) -> None:
         scatter = f"{100 * compute_variation(number.values).value:.1f} %" if len(number.values) > 1 else "-"
         value = _gate_limit(number)
         limit = format_value(value, number.key.unit) if value is not None else _missing_limit(number)
-        middle = format_value(median(number.values), number.key.unit)
+        middle = format_value(compute_limit(number.values)[0], number.key.unit)
         table.add_row(
             format_number_name(number.key, number.plan, keys),
             number.key.op,

@@ -18,7 +18,7 @@ from sonde.model.units import counted
 from sonde.stats.spread import CoefficientOfVariation
 from sonde.store.archive import Archive
 from sonde.terminal.screen import messages, plain_table, print_json, results
-from sonde.trends.comparison import MIN_CHANGE, Comparison, NumberComparison, compare_sides, median
+from sonde.trends.comparison import MIN_CHANGE, Comparison, NumberComparison, compare_sides
 from sonde.trends.comparison_text import (
     describe_origin,
     describe_shared_runs,
@@ -153,9 +153,9 @@ def _print_comparison(
         table.add_row(
             format_number_name(number.key, number.plan, keys),
             number.key.op,
-            format_value(median(number.before), number.key.unit),
+            format_value(number.levels[0], number.key.unit),
             str(len(number.before)),
-            format_value(median(number.after), number.key.unit),
+            format_value(number.levels[1], number.key.unit),
             str(len(number.after)),
             format_change_interval(number.ratio),
             _format_scatter(number),
@@ -244,6 +244,7 @@ def _comparison_document(
                 "plan": number.plan,
                 "before": list(number.before),
                 "after": list(number.after),
+                "levels": dict(zip(("before", "after"), number.levels, strict=True)),
                 "ratio": asdict(number.ratio),
                 "change": format_change_percent(number.ratio.value - 1),
                 "p_adjusted": number.p,

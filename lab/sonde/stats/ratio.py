@@ -68,6 +68,18 @@ def compare_rates(before: ArrayLike, after: ArrayLike, confidence: float = CONFI
     return RateRatio(value, low, high, compute_rank_sum_p(old, new) if test else None, m, n, confidence)
 
 
+def estimate_levels(before: ArrayLike, after: ArrayLike, ratio: float) -> tuple[float, float]:
+    """The level of each group when the second is the first times `ratio`: both follow from all values together.
+
+    The medians of the two groups need not have the ratio of Hodges and Lehmann, and can even differ the other way. The
+    level is the median of the first group and of the second divided by the ratio; that of the second is `ratio` times
+    it.
+    """
+    before, after = np.asarray(before, dtype=float), np.asarray(after, dtype=float)
+    level = float(np.median(np.concatenate([before.ravel(), after.ravel() / ratio])))
+    return level, level * ratio
+
+
 def _compute_differences(old: Floats, new: Floats) -> Floats:
     """All differences between the two sides, sorted; of large sides those between evenly chosen order statistics."""
     thinned = [

@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
-
 from sonde.model.errors import UserError
 from sonde.model.history_key import HistoryKey
 from sonde.stats.multiple import adjust_p_values
-from sonde.stats.ratio import RateRatio, compare_rates, estimate_detectable_drop
+from sonde.stats.ratio import RateRatio, compare_rates, estimate_detectable_drop, estimate_levels
 from sonde.stats.spread import CoefficientOfVariation, compute_variation
 from sonde.trends.environment import compare_plans
 from sonde.trends.run_caveats import CaveatCount, count_caveats
@@ -45,6 +43,11 @@ class NumberComparison:
     runs_after: tuple[str, ...] = ()
     about_before: str = ""  # what the values describe where that is not storage, like "cached"
     about_after: str = ""
+
+    @property
+    def levels(self) -> tuple[float, float]:
+        """The values before and after that are shown: their ratio is `ratio.value`."""
+        return estimate_levels(self.before, self.after, self.ratio.value)
 
     @property
     def about(self) -> str:
@@ -192,8 +195,3 @@ def _verdict(change: RateRatio, p: float | None, smallest_change: float) -> Chan
 
 def _scatter(values: Sequence[float]) -> CoefficientOfVariation | None:
     return compute_variation(values) if len(values) >= 2 else None
-
-
-def median(values: Sequence[float]) -> float:
-    """The middle one of a number's values."""
-    return float(np.median(values))

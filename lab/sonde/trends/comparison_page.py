@@ -19,7 +19,7 @@ from sonde.charts.study import Section, Study
 from sonde.findings.node_history import collect_node_history, describe_repeated_stragglers
 from sonde.model.units import counted
 from sonde.stats.imbalance import describe_stragglers
-from sonde.trends.comparison import Comparison, NumberComparison, median
+from sonde.trends.comparison import Comparison, NumberComparison
 from sonde.trends.comparison_text import (
     describe_origin,
     describe_shared_runs,
@@ -175,7 +175,7 @@ def _remark(number: NumberComparison) -> str:
 def _describe_values(number: NumberComparison) -> str:
     if number.verdict == "too few runs":
         return number.ratio.why
-    before, after = (format_value(median(values), number.key.unit) for values in (number.before, number.after))
+    before, after = (format_value(level, number.key.unit) for level in number.levels)
     rates = f"{before} → {after}"
     if number.verdict == "no change seen" and number.visible is not None:
         return f"{rates}; smallest detectable drop: {100 * number.visible:.0f} %"
@@ -299,7 +299,7 @@ def _by_unit(comparison: Comparison, units: Mapping[str, float]) -> list[Section
     for number in comparison.numbers:
         count = next((count for name, count in units.items() if name in number.key.file_system), None)
         if count:
-            pair = (("before", median(number.before)), ("after", median(number.after)))
+            pair = tuple(zip(("before", "after"), number.levels, strict=True))
             bars = [Amount(v / count, None, None, tone, format_value(v / count, number.key.unit)) for tone, v in pair]
             rows.append((f"{_label(number)}, {number.place}", bars))
     if not rows:
@@ -308,7 +308,9 @@ def _by_unit(comparison: Comparison, units: Mapping[str, float]) -> list[Section
     keys = [("before", "before"), ("after", "after")]
     return [
         Section(
-            "Rate by unit", [f"Medians divided by the units of each: {text}."], [render_amount_bars(rows, "", keys)]
+            "Rate by unit",
+            [f"The level of each side divided by its units: {text}."],
+            [render_amount_bars(rows, "", keys)],
         )
     ]
 

@@ -33,8 +33,8 @@ def test_doubled_places_are_equally_far_apart_on_a_logarithmic_axis() -> None:
 
 def test_places_follow_the_scale_that_the_figure_states() -> None:
     few = [Curve("a", [1, 2, 4], [1.0, 1.0, 1.0])]
-    assert path(drawn(curves=few, log_places=True), "c0")[1][0] == pytest.approx(500)
-    assert path(drawn(curves=few), "c0")[1][0] == pytest.approx(1000 / 3, abs=0.2)
+    assert path(render_chart(curves=few, log_places=True), "c0")[1][0] == pytest.approx(500)
+    assert path(render_chart(curves=few), "c0")[1][0] == pytest.approx(1000 / 3, abs=0.2)
 
 
 def test_heights_are_in_proportion_to_the_values() -> None:

@@ -21,6 +21,7 @@ from sonde.stats.ratio import (
     _small_sample_factor,
     compare_rates,
     estimate_detectable_drop,
+    estimate_levels,
     simulate_detectable_drop,
 )
 
@@ -34,6 +35,16 @@ def test_the_unit_does_not_matter(before: list[float], after: list[float], unit:
     comparison = compare_rates(before, after)
     other = compare_rates(np.array(before) * unit, np.array(after) * unit)
     assert other.value == pytest.approx(comparison.value, rel=1e-9)
+
+
+def test_levels_have_the_ratio_although_medians_differ_the_other_way() -> None:
+    before, after = [1.0, 8.0, 8.0, 1.5, 8.5], [2.0, 2.2, 7.0, 12.0, 13.0]
+    ratio = compare_rates(before, after).value
+    assert np.median(after) < np.median(before)
+    assert ratio > 1
+    first, second = estimate_levels(before, after, ratio)
+    assert second / first == pytest.approx(ratio)
+    assert min(before) <= first <= max(before)
 
 
 @given(rates, rates)

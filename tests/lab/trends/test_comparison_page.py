@@ -156,7 +156,7 @@ def test_rates_by_unit_are_medians_by_the_units_of_their_own_file_system() -> No
     page = study(number(0.5), number(1.0, "fs2", file_system="lustre:fs2"), number(1.0, "c", file_system="c"),
                  units=units)  # fmt: skip
     part = section(page, "Rate by unit")
-    assert part.words == ["Medians divided by the units of each: fs1 4, fs2 10."]
+    assert part.words == ["The level of each side divided by its units: fs1 4, fs2 10."]
     (table_html,) = part.parts
     assert re.findall(r"[\d.]+ [MG]B/s", table_html) == ["500 MB/s", "250 MB/s", "200 MB/s", "200 MB/s"]
     assert not [

@@ -72,9 +72,6 @@ void check_order(const IorSettings& s) {
     if (s.aio_pending < 1 || s.aio_pending > 4096) {
         refuse("--aio.max-pending must be from 1 to 4096");
     }
-    if (s.collective && s.api != "MPIIO") {
-        refuse("-c needs an API with collective calls: -a MPIIO");
-    }
 }
 
 }  // namespace

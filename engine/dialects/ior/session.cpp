@@ -61,6 +61,10 @@ class IorSession final : public Session {
     explicit IorSession(std::vector<IorSettings> tests) : settings_(std::move(tests)) {
         choose_driver();
         for (IorSettings& s : settings_) {
+            if (s.collective && s.api != "MPIIO") {
+                s.collective = false;
+                s.tell_note("-c is for MPIIO; with " + s.api + " the calls are independent, as in IOR");
+            }
             for (const std::string& doubt : check(s, settings_.size() > 1)) {
                 s.tell_note(doubt);
             }
@@ -232,10 +236,19 @@ class IorSession final : public Session {
     void tell_own(const std::vector<const IorTest*>& all) {
         if (report_stream_ == ReportStream::output && settings_.back().format == Format::human) {
             print_sonde_figures(settings_.back().summary_file.empty() ? std::cout : file_, all);
-        } else if (report_stream_ == ReportStream::errors) {
+        } else if (report_stream_ == ReportStream::errors && !would_break_document()) {
             std::cout.flush();
             print_sonde_figures(std::cerr, all);
         }
+    }
+
+    /// Whether JSON or CSV goes to the file to which errors go (`> log 2>&1`), where other lines would break it.
+    bool would_break_document() const {
+        struct stat output {
+        }, errors{};
+        return settings_.back().format != Format::human && settings_.back().summary_file.empty() &&
+               ::fstat(STDOUT_FILENO, &output) == 0 && ::fstat(STDERR_FILENO, &errors) == 0 &&
+               output.st_dev == errors.st_dev && output.st_ino == errors.st_ino;
     }
 
     /// Before anything is done, and without making the file.

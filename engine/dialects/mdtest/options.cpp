@@ -4,6 +4,7 @@
 #include "dialects/number.hpp"
 #include "plan/plan_error.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <map>
@@ -86,7 +87,8 @@ std::vector<ToolOption<MdtestSettings>> list_flags() {
 std::vector<ToolOption<MdtestSettings>> list_value_options() {
     return {
         {'a', "", true, "interface: POSIX (default) or DUMMY", [](S& s, V v) { s.api = v; }},
-        {'b', "", true, "branching factor of the tree (1)", [](S& s, V v) { s.branching = small(v, 1, many); }},
+        {'b', "", true, "branching factor of the tree (1)",
+         [](S& s, V v) { s.branching = std::max(small(v, 0, many), 1); }},
         {'d', "", true, "directory in which the test runs (./out)", [](S& s, V v) { s.directory = v; }},
         {'B', "", true, "no barriers between phases: refused unless 0",
          [](S& s, V v) { s.no_barriers = small(v, 0, 1); }},

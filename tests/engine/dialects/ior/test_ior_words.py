@@ -40,7 +40,6 @@ REFUSED = {
     "-a HDF5": "not built into Sonde",
     "-a S3-libs3": "not built into Sonde",
     "-a NOSUCH": "there is no API NOSUCH",
-    "-c": "-a MPIIO",
     "-l x": "no type of data packet",
     "-C -Z -F": "exclude each other",
     "-z -t 4k -b 4k": "larger than a transfer",
@@ -122,3 +121,23 @@ def test_plans_get_the_title_that_is_asked_for(engine_path: Path, tmp_path: Path
     result = run([str(engine_path), *arguments], tmp_path)
     assert result.returncode == 0, result.stderr
     assert json.loads(result.stdout)["title"] == 'the "first" of many'
+
+
+def test_collective_calls_without_mpiio_are_a_note(engine_path: Path, tmp_path: Path) -> None:
+    result = run([str(engine_path), "ior", "-c", "-w", "-t", "4k", "-b", "4k", "-o", "f"], tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "-c is for MPIIO; with POSIX the calls are independent, as in IOR" in result.stdout + result.stderr
+    assert "type                : independent" in result.stdout
+
+
+@pytest.mark.parametrize("layout", ["JSON", "CSV"])
+def test_document_in_a_joint_log_has_no_other_lines(engine_path: Path, tmp_path: Path, layout: str) -> None:
+    arguments = ["ior", "-w", "-t", "4k", "-b", "64k", "-o", "f", "-O", f"summaryFormat={layout}"]
+    with (tmp_path / "log").open("wb") as log:
+        process = subprocess.run([str(engine_path), *arguments], cwd=tmp_path, stdout=log, stderr=log, check=True)
+    assert process.returncode == 0
+    text = (tmp_path / "log").read_text()
+    assert "sonde:" not in text
+    if layout == "JSON":
+        assert json.loads(text)["tests"]
+    assert "sonde:" in run([str(engine_path), *arguments], tmp_path).stderr, "where errors go elsewhere"

@@ -170,3 +170,9 @@ def test_a_line_for_each_operation_on_files(engine_path: Path, tmp_path: Path) -
         for row in rows:
             _, runtime, rate = (float(cell) for cell in row.split(","))
             assert rate == pytest.approx(bytes_each / runtime, rel=1e-4)
+
+
+def test_branching_factor_of_zero_is_that_of_one(engine_path: Path, tmp_path: Path) -> None:
+    result = run([str(engine_path), "mdtest", "-n", "4", "-b", "0", "-d", "d"], tmp_path)
+    assert result.returncode == DONE, result.stderr
+    assert "File creation" in result.stdout

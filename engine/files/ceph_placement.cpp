@@ -120,7 +120,7 @@ CephPlacement CephPlacement::from_answers(std::string_view pools, std::string_vi
     try {
         std::map<std::string, std::string> by_number;
         for (const json& one : in_json(pools, '[', ']')) {
-            if (one.at("object_hash").get<int>() == jenkins) {
+            if (whole_number<int>(one.at("object_hash")) == jenkins) {
                 const auto name = one.at("pool_name").get<std::string>();
                 by_number[std::to_string(whole_number<std::int64_t>(one.at("pool_id")))] = name;
                 found.pools_[name].groups = whole_number<std::uint32_t>(one.at("pg_num"), most_groups);

@@ -94,6 +94,8 @@ TEST_CASE("placement groups with impossible numbers are refused") {
         CHECK_THROWS_AS(CephPlacement::from_answers(pool + "}]", groups), std::invalid_argument);
     }
     const char* overflow = R"({"pg_stats":[{"pgid":"2.fffffffffffffffff","acting_primary":1}]})";
+    const std::string hash = R"([{"pool_name":"data","pool_id":1,"pg_num":8,"object_hash":4111111111111111111111111}])";
+    CHECK_THROWS_AS(CephPlacement::from_answers(hash, groups), std::invalid_argument);
     CHECK_THROWS_AS(CephPlacement::from_answers(pools, overflow), std::invalid_argument);
 }
 

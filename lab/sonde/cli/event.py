@@ -126,7 +126,7 @@ def list_command(archive: Archive, as_json: bool) -> int:
     multiple=True,
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Your own rules (TOML) instead of the shipped rules.",
+    help="Your own rules (TOML), or a rule file of SEC (.sec, .conf, .rules), instead of the shipped rules.",
 )
 @click.option("--only", metavar="NAMES", help="Only these shipped files of rules, separated by commas.")
 @click.option("--zone", default="UTC", show_default=True, help="Time zone of times without one: +01:00, Europe/Berlin.")

@@ -9,6 +9,8 @@ from typing import Any
 
 from sonde.logs.rule_files import compile_rules, list_shipped_rule_files
 from sonde.logs.scan import LogDefaults, make_event_document, scan_logs
+from sonde.logs.sec_rules import SEC_SUFFIXES
+from sonde.logs.sec_scan import scan_with_sec_rules
 from sonde.model.errors import UserError, suggest_name
 
 
@@ -34,6 +36,16 @@ def scan_log_files(
     """Events of the logs as documents of ``schema/event``, and one sentence for each problem of a file."""
     if not logs:
         raise UserError("Name at least one log file, like /var/log/messages.")
-    events, reports = scan_logs(logs, compile_rules(rule_files), defaults)
-    problems = [sentence for report in reports for sentence in report.describe_problems()]
-    return [make_event_document(event) for event in events], problems
+    sec_files = [path for path in rule_files if path.suffix in SEC_SUFFIXES]
+    toml_files = [path for path in rule_files if path not in sec_files]
+    documents: list[dict[str, Any]] = []
+    problems: list[str] = []
+    if toml_files:
+        events, reports = scan_logs(logs, compile_rules(toml_files), defaults)
+        problems += [sentence for report in reports for sentence in report.describe_problems()]
+        documents += [make_event_document(event) for event in events]
+    if sec_files:
+        sec_documents, sec_problems = scan_with_sec_rules(logs, sec_files, defaults)
+        documents += sec_documents
+        problems += sec_problems
+    return documents, problems

@@ -24,11 +24,11 @@ from sonde.model.errors import UserError
 from sonde.model.event.description import EVENT_FORMAT
 from sonde.model.units import counted
 
-_FUTURE = timedelta(days=1)
+FUTURE = timedelta(days=1)
 _BACKWARD = timedelta(hours=1)
 _ROTATION = re.compile(r"([.-]\d{1,10})?(\.(gz|xz|bz2))?$")
 _MAX_ID = 80
-_READ_ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError)
+READ_ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError)
 
 
 @dataclass
@@ -79,11 +79,11 @@ def scan_logs(
     Returns the events in order of time, and a report for each file. Raises UserError when a path is no readable file.
     """
     for path in paths:
-        _require_file(path)
+        require_file(path)
     prefilter = build_prefilter(rules)
     events: list[LogEvent] = []
     reports: list[LogReport] = []
-    for family in _group_rotated_files(paths):
+    for family in group_rotated_files(paths):
         engine = RuleEngine(rules)
         clock: datetime | None = None
         for path in family:
@@ -112,26 +112,28 @@ def make_event_document(event: LogEvent) -> dict[str, Any]:
         "id": f"{first:%Y-%m-%d}-{plain.strip('-')}-{digest}",
         "when": times[0] if times[0] == times[1] else "/".join(times),
         "kind": event.kind,
-        "title": _clean(event.title),
-        "details": _clean(details),
+        "title": clean_text(event.title),
+        "details": clean_text(details),
         **({"parts": parts} if parts else {}),
-        "source": _clean(f"{event.source}, rule {event.rule}"),
+        "source": clean_text(f"{event.source}, rule {event.rule}"),
         "tags": ["log", event.severity],
     }
 
 
-def _clean(text: str) -> str:
+def clean_text(text: str) -> str:
+    """The text with a space in place of each character that is not printable."""
     return "".join(character if character.isprintable() else " " for character in text)
 
 
-def _require_file(path: Path) -> None:
+def require_file(path: Path) -> None:
+    """Raises UserError when the path is no file."""
     if path.is_dir():
         raise UserError(f"{path} is a directory; name the log files in it.")
     if not path.is_file():
         raise UserError(f"There is no log file {path}.")
 
 
-def _group_rotated_files(paths: Iterable[Path]) -> list[list[Path]]:
+def group_rotated_files(paths: Iterable[Path]) -> list[list[Path]]:
     """Files of one log, the oldest first: ``messages.2.gz``, ``messages.1``, ``messages``."""
     families: dict[tuple[Path, str], list[Path]] = {}
     for path in dict.fromkeys(paths):
@@ -150,7 +152,8 @@ def _rotation_order(path: Path) -> tuple[int, int]:
 
 
 @contextmanager
-def _open_log(path: Path) -> Iterator[BinaryIO]:
+def open_log(path: Path) -> Iterator[BinaryIO]:
+    """Opens a log, decompressing gzip, xz and bzip2. Raises OSError."""
     openers: dict[str, Callable[[BinaryIO, str], Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
     opener = openers.get(path.suffix)
     with path.open("rb") as raw:
@@ -172,17 +175,17 @@ def _scan_file(
     path = report.path
     try:
         written = datetime.fromtimestamp(path.stat().st_mtime, UTC)
-        with _open_log(path) as file:
+        with open_log(path) as file:
             reader = BlockReader(file, prefilter)
             parser = LineParser(LineContext(defaults.zone, written, defaults.boot, defaults.host))
-            limit = (defaults.now or datetime.now(UTC)) + _FUTURE
+            limit = (defaults.now or datetime.now(UTC)) + FUTURE
             try:
                 for number, raw in reader.read_matching_lines():
                     line = parser.parse(raw.decode("utf-8", "replace").rstrip("\r\n"))
                     clock = _process_line(report, engine, number, line, clock, limit)
             finally:
                 report.lines, report.cut, report.bytes = reader.lines, reader.cut_lines, reader.bytes
-    except _READ_ERRORS as error:
+    except READ_ERRORS as error:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         report.problem = f"{path} could be read only to line {report.lines}: {reason}."
     return clock

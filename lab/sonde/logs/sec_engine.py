@@ -1,0 +1,398 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Applies rules of SEC to lines as sec does (sec(1), "RULE DESCRIPTION"), at the times of the lines.
+
+Nothing is executed or written: actions with an effect outside become `SecOutput`s.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, tzinfo
+
+from sonde.logs.sec_rules import (
+    COMMAND_ACTIONS,
+    OUTPUT_ACTIONS,
+    ContextExpression,
+    ContextGroup,
+    ContextName,
+    SecAction,
+    SecPattern,
+    SecRule,
+    SecRuleError,
+    compile_perl_expression,
+)
+
+# A loop of rules that create events for each other ends here; sec would never end.
+_MOST_EVENTS_PER_LINE = 1_000
+_VARIABLE = re.compile(r"%(?:(\.?[A-Za-z]\w*|%)|\{(\.?[A-Za-z]\w*)\})", re.ASCII)
+_SUBSTITUTIONS = {
+    token: re.compile(
+        rf"{re.escape(token)}(?:{re.escape(token)}|([0-9]+)|\{{([0-9]+)\}}|\+\{{([A-Za-z_][\w!]*|[0-9]+)\}})", re.ASCII
+    )
+    for token in ("$", "%")
+}
+MatchValues = Mapping[str, str | None]
+
+
+@dataclass(frozen=True)
+class SecOutput:
+    """An action with an effect outside: its name, destination (file, command; empty for logonly) and text."""
+
+    time: int
+    action: str
+    destination: str
+    text: str
+
+
+@dataclass
+class _SecContext:
+    created: int
+    lifetime: int  # seconds; 0: for ever
+    actions: tuple[SecAction, ...]
+    desc: str
+
+
+@dataclass
+class _SecOperation:
+    """A rule at work for one description."""
+
+    rule: SecRule
+    desc: str
+    begin: int
+    actions: tuple[SecAction, ...]
+    actions2: tuple[SecAction, ...] = ()
+    desc2: str = ""
+    pattern2: SecPattern | None = None
+    context2: ContextExpression | None = None
+    times: deque[int] = field(default_factory=deque)
+    is_suppressing: bool = False
+
+
+class SecEngine:
+    """Feeds lines to the rules of one or more files. Times are whole seconds since 1970 and do not decrease."""
+
+    def __init__(self, files: Iterable[Sequence[SecRule]], zone: tzinfo = UTC) -> None:
+        self._files = [list(rules) for rules in files]
+        self._zone = zone
+        self._now = 0
+        self._contexts: dict[str, _SecContext] = {}
+        self._operations: dict[tuple[int, str], _SecOperation] = {}
+        self._pending: list[tuple[int, str]] = []
+        self._events: deque[str] = deque()
+        self._outputs: list[SecOutput] = []
+        self._variables: dict[str, str] = {}
+        self.dropped_events = 0  # of rules that create events for each other without end
+
+    def process(self, line: str, now: int) -> list[SecOutput]:
+        """Processes a line at time `now` and the events that rules create; returns the outputs."""
+        self.advance(now)
+        self._match_line(line)
+        self._process_events()
+        return self._take_outputs()
+
+    def finish(self, now: int) -> list[SecOutput]:
+        """Processes what is due at `now`, without a line."""
+        self.advance(now)
+        return self._take_outputs()
+
+    def advance(self, now: int) -> None:
+        """Moves the clock; contexts, operations and delayed events that are due take effect."""
+        if now > self._now:
+            self._now = now
+            self._process_lists()
+        self._process_events()
+
+    def _take_outputs(self) -> list[SecOutput]:
+        outputs, self._outputs = self._outputs, []
+        return outputs
+
+    def _process_events(self) -> None:
+        for _ in range(_MOST_EVENTS_PER_LINE):
+            if not self._events:
+                return
+            self._match_line(self._events.popleft())
+        self.dropped_events += len(self._events)
+        self._events.clear()
+
+    def _match_line(self, line: str) -> None:
+        for rules in self._files:
+            position = 0
+            while position < len(rules):
+                position = self._match_rule(rules[position], position, line)
+                if position < 0:
+                    return
+
+    def _match_rule(self, rule: SecRule, position: int, line: str) -> int:
+        """Returns the position of the next rule, -1 for none."""
+        if not (rule.is_context_first and not self._holds(rule.context)):
+            values = match_pattern(rule.pattern, line)
+            if values is not None and (rule.is_context_first or self._holds(rule.context, values)):
+                self._start(rule, values)
+                return rule.next_rule
+        if rule.pattern2 is not None and self._end_operations(rule, line):
+            return rule.next_rule2
+        return position + 1
+
+    def _start(self, rule: SecRule, values: MatchValues) -> None:
+        """What a rule does after its first pattern matched."""
+        if rule.type == "Suppress":
+            return
+        desc = substitute(rule.desc, values, "$")
+        actions = substitute_actions(rule.actions, values, "$")
+        if rule.type == "Single":
+            self._execute(actions, desc)
+            return
+        key = (id(rule), desc)
+        operation = self._operations.get(key)
+        if operation is not None and rule.window and self._now - operation.begin > rule.window:
+            self._expire_operation(key, operation)
+            operation = self._operations.get(key)
+        if rule.type == "SingleWithThreshold":
+            self._count(key, rule, operation, desc, values)
+            return
+        if operation is not None:
+            return
+        operation = _SecOperation(rule, desc, self._now, actions)
+        if rule.pattern2 is not None and not self._prepare_second(operation, values):
+            return
+        self._operations[key] = operation
+        if rule.type != "PairWithWindow":
+            self._execute(actions, desc)
+
+    def _count(
+        self,
+        key: tuple[int, str],
+        rule: SecRule,
+        operation: _SecOperation | None,
+        desc: str,
+        values: MatchValues,
+    ) -> None:
+        if operation is None:
+            operation = _SecOperation(rule, desc, self._now, substitute_actions(rule.actions, values, "$"))
+            operation.actions2 = substitute_actions(rule.actions2, values, "$")
+            self._operations[key] = operation
+        if operation.is_suppressing:
+            return
+        operation.times.append(self._now)
+        if len(operation.times) >= rule.threshold:
+            operation.is_suppressing = True
+            self._execute(operation.actions, desc)
+
+    def _prepare_second(self, operation: _SecOperation, values: MatchValues) -> bool:
+        """Fills values of the first match into the second part of a pair. Returns False when its pattern is invalid."""
+        rule = operation.rule
+        pattern = rule.pattern2
+        assert pattern is not None
+        operation.desc2, operation.actions2, operation.context2 = rule.desc2, rule.actions2, rule.context2
+        operation.pattern2 = pattern
+        if not values:
+            return True
+        token = "$"
+        if pattern.kind == "regexp":
+            if pattern.expression is None:
+                quoted = {name: None if value is None else re.escape(value) for name, value in values.items()}
+                try:
+                    expression = compile_perl_expression(substitute(pattern.text, quoted, "$"))
+                except SecRuleError:
+                    return False
+                operation.pattern2 = replace(pattern, expression=expression)
+            token = "%"
+            values = {name: None if value is None else value.replace("$", "$$") for name, value in values.items()}
+        elif pattern.kind == "substr":
+            operation.pattern2 = replace(pattern, text=substitute(pattern.text, values, "$"))
+        operation.desc2 = substitute(rule.desc2, values, token)
+        operation.actions2 = substitute_actions(rule.actions2, values, token)
+        operation.context2 = substitute_context(rule.context2, values, token)
+        return True
+
+    def _end_operations(self, rule: SecRule, line: str) -> bool:
+        ended = False
+        for key, operation in list(self._operations.items()):
+            if operation.rule is not rule or key not in self._operations:
+                continue
+            if rule.is_context2_first and not self._holds(operation.context2):
+                continue
+            assert operation.pattern2 is not None
+            values = match_pattern(operation.pattern2, line)
+            if values is None or not (rule.is_context2_first or self._holds(operation.context2, values)):
+                continue
+            in_time = not rule.window or self._now - operation.begin <= rule.window
+            if in_time or rule.type == "PairWithWindow":
+                ended = True
+                desc2 = substitute(operation.desc2, values, "$")
+                self._execute(substitute_actions(operation.actions2, values, "$"), desc2)
+            self._operations.pop(key, None)
+        return ended
+
+    def _process_lists(self) -> None:
+        for name, context in list(self._contexts.items()):
+            if context.lifetime and self._now - context.created > context.lifetime and name in self._contexts:
+                self._execute(context.actions, context.desc)
+                if self._contexts.get(name) is context:
+                    del self._contexts[name]
+        due = [text for time, text in self._pending if self._now >= time]
+        self._pending = [entry for entry in self._pending if self._now < entry[0]]
+        self._events.extend(due)
+        for key, operation in list(self._operations.items()):
+            window = operation.rule.window
+            if self._operations.get(key) is not operation or self._now - operation.begin <= window:
+                continue
+            if window:
+                self._expire_operation(key, operation)
+
+    def _expire_operation(self, key: tuple[int, str], operation: _SecOperation) -> None:
+        rule = operation.rule
+        if rule.type == "SingleWithThreshold" and not operation.is_suppressing:
+            while operation.times and operation.times[0] < self._now - rule.window:
+                operation.times.popleft()
+            if operation.times:
+                operation.begin = operation.times[0]
+            else:
+                del self._operations[key]
+            return
+        if rule.type == "SingleWithThreshold":
+            self._execute(operation.actions2, operation.desc)
+        elif rule.type == "PairWithWindow":
+            self._execute(operation.actions, operation.desc)
+        self._operations.pop(key, None)
+
+    def _holds(self, expression: ContextExpression | None, values: MatchValues | None = None) -> bool:
+        if expression is None:
+            return True
+        return self._evaluate(expression, values or {})
+
+    def _evaluate(self, expression: ContextExpression, values: MatchValues) -> bool:
+        """Evaluates an expression as sec does: an operator combines the result so far with the first of all operands
+        since then. ``A || B && C`` is therefore ``A && B`` in sec, and here."""
+        result: bool | None = None
+        later: list[ContextName | ContextGroup | str] = []
+        for item in expression:
+            if item in ("&&", "||"):
+                following = self._evaluate(tuple(later), values)
+                result = (result and following) if item == "&&" else (result or following)
+                later = []
+            elif later or (result is not None and item != "!"):
+                later.append(item)
+            elif item == "!":
+                result = not result
+            elif isinstance(item, ContextGroup):
+                result = self._evaluate(item.expression, values)
+            elif isinstance(item, ContextName):
+                result = substitute(item.name, values, "$") in self._contexts
+        return bool(result)
+
+    def _execute(self, actions: Sequence[SecAction], desc: str) -> None:
+        for action in actions:
+            texts = [self._fill_variables(text, desc) for text in action.texts]
+            if action.name == "logonly" or action.name in COMMAND_ACTIONS:
+                self._outputs.append(SecOutput(self._now, action.name, "", texts[0]))
+            elif action.name in OUTPUT_ACTIONS:
+                self._outputs.append(SecOutput(self._now, action.name, texts[0], texts[1]))
+            elif action.name == "event" and action.delay:
+                self._pending += [(self._now + action.delay, text) for text in _split_events(texts[0])]
+            elif action.name == "event":
+                self._events.extend(_split_events(texts[0]))
+            elif action.name in ("delete", "obsolete"):
+                context = self._contexts.pop(texts[0], None)
+                if context is not None and action.name == "obsolete":
+                    self._execute(context.actions, context.desc)
+            elif action.name == "assign":
+                self._variables[action.texts[0]] = texts[1]
+            elif action.name in ("create", "set"):
+                self._set_context(action, texts, desc)
+
+    def _set_context(self, action: SecAction, texts: Sequence[str], desc: str) -> None:
+        name, lifetime = texts
+        if not re.fullmatch(r"\s*[0-9]+\s*", lifetime, re.ASCII) or (
+            action.name == "set" and name not in self._contexts
+        ):
+            return
+        self._contexts[name] = _SecContext(self._now, int(lifetime), action.inner, desc)
+
+    def _fill_variables(self, text: str, desc: str) -> str:
+        if "%" not in text:
+            return text
+        time = datetime.fromtimestamp(self._now, self._zone)
+        variables = {
+            **self._variables,
+            "%": "%",
+            "s": desc,
+            "u": str(self._now),
+            "t": f"{time:%a %b} {time.day:2} {time:%H:%M:%S %Y}",
+            ".hour": f"{time:%H}", ".min": f"{time:%M}", ".sec": f"{time:%S}", ".year": f"{time.year}",
+            ".mon": f"{time:%m}", ".mday": f"{time:%d}", ".hmsstr": f"{time:%H:%M:%S}", ".monstr": f"{time:%b}",
+            ".wdaystr": f"{time:%a}", ".mdaystr": f"{time.day:2}",
+        }  # fmt: skip
+        return _VARIABLE.sub(lambda match: variables.get(match[1] or match[2], ""), text)
+
+
+def _split_events(text: str) -> list[str]:
+    lines = text.split("\n")
+    while lines and not lines[-1]:
+        lines.pop()
+    return lines
+
+
+def match_pattern(pattern: SecPattern, line: str) -> MatchValues | None:
+    """Values of the match variables: empty where the kind of pattern has none; None without a match."""
+    if pattern.kind == "tvalue":
+        return {} if pattern.text == "TRUE" else None
+    if pattern.kind == "substr":
+        return {} if (pattern.text in line) != pattern.is_negated else None
+    assert pattern.expression is not None
+    match = pattern.expression.search(line)
+    if pattern.is_negated:
+        return {"0": line} if match is None else None
+    if match is None:
+        return None
+    values: dict[str, str | None] = dict(match.groupdict())
+    values.update({str(number): text for number, text in enumerate(match.groups(), start=1)})
+    if not match.groups():
+        values["1"] = "1"  # a match without groups is the list (1) in Perl
+    return {**values, "0": line}
+
+
+def substitute(text: str, values: MatchValues, token: str) -> str:
+    """Replaces match variables ($1, ${1}, $+{name}, $$); without values the text stays."""
+    if not values or token not in text:
+        return text
+    return _SUBSTITUTIONS[token].sub(
+        lambda match: token if match.lastindex is None else values.get(match[match.lastindex]) or "", text
+    )
+
+
+def substitute_actions(actions: Sequence[SecAction], values: MatchValues, token: str) -> tuple[SecAction, ...]:
+    """Replaces match variables in actions; % in values is masked, because actions have % variables too."""
+    if not values:
+        return tuple(actions)
+    masked = {name: None if value is None else value.replace("%", "%%") for name, value in values.items()}
+    return tuple(
+        replace(
+            action,
+            texts=tuple(
+                text if action.name == "assign" and not position else substitute(text, masked, token)
+                for position, text in enumerate(action.texts)
+            ),
+            inner=substitute_actions(action.inner, values, token),
+        )
+        for action in actions
+    )
+
+
+def substitute_context(
+    expression: ContextExpression | None, values: MatchValues, token: str
+) -> ContextExpression | None:
+    """Replaces match variables in the names of contexts."""
+    if expression is None:
+        return None
+    return tuple(
+        ContextName(substitute(item.name, values, token))
+        if isinstance(item, ContextName)
+        else ContextGroup(substitute_context(item.expression, values, token) or ())
+        if isinstance(item, ContextGroup)
+        else item
+        for item in expression
+    )

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scans log files with rule files of SEC; what their actions would write or execute becomes events."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from sonde.logs.line_formats import LineContext, LineParser
+from sonde.logs.prefilter import MAX_LINE_BYTES
+from sonde.logs.scan import (
+    FUTURE,
+    READ_ERRORS,
+    LogDefaults,
+    LogReport,
+    clean_text,
+    group_rotated_files,
+    open_log,
+    require_file,
+)
+from sonde.logs.sec_engine import SecEngine, SecOutput
+from sonde.logs.sec_rules import read_sec_file
+from sonde.model.event.description import EVENT_FORMAT
+
+_MAX_TITLE = 300
+
+
+def scan_with_sec_rules(
+    logs: Sequence[Path], rule_files: Sequence[Path], defaults: LogDefaults
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Events as documents of ``schema/event``, and one sentence for each skipped rule and each problem of a file."""
+    for path in logs:
+        require_file(path)
+    files = [read_sec_file(path) for path in rule_files]
+    problems = [problem for file in files for problem in file.problems]
+    documents: list[dict[str, Any]] = []
+    names = ", ".join(path.name for path in rule_files)
+    for family in group_rotated_files(logs):
+        engine = SecEngine([file.rules for file in files], defaults.zone)
+        for path in family:
+            report = LogReport(path)
+            outputs = list(_scan_file(report, engine, defaults))
+            documents += [_make_document(output, f"{path}, rules {names}") for output in outputs]
+            problems += report.describe_problems()
+        if engine.dropped_events:
+            problems.append(f"Rules of {names} create events for each other without end; the rest of them was dropped.")
+    return documents, problems
+
+
+def _scan_file(report: LogReport, engine: SecEngine, defaults: LogDefaults) -> Iterator[SecOutput]:
+    path, clock = report.path, 0
+    try:
+        written = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+        parser = LineParser(LineContext(defaults.zone, written, defaults.boot, defaults.host))
+        limit = (defaults.now or datetime.now(UTC)) + FUTURE
+        with open_log(path) as file:
+            while raw := file.readline(MAX_LINE_BYTES):
+                report.lines += 1
+                report.cut += len(raw) == MAX_LINE_BYTES and not raw.endswith(b"\n")
+                text = raw.decode("utf-8", "replace").rstrip("\r\n")
+                time = parser.parse(text).time
+                if time is not None and time > limit:
+                    report.future.append(report.lines)
+                    continue
+                if time is None and not clock:
+                    report.timeless.append(report.lines)
+                    continue
+                clock = max(clock, int(time.timestamp()) if time else 0)
+                yield from engine.process(text, clock)
+    except READ_ERRORS as error:
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        report.problem = f"{path} could be read only to line {report.lines}: {reason}."
+
+
+def _make_document(output: SecOutput, source: str) -> dict[str, Any]:
+    time = datetime.fromtimestamp(output.time, UTC)
+    title = clean_text(output.text).strip()[:_MAX_TITLE] or output.action
+    digest = hashlib.sha256(f"{output.action}\0{output.destination}\0{output.text}".encode()).hexdigest()[:8]
+    details = {"details": clean_text(f"{output.action} {output.destination}")} if output.destination else {}
+    return {
+        "schema": EVENT_FORMAT,
+        "id": f"{time:%Y-%m-%dT%H-%M-%S}-sec-{digest}",
+        "when": f"{time:%Y-%m-%dT%H:%M:%S}Z",
+        "kind": "other",
+        "title": title,
+        **details,
+        "source": clean_text(source),
+        "tags": ["log", "sec"],
+    }

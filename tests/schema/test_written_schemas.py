@@ -17,7 +17,7 @@ WRITTEN: dict[str, Callable[[], dict[str, Any]]] = runpy.run_path(str(ROOT / "to
 
 
 def test_every_schema_of_these_formats_is_written_by_the_tool() -> None:
-    files = {f"{part}/{path.name}" for part in ("system", "experiment", "event", "log-rules")
+    files = {f"{part}/{path.name}" for part in ("system", "experiment", "event", "log-rules", "watch")
              for path in (ROOT / "schema" / part).glob("*.schema.json")}  # fmt: skip
     assert files == set(WRITTEN)
 

@@ -195,7 +195,8 @@ def start_page(folder: Path) -> None:
 
 def watch_page(folder: Path) -> None:
     """Two weeks of probes, and a log."""
-    (folder / "scratch").mkdir()
+    text = (ROOT / "docs" / "tasks" / "watch.toml").read_text(encoding="utf-8")
+    (folder / "watch.toml").write_text(PLACES.sub(rf"{folder}/\1", text), encoding="utf-8")
     line = "Nov 17 08:40:00 oss3 kernel: md/raid:md3: Disk failure on sdq1, disabling device.\n"
     (folder / "scratch" / "messages").write_text(line, encoding="utf-8")
     days = [f"2026-11-{day:02d}" for day in range(1, 15)]

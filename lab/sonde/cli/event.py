@@ -132,7 +132,7 @@ def list_command(archive: Archive, as_json: bool) -> int:
 @click.option("--zone", default="UTC", show_default=True, help="Time zone of times without one: +01:00, Europe/Berlin.")
 @click.option("--boot", metavar="TIME", help="When the host booted, for lines with seconds since then, as of dmesg.")
 @click.option("--host", default="", help="Host of lines that name none.")
-@click.option("--dry-run", is_flag=True, help="Print the events and add none.")
+@click.option("-n", "--dry-run", is_flag=True, help="Print the events and add none.")
 @existing_archive_option
 @json_option
 def scan_command(

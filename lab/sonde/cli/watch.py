@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``sonde watch``: scheduled probes, their incidents and notices."""
+
+from __future__ import annotations
+
+import platform
+import time
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sonde.cli.options import VerbGroup, archive_option, existing_archive_option, json_option
+from sonde.conduct.run import RunSetup
+from sonde.launch.engine import find_engine
+from sonde.model.confined_files import write_file
+from sonde.model.errors import EXIT_ENVIRONMENT, EXIT_FAILED, EXIT_OK, UserError
+from sonde.model.units import counted, parse_duration
+from sonde.store.archive import Archive
+from sonde.terminal.screen import messages, plain_table, print_json, results
+from sonde.trends.comparison_text import format_value
+from sonde.watch.archive_runner import ArchiveRunner, record_incident_events
+from sonde.watch.configuration import read_watch_file
+from sonde.watch.description import WatchFile
+from sonde.watch.history_gate import find_limit
+from sonde.watch.installation import make_cron_line, make_systemd_units
+from sonde.watch.node_load import read_io_stall
+from sonde.watch.notice_channels import deliver_notices, send_test_notice
+from sonde.watch.open_metrics import render_metrics
+from sonde.watch.watch_state import StateStore, WatchState
+from sonde.watch.watcher import RoundReport, Watcher
+
+_FOLDER = "watch"
+watch_file_argument = click.argument("watch_file", type=click.Path(path_type=Path), metavar="FILE")
+
+
+@click.group("watch", cls=VerbGroup)
+def command() -> None:
+    """Probe file systems on a schedule, notice slowdowns, tell people, and confirm fixes.
+
+    \b
+    Examples:
+      sonde watch once watch.toml
+      sonde watch install watch.toml
+      sonde watch status
+    """
+
+
+@command.command("once")
+@watch_file_argument
+@click.option("--now", "is_forced", is_flag=True, help="Run all probes, whatever schedule, load and budget say.")
+@archive_option
+@json_option
+def once_command(watch_file: Path, is_forced: bool, archive: Archive, as_json: bool) -> int:
+    """Run the probes of FILE that are due, and send notices. Exit code 1: something is slower; 3: a probe failed.
+
+    A probe whose numbers are low is repeated at once. If all its runs are low, an incident is opened; later good runs
+    close it. A killed round is finished by the next one.
+
+    \b
+    Examples:
+      sonde watch once watch.toml
+      sonde watch once watch.toml --json
+    """
+    watch = read_watch_file(watch_file)
+    store = StateStore(archive.root / _FOLDER)
+    with store.lock():
+        state, report, problems = _run_round(watch, store, archive, is_forced)
+    if as_json:
+        print_json({**_report_document(report), "problems": problems})
+    else:
+        _print_round(report, problems)
+    if any(not incident.acknowledged for incident in state.open_incidents()):
+        return EXIT_FAILED
+    return EXIT_ENVIRONMENT if report.failed else EXIT_OK
+
+
+@command.command("run")
+@watch_file_argument
+@click.option("--rounds", type=click.IntRange(1), metavar="N", help="End after N rounds. Default: never.")
+@archive_option
+def run_command(watch_file: Path, rounds: int | None, archive: Archive) -> int:
+    """Run rounds once a minute until it is stopped, for machines without systemd and cron.
+
+    FILE is read again for each round.
+
+    \b
+    Examples:
+      sonde watch run watch.toml
+      sonde watch run watch.toml --rounds 1
+    """
+    store = StateStore(archive.root / _FOLDER)
+    done = 0
+    with store.lock():
+        while True:
+            _, report, problems = _run_round(read_watch_file(watch_file), store, archive)
+            if report.runs or report.failed or report.opened or report.closed or problems:
+                _print_round(report, problems)
+            done += 1
+            if done == rounds:
+                return EXIT_OK
+            time.sleep(60)
+
+
+@command.command("install")
+@watch_file_argument
+@click.option("--cron", is_flag=True, help="Print a line for crontab instead of units of systemd.")
+@click.option("--to", "folder", type=click.Path(path_type=Path), metavar="DIR", help="Write the units there.")
+@archive_option
+def install_command(watch_file: Path, cron: bool, folder: Path | None, archive: Archive) -> int:
+    """Print what starts the rounds: a service and a timer of systemd, or a line for crontab.
+
+    \b
+    Examples:
+      sonde watch install watch.toml --to ~/.config/systemd/user
+      sonde watch install watch.toml --cron
+    """
+    read_watch_file(watch_file)
+    if cron:
+        results().print(make_cron_line(watch_file, archive.root), soft_wrap=True, markup=False)
+        return EXIT_OK
+    for name, text in make_systemd_units(watch_file, archive.root).items():
+        if folder is None:
+            results().print(f"# {name}\n{text}", soft_wrap=True, markup=False)
+            continue
+        try:
+            write_file(folder / name, text, create=True)
+        except OSError as error:
+            raise UserError(f"{folder / name} cannot be written: {error.strerror}.") from None
+        results().print(f"Wrote {folder / name}", soft_wrap=True)
+    if folder is not None:
+        results().print("Start it: systemctl --user daemon-reload && systemctl --user enable --now sonde-watch.timer")
+    return EXIT_OK
+
+
+@command.command("status")
+@existing_archive_option
+@json_option
+def status_command(archive: Archive, as_json: bool) -> int:
+    """Show probes, limits, incidents and notices that wait.
+
+    \b
+    Examples:
+      sonde watch status
+      sonde watch status --json
+    """
+    state = StateStore(archive.root / _FOLDER).load()
+    if as_json:
+        print_json(state.to_json())
+        return EXIT_OK
+    if not state.rounds:
+        results().print("Nothing was watched yet; `sonde watch once FILE` runs the first round.")
+        return EXIT_OK
+    table = plain_table()
+    for title in ("probe", "phase", "directory", "runs", "usual", "limit", "latest", ""):
+        table.add_column(title)
+    for history in state.histories.values():
+        limit = find_limit(history)
+        usual, least = (format_value(value, history.unit) for value in limit) if limit else ("", "learning")
+        latest = format_value(history.values[-1], history.unit)
+        labels = history.labels
+        mark = "slower" if history.incident else ""
+        row = (labels["probe"], labels["phase"], labels["directory"], str(len(history.values)), usual, least, latest)
+        table.add_row(*row, mark, style="bold red" if mark else None)
+    results().print(table)
+    for incident in state.incidents[-10:]:
+        until = f", until {_format_day(incident.closed)}" if incident.closed else ""
+        by = f", acknowledged by {incident.acknowledged}" if incident.acknowledged else ""
+        results().print(f"{incident.id} ({incident.status}{until}{by}): {incident.summary}", soft_wrap=True)
+    for probe, reason in state.skips.items():
+        results().print(f"{probe} was skipped: {reason}", soft_wrap=True)
+    for notice in state.notices:
+        waiting = ", ".join(name for name in notice.channels if name not in notice.delivered)
+        results().print(f"Notice {notice.id} waits for {waiting}: {notice.last_failure}", soft_wrap=True)
+    return EXIT_OK
+
+
+@command.command("test")
+@watch_file_argument
+def send_test_command(watch_file: Path) -> int:
+    """Send a notice that says "this is a test" to every channel of FILE. Exit code 1: a channel failed.
+
+    \b
+    Examples:
+      sonde watch test watch.toml
+    """
+    watch = read_watch_file(watch_file)
+    problems = send_test_notice(watch, platform.node(), time.time())
+    for channel in watch.channels:
+        if channel.to != "metrics" and not any(problem.startswith(f"{channel.id}: ") for problem in problems):
+            results().print(f"{channel.id}: sent.", soft_wrap=True)
+    for problem in problems:
+        messages().print(f"sonde: {problem}", soft_wrap=True)
+    return EXIT_FAILED if problems else EXIT_OK
+
+
+@command.command("acknowledge")
+@click.argument("incident")
+@click.option("--by", "person", default="a person", show_default=True, help="Who takes care of it.")
+@existing_archive_option
+def acknowledge_command(incident: str, person: str, archive: Archive) -> int:
+    """Mark INCIDENT (a beginning of its id, or last) as known: `once` no longer exits with 1 because of it.
+
+    \b
+    Examples:
+      sonde watch acknowledge last --by ops
+    """
+    store = StateStore(archive.root / _FOLDER)
+    with store.lock():
+        state = store.load()
+        chosen = state.find_incident(incident)
+        chosen.acknowledged = person
+        store.save(state)
+    results().print(f"{chosen.id} is acknowledged by {person}.", soft_wrap=True)
+    return EXIT_OK
+
+
+@command.command("silence")
+@click.argument("directory", required=False, default="")
+@click.option("--for", "duration", default="8h", show_default=True, help="How long: 30min, 8h, 72h. 0s ends a silence.")
+@existing_archive_option
+def silence_command(directory: str, duration: str, archive: Archive) -> int:
+    """Send no notices about DIRECTORY, or about anything, for some time. Probes go on, and incidents are recorded.
+
+    \b
+    Examples:
+      sonde watch silence /scratch --for 72h
+    """
+    until = time.time() + parse_duration(duration)
+    store = StateStore(archive.root / _FOLDER)
+    with store.lock():
+        state = store.load()
+        state.silences[directory] = until
+        store.save(state)
+    results().print(f"No notices about {directory or 'anything'} until {_format_day(until)} UTC.", soft_wrap=True)
+    return EXIT_OK
+
+
+def _run_round(
+    watch: WatchFile, store: StateStore, archive: Archive, is_forced: bool = False
+) -> tuple[WatchState, RoundReport, list[str]]:
+    """One round with its events, notices and metrics."""
+    archive.recover()
+    runner = ArchiveRunner(archive, lambda: RunSetup(find_engine(), archive), lambda text, line: None)
+    watcher = Watcher(watch, store, runner, platform.node(), time.time)
+    report = watcher.run_round(read_io_stall(), is_forced)
+    record_incident_events(archive.root, watcher.state)
+    problems = deliver_notices(watch, watcher.state, store, watcher.host)
+    text = render_metrics(watcher.state, tuple(probe.id for probe in watch.probes))
+    for channel in watch.channels:
+        if channel.to == "metrics":
+            try:
+                write_file(Path(channel.path), text)
+            except OSError as error:
+                problems.append(f"{channel.path} cannot be written: {error.strerror}.")
+    return watcher.state, report, problems
+
+
+def _report_document(report: RoundReport) -> dict[str, Any]:
+    return {
+        "runs": report.runs,
+        "skipped": [{"probe": entry.probe.id, "reason": entry.skip_reason} for entry in report.skipped],
+        "failed": report.failed,
+        "not_judged": report.not_judged,
+        "opened": [asdict(incident) for incident in report.opened],
+        "closed": [asdict(incident) for incident in report.closed],
+    }
+
+
+def _print_round(report: RoundReport, problems: list[str]) -> None:
+    console = results()
+    for run in report.runs:
+        console.print(f"Run {run}", soft_wrap=True)
+    for decision in report.skipped:
+        console.print(f"{decision.probe.id} was skipped: {decision.skip_reason}.", soft_wrap=True)
+    for incident in report.opened:
+        localization = f" {incident.localization}" if incident.localization else ""
+        console.print(f"Slower ({incident.id}): {incident.summary}{localization}", style="bold red", soft_wrap=True)
+    for incident in report.closed:
+        console.print(f"Fixed ({incident.id}): {incident.summary}", style="bold", soft_wrap=True)
+    if not (report.runs or report.skipped or report.failed):
+        console.print("No probe is due.")
+    elif not report.opened:
+        console.print(f"{counted(len(report.runs), 'run')}; nothing became slower.")
+    for sentence in [*report.failed, *report.not_judged, *problems]:
+        messages().print(f"sonde: {sentence}", soft_wrap=True)
+
+
+def _format_day(time_s: float | None) -> str:
+    return f"{datetime.fromtimestamp(time_s or 0, UTC):%Y-%m-%d %H:%M}"

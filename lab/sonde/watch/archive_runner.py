@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs probes with the engine and stores them in the archive; finds the runs of a group that a kill left there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from sonde.conduct.run import RunSetup, conduct_run, make_failure
+from sonde.launch.session import LineObserver
+from sonde.model.bundled_files import find_bundled_files, is_file_reference
+from sonde.model.errors import EXIT_OK, UserError
+from sonde.model.plan import Plan, read_document
+from sonde.store.archive import Archive
+from sonde.store.events import add_archive_events, select_new_events
+from sonde.store.rows import epoch_seconds
+from sonde.store.summary import Summary, read_summary
+from sonde.trends.sides import collect_numbers
+from sonde.watch.description import ProbeEntry
+from sonde.watch.history_gate import Measurement
+from sonde.watch.watch_state import WatchState
+from sonde.watch.watcher import ProbeRun
+
+_LOCALIZING_FINDINGS = ("target", "straggler", "slow")
+
+
+def load_probe_plan(probe: ProbeEntry, name: str) -> Plan:
+    """The plan of a probe on its directory. Raises PlanError or UserError."""
+    if not Path(probe.on).is_dir():
+        raise UserError(f"There is no directory {probe.on}, on which the probe {probe.id} runs.")
+    bundled = find_bundled_files("experiments")
+    document = read_document(name if is_file_reference(name) or name not in bundled else str(bundled[name]))
+    target = document.setdefault("target", {})
+    if isinstance(target, dict):
+        target["path"] = str(Path(probe.on).absolute())
+    return Plan.from_document(document, name, probe.set)
+
+
+@dataclass(frozen=True)
+class ArchiveRunner:
+    """Runs probes with `make_setup()` and an observer of record lines."""
+
+    archive: Archive
+    make_setup: Callable[[], RunSetup]
+    observe: LineObserver
+
+    def run(self, probe: ProbeEntry, group: str) -> ProbeRun:
+        """See `ProbeRunner`."""
+        return to_probe_run(self._conduct(probe, probe.plan, group))
+
+    def find(self, group: str) -> list[ProbeRun]:
+        """See `ProbeRunner`."""
+        self.archive.recover()
+        try:
+            folders = self.archive.find(group)
+        except UserError:
+            return []
+        summaries = [read_summary(folder) for folder in folders]
+        return [to_probe_run(run) for run in sorted(summaries, key=lambda run: run.started) if run.status == "done"]
+
+    def localize(self, probe: ProbeEntry, group: str) -> str:
+        """See `ProbeRunner`. Sentences of findings about storage targets and stragglers."""
+        run = self._conduct(probe, probe.localize, group)
+        findings = run.document.get("findings")
+        texts = [
+            str(finding.get("text"))
+            for finding in (findings if isinstance(findings, list) else [])
+            if isinstance(finding, dict) and any(word in str(finding.get("id")) for word in _LOCALIZING_FINDINGS)
+        ]
+        sentences = "; ".join(dict.fromkeys(texts)) or "it names no slow target or node"
+        return f"Localizing run {run.id}: {sentences}."
+
+    def _conduct(self, probe: ProbeEntry, plan_name: str, group: str) -> Summary:
+        plan = load_probe_plan(probe, plan_name)
+        result = conduct_run(
+            plan, self.make_setup(), self.observe, facts={"group": group, "watch": {"probe": probe.id}}
+        )
+        if result.exit_code != EXIT_OK:
+            raise make_failure(result.exit_code, result.text)
+        return read_summary(result.folder)
+
+
+def to_probe_run(run: Summary) -> ProbeRun:
+    """The numbers of a stored run that may be judged: storage numbers, not those of caches or too short phases."""
+    measurements = []
+    not_judged: list[str] = []
+    for number in collect_numbers([run]):
+        judged = number.select_judged()
+        if not judged.values:
+            not_judged.append(f"{number.key.phase} {number.about}")
+            continue
+        key = number.key
+        labels = {"system": key.system, "phase": key.phase, "operation": key.op}
+        unit = {"bytes_per_s": "bytes/s", "ops_per_s": "op/s"}.get(key.unit, key.unit)
+        measurements.append(Measurement(key.id, labels, unit, judged.values[-1]))
+    return ProbeRun(run.id, epoch_seconds(run.started), run.seconds or 0.0, tuple(measurements), ", ".join(not_judged))
+
+
+def record_incident_events(root: Path, state: WatchState) -> None:
+    """Enters each incident as an event, and its end as another. Repeating this adds nothing."""
+    documents = []
+    for incident in state.incidents:
+        opened = _format_time(incident.opened)
+        base = {"schema": "sonde-event/1", "source": "sonde watch", "tags": ["watch"]}
+        documents.append(
+            {**base, "id": incident.id, "when": opened, "kind": "incident", "title": incident.summary.rstrip(".")}
+        )
+        if incident.closed is not None:
+            documents.append(
+                {
+                    **base,
+                    "id": f"{incident.id}-fixed",
+                    "when": f"{opened}/{_format_time(incident.closed)}",
+                    "kind": "repair",
+                    "title": f"over: {incident.summary.rstrip('.')}",
+                }
+            )
+    new = select_new_events(root, documents)
+    if new:
+        add_archive_events(root, new)
+
+
+def _format_time(time: float) -> str:
+    return f"{datetime.fromtimestamp(time, UTC):%Y-%m-%dT%H:%M:%SZ}"

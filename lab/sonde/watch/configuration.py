@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads a watch file and checks what its declarations cannot express."""
+
+from __future__ import annotations
+
+import re
+from datetime import time
+from pathlib import Path
+
+from sonde.model.documents import parse_toml
+from sonde.model.errors import UserError
+from sonde.model.event.times import EventTimeError, parse_zone
+from sonde.model.file_text import MAX_CONFIGURATION_BYTES, read_text_file
+from sonde.model.tables.table_reader import ReadContext, read_table
+from sonde.watch.description import ChannelEntry, ProbeEntry, WatchFile
+
+_SHORTEST_INTERVAL_S = 600.0
+_QUIET = re.compile(r"(\d\d):(\d\d)-(\d\d):(\d\d)")
+
+
+class WatchFileError(UserError):
+    """A watch file that cannot be used."""
+
+
+def read_watch_file(path: Path) -> WatchFile:
+    """Reads a watch file. Raises WatchFileError with file and member."""
+    text = read_text_file(path, "watch file", MAX_CONFIGURATION_BYTES, WatchFileError)
+    try:
+        document = parse_toml(text)
+    except ValueError as error:
+        raise WatchFileError(f"{path} is not valid TOML: {error}.") from None
+    watch = read_table(WatchFile, document, ReadContext(WatchFileError, str(path)))
+
+    def fail(problem: str) -> WatchFileError:
+        return WatchFileError(f"{path}: {problem}")
+
+    try:
+        parse_zone(watch.zone)
+    except EventTimeError as error:
+        raise fail(f"zone: {error}") from None
+    if not 0 < watch.budget <= 1:
+        raise fail(f"budget is {watch.budget:g}; it must be a fraction of a day above 0, like 0.001.")
+    for text in watch.quiet:
+        parse_quiet_hours(text, path)
+    for entries in (watch.probes, watch.channels):
+        ids = [entry.id for entry in entries]
+        for entry_id in ids:
+            if ids.count(entry_id) > 1:
+                raise fail(f'the id "{entry_id}" is used twice; give one of them another.')
+    for probe in watch.probes:
+        _check_probe(probe, path)
+    for channel in watch.channels:
+        _check_channel(channel, path)
+    return watch
+
+
+def parse_quiet_hours(text: str, path: Path | str = "quiet") -> tuple[time, time]:
+    """Parses "22:00-06:00" as begin and end; the end may be on the next day. Raises WatchFileError."""
+    match = _QUIET.fullmatch(text)
+    try:
+        if match is None:
+            raise ValueError
+        return time(int(match[1]), int(match[2])), time(int(match[3]), int(match[4]))
+    except ValueError:
+        raise WatchFileError(f'{path}: quiet has "{text}"; write times of day like 08:00-18:00.') from None
+
+
+def _check_probe(probe: ProbeEntry, path: Path) -> None:
+    if probe.every < _SHORTEST_INTERVAL_S:
+        raise WatchFileError(f"{path}: probes.{probe.id}.every is {probe.every:g} s; it must be 10 min or more.")
+    if probe.spread >= probe.every:
+        raise WatchFileError(f"{path}: probes.{probe.id}.spread must be shorter than every.")
+    if not 0 <= probe.retests <= 20:
+        raise WatchFileError(f"{path}: probes.{probe.id}.retests is {probe.retests}; it must be 0 to 20.")
+
+
+def _check_channel(channel: ChannelEntry, path: Path) -> None:
+    needed = {"file": "path", "metrics": "path", "mail": "address", "webhook": "url"}[channel.to]
+    if not getattr(channel, needed):
+        raise WatchFileError(f'{path}: channels.{channel.id} lacks "{needed}", which {channel.to} needs.')
+    if channel.to == "webhook" and not re.match(r"https?://", channel.url):
+        raise WatchFileError(f'{path}: channels.{channel.id}.url is "{channel.url}"; write http:// or https://.')

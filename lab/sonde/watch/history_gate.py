@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The gate and the detectors of `sonde trend` for one new value at a time, from the state of a history."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sonde.trends.baseline_gate import LEAST, compute_limit
+from sonde.trends.detectors import DetectorSettings, DetectorState
+from sonde.trends.watch import HistoryWatch, continue_watch
+from sonde.watch.watch_state import HistoryState
+
+# Accepted values that the limit follows from.
+_REFERENCE_RUNS = 30
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One number of one run. `history` is the id of its history key."""
+
+    history: str
+    labels: dict[str, str]
+    unit: str
+    value: float
+
+
+def find_limit(history: HistoryState) -> tuple[float, float] | None:
+    """Usual value and limit of the gate; None while too few values are known."""
+    reference = history.accepted[-_REFERENCE_RUNS:]
+    return compute_limit(reference) if len(reference) >= LEAST else None
+
+
+def is_low(history: HistoryState | None, value: float) -> bool:
+    """Whether the value is below the limit."""
+    limit = find_limit(history) if history is not None else None
+    return limit is not None and value < limit[1]
+
+
+@dataclass(frozen=True)
+class Drop:
+    """A lasting drop: value after divided by value before, and the time of the first run after it."""
+
+    ratio: float
+    time: float
+
+
+def push_value(history: HistoryState, settings: DetectorSettings) -> Drop | None:
+    """Adds the newest value of the history to its detectors. Returns the drop that they noticed, None without one.
+
+    Costs milliseconds, whatever the length of the history.
+    """
+    logarithms = np.log(np.array(history.values, dtype=float))
+    before = logarithms.size - 1
+    filled = min(history.filled, before)
+    reference = None if history.reference is None else (history.reference[0], history.reference[1])
+    watch = HistoryWatch(DetectorState(before, filled, reference), ())
+    (result,) = continue_watch([logarithms], settings, {0: watch})
+    history.filled = result.state.filled
+    history.reference = None if result.state.reference is None else list(result.state.reference)
+    drops = [Drop(alarm.ratio, history.times[alarm.first]) for alarm in result.alarms if alarm.ratio < 1]
+    return drops[-1] if drops else None

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One sentence for a joint change: what became slower by how much, and what the changed histories have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sonde.trends.scope import explain
+
+# Labels that say what was measured where; the others only name things.
+_SCOPE_LABELS = ("system", "directory", "probe", "phase", "operation")
+_CAUSES = {
+    "clients": "look at the client software or the test first",
+    "storage": "look at that storage first",
+    "machine": "look at the machine or its network first",
+    "machine or storage": "look at the machine and the storage first",
+    "test": "look at the test first",
+    "everything": "everything that is measured changed: look at what all share first",
+}
+
+
+def summarize_changes(changed: Mapping[str, float], histories: Mapping[str, Mapping[str, str]]) -> str:
+    """`changed`: history -> value after divided by value before; `histories`: labels of all histories."""
+    ratios = sorted(changed.values())
+    drops = [f"{1 - ratio:.0%}" for ratio in (ratios[-1], ratios[0])]
+    size = drops[0] if drops[0] == drops[1] else f"{drops[0]} to {drops[1]}"
+    labels = [_select_labels(histories[name]) for name in changed]
+    unchanged = [_select_labels(entry) for name, entry in histories.items() if name not in changed]
+    if len(labels) == 1:
+        only = histories[next(iter(changed))]
+        others = f"; {len(unchanged)} other histories did not" if unchanged else ""
+        return f"{only['phase']} of {only['probe']} on {only['directory']} fell by {size}{others}."
+    explanation = explain(labels, unchanged)
+    scopes = [
+        " and ".join(f"{_describe_label(name)} {value}" for name, value in scope.conditions.items()) or "everything"
+        for scope in explanation.scopes
+    ]
+    cause = _CAUSES.get(explanation.cause)
+    return (
+        f"{len(labels)} histories fell by {size}, {len(unchanged)} did not; in common: {'; '.join(scopes)}"
+        f"{f' ({cause})' if cause else ''}."
+    )
+
+
+def _select_labels(labels: Mapping[str, str]) -> dict[str, str]:
+    """The labels of scopes; a directory is a file system there."""
+    return {
+        ("file_system" if name == "directory" else name): labels[name] for name in _SCOPE_LABELS if labels.get(name)
+    }
+
+
+def _describe_label(name: str) -> str:
+    return "directory" if name == "file_system" else name

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Units of systemd and lines of cron that run `sonde watch once`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from sonde.model.shell import quote_command
+
+# `once` runs nothing that is not due, so it may be started often.
+_MINUTES = 5
+
+
+def make_command(watch_file: Path, archive: Path) -> list[str]:
+    """The command of one round, with absolute paths."""
+    round_arguments = ["-m", "sonde", "watch", "once", str(watch_file.absolute())]
+    return [sys.executable, *round_arguments, "--archive", str(archive.absolute())]
+
+
+def make_systemd_units(watch_file: Path, archive: Path) -> dict[str, str]:
+    """Name and text of a service and its timer."""
+    command = " ".join(_quote_for_systemd(part) for part in make_command(watch_file, archive))
+    service = (
+        "[Unit]\nDescription=Probes of file systems (sonde watch)\n\n[Service]\nType=oneshot\n"
+        f"ExecStart={command}\n# 1: something is slower, which is told by the channels of the watch file.\n"
+        "SuccessExitStatus=1\n"
+    )
+    timer = (
+        "[Unit]\nDescription=Starts sonde watch\n\n[Timer]\n"
+        f"OnCalendar=*:0/{_MINUTES}\nRandomizedDelaySec=60\nPersistent=true\n\n[Install]\nWantedBy=timers.target\n"
+    )
+    return {"sonde-watch.service": service, "sonde-watch.timer": timer}
+
+
+def make_cron_line(watch_file: Path, archive: Path) -> str:
+    """A line of a crontab; a percent sign has a meaning there."""
+    command = quote_command(make_command(watch_file, archive)).replace("%", r"\%")
+    return f"*/{_MINUTES} * * * * {command}"
+
+
+def _quote_for_systemd(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
+    return f'"{escaped}"' if any(character in text for character in " \t\"'\\;") else escaped

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Delivers notices: files, mail, webhooks. Each delivery can be repeated after a kill without a second message.
+
+A file is searched for the id of the notice first. Mail has a Message-ID and a webhook an Idempotency-Key that follow
+from the id, by which receivers drop a second copy; it exists only when a kill falls between sending and saving.
+"""
+
+from __future__ import annotations
+
+import json
+import smtplib
+import subprocess
+import urllib.request
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from email.message import EmailMessage
+from pathlib import Path
+from typing import Any
+
+from sonde.model.confined_files import append_file
+from sonde.watch.description import ChannelEntry, WatchFile
+from sonde.watch.watch_state import Notice, StateStore, WatchState
+
+_TIMEOUT_S = 15.0
+_SENDMAIL = ("/usr/sbin/sendmail", "/usr/lib/sendmail")
+_DELIVERY_ERRORS = (OSError, ValueError, smtplib.SMTPException, subprocess.SubprocessError)
+_MOST_FAILURES = 50  # rounds; then the notice is only in the status
+
+
+def deliver_notices(watch: WatchFile, state: WatchState, store: StateStore, host: str) -> list[str]:
+    """Sends each notice to the channels that lack it and saves after each. Returns one sentence for each failure."""
+    channels = {channel.id: channel for channel in watch.channels}
+    problems: list[str] = []
+    for notice in list(state.notices):
+        for name in notice.channels:
+            channel = channels.get(name)
+            if name in notice.delivered or channel is None:
+                continue
+            try:
+                SENDERS[channel.to](channel, notice, host)
+            except _DELIVERY_ERRORS as error:
+                notice.failures += 1
+                notice.last_failure = f"{name}: {error}"
+                problems.append(f"Notice {notice.id} could not be sent to {name}: {error}; it is tried again.")
+                continue
+            notice.delivered.append(name)
+            store.save(state)
+        is_complete = all(name in notice.delivered or name not in channels for name in notice.channels)
+        if is_complete or notice.failures > _MOST_FAILURES:
+            state.notices.remove(notice)
+    store.save(state)
+    return problems
+
+
+def send_test_notice(watch: WatchFile, host: str, now: float) -> list[str]:
+    """Sends a test to every channel. Returns one sentence, beginning with the channel, for each that failed."""
+    stamp = f"{datetime.fromtimestamp(now, UTC):%Y-%m-%dT%H:%M:%S}"
+    text = "This is a test: notices of sonde watch arrive here."
+    notice = Notice(f"{stamp}-test", "test", "", now, "Test of sonde watch", text, [])
+    problems = []
+    for channel in watch.channels:
+        if channel.to in SENDERS:
+            try:
+                SENDERS[channel.to](channel, notice, host)
+            except _DELIVERY_ERRORS as error:
+                problems.append(f"{channel.id}: {error}")
+    return problems
+
+
+def make_notice_document(notice: Notice, host: str) -> dict[str, Any]:
+    """The notice as JSON."""
+    time = datetime.fromtimestamp(notice.time, UTC).isoformat(timespec="seconds")
+    return {
+        "id": notice.id,
+        "kind": notice.kind,
+        "incident": notice.incident,
+        "time": time,
+        "host": host,
+        "title": notice.title,
+        "text": notice.text,
+    }
+
+
+def make_webhook_document(form: str, notice: Notice, host: str) -> dict[str, Any]:
+    """The body of a webhook in the form of its receiver."""
+    if form in ("slack", "mattermost"):
+        stars = "*" if form == "slack" else "**"
+        return {"text": f"{stars}{notice.title}{stars}\n{notice.text}"}
+    if form == "teams":
+        blocks = [
+            {"type": "TextBlock", "weight": "Bolder", "text": notice.title, "wrap": True},
+            {"type": "TextBlock", "text": notice.text, "wrap": True},
+        ]
+        card = {
+            "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
+            "type": "AdaptiveCard",
+            "version": "1.4",
+            "body": blocks,
+        }
+        return {
+            "type": "message",
+            "attachments": [{"contentType": "application/vnd.microsoft.card.adaptive", "content": card}],
+        }
+    return make_notice_document(notice, host)
+
+
+def make_mail(channel: ChannelEntry, notice: Notice, host: str) -> EmailMessage:
+    """The mail of a notice."""
+    mail = EmailMessage()
+    mail["Subject"] = notice.title
+    mail["From"] = channel.sender or f"sonde@{host}"
+    mail["To"] = ", ".join(channel.address)
+    mail["Date"] = datetime.fromtimestamp(notice.time, UTC)
+    mail["Message-ID"] = f"<{notice.id}@{host}>"
+    mail.set_content(f"{notice.text}\n\nIncident {notice.incident}, watched from {host}.\n")
+    return mail
+
+
+def _send_to_file(channel: ChannelEntry, notice: Notice, host: str) -> None:
+    path = Path(channel.path)
+    content = path.read_bytes() if path.exists() else b""
+    for line in content.splitlines():
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue  # cut by a kill
+        if isinstance(entry, dict) and entry.get("id") == notice.id:
+            return
+    text = json.dumps(make_notice_document(notice, host), ensure_ascii=False) + "\n"
+    separator = "\n" if content and not content.endswith(b"\n") else ""
+    with append_file(path) as file:
+        file.write(f"{separator}{text}".encode())
+
+
+def _send_mail(channel: ChannelEntry, notice: Notice, host: str) -> None:
+    mail = make_mail(channel, notice, host)
+    if channel.server:
+        name, _, port = channel.server.partition(":")
+        with smtplib.SMTP(name, int(port or 25), timeout=_TIMEOUT_S) as server:
+            server.send_message(mail)
+        return
+    program = next((path for path in _SENDMAIL if Path(path).exists()), "sendmail")
+    subprocess.run([program, "-t", "-i"], input=mail.as_bytes(), timeout=_TIMEOUT_S, check=True, capture_output=True)
+
+
+def _post_webhook(channel: ChannelEntry, notice: Notice, host: str) -> None:
+    body = json.dumps(make_webhook_document(channel.form, notice, host)).encode()
+    headers = {"Content-Type": "application/json", "Idempotency-Key": notice.id}
+    # The scheme was checked when the watch file was read.
+    request = urllib.request.Request(channel.url, body, headers)
+    with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as response:
+        response.read()
+
+
+SENDERS: Mapping[str, Callable[[ChannelEntry, Notice, str], None]] = {
+    "file": _send_to_file,
+    "mail": _send_mail,
+    "webhook": _post_webhook,
+}

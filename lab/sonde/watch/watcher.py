@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One round of a watch: due probes run, their numbers pass the gate and the detectors, incidents open and close.
+
+The state is saved before a run begins, after its numbers were taken, and after each delivery of a notice. Every step
+can therefore be repeated after a kill: a stored run is taken from the archive by its group, events have ids that follow
+from the incident, and a notice that a channel has is not sent again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Protocol
+
+from sonde.model.errors import UserError
+from sonde.trends.changes import TOGETHER_RUNS
+from sonde.trends.detectors import DetectorSettings
+from sonde.watch.description import ProbeEntry, WatchFile
+from sonde.watch.history_gate import Drop, Measurement, find_limit, is_low, push_value
+from sonde.watch.incident_text import summarize_changes
+from sonde.watch.schedule import ProbeDecision, find_due_probes
+from sonde.watch.watch_state import HistoryState, Incident, Notice, PendingRun, StateStore, WatchState
+
+_MOST_INCIDENTS = 500
+
+
+@dataclass(frozen=True)
+class ProbeRun:
+    """A run that is stored: its measurements and how long it took."""
+
+    run: str
+    started: float
+    seconds: float
+    measurements: tuple[Measurement, ...]
+    not_judged: str = ""  # what its numbers describe, where that is not storage
+
+
+class ProbeRunner(Protocol):
+    """Runs probes and finds runs that were stored before a kill."""
+
+    def run(self, probe: ProbeEntry, group: str) -> ProbeRun:
+        """Runs the plan once and stores the run under `group`. Raises UserError when it fails."""
+
+    def find(self, group: str) -> list[ProbeRun]:
+        """Runs of the group that are stored, in order of time."""
+
+    def localize(self, probe: ProbeEntry, group: str) -> str:
+        """Runs the localizing plan; returns what it showed."""
+
+
+@dataclass
+class RoundReport:
+    """What happened in a round."""
+
+    runs: list[str] = field(default_factory=list)
+    skipped: list[ProbeDecision] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+    not_judged: list[str] = field(default_factory=list)  # probes without a number of storage
+    opened: list[Incident] = field(default_factory=list)
+    closed: list[Incident] = field(default_factory=list)
+
+
+@dataclass
+class Watcher:
+    """A watch at work on its state. `clock` gives seconds since 1970."""
+
+    watch: WatchFile
+    store: StateStore
+    runner: ProbeRunner
+    host: str
+    clock: Callable[[], float]
+    settings: DetectorSettings = field(default_factory=DetectorSettings)
+    state: WatchState = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.state = self.store.load()
+
+    def run_round(self, io_stall: float | None = None, is_forced: bool = False) -> RoundReport:
+        """Finishes what a kill interrupted, runs the due probes, and opens and closes incidents. Sends nothing.
+
+        `is_forced`: all probes run now, whatever schedule, quiet hours, load and budget say.
+        """
+        report = RoundReport()
+        self._finish_pending(report)
+        now = self.clock()
+        slots = {} if is_forced else self.state.slots
+        due = find_due_probes(self.watch, slots, self.state.durations, now, self.host, io_stall)
+        for decision in due:
+            if decision.skip_reason and not is_forced:
+                report.skipped.append(decision)
+                self.state.skips[decision.probe.id] = decision.skip_reason
+                continue
+            group = f"watch-{decision.probe.id}-{int(self.clock())}"
+            self.state.pending = PendingRun(decision.probe.id, decision.slot, group, self.clock())
+            self.store.save(self.state)
+            self._run_probe(decision.probe, [], report)
+        self.state.rounds += 1
+        self.store.save(self.state)
+        return report
+
+    def _finish_pending(self, report: RoundReport) -> None:
+        """Continues the probe that a kill interrupted with its stored runs."""
+        pending = self.state.pending
+        if pending is None:
+            return
+        probe = next((probe for probe in self.watch.probes if probe.id == pending.probe), None)
+        if probe is None:  # removed from the file meanwhile
+            self.state.pending = None
+            return
+        self._run_probe(probe, self.runner.find(pending.group), report)
+
+    def _run_probe(self, probe: ProbeEntry, stored: Sequence[ProbeRun], report: RoundReport) -> None:
+        """Runs a probe, and repeats it while its numbers are low. Takes over all its runs in one step."""
+        pending = self.state.pending
+        assert pending is not None
+        runs = list(stored)
+        try:
+            while not runs or (self._needs_retest(runs) and len(runs) <= probe.retests):
+                runs.append(self.runner.run(probe, pending.group))
+        except UserError as error:
+            report.failed.append(f"{probe.id}: {error}")
+            self.state.skips[probe.id] = f"it failed: {error}"
+        for run in runs:
+            self.state.add_duration(probe.id, run.started, run.seconds)
+            report.runs.append(run.run)
+        changes: dict[str, Drop] = {}
+        if runs:
+            self.state.skips.pop(probe.id, None)
+            changes = self._take_over(runs, probe)
+            if not any(run.measurements for run in runs):
+                report.not_judged.append(
+                    f"{probe.id}: its run has no number of storage ({runs[-1].not_judged}); change the plan with `set`."
+                )
+        self.state.slots[probe.id] = pending.slot
+        self.state.pending = None
+        incident = self._update_incidents(report, changes)
+        self.store.save(self.state)
+        if incident is not None and probe.localize and not incident.localization:
+            self._localize(incident, probe, report)
+
+    def _localize(self, incident: Incident, probe: ProbeEntry, report: RoundReport) -> None:
+        """Runs the localizing plan once for an incident; the notice contains what it showed."""
+        try:
+            incident.localization = self.runner.localize(probe, f"watch-localize-{incident.id}")
+        except UserError as error:
+            incident.localization = f"The localizing run failed: {error}"
+            report.failed.append(f"{probe.id}: {error}")
+        self._rewrite_notice(incident)
+        self.store.save(self.state)
+
+    def _needs_retest(self, runs: Sequence[ProbeRun]) -> bool:
+        """Whether a number of all runs so far is low, or the first good ones of an incident must be confirmed."""
+        for measurement in runs[-1].measurements:
+            history = self.state.histories.get(measurement.history)
+            values = [entry.value for run in runs for entry in run.measurements if entry.history == measurement.history]
+            all_low = all(is_low(history, value) for value in values)
+            none_low = not any(is_low(history, value) for value in values)
+            has_incident = history is not None and bool(history.incident)
+            if (all_low and not has_incident) or (none_low and has_incident):
+                return True
+        return False
+
+    def _take_over(self, runs: Sequence[ProbeRun], probe: ProbeEntry) -> dict[str, Drop]:
+        """Adds the numbers of a probe to their histories. Returns the changed histories."""
+        changed: dict[str, Drop] = {}
+        by_history: dict[str, list[Measurement]] = {}
+        for run in runs:
+            for measurement in run.measurements:
+                by_history.setdefault(measurement.history, []).append(measurement)
+        for name, measurements in by_history.items():
+            first = measurements[0]
+            history = self.state.histories.setdefault(
+                name, HistoryState({**first.labels, "probe": probe.id, "directory": probe.on}, first.unit)
+            )
+            limit = find_limit(history)
+            values = [measurement.value for measurement in measurements]
+            confirmed = limit is not None and len(values) > probe.retests and all(value < limit[1] for value in values)
+            history.is_recovered = limit is not None and len(values) > probe.retests and min(values) >= limit[1]
+            middle = sorted(values)[len(values) // 2]
+            history.add(middle, runs[0].started, is_accepted=not history.incident and not is_low(history, middle))
+            drop = push_value(history, self.settings)
+            if history.incident:
+                continue
+            if confirmed and limit is not None:
+                changed[name] = Drop(middle / limit[0], runs[0].started)
+            elif drop is not None:
+                changed[name] = drop
+        return changed
+
+    def _update_incidents(self, report: RoundReport, changes: dict[str, Drop]) -> Incident | None:
+        """Opens an incident for the changes, or adds them to a recent one, which is returned. Closes incidents that are
+        over."""
+        now = self.clock()
+        changed_incident = self._open_incident(report, changes, now) if changes else None
+        for incident in self.state.open_incidents():
+            histories = [self.state.histories[name] for name in incident.histories if name in self.state.histories]
+            if histories and all(history.is_recovered for history in histories):
+                incident.status, incident.closed = "fixed", now
+                for history in histories:
+                    history.incident = ""
+                report.closed.append(incident)
+                days = (now - incident.opened) / 86400
+                self._add_notice(incident, "fixed", f"Fixed after {days:.1f} days: {incident.summary}")
+        self.state.incidents = self.state.incidents[-_MOST_INCIDENTS:]
+        return changed_incident
+
+    def _open_incident(self, report: RoundReport, new: dict[str, Drop], now: float) -> Incident:
+        changed_time = min(drop.time for drop in new.values())
+        reach = max(self.watch.join, TOGETHER_RUNS * max(probe.every for probe in self.watch.probes))
+        recent = [entry for entry in self.state.open_incidents() if abs(changed_time - entry.changed) <= reach]
+        changed = {**(recent[-1].histories if recent else {}), **{name: drop.ratio for name, drop in new.items()}}
+        everything = {name: history.labels for name, history in self.state.histories.items()}
+        summary = summarize_changes(changed, everything)
+        if recent:
+            incident = recent[-1]
+            incident.histories, incident.summary = changed, summary
+            self._rewrite_notice(incident)
+        else:
+            stamp = datetime.fromtimestamp(now, UTC)
+            incident = Incident(
+                f"{stamp:%Y-%m-%d}-slower-{self.state.incident_count + 1}", now, changed, summary, changed_time
+            )
+            self.state.incidents.append(incident)
+            self.state.incident_count += 1
+            report.opened.append(incident)
+            self._add_notice(incident, "slower", summary)
+        for name in new:
+            self.state.histories[name].incident = incident.id
+            self.state.histories[name].is_recovered = False
+        return incident
+
+    def _rewrite_notice(self, incident: Incident) -> None:
+        """Brings the notice of an incident up to date while no channel has it."""
+        for notice in self.state.notices:
+            if notice.id == f"{incident.id}-slower" and not notice.delivered:
+                notice.text = " ".join(filter(None, (incident.summary, incident.localization)))
+
+    def _add_notice(self, incident: Incident, kind: str, text: str) -> None:
+        now = self.clock()
+        directories = {self.state.histories[name].labels["directory"] for name in incident.histories}
+        silenced = all(
+            max(self.state.silences.get(directory, 0), self.state.silences.get("", 0)) > now
+            for directory in directories
+        )
+        if silenced:
+            return
+        title = {"slower": "Storage became slower", "fixed": "Storage is as fast as before"}[kind]
+        channels = [channel.id for channel in self.watch.channels if channel.to != "metrics"]
+        self.state.notices.append(
+            Notice(f"{incident.id}-{kind}", kind, incident.id, now, f"{title} ({incident.id})", text, channels)
+        )

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from sonde.model.confined_files import append_file
 from sonde.watch.description import ChannelEntry, ProbeEntry, WatchFile
-from sonde.watch.history_gate import Measurement
+from sonde.watch.history_gate import ProbeNumber
 from sonde.watch.notice_channels import deliver_notices
 from sonde.watch.watch_state import StateStore
 from sonde.watch.watcher import ProbeRun, RoundReport, Watcher
@@ -66,7 +66,7 @@ class ModelRunner:
         rates = entry["rates"]
         assert isinstance(rates, dict)
         measurements = tuple(
-            Measurement(f"{entry['probe']}-{phase}", {"phase": phase, "operation": phase}, "bytes/s", float(rate))
+            ProbeNumber(f"{entry['probe']}-{phase}", {"phase": phase, "operation": phase}, "bytes/s", float(rate))
             for phase, rate in rates.items()
         )
         return ProbeRun(str(entry["run"]), float(str(entry["started"])), 5.0, measurements)

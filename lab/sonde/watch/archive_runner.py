@@ -19,7 +19,7 @@ from sonde.store.rows import epoch_seconds
 from sonde.store.summary import Summary, read_summary
 from sonde.trends.sides import collect_numbers
 from sonde.watch.description import ProbeEntry
-from sonde.watch.history_gate import Measurement
+from sonde.watch.history_gate import ProbeNumber
 from sonde.watch.watch_state import WatchState
 from sonde.watch.watcher import ProbeRun
 
@@ -94,7 +94,7 @@ def to_probe_run(run: Summary) -> ProbeRun:
         key = number.key
         labels = {"system": key.system, "phase": key.phase, "operation": key.op}
         unit = {"bytes_per_s": "bytes/s", "ops_per_s": "op/s"}.get(key.unit, key.unit)
-        measurements.append(Measurement(key.id, labels, unit, judged.values[-1]))
+        measurements.append(ProbeNumber(key.id, labels, unit, judged.values[-1]))
     return ProbeRun(run.id, epoch_seconds(run.started), run.seconds or 0.0, tuple(measurements), ", ".join(not_judged))
 
 

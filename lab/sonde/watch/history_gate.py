@@ -17,7 +17,7 @@ _REFERENCE_RUNS = 30
 
 
 @dataclass(frozen=True)
-class Measurement:
+class ProbeNumber:
     """One number of one run. `history` is the id of its history key."""
 
     history: str

@@ -17,7 +17,7 @@ from sonde.model.errors import UserError
 from sonde.trends.changes import TOGETHER_RUNS
 from sonde.trends.detectors import DetectorSettings
 from sonde.watch.description import ProbeEntry, WatchFile
-from sonde.watch.history_gate import Drop, Measurement, find_limit, is_low, push_value
+from sonde.watch.history_gate import Drop, ProbeNumber, find_limit, is_low, push_value
 from sonde.watch.incident_text import summarize_changes
 from sonde.watch.schedule import ProbeDecision, find_due_probes
 from sonde.watch.watch_state import HistoryState, Incident, Notice, PendingRun, StateStore, WatchState
@@ -32,7 +32,7 @@ class ProbeRun:
     run: str
     started: float
     seconds: float
-    measurements: tuple[Measurement, ...]
+    measurements: tuple[ProbeNumber, ...]
     not_judged: str = ""  # what its numbers describe, where that is not storage
 
 
@@ -164,7 +164,7 @@ class Watcher:
     def _take_over(self, runs: Sequence[ProbeRun], probe: ProbeEntry) -> dict[str, Drop]:
         """Adds the numbers of a probe to their histories. Returns the changed histories."""
         changed: dict[str, Drop] = {}
-        by_history: dict[str, list[Measurement]] = {}
+        by_history: dict[str, list[ProbeNumber]] = {}
         for run in runs:
             for measurement in run.measurements:
                 by_history.setdefault(measurement.history, []).append(measurement)

@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 from make_record import Scene, Work
 from rich.text import Text
 
+from sonde.store.events import EVENTS_FILE
+from sonde.telemetry.file_format import FORMAT, SAMPLED_FILE
 from sonde.terminal.encoding import encode_json, encode_line, encode_text
 from sonde.terminal.screen import _Surface, plain_table
 
@@ -65,7 +67,21 @@ def hostile(request: pytest.FixtureRequest, archive: Path) -> str:
         lines = [json.loads(line) for line in (folder / "record.ndjson").read_text().splitlines()]
         (folder / "record.ndjson").write_text("".join(json.dumps(poison(line, text)) + "\n" for line in lines))
         (folder / "tags.json").write_text(json.dumps({"tags": [f"tag{text}", "all"]}))
+        (folder / SAMPLED_FILE).write_text("".join(json.dumps(line) + "\n" for line in telemetry_lines(text)))
+    event = {"schema": "sonde-event/1", "id": "repair", "kind": "repair", "when": "2026-01-03"}
+    (archive / EVENTS_FILE).write_text(json.dumps({**event, "title": f"Replaced{text}", "who": text, "source": text}))
     return text
+
+
+def telemetry_lines(text: str) -> list[dict[str, Any]]:
+    """Counters of a device and a file server whose names hold `text`, and a source that ended."""
+    sources = {"disks": ["disk_read_bytes", "disk_written_bytes"]}
+    times = [1767225600 + second for second in (0, 1, 2, 3600)]  # from 2026-01-01T00:00:00Z
+    return [
+        {"type": "telemetry", "schema": FORMAT, "host": f"n1{text}", "sources": sources, "unavailable": {text: text}},
+        *({"type": "sample", "time": time, "disks": {f"sda{text}": [time, time]}} for time in times),
+        {"type": "lost", "time": times[-1], "source": f"disks{text}", "text": text},
+    ]
 
 
 VERBS: list[tuple[str, ...]] = [
@@ -90,14 +106,22 @@ VERBS: list[tuple[str, ...]] = [
     ("gate", RUNS[0], "--against", RUNS[1]),
     ("baseline", "show"),
     ("rm", "--dry-run", "--tag", "all"),
+    ("telemetry", "show", RUNS[0]),
+    ("telemetry", "show", RUNS[0], "--json"),
+    ("event", "list"),
+    ("event", "list", "--json"),
+    ("event", "scan", "{log}", "--dry-run"),
+    ("event", "scan", "{log}", "--json"),
     ("show", "\x1b]0;x\x07\x9b"),
     ("list", "--\x1b[2J"),
 ]
 
 
 def test_no_verb_prints_control_characters(sonde: Sonde, hostile: str, tmp_path: Path) -> None:
+    log = tmp_path / f"messages{hostile.replace(chr(0), '')}"
+    log.write_text(f"Jan  3 12:00:00 node7{hostile} kernel: sda{hostile}: I/O error, dev sda{hostile}, sector 5\n" * 2)
     for verb in [*VERBS, ("export", str(tmp_path / "out.zip"), RUNS[0]), ("export", str(tmp_path / "out.csv"), *RUNS)]:
-        result = sonde(*verb)
+        result = sonde(*(str(log) if argument == "{log}" else argument for argument in verb))
         printed = result.out + result.err
         assert printed, verb
         assert "An error in Sonde itself" not in printed, (verb, printed)

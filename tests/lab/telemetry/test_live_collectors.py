@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sampler next to sar and node_exporter on this machine: both see the same bytes of a known write, within 2 %.
+"""The sampler next to sar, collectl and node_exporter here: all see the same bytes of a known write, within 2 %.
 
 Each comparison uses one interval: the first and the last sample of the other program. Counters of the kernel are read
 at slightly different times, so the writer rests around both ends.
@@ -85,6 +85,29 @@ def test_sar_and_the_sampler_see_the_same_bytes(tmp_path: Path) -> None:
     rates = [(sample.parts[device][column] or 0.0) for sample in samples if device in sample.parts]
     assert written >= 0.9 * WRITTEN
     assert sum(rates[1:]) == pytest.approx(written, rel=MOST_DIFFERENCE)
+
+
+@pytest.mark.skipif(shutil.which("collectl") is None, reason="collectl is not installed")
+def test_collectl_and_the_sampler_see_the_same_bytes(tmp_path: Path) -> None:
+    command = ["collectl", "-P", "-sD", "-i1", "-c8"]
+    environment = {**os.environ, "TZ": "UTC"}
+    with (
+        sampling(tmp_path),
+        (tmp_path / "collectl.txt").open("wb") as output,
+        subprocess.Popen(command, stdout=output, stderr=subprocess.DEVNULL, env=environment) as process,
+    ):
+        time.sleep(3)
+        write_to_disk(tmp_path)
+        process.wait(timeout=60)
+    (foreign,) = read_foreign_telemetry(tmp_path / "collectl.txt", TelemetryDefaults("n1"))
+    sampled = TelemetryData(read_telemetry_files(tmp_path))
+    # Its times are whole seconds, so the interval is known to a second; the writer rested longer at both ends.
+    start, stop = foreign.samples[0].time - 1, foreign.samples[-1].time
+    device, written = find_device(sampled, start, stop)
+    column = foreign.columns["disks"].index("disk_write_rate")
+    rates = [sample.parts[device][column] or 0.0 for sample in foreign.samples]
+    assert written >= 0.9 * WRITTEN
+    assert sum(rates) == pytest.approx(written, rel=MOST_DIFFERENCE)
 
 
 def scrape(port: int) -> str:

@@ -245,8 +245,12 @@ def _checked(settings: IozoneSettings, low: int, high: int) -> IozoneSettings:
         raise UserError("-i 0 (or 9) must be among the tests: it makes the file that the others use.")
     for record in settings.records:
         for size in settings.files:
-            if record > size or size % record:
-                raise UserError(f"-s {size} KiB is not a whole number of records of {record} KiB (-r).")
+            if record > size:
+                raise UserError(f"-s {size} KiB is smaller than a record of {record} KiB (-r).")
+            if size % record:
+                whole_kib = size - size % record
+                note = f"-s {size} KiB: the file has {whole_kib} KiB, whole records of {record} KiB, as in IOzone."
+                settings = replace(settings, notes=(*settings.notes, note))
     return settings
 
 
@@ -254,14 +258,15 @@ def grid(settings: IozoneSettings) -> list[tuple[int, int]]:
     """(file, record) sizes in KiB in IOzone's order."""
     if not settings.auto:
         files, records = settings.files or (512,), settings.records or (4,)
-        return [(size, record) for size in files for record in records]
+        return [(size - size % record, record) for size in files for record in records]
     sizes = settings.files or tuple(_doubling(settings.smallest_file, settings.largest_file))
     cells = []
     for size in sizes:
         for record in settings.records or tuple(_doubling(settings.smallest_record, settings.largest_record)):
             left_out = size >= CROSS_FILE and record < CROSS_RECORD and not settings.all_records
-            if record <= size and size % record == 0 and (settings.records or not left_out):
-                cells.append((size, record))
+            is_whole = size % record == 0 or bool(settings.records)
+            if record <= size and is_whole and (settings.records or not left_out):
+                cells.append((size - size % record, record))
     return cells
 
 

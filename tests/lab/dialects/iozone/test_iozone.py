@@ -68,8 +68,7 @@ WRONG = {
     "-i 1": "-i 0",
     "-r 0": "above zero",
     "-r 4x": "KiB",
-    "-s 6k -r 4k": "whole number of records",
-    "-r 8k -s 4k": "whole number of records",
+    "-r 8k -s 4k": "smaller than a record",
     "-t 0": "from 1 on",
     "-t": "needs a value",
     "-t 3 -F a b": "2 files for 3 children",
@@ -83,6 +82,14 @@ WRONG = {
     "-+z": "not known",
     "--no-report": "lists those of Sonde",
 }
+
+
+def test_file_has_whole_records_as_in_iozone() -> None:
+    settings = parse_text("-i 0 -s 1001k -r 4k -r 7k")
+    assert grid(settings) == [(1000, 4), (1001, 7)]
+    assert [note for note in settings.notes if "KiB" in note] == [
+        "-s 1001 KiB: the file has 1000 KiB, whole records of 4 KiB, as in IOzone."
+    ]
 
 
 @pytest.mark.parametrize("line", WRONG)

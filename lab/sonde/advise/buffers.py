@@ -37,7 +37,7 @@ def params_from_trace(trace: Trace) -> str:
 
 
 def _entries(trace: Trace) -> Iterator[str]:
-    for file in sorted(trace.files.values(), key=lambda one: -one.seconds):
+    for file in sorted(trace.files.values(), key=lambda file_use: -file_use.seconds):
         moves = file.write if file.write.calls > file.read.calls else file.read
         calls = file.read.calls + file.write.calls
         if calls < _LEAST_CALLS or _mean(moves) >= _SMALL or not _is_local(file):
@@ -87,19 +87,19 @@ def params_from_ffio(text: str) -> str:
     ``p:pattern`` or ``u:unit`` becomes the pattern, all files without one.
     """
     try:
-        words = shlex.split(text)
+        arguments = shlex.split(text)
     except ValueError as reason:
         raise UserError(f'--ffio "{text}" cannot be split into words: {reason}.') from None
-    words = words[1:] if words[:1] == ["assign"] else words
+    arguments = arguments[1:] if arguments[:1] == ["assign"] else arguments
     specification, pattern, direct = "", "*", False
-    while words:
-        word = words.pop(0)
-        if word in ("-F", "-B") and not words:
+    while arguments:
+        word = arguments.pop(0)
+        if word in ("-F", "-B") and not arguments:
             raise UserError(f'--ffio "{text}": {word} needs a value.')
         if word == "-F":
-            specification = words.pop(0)
+            specification = arguments.pop(0)
         elif word == "-B":
-            direct = words.pop(0) == "on"
+            direct = arguments.pop(0) == "on"
         elif word[:2] in ("f:", "p:"):
             pattern = word[2:].replace("%", "*") if word[0] == "p" else word[2:]
         elif word[:2] == "u:":
@@ -115,22 +115,22 @@ def params_from_ffio(text: str) -> str:
 
 def _layers(specification: str, text: str) -> str:
     for layer in specification.split(","):
-        head, _, rest = layer.partition(":")
+        head, _, options = layer.partition(":")
         name, *flags = head.split(".")
         if name not in ("cachea", "cache"):
             continue  # event, system, ...: what they do is done anyway
-        known = dict(_CACHEA if name == "cachea" else _CACHE)
+        values = dict(_CACHEA if name == "cachea" else _CACHE)
         for flag in flags:
             key, _, value = flag.partition("=")
-            known[key] = _whole(value, text) if value else known.get(key, 0)
-        for key, value in zip(list(known), rest.split(":") if rest else [], strict=False):
-            known[key] = _whole(value, text) if value else known[key]
-        lead = known.get("max_lead", 0)
-        return f":size={known['page_size'] * _BLOCK}:count={known['num_pages']}:prefetch={lead}"
+            values[key] = _parse_whole_number(value, text) if value else values.get(key, 0)
+        for key, value in zip(list(values), options.split(":") if options else [], strict=False):
+            values[key] = _parse_whole_number(value, text) if value else values[key]
+        lead = values.get("max_lead", 0)
+        return f":size={values['page_size'] * _BLOCK}:count={values['num_pages']}:prefetch={lead}"
     raise UserError(f'--ffio "{text}" names no cache; write cachea:PAGE:PAGES:LEAD, PAGE in blocks of 512 bytes.')
 
 
-def _whole(value: str, text: str) -> int:
+def _parse_whole_number(value: str, text: str) -> int:
     if not value.isdecimal():
         raise UserError(f'--ffio "{text}": "{value}" is not a whole number.')
     return int(value)

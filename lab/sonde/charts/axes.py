@@ -91,8 +91,8 @@ def build_latency_axis(low_ns: float, high_ns: float) -> Axis:
             value = factor * 10.0**power
             if low <= value <= high:
                 position = math.log(value / low) / math.log(high / low)
-                many = decades > 5 and power % 2 == 1
-                ticks.append(Tick(position, _short_ns(value), minor=many or factor in (3, 5)))
+                is_dense = decades > 5 and power % 2 == 1
+                ticks.append(Tick(position, _short_ns(value), minor=is_dense or factor in (3, 5)))
     return Axis(low, high, tuple(ticks), "", log=True)
 
 

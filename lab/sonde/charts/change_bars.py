@@ -37,12 +37,12 @@ def render_change_bars(rows: Sequence[ChangeRow], text: str) -> Markup:
     reach = max(
         (abs(value) for row in rows for value in (row.change, row.low, row.high) if value is not None), default=0
     )
-    left, right = _scale(rows, reach)
-    step = next((step for step in _STEPS if (left + right) / step <= 2 * _TICKS), _STEPS[-1])
-    marks = [step * index for index in range(-int(left / step + 1e-9), int(right / step + 1e-9) + 1)]
+    left_reach, right_reach = _scale(rows, reach)
+    step = next((step for step in _STEPS if (left_reach + right_reach) / step <= 2 * _TICKS), _STEPS[-1])
+    marks = [step * index for index in range(-int(left_reach / step + 1e-9), int(right_reach / step + 1e-9) + 1)]
 
     def to_share(value: float) -> float:
-        return (min(max(value, -left), right) + left) / (left + right)
+        return (min(max(value, -left_reach), right_reach) + left_reach) / (left_reach + right_reach)
 
     grid = Markup("").join(
         Markup('<i class="{}" style="left:{}"></i>').format("zero" if abs(mark) < 1e-9 else "", share(to_share(mark)))
@@ -73,9 +73,9 @@ def render_change_bars(rows: Sequence[ChangeRow], text: str) -> Markup:
 def _scale(rows: Sequence[ChangeRow], reach: float) -> tuple[float, float]:
     """How far the scale goes to either side, as shares: nothing falls by more than 100 %."""
     values = [value for row in rows for value in (row.change, row.low, row.high) if value is not None]
-    left = min(1.0, max(0.2, -min(values, default=0.0) * 1.08))
-    right = max(0.2, min(max(values, default=0.0) * 1.08, 20.0))
-    return (left, right) if reach else (1.0, 1.0)
+    left_reach = min(1.0, max(0.2, -min(values, default=0.0) * 1.08))
+    right_reach = max(0.2, min(max(values, default=0.0) * 1.08, 20.0))
+    return (left_reach, right_reach) if reach else (1.0, 1.0)
 
 
 def _row(row: ChangeRow, grid: Markup, zero: float, to_share: object) -> Markup:

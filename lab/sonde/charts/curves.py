@@ -49,7 +49,7 @@ class Curves:
 
 def build_curve_chart(figure: Curves) -> Chart:
     """The chart, with the values as a table. Raises ValueError when there is nothing to draw."""
-    places = sorted({place for one in figure.curves for place in one.places})
+    places = sorted({x for curve in figure.curves for x in curve.places})
     if not places:
         raise ValueError("a chart needs values")
     axis = _build_places_axis(places, figure.name_of, figure.log_places)
@@ -102,7 +102,7 @@ def _short(mark: float) -> str:
     return f"{mark:g}"
 
 
-def shown(value: float, unit: str) -> str:
+def format_value(value: float, unit: str) -> str:
     """A value with its unit."""
     if unit in ("B/s", "op/s"):
         return format_rate(value) if unit == "B/s" else format_ops(value)
@@ -120,19 +120,19 @@ def _upright(panel: Panel, position: float, low: float, high: float) -> str:
     return f"M{x} {fixed(panel.py(low))}V{fixed(panel.py(high))}"
 
 
-def _at(curve: Curve, position: float, unit: str) -> str | None:
+def _value_at(curve: Curve, position: float, unit: str) -> str | None:
     """The value of a curve at a place, with its unit; None where it has none."""
     return next(
-        (shown(value, unit) for x, value in zip(curve.places, curve.values, strict=True) if x == position), None
+        (format_value(value, unit) for x, value in zip(curve.places, curve.values, strict=True) if x == position), None
     )
 
 
 def _tips(figure: Curves, places: Sequence[float], axis: Axis) -> list[Tip]:
     positions = [axis.at(value) for value in places]
-    edges = [0.0, *((left + right) / 2 for left, right in itertools.pairwise(positions)), 1.0]
+    edges = [0.0, *((previous + following) / 2 for previous, following in itertools.pairwise(positions)), 1.0]
     tips = []
     for number, position in enumerate(places):
-        values = [(curve.name, _at(curve, position, figure.unit)) for curve in figure.curves]
+        values = [(curve.name, _value_at(curve, position, figure.unit)) for curve in figure.curves]
         rows = [figure.name_of(position), *(f"{name}: {value}" for name, value in values if value is not None)]
         tips.append(Tip(edges[number], edges[number + 1], "\n".join(rows)))
     return tips
@@ -149,5 +149,7 @@ def _caption(figure: Curves) -> Markup:
 
 
 def _table(figure: Curves, places: Sequence[float]) -> Markup:
-    rows = [[figure.name_of(value), *(_at(curve, value, figure.unit) for curve in figure.curves)] for value in places]
+    rows = [
+        [figure.name_of(value), *(_value_at(curve, value, figure.unit) for curve in figure.curves)] for value in places
+    ]
     return table([figure.x_unit, *(curve.name for curve in figure.curves)], rows)

@@ -62,8 +62,8 @@ def render_heat_map(heat: HeatMap) -> Markup:
         for index, row in _select_labels(chosen, heat.marked, height)
     )
     below = Markup("").join(
-        Markup('<span style="left:{}">{}</span>').format(share(position), escape_line(words, 40))
-        for position, words in heat.columns
+        Markup('<span style="left:{}">{}</span>').format(share(position), escape_line(label, 40))
+        for position, label in heat.columns
     )
     left_out = len(heat.rows) - len(chosen)
     note = f" The {len(chosen)} rows furthest from usual; {left_out} more are not drawn." if left_out else ""
@@ -94,13 +94,13 @@ def _select_rows(heat: HeatMap) -> list[int]:
 
 def _select_labels(chosen: Sequence[int], marked: Sequence[int], height: float) -> list[tuple[int, int]]:
     """Place and row of the names that fit: the marked ones first."""
-    apart = max(1, round(_NAMED / height + 0.49))
+    distance = max(1, round(_NAMED / height + 0.49))
     occupied: list[int] = []
-    ordered = [at for at, row in enumerate(chosen) if row in marked] + list(range(0, len(chosen), apart))
+    ordered = [index for index, row in enumerate(chosen) if row in marked] + list(range(0, len(chosen), distance))
     for index in ordered:
-        if all(abs(index - other) >= apart for other in occupied):
+        if all(abs(index - other) >= distance for other in occupied):
             occupied.append(index)
-    return [(at, chosen[at]) for at in sorted(occupied)]
+    return [(index, chosen[index]) for index in sorted(occupied)]
 
 
 def _encode_png(values: NDArray[np.float64]) -> str:

@@ -93,7 +93,7 @@ def _dots(panel: Panel, times: np.ndarray, values: np.ndarray) -> str:
     x = np.round(_GRID * np.array([panel.px(time) for time in times])) / _GRID
     y = np.round(_GRID * np.array([panel.py(value) for value in values])) / _GRID
     places = dict.fromkeys(zip(x.tolist(), y.tolist(), strict=True))
-    return "".join(f"M{fixed(left)} {fixed(top)}h0" for left, top in places)
+    return "".join(f"M{fixed(x)} {fixed(top)}h0" for x, top in places)
 
 
 def _draw_marks(panel: Panel, marks: Sequence[ChangeMark]) -> None:
@@ -119,12 +119,12 @@ def _tips(history: HistoryCurve, axis: Axis) -> list[Tip]:
     times, values = np.asarray(history.times, dtype=float), np.asarray(history.values, dtype=float)
     edges = np.linspace(axis.low, axis.high, min(_MOST_TIPS, max(2, len(times))) + 1)
     tips = []
-    for left, right in itertools.pairwise(edges.tolist()):
-        inside = (times >= left) & (times <= right)
+    for left_edge, right_edge in itertools.pairwise(edges.tolist()):
+        inside = (times >= left_edge) & (times <= right_edge)
         if inside.any():
             text = f"{day(float(times[inside][0]))}\n{format_rate_in(float(np.median(values[inside])), history.unit)}"
             text += f"\n{quantities.count_noun(int(inside.sum()), 'run')}" if inside.sum() > 1 else ""
-            tips.append(Tip(axis.at(float(left)), axis.at(float(right)), text))
+            tips.append(Tip(axis.at(float(left_edge)), axis.at(float(right_edge)), text))
     return tips
 
 

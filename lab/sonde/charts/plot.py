@@ -69,9 +69,9 @@ class Panel:
 
     def box(self, css: str, x0: float, x1: float, y0: float, y1: float) -> None:
         """A rectangle between two x and two y values."""
-        left, right = self.px(x0), self.px(x1)
+        left_x, right_x = self.px(x0), self.px(x1)
         top, bottom = self.py(y1), self.py(y0)
-        self.path(css, f"M{fixed(left)} {fixed(top)}H{fixed(right)}V{fixed(bottom)}H{fixed(left)}Z")
+        self.path(css, f"M{fixed(left_x)} {fixed(top)}H{fixed(right_x)}V{fixed(bottom)}H{fixed(left_x)}Z")
 
     def vertical(self, css: str, value: float) -> None:
         """A line from bottom to top."""
@@ -79,9 +79,9 @@ class Panel:
 
     def horizontal(self, css: str, value: float, x0: float | None = None, x1: float | None = None) -> None:
         """A line at one y value, from `x0` to `x1`; the whole width without them."""
-        left = 0.0 if x0 is None else self.px(x0)
-        right = WIDTH if x1 is None else self.px(x1)
-        self.path(css, f"M{fixed(left)} {fixed(self.py(value))}H{fixed(right)}")
+        left_x = 0.0 if x0 is None else self.px(x0)
+        right_x = WIDTH if x1 is None else self.px(x1)
+        self.path(css, f"M{fixed(left_x)} {fixed(self.py(value))}H{fixed(right_x)}")
 
     def name_bar(self, css: str, start: float, stop: float, text: str) -> None:
         """Letters in the middle of a bar that reaches from one x value to another; cut off where it ends."""
@@ -125,8 +125,8 @@ class Panel:
             span = range(start, stop)
             parts.append(self.steps(edges[start : stop + 1], high[start:stop]))
             for index in reversed(span):
-                right, left = fixed(self.px(edges[index + 1])), fixed(self.px(edges[index]))
-                parts.append(f"L{right} {fixed(self.py(low[index] or 0.0))}H{left}")
+                right_x, left_x = fixed(self.px(edges[index + 1])), fixed(self.px(edges[index]))
+                parts.append(f"L{right_x} {fixed(self.py(low[index] or 0.0))}H{left_x}")
             parts.append("Z")
         return "".join(parts)
 

@@ -42,9 +42,9 @@ def build_scatter_chart(title: str, text: str, series: Sequence[Dots], x_unit: s
         panel.path(f"curve points fine c{index % COLORS}", "".join(dots), item.name)
     keys = Markup("").join(
         Markup('<span class="ki"><span class="key dot c{}"></span>{}</span>').format(
-            at % COLORS, escape_line(dots.name)
+            index % COLORS, escape_line(dots.name)
         )
-        for at, dots in enumerate(series)
+        for index, dots in enumerate(series)
     )
     caption = Markup('<span class="said">{}</span> <span class="keys">{}</span>').format(escape_line(text), keys)
     rows = [

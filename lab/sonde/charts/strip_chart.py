@@ -80,9 +80,10 @@ def build_strip_chart(title: str, unit: str, times: Floats, values: Floats) -> C
     for index, item in enumerate(result):
         _draw(panel, index, item)
     panel.tips = [
-        Tip(at / len(result), (at + 1) / len(result), "\n".join(_words(one, unit))) for at, one in enumerate(result)
+        Tip(index / len(result), (index + 1) / len(result), "\n".join(_describe_period(period, unit)))
+        for index, period in enumerate(result)
     ]
-    medians = [float(np.median(one.values)) for one in result]
+    medians = [float(np.median(period.values)) for period in result]
     text = (
         f"{title} by {word}: {quantities.count_noun(len(values), 'run')} in {quantities.count_noun(len(result), word)};"
         f" medians from {format_rate_in(min(medians), unit)} to {format_rate_in(max(medians), unit)}"
@@ -132,9 +133,9 @@ def _draw(panel: Panel, index: int, period: Period) -> None:
 
 
 def _outline(panel: Panel, center: float, places: Floats, reach: Floats) -> str:
-    right = [(panel.px(center + wide), panel.py(value)) for value, wide in zip(places, reach, strict=True)]
-    left = [(panel.px(center - wide), panel.py(value)) for value, wide in zip(places, reach, strict=True)]
-    points = [*right, *reversed(left)]
+    right_side = [(panel.px(center + wide), panel.py(value)) for value, wide in zip(places, reach, strict=True)]
+    left_side = [(panel.px(center - wide), panel.py(value)) for value, wide in zip(places, reach, strict=True)]
+    points = [*right_side, *reversed(left_side)]
     return "M" + "L".join(f"{fixed(x)} {fixed(y)}" for x, y in points) + "Z"
 
 
@@ -160,7 +161,7 @@ def _van_der_corput(number: int) -> float:
     return result
 
 
-def _words(period: Period, unit: str) -> list[str]:
+def _describe_period(period: Period, unit: str) -> list[str]:
     sentences = [
         period.name,
         quantities.count_noun(period.values.size, "run"),

@@ -10,7 +10,7 @@ import numpy as np
 from markupsafe import Markup
 
 from sonde.charts.axes import build_amount_axis, build_time_axis
-from sonde.charts.curves import COLORS, shown
+from sonde.charts.curves import COLORS, format_value
 from sonde.charts.plot import Chart, Panel, table
 from sonde.model.escaping import escape_line
 from sonde.stats.ranks import Floats
@@ -46,16 +46,16 @@ def build_time_chart(title: str, text: str, lines: Sequence[Line], unit: str) ->
         panel.path(f"curve c{index % COLORS}", panel.steps(edges.tolist(), middle.tolist()), line.name)
     keys = Markup("").join(
         Markup('<span class="ki"><span class="key curve c{}"></span>{}</span>').format(
-            at % COLORS, escape_line(line.name)
+            index % COLORS, escape_line(line.name)
         )
-        for at, (line, *_) in enumerate(drawing)
+        for index, (line, *_) in enumerate(drawing)
     )
     caption = Markup('<span class="said">{}</span> <span class="keys">{}</span>').format(escape_line(text), keys)
     rows = [
         (
             line.name,
             f"{float(edges[-1]):.3g} s",
-            *(shown(float(part.mean()), unit) for part in np.array_split(middle, 4)),
+            *(format_value(float(part.mean()), unit) for part in np.array_split(middle, 4)),
         )
         for line, edges, middle, _, _ in drawing
     ]

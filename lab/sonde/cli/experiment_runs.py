@@ -282,9 +282,9 @@ def _format_unit_rate(value: float, unit: str) -> str:
 
 def describe_effect(effect: Effect) -> str:
     """Returns one sentence that compares a variant with the first one."""
-    place = ", ".join([*(f"{name}={value}" for name, value in effect.axis_values.items()), effect.phase])
+    cell = ", ".join([*(f"{name}={value}" for name, value in effect.axis_values.items()), effect.phase])
     ratio = effect.ratio
-    head = f"{place}: {effect.second} is {100 * (ratio.value - 1):+.1f} % against {effect.first}"
+    head = f"{cell}: {effect.second} is {100 * (ratio.value - 1):+.1f} % against {effect.first}"
     if ratio.low is None or ratio.high is None:
         return f"{head}; {ratio.why}."
     interval_text = f"95 % interval {100 * (ratio.low - 1):+.1f} … {100 * (ratio.high - 1):+.1f} %"

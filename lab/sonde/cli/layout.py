@@ -126,11 +126,11 @@ def _print_alternatives(system: System, against: tuple[str, ...], name: str | No
     from sonde.design.layout.alternatives import compare_alternatives, parse_alternative
     from sonde.design.layout.placement import list_requirements
 
-    asked = list_requirements(system)
-    large = [item for item in asked if item.purpose in ("scratch", "checkpoint", "archive")]
-    chosen = [item for item in asked if item.id == name] if name is not None else large
+    requirements = list_requirements(system)
+    large = [item for item in requirements if item.purpose in ("scratch", "checkpoint", "archive")]
+    chosen = [item for item in requirements if item.id == name] if name is not None else large
     if len(chosen) != 1:
-        names = [item.id for item in asked]
+        names = [item.id for item in requirements]
         problem = f'No file system "{name}" is required' if name is not None else "--requirement is missing"
         raise UserError(
             f"{problem}; {system.id} requires {', '.join(names) or 'none (requirement, in schema/system)'}."

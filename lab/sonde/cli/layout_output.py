@@ -40,20 +40,22 @@ def print_plan(plan: LayoutPlan, *, explain: bool, show_failures: bool, failed_p
         console.print(f"Not met: {short}.", style="bold red", soft_wrap=True, highlight=False)
 
 
-def _print_derivations(laid: FileSystemLayout) -> None:
+def _print_derivations(layout: FileSystemLayout) -> None:
     table = plain_table()
     for title in ("part", "number", "", "how"):
         table.add_column(title, overflow="fold")
-    for derivation in laid.derivations:
+    for derivation in layout.derivations:
         table.add_row(derivation.part, derivation.quantity, derivation.text, derivation.arithmetic)
     results().print(table)
 
 
-def _print_failures(plan: LayoutPlan, laid: FileSystemLayout) -> None:
+def _print_failures(plan: LayoutPlan, layout: FileSystemLayout) -> None:
     table = plain_table()
     for title in ("without", "read", "write", ""):
         table.add_column(title, overflow="fold")
-    for row in layout_tables.make_failure_rows(list(list_failure_effects(plan.system, laid.id, laid.devices)), laid):
+    for row in layout_tables.make_failure_rows(
+        list(list_failure_effects(plan.system, layout.id, layout.devices)), layout
+    ):
         table.add_row(*row)
     results().print(table)
 

@@ -29,7 +29,9 @@ _MAX_COMPLAINTS = 10
 _COLUMNS = ("run", "started", "target", "file_system", "tasks", "status", "seconds", "folder", "source", "tags")
 _ASSESSMENT_COLUMNS = ("validity", "caveats")
 _RATE_COLUMNS = tuple(
-    f"{way}_{what}" for way in ("write", "read") for what in ("bytes_per_s", "ops_per_s", "classification")
+    f"{direction}_{measure}"
+    for direction in ("write", "read")
+    for measure in ("bytes_per_s", "ops_per_s", "classification")
 )
 
 

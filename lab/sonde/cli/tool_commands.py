@@ -37,7 +37,7 @@ def make_tool_command(name: str, help_text: str) -> click.Command:
     @archive_option
     @report_option
     @click.option("--quiet", is_flag=True, help="No progress, no warnings.")
-    @click.argument("words", nargs=-1, type=click.UNPROCESSED)
+    @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
     def command(
         tasks: int,
         launcher: str,
@@ -46,9 +46,9 @@ def make_tool_command(name: str, help_text: str) -> click.Command:
         archive: Archive,
         report: bool,
         quiet: bool,
-        words: tuple[str, ...],
+        arguments: tuple[str, ...],
     ) -> int:
-        line = ToolCommand(name, words, tasks)
+        line = ToolCommand(name, arguments, tasks)
         started = detect_launcher_rank()
         if started is not None and started.rank > 0 and launcher == LOCAL:
             _exec_engine_as_rank(line, mpi_module)

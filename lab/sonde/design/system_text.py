@@ -72,7 +72,7 @@ def _describe_file_system(system: System, name: str, table: object) -> Iterator[
     if table.requirement is not None and not table.device and not targets:
         facts.append("required, not laid out yet (sonde layout plan)")
     capacities = [system.compute_capacity(target) for target in targets]
-    known = [capacity for capacity in capacities if capacity is not None]
+    known_capacities = [capacity for capacity in capacities if capacity is not None]
     if table.device:
         device = system.find_reference(name, "device")
         capacity = system.compute_capacity(device) if device else None
@@ -82,8 +82,8 @@ def _describe_file_system(system: System, name: str, table: object) -> Iterator[
         servers = tuple(
             dict.fromkeys(server for target in targets if (server := system.find_reference(target, "server")))
         )
-        partly = "" if len(known) == len(capacities) else f" of {len(known):,} that state one"
-        size = f", {format_bytes(sum(known))}{partly}" if known else ", capacity unknown"
+        partly = "" if len(known_capacities) == len(capacities) else f" of {len(known_capacities):,} that state one"
+        size = f", {format_bytes(sum(known_capacities))}{partly}" if known_capacities else ", capacity unknown"
         facts.append(counted(len(targets), "target") + size)
         if servers:
             failover = sum(system.find_failover(target) is not None for target in targets)

@@ -127,8 +127,8 @@ def _check_file_system(system: System, name: str, table: object) -> Iterator[Lay
         return
     stripe_size = table.stripe.size if table.stripe is not None else None
     below = {
-        device.stripe for target in system.find_targets(name) for place in system.find_references(target, "on")
-        if (device := resolve_block_device(system, place)).stripe
+        device.stripe for target in system.find_targets(name) for device_id in system.find_references(target, "on")
+        if (device := resolve_block_device(system, device_id)).stripe
     }  # fmt: skip
     if stripe_size is not None and below:
         yield CheckedItem("stripe size", name)

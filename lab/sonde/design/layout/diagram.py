@@ -76,9 +76,9 @@ def _rows(layout: FileSystemLayout) -> list[BlockDevice]:
 
 
 def _height(layout: FileSystemLayout) -> int:
-    shown = min(len(_rows(layout)), _SHOWN)
+    row_count = min(len(_rows(layout)), _SHOWN)
     more = 24 if len(_rows(layout)) > _SHOWN else 0
-    return 44 + max(_ROW * shown + more, 152) + 20 * len(layout.rates.stages) + 60
+    return 44 + max(_ROW * row_count + more, 152) + 20 * len(layout.rates.stages) + 60
 
 
 def _file_system(system: System, layout: FileSystemLayout, top: int) -> Iterator[Markup]:
@@ -193,8 +193,8 @@ def _box(css: str, column: int, y: float, height: float, lines: Sequence[str]) -
         kind = "strong" if index == 0 else "soft"
         # letters are 6.6 px wide on average; a longer line keeps its end, which distinguishes names
         most = int((width - 20) / 6.6)
-        shown = line if len(line) <= most else "…" + line[-(most - 1) :]
-        yield Markup('<text class="{}" x="{}" y="{:.0f}">{}</text>').format(kind, x + 10, y + 18 + 17 * index, shown)
+        label = line if len(line) <= most else "…" + line[-(most - 1) :]
+        yield Markup('<text class="{}" x="{}" y="{:.0f}">{}</text>').format(kind, x + 10, y + 18 + 17 * index, label)
 
 
 def _volume_words(device: BlockDevice) -> list[str]:

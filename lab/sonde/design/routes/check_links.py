@@ -48,12 +48,12 @@ def find_link_faults(view: HostView, tables: HostTables) -> Iterator[RouteFault 
 def _check_addresses(view: HostView, tables: HostTables) -> Iterator[RouteFault]:
     """Addresses that belong to a router, and a prefix that leaves routers out of reach."""
     addresses = [ipaddress.ip_interface(address) for address in tables.addresses or ()]
-    taken = [str(address.ip) for address in addresses if str(address.ip) in view.gateways]
-    if taken:
-        router = view.gateways[taken[0]].name
+    routed = [str(address.ip) for address in addresses if str(address.ip) in view.gateways]
+    if routed:
+        router = view.gateways[routed[0]].name
         yield RouteFault(
-            "address of a router", taken[0],
-            f"this host has {taken[0]}, the address of {router}: hosts send their packets to one of both",
+            "address of a router", routed[0],
+            f"this host has {routed[0]}, the address of {router}: hosts send their packets to one of both",
             "remove it here, or correct the system file",
         )  # fmt: skip
     on_link = [address.network for address in addresses]

@@ -190,14 +190,14 @@ def _find_standby_faults(view: HostView, tables: HostTables) -> Iterator[RouteFa
             and other.destination == route.destination
             and get_metric(other, version) < get_metric(route, version)
         ]
-        known = [view.gateways[hop.via] for hop in route.hops if hop.via in view.gateways]
-        if not others or not known or route.destination == "default":
+        routers = [view.gateways[hop.via] for hop in route.hops if hop.via in view.gateways]
+        if not others or not routers or route.destination == "default":
             continue
-        priorities = {router.priority for router in known}
-        if len(priorities) == 1 and known[0] not in view.fabric.active:
-            same = [router for router in view.fabric.routers if router.priority == known[0].priority]
+        priorities = {router.priority for router in routers}
+        if len(priorities) == 1 and routers[0] not in view.fabric.active:
+            same = [router for router in view.fabric.routers if router.priority == routers[0].priority]
             yield from compare_hops(view, route, same)
-        elif any(router in view.fabric.active for router in known):
+        elif any(router in view.fabric.active for router in routers):
             yield RouteFault(
                 "route never used", route.origin,
                 f"another route to {route.destination} has a lower metric than"

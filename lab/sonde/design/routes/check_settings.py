@@ -81,8 +81,8 @@ def _check_reverse_path(
         return
     yield CheckedItem("a setting", f"net.ipv4.conf.{device}.rp_filter")
     if max(values) == _STRICT and has_choice:
-        own = settings.get(f"net.ipv4.conf.{device}.rp_filter")
-        name = device if own == str(_STRICT) else "all"
+        setting = settings.get(f"net.ipv4.conf.{device}.rp_filter")
+        name = device if setting == str(_STRICT) else "all"
         yield RouteFault(
             "strict reverse path", f"net.ipv4.conf.{name}.rp_filter = 1",
             "a packet is dropped when its reply would leave by another interface",
@@ -175,8 +175,8 @@ def _own_routers(fabric: Fabric, tables: HostTables) -> Iterator[FabricRouter]:
 def _find_routers(fabrics: Sequence[Fabric], tables: HostTables) -> list[tuple[Fabric, tuple[FabricRouter, ...]]]:
     """The routers that these tables may be of: by their addresses, else all."""
     by_address = [(fabric, tuple(_own_routers(fabric, tables))) for fabric in fabrics]
-    known = [(fabric, routers) for fabric, routers in by_address if routers]
-    return known or [(fabric, fabric.routers) for fabric in fabrics]
+    known_fabrics = [(fabric, routers) for fabric, routers in by_address if routers]
+    return known_fabrics or [(fabric, fabric.routers) for fabric in fabrics]
 
 
 def _check_addresses(fabric: Fabric, tables: HostTables) -> Iterator[RouteFault | CheckedItem]:

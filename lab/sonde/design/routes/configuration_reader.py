@@ -140,8 +140,8 @@ def _parse_keyfile(text: str, name: str) -> HostTables:
 
 
 def _parse_keyfile_rule(text: str, origin: str) -> ObservedRule:
-    words = text.split()
-    values = dict(zip(words[::2], words[1::2], strict=False))
+    fields = text.split()
+    values = dict(zip(fields[::2], fields[1::2], strict=False))
     mark, _, mask = values.get("fwmark", "").partition("/")
     return ObservedRule(
         int(values["priority"]), values.get("from", "all"), int(mark, 0) if mark else None,

@@ -136,8 +136,8 @@ def plan_all_routes(fabrics: Sequence[Fabric], seed: int = HASH_SEED) -> list[Ro
 
 def _make_qualifier(fabric: Fabric, host: HostPlan) -> str:
     other = fabric.far if host.network == fabric.near.network else fabric.near
-    own = fabric.near if other is fabric.far else fabric.far
-    has_several_devices = sum(host_class.name == host.name for host_class in own.classes) > 1
+    near_side = fabric.near if other is fabric.far else fabric.far
+    has_several_devices = sum(host_class.name == host.name for host_class in near_side.classes) > 1
     return f"-to-{other.network}" + (f"-by-{host.host_class.device}" if has_several_devices else "")
 
 

@@ -25,8 +25,8 @@ def make_plan_files(plans: Sequence[RoutePlan], file_format: str, class_name: st
     if file_format == "iproute2":
         if class_name is None:
             return {name: text for plan in plans for name, text in scripts.make_route_scripts(plan).items()}
-        named = [(plan, host, scripts.make_script_name(plan.fabric, host)) for plan, host in hosts]
-        return {name: scripts.make_host_script(plan, host, name) for plan, host, name in named}
+        names_of_scripts = [(plan, host, scripts.make_script_name(plan.fabric, host)) for plan, host in hosts]
+        return {name: scripts.make_host_script(plan, host, name) for plan, host, name in names_of_scripts}
     if file_format == "ansible":
         return configurations.make_ansible_files(plans)
     file_builders = {

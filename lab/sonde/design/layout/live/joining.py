@@ -28,10 +28,10 @@ def _join_disks(disks: Mapping[str, ObservedDisk]) -> dict[str, ObservedDisk]:
     """Devices that have the name of another one (dm-3 is mpatha), and arrays of the same members."""
     names: dict[str, str] = {}
     for disk in disks.values():
-        shown = disk.settings.get("name", "")
+        name_in_kernel = disk.settings.get("name", "")
         # the kernel's name (dm-3) holds what lsblk says of the device; tools of LVM and multipath use the other name
-        if shown and shown != disk.name and shown in disks:
-            names[shown] = disk.name
+        if name_in_kernel and name_in_kernel != disk.name and name_in_kernel in disks:
+            names[name_in_kernel] = disk.name
     by_members: dict[tuple[str, ...], str] = {}
     for disk in disks.values():
         if disk.kind != "md" or not disk.members or disk.name in names:

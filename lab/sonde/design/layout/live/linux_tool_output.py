@@ -78,16 +78,16 @@ def _lsblk(entry: dict[str, Any], above: str, origin: str) -> Iterator[ObservedD
 def read_mdadm(text: str, origin: str) -> ObservedStorage:
     """Parses mdadm --detail, also with --export."""
     exported = dict(re.findall(r"^(MD_\w+)=(.*)$", text, re.MULTILINE))
-    shown = {
+    printed = {
         name.strip(): value.strip() for name, value in re.findall(r"^[ \t]*([A-Z][\w ]+) : (.*)$", text, re.MULTILINE)
     }
-    level = exported.get("MD_LEVEL") or shown.get("Raid Level", "")
-    disks = int(exported.get("MD_DEVICES") or shown.get("Raid Devices", "0") or 0)
+    level = exported.get("MD_LEVEL") or printed.get("Raid Level", "")
+    disks = int(exported.get("MD_DEVICES") or printed.get("Raid Devices", "0") or 0)
     if not level or not disks:
         raise UserError(f"{origin} names no RAID level and devices; it should be what mdadm --detail --export prints.")
-    chunk = re.match(r"(\d+)K", shown.get("Chunk Size", "") or exported.get("MD_CHUNK_SIZE", ""))
+    chunk = re.match(r"(\d+)K", printed.get("Chunk Size", "") or exported.get("MD_CHUNK_SIZE", ""))
     data = disks - _PARITY[level] if level in _PARITY else disks if level == "raid0" else None
-    copies = re.match(r"near=(\d+)", shown.get("Layout", ""))
+    copies = re.match(r"near=(\d+)", printed.get("Layout", ""))
     if level == "raid10":
         data = disks // (int(copies[1]) if copies else 2)
     head = re.match(r"(/dev/\S+):", text)
@@ -95,13 +95,13 @@ def read_mdadm(text: str, origin: str) -> ObservedStorage:
     devices = re.findall(r"^MD_DEVICE_\w+_DEV=(\S+)", text, re.MULTILINE)
     devices = devices or re.findall(r"^[ \t]+\d+\s+\d+\s+\d+\s+\d+\s+.*?(/dev/\S+)$", text, re.MULTILINE)
     devices = sorted(devices)
-    state = shown.get("State", "")
-    settings = {"level": level, "degraded": str(_count_missing(shown, disks) or int("degraded" in state))}
+    state = printed.get("State", "")
+    settings = {"level": level, "degraded": str(_count_missing(printed, disks) or int("degraded" in state))}
     for member, title in (("spares", "Spare Devices"), ("failed", "Failed Devices")):
-        if shown.get(title, "").isdigit():
-            settings[member] = shown[title]
-    if shown and level not in ("raid0", "linear"):
-        policy = shown.get("Consistency Policy", "bitmap" if "Intent Bitmap" in shown else "resync")
+        if printed.get(title, "").isdigit():
+            settings[member] = printed[title]
+    if printed and level not in ("raid0", "linear"):
+        policy = printed.get("Consistency Policy", "bitmap" if "Intent Bitmap" in printed else "resync")
         settings["bitmap"] = "none" if policy == "resync" else policy
     if "recover" in state or "resync" in state:
         settings["sync_action"] = "recover"
@@ -112,8 +112,8 @@ def read_mdadm(text: str, origin: str) -> ObservedStorage:
     )})  # fmt: skip
 
 
-def _count_missing(shown: dict[str, str], disks: int) -> int:
-    active = shown.get("Active Devices", "")
+def _count_missing(fields: dict[str, str], disks: int) -> int:
+    active = fields.get("Active Devices", "")
     return max(0, disks - int(active)) if active.isdigit() else 0
 
 

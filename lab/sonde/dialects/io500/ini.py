@@ -142,8 +142,8 @@ def _take(
 
 def _check_together(values: Mapping[tuple[str, str], str | None], name: str) -> None:
     """What no single line can get wrong."""
-    made = [values["mdworkbench", key] is None for key in ("precreatePerSet", "filesPerProc")]
-    if made[0] != made[1]:
+    is_missing = [values["mdworkbench", key] is None for key in ("precreatePerSet", "filesPerProc")]
+    if is_missing[0] != is_missing[1]:
         raise UserError(f"{name}: [mdworkbench] needs both precreatePerSet and filesPerProc, or neither.")
     for section in ("find", "find-easy", "find-hard"):
         if int(values[section, "pfind-queue-length"] or 0) < 10:

@@ -161,8 +161,8 @@ _GONE = {
 
 
 class _ArgumentReader:
-    def __init__(self, words: Sequence[str]) -> None:
-        self._words = list(words)
+    def __init__(self, arguments: Sequence[str]) -> None:
+        self._words = list(arguments)
 
     def any(self) -> bool:
         return bool(self._words)

@@ -120,7 +120,7 @@ def table_heading() -> str:
     return _HEADER
 
 
-def shown(rate: float, cell: IozoneCell, settings: IozoneSettings) -> str:
+def format_rate(rate: float, cell: IozoneCell, settings: IozoneSettings) -> str:
     """A rate in the unit of the output."""
     operations = rate / (cell.record * KIB)
     if settings.operations:
@@ -136,7 +136,7 @@ def table_row(cell: IozoneCell, rates: Mapping[str, float], settings: IozoneSett
     row = f"{cell.file:16d}{cell.record:8d}"
     for (_, phases), width in zip(COLUMNS, widths, strict=True):
         value = next((rates[phase] for phase in phases if phase in rates), None)
-        row += ("" if value is None else shown(value, cell, settings)).rjust(width)
+        row += ("" if value is None else format_rate(value, cell, settings)).rjust(width)
     return row.rstrip() + "\n"
 
 

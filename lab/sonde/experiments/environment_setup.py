@@ -218,9 +218,9 @@ def _cancel_client_locks(treatment: Treatment, variables: Mapping[str, str]) -> 
 
 
 _ACTIONS: Mapping[str, Callable[[Treatment, Mapping[str, str]], None]] = {
-    "sync": lambda one, names: os.sync(),
+    "sync": lambda treatment, names: os.sync(),
     "drop_page_cache": _drop_page_cache,
     "remount": _remount_file_system,
     "cancel_client_locks": _cancel_client_locks,
-    "sleep": lambda one, names: time.sleep(one.time or 0.0),
+    "sleep": lambda treatment, names: time.sleep(treatment.time or 0.0),
 }

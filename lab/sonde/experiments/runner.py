@@ -35,7 +35,7 @@ class RunnerObserver:
     """Callbacks of the runner; each may be replaced."""
 
     on_seed: Callable[[int], None] = lambda seed: None
-    on_begin: Callable[[ScheduledRun, int, int, float | None], None] = lambda turn, number, count, left: None
+    on_begin: Callable[[ScheduledRun, int, int, float | None], None] = lambda turn, number, count, seconds: None
     on_done: Callable[[ScheduledRun, RunResult], None] = lambda turn, result: None
     on_message: Callable[[str], None] = lambda text: None
 

@@ -95,7 +95,10 @@ def selected_phases(item: FigureDescription | TableDescription, experiment: Expe
 def canonical_places(experiment: Experiment, places: Mapping[str, Any]) -> dict[str, Any]:
     """Returns values as their axes define them ("64 KiB" may be 65536); other values stay unchanged."""
     axis_places = {axis.name: axis.find_value(places[axis.name]) for axis in experiment.axes if axis.name in places}
-    return {name: value if (place := axis_places.get(name)) is None else place.value for name, value in places.items()}
+    return {
+        name: value if (places_of_axis := axis_places.get(name)) is None else places_of_axis.value
+        for name, value in places.items()
+    }
 
 
 def _divisor(divisor_kind: str, runs: MeasuredRuns, cell: Cell, phase: str) -> float:
@@ -116,8 +119,8 @@ def place_label(experiment: Experiment, name: str, value: Any) -> str:
         title = next((plan.title for plan in experiment.file.plans if plan.id == value), "")
         return title or str(value)
     axis = next((plan for plan in experiment.axes if plan.name == name), None)
-    place = axis.find_value(value) if axis is not None else None
-    return place.label if place is not None else str(value)
+    axis_value = axis.find_value(value) if axis is not None else None
+    return axis_value.label if axis_value is not None else str(value)
 
 
 def axis_label(experiment: Experiment, name: str, value: Any) -> str:
@@ -139,11 +142,11 @@ def missing_text(head: str, reason: object) -> str:
 
 def order_places(experiment: Experiment, name: str, values: Sequence[Any]) -> list[Any]:
     """Returns the distinct places in the order of their axis."""
-    unique = list({str(place): place for place in values}.values())
-    axis = next((place for place in experiment.axes if place.name == name), None)
+    unique = list({str(value): value for value in values}.values())
+    axis = next((axis for axis in experiment.axes if axis.name == name), None)
     if axis is not None:
-        order = [str(place.value) for place in axis.values]
-        return sorted(unique, key=lambda place: order.index(str(place)) if str(place) in order else len(order))
+        order = [str(axis_value.value) for axis_value in axis.values]
+        return sorted(unique, key=lambda value: order.index(str(value)) if str(value) in order else len(order))
     return unique
 
 

@@ -128,18 +128,18 @@ def describe_best(quoted: Sequence[BestCandidate]) -> str:
     if not quoted:
         return NONE
     if is_simulated(quoted):
-        numbers = ", ".join(_words(candidate) for candidate in quoted)
+        numbers = ", ".join(_describe_candidate(candidate) for candidate in quoted)
         return f"{_caveat_sentence(quoted)}Simulated, not measured. Best in the model: {numbers}."
     lasting = (
         "sustained"
         if all(candidate.classification is Classification.STORAGE for candidate in quoted)
         else "in bursts of seconds"
     )
-    numbers = ", ".join(_words(candidate) for candidate in quoted)
+    numbers = ", ".join(_describe_candidate(candidate) for candidate in quoted)
     return f"{_caveat_sentence(quoted)}Best from storage, {lasting}: {numbers}."
 
 
-def _words(candidate: BestCandidate) -> str:
+def _describe_candidate(candidate: BestCandidate) -> str:
     kind, value = candidate.kind or WorkKind(""), candidate.value or 0.0
     if not kind.random:
         return f"{kind.verb} {quantities.to_plain_spaces(str(quantities.display_byte_rate(value)))}"

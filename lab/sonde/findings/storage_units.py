@@ -121,7 +121,7 @@ def find_slow_units(run: RecordedRun, phase: PhaseRecord, level: str) -> list[Sl
 
 
 def collect_unit_times(
-    run: RecordedRun, phase: PhaseRecord, level: str, named: Collection[str]
+    run: RecordedRun, phase: PhaseRecord, level: str, excluded: Collection[str]
 ) -> list[OperationTimes]:
     """What the targets of each part answered together, without those `named` themselves unless they are at least half
     of it."""
@@ -129,7 +129,7 @@ def collect_unit_times(
     length = max((len(line.single_ops) for line in series), default=0)
     answers = []
     for part, places in _places(run.parents, level, [str(line.target) for line in series]).items():
-        sound = [position for position in places if str(series[position].target) not in named]
+        sound = [position for position in places if str(series[position].target) not in excluded]
         counted = sound if 2 * len(sound) > len(places) else places
         ops, ns = (
             np.sum([pad_with_zeros(row, length) for row in rows], axis=0)

@@ -222,12 +222,12 @@ def _by_files(phase: PhaseRecord) -> dict[str, _Telling]:
 
 
 def _unit_tellings(
-    side: Sequence[tuple[RecordedRun, PhaseRecord]], level: str, named: Iterable[str]
+    side: Sequence[tuple[RecordedRun, PhaseRecord]], level: str, excluded: Iterable[str]
 ) -> list[dict[str, _Telling]]:
     sentences = []
     for run, phase in side:
         kind = busiest_kind(phase)
-        levels = _levels(relative_rates(collect_unit_times(run, phase, level, set(named))))
+        levels = _levels(relative_rates(collect_unit_times(run, phase, level, set(excluded))))
         sentences.append(
             {
                 operation.unit: _Telling(levels.get(operation.unit), operation.mean_ns, float(operation.bytes))
@@ -248,16 +248,18 @@ def _level(level: str, kind: str, sides: Sequence[Sequence[Mapping[str, _Telling
     sentences = [[[item[name] for item in side if name in item] for side in sides] for name in names]
     moved = [_moved(*both) for both in sentences]
     position = [index for index, value in enumerate(moved) if value is not None]
-    apart = dict(zip(position, compute_deviations([moved[place] or 0.0 for place in position]), strict=True))
+    deviations = dict(
+        zip(position, compute_deviations([moved[item_index] or 0.0 for item_index in position]), strict=True)
+    )
     parts = []
     for index, name in enumerate(names):
-        result = apart.get(index)
+        result = deviations.get(index)
         verdict: TargetVerdict = "not known" if result is None else "no change seen"
         if result is not None and result.differs:
             verdict = "slower" if result.by < 0 else "faster"
-        own = [None] * 3 if result is None else [math.exp(result.by + side * result.room) for side in (0, -1, 1)]
-        why = "" if result is not None else _FEW if index in apart else _SILENT[kind == _FILE]
-        parts.append(PartChange(name, verdict, why, *own, *_figures(*sentences[index])))
+        bounds = [None] * 3 if result is None else [math.exp(result.by + side * result.room) for side in (0, -1, 1)]
+        why = "" if result is not None else _FEW if index in deviations else _SILENT[kind == _FILE]
+        parts.append(PartChange(name, verdict, why, *bounds, *_figures(*sentences[index])))
     return LevelChanges(level, kind, tuple(parts), tuple(sorted(before - after)), tuple(sorted(after - before)))
 
 
@@ -282,20 +284,20 @@ def _figures(before: Sequence[_Telling], after: Sequence[_Telling]) -> list[floa
 
 def _without(
     sides: Sequence[Sequence[tuple[RecordedRun, PhaseRecord]]],
-    known: Sequence[Sequence[tuple[RecordedRun, PhaseRecord]]],
+    sides_known: Sequence[Sequence[tuple[RecordedRun, PhaseRecord]]],
 ) -> list[str]:
     sentences = []
-    for name, side, reported in zip(("before", "after"), sides, known, strict=True):
+    for name, side, reported in zip(("before", "after"), sides, sides_known, strict=True):
         if missing := len(side) - len(reported):
             which = "the run" if len(side) == 1 else f"{missing} of {quantities.count_noun(len(side), 'run')}"
             sentences.append(f"Of {which} {name} no figures of targets are known.")
     return sentences
 
 
-def _not_given(known: Sequence[Sequence[tuple[RecordedRun, PhaseRecord]]]) -> list[str]:
+def _not_given(sides_known: Sequence[Sequence[tuple[RecordedRun, PhaseRecord]]]) -> list[str]:
     """What belongs to no target, of the run of each side in which that is most."""
     sentences = []
-    for name, side in zip(("Before", "After"), known, strict=True):
+    for name, side in zip(("Before", "After"), sides_known, strict=True):
         partly = [phase for _, phase in side if describe_unknown_bytes(phase)]
         if partly:
             sentences.append(f"{name}, {describe_unknown_bytes(min(partly, key=_share_known))}.")

@@ -141,7 +141,7 @@ def find_slow_targets(targets: Sequence[TargetRates]) -> list[SlowTarget]:
             and observed.value >= LEAST_FACTOR
         ):
             slow.append(SlowTarget(item.name, len(item.rates), observed.value, observed.low, observed.high))
-    return sorted(slow, key=lambda one: -one.factor)
+    return sorted(slow, key=lambda target: -target.factor)
 
 
 def describe_slow_targets(phase: PhaseRecord, operations: bool) -> str:

@@ -80,5 +80,5 @@ def _check_limits(document: Any) -> None:
         if any(isinstance(value, int) and not -largest < value < largest for value in level):
             raise DocumentError(f"it holds a number of more than {MOST_DIGITS} digits")
         inner = [value for value in level if isinstance(value, dict | list)]
-        level = [one for value in inner for one in (value.values() if isinstance(value, dict) else value)]
+        level = [item for value in inner for item in (value.values() if isinstance(value, dict) else value)]
         depth += 1

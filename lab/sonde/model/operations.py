@@ -49,27 +49,29 @@ OPERATIONS = (
     OperationKind("rmtree", "directory", "removes"),
 )
 
-_DATA_OPS = frozenset(one.name for one in OPERATIONS if one.acts_on in ("data", "file"))
-_TREE_OPS = frozenset(one.name for one in OPERATIONS if one.acts_on not in ("data", "file"))
+_DATA_OPS = frozenset(operation.name for operation in OPERATIONS if operation.acts_on in ("data", "file"))
+_TREE_OPS = frozenset(operation.name for operation in OPERATIONS if operation.acts_on not in ("data", "file"))
 
 DATA_OR_TREE_OPS = _DATA_OPS & _TREE_OPS
 """On data files or on a tree, depending on the plan."""
 TREE_ONLY_OPS = _TREE_OPS - _DATA_OPS
 """Only on a tree."""
-TRANSFER_OPS = frozenset(one.name for one in OPERATIONS if one.acts_on == "data")
+TRANSFER_OPS = frozenset(operation.name for operation in OPERATIONS if operation.acts_on == "data")
 """Transfers bytes of data files."""
-WRITE_OPS = frozenset(one.name for one in OPERATIONS if one.writes)
+WRITE_OPS = frozenset(operation.name for operation in OPERATIONS if operation.writes)
 """Writes bytes of data files, possibly together with reads."""
-WRITE_ONLY_OPS = frozenset(one.name for one in OPERATIONS if one.writes and not one.reads)
-READ_ONLY_OPS = frozenset(one.name for one in OPERATIONS if one.reads and not one.writes)
-METADATA_OPS = frozenset(one.name for one in OPERATIONS) - TRANSFER_OPS
+WRITE_ONLY_OPS = frozenset(operation.name for operation in OPERATIONS if operation.writes and not operation.reads)
+READ_ONLY_OPS = frozenset(operation.name for operation in OPERATIONS if operation.reads and not operation.writes)
+METADATA_OPS = frozenset(operation.name for operation in OPERATIONS) - TRANSFER_OPS
 """Metadata operations; they have no rate in bytes."""
 NAMESPACE_CHANGING_OPS = frozenset(
-    one.name for one in OPERATIONS if one.name in METADATA_OPS and one.effect not in ("transfers", "inspects")
+    operation.name
+    for operation in OPERATIONS
+    if operation.name in METADATA_OPS and operation.effect not in ("transfers", "inspects")
 )
 """Creates, renames or removes names."""
-DIRECTORY_OPS = frozenset(one.name for one in OPERATIONS if one.acts_on == "directory")
+DIRECTORY_OPS = frozenset(operation.name for operation in OPERATIONS if operation.acts_on == "directory")
 DIRECTORY_CHANGING_OPS = frozenset(
-    one.name for one in OPERATIONS if one.acts_on == "directory" and one.effect != "inspects"
+    operation.name for operation in OPERATIONS if operation.acts_on == "directory" and operation.effect != "inspects"
 )
 """Creates or removes directory trees; counts directories."""

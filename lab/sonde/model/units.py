@@ -32,12 +32,12 @@ _NUMBER_AND_UNIT = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([A-Za-zµ/]*)", re.ASCII
 _LARGEST = 2**63 - 1
 
 
-def _split(text: str, what: str, example: str) -> tuple[Decimal, str]:
+def _split(text: str, quantity: str, example: str) -> tuple[Decimal, str]:
     match = _NUMBER_AND_UNIT.fullmatch(text.strip().replace("µ", "u"))
     if match is None:
         if text.strip().startswith("-"):
-            raise UnitError(f'"{text}" is negative; a {what} is written like {example}.')
-        raise UnitError(f'"{text}" is not a {what}; write a number and a unit, like {example}.')
+            raise UnitError(f'"{text}" is negative; a {quantity} is written like {example}.')
+        raise UnitError(f'"{text}" is not a {quantity}; write a number and a unit, like {example}.')
     return Decimal(match[1]), match[2]
 
 
@@ -95,11 +95,11 @@ def parse_duration(value: float | str) -> float:
         return float(value)
     number, unit = _split(value, "duration", "10s or 500ms")
     if unit not in DURATION_UNITS:
-        known = ", ".join(DURATION_UNITS)
+        units = ", ".join(DURATION_UNITS)
         if unit == "":
-            raise UnitError(f'"{value}" has no unit; write {value.strip()}s for seconds (known: {known}).')
+            raise UnitError(f'"{value}" has no unit; write {value.strip()}s for seconds (known: {units}).')
         meant = {"m": "min for minutes or ms for milliseconds", "sec": "s", "hr": "h", "d": "h"}.get(unit.lower())
-        remedy = f"write {meant}" if meant else f"durations end in {known}"
+        remedy = f"write {meant}" if meant else f"durations end in {units}"
         raise UnitError(f'"{value}" has the unknown unit "{unit}"; {remedy}.')
     return float(number * DURATION_UNITS[unit])
 
@@ -247,10 +247,10 @@ def format_seconds(seconds: float) -> str:
         return format_latency(seconds * 1e9) if seconds > 0 else "0 s"
     if seconds < 59.95:
         return f"{significant(seconds)} s"
-    whole = round(seconds)
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02d} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+    whole_seconds = round(seconds)
+    if whole_seconds < 3600:
+        return f"{whole_seconds // 60} min {whole_seconds % 60:02d} s"
+    return f"{whole_seconds // 3600} h {whole_seconds % 3600 // 60:02d} min"
 
 
 def format_wait(seconds: float) -> str:

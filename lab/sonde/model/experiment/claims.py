@@ -221,8 +221,8 @@ def find_unit(value: Value) -> str:
         case Function() if value.name in ("largest", "smallest"):
             return METRICS[value.metric.name][0]
         case Arithmetic() if value.operator != "/":
-            left, right = find_unit(value.left), find_unit(value.right)
-            return left if left != "1" else right
+            first_unit, right = find_unit(value.left), find_unit(value.right)
+            return first_unit if first_unit != "1" else right
         case Arithmetic() if isinstance(value.right, NumberLiteral):
             return find_unit(value.left)
     return "1"
@@ -266,23 +266,24 @@ def _parse_comparisons(node: ast.expr, text: str) -> Iterator[ClaimComparison]:
         raise ClaimError(
             f'"{_get_source_text(node, text)}" compares nothing; write it with >=, <=, > or <, joined by "and".'
         )
-    left = _parse_node(node.left, text)
+    left_operand = _parse_node(node.left, text)
     for operator, right_node in zip(node.ops, node.comparators, strict=True):
-        right = _parse_node(right_node, text)
+        right_operand = _parse_node(right_node, text)
         name = _OPERATORS.get(type(operator))
         if name is None:
             raise ClaimError(f'"{_get_source_text(node, text)}" compares with something other than >=, <=, >, < or ==.')
-        compares_shapes = isinstance(left, ShapeName) or isinstance(right, ShapeName)
+        compares_shapes = isinstance(left_operand, ShapeName) or isinstance(right_operand, ShapeName)
         if (name == "==") != compares_shapes or (
-            compares_shapes and not _is_shape_function(left if isinstance(right, ShapeName) else right)
+            compares_shapes
+            and not _is_shape_function(left_operand if isinstance(right_operand, ShapeName) else right_operand)
         ):
             raise ClaimError(
                 f'"{_get_source_text(node, text)}": == is for forms only, like shape(bandwidth(read)) == "flat";'
                 f" numbers that "
                 "are measured are never equal, compare them with >= or <=."
             )
-        yield ClaimComparison(left, name, right)
-        left = right
+        yield ClaimComparison(left_operand, name, right_operand)
+        left_operand = right_operand
 
 
 def _is_shape_function(value: Value) -> bool:
@@ -301,10 +302,10 @@ def _parse_node(node: ast.expr, text: str) -> Value:
         if isinstance(literal, NumberLiteral):
             return NumberLiteral(-literal.value)
     if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
-        left, right = _parse_node(node.left, text), _parse_node(node.right, text)
-        if isinstance(left, ShapeName) or isinstance(right, ShapeName):
+        left_operand, right_operand = _parse_node(node.left, text), _parse_node(node.right, text)
+        if isinstance(left_operand, ShapeName) or isinstance(right_operand, ShapeName):
             raise ClaimError(f'"{_get_source_text(node, text)}" calculates with a word.')
-        return Arithmetic(_ARITHMETIC[type(node.op)], left, right)
+        return Arithmetic(_ARITHMETIC[type(node.op)], left_operand, right_operand)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         if node.func.id in FUNCTIONS:
             return _parse_function(node.func.id, node, text)

@@ -100,11 +100,11 @@ class Experiment:
                 ]
                 yield from (_build_cell(plan, {**value_by_axis, axis.name: axis_value}) for axis_value in other_values)
 
-    def _base(self, plan: str, place: AxisValue) -> bool:
+    def _base(self, plan: str, axis_value: AxisValue) -> bool:
         """Returns whether the plan already has the values that this axis value sets."""
-        return all(_get_at_path(self._whole(plan), path) == value for path, value in place.settings)
+        return all(_get_at_path(self._whole_plan(plan), path) == value for path, value in axis_value.settings)
 
-    def _whole(self, plan: str) -> Mapping[str, Any]:
+    def _whole_plan(self, plan: str) -> Mapping[str, Any]:
         experiment_members = {name: self.document[name] for name in EXPERIMENT_MEMBERS if name in self.document}
         return {**self.plans[plan], **experiment_members}
 

@@ -178,9 +178,13 @@ class PartIndex:
         declaration = get_members(type(item.table))[member]
         if declaration.is_shared:
             return names
-        return self._run(item, member, names) if declaration.allows_several else (self._one(item, member, names),)
+        return (
+            self._run(item, member, names)
+            if declaration.allows_several
+            else (self._find_reference(item, member, names),)
+        )
 
-    def _one(self, item: PartItem, member: str, names: tuple[str, ...]) -> str:
+    def _find_reference(self, item: PartItem, member: str, names: tuple[str, ...]) -> str:
         if len(names) == 1:
             return names[0]
         if item.total % len(names):

@@ -76,7 +76,7 @@ class StoragePath(SystemPart):
     """A way to a controller, LUN or target: the links it takes and how it is used."""
 
     to: tuple[str, ...] = ids("what is reached", "controllers", "luns", "targets", "drives", required=True)
-    links: tuple[str, ...] = ids("the links, near the application first", "links", many=True)
+    links: tuple[str, ...] = ids("the links, near the application first", "links", allows_several=True)
     controller: tuple[str, ...] = ids("the controller it passes", "controllers")
     preference: str = choice("used first, or when the primary ones fail", ("primary", "alternate"), default="primary")
     state: str = choice("what it was doing when described", ("active", "standby", "failed"))

@@ -13,13 +13,13 @@ from sonde.model.system.service import Mount, Target, Unit
 from sonde.model.system.system import System
 
 
-def find_target_parents(system: System, place: str, simulated: bool = False) -> TargetParents:
+def find_target_parents(system: System, location: str, simulated: bool = False) -> TargetParents:
     """Returns the parents of the targets of a file system, given by path or by the id of a mount, pool or file system.
 
     If the file system is unknown, all targets count, unless two have the same name. A simulated run names targets by
     id, Lustre by index, BeeGFS by number.
     """
-    file_system = _find_file_system(system, place)
+    file_system = _find_file_system(system, location)
     targets = system.find_targets(file_system) if file_system else system.list_ids("targets")
     servers: dict[str, dict[str, list[str]]] = {}
     units: dict[str, dict[str, list[str]]] = {}

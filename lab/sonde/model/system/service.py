@@ -25,7 +25,7 @@ class Target(SystemPart):
     kind: str = choice("what it keeps", ("ost", "mdt", "mgt", "nsd", "target", "brick", "osd"), required=True)
     file_system: tuple[str, ...] = ids("the file system it is part of", "file_systems")
     index: Quantity | None = quantity("count", "number in the file system; of the first one when there are several")
-    on: tuple[str, ...] = ids("what holds the bytes; several are divided equally", *_STORE_KINDS, many=True)
+    on: tuple[str, ...] = ids("what holds the bytes; several are divided equally", *_STORE_KINDS, allows_several=True)
     journal: tuple[str, ...] = ids("what holds the journal", *_STORE_KINDS)
     server: tuple[str, ...] = ids("who serves it", "servers", "nodes")
     failover: tuple[str, ...] = ids("who serves it when that one fails; if absent, its partner", "servers", "nodes")
@@ -98,10 +98,10 @@ class Unit(SystemPart):
 
     kind: str = text("what it is called: SSU")
     file_system: tuple[str, ...] = ids("the file system it serves", "file_systems")
-    servers: tuple[str, ...] = ids("its servers, an equal share for each", "servers", many=True)
-    targets: tuple[str, ...] = ids("its targets, an equal share for each", "targets", many=True)
-    enclosures: tuple[str, ...] = ids("its boxes, an equal share for each", "enclosures", many=True)
-    drives: tuple[str, ...] = ids("its drives, an equal share for each", "drives", many=True)
+    servers: tuple[str, ...] = ids("its servers, an equal share for each", "servers", allows_several=True)
+    targets: tuple[str, ...] = ids("its targets, an equal share for each", "targets", allows_several=True)
+    enclosures: tuple[str, ...] = ids("its boxes, an equal share for each", "enclosures", allows_several=True)
+    drives: tuple[str, ...] = ids("its drives, an equal share for each", "drives", allows_several=True)
     peak: RatedPeak | None = table("what is promised for one", RatedPeak)
 
 
@@ -110,8 +110,8 @@ class Pool(SystemPart):
     """A subset of a file system's targets."""
 
     file_system: tuple[str, ...] = ids("the file system", "file_systems", required=True)
-    targets: tuple[str, ...] = ids("its targets", "targets", many=True)
-    units: tuple[str, ...] = ids("all targets of these units", "units", many=True)
+    targets: tuple[str, ...] = ids("its targets", "targets", allows_several=True)
+    units: tuple[str, ...] = ids("all targets of these units", "units", allows_several=True)
     clients: Quantity | None = quantity("count", "clients to use with it")
     clients_per_target: Quantity | None = quantity("count", "clients to use for each target", least=1)
     peak: RatedPeak | None = table("what is expected of it", RatedPeak)

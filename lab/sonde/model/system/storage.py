@@ -36,7 +36,7 @@ class Controller(SystemPart):
     kind: str = text("what it is: RC200")
     enclosure: tuple[str, ...] = ids("where it sits", "enclosures")
     partner: tuple[str, ...] = ids("the one that takes over", "controllers")
-    drives: tuple[str, ...] = ids("the boxes or drives that it reaches", "enclosures", "drives", many=True)
+    drives: tuple[str, ...] = ids("the boxes or drives that it reaches", "enclosures", "drives", allows_several=True)
     rate: Rates | None = rates("through one controller")
     ports: Quantity | None = quantity("count", "host ports")
     port_rate: Rates | None = rates("of one host port")
@@ -74,9 +74,9 @@ class RaidGroup(SystemPart):
     data: Quantity | None = quantity("count", "drives' worth of data in one stripe", least=1)
     parity: Quantity | None = quantity("count", "drives' worth of parity in one stripe; copies count here for mirrors")
     segment: Quantity | None = quantity("size", "on one drive before the next: chunk, strip, stripe element")
-    drives: tuple[str, ...] = ids("the drives, an equal share for each group in order", "drives", many=True)
+    drives: tuple[str, ...] = ids("the drives, an equal share for each group in order", "drives", allows_several=True)
     spares: tuple[str, ...] = ids(
-        "hot spares: all for every group, or an equal share for each block", "drives", many=True
+        "hot spares: all for every group, or an equal share for each block", "drives", allows_several=True
     )
     blocks: Quantity | None = quantity(
         "count", "equal blocks of these groups that share spares, one for each box", least=1
@@ -128,7 +128,7 @@ class Volume(SystemPart):
     software: str = text("what combines them: XLV, md, LVM")
     members: tuple[str, ...] = ids(
         "what it is made of, an equal share for each volume", "slices", "luns", "drives", "raid_groups", "volumes",
-        many=True, required=True,
+        allows_several=True, required=True,
     )  # fmt: skip
     stripe_unit: Quantity | None = quantity("size", "on one member before the next")
     usable: Quantity | None = quantity("size", "what it offers; if absent, what its members do")

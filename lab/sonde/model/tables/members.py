@@ -89,7 +89,7 @@ def rates(meaning: str) -> Any:
     return _declare("rates", meaning)
 
 
-def ids(meaning: str, *refers: str, many: bool = False, shared: bool = False, required: bool = False) -> Any:
+def ids(meaning: str, *refers: str, allows_several: bool = False, shared: bool = False, required: bool = False) -> Any:
     """Names of other parts: ids, ranges, groups. One per part; several with `many`; all for every part with
     `shared`."""
     return _declare(
@@ -98,7 +98,7 @@ def ids(meaning: str, *refers: str, many: bool = False, shared: bool = False, re
         required=required,
         default=(),
         target_kinds=refers,
-        allows_several=many or shared,
+        allows_several=allows_several or shared,
         is_shared=shared,
     )
 

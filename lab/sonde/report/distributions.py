@@ -46,7 +46,7 @@ def build_latency_chart(phase: PhaseRecord, line: HistogramLine, css: str) -> Ch
         panel.box(f"bar {css}", start, stop, panel.y.low, count)
     _mark_percentiles(panel, quantiles)
     panel.tips = [_latency_tip(axis, bin_) for bin_ in bins]
-    words = f"Latency of {quantities.display_count(line.count)} {kind} operations: " + ", ".join(
+    summary = f"Latency of {quantities.display_count(line.count)} {kind} operations: " + ", ".join(
         f"{name} {quantities.display_nanoseconds(value)}" for name, value in quantiles
     )
     caption = f"{quantities.count_noun(line.count, 'operation')}. Both axes are logarithmic."
@@ -56,7 +56,7 @@ def build_latency_chart(phase: PhaseRecord, line: HistogramLine, css: str) -> Ch
         kind="latency",
         about=line.kind,
         title=f"Latency: {kind}",
-        words=words,
+        words=summary,
         panels=[panel],
         caption=render_percentiles(quantiles) + Markup("<span>{}</span>").format(caption),
         table=_bins_table(bins),
@@ -69,11 +69,11 @@ def percentiles(phase: PhaseRecord, kind: str) -> list[tuple[str, float]]:
     return [(name, value) for name, member in PERCENTILES if (value := getattr(stats, member)) is not None]
 
 
-def render_percentiles(known: Sequence[tuple[str, float]]) -> Markup:
+def render_percentiles(percentiles: Sequence[tuple[str, float]]) -> Markup:
     """The percentiles as a row of figures under the drawing."""
     cells = Markup("").join(
         Markup("<span><b>{}</b> {}</span>").format(name, str(quantities.display_nanoseconds(value)))
-        for name, value in known
+        for name, value in percentiles
     )
     return Markup('<span class="percentiles">{}</span>').format(cells)
 
@@ -87,15 +87,15 @@ def _join_buckets(buckets: Sequence[tuple[float, float, float]], axis: Axis) -> 
         counts[position] = counts.get(position, 0.0) + count
     # A single bucket may be wider than a bin at the fast end; what is drawn stays inside the axis.
     return [
-        (max(10 ** (place * step), axis.low), min(10 ** ((place + 1) * step), axis.high), count)
-        for place, count in sorted(counts.items())
+        (max(10 ** (bucket * step), axis.low), min(10 ** ((bucket + 1) * step), axis.high), count)
+        for bucket, count in sorted(counts.items())
     ]
 
 
-def _mark_percentiles(panel: Panel, known: Sequence[tuple[str, float]]) -> None:
+def _mark_percentiles(panel: Panel, percentiles: Sequence[tuple[str, float]]) -> None:
     """Lines through the plot, named above it; names that would touch stand one row higher."""
     occupied: list[float] = []
-    for name, value in known:
+    for name, value in percentiles:
         panel.vertical("pct", value)
         position = panel.x.at(value)
         leftward = position > 1 - NAME_WIDTH
@@ -129,7 +129,9 @@ def build_spread_chart(kind: str, title: str, members: Sequence[MemberRate], ope
     scale = build_amount_axis(values[-1], "op/s" if operations else "B/s", 3)
     few = len(values) <= 8
     names = (
-        tuple(Tick((at + 0.5) / len(values), item.name, at % 2 == 1) for at, item in enumerate(ordered)) if few else ()
+        tuple(Tick((index + 0.5) / len(values), item.name, index % 2 == 1) for index, item in enumerate(ordered))
+        if few
+        else ()
     )
     panel = Panel(Axis(0.0, float(len(values)), names), scale, 110, scale.unit)
     middle, slow = statistics.median(values), straggler_limit(values)
@@ -209,5 +211,5 @@ def _members_table(ordered: Sequence[MemberRate], operations: bool) -> Markup:
 def split_task_time(phase: PhaseRecord) -> list[tuple[str, float, float]]:
     """(part, seconds summed over tasks, share) for what took any time; empty when not recorded."""
     spent = [(part, getattr(phase.end.task_seconds, part) or 0.0) for part in PARTS] if phase.end else []
-    whole = sum(value for _, value in spent)
-    return [(part, value, value / whole) for part, value in spent if value > 0] if whole > 0 else []
+    total = sum(value for _, value in spent)
+    return [(part, value, value / total) for part, value in spent if value > 0] if total > 0 else []

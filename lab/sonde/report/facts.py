@@ -36,7 +36,7 @@ class NodeView:
 def list_run_facts(run: RecordedRun) -> Pairs:
     """Where, on what, with what and when, for the head of a run."""
     result = [("Where", _where(run)), ("On", _hosts(run)), ("With", _tasks(run)), ("When", _when(run))]
-    return tuple((name, words) for name, words in result if words)
+    return tuple((name, text) for name, text in result if text)
 
 
 def shared(runs: Sequence[RecordedRun]) -> Pairs:
@@ -44,13 +44,17 @@ def shared(runs: Sequence[RecordedRun]) -> Pairs:
     if len(runs) == 1:
         return list_run_facts(runs[0])
     lists = [dict(list_run_facts(run)) for run in runs]
-    same = [(name, words) for name, words in lists[0].items() if all(one.get(name) == words for one in lists[1:])]
+    same = [
+        (name, text)
+        for name, text in lists[0].items()
+        if all(facts_of_run.get(name) == text for facts_of_run in lists[1:])
+    ]
     if "When" not in dict(same):
         starts = sorted(run.run_line.started for run in runs if run.run_line.started)
         took = sum(run.end.seconds or 0.0 for run in runs)
         if starts:
-            words = quantities.display_time(starts[0])
-            same.append(("When", f"{words}{_DOT}{quantities.display_seconds(took)} of measuring" if took else words))
+            text = quantities.display_time(starts[0])
+            same.append(("When", f"{text}{_DOT}{quantities.display_seconds(took)} of measuring" if took else text))
     return (*same, ("Runs", str(len(runs))))
 
 
@@ -123,13 +127,13 @@ def _when(run: RecordedRun) -> str:
 def label(name: str) -> str:
     """The name of a member as words, without the unit that its value will show."""
     plain = escape_line(name, 60)
-    whole = {"bytes_per_s": "rate", "ops_per_s": "rate of operations", "seconds": "time", "bytes": "bytes"}
+    units = {"bytes_per_s": "rate", "ops_per_s": "rate of operations", "seconds": "time", "bytes": "bytes"}
     for unit in ("_bytes_per_s", "_ops_per_s", "_bytes", "_ns", "_s"):
-        plain = plain.removesuffix(unit) if plain not in whole else plain
-    return whole.get(plain, plain.replace("_", " "))
+        plain = plain.removesuffix(unit) if plain not in units else plain
+    return units.get(plain, plain.replace("_", " "))
 
 
-def shown(name: str, value: object) -> str:
+def format_fact(name: str, value: object) -> str:
     """A recorded value with the unit that its name tells."""
     figure = to_number(value)
     if figure is None:
@@ -156,8 +160,10 @@ def nodes(run: RecordedRun) -> tuple[NodeView, ...]:
     """The facts of the first MOST_NODES nodes, all that the record has."""
     views: list[NodeView] = []
     for line in run.raw_nodes[:MOST_NODES]:
-        own = [(name, value) for name, value in line.items() if name not in _IDENTITY and not isinstance(value, dict)]
-        groups = [("Machine", _pairs(own))]
+        machine = [
+            (name, value) for name, value in line.items() if name not in _IDENTITY and not isinstance(value, dict)
+        ]
+        groups = [("Machine", _pairs(machine))]
         groups += [(_title(name), _pairs(v.items())) for name, v in line.items() if isinstance(v, dict)]
         host = escape_line(get_text(line, "host"), 80)
         title = f"Node {get_text(line, 'node') or '0'}{': ' + host if host else ''}"
@@ -166,18 +172,18 @@ def nodes(run: RecordedRun) -> tuple[NodeView, ...]:
 
 
 def _title(name: str) -> str:
-    words = escape_line(name, 60).replace("_", " ")
-    return words[:1].upper() + words[1:]
+    title = escape_line(name, 60).replace("_", " ")
+    return title[:1].upper() + title[1:]
 
 
 def _pairs(members: Iterable[tuple[str, Any]], prefix: str = "") -> Pairs:
     result: list[tuple[str, str]] = []
     for name, value in members:
-        words = prefix + label(name)
+        label_text = prefix + label(name)
         if isinstance(value, Mapping):
-            result += _pairs(value.items(), f"{words}: ")
+            result += _pairs(value.items(), f"{label_text}: ")
         elif value not in (None, ""):
-            result.append((words, shown(name, value)))
+            result.append((label_text, format_fact(name, value)))
     return tuple(result)
 
 
@@ -185,8 +191,8 @@ def format_engine_command(run: RecordedRun) -> str:
     """How the engine was started, as a line for a shell."""
     text = run.run_line.command
     parts = get_items({"v": text}, "v")
-    words = quote_command(str(part) for part in parts) if parts else get_text({"v": text}, "v")
-    return escape_line(words, _SHELL_SAFE_LIMIT)
+    command = quote_command(str(part) for part in parts) if parts else get_text({"v": text}, "v")
+    return escape_line(command, _SHELL_SAFE_LIMIT)
 
 
 def format_user_command(run: RecordedRun) -> str:

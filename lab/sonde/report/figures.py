@@ -59,7 +59,7 @@ def list_phase_figures(run: RecordedRun, phase: PhaseRecord) -> Pairs:
     if end.wearout_ratio is not None:
         result.append(("Total over stonewall", f"{end.wearout_ratio:.2f}"))
     result.append(("Labels", ", ".join(escape_line(label, 60) for label in phase.begin.labels)))
-    return tuple((name, words) for name, words in result if words)
+    return tuple((name, text) for name, text in result if text)
 
 
 def _cpu(phase: PhaseRecord) -> Pairs:
@@ -164,8 +164,8 @@ def streams(run: RecordedRun, phase: PhaseRecord) -> tuple[tuple[FourTexts, ...]
             )
         )
     clauses = []
-    for name, words in (("overlap_s", "both at work for"), ("efficiency", "efficiency"), ("fairness", "fairness")):
+    for name, phrase in (("overlap_s", "both at work for"), ("efficiency", "efficiency"), ("fairness", "fairness")):
         value = next((v for holder in (result, *recorded) if (v := get_number(holder, name)) is not None), None)
         if value is not None:
-            clauses.append(f"{words} {quantities.display_seconds(value) if name == 'overlap_s' else f'{value:.2f}'}")
+            clauses.append(f"{phrase} {quantities.display_seconds(value) if name == 'overlap_s' else f'{value:.2f}'}")
     return tuple(rows), ", ".join(clauses)

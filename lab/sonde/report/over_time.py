@@ -221,14 +221,14 @@ def build_run_timeline(run: RecordedRun, phases: Sequence[AssessedPhase]) -> Cha
     axis = build_time_axis(end)
     rates = _run_rates(timeds, axis)
     bars = _run_phases(timeds, axis)
-    words = "The run in time: " + ", ".join(
+    summary = "The run in time: " + ", ".join(
         f"{item.phase.id} from {quantities.display_seconds(start)} to {quantities.display_seconds(stop)}"
         for item, start, stop in timeds
     )
     return Chart(
         kind="timeline",
         title="",
-        words=words,
+        words=summary,
         panels=[rates, bars] if rates else [bars],
         x_unit=f"{axis.unit} since the run began",
         caption=Markup(
@@ -254,7 +254,7 @@ def _get_time_span(phase: PhaseRecord) -> tuple[float, float]:
 
 
 def _run_rates(timeds: Sequence[Timed], axis: Axis) -> Panel | None:
-    top = max((max(one.profile.bytes_per_s) for one, _, _ in timeds if one.profile), default=0.0)
+    top = max((max(timed.profile.bytes_per_s) for timed, _, _ in timeds if timed.profile), default=0.0)
     if top <= 0:
         return None
     scale = build_amount_axis(top, "B/s", 3)
@@ -298,11 +298,11 @@ def _run_phases(timeds: Sequence[Timed], axis: Axis) -> Panel:
 
 def _bar(panel: Panel, css: str, start: float, stop: float, tall: float) -> None:
     """A bar at least two thousandths wide, so that what was short is still seen."""
-    left, right = panel.px(start), panel.px(stop)
-    right = min(WIDTH, max(right, left + 2))
+    left_x, right_x = panel.px(start), panel.px(stop)
+    right_x = min(WIDTH, max(right_x, left_x + 2))
     top = (1 - tall) * panel.height / 2
     bottom = panel.height - top
-    panel.path(css, f"M{fixed(left)} {fixed(top)}H{fixed(right)}V{fixed(bottom)}H{fixed(left)}Z")
+    panel.path(css, f"M{fixed(left_x)} {fixed(top)}H{fixed(right_x)}V{fixed(bottom)}H{fixed(left_x)}Z")
 
 
 def _timeline_table(timeds: Sequence[Timed]) -> Markup:

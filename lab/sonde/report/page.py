@@ -160,9 +160,9 @@ def page(runs: Sequence[RecordedRun], title: str | None) -> PageView:
     numbers: list[BestCandidate] = []
     for index, run in enumerate(runs, start=1):
         assessed = [assess_phase(run, phase) for phase in run.phases]
-        own = tuple(pair for pair in facts.list_run_facts(run) if pair not in shared)
+        own_facts = tuple(pair for pair in facts.list_run_facts(run) if pair not in shared)
         same = index > 1 and facts.have_same_machines(run, runs[0])
-        views.append(_run_view(run, assessed, index, own, () if same else facts.nodes(run)))
+        views.append(_run_view(run, assessed, index, own_facts, () if same else facts.nodes(run)))
         rows += _rows(run, assessed, index)
         numbers += [make_candidate(run, item.phase, item.summary.assessment) for item in assessed]
     groups = _group_by_classification(_drop_redundant_titles(rows))
@@ -180,7 +180,7 @@ def page(runs: Sequence[RecordedRun], title: str | None) -> PageView:
         runs=tuple(views),
         definitions=tuple(RATES.values()),
         several=several,
-        typed=tuple(dict.fromkeys(words for run in runs if (words := facts.format_user_command(run)))),
+        typed=tuple(dict.fromkeys(command for run in runs if (command := facts.format_user_command(run)))),
     )
 
 
@@ -240,7 +240,9 @@ def _run_view(
         facts=pairs,
         errors=tuple(format_error(line) for line in run.run_errors[:20]),
         timeline=timeline.render() if timeline else Markup(""),
-        phases=tuple(_phase_view(run, assessed, index, place) for place, assessed in enumerate(assessed, start=1)),
+        phases=tuple(
+            _phase_view(run, assessed, index, position) for position, assessed in enumerate(assessed, start=1)
+        ),
         environment=environment,
         more_nodes=max(0, len(run.raw_nodes) - facts.MOST_NODES) if environment else 0,
         repeat=Repeat(facts.format_repeat_command(run), facts.format_engine_command(run), facts.format_plan(run)),
@@ -264,12 +266,12 @@ def _alarms(run: RecordedRun) -> Iterable[str]:
 
 
 def _rows(run: RecordedRun, assessed: Sequence[AssessedPhase], index: int) -> Iterable[SummaryRow]:
-    for place, item in enumerate(assessed, start=1):
+    for position, item in enumerate(assessed, start=1):
         if item.phase.begin.measured:
             css = tone(item.summary.classification)
             curve = spark(item.profile, item.operations, css) if item.profile else Markup("")
             tasks = quantities.count_noun(run.tasks, "task")
-            yield SummaryRow(f"r{index}p{place}", tasks, escape_line(run.title, 60), item.summary, css, curve)
+            yield SummaryRow(f"r{index}p{position}", tasks, escape_line(run.title, 60), item.summary, css, curve)
 
 
 def _drop_redundant_titles(rows: Sequence[SummaryRow]) -> tuple[SummaryRow, ...]:
@@ -314,7 +316,7 @@ def _finding(severity: str, cases: Sequence[tuple[str, Finding]]) -> FindingView
         text=to_sentence(escape_line(first.text or first.id, 600)),
         advice=to_sentence(escape_line(first.advice, 600)),
         places=tuple((title, ", ".join(phase for phase in phases if phase)) for title, phases in places.items()),
-        evidence=tuple((facts.label(name), facts.shown(name, value)) for name, value in evidence),
+        evidence=tuple((facts.label(name), facts.format_fact(name, value)) for name, value in evidence),
     )
 
 

@@ -35,7 +35,7 @@ def render_node_heat_map(run: RecordedRun, phase: PhaseRecord, operations: bool)
     if not length:
         return None
     columns = min(length, _MOST_COLUMNS)
-    values = np.array([_shown(line, length, columns, operations) for line in series])
+    values = np.array([_sample_columns(line, length, columns, operations) for line in series])
     several = node_spread(phase)
     usual = _usual(values, several, series[0].slice_s * length / columns, operations)
     if not usual > 0:
@@ -45,18 +45,18 @@ def render_node_heat_map(run: RecordedRun, phase: PhaseRecord, operations: bool)
     slow = {interval.node for interval in find_slow_intervals(phase, operations)}
     marked = [index for index, line in enumerate(series) if line.node in slow]
     if several is None:
-        title, words = "Nodes over time", "One row a node, over the time of the phase; each value by the median of all."
+        title, text = "Nodes over time", "One row a node, over the time of the phase; each value by the median of all."
     else:
         title = "The slowest and the fastest nodes over time"
-        words = (
+        text = (
             f"{len(series)} of {several.nodes or 0:,} nodes, those with the lowest and the highest rate over their own"
             " time; each value by the median of all nodes."
         )
     ticks = build_time_labels(length * series[0].slice_s)
-    return render_heat_map(HeatMap(title, words, names, values / usual, ticks, marked))
+    return render_heat_map(HeatMap(title, text, names, values / usual, ticks, marked))
 
 
-def _shown(line: SeriesLine, length: int, columns: int, operations: bool) -> list[float]:
+def _sample_columns(line: SeriesLine, length: int, columns: int, operations: bool) -> list[float]:
     """What a node moved in each column; NaN where none of its tasks was at work."""
     moved = line.ops if operations else line.bytes
     active = line.active or [1] * len(moved)

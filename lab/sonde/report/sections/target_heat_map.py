@@ -40,7 +40,7 @@ def render_target_heat_map(phase: PhaseRecord) -> Markup | None:
     if len(series) < 2 or not length:
         return None
     columns = min(length, _MOST_COLUMNS)
-    values = np.array([_shown(line, length, columns) for line in series])
+    values = np.array([_sample_columns(line, length, columns) for line in series])
     kind = {"read": "read from", "write": "written to"}.get(series[0].kind, "moved by")
     text = (
         f"Bytes {kind} each target, one row a target, over the time of the phase; each value by the median of all. A"
@@ -59,14 +59,14 @@ def _heat(
     working = values[values > 0]
     if not working.size:
         return None
-    named = {target.name for target in slow}
-    marked = [index for index, name in enumerate(names) if name in named]
+    slow_names = {target.name for target in slow}
+    marked = [index for index, name in enumerate(names) if name in slow_names]
     return render_heat_map(
         HeatMap(title, text, names, values / float(np.median(working)), build_time_labels(seconds), marked)
     )
 
 
-def _shown(line: SeriesLine, length: int, columns: int) -> list[float]:
+def _sample_columns(line: SeriesLine, length: int, columns: int) -> list[float]:
     """What a target moved in each column; NaN before its first operation and after its last: nobody asked it then."""
     moved = rebin(pad_with_zeros(line.bytes, length), columns)
     at_work = [index for index, value in enumerate(moved) if value > 0]
@@ -91,9 +91,9 @@ def _table(phase: PhaseRecord, line: TargetsLine) -> Markup:
     sentences = ["What each target served, by the offsets of the operations"]
     if len(rows_listed) < len(rows):
         sentences.append(f"the {len(rows_listed)} with the longest 99th percentile of {len(rows):,}")
-    whole = sum(row.single_ops for row in rows)
+    total_ops = sum(row.single_ops for row in rows)
     touched = sum(row.ops for row in rows)
-    if whole < touched:
+    if total_ops < touched:
         sentences.append("latencies are those of operations that lie on one target alone")
     if unknown := describe_unknown_bytes(phase):
         sentences.append(unknown)

@@ -51,14 +51,14 @@ def _held(layout: LayoutLine, rates: dict[str, float], operations: bool) -> Mark
         for item in collect_target_usage(layout)
     ]
     head = ("Target", "Files", "Bytes", "Median file")
-    words = f"Where the bytes lie, from the layouts of {text}"
+    note = f"Where the bytes lie, from the layouts of {text}"
     if pieces := count_fragments(layout):
         files = quantities.count_noun(pieces.files, "file")
-        words += f"; {files} in {quantities.count_noun(pieces.fragments, 'piece')} on it"
+        note += f"; {files} in {quantities.count_noun(pieces.fragments, 'piece')} on it"
         if pieces.unplaced:
-            words += f", {quantities.display_size(pieces.unplaced)} without a place yet"
-    words += f"; {pools}" if (pools := describe_pools(layout)) else ""
-    return table(head, rows, words)
+            note += f", {quantities.display_size(pieces.unplaced)} without a place yet"
+    note += f"; {pools}" if (pools := describe_pools(layout)) else ""
+    return table(head, rows, note)
 
 
 SECTION = Section(35, _draw)

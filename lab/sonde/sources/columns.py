@@ -101,7 +101,7 @@ def read_column_map(path: Path | None, settings: Sequence[str]) -> ColumnMap:
 
 
 def _build_column_map(
-    column_settings: Mapping[str, Any], constants: Mapping[str, str], named: Mapping[str, str], location: str
+    column_settings: Mapping[str, Any], constants: Mapping[str, str], options: Mapping[str, str], location: str
 ) -> ColumnMap:
     columns: dict[str, Sequence[str]] = {}
     factors: dict[str, float] = {}
@@ -120,7 +120,7 @@ def _build_column_map(
         raise UserError(f"{location} does not say which column is the time of a run; add time=COLUMN.")
     if "rate" not in columns and "ops_rate" not in columns:
         raise UserError(f'{location} does not say which column is the result; add "rate=COLUMN UNIT", like GiB/s.')
-    return ColumnMap(columns, factors, constants, named["tool"], named["definition"])
+    return ColumnMap(columns, factors, constants, options["tool"], options["definition"])
 
 
 def _column_and_unit(meaning: str, value: Any, location: str) -> tuple[list[str], str]:

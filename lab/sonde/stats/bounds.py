@@ -70,11 +70,13 @@ class BoundedValue:
         return _combine(self, other, lambda a, b: a / b)
 
 
-def _combine(left: BoundedValue, right: BoundedValue, operator: Callable[[float, float], float]) -> BoundedValue:
-    value = operator(left.value, right.value)
-    if not (left.has_interval and right.has_interval):
+def _combine(
+    left_value: BoundedValue, right_value: BoundedValue, operator: Callable[[float, float], float]
+) -> BoundedValue:
+    value = operator(left_value.value, right_value.value)
+    if not (left_value.has_interval and right_value.has_interval):
         return BoundedValue(value, None, None)
-    corners = [operator(a, b) for a in left.limits for b in right.limits]
+    corners = [operator(a, b) for a in left_value.limits for b in right_value.limits]
     return BoundedValue(value, min(corners), max(corners))
 
 

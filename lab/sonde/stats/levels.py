@@ -60,10 +60,10 @@ def _find_strongest_cut(values: Floats, threshold: float, change: float) -> int 
     for first, end in _list_windows(values.size):
         window = values[first:end]
         cut, strength = _find_best_cut(window)
-        left, right = float(np.median(window[:cut])), float(np.median(window[cut:]))
+        left_median, right_median = float(np.median(window[:cut])), float(np.median(window[cut:]))
         if (
             strength >= threshold
-            and _relative_difference(left, right) >= change
+            and _relative_difference(left_median, right_median) >= change
             and (best is None or strength > best[0])
         ):
             best = strength, first + cut
@@ -86,11 +86,11 @@ def _find_best_cut(values: Floats) -> tuple[int, float]:
     """Returns the cut whose sides differ most by rank, and the difference in standard deviations."""
     n = values.size
     ranks = compute_midranks(values)
-    left = np.arange(MIN_LEVEL_VALUES, n - MIN_LEVEL_VALUES + 1, dtype=float)
+    left_counts = np.arange(MIN_LEVEL_VALUES, n - MIN_LEVEL_VALUES + 1, dtype=float)
     sums = np.cumsum(ranks)[MIN_LEVEL_VALUES - 1 : n - MIN_LEVEL_VALUES]
-    expected = left * (n + 1) / 2
+    expected = left_counts * (n + 1) / 2
     # the variance of the ranks as they are: ties make it smaller than that of a permutation
-    deviation = np.sqrt(np.var(ranks) * left * (n - left) / (n - 1))
+    deviation = np.sqrt(np.var(ranks) * left_counts * (n - left_counts) / (n - 1))
     score = np.divide(np.abs(sums - expected), deviation, out=np.zeros_like(sums), where=deviation > 0)
     best = int(np.argmax(score))
     return MIN_LEVEL_VALUES + best, float(score[best])

@@ -70,8 +70,8 @@ def build_reference_band(references: Sequence[ArrayLike], seed: int = 1) -> Refe
         # Eight distances have no such percentile: a smoothed bootstrap on their logarithms gives them one.
         logs = np.log(np.maximum(distances, 1e-6))
         width = max(float(np.std(logs, ddof=1)), 0.1)
-        drawn = random.choice(logs, _DRAWS) + random.normal(0, width * len(logs) ** -0.2, _DRAWS)
-        limit = float(np.exp(np.quantile(drawn, 1 - _FALSE_ALARM_PROBABILITY)))
+        resampled = random.choice(logs, _DRAWS) + random.normal(0, width * len(logs) ** -0.2, _DRAWS)
+        limit = float(np.exp(np.quantile(resampled, 1 - _FALSE_ALARM_PROBABILITY)))
     return ReferenceBand(middle, curves.min(axis=0), curves.max(axis=0), limit, len(references))
 
 

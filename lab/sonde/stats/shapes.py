@@ -138,11 +138,11 @@ def _fit_steps(logs: Floats, is_down: bool) -> tuple[float, int, float]:
     n = logs.size
     cuts = np.arange(2, n - 1)
     sums, total = np.cumsum(logs)[cuts - 1], float(logs.sum())
-    left, right = sums / cuts, (total - sums) / (n - cuts)
-    costs = float(np.sum(logs**2)) - cuts * left**2 - (n - cuts) * right**2
-    costs = np.where((right < left) == is_down, costs, np.inf)
+    left_mean, right_mean = sums / cuts, (total - sums) / (n - cuts)
+    costs = float(np.sum(logs**2)) - cuts * left_mean**2 - (n - cuts) * right_mean**2
+    costs = np.where((right_mean < left_mean) == is_down, costs, np.inf)
     best = int(np.argmin(costs))
-    return float(costs[best]), int(cuts[best]), float(abs(right[best] - left[best]))
+    return float(costs[best]), int(cuts[best]), float(abs(right_mean[best] - left_mean[best]))
 
 
 def _fit_slow_start(logs: Floats) -> _Fit:

@@ -167,18 +167,18 @@ def _choose_order_statistics(count: int, level: float) -> tuple[int, float, floa
     Where even the range covers too rarely it is stretched, as if the noise were normal.
     """
 
-    def compute_coverage(place: int) -> float:
-        return 1 - sum(comb(count, i) for i in range(place)) / 2.0 ** (count - 1)
+    def compute_coverage(rank: int) -> float:
+        return 1 - sum(comb(count, i) for i in range(rank)) / 2.0 ** (count - 1)
 
     if compute_coverage(1) < level:
         return 1, 0.0, _NORMAL.inv_cdf((1 + level) / 2) / _NORMAL.inv_cdf((1 + compute_coverage(1)) / 2)
-    place = 1
-    while place + 1 <= count // 2 and compute_coverage(place + 1) >= level:
-        place += 1
-    if place + 1 > count // 2:
-        return place, 0.0, 1.0
-    fraction = (compute_coverage(place) - level) / (compute_coverage(place) - compute_coverage(place + 1))
-    return place, (count - place) * fraction / (place + (count - 2 * place) * fraction), 1.0
+    rank = 1
+    while rank + 1 <= count // 2 and compute_coverage(rank + 1) >= level:
+        rank += 1
+    if rank + 1 > count // 2:
+        return rank, 0.0, 1.0
+    fraction = (compute_coverage(rank) - level) / (compute_coverage(rank) - compute_coverage(rank + 1))
+    return rank, (count - rank) * fraction / (rank + (count - 2 * rank) * fraction), 1.0
 
 
 def _estimate_correlation(rows: Floats) -> Floats:

@@ -281,26 +281,26 @@ class Archive:
 
     def under_way(self, group: str) -> list[Path]:
         """Runs of a group that processes of this machine are still writing: engines whose runner was killed."""
-        found = []
+        folders = []
         with suppress(OSError), self._open() as root:
             for name in root.names():
                 if name.startswith(_INCOMING):
                     with suppress(OSError), root.enter(name) as directory:
                         facts = directory.read_json(_FACTS, trusted_only=True) or {}
                         if facts.get("group") == group and owner.alive_here(directory):
-                            found.append(self.root / name)
-        return found
+                            folders.append(self.root / name)
+        return folders
 
     def runs(self) -> tuple[list[Summary], list[str]]:
         """All runs, oldest first, and one sentence for each folder that is not one. Reads every run.json: where there
         may be many, ask a `Catalog`."""
-        found, complaints = [], []
-        for folder in sorted(self.folders(), key=lambda one: one.name):
+        summaries, complaints = [], []
+        for folder in sorted(self.folders(), key=lambda run: run.name):
             try:
-                found.append(read_summary(folder))
+                summaries.append(read_summary(folder))
             except RecordError as reason:
                 complaints.append(f"{folder} {reason}; it was skipped.")
-        return found, complaints
+        return summaries, complaints
 
     def folders(self) -> Iterator[Path]:
         """Everything that may be a run."""
@@ -319,9 +319,9 @@ class Archive:
         as_path = Path(name).expanduser()
         if (as_path / RECORD).is_file() or (as_path / SUMMARY).is_file():
             return [as_path]
-        whole = place_of(self.root, name)
-        if re.fullmatch(r"[\w.-]+", name) and (whole / SUMMARY).is_file():
-            return [whole]
+        folder = place_of(self.root, name)
+        if re.fullmatch(r"[\w.-]+", name) and (folder / SUMMARY).is_file():
+            return [folder]
         from sonde.store.names import find_folders
 
         return find_folders(self.root, name, calibrations)

@@ -70,16 +70,18 @@ class Catalog:
             begin = _beginning_of_last(last, hits, times)
             hits = [hit & (started >= begin) for hit, started in zip(hits, times, strict=True)]
         wide = pa.schema([index.RUNS.field(name) for name in dict.fromkeys([*columns, "started_s", "run"])])
-        found = [
+        tables = [
             plain(source(wide.names).filter(pa.array(hit)), index.RUNS)
             for source, hit in zip(sources, hits, strict=True)
             if hit.any()
         ]
-        whole = pa.concat_tables([wide.empty_table(), *found])
-        check_folders(whole)
-        if not _ascending(whole["started_s"].to_numpy()):
-            whole = whole.sort_by([("started_s", "ascending"), ("run", "ascending")])
-        return Found(whole.slice(max(0, len(whole) - (count if last is None else last))).select(list(columns)), count)
+        all_rows = pa.concat_tables([wide.empty_table(), *tables])
+        check_folders(all_rows)
+        if not _ascending(all_rows["started_s"].to_numpy()):
+            all_rows = all_rows.sort_by([("started_s", "ascending"), ("run", "ascending")])
+        return Found(
+            all_rows.slice(max(0, len(all_rows) - (count if last is None else last))).select(list(columns)), count
+        )
 
     def complaints(self) -> list[str]:
         """One sentence for each folder that is not a run."""
@@ -122,8 +124,8 @@ class Catalog:
 
     def beside(self, name: str) -> Path | None:
         """A folder beside the index for what others derive from it; None where nothing can be written."""
-        place = index.Index(self.root).place()
-        return place / name if place is not None else None
+        index_place = index.Index(self.root).place()
+        return index_place / name if index_place is not None else None
 
     def _again_if_replaced(self, ask: Callable[[], Answer]) -> Answer:
         for _ in range(_PATIENCE):

@@ -67,8 +67,8 @@ def one_chunk(column: Any) -> Any:
     """The column as one array."""
     if not isinstance(column, pa.ChunkedArray):
         return column
-    whole = column.combine_chunks()
-    return whole.chunk(0) if isinstance(whole, pa.ChunkedArray) and whole.num_chunks == 1 else whole
+    combined = column.combine_chunks()
+    return combined.chunk(0) if isinstance(combined, pa.ChunkedArray) and combined.num_chunks == 1 else combined
 
 
 class Coded:
@@ -98,7 +98,7 @@ class Coded:
     def take(self, rows: NDArray[np.int64]) -> list[str]:
         """The texts of these rows, "" for null."""
         codes = self.codes[rows]
-        found: list[str] = self.texts.take(pa.array(np.maximum(codes, 0))).to_pylist() if len(self.texts) else []
+        texts: list[str] = self.texts.take(pa.array(np.maximum(codes, 0))).to_pylist() if len(self.texts) else []
         return (
-            [text if code >= 0 else "" for text, code in zip(found, codes, strict=True)] if found else [""] * len(rows)
+            [text if code >= 0 else "" for text, code in zip(texts, codes, strict=True)] if texts else [""] * len(rows)
         )

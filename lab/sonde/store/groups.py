@@ -57,20 +57,22 @@ def write_group(root: Path, group: str, document: Mapping[str, Any]) -> Path:
 
 def read_group(root: Path, name: str) -> dict[str, Any]:
     """What was asked in the group that `name` means: a name, its unique beginning, or "last". Raises UserError."""
-    known = sorted(groups(root), key=lambda one: _changed(root, one)) if name == "last" else sorted(groups(root))
-    if name == "last" and known:
-        found = known[-1:]
+    group_names = (
+        sorted(groups(root), key=lambda group: _changed(root, group)) if name == "last" else sorted(groups(root))
+    )
+    if name == "last" and group_names:
+        matching = group_names[-1:]
     else:
-        found = [name] if name in known else [one for one in known if one.startswith(name)]
-    if not found:
-        raise UserError(f'There is no experiment "{name}" in the archive {root}.{suggest_name(name, known)}')
-    if len(found) > 1:
+        matching = [name] if name in group_names else [group for group in group_names if group.startswith(name)]
+    if not matching:
+        raise UserError(f'There is no experiment "{name}" in the archive {root}.{suggest_name(name, group_names)}')
+    if len(matching) > 1:
         raise UserError(
-            f'"{name}" could mean {len(found)} experiments ({", ".join(found[:4])}); give more of the name.'
+            f'"{name}" could mean {len(matching)} experiments ({", ".join(matching[:4])}); give more of the name.'
         )
-    document = read_json(folder_of_group(root, found[0]) / NAME)
+    document = read_json(folder_of_group(root, matching[0]) / NAME)
     if document is None or document.get("schema") != SCHEMA:
-        raise UserError(f"{folder_of_group(root, found[0]) / NAME} cannot be read as an experiment that was run.")
+        raise UserError(f"{folder_of_group(root, matching[0]) / NAME} cannot be read as an experiment that was run.")
     return document
 
 
@@ -84,9 +86,9 @@ def remove_empty(root: Path) -> None:
     """Removes what is kept of experiments that have no run any more."""
     from sonde.store.names import sizes_of_groups  # pyarrow takes long to import
 
-    kept = list(groups(root))
-    sizes = sizes_of_groups(root) if kept else {}
-    for group in kept:
+    group_names = list(groups(root))
+    sizes = sizes_of_groups(root) if group_names else {}
+    for group in group_names:
         if group not in sizes:
             with (
                 suppress(OSError),

@@ -79,8 +79,8 @@ def all_series(archive: Archive, wanted: Selection | None = None, ids: Sequence[
 
 def series_in(catalog: Catalog, wanted: Selection | None = None, ids: Sequence[str] | None = None) -> list[Series]:
     """The same from a catalog that is open already."""
-    parts = catalog.with_sources(lambda one: list(_read(one, wanted, ids)))
-    return sorted(_split(parts), key=lambda one: one.key)
+    parts = catalog.with_sources(lambda pair: list(_read(pair, wanted, ids)))
+    return sorted(_split(parts), key=lambda pair: pair.key)
 
 
 def _read(catalog: Catalog, wanted: Selection | None, ids: Sequence[str] | None) -> Iterator[Any]:
@@ -94,9 +94,9 @@ def _read(catalog: Catalog, wanted: Selection | None, ids: Sequence[str] | None)
             table = runs(sorted({*wanted.columns(), "run"}))
             names = one_chunk(table.filter(mask(wanted, table))["run"].cast(pa.string()))
             keep = compute.and_(keep, by_value(rows["run"], functools.partial(compute.is_in, value_set=names)))
-        kept = rows.filter(keep)
-        if len(kept):
-            yield kept
+        rows_left = rows.filter(keep)
+        if len(rows_left):
+            yield rows_left
 
 
 def _split(parts: Sequence[Any]) -> Iterator[Series]:

@@ -46,16 +46,16 @@ def add_imported(
     """Adds the runs that are not there yet. `source` says where they come from; `original` is kept with each."""
     added = Added()
     batch: list[ImportedRun] = []
-    taken: set[str] = set()
+    run_ids: set[str] = set()
     done = 0
     try:
         for run in runs:
             done += 1
             run_id = run.id()
-            if run_id in taken or place_of(archive.root, run_id).exists():
+            if run_id in run_ids or place_of(archive.root, run_id).exists():
                 added.known += 1
             else:
-                taken.add(run_id)
+                run_ids.add(run_id)
                 batch.append(run)
             if len(batch) == _BATCH:
                 added.folders += _publish(archive, batch, source, original)
@@ -138,8 +138,8 @@ def _document(run: ImportedRun, source: Mapping[str, str]) -> dict[str, Any]:
         "history": {"version": HASH_VERSION, **run.key()},
         "experiment": dict(run.experiment),
         "context": dict(run.context),
-        "phases": [_phase(one) for one in run.phases],
-        "findings": [dict(one) for one in run.findings],
+        "phases": [_phase(phase) for phase in run.phases],
+        "findings": [dict(finding) for finding in run.findings],
     }
 
 

@@ -95,12 +95,12 @@ class Index:
             else:
                 stale.append(shard)
         work = _Work(progress)
-        listed = [(shard, listing) for shard in stale if (listing := self._list(shard)) is not None]
-        known = {shard: _known(have.get(shard)) for shard, _ in listed}
-        work.total = sum(len(_new(listing, known[shard])) for shard, listing in listed)
-        for shard, listing in listed:
-            self._rebuild(shard, listing, known[shard], parts, work)
-        self._forget(one for shard, one in have.items() if shard not in now)
+        listings = [(shard, listing) for shard in stale if (listing := self._list(shard)) is not None]
+        known_by_shard = {shard: _read_known(have.get(shard)) for shard, _ in listings}
+        work.total = sum(len(_new(listing, known_by_shard[shard])) for shard, listing in listings)
+        for shard, listing in listings:
+            self._rebuild(shard, listing, known_by_shard[shard], parts, work)
+        self._forget(pair for shard, pair in have.items() if shard not in now)
         return parts
 
     def _list(self, shard: str) -> shards.Listing | None:
@@ -111,43 +111,45 @@ class Index:
 
     def _have(self, now: Mapping[str, int]) -> dict[str, _Pair]:
         """Shard -> its files: those with the stamp of now if there are any, else others that may hold most of it."""
-        found: dict[str, _Pair] = {}
+        pairs_by_shard: dict[str, _Pair] = {}
         for folder in self._places():
             for pair in self._pairs(folder):
                 if any(file in self._damaged for file in pair.files.values()):
                     continue
-                known = found.get(pair.shard)
-                if known is None or (known.stamp != str(now.get(pair.shard)) and pair.stamp >= known.stamp):
-                    found[pair.shard] = pair
+                previous = pairs_by_shard.get(pair.shard)
+                if previous is None or (previous.stamp != str(now.get(pair.shard)) and pair.stamp >= previous.stamp):
+                    pairs_by_shard[pair.shard] = pair
                 if pair.stamp == str(now.get(pair.shard)):
-                    found[pair.shard] = pair
-        return found
+                    pairs_by_shard[pair.shard] = pair
+        return pairs_by_shard
 
     def _pairs(self, path: Path) -> list[_Pair]:
         """Shards of which both files are in the directory, each in its latest form. None where other users may write:
         what they planted there would be believed."""
-        found: dict[tuple[str, str], dict[str, Path]] = {}
+        files_by_stamp: dict[tuple[str, str], dict[str, Path]] = {}
         with suppress(OSError), self._enter(path) as folder:
             for name in folder.names() if folder.is_exclusive() else ():
                 stem, _, kind = name.partition(".")
                 shard, tilde, stamp = stem.partition("~")
                 part = kind.removesuffix(".parquet")
                 if tilde and part in _PARTS and folder.has_file(name, trusted_only=True):
-                    found.setdefault((shard, stamp), {})[part] = path / name
-        return [_Pair(shard, stamp, files) for (shard, stamp), files in found.items() if len(files) == len(_PARTS)]
+                    files_by_stamp.setdefault((shard, stamp), {})[part] = path / name
+        return [
+            _Pair(shard, stamp, files) for (shard, stamp), files in files_by_stamp.items() if len(files) == len(_PARTS)
+        ]
 
-    def _rebuild(self, shard: str, listing: shards.Listing, known: _Known, parts: Parts, work: _Work) -> None:
-        new = _new(listing, known)
-        kept = known.only({name for name in listing.changed_ns if name not in new})
+    def _rebuild(self, shard: str, listing: shards.Listing, known_rows: _Known, parts: Parts, work: _Work) -> None:
+        new = _new(listing, known_rows)
+        unchanged = known_rows.only({name for name in listing.changed_ns if name not in new})
         clock = self._clock()
-        tables = kept.tables
+        tables = unchanged.tables
         for start in range(0, len(new), _BATCH):
             rows: dict[str, list[Row]] = {part: [] for part in _PARTS}
             for name in new[start : start + _BATCH]:
                 folder = shards.folder_of(self._root, shard) / name
-                shown = name if shard == shards.ROOT else f"{shard}/{name}"
+                folder_name = name if shard == shards.ROOT else f"{shard}/{name}"
                 changed = listing.changed_ns[name]
-                run, phases = rows_of(folder, shown, 0 if clock - changed < _FRESH_NS else changed)
+                run, phases = rows_of(folder, folder_name, 0 if clock - changed < _FRESH_NS else changed)
                 rows["runs"].append(run)
                 rows["phases"] += phases
                 work.one_more()
@@ -177,9 +179,9 @@ class Index:
                 if old.startswith(f"{shard}~") and old.endswith(".parquet") and old not in written.values():
                     folder.remove_file(old, missing_ok=True)
 
-    def _forget(self, gone: Iterable[_Pair]) -> None:
+    def _forget(self, pairs: Iterable[_Pair]) -> None:
         with suppress(OSError), self._open() as folder:
-            for pair in gone:
+            for pair in pairs:
                 for file in pair.files.values():
                     if file.parent == folder.path:
                         folder.remove_file(file.name, missing_ok=True)
@@ -196,9 +198,9 @@ class Index:
 
     def _places(self) -> list[Path]:
         """Where an index may be: in the archive, and with what the user caches, for archives that are not ours."""
-        own = hashlib.sha256(str(self._root.resolve()).encode()).hexdigest()[:16]
+        root_hash = hashlib.sha256(str(self._root.resolve()).encode()).hexdigest()[:16]
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path(os.environ.get("HOME") or "/nonexistent") / ".cache")
-        return [self._root / FOLDER / VERSION, cache / "sonde" / "index" / own / VERSION]
+        return [self._root / FOLDER / VERSION, cache / "sonde" / "index" / root_hash / VERSION]
 
     def place(self) -> Path | None:
         """Where the index is written: the first of the places that can be. None when none can."""
@@ -213,10 +215,10 @@ class Index:
 
     def _open(self) -> ConfinedDirectory:
         """The directory that the index is written to. Raises FileNotFoundError when there is none."""
-        place = self.place()
-        if place is None:
+        index_folder = self.place()
+        if index_folder is None:
             raise FileNotFoundError(self._root)
-        return self._enter(place)
+        return self._enter(index_folder)
 
     def _enter(self, path: Path, create: bool = False) -> ConfinedDirectory:
         """Opens one of the places. `create`: makes it, so that only its owner may write there whatever the umask."""
@@ -273,20 +275,22 @@ class _Known:
         runs, phases = self.tables["runs"], self.tables["phases"]
         if not len(runs):
             return self
-        stay = pa.array([str(one).rpartition("/")[2] in names for one in runs.column("folder").to_pylist()])
+        stay = pa.array(
+            [str(folder_name).rpartition("/")[2] in names for folder_name in runs.column("folder").to_pylist()]
+        )
         runs = runs.filter(stay)
         return _Known(
             {"runs": runs, "phases": phases.filter(compute.is_in(phases["run"], runs["run"].combine_chunks()))}
         )
 
 
-def _new(listing: shards.Listing, known: _Known) -> list[str]:
+def _new(listing: shards.Listing, known_rows: _Known) -> list[str]:
     """Folders that the index does not know as they are now."""
-    before = known.changed_ns()
+    before = known_rows.changed_ns()
     return [name for name, changed in listing.changed_ns.items() if before.get(name) != changed]
 
 
-def _known(pair: _Pair | None) -> _Known:
+def _read_known(pair: _Pair | None) -> _Known:
     if pair is not None:
         try:
             schemas = {"runs": RUNS, "phases": PHASES}

@@ -17,8 +17,8 @@ from sonde.store.selection import Selection
 
 def mask(wanted: Selection, runs: Any) -> Any:
     """True for each row of `runs` that is meant; rows of foreign folders never are. Needs `wanted.columns()`."""
-    found = compute.is_null(one_chunk(runs["problem"]))
-    return functools.reduce(compute.and_, _tests(wanted, runs), found)
+    problems = compute.is_null(one_chunk(runs["problem"]))
+    return functools.reduce(compute.and_, _tests(wanted, runs), problems)
 
 
 def _tests(wanted: Selection, runs: Any) -> Iterator[Any]:
@@ -70,8 +70,8 @@ def _containing(text: str) -> Callable[[Any], Any]:
 
 def _holds(lists: Any, word: str) -> Any:
     """Which lists hold the word."""
-    whole = one_chunk(lists)
-    found = np.zeros(len(whole), dtype=bool)
-    hits = compute.fill_null(compute.equal(compute.list_flatten(whole), word), False)
-    found[compute.list_parent_indices(whole).filter(hits).to_numpy()] = True
-    return pa.array(found)
+    chunk = one_chunk(lists)
+    hits_by_row = np.zeros(len(chunk), dtype=bool)
+    hits = compute.fill_null(compute.equal(compute.list_flatten(chunk), word), False)
+    hits_by_row[compute.list_parent_indices(chunk).filter(hits).to_numpy()] = True
+    return pa.array(hits_by_row)

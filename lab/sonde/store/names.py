@@ -35,8 +35,8 @@ def folders_of_group(root: Path, group: str) -> list[Path]:
 
 def sizes_of_groups(root: Path) -> Counter[str]:
     """How many runs each group has, calibrations included."""
-    found = Catalog(root).runs(["group"])["group"].drop_null().to_pylist()
-    return Counter(found)
+    groups = Catalog(root).runs(["group"])["group"].drop_null().to_pylist()
+    return Counter(groups)
 
 
 def _by_beginning(root: Path, runs: Any, name: str, calibrations: bool) -> list[Path]:
@@ -51,8 +51,8 @@ def _by_beginning(root: Path, runs: Any, name: str, calibrations: bool) -> list[
     if not names:
         near = suggest_name(name, runs.slice(max(0, len(runs) - _NEAR))["run"].to_pylist())
         raise UserError(f'There is no run "{name}" in the archive {root}; `sonde list` shows them.{near}')
-    shown = ", ".join(names[:4]) + (", …" if count > 4 else "")
-    raise UserError(f'"{name}" could mean {count} runs ({shown}); give more of the name.')
+    examples = ", ".join(names[:4]) + (", …" if count > 4 else "")
+    raise UserError(f'"{name}" could mean {count} runs ({examples}); give more of the name.')
 
 
 def _members(root: Path, runs: Any, group: str, calibrations: bool) -> list[Path]:

@@ -29,9 +29,9 @@ def claim(directory: ConfinedDirectory, pids: list[int]) -> None:
 
 def alive(directory: ConfinedDirectory) -> bool:
     """True while somebody may still be writing there. A claim by another user, who is not root, does not count."""
-    found: Any = directory.read_json(NAME, trusted_only=True)
+    owner: Any = directory.read_json(NAME, trusted_only=True)
     try:
-        host, processes = found["host"], [(int(one["pid"]), one["start"]) for one in found["processes"]]
+        host, processes = owner["host"], [(int(process["pid"]), process["start"]) for process in owner["processes"]]
     except (ValueError, KeyError, TypeError):
         return is_recent(directory)
     if host != socket.gethostname():
@@ -41,12 +41,12 @@ def alive(directory: ConfinedDirectory) -> bool:
 
 def alive_here(directory: ConfinedDirectory) -> bool:
     """True when processes of this machine are still writing there, for certain."""
-    found: Any = directory.read_json(NAME, trusted_only=True)
+    owner: Any = directory.read_json(NAME, trusted_only=True)
     try:
-        return found["host"] == socket.gethostname() and any(
-            one["start"] is not None and _start_of(int(one["pid"])) == one["start"]
-            for one in found["processes"]
-            if int(one["pid"]) != os.getpid()
+        return owner["host"] == socket.gethostname() and any(
+            process["start"] is not None and _start_of(int(process["pid"])) == process["start"]
+            for process in owner["processes"]
+            if int(process["pid"]) != os.getpid()
         )
     except (ValueError, KeyError, TypeError):
         return False

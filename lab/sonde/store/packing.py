@@ -201,9 +201,9 @@ class _Incoming:
             return
         folder = directory.path
         try:
-            found = read_summary(folder)
-            if found.id != run:
-                raise RecordError(f"says that it is {found.id}")
+            summary = read_summary(folder)
+            if summary.id != run:
+                raise RecordError(f"says that it is {summary.id}")
         except RecordError as reason:
             self._brought.complain(f"{run} in {self._where} {reason}; it was skipped.")
             self.forget()

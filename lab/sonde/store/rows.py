@@ -26,7 +26,7 @@ from sonde.store.tags import read_tags
 
 Row = dict[str, Any]
 
-_OF_STORAGE = frozenset(one.value for one in STORAGE_CLASSIFICATIONS)
+_OF_STORAGE = frozenset(classification.value for classification in STORAGE_CLASSIFICATIONS)
 _KEY = ("system", "storage", "plan_hash", "node_class", "epoch")
 RUN_COLUMNS: Mapping[str, str] = {
     "run": "text",
@@ -54,7 +54,7 @@ RUN_COLUMNS: Mapping[str, str] = {
     "caveats": "texts",  # those of the findings that are a warning or worse
     "tags": "texts",
     **dict.fromkeys(_KEY, "text"),
-    **{f"{way}_{unit}": "float" for way in ("write", "read") for unit in (BYTES_PER_S, OPS_PER_S)},
+    **{f"{direction}_{unit}": "float" for direction in ("write", "read") for unit in (BYTES_PER_S, OPS_PER_S)},
     "read_classification": "text",  # of the fastest read; null when nobody judged it, or nothing was read
     "write_classification": "text",
 }
@@ -91,63 +91,80 @@ _CUT_SHORT = ("error", "interrupt", "time_limit")
 _DATA = TRANSFER_OPS | {"trim"}  # which another tool does
 
 
-def rows_of(folder: Path, shown: str, changed_ns: int) -> tuple[Row, list[Row]]:
+def rows_of(folder: Path, folder_name: str, changed_ns: int) -> tuple[Row, list[Row]]:
     """The row of a folder of the archive and those of its phases. Never raises: what is wrong becomes `problem`."""
     try:
         run = read_summary(folder)
-        return _run_row(run, shown, changed_ns, read_tags(folder)), _phase_rows(run)
+        return _run_row(run, folder_name, changed_ns, read_tags(folder)), _phase_rows(run)
     except (RecordError, OSError) as reason:
         problem = str(reason)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as reason:
         problem = f"has a run.json that makes no sense ({type(reason).__name__}: {reason})"
-    return {"run": folder.name, "folder": shown, "changed_ns": changed_ns, "problem": problem}, []
+    return {"run": folder.name, "folder": folder_name, "changed_ns": changed_ns, "problem": problem}, []
 
 
-def _run_row(run: Summary, shown: str, changed_ns: int, tags: Sequence[str]) -> Row:
+def _run_row(run: Summary, folder_name: str, changed_ns: int, tags: Sequence[str]) -> Row:
     document = run.document
-    findings = [one for one in document.get("findings") or () if isinstance(one, Mapping)]
-    grave = [one for one in findings if one.get("severity") in ("warning", "invalid")]
+    findings = [finding for finding in document.get("findings") or () if isinstance(finding, Mapping)]
+    grave = [finding for finding in findings if finding.get("severity") in ("warning", "invalid")]
     key = key_of(run)
     row: Row = {
         "run": run.id,
-        "folder": shown,
+        "folder": folder_name,
         "changed_ns": changed_ns,
         "started_s": epoch_seconds(run.started),
-        "validity": determine_validity(str(one.get("severity")) for one in findings),
+        "validity": determine_validity(str(finding.get("severity")) for finding in findings),
         "findings": _ids(findings),
         "caveats": _ids(grave),
         "tags": sorted(tags),
         "source": _source(document),
         "host": str(document.get("host") or ""),
-        **{name: _whole(document.get(name)) for name in ("processes", "threads")},
+        **{name: _to_whole_number(document.get(name)) for name in ("processes", "threads")},
         **dict(zip(_KEY, asdict(key).values() if key else [None] * len(_KEY), strict=True)),
     }
-    own = ("started", "status", "role", "group", "plan", "title", "target", "file_system", "tasks", "nodes", "seconds")
-    row |= {name: getattr(run, name) for name in own}
-    for way, ops in (("write", WRITE_ONLY_OPS), ("read", READ_ONLY_OPS)):
-        row |= _fastest(run.phases, way, ops)
+    members = (
+        "started",
+        "status",
+        "role",
+        "group",
+        "plan",
+        "title",
+        "target",
+        "file_system",
+        "tasks",
+        "nodes",
+        "seconds",
+    )
+    row |= {name: getattr(run, name) for name in members}
+    for direction, ops in (("write", WRITE_ONLY_OPS), ("read", READ_ONLY_OPS)):
+        row |= _fastest(run.phases, direction, ops)
     return row
 
 
 def _ids(findings: Iterable[Mapping[str, Any]]) -> list[str]:
-    return sorted({str(one.get("id")) for one in findings if one.get("id")})
+    return sorted({str(finding.get("id")) for finding in findings if finding.get("id")})
 
 
-def _fastest(phases: Iterable[Mapping[str, Any]], way: str, ops: Collection[str]) -> Row:
+def _fastest(phases: Iterable[Mapping[str, Any]], direction: str, ops: Collection[str]) -> Row:
     """The best phase of that direction: the fastest storage number, as in every headline (`findings.best_numbers`);
     without one the fastest that has no classification, else the classification of the fastest without its number."""
     there = [
-        one for one in phases if one.get("measured", True) and one.get("op") in ops and _positive(one.get(BYTES_PER_S))
+        phase
+        for phase in phases
+        if phase.get("measured", True) and phase.get("op") in ops and _positive(phase.get(BYTES_PER_S))
     ]
-    honest = [one for one in there if read_classification(one) in _OF_STORAGE] or [
-        one for one in there if not read_classification(one)
+    honest = [phase for phase in there if read_classification(phase) in _OF_STORAGE] or [
+        phase for phase in there if not read_classification(phase)
     ]
-    best = max(honest or there, key=lambda one: float(one[BYTES_PER_S]), default=None)
+    best = max(honest or there, key=lambda phase: float(phase[BYTES_PER_S]), default=None)
     if best is None:
         return {}
-    row: Row = {f"{way}_classification": read_classification(best)}
+    row: Row = {f"{direction}_classification": read_classification(best)}
     if honest:
-        row |= {f"{way}_{BYTES_PER_S}": float(best[BYTES_PER_S]), f"{way}_{OPS_PER_S}": _number(best.get(OPS_PER_S))}
+        row |= {
+            f"{direction}_{BYTES_PER_S}": float(best[BYTES_PER_S]),
+            f"{direction}_{OPS_PER_S}": _number(best.get(OPS_PER_S)),
+        }
     return row
 
 
@@ -168,19 +185,19 @@ def _phase_rows(run: Summary) -> list[Row]:
         row: Row = {"run": run.id, "started_s": started_s, "plan": run.plan, "group": run.group, "position": position}
         row |= {name: _text(phase.get(name)) for name in _PHASE_TEXTS}
         row |= {"measured": phase.get("measured", True) is not False, "done": phase.get("done") is True}
-        row |= {name: _whole(phase.get(name)) for name in ("bytes", "ops", "failed")}
+        row |= {name: _to_whole_number(phase.get(name)) for name in ("bytes", "ops", "failed")}
         row |= {name: _number(phase.get(name)) for name in ("seconds", BYTES_PER_S, OPS_PER_S)}
-        row |= {"cache": _cache(phase), "findings": [str(one) for one in phase.get("findings") or ()]}
+        row |= {"cache": _cache(phase), "findings": [str(finding) for finding in phase.get("findings") or ()]}
         counted = value_of(key, phase) if key and counts(run) else None
         if counted is not None:
             series, value = counted
-            row |= {"value": value, **_named(series)}
+            row |= {"value": value, **_key_columns(series)}
         rows.append(row)
     return rows
 
 
 @lru_cache(maxsize=4096)
-def _named(series: HistoryKey) -> Mapping[str, str]:
+def _key_columns(series: HistoryKey) -> Mapping[str, str]:
     """Id and text of a key: the same few stand in most rows."""
     return {"history": series.id, "key": json.dumps(asdict(series), ensure_ascii=False)}
 
@@ -209,9 +226,9 @@ def value_of(key: RunKey, phase: Mapping[str, Any]) -> tuple[HistoryKey, float] 
     value = phase.get(unit)
     if not _positive(value):
         return None
-    own = {name: str(phase.get(name) or "") for name in ("phase", "op", "definition")}
+    members = {name: str(phase.get(name) or "") for name in ("phase", "op", "definition")}
     shared = (key.system, key.file_system, key.plan_hash, key.node_class, key.epoch)
-    return HistoryKey(*shared, cache=_cache(phase), unit=unit, **own), float(str(value))
+    return HistoryKey(*shared, cache=_cache(phase), unit=unit, **members), float(str(value))
 
 
 def epoch_seconds(started: str) -> float:
@@ -244,5 +261,5 @@ def _number(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _whole(value: Any) -> int | None:
+def _to_whole_number(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63 else None

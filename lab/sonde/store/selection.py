@@ -37,13 +37,15 @@ class Selection:
 
     def columns(self) -> list[str]:
         """Columns of the index that have to be read to know which runs are meant."""
-        asked = {"plan": ("plan", "title"), "target": ("target", "file_system", "storage")}
-        asked |= {"system": ("system", "host"), "tags": ("tags",), "finding": ("findings",)}
-        asked |= {name: (name,) for name in ("source", "status", "validity", "plan_hash", "tasks", "nodes")}
-        found = {column for name, columns in asked.items() if getattr(self, name) for column in columns}
-        found |= {"started_s"} if (self.since_s, self.until_s) != (None, None) else set()
-        found |= {"run"} if self.ids is not None else set()
-        return sorted(found | {"problem", "role"})
+        columns_of_filters = {"plan": ("plan", "title"), "target": ("target", "file_system", "storage")}
+        columns_of_filters |= {"system": ("system", "host"), "tags": ("tags",), "finding": ("findings",)}
+        columns_of_filters |= {
+            name: (name,) for name in ("source", "status", "validity", "plan_hash", "tasks", "nodes")
+        }
+        names = {column for name, columns in columns_of_filters.items() if getattr(self, name) for column in columns}
+        names |= {"started_s"} if (self.since_s, self.until_s) != (None, None) else set()
+        names |= {"run"} if self.ids is not None else set()
+        return sorted(names | {"problem", "role"})
 
 
 def moment(text: str, option: str, now: datetime | None = None) -> float:
@@ -56,8 +58,8 @@ def moment(text: str, option: str, now: datetime | None = None) -> float:
         except OverflowError:
             return 0.0
     try:
-        found = datetime.fromisoformat(text.strip())
-        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+        moment = datetime.fromisoformat(text.strip())
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         raise UserError(
             f'{option} "{text}" is not a time; write 2026-11-21, or 12h, 7d, 2w for that long ago.'

@@ -35,8 +35,8 @@ class Listing:
 
 def month_of(run_id: str) -> str:
     """The folder a run belongs in, by its id alone."""
-    found = _STAMPED.match(run_id)
-    return f"{found[1]}-{found[2]}" if found else _UNDATED
+    match = _STAMPED.match(run_id)
+    return f"{match[1]}-{match[2]}" if match else _UNDATED
 
 
 def place_of(root: Path, run_id: str) -> Path:
@@ -59,15 +59,15 @@ def open_shard_of(run: Path) -> ConfinedDirectory:
 
 def stamps(root: Path) -> dict[str, int]:
     """When each shard was changed last, in ns since 1970. Raises OSError when the root cannot be read."""
-    found = {}
+    stamps_by_shard = {}
     with os.scandir(root) as entries:
-        months = sorted(one.name for one in entries if _MONTH.fullmatch(one.name) and _is_directory(one))
+        months = sorted(entry.name for entry in entries if _MONTH.fullmatch(entry.name) and _is_directory(entry))
     for shard in [ROOT, *months]:
         try:
-            found[shard] = _stamp(folder_of(root, shard))
+            stamps_by_shard[shard] = _stamp(folder_of(root, shard))
         except (FileNotFoundError, NotADirectoryError, PermissionError):
             continue
-    return found
+    return stamps_by_shard
 
 
 def _stamp(path: Path) -> int:
@@ -96,11 +96,11 @@ def _is_directory(entry: os.DirEntry[str]) -> bool:
 
 def _folders(folder: Path, is_root: bool) -> Iterator[tuple[str, int]]:
     with os.scandir(folder) as entries:
-        for one in entries:
-            if one.name.startswith(".") or (is_root and (one.name in _NO_RUNS or _MONTH.fullmatch(one.name))):
+        for entry in entries:
+            if entry.name.startswith(".") or (is_root and (entry.name in _NO_RUNS or _MONTH.fullmatch(entry.name))):
                 continue
             try:
-                if _is_directory(one):
-                    yield one.name, one.stat().st_mtime_ns
+                if _is_directory(entry):
+                    yield entry.name, entry.stat().st_mtime_ns
             except FileNotFoundError:
                 continue  # removed since it was listed

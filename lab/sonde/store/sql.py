@@ -141,17 +141,19 @@ def _rows(table: Any) -> Iterator[tuple[Any, ...]]:
 def _define(connection: Any, catalog: Catalog, wanted: Selection, sql: str, complaints: list[str]) -> list[str]:
     """Makes the tables that the statement names; the others cost nothing. Returns the files they lie in."""
     opened: list[str] = []
-    named = {name for name in TABLES if re.search(rf'(\b({_BEFORE_A_TABLE})|,)\s*"?{name}\b', sql, re.IGNORECASE)}
+    named_tables = {
+        name for name in TABLES if re.search(rf'(\b({_BEFORE_A_TABLE})|,)\s*"?{name}\b', sql, re.IGNORECASE)
+    }
     everything = wanted == Selection()
     # DuckDB looks at what it is given when it is asked, so these names must live as long as the connection.
-    needed = bool(named & set(_FILES)) or not everything
+    needed = bool(named_tables & set(_FILES)) or not everything
     folders = catalog.runs(["run", "folder"], wanted) if needed else index.RUNS.empty_table()
     connection.register("chosen_runs", folders.select(["run"]))
     for part, schema in (("runs", index.RUNS), ("phases", index.PHASES)):
-        if part in named:
+        if part in named_tables:
             _define_part(connection, catalog, part, schema, everything)
             opened += map(str, catalog.files(part))
-    for name in named & set(_FILES):
+    for name in named_tables & set(_FILES):
         files = [catalog.root / folder / _FILES[name] for folder in folders["folder"].to_pylist()]
         present = [str(file) for file in files if _is_table(file, complaints)]
         if not present:
@@ -205,7 +207,7 @@ def columns_of(part: str) -> list[tuple[str, str]]:
     if part in _FILES:
         return list(tables.columns_of(_FILES[part]).items())
     schema = {"runs": index.RUNS, "phases": index.PHASES}[part]
-    return [(one.name, str(one.type)) for one in schema if one.name not in ("changed_ns", "problem", "key")]
+    return [(field.name, str(field.type)) for field in schema if field.name not in ("changed_ns", "problem", "key")]
 
 
 def _quoted(text: str) -> str:

@@ -55,7 +55,7 @@ def summarize(
 ) -> dict[str, Any]:
     """The document run.json. `facts` are what the lab knows next to the record; they come first. `folder` has the
     telemetry of the run."""
-    run, end, known = reader.run, reader.end, to_recorded_run(reader, folder, facts)
+    run, end, recorded_run = reader.run, reader.end, to_recorded_run(reader, folder, facts)
     host = reader.nodes[0].host if reader.nodes else ""
     kind = reader.nodes[0].file_system.type if reader.nodes else ""
     status = {0: "done", 4: "mismatch", 5: "interrupted"}.get(exit_code, "failed") if exit_code is not None else "lost"
@@ -68,15 +68,19 @@ def summarize(
         "seconds": end.seconds if end and end.seconds is not None else _last_time(reader),
         "host": host,
         "file_system": kind,
-        "phases": [{**_phase(phase), **classification_members(known, phase)} for phase in known.phases],
+        "phases": [{**_phase(phase), **classification_members(recorded_run, phase)} for phase in recorded_run.phases],
         "findings": [
-            {"id": one.id, "phase": one.phase, "severity": one.severity, "text": one.text}
-            for one in (*reader.all_findings, *known.findings[len(reader.findings) :], *find_all_disagreements(known))
+            {"id": finding.id, "phase": finding.phase, "severity": finding.severity, "text": finding.text}
+            for finding in (
+                *reader.all_findings,
+                *recorded_run.findings[len(reader.findings) :],
+                *find_all_disagreements(recorded_run),
+            )
         ],
-        "errors": [one.text for one in reader.errors[:5]],
+        "errors": [error.text for error in reader.errors[:5]],
         "problems": reader.problems[:20],
     }
-    if parents := _parents(known):
+    if parents := _parents(recorded_run):
         document["parents"] = parents.as_json()
     if run is not None:
         document |= {
@@ -108,7 +112,7 @@ def classification_members(run: RecordedRun, phase: PhaseRecord) -> dict[str, st
 def _parents(run: RecordedRun) -> TargetParents:
     """Those of the targets that the record names."""
     lines = [phase.targets for phase in run.phases if phase.targets]
-    return run.parents.restrict_to({one.target for line in lines for one in read_target_operations(line)})
+    return run.parents.restrict_to({operation.target for line in lines for operation in read_target_operations(line)})
 
 
 def _last_time(reader: RecordReader) -> float | None:
@@ -127,11 +131,11 @@ def _phase(phase: PhaseRecord) -> dict[str, Any]:
         "cache": begin.cache,
         "measured": begin.measured,
         "done": end is not None,
-        "findings": [one.id for one in phase.findings],
+        "findings": [finding.id for finding in phase.findings],
     }
     if end is not None:
-        named = {name: rate for name in ("total", "transfer") if (rate := getattr(end.rates, name)) is not None}
-        name, rate = next(iter(named.items()), ("", Rate()))
+        rates_by_name = {name: rate for name in ("total", "transfer") if (rate := getattr(end.rates, name)) is not None}
+        name, rate = next(iter(rates_by_name.items()), ("", Rate()))
         row |= {
             "bytes": end.bytes.transferred,
             "ops": end.ops.done,
@@ -155,8 +159,8 @@ def read_summary(folder: Path) -> Summary:
     except (OSError, ValueError) as reason:
         raise RecordError(f"has a {NAME} that cannot be read ({reason})") from None
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
-        found = document.get("schema") if isinstance(document, dict) else None
-        raise RecordError(f"has a {NAME} of another kind ({found or 'no schema'})")
+        schema = document.get("schema") if isinstance(document, dict) else None
+        raise RecordError(f"has a {NAME} of another kind ({schema or 'no schema'})")
     document["phases"] = _classified_phases(document)
     plan = document.get("plan")
     plan = plan if isinstance(plan, dict) else {}
@@ -170,8 +174,8 @@ def read_summary(folder: Path) -> Summary:
         title=_text(plan, "title"),
         target=_text(document, "target"),
         file_system=_text(document, "file_system"),
-        tasks=_whole(document, "tasks"),
-        nodes=_whole(document, "nodes"),
+        tasks=_to_whole_number(document, "tasks"),
+        nodes=_to_whole_number(document, "nodes"),
         role=_text(document, "role") or "run",
         group=_text(document, "group") or None,
         phases=tuple(document["phases"]),
@@ -215,6 +219,6 @@ def _number(document: Mapping[str, Any], name: str) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _whole(document: Mapping[str, Any], name: str) -> int | None:
+def _to_whole_number(document: Mapping[str, Any], name: str) -> int | None:
     value = document.get(name)
     return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -31,10 +31,10 @@ def write_table(table: Any, path: Path) -> None:
 
 def flat(table: Any) -> Any:
     """The table with lists as text, for formats without lists."""
-    for position, one in enumerate(table.schema):
-        if pa.types.is_list(one.type):
-            texts = compute.binary_join(table[one.name].cast(pa.list_(pa.string())), " ")
-            table = table.set_column(position, one.name, texts)
+    for position, field in enumerate(table.schema):
+        if pa.types.is_list(field.type):
+            texts = compute.binary_join(table[field.name].cast(pa.list_(pa.string())), " ")
+            table = table.set_column(position, field.name, texts)
     return table
 
 

@@ -37,14 +37,14 @@ def write_tables(
     """Writes the files into `directory`; that of targets only where the record knows any. `facts`: of run.json."""
     run = to_recorded_run(reader, directory.path, facts)
     phases = run.phases
-    rows = ([{**_phase_row(run_id, one), **classification_members(run, one)}] for one in phases)
+    rows = ([{**_phase_row(run_id, phase), **classification_members(run, phase)}] for phase in phases)
     _write(directory, PHASES, _phase_types(), rows)
-    series = (one for phase in phases for one in phase.series)
-    _write(directory, SERIES, _series_types(), (_series_rows(run_id, one) for one in series))
+    series = (line for phase in phases for line in phase.series)
+    _write(directory, SERIES, _series_types(), (_series_rows(run_id, line) for line in series))
     tables = [table for phase in phases for table in phase.tasks]
     types = _task_types(tables)
     _write(directory, TASKS, types, (_task_rows(run_id, table, types) for table in tables))
-    targets = [_target_rows(run_id, run, one) for one in phases]
+    targets = [_target_rows(run_id, run, phase) for phase in phases]
     if any(targets):
         _write(directory, TARGETS, _target_types(), targets)
 
@@ -136,7 +136,7 @@ def _phase_row(run_id: str, phase: PhaseRecord) -> dict[str, Any]:
         "planned_bytes": begin.planned_bytes,
         "planned_ops": begin.planned_ops,
         "files": begin.files,
-        "findings": ",".join(one.id for one in phase.findings),
+        "findings": ",".join(finding.id for finding in phase.findings),
     }
     if end is None:
         return row
@@ -181,10 +181,10 @@ def _series_rows(run_id: str, series: SeriesLine) -> list[dict[str, Any]]:
         }
         row |= {"target": series.target, "kind": series.kind}
         for name in ("bytes", "ops", "active", "single_ops", "single_ns"):
-            row[name] = _at(getattr(series, name), position)
+            row[name] = _value_at(getattr(series, name), position)
         row["extreme"] = series.extreme
         for of in _SPREAD_OF:
-            row |= {f"{of}_{name}": _at(getattr(getattr(series, of), name), position) for name in _SPREAD}
+            row |= {f"{of}_{name}": _value_at(getattr(getattr(series, of), name), position) for name in _SPREAD}
         rows.append(row)
     return rows
 
@@ -198,14 +198,14 @@ def _target_types() -> dict[str, str]:
 def _target_rows(run_id: str, run: RecordedRun, phase: PhaseRecord) -> list[dict[str, Any]]:
     seconds = phase.end.seconds.elapsed if phase.end else None
     rows = []
-    for one in read_target_operations(phase.targets) if phase.targets else ():
-        row: dict[str, Any] = {"run": run_id, "phase": phase.id, **vars(one)}
-        row |= {"server": run.parents.find_server(one.target), "unit": run.parents.find_unit(one.target)}
-        rows.append(row | {"bytes_per_s": one.bytes / seconds if seconds else None})
+    for operation in read_target_operations(phase.targets) if phase.targets else ():
+        row: dict[str, Any] = {"run": run_id, "phase": phase.id, **vars(operation)}
+        row |= {"server": run.parents.find_server(operation.target), "unit": run.parents.find_unit(operation.target)}
+        rows.append(row | {"bytes_per_s": operation.bytes / seconds if seconds else None})
     return rows
 
 
-def _at(values: Sequence[Any], position: int) -> Any:
+def _value_at(values: Sequence[Any], position: int) -> Any:
     return values[position] if position < len(values) else None
 
 
@@ -232,11 +232,11 @@ def _widest(kind: str | None, value: Any) -> str:
     """The narrowest type that holds what was seen so far and `value`; "" while only null was seen."""
     if value is None:
         return kind or ""
-    own = "bool" if isinstance(value, bool) else "int" if isinstance(value, int) else "float"
-    own = own if isinstance(value, bool | int | float) else "text"
-    if not kind or kind == own:
-        return own
-    return "float" if {kind, own} == {"int", "float"} else "text"
+    kind_of_value = "bool" if isinstance(value, bool) else "int" if isinstance(value, int) else "float"
+    kind_of_value = kind_of_value if isinstance(value, bool | int | float) else "text"
+    if not kind or kind == kind_of_value:
+        return kind_of_value
+    return "float" if {kind, kind_of_value} == {"int", "float"} else "text"
 
 
 def _fit(kind: str, value: Any) -> Any:

@@ -44,7 +44,7 @@ def change_tags(folder: Path, add: Iterable[str] = (), remove: Iterable[str] = (
     try:
         with open_shard_of(folder) as month, month.enter(folder.name) as run:
             before = _tags_of(run.read_json(NAME))
-            after = sorted((set(before) - set(remove)) | {check_tag(one) for one in add})
+            after = sorted((set(before) - set(remove)) | {check_tag(tag) for tag in add})
             if after == before:
                 return after
             try:
@@ -65,4 +65,4 @@ def change_tags(folder: Path, add: Iterable[str] = (), remove: Iterable[str] = (
 
 def _tags_of(document: Mapping[str, Any] | None) -> list[str]:
     tags = document.get("tags") if document else None
-    return sorted({one for one in tags if isinstance(one, str)}) if isinstance(tags, list) else []
+    return sorted({tag for tag in tags if isinstance(tag, str)}) if isinstance(tags, list) else []

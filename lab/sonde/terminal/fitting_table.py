@@ -43,9 +43,9 @@ class FittingTable(Table):
         rows = [[_text(cell) for cell in row] for row in zip(*(column.cells for column in self.columns), strict=True)]
         heads = [_text(column.header) for column in self.columns]
         sections = [not any(cell.plain for cell in row[1:]) for row in rows]
-        whole = [row for row, alone in zip(rows, sections, strict=True) if not alone or len(row) == 1]
+        full_rows = [row for row, alone in zip(rows, sections, strict=True) if not alone or len(row) == 1]
         measured = [
-            _measure_column(column, head if self.show_header else Text(), [row[index] for row in whole])
+            _measure_column(column, head if self.show_header else Text(), [row[index] for row in full_rows])
             for index, (column, head) in enumerate(zip(self.columns, heads, strict=True))
         ]
         room = options.max_width - _GAP * (len(measured) - 1)
@@ -164,7 +164,7 @@ def _distribute_width(columns: Sequence[_Fitted], room: int) -> list[int]:
     widths = [column.least for column in columns]
     remaining = room - sum(widths)
     while remaining > 0:
-        wanting = [at for at, column in enumerate(columns) if widths[at] < column.natural]
+        wanting = [index for index, column in enumerate(columns) if widths[index] < column.natural]
         if not wanting:
             break
         each = max(1, remaining // len(wanting))
@@ -181,8 +181,8 @@ def _fill_lines(console: Console, items: Sequence[Text], width: int) -> Iterator
     for item in items:
         parts = _fold_text(console, item, width).split("\n")
         for index, part in enumerate(parts):
-            apart = index > 0 or (line.plain and line.cell_len + _GAP + part.cell_len > width)
-            if apart and line.plain:
+            is_separated = index > 0 or (line.plain and line.cell_len + _GAP + part.cell_len > width)
+            if is_separated and line.plain:
                 yield Text(" " * _GAP) + line
                 line = Text()
             line = Text.assemble(line, " " * _GAP, part) if line.plain else part

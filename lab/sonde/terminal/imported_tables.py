@@ -35,10 +35,10 @@ def print_imported_run(console: Console, folder: Path, document: Mapping[str, An
     for phase in document.get("phases") or ():
         table.add_row(
             str(phase.get("phase")),
-            _shown(phase.get("bytes_per_s"), format_rate),
-            _shown(phase.get("ops_per_s"), format_ops),
-            _shown(phase.get("bytes"), format_bytes),
-            _shown(phase.get("seconds"), format_seconds),
+            _format_value(phase.get("bytes_per_s"), format_rate),
+            _format_value(phase.get("ops_per_s"), format_ops),
+            _format_value(phase.get("bytes"), format_bytes),
+            _format_value(phase.get("seconds"), format_seconds),
             str(phase.get("definition") or ""),
         )
     console.print(table)
@@ -46,5 +46,5 @@ def print_imported_run(console: Console, folder: Path, document: Mapping[str, An
         console.print(f"{finding.get('severity', 'info')}: {finding.get('text', '')}", soft_wrap=True)
 
 
-def _shown(value: Any, form: Any) -> str:
+def _format_value(value: Any, form: Any) -> str:
     return str(form(value)) if isinstance(value, int | float) and not isinstance(value, bool) else "-"

@@ -140,7 +140,7 @@ class Display:
     def begin(self, title: str, number: int, count: int, plan: Plan) -> None:
         """Run `number` of `count` starts (0 of 0: a preparing run)."""
 
-    def set_position(self, number: int, count: int, left: float | None) -> None:
+    def set_position(self, number: int, count: int, remaining_s: float | None) -> None:
         """Called before `begin` for many runs: run `number` of probably `count` begins, and all of them take about
         `left` seconds from now (None when unknown)."""
 
@@ -172,8 +172,8 @@ class PlainDisplay(Display):
         self._preparing = self._prepared = False
         self._left: float | None = None
 
-    def set_position(self, number: int, count: int, left: float | None) -> None:
-        self._left = left
+    def set_position(self, number: int, count: int, remaining_s: float | None) -> None:
+        self._left = remaining_s
 
     def begin(self, title: str, number: int, count: int, plan: Plan) -> None:
         self._progress = RunProgress(plan)
@@ -230,8 +230,8 @@ class LiveDisplay(Display):
         self._spinner = Spinner("line" if self._plain else "dots", style="cyan")
         self._live = Live(get_renderable=self._view, console=console, refresh_per_second=_PER_SECOND, transient=True)
 
-    def set_position(self, number: int, count: int, left: float | None) -> None:
-        self._position = number, count, left, time.monotonic()
+    def set_position(self, number: int, count: int, remaining_s: float | None) -> None:
+        self._position = number, count, remaining_s, time.monotonic()
 
     def begin(self, title: str, number: int, count: int, plan: Plan) -> None:
         self._progress = RunProgress(plan)

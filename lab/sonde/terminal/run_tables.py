@@ -139,12 +139,12 @@ def _print_assessments(console: Console, run: RecordedRun) -> None:
     for phase in run.phases:
         if phase.begin.measured:
             assessment = assess(run, phase)
-            words = Text(to_plain_spaces(assessment.classification_text), style=STYLES[assessment.classification])
+            text = Text(to_plain_spaces(assessment.classification_text), style=STYLES[assessment.classification])
             for remark in assessment.details:
-                words.append(
+                text.append(
                     f" {to_plain_spaces(remark)}", style="yellow" if remark == assessment.caveat_sentence else "default"
                 )
-            table.add_row(phase.id, words)
+            table.add_row(phase.id, text)
     if table.row_count:
         console.print(table)
         console.print()

@@ -29,7 +29,7 @@ class _EncodingConsole(Console):
 
     def print(self, *objects: Any, **options: Any) -> None:
         """Encodes texts before they are laid out, so that their width is the one that is shown."""
-        super().print(*(encode_text(one) if isinstance(one, str) else one for one in objects), **options)
+        super().print(*(encode_text(item) if isinstance(item, str) else item for item in objects), **options)
 
     def _render_buffer(self, buffer: Iterable[Segment]) -> str:
         return super()._render_buffer(

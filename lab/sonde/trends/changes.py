@@ -150,17 +150,17 @@ def group_changes(
             group.append(change)
         else:
             groups.append([change])
-    own: dict[int, list[Change]] = {}
+    changes_by_history: dict[int, list[Change]] = {}
     for change in changes:
-        own.setdefault(change.history, []).append(change)
-    return [_joint(series, own, group, ratio_of) for group in groups]
+        changes_by_history.setdefault(change.history, []).append(change)
+    return [_joint(series, changes_by_history, group, ratio_of) for group in groups]
 
 
 def _joint(
     series: Sequence[History], changes_of: Mapping[int, Sequence[Change]], group: Sequence[Change], ratio_of: RatioOf
 ) -> JointChange:
     time = min(change.first_after for change in group)
-    own = {change.history for change in group}
+    histories = {change.history for change in group}
     # Changes of opposite directions are never one part, however uncertain their sizes are.
     directions = [[i for i, change in enumerate(group) if change.is_drop is is_drop] for is_drop in (True, False)]
     sizes = [
@@ -172,10 +172,10 @@ def _joint(
     sizes.sort(key=lambda indexes: -max(abs(log(group[index].size.value)) for index in indexes))
     # what a single series has in common with itself is no question, and looking at all others is dear
     several = any(len(places) > 1 for places in sizes)
-    around = {
-        index: _around(line, changes_of.get(index, ()), time, ratio_of)
+    nearby = {
+        index: _find_nearby(line, changes_of.get(index, ()), time, ratio_of)
         for index, line in enumerate(series)
-        if several and index not in own
+        if several and index not in histories
     }
     parts = []
     for places in sizes:
@@ -186,11 +186,11 @@ def _joint(
         typical = float(np.median([log(change.size.value) for change in members]))
         stood = [series[change.history].labels for change in group if change not in members]
         untold = 0
-        for at, change_there in around.items():
+        for index_there, change_there in nearby.items():
             if change_there is None:
-                untold += _alive(series[at], time)
+                untold += _alive(series[index_there], time)
             elif _stood(change_there, typical):
-                stood.append(series[at].labels)
+                stood.append(series[index_there].labels)
             else:
                 untold += 1
         parts.append(Part(members, explain([series[member.history].labels for member in members], stood, untold)))
@@ -214,7 +214,7 @@ def _error(size: RateRatio) -> float:
     return log(size.high / size.low) / (2 * 1.96)
 
 
-def _around(
+def _find_nearby(
     history: History, changes: Sequence[Change], time: float, ratio_of: RatioOf = compare_rates
 ) -> tuple[float, float] | None:
     """How a series moved at a time at which no change of it was noticed, as a logarithm with its standard error.

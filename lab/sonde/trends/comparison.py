@@ -116,7 +116,10 @@ def compare_sides(before: Side, after: Side, smallest_change: float = MIN_CHANGE
     ]
     paired = {id(number) for pair in both for number in pair}
     alone = [
-        (side.name, number) for side, own in ((before, old), (after, new)) for number in own if id(number) not in paired
+        (side.name, number)
+        for side, numbers_of_side in ((before, old), (after, new))
+        for number in numbers_of_side
+        if id(number) not in paired
     ]
     phases = [other.key.phase for _, other in both]
     caveats = (*count_caveats("before", before.runs, phases), *count_caveats("after", after.runs, phases))
@@ -177,7 +180,7 @@ def name_locations(numbers: Sequence[tuple[str, HistoryKey]]) -> list[str]:
         for index, (plan, key) in enumerate(numbers):
             alike.setdefault((names[index], plan, key.phase, key.op), []).append(index)
         for group in alike.values():
-            if len({getattr(numbers[at][1], member) for at in group}) > 1:
+            if len({getattr(numbers[index][1], member) for index in group}) > 1:
                 for index in group:
                     names[index] = f"{names[index]}, {getattr(numbers[index][1], member) or 'unknown'}"
     return names

@@ -46,7 +46,7 @@ _MOST_CURVES = 8
 
 def build_comparison_page(
     comparison: Comparison,
-    around: Sequence[EnvironmentDifference],
+    differences: Sequence[EnvironmentDifference],
     units: Mapping[str, float],
     targets: Sequence[TargetComparison] = (),
 ) -> Study:
@@ -70,7 +70,7 @@ def build_comparison_page(
         lead=_lead(comparison),
         facts=[("Before", _side(comparison.before)), ("After", _side(comparison.after))],
         alarms=[*text, *list_target_alarms(targets)],
-        sections=[*sections, _environment_section(around)],
+        sections=[*sections, _environment_section(differences)],
     )
 
 
@@ -230,7 +230,7 @@ def _curves(comparison: Comparison) -> list[Section]:
 def _nodes(comparison: Comparison) -> list[Section]:
     """Nodes by runs of the number that changed most, where runs had nodes to compare."""
     number = max(comparison.numbers, key=lambda number: (number.changed, abs(number.ratio.value - 1)))
-    parts, words = [], []
+    parts, messages = [], []
     for name, side in (("Before", comparison.before), ("After", comparison.after)):
         runs = [run for run in side.runs if _of_number(run.plan, run.document, ("", number.plan, ""))]
         rates = collect_node_history(Records(runs).phases(number.key.phase))
@@ -243,8 +243,8 @@ def _nodes(comparison: Comparison) -> list[Section]:
             render_heat_map(HeatMap(f"{name}: {_label(number)}", text, rates.hosts, rates.shares, ends, marked))
         )
     if parts:
-        words = ["One column a run, one row a node: its rate by that of the middle node of the same run."]
-    return [Section("Nodes", words, parts)] if parts else []
+        messages = ["One column a run, one row a node: its rate by that of the middle node of the same run."]
+    return [Section("Nodes", messages, parts)] if parts else []
 
 
 def _of_number(plan: str, document: Mapping[str, object], key: tuple[str, str, str]) -> bool:
@@ -315,11 +315,11 @@ def _by_unit(comparison: Comparison, units: Mapping[str, float]) -> list[Section
     ]
 
 
-def _environment_section(around: Sequence[EnvironmentDifference]) -> Section:
-    if not around:
+def _environment_section(differences: Sequence[EnvironmentDifference]) -> Section:
+    if not differences:
         return Section("What else was different", ["Nothing that the records say about machines and programs."], [])
     parts = []
-    for steady, group in itertools.groupby(around, key=lambda difference: difference.steady):
+    for steady, group in itertools.groupby(differences, key=lambda difference: difference.steady):
         text = "The same within each side" if steady else "Changed within a side too: explains little"
         rows = [(item.name, item.before or "-", item.after or "-") for item in group]
         parts.append(table(["", "Before", "After"], rows, text, text_columns=3))

@@ -59,11 +59,11 @@ class ResultCache:
         return result
 
     @staticmethod
-    def _read(kept: Any, read: Callable[[Any], Answer]) -> Answer | None:
-        if kept is None:
+    def _read(stored: Any, read: Callable[[Any], Answer]) -> Answer | None:
+        if stored is None:
             return None
         try:
-            return read(kept)
+            return read(stored)
         except (TypeError, ValueError, KeyError, IndexError, AttributeError):
             return None  # of another form
 
@@ -79,11 +79,13 @@ class ResultCache:
     def watched(self, history: History, settings: DetectorSettings) -> HistoryWatch | None:
         """The stored watch of a history, if the history begins with the runs watched then."""
 
-        def read(kept: Any) -> HistoryWatch | None:
-            state = DetectorState(kept["runs"], kept["filled"], tuple(kept["reference"]) if kept["reference"] else None)
-            if state.runs > len(history) or kept["values"] != digest(history.values[: state.runs]):
+        def read(stored: Any) -> HistoryWatch | None:
+            state = DetectorState(
+                stored["runs"], stored["filled"], tuple(stored["reference"]) if stored["reference"] else None
+            )
+            if state.runs > len(history) or stored["values"] != digest(history.values[: state.runs]):
                 return None
-            return HistoryWatch(state, tuple(Alarm(0, *alarm) for alarm in kept["alarms"]))
+            return HistoryWatch(state, tuple(Alarm(0, *alarm) for alarm in stored["alarms"]))
 
         return self._read(self._before.get(_watch_of(history, settings)), read)
 

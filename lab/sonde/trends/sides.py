@@ -120,8 +120,8 @@ def _selection(text: str) -> Selection | None:
     """What a word that is no name of a run selects."""
     if text.startswith(BASELINE):
         return Selection(tags=(text,))
-    if words := _WORDS.fullmatch(text):
-        return Selection(tags=(words[2],)) if words[1] == "tag" else Selection(plan=words[2])
+    if match := _WORDS.fullmatch(text):
+        return Selection(tags=(match[2],)) if match[1] == "tag" else Selection(plan=match[2])
     if ".." in text and "/" not in text:
         begin, _, end = text.partition("..")
         until = moment(end, "The end of the time") if end else None

@@ -131,7 +131,7 @@ def survey_histories(
     long = [history for history in histories if len(history) >= SHORTEST]
     total = 4 * len(long)
     taught = _select_training_runs(long)
-    pace = float(np.median([one.runs_per_year for one in taught])) if long else 365.0
+    pace = float(np.median([history.runs_per_year for history in taught])) if long else 365.0
     budget = Budget(alarms_per_year, max(1.0, pace))
     most = min(_MOST_LEARNED, max(_LEAST_LEARNED, _LEARNED_TOGETHER // max(1, len(long))))
     learned = []
@@ -141,21 +141,21 @@ def survey_histories(
     calibration = _calibrate(learned, budget, DetectorSettings(smallest_change=smallest_change), cache, step)
     noticed = _find_changes(long, calibration.settings, cache, step)
     least = -log(1 - smallest_change)
-    noticed = [one for one in noticed if abs(log(one.size.value)) >= least]
+    noticed = [change for change in noticed if abs(log(change.size.value)) >= least]
     of_series: dict[int, list[Change]] = {}
     for change in noticed:
         of_series.setdefault(change.history, []).append(change)
     analyses = []
     for index, item in enumerate(long):
-        own = tuple(of_series.get(index, ()))
+        own_changes = tuple(of_series.get(index, ()))
         analyses.append(
             HistoryAnalysis(
                 history=item,
-                segments=_split_levels(item, own),
+                segments=_split_levels(item, own_changes),
                 now=float(np.median(item.values[-_LATEST:])),
                 noise=learned[index].noise,
                 visible=learned[index].visible,
-                changes=own,
+                changes=own_changes,
             )
         )
         step(3 * len(long) + 1 + index, total)
@@ -218,13 +218,15 @@ def _find_changes(
     long: Sequence[History], settings: DetectorSettings, result_cache: ResultCache, step: Callable[[int, int], None]
 ) -> list[Change]:
     before = {
-        index: stood for index, one in enumerate(long) if (stood := result_cache.watched(one, settings)) is not None
+        index: stood
+        for index, history in enumerate(long)
+        if (stood := result_cache.watched(history, settings)) is not None
     }
 
     def watched(done: int, total: int) -> None:
         step(2 * len(long) + len(long) * done // total, 4 * len(long))
 
-    result = continue_watch([one.logarithms for one in long], settings, before, watched)
+    result = continue_watch([history.logarithms for history in long], settings, before, watched)
     for history, far in zip(long, result, strict=True):
         result_cache.store_watch(history, settings, far)
     return measure_changes(long, sort_alarms(result), result_cache.ratio)

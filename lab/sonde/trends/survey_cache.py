@@ -197,14 +197,14 @@ def _survey(document: Mapping[str, Any], series: Sequence[History] | None) -> Su
 
 
 def _read_analysis(
-    document: Mapping[str, Any], changes: Sequence[Change], known: Mapping[str, History] | None
+    document: Mapping[str, Any], changes: Sequence[Change], histories: Mapping[str, History] | None
 ) -> HistoryAnalysis:
     labels = document["labels"]
-    if known is None:
+    if histories is None:
         last = np.array(document["last"], dtype=float)
         series: History = HistoryOutline(labels, last, np.ones_like(last), document["unit"], count=document["runs"])
     else:
-        series = known[labels["history"]]
+        series = histories[labels["history"]]
     return HistoryAnalysis(
         history=series,
         segments=tuple(Segment(**item) for item in document["segments"]),

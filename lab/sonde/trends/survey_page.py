@@ -145,7 +145,7 @@ def _history(analysis: HistoryAnalysis, survey: Survey) -> HistoryCurve:
     ]
     return HistoryCurve(
         _name(analysis, survey),
-        _words(analysis),
+        _describe_analysis(analysis),
         _unit(analysis),
         times.tolist(),
         values.tolist(),
@@ -154,7 +154,7 @@ def _history(analysis: HistoryAnalysis, survey: Survey) -> HistoryCurve:
     )
 
 
-def _words(analysis: HistoryAnalysis) -> str:
+def _describe_analysis(analysis: HistoryAnalysis) -> str:
     latest = format_history_value(analysis.now, analysis.history)
     sentences = [f"{latest} in the last three runs; noise {100 * analysis.noise:.1f} %."]
     if analysis.changes:

@@ -130,7 +130,7 @@ def _part_sentence(survey: Survey, part: Part) -> str:
     if len(part.changes) == 1:
         return f"{name_history(survey.histories[part.changes[0].history], survey.distinguishing_labels)} {size}."
     why = part.explanation
-    what = " and ".join(_scope_words(scope, survey.histories) for scope in why.scopes)
+    scope_text = " and ".join(_scope_words(scope, survey.histories) for scope in why.scopes)
     spared = sum(scope.spared for scope in why.scopes)
     exact = f" {counted(spared, 'other series')} with the same labels did not change." if spared else ""
     loose = f" {counted(why.uncovered, 'series')} of these changes have no common cause." if why.uncovered else ""
@@ -142,7 +142,7 @@ def _part_sentence(survey: Survey, part: Part) -> str:
     )
     count = counted(len(covered or part.changes), "series")
     return (
-        f"{what[:1].upper()}{what[1:]} {size} ({count}; {stood}).{exact}{loose}"
+        f"{scope_text[:1].upper()}{scope_text[1:]} {size} ({count}; {stood}).{exact}{loose}"
         f" It {_WHERE_TO_LOOK[why.cause]} ({_sure_words(why)})."
     )
 
@@ -166,7 +166,7 @@ def _scope_words(scope: Scope, histories: Sequence[History]) -> str:
     others = [
         f"{name.replace('_', ' ')} {value or 'none'}" for name, value in scope.conditions.items() if name not in _SAID
     ]
-    words = " ".join(dict.fromkeys([*values, *others])) or "everything that is measured"
+    text = " ".join(dict.fromkeys([*values, *others])) or "everything that is measured"
     alike = [series for series in histories if _covers(scope, series)]
     spans = []
     for name, (count, of) in scope.spans.items():
@@ -175,7 +175,7 @@ def _scope_words(scope: Scope, histories: Sequence[History]) -> str:
             total = max(of, len({series.labels.get(name, "") for series in alike} - {""}))
             number = f"all {total}" if count == total else f"{count} of {total}"
             spans.append(f"on {number} {_PLURAL[name]}")
-    return " ".join([words, *spans])
+    return " ".join([text, *spans])
 
 
 def describe_alarm_budget(survey: Survey) -> str:

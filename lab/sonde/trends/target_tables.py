@@ -52,7 +52,7 @@ def build_target_sections(compared: Sequence[TargetComparison]) -> list[Section]
     for comparison in compared:
         number = comparison.number
         title = f"Targets: {number.plan or number.key.plan_hash} · {number.key.phase}, {number.place}"
-        parts = [_drawn(level) for level in comparison.changes.levels if level.parts]
+        parts = [_draw_level(level) for level in comparison.changes.levels if level.parts]
         sections.append(Section(title.removesuffix(", "), comparison.sentences, parts))
     return sections
 
@@ -63,7 +63,7 @@ def list_target_alarms(compared: Sequence[TargetComparison]) -> list[str]:
     return [level.sentences[0] for level in levels if level.differing and level.differing[0].verdict == "slower"]
 
 
-def _drawn(level: LevelChanges) -> Markup:
+def _draw_level(level: LevelChanges) -> Markup:
     chosen = sorted(level.parts, key=lambda part: (not part.differs, -abs(math.log(part.relative_rate or 1.0))))[
         :_ON_PAGE
     ]

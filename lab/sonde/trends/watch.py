@@ -95,8 +95,8 @@ def continue_watch(
             end = min(until, begin + _STRETCH)
             for run in _columns(rows, members, begun, begin, end).T:
                 for alarm in bank.push(run):
-                    at = int(members[alarm.history])
-                    alarms[at].append(replace(alarm, history=at))
+                    history_index = int(members[alarm.history])
+                    alarms[history_index].append(replace(alarm, history=history_index))
             done += int(np.sum(np.clip(remaining[members] - begin, 0, end - begin)))
             step(done, total)
         column = until

@@ -79,7 +79,7 @@ class Run:
     targets: dict[str, dict[str, list[str]]] = field(default_factory=dict)
 
     def line(self, kind: str, phase: str) -> dict[str, Any]:
-        return next(one for one in self.lines if one["type"] == kind and one.get("phase") == phase)
+        return next(line for line in self.lines if line["type"] == kind and line.get("phase") == phase)
 
     def end(self, phase: str) -> dict[str, Any]:
         return self.line("phase_end", phase)
@@ -239,8 +239,8 @@ def per_target(run: Run, phase: str, truth: Sequence[float]) -> list[Row]:
     spans = zip(run.column(phase, "bytes"), run.column(phase, "transfer_s"), strict=True)
     output = sorted(bytes_ / seconds for bytes_, seconds in spans)
     return [
-        Row(f"{phase}: target {number + 1} of {len(truth)}, slowest first", "MB/s", must / 1e6, one / 1e6)
-        for number, (must, one) in enumerate(zip(sorted(truth), output, strict=True))
+        Row(f"{phase}: target {number + 1} of {len(truth)}, slowest first", "MB/s", must / 1e6, line / 1e6)
+        for number, (must, line) in enumerate(zip(sorted(truth), output, strict=True))
     ]
 
 
@@ -248,8 +248,8 @@ def counted(run: Run, bytes_: Sequence[float], verb: str = "write") -> list[Row]
     """Bytes at the targets, as their counters have them."""
     output = sorted(float(lines[f"{verb}_bytes"][6]) for lines in run.targets.values() if f"{verb}_bytes" in lines)
     return [
-        Row(f"{verb}: bytes at target {number + 1}", "MB", must / 1e6, one / 1e6, 0)
-        for number, (must, one) in enumerate(zip(sorted(bytes_), output, strict=True))
+        Row(f"{verb}: bytes at target {number + 1}", "MB", must / 1e6, line / 1e6, 0)
+        for number, (must, line) in enumerate(zip(sorted(bytes_), output, strict=True))
     ]
 
 
@@ -282,8 +282,8 @@ def _steady(run: Run) -> list[Row]:
 
 
 def _capped(run: Run) -> list[Row]:
-    whole = 4 * CAPPED_N
-    rows = rates(run, "write", CAPPED_S, whole * B, whole)
+    operations = 4 * CAPPED_N
+    rows = rates(run, "write", CAPPED_S, operations * B, operations)
     # Each waits for the three others at the adapter.
     rows += latencies(run, "write", "write", {"p50": 4 * B / LINK, "p99": 4 * B / LINK})
     return rows + counted(run, [CAPPED_N * B] * 4)
@@ -298,11 +298,11 @@ def _striped(run: Run) -> list[Row]:
 
 
 def _shared(run: Run) -> list[Row]:
-    whole = 4 * SHARED_N
-    rows = rates(run, "write", SHARED_S, whole * B, whole)
+    operations = 4 * SHARED_N
+    rows = rates(run, "write", SHARED_S, operations * B, operations)
     # The first of each waits for those before it; then each for the three others, while there are any.
     rows += latencies(run, "write", "write", {"p50": 4 * B / R, "p99": 4 * B / R, "min": CALL + B / R})
-    return rows + counted(run, [whole * B])
+    return rows + counted(run, [operations * B])
 
 
 def _degraded(run: Run) -> list[Row]:
@@ -380,20 +380,20 @@ MACHINES = (
 
 def measured() -> dict[str, tuple[Run, list[Row]]]:
     """All machines with their rows."""
-    found = {}
+    measured_runs = {}
     for machine in MACHINES:
         run = simulated(machine)
-        found[machine.name] = (run, [*machine.truth(run), *series(run, machine)])
-    return found
+        measured_runs[machine.name] = (run, [*machine.truth(run), *series(run, machine)])
+    return measured_runs
 
 
 def _number(value: float) -> str:
     return f"{value:.6g}"
 
 
-def page(found: Mapping[str, tuple[Run, list[Row]]]) -> str:
+def page(measured_runs: Mapping[str, tuple[Run, list[Row]]]) -> str:
     """The page, whole."""
-    rows = [row for _run, of in found.values() for row in of]
+    rows = [row for _run, of in measured_runs.values() for row in of]
     exact = [row.error for row in rows if row.limit <= LIMIT]
     binned = [row.error for row in rows if row.limit > LIMIT]
     text = [
@@ -413,7 +413,7 @@ def page(found: Mapping[str, tuple[Run, list[Row]]]) -> str:
     for machine in MACHINES:
         text += [f"## {machine.name.capitalize()}", "", f"{machine.words}.", ""]
         text += ["| quantity | truth | record | error |", "|---|---|---|---|"]
-        for row in found[machine.name][1]:
+        for row in measured_runs[machine.name][1]:
             error = "0" if row.error == 0 else f"{row.error:.1e}"
             text.append(
                 f"| {row.quantity} | {_number(row.truth)} {row.unit} | {_number(row.said)} {row.unit} | {error} |"
@@ -459,21 +459,21 @@ def page(found: Mapping[str, tuple[Run, list[Row]]]) -> str:
     return "\n".join(text)
 
 
-def picture(found: Mapping[str, tuple[Run, list[Row]]]) -> str:
+def picture(measured_runs: Mapping[str, tuple[Run, list[Row]]]) -> str:
     """Rates over time of all machines, a panel each, as SVG."""
-    width, height, left, top = 360, 150, 60, 30
-    box = f"0 0 {2 * (width + left) + 20} {3 * (height + 60)}"
+    width, height, left_margin, top = 360, 150, 60, 30
+    box = f"0 0 {2 * (width + left_margin) + 20} {3 * (height + 60)}"
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{box}" font-family="sans-serif" font-size="12">',
         '<rect width="100%" height="100%" fill="white"/>',
     ]
     for number, machine in enumerate(MACHINES):
-        line = found[machine.name][0].line("series", machine.phase)
+        line = measured_runs[machine.name][0].line("series", machine.phase)
         scale = 1.0 if machine.operations else 1e6
         slices = [amount / line["slice_s"] / scale for amount in line["ops" if machine.operations else "bytes"]]
         end = len(slices) * line["slice_s"]
         high = 1.15 * max(max(slices), *(rate / scale for _b, _e, rate in machine.series))
-        x0, y0 = left + number % 2 * (width + left), top + number // 2 * (height + 60)
+        x0, y0 = left_margin + number % 2 * (width + left_margin), top + number // 2 * (height + 60)
 
         def x(seconds: float, x0: int = x0, end: float = end) -> float:
             return round(x0 + seconds / end * width, 1)
@@ -501,15 +501,16 @@ def picture(found: Mapping[str, tuple[Run, list[Row]]]) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    found = measured()
-    missed = [(name, row) for name, (_run, rows) in found.items() for row in rows if not row.holds]
+    measured_runs = measured()
+    missed = [(name, row) for name, (_run, rows) in measured_runs.items() for row in rows if not row.holds]
     for name, row in missed:
         print(f"{name}: {row.quantity}: must be {row.truth:.9g} {row.unit}, the record says {row.said:.9g}")
     if "--check" not in arguments:
-        PAGE.write_text(page(found), encoding="utf-8")
-        PICTURE.write_text(picture(found), encoding="utf-8")
+        PAGE.write_text(page(measured_runs), encoding="utf-8")
+        PICTURE.write_text(picture(measured_runs), encoding="utf-8")
         print(
-            f"{PAGE.relative_to(ROOT)} and {PICTURE.name}: {sum(len(rows) for _run, rows in found.values())} quantities"
+            f"{PAGE.relative_to(ROOT)} and {PICTURE.name}: "
+            f"{sum(len(rows) for _run, rows in measured_runs.values())} quantities"
         )
     return 1 if missed else 0
 

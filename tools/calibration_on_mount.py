@@ -52,8 +52,8 @@ def reason(machine: str, quantity: str) -> str:
 
 def in_machine_time(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Lines of a record as the machine would have written them: its seconds are SPEED of ours."""
-    told = copy.deepcopy(list(lines))
-    for line in told:
+    converted = copy.deepcopy(list(lines))
+    for line in converted:
         if line["type"] == "phase_end":
             for rate in line["rates"].values():
                 if isinstance(rate, dict):
@@ -64,10 +64,10 @@ def in_machine_time(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         elif line["type"] == "series":
             line["slice_s"] *= SPEED
         elif line["type"] == "tasks":
-            at = line["columns"].index("transfer_s") if "transfer_s" in line["columns"] else None
-            for row in line["rows"] if at is not None else ():
-                row[at] *= SPEED
-    return told
+            column = line["columns"].index("transfer_s") if "transfer_s" in line["columns"] else None
+            for row in line["rows"] if column is not None else ():
+                row[column] *= SPEED
+    return converted
 
 
 def degraded(run: Run) -> list[Row]:
@@ -97,10 +97,10 @@ def striped(run: Run) -> list[Row]:
 def shared(run: Run) -> list[Row]:
     """As on the machine of that name, over blocks that are there: in the kernel one task at a time makes a file longer,
     and who waits there waits beside the line of the machine (the mean stays, p99 is 12 % more)."""
-    whole, wait = 4 * calibration.SHARED_N, 4 * calibration.B / calibration.R
-    rows = calibration.rates(run, "write", calibration.SHARED_S, whole * calibration.B, whole)
+    operations, wait = 4 * calibration.SHARED_N, 4 * calibration.B / calibration.R
+    rows = calibration.rates(run, "write", calibration.SHARED_S, operations * calibration.B, operations)
     rows += calibration.latencies(run, "write", "write", {"p50": wait, "p99": wait, "min": calibration.OP})
-    return rows + calibration.counted(run, [2 * whole * calibration.B])
+    return rows + calibration.counted(run, [2 * operations * calibration.B])
 
 
 def names(run: Run) -> list[Row]:
@@ -119,7 +119,7 @@ def names(run: Run) -> list[Row]:
 
 def machines() -> list[Machine]:
     """Those of the calibration, with only the phases that their truths are about."""
-    found = []
+    machine_list = []
     for machine in calibration.MACHINES:
         plan = copy.deepcopy(dict(machine.plan))
         if machine.name in ("capped", "shared", "degraded"):
@@ -140,8 +140,8 @@ def machines() -> list[Machine]:
             plan = calibration.names_plan(calibration.NAMERS, NAMES_N)
             rate = calibration.NAMERS / calibration.ROUND
             machine = replace(machine, truth=names, series=[(0.2, 1.8, rate)])
-        found.append(replace(machine, plan=plan))
-    return found
+        machine_list.append(replace(machine, plan=plan))
+    return machine_list
 
 
 def plan_on(machine: Machine, directory: Path) -> dict[str, Any]:
@@ -157,14 +157,14 @@ def plan_on(machine: Machine, directory: Path) -> dict[str, Any]:
 
 def counters(directory: Path) -> dict[str, dict[str, list[str]]]:
     """What the targets' own files say, by target; without those that only got small files of the engine itself."""
-    found = {}
+    counters_by_target = {}
     for stats in sorted((directory / ".sonde").rglob("obdfilter/*/stats")):
         lines = (line.split() for line in stats.read_text(encoding="utf-8").splitlines())
         sums = {line[0]: line for line in lines if line}
-        found[stats.parent.name] = {
+        counters_by_target[stats.parent.name] = {
             name: line for name, line in sums.items() if not name.endswith("_bytes") or int(line[6]) > calibration.B
         }
-    return found
+    return counters_by_target
 
 
 def measured(machine: Machine, folder: Path) -> list[Row]:
@@ -196,10 +196,10 @@ def held(machine: Machine) -> list[Row]:
     return best
 
 
-def table(found: Sequence[tuple[str, Row]]) -> str:
+def table(named_rows: Sequence[tuple[str, Row]]) -> str:
     lines = ["| machine | quantity | truth | mounted | error | more than 2 %, because |", "|---|---|---|---|---|---|"]
     last = ""
-    for name, row in found:
+    for name, row in named_rows:
         why = "" if row.holds else reason(name, row.quantity) or "**not known**"
         both = f"{row.truth:.5g} {row.unit} | {row.said:.5g} {row.unit}"
         lines.append(f"| {name if name != last else ''} | {row.quantity} | {both} | {row.error:.2%} | {why} |")
@@ -212,18 +212,18 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--write", action="store_true", help="write the table for the page on calibration")
     parser.add_argument("--only", help="one machine")
     options = parser.parse_args(arguments)
-    found: list[tuple[str, Row]] = []
+    named_rows: list[tuple[str, Row]] = []
     for machine in machines():
         if options.only in (None, machine.name):
             for row in held(machine):
-                found.append((machine.name, row))
+                named_rows.append((machine.name, row))
                 print(
                     f"{machine.name:15} {row.quantity:38} {row.truth:12.6g} {row.said:12.6g} {row.error:8.3%}",
                     flush=True,
                 )
     if options.write:
-        PAGE.write_text(table(found), encoding="utf-8")
-    return 0 if all(row.holds or reason(name, row.quantity) for name, row in found) else 1
+        PAGE.write_text(table(named_rows), encoding="utf-8")
+    return 0 if all(row.holds or reason(name, row.quantity) for name, row in named_rows) else 1
 
 
 if __name__ == "__main__":

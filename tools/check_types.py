@@ -18,15 +18,15 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def rounds(files: list[Path]) -> list[list[Path]]:
     """The files in as few lists as hold no name twice."""
-    made: list[list[Path]] = []
-    seen: defaultdict[str, int] = defaultdict(int)
+    lists: list[list[Path]] = []
+    counts: defaultdict[str, int] = defaultdict(int)
     for file in files:
-        at = seen[file.name]
-        seen[file.name] += 1
-        if at == len(made):
-            made.append([])
-        made[at].append(file)
-    return made
+        turn = counts[file.name]
+        counts[file.name] += 1
+        if turn == len(lists):
+            lists.append([])
+        lists[turn].append(file)
+    return lists
 
 
 def main() -> int:

@@ -40,8 +40,8 @@ def make_venv() -> None:
     ways = [[sys.executable, "-m", "venv", str(VENV)], [sys.executable, "-m", "virtualenv", "-q", str(VENV)]]
     if shutil.which("uv"):
         ways.append(["uv", "venv", "-q", "--seed", "--python", sys.executable, str(VENV)])
-    for way in ways:
-        if subprocess.run(way, capture_output=True).returncode == 0:
+    for command in ways:
+        if subprocess.run(command, capture_output=True).returncode == 0:
             return
         shutil.rmtree(VENV, ignore_errors=True)
     fail("No Python environment could be made. Install python3-venv (Debian, Ubuntu), virtualenv or uv, and try again.")
@@ -65,7 +65,7 @@ def requirements(group: str) -> list[str]:
             # sonde[test,docs] refers to other lists; Sonde itself is installed by `make build`.
             name, _, inner = item.partition("[")
             nested = inner.rstrip("]").split(",") if name == "sonde" else []
-            wanted += [one for other in nested for one in extras[other]] if nested else [item]
+            wanted += [requirement for other in nested for requirement in extras[other]] if nested else [item]
         return wanted
     tools = []
     if not new_enough("cmake", (3, 25)):
@@ -81,8 +81,8 @@ def new_enough(program: str, least: tuple[int, int]) -> bool:
     if not shutil.which(program):
         return False
     text = subprocess.run([program, "--version"], capture_output=True, text=True).stdout.split()
-    found = next((word for word in text if word[0].isdigit()), "0.0")
-    return tuple(int(part) for part in found.split(".")[:2]) >= least
+    version = next((word for word in text if word[0].isdigit()), "0.0")
+    return tuple(int(part) for part in version.split(".")[:2]) >= least
 
 
 def main() -> None:
@@ -92,9 +92,9 @@ def main() -> None:
     group = sys.argv[1]
     wanted = requirements(group)
     make_venv()
-    what = f"Installing into .venv what '{group}' needs: {', '.join(wanted)}"
+    title = f"Installing into .venv what '{group}' needs: {', '.join(wanted)}"
     pip = [str(VENV / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "--no-input", "install"]
-    code = run(what, ROOT / "build" / "log" / f"pip-{group}.txt", [*pip, "--progress-bar=off", *wanted])
+    code = run(title, ROOT / "build" / "log" / f"pip-{group}.txt", [*pip, "--progress-bar=off", *wanted])
     if code != 0:
         fail("pip could not install these packages (see above). It needs an index: the internet, or PIP_INDEX_URL.")
 

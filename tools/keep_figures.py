@@ -65,150 +65,202 @@ def rounded(value: float | None) -> float | None:
 def values(point: Point) -> list[float | None]:
     """Median, and both ends of its interval."""
     bounds = point.samples.bounds()
-    return [rounded(one) for one in (bounds.value, bounds.low, bounds.high)]
+    return [rounded(value) for value in (bounds.value, bounds.low, bounds.high)]
 
 
-def charts(one: FigureDescription, runs: MeasuredRuns, found: Sequence[Group]) -> list[dict[str, Any]]:
+def charts(figure: FigureDescription, runs: MeasuredRuns, groups: Sequence[Group]) -> list[dict[str, Any]]:
     """Each chart of a figure of medians: its unit, its places, and the values of each series at them."""
-    made = []
-    for at, points in found:
+    chart_list = []
+    for coordinates, points in groups:
         made_of = runs.experiment
-        places = order_places(made_of, one.x, [point.coordinates.get(one.x) for point in points])
+        places = order_places(made_of, figure.x, [point.coordinates.get(figure.x) for point in points])
         series = (
-            order_places(made_of, one.series, [point.coordinates.get(one.series) for point in points])
-            if one.series
+            order_places(made_of, figure.series, [point.coordinates.get(figure.series) for point in points])
+            if figure.series
             else [None]
         )
         lines = []
         for name in series:
-            mine = [point for point in points if not one.series or str(point.coordinates.get(one.series)) == str(name)]
-            at_place = {str(point.coordinates.get(one.x)): values(point) for point in mine}
-            told = axis_label(made_of, one.series, name) if one.series else one.title or one.id
-            lines.append({"name": told, "values": [at_place.get(str(place)) for place in places]})
-        made.append(
-            {"title": chart_title(made_of, at),
-             "unit": points[0].unit, "x": one.x, "places": [place_label(made_of, one.x, place) for place in places],
-             "series": lines}
-        )  # fmt: skip
-    return made
-
-
-def published(one: FigureDescription, runs: MeasuredRuns, found: Sequence[Group]) -> list[dict[str, Any]]:
-    """Charts of the numbers that the document prints for a figure, one for each of ours that has any."""
-    made = []
-    for at, points in found:
-        lines = published_lines(
-            one, runs, {**at, METRIC: points[0].metric}, [point.coordinates.get(one.x) for point in points]
+            series_points = [
+                point for point in points if not figure.series or str(point.coordinates.get(figure.series)) == str(name)
+            ]
+            at_place = {str(point.coordinates.get(figure.x)): values(point) for point in series_points}
+            label = axis_label(made_of, figure.series, name) if figure.series else figure.title or figure.id
+            lines.append({"name": label, "values": [at_place.get(str(place_value)) for place_value in places]})
+        chart_list.append(
+            {
+                "title": chart_title(made_of, coordinates),
+                "unit": points[0].unit,
+                "x": figure.x,
+                "places": [place_label(made_of, figure.x, place_value) for place_value in places],
+                "series": lines,
+            }
         )
-        places = list(dict.fromkeys(place for line in lines for place in line.values))
-        numbered = all(isinstance(place, int | float) for place in places)
-        places = sorted(places) if numbered else order_places(runs.experiment, one.x, places)
+    return chart_list
+
+
+def published(figure: FigureDescription, runs: MeasuredRuns, groups: Sequence[Group]) -> list[dict[str, Any]]:
+    """Charts of the numbers that the document prints for a figure, one for each of ours that has any."""
+    chart_list = []
+    for coordinates, points in groups:
+        lines = published_lines(
+            figure,
+            runs,
+            {**coordinates, METRIC: points[0].metric},
+            [point.coordinates.get(figure.x) for point in points],
+        )
+        places = list(dict.fromkeys(place_value for line in lines for place_value in line.values))
+        numbered = all(isinstance(place_value, int | float) for place_value in places)
+        places = sorted(places) if numbered else order_places(runs.experiment, figure.x, places)
         if lines:
-            shown = [
-                {"name": axis_label(runs.experiment, one.series, line.series) if one.series else one.title or one.id,
-                 "values": [[rounded(line.values[place]), None, None] if place in line.values else None
-                            for place in places]}
+            lines_drawn = [
+                {
+                    "name": axis_label(runs.experiment, figure.series, line.series)
+                    if figure.series
+                    else figure.title or figure.id,
+                    "values": [
+                        [rounded(line.values[place_value]), None, None] if place_value in line.values else None
+                        for place_value in places
+                    ],
+                }
                 for line in lines
-            ]  # fmt: skip
-            made.append({"title": chart_title(runs.experiment, at), "unit": points[0].unit, "x": one.x, "series": shown,
-                         "places": [place_label(runs.experiment, one.x, place) for place in places]})  # fmt: skip
-    return made
+            ]
+            chart_list.append(
+                {
+                    "title": chart_title(runs.experiment, coordinates),
+                    "unit": points[0].unit,
+                    "x": figure.x,
+                    "series": lines_drawn,
+                    "places": [place_label(runs.experiment, figure.x, place_value) for place_value in places],
+                }
+            )
+    return chart_list
 
 
-def printed(one: PublishedComparison) -> dict[str, Any]:
+def printed(comparison: PublishedComparison) -> dict[str, Any]:
     """A published number with ours and their ratio."""
-    of = ", ".join([one.published.of, *(f"{name} {value}" for name, value in one.context.items())])
+    of = ", ".join([comparison.published.of, *(f"{name} {value}" for name, value in comparison.context.items())])
     ours = (
         None
-        if one.measured is None
-        else [*map(rounded, (one.measured.value, one.measured.low, one.measured.high)), one.unit]
+        if comparison.measured is None
+        else [
+            *map(rounded, (comparison.measured.value, comparison.measured.low, comparison.measured.high)),
+            comparison.unit,
+        ]
     )
-    return {"of": of, "source": one.published.source, "quote": one.published.quote, "published": format_published(one),
-            "ours": ours, "ratio": None if one.ratio is None else rounded(one.ratio.value)}  # fmt: skip
+    return {
+        "of": of,
+        "source": comparison.published.source,
+        "quote": comparison.published.quote,
+        "published": format_published(comparison),
+        "ours": ours,
+        "ratio": None if comparison.ratio is None else rounded(comparison.ratio.value),
+    }
 
 
-def over_time(one: FigureDescription, runs: MeasuredRuns) -> list[dict[str, Any]]:
+def over_time(figure: FigureDescription, runs: MeasuredRuns) -> list[dict[str, Any]]:
     """The rate of the first run of each phase over time, in at most `SLICES` steps."""
     lines = []
-    for cell, phase in selected_phases(one, runs.experiment):
+    for cell, phase in selected_phases(figure, runs.experiment):
         try:
-            curve = runs.curves(one.metrics[0], phase, cell)[0]
+            curve = runs.curves(figure.metrics[0], phase, cell)[0]
         except MissingError:
             continue
         width = max(1, -(-len(curve.amounts) // SLICES))
-        parts = [curve.amounts[at : at + width] for at in range(0, len(curve.amounts) - width + 1, width)]
-        at = {**cell_coordinates(runs.experiment, cell), PHASE: phase}
+        parts = [curve.amounts[index : index + width] for index in range(0, len(curve.amounts) - width + 1, width)]
+        coordinates = {**cell_coordinates(runs.experiment, cell), PHASE: phase}
         lines.append(
-            {"name": axis_label(runs.experiment, one.series or PHASE, at.get(one.series or PHASE)),
-             "step_s": rounded(width * curve.slice_s),
-             "values": [rounded(sum(part) / width / curve.slice_s) for part in parts]}
-        )  # fmt: skip
-    unit = "op/s" if one.metrics[0].startswith("operations") else "B/s"
+            {
+                "name": axis_label(runs.experiment, figure.series or PHASE, coordinates.get(figure.series or PHASE)),
+                "step_s": rounded(width * curve.slice_s),
+                "values": [rounded(sum(part) / width / curve.slice_s) for part in parts],
+            }
+        )
+    unit = "op/s" if figure.metrics[0].startswith("operations") else "B/s"
     return [{"title": "one run", "unit": unit, "x": "time", "series": lines}] if lines else []
 
 
-def table(one: TableDescription, runs: MeasuredRuns) -> dict[str, Any]:
+def table(table: TableDescription, runs: MeasuredRuns) -> dict[str, Any]:
     """Rows of a table: what they are of, and each metric."""
     rows: dict[tuple[str, ...], dict[str, Any]] = {}
-    for point in collect_points(one, runs).points:
-        key = tuple(place_label(runs.experiment, name, point.coordinates.get(name, "")) for name in one.rows)
+    for point in collect_points(table, runs).points:
+        key = tuple(place_label(runs.experiment, name, point.coordinates.get(name, "")) for name in table.rows)
         rows.setdefault(key, {})[str(point.coordinates[METRIC])] = [*values(point), point.unit]
-    return {"id": one.id, "source": one.source, "rows": list(one.rows), "metrics": list(one.metrics),
-            "lines": [[list(key), found] for key, found in rows.items()]}  # fmt: skip
+    return {
+        "id": table.id,
+        "source": table.source,
+        "rows": list(table.rows),
+        "metrics": list(table.metrics),
+        "lines": [[list(key), cells] for key, cells in rows.items()],
+    }
 
 
 def claims(judged: list[ClaimResult]) -> list[dict[str, str]]:
     return [
-        {"id": one.expectation.id, "claim": " ".join(one.expectation.claim.split()), "verdict": str(one.outcome),
-         "found": verdict_sentence(one)}
-        for one in judged
-    ]  # fmt: skip
+        {
+            "id": result.expectation.id,
+            "claim": " ".join(result.expectation.claim.split()),
+            "verdict": str(result.outcome),
+            "found": verdict_sentence(result),
+        }
+        for result in judged
+    ]
 
 
-def day(found: Results) -> str:
+def day(results: Results) -> str:
     """YYYYMMDD of the last run: runs are named by when they began, groups by anybody."""
-    return found.runs[-1].folder.name[:8]
+    return results.runs[-1].folder.name[:8]
 
 
-def machine(found: Results) -> str:
+def machine(results: Results) -> str:
     """On what it was measured, in a sentence."""
-    record = read_record(found.runs[-1].folder / "record.ndjson")
-    one = record.nodes[0]
-    memory = f"{(one.memory_bytes or 0) / 2**30:.0f} GiB"
-    return f"{one.cpus} CPUs ({one.cpu_model}), {memory} of memory, {one.file_system.type}, {one.kernel}"
+    record = read_record(results.runs[-1].folder / "record.ndjson")
+    node = record.nodes[0]
+    memory = f"{(node.memory_bytes or 0) / 2**30:.0f} GiB"
+    return f"{node.cpus} CPUs ({node.cpu_model}), {memory} of memory, {node.file_system.type}, {node.kernel}"
 
 
 def figures_of(runs: MeasuredRuns) -> list[dict[str, Any]]:
     """Every figure of an experiment whose numbers are medians or rates over time, with the published ones."""
-    found = []
-    for one in runs.experiment.file.figures:
-        if one.kind in ("calls", "nodes"):
+    figures = []
+    for figure in runs.experiment.file.figures:
+        if figure.kind in ("calls", "nodes"):
             continue
-        theirs: list[dict[str, Any]] = []
-        if one.kind == "over_time":
-            ours = over_time(one, runs)
+        published_charts: list[dict[str, Any]] = []
+        if figure.kind == "over_time":
+            ours = over_time(figure, runs)
         else:
-            points = collect_points(one, runs).points
-            if one.kind == "percent" and len({str(point.coordinates.get(one.series)) for point in points}) < 2:
+            points = collect_points(figure, runs).points
+            if figure.kind == "percent" and len({str(point.coordinates.get(figure.series)) for point in points}) < 2:
                 continue  # a percentage needs something beside the baseline
-            groups = split_into_charts(points, (one.x, one.series))
-            ours = charts(one, runs, groups)
-            if one.kind in ("curve", "bars", "scaling"):
-                theirs = published(one, runs, groups)
+            groups = split_into_charts(points, (figure.x, figure.series))
+            ours = charts(figure, runs, groups)
+            if figure.kind in ("curve", "bars", "scaling"):
+                published_charts = published(figure, runs, groups)
         if ours:
-            found.append({"id": one.id, "title": one.title, "source": one.source, "kind": one.kind, "charts": ours,
-                          "published": theirs})  # fmt: skip
-    return found
+            figures.append(
+                {
+                    "id": figure.id,
+                    "title": figure.title,
+                    "source": figure.source,
+                    "kind": figure.kind,
+                    "charts": ours,
+                    "published": published_charts,
+                }
+            )
+    return figures
 
 
-def kept_of(found: Results, runs: MeasuredRuns, judged: list[ClaimResult], conditions: str, on: str) -> dict[str, Any]:
+def kept_of(
+    results: Results, runs: MeasuredRuns, judged: list[ClaimResult], conditions: str, on: str
+) -> dict[str, Any]:
     """What is stored of an experiment. `conditions` describes the circumstances of the runs, `on` the machine."""
     return {
-        "experiment": found.experiment.id, "profile": found.profile, "date": day(found), "runs": runs.run_count(),
+        "experiment": results.experiment.id, "profile": results.profile, "date": day(results), "runs": runs.run_count(),
         "machine": on, "conditions": conditions, "figures": figures_of(runs),
-        "tables": [table(one, runs) for one in found.experiment.file.tables],
-        "effects": [describe_effect(one) for one in compute_effects(compute_medians(found))],
-        "published": [printed(one) for one in compare_published(runs)],
+        "tables": [table(table_description, runs) for table_description in results.experiment.file.tables],
+        "effects": [describe_effect(effect) for effect in compute_effects(compute_medians(results))],
+        "published": [printed(comparison) for comparison in compare_published(runs)],
         "claims": claims(judged),
     }  # fmt: skip
 
@@ -217,13 +269,13 @@ def main() -> int:
     if len(sys.argv) not in (3, 4):
         sys.stderr.write(f"{__doc__}\n")
         return 2
-    found = read_results(Archive(Path(sys.argv[1])), sys.argv[2])
-    runs, judged = evaluate_results(found, None, find_unmet_requirements(found, None))
-    kept = kept_of(found, runs, judged, sys.argv[3] if len(sys.argv) == 4 else "", machine(found))
+    results = read_results(Archive(Path(sys.argv[1])), sys.argv[2])
+    runs, judged = evaluate_results(results, None, find_unmet_requirements(results, None))
+    document = kept_of(results, runs, judged, sys.argv[3] if len(sys.argv) == 4 else "", machine(results))
     KEPT.mkdir(exist_ok=True)
-    place = KEPT / f"{found.experiment.id}.json"
-    place.write_text(json.dumps(kept, indent=1, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
-    print(f"{place}: {place.stat().st_size} B")
+    path = KEPT / f"{results.experiment.id}.json"
+    path.write_text(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
+    print(f"{path}: {path.stat().st_size} B")
     return 0
 
 

@@ -43,18 +43,18 @@ def changes_of(module: Module) -> list[Change]:
     return [change for name, text in files for change in make(name, text)]
 
 
-def drawn(changes: list[Change], seed: int) -> list[Change]:
+def shuffle_changes(changes: list[Change], seed: int) -> list[Change]:
     """All of them in the order in which they are tried: of each line one before of any a second one, so that a table of
     numbers does not outweigh the code beside it."""
     of = random.Random(seed)
     by_line: dict[tuple[str, int], list[Change]] = {}
     for change in changes:
         by_line.setdefault((change.file, change.line), []).append(change)
-    for one in by_line.values():
-        of.shuffle(one)
+    for changes_of_line in by_line.values():
+        of.shuffle(changes_of_line)
     rounds: list[Change] = []
     for turn in range(max(map(len, by_line.values()), default=0)):
-        now = [one[turn] for one in by_line.values() if len(one) > turn]
+        now = [changes_of_line[turn] for changes_of_line in by_line.values() if len(changes_of_line) > turn]
         of.shuffle(now)
         rounds += now
     return rounds
@@ -151,27 +151,27 @@ class Runner:
     def ended(self) -> list[Outcome]:
         """Waits for at least one to end, or for a second."""
         poll = select.poll()
-        for one in self.running:
-            poll.register(one.ended, select.POLLIN)
+        for running in self.running:
+            poll.register(running.ended, select.POLLIN)
         ready = {ended for ended, _ in poll.poll(1000)}
         outcomes = []
-        for one in [*self.running]:
-            hangs = one.ended not in ready and one.watch is not None and one.watch.hangs()
-            if one.ended not in ready and not hangs:
+        for running in [*self.running]:
+            hangs = running.ended not in ready and running.watch is not None and running.watch.hangs()
+            if running.ended not in ready and not hangs:
                 continue
-            became = self.end(one)
-            seconds = round(time.monotonic() - one.began, 2)
-            outcomes.append(Outcome(self.module.name, one.change, TIMEOUT if hangs else became, seconds))
+            became = self.end(running)
+            seconds = round(time.monotonic() - running.began, 2)
+            outcomes.append(Outcome(self.module.name, running.change, TIMEOUT if hangs else became, seconds))
         return outcomes
 
-    def end(self, one: Running) -> str:
+    def end(self, running: Running) -> str:
         """Ends a process and all that it started; what it said."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(one.pid, signal.SIGKILL)
-        _, status = os.waitpid(one.pid, 0)
-        os.close(one.ended)
-        self.running.remove(one)
-        self.free.append(self.slots.pop(one.pid))
+            os.killpg(running.pid, signal.SIGKILL)
+        _, status = os.waitpid(running.pid, 0)
+        os.close(running.ended)
+        self.running.remove(running)
+        self.free.append(self.slots.pop(running.pid))
         if os.WIFSIGNALED(status):
             return limits.became(-os.WTERMSIG(status))
         return WORDS[os.WEXITSTATUS(status)]
@@ -193,12 +193,12 @@ class Runner:
                 yield outcome
 
     def stop(self) -> None:
-        for one in [*self.running]:
-            self.end(one)
+        for running in [*self.running]:
+            self.end(running)
 
 
 def try_module(
-    module: Module, order: list[Change], arguments: argparse.Namespace, known: dict[results.Key, Outcome]
+    module: Module, order: list[Change], arguments: argparse.Namespace, previous: dict[results.Key, Outcome]
 ) -> None:
     """Tries the first of the changes of a module; adds to what is known."""
     number = arguments.sample or module.least
@@ -207,48 +207,50 @@ def try_module(
     for change in order:
         if len(chosen) == number:
             break
-        before = known.get(change.key)
+        before = previous.get(change.key)
         if before is None or before.became != BROKEN:
             chosen.append(change)
-    left = []
+    pending = []
     for change in chosen:
-        before = known.get(change.key)
+        before = previous.get(change.key)
         if change.key in same:
-            known[change.key] = Outcome(module.name, change, EQUIVALENT, 0.0)
+            previous[change.key] = Outcome(module.name, change, EQUIVALENT, 0.0)
         elif before is None or (arguments.again and before.became == SURVIVED):
-            left.append(change)
+            pending.append(change)
         else:
-            known[change.key] = replace(before, change=change, module=module.name)
-    if not left:
+            previous[change.key] = replace(before, change=change, module=module.name)
+    if not pending:
         return
-    beyond = [one for one in order if one not in chosen and one.key not in known and one.key not in same]
+    beyond = [
+        change for change in order if change not in chosen and change.key not in previous and change.key not in same
+    ]
     runner = Runner(module, arguments.jobs)
-    began, done, worth = time.monotonic(), 0, len(left)
+    began, done, worth = time.monotonic(), 0, len(pending)
     try:
         with (PLACE / "results.ndjson").open("a", encoding="utf-8") as file:
-            for outcome in runner.outcomes(iter([*left, *beyond]), worth):
-                known[outcome.change.key] = outcome
+            for outcome in runner.outcomes(iter([*pending, *beyond]), worth):
+                previous[outcome.change.key] = outcome
                 file.write(outcome.line() + "\n")
                 file.flush()
                 done += outcome.became != BROKEN
-                rest = (time.monotonic() - began) / max(1, done) * (worth - done)
-                print(f"{module.name}: {done} of {worth}, {rest:.0f} s to go; {outcome.became}: "
+                remaining_s = (time.monotonic() - began) / max(1, done) * (worth - done)
+                print(f"{module.name}: {done} of {worth}, {remaining_s:.0f} s to go; {outcome.became}: "
                       f"{outcome.change.file}:{outcome.change.line}", flush=True)  # fmt: skip
     finally:
         runner.stop()
 
 
 @contextlib.contextmanager
-def only_one(place: Path) -> Iterator[None]:
+def only_one(folder: Path) -> Iterator[None]:
     """Keeps a second run out of a folder: two would build and test in each other's files. The system takes the lock
     away when the process ends, however that happens; what it started does not inherit it."""
-    place.mkdir(parents=True, exist_ok=True)
-    with (place / "lock").open("a+", encoding="utf-8") as lock:
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("a+", encoding="utf-8") as lock:
         try:
             fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             lock.seek(0)
-            sys.exit(f"mutants: process {lock.read().strip()} tries changes in {place} already; wait for it or end it")
+            sys.exit(f"mutants: process {lock.read().strip()} tries changes in {folder} already; wait for it or end it")
         lock.truncate(0)
         lock.write(f"{os.getpid()}\n")
         lock.flush()
@@ -258,7 +260,7 @@ def only_one(place: Path) -> Iterator[None]:
 def main() -> int:
     """Tries, then says what survived and how many were noticed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--module", action="append", choices=[one.name for one in MODULES])
+    parser.add_argument("--module", action="append", choices=[module.name for module in MODULES])
     parser.add_argument(
         "--sample", type=int, default=0, help="how many changes of each module; 60 of the lab's, 40 of C++"
     )
@@ -277,28 +279,33 @@ def try_all(arguments: argparse.Namespace) -> int:
     if arguments.fresh:
         (PLACE / "results.ndjson").unlink(missing_ok=True)
     lab_trial.prepare()
-    known = results.read(PLACE / "results.ndjson")
-    modules = [one for one in MODULES if not arguments.module or one.name in arguments.module]
-    modules = [replace(one, library="") for one in modules] if arguments.unit else modules
+    previous = results.read(PLACE / "results.ndjson")
+    modules = [module for module in MODULES if not arguments.module or module.name in arguments.module]
+    modules = [replace(module, library="") for module in modules] if arguments.unit else modules
     every: dict[str, int] = {}
-    kept: list[Outcome] = []
+    kept_outcomes: list[Outcome] = []
     try:
         for module in modules:
-            order = drawn(changes_of(module), arguments.seed)
-            try_module(module, order, arguments, known)
+            order = shuffle_changes(changes_of(module), arguments.seed)
+            try_module(module, order, arguments, previous)
             every[module.name] = len(order)
             keys = dict.fromkeys(change.key for change in order)
-            tried = [known[key] for key in keys if key in known and known[key].became != BROKEN]
-            kept += tried[: arguments.sample or module.least]
+            tried = [previous[key] for key in keys if key in previous and previous[key].became != BROKEN]
+            kept_outcomes += tried[: arguments.sample or module.least]
     except KeyboardInterrupt:
         print("interrupted; what was tried is kept, and the next run goes on from here")
         return 1
     for word, kind in (("by time limit", TIMEOUT), ("survived", SURVIVED)):
-        for one in kept:
-            if one.became == kind:
-                print(f"{word}: {one.change.file}:{one.change.line}: {one.change.before}\n       → {one.change.after}")
-    print("\n".join(results.table(every, kept)))
-    shares = [results.score([one for one in kept if one.module == module.name])[1] for module in modules]
+        for outcome in kept_outcomes:
+            if outcome.became == kind:
+                print(
+                    f"{word}: {outcome.change.file}:{outcome.change.line}: {outcome.change.before}"
+                    f"\n       → {outcome.change.after}"
+                )
+    print("\n".join(results.table(every, kept_outcomes)))
+    shares = [
+        results.score([outcome for outcome in kept_outcomes if outcome.module == module.name])[1] for module in modules
+    ]
     return 0 if all(share >= GOAL for share in shares) else 1
 
 

@@ -24,7 +24,7 @@ EVERY_S = 4.0
 _STEP = re.compile(r"\[(\d+)/(\d+)\] (?:\S+ )*?(?:object |executable |library |module )?(\S+)$")
 
 
-def said(line: str) -> str:
+def select_progress(line: str) -> str:
     """What a line of output says, shortly."""
     step = _STEP.search(line.strip())
     return f"step {step[1]} of {step[2]}: {Path(step[3]).name}" if step else line.strip()
@@ -39,13 +39,13 @@ def _follow(stream: IO[str], log: IO[str], lines: queue.Queue[str | None]) -> No
     lines.put(None)
 
 
-def run(what: str, log_file: Path, command: list[str]) -> int:
+def run(title: str, log_file: Path, command: list[str]) -> int:
     """Runs the command; returns its exit code."""
     log_file.parent.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
     terminal = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
     width = shutil.get_terminal_size().columns - 1
-    print(what, flush=True)
+    print(title, flush=True)
 
     def show(text: str) -> None:
         line = f"  {time.monotonic() - began:3.0f} s  {text}"
@@ -64,19 +64,19 @@ def run(what: str, log_file: Path, command: list[str]) -> int:
         assert process.stdout is not None
         reader = threading.Thread(target=_follow, args=(process.stdout, log, lines), daemon=True)
         reader.start()
-        newest, shown, due = "", "", EVERY_S
+        newest, printed, due = "", "", EVERY_S
         while True:
             try:
                 line = lines.get(timeout=max(0.05, began + due - time.monotonic()))
                 if line is None:
                     break
-                newest = said(line)
+                newest = select_progress(line)
             except queue.Empty:
                 pass
             now = time.monotonic() - began
-            if now >= due or (terminal and newest != shown):
+            if now >= due or (terminal and newest != printed):
                 show(newest)
-                shown, due = newest, now + EVERY_S
+                printed, due = newest, now + EVERY_S
         code = process.wait()
     if terminal:
         print("\r\033[K", end="")

@@ -77,22 +77,22 @@ class Staged:
 
 def staged() -> dict[str, Staged]:
     """What is to be run, by the id of the experiment."""
-    told = reproduction_page.listed()["experiments"]
+    experiments = reproduction_page.read_shapes()["experiments"]
     return {
         name: Staged(
             name,
-            one.get("repeats", 1),
-            tuple(one.get("settings", ())),
-            one.get("changes", {}),
-            tuple(one.get("faults", ())),
-            one.get("places", {}),
-            one.get("variants", {}),
-            one.get("why", ""),
-            tuple(one.get("controls", ())),
-            tuple(one.get("only", ())),
-            one.get("beside", ""),
+            members.get("repeats", 1),
+            tuple(members.get("settings", ())),
+            members.get("changes", {}),
+            tuple(members.get("faults", ())),
+            members.get("places", {}),
+            members.get("variants", {}),
+            members.get("why", ""),
+            tuple(members.get("controls", ())),
+            tuple(members.get("only", ())),
+            members.get("beside", ""),
         )
-        for name, one in told.items()
+        for name, members in experiments.items()
     }
 
 
@@ -106,40 +106,47 @@ class Run:
     system: System
 
 
-def experiment_of(one: Staged) -> Experiment:
+def experiment_of(staging: Staged) -> Experiment:
     """The experiment with as many repeats as are asked for, whatever its own text says of that."""
-    return experiment_repeated(one.experiment, one.repeats)
+    return experiment_repeated(staging.experiment, staging.repeats)
 
 
 @functools.cache
 def experiment_repeated(name: str, repeats: int) -> Experiment:
-    found = read_experiment(resolve_plan_source(name), finder=resolve_plan_source)
-    document = dict(found.document)
-    own = document.get("repeat", {})
-    document["repeat"] = {"min": repeats, "seed": own.get("seed", 1), "fresh": own.get("fresh", "directory")}
+    experiment = read_experiment(resolve_plan_source(name), finder=resolve_plan_source)
+    document = dict(experiment.document)
+    repeat_rule = document.get("repeat", {})
+    document["repeat"] = {
+        "min": repeats,
+        "seed": repeat_rule.get("seed", 1),
+        "fresh": repeat_rule.get("fresh", "directory"),
+    }
     document["profiles"] = {
         profile: {key: value for key, value in changes.items() if key.partition(".")[0] != "repeat"}
         for profile, changes in document.get("profiles", {}).items()
     }
-    return experiment_from_document(document, found.origin)
+    return experiment_from_document(document, experiment.origin)
 
 
-def machine_of(one: Staged, more: Mapping[str, Any] | None = None) -> System:
+def machine_of(staging: Staged, more: Mapping[str, Any] | None = None) -> System:
     """The machine that the experiment names, with what is changed about it."""
-    named = experiment_of(one).file.storage
-    assert named is not None
-    source = find_system_file(named.system)
+    storage = experiment_of(staging).file.storage
+    assert storage is not None
+    source = find_system_file(storage.system)
     with tempfile.TemporaryDirectory(prefix="sonde-reproduction-") as name:
-        if one.beside:
-            parts = [Path(source).read_text(encoding="utf-8"), (ROOT / one.beside).read_text(encoding="utf-8")]
+        if staging.beside:
+            parts = [
+                Path(source).read_text(encoding="utf-8"),
+                (ROOT / staging.beside).read_text(encoding="utf-8"),
+            ]
             source = str(Path(name) / "system.toml")
             Path(source).write_text("\n".join(parts), encoding="utf-8")
         system = read_system(source)
-    return apply_changes(system, {**one.changes, **(more or {})})
+    return apply_changes(system, {**staging.changes, **(more or {})})
 
 
 def simulated(
-    one: Staged,
+    staging: Staged,
     archive: Archive,
     claims: Sequence[str] = (),
     more: Mapping[str, Any] | None = None,
@@ -147,20 +154,25 @@ def simulated(
 ) -> Run:
     """Simulates every cell, or those that some claims look at. `more` changes the machine besides, for a control."""
     control = dict(more or {})
-    faults = (*(() if control.pop("healthy", False) else one.faults), *control.pop("faults", ()))
-    settings = (*one.settings, *control.pop("settings", ()))
-    system = machine_of(one, control.pop("changes", {}))
+    faults = (*(() if control.pop("healthy", False) else staging.faults), *control.pop("faults", ()))
+    settings = (*staging.settings, *control.pop("settings", ()))
+    system = machine_of(staging, control.pop("changes", {}))
     with tempfile.TemporaryDirectory(prefix="sonde-reproduction-") as name:
         folder = Path(name)
         (folder / "system.json").write_text(system.to_json(), encoding="utf-8")
         (folder / "storage").mkdir()
-        named = experiment_of(one).file.storage
-        where = RunLocations(str(folder / "storage"), system=named.system if named else "")
-        request = create_request(experiment_of(one), profile, settings, where)
+        storage = experiment_of(staging).file.storage
+        where = RunLocations(str(folder / "storage"), system=storage.system if storage else "")
+        request = create_request(experiment_of(staging), profile, settings, where)
         launcher = SimulatedLauncher(simulator=find_simulator(), system=folder / "system.json", faults=faults)
         setup = RunSetup(find_engine(), archive)
         executor = SimulatedExecutor(
-            setup, lambda kind, line: None, launcher, system, part_names=one.places, variants=one.variants
+            setup,
+            lambda kind, line: None,
+            launcher,
+            system,
+            part_names=staging.places,
+            variants=staging.variants,
         )
         runner = Runner(
             request, archive, executor, RunnerObserver(on_message=lambda text: print(f"  {text}", file=sys.stderr))
@@ -175,22 +187,22 @@ def simulated(
             raise SystemExit(EXIT_INTERRUPTED)
         results = read_results(archive, request.group)
         runs, judged = evaluate_results(
-            results, system, find_unmet_requirements(results, system), settled=one.repeats == 1
+            results, system, find_unmet_requirements(results, system), settled=staging.repeats == 1
         )
     return Run(results, runs, judged, system)
 
 
-def controls_of(one: Staged) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def controls_of(staging: Staged) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """The claim of each control, and what it changes: those in the experiment, then those of the list of shapes."""
-    for expectation in experiment_of(one).file.expect:
+    for expectation in experiment_of(staging).file.expect:
         if expectation.control is not None:
-            yield expectation.id, {"changes": expectation.control, "change": said(expectation.control)}
-    for control in one.controls:
+            yield expectation.id, {"changes": expectation.control, "change": describe_control(expectation.control)}
+    for control in staging.controls:
         changed = {key: value for key, value in control.items() if key != "claim"}
-        yield str(control["claim"]), {"change": said(changed), **changed}
+        yield str(control["claim"]), {"change": describe_control(changed), **changed}
 
 
-def said(control: Mapping[str, Any]) -> str:
+def describe_control(control: Mapping[str, Any]) -> str:
     """A control in words."""
     if "change" in control:
         return str(control["change"])
@@ -199,16 +211,24 @@ def said(control: Mapping[str, Any]) -> str:
 
 
 def outcome_of(run: Run, claim: str) -> dict[str, str]:
-    return next(one for one in keep_figures.claims(run.judged) if one["id"] == claim)
+    return next(verdict for verdict in keep_figures.claims(run.judged) if verdict["id"] == claim)
 
 
-def key_of(one: Staged) -> str:
+def key_of(staging: Staged) -> str:
     """What the numbers follow from, as far as it is text: the experiment, its machine, and what is changed."""
     text = json.dumps(
-        [experiment_of(one).document, machine_of(one).to_json(), one.settings, one.faults, dict(one.places),
-         [[claim, control] for claim, control in controls_of(one)], *([dict(one.variants)] if one.variants else [])],
-        sort_keys=True, default=str,
-    )  # fmt: skip
+        [
+            experiment_of(staging).document,
+            machine_of(staging).to_json(),
+            staging.settings,
+            staging.faults,
+            dict(staging.places),
+            [[claim, control] for claim, control in controls_of(staging)],
+            *([dict(staging.variants)] if staging.variants else []),
+        ],
+        sort_keys=True,
+        default=str,
+    )
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -216,24 +236,24 @@ def kept_path(name: str) -> Path:
     return KEPT / f"{name}.json"
 
 
-def is_kept(one: Staged) -> bool:
+def is_kept(staging: Staged) -> bool:
     """Whether the numbers of an experiment are there and follow from its text as it is."""
     try:
-        return bool(json.loads(kept_path(one.experiment).read_text(encoding="utf-8"))["key"] == key_of(one))
+        return bool(json.loads(kept_path(staging.experiment).read_text(encoding="utf-8"))["key"] == key_of(staging))
     except (OSError, ValueError, KeyError):
         return False
 
 
-def reproduce(one: Staged) -> dict[str, Any]:
+def reproduce(staging: Staged) -> dict[str, Any]:
     """Everything that is kept of one experiment. Each control runs the cells of its claim."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="sonde-reproduction-") as name:
         archive = Archive(Path(name))
-        run = simulated(one, archive, one.only)
+        run = simulated(staging, archive, staging.only)
         if not run.results.runs:
             return {
-                "experiment": one.experiment,
-                "key": key_of(one),
+                "experiment": staging.experiment,
+                "key": key_of(staging),
                 "profile": PROFILE,
                 "runs": 0,
                 "figures": [],
@@ -243,22 +263,22 @@ def reproduce(one: Staged) -> dict[str, Any]:
                 "controls": [],
                 "effects": [],
                 "claims": keep_figures.claims(run.judged),
-                "conditions": one.why,
+                "conditions": staging.why,
                 "date": "",
             }
-        kept = keep_figures.kept_of(run.results, run.runs, run.judged, one.why, run.system.title)
+        document = keep_figures.kept_of(run.results, run.runs, run.judged, staging.why, run.system.title)
         controls = []
-        for claim, control in controls_of(one):
-            told = {key: value for key, value in control.items() if key != "change"}
-            found = outcome_of(simulated(one, archive, [claim], told), claim)
+        for claim, control in controls_of(staging):
+            changed = {key: value for key, value in control.items() if key != "change"}
+            verdict = outcome_of(simulated(staging, archive, [claim], changed), claim)
             controls.append(
-                {"id": claim, "change": control["change"], "verdict": found["verdict"], "found": found["found"]}
+                {"id": claim, "change": control["change"], "verdict": verdict["verdict"], "found": verdict["found"]}
             )
-    del kept["date"]
-    print(f"{one.experiment}: {time.monotonic() - began:.0f} s", file=sys.stderr)
+    del document["date"]
+    print(f"{staging.experiment}: {time.monotonic() - began:.0f} s", file=sys.stderr)
     return {
-        **kept,
-        "key": key_of(one),
+        **document,
+        "key": key_of(staging),
         "refusals": {**run.results.refusals, **run.results.failures},
         "controls": controls,
     }
@@ -269,18 +289,22 @@ def main() -> int:
     options.add_argument("--only", nargs="*", default=[], metavar="NAME", help="experiments to run")
     options.add_argument("--fresh", action="store_true", help="run what has not changed, too")
     options.add_argument("--page", action="store_true", help="write the pages from the numbers that are kept")
-    asked = options.parse_args()
+    arguments = options.parse_args()
     KEPT.mkdir(exist_ok=True)
-    for name, one in staged().items():
-        if asked.page or (asked.only and name not in asked.only) or (is_kept(one) and not asked.fresh):
+    for name, staging in staged().items():
+        if (
+            arguments.page
+            or (arguments.only and name not in arguments.only)
+            or (is_kept(staging) and not arguments.fresh)
+        ):
             continue
-        kept = reproduce(one)
-        kept_path(name).write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        for claim in kept["claims"]:
+        document = reproduce(staging)
+        kept_path(name).write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        for claim in document["claims"]:
             print(f"  {claim['verdict']:10} {claim['id']}: {claim['found']}", file=sys.stderr)
-        for control in kept["controls"]:
+        for control in document["controls"]:
             print(f"  control {control['id']}: {control['verdict']}: {control['found']}", file=sys.stderr)
-    reproduction_page.kept.cache_clear()
+    reproduction_page.read_numbers.cache_clear()
     reproduction_page.figures.cache_clear()
     for path, text in reproduction_page.pages().items():
         path.parent.mkdir(exist_ok=True)

@@ -47,17 +47,17 @@ control. **not in the model**: what the shape is about is nothing that a model o
 
 
 @functools.cache
-def listed() -> dict[str, Any]:
+def read_shapes() -> dict[str, Any]:
     """The list of experiments and shapes."""
     return tomllib.loads(SHAPES.read_text(encoding="utf-8"))
 
 
 def shapes() -> list[dict[str, Any]]:
-    return list(listed()["shapes"])
+    return list(read_shapes()["shapes"])
 
 
 @functools.cache
-def kept(name: str) -> dict[str, Any] | None:
+def read_numbers(name: str) -> dict[str, Any] | None:
     """Numbers of an experiment, where it was run."""
     path = KEPT / f"{name}.json"
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
@@ -69,10 +69,10 @@ def outcome(shape: Mapping[str, Any]) -> str:
         return "arithmetic"
     if "absent" in shape:
         return ABSENT
-    found = kept(shape["experiment"]) if "experiment" in shape else None
-    if found is None:
+    numbers = read_numbers(shape["experiment"]) if "experiment" in shape else None
+    if numbers is None:
         return NOT_SEEN
-    outcomes = {one["verdict"] for one in found["claims"] if one["id"] in shape["claims"]}
+    outcomes = {claim["verdict"] for claim in numbers["claims"] if claim["id"] in shape["claims"]}
     if "fails" in outcomes:
         return FAILS
     return HOLDS if outcomes == {"holds"} else " and ".join(sorted(outcomes))
@@ -80,24 +80,25 @@ def outcome(shape: Mapping[str, Any]) -> str:
 
 def found_words(shape: Mapping[str, Any]) -> str:
     """What the claims of a shape found, in their own sentences."""
-    found = kept(shape.get("experiment", ""))
-    if found is None:
+    numbers = read_numbers(shape.get("experiment", ""))
+    if numbers is None:
         return ""
-    told = [one["found"] for one in found["claims"] if one["id"] in shape["claims"]]
-    return " ".join(dict.fromkeys(told))
+    texts = [claim["found"] for claim in numbers["claims"] if claim["id"] in shape["claims"]]
+    return " ".join(dict.fromkeys(texts))
 
 
 def control_words(shape: Mapping[str, Any]) -> str:
     """What came of the controls of a shape."""
     if "tests" in shape:
         return "in the tests"
-    found = kept(shape.get("experiment", ""))
-    controls = [one for one in found["controls"] if one["id"] in shape["claims"]] if found else []
+    numbers = read_numbers(shape.get("experiment", ""))
+    controls = [control for control in numbers["controls"] if control["id"] in shape["claims"]] if numbers else []
     if not controls:
-        return "none" if found else ""
+        return "none" if numbers else ""
     return "; ".join(
-        f"{one['change']}: {'fails, as it must' if one['verdict'] == 'fails' else '**' + one['verdict'] + '**'}"
-        for one in controls
+        f"{control['change']}: "
+        f"{'fails, as it must' if control['verdict'] == 'fails' else '**' + control['verdict'] + '**'}"
+        for control in controls
     )
 
 
@@ -108,18 +109,18 @@ def cell(text: str) -> str:
 def table(letter: str) -> Iterator[str]:
     yield "| shape | published | asked for | outcome | found, and why | control |"
     yield "|---|---|---|---|---|---|"
-    for one in shapes():
-        if not one["id"].startswith(f"{letter}-"):
+    for shape in shapes():
+        if not shape["id"].startswith(f"{letter}-"):
             continue
-        arguments = [found_words(one), one.get("note", ""), one.get("unseen", ""), one.get("absent", "")]
-        what = f"**{one['id']}** {one['what']}"
+        arguments = [found_words(shape), shape.get("note", ""), shape.get("unseen", ""), shape.get("absent", "")]
+        label = f"**{shape['id']}** {shape['what']}"
         cells = [
-            what,
-            one["published"],
-            one["requirement"],
-            outcome(one),
+            label,
+            shape["published"],
+            shape["requirement"],
+            outcome(shape),
             " ".join(w for w in arguments if w),
-            control_words(one),
+            control_words(shape),
         ]
         yield f"| {' | '.join(cell(text) for text in cells)} |"
 
@@ -127,8 +128,8 @@ def table(letter: str) -> Iterator[str]:
 def fitted(tables: Any, where: str = "") -> Iterator[tuple[str, str, str]]:
     """Part, value and note of every number of a system file that was fitted."""
     if isinstance(tables, list):
-        for one in tables:
-            yield from fitted(one, where)
+        for table_text in tables:
+            yield from fitted(table_text, where)
     elif isinstance(tables, dict):
         if tables.get("status") == "fitted" and "value" in tables:
             yield where, str(tables["value"]), str(tables.get("note", ""))
@@ -142,9 +143,9 @@ def fitted(tables: Any, where: str = "") -> Iterator[tuple[str, str, str]]:
 
 
 def fitted_table(system: str) -> list[str]:
-    told = tomllib.loads((ROOT / "systems" / f"{system}.toml").read_text(encoding="utf-8"))
+    tables = tomllib.loads((ROOT / "systems" / f"{system}.toml").read_text(encoding="utf-8"))
     rows: dict[tuple[str, str], list[str]] = {}
-    for parts in told.values():
+    for parts in tables.values():
         if not isinstance(parts, list):
             continue
         for where, value, note in fitted(parts, ""):
@@ -154,12 +155,12 @@ def fitted_table(system: str) -> list[str]:
 
 
 def index() -> str:
-    counted = Counter(outcome(one).strip("*") for one in shapes())
+    counted = Counter(outcome(shape).strip("*") for shape in shapes())
     several = {"holds": "hold", "fails": "fail"}
     total = ", ".join(f"{count} {several.get(word, word)}" for word, count in counted.most_common())
     lines = [INTRODUCTION, f"Of {len(shapes())} shapes: {total}.", "", READING]
     for letter, folder, system, title in DOCUMENTS:
-        if not any(one["id"].startswith(f"{letter}-") for one in shapes()):
+        if not any(shape["id"].startswith(f"{letter}-") for shape in shapes()):
             continue
         link = (
             f"Figures: [](reproduction/{folder}.md)." if figures(folder) else "None of its experiments was simulated."
@@ -181,8 +182,8 @@ def index() -> str:
 @functools.cache
 def figures(folder: str) -> list[str]:
     """Experiments of a document that were simulated."""
-    names = listed()["experiments"]
-    return [name for name in names if (ROOT / "experiments" / folder / f"{name}.toml").exists() and kept(name)]
+    names = read_shapes()["experiments"]
+    return [name for name in names if (ROOT / "experiments" / folder / f"{name}.toml").exists() and read_numbers(name)]
 
 
 def document(folder: str, title: str) -> str:
@@ -201,5 +202,7 @@ def document(folder: str, title: str) -> str:
 
 def pages() -> dict[Path, str]:
     """Every page by its path."""
-    made = {FOLDER / f"{folder}.md": document(folder, title) for _, folder, _, title in DOCUMENTS if figures(folder)}
-    return {PAGE: index(), **made}
+    documents = {
+        FOLDER / f"{folder}.md": document(folder, title) for _, folder, _, title in DOCUMENTS if figures(folder)
+    }
+    return {PAGE: index(), **documents}

@@ -55,10 +55,10 @@ def count(junit: Path) -> Count:
 
     # One program of C++ tests holds many cases, and says at its end how many.
     cases = re.compile(r"\[doctest\] test cases: +(\d+) \| +(\d+) passed \| +(\d+) failed(?: \| +(\d+) skipped)?")
-    inner = [found for text in root.itertext() for found in cases.findall(text)]
+    inner = [match for text in root.itertext() for match in cases.findall(text)]
     if inner:
-        good, bad, left = (sum(int(one[place] or 0) for one in inner) for place in (1, 2, 3))
-        return Count(good, bad, left)
+        good, bad, ignored = (sum(int(groups[position] or 0) for groups in inner) for position in (1, 2, 3))
+        return Count(good, bad, ignored)
 
     def total(*names: str) -> int:
         return sum(int(suite.get(name, 0)) for suite in suites for name in names)
@@ -120,9 +120,9 @@ def main() -> int:
     with compiling(pytest):
         cpp = run([*ctest, "--output-junit", str(cpp_file)], cpp_file)
     # More workers than cores: many of these tests wait for a process or a disk.
-    beside = ["-m", "not serial", "-n", str(2 * (os.cpu_count() or 1)), "--dist", "loadfile"]
-    beside.append("--no-loadscope-reorder")  # in the order of tests/conftest.py
-    python = run([*pytest, *beside, f"--junitxml={beside_file}"], beside_file)
+    parallel = ["-m", "not serial", "-n", str(2 * (os.cpu_count() or 1)), "--dist", "loadfile"]
+    parallel.append("--no-loadscope-reorder")  # in the order of tests/conftest.py
+    python = run([*pytest, *parallel, f"--junitxml={beside_file}"], beside_file)
     python += run([*pytest, "-m", "serial", f"--junitxml={alone_file}"], alone_file)
     for reason, times in (reasons(beside_file) + reasons(alone_file)).most_common():
         print(f"skipped {times:4d}: {reason}")

@@ -28,20 +28,22 @@ PROGRAM = Path(sys.executable).with_name("clang-tidy")
 
 def commands() -> dict[str, list[str]]:
     """Each source below the root and how it is compiled, without the cache in front of the compiler."""
-    found = {}
+    arguments_by_file = {}
     for entry in json.loads((TREE / "compile_commands.json").read_text(encoding="utf-8")):
         arguments = shlex.split(entry["command"])
         file = Path(entry["file"])
         if file.is_relative_to(ROOT):
-            found[file.relative_to(ROOT).as_posix()] = arguments[1:] if arguments[0].endswith("ccache") else arguments
-    return found
+            arguments_by_file[file.relative_to(ROOT).as_posix()] = (
+                arguments[1:] if arguments[0].endswith("ccache") else arguments
+            )
+    return arguments_by_file
 
 
 def headers(arguments: list[str]) -> list[Path]:
     """The source itself and the headers of ours that it includes."""
-    plain = [word for at, word in enumerate(arguments) if word != "-o" and arguments[at - 1] != "-o"]
-    told = subprocess.run([*plain, "-MM"], cwd=TREE, check=True, capture_output=True, text=True).stdout
-    names = told.replace("\\\n", " ").split(":", 1)[1].split()
+    plain = [word for index, word in enumerate(arguments) if word != "-o" and arguments[index - 1] != "-o"]
+    output = subprocess.run([*plain, "-MM"], cwd=TREE, check=True, capture_output=True, text=True).stdout
+    names = output.replace("\\\n", " ").split(":", 1)[1].split()
     return [path for name in names if (path := (TREE / name).resolve()).is_relative_to(ROOT)]
 
 
@@ -56,8 +58,8 @@ def key(arguments: list[str], version: str) -> str:
 
 def findings(file: str, arguments: list[str], version: str) -> str | None:
     """What clang-tidy says of a file; empty when it is clean, None when that was known."""
-    kept = CLEAN / key(arguments, version)
-    if kept.exists():
+    marker = CLEAN / key(arguments, version)
+    if marker.exists():
         return None
     looked = subprocess.run(
         [PROGRAM, "--quiet", "-p", TREE, "--extra-arg=-Wno-unknown-warning-option", file],
@@ -67,7 +69,7 @@ def findings(file: str, arguments: list[str], version: str) -> str | None:
         text=True,
     )
     if looked.returncode == 0:
-        kept.write_text(file + "\n", encoding="utf-8")
+        marker.write_text(file + "\n", encoding="utf-8")
         return ""
     return looked.stdout or looked.stderr
 
@@ -84,7 +86,7 @@ def main() -> int:
     every = {
         file: arguments
         for file, arguments in commands().items()
-        if file.split("/")[0] in FOLDERS and any(Path(file).is_relative_to(one) for one in wanted)
+        if file.split("/")[0] in FOLDERS and any(Path(file).is_relative_to(path) for path in wanted)
     }
     wrong, looked = 0, 0
     with ThreadPoolExecutor(int(os.environ.get("TIDY_JOBS", os.cpu_count() or 1))) as pool:

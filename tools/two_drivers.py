@@ -252,8 +252,8 @@ def table(rows: Sequence[Row]) -> str:
         scale = 1e6 if row.unit == "MB/s" else 1
         both = f"{row.simulated / scale:.4g} {row.unit} | {row.mounted / scale:.4g} {row.unit}"
         first = row is rows[0] or rows[rows.index(row) - 1].case != row.case
-        what = f"{row.case} | {arguments[row.case]}" if first else " | "
-        lines.append(f"| {what} | {row.phase.split('-', 1)[1]} | {both} | {row.error:+.1%} |")
+        label = f"{row.case} | {arguments[row.case]}" if first else " | "
+        lines.append(f"| {label} | {row.phase.split('-', 1)[1]} | {both} | {row.error:+.1%} |")
     return "\n".join(lines) + "\n"
 
 
@@ -265,9 +265,9 @@ def main(arguments: Sequence[str]) -> int:
     rows: list[Row] = []
     for case in CASES:
         if options.only in (None, case.name):
-            found = compared(case)
-            rows += found
-            for row in found:
+            rows_of_case = compared(case)
+            rows += rows_of_case
+            for row in rows_of_case:
                 both = f"{row.simulated:14.6g} {row.mounted:14.6g}"
                 print(f"{row.case:16} {row.phase:9} {both} {row.error:+7.2%}", flush=True)
     if options.write:

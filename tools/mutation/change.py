@@ -40,5 +40,5 @@ def change(file: str, source: str, begin: int, end: int, text: str, operator: st
     last = source.find("\n", end)
     last = len(source) if last < 0 else last
     lines = source[first:last], source[first:begin] + text + source[end:last]
-    before, after = (" ".join(one.split()) for one in lines)
+    before, after = (" ".join(line.split()) for line in lines)
     return Change(file, begin, end, text, operator, source.count("\n", 0, begin) + 1, before, after)

@@ -18,7 +18,9 @@ _OPERATORS = {
     " && ": " || ", " || ": " && ", " + ": " - ", " - ": " + ", " * ": " / ", " / ": " * ", " % ": " * ",
     " += ": " -= ", " -= ": " += ", " << ": " >> ", " >> ": " << ", " & ": " | ", " | ": " & ",
 }  # fmt: skip
-_OPERATOR = re.compile(r"(?<=[\w)\]}'\"])(" + "|".join(re.escape(one) for one in _OPERATORS) + r")(?=[\w(!\-~*&+'\"{])")
+_OPERATOR = re.compile(
+    r"(?<=[\w)\]}'\"])(" + "|".join(re.escape(operator) for operator in _OPERATORS) + r")(?=[\w(!\-~*&+'\"{])"
+)
 _NUMBER = re.compile(r"(?<![\w.\"])(0x[0-9a-fA-F']+|[0-9][0-9']*)(\.[0-9]+)?(e-?[0-9]+)?([uUlLf]*)(?![\w.])")
 _WORD = re.compile(r"(?<![\w.])(true|false)(?!\w)")
 _NOT = re.compile(r"(?<=[(\s])!(?=[\w(])")
@@ -49,7 +51,7 @@ def _blank(text: str) -> str:
 
 def changes(file: str, source: str) -> list[Change]:
     """All changes of a file, in the order of its text."""
-    return sorted(set(_found(file, source)))
+    return sorted(set(_find_changes(file, source)))
 
 
 def _number(text: str, fraction: str | None, power: str | None, suffix: str) -> Iterator[str]:
@@ -63,12 +65,12 @@ def _number(text: str, fraction: str | None, power: str | None, suffix: str) -> 
         yield f"{number - 1}{suffix}"
 
 
-def _found(file: str, source: str) -> Iterator[Change]:
+def _find_changes(file: str, source: str) -> Iterator[Change]:
     plain = masked(source)
-    booleans = [(one.end(), _end_of_block(plain, one.end())) for one in _BOOL_FUNCTION.finditer(plain)]
+    booleans = [(match.end(), _end_of_block(plain, match.end())) for match in _BOOL_FUNCTION.finditer(plain)]
     skipped = [
-        (at, at + len(line))
-        for at, line in _lines(plain)
+        (offset, offset + len(line))
+        for offset, line in _lines(plain)
         if _LEFT.search(line) or _NAMES_ONLY.search(line) or "<=>" in line
     ]
     skipped += _of_other_machines(plain)
@@ -77,7 +79,7 @@ def _found(file: str, source: str) -> Iterator[Change]:
         if not any(first <= begin < last for first, last in skipped):
             yield change(file, source, begin, end, text, operator)
 
-    choices = [(one.start(), one.end(2)) for one in _CHOICE.finditer(plain)]
+    choices = [(match.start(), match.end(2)) for match in _CHOICE.finditer(plain)]
     for hit in _OPERATOR.finditer(plain):
         if any(first <= hit.start() < last for first, last in choices):
             continue
@@ -108,11 +110,11 @@ def _found(file: str, source: str) -> Iterator[Change]:
 def _of_other_machines(text: str) -> Iterator[tuple[int, int]]:
     """Lines that are compiled on machines of other kinds only: from `#if defined(__x86_64__)` on, and the like."""
     depth, ours = 0, True  # of the block that asks for the machine; whether this branch of it is compiled here
-    found = False
-    for at, line in _lines(text):
+    is_other = False
+    for offset, line in _lines(text):
         if depth == 0 and line.startswith("#if") and (hit := _OF_A_MACHINE.search(line)):
             depth, ours = 1, hit[1] == platform.machine()
-            found = ours
+            is_other = ours
         elif depth > 0 and line.startswith("#if"):
             depth += 1
         elif depth > 0 and line.startswith("#endif"):
@@ -120,24 +122,24 @@ def _of_other_machines(text: str) -> Iterator[tuple[int, int]]:
             ours = ours or depth == 0
         elif depth == 1 and line.startswith("#el"):
             hit = _OF_A_MACHINE.search(line)
-            ours = not found and (hit is None or hit[1] == platform.machine())
-            found = found or ours
+            ours = not is_other and (hit is None or hit[1] == platform.machine())
+            is_other = is_other or ours
         elif not ours:
-            yield at, at + len(line)
+            yield offset, offset + len(line)
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    at = 0
+    offset = 0
     for line in text.splitlines(keepends=True):
-        yield at, line
-        at += len(line)
+        yield offset, line
+        offset += len(line)
 
 
 def _end_of_block(text: str, begin: int) -> int:
     """Behind the bracket that closes the block that was opened before `begin`."""
     depth = 1
-    for at in range(begin, len(text)):
-        depth += {"{": 1, "}": -1}.get(text[at], 0)
+    for index in range(begin, len(text)):
+        depth += {"{": 1, "}": -1}.get(text[index], 0)
         if depth == 0:
-            return at
+            return index
     return len(text)

@@ -62,37 +62,37 @@ def build(module: Module) -> Build:
         if arguments[0].endswith("ccache"):
             arguments = arguments[1:]
         source = Path(entry["file"]).relative_to(ROOT).as_posix() if Path(entry["file"]).is_relative_to(ROOT) else ""
-        at = arguments.index("-o")
-        objects[source], compile_[source] = arguments[at + 1], arguments[:at]
+        position = arguments.index("-o")
+        objects[source], compile_[source] = arguments[position + 1], arguments[:position]
     return Build(compile_, objects, _link(module.program), _link(module.library) if module.library else [])
 
 
 def _link(target: str) -> list[str]:
     """The command that joins the objects of a target."""
-    asked = ["ninja", "-C", str(TREE), "-t", "commands", target]
-    said = subprocess.run(asked, check=True, capture_output=True, text=True).stdout.splitlines()[-1]
-    return shlex.split(said.split("&&")[1] if "&&" in said else said)
+    command = ["ninja", "-C", str(TREE), "-t", "commands", target]
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1]
+    return shlex.split(output.split("&&")[1] if "&&" in output else output)
 
 
-def _units(change: Change, module: Module, made: Build) -> list[str]:
+def _units(change: Change, module: Module, build: Build) -> list[str]:
     """The sources whose objects hold the change."""
     if change.file.endswith(".cpp"):
         return [change.file]
     name = Path(change.file).relative_to(Path(change.file).parts[0]).as_posix()
     near = [file.relative_to(ROOT).as_posix() for file in module.files() if file.suffix == ".cpp"]
     near += [file.relative_to(ROOT).as_posix() for file in module.test_files()]
-    asked = ["ninja", "-C", str(TREE), "-t", "deps", *(made.objects[one] for one in near if one in made.objects)]
-    told = subprocess.run(asked, check=True, capture_output=True, text=True).stdout
+    command = ["ninja", "-C", str(TREE), "-t", "deps", *(build.objects[unit] for unit in near if unit in build.objects)]
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     users, unit = set(), ""
-    for line in told.splitlines():
+    for line in output.splitlines():
         if not line.startswith(" ") and ":" in line:
             unit = line.split(":")[0]
         elif line.strip().endswith(f"/{name}"):
             users.add(unit)
-    return [one for one in near if made.objects.get(one) in users]
+    return [unit for unit in near if build.objects.get(unit) in users]
 
 
-def attempt(change: Change, module: Module, made: Build, folder: Path, allowed: Allowed) -> str:
+def attempt(change: Change, module: Module, build: Build, folder: Path, allowed: Allowed) -> str:
     """What the tests make of a change; the folder is for what is built."""
     shutil.rmtree(folder, ignore_errors=True)
     text = change.applied((ROOT / change.file).read_text(encoding="utf-8"))
@@ -101,13 +101,13 @@ def attempt(change: Change, module: Module, made: Build, folder: Path, allowed: 
     copy.parent.mkdir(parents=True)
     copy.write_text(text, encoding="utf-8")
     changed: dict[str, str] = {}
-    for number, unit in enumerate(_units(change, module, made)):
+    for number, unit in enumerate(_units(change, module, build)):
         source = copy if unit == change.file else ROOT / unit
         arguments = [
-            made.compile[unit][0],
+            build.compile[unit][0],
             "-I",
             str(folder / top),
-            *made.compile[unit][1:],
+            *build.compile[unit][1:],
             "-iquote",
             str((ROOT / unit).parent),
         ]
@@ -121,21 +121,21 @@ def attempt(change: Change, module: Module, made: Build, folder: Path, allowed: 
         if done.returncode != 0:
             (folder / "compiler.txt").write_text(done.stderr, encoding="utf-8")
             return BROKEN
-        changed[made.objects[unit]] = f"{folder}/{number}.o"
-    if not _linked(made.link, changed, folder / "tests", folder):
+        changed[build.objects[unit]] = f"{folder}/{number}.o"
+    if not _linked(build.link, changed, folder / "tests", folder):
         return BROKEN
     became = run(folder / "tests", module, folder, allowed.program_s)
     if became != SURVIVED or not module.library:
         return became
     so = folder / "library.so"
-    return run_by(so, module, folder, allowed.library_s) if _linked(made.link_library, changed, so, folder) else BROKEN
+    return run_by(so, module, folder, allowed.library_s) if _linked(build.link_library, changed, so, folder) else BROKEN
 
 
 def _linked(link: list[str], changed: dict[str, str], output: Path, folder: Path) -> bool:
     """Joins the objects of a target, the changed ones first; false when they do not fit together."""
     arguments = [word for word in link if word not in changed]
-    at = next(place for place, word in enumerate(arguments) if word.endswith(".o"))
-    arguments[at:at] = [changed[word] for word in link if word in changed]
+    position = next(index for index, word in enumerate(arguments) if word.endswith(".o"))
+    arguments[position:position] = [changed[word] for word in link if word in changed]
     arguments[arguments.index("-o") + 1] = str(output)
     done = subprocess.run(arguments, cwd=TREE, capture_output=True, text=True)
     if done.returncode != 0:
@@ -143,19 +143,19 @@ def _linked(link: list[str], changed: dict[str, str], output: Path, folder: Path
     return done.returncode == 0
 
 
-def program(made: Build) -> Path:
+def program(build: Build) -> Path:
     """The test program with no change."""
-    return TREE / made.link[made.link.index("-o") + 1]
+    return TREE / build.link[build.link.index("-o") + 1]
 
 
-def library(made: Build) -> Path | None:
+def library(build: Build) -> Path | None:
     """The library with no change; None for modules without one."""
-    return TREE / made.link_library[made.link_library.index("-o") + 1] if made.link_library else None
+    return TREE / build.link_library[build.link_library.index("-o") + 1] if build.link_library else None
 
 
 def run(tests: Path, module: Module, folder: Path, cpu_s: float) -> str:
     """Runs the module's tests of a test program, stopping at the first that fails."""
-    sources = ",".join(f"*{place}/*" for place in module.tests)
+    sources = ",".join(f"*{folder}/*" for folder in module.tests)
     command = [str(tests), f"--source-file={sources}", "--abort-after=1"]
     for variables in module.environments:
         became = ran(command, folder, folder / "output.txt", variables, cpu_s)
@@ -172,5 +172,5 @@ def run_by(so: Path, module: Module, folder: Path, cpu_s: float) -> str:
     variables = {"SONDE_PRELOAD": str(so), "PYTHONPATH": str(ROOT / "lab"), "PYTHONDONTWRITEBYTECODE": "1"}
     output = folder / "by-library.txt"
     became = ran(command, ROOT, output, variables, cpu_s)
-    said = output.read_text(encoding="utf-8", errors="replace")
-    return TIMEOUT if became == KILLED and any(word in said for word in _LATE) else became
+    output_text = output.read_text(encoding="utf-8", errors="replace")
+    return TIMEOUT if became == KILLED and any(word in output_text for word in _LATE) else became

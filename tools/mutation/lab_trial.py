@@ -64,8 +64,8 @@ class Baseline:
             order = {test: (test.split("::")[0] not in near, test not in first) for test in able}
             return sorted(able, key=lambda test: (*order[test], self.cost(test)))
         files = {test.split("::")[0] for test in first}
-        rest = {test for test in self.seconds if test.split("::")[0] in files} - first
-        return [*sorted(first, key=self.cost), *sorted(rest, key=self.cost)]
+        others = {test for test in self.seconds if test.split("::")[0] in files} - first
+        return [*sorted(first, key=self.cost), *sorted(others, key=self.cost)]
 
     def cost(self, test: str) -> float:
         return self.seconds.get(test, 0.0)
@@ -109,9 +109,20 @@ def _pytest(arguments: Sequence[str], plugins: Sequence[object], output: Path) -
     hypothesis.configuration.set_hypothesis_home_dir(output.with_suffix(".hypothesis"))
     sys.path.insert(0, str(LAB))
     os.chdir(ROOT)
-    words = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:randomly", "--hypothesis-seed=0", "--tb=short",
-             "-W", "ignore::pytest.PytestAssertRewriteWarning"]  # fmt: skip
-    return int(pytest.main([*words, *arguments], plugins=[*plugins]))
+    options = [
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:xdist",
+        "-p",
+        "no:randomly",
+        "--hypothesis-seed=0",
+        "--tb=short",
+        "-W",
+        "ignore::pytest.PytestAssertRewriteWarning",
+    ]
+    return int(pytest.main([*options, *arguments], plugins=[*plugins]))
 
 
 class _Measuring:
@@ -178,7 +189,7 @@ class _InOrder:
     """Keeps the tests that were asked for, in that order."""
 
     def __init__(self, tests: Sequence[str]) -> None:
-        self.place = {test: at for at, test in enumerate(tests)}
+        self.place = {test: index for index, test in enumerate(tests)}
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:

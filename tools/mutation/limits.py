@@ -73,8 +73,8 @@ def _status(folder: str) -> list[str]:
 
 def _belonging(root: int) -> dict[int, list[str]]:
     """The process `root`, its descendants and the others of its session, each with its status."""
-    named = {int(name): _status(f"/proc/{name}") for name in os.listdir("/proc") if name.isdigit()}
-    every = {pid: arguments for pid, arguments in named.items() if arguments}
+    status_by_pid = {int(name): _status(f"/proc/{name}") for name in os.listdir("/proc") if name.isdigit()}
+    every = {pid: arguments for pid, arguments in status_by_pid.items() if arguments}
 
     def belongs(pid: int) -> bool:
         if int(every[pid][3]) == root:
@@ -88,10 +88,10 @@ def _belonging(root: int) -> dict[int, list[str]]:
 
 def activity(root: int) -> Activity:
     """Of the process `root`, its descendants and the others of its session."""
-    own = _belonging(root)
-    ticks = sum(int(word) for arguments in own.values() for word in arguments[11:15])
+    processes = _belonging(root)
+    ticks = sum(int(word) for arguments in processes.values() for word in arguments[11:15])
     states = set()
-    for pid in own:
+    for pid in processes:
         with contextlib.suppress(OSError):
             tasks = [_status(f"/proc/{pid}/task/{task}") for task in os.listdir(f"/proc/{pid}/task")]
             states |= {arguments[0] for arguments in tasks if arguments}
@@ -132,7 +132,7 @@ class Watch:
         if now - self._seen[0][0] < self.idle_s:
             return False
         used = abs(self._seen[-1][1].cpu_s - self._seen[0][1].cpu_s)
-        busy = sum(one.at_work for _, one in self._seen) / len(self._seen)
+        busy = sum(sample.at_work for _, sample in self._seen) / len(self._seen)
         return used < _IDLE_CPU_S and busy < _IDLE_SHARE
 
 

@@ -35,8 +35,8 @@ class Module:
 
     def test_files(self) -> list[Path]:
         ending = "*.cpp" if self.program else "test_*.py"
-        found = [ROOT / place for place in self.tests]
-        return sorted({file for place in found for file in (place.rglob(ending) if place.is_dir() else [place])})
+        folders = [ROOT / folder for folder in self.tests]
+        return sorted({file for folder in folders for file in (folder.rglob(ending) if folder.is_dir() else [folder])})
 
 
 MODULES = (

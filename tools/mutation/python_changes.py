@@ -50,11 +50,13 @@ class _Finder:
     def put(self, node: ast.expr | ast.stmt, text: str, operator: str) -> Change:
         return change(self.file, self.source, *self.span(node), text, operator)
 
-    def between(self, left: ast.expr, right: ast.expr, old: str, new: str, operator: str) -> Iterator[Change]:
-        begin, end = self.span(left)[1], self.span(right)[0]
-        at = self.source.find(old, begin, end)
-        if at >= 0:
-            yield change(self.file, self.source, at, at + len(old), new, operator)
+    def between(
+        self, left_operand: ast.expr, right_operand: ast.expr, old: str, new: str, operator: str
+    ) -> Iterator[Change]:
+        begin, end = self.span(left_operand)[1], self.span(right_operand)[0]
+        position = self.source.find(old, begin, end)
+        if position >= 0:
+            yield change(self.file, self.source, position, position + len(old), new, operator)
 
     def found(self, node: ast.AST) -> Iterator[Change]:
         yield from self.of(node)
@@ -82,14 +84,16 @@ class _Finder:
 
     def of(self, node: ast.AST) -> Iterator[Change]:
         if isinstance(node, ast.Compare):
-            for left, op, right in zip([node.left, *node.comparators], node.ops, node.comparators, strict=False):
+            for left_operand, op, right_operand in zip(
+                [node.left, *node.comparators], node.ops, node.comparators, strict=False
+            ):
                 old, new = _COMPARED[type(op)]
-                yield from self.between(left, right, old, new, "comparison")
+                yield from self.between(left_operand, right_operand, old, new, "comparison")
         elif isinstance(node, ast.BoolOp):
             old, new = ("and", "or") if isinstance(node.op, ast.And) else ("or", "and")
-            for left, right in zip(node.values, node.values[1:], strict=False):
-                yield from self.between(left, right, f" {old} ", f" {new} ", "and/or")
-                yield from self.between(left, right, f"\n{old} ", f"\n{new} ", "and/or")
+            for left_operand, right_operand in zip(node.values, node.values[1:], strict=False):
+                yield from self.between(left_operand, right_operand, f" {old} ", f" {new} ", "and/or")
+                yield from self.between(left_operand, right_operand, f"\n{old} ", f"\n{new} ", "and/or")
         elif isinstance(node, ast.BinOp) and type(node.op) in _COMPUTED:
             if not isinstance(node.op, ast.BitOr) or not self.of_types(node):
                 old, new = _COMPUTED[type(node.op)]
@@ -142,12 +146,12 @@ class _Finder:
 
     def returned(self, node: ast.FunctionDef) -> Iterator[Change]:
         boolean = node.returns is not None and ast.unparse(node.returns) == "bool"
-        for one in _own_statements(node):
-            if isinstance(one, ast.Return) and one.value is not None:
-                now = ast.unparse(one.value)
+        for statement in _own_statements(node):
+            if isinstance(statement, ast.Return) and statement.value is not None:
+                now = ast.unparse(statement.value)
                 for text in ("True", "False") if boolean else ("None",):
                     if text != now:
-                        yield self.put(one.value, text, "returned constant")
+                        yield self.put(statement.value, text, "returned constant")
 
 
 def _own_statements(function: ast.FunctionDef) -> Iterator[ast.stmt]:

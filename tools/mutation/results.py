@@ -36,37 +36,37 @@ def read(file: Path) -> dict[Key, Outcome]:
     """The newest outcome of each change in a results file; {} when there is none."""
     if not file.is_file():
         return {}
-    found = {}
+    outcomes = {}
     for line in file.read_text(encoding="utf-8").splitlines():
         document = json.loads(line)
         module, became, seconds = (document.pop(name) for name in ("module", "became", "seconds"))
         outcome = Outcome(module, Change(**document), became, seconds)
-        found[outcome.change.key] = outcome
-    return found
+        outcomes[outcome.change.key] = outcome
+    return outcomes
 
 
 def equivalents() -> dict[Key, str]:
     """Changes that no test can notice, with the reason. Kept by the text of the line, so they survive its moves."""
     document = tomllib.loads(EQUIVALENTS.read_text(encoding="utf-8"))
-    return {(one["file"], one["before"], one["after"]): one["reason"] for one in document["equivalent"]}
+    return {(entry["file"], entry["before"], entry["after"]): entry["reason"] for entry in document["equivalent"]}
 
 
 def score(outcomes: Iterable[Outcome]) -> tuple[Counter[str], float]:
     """How many of each kind, and the share that tests noticed of those that they could notice."""
-    counts = Counter(one.became for one in outcomes)
+    counts = Counter(outcome.became for outcome in outcomes)
     noticed = counts[KILLED] + counts[TIMEOUT]
     return counts, noticed / max(1, noticed + counts[SURVIVED])
 
 
 def table(of_all: Mapping[str, int], outcomes: Iterable[Outcome]) -> list[str]:
     """A line for each module that has outcomes."""
-    kept = [one for one in outcomes if one.became != BROKEN]
+    tried = [outcome for outcome in outcomes if outcome.became != BROKEN]
     lines = ["| module | changes there are | tried | by a test | by time limit | survived | equivalent | noticed |",
              "|---|---|---|---|---|---|---|---|"]  # fmt: skip
     for module, every in of_all.items():
-        own = [one for one in kept if one.module == module]
-        if own:
-            counts, share = score(own)
-            numbers = [len(own), *(counts[kind] for kind in (KILLED, TIMEOUT, SURVIVED, EQUIVALENT))]
+        of_module = [outcome for outcome in tried if outcome.module == module]
+        if of_module:
+            counts, share = score(of_module)
+            numbers = [len(of_module), *(counts[kind] for kind in (KILLED, TIMEOUT, SURVIVED, EQUIVALENT))]
             lines.append(f"| {module} | {every} | {' | '.join(map(str, numbers))} | {100 * share:.0f} % |")
     return lines

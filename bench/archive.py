@@ -50,16 +50,18 @@ TARGETS = ("/scratch1", "/scratch2", "/scratch3", "/project")
 
 def keys() -> list[HistoryKey]:
     """One a system, target, plan and phase."""
-    made = []
+    history_keys = []
     for system in SYSTEMS:
         for target in TARGETS:
             for plan in PLANS:
                 shared = (system, f"lustre:/{target[1:]} probe", hash_json(plan))
                 for phase, op in PHASES:
                     unit = "ops_per_s" if op == "stat" else "bytes_per_s"
-                    own = {"phase": phase, "op": op, "cache": "cold", "definition": "sonde total", "unit": unit}
-                    made.append(HistoryKey(*shared, "AMD EPYC 7763, 128 cpus, 256 GiB", "sonde-record/2", **own))
-    return made
+                    members = {"phase": phase, "op": op, "cache": "cold", "definition": "sonde total", "unit": unit}
+                    history_keys.append(
+                        HistoryKey(*shared, "AMD EPYC 7763, 128 cpus, 256 GiB", "sonde-record/2", **members)
+                    )
+    return history_keys
 
 
 def synthesize(month: str, count: int, number: np.random.Generator) -> tuple[Any, Any]:
@@ -70,14 +72,14 @@ def synthesize(month: str, count: int, number: np.random.Generator) -> tuple[Any
     which = number.integers(0, len(all_keys) // len(PHASES), count)
     ids, texts = [], []
     for position, moment in enumerate(started):
-        at = datetime.fromtimestamp(float(moment), UTC)
-        texts.append(f"{at:%Y-%m-%dT%H:%M:%S}+00:00")
-        ids.append(f"{at:%Y%m%dT%H%M%SZ}-{PLANS[which[position] % 5]}-{position:05x}")
-    first = [all_keys[one * len(PHASES)] for one in which]
+        start_time = datetime.fromtimestamp(float(moment), UTC)
+        texts.append(f"{start_time:%Y-%m-%dT%H:%M:%S}+00:00")
+        ids.append(f"{start_time:%Y%m%dT%H%M%SZ}-{PLANS[which[position] % 5]}-{position:05x}")
+    first = [all_keys[key_index * len(PHASES)] for key_index in which]
     rate = 1e9 * np.exp(number.normal(0, 0.1, (count, len(PHASES))))
     runs: dict[str, Any] = {
         "run": ids,
-        "folder": [f"{month}/{one}" for one in ids],
+        "folder": [f"{month}/{run_id}" for run_id in ids],
         "changed_ns": np.full(count, 1),
         "problem": [None] * count,
         "started_s": started.astype(float),
@@ -85,11 +87,11 @@ def synthesize(month: str, count: int, number: np.random.Generator) -> tuple[Any
         "status": np.where(number.random(count) < 0.02, "failed", "done"),
         "role": ["run"] * count,
         "group": [None] * count,
-        "plan": [PLANS[one % 5] for one in which],
-        "title": [f"The experiment {PLANS[one % 5]}" for one in which],
-        "target": [one.file_system.split(":")[1].split()[0] for one in first],
+        "plan": [PLANS[key_index % 5] for key_index in which],
+        "title": [f"The experiment {PLANS[key_index % 5]}" for key_index in which],
+        "target": [key.file_system.split(":")[1].split()[0] for key in first],
         "file_system": ["lustre"] * count,
-        "host": [f"nid{one:05d}" for one in number.integers(0, 9000, count)],
+        "host": [f"nid{host_number:05d}" for host_number in number.integers(0, 9000, count)],
         "tasks": np.full(count, 64),
         "nodes": np.full(count, 4),
         "processes": np.full(count, 64),
@@ -97,14 +99,14 @@ def synthesize(month: str, count: int, number: np.random.Generator) -> tuple[Any
         "seconds": rate[:, 0] / 1e7,
         "source": [None] * count,
         "validity": np.where(number.random(count) < 0.05, "doubtful", "good"),
-        "findings": [["too_short"] if one < 0.05 else [] for one in number.random(count)],
-        "caveats": [["noisy_node"] if one < 0.05 else [] for one in number.random(count)],
-        "tags": [["accepted"] if one < 0.01 else [] for one in number.random(count)],
-        "system": [one.system for one in first],
-        "storage": [one.file_system for one in first],
-        "plan_hash": [one.plan_hash for one in first],
-        "node_class": [one.node_class for one in first],
-        "epoch": [one.epoch for one in first],
+        "findings": [["too_short"] if draw < 0.05 else [] for draw in number.random(count)],
+        "caveats": [["noisy_node"] if draw < 0.05 else [] for draw in number.random(count)],
+        "tags": [["accepted"] if draw < 0.01 else [] for draw in number.random(count)],
+        "system": [key.system for key in first],
+        "storage": [key.file_system for key in first],
+        "plan_hash": [key.plan_hash for key in first],
+        "node_class": [key.node_class for key in first],
+        "epoch": [key.epoch for key in first],
         "write_bytes_per_s": rate[:, 0],
         "write_ops_per_s": rate[:, 0] / 2**20,
         "read_bytes_per_s": rate[:, 1],
@@ -112,13 +114,13 @@ def synthesize(month: str, count: int, number: np.random.Generator) -> tuple[Any
         "read_classification": ["storage"] * count,
         "write_classification": ["storage"] * count,
     }
-    of_phase = [all_keys[one * len(PHASES) + phase] for one in which for phase in range(len(PHASES))]
+    of_phase = [all_keys[key_index * len(PHASES) + phase] for key_index in which for phase in range(len(PHASES))]
     return pa.table(runs, schema=index.RUNS), phases_of(runs, of_phase, rate.reshape(-1))
 
 
 def phases_of(runs: dict[str, Any], keys_of_phases: list[HistoryKey], values: Any) -> Any:
     """The rows of the phases of these runs."""
-    names = {one: (one.id, json.dumps(asdict(one))) for one in set(keys_of_phases)}
+    names = {key: (key.id, json.dumps(asdict(key))) for key in set(keys_of_phases)}
     times, total = len(PHASES), len(keys_of_phases)
     phases = {
         "run": np.repeat(runs["run"], times),
@@ -126,8 +128,8 @@ def phases_of(runs: dict[str, Any], keys_of_phases: list[HistoryKey], values: An
         "plan": np.repeat(runs["plan"], times),
         "group": [None] * total,
         "position": np.tile(np.arange(times), total // times),
-        "phase": [one.phase for one in keys_of_phases],
-        "op": [one.op for one in keys_of_phases],
+        "phase": [key.phase for key in keys_of_phases],
+        "op": [key.op for key in keys_of_phases],
         "backend": ["posix"] * total,
         "cache": ["cold"] * total,
         "measured": np.ones(total, bool),
@@ -143,9 +145,9 @@ def phases_of(runs: dict[str, Any], keys_of_phases: list[HistoryKey], values: An
         "classification": ["storage"] * total,
         "validity": ["good"] * total,
         "findings": [[]] * total,
-        "history": [names[one][0] for one in keys_of_phases],
+        "history": [names[key][0] for key in keys_of_phases],
         "value": values,
-        "key": [names[one][1] for one in keys_of_phases],
+        "key": [names[key][1] for key in keys_of_phases],
     }
     return pa.table(phases, schema=index.PHASES)
 
@@ -166,8 +168,14 @@ def real_run(folder: Path, run_id: str, number: np.random.Generator) -> None:
         }
         for phase, op in PHASES
     ]
-    at = datetime.strptime(run_id[:15], "%Y%m%dT%H%M%S").replace(tzinfo=UTC)
-    document = {"schema": "sonde-run/2", "id": run_id, "started": at.isoformat(), "status": "done", "seconds": 60.0}
+    started = datetime.strptime(run_id[:15], "%Y%m%dT%H%M%S").replace(tzinfo=UTC)
+    document = {
+        "schema": "sonde-run/2",
+        "id": run_id,
+        "started": started.isoformat(),
+        "status": "done",
+        "seconds": 60.0,
+    }
     document |= {"plan": {"id": "daily", "title": "The experiment daily"}, "target": "/scratch1", "tasks": 64}
     document |= {"file_system": "lustre", "host": "nid00001", "role": "run", "group": None, "nodes": 4}
     document |= {"history": shared, "phases": phases, "findings": [], "command": ["sonde", "run", "daily"] * 4}
@@ -177,35 +185,35 @@ def real_run(folder: Path, run_id: str, number: np.random.Generator) -> None:
 def build(root: Path, count: int, real: int) -> None:
     """An archive with `count` runs, `real` of which have a folder."""
     number = np.random.default_rng(1)
-    place = root / index.FOLDER / index.VERSION
-    place.mkdir(parents=True)
+    folder = root / index.FOLDER / index.VERSION
+    folder.mkdir(parents=True)
     each = (count - real) // len(MONTHS)
     for month in MONTHS:
         (root / month).mkdir()
         tables = dict(zip(("runs", "phases"), synthesize(month, each, number), strict=True))
         stamp = (root / month).stat().st_mtime_ns
         for part, table in tables.items():
-            parquet.write_table(table, place / f"{month}~{stamp}.{part}.parquet", **index.WRITING)
+            parquet.write_table(table, folder / f"{month}~{stamp}.{part}.parquet", **index.WRITING)
     for position in range(real):
         day, second = 1 + position % 28, position // 28
         run_id = f"202601{day:02d}T{second // 3600:02d}{second // 60 % 60:02d}{second % 60:02d}Z-daily-{position:05x}"
         real_run(root / "2026-01" / run_id, run_id, number)
 
 
-def timed(what: Callable[[], object], times: int) -> float:
+def timed(action: Callable[[], object], times: int) -> float:
     """The median of `times` durations, in seconds."""
     elapsed = []
     for _ in range(times):
         begin = time.perf_counter()
-        what()
+        action()
         elapsed.append(time.perf_counter() - begin)
     return statistics.median(elapsed)
 
 
-def processor(what: Callable[[], object]) -> float:
+def processor(action: Callable[[], object]) -> float:
     """The processor time of the process that this starts, in seconds."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    what()
+    action()
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
@@ -230,19 +238,30 @@ def figures(root: Path, times: int, real: int) -> Iterator[tuple[str, str, float
     Catalog(root)
     yield "start", "sonde --version, which does nothing", timed(command(root, "--version"), times)
     yield "list", "sonde list, the last 100", timed(command(root, "list"), times)
-    words = ("--system", "edison", "--on", "scratch2", "--plan", "daily", "--validity", "good", "--since", "2024-01-01")
-    yield "filter", "sonde list with five filters", timed(command(root, "list", *words), times)
+    filters = (
+        "--system",
+        "edison",
+        "--on",
+        "scratch2",
+        "--plan",
+        "daily",
+        "--validity",
+        "good",
+        "--since",
+        "2024-01-01",
+    )
+    yield "filter", "sonde list with five filters", timed(command(root, "list", *filters), times)
     yield "tag", "sonde list --tag accepted", timed(command(root, "list", "--tag", "accepted"), times)
     sql = "SELECT plan, op, median(value), count(*) FROM phases GROUP BY ALL"
     yield "query", "sonde query, medians of four million values", timed(command(root, "query", sql), times)
     yield "open", "opening the catalog", timed(lambda: Catalog(root), times)
-    one = keys()[0].id
-    followed = timed(lambda: series_in(Catalog(root), ids=[one]), times)
-    yield "one_series", f"one series of {len(series_in(Catalog(root), ids=[one])[0]):,} values", followed
+    history_id = keys()[0].id
+    followed = timed(lambda: series_in(Catalog(root), ids=[history_id]), times)
+    yield "one_series", f"one series of {len(series_in(Catalog(root), ids=[history_id])[0]):,} values", followed
     catalog = Catalog(root)
     every = series_in(catalog)
-    whole = timed(lambda: series_in(Catalog(root)), times)
-    yield "all_series", f"all {len(every)} series, {sum(map(len, every)):,} values", whole
+    seconds = timed(lambda: series_in(Catalog(root)), times)
+    yield "all_series", f"all {len(every)} series, {sum(map(len, every)):,} values", seconds
     trend = command(root, "trend")
     fresh = processor(trend)
     yield "trend", "sonde trend from nothing (processor time)", fresh
@@ -274,13 +293,13 @@ def main() -> int:
         build(root, options.runs, options.real)
         size = sum(path.stat().st_size for path in (root / index.FOLDER).rglob("*.parquet"))
         print(f"its index takes {size / 2**20:.0f} MiB", file=sys.stderr, flush=True)
-        found = {}
-        for name, what, seconds in figures(root, options.times, options.real):
-            found[name] = seconds
+        seconds_by_name = {}
+        for name, description, seconds in figures(root, options.times, options.real):
+            seconds_by_name[name] = seconds
             unit = " " if name.endswith("_share") else "s"
-            print(f"{seconds:8.3f} {unit}  {what}", file=sys.stderr if options.json else sys.stdout, flush=True)
+            print(f"{seconds:8.3f} {unit}  {description}", file=sys.stderr if options.json else sys.stdout, flush=True)
         if options.json:
-            print(json.dumps({"runs": options.runs, "index_bytes": size, **found}, indent=2))
+            print(json.dumps({"runs": options.runs, "index_bytes": size, **seconds_by_name}, indent=2))
     finally:
         shutil.rmtree(root, ignore_errors=True)
     return 0

@@ -90,11 +90,13 @@ def run_cells(
     rules = Rules(options.rounds, options.seconds, options.max_others, options.patience)
     say(f"ratio = engine's rate / the other's, median of {options.rounds} rounds (tenth percentile)", options)
     for base in bases:
-        place = file_system_type(base)
+        file_system = file_system_type(base)
         for cell in CELLS:
-            if cell.memory != (place in MEMORY_TYPES) or not fnmatch.fnmatch(f"{place}.{cell.name}", options.cells):
+            if cell.memory != (file_system in MEMORY_TYPES) or not fnmatch.fnmatch(
+                f"{file_system}.{cell.name}", options.cells
+            ):
                 continue
-            result = play(cell, place, all_of_them, base, rules)
+            result = play(cell, file_system, all_of_them, base, rules)
             report_cell(result, figures, broken, options)
     return broken
 
@@ -109,15 +111,15 @@ def run_instructions(
     for write, random in ((False, False), (False, True), (True, False), (True, True)):
         name = ("random " if random else "") + ("write" if write else "read")
         try:
-            found = instructions.per_operation(raw, engine, base, write, random)
+            counts = instructions.per_operation(raw, engine, base, write, random)
         except RunError as failure:
             say(f"instructions of a 4 KiB {name}: left out: {failure}", options)
             continue
-        above = found["engine"] - found["raw"]
+        above = counts["engine"] - counts["raw"]
         key = ("write" if write else "read") + "_4k" + ("_random" if random else "")
         figures[f"instructions.{key}_above_raw"] = round(above, 1)
         say(
-            f"instructions of a 4 KiB {name}: engine {found['engine']:.0f}, raw {found['raw']:.0f}, "
+            f"instructions of a 4 KiB {name}: engine {counts['engine']:.0f}, raw {counts['raw']:.0f}, "
             f"above raw {above:.0f} (IOR: about 220)",
             options,
         )
@@ -140,20 +142,20 @@ def run_targets(engine: Engine, base: Path, figures: dict[str, float], options: 
     """What it costs in time to give each operation to its target: the rate without a layout over that with one."""
     broken: list[str] = []
     rules = Rules(options.rounds, options.seconds, options.max_others, options.patience)
-    place = file_system_type(base)
-    for cell in (one for one in CELLS if one.memory and one.name in ("read_4k", "read_4k_random")):
+    file_system = file_system_type(base)
+    for cell in (cell for cell in CELLS if cell.memory and cell.name in ("read_4k", "read_4k_random")):
         with_targets = [EngineWithTargets(engine.program, f"targets_{count}", count) for count in (1, 144)]
-        result = play(cell, place, [engine, *with_targets], base, rules)
-        for one in with_targets:
-            if one.name not in result.turns or "engine" not in result.turns:
+        result = play(cell, file_system, [engine, *with_targets], base, rules)
+        for contestant in with_targets:
+            if contestant.name not in result.turns or "engine" not in result.turns:
                 say(f"targets.{cell.name}: left out: {result.failures}", options)
                 continue
-            ratio = statistics.median(result.ratios("engine", one.name))
-            figures[f"targets.{cell.name}.{one.stripes}"] = round(ratio, 4)
-            words = f"{cell.name} on {one.stripes} targets: {100 * (ratio - 1):.2f} % of the time more"
-            say(f"{words} | others {result.others_cpus:.2f} CPUs", options)
+            ratio = statistics.median(result.ratios("engine", contestant.name))
+            figures[f"targets.{cell.name}.{contestant.stripes}"] = round(ratio, 4)
+            text = f"{cell.name} on {contestant.stripes} targets: {100 * (ratio - 1):.2f} % of the time more"
+            say(f"{text} | others {result.others_cpus:.2f} CPUs", options)
             if not cell.random and ratio > 1 + MOST_FOR_TARGETS:
-                broken.append(f"{words}, promised {100 * MOST_FOR_TARGETS:g} %")
+                broken.append(f"{text}, promised {100 * MOST_FOR_TARGETS:g} %")
     return broken
 
 

@@ -58,24 +58,24 @@ def plan(folder: Path, threads: int) -> dict[str, object]:
 
 def member(text: str, name: str) -> int:
     """KiB of one line of smaps_rollup or status."""
-    found = re.search(rf"^{name}:\s+(\d+)", text, re.MULTILINE)
-    return int(found[1]) if found else 0
+    match = re.search(rf"^{name}:\s+(\d+)", text, re.MULTILINE)
+    return int(match[1]) if match else 0
 
 
 def sizes(word: str) -> list[tuple[int, int, int, int]]:
     """(proportional, private, anonymous, peak) in KiB of all processes that have a word in their command line, without
     the launchers."""
-    found = []
+    rows = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
             arguments = (process / "cmdline").read_bytes().split(b"\0")
             if word.encode() in arguments and not Path(os.fsdecode(arguments[0])).name.startswith(LAUNCHERS):
                 rollup, status = (process / "smaps_rollup").read_text(), (process / "status").read_text()
                 private = member(rollup, "Private_Clean") + member(rollup, "Private_Dirty")
-                found.append((member(rollup, "Pss"), private, member(rollup, "Anonymous"), member(status, "VmHWM")))
+                rows.append((member(rollup, "Pss"), private, member(rollup, "Anonymous"), member(status, "VmHWM")))
         except OSError:
             continue
-    return found
+    return rows
 
 
 def measure(
@@ -95,11 +95,11 @@ def measure(
                 if running.poll() is not None or time.monotonic() > limit:
                     sys.exit(f"{command[0]} did not come to its pause")
                 time.sleep(0.2)
-            found = sizes(word)
+            rows = sizes(word)
         finally:
             running.terminate()
-    proportional, private, anonymous, peaks = zip(*found, strict=True)
-    return {"processes": len(found), "proportional_kib_a_task": round(sum(proportional) / count, 1),
+    proportional, private, anonymous, peaks = zip(*rows, strict=True)
+    return {"processes": len(rows), "proportional_kib_a_task": round(sum(proportional) / count, 1),
             "private_kib_a_process": statistics.median(private),
             "anonymous_kib_a_process": statistics.median(anonymous),
             "peak_mib_a_process": round(statistics.median(peaks) / 1024, 2)}  # fmt: skip

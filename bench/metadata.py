@@ -41,9 +41,9 @@ def output_of(command: list[str], folder: Path) -> str:
 
 def raw(program: Path, folder: Path, items: int, paths: str) -> Rates:
     """The bare loop."""
-    place = folder / "barest" / "items-0" / "branch.0"  # whole paths have as many parts as the engine's
-    place.mkdir(parents=True)
-    seconds = json.loads(output_of([str(program), "names", str(place), str(items), paths], folder))
+    tree = folder / "barest" / "items-0" / "branch.0"  # whole paths have as many parts as the engine's
+    tree.mkdir(parents=True)
+    seconds = json.loads(output_of([str(program), "names", str(tree), str(items), paths], folder))
     shutil.rmtree(folder / "barest")
     return {name: items / seconds[name] for name in OPERATIONS}
 
@@ -79,27 +79,27 @@ def compare(base: Path, fresh: str | None, programs: tuple[Path, Path], rounds: 
     turns: dict[str, list[Rates]] = {who: [] for who in ("raw", "engine", *(["mdtest"] if peer else []))}
     chance = random.Random(1)
     for number in range(rounds + 1):
-        mine = {}
+        rates_by_contestant = {}
         for who in chance.sample(sorted(turns), len(turns)):
             with new_file_system(base, fresh, items * 16384) if fresh else new_folder(base) as folder:
                 if who == "raw":
-                    mine[who] = raw(programs[1], folder, items, paths)
+                    rates_by_contestant[who] = raw(programs[1], folder, items, paths)
                 elif who == "engine":
-                    mine[who] = engine(programs[0], folder, items, paths)
+                    rates_by_contestant[who] = engine(programs[0], folder, items, paths)
                 elif peer:
-                    mine[who] = mdtest(peer, folder, items)
+                    rates_by_contestant[who] = mdtest(peer, folder, items)
         for who in turns if number else ():  # the first round warms up
-            turns[who].append(mine[who])
+            turns[who].append(rates_by_contestant[who])
     print(
         f"{fresh or base}, {items} files, {paths} names, {rounds} rounds: rate / bare loop, median (tenth percentile)"
     )
     for name in OPERATIONS:
-        floor = 1e9 / statistics.median(one[name] for one in turns["raw"])
-        words = [f"  {name:11} bare loop {floor:7.0f} ns"]
+        floor = 1e9 / statistics.median(rates_of_round[name] for rates_of_round in turns["raw"])
+        parts = [f"  {name:11} bare loop {floor:7.0f} ns"]
         for who in list(turns)[1:]:
             ratios = [a[name] / b[name] for a, b in zip(turns[who], turns["raw"], strict=True)]
-            words.append(f"{who} {statistics.median(ratios):.3f} ({tenth_percentile(ratios):.3f})")
-        print("  ".join(words), flush=True)
+            parts.append(f"{who} {statistics.median(ratios):.3f} ({tenth_percentile(ratios):.3f})")
+        print("  ".join(parts), flush=True)
 
 
 def peak_mib(program: Path, folder: Path, items: int) -> tuple[float, float]:
@@ -123,8 +123,11 @@ def million(base: Path, program: Path, items: int) -> None:
     with tempfile.TemporaryDirectory(prefix="sonde-bench-", dir=base) as name:
         few, _ = peak_mib(program, Path(name), 1)
         (Path(name) / "record").unlink()
-        many, seconds = peak_mib(program, Path(name), items)
-    print(f"{base}, {items} files: {seconds:.1f} s, peak {many:.1f} MiB, {many - few:.1f} MiB more than with one file")
+        peak_many, seconds = peak_mib(program, Path(name), items)
+    print(
+        f"{base}, {items} files: {seconds:.1f} s, peak {peak_many:.1f} MiB, "
+        f"{peak_many - few:.1f} MiB more than with one file"
+    )
 
 
 def main() -> None:
@@ -138,22 +141,22 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--items", type=int, default=20_000)
     parser.add_argument("--million", action="store_true", help="peak memory with a million files instead")
-    words = parser.parse_args()
-    program = (words.engine or newest("engine/sonde-engine")).resolve()
-    bare = (words.raw or newest("bench/sonde-bench-raw")).resolve() if not words.million else program
-    for base in words.on or [Path("/dev/shm")]:
-        if words.million:
+    arguments = parser.parse_args()
+    program = (arguments.engine or newest("engine/sonde-engine")).resolve()
+    bare = (arguments.raw or newest("bench/sonde-bench-raw")).resolve() if not arguments.million else program
+    for base in arguments.on or [Path("/dev/shm")]:
+        if arguments.million:
             million(base, program, 1_000_000)
             continue
         for paths in ("relative", "full"):
-            compare(base, words.fresh, (program, bare), words.rounds, words.items, paths)
+            compare(base, arguments.fresh, (program, bare), arguments.rounds, arguments.items, paths)
 
 
 def newest(name: str) -> Path:
-    found = list((Path(__file__).resolve().parents[1] / "build").glob(f"*/{name}"))
-    if not found:
+    candidates = list((Path(__file__).resolve().parents[1] / "build").glob(f"*/{name}"))
+    if not candidates:
         sys.exit(f"there is no build/*/{name}; build it first: cmake --preset dev && cmake --build --preset dev")
-    return max(found, key=lambda path: path.stat().st_mtime)
+    return max(candidates, key=lambda path: path.stat().st_mtime)
 
 
 if __name__ == "__main__":

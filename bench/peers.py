@@ -61,56 +61,62 @@ def by_chance(slower: int, rounds: int) -> float:
 
 
 def one_round(
-    course: Course, tools: list[Tool], place: Place, tasks: int, failures: dict[str, str]
+    course: Course, tools: list[Tool], open_folder: Place, tasks: int, failures: dict[str, str]
 ) -> dict[str, Rates]:
     """Everybody goes over the course once, each in a new place. Who fails is left out from then on."""
     rates: dict[str, Rates] = {}
     for tool in tools:
         if tool.name in failures or not tool.steps(course, tasks):
             continue
-        with place() as folder:
+        with open_folder() as folder:
             try:
-                found = tool.run(course, folder, tasks)
-                rates[tool.name] = {step: found[step] for step in tool.steps(course, tasks)}
+                rates_found = tool.run(course, folder, tasks)
+                rates[tool.name] = {step: rates_found[step] for step in tool.steps(course, tasks)}
             except (RunError, OSError, ValueError, KeyError, IndexError) as failure:
                 failures[tool.name] = f"{type(failure).__name__}: {failure}"
     return rates
 
 
-def play(course: Course, tools: list[Tool], place: Place, tasks: int, rounds: int) -> list[dict[str, Rates]]:
+def play(course: Course, tools: list[Tool], open_folder: Place, tasks: int, rounds: int) -> list[dict[str, Rates]]:
     """All rounds, each in another order: what one leaves behind is the next one's luck."""
     chance = random.Random(1)
     failures: dict[str, str] = {}
-    one_round(course.smaller(0.1), tools, place, tasks, failures)  # warms up
-    begin, busy, own = time.monotonic(), busy_seconds(), own_seconds()
-    kept = [one_round(course, chance.sample(tools, len(tools)), place, tasks, failures) for _ in range(rounds)]
-    disturbance = max(0.0, (busy_seconds() - busy) - (own_seconds() - own)) / (time.monotonic() - begin)
+    one_round(course.smaller(0.1), tools, open_folder, tasks, failures)  # warms up
+    begin, busy, own_busy = time.monotonic(), busy_seconds(), own_seconds()
+    rounds_played = [
+        one_round(course, chance.sample(tools, len(tools)), open_folder, tasks, failures) for _ in range(rounds)
+    ]
+    disturbance = max(0.0, (busy_seconds() - busy) - (own_seconds() - own_busy)) / (time.monotonic() - begin)
     for name, reason in failures.items():
         print(f"{course.name}, {tasks} tasks: {name} left out: {reason}", file=sys.stderr)
     if disturbance > 0.3:
         print(f"{course.name}, {tasks} tasks: others kept {disturbance:.1f} processors busy", file=sys.stderr)
-    return kept
+    return rounds_played
 
 
 def report(key: str, step: str, rounds: list[dict[str, Rates]], figures: dict[str, float]) -> tuple[str, list[str]]:
     """The line of a step, and the names of those that Sonde is below."""
-    mine = statistics.median(one["sonde"][step] for one in rounds)
-    own = {"elbencho": "sonde_names", "fio": "sonde_names"}  # whom we are compared with by which of ours
-    figures[f"{key}.{step}.sonde"] = round(mine, 1)
-    words, below = [f"{key + '.' + step:38} {mine:12.0f} /s"], []
-    for name in sorted({name for one in rounds for name in one} - {"sonde", "sonde_names"}):
-        ours = own.get(name, "sonde") if own.get(name) in rounds[0] else "sonde"
-        pairs = [one[ours][step] / one[name][step] for one in rounds if step in one.get(name, {}) and ours in one]
+    sonde_rate = statistics.median(round_["sonde"][step] for round_ in rounds)
+    sonde_variant = {"elbencho": "sonde_names", "fio": "sonde_names"}  # whom we are compared with by which of ours
+    figures[f"{key}.{step}.sonde"] = round(sonde_rate, 1)
+    parts, below = [f"{key + '.' + step:38} {sonde_rate:12.0f} /s"], []
+    for name in sorted({name for round_ in rounds for name in round_} - {"sonde", "sonde_names"}):
+        ours = sonde_variant.get(name, "sonde") if sonde_variant.get(name) in rounds[0] else "sonde"
+        pairs = [
+            round_[ours][step] / round_[name][step]
+            for round_ in rounds
+            if step in round_.get(name, {}) and ours in round_
+        ]
         if not pairs:
             continue
         median = statistics.median(pairs)
         slower = sum(pair < 1 for pair in pairs)
         figures[f"{key}.{step}.vs_{name}"] = round(median, 4)
-        words.append(f"{name} {median:.3f} ({min(pairs):.2f} to {max(pairs):.2f})")
+        parts.append(f"{name} {median:.3f} ({min(pairs):.2f} to {max(pairs):.2f})")
         if median < 1 and by_chance(slower, len(pairs)) < CHANCE:
             below.append(name)
-            words[-1] += " BELOW"
-    return " | ".join(words), below
+            parts[-1] += " BELOW"
+    return " | ".join(parts), below
 
 
 def main() -> int:
@@ -122,8 +128,8 @@ def main() -> int:
     if options.rounds < 5:
         print("bench: five rounds at least: fewer say nothing about chance", file=sys.stderr)
         return 2
-    found = launchers([options.mpiexec], ROOT)
-    mpiexec = (found[0].path, *found[0].options, "-n") if found else ()
+    launchers_found = launchers([options.mpiexec], ROOT)
+    mpiexec = (launchers_found[0].path, *launchers_found[0].options, "-n") if launchers_found else ()
     tools: list[Tool] = [Sonde(program), SondeNames(program), *others(mpiexec)]
     out = sys.stderr if options.json else sys.stdout
     print(f"beside {', '.join(tool.name for tool in tools[2:]) or 'nobody: none is on PATH'}", file=out)
@@ -139,12 +145,12 @@ def main() -> int:
             if shutil.disk_usage(base).free < need:
                 print(f"{kind}.{course.name}: left out: {base} has less than {need >> 20} MiB free", file=sys.stderr)
                 continue
-            place = functools.partial(new_folder, base.resolve())
+            open_folder = functools.partial(new_folder, base.resolve())
             if options.fresh:
-                place = functools.partial(new_file_system, base.resolve(), options.fresh, 2 * need)
+                open_folder = functools.partial(new_file_system, base.resolve(), options.fresh, 2 * need)
             for tasks in options.tasks or [1, 2]:
-                rounds = play(work, tools, place, tasks, options.rounds)
-                rounds = [one for one in rounds if "sonde" in one]
+                rounds = play(work, tools, open_folder, tasks, options.rounds)
+                rounds = [round_ for round_ in rounds if "sonde" in round_]
                 if not rounds:
                     worse.append(f"{kind}.{course.name}: Sonde failed")
                     continue

@@ -53,7 +53,7 @@ class Bench:
         self,
         key: str,
         cell: cells.Cell,
-        place: Path,
+        folder: Path,
         group: Path | None = None,
         from_disk: bool = False,
         of_processor: bool = False,
@@ -62,7 +62,7 @@ class Bench:
         name = f"{key}.{cell.name}"
         if self.options.cells not in name:
             return
-        file = place / "data"
+        file = folder / "data"
         try:
             command = cell.command(self.workshop, file)
             bound = {} if cell.bound is None else {"large calls": cell.bound(self.workshop, file)}
@@ -72,10 +72,10 @@ class Bench:
             self.say(f"{name:32} left out: {reason}")
             return
         ours = {"LD_PRELOAD": str(self.library)}
-        ways = {way: {**ours, "IOBUF_PARAMS": params} if params else {} for way, params in cell.ways.items()}
+        ways = {variant: {**ours, "IOBUF_PARAMS": params} if params else {} for variant, params in cell.ways.items()}
         result = take_turns(
             {**dict.fromkeys(ways, command), **bound},
-            {**ways, **{way: {} for way in bound}},
+            {**ways, **{variant: {} for variant in bound}},
             self.options.rounds,
             before(cell, file, from_disk or group is not None),
             group,
@@ -88,17 +88,17 @@ class Bench:
         the machine changes less, and is broken when it is certain that it is.
         """
         line = f"{name:32}"
-        for way in result.turns:
-            turn = result.median(way)
-            self.figures[f"{name}.{way.replace(' ', '_')}_s"] = round(turn.real_s, 4)
-            line += f" | {way} {turn.real_s:7.3f} s ({turn.user_s:.2f} + {turn.system_s:.2f})"
-            if way != "as is":
-                self.figures[f"{name}.{way}"] = round(result.ratio(way), 4)
-                line += f" {result.ratio(way):.2f} x {self.bounds(f'{name}.{way}', *result.interval(way))}"
-            if way != "as is" and of_processor:
-                ratios = result.processor_ratios(way)
-                self.figures[f"{name}.{way}.processor"] = round(statistics.median(ratios), 4)
-                bounds = self.bounds(f"{name}.{way}.processor", *interval_of(ratios))
+        for variant in result.turns:
+            turn = result.median(variant)
+            self.figures[f"{name}.{variant.replace(' ', '_')}_s"] = round(turn.real_s, 4)
+            line += f" | {variant} {turn.real_s:7.3f} s ({turn.user_s:.2f} + {turn.system_s:.2f})"
+            if variant != "as is":
+                self.figures[f"{name}.{variant}"] = round(result.ratio(variant), 4)
+                line += f" {result.ratio(variant):.2f} x {self.bounds(f'{name}.{variant}', *result.interval(variant))}"
+            if variant != "as is" and of_processor:
+                ratios = result.processor_ratios(variant)
+                self.figures[f"{name}.{variant}.processor"] = round(statistics.median(ratios), 4)
+                bounds = self.bounds(f"{name}.{variant}.processor", *interval_of(ratios))
                 line += f", processor {statistics.median(ratios):.2f} x {bounds}"
         reached = interval_of(result.processor_ratios(by))[1] if of_processor else result.ratio(by)
         self.say(line + (" BROKEN" if reached < least else ""))
@@ -123,14 +123,14 @@ def before(cell: cells.Cell, file: Path, cold: bool) -> Callable[[], None]:
     return clear
 
 
-def files(bench: Bench, name: str, place: Path) -> None:
+def files(bench: Bench, name: str, folder: Path) -> None:
     """All cells with as much memory as there is, and with little."""
     for cell in cells.FILES:
-        bench.play(f"{name}.in_memory", cell, place)
+        bench.play(f"{name}.in_memory", cell, folder)
     try:
         with places.little_memory(MEMORY_MIB) as group:
             for cell in cells.FILES:
-                bench.play(f"{name}.larger", cell, place, group)
+                bench.play(f"{name}.larger", cell, folder, group)
     except NotHereError as reason:
         bench.say(f"{name}.larger: left out: {reason}")
 
@@ -219,9 +219,9 @@ def main() -> int:
     }
     options.dir.mkdir(exist_ok=True)
     with ExitStack() as stack:
-        made = stack.enter_context(tempfile.TemporaryDirectory())
+        workshop = stack.enter_context(tempfile.TemporaryDirectory())
         folder = stack.enter_context(tempfile.TemporaryDirectory(dir=options.dir.absolute()))
-        bench = Bench(options, Workshop(Path(made)), library(options.library))
+        bench = Bench(options, Workshop(Path(workshop)), library(options.library))
         for part in options.only or PARTS:
             parts[part](bench, Path(folder))
     if options.json:

@@ -61,7 +61,7 @@ id = "t[000-{targets - 1:03}]"
 kind = "ost"
 index = 0
 file_system = "fs"
-server = [{", ".join(f'"oss{at // 6 + 1:02}"' for at in range(targets))}]
+server = [{", ".join(f'"oss{index // 6 + 1:02}"' for index in range(targets))}]
 rate = "5 GB/s"
 
 [[targets]]
@@ -94,7 +94,8 @@ def plan(nodes: int, tasks: int, phases: int) -> dict[str, Any]:
         "tasks": {"processes": nodes, "threads": tasks},
         "data": {"access": {"transfer": "1MiB", "block": "16MiB"}, "io": {"direct": True}},
         "phases": [
-            {"id": f"{'read' if at else 'write'}-{at + 1}", "op": "read" if at else "write"} for at in range(phases)
+            {"id": f"{'read' if index else 'write'}-{index + 1}", "op": "read" if index else "write"}
+            for index in range(phases)
         ],
     }
 
@@ -121,11 +122,11 @@ def opened(page: Path) -> dict[str, float]:
         tab.call("Performance.enable", timeDomain="threadTicks")
         for _ in range(TRIES + 1):  # the first one starts a process of the browser
             before = worked(tab)
-            drawn = tab.open(page)
+            drawn_s = tab.open(page)
             document, loaded = (float(ms) / 1000 for ms in tab.evaluate(OPENED).split()[1:])
             after = worked(tab)
             # A page may get a process of its own, whose count begins anew.
-            rows.append((document, loaded, drawn, after - before if after > before else after))
+            rows.append((document, loaded, drawn_s, after - before if after > before else after))
     medians = [statistics.median(column) for column in zip(*rows[1:], strict=True)]
     names = ("document", "load", "drawn", "processor")
     return {name: round(value, 3) for name, value in zip(names, medians, strict=True)}
@@ -133,7 +134,7 @@ def opened(page: Path) -> dict[str, float]:
 
 def worked(tab: Page) -> float:
     """Processor seconds of the thread that reads, lays out and draws the page."""
-    metrics = {one["name"]: one["value"] for one in tab.call("Performance.getMetrics")["metrics"]}
+    metrics = {metric["name"]: metric["value"] for metric in tab.call("Performance.getMetrics")["metrics"]}
     return float(metrics["TaskDuration"])
 
 
@@ -144,22 +145,22 @@ def measured(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     (record,) = folder.glob("archive/2*/*/record.ndjson")
     seconds, used = sonde(folder, "report", "last", "-o", "page.html")
     page = folder / "page.html"
-    found: dict[str, Any] = {
+    figures: dict[str, Any] = {
         "nodes": options.nodes,
         "tasks": options.nodes * options.tasks,
         "targets": options.targets,
         "phases": options.phases,
         "simulated_s": round(simulated, 1),
         "record_mb": round(record.stat().st_size / 1e6, 2),
-        "archived_mb": round(sum(one.stat().st_size for one in record.parent.rglob("*") if one.is_file()) / 1e6, 2),
+        "archived_mb": round(sum(path.stat().st_size for path in record.parent.rglob("*") if path.is_file()) / 1e6, 2),
         "report_s": round(seconds, 2),
         "report_processor_s": round(used.ru_utime + used.ru_stime, 2),
         "report_mib": round(used.ru_maxrss / 1024),
         "page_kb": round(page.stat().st_size / 1e3),
     }
     if installed():
-        found["opens_s"] = opened(page)
-    return found
+        figures["opens_s"] = opened(page)
+    return figures
 
 
 def main() -> None:
@@ -169,9 +170,9 @@ def main() -> None:
     parser.add_argument("--check", action="store_true", help="end with 1 when a goal is missed")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="sonde-bench-") as name:
-        found = measured(options, Path(name))
-    print(json.dumps(found))
-    missed = found["record_mb"] > RECORD_MB or found.get("opens_s", {}).get("drawn", 0.0) > OPEN_S
+        figures = measured(options, Path(name))
+    print(json.dumps(figures))
+    missed = figures["record_mb"] > RECORD_MB or figures.get("opens_s", {}).get("drawn", 0.0) > OPEN_S
     if options.check and missed:
         raise SystemExit(1)
 

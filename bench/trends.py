@@ -74,10 +74,11 @@ def documented(noises: Sequence[Floats], figures: dict[str, float], options: arg
         title = f"{row.name}, {'single runs' if row.repeats == 1 else 'median of 3'}"
         say(line(title, outcome), options)
         pairs = list(zip(row.found, (outcome.cells[drop].found for drop in DROPS), strict=True))
-        verdicts = [abs(ours - theirs) <= 2 * error(theirs) for theirs, ours in pairs]
+        verdicts = [abs(ours - documented_value) <= 2 * error(documented_value) for documented_value, ours in pairs]
         inside, total = inside + sum(verdicts), total + len(verdicts)
         marks = "  ".join(
-            f"{theirs:4.2f} {'ok' if ok else '!!'} " for (theirs, _), ok in zip(pairs, verdicts, strict=True)
+            f"{documented_value:4.2f} {'ok' if ok else '!!'} "
+            for (documented_value, _), ok in zip(pairs, verdicts, strict=True)
         )
         say(f"{'   documented':44} {row.false_alarms:5.2f}   {marks}", options)
         figures |= {f"{title} -{drop:.0%}": outcome.cells[drop].found for drop in DROPS}
@@ -86,25 +87,25 @@ def documented(noises: Sequence[Floats], figures: dict[str, float], options: arg
     figures["documented cells"], figures["documented cells that agree"] = total, inside
 
 
-def settings_words(found: Calibration) -> str:
-    one = found.settings
-    return f"ARL0 {one.arl0:.0f}, gate at {one.collapse_deviations:.0f} standard deviations"
+def settings_words(calibration: Calibration) -> str:
+    settings = calibration.settings
+    return f"ARL0 {settings.arl0:.0f}, gate at {settings.collapse_deviations:.0f} standard deviations"
 
 
 def chosen(name: str, series: Sequence[History], figures: dict[str, float], options: argparse.Namespace) -> Outcome:
     """Calibrates settings on the probes of a site; tries them on its noise and on the half not used for calibration."""
-    noises = [study_noise(one.values) for one in series]
-    found = calibrate([_probe(residuals(one.values), options.seed) for one in series], Budget())
-    outcome = attempt(noises, [found.settings] * len(noises), options.rows, REPEATS, options.seed + 1)
-    say(line(f"{name} ({len(noises)}): {settings_words(found)}", outcome), options)
-    first = [_probe(residuals(one.values[: len(one) // 2]), options.seed) for one in series]
-    found = calibrate(first, Budget())
-    second = [study_noise(one.values[len(one) // 2 :]) for one in series]
-    later = attempt(second, [found.settings] * len(noises), options.rows, REPEATS, options.seed + 2)
+    noises = [study_noise(history.values) for history in series]
+    calibration = calibrate([_probe(residuals(history.values), options.seed) for history in series], Budget())
+    outcome = attempt(noises, [calibration.settings] * len(noises), options.rows, REPEATS, options.seed + 1)
+    say(line(f"{name} ({len(noises)}): {settings_words(calibration)}", outcome), options)
+    first = [_probe(residuals(history.values[: len(history) // 2]), options.seed) for history in series]
+    calibration = calibrate(first, Budget())
+    second = [study_noise(history.values[len(history) // 2 :]) for history in series]
+    later = attempt(second, [calibration.settings] * len(noises), options.rows, REPEATS, options.seed + 2)
     say(line("   learned on the first half, tried on the other", later), options)
-    for title, one in ((name, outcome), (f"{name}, other half", later)):
-        figures |= {f"{title} found -{drop:.0%}": one.cells[drop].found for drop in DROPS}
-        figures[f"{title} false alarms"] = one.false_alarms
+    for title, result in ((name, outcome), (f"{name}, other half", later)):
+        figures |= {f"{title} found -{drop:.0%}": result.cells[drop].found for drop in DROPS}
+        figures[f"{title} false alarms"] = result.false_alarms
     return outcome
 
 
@@ -117,28 +118,28 @@ def _probe(noise: Floats, seed: int) -> Floats:
 
 def null_years(name: str, noises: Sequence[Floats], figures: dict[str, float], options: argparse.Namespace) -> float:
     """Alarms a series and year without change, with settings learned on single runs of the same noise."""
-    found = calibrate(noises, Budget())
+    calibration = calibrate(noises, Budget())
     random = np.random.default_rng(options.seed + 3)
     rows = -(-YEARS // len(noises))
     years = np.concatenate([resample(noise, rows, RUNS_A_YEAR, random) for noise in noises])[:YEARS]
-    rate = len(watch_rows(years, found.settings)) / YEARS
-    say(f"{name:44} {rate:5.2f} alarms a year of {RUNS_A_YEAR} runs  ({settings_words(found)})", options)
+    rate = len(watch_rows(years, calibration.settings)) / YEARS
+    say(f"{name:44} {rate:5.2f} alarms a year of {RUNS_A_YEAR} runs  ({settings_words(calibration)})", options)
     figures[f"{name} alarms a year"] = rate
     return rate
 
 
 def as_it_was(series: Sequence[History], options: argparse.Namespace) -> None:
     """The year itself, with its real changes: what would have been said, grouped."""
-    settings = calibrate([residuals(one.values) for one in series], Budget()).settings
-    found = measure_changes(series, watch_histories(series, settings))
-    grouped = group_changes(series, found)
-    years = sum(len(one) for one in series) / RUNS_A_YEAR
+    settings = calibrate([residuals(history.values) for history in series], Budget()).settings
+    changes = measure_changes(series, watch_histories(series, settings))
+    grouped = group_changes(series, changes)
+    years = sum(len(history) for history in series) / RUNS_A_YEAR
     say(
-        f"\nThe histories as they were: {len(found) / years:.1f} alarms a series and year,"
+        f"\nThe histories as they were: {len(changes) / years:.1f} alarms a series and year,"
         f" {len(grouped)} joint changes",
         options,
     )
-    for joint in sorted(grouped, key=lambda one: -len(one.changes))[:8]:
+    for joint in sorted(grouped, key=lambda change: -len(change.changes))[:8]:
         say(f"  {moment(joint.time):%Y-%m-%d}  {len(joint.changes)} series", options)
         for part in joint.parts:
             sizes = ", ".join(f"{change.size.value - 1:+.0%}" for change in part.changes)
@@ -162,12 +163,12 @@ def main() -> int:
     white = [random.normal(0, 0.1, 400) for _ in range(10)]
     rates = {"simulated normal noise": null_years("simulated normal noise", white, figures, options)}
     if series:
-        systems = [one for one in series if one.labels["file_system"]]
-        buffers = [one for one in series if not one.labels["file_system"]] if systems else []
+        systems = [history for history in series if history.labels["file_system"]]
+        buffers = [history for history in series if not history.labels["file_system"]] if systems else []
         systems = systems or series
-        own = [residuals(one.values) for one in systems]
-        rates["file systems"] = null_years("noise of the file systems", own, figures, options)
-        documented([study_noise(one.values) for one in systems], figures, options)
+        noises = [residuals(history.values) for history in systems]
+        rates["file systems"] = null_years("noise of the file systems", noises, figures, options)
+        documented([study_noise(history.values) for history in systems], figures, options)
         say(f"\nSettings within a budget of one alarm a series and year, median of 3\n{HEADING}", options)
         outcome = chosen("file systems", systems, figures, options)
         if buffers:
@@ -180,8 +181,8 @@ def main() -> int:
     else:
         say(f"No histories: name a folder with --data or ${VARIABLE} to try real noise.", options)
     broken += [f"{name}: {rate:.2f} alarms a year, the budget is 1" for name, rate in rates.items() if rate > 1]
-    for one in broken:
-        say(f"BROKEN: {one}", options)
+    for sentence in broken:
+        say(f"BROKEN: {sentence}", options)
     if options.json:
         print(json.dumps(figures, indent=2))
     return 1 if broken and options.check else 0

@@ -196,16 +196,16 @@ class Elbencho:
         results.unlink(missing_ok=True)
         call([self.program, *arguments, "--nolive", "--jsonfile", str(results), *map(str, places)], folder)
         for line in results.read_text(encoding="utf-8").splitlines():
-            one: dict[str, Any] = json.loads(line)  # one object a phase, numbers as text
-            if one["phase_type"] == phase:
-                return dict(one["last_done"])
+            document: dict[str, Any] = json.loads(line)  # one object a phase, numbers as text
+            if document["phase_type"] == phase:
+                return dict(document["last_done"])
         raise RunError(f"elbencho told no result of {phase}")
 
     def run(self, course: Course, folder: Path, tasks: int) -> Rates:
         rates: Rates = {}
         if course.items:
-            place = folder / "elbencho"
-            place.mkdir()
+            tool_folder = folder / "elbencho"
+            tool_folder.mkdir()
             tree = ["-t", str(tasks), "-n", "1", "-N", str(course.items)]
             data = ["-s", str(course.size), "-b", str(max(1, course.size))]
             arguments = {
@@ -215,7 +215,7 @@ class Elbencho:
                 "remove": ("RMFILES", ["-F"]),
             }
             for step, (phase, more) in arguments.items():
-                rates[step] = float(self.last_done(phase, [*tree, *more], [place], folder)["entries/s"])
+                rates[step] = float(self.last_done(phase, [*tree, *more], [tool_folder], folder)["entries/s"])
             return rates
         files = [folder / f"elbencho{number}" for number in range(1 if course.shared else tasks)]
         total = course.size * tasks if course.shared else course.size
@@ -246,16 +246,16 @@ class Fio:
 
     def job(self, arguments: dict[str, object], folder: Path) -> dict[str, Any]:
         text = call([self.program, *(f"--{name}={value}" for name, value in arguments.items())], folder)
-        found: dict[str, Any] = json.loads(text[text.index("{") :])["jobs"][0]
-        return found
+        job: dict[str, Any] = json.loads(text[text.index("{") :])["jobs"][0]
+        return job
 
     def run(self, course: Course, folder: Path, tasks: int) -> Rates:
         rates: Rates = {}
         common: dict[str, object] = {"name": "fio", "group_reporting": 1, "output-format": "json", "numjobs": tasks}
         if course.items:
-            place = folder / "fio"
-            place.mkdir()
-            common |= {"directory": place, "nrfiles": course.items, "openfiles": 1, "filesize": "4k", "bs": "4k"}
+            tool_folder = folder / "fio"
+            tool_folder.mkdir()
+            common |= {"directory": tool_folder, "nrfiles": course.items, "openfiles": 1, "filesize": "4k", "bs": "4k"}
             # In any other order it looks for the next file in a list of all.
             common |= {"fallocate": "none", "file_service_type": "sequential"}
             for step, engine in {"create": "filecreate", "stat": "filestat", "remove": "filedelete"}.items():
@@ -279,13 +279,13 @@ class Fio:
 
 def others(mpiexec: tuple[str, ...]) -> list[Tool]:
     """All other tools on PATH."""
-    found: list[Tool] = []
+    tools: list[Tool] = []
     if path := shutil.which("ior"):
-        found.append(Ior(WithMpi(path, mpiexec)))
+        tools.append(Ior(WithMpi(path, mpiexec)))
     if path := shutil.which("mdtest"):
-        found.append(Mdtest(WithMpi(path, mpiexec)))
+        tools.append(Mdtest(WithMpi(path, mpiexec)))
     if path := shutil.which("elbencho"):
-        found.append(Elbencho(path))
+        tools.append(Elbencho(path))
     if path := shutil.which("fio"):
-        found.append(Fio(path))
-    return found
+        tools.append(Fio(path))
+    return tools

@@ -49,22 +49,22 @@ def fortran(program: str, *arguments: int) -> Callable[[Workshop, Path], Command
     return lambda workshop, file: (workshop.fortran(program), file, *(str(word) for word in arguments))
 
 
-def netcdf(what: str, steps: int) -> Callable[[Workshop, Path], Command]:
+def netcdf(program: str, steps: int) -> Callable[[Workshop, Path], Command]:
     def command(_: Workshop, file: Path) -> Command:
         tried = subprocess.run([sys.executable, "-c", "import netCDF4"], capture_output=True, check=False)
         if tried.returncode != 0:
             raise NotHereError(f"the package netCDF4 is not installed for {sys.executable}")
-        return (sys.executable, HERE / "netcdf3.py", what, file, str(steps))
+        return (sys.executable, HERE / "netcdf3.py", program, file, str(steps))
 
     return command
 
 
 def sequential(mode: str, size: int) -> Cell:
-    made = loops("write", size, VOLUME // size) if mode == "read" else None
+    prepare = loops("write", size, VOLUME // size) if mode == "read" else None
     return Cell(
         f"{mode}.{size}",
         loops(mode, size, VOLUME // size),
-        made,
+        prepare,
         bound=loops(mode, LARGE_CALL, VOLUME // LARGE_CALL) if size < LARGE_CALL else None,
     )
 

@@ -48,9 +48,9 @@ class Calls:
         return Cost(*(float(word) for word in done.stdout.split()))
 
 
-def measure(workshop: Workshop, library: Path, place: Path, rounds: int, figures: dict[str, float]) -> list[str]:
+def measure(workshop: Workshop, library: Path, base: Path, rounds: int, figures: dict[str, float]) -> list[str]:
     """Lines of the table; the same goes into `figures`."""
-    with tempfile.TemporaryDirectory(dir=place) as folder:
+    with tempfile.TemporaryDirectory(dir=base) as folder:
         calls = Calls(workshop.c("calls", "-ldl"), Path(folder) / "data", rounds)
         ours = {"LD_PRELOAD": str(library)}
         return [
@@ -64,22 +64,26 @@ def measure(workshop: Workshop, library: Path, place: Path, rounds: int, figures
 
 
 def _added(
-    calls: Calls, what: str, variables: Mapping[str, str], figures: dict[str, float], key: str, promise: float = 60
+    calls: Calls, case: str, variables: Mapping[str, str], figures: dict[str, float], key: str, promise: float = 60
 ) -> list[str]:
     lines = []
     for mode in ("read", "write", "lseek"):
         cost = calls.of(mode, 512, variables)
         figures[f"cost.{key}.{mode}.added_ns"] = cost.added_ns
         broken = " BROKEN" if key in ("not_buffered", "traced") and cost.added_ns > promise else ""
-        lines.append(f"{what + ', ' + mode:44} {cost.added_ns:+7.1f} ns a call (bare {cost.bare_ns:.0f} ns){broken}")
+        lines.append(f"{case + ', ' + mode:44} {cost.added_ns:+7.1f} ns a call (bare {cost.bare_ns:.0f} ns){broken}")
     return lines
 
 
 def _darshan(calls: Calls, folder: Path, figures: dict[str, float]) -> list[str]:
-    found = darshan()
-    if found is None:
+    darshan_library = darshan()
+    if darshan_library is None:
         return ["Darshan: left out, libdarshan.so is not there (DARSHAN_LIB names it)"]
-    variables = {"LD_PRELOAD": str(found), "DARSHAN_ENABLE_NONMPI": "1", "DARSHAN_LOGFILE": str(folder / "log")}
+    variables = {
+        "LD_PRELOAD": str(darshan_library),
+        "DARSHAN_ENABLE_NONMPI": "1",
+        "DARSHAN_LOGFILE": str(folder / "log"),
+    }
     return _added(calls, "the same under Darshan", variables, figures, "darshan")
 
 
@@ -90,10 +94,10 @@ def _scattered(calls: Calls, variables: Mapping[str, str], figures: dict[str, fl
         ratio = cost.bare_ns / (cost.bare_ns + cost.added_ns)
         figures[f"cost.sleeping.{mode}.added_ns"] = cost.added_ns
         figures[f"cost.sleeping.{mode}.ratio"] = round(ratio, 4)
-        what = f"{mode.replace('_', ' ')} of {SCATTERED} bytes, buffered"
+        label = f"{mode.replace('_', ' ')} of {SCATTERED} bytes, buffered"
         broken = " BROKEN" if ratio < 0.97 else ""
         lines.append(
-            f"{what:44} {cost.added_ns:+7.1f} ns a call (bare {cost.bare_ns:.0f} ns), {ratio:.3f} of its rate{broken}"
+            f"{label:44} {cost.added_ns:+7.1f} ns a call (bare {cost.bare_ns:.0f} ns), {ratio:.3f} of its rate{broken}"
         )
     return lines
 
@@ -101,7 +105,7 @@ def _scattered(calls: Calls, variables: Mapping[str, str], figures: dict[str, fl
 def _records(calls: Calls, variables: Mapping[str, str], figures: dict[str, float]) -> list[str]:
     """One record of a kilobyte, until the kernel has it: through the buffer, and through a stream of the C library."""
     lines = []
-    for key, what, mode, settings in (
+    for key, label, mode, settings in (
         ("write", f"write of {RECORD} bytes, buffered", "out", variables),
         ("read", f"read of {RECORD} bytes, buffered", "read", variables),
         ("fwrite", f"fwrite of {RECORD} bytes (C library)", "fwrite", {}),
@@ -112,7 +116,7 @@ def _records(calls: Calls, variables: Mapping[str, str], figures: dict[str, floa
         figures[f"record.{key}.processor_ratio"] = round(processor, 4)
         broken = " BROKEN" if key == "write" and max(ratio, processor) >= 1 else ""
         lines.append(
-            f"{what:44} {cost.with_ns:7.1f} ns for {cost.bare_ns:.1f} ns of the system call: {ratio:.2f}; "
+            f"{label:44} {cost.with_ns:7.1f} ns for {cost.bare_ns:.1f} ns of the system call: {ratio:.2f}; "
             f"processor time of all threads {processor:.2f}{broken}"
         )
     return lines

@@ -23,24 +23,24 @@ WAYS = {"as is": "", "auto": "*:auto", "named": "*"}
 LEAST = 0.9  #: they need not be faster
 
 
-def stored(what: str, library: str, count: int) -> Callable[[Workshop, Path], Command]:
+def stored(program: str, library: str, count: int) -> Callable[[Workshop, Path], Command]:
     def command(_: Workshop, file: Path) -> Command:
         tried = subprocess.run([sys.executable, "-c", f"import {library}"], capture_output=True, check=False)
         if tried.returncode != 0:
             raise NotHereError(f"the package {library} is not installed for {sys.executable}")
-        return (sys.executable, HERE / "stored.py", what, file, str(count))
+        return (sys.executable, HERE / "stored.py", program, file, str(count))
 
     return command
 
 
 LIBRARIES = tuple(
-    Cell(f"{name}.{kind}", stored(f"{name}.{kind}", library, count), made, WAYS, LEAST)
+    Cell(f"{name}.{kind}", stored(f"{name}.{kind}", library, count), prepare, WAYS, LEAST)
     for name, library, count in (
         ("sqlite", "sqlite3", 3_000),
         ("sqlite-wal", "sqlite3", 10_000),
         ("lmdb", "lmdb", 5_000),
     )
-    for kind, made in (("insert", None), ("select", stored(f"{name}.insert", library, count)))
+    for kind, prepare in (("insert", None), ("select", stored(f"{name}.insert", library, count)))
 )
 
 
@@ -52,13 +52,13 @@ class Place:
     environment: Mapping[str, str]
     user: str | None  #: None: who runs the bench
 
-    def words(self, *arguments: str) -> list[str]:
+    def enter_command(self, *arguments: str) -> list[str]:
         as_user = ["setpriv", "--reuid", self.user, "--regid", self.user, "--clear-groups"] if self.user else []
         return [*as_user, *arguments]
 
     def call(self, *arguments: str, under: bool = False) -> None:
         done = subprocess.run(
-            self.words(*arguments),
+            self.enter_command(*arguments),
             env=self.environment if under else plain(),
             cwd=self.folder,
             capture_output=True,
@@ -70,7 +70,9 @@ class Place:
 
     def wait(self, *question: str) -> None:
         limit = time.monotonic() + 60
-        while subprocess.run(self.words(*question), env=plain(), capture_output=True, check=False).returncode != 0:
+        while (
+            subprocess.run(self.enter_command(*question), env=plain(), capture_output=True, check=False).returncode != 0
+        ):
             if time.monotonic() > limit:
                 raise NotHereError(f"{question[0]} got no answer")
             time.sleep(0.05)
@@ -80,50 +82,53 @@ def plain() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in OURS}
 
 
-def redis(place: Place) -> tuple[subprocess.Popen[bytes], dict[str, Sequence[str]]]:
-    socket = str(place.folder / "s")
-    arguments = ["redis-server", "--port", "0", "--unixsocket", socket, "--dir", str(place.folder), "--save", ""]
-    arguments += ["--appendonly", "yes", "--daemonize", "no", "--logfile", str(place.folder / "log")]
-    server = subprocess.Popen(arguments, env=place.environment)
-    place.wait("redis-cli", "-s", socket, "ping")
+def redis(server_place: Place) -> tuple[subprocess.Popen[bytes], dict[str, Sequence[str]]]:
+    socket = str(server_place.folder / "s")
+    arguments = ["redis-server", "--port", "0", "--unixsocket", socket, "--dir", str(server_place.folder), "--save", ""]
+    arguments += ["--appendonly", "yes", "--daemonize", "no", "--logfile", str(server_place.folder / "log")]
+    server = subprocess.Popen(arguments, env=server_place.environment)
+    server_place.wait("redis-cli", "-s", socket, "ping")
     load = ["redis-benchmark", "-s", socket, "-q", "-c", "10", "-d", "200", "-r", "10000"]
     return server, {"set": [*load, "-n", "60000", "-t", "set"], "get": [*load, "-n", "60000", "-t", "get"]}
 
 
-def postgresql(place: Place) -> tuple[subprocess.Popen[bytes], dict[str, Sequence[str]]]:
+def postgresql(server_place: Place) -> tuple[subprocess.Popen[bytes], dict[str, Sequence[str]]]:
     programs = sorted(Path("/usr/lib/postgresql").glob("*/bin"))[-1]
-    data, folder = str(place.folder / "db"), str(place.folder)
-    place.call(str(programs / "initdb"), "-D", data, "-A", "trust", "-N", under=True)
-    with (place.folder / "db/postgresql.conf").open("a") as settings:
+    data, folder = str(server_place.folder / "db"), str(server_place.folder)
+    server_place.call(str(programs / "initdb"), "-D", data, "-A", "trust", "-N", under=True)
+    with (server_place.folder / "db/postgresql.conf").open("a") as settings:
         settings.write(f"listen_addresses=''\nunix_socket_directories='{folder}'\n")
-    with (place.folder / "log").open("w") as log:
+    with (server_place.folder / "log").open("w") as log:
         server = subprocess.Popen(
-            place.words(str(programs / "postgres"), "-D", data), env=place.environment, stdout=log, stderr=log
+            server_place.enter_command(str(programs / "postgres"), "-D", data),
+            env=server_place.environment,
+            stdout=log,
+            stderr=log,
         )
-    place.wait(str(programs / "pg_isready"), "-h", folder)
-    place.call(str(programs / "pgbench"), "-h", folder, "-q", "-i", "-s", "5", "postgres")
-    load = place.words(str(programs / "pgbench"), "-h", folder, "-n", "-c", "2")
+    server_place.wait(str(programs / "pg_isready"), "-h", folder)
+    server_place.call(str(programs / "pgbench"), "-h", folder, "-q", "-i", "-s", "5", "postgres")
+    load = server_place.enter_command(str(programs / "pgbench"), "-h", folder, "-n", "-c", "2")
     return server, {"tpcb": [*load, "-t", "1000", "postgres"], "select": [*load, "-S", "-t", "10000", "postgres"]}
 
 
-def mariadb(place: Place) -> tuple[subprocess.Popen[bytes], dict[str, Sequence[str]]]:
-    folder = str(place.folder)
-    place.call(
+def mariadb(server_place: Place) -> tuple[subprocess.Popen[bytes], dict[str, Sequence[str]]]:
+    folder = str(server_place.folder)
+    server_place.call(
         *("mariadb-install-db", "--no-defaults", f"--datadir={folder}/db", "--skip-test-db"),
         "--auth-root-authentication-method=normal",
         under=True,
     )
     server = subprocess.Popen(
-        place.words(
+        server_place.enter_command(
             *(shutil.which("mariadbd") or "/usr/sbin/mariadbd", "--no-defaults", f"--datadir={folder}/db"),
             *(f"--socket={folder}/s", "--skip-networking", f"--log-error={folder}/log", f"--pid-file={folder}/pid"),
         ),
-        env=place.environment,
+        env=server_place.environment,
     )
     client = ["--no-defaults", "-u", "root", f"--socket={folder}/s"]
-    place.wait("mariadb", *client, "-e", "select 1")
+    server_place.wait("mariadb", *client, "-e", "select 1")
     rows = "create table test.t (id int primary key auto_increment, text varchar(300), key (text))"
-    place.call("mariadb", *client, "-e", f"create database test; {rows}")
+    server_place.call("mariadb", *client, "-e", f"create database test; {rows}")
     load = ["mariadb-slap", *client, "--create-schema=test", "--no-drop", "--concurrency=2"]
     insert = "insert into t (text) values (repeat('x', 200))"
     return server, {
@@ -161,10 +166,10 @@ class Running:
         user = system = 0
         waiting = [self.pid]
         while waiting:
-            one = Path(f"/proc/{waiting.pop()}")
+            process_folder = Path(f"/proc/{waiting.pop()}")
             try:
-                stat_fields = (one / "stat").read_text().rpartition(")")[2].split()
-                waiting += map(int, (one / f"task/{one.name}/children").read_text().split())
+                stat_fields = (process_folder / "stat").read_text().rpartition(")")[2].split()
+                waiting += map(int, (process_folder / f"task/{process_folder.name}/children").read_text().split())
             except OSError:
                 continue  # it has just ended, and is its parent's now
             user, system = (
@@ -185,12 +190,12 @@ class Running:
 
 def in_turns(servers: Mapping[str, Running], load: str, rounds: int) -> Result:
     """As take_turns()."""
-    result = Result({way: [] for way in servers})
+    result = Result({variant: [] for variant in servers})
     ways = list(servers)
     for number in range(rounds):
         shift = number % len(ways)
-        for way in ways[shift:] + ways[:shift]:
-            result.turns[way].append(servers[way].turn(load))
+        for variant in ways[shift:] + ways[:shift]:
+            result.turns[variant].append(servers[variant].turn(load))
     return result
 
 
@@ -203,7 +208,7 @@ def side_by_side(kind: Kind, below: Path, library: Path) -> Iterator[dict[str, R
     servers: list[subprocess.Popen[bytes]] = []
     running: dict[str, Running] = {}
     try:
-        for number, (way, params) in enumerate(WAYS.items()):
+        for number, (variant, params) in enumerate(WAYS.items()):
             folder = below / f"{kind.name}{number}"
             folder.mkdir()
             copy = folder / library.name  # the server's user may not be allowed to go where the library was built
@@ -213,7 +218,7 @@ def side_by_side(kind: Kind, below: Path, library: Path) -> Iterator[dict[str, R
                 shutil.chown(folder, user, user)
             server, loads = kind.start(Place(folder, {**plain(), **ours}, user))
             servers.append(server)
-            running[way] = Running(server.pid, loads)
+            running[variant] = Running(server.pid, loads)
         yield running
     finally:
         for server in servers:

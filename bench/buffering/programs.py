@@ -31,28 +31,30 @@ class Workshop:
         return self._compiled(name, ["gfortran", "-O2"], f"{name}.f90", ())
 
     def _compiled(self, name: str, compiler: list[str], source: str, options: tuple[str, ...]) -> Path:
-        made = self.folder / name
-        if not made.exists():
+        program = self.folder / name
+        if not program.exists():
             if shutil.which(compiler[0]) is None:
                 raise NotHereError(f"{compiler[0]} is not on PATH")
-            subprocess.run([*compiler, "-o", str(made), str(HERE / source), *options], check=True)
-        return made
+            subprocess.run([*compiler, "-o", str(program), str(HERE / source), *options], check=True)
+        return program
 
 
-def library(given: Path | None) -> Path:
+def library(library_path: Path | None) -> Path:
     """The library under test: the one that was named, or the newest build."""
     built = list(ROOT.glob("build/*/preload/libsonde-preload.so"))
-    if given is None and not built:
+    if library_path is None and not built:
         sys.exit("bench/preload.py: the library is not built: cmake --preset dev && cmake --build --preset dev")
-    return (given or max(built, key=lambda path: path.stat().st_mtime)).absolute()
+    return (library_path or max(built, key=lambda path: path.stat().st_mtime)).absolute()
 
 
 def darshan() -> Path | None:
     """$DARSHAN_LIB, or what the loader finds as libdarshan.so."""
-    named = os.environ.get("DARSHAN_LIB")
+    library_path = os.environ.get("DARSHAN_LIB")
     folders = [*os.environ.get("LD_LIBRARY_PATH", "").split(":"), "/usr/lib", "/usr/local/lib", "/opt/darshan/lib"]
-    found = [Path(named)] if named else [Path(one) / "libdarshan.so" for one in folders if one]
-    return next((one for one in found if one.exists()), None)
+    candidates = (
+        [Path(library_path)] if library_path else [Path(folder) / "libdarshan.so" for folder in folders if folder]
+    )
+    return next((candidate for candidate in candidates if candidate.exists()), None)
 
 
 def quiet_prefix() -> list[str]:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 def sqlite(journal: str, kind: str, file: Path, count: int) -> None:
     if kind == "insert":
-        for one in (file, file.with_name(f"{file.name}-wal"), file.with_name(f"{file.name}-shm")):
-            one.unlink(missing_ok=True)
+        for path in (file, file.with_name(f"{file.name}-wal"), file.with_name(f"{file.name}-shm")):
+            path.unlink(missing_ok=True)
     data = sqlite3.connect(file, isolation_level=None)
     data.execute(f"pragma journal_mode={journal}")
     data.execute("pragma cache_size=20")  # what is looked up comes from the file
@@ -24,8 +24,8 @@ def sqlite(journal: str, kind: str, file: Path, count: int) -> None:
             data.execute("insert into lines values (?, ?)", (number, "x" * (number % 300)))
     else:
         for number in range(10 * count):
-            place = number * 7919 % count
-            assert len(data.execute("select text from lines where number = ?", (place,)).fetchone()[0]) == place % 300
+            key = number * 7919 % count
+            assert len(data.execute("select text from lines where number = ?", (key,)).fetchone()[0]) == key % 300
 
 
 def lmdb(kind: str, file: Path, count: int) -> None:
@@ -39,15 +39,15 @@ def lmdb(kind: str, file: Path, count: int) -> None:
             return
         for number in range(20 * count):
             with data.begin() as look:
-                place = number * 7919 % count
-                found = look.get(b"%09d" % place)
-                assert found is not None
-                assert len(found) == place % 300
+                key = number * 7919 % count
+                value = look.get(b"%09d" % key)
+                assert value is not None
+                assert len(value) == key % 300
 
 
 def main() -> None:
-    what, name, count = sys.argv[1:]
-    library, kind = what.split(".")
+    cell, name, count = sys.argv[1:]
+    library, kind = cell.split(".")
     if library == "lmdb":
         lmdb(kind, Path(name), int(count))
     else:

@@ -31,32 +31,32 @@ class Result:
 
     turns: dict[str, list[Turn]] = field(default_factory=dict)
 
-    def median(self, way: str) -> Turn:
+    def median(self, variant: str) -> Turn:
         """Each number by itself."""
-        one = self.turns[way]
+        turns = self.turns[variant]
         return Turn(
-            statistics.median(turn.real_s for turn in one),
-            statistics.median(turn.user_s for turn in one),
-            statistics.median(turn.system_s for turn in one),
+            statistics.median(turn.real_s for turn in turns),
+            statistics.median(turn.user_s for turn in turns),
+            statistics.median(turn.system_s for turn in turns),
         )
 
-    def ratio(self, way: str) -> float:
+    def ratio(self, variant: str) -> float:
         """How many times faster than the first way, median of the rounds."""
-        return statistics.median(self._ratios(way))
+        return statistics.median(self._ratios(variant))
 
-    def interval(self, way: str) -> tuple[float, float]:
+    def interval(self, variant: str) -> tuple[float, float]:
         """Where the median of such ratios lies, with 95 % certainty or more."""
-        return interval_of(self._ratios(way))
+        return interval_of(self._ratios(variant))
 
-    def processor_ratios(self, way: str) -> list[float]:
+    def processor_ratios(self, variant: str) -> list[float]:
         """How many times less processor time than the first way, by round."""
         return [
             (a.user_s + a.system_s) / max(b.user_s + b.system_s, 1e-9)
-            for a, b in zip(self._first(), self.turns[way], strict=True)
+            for a, b in zip(self._first(), self.turns[variant], strict=True)
         ]
 
-    def _ratios(self, way: str) -> list[float]:
-        return [a.real_s / b.real_s for a, b in zip(self._first(), self.turns[way], strict=True)]
+    def _ratios(self, variant: str) -> list[float]:
+        return [a.real_s / b.real_s for a, b in zip(self._first(), self.turns[variant], strict=True)]
 
     def _first(self) -> list[Turn]:
         return next(iter(self.turns.values()))

@@ -33,10 +33,12 @@ def histories(folder: Path) -> list[History]:
                 if row["rate_GiBps"] and float(row["rate_GiBps"]) > 0:
                     time = datetime.fromisoformat(row["time_utc"]).timestamp()
                     rows[tuple(row[label] for label in LABELS)].append((time, float(row["rate_GiBps"])))
-    found = [_series(labels, sorted(values)) for labels, values in sorted(rows.items()) if len(values) >= LEAST_RUNS]
-    if not found:
+    histories = [
+        _series(labels, sorted(values)) for labels, values in sorted(rows.items()) if len(values) >= LEAST_RUNS
+    ]
+    if not histories:
         raise ValueError(f"{folder} holds no CSV file with a series of {LEAST_RUNS} runs.")
-    return found
+    return histories
 
 
 def _series(labels: tuple[str, ...], values: list[tuple[float, float]]) -> History:

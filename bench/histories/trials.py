@@ -45,17 +45,17 @@ def study_noise(rates: ArrayLike) -> Floats:
     """The logarithms less their running median: the noise that the study drew from."""
     values = np.log(np.asarray(rates, dtype=float))
     half = AROUND // 2
-    near = [np.median(values[max(0, at - half) : at + half + 1]) for at in range(values.size)]
-    left: Floats = values - np.array(near, dtype=float)
-    return left
+    near = [np.median(values[max(0, index - half) : index + half + 1]) for index in range(values.size)]
+    residuals: Floats = values - np.array(near, dtype=float)
+    return residuals
 
 
 def probes(noises: Sequence[Floats], rows: int, repeats: int, random: np.random.Generator) -> Floats:
     """`rows` histories from each noise."""
-    drawn = [
+    medians = [
         np.median([resample(noise, rows, PROBES, random, BLOCK) for _ in range(repeats)], axis=0) for noise in noises
     ]
-    return np.concatenate(drawn)
+    return np.concatenate(medians)
 
 
 def attempt(
@@ -71,16 +71,21 @@ def attempt(
         stepped = probes(noises, rows, repeats, random)
         stepped[:, STEP_AT:] += np.log(1 - drop)
         cells[drop] = _cell(_watched(stepped, settings, rows), stepped.shape[0])
-    gate = sum(one.detector == "collapse" for one in alarms) / max(1, len(alarms))
+    gate = sum(alarm.detector == "collapse" for alarm in alarms) / max(1, len(alarms))
     return Outcome(100 * len(alarms) / watched, gate, cells)
 
 
 def _watched(histories: Floats, settings: Sequence[DetectorSettings], rows: int) -> list[Alarm]:
     alarms: list[Alarm] = []
     owners = np.repeat(np.arange(len(settings)), rows)
-    for own in dict.fromkeys(settings):
-        mine = np.flatnonzero(np.isin(owners, [at for at, one in enumerate(settings) if one == own]))
-        alarms += [replace(alarm, history=int(mine[alarm.history])) for alarm in watch_rows(histories[mine], own)]
+    for setting in dict.fromkeys(settings):
+        setting_rows = np.flatnonzero(
+            np.isin(owners, [index for index, other in enumerate(settings) if other == setting])
+        )
+        alarms += [
+            replace(alarm, history=int(setting_rows[alarm.history]))
+            for alarm in watch_rows(histories[setting_rows], setting)
+        ]
     return alarms
 
 

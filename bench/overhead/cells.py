@@ -67,12 +67,12 @@ def given_file(folder: Path) -> Path:
 
 def file_system_type(folder: Path) -> str:
     """The kernel's name of the file system that holds a folder ("ext4")."""
-    best, found = "", "unknown"
+    best, type_ = "", "unknown"
     path = str(folder.resolve())
     for line in Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace").splitlines():
         fields = line.split()
         point = fields[1].replace("\\040", " ")
         inside = path == point or path.startswith(point.rstrip("/") + "/")
         if inside and len(point) >= len(best):
-            best, found = point, fields[2]
-    return found
+            best, type_ = point, fields[2]
+    return type_

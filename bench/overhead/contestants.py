@@ -118,8 +118,8 @@ def engine_plan(cell: Cell, folder: Path, seconds: float | None) -> dict[str, An
     }
     target: dict[str, Any] = {"path": str(folder), "min_free": 0}
     if not cell.fresh:
-        given = given_file(folder)
-        target |= {"path": str(given.parent.parent), "directory": given.parent.name, "use_existing": True, "keep": True}
+        file = given_file(folder)
+        target |= {"path": str(file.parent.parent), "directory": file.parent.name, "use_existing": True, "keep": True}
         if seconds is not None:
             phase["stop"] = {"time": seconds}
     return {
@@ -316,10 +316,10 @@ class Elbencho:
 
 def peers() -> list[Contestant]:
     """All other tools on PATH."""
-    found: list[Contestant] = []
+    contestants: list[Contestant] = []
     for name, make in (("ior", Ior), ("elbencho", Elbencho), ("t_io_uring", TUring)):
         if path := shutil.which(name):
-            found.append(make(path))
+            contestants.append(make(path))
     if fio := shutil.which("fio"):
-        found += [Fio(fio), Fio(fio, batch=16, name="fio_batch16")]
-    return found
+        contestants += [Fio(fio), Fio(fio, batch=16, name="fio_batch16")]
+    return contestants

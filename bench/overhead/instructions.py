@@ -31,17 +31,17 @@ def count(command: list[str], folder: Path, loop: str, env: dict[str, str] | Non
     out = folder / "callgrind.out"
     tool = ["--tool=callgrind", f"--callgrind-out-file={out}", f"--toggle-collect={loop}"]
     call(["valgrind", *tool, *command], folder, env)
-    found = re.search(r"^(?:summary|totals): (\d+)", out.read_text(encoding="utf-8"), re.MULTILINE)
-    if found is None:
+    match = re.search(r"^(?:summary|totals): (\d+)", out.read_text(encoding="utf-8"), re.MULTILINE)
+    if match is None:
         raise RunError("callgrind wrote no total")
-    if int(found.group(1)) == 0:
+    if int(match.group(1)) == 0:
         raise RunError(f"callgrind met no function named {loop}")
-    return int(found.group(1))
+    return int(match.group(1))
 
 
 def per_operation(raw: Raw, engine: Engine, base: Path, write: bool, random: bool) -> dict[str, float]:
     """Instructions an operation of the bare loop and of the engine, 4 KiB."""
-    found: dict[str, float] = {}
+    instructions: dict[str, float] = {}
     cell = Cell("callgrind", True, write, 4 * KIB, MANY * 4 * KIB, random=random)
     with tempfile.TemporaryDirectory(prefix="sonde-bench-", dir=base) as name:
         folder = Path(name) / "one"
@@ -57,9 +57,9 @@ def per_operation(raw: Raw, engine: Engine, base: Path, write: bool, random: boo
             plan["observe"] = {"slice": "1s", "progress": 0}
             command, _ = engine.command(plan, folder)
             totals["engine"].append(count(command, folder, LOOPS["engine"]))
-        for who, (few, many) in totals.items():
-            found[who] = (many - few) / (MANY - FEW)
-    return found
+        for who, (few, count_many) in totals.items():
+            instructions[who] = (count_many - few) / (MANY - FEW)
+    return instructions
 
 
 def of_targets(engine: Engine, base: Path, random: bool, widths: Sequence[int]) -> dict[int, float]:
@@ -72,19 +72,19 @@ def of_targets(engine: Engine, base: Path, random: bool, widths: Sequence[int]) 
         make_given_file(cell, Path(name))
         layouts = {width: write_layout(Path(name) / f"layouts-{width}", given_file(folder), width) for width in widths}
 
-        def per_read(known: dict[str, str] | None) -> float:
+        def per_read(layout: dict[str, str] | None) -> float:
             totals = []
             for operations in (FEW, MANY):
                 plan = engine_plan(dataclasses.replace(cell, size=operations * 4 * KIB), folder, None)
                 plan["observe"] = {"slice": "1s", "progress": 0}
                 command, record = engine.command(plan, folder)
-                totals.append(count(command, folder, LOOPS["engine"], known))
-                if (known is not None) != ('"type":"targets"' in record.read_text(encoding="utf-8")):
+                totals.append(count(command, folder, LOOPS["engine"], layout))
+                if (layout is not None) != ('"type":"targets"' in record.read_text(encoding="utf-8")):
                     raise RunError("the engine did not take the layout that was given to it")
             return (totals[1] - totals[0]) / (MANY - FEW)
 
         without = per_read(None)
-        return {width: per_read(known) - without for width, known in layouts.items()}
+        return {width: per_read(layout) - without for width, layout in layouts.items()}
 
 
 def available() -> bool:

@@ -118,13 +118,13 @@ class Rules:
     patience_s: float  #: how long to wait for that before each round
 
 
-def play(cell: Cell, place: str, contestants: list[Contestant], base: Path, rules: Rules) -> Result:
+def play(cell: Cell, file_system: str, contestants: list[Contestant], base: Path, rules: Rules) -> Result:
     """All rounds of one cell. A round in which others kept more processors busy than allowed is played again, until
     three times as many have been played."""
     rounds, seconds, max_others = rules.rounds, rules.seconds, rules.max_others
-    result = Result(cell, place)
+    result = Result(cell, file_system)
     able = [contestant for contestant in contestants if contestant.can(cell)]
-    kept: list[dict[str, Turn]] = []
+    rounds_done: list[dict[str, Turn]] = []
     others: list[float] = []
     with tempfile.TemporaryDirectory(prefix="sonde-bench-", dir=base) as folder:
         if not cell.fresh:
@@ -132,23 +132,23 @@ def play(cell: Cell, place: str, contestants: list[Contestant], base: Path, rule
         chance = random.Random(1)
         one_round(result, able, Path(folder), seconds / 4)  # warms up
         for number in range(3 * rounds):
-            if len(kept) == rounds or {"raw", "engine"} & result.failures.keys():
+            if len(rounds_done) == rounds or {"raw", "engine"} & result.failures.keys():
                 break
             wait_for_quiet(max_others, rules.patience_s)
-            begin, busy, own = time.monotonic(), busy_seconds(), own_seconds()
+            begin, busy, own_busy = time.monotonic(), busy_seconds(), own_seconds()
             # In another order each time: what one leaves behind (free memory, warm caches) is the next one's luck.
             turns = one_round(result, chance.sample(able, len(able)), Path(folder), seconds)
             elapsed = time.monotonic() - begin
-            disturbance = max(0.0, (busy_seconds() - busy) - (own_seconds() - own)) / elapsed
-            if disturbance > max_others and number < 3 * rounds - (rounds - len(kept)):
+            disturbance = max(0.0, (busy_seconds() - busy) - (own_seconds() - own_busy)) / elapsed
+            if disturbance > max_others and number < 3 * rounds - (rounds - len(rounds_done)):
                 result.disturbed += 1
                 continue
-            kept.append(turns)
+            rounds_done.append(turns)
             others.append(disturbance)
     for contestant in able:
         if contestant.name not in result.failures:
-            result.turns[contestant.name] = [turns[contestant.name] for turns in kept]
+            result.turns[contestant.name] = [turns[contestant.name] for turns in rounds_done]
     result.others_cpus = statistics.mean(others) if others else 0.0
     for name, reason in result.failures.items():
-        print(f"{place} {cell.name}: {name} left out: {reason}", file=sys.stderr)
+        print(f"{file_system} {cell.name}: {name} left out: {reason}", file=sys.stderr)
     return result

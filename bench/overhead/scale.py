@@ -39,15 +39,15 @@ def launcher(path: str) -> Launcher | None:
     return Launcher(path, "hydra", ()) if "HYDRA" in output else Launcher(path, "mpi", ())
 
 
-def launchers(given: list[str], root: Path) -> list[Launcher]:
+def launchers(requested: list[str], root: Path) -> list[Launcher]:
     """The given ones, or all that can be found."""
-    names = given or ["mpiexec", "mpiexec.openmpi", "mpiexec.mpich", str(root / ".venv/bin/mpiexec")]
-    found: dict[str, Launcher] = {}
+    names = requested or ["mpiexec", "mpiexec.openmpi", "mpiexec.mpich", str(root / ".venv/bin/mpiexec")]
+    launchers_by_path: dict[str, Launcher] = {}
     for name in names:
         path = shutil.which(name)
-        if path and os.path.realpath(path) not in found and (made := launcher(path)):
-            found[os.path.realpath(path)] = made
-    return list(found.values())
+        if path and os.path.realpath(path) not in launchers_by_path and (found_launcher := launcher(path)):
+            launchers_by_path[os.path.realpath(path)] = found_launcher
+    return list(launchers_by_path.values())
 
 
 @dataclass

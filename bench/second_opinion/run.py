@@ -71,37 +71,37 @@ def fluid(text: str) -> Fluid:
     rates: dict[str, float] = {}
     servers: list[int] = []
     ways: list[list[str]] = []
-    left: list[float] = []
+    remaining: list[float] = []
     routed = False
 
     def add(name: str, rate: float, duplex: str) -> None:
         for side in ("w", "r"):
             rates[f"{name} both" if duplex == "half" else f"{name} {side}"] = rate or math.inf
 
-    for kind, *rest in (line.split() for line in text.splitlines()):
+    for kind, *fields in (line.split() for line in text.splitlines()):
         if kind in ("router", "client", "server"):
             routed = routed or kind == "router"
             number = sum(1 for key in {key.split()[0] for key in rates} if key.startswith(kind))
-            add(f"{kind}{number}", float(rest[0]), rest[1])
+            add(f"{kind}{number}", float(fields[0]), fields[1])
         elif kind == "target":
-            add(f"target{len(servers)}", float(rest[1]), "half")
-            servers.append(int(rest[0]))
+            add(f"target{len(servers)}", float(fields[1]), "half")
+            servers.append(int(fields[0]))
         elif kind == "flow":
-            client, target, bytes_, side = int(rest[0]), int(rest[1]), float(rest[2]), rest[3]
+            client, target, bytes_, side = int(fields[0]), int(fields[1]), float(fields[2]), fields[3]
             parts = [f"client{client}", *(["router0"] if routed else []), f"server{servers[target]}", f"target{target}"]
             ways.append([f"{part} both" if f"{part} both" in rates else f"{part} {side}" for part in parts])
-            left.append(bytes_)
-    ends, now, two_lines = [0.0] * len(left), 0.0, False
-    while going := [i for i, bytes_ in enumerate(left) if bytes_ > 0]:
+            remaining.append(bytes_)
+    ends, now, two_lines = [0.0] * len(remaining), 0.0, False
+    while going := [i for i, bytes_ in enumerate(remaining) if bytes_ > 0]:
         shares = _shares([ways[i] for i in going], rates)
         used = {link: sum(s for s, i in zip(shares, going, strict=True) if link in ways[i]) for link in rates}
-        step = min(left[i] / share for share, i in zip(shares, going, strict=True))
+        step = min(remaining[i] / share for share, i in zip(shares, going, strict=True))
         full = {link for link, load in used.items() if load > FULL * rates[link]}
         two_lines = two_lines or any(len(full & set(ways[i])) > 1 for i in going)
         now += step
         for share, i in zip(shares, going, strict=True):
-            left[i] = 0.0 if left[i] <= share * step * (1 + 1e-12) else left[i] - share * step
-            ends[i] = now if left[i] == 0 else 0.0
+            remaining[i] = 0.0 if remaining[i] <= share * step * (1 + 1e-12) else remaining[i] - share * step
+            ends[i] = now if remaining[i] == 0 else 0.0
     return Fluid(ends, two_lines)
 
 
@@ -124,10 +124,10 @@ def compiled(compiler: str, folder: Path) -> Path:
     """Our program: the model and the loop over transfers, by one compiler."""
     program = folder / f"flows-{Path(compiler).name}"
     sources = [*sorted((ROOT / "simulate" / "model").glob("*.cpp")), HERE / "flows.cpp"]
-    whole = program.with_suffix(".cpp")  # compiled as one, as the build does: in less than half the time
-    whole.write_text("".join(f'#include "{source}"\n' for source in sources), encoding="utf-8")
+    source_file = program.with_suffix(".cpp")  # compiled as one, as the build does: in less than half the time
+    source_file.write_text("".join(f'#include "{source}"\n' for source in sources), encoding="utf-8")
     command = [compiler, "-std=c++20", "-O1", "-ffp-contract=off", f"-I{ROOT / 'simulate'}", "-o", str(program)]
-    subprocess.run([*command, str(whole)], check=True)
+    subprocess.run([*command, str(source_file)], check=True)
     return program
 
 
@@ -153,26 +153,33 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--compiler", default="c++")
     parser.add_argument("--ours", type=Path)
-    asked = parser.parse_args()
-    if shutil.which(asked.compiler) is None:
-        print(f"there is no compiler {asked.compiler}", file=sys.stderr)
+    arguments = parser.parse_args()
+    if shutil.which(arguments.compiler) is None:
+        print(f"there is no compiler {arguments.compiler}", file=sys.stderr)
         return 3
     with tempfile.TemporaryDirectory(prefix="sonde-second-opinion-") as name:
-        theirs = simgrid(asked.compiler, Path(name))
-        if theirs is None:
+        simgrid_program = simgrid(arguments.compiler, Path(name))
+        if simgrid_program is None:
             print("SimGrid is not installed (Debian: apt-get install libsimgrid-dev): by progressive filling only")
-        return compare(asked.ours or compiled(asked.compiler, Path(name)), theirs, asked.networks, asked.seed)
+        return compare(
+            arguments.ours or compiled(arguments.compiler, Path(name)),
+            simgrid_program,
+            arguments.networks,
+            arguments.seed,
+        )
 
 
-def compare(ours: Path, theirs: Path | None, networks: int, seed: int) -> int:
+def compare(ours: Path, simgrid_program: Path | None, networks: int, seed: int) -> int:
     """Draws networks until so many could be compared. 1 when more than one in ten of them is over the limit."""
-    worst, apart, far, compared, skipped = 0.0, 0.0, 0, 0, 0
+    worst, largest_difference, far, compared, skipped = 0.0, 0.0, 0, 0, 0
     while compared < networks:
         seed, text = seed + 1, network(seed)
-        truth, mine = fluid(text), [end / 1e9 for end in ends(ours, text)]
-        told = [end / 1e9 for end in ends(theirs, text)] if theirs else truth.ends
-        apart = max(apart, *(abs(a - b) / b for a, b in zip(truth.ends, told, strict=True)))
-        error = max(abs(a - b) / b for a, b in zip(mine, told, strict=True))
+        truth, our_ends = fluid(text), [end / 1e9 for end in ends(ours, text)]
+        peer_ends = [end / 1e9 for end in ends(simgrid_program, text)] if simgrid_program else truth.ends
+        largest_difference = max(
+            largest_difference, *(abs(a - b) / b for a, b in zip(truth.ends, peer_ends, strict=True))
+        )
+        error = max(abs(a - b) / b for a, b in zip(our_ends, peer_ends, strict=True))
         if truth.two_lines:
             skipped += 1
             continue
@@ -180,12 +187,12 @@ def compare(ours: Path, theirs: Path | None, networks: int, seed: int) -> int:
         worst = max(worst, error)
         if error > LIMIT:
             far += 1
-            print(f"network {seed - 1}: {error:.1%} off\n{text}ours {mine}\nthey {told}")
-    who = "SimGrid" if theirs else "progressive filling"
+            print(f"network {seed - 1}: {error:.1%} off\n{text}ours {our_ends}\nthey {peer_ends}")
+    who = "SimGrid" if simgrid_program else "progressive filling"
     print(f"{compared} networks: ours and {who} differ by {worst:.2%} at most, {far} by more than {LIMIT:.0%}")
     print(f"{skipped} more have a transfer that waits at two full links at once, and were not compared")
-    if theirs:
-        print(f"SimGrid and progressive filling differ by {apart:.1e} at most")
+    if simgrid_program:
+        print(f"SimGrid and progressive filling differ by {largest_difference:.1e} at most")
     return 1 if far * 10 > compared else 0
 
 

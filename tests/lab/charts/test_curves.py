@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sonde.charts.curves import Curve, Curves, build_curve_chart, shown
+from sonde.charts.curves import Curve, Curves, build_curve_chart, format_value
 
 
 def render_chart(**changes: object) -> str:
@@ -74,7 +74,7 @@ def test_one_place_can_be_drawn_and_none_cannot() -> None:
 
 
 def test_values_have_the_unit_that_they_are_in() -> None:
-    assert [shown(1.5e9, "B/s"), shown(900, "op/s"), shown(0.5, ""), shown(2, "s")] == [
+    assert [format_value(1.5e9, "B/s"), format_value(900, "op/s"), format_value(0.5, ""), format_value(2, "s")] == [
         "1.50 GB/s",
         "900 op/s",
         "0.5",

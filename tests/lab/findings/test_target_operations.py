@@ -13,7 +13,7 @@ from sonde.findings.target_operations import (
     Deviation,
     OperationTimes,
     TargetOperations,
-    _apart,
+    _compute_deviation,
     busiest_kind,
     compute_deviations,
     describe_slow_operations,
@@ -30,7 +30,7 @@ from sonde.findings.targets import SlowTarget, TargetRates
 from sonde.model.lines import LayoutLine, PhaseBeginLine, SeriesLine, TargetsLine
 from sonde.model.quantities import to_plain_spaces
 from sonde.model.record import PhaseRecord
-from sonde.report.sections.target_heat_map import _shown, render_target_heat_map
+from sonde.report.sections.target_heat_map import _sample_columns, render_target_heat_map
 
 
 def draw_target_phase(random: np.random.Generator, slow: float = 1.0) -> PhaseRecord:
@@ -146,7 +146,7 @@ def test_a_target_that_nobody_asks_any_more_takes_no_part_while_one_that_stands_
     ops = np.full((4, 20), 10)
     ops[1, 10:] = 0  # over before the others
     ops[2, 8:12] = 0  # stands still between
-    (early, still) = (_shown(line, 20, 20) for line in phase_of(ops, ops * 1_000_000).series[1:3])
+    (early, still) = (_sample_columns(line, 20, 20) for line in phase_of(ops, ops * 1_000_000).series[1:3])
     assert np.isnan(early[10:]).all()
     assert not np.isnan(early[:10]).any()
     assert still[8:12] == [0.0] * 4
@@ -155,7 +155,7 @@ def test_a_target_that_nobody_asks_any_more_takes_no_part_while_one_that_stands_
 def test_how_far_one_is_apart_is_from_the_middle_of_the_others_and_no_further_than_chance_reaches() -> None:
     """Of one that is judged Student's t with four degrees of freedom at 0.995 on two sides, 5.598, times the spread of
     five others, 1.5811, times the root of one and a fifth."""
-    deviation = _apart(9.0, np.array([1.0, 2.0, 3.0, 4.0, 5.0]), 1)
+    deviation = _compute_deviation(9.0, np.array([1.0, 2.0, 3.0, 4.0, 5.0]), 1)
     assert deviation.by == 6.0
     assert deviation.room == pytest.approx(5.598 * 1.5811 * 1.0954, rel=1e-3)
 
@@ -271,14 +271,14 @@ def test_the_level_is_shared_by_all_that_are_judged(far: float, room: str) -> No
     assert deviations[3].room == pytest.approx(3.265, rel=2e-3)
     assert deviations[3].differs == (room == "narrow")
     assert deviations[0] is not None
-    without = _apart(0.0, np.array([0.1, -0.1]), 4).room
-    within = _apart(0.0, np.array([0.1, -0.1, far]), 4).room
+    without = _compute_deviation(0.0, np.array([0.1, -0.1]), 4).room
+    within = _compute_deviation(0.0, np.array([0.1, -0.1, far]), 4).room
     assert deviations[0].room == (without if room == "narrow" else within)
 
 
 def test_the_level_of_many_is_higher_than_that_of_one() -> None:
     """Of five, Student's t with four degrees of freedom at 0.9995: 8.610."""
-    deviation = _apart(9.0, np.array([1.0, 2.0, 3.0, 4.0, 5.0]), 5)
+    deviation = _compute_deviation(9.0, np.array([1.0, 2.0, 3.0, 4.0, 5.0]), 5)
     assert deviation.room == pytest.approx(8.610 * 1.5811 * 1.0954, rel=1e-3)
 
 

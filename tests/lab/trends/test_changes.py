@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sonde.stats.ratio import RateRatio
-from sonde.trends.changes import Change, JointChange, Part, _alive, _around, group_changes, measure_changes
+from sonde.trends.changes import Change, JointChange, Part, _alive, _find_nearby, group_changes, measure_changes
 from sonde.trends.detectors import Alarm
 from sonde.trends.history import History
 from sonde.trends.scope import UNEXPLAINED
@@ -249,7 +249,7 @@ def test_how_a_series_moved_is_looked_up_between_its_own_changes() -> None:
         return RateRatio(float(before[0] * 1000 + after[-1]), 1.0, np.e, None, 9, 9, 0.95)
 
     def ends(own_changes: list[Change], day: float) -> tuple[int, int]:
-        interval = _around(examined, own_changes, DAY * day, compare_counts)
+        interval = _find_nearby(examined, own_changes, DAY * day, compare_counts)
         assert interval is not None
         assert interval[1] == pytest.approx(1 / 3.92)
         first, last = divmod(round(np.exp(interval[0])), 1000)
@@ -263,10 +263,10 @@ def test_how_a_series_moved_is_looked_up_between_its_own_changes() -> None:
 
 def test_the_noise_of_few_equal_runs_is_two_percent() -> None:
     examined = History({}, DAY * np.arange(8.0), np.array([2.0] * 5 + [1.0] * 3))
-    interval = _around(examined, [], 5 * DAY)
+    interval = _find_nearby(examined, [], 5 * DAY)
     assert interval == pytest.approx((-np.log(2), 0.02 * np.sqrt(np.pi / 2 * (1 / 5 + 1 / 3))))
     four = History({}, examined.times[1:], examined.values[1:])
-    assert _around(four, [], 5 * DAY) is None, "four runs tell no noise"
+    assert _find_nearby(four, [], 5 * DAY) is None, "four runs tell no noise"
 
 
 @pytest.mark.parametrize("day", [20, 40])

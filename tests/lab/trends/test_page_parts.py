@@ -23,7 +23,7 @@ from sonde.trends.run_caveats import CaveatCount
 from sonde.trends.scope import UNEXPLAINED, Certainty, Explanation
 from sonde.trends.sides import Side
 from sonde.trends.survey import HistoryAnalysis, Survey
-from sonde.trends.survey_page import _history, _members, _words, build_survey_page
+from sonde.trends.survey_page import _describe_analysis, _history, _members, build_survey_page
 from sonde.trends.survey_text import _sure_words, summarize_survey
 
 DAY = 86400.0
@@ -218,7 +218,7 @@ def test_a_joint_change_of_others_is_marked_where_the_series_did_not_take_part()
 
 def test_doubts_stand_with_the_picture_and_in_the_table_of_their_series() -> None:
     caveats = (CaveatCount("", "p", "x", "others used it.", 4, 10), CaveatCount("", "p", "y", "", 1, 9))
-    text = _words(replace(analysis(0), caveats=caveats))
+    text = _describe_analysis(replace(analysis(0), caveats=caveats))
     assert text == (
         "2.00 GB/s in the last three runs; noise 5.0 %. No change; a drop of 20 % would show in ten runs, four times of"
         " five. Doubtful in 4 of the last 10 runs: others used it. Doubtful in 1 of the last 9 runs: y."

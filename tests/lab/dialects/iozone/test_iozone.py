@@ -176,4 +176,4 @@ def test_throughput_sums_children_parent_waits_for_last() -> None:
 
 @pytest.mark.parametrize(("flag", "expected"), [("", "4096"), ("-O", "1024"), ("-N", "977")])
 def test_rates_come_in_three_units(flag: str, expected: str) -> None:
-    assert iozone_tables.shown(4096 * 1024, IozoneCell(1024, 4), parse_text(flag)) == expected
+    assert iozone_tables.format_rate(4096 * 1024, IozoneCell(1024, 4), parse_text(flag)) == expected

@@ -69,7 +69,7 @@ class Outer:
     number: int | None = plain_number("count", "a plain count", least=1)
     anything: Any = raw("seven", {"const": 7}, odd)
     rate: Rates | None = rates_member("how fast")
-    parts: tuple[str, ...] = ids("what it is made of", "drives", "luns", many=True)
+    parts: tuple[str, ...] = ids("what it is made of", "drives", "luns", allows_several=True)
     home: tuple[str, ...] = ids("where it is", required=True)
     inner: Inner | None = table("one more", Inner)
     inners: tuple[Inner, ...] = tables("several more", Inner)

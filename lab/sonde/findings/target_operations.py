@@ -175,13 +175,15 @@ def select_slow_targets(rates: Sequence[TargetRates]) -> list[SlowTarget]:
     targets can be told apart only by a large factor, and four are the fewest.
     """
     judged = [rate for rate in rates if rate.can_be_judged]
-    apart = compute_deviations([math.log(float(np.median(rate.rates))) for rate in judged], _estimate_noise(judged))
+    deviations = compute_deviations(
+        [math.log(float(np.median(rate.rates))) for rate in judged], _estimate_noise(judged)
+    )
     slow = []
-    for item, result in zip(judged, apart, strict=True):
+    for item, result in zip(judged, deviations, strict=True):
         if result is not None and result.differs and result.by < 0 and _is_slow_most_of_the_time(item):
             factor, low, high = (math.exp(-result.by + side) for side in (0.0, -result.room, result.room))
             slow.append(SlowTarget(item.name, len(item.rates), factor, low, high))
-    return sorted(slow, key=lambda one: -one.factor)
+    return sorted(slow, key=lambda target: -target.factor)
 
 
 def _estimate_noise(rates: Sequence[TargetRates]) -> list[float]:
@@ -231,15 +233,20 @@ def compute_deviations(levels: Sequence[float], noise: Sequence[float] = ()) -> 
     differing = 0
     for count in range(1, max(1, values.size // _ONE_IN) + 1):
         item = order[count - 1]
-        if _apart(float(values[item]), values[order[count:]], values.size - count + 1, spread[item]).differs:
+        if _compute_deviation(
+            float(values[item]), values[order[count:]], values.size - count + 1, spread[item]
+        ).differs:
             differing = count
     sound = np.ones(values.size, dtype=bool)
     sound[order[:differing]] = False
     index = np.arange(values.size)
-    return [_apart(float(values[item]), values[sound & (index != item)], values.size, spread[item]) for item in index]
+    return [
+        _compute_deviation(float(values[item]), values[sound & (index != item)], values.size, spread[item])
+        for item in index
+    ]
 
 
-def _apart(level: float, others: NDArray[np.float64], judged: int, noise: float = 1.0) -> Deviation:
+def _compute_deviation(level: float, others: NDArray[np.float64], judged: int, noise: float = 1.0) -> Deviation:
     """Against a prediction interval by Student's t, at a level shared by all that are judged."""
     quantile = compute_student_quantile(1 - (1 - LEVEL) / 2 / judged, others.size - 1)
     room = quantile * float(np.std(others, ddof=1)) * math.sqrt(noise**2 + 1 / others.size)

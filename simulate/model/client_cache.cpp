@@ -61,7 +61,7 @@ std::optional<CompletedOperation> ClientCache::complete_without_event(Time time,
     const Time cpu = call_cpu_time(clients_[stream.client], operation);
     const Time return_time = stream.cpu.reserve(time, cpu).end;
     traces_.nodes[stream.client].add(operation, operation.length, return_time - time);
-    return CompletedOperation{operation.tag, return_time, cpu};
+    return CompletedOperation{operation.tag, return_time, cpu, 0};
 }
 
 void ClientCache::close_file(StreamId stream) {

@@ -43,6 +43,7 @@ class ClientCache final : public RequestOwner {
     void register_writer(ClientStream& stream, FileId file);
     void unregister_writer(ClientStream& stream);
     bool reserve_piece(std::uint32_t call, FileId file, std::uint64_t offset);
+    bool has_space_for_piece(const ModelOperation& operation, std::uint64_t offset);
     bool buffer_write(std::uint32_t call);
     void wait_for_dirty_room(std::uint32_t call);
     void finish_write_back(const StorageRequest& request);

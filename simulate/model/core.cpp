@@ -37,6 +37,8 @@ void Core::handle_next_event() {
             return parts.add_sample();
         case EventKind::fault:
             return faults.begin_planned(event.subject);
+        case EventKind::fault_ends:
+            return faults.end_planned(event.subject);
         default:
             return handle_request_event(kind, event.subject);
     }
@@ -61,6 +63,9 @@ void Core::handle_request_event(EventKind kind, std::uint32_t request) {
 void Core::submit(Time time, const ModelOperation& operation) {
     const Time call_time = std::max(time, parts.timeline.now());
     ClientStream& stream = parts.clients.stream(operation.stream);
+    if (!parts.timeline.is_active()) {
+        parts.neighbors.resume();
+    }
     const Time cpu_time = parts.cache.call_cpu_time(parts.clients[stream.client], operation);
     const std::uint32_t call = parts.calls.add(operation, call_time, cpu_time);
     parts.timeline.push(stream.cpu.reserve(call_time, cpu_time).end, EventKind::call_begins, call);

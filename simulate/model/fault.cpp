@@ -70,6 +70,26 @@ std::string format_amount(double amount) {
     return {digits.data(), end.ptr};
 }
 
+/// Takes "at 30s" and "until 60s" off the end of the arguments. `wrong` makes the error from a reason.
+template <class MakeError>
+void parse_times(Fault& fault, std::vector<std::string>& arguments, const MakeError& wrong) {
+    while (arguments.size() >= 2) {
+        const std::string& word = arguments[arguments.size() - 2];
+        if (word != "at" && word != "until") {
+            break;
+        }
+        const std::optional<double> time = parse_amount(arguments.back());
+        if (!time || *time < 0 || *time > longest_s) {
+            throw wrong("\"" + arguments.back() + "\" is no time; write `" + word + " 30s`");
+        }
+        (word == "at" ? fault.from : fault.until) = seconds_to_time(*time);
+        arguments.resize(arguments.size() - 2);
+    }
+    if (fault.until > 0 && fault.until <= fault.from) {
+        throw wrong("it ends before it begins");
+    }
+}
+
 }  // namespace
 
 std::string Fault::text() const {
@@ -78,6 +98,7 @@ std::string Fault::text() const {
     text += part.empty() ? "" : " " + part;
     text += *rule.amount == 0 ? "" : " " + format_amount(amount);
     text += from > 0 ? " at " + format_amount(to_seconds(from)) + "s" : "";
+    text += until > 0 ? " until " + format_amount(to_seconds(until)) + "s" : "";
     return text;
 }
 
@@ -87,14 +108,7 @@ Fault parse_fault(std::string_view text) {
     };
     std::vector<std::string> arguments = split_words(text);
     Fault fault;
-    if (arguments.size() >= 2 && arguments[arguments.size() - 2] == "at") {
-        const std::optional<double> from = parse_amount(arguments.back());
-        if (!from || *from < 0 || *from > longest_s) {
-            throw wrong("\"" + arguments.back() + "\" is no time; write `at 30s`");
-        }
-        fault.from = seconds_to_time(*from);
-        arguments.resize(arguments.size() - 2);
-    }
+    parse_times(fault, arguments, wrong);
     const auto rule = std::find_if(fault_rules.begin(), fault_rules.end(), [&](const FaultRule& candidate) {
         return !arguments.empty() && arguments.front() == candidate.name;
     });
@@ -171,6 +185,24 @@ int find_router(const SiteModel& site, const std::string& name) {
 
 namespace {
 
+template <class Items>
+int find_by_id(const Items& items, const std::string& name) {
+    const auto item = std::find_if(items.begin(), items.end(), [&](const auto& other) { return other.id == name; });
+    return item == items.end() ? -1 : static_cast<int>(item - items.begin());
+}
+
+}  // namespace
+
+int find_link(const SiteModel& site, const std::string& name) {
+    return find_by_id(site.links, name);
+}
+
+int find_server(const SiteModel& site, const std::string& name) {
+    return find_by_id(site.servers, name);
+}
+
+namespace {
+
 template <class Items, class Test>
 bool any_of(const Items& items, Test test) {
     return std::any_of(items.begin(), items.end(), test);
@@ -203,7 +235,9 @@ std::string explain_no_effect(FaultKind kind, const SiteModel& site) {
                        ? ""
                        : "no node" + of_mount + "has a page cache; give nodes memory or model.page_cache";
         case FaultKind::full_file_system:
-            return any_of(site.media, [](const MediumSite& medium) { return medium.inner_rate < 1 || medium.seek > 0; })
+            return any_of(site.media,
+                          [](const MediumSite& medium) { return medium.inner_rate < 1 || medium.seek > 0; }) ||
+                           any_of(site.targets, [](const TargetSite& target) { return target.capacity > 0; })
                        ? ""
                        : "where files lie costs nothing on the drives" + of_mount +
                              "; describe targets on drives of kind hdd, or with model.seek";
@@ -214,6 +248,55 @@ std::string explain_no_effect(FaultKind kind, const SiteModel& site) {
                              "is on a RAID group with parity and a segment; give its raid_groups segment";
         default:
             return {};
+    }
+}
+
+}  // namespace
+
+namespace {
+
+/// Throws SiteError when a lost server has no partner, or no target.
+void check_server(const Fault& fault, const SiteModel& site, const SiteError& missing_part) {
+    const int server = find_server(site, fault.part);
+    if (server < 0) {
+        throw missing_part;
+    }
+    if (site.servers[static_cast<std::size_t>(server)].partner < 0) {
+        throw SiteError("fault \"" + fault.text() + "\": no server takes over from " + fault.part +
+                        "; give its servers failover = \"pairs\" or a partner");
+    }
+    if (!any_of(site.targets, [server](const TargetSite& target) { return target.server == server; })) {
+        throw SiteError("fault \"" + fault.text() + "\" would change nothing: " + fault.part + " has no target");
+    }
+}
+
+/// Throws SiteError when the drives of a target are not known one by one.
+void check_drive(const Fault& fault, const SiteModel& site) {
+    const int medium = site.targets[static_cast<std::size_t>(find_target(site, fault.part))].medium;
+    if (medium < 0 || site.media[static_cast<std::size_t>(medium)].segment == 0) {
+        throw SiteError("fault \"" + fault.text() + "\": the drives of " + fault.part +
+                        " are not described; put it on a RAID group with a segment");
+    }
+}
+
+/// The amount of a fault that changes nothing; < 0: there is none.
+double neutral_amount(FaultKind kind, const SiteModel& site) {
+    switch (kind) {
+        case FaultKind::slow_target:
+        case FaultKind::slow_node:
+        case FaultKind::slow_drive:
+        case FaultKind::slow_link:
+        case FaultKind::unbalanced_path:
+            return 1;
+        case FaultKind::failing_drive:
+        case FaultKind::noisy_neighbor:
+        case FaultKind::mds_saturated:
+        case FaultKind::lossy_link:
+            return 0;
+        case FaultKind::full_file_system:
+            return site.fs.used;
+        default:
+            return -1;
     }
 }
 
@@ -238,8 +321,21 @@ void check_fault(const Fault& fault, const SiteModel& site) {
                                          ? std::string()
                                          : site.links[static_cast<std::size_t>(site.routers.front())].id);
     }
+    if (part_kind == "link" && find_link(site, fault.part) < 0) {
+        throw missing_part("link", site.links.empty() ? std::string() : site.links.front().id);
+    }
+    if (part_kind == "server") {
+        check_server(fault, site, missing_part("server", site.servers.front().id));
+    }
+    if (fault.kind == FaultKind::slow_drive) {
+        check_drive(fault, site);
+    }
     if (fault.kind == FaultKind::router_lost && site.routers.size() < 2) {
         throw SiteError("fault \"" + fault.text() + "\": it is the only router, and nothing would arrive");
+    }
+    if (fault.amount == neutral_amount(fault.kind, site)) {
+        throw SiteError("fault \"" + fault.text() + "\" would change nothing: its " + rule.amount +
+                        " is that of a machine " + "without the fault");
     }
     if (const std::string why = explain_no_effect(fault.kind, site); !why.empty()) {
         throw SiteError("fault \"" + fault.text() + "\" would change nothing: " + why);

@@ -25,14 +25,18 @@ enum class FaultKind {
     tunable,
     client_software,
     full_file_system,
-    misaligned_slices
+    misaligned_slices,
+    slow_drive,
+    slow_link,
+    lossy_link,
+    server_lost
 };
 
 /// The name of a fault and the meaning of its argument and number.
 struct FaultRule {
     FaultKind kind;
     const char* name;
-    const char* part;    ///< "target", "node", "router", "name" (of a tunable); empty: no argument
+    const char* part;    ///< "target", "node", "router", "link", "server", "name" (of a tunable); empty: no argument
     const char* amount;  ///< meaning of the number; empty: no number
     double default_amount;
     double minimum, maximum;  ///< of the number
@@ -67,6 +71,14 @@ inline constexpr std::array fault_rules{
               "new files are anywhere on the drives and fragmented"},
     FaultRule{FaultKind::misaligned_slices, "misaligned-slices", "", "bytes", 262144, 1, 1e18,
               "the space of each target begins this many bytes after the begin of a stripe"},
+    FaultRule{FaultKind::slow_drive, "slow-drive", "target", "factor", 10, 1, 1e6,
+              "every request at one drive of the target's RAID group takes this many times as long"},
+    FaultRule{FaultKind::slow_link, "slow-link", "link", "factor", 4, 1, 1e6,
+              "every message takes this many times as long on the link: an adapter, router, channel or controller"},
+    FaultRule{FaultKind::lossy_link, "lossy-link", "link", "share of messages", 0.01, 0, 0.9,
+              "this share of the messages on the link is lost, and sent again after 0.2 s"},
+    FaultRule{FaultKind::server_lost, "server-lost", "server", "seconds", 30, 0, 1e6,
+              "the server is down: after this time of recovery its partner has its targets"},
 };
 
 struct Fault {
@@ -74,13 +86,14 @@ struct Fault {
     std::string part;  ///< id, index of a target, or name of a tunable
     double amount = 0;
     bool has_default_amount = true;
-    Time from = 0;  ///< since the machine was built
+    Time from = 0;   ///< since the machine was built
+    Time until = 0;  ///< when it ends; 0: never
 
     std::string text() const;  ///< as parse_fault() reads it
 };
 
 /// Parses "slow-target 3 10x", "raid-rebuild fs1-ost017", "tunable rpcs_in_flight 1" or "cache-limit 1 MiB", each with
-/// an optional "at 30s" at the end. Throws SiteError with one sentence.
+/// an optional "at 30s" and "until 60s" at the end. Throws SiteError with one sentence.
 Fault parse_fault(std::string_view text);
 
 /// Whether both faults are of one kind at one part, so that only one has an effect.
@@ -95,5 +108,7 @@ void check_fault(const Fault& fault, const SiteModel& site);
 int find_target(const SiteModel& site, const std::string& name);
 int find_client(const SiteModel& site, const std::string& name);
 int find_router(const SiteModel& site, const std::string& name);  ///< index in SiteModel::routers
+int find_link(const SiteModel& site, const std::string& name);
+int find_server(const SiteModel& site, const std::string& name);
 
 }  // namespace sonde::simulate

@@ -67,8 +67,9 @@ void add_neighbor_load(MachineParts& parts, const Fault& fault, bool begins) {
 
 void lose_router(MachineParts& parts, const Fault& fault, bool begins) {
     const int link = parts.site.routers[static_cast<std::size_t>(find_router(parts.site, fault.part))];
-    parts.network.remove_router(link);
-    if (!begins) {
+    if (begins) {
+        parts.network.remove_router(link);
+    } else {
         parts.network.restore_router(link);
     }
     parts.traces.log(
@@ -134,6 +135,33 @@ void misalign_slices(MachineParts& parts, const Fault& fault, bool begins) {
     }
 }
 
+void slow_drive(MachineParts& parts, const Fault& fault, bool begins) {
+    parts.storage.set_first_drive_slowdown(target_index(parts, fault), begins ? fault.amount : 1);
+}
+
+void slow_link(MachineParts& parts, const Fault& fault, bool begins) {
+    parts.network.set_slowdown(find_link(parts.site, fault.part), begins ? fault.amount : 1);
+}
+
+void lose_messages(MachineParts& parts, const Fault& fault, bool begins) {
+    parts.network.set_lost_share(find_link(parts.site, fault.part), begins ? fault.amount : 0);
+}
+
+void lose_server(MachineParts& parts, const Fault& fault, bool begins) {
+    const int server = find_server(parts.site, fault.part);
+    const Time now = parts.timeline.now();
+    const int partner = parts.site.servers[static_cast<std::size_t>(server)].partner;
+    const std::string& host = parts.site.servers[static_cast<std::size_t>(partner)].id;
+    parts.storage.move_targets(server, begins, add_time(now, seconds_to_time(fault.amount)));
+    for (std::size_t i = 0; i < parts.site.targets.size(); ++i) {
+        if (parts.site.targets[i].server == server) {
+            parts.traces.log(now, begins ? host : fault.part,
+                             "Lustre: " + parts.traces.targets[i].name + ": Will be in recovery for at least " +
+                                 std::to_string(static_cast<long long>(fault.amount)) + "s");
+        }
+    }
+}
+
 /// Switches a fault on (`begins`) or off.
 using FaultEffect = void (*)(MachineParts& parts, const Fault& fault, bool begins);
 
@@ -157,6 +185,10 @@ constexpr std::array fault_effects{
     FaultEffectOfKind{FaultKind::client_software, slow_cached_reads},
     FaultEffectOfKind{FaultKind::full_file_system, fill_file_system},
     FaultEffectOfKind{FaultKind::misaligned_slices, misalign_slices},
+    FaultEffectOfKind{FaultKind::slow_drive, slow_drive},
+    FaultEffectOfKind{FaultKind::slow_link, slow_link},
+    FaultEffectOfKind{FaultKind::lossy_link, lose_messages},
+    FaultEffectOfKind{FaultKind::server_lost, lose_server},
 };
 
 /// Whether both tables have a row for each FaultKind, at its index.
@@ -205,6 +237,22 @@ void FaultSwitch::begin(const Fault& fault) {
         fault_effect(fault.kind)(parts_, fault, true);
     }
     faults_.push_back(fault);
+    if (fault.until > 0) {
+        ending_faults_.push_back(fault);
+        parts_.timeline.push(std::max(fault.until, now), EventKind::fault_ends,
+                             static_cast<std::uint32_t>(ending_faults_.size() - 1));
+    }
+}
+
+void FaultSwitch::end_planned(std::uint32_t index) {
+    const Fault fault = ending_faults_[index];
+    const auto active = std::find_if(faults_.begin(), faults_.end(), [&](const Fault& other) {
+        return has_same_part(other, fault) && other.from == fault.from && other.until == fault.until;
+    });
+    if (active != faults_.end()) {
+        faults_.erase(active);
+        fault_effect(fault.kind)(parts_, fault, false);
+    }
 }
 
 void FaultSwitch::end(const Fault& fault) {

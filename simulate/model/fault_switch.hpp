@@ -20,6 +20,8 @@ class FaultSwitch {
     void end(const Fault& fault);
     /// Begins a planned fault at its time, unless it was ended before.
     void begin_planned(std::uint32_t index);
+    /// Ends a fault at its time, unless it was ended or replaced before.
+    void end_planned(std::uint32_t index);
     /// Planned and active faults in the order of begin().
     const std::vector<Fault>& faults() const { return faults_; }
 
@@ -29,6 +31,7 @@ class FaultSwitch {
     MachineParts& parts_;
     std::vector<Fault> faults_;
     std::vector<Fault> planned_faults_;  ///< with a later begin, by the subject of their event
+    std::vector<Fault> ending_faults_;   ///< with an end, by the subject of its event
 };
 
 }  // namespace sonde::simulate

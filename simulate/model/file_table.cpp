@@ -12,7 +12,12 @@ bool FileState::extend_allocation(std::uint64_t end) noexcept {
 }
 
 FileTable::FileTable(const SiteModel& site, Timeline& timeline)
-    : site_(site), timeline_(timeline), next_start_target_(timeline.random.integer_below(site.targets.size())) {
+    : site_(site),
+      timeline_(timeline),
+      next_start_target_(timeline.random.integer_below(site.targets.size())),
+      has_capacity_(std::any_of(site.targets.begin(), site.targets.end(),
+                                [](const TargetSite& target) { return target.capacity > 0; })),
+      reserved_space_(site.targets.size(), 0) {
 }
 
 FileId FileTable::get(std::string_view path) {
@@ -33,6 +38,7 @@ void FileTable::resize(FileId id, std::uint64_t size, ClientTable& clients) {
         clients.remove_cached_file(id);
         file.lock_holders.clear();
     }
+    release_space(file, size);
     file.size = size;
     file.allocated_bytes = std::min(file.allocated_bytes, size);
     if (size == 0) {
@@ -45,7 +51,8 @@ void FileTable::remove(std::string_view path, ClientTable& clients) {
     if (entry == by_name_.end()) {
         return;
     }
-    const FileState& file = files_[entry->second];
+    FileState& file = files_[entry->second];
+    release_space(file, 0);
     if (file.size > 0) {
         clients.remove_cached_file(entry->second);
     }
@@ -77,15 +84,56 @@ StripeLocation FileTable::locate_stripe(const FileState& file, std::uint64_t off
     return location;
 }
 
+/// Bytes of a file of that size on the target with its `stripe_target`-th stripe.
+std::uint64_t FileTable::bytes_on(const ModelLayout& layout, std::uint32_t stripe_target, std::uint64_t size) const {
+    const std::uint64_t stripes = size / layout.size;
+    const std::uint64_t full_stripes = stripes / layout.count + (stripe_target < stripes % layout.count ? 1 : 0);
+    return full_stripes * layout.size + (stripe_target == stripes % layout.count ? size % layout.size : 0);
+}
+
+bool FileTable::reserve_space(FileId id, std::uint64_t size) {
+    FileState& file = files_[id];
+    if (!has_capacity_ || size <= file.space_bytes) {
+        return true;
+    }
+    const ModelLayout& layout = file.layout;
+    const std::uint64_t first = file.space_bytes / layout.size, last = (size - 1) / layout.size;
+    const auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(last - first + 1, layout.count));
+    const auto each_target = [&](auto action) {
+        for (std::uint32_t i = 0; i < count; ++i) {
+            const auto k = static_cast<std::uint32_t>((first + i) % layout.count);
+            const std::size_t target = (layout.start + k) % site_.targets.size();
+            action(target, bytes_on(layout, k, size) - bytes_on(layout, k, file.space_bytes));
+        }
+    };
+    bool has_room = true;
+    each_target([&](std::size_t target, std::uint64_t bytes) {
+        const std::uint64_t capacity = site_.targets[target].capacity;
+        const double usable = static_cast<double>(capacity) * (1 - fill_level());
+        has_room = has_room && (capacity == 0 || static_cast<double>(reserved_space_[target] + bytes) <= usable);
+    });
+    if (has_room) {
+        each_target([&](std::size_t target, std::uint64_t bytes) { reserved_space_[target] += bytes; });
+        file.space_bytes = size;
+    }
+    return has_room;
+}
+
+/// Releases the space of a file beyond that size.
+void FileTable::release_space(FileState& file, std::uint64_t size) {
+    for (std::uint32_t k = 0; size < file.space_bytes && k < file.layout.count; ++k) {
+        reserved_space_[(file.layout.start + k) % site_.targets.size()] -=
+            bytes_on(file.layout, k, file.space_bytes) - bytes_on(file.layout, k, size);
+    }
+    file.space_bytes = std::min(file.space_bytes, size);
+}
+
 std::vector<std::uint64_t> FileTable::stored_bytes() const {
     std::vector<std::uint64_t> stored(site_.targets.size(), 0);
     for (const auto& [name, id] : by_name_) {
         const FileState& file = files_[id];
-        const std::uint64_t stripes = file.size / file.layout.size;
         for (std::uint32_t k = 0; file.size > 0 && k < file.layout.count; ++k) {
-            const std::uint64_t full_stripes = stripes / file.layout.count + (k < stripes % file.layout.count ? 1 : 0);
-            const std::uint64_t partial_stripe = k == stripes % file.layout.count ? file.size % file.layout.size : 0;
-            stored[(file.layout.start + k) % stored.size()] += full_stripes * file.layout.size + partial_stripe;
+            stored[(file.layout.start + k) % stored.size()] += bytes_on(file.layout, k, file.size);
         }
     }
     return stored;

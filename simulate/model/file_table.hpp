@@ -18,6 +18,7 @@ namespace sonde::simulate {
 struct FileState {
     ModelLayout layout;
     std::uint64_t size = 0;
+    std::uint64_t space_bytes = 0;            ///< size for which targets have reserved space
     std::uint64_t allocated_bytes = 0;        ///< blocks from the start of the file, in bytes
     double drive_position = 0;                ///< 0 outer edge, 1 inner edge
     std::uint32_t fragments = 1;              ///< of 1 MiB
@@ -53,6 +54,9 @@ class FileTable {
     void rename(std::string_view from, std::string_view to, ClientTable& clients);
     /// `rpc_size`: the largest request.
     StripeLocation locate_stripe(const FileState& file, std::uint64_t offset, std::uint64_t rpc_size) const;
+    /// Reserves space on the targets for a file of that size. False when one of them is full. Targets without a
+    /// described capacity are never full.
+    bool reserve_space(FileId id, std::uint64_t size);
     /// Bytes of all files on each target.
     std::vector<std::uint64_t> stored_bytes() const;
     void drop_server_caches();
@@ -64,6 +68,8 @@ class FileTable {
  private:
     FileId create();
     void place_on_drives(FileState& file);
+    void release_space(FileState& file, std::uint64_t size);
+    std::uint64_t bytes_on(const ModelLayout& layout, std::uint32_t stripe_target, std::uint64_t size) const;
 
     const SiteModel& site_;
     Timeline& timeline_;
@@ -72,6 +78,8 @@ class FileTable {
     std::unordered_map<std::string, FileId> by_name_;
     std::uint64_t next_start_target_ = 0;  ///< of the layout of the next file
     double fault_fill_level_ = -1;
+    bool has_capacity_ = false;
+    std::vector<std::uint64_t> reserved_space_;  ///< by target
 };
 
 }  // namespace sonde::simulate

@@ -173,6 +173,10 @@ std::vector<Machine::Flow> Machine::flows() const {
     return flows;
 }
 
+std::vector<PartLoad> Machine::part_loads() const {
+    return core_->parts.loads();
+}
+
 std::uint64_t Machine::handled_event_count() const {
     return core_->parts.timeline.handled_event_count();
 }

@@ -8,6 +8,7 @@
 #include "model/fault.hpp"
 #include "model/machine_options.hpp"
 #include "model/operation.hpp"
+#include "model/part_load.hpp"
 #include "model/traces.hpp"
 #include "system/site.hpp"
 
@@ -94,6 +95,8 @@ class Machine {
         Time busy = 0;
     };
     std::vector<Flow> flows() const;
+    /// Busy time of each part that can be a bottleneck, in the same order at all times.
+    std::vector<PartLoad> part_loads() const;
     std::uint64_t handled_event_count() const;
 
  private:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/machine_parts.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace sonde::simulate {
@@ -59,6 +60,36 @@ void MachineParts::compute_free_space() {
             static_cast<std::uint64_t>(std::llround(static_cast<double>(target.capacity) * (1 - files.fill_level())));
         target.free_bytes = unused - std::min(unused, stored[i]);
     }
+}
+
+std::vector<PartLoad> MachineParts::loads() const {
+    std::vector<PartLoad> loads;
+    for (const Link& link : network.links()) {
+        loads.push_back({"link", link.site.id,
+                         to_seconds(std::max(link.directions[0].busy_time(), link.directions[1].busy_time()))});
+    }
+    const auto add_threads = [&loads](const char* kind, const std::string& part, const MultiServerStation& threads) {
+        if (threads.count() > 0) {
+            loads.push_back({kind, part, to_seconds(threads.busy_time()) / static_cast<double>(threads.count())});
+        }
+    };
+    for (const Server& server : servers) {
+        add_threads("server", server.site.id, server.threads);
+        loads.push_back({"metadata journal", server.site.id, to_seconds(server.journal.busy_time())});
+    }
+    for (std::size_t i = 0; i < site.forwarders.size(); ++i) {
+        const std::size_t link = static_cast<std::size_t>(site.forwarders[i]);
+        add_threads("forwarder", site.links[link].id, network.forwarder_threads(i));
+    }
+    for (const StorageTarget& target : storage.targets()) {
+        loads.push_back({"storage target", target.site.id, to_seconds(target.rate_station.busy_time())});
+        add_threads("storage target", target.site.id, target.queue);
+        loads.push_back({"lock manager", target.site.id, to_seconds(target.lock_manager.busy_time())});
+    }
+    for (const Medium& medium : storage.media()) {
+        loads.push_back({"drives", medium.site.id, to_seconds(medium.busy_time())});
+    }
+    return loads;
 }
 
 void MachineParts::add_sample() {

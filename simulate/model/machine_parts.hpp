@@ -9,6 +9,7 @@
 #include "model/machine_options.hpp"
 #include "model/metadata_servers.hpp"
 #include "model/network.hpp"
+#include "model/part_load.hpp"
 #include "model/pending_calls.hpp"
 #include "model/storage_servers.hpp"
 #include "model/timeline.hpp"
@@ -29,6 +30,9 @@ struct MachineParts {
     void compute_free_space();
     /// Stores a row of the counters of all targets.
     void add_sample();
+
+    /// Busy time of each part, in the same order at all times.
+    std::vector<PartLoad> loads() const;
 
     const SiteModel site;
     Traces traces;

@@ -1,17 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/network.hpp"
 
+#include <algorithm>
 #include <iterator>
 
 namespace sonde::simulate {
 
-Network::Network(const SiteModel& site, NoiseSeeds& seeds) : site_(site) {
+namespace {
+
+constexpr Time retransmission_time = 200'000'000;  ///< ns: Linux' least TCP timeout
+
+}  // namespace
+
+Network::Network(const SiteModel& site, NoiseSeeds& seeds) : site_(site), losses_(seeds.seed, 0x6c6f737365736cULL) {
     for (const LinkSite& link : site.links) {
         links_.emplace_back(link, seeds.seed, ++seeds.last_part);
     }
     for (const int router : site.routers) {
-        restore_router(router);
+        working_routers_.push_back(router);
     }
+    select_routers();
     forwarders_.assign(site.forwarders.size(), MultiServerStation(site.forward_threads));
 }
 
@@ -42,25 +50,34 @@ void Network::choose_route(StorageRequest& request, Client& client, StorageTarge
         for (const int link : target.site.paths[choose_path(target.site.paths.size(), target.path_turn)]) {
             add(link);
         }
-        return;
+    } else {
+        if (!site_.forwarders.empty()) {
+            request.forwarder = choose_forwarder(client);
+            add(site_.forwarders[request.forwarder]);
+        }
+        if (client.site.routed && !routers_.empty()) {
+            add(static_cast<int>(routers_[choose_path(routers_.size(), client.router_turn)]));
+        }
+        if (server != nullptr) {
+            add(server->site.link);
+            add(server->site.limit_link);
+        }
     }
-    if (!site_.forwarders.empty()) {
-        request.forwarder = choose_forwarder(client);
-        add(site_.forwarders[request.forwarder]);
-    }
-    if (client.site.routed && !routers_.empty()) {
-        add(static_cast<int>(routers_[choose_path(routers_.size(), client.router_turn)]));
-    }
-    if (server != nullptr) {
-        add(server->site.link);
-        add(server->site.limit_link);
+    for (const int link : target.site.boxes) {
+        add(link);
     }
 }
 
 Link::Passage Network::pass_next_link(StorageRequest& request, Time head) {
     const std::size_t hop = request.is_write ? request.hop : request.hop_count - 1U - request.hop;
     Link& link = links_[static_cast<std::size_t>(request.hops[hop])];
-    const Link::Passage passage = link.pass_message(head, request.tail, request.length, request.is_write);
+    Time delay = 0;
+    while (link.lost_share > 0 && losses_.uniform() < link.lost_share) {
+        delay += retransmission_time;
+        ++link.lost_messages;
+    }
+    Link::Passage passage = link.pass_message(head, request.tail, request.length, request.is_write);
+    passage = {add_time(passage.head, delay), add_time(passage.tail, delay)};
     request.tail = passage.tail;
     ++request.hop;
     return passage;
@@ -109,13 +126,29 @@ void Network::set_slowdown(int link, double factor) {
     slowed.slowdown = slowed.site.slowdown * factor;
 }
 
+/// Uses the working routers of the lowest priority number.
+void Network::select_routers() {
+    routers_.clear();
+    const auto priority = [this](int router) { return site_.links[static_cast<std::size_t>(router)].priority; };
+    const auto first = std::min_element(working_routers_.begin(), working_routers_.end(),
+                                        [&](int a, int b) { return priority(a) < priority(b); });
+    for (const int router : working_routers_) {
+        if (priority(router) == priority(*first)) {
+            routers_.insert(routers_.end(), site_.links[static_cast<std::size_t>(router)].weight,
+                            static_cast<std::uint32_t>(router));
+        }
+    }
+}
+
 void Network::remove_router(int link) {
-    std::erase(routers_, static_cast<std::uint32_t>(link));
+    std::erase(working_routers_, link);
+    select_routers();
 }
 
 void Network::restore_router(int link) {
-    routers_.insert(routers_.end(), site_.links[static_cast<std::size_t>(link)].weight,
-                    static_cast<std::uint32_t>(link));
+    std::erase(working_routers_, link);
+    working_routers_.push_back(link);
+    select_routers();
 }
 
 }  // namespace sonde::simulate

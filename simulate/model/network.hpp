@@ -32,8 +32,11 @@ class Network {
     Time reserve_forwarder(std::uint32_t forwarder, Time arrival);
 
     const std::vector<Link>& links() const { return links_; }
+    const MultiServerStation& forwarder_threads(std::size_t forwarder) const { return forwarders_[forwarder]; }
     /// Messages take `factor` times as long as described.
     void set_slowdown(int link, double factor);
+    /// This share of the messages on a link is lost and sent again after 0.2 s, as TCP does.
+    void set_lost_share(int link, double share) { links_[static_cast<std::size_t>(link)].lost_share = share; }
     /// The first of alternative paths gets this many times the share of another.
     void set_first_path_weight(double weight) { first_path_weight_ = weight; }
     void remove_router(int link);
@@ -41,12 +44,15 @@ class Network {
 
  private:
     std::size_t choose_path(std::size_t choices, std::uint32_t& next_turn) const;
+    void select_routers();
 
     const SiteModel& site_;
     std::vector<Link> links_;
-    std::vector<std::uint32_t> routers_;          ///< links; each occurs as often as its weight
+    std::vector<int> working_routers_;            ///< links
+    std::vector<std::uint32_t> routers_;          ///< links in use; each occurs as often as its weight
     std::vector<MultiServerStation> forwarders_;  ///< their threads
     double first_path_weight_ = 1;
+    Random losses_;
 };
 
 }  // namespace sonde::simulate

@@ -43,6 +43,7 @@ struct CompletedOperation {
     std::uint64_t tag = 0;
     Time end = 0;
     Time cpu_time = 0;  ///< processor time that the client's node spent on the call
+    int error = 0;      ///< errno; 0: the call succeeded
 };
 
 class Listener {

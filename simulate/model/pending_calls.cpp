@@ -30,11 +30,16 @@ std::uint64_t PendingCalls::transferred_bytes(const ModelOperation& operation) c
                                                  : std::min(operation.length, size - std::min(size, operation.offset));
 }
 
+void PendingCalls::fail(std::uint32_t call, Time end, int error) {
+    calls_[call].error = error;
+    finish(call, end);
+}
+
 void PendingCalls::finish(std::uint32_t call, Time end) {
     const PendingCall& pending = calls_[call];
     traces_.nodes[clients_.stream(pending.operation.stream).client].add(
-        pending.operation, transferred_bytes(pending.operation), end - pending.call_time);
-    const CompletedOperation completed{pending.operation.tag, end, pending.cpu_time};
+        pending.operation, pending.error == 0 ? transferred_bytes(pending.operation) : 0, end - pending.call_time);
+    const CompletedOperation completed{pending.operation.tag, end, pending.cpu_time, pending.error};
     free_calls_.push_back(call);
     timeline_.end_activity();
     listener_.on_completion(completed);

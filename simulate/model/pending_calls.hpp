@@ -20,6 +20,7 @@ struct PendingCall {
     std::uint64_t buffered_bytes = 0;    ///< of a buffered write, so far
     std::uint32_t pending_requests = 0;  ///< of a direct call
     bool has_paid_cache_lock = false;    ///< the time under the lock of the client's cache has passed
+    int error = 0;                       ///< errno
     std::uint32_t full_target = none;    ///< the target with the maximum of dirty data: a write waits for it
 };
 
@@ -33,6 +34,8 @@ class PendingCalls {
     std::uint32_t add(const ModelOperation& operation, Time call_time, Time cpu_time);
     /// Counts the call and informs the listener. `call` may be used again for another one.
     void finish(std::uint32_t call, Time end);
+    /// The same for a call that fails with an errno.
+    void fail(std::uint32_t call, Time end, int error);
 
  private:
     std::uint64_t transferred_bytes(const ModelOperation& operation) const;

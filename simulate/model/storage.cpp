@@ -39,6 +39,16 @@ Time seek_time(const MediumSite& site, const MediaRequest& request, bool is_sequ
     return time + scale_time(one_seek, seeks);
 }
 
+/// Least time of a request that is not sequential, from the random operations per second of a drive. Longer requests
+/// than a segment count as merged. Without geometry the one drive has the operations of all.
+Time least_access_time(const MediumSite& site, const MediaRequest& request, bool is_sequential) noexcept {
+    const std::uint64_t segment = site.segment > 0 ? site.segment : Defaults::segment;
+    if (is_sequential || site.access == 0 || request.length > segment) {
+        return 0;
+    }
+    return site.segment > 0 ? site.access : site.access / std::max(site.drives, 1U);
+}
+
 /// When the drives complete a request that may begin at `ready`. `rate` is that of all drives together.
 ServiceTimes serve_from_drives(Medium& medium, const MediaRequest& request, std::uint64_t shift, DirectedRate rate,
                                double slowdown, Time ready) noexcept {
@@ -51,12 +61,13 @@ ServiceTimes serve_from_drives(Medium& medium, const MediaRequest& request, std:
     medium.written_bytes += request.is_write ? request.length : 0;
     const bool is_sequential = medium.last_object == request.object && medium.last_end == request.offset;
     const auto is_touched = [&load](std::size_t i) { return load.has_full_stripes || load.additional[i] > 0; };
+    const Time least_time = least_access_time(site, request, is_sequential);
     std::uint64_t touched_drives = 0;
     for (std::size_t i = 0; i < medium.arms.size(); ++i) {
         touched_drives += is_touched(i) ? 1 : 0;
     }
-    Time additional_time =
-        seek_time(site, request, is_sequential, touched_drives) + load.partial_stripes * site.partial_stripe_cost;
+    Time additional_time = seek_time(site, request, is_sequential, touched_drives) +
+                           load.partial_stripes * site.partial_stripe_cost + site.request_cost;
     if (medium.last_is_write != request.is_write) {
         additional_time += site.turnaround;
     }
@@ -72,9 +83,12 @@ ServiceTimes serve_from_drives(Medium& medium, const MediaRequest& request, std:
         if (bytes <= 0) {
             continue;
         }
-        const Time time = scale_time(transfer_time(bytes, share) + (is_touched(i) ? additional_time : 0), slowdown);
-        const Time done = medium.arms[i].reserve(ready, time).end;
-        if (is_touched(i) && done >= times.done) {
+        const Time transfer = transfer_time(bytes, share);
+        const Time time = scale_time(is_touched(i) ? std::max(transfer + additional_time, least_time) : transfer,
+                                     i == 0 ? slowdown * medium.first_drive_slowdown : slowdown);
+        const SingleServerStation::ServiceInterval service = medium.arms[i].reserve(ready, time);
+        if (const Time done = std::max(service.end, add_time(service.start, scale_time(site.latency, slowdown)));
+            is_touched(i) && done >= times.done) {
             times.done = done;
             longest = time;
         }
@@ -102,7 +116,7 @@ Link::Passage Link::pass_message(Time head, Time tail, std::uint64_t length, boo
 }
 
 Medium::DriveLoad Medium::compute_load(std::uint64_t from, std::uint64_t until, bool is_write) const noexcept {
-    const std::uint64_t stripe = site.segment * site.data;
+    const std::uint64_t stripe = site.segment * site.data, drives = site.data + site.parity;
     DriveLoad load;
     if (stripe == 0) {
         load.has_full_stripes = true;
@@ -117,16 +131,18 @@ Medium::DriveLoad Medium::compute_load(std::uint64_t from, std::uint64_t until, 
         for (std::uint64_t offset = a; offset < b;) {
             const std::uint64_t end = std::min(b, (offset / site.segment + 1) * site.segment);
             const auto bytes = static_cast<double>(end - offset);
-            // A write reads old data and old parity from the drives of the new ones.
-            load.additional[offset / site.segment % site.data % arms.size()] +=
-                is_write && site.parity ? 2 * bytes : bytes;
+            // A write reads old data and old parity from the drives of the new ones. Parity rotates by stripe so that
+            // data continues on the next drive (md: left-symmetric).
+            const std::uint64_t shift = site.parity > 0 ? drives - offset / stripe % drives : 0;
+            const std::uint64_t drive = (offset / site.segment % site.data + shift) % drives;
+            load.additional[drive % arms.size()] += is_write && site.parity > 0 ? 2 * bytes : bytes;
             longest = std::max(longest, end - offset);
             offset = end;
         }
-        if (is_write && site.parity) {
+        if (is_write && site.parity > 0) {
             ++load.partial_stripes;
-            load.reread_bytes += b - a + longest;
-            parity += static_cast<double>(longest);  // the rate includes the parity of full stripes
+            load.reread_bytes += b - a + site.parity * longest;
+            parity += 2.0 * site.parity * static_cast<double>(longest);  // old parity is read, new is written
         }
     };
     if (first_full > last_full) {
@@ -141,8 +157,8 @@ Medium::DriveLoad Medium::compute_load(std::uint64_t from, std::uint64_t until, 
         load.has_full_stripes = last_full > first_full;
         load.each_drive = static_cast<double>((last_full - first_full) * site.segment);
     }
-    // Parity rotates over all drives, so each has its share of the additional accesses.
-    load.each_drive += parity / (static_cast<double>(site.data) + 1);
+    // Parity rotates over all drives, so each has its share of the accesses.
+    load.each_drive += parity / static_cast<double>(drives);
     return load;
 }
 

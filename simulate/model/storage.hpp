@@ -28,7 +28,9 @@ struct Link {
     SingleServerStation directions[2];  ///< reads, writes; a half-duplex link uses the second only
     SlowdownNoise noise;
     double slowdown;
+    double lost_share = 0;            ///< fault: of the messages
     std::uint64_t bytes[2] = {0, 0};  ///< reads, writes
+    std::uint64_t lost_messages = 0;
 
     /// When the first and the last byte of a message are at an end of the link.
     struct Passage {
@@ -41,21 +43,22 @@ struct Link {
 
 /// The drives below a target, under one RAID group.
 struct Medium {
-    /// Largest number of simulated drives; further data drives share those from the first on.
+    /// Largest number of simulated drives; further drives share those from the first on.
     static constexpr std::size_t most_arms = 64;
 
     Medium(const MediumSite& described, std::uint64_t seed, std::uint64_t part)
         : site(described),
-          arms(described.segment > 0 ? std::clamp<std::size_t>(described.data, 1, most_arms) : 1),
+          arms(described.segment > 0 ? std::clamp<std::size_t>(described.data + described.parity, 1, most_arms) : 1),
           noise(seed, part, described.noise),
           slowdown(described.slowdown) {}
 
     MediumSite site;
-    /// Data drives, each with its queue. Parity rotates, so each carries a share of it. One for all drives where the
-    /// geometry is unknown.
+    /// Drives, each with its queue. Parity rotates, so each has its share of data and parity. One for all drives where
+    /// the geometry is unknown.
     std::vector<SingleServerStation> arms;
     SlowdownNoise noise;
     double slowdown;
+    double first_drive_slowdown = 1;  ///< fault
     std::uint64_t last_object = ~0ULL, last_end = 0;
     bool last_is_write = false;
     // Counters, with the old data and parity that writes of partial stripes read.
@@ -89,6 +92,7 @@ struct StorageTarget {
     double slowdown;
     double retry_share = 0;    ///< fault: of the requests
     double rebuild_share = 0;  ///< fault: of the rate; > 0: a drive is missing
+    Time recovered_at = 0;     ///< fault: no request is served before
     std::uint64_t shift = 0;   ///< fault: bytes from the begin of a stripe to that of the target's space
     std::uint32_t active_clients = 0;
     std::uint32_t path_turn = 0;  ///< of alternative local paths

@@ -16,8 +16,8 @@ struct StorageRequest {
     Time tail = 0;            ///< when its last byte is where its first byte is now
     Time server_arrival = 0;  ///< of its last byte
     std::uint32_t client = 0, target = 0, file = 0, stream = 0, forwarder = 0;
-    std::uint32_t call = none;  ///< of RequestPurpose::call
-    std::int32_t hops[6] = {-1, -1, -1, -1, -1, -1};
+    std::uint32_t call = none;                                         ///< of RequestPurpose::call
+    std::int32_t hops[10] = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1};  ///< links, from the client on
     std::uint8_t hop = 0, hop_count = 0;
     bool is_write = false, was_retried = false;
     bool extends_file = false;  ///< a write beyond the allocated blocks, which passes the log

@@ -85,6 +85,9 @@ Time StorageServers::acquire_locks(const StorageRequest& request, Time arrival) 
 
 void StorageServers::receive(StorageRequest& request, std::uint32_t index) {
     const Time now = timeline_.now();
+    if (const Time recovered_at = targets_[request.target].recovered_at; recovered_at > now) {
+        return timeline_.push(recovered_at, EventKind::at_server, index);
+    }
     request.server_arrival = now;
     Time ready_time = now;
     if (const int number = targets_[request.target].site.server; number >= 0) {
@@ -158,12 +161,26 @@ void StorageServers::count_request(const StorageRequest& request) {
     ++histogram[std::min(pages, histogram.size() - 1)];
 }
 
-void StorageServers::submit_neighbor_request(std::uint32_t index, const MediaRequest& request) {
+void StorageServers::submit_neighbor_request(std::uint32_t index, const MediaRequest& request, Time time) {
     StorageTarget& target = targets_[index];
-    serve_request(target, medium_of(target), request, timeline_.now());
+    serve_request(target, medium_of(target), request, time);
     TargetTrace& trace = traces_.targets[index];
     trace.write_bytes.add(request.length);
     trace.neighbor_bytes += request.length;
+}
+
+void StorageServers::move_targets(int server, bool to_partner, Time recovered_at) {
+    const int partner = site_.servers[static_cast<std::size_t>(server)].partner;
+    for (std::size_t i = 0; i < targets_.size(); ++i) {
+        if (site_.targets[i].server == server) {
+            targets_[i].site.server = to_partner ? partner : server;
+            targets_[i].recovered_at = recovered_at;
+        }
+    }
+}
+
+void StorageServers::set_first_drive_slowdown(std::uint32_t target, double factor) {
+    medium_of(targets_[target])->first_drive_slowdown = factor;
 }
 
 void StorageServers::update_counters() {

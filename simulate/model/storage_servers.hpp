@@ -28,13 +28,16 @@ class StorageServers {
     void submit_to_media(StorageRequest& request, std::uint32_t index);
     /// Counts a completed request.
     void count_request(const StorageRequest& request);
-    /// Submits a request of other users to a target.
-    void submit_neighbor_request(std::uint32_t target, const MediaRequest& request);
+    /// Submits a request of other users to a target, at a time that may have passed.
+    void submit_neighbor_request(std::uint32_t target, const MediaRequest& request, Time time);
 
     StorageTarget& target(std::uint32_t index) noexcept { return targets_[index]; }
     std::size_t target_count() const noexcept { return targets_.size(); }
     const std::vector<StorageTarget>& targets() const noexcept { return targets_; }
     const std::vector<Medium>& media() const noexcept { return media_; }
+    /// The partner of a server takes over its targets, or it takes them back. Requests wait until `recovered_at`.
+    void move_targets(int server, bool to_partner, Time recovered_at);
+    void set_first_drive_slowdown(std::uint32_t target, double factor);
     /// The server of a target; null for local storage.
     const Server* server_of(std::uint32_t target) const;
     /// The host that logs errors of a target: its server, or the first client for local storage.

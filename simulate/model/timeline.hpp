@@ -23,7 +23,8 @@ enum class EventKind : std::uint32_t {
     alarm,             ///< alarm
     neighbor_request,  ///< target: a request of other users
     sample,            ///< none
-    fault              ///< planned fault
+    fault,             ///< planned fault
+    fault_ends         ///< fault with an end
 };
 
 class Timeline {

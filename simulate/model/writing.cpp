@@ -4,6 +4,7 @@
 #include "model/client_cache.hpp"
 
 #include <algorithm>
+#include <cerrno>
 
 namespace sonde::simulate {
 
@@ -33,6 +34,9 @@ void ClientCache::begin_direct(std::uint32_t call) {
     const std::uint64_t end =
         is_write ? operation.offset + operation.length : std::min(operation.offset + operation.length, file.size);
     if (is_write) {
+        if (!files_.reserve_space(operation.file, end)) {
+            return calls_.fail(call, timeline_.now(), ENOSPC);
+        }
         register_writer(stream, operation.file);
         file.size = std::max(file.size, end);
     }
@@ -85,6 +89,15 @@ bool ClientCache::reserve_piece(std::uint32_t call, FileId file_id, std::uint64_
     return true;
 }
 
+/// Reserves space for a call up to the end of the piece that its byte at `offset` begins, so that later calls of the
+/// piece need no check.
+bool ClientCache::has_space_for_piece(const ModelOperation& operation, std::uint64_t offset) {
+    const Client& client = clients_.client_of(operation.stream);
+    const StripeLocation location = files_.locate_stripe(files_[operation.file], offset, client.site.rpc_size);
+    const std::uint64_t end = operation.offset + operation.length;
+    return files_.reserve_space(operation.file, std::max(end, offset + location.bytes_to_border));
+}
+
 void ClientCache::begin_write(std::uint32_t call) {
     const ModelOperation& operation = calls_[call].operation;
     if (operation.direct || operation.sync) {
@@ -94,7 +107,8 @@ void ClientCache::begin_write(std::uint32_t call) {
     }
 }
 
-/// Buffers the bytes of a call in pieces and finishes the call. False when it must wait for dirty room.
+/// Buffers the bytes of a call in pieces and finishes the call, with ENOSPC when a target is full. False when it must
+/// wait for dirty room.
 bool ClientCache::buffer_write(std::uint32_t call) {
     const ModelOperation operation = calls_[call].operation;
     const std::uint64_t end = operation.offset + operation.length;
@@ -103,6 +117,10 @@ bool ClientCache::buffer_write(std::uint32_t call) {
         const std::uint64_t offset = operation.offset + calls_[call].buffered_bytes;
         if (stream.piece.is_open && (stream.piece.file != operation.file || stream.piece.written_until != offset)) {
             send_piece(operation.stream);
+        }
+        if (!stream.piece.is_open && !has_space_for_piece(operation, offset)) {
+            calls_.fail(call, timeline_.now(), ENOSPC);
+            return true;
         }
         if (!stream.piece.is_open && !reserve_piece(call, operation.file, offset)) {
             return false;

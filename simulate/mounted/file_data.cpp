@@ -204,8 +204,8 @@ void FuseService::write_buf(fuse_req_t request, fuse_ino_t node, struct fuse_buf
     RealTimeMachine::TimedCall call(machine_, operation, calling_thread(request), machine_.request_arrival());
     const ssize_t length = fuse_buf_copy(&into, data, static_cast<fuse_buf_copy_flags>(0));
     call.wait();
-    if (length < 0) {
-        fuse_reply_err(request, static_cast<int>(-length));
+    if (length < 0 || call.error() != 0) {
+        fuse_reply_err(request, length < 0 ? static_cast<int>(-length) : call.error());
         return;
     }
     fuse_reply_write(request, static_cast<std::size_t>(length));

@@ -266,6 +266,7 @@ void RealTimeMachine::on_completion(const CompletedOperation& completed) {
     TimedCall& call = *reinterpret_cast<TimedCall*>(static_cast<std::uintptr_t>(completed.tag));
     call.is_done_ = true;
     call.end_ = completed.end;
+    call.error_ = completed.error;
     if (call.thread_ != nullptr) {
         ++call.thread_->completed;
         expect_call(*call.thread_, completed.end);

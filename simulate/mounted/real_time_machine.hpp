@@ -50,6 +50,8 @@ class RealTimeMachine final : public Listener {
         TimedCall& operator=(const TimedCall&) = delete;
 
         void wait();
+        /// errno of the call, or 0; after wait().
+        int error() const { return error_; }
 
      private:
         friend class RealTimeMachine;
@@ -60,6 +62,7 @@ class RealTimeMachine final : public Listener {
         CallingThread* thread_ = nullptr;
         std::size_t waiting_index_ = not_waiting;  ///< in waiting_calls_
         Time end_ = 0;
+        int error_ = 0;
         bool is_done_ = true, has_waited_ = false;
     };
 

@@ -2,7 +2,6 @@
 #include "system/link_sites.hpp"
 
 #include <algorithm>
-#include <unordered_map>
 
 namespace sonde::simulate {
 namespace {
@@ -33,15 +32,15 @@ bool have_common_network(const std::vector<std::string>& a, const std::vector<st
     return std::any_of(a.begin(), a.end(), [&](const auto& x) { return std::find(b.begin(), b.end(), x) != b.end(); });
 }
 
-void apply_network(LinkSite& link, const json* network) {
-    if (network == nullptr) {
-        return;
+/// Latency of the first network of a host that is one of `networks`; 0: there is none.
+Time latency_of_common_network(const SystemParts& system, const json& host, const std::vector<std::string>& networks) {
+    for (const std::string& name : list_networks(host)) {
+        const json* network = system.find(name);
+        if (network != nullptr && std::find(networks.begin(), networks.end(), name) != networks.end()) {
+            return duration(*network, "latency", 0);
+        }
     }
-    link.latency = duration(*network, "latency", 0);
-    link.request_cost = parameter_duration(*network, "message_cost", 0);
-    link.half_duplex = text(*network, "duplex") == "half";
-    link.noise = parameter(*network, "noise", 0);
-    link.slowdown = parameter(*network, "slowdown", 1);
+    return 0;
 }
 
 /// Adds one link for all adapters of a host and returns its index; -1 when they have no limit and no delay.
@@ -79,112 +78,10 @@ int add_forwarding_host(SiteModel& site, const SystemParts& system, const json& 
     link.noise = parameter(host, "noise", 0);
     link.slowdown = parameter(host, "slowdown", 1);
     link.weight = std::max(count(host, "weight", 1), 1U);
+    link.priority = count(host, "priority", 0);
     site.links.push_back(link);
     return static_cast<int>(site.links.size()) - 1;
 }
-
-/// Appends to `paths` the paths along [[links]] from a host to a controller: each a list of link ids, at most 5. At
-/// most 16 paths are found.
-void find_paths(const SystemParts& system, const std::string& from, const std::string& to,
-                std::vector<std::string>& path, std::vector<std::vector<std::string>>& paths) {
-    if (from == to) {
-        paths.push_back(path);
-        return;
-    }
-    constexpr std::size_t max_length = 5, max_paths = 16;
-    if (path.size() >= max_length || paths.size() >= max_paths) {
-        return;
-    }
-    for (const json& link : system.list("links")) {
-        const std::string id = text(link, "id");
-        if (text(link, "near") == from && std::find(path.begin(), path.end(), id) == path.end()) {
-            path.push_back(id);
-            find_paths(system, text(link, "far"), to, path, paths);
-            path.pop_back();
-        }
-    }
-}
-
-class LocalPaths {
- public:
-    LocalPaths(SiteModel& site, const SystemParts& system) : site_(site), system_(system) {}
-
-    void add_paths(TargetSite& target) {
-        const std::string controller = find_controller(target);
-        if (controller.empty()) {
-            return;
-        }
-        std::vector<std::vector<std::string>> paths;
-        for (const ClientSite& client : site_.clients) {
-            std::vector<std::string> path;
-            find_paths(system_, client.id, controller, path, paths);
-        }
-        for (const std::vector<std::string>& path : paths) {
-            std::vector<int> links;
-            for (const std::string& id : path) {
-                links.push_back(get_link(id));
-            }
-            links.push_back(get_controller_link(controller));
-            target.paths.push_back(links);
-        }
-    }
-
- private:
-    /// The controller of the LUN or RAID group below a target; empty: none is described.
-    std::string find_controller(const TargetSite& target) const {
-        for (const json* part = system_.find(target.id); part != nullptr;) {
-            if (const std::string name = text(*part, "controller"); !name.empty()) {
-                return name;
-            }
-            const std::string next = part->contains("on") ? text(*part, "on") : text(*part, "raid_group");
-            part = next.empty() ? nullptr : system_.find(next);
-        }
-        return {};
-    }
-    int get_link(const std::string& id) {
-        const auto [entry, is_new] = link_indices_.try_emplace(id, 0);
-        if (is_new) {
-            const json& part = system_.get(id);
-            const json* network = system_.find(text(part, "network"));
-            LinkSite link;
-            link.id = id;
-            link.rate = rate_of(part);
-            if (link.rate.write <= 0 && network != nullptr) {
-                link.rate = rate_of(*network);
-            }
-            const double count = std::max(number(part, "count", 1), 1.0);
-            link.rate = {link.rate.read * count, link.rate.write * count};
-            apply_network(link, network);
-            site_.links.push_back(link);
-            entry->second = static_cast<int>(site_.links.size()) - 1;
-        }
-        return entry->second;
-    }
-    int get_controller_link(const std::string& id) {
-        const auto [entry, is_new] = link_indices_.try_emplace(id, 0);
-        if (is_new) {
-            const json& part = system_.get(id);
-            LinkSite link;
-            link.id = id;
-            link.rate = rate_of(part);
-            if (link.rate.write <= 0) {
-                const DirectedRate port = rate_of(part, "port_rate");
-                const double ports = std::max(number(part, "ports", 1), 1.0);
-                link.rate = {port.read * ports, port.write * ports};
-            }
-            link.request_cost = parameter_duration(part, "request_cost", 0);
-            link.noise = parameter(part, "noise", 0);
-            link.slowdown = parameter(part, "slowdown", 1);
-            site_.links.push_back(link);
-            entry->second = static_cast<int>(site_.links.size()) - 1;
-        }
-        return entry->second;
-    }
-
-    SiteModel& site_;
-    const SystemParts& system_;
-    std::unordered_map<std::string, int> link_indices_;  ///< by id
-};
 
 /// Adds the hosts that forward the calls of a mount's clients. A forwarder on a network of the servers needs no router,
 /// and the packet rate of a router does not limit the calls that it forwards.
@@ -201,6 +98,7 @@ void add_forwarders(SiteModel& site, const SystemParts& system, const json& moun
                                        : is_router      ? DirectedRate{}
                                                         : rate_of(host);
         site.forwarders.push_back(add_forwarding_host(site, system, host, host_rate));
+        site.links.back().latency = latency_of_common_network(system, host, server_networks);
         reach_servers = reach_servers && have_common_network(list_networks(host), server_networks);
     }
     if (!site.forwarders.empty() && reach_servers) {
@@ -228,7 +126,51 @@ void add_client_software(SiteModel& site, const json& mount) {
     }
 }
 
+/// What a router must forward for a kind of file system.
+std::string protocol_of(const std::string& file_system_kind) {
+    return file_system_kind == "lustre" ? "lnet" : "ip";
+}
+
+bool forwards_protocol(const json& router, const std::string& file_system_kind) {
+    const std::string protocol = text(router, "protocol");
+    return protocol.empty() || protocol == protocol_of(file_system_kind);
+}
+
+/// Adds the routers between the networks of clients and servers. Throws SiteError when there is none.
+void add_routers(SiteModel& site, const SystemParts& system, const std::vector<std::string>& client_networks,
+                 const std::vector<std::string>& server_networks) {
+    bool has_other_protocol = false;
+    for (const json& router : system.list("routers")) {
+        const std::vector<std::string> networks = list_networks(router);
+        if (!have_common_network(networks, client_networks) || !have_common_network(networks, server_networks)) {
+            continue;
+        }
+        if (!forwards_protocol(router, site.fs.kind)) {
+            has_other_protocol = true;
+            continue;
+        }
+        site.routers.push_back(add_forwarding_host(site, system, router, rate_of(router)));
+        site.links.back().latency = latency_of_common_network(system, router, server_networks);
+    }
+    if (site.routers.empty()) {
+        throw SiteError("system " + site.system + ": no router joins the networks of the clients of mount " +
+                        site.mount + " with those of its servers; describe one with [[routers]]" +
+                        (has_other_protocol ? ", protocol \"" + protocol_of(site.fs.kind) + "\"" : ""));
+    }
+}
+
 }  // namespace
+
+void apply_network(LinkSite& link, const json* network) {
+    if (network == nullptr) {
+        return;
+    }
+    link.latency = duration(*network, "latency", 0);
+    link.request_cost = parameter_duration(*network, "message_cost", 0);
+    link.half_duplex = text(*network, "duplex") == "half";
+    link.noise = parameter(*network, "noise", 0);
+    link.slowdown = parameter(*network, "slowdown", 1);
+}
 
 void add_links(SiteModel& site, const SystemParts& system, const json& mount) {
     std::vector<std::string> server_networks;
@@ -239,12 +181,13 @@ void add_links(SiteModel& site, const SystemParts& system, const json& mount) {
             server_networks.insert(server_networks.end(), networks.begin(), networks.end());
         }
     }
-    bool has_routed_clients = false;
+    bool has_routed_clients = false, has_client_networks = false;
     std::vector<std::string> routed_networks;
     for (ClientSite& client : site.clients) {
         const json& host = system.get(client.id);
         client.link = add_adapter(site, system, host);
         const std::vector<std::string> networks = list_networks(host);
+        has_client_networks = has_client_networks || !networks.empty();
         client.routed =
             !networks.empty() && !server_networks.empty() && !have_common_network(networks, server_networks);
         if (client.routed && !has_routed_clients) {
@@ -252,34 +195,20 @@ void add_links(SiteModel& site, const SystemParts& system, const json& mount) {
             has_routed_clients = true;
         }
     }
-    for (const json& router : system.list("routers")) {
-        const std::vector<std::string> networks = list_networks(router);
-        if (has_routed_clients && have_common_network(networks, routed_networks) &&
-            have_common_network(networks, server_networks)) {
-            site.routers.push_back(add_forwarding_host(site, system, router, rate_of(router)));
-        }
+    if (has_routed_clients) {
+        add_routers(site, system, routed_networks, server_networks);
     }
-    if (has_routed_clients && site.routers.empty()) {
-        throw SiteError("system " + site.system + ": no router joins the networks of the clients of mount " +
-                        site.mount + " with those of its servers; describe one with [[routers]]");
+    if (has_client_networks) {  // the client's link, the router or the forwarder has the latency of the last network
+        for (const ServerSite& server : site.servers) {
+            if (server.link >= 0) {
+                site.links[static_cast<std::size_t>(server.link)].latency = 0;
+            }
+        }
     }
     add_forwarders(site, system, mount, server_networks);
     add_client_software(site, mount);
     site.data_cost = parameter_duration(mount, "data_cost", 0);
     site.size_cost_s = parameter(mount, "size_cost", 0);
-    if (site.fs.local) {
-        if (site.fs.log_rate > 0) {
-            LinkSite log;
-            log.id = site.fs.id + "/log";
-            log.rate = {0, site.fs.log_rate};
-            site.log = static_cast<int>(site.links.size());
-            site.links.push_back(log);
-        }
-        LocalPaths local_paths(site, system);
-        for (TargetSite& target : site.targets) {
-            local_paths.add_paths(target);
-        }
-    }
 }
 
 }  // namespace sonde::simulate

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Links between clients and storage: adapters, routers, forwarders, channels and controllers.
+// Links between clients and servers: adapters, routers and forwarders.
 #pragma once
 
 #include "system/site.hpp"
@@ -7,8 +7,12 @@
 
 namespace sonde::simulate {
 
-/// Adds the adapters of clients and servers, routers and forwarders, and for local storage the links to its
-/// controllers. Throws SiteError when no router connects the clients with their servers.
+/// Sets the costs of a network on a link. Its latency counts once for each message that crosses the network: at the
+/// link of the host that is farther from the storage.
+void apply_network(LinkSite& link, const nlohmann::json* network);
+
+/// Adds the adapters of clients and servers, routers and forwarders. Throws SiteError when no router connects the
+/// clients with their servers.
 void add_links(SiteModel& site, const SystemParts& system, const nlohmann::json& mount);
 
 }  // namespace sonde::simulate

@@ -50,7 +50,8 @@ struct LinkSite {
     Time latency = 0;          ///< one way
     Time request_cost = 0;     ///< of each message; it occupies the link
     double noise = 0, slowdown = 1;
-    std::uint32_t weight = 1;  ///< share among alternative links
+    std::uint32_t weight = 1;    ///< share among alternative links
+    std::uint32_t priority = 0;  ///< of a router: a higher one is used only while none with a lower number works
 };
 
 struct ClientSite {
@@ -75,6 +76,7 @@ struct ServerSite {
     int link = -1;              ///< its adapter
     DirectedRate rate;          ///< limit of the server
     int limit_link = -1;        ///< link with this limit; -1: no limit
+    int partner = -1;           ///< server that takes over its targets; -1: none
     std::uint32_t threads = 0;  ///< 0 = no limit
     Time request_cost = 0;
     std::uint64_t cache = 0;               ///< bytes of its read cache
@@ -92,10 +94,13 @@ struct MediumSite {
     std::uint32_t data = 1;        ///< number of drives that a stripe's data fills
     std::uint32_t drives = 1;      ///< number of drives
     std::uint64_t segment = 0;     ///< bytes of a stripe on one drive; 0: unknown
-    bool parity = false;           ///< a write of a partial stripe reads old data and parity
+    std::uint32_t parity = 0;      ///< drives of parity; a write of a partial stripe reads old data and all parity
     Time partial_stripe_cost = 0;  ///< of each partial stripe, in addition to its bytes
     Time seek = 0, rotation = 0;   ///< of a request that is not sequential; rotation: one turn
     bool elevator = false;         ///< no seek time is described: long requests are merged and do not seek
+    Time access = 0;               ///< least time of a request of one drive that is not sequential; 0: no limit
+    Time latency = 0;              ///< least time from the begin of a request at the drives to its end
+    Time request_cost = 0;         ///< of a request, in addition to its bytes
     Time turnaround = 0;           ///< between a read and a write
     double inner_rate = 1;         ///< at the inner edge, as a share of the outer one
     double rebuild_share = 0.3;    ///< guess: of the rate that a rebuild takes
@@ -113,6 +118,7 @@ struct TargetSite {
     double contention = 0;  ///< share of the rate that each further simultaneous client costs
     std::uint64_t capacity = 0;
     double noise = 0, slowdown = 1;
+    std::vector<int> boxes;               ///< links next to its drives: controller, enclosure
     std::vector<std::vector<int>> paths;  ///< local storage: alternative paths, each a list of links from the node on
 };
 
@@ -149,6 +155,7 @@ struct SiteModel {
     std::vector<TargetSite> targets;       ///< that store data, by index
     std::vector<int> metadata_servers;     ///< indices in servers
     std::vector<std::string> assumptions;  ///< sentences on omitted values that matter
+    std::vector<std::string> unused;       ///< sentences on stated values that the model does not use
 };
 
 }  // namespace sonde::simulate

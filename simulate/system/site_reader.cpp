@@ -2,8 +2,10 @@
 #include "system/site_reader.hpp"
 
 #include "system/link_sites.hpp"
+#include "system/storage_links.hpp"
 #include "system/storage_sites.hpp"
 #include "system/system_parts.hpp"
+#include "system/unused_numbers.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -172,6 +174,8 @@ SiteModel read_site(std::string_view resolved_json, const std::string& requested
         restrict_to_pool(site, system, requested);
         add_clients(site, system, mount);
         add_links(site, system, mount);
+        add_storage_links(site, system);
+        add_unused_numbers(site, system);
         return site;
     } catch (const json::exception& error) {
         throw SiteError(std::string("the resolved system cannot be read: ") + error.what() +

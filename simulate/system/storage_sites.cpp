@@ -35,7 +35,7 @@ MediumSite read_medium(const SystemParts& system, const json& group) {
     const double parity = count(group, "parity", 0);
     const std::string level = text(group, "level");
     const bool is_mirror = level == "1" || level == "10";
-    medium.parity = parity > 0 && !is_mirror;
+    medium.parity = is_mirror ? 0 : static_cast<std::uint32_t>(parity);
     medium.segment = bytes(group, "segment", 0);
     std::size_t drive_count = 0;
     if (const json* drive = find_drive(system, group, drive_count)) {
@@ -47,9 +47,17 @@ MediumSite read_medium(const SystemParts& system, const json& group) {
                        drive_rate.write * n * medium.data / data_and_parity};
         const double rotation_s = number(*drive, "rpm", 0) > 0 ? 60 / number(*drive, "rpm", 0) : 0;
         const bool is_rotating = text(*drive, "kind") == "hdd";
-        medium.elevator = is_rotating && !has_parameter(*drive, "seek");
-        medium.seek = parameter_duration(*drive, "seek", is_rotating ? static_cast<double>(Defaults::hdd_seek_s) : 0);
-        medium.rotation = medium.seek > 0 ? parameter_duration(*drive, "rotation", rotation_s) : 0;
+        // Stated operations per second replace the guess of the seek time. A long request at another place is merged.
+        const double operations = number(*drive, "operations", 0);
+        const bool has_seek = has_parameter(*drive, "seek");
+        medium.access = operations > 0 ? seconds_to_time(1 / operations) : 0;
+        medium.latency = duration(*drive, "latency", 0);
+        medium.request_cost = parameter_duration(*drive, "request_cost", 0);
+        medium.elevator = is_rotating && !has_seek;
+        const double usual_seek_s = operations > 0 ? 1 / operations : static_cast<double>(Defaults::hdd_seek_s);
+        medium.seek = parameter_duration(*drive, "seek", is_rotating ? usual_seek_s : 0);
+        const bool seeks_and_rotates = medium.seek > 0 && (has_seek || operations <= 0);
+        medium.rotation = seeks_and_rotates ? parameter_duration(*drive, "rotation", rotation_s) : 0;
         medium.turnaround = parameter_duration(*drive, "turnaround", 0);
         medium.inner_rate = parameter(*drive, "inner_rate", text(*drive, "kind") == "hdd" ? 0.5 : 1.0);
         medium.drives = static_cast<std::uint32_t>(n);
@@ -187,6 +195,24 @@ void resolve_rate(SiteModel& site, const SystemParts& system, TargetSite& target
                     " is: give it a rate, give its drives one, or give its unit or file system a peak");
 }
 
+/// Bytes that a device offers: the first stated of the size of a slice or LUN, the usable size or the data drives of a
+/// RAID group, and the capacity of a drive; 0: unknown.
+std::uint64_t find_capacity(const SystemParts& system, const std::string& device) {
+    for (const json* part = system.find(device); part != nullptr;
+         part = system.find(SystemParts::device_below(*part))) {
+        for (const char* member : {"size", "usable", "capacity"}) {
+            if (const std::uint64_t capacity = bytes(*part, member, 0); capacity > 0) {
+                return capacity;
+            }
+        }
+        std::size_t drive_count = 0;
+        if (const json* drive = find_drive(system, *part, drive_count); drive != nullptr && drive_count > 1) {
+            return bytes(*drive, "capacity", 0) * count(*part, "data", 1, 1);
+        }
+    }
+    return 0;
+}
+
 void add_volume(SiteModel& site, const SystemParts& system, const std::string& device) {
     const json& volume = system.get(device);
     std::vector<std::string> members = texts(volume, "members");
@@ -205,10 +231,22 @@ void add_volume(SiteModel& site, const SystemParts& system, const std::string& d
         // The LUN below limits the commands in its queue.
         for (const json* part = system.find(member); part != nullptr;) {
             target.queue_depth = std::max(target.queue_depth, count(*part, "queue_depth", 0));
-            target.capacity = bytes(*part, "capacity", 0);
             part = part->contains("on") ? system.find(text(*part, "on")) : nullptr;
         }
+        target.capacity = find_capacity(system, member);
         site.targets.push_back(target);
+    }
+}
+
+/// Sets the partner of each server that has one, which is added where it has no target.
+void add_partners(SiteModel& site, const SystemParts& system) {
+    const std::size_t server_count = site.servers.size();
+    for (std::size_t i = 0; i < server_count; ++i) {
+        const std::vector<std::string> partner = texts(system.get(site.servers[i].id), "partner");
+        if (partner.size() == 1 && partner.front() != site.servers[i].id) {
+            const int index = get_server_index(site, system, partner.front());
+            site.servers[i].partner = index;
+        }
     }
 }
 
@@ -250,6 +288,7 @@ void add_storage(SiteModel& site, const SystemParts& system) {
             resolve_rate(site, system, target);
         }
     }
+    add_partners(site, system);
     if (site.metadata_servers.empty()) {
         use_data_servers_for_metadata(site, system);
     }

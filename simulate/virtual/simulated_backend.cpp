@@ -50,8 +50,8 @@ class SimulatedChannel final : public backends::Channel {
 
     std::int64_t transfer(const backends::IoRequest& request) noexcept override {
         const std::int64_t bytes = count_bytes(request);
-        scheduler_.call(make_transfer(request));
-        return bytes;
+        const int error = scheduler_.call(make_transfer(request));
+        return error == 0 ? bytes : -error;
     }
     bool submit(const backends::IoRequest& request) noexcept override {
         slot_bytes_[request.slot] = count_bytes(request);
@@ -65,8 +65,8 @@ class SimulatedChannel final : public backends::Channel {
         }
         std::size_t count = 0;
         do {
-            const std::uint32_t slot = scheduler_.reap();
-            completions[count++] = {slot, slot_bytes_[slot]};
+            const CompletedSlot done = scheduler_.reap();
+            completions[count++] = {done.slot, done.error == 0 ? slot_bytes_[done.slot] : -done.error};
         } while (count < completions.size() && !task.completed_slots.empty());
         return count;
     }

@@ -6,13 +6,21 @@
 #include "workloads/stream_factory.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <new>
+#include <nlohmann/json.hpp>
 
 #include <sys/mman.h>
 
 namespace sonde::simulate {
 
 using meters::StreamMeter;
+
+namespace {
+
+constexpr double saturated = 0.9;  ///< from this utilization on, a part limits the rate
+
+}  // namespace
 
 /// Creates the files that several tasks share, as the engine does before a phase: empty unless the phase overwrites.
 void SimulatedPhase::create_shared_files() {
@@ -110,6 +118,7 @@ void SimulatedPhase::create_jobs() {
 bool SimulatedPhase::create_streams() {
     create_shared_files();
     platform_.storage.phase_start = platform_.machine.now();
+    loads_at_start_ = platform_.machine.part_loads();
     platform_.directories.listings.reset();
     base_ = std::make_unique<payload::Base>(phase().data.payload, context().manifest.period);
     const bool whole_volume = !phase().stop.time && !phase().stop.min_time;
@@ -185,8 +194,35 @@ void SimulatedPhase::add_target_totals(results::Totals& totals) const {
     }
 }
 
+/// Writes which part of the machine was busiest in the phase.
+void SimulatedPhase::write_bottleneck() {
+    const double seconds = to_seconds(platform_.machine.now() - platform_.storage.phase_start);
+    const Bottleneck busiest = find_bottleneck(loads_at_start_, platform_.machine.part_loads(), seconds);
+    if (busiest.kind.empty() || !reaches_storage(phase().data.backend)) {
+        return;
+    }
+    const auto percent = std::to_string(std::lround(100 * busiest.utilization)) + " %";
+    std::string sentence =
+        "The busiest part was " + busiest.kind + " " + busiest.part + ": " + percent + " of the phase";
+    if (busiest.similar > 1) {
+        sentence += ", and " + std::to_string(busiest.similar - 1) + " of " + std::to_string(busiest.kind_count - 1) +
+                    " others are within 5 % of it";
+    }
+    sentence += busiest.utilization < saturated
+                    ? ". No part is saturated: latency and the calls in flight limit the rate."
+                    : ".";
+    context().root_state.record->line(
+        "finding",
+        {{"id", "model_bottleneck"},
+         {"phase", phase().id},
+         {"severity", "info"},
+         {"text", sentence},
+         {"evidence", {{"kind", busiest.kind}, {"part", busiest.part}, {"utilization", busiest.utilization}}}});
+}
+
 results::Circumstances SimulatedPhase::collect_circumstances(const phases::TimedResult& /*result*/,
                                                              const phases::TreatmentEffect& effect) {
+    write_bottleneck();
     return {.phase = &phase(),
             .backend = phase().data.backend,
             .tasks = context().tasks.tasks(),

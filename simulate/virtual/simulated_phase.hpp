@@ -32,6 +32,7 @@ class SimulatedPhase final : public phases::PhaseSteps {
     void reset_walk_boards();
     void create_jobs();
     patterns::FileStripes file_stripes(const std::string& path);
+    void write_bottleneck();
     void add_target_totals(results::Totals& totals) const;
     // treatments.cpp
     treatments::Residency compute_residency() const;
@@ -42,6 +43,7 @@ class SimulatedPhase final : public phases::PhaseSteps {
     }
 
     Platform& platform_;
+    std::vector<PartLoad> loads_at_start_;
     std::vector<workloads::StreamJob> jobs_;
     std::unique_ptr<payload::Base> base_;
     std::vector<std::unique_ptr<workloads::TaskStream>> streams_;

@@ -211,10 +211,13 @@ std::vector<ordered_json> SimulatedVenue::describe_nodes() {
     return nodes;
 }
 
-/// Writes the assumptions of the model.
+/// Writes the assumptions of the model, and the stated numbers that it does not use.
 void SimulatedVenue::begin_phases() {
     for (const std::string& assumption : platform_.machine.site().assumptions) {
         writer_->line("finding", {{"id", "model_assumes"}, {"severity", "info"}, {"text", assumption}});
+    }
+    for (const std::string& sentence : platform_.machine.site().unused) {
+        writer_->line("finding", {{"id", "model_ignores"}, {"severity", "info"}, {"text", sentence}});
     }
 }
 

@@ -49,7 +49,7 @@ void TaskScheduler::pause(ScheduledTask& task) {
     task.fiber->pause();
 }
 
-void TaskScheduler::call(ModelOperation operation) {
+int TaskScheduler::call(ModelOperation operation) {
     ScheduledTask& task = current_task();
     operation.stream = task.stream;
     operation.tag = task.number;
@@ -57,7 +57,7 @@ void TaskScheduler::call(ModelOperation operation) {
             machine_->complete_without_event(task.local_time, operation)) {
         task.local_time = completed->end;
         task.cpu_time += completed->cpu_time;
-        return;
+        return 0;
     }
     // The task is ahead of the machine: earlier events of other tasks come first.
     if (task.local_time > machine_->now()) {
@@ -65,6 +65,7 @@ void TaskScheduler::call(ModelOperation operation) {
     }
     machine_->submit(task.local_time, operation);
     pause(task);
+    return task.error;
 }
 
 void TaskScheduler::submit(ModelOperation operation, std::uint32_t slot) {
@@ -78,12 +79,12 @@ void TaskScheduler::submit(ModelOperation operation, std::uint32_t slot) {
     machine_->submit(task.local_time, operation);
 }
 
-std::uint32_t TaskScheduler::reap() {
+CompletedSlot TaskScheduler::reap() {
     ScheduledTask& task = current_task();
     while (task.completed_slots.empty()) {
         pause(task);
     }
-    const std::uint32_t slot = task.completed_slots.front();
+    const CompletedSlot slot = task.completed_slots.front();
     task.completed_slots.pop_front();
     --task.submitted_count;
     return slot;
@@ -117,10 +118,11 @@ void TaskScheduler::on_completion(const CompletedOperation& completed) {
     ScheduledTask& task = *tasks_[number];
     task.cpu_time += completed.cpu_time;
     if ((completed.tag & submitted_bit) == 0) {
+        task.error = completed.error;
         resume(number, completed.end);
         return;
     }
-    task.completed_slots.push_back(static_cast<std::uint32_t>(completed.tag >> 32U) & 0x7fffffffU);
+    task.completed_slots.push_back({static_cast<std::uint32_t>(completed.tag >> 32U) & 0x7fffffffU, completed.error});
     if (task.is_waiting) {
         resume(number, completed.end);
     }

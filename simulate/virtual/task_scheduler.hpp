@@ -14,6 +14,12 @@
 
 namespace sonde::simulate {
 
+/// A submitted operation that is done.
+struct CompletedSlot {
+    std::uint32_t slot = 0;
+    int error = 0;  ///< errno
+};
+
 /// One stream of the engine in virtual time. Times are in ns since the machine was built.
 struct ScheduledTask {
     std::unique_ptr<Fiber> fiber;
@@ -22,7 +28,8 @@ struct ScheduledTask {
     Time local_time = 0;                        ///< its clock: at or after the machine's
     Time cpu_time = 0;                          ///< processor time of its calls in this phase
     bool is_waiting = false;                    ///< for a call, a time, or a submitted operation
-    std::deque<std::uint32_t> completed_slots;  ///< submitted operations that are done and not reaped
+    int error = 0;                              ///< errno of its last call
+    std::deque<CompletedSlot> completed_slots;  ///< submitted operations that are done and not reaped
     std::uint32_t submitted_count = 0;          ///< submitted operations that are not reaped
 };
 
@@ -40,12 +47,12 @@ class TaskScheduler final : public Listener {
 
     // --- called by tasks ---
 
-    /// Performs one call and waits for its end.
-    void call(ModelOperation operation);
+    /// Performs one call and waits for its end. Returns its errno, or 0.
+    int call(ModelOperation operation);
     /// Submits an operation under a slot number; reap() returns the slots of completed operations.
     void submit(ModelOperation operation, std::uint32_t slot);
-    /// Waits for one submitted operation and returns its slot.
-    std::uint32_t reap();
+    /// Waits for one submitted operation.
+    CompletedSlot reap();
     /// Waits until that time of the machine.
     void wait_until(Time time);
     /// Barrier: returns in all tasks at the time when the last one has called it.

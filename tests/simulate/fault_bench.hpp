@@ -5,6 +5,8 @@
 #include "small_site.hpp"
 
 #include <doctest/doctest.h>
+#include "kernel/random.hpp"
+
 #include <algorithm>
 
 namespace sonde::simulate {
@@ -14,7 +16,8 @@ struct Bench : Listener {
     Machine machine;
     std::vector<ModelOperation> next;
     std::vector<std::uint64_t> remaining_calls;
-    std::vector<Time> end_times;  ///< by stream: end of its last call
+    std::vector<Time> end_times;       ///< by stream: end of its last call
+    std::vector<std::uint64_t> seeds;  ///< by stream: of random offsets; empty: the calls are sequential
 
     explicit Bench(const SiteModel& site) : machine(site, {1, 0}, *this) {}
 
@@ -77,6 +80,11 @@ struct Bench : Listener {
         end_times[completed.tag] = completed.end;
         ModelOperation& operation = next[completed.tag];
         operation.offset += operation.length;
+        if (completed.tag < seeds.size()) {
+            seeds[completed.tag] = mix_bits(seeds[completed.tag]);
+            operation.offset =
+                seeds[completed.tag] % (machine.file_size(operation.file) / operation.length) * operation.length;
+        }
         if (--remaining_calls[completed.tag] > 0) {
             machine.submit(completed.end, operation);
         }

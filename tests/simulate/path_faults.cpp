@@ -146,5 +146,28 @@ TEST_CASE("parse_fault accepts each fault and rejects other text") {
     }
 }
 
+TEST_CASE("lossy-link: lost messages are sent again after 0.2 s") {
+    SiteModel site = small_site(1, 1, 0);
+    site.targets[0].rate = {1e12, 1e12};
+    site.clients[0].link = add_link(site, "nic", 1e9);
+    Bench bench(site);
+    bench.add(ModelCallKind::write, 0, 20'000, 1'000'000);
+    bench.begin("lossy-link nic 5%");
+    bench.run();
+    // A message is lost p / (1 - p) times on average.
+    CHECK(to_seconds(bench.last_end()) / 20'000 == doctest::Approx(1e-3 + 1e-6 + 0.2 * 0.05 / 0.95).epsilon(0.05));
+}
+
+TEST_CASE("slow-link: its messages take the factor longer") {
+    SiteModel site = small_site(1, 1, 0);
+    site.targets[0].rate = {1e15, 1e15};
+    site.clients[0].link = add_link(site, "nic", 1e9);
+    Bench bench(site);
+    bench.add(ModelCallKind::read, 0, 100, 1'000'000);
+    bench.begin("slow-link nic 4x");
+    bench.run();
+    CHECK(to_seconds(bench.last_end()) == doctest::Approx(100 * 4e-3).epsilon(1e-4));
+}
+
 }  // namespace
 }  // namespace sonde::simulate

@@ -65,7 +65,7 @@ inline SiteModel raid_site(double rate) {
     medium.data = 8;
     medium.drives = 9;
     medium.segment = 256U << 10U;
-    medium.parity = true;
+    medium.parity = 1;
     medium.rate = {rate, rate};
     site.media.push_back(medium);
     site.targets[0].medium = 0;

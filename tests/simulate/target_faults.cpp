@@ -150,13 +150,53 @@ TEST_CASE("noisy-neighbor: call waits for neighbors as in M/D/1") {
     CHECK(mean_wait == doctest::Approx(wait).epsilon(0.03));
 }
 
+/// Makes a call 0.2 s after the last one has returned, with nothing in flight in between.
+struct PausingStream : Listener {
+    Machine* machine = nullptr;
+    ModelOperation operation;
+    std::uint64_t remaining_calls = 0;
+    Time call_time = 0, waited = 0;
+
+    void on_alarm(Time time, std::uint64_t) override {
+        call_time = time;
+        machine->submit(time, operation);
+    }
+    void on_completion(const CompletedOperation& completed) override {
+        waited += completed.end - call_time;
+        --remaining_calls;
+        machine->set_alarm(completed.end + 200'000'000, 0);
+    }
+};
+
+TEST_CASE("noisy-neighbor: load continues while the stream pauses") {
+    PausingStream stream;
+    Machine machine(small_site(1, 1, 100e6), {1, 0}, stream);
+    stream.machine = &machine;
+    stream.remaining_calls = 20'000;
+    stream.operation.kind = ModelCallKind::write;
+    stream.operation.direct = true;
+    stream.operation.length = 4096;
+    stream.operation.stream = machine.begin_stream(0);
+    stream.operation.file = machine.get_file("f");
+    machine.begin_fault(parse_fault("noisy-neighbor 50%"));
+    machine.set_alarm(0, 0);
+    while (stream.remaining_calls > 0) {
+        REQUIRE(machine.step());
+    }
+    const double others = mib / 100e6, load = 0.5;  // Pollaczek-Khinchine
+    const double mean_wait = to_seconds(stream.waited) / 20'000 - 4096 / 100e6;
+    CHECK(mean_wait == doctest::Approx(load * others / (2 * (1 - load))).epsilon(0.03));
+    CHECK(static_cast<double>(machine.traces().targets[0].neighbor_bytes) / to_seconds(machine.now()) ==
+          doctest::Approx(50e6).epsilon(0.01));
+}
+
 TEST_CASE("full-file-system: new files are slower and space shrinks") {
     SiteModel site = small_site(1, 1, 0);
     site.fs.local = true;
     site.fs.stripe_size = 1024 * mib;
     site.targets[0].rate = {};
     site.targets[0].medium = 0;
-    site.targets[0].capacity = 1000 * mib;
+    site.targets[0].capacity = 10'000 * mib;
     site.media.push_back(hard_disk(100e6));
     const auto times = [&site](const char* fault) {
         std::vector<double> all;
@@ -201,7 +241,7 @@ TEST_CASE("full-file-system: new files are slower and space shrinks") {
     bench.begin("full-file-system 90%");
     bench.add(ModelCallKind::write, 0, 20);
     bench.run();
-    CHECK(bench.target(0).free_bytes == 100 * mib - 20 * mib);
+    CHECK(bench.target(0).free_bytes == 1000 * mib - 20 * mib);
     CHECK(rejection(small_site(1, 1, 1e9), "full-file-system").find("where files lie costs nothing") !=
           std::string::npos);
 }
@@ -223,6 +263,66 @@ TEST_CASE("full-file-system: several drives share the seeks") {
     CHECK(to_seconds(bench.last_end()) == doctest::Approx(100 * (mib / 100e6 + 9 * 12e-3 / 10)).epsilon(1e-4));
 }
 
+TEST_CASE("fault with an amount that changes nothing is rejected") {
+    SiteModel site = add_server(raid_site(800e6));
+    for (const char* fault : {"slow-target t0 1x", "slow-node c0 1x", "slow-drive t0 1x", "failing-drive t0 0",
+                              "noisy-neighbor 0", "mds-saturated 0%"}) {
+        CHECK(rejection(site, fault).find("would change nothing") != std::string::npos);
+    }
+    site.fs.used = 0.3;
+    site.media[0].inner_rate = 0.5;
+    CHECK(rejection(site, "full-file-system 30%").find("would change nothing") != std::string::npos);
+    CHECK(rejection(site, "full-file-system 31%") == "accepted");
+}
+
+TEST_CASE("slow-drive: full stripes wait for the slow drive") {
+    Bench bench(raid_site(800e6));
+    bench.add(ModelCallKind::write, 0, 50, 2 * mib);
+    bench.begin("slow-drive t0 5x");
+    bench.run();
+    CHECK(bench.last_end() == 50 * 5 * transfer_time(2 * mib, 800e6));
+    bench.end("slow-drive t0 5x");
+    const Time before = bench.last_end();
+    bench.run_again(50);
+    CHECK(bench.last_end() - before == 50 * transfer_time(2 * mib, 800e6));
+    CHECK(rejection(small_site(1, 1, 1e9), "slow-drive t0").find("drives of t0 are not described") !=
+          std::string::npos);
+}
+
+TEST_CASE("fault with an end lasts from its begin to its end") {
+    Bench bench(small_site(1, 1, 1e6));
+    bench.add(ModelCallKind::write, 0, 100, 1'000'000);  // a second each
+    bench.begin("slow-target 0 3x at 10.5s until 40.5s");
+    bench.run();
+    // Ten calls end before 10.5 s; an eleventh has begun. Calls that begin from 11 s to 40.5 s take three seconds.
+    CHECK(to_seconds(bench.last_end()) == doctest::Approx(11 + 10 * 3 + 79).epsilon(1e-6));
+    CHECK(bench.machine.faults().empty());
+    CHECK(parse_fault("slow-target 0 3x at 10s until 40s").text() == "slow-target 0 3 at 10s until 40s");
+    CHECK_THROWS_AS(parse_fault("slow-target 0 3x at 10s until 9s"), SiteError);
+}
+
+TEST_CASE("server-lost: partner serves the targets after the recovery") {
+    SiteModel site = small_site(1, 1, 1e6);
+    for (const char* id : {"oss1", "oss2"}) {
+        ServerSite server;
+        server.id = id;
+        server.link = add_link(site, id, 1e12);
+        site.servers.push_back(server);
+    }
+    site.servers[1].partner = 2;
+    site.targets[0].server = 1;
+    Bench bench(site);
+    bench.add(ModelCallKind::write, 0, 20, 1'000'000);
+    bench.begin("server-lost oss1 30s at 10.5s");
+    bench.run();
+    // The eleventh call is in service; the next waits from 11 s to 40.5 s.
+    CHECK(to_seconds(bench.last_end()) == doctest::Approx(40.5 + 9).epsilon(1e-4));
+    CHECK(bench.bytes_through("oss1") == 11'000'000 + 0);
+    CHECK(bench.bytes_through("oss2") == 9'000'000);
+    CHECK(bench.messages().back().text == "Lustre: t0: Will be in recovery for at least 30s");
+    CHECK(rejection(site, "server-lost oss2").find("no server takes over from oss2") != std::string::npos);
+}
+
 TEST_CASE("misaligned-slices: writes of full stripes become partial") {
     const SiteModel site = raid_site(272e6);
     const auto run = [&site](ModelCallKind call, const char* fault, std::uint64_t& read) {
@@ -241,7 +341,7 @@ TEST_CASE("misaligned-slices: writes of full stripes become partial") {
     CHECK(read == 0);
     // Old data and parity of both parts are read: 2 MiB, and a segment of parity for each part.
     CHECK(run(ModelCallKind::write, "misaligned-slices 256 KiB", read) ==
-          doctest::Approx(aligned * (2 + 2.0 / 9)).epsilon(1e-6));
+          doctest::Approx(aligned * (2 + 4.0 / 9)).epsilon(1e-6));
     CHECK(read == 50 * (2 * mib + 2 * 262144));
     CHECK(run(ModelCallKind::write, "misaligned-slices 2 MiB", read) == doctest::Approx(aligned).epsilon(1e-9));
     CHECK(run(ModelCallKind::read, "misaligned-slices 256 KiB", read) ==

@@ -138,13 +138,13 @@ TEST_CASE("full-duplex link carries both directions at its rate") {
 TEST_CASE("partial-stripe write takes twice as long as an aligned one") {
     const Time aligned = one_call(raid_site(272e6), direct(ModelCallKind::write, 0, 2 * mib));
     CHECK(aligned == transfer_time(2 * mib, 272e6));
-    // Each data drive reads and writes the same bytes again; parity is read and written once more, over nine drives.
+    // Eight drives read and write a segment each. Parity of both stripes is read and written: 4 segments over 9 drives.
     const Time shifted = one_call(raid_site(272e6), direct(ModelCallKind::write, 256U << 10U, 2 * mib));
     const double ratio = static_cast<double>(shifted) / static_cast<double>(aligned);
-    CHECK(ratio == doctest::Approx(2 + 2.0 / 9).epsilon(0.001));
+    CHECK(ratio == doctest::Approx(2 + 4.0 / 9).epsilon(0.001));
     SUBCASE("but not where there is no parity") {
         SiteModel mirror = raid_site(272e6);
-        mirror.media[0].parity = false;
+        mirror.media[0].parity = 0;
         CHECK(one_call(mirror, direct(ModelCallKind::write, 256U << 10U, 2 * mib)) == aligned);
     }
     SUBCASE("and not when it reads") {
@@ -178,10 +178,10 @@ TEST_CASE("requests wait only for requests on the same drives") {
     for (const auto& [offset, at] : different_drives) {
         CHECK(at == one_read);
     }
-    const auto same = reads_at_once(raid_site(272e6), {0, 64 * kib, 8 * segment}, 64 * kib);
+    const auto same = reads_at_once(raid_site(272e6), {0, 64 * kib, 9 * segment}, 64 * kib);
     CHECK(same.at(0) == one_read);
     CHECK(same.at(64 * kib) == 2 * one_read);
-    CHECK(same.at(8 * segment) == 3 * one_read);
+    CHECK(same.at(9 * segment) == 3 * one_read);
     // Whole stripes need all of them, and so does what comes behind.
     const Time stripe = transfer_time(2 * mib, 272e6);
     CHECK(reads_at_once(raid_site(272e6), {0, 2 * mib}, 2 * mib).at(2 * mib) == 2 * stripe);
@@ -257,7 +257,7 @@ TEST_CASE("run of partial-stripe writes takes the sum of their times") {
         loop.start();
         return static_cast<double>(loop.last);
     };
-    CHECK(run(256U << 10U) / run(0) == doctest::Approx(2 + 2.0 / 9).epsilon(0.001));
+    CHECK(run(256U << 10U) / run(0) == doctest::Approx(2 + 4.0 / 9).epsilon(0.001));
 }
 
 TEST_CASE("long call is split after the largest transfer of a driver") {

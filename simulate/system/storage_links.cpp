@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "system/storage_links.hpp"
+
+#include "system/link_sites.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace sonde::simulate {
+namespace {
+
+using nlohmann::json;
+
+/// Appends to `paths` the paths along [[links]] from a host to a controller: each a list of link ids, at most 5. At
+/// most 16 paths are found.
+void find_paths(const SystemParts& system, const std::string& from, const std::string& to,
+                std::vector<std::string>& path, std::vector<std::vector<std::string>>& paths) {
+    if (from == to) {
+        paths.push_back(path);
+        return;
+    }
+    constexpr std::size_t max_length = 5, max_paths = 16;
+    if (path.size() >= max_length || paths.size() >= max_paths) {
+        return;
+    }
+    for (const json& link : system.list("links")) {
+        const std::string id = text(link, "id");
+        if (text(link, "near") == from && std::find(path.begin(), path.end(), id) == path.end()) {
+            path.push_back(id);
+            find_paths(system, text(link, "far"), to, path, paths);
+            path.pop_back();
+        }
+    }
+}
+
+/// The links between hosts and drives: paths of local storage, controllers and enclosures.
+class StorageLinks {
+ public:
+    StorageLinks(SiteModel& site, const SystemParts& system) : site_(site), system_(system) {}
+
+    /// Adds the controller of a target, unless its paths have it, and the enclosure of its drives.
+    void add_boxes(TargetSite& target) {
+        if (const std::string controller = find_controller(target); !controller.empty() && target.paths.empty()) {
+            target.boxes.push_back(get_controller_link(controller, target));
+        }
+        if (const std::string enclosure = find_enclosure(target); !enclosure.empty()) {
+            if (const int link = get_enclosure_link(enclosure, target); link >= 0) {
+                target.boxes.push_back(link);
+            }
+        }
+    }
+
+    void add_paths(TargetSite& target) {
+        const std::string controller = find_controller(target);
+        if (controller.empty()) {
+            return;
+        }
+        std::vector<std::vector<std::string>> paths;
+        for (const ClientSite& client : site_.clients) {
+            std::vector<std::string> path;
+            find_paths(system_, client.id, controller, path, paths);
+        }
+        if (paths.empty()) {  // another node executes the calls of these
+            for (const json& node : system_.list("nodes")) {
+                std::vector<std::string> path;
+                find_paths(system_, text(node, "id"), controller, path, paths);
+            }
+            add_path_assumption(!paths.empty());
+        }
+        for (const std::vector<std::string>& path : paths) {
+            std::vector<int> links;
+            for (const std::string& id : path) {
+                links.push_back(get_link(id));
+            }
+            links.push_back(get_controller_link(controller, target));
+            target.paths.push_back(links);
+        }
+    }
+
+ private:
+    /// The controller of the LUN or RAID group below a target; empty: none is described.
+    std::string find_controller(const TargetSite& target) const {
+        for (const json* part = system_.find(target.id); part != nullptr;) {
+            if (const std::string name = text(*part, "controller"); !name.empty()) {
+                return name;
+            }
+            part = system_.find(SystemParts::device_below(*part));
+        }
+        return {};
+    }
+    /// The enclosure that holds the drives of a target; empty: none is described, or there are several.
+    std::string find_enclosure(const TargetSite& target) const {
+        std::string enclosure;
+        const auto add_drive = [&](const std::string& id) {
+            const json* drive = system_.find(id);
+            const std::string name = drive != nullptr ? text(*drive, "enclosure") : std::string();
+            const bool is_other = !enclosure.empty() && enclosure != name;
+            enclosure = is_other ? "several" : name;
+        };
+        const json* part = system_.find(target.id);
+        for (const json* next = part; next != nullptr; next = system_.find(SystemParts::device_below(*next))) {
+            part = next;
+        }
+        if (part == nullptr) {
+            return {};
+        }
+        const std::vector<std::string> drives = texts(*part, "drives");
+        for (const std::string& id : drives.empty() ? std::vector<std::string>{text(*part, "id")} : drives) {
+            add_drive(id);
+        }
+        return enclosure == "several" ? std::string() : enclosure;
+    }
+    void add_path_assumption(bool uses_other_paths) {
+        const std::string sentence = "no node of mount " + site_.mount +
+                                     " has a link to the controllers: requests take " +
+                                     (uses_other_paths ? "the links of other nodes" : "no link");
+        if (std::find(site_.assumptions.begin(), site_.assumptions.end(), sentence) == site_.assumptions.end()) {
+            site_.assumptions.push_back(sentence);
+        }
+    }
+    /// Parity that a controller computes limits the data written through it.
+    void limit_parity(int link, const TargetSite& target, const json& controller) {
+        if (target.medium < 0 || site_.media[static_cast<std::size_t>(target.medium)].parity == 0) {
+            return;
+        }
+        const double parity_rate = parameter_rate(controller, "parity_rate", 0);
+        double& write = site_.links[static_cast<std::size_t>(link)].rate.write;
+        if (parity_rate > 0) {
+            write = write > 0 ? std::min(write, parity_rate) : parity_rate;
+        }
+    }
+    /// The link into an enclosure; -1: it has no limit. Parity is written through it too: written bytes are data bytes.
+    int get_enclosure_link(const std::string& id, const TargetSite& target) {
+        const json& part = system_.get(id);
+        DirectedRate rate = rate_of(part);
+        if (rate.write <= 0 && rate.read <= 0) {
+            return -1;
+        }
+        const auto [entry, is_new] = link_indices_.try_emplace(id, 0);
+        if (is_new) {
+            const MediumSite* medium =
+                target.medium >= 0 ? &site_.media[static_cast<std::size_t>(target.medium)] : nullptr;
+            if (medium != nullptr && medium->parity > 0) {
+                rate.write *= static_cast<double>(medium->data) / (medium->data + medium->parity);
+            }
+            LinkSite link;
+            link.id = id;
+            link.rate = rate;
+            link.request_cost = parameter_duration(part, "request_cost", 0);
+            link.noise = parameter(part, "noise", 0);
+            link.slowdown = parameter(part, "slowdown", 1);
+            site_.links.push_back(link);
+            entry->second = static_cast<int>(site_.links.size()) - 1;
+        }
+        return entry->second;
+    }
+    int get_link(const std::string& id) {
+        const auto [entry, is_new] = link_indices_.try_emplace(id, 0);
+        if (is_new) {
+            const json& part = system_.get(id);
+            const json* network = system_.find(text(part, "network"));
+            LinkSite link;
+            link.id = id;
+            link.rate = rate_of(part);
+            if (link.rate.write <= 0 && network != nullptr) {
+                link.rate = rate_of(*network);
+            }
+            const double count = std::max(number(part, "count", 1), 1.0);
+            link.rate = {link.rate.read * count, link.rate.write * count};
+            apply_network(link, network);
+            site_.links.push_back(link);
+            entry->second = static_cast<int>(site_.links.size()) - 1;
+        }
+        return entry->second;
+    }
+    int get_controller_link(const std::string& id, const TargetSite& target) {
+        const json& part = system_.get(id);
+        const auto [entry, is_new] = link_indices_.try_emplace(id, 0);
+        if (is_new) {
+            LinkSite link;
+            link.id = id;
+            link.rate = rate_of(part);
+            if (link.rate.write <= 0) {
+                const DirectedRate port = rate_of(part, "port_rate");
+                const double ports = std::max(number(part, "ports", 1), 1.0);
+                link.rate = {port.read * ports, port.write * ports};
+            }
+            link.request_cost = parameter_duration(part, "request_cost", 0);
+            link.noise = parameter(part, "noise", 0);
+            link.slowdown = parameter(part, "slowdown", 1);
+            site_.links.push_back(link);
+            entry->second = static_cast<int>(site_.links.size()) - 1;
+        }
+        limit_parity(entry->second, target, part);
+        return entry->second;
+    }
+
+    SiteModel& site_;
+    const SystemParts& system_;
+    std::unordered_map<std::string, int> link_indices_;  ///< by id
+};
+
+}  // namespace
+
+void add_storage_links(SiteModel& site, const SystemParts& system) {
+    if (site.fs.local && site.fs.log_rate > 0) {
+        LinkSite log;
+        log.id = site.fs.id + "/log";
+        log.rate = {0, site.fs.log_rate};
+        site.log = static_cast<int>(site.links.size());
+        site.links.push_back(log);
+    }
+    StorageLinks storage_links(site, system);
+    for (TargetSite& target : site.targets) {
+        if (site.fs.local) {
+            storage_links.add_paths(target);
+        }
+        storage_links.add_boxes(target);
+    }
+}
+
+}  // namespace sonde::simulate

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Links next to the drives: paths of local storage, controllers and enclosures.
+#pragma once
+
+#include "system/site.hpp"
+#include "system/system_parts.hpp"
+
+namespace sonde::simulate {
+
+/// Adds the log of local storage, the paths from its nodes to its controllers, and the controllers and enclosures of
+/// all targets.
+void add_storage_links(SiteModel& site, const SystemParts& system);
+
+}  // namespace sonde::simulate

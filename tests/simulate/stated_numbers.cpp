@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers that a system file states change the times of the model by as much as they say.
+#include "fault_bench.hpp"
+#include "system/site_reader.hpp"
+
+#include <cerrno>
+#include <map>
+#include <nlohmann/json.hpp>
+
+namespace sonde::simulate {
+namespace {
+
+using nlohmann::json;
+
+/// Four targets on RAID groups of eight data drives of 500 MB/s, all behind one controller in one enclosure.
+json enclosed_system() {
+    json system = json::parse(R"({"schema": "sonde-system-resolved/2", "id": "s",
+        "nodes": [{"id": "n", "role": "compute", "model": {"call_cost": 0}}],
+        "servers": [{"id": "oss"}],
+        "enclosures": [{"id": "box"}],
+        "controllers": [{"id": "rc", "enclosure": "box"}],
+        "file_systems": [{"id": "fs", "kind": "lustre", "stripe": {"size": 1048576, "count": 1}}],
+        "mounts": [{"id": "m", "file_system": "fs", "on": ["n"]}]})");
+    for (int i = 0; i < 4; ++i) {
+        const std::string number = std::to_string(i);
+        json drives = json::array();
+        for (int k = 0; k < 10; ++k) {
+            drives.push_back("d" + number + "-" + std::to_string(k));
+            system["drives"].push_back(
+                {{"id", drives.back()}, {"kind", "ssd"}, {"enclosure", "box"}, {"capacity", 1e12}, {"rate", 500e6}});
+        }
+        system["raid_groups"].push_back({{"id", "g" + number},
+                                         {"level", "6"},
+                                         {"data", 8},
+                                         {"parity", 2},
+                                         {"segment", 131072},
+                                         {"drives", drives},
+                                         {"controller", "rc"}});
+        system["targets"].push_back({{"id", "t" + number},
+                                     {"kind", "ost"},
+                                     {"file_system", "fs"},
+                                     {"index", i},
+                                     {"server", "oss"},
+                                     {"on", "g" + number}});
+    }
+    return system;
+}
+
+/// Bytes/s of 32 streams of direct calls of 1 MiB.
+double rate_of(const json& system, ModelCallKind call) {
+    Bench bench(read_site(system.dump(), "m"));
+    for (int i = 0; i < 32; ++i) {
+        bench.add(call, 0, 100);
+    }
+    bench.run();
+    return 32.0 * 100 * mib / to_seconds(bench.last_end());
+}
+
+/// Direct calls per second of `streams` streams, each at random offsets of its file on one drive or RAID group.
+double random_operations(SiteModel site, ModelCallKind call, int streams, std::uint64_t length) {
+    site.fs.stripe_size = std::uint64_t{1} << 40U;
+    Bench bench(site);
+    constexpr std::uint64_t calls = 2000;
+    for (int i = 0; i < streams; ++i) {
+        bench.add(call, 0, calls, length);
+        bench.machine.resize(bench.next.back().file, std::uint64_t{1} << 36U);
+        bench.machine.allocate(bench.next.back().file, std::uint64_t{1} << 36U);
+        bench.seeds.push_back(static_cast<std::uint64_t>(i) + 1);
+    }
+    bench.run();
+    return static_cast<double>(streams) * calls / to_seconds(bench.last_end());
+}
+
+TEST_CASE("controller and enclosure limit targets of servers") {
+    const json fast = enclosed_system();
+    CHECK(rate_of(fast, ModelCallKind::read) == doctest::Approx(4 * 8 * 500e6).epsilon(0.02));
+    json system = fast;
+    system["controllers"][0]["rate"] = 2e9;
+    CHECK(rate_of(system, ModelCallKind::read) == doctest::Approx(2e9).epsilon(0.01));
+    CHECK(rate_of(system, ModelCallKind::write) == doctest::Approx(2e9).epsilon(0.01));
+    system["controllers"][0]["model"] = {{"parity_rate", 1e9}};  // of data that is written
+    CHECK(rate_of(system, ModelCallKind::write) == doctest::Approx(1e9).epsilon(0.01));
+    CHECK(rate_of(system, ModelCallKind::read) == doctest::Approx(2e9).epsilon(0.01));
+    system = fast;
+    system["enclosures"][0]["rate"] = 1e9;
+    CHECK(rate_of(system, ModelCallKind::read) == doctest::Approx(1e9).epsilon(0.01));
+    CHECK(rate_of(system, ModelCallKind::write) == doctest::Approx(0.8e9).epsilon(0.01));  // 8 of 10 bytes are data
+}
+
+/// One drive of 500 MB/s without a RAID on the node.
+SiteModel drive_site(double operations, double latency_s) {
+    json system = json::parse(R"({"schema": "sonde-system-resolved/2", "id": "s",
+        "nodes": [{"id": "n", "role": "compute", "model": {"call_cost": 0}}],
+        "drives": [{"id": "d", "kind": "ssd", "capacity": 1e12, "rate": 5e8}],
+        "file_systems": [{"id": "fs", "kind": "xfs", "device": "d"}],
+        "mounts": [{"id": "m", "file_system": "fs", "on": ["n"]}]})");
+    system["drives"][0]["operations"] = operations;
+    system["drives"][0]["latency"] = latency_s;
+    return read_site(system.dump(), "m");
+}
+
+TEST_CASE("drive has its stated latency and operations per second") {
+    const SiteModel site = drive_site(90e3, 100e-6);
+    CHECK(random_operations(site, ModelCallKind::read, 1, 4096) == doctest::Approx(10e3).epsilon(0.001));
+    CHECK(random_operations(site, ModelCallKind::read, 4, 4096) == doctest::Approx(40e3).epsilon(0.01));
+    CHECK(random_operations(site, ModelCallKind::read, 32, 4096) == doctest::Approx(90e3).epsilon(0.01));
+    CHECK(random_operations(site, ModelCallKind::read, 8, mib) * mib == doctest::Approx(500e6).epsilon(0.01));
+}
+
+/// A RAID group of eight data drives of 100 MB/s.
+SiteModel parity_site(std::uint32_t parity) {
+    SiteModel site = raid_site(800e6);
+    site.media[0].parity = parity;
+    site.media[0].drives = 8 + parity;
+    return site;
+}
+
+TEST_CASE("small writes of parity RAID cost four or six transfers") {
+    constexpr std::uint64_t length = 4096;
+    for (const std::uint32_t parity : {1U, 2U}) {
+        const double transfers = 2.0 * (1 + parity);
+        const double drives = 8 + parity;
+        CHECK(random_operations(parity_site(parity), ModelCallKind::write, 256, length) * length ==
+              doctest::Approx(drives * 100e6 / transfers).epsilon(0.04));
+        // Small reads use all drives.
+        CHECK(random_operations(parity_site(parity), ModelCallKind::read, 256, length) * length ==
+              doctest::Approx(drives * 100e6).epsilon(0.04));
+    }
+}
+
+/// A client and a server on networks, with two routers of 1 GB/s between them.
+json two_network_system() {
+    return json::parse(R"({"schema": "sonde-system-resolved/2", "id": "s",
+        "networks": [{"id": "a", "rate": 1e11, "latency": 5e-5}, {"id": "b", "rate": 1e11, "latency": 2e-5}],
+        "nodes": [{"id": "n", "role": "compute", "model": {"call_cost": 0}, "interfaces": [{"network": "a"}]}],
+        "servers": [{"id": "oss", "interfaces": [{"network": "b"}]}],
+        "routers": [{"id": "r1", "rate": 1e9, "interfaces": [{"network": "a"}, {"network": "b"}]},
+                    {"id": "r2", "rate": 1e9, "interfaces": [{"network": "a"}, {"network": "b"}]}],
+        "file_systems": [{"id": "fs", "kind": "lustre"}],
+        "targets": [{"id": "t", "kind": "ost", "file_system": "fs", "server": "oss", "rate": 1e11}],
+        "mounts": [{"id": "m", "file_system": "fs", "on": ["n"]}]})");
+}
+
+/// Time of one direct read of one byte.
+Time one_read(const json& system) {
+    Bench bench(read_site(system.dump(), "m"));
+    bench.add(ModelCallKind::read, 0, 1, 1);
+    bench.run();
+    return bench.last_end();
+}
+
+TEST_CASE("message takes the latency of each network once") {
+    json system = two_network_system();
+    CHECK(to_seconds(one_read(system)) == doctest::Approx(2 * (50e-6 + 20e-6)).epsilon(0.001));
+    system["servers"][0]["interfaces"][0]["network"] = "a";
+    CHECK(to_seconds(one_read(system)) == doctest::Approx(2 * 50e-6).epsilon(0.001));
+}
+
+TEST_CASE("standby router carries load only when the others are lost") {
+    json system = two_network_system();
+    CHECK(rate_of(system, ModelCallKind::read) == doctest::Approx(2e9).epsilon(0.02));
+    system["routers"][1]["priority"] = 1;
+    CHECK(rate_of(system, ModelCallKind::read) == doctest::Approx(1e9).epsilon(0.02));
+    Bench bench(read_site(system.dump(), "m"));
+    bench.add(ModelCallKind::read, 0, 100);
+    bench.begin("router-lost r1");
+    bench.run();
+    CHECK(bench.bytes_through("r1") == 0);
+    CHECK(bench.bytes_through("r2") == 100 * mib);
+}
+
+TEST_CASE("lustre uses lnet routers, other file systems ip routers") {
+    json system = two_network_system();
+    system["routers"][0]["protocol"] = "lnet";
+    system["routers"][1]["protocol"] = "ip";
+    CHECK(read_site(system.dump(), "m").routers.size() == 1);
+    CHECK(rate_of(system, ModelCallKind::read) == doctest::Approx(1e9).epsilon(0.02));
+    system["routers"][0]["protocol"] = "ip";
+    CHECK_THROWS_WITH_AS(read_site(system.dump(), "m"), doctest::Contains("protocol \"lnet\""), SiteError);
+    system["file_systems"][0]["kind"] = "gpfs";
+    CHECK(read_site(system.dump(), "m").routers.size() == 2);
+}
+
+/// Records the errors of calls by tag.
+struct CallErrors : Listener {
+    std::map<std::uint64_t, int> errors;
+    void on_completion(const CompletedOperation& completed) override { errors[completed.tag] = completed.error; }
+    void on_alarm(Time, std::uint64_t) override {}
+};
+
+/// Errors of 12 writes of a MiB each, over all targets of a site.
+std::vector<int> errors_of_writes(const SiteModel& site, bool direct) {
+    CallErrors calls;
+    Machine machine(site, {1, 0}, calls);
+    ModelOperation operation;
+    operation.kind = ModelCallKind::write;
+    operation.direct = direct;
+    operation.length = mib;
+    operation.stream = machine.begin_stream(0);
+    operation.file = machine.get_file("f");
+    std::vector<int> errors;
+    for (; operation.tag < 12; ++operation.tag, operation.offset += mib) {
+        machine.submit(machine.now(), operation);
+        while (!calls.errors.contains(operation.tag)) {
+            REQUIRE(machine.step());
+        }
+        errors.push_back(calls.errors[operation.tag]);
+    }
+    return errors;
+}
+
+TEST_CASE("writes beyond the capacity of a target fail with ENOSPC") {
+    SiteModel site = small_site(1, 2, 1e9);
+    site.targets[0].capacity = 5 * mib;
+    site.targets[1].capacity = 3 * mib;  // full with the eighth MiB
+    site.fs.stripe_start = 0;
+    for (const bool direct : {false, true}) {
+        const std::vector<int> errors = errors_of_writes(site, direct);
+        CHECK(std::count(errors.begin(), errors.end(), 0) == 7);
+        CHECK(std::vector<int>(errors.begin() + 7, errors.end()) == std::vector<int>(5, ENOSPC));
+    }
+    site.fs.used = 0.5;  // 2.5 and 1.5 MiB are free: two and one
+    const std::vector<int> half = errors_of_writes(site, true);
+    CHECK(std::count(half.begin(), half.end(), 0) == 3);
+    site.targets[0].capacity = site.targets[1].capacity = 0;  // unknown
+    const std::vector<int> unknown = errors_of_writes(site, true);
+    CHECK(std::count(unknown.begin(), unknown.end(), 0) == 12);
+}
+
+TEST_CASE("local storage has the capacity of its data drives") {
+    json system = enclosed_system();
+    system["file_systems"][0] = json::parse(R"({"id": "fs", "kind": "xfs", "device": "g0"})");
+    system["targets"] = json::array();
+    CHECK(read_site(system.dump(), "m").targets[0].capacity == 8'000'000'000'000);
+    system["raid_groups"][0]["usable"] = 7e12;
+    CHECK(read_site(system.dump(), "m").targets[0].capacity == 7'000'000'000'000);
+    system["luns"] = json::parse(R"([{"id": "lun", "raid_group": "g0", "size": 8e8}])");
+    system["file_systems"][0]["device"] = "lun";
+    CHECK(read_site(system.dump(), "m").targets[0].capacity == 800'000'000);
+}
+
+TEST_CASE("removed and shortened files give their space back") {
+    SiteModel site = small_site(1, 1, 1e9);
+    site.targets[0].capacity = 4 * mib;
+    CallErrors calls;
+    Machine machine(site, {1, 0}, calls);
+    const auto write_error = [&](const char* name, std::uint64_t length) {
+        ModelOperation operation;
+        operation.kind = ModelCallKind::write;
+        operation.direct = true;
+        operation.length = length;
+        operation.stream = machine.begin_stream(0);
+        operation.file = machine.get_file(name);
+        calls.errors.clear();
+        machine.submit(machine.now(), operation);
+        while (calls.errors.empty()) {
+            REQUIRE(machine.step());
+        }
+        machine.end_stream(operation.stream);
+        return calls.errors.begin()->second;
+    };
+    CHECK(write_error("a", 3 * mib) == 0);
+    CHECK(write_error("b", 2 * mib) == ENOSPC);
+    machine.resize(machine.get_file("a"), mib);
+    CHECK(write_error("b", 2 * mib) == 0);
+    CHECK(write_error("c", 2 * mib) == ENOSPC);
+    machine.remove_file("b");
+    CHECK(write_error("c", 2 * mib) == 0);
+}
+
+TEST_CASE("numbers that the model does not use are named") {
+    json system = two_network_system();
+    CHECK(read_site(system.dump(), "m").unused.empty());
+    system["networks"][0]["bisection"] = 1e12;
+    system["networks"][1]["model"] = {{"congestion", 0.1}};
+    system["controllers"] = json::parse(R"([{"id": "c1", "cache": 1e9}, {"id": "c2", "cache": 1e9}])");
+    CHECK(read_site(system.dump(), "m").unused ==
+          std::vector<std::string>{"the model does not use bisection of networks a",
+                                   "the model does not use cache of controllers c1 and 1 more",
+                                   "the model does not use model.congestion of networks b"});
+}
+
+TEST_CASE("bottleneck is the part that is busy all the time") {
+    json system = enclosed_system();
+    system["controllers"][0]["rate"] = 2e9;
+    Bench bench(read_site(system.dump(), "m"));
+    for (int i = 0; i < 32; ++i) {
+        bench.add(ModelCallKind::read, 0, 100);
+    }
+    const std::vector<PartLoad> before = bench.machine.part_loads();
+    bench.run();
+    const Bottleneck busiest = find_bottleneck(before, bench.machine.part_loads(), to_seconds(bench.last_end()));
+    CHECK(busiest.part == "rc");
+    CHECK(busiest.utilization > 0.98);
+    CHECK(busiest.similar == 1);
+}
+
+}  // namespace
+}  // namespace sonde::simulate

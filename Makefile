@@ -92,7 +92,7 @@ check: $(VENV)/.done-dev $(VENV)/.done-test  ## layout, lint and types of all so
 format: $(VENV)/.done-dev  ## lays out C++ and Python
 	@tools/format
 
-lint: $(VENV)/.done-dev  ## ruff, bandit and cppcheck
+lint: $(VENV)/.done-dev  ## ruff, codespell, bandit and cppcheck
 	@tools/check lint
 
 tidy: $(VENV)/.done-tidy $(DONE)/dev  ## clang-tidy over engine, preload and simulate; minutes

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The C interface of the MPI module: a shared library that the engine loads at run time, so that the engine itself
-// needs no MPI. One source (mpi_module.cpp, mpi_file.cpp) is built once per MPI flavour.
+// needs no MPI. One source (mpi_module.cpp, mpi_file.cpp) is built once per MPI flavor.
 //
 // Unless stated otherwise a function returns 0 or a negative errno, and last_error() has the message. The module waits
 // by polling with pauses, because a blocking MPI call occupies a core. -ECANCELED means that the callback of
@@ -32,8 +32,8 @@ struct SondeMpiFileRequest {
 };
 
 struct SondeMpiModule {
-    uint32_t version;     // SONDE_MPI_MODULE_VERSION
-    const char* flavour;  // "standard ABI" or "site": how it was built
+    uint32_t version;    // SONDE_MPI_MODULE_VERSION
+    const char* flavor;  // "standard ABI" or "site": how it was built
     // MPI_Init_thread. `library` receives the name and version that MPI gives itself.
     int (*start)(int* rank, int* size, char* library, size_t library_size);
     int (*stop)(void);  // MPI_Finalize

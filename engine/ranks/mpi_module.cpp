@@ -204,7 +204,7 @@ extern "C" __attribute__((visibility("default"))) const SondeMpiModule* sonde_mp
     using namespace sonde::ranks::mpi;
     static const SondeMpiModule table{
         .version = SONDE_MPI_MODULE_VERSION,
-        .flavour = SONDE_MPI_FLAVOUR,
+        .flavor = SONDE_MPI_FLAVOR,
         .start = start,
         .stop = stop,
         .set_watch = set_watch,

@@ -420,7 +420,7 @@ std::unique_ptr<Team> form_mpi_team(const TeamRequest& request, const LaunchEnvi
     meeting.local_index = map.location.local_index;
     meeting.local_count = map.location.local_count;
     RendezvousResult joined = rendezvous(meeting);
-    const std::string description = std::string("mpi (") + library.data() + ", " + module->flavour + ")";
+    const std::string description = std::string("mpi (") + library.data() + ", " + module->flavor + ")";
     return std::make_unique<MpiTeam>(module, std::move(map), std::move(joined), description, std::move(wire));
 }
 

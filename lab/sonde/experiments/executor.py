@@ -17,7 +17,7 @@ from sonde.experiments.member_use import (
     apply_striping,
     find_unused_members,
     list_placement_arguments,
-    name_flavour,
+    name_flavor,
 )
 from sonde.launch.engine import Engine
 from sonde.launch.launchers.launcher import Launcher
@@ -122,7 +122,7 @@ def resolve_launcher(
     if name == "srun" and clients.nodes and clients.tasks_per_node:
         launcher_args = f"--nodes={clients.nodes} --ntasks-per-node={clients.tasks_per_node} {launcher_args}"
     launcher = make_launcher(name, plan.processes, launcher_args)
-    if placement := list_placement_arguments(name, clients, system, name_flavour(launcher)):
+    if placement := list_placement_arguments(name, clients, system, name_flavor(launcher)):
         # Arguments of the user come last, so that they win.
         launcher = make_launcher(
             name, plan.processes, f"{' '.join(quote(argument) for argument in placement)} {launcher_args}"

@@ -62,8 +62,8 @@ def find_file_system_type(path: Path, mountinfo: Path = _MOUNTINFO) -> str:
     return kind
 
 
-def list_placement_arguments(launcher: str, clients: Clients, system: System | None, flavour: str = "") -> list[str]:
-    """Arguments of the launcher that number, bind and select as `clients` says. `flavour`: of mpiexec.
+def list_placement_arguments(launcher: str, clients: Clients, system: System | None, flavor: str = "") -> list[str]:
+    """Arguments of the launcher that number, bind and select as `clients` says. `flavor`: of mpiexec.
 
     Raises MachineError when processes must be bound to NUMA nodes and the launcher cannot do it.
     """
@@ -73,9 +73,9 @@ def list_placement_arguments(launcher: str, clients: Clients, system: System | N
         arguments += [f"--distribution={clients.mapping}"] if clients.mapping else []
         arguments += [f"--nodelist={','.join(sorted(names))}"] if names else []
     if launcher == MpiexecLauncher.name and clients.mapping:
-        arguments += _MPI_MAPPINGS.get((flavour, clients.mapping), [])
+        arguments += _MPI_MAPPINGS.get((flavor, clients.mapping), [])
     if clients.pin == "numa":
-        binding = _NUMA_BINDINGS.get((launcher, flavour))
+        binding = _NUMA_BINDINGS.get((launcher, flavor))
         if binding is None:
             raise MachineError(
                 'clients.pin = "numa" needs srun, or the mpiexec of MPICH or Open MPI, to bind the processes; write'
@@ -97,9 +97,9 @@ _NUMA_BINDINGS: Mapping[tuple[str, str], list[str]] = {
 }
 
 
-def name_flavour(launcher: Launcher) -> str:
+def name_flavor(launcher: Launcher) -> str:
     """The kind of MPI of an mpiexec; empty for other launchers."""
-    return launcher.flavour if isinstance(launcher, MpiexecLauncher) else ""
+    return launcher.flavor if isinstance(launcher, MpiexecLauncher) else ""
 
 
 def find_unused_members(

@@ -173,7 +173,7 @@ def _mpi_facts(engine: Engine) -> list[MachineFact]:
         facts = [MachineFact("MPI modules", NO, text, remedy)]
     try:
         mpiexec = find_mpiexec()
-        facts.append(MachineFact("mpiexec", YES, f"{mpiexec.program} ({mpiexec.flavour}, {mpiexec.version})"))
+        facts.append(MachineFact("mpiexec", YES, f"{mpiexec.program} ({mpiexec.flavor}, {mpiexec.version})"))
     except UserError as reason:
         facts.append(MachineFact("mpiexec", NO, str(reason)))
     return facts + [

@@ -31,7 +31,7 @@ FLAGS = (
     "-fvisibility=hidden",
     "-DOMPI_SKIP_MPICXX",
     "-DMPICH_SKIP_MPICXX",
-    '-DSONDE_MPI_FLAVOUR="site"',
+    '-DSONDE_MPI_FLAVOR="site"',
 )
 
 

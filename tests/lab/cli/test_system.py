@@ -18,7 +18,7 @@ addresses = ["10.0.0.0/8"]
 [[nodes]]
 id = "n[1-4]"
 memory = "much"
-colour = "red"
+hue = "red"
 [[nodes.interfaces]]
 network = "net"
 addresses = "10.0.0.[1-4]"
@@ -56,7 +56,7 @@ def test_all_problems_are_listed_at_once(sonde: Any, tmp_path: Path) -> None:
     result = sonde("system", "check", path)
     assert result.code == 2
     for text in (
-        'networks.net lacks "kind": technology, one of aries', "nodes.n[1-4].memory", 'has no member "colour"',
+        'networks.net lacks "kind": technology, one of aries', "nodes.n[1-4].memory", 'has no member "hue"',
         "pairs need an even number", '"elsewhere"', "RAID 6 has 2", "RAID 5 has 1", '"oss9"', '"nothing"',
     ):  # fmt: skip
         assert text in result.err.replace("\n", " "), text

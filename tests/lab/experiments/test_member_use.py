@@ -146,7 +146,7 @@ def test_stripes_are_set_on_a_file_system_that_has_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("launcher", "flavour", "clients", "expected"),
+    ("launcher", "flavor", "clients", "expected"),
     [
         ("srun", "", Clients(mapping="cyclic", pin="numa"), ["--distribution=cyclic", "--cpu-bind=ldoms"]),
         ("mpiexec", "hydra", Clients(mapping="cyclic"), ["-ppn", "1"]),
@@ -154,8 +154,8 @@ def test_stripes_are_set_on_a_file_system_that_has_them(tmp_path: Path) -> None:
         ("local", "", Clients(mapping="block", pin="core"), []),
     ],
 )
-def test_launcher_gets_mapping_and_binding(launcher: str, flavour: str, clients: Clients, expected: list[str]) -> None:
-    assert list_placement_arguments(launcher, clients, None, flavour) == expected
+def test_launcher_gets_mapping_and_binding(launcher: str, flavor: str, clients: Clients, expected: list[str]) -> None:
+    assert list_placement_arguments(launcher, clients, None, flavor) == expected
 
 
 def test_binding_to_numa_nodes_without_a_launcher_is_refused() -> None:

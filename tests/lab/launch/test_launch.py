@@ -324,7 +324,7 @@ def write_program(path: Path, text: str) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("says", "flavour"),
+    ("says", "flavor"),
     [
         ("HYDRA build details:\n    Version:    5.0.2", "hydra"),
         ("mpiexec (OpenRTE) 4.1.4", "openmpi"),
@@ -332,10 +332,10 @@ def write_program(path: Path, text: str) -> Path:
     ],
 )
 def test_mpiexec_is_identified_by_its_version_text(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: str, flavour: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: str, flavor: str
 ) -> None:
     monkeypatch.setenv("SONDE_MPIEXEC", str(write_program(tmp_path / "mpiexec", f"cat <<'END'\n{says}\nEND")))
-    assert find_mpiexec().flavour == flavour
+    assert find_mpiexec().flavor == flavor
 
 
 def test_ranks_find_the_library_in_the_prefix_of_mpiexec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,7 @@ def test_archive_without_events_has_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"id": "u"}, {"when": "yesterday"}, {"kind": "party"}, {"colour": "red"}, {"parts": ["a[1-"]}]
+    "wrong", [{"id": "u"}, {"when": "yesterday"}, {"kind": "party"}, {"hue": "red"}, {"parts": ["a[1-"]}]
 )
 def test_wrong_event_is_refused_and_nothing_is_written(tmp_path: Path, wrong: dict[str, object]) -> None:
     add_archive_events(tmp_path, [UPGRADE])

@@ -40,7 +40,7 @@ Flow = tuple[str, int, str, int]  # source, source port, target, target port
 @dataclass(frozen=True)
 class SpreadCheck:
     """Share of the bytes that each router forwarded: predicted from the hash, and counted. `tolerance` is what a share
-    may differ by: acknowledgements and retries are not predicted."""
+    may differ by: acknowledgments and retries are not predicted."""
 
     routers: tuple[str, ...]
     predicted: tuple[float, ...]

@@ -26,7 +26,7 @@ class MpiexecLauncher(Launcher):
     )
     ranks: int
     program: Path
-    flavour: str  # "hydra", "openmpi" or "unknown"
+    flavor: str  # "hydra", "openmpi" or "unknown"
     extra: Sequence[str] = ()
 
     @classmethod
@@ -40,11 +40,11 @@ class MpiexecLauncher(Launcher):
     @classmethod
     def of(cls, ranks: int, extra: Sequence[str]) -> MpiexecLauncher:
         mpiexec = find_mpiexec()
-        return cls(ranks, mpiexec.program, mpiexec.flavour, extra)
+        return cls(ranks, mpiexec.program, mpiexec.flavor, extra)
 
     def arguments(self, engine: Sequence[str]) -> list[str]:
         options = []
-        if self.flavour == "openmpi":
+        if self.flavor == "openmpi":
             # Open MPI refuses more ranks than cores, and root, by default: both are common when testing storage.
             options = ["--oversubscribe", *(["--allow-run-as-root"] if os.geteuid() == 0 else [])]
         return [str(self.program), *options, *self.extra, "-n", str(self.ranks), *engine]
@@ -53,7 +53,7 @@ class MpiexecLauncher(Launcher):
         # The library of this mpiexec, when it is in a prefix that the loader does not search (a Python environment):
         # otherwise the ranks could load another MPI than the one that starts them.
         library = self.program.parent.parent / "lib"
-        if self.flavour == "hydra" and (library / "libmpi_abi.so.1").exists():
+        if self.flavor == "hydra" and (library / "libmpi_abi.so.1").exists():
             before = os.environ.get("LD_LIBRARY_PATH")
             return {"LD_LIBRARY_PATH": f"{library}:{before}" if before else str(library)}
         return {}
@@ -64,7 +64,7 @@ class MpiexecProgram:
     """The mpiexec of this machine, the kind of its MPI (hydra, openmpi, unknown) and its version."""
 
     program: Path
-    flavour: str
+    flavor: str
     version: str = field(default="")
 
 

@@ -217,6 +217,30 @@ def acknowledge_command(incident: str, person: str, archive: Archive) -> int:
     return EXIT_OK
 
 
+@command.command("accept")
+@click.argument("incident")
+@existing_archive_option
+def accept_command(incident: str, archive: Archive) -> int:
+    """Make the level since INCIDENT (a beginning of its id, or last) the usual one, and close it.
+
+    For changes that will not be repaired: a new file system version, other hardware. Later drops are noticed again.
+
+    \b
+    Examples:
+      sonde watch accept last
+    """
+    store = StateStore(archive.root / _FOLDER)
+    with store.lock():
+        state = store.load()
+        chosen = state.find_incident(incident)
+        if chosen.status != "open":
+            raise UserError(f"{chosen.id} is {chosen.status}; only an open incident can be accepted.")
+        state.accept_level(chosen, time.time())
+        store.save(state)
+    results().print(f"{chosen.id}: the level since then is the usual one now.", soft_wrap=True)
+    return EXIT_OK
+
+
 @command.command("silence")
 @click.argument("directory", required=False, default="")
 @click.option("--for", "duration", default="8h", show_default=True, help="How long: 30min, 8h, 72h. 0s ends a silence.")

@@ -113,8 +113,8 @@ def record_incident_events(root: Path, state: WatchState) -> None:
                     **base,
                     "id": f"{incident.id}-fixed",
                     "when": f"{opened}/{_format_time(incident.closed)}",
-                    "kind": "repair",
-                    "title": f"over: {incident.summary.rstrip('.')}",
+                    "kind": "repair" if incident.status == "fixed" else "change",
+                    "title": f"{incident.status}: {incident.summary.rstrip('.')}",
                 }
             )
     new = select_new_events(root, documents)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from sonde.trends.scope import explain
 
 # Labels that say what was measured where; the others only name things.
-_SCOPE_LABELS = ("system", "directory", "probe", "phase", "operation")
+_SCOPE_LABELS = ("system", "directory", "plan", "phase", "operation")
 _CAUSES = {
     "clients": "look at the client software or the test first",
     "storage": "look at that storage first",

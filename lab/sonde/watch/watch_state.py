@@ -55,7 +55,7 @@ class Incident:
     histories: dict[str, float]  # id -> value after divided by value before
     summary: str
     changed: float = 0.0  # time of the first run after the change
-    status: str = "open"  # open, fixed
+    status: str = "open"  # open, fixed, accepted
     closed: float | None = None
     acknowledged: str = ""  # by whom
     localization: str = ""  # what a localizing run showed
@@ -116,6 +116,17 @@ class WatchState:
         if not matches:
             raise UserError(f'There is no incident "{name}"; `sonde watch status` lists them.')
         return matches[-1]
+
+    def accept_level(self, incident: Incident, now: float) -> None:
+        """Makes the level since the change the usual one, and closes the incident."""
+        for name in incident.histories:
+            history = self.histories.get(name)
+            if history is not None and history.incident == incident.id:
+                newest = [
+                    value for value, time in zip(history.values, history.times, strict=True) if time >= incident.changed
+                ]
+                history.accepted, history.incident, history.is_recovered = newest, "", False
+        incident.status, incident.closed = "accepted", now
 
     def to_json(self) -> dict[str, Any]:
         """The state as a document."""

@@ -171,7 +171,10 @@ class Watcher:
         for name, measurements in by_history.items():
             first = measurements[0]
             history = self.state.histories.setdefault(
-                name, HistoryState({**first.labels, "probe": probe.id, "directory": probe.on}, first.unit)
+                name,
+                HistoryState(
+                    {**first.labels, "probe": probe.id, "plan": probe.plan, "directory": probe.on}, first.unit
+                ),
             )
             limit = find_limit(history)
             values = [measurement.value for measurement in measurements]

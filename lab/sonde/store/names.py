@@ -25,7 +25,11 @@ def find_folders(root: Path, name: str, calibrations: bool = False) -> list[Path
         (row,) = runs.filter(compute.equal(runs["run"], last)).slice(0, 1).to_pylist()
         return _members(root, runs, row["group"], calibrations) if row["group"] else [root / row["folder"]]
     exact = runs.filter(compute.equal(runs["run"], name))
-    return [root / exact["folder"][0].as_py()] if len(exact) else _by_beginning(root, runs, name, calibrations)
+    if len(exact):
+        return [root / exact["folder"][0].as_py()]
+    if compute.any(compute.equal(runs["group"], name)).as_py():  # acc, although there is acc2
+        return _members(root, runs, name, calibrations)
+    return _by_beginning(root, runs, name, calibrations)
 
 
 def folders_of_group(root: Path, group: str) -> list[Path]:

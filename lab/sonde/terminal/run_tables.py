@@ -18,7 +18,7 @@ from sonde.model.lines import Finding, PhaseEndLine, Rate
 from sonde.model.quantities import to_plain_spaces
 from sonde.model.record import PhaseRecord, RecordReader
 from sonde.model.run import RecordedRun, to_recorded_run
-from sonde.model.units import format_bytes, format_latency, format_ops, format_rate, format_seconds
+from sonde.model.units import counted, format_bytes, format_latency, format_ops, format_rate, format_seconds
 from sonde.terminal.phase_text import describe_phase_end
 from sonde.terminal.screen import plain_table
 from sonde.terminal.target_tables import print_targets
@@ -70,7 +70,7 @@ def _print_head(console: Console, folder: Path, record: RecordReader) -> None:
     if end and end.seconds is not None:
         sentences.append(format_seconds(end.seconds))
     if run and run.tasks:
-        sentences.append(f"{run.tasks} task{'s' if run.tasks != 1 else ''} on {run.nodes or 1} node(s)")
+        sentences.append(f"{counted(run.tasks, 'task')} on {counted(run.nodes or 1, 'node')}")
     console.print(Text("  ".join(sentences), style="dim"), soft_wrap=True)
     if run and run.simulated:
         faults = ", ".join(map(str, run.simulated.get("faults", []))) or "nothing wrong with it"

@@ -213,6 +213,14 @@ def test_listing_reads_no_records(fake: Fake, store: Archive) -> None:
     assert [run.id for run in runs] == [folder.name]
 
 
+def test_exact_name_of_a_group_wins_over_longer_ones(fake: Fake, store: Archive) -> None:
+    first, second = (store_run(store, group=group) for group in ("acc", "acc2"))
+    assert store.find("acc") == [first]
+    assert store.find("acc2") == [second]
+    with pytest.raises(UserError, match="could mean 2 runs"):
+        store.find("ac")
+
+
 def test_runs_are_found_by_id_beginning_path_and_last(fake: Fake, store: Archive) -> None:
     folder = store_run(store, group=None)
     time.sleep(1.1)  # ids sort by seconds

@@ -14,7 +14,8 @@ from sonde.store.summary import Summary, read_summary
 
 
 def describe_run_caveats(results: Results) -> list[str]:
-    """Returns one sentence for each kind of caveat: its phases, the text of the latest run, and the number of runs.
+    """Returns one sentence for each caveat: its phases, the text of their latest run, and the number of runs. Phases
+    whose texts differ have sentences of their own.
 
     Warm-up runs are ignored.
     """
@@ -23,17 +24,17 @@ def describe_run_caveats(results: Results) -> list[str]:
         for cell_run in results.runs
         if not cell_run.warm_up and (run := _read_summary_if_present(cell_run.folder)) is not None
     ]
-    phases: dict[str, dict[str, None]] = {}
-    reasons_by_kind: dict[str, dict[str, str]] = {}  # kind -> run -> reason
+    reasons: dict[tuple[str, str], dict[str, str]] = {}  # kind and phase -> run -> reason
     for run in runs:
         for phase, finding in _serious_findings(run):
             kind = str(finding.get("id"))
-            phases.setdefault(kind, {})[phase] = None
-            reasons_by_kind.setdefault(kind, {})[run.id] = str(finding.get("text") or kind).rstrip(".")
+            reasons.setdefault((kind, phase), {})[run.id] = str(finding.get("text") or kind).rstrip(".")
+    joined: dict[tuple[str, str, int], list[str]] = {}  # phases with the same text in as many runs are one sentence
+    for (kind, phase), reason_by_run in reasons.items():
+        joined.setdefault((kind, list(reason_by_run.values())[-1], len(reason_by_run)), []).append(phase)
     return [
-        f"Doubtful, {', '.join(phases[kind])}: {list(reasons.values())[-1]} (in {len(reasons)} of"
-        f" {counted(len(runs), 'run')})."
-        for kind, reasons in reasons_by_kind.items()
+        f"Doubtful, {', '.join(phases)}: {reason} (in {count} of {counted(len(runs), 'run')})."
+        for (_, reason, count), phases in joined.items()
     ]
 
 

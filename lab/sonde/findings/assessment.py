@@ -17,7 +17,7 @@ from sonde.findings.storage_units import describe_slow_units
 from sonde.findings.stragglers import collect_task_rates, find_stragglers
 from sonde.findings.target_operations import describe_slow_operations
 from sonde.findings.targets import describe_slow_targets, describe_unknown_layout
-from sonde.findings.variation import RateVariation
+from sonde.findings.variation import STALLED, RateVariation
 from sonde.model import quantities
 from sonde.model.errors import to_sentence
 from sonde.model.limits import MIN_PHASE_S
@@ -147,11 +147,15 @@ def _describe_phase_variation(phase: PhaseRecord, profile: Profile | None, opera
     variation = profile.get_variation(operations)
     if not variation.explains(rate.ops_per_s if operations else rate.bytes_per_s):
         return ""
-    return describe_variation(variation, operations, profile.edges[-1])
+    fsync_s = (phase.end.seconds.fsync or 0.0) if phase.end else 0.0
+    return describe_variation(variation, operations, profile.edges[-1], fsync_s)
 
 
-def describe_variation(variation: RateVariation, operations: bool, seconds: float) -> str:
-    """How the rate varied during `seconds`, as one clause; empty when the phase was too short for a statement."""
+def describe_variation(variation: RateVariation, operations: bool, seconds: float, fsync_s: float = 0.0) -> str:
+    """How the rate varied during `seconds`, as one clause; empty when the phase was too short for a statement.
+
+    `fsync_s`: from the first fsync to the end of the last. Nothing is transferred then, which is no fall of the rate.
+    """
 
     def text(rate: float) -> str:
         return format_phase_rate(rate, operations)
@@ -159,6 +163,12 @@ def describe_variation(variation: RateVariation, operations: bool, seconds: floa
     if variation.kind == "steps":
         times = [str(quantities.display_seconds(start)) for start, _ in variation.parts]
         rates = [rate for _, rate in variation.parts]
+        if fsync_s > 0 and rates[-1] <= STALLED * rates[-2]:
+            fsync = f"after {times[-1]} only the fsync was left, for {quantities.display_seconds(fsync_s)}"
+            if len(rates) == 2:
+                return f"transferred at {text(rates[0])}; {fsync}"
+            change = f"{_direction_verb(rates[0], rates[1])} from {text(rates[0])} to {text(rates[1])} after {times[1]}"
+            return f"{change}; {fsync}"
         first = f"{_direction_verb(rates[0], rates[1])} from {text(rates[0])} to {text(rates[1])} after {times[1]}"
         if len(rates) == 2:
             return first

@@ -54,7 +54,10 @@ class RateVariation:
     moving: float = 0.0
 
     def explains(self, rate: float) -> bool:
-        """Whether the levels are levels of the number `rate`: their weighted mean is that number, within a tenth."""
+        """Whether the levels are levels of the number `rate`: their weighted mean is that number, within a tenth, and
+        the number lies in the range that is reported."""
+        if self.kind == "uneven" and not self.low <= rate <= self.high:
+            return False
         return rate > 0 and abs(self.mean - rate) <= AGREES * rate
 
     @property

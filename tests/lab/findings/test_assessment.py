@@ -138,3 +138,17 @@ def test_the_page_cache_took_only_what_was_written_and_made_durable_in_a_time_of
     assert to_plain_spaces(judged.cache_rate) == (text if is_printed else "")
     transfer_assessment = assess(run_with(phase), phase, "transfer")
     assert transfer_assessment.cache_rate == "", "beside the transfer alone it is the number itself"
+
+
+def test_fall_to_nothing_is_the_fsync_when_there_was_one() -> None:
+    variation = RateVariation("steps", parts=((0.0, 4e8), (2.0, 0.0)))
+    assert to_plain_spaces(describe_variation(variation, False, 3.0, 1.0)) == (
+        "transferred at 400 MB/s; after 2.00 s only the fsync was left, for 1.00 s"
+    )
+    assert "fell from 400 MB/s" in to_plain_spaces(describe_variation(variation, False, 3.0))
+
+
+def test_range_beside_a_rate_contains_that_rate() -> None:
+    variation = RateVariation("uneven", mean=440.0, low=230.0, high=434.0)
+    assert not variation.explains(467.0)
+    assert variation.explains(420.0)

@@ -33,6 +33,7 @@ from sonde.experiments.forecast import Forecaster, exit_code_of_refusals
 from sonde.experiments.medians import BYTES, CellMedian, Effect, compute_effects, compute_medians
 from sonde.experiments.page.page import evaluate_results, write_experiment_page
 from sonde.experiments.page.sentences import verdict_lines
+from sonde.experiments.ranking import describe_ranking
 from sonde.experiments.request import Request, create_request, resume_request
 from sonde.experiments.results import Results, find_leftover_directories, read_results
 from sonde.experiments.runner import Runner, RunnerObserver, RunnerOutcome
@@ -222,6 +223,8 @@ def print_experiment(console: Console, experiment_run: ExperimentRun) -> None:
         console.print(Text(f"! {warning}", style="yellow"), soft_wrap=True)
     if experiment_run.medians:
         console.print(_median_table(experiment_run.medians))
+    for sentence in describe_ranking(experiment_run.medians):
+        console.print(Text(sentence), soft_wrap=True)
     for effect in experiment_run.effects:
         console.print(Text(describe_effect(effect)), soft_wrap=True)
     for line in verdict_lines(experiment_run.verdicts):
@@ -347,6 +350,7 @@ def results_document(experiment_run: ExperimentRun) -> dict[str, Any]:
         "refusals": experiment_run.outcome.refusals,
         "failures": experiment_run.outcome.failures,
         "notes": experiment_run.outcome.messages,
+        "ranking": describe_ranking(experiment_run.medians),
         "caveats": describe_run_caveats(finished),
         "runs": [{"cell": item.cell, "repeat": item.repeat, "warm_up": item.warm_up, "run": item.folder.name}
                  for item in finished.runs],

@@ -27,6 +27,7 @@ from sonde.experiments.page.published_comparison import TITLE as BESIDE
 from sonde.experiments.page.published_comparison import published_section
 from sonde.experiments.page.sentences import count_verdicts, verdict_sentence
 from sonde.experiments.page.tables import all_cells_section, table_section
+from sonde.experiments.ranking import choose_figures, describe_ranking
 from sonde.experiments.results import Results
 from sonde.model.bundled_files import find_system_file
 from sonde.model.experiment.claim_verdicts import ClaimVerdict
@@ -86,12 +87,16 @@ def build_study(results: Results, runs: MeasuredRuns, verdicts: Sequence[ClaimRe
     """Builds the page."""
     file = results.experiment.file
     sections = [_verdict_section(verdicts)]
-    sections += [_file_section(item, "Figure", figure_section, runs) for item in file.figures]
+    medians = compute_medians(results)
+    figures = choose_figures(results.experiment, medians)
+    if ranking := describe_ranking(medians):
+        sections.append(Section("Ranking", ranking, []))
+    sections += [_file_section(item, "Figure", figure_section, runs) for item in figures]
     sections += [_file_section(item, "Table", table_section, runs) for item in file.tables]
     messages, comparison_parts = published_section(runs)
     if messages:
         sections.append(Section(BESIDE, messages, comparison_parts))
-    others = describe_other_numbers(compute_medians(results))
+    others = describe_other_numbers(medians)
     cell_messages, parts = all_cells_section(runs)
     cell_messages = [*others, *cell_messages]
     sections.append(Section("All cells", cell_messages, parts))

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranks the cells of a sweep: the best cell of each phase, how many times as fast it is as the others, and a figure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sonde.experiments.medians import BYTES, CellMedian
+from sonde.model.experiment.description import FigureDescription
+from sonde.model.experiment.experiment import Experiment
+from sonde.model.units import format_ops, format_rate
+from sonde.stats.ratio import RateRatio, compare_rates
+
+# Ratios of the best cell to this many others are printed: the next ones, and the slowest.
+_MOST_OTHERS = 3
+
+
+def describe_ranking(medians: Sequence[CellMedian]) -> list[str]:
+    """Sentences on the best cell of each phase and its ratio to the next cells and to the slowest.
+
+    Empty without two cells that only axes distinguish: variants are compared with each other elsewhere.
+    """
+    cells_of_phase: dict[tuple[str, str, str], list[CellMedian]] = {}
+    for median in medians:
+        if median.axis_values and "variant" not in median.axis_values:
+            cells_of_phase.setdefault((median.plan, median.phase, median.unit), []).append(median)
+    sentences = []
+    for (plan, phase, _), cells in cells_of_phase.items():
+        if len(cells) > 1:
+            ranked = sorted(cells, key=lambda cell: -cell.interval.value)
+            name = f"{plan}, {phase}" if plan else phase
+            sentences += [_describe_best(name, ranked), *_describe_others(ranked)]
+    return sentences
+
+
+def _describe_best(phase: str, ranked: Sequence[CellMedian]) -> str:
+    best = ranked[0]
+    about = f", not of storage ({best.about})" if best.about else ""
+    return f"{phase}: {name_cell(best)} is the fastest of {len(ranked)} cells, {_format_median(best)}{about}."
+
+
+def _describe_others(ranked: Sequence[CellMedian]) -> list[str]:
+    others = list(ranked[1:])
+    printed_cells = others if len(others) <= _MOST_OTHERS else [*others[: _MOST_OTHERS - 1], others[-1]]
+    return [describe_ratio(ranked[0], other, compare_rates(other.rates, ranked[0].rates)) for other in printed_cells]
+
+
+def describe_ratio(first: CellMedian, second: CellMedian, ratio: RateRatio) -> str:
+    """How many times as fast `first` is as `second`, with the 95 % interval, or why there is none."""
+    sentence = f"{name_cell(first)} is {ratio.value:.2g} times as fast as {name_cell(second)}"
+    if ratio.low is None or ratio.high is None:
+        return f"{sentence} ({ratio.why})."
+    if not ratio.differs:
+        return f"{name_cell(first)} and {name_cell(second)} do not differ by more than chance ({_format_range(ratio)})."
+    return f"{sentence}, {_format_range(ratio)}."
+
+
+def _format_range(ratio: RateRatio) -> str:
+    """Two decimals where one would hide that 1 is outside."""
+    digits = 1 if min(abs((ratio.low or 0) - 1), abs((ratio.high or 0) - 1)) >= 0.1 else 2
+    return f"{ratio.low:.{digits}f} to {ratio.high:.{digits}f}"
+
+
+def name_cell(median: CellMedian) -> str:
+    """The values of the axes: transfer=1MiB, tasks=4."""
+    return ", ".join(f"{name}={value}" for name, value in median.axis_values.items())
+
+
+def _format_median(median: CellMedian) -> str:
+    format_value = format_rate if median.unit == BYTES else format_ops
+    return format_value(median.interval.value)
+
+
+def choose_figures(experiment: Experiment, medians: Sequence[CellMedian]) -> tuple[FigureDescription, ...]:
+    """The figures of the experiment; for a sweep without any, one with the first axis along the bottom and a line for
+    each value of the second. None without a sweep."""
+    axes = [axis.name for axis in experiment.axes if len(axis.values) > 1]
+    if experiment.file.figures or not axes or not medians:
+        return experiment.file.figures
+    metric = "bandwidth" if any(median.unit == BYTES for median in medians) else "operations"
+    title = f"Rate over {axes[0]}"
+    series = axes[1] if len(axes) > 1 else ""
+    return (FigureDescription(id="sweep", title=title, kind="curve", metrics=(metric,), x=axes[0], series=series),)

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The best cell of a sweep, its ratios to the others, and the figure of a sweep without one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from fake_executor import build_request, run_fake_experiment
+
+from sonde.experiments.medians import compute_medians
+from sonde.experiments.page.page import build_study, evaluate_results
+from sonde.experiments.ranking import choose_figures, describe_ranking
+from sonde.experiments.results import FACTS, Results, read_results
+from sonde.store.archive import Archive
+
+SWEEP: dict[str, Any] = {
+    "id": "sizes",
+    "plan": {"phases": [{"id": "write", "op": "write"}]},
+    "sweep": [{"paths": "data.access.transfer", "values": ["4KiB", "8KiB", "16KiB"]}],
+    "repeat": {"min": 6, "seed": 5},
+}
+
+
+def run_sweep(root: Path, target: Path, rates: dict[str, float], **members: Any) -> Results:
+    """Repeat `n` of a cell is n per mille faster than the first."""
+    archive = Archive(root)
+
+    def truth(attempt: Any) -> dict[str, float]:
+        placement = attempt.facts[FACTS]
+        return {"write": rates[placement["axis_values"]["transfer"]] * (1 + placement["repeat"] / 1000)}
+
+    run_fake_experiment(build_request({**SWEEP, **members}, target), archive, truth)
+    return read_results(archive, "g")
+
+
+def test_best_cell_is_named_with_its_ratios(archive: Path, target: Path) -> None:
+    results = run_sweep(archive, target, {"4KiB": 1e9, "8KiB": 2e9, "16KiB": 1.8e9})
+    first, *others = describe_ranking(compute_medians(results))
+    assert first.startswith("write: transfer=8KiB is the fastest of 3 cells, 2.0")
+    assert others == [
+        "transfer=8KiB is 1.1 times as fast as transfer=16KiB, 1.1 to 1.1.",
+        "transfer=8KiB is 2 times as fast as transfer=4KiB, 2.0 to 2.0.",
+    ]
+
+
+def test_cells_that_chance_may_explain_are_not_ranked(archive: Path, target: Path) -> None:
+    results = run_sweep(archive, target, {"4KiB": 1e9, "8KiB": 1e9, "16KiB": 1e9})
+    assert (
+        "and transfer=8KiB do not differ by more than chance (1.00 to 1.00)."
+        in describe_ranking(compute_medians(results))[1]
+    )
+
+
+def test_too_few_repeats_give_no_interval(archive: Path, target: Path) -> None:
+    results = run_sweep(archive, target, {"4KiB": 1e9, "8KiB": 2e9, "16KiB": 4e9}, repeat={"min": 2, "seed": 5})
+    assert describe_ranking(compute_medians(results))[1] == (
+        "transfer=16KiB is 2 times as fast as transfer=8KiB (an interval needs 5 runs on each side; here are 2 and 2)."
+    )
+
+
+def test_sweep_without_figures_gets_one_on_its_page(archive: Path, target: Path) -> None:
+    results = run_sweep(archive, target, {"4KiB": 1e9, "8KiB": 2e9, "16KiB": 4e9})
+    (figure,) = choose_figures(results.experiment, compute_medians(results))
+    assert (figure.kind, figure.x, figure.series, figure.metrics) == ("curve", "transfer", "", ("bandwidth",))
+    runs, verdicts = evaluate_results(results)
+    sections = {section.title: section for section in build_study(results, runs, verdicts).sections}
+    assert sections["Ranking"].words[0].startswith("write: transfer=16KiB is the fastest of 3 cells")
+    assert "Rate over transfer" in " ".join(sections)
+    assert any("<svg" in str(part) for section in sections.values() for part in section.parts)

@@ -160,8 +160,43 @@ def _telemetry_of_other_programs() -> Sequence[bytes]:
         "TIMESTAMP,OST_NAME,READ_BYTES,WRITE_BYTES\n2010-09-11 22:06:28,fs1-OST0001,100,200\n",
         "_fs_io_s_ _n_ 10.0.0.1 _nn_ node1 _rc_ 0 _t_ 1066660148 _tu_ 407431 _cl_ c _fs_ gpfs2 _d_ 2 _br_ 1 _bw_ 2 "
         "_oc_ 10 _cc_ 16 _rdc_ 101 _wc_ 300 _dir_ 7 _iu_ 2\n",
+        *_timed_outputs(),
     )
     return [text.encode() for text in texts]
+
+
+def _timed_outputs() -> Sequence[str]:
+    """Outputs of programs that print no time, each after a line with one, and of other collectors."""
+    latency = {"avgcount": 4, "sum": 0.5, "avgtime": 0.125}
+    osd = {
+        "op_r": 4,
+        "op_w": 5,
+        "op_r_out_bytes": 1,
+        "op_w_in_bytes": 2,
+        "op_r_latency": latency,
+        "op_w_latency": latency,
+    }
+    outputs = (
+        "obdfilter.fs1-OST0000.job_stats=\njob_stats:\n- job_id:          24\n  snapshot_time:   1510782606\n"
+        "  read_bytes:      { samples: 125, unit: bytes, min: 4096, max: 4096, sum: 512000 }\n",
+        "osc.fs1-OST0000.rpc_stats=\nsnapshot_time: 5.5 (secs.usecs)\nread RPCs in flight:  2\n\n"
+        "pages per rpc         rpcs   % cum % |       rpcs   % cum %\n256:   850 100 100   |      18346  99 100\n",
+        "obdfilter.fs1-OST0000.recovery_status=\nstatus: RECOVERING\ntime_remaining: 118\nconnected_clients: 3/5\n",
+        "\n=== mmdiag: waiters ===\n"
+        "Waiting 64.25 sec since 17:55:45, monitored, thread 1 NSDThread: for I/O completion\n",
+        "Sum: 61 [sum]  3 [ops-rd]  12 [MiB-rd/s]  46 [ops-wr]  184 [MiB-wr/s]\n",
+        f"osd.3\n{json.dumps({'osd': osd})}\n",
+        json.dumps({"osd_perf_infos": [{"id": 4, "perf_stats": {"commit_latency_ms": 2, "apply_latency_ms": 64}}]}),
+        "Brick: s1:/b\n---\nCumulative Stats:\n  40.00  500.00 us  50.00 us  9000.00 us  100  READ\n"
+        "   Data Read: 12980224 bytes\nData Written: 26214400 bytes\n",
+        '# TYPE node_disk_read_bytes_total counter\nnode_disk_read_bytes_total{device="sda"} 1e+06\n',
+    )
+    return (
+        *(f"1700000000\n{output}" for output in outputs),
+        " time_index write_KiB  read_KiB   reqs   qlen bsy\n 1700000000      2048         0     12      0   1\n",
+        "#Date Time [CPU]Wait% [DSK:vda]Name [DSK:vda]RKBytes [DSK:vda]Util\n20261123 23:49:36 1 vda 10 25\n",
+        "diskio,host=n7,name=sda io_time=400i,read_bytes=1024i 1700000000000000000\n",
+    )
 
 
 def _plans_in_toml() -> Sequence[bytes]:

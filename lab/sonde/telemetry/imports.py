@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -52,10 +53,14 @@ class TelemetryBuilder:
     _rows: dict[tuple[str, str], dict[float, dict[str, Values]]] = field(default_factory=dict)
 
     def add(self, host: str, source: str, columns: tuple[str, ...], time: float, part: str, values: Values) -> None:
-        """Adds the values of a part at a time, seconds since 1970-01-01 UTC."""
+        """Adds the values of a part at a time, seconds since 1970-01-01 UTC. Values that are not finite are unknown."""
+        if not math.isfinite(time):
+            self.unreadable_lines += 1
+            return
         key = host, source
         self._columns.setdefault(key, columns)
-        self._rows.setdefault(key, {}).setdefault(time, {})[part] = values
+        finite = tuple(None if value is None or not math.isfinite(value) else value for value in values)
+        self._rows.setdefault(key, {}).setdefault(time, {})[part] = finite
 
     def build(self) -> list[TelemetryFile]:
         """One file for each host, its samples in the order of time. Raises ValueError when there is no row."""

@@ -12,7 +12,7 @@ import pytest
 
 from sonde.model.errors import UserError
 from sonde.telemetry.data import TelemetryData
-from sonde.telemetry.file_format import TelemetryFile
+from sonde.telemetry.file_format import TelemetryFile, write_telemetry
 from sonde.telemetry.foreign_files import read_foreign_telemetry
 from sonde.telemetry.imports import TelemetryDefaults, cut_to_interval
 from sonde.telemetry.list import TELEMETRY_FORMATS
@@ -119,6 +119,14 @@ def test_mmpmon_counts_bytes_and_calls_of_a_file_system(tmp_path: Path) -> None:
     assert (file.host, sample.time, sample.source) == ("node1", 1066660148.407431, "gpfs-file-systems")
     assert sample.parts == {"gpfs2": (6291456, 314572800, 101, 300, 10 + 16 + 7 + 2)}
     assert file.unreadable_lines == 1
+
+
+def test_values_that_are_not_finite_are_unknown(tmp_path: Path) -> None:
+    (file,) = read_text(
+        tmp_path, MMPMON.replace("_bw_ 314572800", "_bw_ 1e999") + MMPMON.replace("_tu_ 4", "_tu_ 1e999 4")
+    )
+    assert [sample.parts["gpfs2"][:2] for sample in file.samples] == [(6291456, None)]
+    assert b"".join(write_telemetry(file)).count(b"null") == 1
 
 
 def sadf_document(**disk: Any) -> str:

@@ -36,11 +36,11 @@ class StoragelessChannel final : public backends::Channel, private backends::Nam
     std::size_t reap(std::span<backends::Completion> completions) noexcept override {
         return pass_time([&] { return inner_->reap(completions); }, true);
     }
-    int stat(backends::Directory /*root*/, const char* path) noexcept override {
-        return pass_time([&] { return inner_->stat(path); }, true);
+    int stat(backends::Directory root, const char* path) noexcept override {
+        return pass_time([&] { return inner_->stat(root, path); }, true);
     }
-    int remove(backends::Directory /*root*/, const char* path) noexcept override {
-        return pass_time([&] { return inner_->remove(path); }, true);
+    int remove(backends::Directory root, const char* path) noexcept override {
+        return pass_time([&] { return inner_->remove(root, path); }, true);
     }
     backends::NameOperations* names() override { return this; }
     void begin() noexcept override { inner_->begin(); }

@@ -25,7 +25,7 @@ def test_the_record_on_a_mount_says_what_rates_and_costs_say(
     assert [f"{row.quantity}: {row.truth} {row.said}" for row in wrong] == []
 
 
-def test_the_table_has_every_machine_and_a_reason_for_all_that_is_beyond_the_limit() -> None:
+def test_table_has_every_machine_and_a_reason_beyond_the_limit() -> None:
     lines = [line.split("|")[1:-1] for line in on_mount.PAGE.read_text(encoding="utf-8").splitlines()[2:]]
     assert [line[0].strip() for line in lines if line[0].strip()] == [machine.name for machine in on_mount.machines()]
     beyond = [line for line in lines if float(line[4].strip().rstrip("%")) / 100 > on_mount.LIMIT]

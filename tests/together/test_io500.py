@@ -231,7 +231,7 @@ def test_data_that_is_there_is_refused_before_anything_is_made(
     assert not (tmp_path / "results").exists()
 
 
-def test_results_that_cannot_be_written_are_said_before_the_first_phase(
+def test_unwritable_results_are_refused_before_the_first_phase(
     sonde: Sonde, ini: Callable[[str], str], tmp_path: Path
 ) -> None:
     (tmp_path / "results").touch()
@@ -341,7 +341,7 @@ def test_wrong_words_are_one_sentence(
         ("[find]\nnproc = 2\n", "[find] nproc is 2, but there are 1 tasks"),
     ],
 )
-def test_settings_that_cannot_be_run_are_refused_before_the_first_phase(
+def test_invalid_settings_are_refused_before_the_first_phase(
     sonde: Sonde, ini: Callable[[str], str], more: str, says: str, tmp_path: Path
 ) -> None:
     result = sonde("io500", ini(more))

@@ -85,7 +85,7 @@ def test_many_names_are_listed_once_each(free: Path) -> None:
     assert set(names_listed) == names
 
 
-def test_a_mount_that_looks_out_for_calls_before_it_sleeps_keeps_all_of_them(mounted: Mount) -> None:
+def test_spinning_mount_loses_no_calls(mounted: Mount) -> None:
     directory = mounted("--no-cost", "--spin", "0.0002")
 
     def write(number: int) -> bytes:
@@ -162,7 +162,7 @@ def test_a_wrong_layout_is_refused(free: Path, name: str, value: bytes) -> None:
     assert os.getxattr(file, "sonde.layout") == before
 
 
-def test_a_directory_passes_its_layout_on_and_a_new_mount_finds_all_of_them(mounted: Mount) -> None:
+def test_directory_layout_is_inherited_and_survives_a_remount(mounted: Mount) -> None:
     directory = mounted("--no-cost")
     (directory / "wide").mkdir()
     os.setxattr(directory / "wide", "sonde.layout", b"stripe_count: -1 stripe_size: 65536")

@@ -143,7 +143,7 @@ def test_edisons_lines_with_transfers_of_10000_bytes(
 
 
 @pytest.mark.parametrize("mpi", LAUNCHERS)
-def test_where_pieces_of_ranks_interleave_the_report_says_use_collective(
+def test_interleaved_ranks_are_advised_to_use_collective_calls(
     mpi: str, engine: Path, tmp_path: Path, library: Path
 ) -> None:
     needs_mpi("engine", engine)

@@ -97,7 +97,7 @@ def test_a_resolved_plan_is_the_same_plan_to_both(engine: Path) -> None:
         assert hash_of(plan) == hash_of(ours) == hash_of(first["plan"])
 
 
-def test_equal_hashes_touch_the_same_and_what_touches_something_else_has_another_hash(engine: Path) -> None:
+def test_plans_have_equal_hashes_exactly_if_accesses_are_equal(engine: Path) -> None:
     good = good_plans(engine)
     mutants = [changed(plan, number) for number, (plan, _) in enumerate(good)]
     answers = ask(engine, [{"plan": plan} for plan in mutants])
@@ -220,7 +220,7 @@ def test_seeds_count_by_which_are_equal(engine: Path) -> None:
     assert alike[1] != unlike[1]
 
 
-def test_a_phase_that_sets_its_transfer_alone_keeps_block_and_segments(engine: Path) -> None:
+def test_phase_with_own_transfer_keeps_block_and_segments(engine: Path) -> None:
     """Engine and lab once read 64 MiB and 16 KiB of this plan, under one hash."""
     plan: Plan = {
         "schema": "sonde-plan/2",
@@ -237,7 +237,7 @@ def test_a_phase_that_sets_its_transfer_alone_keeps_block_and_segments(engine: P
         ]
 
 
-def test_a_volume_below_a_block_of_the_plan_is_refused_in_one_sentence(engine: Path) -> None:
+def test_volume_below_a_block_is_refused_in_one_sentence(engine: Path) -> None:
     plan: Plan = {
         "schema": "sonde-plan/2",
         "id": "p",
@@ -252,7 +252,7 @@ def test_a_volume_below_a_block_of_the_plan_is_refused_in_one_sentence(engine: P
     assert accepted["phases"][0]["bytes"] == 1 << 20
 
 
-def test_a_calibrated_member_is_none_to_both_when_it_is_not_one_of_them(engine: Path) -> None:
+def test_unknown_calibrated_member_is_refused_by_engine_and_lab(engine: Path) -> None:
     plan = {"schema": "sonde-plan/2", "id": "x", "target": {"path": "/tmp"}, "phases": [{"id": "w", "op": "write"}]}
     for names, good in ((["data.access.volume", "data.files.count"], True), (["data.access.transfer"], False)):
         document = plan | {"calibrated": names}

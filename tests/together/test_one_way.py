@@ -36,7 +36,7 @@ def narrow() -> System:
 
 
 @pytest.mark.parametrize("kind", ["read", "write"])
-def test_one_client_uses_all_forwarders_in_the_plan_of_routes_and_in_simulation(
+def test_one_client_uses_all_forwarders_planned_and_simulated(
     kind: OperationKind, narrow: System, tmp_path: Path
 ) -> None:
     path = build_mount_path(

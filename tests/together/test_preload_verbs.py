@@ -23,9 +23,7 @@ sys.exit(7)
 """
 
 
-def test_a_buffered_program_leaves_its_file_its_exit_code_and_a_report(
-    tmp_path: Path, sonde_with_library: Sonde
-) -> None:
+def test_buffered_program_has_its_file_exit_code_and_report(tmp_path: Path, sonde_with_library: Sonde) -> None:
     arguments = [
         "iobuf",
         "--params",
@@ -81,9 +79,7 @@ def test_settings_that_nobody_understands_are_refused(
     assert not (tmp_path / "result").exists()
 
 
-def test_what_a_traced_program_prints_stays_what_it_prints_and_the_verdict_stands_beside_it(
-    tmp_path: Path, sonde_with_library: Sonde
-) -> None:
+def test_traced_program_output_is_unchanged_with_advice_on_stderr(tmp_path: Path, sonde_with_library: Sonde) -> None:
     program = [sys.executable, "-S", "-c", f"print('mine')\n{WRITER}"]
     traced = sonde_with_library("trace", "--out", "traced", "--", *program)
     assert traced.stdout == "mine\n"

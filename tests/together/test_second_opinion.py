@@ -28,7 +28,7 @@ def _module() -> ModuleType:
 opinion = _module()
 
 
-def test_filling_gives_a_full_link_in_equal_shares_and_the_rest_to_who_can_use_it() -> None:
+def test_full_link_is_shared_equally_and_the_rest_redistributed() -> None:
     text = (
         "router 90 full\nclient 1000 full\nclient 10 full\nserver 0 full\n"
         "target 0 1000\ntarget 0 1000\nflow 0 0 800 w\nflow 1 1 100 w\nflow 0 1 80 r\n"

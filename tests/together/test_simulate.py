@@ -268,7 +268,7 @@ def test_calls_under_way_side_by_side_share_the_rate_of_a_paced_phase(tmp_path: 
     assert ended(tmp_path, "one")["rates"]["total"]["seconds"] == pytest.approx(64 * 0.010 + 0.020, rel=1e-6)
 
 
-def test_a_pause_passes_on_the_clock_of_the_machine_whatever_the_backend(tmp_path: Path, edison: Path) -> None:
+def test_pause_advances_virtual_time_for_every_backend(tmp_path: Path, edison: Path) -> None:
     io = {"pause": "5ms"}
     seconds = []
     for data in ({"backend": "paced", "paced": {"rate": "100MiB/s"}, "io": io}, {"backend": "null", "io": io}):

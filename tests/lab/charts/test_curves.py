@@ -45,7 +45,7 @@ def test_heights_are_in_proportion_to_the_values() -> None:
     assert path(page, "c1")[1] == pytest.approx((1000, path(page, "c0")[2][1]), rel=0.01)
 
 
-def test_a_logarithmic_scale_of_values_sets_tenfold_values_equally_apart() -> None:
+def test_logarithmic_scale_spaces_powers_of_ten_equally() -> None:
     page = render_chart(curves=[Curve("a", [1, 2, 3], [10.0, 100.0, 1000.0])], unit="op/s", log_values=True)
     heights = [y for _, y in path(page, "c0")]
     assert heights[0] - heights[1] == pytest.approx(heights[1] - heights[2], abs=0.2)

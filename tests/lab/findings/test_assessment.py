@@ -75,7 +75,7 @@ def moved_of(phase: PhaseRecord, interval: str = "total", **plan: Any) -> str:
     return to_plain_spaces(assess(run_with(phase, **plan), phase, interval).variation)
 
 
-def test_nothing_is_said_of_how_a_rate_moved_in_less_than_half_a_second() -> None:
+def test_variation_of_less_than_half_a_second_is_not_described() -> None:
     phases = {count: make_phase(moved=count * MIB, done=count, seconds=count / 20, direct=True) for count in (9, 10)}
     assert moved_of(with_series(phases[9], [MIB] * 9, 0.05)) == ""
     assert moved_of(with_series(phases[10], [MIB] * 10, 0.05)) == "Steady, ±1 % around 21.0 MB/s."
@@ -125,9 +125,7 @@ def test_the_slow_task_of_a_phase_of_files_is_told_in_files() -> None:
         ({"seconds": IntervalSeconds()}, False),
     ],
 )
-def test_the_page_cache_took_only_what_was_written_and_made_durable_in_a_time_of_its_own(
-    change: dict[str, Any], is_printed: bool
-) -> None:
+def test_page_cache_rate_is_named_only_with_a_separate_flush_time(change: dict[str, Any], is_printed: bool) -> None:
     phase = make_phase("write")
     assert phase.end is not None
     rates = PhaseRates(total=Rate(MIB, 1, 4.0, 2.5e8), transfer=Rate(MIB, 1, 1.0, 1e9))

@@ -124,7 +124,7 @@ def test_no_figure_of_storage_stands_above_the_headline(folder: Path, monkeypatc
 
 
 @pytest.mark.parametrize(("only", "word"), [("cached", "cached"), ("brief", "too short"), ("paced", "synthetic")])
-def test_the_list_says_what_a_number_is_about_where_none_is_of_storage(
+def test_list_names_the_classification_without_storage_numbers(
     sonde: Any, archive: Path, monkeypatch: pytest.MonkeyPatch, only: str, word: str
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")

@@ -19,7 +19,7 @@ READS, WRITES, REWRITES = WorkKind("reads"), WorkKind("writes"), WorkKind("rewri
 SMALL: dict[str, Any] = {"moved": 100 * 4096, "done": 100}
 
 
-def test_a_sentence_begins_with_what_was_written_and_ends_with_random_blocks() -> None:
+def test_best_sentence_orders_writes_first_and_random_last() -> None:
     order = [
         WRITES,
         REWRITES,
@@ -34,7 +34,7 @@ def test_a_sentence_begins_with_what_was_written_and_ends_with_random_blocks() -
     assert [candidate.kind for candidate in candidates] == order
 
 
-def test_of_equal_numbers_the_first_is_quoted_and_nothing_is_no_number() -> None:
+def test_first_of_equal_numbers_is_quoted_and_zero_is_none() -> None:
     numbers = [BestCandidate(READS, 5.0, Classification.STORAGE, name=name) for name in ("first", "second")]
     assert [candidate.name for candidate in best(numbers)] == ["first"]
     assert (
@@ -77,7 +77,7 @@ def test_the_best_in_one_sentence(numbers: list[BestCandidate], text: str) -> No
     assert to_plain_spaces(describe_best(numbers)) == text
 
 
-def test_what_speaks_against_numbers_stands_before_them_once_for_each_kind() -> None:
+def test_caveats_precede_the_numbers_once_per_kind() -> None:
     noisy, clock = Finding(id="noisy", text="others were busy."), Finding(id="clock", text="clocks differ")
     both = BestCandidate(WRITES, 1e9, Classification.STORAGE, (noisy, clock))
     noisy_only = BestCandidate(READS, 1e9, Classification.STORAGE, (replace(noisy, text="others were busy, too"),))

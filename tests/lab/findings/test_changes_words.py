@@ -81,7 +81,7 @@ def test_names_are_cut_where_a_line_would_break() -> None:
     assert full_text.startswith(f"L{'l' * 39} {'n' * 60} answered writes")
 
 
-def test_where_none_changed_the_widest_interval_says_what_could_not_have_been_seen() -> None:
+def test_unchanged_targets_state_the_smallest_visible_change() -> None:
     calm = {"verdict": "no change seen"}
     narrow, wide = part("a", 1.0, **calm), part("b", 1.0, low=0.5, high=2.0, **calm)
     text = "none answered otherwise than before, held against the others (a change by less than a factor of"
@@ -94,7 +94,7 @@ def test_where_none_changed_the_widest_interval_says_what_could_not_have_been_se
     assert print_sentences(level()) == []
 
 
-def test_what_is_not_known_is_told_by_its_reason_and_what_one_side_lacks_by_its_names() -> None:
+def test_unknown_targets_have_reasons_and_missing_ones_names() -> None:
     silent = [part(f"s{index}", None, reason="nobody asked") for index in range(2)]
     changes = level(*silent, part("few", None, reason="too few"), only_before=("a",), only_after=tuple("bcdef"))
     assert print_sentences(changes) == [
@@ -152,7 +152,7 @@ def test_figures_of_both_sides_are_medians_of_the_runs() -> None:
         assert (last_change.relative_rate, last_change.low, last_change.high) == pytest.approx((1.0, 1.0, 1.0))
 
 
-def test_the_rate_is_the_middle_of_all_ratios_of_means_after_and_before() -> None:
+def test_target_rate_is_the_median_of_all_ratios_of_means() -> None:
     ops, ns = even()
     before = [(NOBODY, phase_of(ops, ns * by)) for by in (1, 2)]
     (level_,) = compare_phase_targets(before, [(NOBODY, phase_of(ops, 4 * ns))]).levels
@@ -180,7 +180,7 @@ def test_units_are_compared_at_the_levels_that_both_sides_have() -> None:
     assert [level.level for level in both.levels] == ["target"]
 
 
-def test_what_belongs_to_no_target_is_told_of_the_run_in_which_that_is_most() -> None:
+def test_unattributed_share_is_that_of_the_worst_run() -> None:
     ops, ns = even()
 
     def partly(known_bytes: int) -> PhaseRecord:

@@ -102,7 +102,7 @@ def test_what_a_number_counts(phase_record: PhaseRecord, classification: Classif
     assert text in classify_phase(phase_record)[1]
 
 
-def test_bytes_without_a_counted_operation_and_operations_without_bytes_are_something() -> None:
+def test_bytes_or_operations_alone_count_as_transferred() -> None:
     """Only where neither is there nothing was moved."""
     counted, empty = phase(moved=0, direct=True), phase(direct=True)
     assert empty.end is not None
@@ -153,7 +153,7 @@ def test_numbers_of_a_memory_file_system_are_never_storage() -> None:
     )
 
 
-def test_residency_after_the_treatment_counts_when_the_phase_does_not_say() -> None:
+def test_residency_defaults_to_that_after_the_treatment() -> None:
     phase_record = phase(residency=None)
     phase_record.treatments.append(TreatmentLine(phase="p", kind="fadvise", residency_after=0.0))
     assert classify_phase(phase_record)[0] is Classification.BURST
@@ -163,7 +163,7 @@ NOISY = Finding(id="noisy_node", severity="warning", phase="p", text="other proc
 SUSPECT = Finding(id="cache_suspect", severity="warning", phase="p", text="the data was there before")
 
 
-def test_a_warning_makes_a_number_doubtful_and_leaves_it_one_of_storage() -> None:
+def test_warning_makes_a_storage_number_doubtful() -> None:
     phase_record = phase()
     assert determine_phase_validity(run(phase_record), phase_record) == "good"
     phase_record.findings += [NOISY, Finding(id="late_start", severity="info", phase="p", text="x")]

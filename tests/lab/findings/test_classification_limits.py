@@ -79,7 +79,7 @@ PARTLY = "partly served from page cache ({} of the data was there): not a storag
         (None, Classification.UNKNOWN, "how much of it came from the page cache is not known"),
     ],
 )
-def test_a_hundredth_in_the_page_cache_is_cold_and_nineteen_twentieths_are_all(
+def test_residency_of_1_percent_is_cold_and_of_95_is_cached(
     residency: float | None, classification: Classification, text: str
 ) -> None:
     assert classify_phase(ended(make_phase(), residency=residency)) == (classification, text)
@@ -119,7 +119,7 @@ def test_a_read_of_which_nothing_was_measured_is_what_was_planned(
         (None, 2000, (2000,), False),
     ],
 )
-def test_what_was_read_again_and_fits_into_all_memory_may_come_from_it(
+def test_rereads_that_fit_into_memory_count_as_cache(
     planned_bytes: int | None, read: int, memory: tuple[int | None, ...], again: bool
 ) -> None:
     phase = ended(make_phase(), bytes=ByteCounts(planned_bytes, read, read, 0), residency=0.0)
@@ -130,7 +130,7 @@ def test_what_was_read_again_and_fits_into_all_memory_may_come_from_it(
     assert again == (text == "read more than once, so partly from page cache: not a storage number")
 
 
-def test_a_suspicion_with_the_bytes_of_a_first_pass_means_that_it_was_read_again() -> None:
+def test_cache_finding_with_first_pass_bytes_means_reread() -> None:
     phase = ended(make_phase(), residency=0.0)
     phase.findings.append(Finding(id="cache_suspect", severity="warning", evidence={"first_pass_bytes": 5}))
     assert classify_phase(phase) == (
@@ -166,7 +166,7 @@ def lasting(**seconds: float) -> PhaseRecord:
     return ended(make_phase(direct=True), rates=PhaseRates(**rates))
 
 
-def test_how_long_it_lasted_is_that_of_the_interval_or_of_the_next_best_one() -> None:
+def test_duration_is_that_of_the_interval_or_its_fallback() -> None:
     assert classify_phase(lasting(total=60.0, steady=0.2), "steady")[0] is Classification.SHORT
     assert classify_phase(lasting(total=60.0, steady=0.2))[1] == "from storage: direct I/O; sustained for 1 min 00 s"
     assert classify_phase(lasting(total=60.0), "steady")[0] is Classification.STORAGE
@@ -191,7 +191,7 @@ def test_names_that_another_node_made_come_from_the_servers(nodes: int, shift: A
     assert classify_phase(phase, run=run) == (expected if is_known else unknown)
 
 
-def test_small_files_and_names_are_trusted_from_a_tenth_of_a_second_on() -> None:
+def test_names_and_small_files_need_a_tenth_of_a_second() -> None:
     for seconds, classification in ((0.099, Classification.SHORT), (0.1, Classification.BURST)):
         names = make_phase("create", moved=0, seconds=seconds)
         assert classify_phase(names, run=run_with(names, NETWORK))[0] is classification
@@ -289,7 +289,7 @@ def test_an_error_is_told_by_its_number_also_if_that_is_zero() -> None:
     assert format_error(ErrorLine(what="read", errno=0)) == "read failed: errno 0"
 
 
-def test_how_a_write_was_made_durable_follows_the_phase_before_the_plan() -> None:
+def test_flush_of_the_phase_overrides_that_of_the_plan() -> None:
     phase = make_phase("write")
     recorded_run = run_with(phase, data={"io": {"fsync": "end"}}, phases=[{"id": "p", "io": {"sync": "sync"}}])
     assert describe_flush(recorded_run, phase) == "O_SYNC"

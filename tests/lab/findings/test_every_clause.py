@@ -167,7 +167,7 @@ def test_the_servers_of_a_network_file_system_change_names(op: str) -> None:
 
 
 @pytest.mark.parametrize("op", ["stat", "open_close", "readdir", "walk"])
-def test_a_node_may_know_names_of_a_network_file_system_until_it_has_forgotten_them(op: str) -> None:
+def test_names_of_network_file_systems_are_unknown_until_dropped(op: str) -> None:
     """Clients of NFS, Lustre and GPFS keep attributes; a treatment that was planned and not done changes nothing."""
     phase = make_phase(op, moved=0)
     unknown = (Classification.UNKNOWN, "how many of the names this node still knew is not known")
@@ -329,7 +329,7 @@ def test_steps_begin_at_the_time_of_the_phase() -> None:
     assert [number for part in variation.parts for number in part] == pytest.approx([1.0, 80.0, 11.0, 20.0])
 
 
-def test_a_task_has_its_recorded_rate_or_what_it_moved_in_its_own_time() -> None:
+def test_task_rate_is_recorded_or_bytes_over_its_own_time() -> None:
     phase = make_phase()
     phase.tasks.append(table(("task", "node", "start_s", "end_s", "bytes", "ops"), (0, 0, 1.0, 3.0, 800, 8),
                              (1, 7, 2.0, 2.0, 800, 8)))  # fmt: skip
@@ -403,7 +403,7 @@ def test_what_the_page_cache_took_is_said_apart() -> None:
     assert describe_cache_rate(4.0, direct=True) == ""
 
 
-def test_a_doubt_is_its_text_or_its_id_and_not_longer_than_a_paragraph() -> None:
+def test_caveat_is_its_text_or_id_up_to_600_characters() -> None:
     assert format_caveat(Finding(id="noisy", text=" others were busy. ")) == "others were busy"
     assert format_caveat(Finding(id="noisy")) == "noisy"
     assert format_caveat(Finding(text="x" * 600)) == "x" * 600
@@ -423,7 +423,7 @@ def a_run_of_nodes(run: str, rates: dict[str, float]) -> tuple[RecordReader, Pha
     return reader, phase
 
 
-def test_a_node_that_is_slow_three_times_is_named_by_its_host_or_number() -> None:
+def test_node_slow_in_three_runs_is_named_by_host_or_number() -> None:
     even = {f"n{index}": 100.0 for index in range(6)}
     runs = [
         a_run_of_nodes(f"r{index}", even | {"node 6": 50.0} | ({"n0": 50.0} if index < 2 else {})) for index in range(3)
@@ -489,7 +489,7 @@ def test_many_slices_are_joined_whole(slices: int, joined: int, slices_drawn: in
     assert profile.edges[-1] == slices
 
 
-def test_steady_is_within_a_tenth_of_the_median_and_a_line_may_end_near_nothing() -> None:
+def test_steady_is_within_10_percent_and_drift_may_end_near_zero() -> None:
     assert analyze_variation([90.0, 110.0] * 30, [1] * 60, 0.5).kind == "steady"
     assert analyze_variation([88.0, 112.0] * 30, [1] * 60, 0.5).kind == "uneven"
     down = analyze_variation([100.0 - 0.995 * index for index in range(100)], [1] * 100, 1.0)

@@ -81,7 +81,7 @@ def test_a_node_all_of_whose_tasks_were_late_is_named_by_its_host() -> None:
     assert late(seconds, tasks_a_node=3) == "Without node nid4 the run would have been 40 % faster."
 
 
-def test_of_three_tasks_the_slow_one_is_named_and_a_node_without_a_name_has_its_number() -> None:
+def test_slow_task_of_three_and_unnamed_node_are_identified() -> None:
     assert late([10.0, 10.0, 14.0]) == "Without task 2 the run would have been 40 % faster."
     seconds = [10.0] * 18 + [14.0] * 3
     assert late(seconds, tasks_a_node=3) == "Without node 6 the run would have been 40 % faster."

@@ -58,14 +58,14 @@ def test_a_phase_ends_inside_its_last_slice_or_with_it(elapsed: float | None, la
     assert rate_profile.steady == (0.0, last)
 
 
-def test_all_tasks_are_in_their_transfer_from_the_first_to_the_last_slice_with_all_of_them() -> None:
+def test_steady_interval_spans_slices_with_all_tasks_active() -> None:
     assert build_known_profile(bytes=(1,) * 6, active=(1, 2, 1, 2, 1, 1), slice_s=0.5).steady == (0.5, 2.0)
     assert build_known_profile(bytes=(1, 1), active=(1, 0)).steady == (0.0, 1.0)
     assert build_known_profile(bytes=(1, 1)).steady is None
     assert build_known_profile(bytes=(1, 1)).tasks == 0
 
 
-def test_slices_are_joined_by_sums_and_the_spread_over_tasks_by_means_of_what_is_known() -> None:
+def test_joined_slices_sum_bytes_and_average_known_spreads() -> None:
     """481 slices are drawn as 161 intervals of three, the last of them of one."""
     rates: tuple[float | None, ...] = (1.0, None, 4.0, None, None, None, 6.0)
     spread = RateSpread(min=rates, p25=(2.0,) * 600, p50=(), p75=(3.0,), max=(5.0,) * 481)

@@ -154,7 +154,7 @@ def test_two_nodes_and_a_phase_of_few_operations_are_not_judged() -> None:
     assert find_slow_intervals(phase_of(few), operations=False) == []
 
 
-def test_of_many_nodes_the_extremes_are_held_against_the_middle_of_all() -> None:
+def test_extreme_nodes_are_compared_with_the_median_of_all() -> None:
     """The record of 1,000 nodes holds eight slow and eight fast ones: their own middle says nothing."""
     random = np.random.default_rng(7)
     moved = weather(random, 1000, 200)
@@ -214,13 +214,13 @@ def test_the_first_and_the_last_slice_are_full_in_part_only() -> None:
 
 
 @pytest.mark.parametrize(("share", "is_named"), [(78, False), (76, True)])
-def test_less_than_thirty_percent_is_no_finding_however_quiet_the_others_were(share: int, is_named: bool) -> None:
+def test_slowdown_below_30_percent_is_no_finding(share: int, is_named: bool) -> None:
     moved = even(5, 64)
     moved[2, 10:20] = share
     assert bool(find_slow_intervals(phase_of(moved), operations=False)) == is_named
 
 
-def test_up_to_a_thousand_times_slower_is_a_number_and_beyond_that_a_standstill() -> None:
+def test_slowdown_beyond_1000_times_is_a_standstill() -> None:
     moved = even(5, 64, 1200)
     moved[2, 10:20] = 2
     phase = phase_of(moved)
@@ -246,7 +246,7 @@ def test_three_are_named_and_the_others_counted() -> None:
 
 
 @pytest.mark.parametrize(("operations", "judged"), [(100, True), (1, True), (0.7, False)])
-def test_a_cell_holds_eight_operations_and_there_are_at_least_eight_cells(operations: float, judged: bool) -> None:
+def test_intervals_need_eight_cells_of_eight_operations(operations: float, judged: bool) -> None:
     """64 operations in 64 slices are eight cells of eight; 45 would be five."""
     moved = np.floor(np.cumsum(even(5, 65), axis=1) / 100 * operations)
     moved = np.diff(moved, axis=1)
@@ -254,7 +254,7 @@ def test_a_cell_holds_eight_operations_and_there_are_at_least_eight_cells(operat
     assert bool(find_slow_intervals(phase_of(moved), operations=True)) == judged
 
 
-def test_a_series_without_slices_and_series_of_others_are_none_of_nodes() -> None:
+def test_empty_series_and_series_of_targets_are_not_nodes() -> None:
     """Three nodes have a middle; if one of them has no slices there are two."""
     moved = even(3, 64)
     moved[0, 10:20] = 20
@@ -290,7 +290,7 @@ def test_the_stretch_that_cost_most_comes_first() -> None:
     assert [interval.node for interval in find_slow_intervals(phase_of(moved), operations=False)] == [2, 1, 3]
 
 
-def test_a_stretch_that_cost_less_than_a_cell_is_told_and_one_behind_a_gap_is_found() -> None:
+def test_interval_behind_a_gap_is_found_and_short_loss_reported() -> None:
     moved = even(5, 64)
     moved[2, 10:12] = 70
     moved[2, 13:16] = 70
@@ -298,7 +298,7 @@ def test_a_stretch_that_cost_less_than_a_cell_is_told_and_one_behind_a_gap_is_fo
     assert (interval.start_s, interval.end_s, interval.factor) == pytest.approx((1.3, 1.6, 100 / 70))
 
 
-def test_a_thousand_times_slower_is_a_standstill_and_nothing_at_all_counts_as_two_thousand() -> None:
+def test_standstill_without_any_operation_counts_as_factor_2000() -> None:
     moved = even(5, 64, 1000)
     moved[2, 10:20] = 1
     phase = phase_of(moved)
@@ -309,7 +309,7 @@ def test_a_thousand_times_slower_is_a_standstill_and_nothing_at_all_counts_as_tw
     assert interval.factor == 2000.0
 
 
-def test_a_node_without_a_name_is_told_by_its_number_and_of_four_one_is_not_named() -> None:
+def test_unnamed_node_has_its_number_and_a_fourth_is_counted() -> None:
     moved = even(15, 64)
     for node in range(4):
         moved[node, 10 : 20 + node] = 20

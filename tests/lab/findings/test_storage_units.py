@@ -34,7 +34,7 @@ def draw_unit_phase(random: np.random.Generator, each: int, units: int, slow: fl
     return phase_of(*drawn_answers(random, each * units, slices, slice(each, 2 * each), slow))
 
 
-def test_sums_are_those_of_the_targets_and_latencies_are_joined_as_far_as_they_can_be() -> None:
+def test_unit_sums_are_those_of_targets_with_joined_latencies() -> None:
     ops = np.tile([[10], [10], [20], [20], [30], [30], [40], [40]], (1, 20))
     phase, run = phase_of(ops, ops * 1_000_000), run_with(8, 4)
     assert storage_levels(run, phase) == ["OSS", "SSU"]
@@ -65,7 +65,7 @@ def test_targets_that_the_system_does_not_have_belong_to_no_unit() -> None:
     assert "units" not in build_targets_document(nobody, phase)
 
 
-def test_a_unit_twice_as_slow_is_named_and_its_interval_holds_the_truth() -> None:
+def test_unit_twice_as_slow_is_named_with_covering_interval() -> None:
     named_count = held = 0
     for seed in range(100):
         random = np.random.default_rng(seed)
@@ -99,7 +99,7 @@ def test_one_slow_target_does_not_make_its_unit_slow() -> None:
     assert slow.factor == pytest.approx(8.0)
 
 
-def test_the_words_name_level_unit_share_and_interval_and_every_surface_has_them() -> None:
+def test_slow_unit_sentence_is_complete_on_every_surface() -> None:
     ns = np.full((24, 32), 20 * 5_000_000)
     ns[8:12] *= 2
     phase, run = phase_of(np.full((24, 32), 20), ns), run_with(24, 4)
@@ -133,7 +133,7 @@ def test_a_unit_has_what_its_targets_know_and_the_worst_of_it() -> None:
     assert bare.as_json() == {"unit": "ssu0", "kind": "write", "targets": 1, "bytes": 5, "ops": 3}
 
 
-def test_units_stand_in_the_order_of_the_system_and_reads_before_writes() -> None:
+def test_units_keep_system_order_with_reads_before_writes() -> None:
     phase, run = phase_of(np.full((4, 20), 20), np.full((4, 20), 20_000_000)), run_with(4, 2)
     assert phase.targets is not None
     reads = tuple((row[0], "read", *row[2:]) for row in phase.targets.rows[2:])
@@ -162,16 +162,14 @@ def test_series_of_different_lengths_are_added_slice_by_slice() -> None:
 
 
 @pytest.mark.parametrize(("named_count", "counted"), [(0, 4), (1, 3), (2, 4), (3, 4)])
-def test_targets_that_are_named_themselves_are_left_out_unless_they_are_half_of_the_unit(
-    named_count: int, counted: int
-) -> None:
+def test_slow_targets_are_excluded_below_half_of_the_unit(named_count: int, counted: int) -> None:
     phase, run = phase_of(np.full((4, 2), 10), np.full((4, 2), 50)), run_with(4, 4)
     (unit_times,) = collect_unit_times(run, phase, "SSU", {f"OST{index:04x}" for index in range(named_count)})
     assert unit_times.ops == (10.0 * counted,) * 2
     assert unit_times.ns == (50.0 * counted,) * 2
 
 
-def test_of_each_level_the_slowest_part_is_told_with_names_of_a_readable_length() -> None:
+def test_slowest_unit_of_each_level_has_shortened_names() -> None:
     ns = np.full((24, 32), 20 * 5_000_000)
     ns[8:10] *= 2
     ns[16:18] *= 4

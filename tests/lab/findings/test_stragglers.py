@@ -42,7 +42,7 @@ def test_noise_makes_nobody_slow(scatter: float) -> None:
     assert named_count <= 3
 
 
-def test_who_is_slow_does_not_depend_on_the_unit_or_on_who_stands_still() -> None:
+def test_stragglers_are_independent_of_unit_and_standstills() -> None:
     rates = [100.0, 101.0, 99.0, 40.0, 0.0]
     assert straggler_limit([1e6 * rate for rate in rates]) == pytest.approx(1e6 * straggler_limit(rates))
     behind = find_stragglers(members(rates))
@@ -123,7 +123,7 @@ def test_three_nodes_are_enough_to_have_a_middle_and_two_are_not() -> None:
     assert judged.shares.tolist() == [[1.0], [0.5], [2.0]]
 
 
-def test_a_node_that_is_slow_in_three_runs_is_told_with_its_median_and_one_in_two_is_not() -> None:
+def test_only_node_slow_in_three_runs_is_reported() -> None:
     rates = [100.0] * 9
     runs = [run_of_nodes([*rates, 60.0, 50.0]) for _ in range(2)] + [run_of_nodes([*rates, 70.0]), run_of_nodes(rates)]
     for index, (reader, _) in enumerate(runs):

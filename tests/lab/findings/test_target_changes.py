@@ -55,7 +55,7 @@ def draw_changes(seed: int, factor: float, runs: int) -> LevelChanges:
     return of_targets(changes(sides[0], sides[1]))
 
 
-def test_a_target_that_became_half_as_fast_is_named_and_its_interval_holds_the_truth() -> None:
+def test_target_half_as_fast_is_named_with_covering_interval() -> None:
     """Of 200 such draws 181 name it, of 200 with one run a side 114; another is named once and twice."""
     named_count = held = others = 0
     for seed in range(30):
@@ -91,7 +91,7 @@ def test_a_target_that_was_slow_before_as_after_is_no_change() -> None:
     assert phase_changes.unknown == ()
 
 
-def test_the_words_name_the_target_what_is_left_of_its_rate_and_the_interval() -> None:
+def test_target_change_names_target_relative_rate_and_interval() -> None:
     ops, ns = even(24)
     later = ns.copy()
     later[3] *= 4
@@ -105,7 +105,7 @@ def test_the_words_name_the_target_what_is_left_of_its_rate_and_the_interval() -
     ]
 
 
-def test_of_several_runs_the_median_counts_and_five_give_the_rate_an_interval() -> None:
+def test_median_of_runs_counts_and_five_give_an_interval() -> None:
     ops, ns = even()
     once = ns.copy()
     once[1] *= 5
@@ -131,7 +131,7 @@ def test_with_three_targets_nobody_can_say_which_one_changed() -> None:
     assert level.parts[1].rate == pytest.approx(0.1)
 
 
-def test_targets_of_one_side_only_and_those_with_few_operations_are_told_apart() -> None:
+def test_one_sided_and_rarely_used_targets_are_distinguished() -> None:
     ops, ns = even(9)
     few = np.array(ops)
     few[2] = 0
@@ -174,7 +174,7 @@ def test_what_the_records_do_not_say_is_said() -> None:
     )
 
 
-def test_a_unit_that_became_slower_is_named_and_a_single_target_of_it_is_not_the_unit() -> None:
+def test_slower_unit_is_named_but_not_for_a_single_target() -> None:
     ops, ns = even(24)
     run, later = run_with(24, 4), ns.copy()
     later[8:12] *= 2
@@ -207,7 +207,7 @@ def files_on_targets(rates: Sequence[float], each: int = 6) -> PhaseRecord:
     return phase
 
 
-def test_whole_files_on_single_targets_tell_it_where_no_operations_are_known() -> None:
+def test_whole_files_reveal_changes_without_operation_tables() -> None:
     before, after = [1e8] * 6, [1e8, 1e8, 5e7, 1e8, 1e8, 1e8]
     (level,) = changes([files_on_targets(before)], [files_on_targets(after)]).levels
     assert level.kind == "file"

@@ -40,7 +40,7 @@ def draw_target_phase(random: np.random.Generator, slow: float = 1.0) -> PhaseRe
     return phase_of(*drawn_answers(random, targets, slices, slice(third, third + 1), slow))
 
 
-def test_a_target_twice_as_slow_is_named_and_its_interval_holds_the_truth() -> None:
+def test_target_twice_as_slow_is_named_with_covering_interval() -> None:
     named_count = held = 0
     for seed in range(200):
         slow = find_slow_targets_by_latency(draw_target_phase(np.random.default_rng(seed), 2.0))
@@ -133,7 +133,7 @@ def test_a_table_of_another_form_is_read_as_far_as_it_goes() -> None:
     assert busiest_kind(PhaseRecord(PhaseBeginLine(phase="p", op="write"))) == ""
 
 
-def test_the_heat_map_has_a_row_for_each_target_and_marks_the_slow_one() -> None:
+def test_heat_map_has_each_target_and_marks_the_slow_one() -> None:
     ns = np.full((6, 32), 20 * 5_000_000)
     ns[4] *= 3
     drawing = str(render_target_heat_map(phase_of(np.full((6, 32), 20), ns)))
@@ -142,7 +142,7 @@ def test_the_heat_map_has_a_row_for_each_target_and_marks_the_slow_one() -> None
     assert render_target_heat_map(phase_of(np.full((1, 32), 20), ns[:1])) is None
 
 
-def test_a_target_that_nobody_asks_any_more_takes_no_part_while_one_that_stands_still_is_slow() -> None:
+def test_finished_target_is_missing_and_stalled_one_is_slow() -> None:
     ops = np.full((4, 20), 10)
     ops[1, 10:] = 0  # over before the others
     ops[2, 8:12] = 0  # stands still between
@@ -152,7 +152,7 @@ def test_a_target_that_nobody_asks_any_more_takes_no_part_while_one_that_stands_
     assert still[8:12] == [0.0] * 4
 
 
-def test_how_far_one_is_apart_is_from_the_middle_of_the_others_and_no_further_than_chance_reaches() -> None:
+def test_deviation_is_from_the_mean_with_student_t_allowance() -> None:
     """Of one that is judged Student's t with four degrees of freedom at 0.995 on two sides, 5.598, times the spread of
     five others, 1.5811, times the root of one and a fifth."""
     deviation = _compute_deviation(9.0, np.array([1.0, 2.0, 3.0, 4.0, 5.0]), 1)
@@ -179,7 +179,7 @@ def of_kinds(*rows: tuple[str, int]) -> PhaseRecord:
     return phase
 
 
-def test_the_busiest_kind_is_the_one_that_moved_most_and_has_the_series() -> None:
+def test_busiest_kind_transferred_most_and_selects_the_series() -> None:
     phase = of_kinds(("read", 5), ("write", 4), ("write", 3))
     assert busiest_kind(phase) == "write"
     assert busiest_kind(of_kinds(("read", 5), ("write", 5))) == "read"
@@ -204,7 +204,7 @@ def answers(*rows: tuple[float, ...], ops: float = 10.0) -> list[OperationTimes]
     ]
 
 
-def test_what_a_target_answered_is_a_share_of_the_middle_one_in_each_block() -> None:
+def test_relative_rate_is_that_to_the_median_of_each_block() -> None:
     rates = relative_rates(answers((10.0,) * 5, (20.0,) * 5, (40.0, 40.0, 10.0, 5.0, 80.0)))
     assert [target.name for target in rates] == ["t0", "t1", "t2"]
     assert rates[0].rates == pytest.approx((2.0, 2.0, 1.0, 1.0, 2.0))
@@ -220,7 +220,7 @@ def test_there_are_five_to_sixteen_blocks_of_eight_operations(ops: float, slices
     assert relative_rates(answers((10.0,) * slices, ops=ops)) == []
 
 
-def test_a_block_with_less_than_half_of_its_operations_or_without_time_is_left_out() -> None:
+def test_blocks_with_few_operations_or_no_time_are_skipped() -> None:
     """Where fewer than two targets are left there is no middle one, and nothing is said of the block."""
     ops = ((8.0, 4.0, 3.9, 8.0, 8.0, 8.0), (16.0,) * 6, (16.0, 16.0, 16.0, 16.0, 16.0, 0.0))
     ns = ((80.0, 40.0, 39.0, 0.0, 0.0, 80.0), (80.0,) * 6, (80.0, 80.0, 80.0, 80.0, 0.0, 0.0))
@@ -232,7 +232,7 @@ def test_a_block_with_less_than_half_of_its_operations_or_without_time_is_left_o
     assert relative_rates([OperationTimes("a", (), ()), OperationTimes("b", (), ())]) == []
 
 
-def test_whoever_is_apart_must_be_so_beyond_the_room_and_by_thirty_percent() -> None:
+def test_deviation_must_exceed_its_allowance_and_30_percent() -> None:
     least = math.log(1.3)
     assert [Deviation(by, room).differs for by, room in ((-1.0, 0.99), (-1.0, 1.0), (1.0, 0.99), (1.0, 1.0))] == [
         True, False, True, False,
@@ -282,7 +282,7 @@ def test_the_level_of_many_is_higher_than_that_of_one() -> None:
     assert deviation.room == pytest.approx(8.610 * 1.5811 * 1.0954, rel=1e-3)
 
 
-def test_a_target_of_fewer_than_five_blocks_is_not_judged_and_a_fast_one_is_not_slow() -> None:
+def test_target_needs_five_blocks_and_fast_one_is_not_slow() -> None:
     even = [TargetRates(f"t{index}", (1.0,) * 5) for index in range(12)]
     (slow,) = select_slow_targets([*even, TargetRates("few", (0.1,) * 4), TargetRates("slow", (0.25,) * 5)])
     assert slow == SlowTarget("slow", 5, 4.0, 4.0, 4.0)

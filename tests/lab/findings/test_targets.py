@@ -51,7 +51,7 @@ def to_target_rates(rates: dict[str, np.ndarray]) -> list[TargetRates]:
     return [TargetRates(name, tuple(float(rate) for rate in values)) for name, values in rates.items()]
 
 
-def test_a_target_twice_as_slow_is_named_and_its_interval_holds_the_truth() -> None:
+def test_target_twice_as_slow_is_named_with_covering_interval() -> None:
     named_count = held = 0
     for seed in range(200):
         random = np.random.default_rng(seed)
@@ -78,7 +78,7 @@ def test_nothing_is_named_where_no_target_is_slow() -> None:
     assert named_count <= 2
 
 
-def test_one_slow_file_is_not_a_slow_target_and_four_files_are_too_few() -> None:
+def test_single_slow_file_or_four_files_name_no_target() -> None:
     random = np.random.default_rng(3)
     rates = draw_file_rates(random, 8, 10)
     rates["OST0003"][0] /= 50
@@ -144,7 +144,7 @@ def test_only_files_of_one_task_on_one_target_are_taken() -> None:
     assert describe_slow_targets(phase, operations=False) == ""
 
 
-def test_a_run_with_a_slow_target_says_so_and_its_page_shows_who_holds_what(tmp_path: Path) -> None:
+def test_slow_target_is_reported_and_page_shows_the_layout(tmp_path: Path) -> None:
     slow = {task: 2.5 for task in range(24) if task % 4 == 1}
     folder = write_run(tmp_path / "run", Scene(works=[Work(curve=steady(240e6), slow=slow, fsync=0)], tasks=24))
     run = read_run(folder)
@@ -202,7 +202,7 @@ def test_local_files_tell_their_pieces_and_what_has_no_place_yet() -> None:
     assert count_fragments(LayoutLine(kind="lustre", columns=columns[:5], rows=(rows[0][:5],))) is None
 
 
-def test_a_pool_that_stands_for_its_disks_says_how_many_and_of_how_many_servers() -> None:
+def test_pool_description_counts_disks_and_servers() -> None:
     members = ["nsd1@ec01,ec02", "nsd2@ec02,ec01", "nsd3"]
     shape = [{"pattern": "whole", "start": 0, "stripe_count": 1, "pool": "nlsas", "members": members}]
     assert to_plain_spaces(describe_pools(LayoutLine(kind="gpfs", shapes=(shape, shape)))) == (
@@ -236,7 +236,7 @@ def test_a_target_is_slow_from_a_factor_of_1_3_on() -> None:
     assert select_slow_targets(1.29) == []
 
 
-def test_a_target_is_not_judged_by_fewer_than_five_files_of_the_others() -> None:
+def test_target_needs_five_files_of_the_others() -> None:
     assert select_slow_targets(4.0, others=MIN_RUNS_PER_SIDE - 1) == []
     assert len(select_slow_targets(4.0, others=MIN_RUNS_PER_SIDE)) == 1
 
@@ -245,7 +245,7 @@ def test_a_target_is_not_judged_by_fewer_than_five_files_of_the_others() -> None
     ("count", "ending"),
     [(3, ""), (4, " So were those on 1 other target."), (5, " So were those on 2 other targets.")],
 )
-def test_three_slow_targets_are_named_the_worst_first_and_the_others_counted(count: int, ending: str) -> None:
+def test_three_slowest_targets_are_named_and_others_counted(count: int, ending: str) -> None:
     phase = PhaseRecord(PhaseBeginLine(phase="write", op="write"))
     rates = [("sound", 100.0)] * 200 + [(f"t{index}", 100.0 / (index + 2)) for index in range(count) for _ in range(12)]
     rows = tuple((task, rate) for task, (_, rate) in enumerate(rates))

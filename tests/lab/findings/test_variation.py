@@ -137,7 +137,7 @@ def test_a_line_may_begin_at_nothing_and_not_below() -> None:
     assert kind([float(index * index) for index in reversed(range(9))]) != "drift"
 
 
-def test_a_line_that_explains_four_fifths_is_a_drift_and_one_that_explains_less_is_not() -> None:
+def test_drift_must_explain_80_percent_of_the_variance() -> None:
     """Around 20 with a slope of 2: 240 of 300 squares, then 240 of 308."""
     values = [16.0, 11.0, 14.0, 19.0, 20.0, 23.0, 22.0, 23.0, 32.0]
     assert kind(values) == "drift"
@@ -185,9 +185,7 @@ def with_dips(count: int, to: float, slices: int = 60) -> list[float]:
         (6, 15.0, "uneven"),
     ],
 )
-def test_a_stall_is_below_a_tenth_of_the_median_for_three_hundredths_of_the_time(
-    count: int, to: float, expected: str
-) -> None:
+def test_stall_is_below_10_percent_of_median_for_3_percent_of_time(count: int, to: float, expected: str) -> None:
     assert kind(with_dips(count, to)) == expected
 
 

@@ -71,7 +71,7 @@ def test_noise_alone_is_never_called_a_step(seed: int) -> None:
     assert analyze_variation(rates, [1] * 300, 0.01).kind in ("steady", "uneven")
 
 
-def test_movement_ignores_the_slices_in_which_not_all_tasks_were_at_work() -> None:
+def test_variation_ignores_slices_without_all_tasks() -> None:
     amounts = [10] * 5 + [100] * 40 + [10] * 15
     active = [1] * 5 + [4] * 40 + [1] * 15
     variation = analyze_variation(amounts, active, 0.01)
@@ -114,7 +114,7 @@ def test_a_step_line_has_a_gap_where_nothing_is_known() -> None:
 
 
 @pytest.mark.parametrize("slice_s", [0.001, 0.01, 0.1])
-def test_joining_slices_for_drawing_keeps_every_byte_and_every_task_in_the_band(tmp_path: Path, slice_s: float) -> None:
+def test_joined_slices_keep_every_byte_and_every_task(tmp_path: Path, slice_s: float) -> None:
     scene = Scene(works=[Work(seconds=3.0, slice_s=slice_s, noise=0.2)], tasks=8)
     phase = read_run(write_run(tmp_path / "run", scene)).phases[0]
     assert phase.end is not None

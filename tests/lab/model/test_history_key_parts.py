@@ -160,7 +160,7 @@ def imported(**more: Any) -> ImportedRun:
     return ImportedRun(**members | {"phases": ()} | more)
 
 
-def test_a_run_of_another_tool_has_one_id_however_often_it_is_imported() -> None:
+def test_imported_run_has_the_same_id_each_time() -> None:
     first = imported()
     assert first.id() == imported().id()
     assert first.id().startswith("20261121T204501Z-ior-easy-")
@@ -200,7 +200,7 @@ def test_what_nobody_said_of_another_tools_number_is_not_known() -> None:
 LEVELS: dict[str, dict[str, tuple[str, ...]]] = {"SSU": {"ssu0": ("1", "2")}, "OSS": {"oss0": ("1",), "oss1": ("2",)}}
 
 
-def test_a_target_has_a_server_and_a_unit_by_the_name_that_a_record_has() -> None:
+def test_recorded_target_name_finds_its_server_and_unit() -> None:
     parents = TargetParents("site", LEVELS)
     assert (parents.find_server("2@b"), parents.find_unit("2@b")) == ("oss1", "ssu0")
     assert (parents.find_server("3"), parents.find_unit("3")) == (None, None)

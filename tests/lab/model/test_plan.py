@@ -122,7 +122,7 @@ def test_a_resolved_plan_is_the_same_plan_and_complete(tmp_path: Path) -> None:
                 assert {"backend", "access", "io", "verify"} <= phase.keys()
 
 
-def test_the_volume_of_operations_on_names_counts_items_and_directories() -> None:
+def test_volume_of_tree_phases_counts_items_and_directories() -> None:
     document = {
         "id": "p",
         "target": {"path": "/x"},
@@ -241,7 +241,7 @@ def test_any_tree_is_a_plan_or_one_sentence(document: dict[str, Any]) -> None:
     ),
     json_values,
 )
-def test_any_value_inside_a_phase_or_the_data_is_a_plan_or_one_sentence(name: str, value: Any) -> None:
+def test_any_value_of_a_member_is_a_plan_or_one_sentence(name: str, value: Any) -> None:
     for document in (
         {"data": {name: value}},
         {"data": {"access": {name: value}}},

@@ -46,7 +46,7 @@ def tree_of(**members: Any) -> dict[str, Any]:
     return tree
 
 
-def test_items_of_a_task_become_items_of_each_directory_that_holds_some() -> None:
+def test_items_per_task_become_items_per_dir_if_even() -> None:
     tree = tree_of(items_per_task=180, leaf_only=True, copies=2)
     assert (tree["items_per_dir"], "items_per_task" in tree) == (10, False)
     assert tree_of(items_per_task=26)["items_per_dir"] == 2
@@ -68,9 +68,7 @@ def test_items_of_a_task_become_items_of_each_directory_that_holds_some() -> Non
         ("stat", "data", {"meta": {}}, False),
     ],
 )
-def test_a_phase_works_on_names_where_its_operation_or_the_plan_says_so(
-    op: str, on: str | None, tables: dict[str, Any], tree: bool
-) -> None:
+def test_tree_phase_follows_from_operation_or_plan(op: str, on: str | None, tables: dict[str, Any], tree: bool) -> None:
     phase = {"id": "p", "op": op} | ({"on": on} if on else {})
     assert is_tree_phase(tables, phase) is tree
 

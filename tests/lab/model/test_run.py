@@ -70,7 +70,7 @@ def test_errors_are_those_of_their_phase_or_the_run(folder: Path) -> None:
     assert [error.phase for error in run.phases[0].errors] == ["w"]
 
 
-def test_without_its_first_line_or_its_end_a_record_is_damaged_or_lost(folder: Path) -> None:
+def test_record_without_first_or_end_line_is_damaged_or_lost(folder: Path) -> None:
     run = read_run(record(folder, BEGIN))
     assert (run.status, run.tasks, run.title) == ("lost", 1, folder.name)
     assert run.damage == ("The record has no first line: what was run, and when, is not known.",)

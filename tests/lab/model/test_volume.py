@@ -39,7 +39,7 @@ def test_a_phase_of_data_with_everything_said() -> None:
     )  # fmt: skip
 
 
-def test_a_phase_of_which_nothing_is_said_moves_a_mebibyte_of_each_task() -> None:
+def test_default_phase_transfers_one_mebibyte_per_task() -> None:
     assert volume({"op": "read"}) == PhaseVolume(
         id="w", op="read", backend="posix", mapping="per_task", tasks=4, files=4, transfer_bytes=MIB,
         block_bytes=MIB, segments=1,

@@ -60,7 +60,7 @@ def test_each_node_has_its_row_and_the_slow_one_is_dark_and_named(tmp_path: Path
     assert 'class="slow"' in html
 
 
-def test_one_node_and_a_record_without_series_of_nodes_have_no_picture(tmp_path: Path) -> None:
+def test_single_node_or_missing_series_have_no_heat_map(tmp_path: Path) -> None:
     run, phase = store_known_run(tmp_path / "run")
     assert render_node_heat_map(run, replace(phase, series=phase.series[:1]), operations=False) is None
     assert render_node_heat_map(run, replace(phase, series=phase.series[:2]), operations=False) is None

@@ -119,7 +119,7 @@ def test_the_worked_example_of_the_format_gives_a_page(tmp_path: Path) -> None:
     assert "The run has no end" not in text
 
 
-def test_the_headline_is_the_total_rate_with_its_numerator_and_interval(report_page: Shown) -> None:
+def test_headline_is_the_total_rate_with_bytes_and_seconds(report_page: Shown) -> None:
     rate = total("typical", "write")
     text = Words(report_page("typical")).text
     assert f"{rate['bytes_per_s'] / 1e9:.2f} GB/s" in text
@@ -182,7 +182,7 @@ def test_a_run_that_did_not_end_well_says_so_before_anything_else(report_page: S
     assert "GB/s" in text
 
 
-def test_a_record_cut_in_the_middle_of_a_line_is_shown_as_far_as_it_goes(page: Pages) -> None:
+def test_truncated_record_is_shown_up_to_its_last_line(page: Pages) -> None:
     text = Words(page(Scene(works=[Work(), COLD]), cut=400)).text
     assert "breaks off in the middle of its last line" in text[: text.index("Summary")]
     assert "Sequential read" in text

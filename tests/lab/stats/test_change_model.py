@@ -23,7 +23,7 @@ def test_the_table_is_derived_anew() -> None:
     assert derived == pytest.approx(np.array(THRESHOLDS[100]), abs=0.06)
 
 
-def test_every_row_has_a_threshold_for_every_count_and_grows_with_arl0() -> None:
+def test_thresholds_exist_for_every_count_and_grow_with_arl0() -> None:
     rows = np.array([THRESHOLDS[arl0] for arl0 in sorted(THRESHOLDS)])
     assert rows.shape[1] == WINDOW - MIN_RUNS + 1
     assert np.all(np.diff(rows, axis=0) > 0)
@@ -89,7 +89,7 @@ class _Told:
         self.filled = self.filled[keep]
 
 
-def test_the_threshold_of_each_count_is_what_one_series_in_arl0_exceeds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threshold_is_exceeded_by_one_series_in_arl0(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the 1001 series those between 0 and the top of the step, evenly: the 99th of hundred is at 0.99 of the top.
     Those above it leave. Tops on a parabola stay as they are; with the window full it is the mean of the steps 90 to
     90 + `settle`."""

@@ -96,7 +96,7 @@ def test_rank_sum_is_exact_up_to_2500_pairs() -> None:
     assert compute_rank_sum_p(low, high) == pytest.approx(2 * NormalDist().cdf((u + 0.5 - 1275) / wide))
 
 
-def test_so_many_of_the_smallest_u_are_together_as_likely_as_the_level() -> None:
+def test_rank_sum_cut_matches_the_tail_probability() -> None:
     tail = compute_rank_sum_tail(5, 5)
     assert [find_rank_sum_cut(5, 5, float(level)) for level in tail[:4]] == [1, 2, 3, 4]
     assert (

@@ -199,7 +199,7 @@ def refuse(self: Path, missing_ok: bool = False) -> None:
     raise PermissionError(13, "Permission denied", str(self))
 
 
-def test_an_archive_that_cannot_be_written_keeps_its_index_with_the_user(
+def test_index_of_unwritable_archive_is_in_the_user_cache(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))

@@ -228,7 +228,7 @@ def test_two_that_find_a_dead_run_bring_it_in_once(
     assert not list(archive.glob(".incoming-*"))
 
 
-def test_a_writer_whose_complete_run_another_made_visible_says_nothing_of_it(
+def test_run_that_another_process_published_is_no_error(
     template: Path, archive: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = Archive(archive)

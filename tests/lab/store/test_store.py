@@ -138,7 +138,7 @@ def test_a_run_that_never_began_leaves_nothing(fake: Fake, store: Archive, mode:
     assert list(store.root.iterdir()) == []
 
 
-def test_a_writer_that_died_leaves_a_run_that_the_next_command_finishes(fake: Fake, store: Archive) -> None:
+def test_run_of_dead_writer_is_finished_by_next_command(fake: Fake, store: Archive) -> None:
     source = store_run(store)
     draft = store.begin("died", json.dumps(PLAN), {"plan": {"id": "died", "title": ""}, "target": "/x"})
     cut = (source / "record.ndjson").read_bytes()
@@ -157,7 +157,7 @@ def test_a_writer_that_died_leaves_a_run_that_the_next_command_finishes(fake: Fa
     assert store.recover() == []
 
 
-def test_a_process_with_the_same_number_but_another_start_is_somebody_else(tmp_path: Path) -> None:
+def test_same_pid_with_another_start_time_is_not_the_owner(tmp_path: Path) -> None:
     directory = ConfinedDirectory.open(tmp_path)
     owner.claim(directory, [os.getpid()])
     assert owner.alive(directory)

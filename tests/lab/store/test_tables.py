@@ -39,7 +39,7 @@ def test_each_node_has_its_rows_and_they_add_up_to_those_of_all(tmp_path: Path) 
         assert {node_row["extreme"] for node_row in nodes} == {None}
 
 
-def test_the_spread_over_many_nodes_and_why_a_node_was_kept_are_columns(tmp_path: Path) -> None:
+def test_node_spread_and_reason_of_selection_are_columns(tmp_path: Path) -> None:
     run = write_run(tmp_path, Scene(works=[Work()]))
     reader = read_record(run / "record.ndjson")
     spread = RateSpread(min=(1.0, None), p25=(2.0, None), p50=(3.0, None), p75=(4.0, None), max=(5.0, None))
@@ -56,7 +56,7 @@ def test_the_spread_over_many_nodes_and_why_a_node_was_kept_are_columns(tmp_path
     assert (third["node"], third["extreme"], third["slice_s"]) == (17, "slowest", 1.0)
 
 
-def test_targets_have_their_rows_with_server_and_unit_and_their_slices(tmp_path: Path) -> None:
+def test_target_rows_have_server_unit_and_slices(tmp_path: Path) -> None:
     reader = read_record(EXAMPLE)
     levels = {"OSS": {"oss1": ["OST0002"], "oss2": ["OST0003"]}, "SSU": {"ssu1": ["OST0002", "OST0003", "OST0004"]}}
     facts = {"id": "r", "parents": {"system": "site", "levels": levels}}

@@ -36,7 +36,7 @@ def test_of_four_repeats_the_second_best_tells_what_can_be_done() -> None:
     assert join_repeats([repeats])[0].values.tolist() == [6]
 
 
-def test_groups_that_overlap_in_time_are_in_the_order_of_their_first_runs() -> None:
+def test_overlapping_groups_are_ordered_by_their_first_runs() -> None:
     (history,) = join_repeats([stored(("h", "g", "h", "g"), [2, 1, 3, 4], [20, 10, 40, 30])])
     assert (history.times.tolist(), history.values.tolist(), history.runs) == ([1, 2], [20, 30], ("r1", "r0"))
 

@@ -16,7 +16,7 @@ from sonde.trends.sides import Side, SideNumber
 KEY = HistoryKey("a", "fs1", "hash", "", "e", "p1", "read", "cold", "sonde total", "bytes_per_s")
 
 
-def test_a_limit_is_fifteen_percent_below_or_four_deviations_whichever_is_lower() -> None:
+def test_limit_is_the_lower_of_15_percent_and_four_deviations() -> None:
     assert compute_limit([100.0] * 5) == pytest.approx((100.0, 85.0))
     scattered = np.exp([4.9, 5.0, 5.1]).tolist()
     assert compute_limit(scattered) == pytest.approx((np.exp(5), np.exp(5 - 4 * 1.4826 * 0.1)))

@@ -71,7 +71,7 @@ def test_a_budget_of_nothing_is_refused(alarms: float, runs: float) -> None:
         Budget(alarms, runs)
 
 
-def test_noise_that_breaks_the_budget_gets_the_dullest_settings_and_is_said_to() -> None:
+def test_noise_above_the_budget_gets_least_sensitive_settings() -> None:
     """Collapses of a tenth of all runs, four in a row: the gate tells each, whatever its limit."""
     noise = np.tile(np.r_[np.full(4, -3.0), np.zeros(36)], 10) + np.random.default_rng(1).normal(0, 0.02, 400)
     tried = 0
@@ -89,7 +89,7 @@ def test_noise_that_breaks_the_budget_gets_the_dullest_settings_and_is_said_to()
     assert tried == 7, "each limit of the gate once, and nothing twice"
 
 
-def test_the_settings_that_are_found_keep_the_budget_and_the_next_more_sensitive_ones_do_not() -> None:
+def test_chosen_settings_are_the_most_sensitive_within_budget() -> None:
     noises = [np.random.default_rng(seed).normal(0, 0.2, 365) for seed in range(4)]
     calibration = calibrate(noises, Budget(0.5))
     ladder = budget._ARL0
@@ -105,7 +105,7 @@ def test_the_settings_that_are_found_keep_the_budget_and_the_next_more_sensitive
     assert calibration.runs == 4 * 365
 
 
-def test_a_budget_is_one_alarm_a_year_of_daily_runs_where_nothing_else_is_said() -> None:
+def test_default_budget_is_one_alarm_a_year_of_daily_runs() -> None:
     assert Budget().per_run == 1 / 365
     assert Budget(0.5, 100).per_run == 0.005
 
@@ -116,7 +116,7 @@ def test_residuals_are_logarithms_less_the_medians_of_their_stretches() -> None:
     assert values == pytest.approx([-np.log(2), 0, np.log(2), 0, -np.log(2)])
 
 
-def test_blocks_reach_to_either_end_of_the_noise_and_noise_that_is_shorter_is_one_block() -> None:
+def test_blocks_cover_all_noise_and_short_noise_is_one_block() -> None:
     random = np.random.default_rng(5)
     resampled = resample(np.arange(42.0), 300, 80, random)
     assert resampled.shape == (300, 80)
@@ -214,7 +214,7 @@ def test_the_gate_is_as_sharp_as_two_fifths_of_the_budget_allow(
     assert set(requests) == {(1, 400, 150)}  # 60,000 runs in years of 400
 
 
-def test_a_duller_gate_is_tried_where_the_sharpest_leaves_the_trend_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_less_sensitive_collapse_detector_frees_budget_for_drift(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the first limits the gate is within its share, but both lanes together break the budget whatever ARL0."""
     calibration, _ = searched(
         monkeypatch, lambda tried: (10**6 if tried.collapse_deviations < 7 else 10, 0, 10**8), [np.zeros(100)]

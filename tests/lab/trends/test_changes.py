@@ -33,7 +33,7 @@ def site(slow: set[tuple[str, str, str]], run: int = 60, factor: float = 0.2) ->
     return histories
 
 
-def test_one_kind_of_read_on_all_file_systems_is_one_joint_change_with_its_scope() -> None:
+def test_one_kind_of_read_everywhere_is_one_joint_change() -> None:
     series = site({(name, "shared", "read") for name in ("fs1", "fs2", "fs3")})
     joint_changes = group_changes(series, measure_changes(series, watch_histories(series)))
     assert len(joint_changes) == 1
@@ -134,7 +134,7 @@ def counted(runs: int) -> History:
     return History({}, DAY * np.arange(float(runs)), np.arange(1.0, runs + 1))
 
 
-def test_the_size_of_a_change_is_of_thirty_runs_before_it_and_those_that_noticed_it() -> None:
+def test_change_size_uses_30_runs_before_and_the_noticing_runs() -> None:
     (change,) = measure_changes([counted(100)], [alarm(50, 53)], ratio_of_values)
     assert reach(change.size) == (21, 50, 51, 54)
     assert reach(change.since) == (21, 50, 51, 80)
@@ -178,7 +178,7 @@ def moved(series: int, value: float, day: float, *, since: float | None = None) 
     return Change(series, "collapse", *times, 3, ratio(value), ratio(value if since is None else since))
 
 
-def test_a_change_of_nothing_is_none_down_and_one_half_undone_is_not_over() -> None:
+def test_zero_change_is_no_drop_and_half_reversal_not_temporary() -> None:
     assert [moved(0, value, 5).is_drop for value in (0.99, 1.0, 1.01)] == [True, False, False]
     assert [moved(0, 4.0, 5, since=since).is_temporary for since in (1.99, 2.0, 0.51, 0.5)] == [
         True,
@@ -188,7 +188,7 @@ def test_a_change_of_nothing_is_none_down_and_one_half_undone_is_not_over() -> N
     ]
 
 
-def test_a_joint_change_is_as_old_as_its_first_change_and_knows_its_smallest_and_largest() -> None:
+def test_joint_change_has_first_time_smallest_and_largest_change() -> None:
     few = (moved(0, 0.5, 9), moved(1, 0.4, 7), moved(2, 2.1, 8))
     joint = JointChange((Part(few[:2], UNEXPLAINED), Part(few[2:], UNEXPLAINED)))
     assert joint.changes == few
@@ -198,7 +198,7 @@ def test_a_joint_change_is_as_old_as_its_first_change_and_knows_its_smallest_and
     assert Part(few, UNEXPLAINED).largest is few[1]
 
 
-def test_a_series_is_in_a_joint_change_once_and_a_chain_of_small_distances_does_not_join_weeks() -> None:
+def test_joint_change_has_each_history_once_and_no_long_chains() -> None:
     daily = [History({"phase": f"p{index}"}, DAY * np.arange(60.0), np.full(60, 1e9)) for index in range(5)]
     chain = [moved(index, 0.5, 10 + 2 * index) for index in range(5)]
     assert [[change.history for change in joint.changes] for joint in group_changes(daily, chain)] == [
@@ -211,7 +211,7 @@ def test_a_series_is_in_a_joint_change_once_and_a_chain_of_small_distances_does_
     assert group_changes(daily, []) == []
 
 
-def test_what_went_up_and_what_went_down_at_one_time_are_two_parts_held_against_each_other() -> None:
+def test_simultaneous_rises_and_drops_are_two_parts() -> None:
     """Two fell and two rose; the fifth stood. Each part counts the other one as having moved otherwise."""
     labels = [{"file_system": name} for name in ("a", "a", "b", "b", "c")]
     daily = [History(labels, DAY * np.arange(60.0), np.full(60, 1e9)) for labels in labels]
@@ -224,7 +224,7 @@ def test_what_went_up_and_what_went_down_at_one_time_are_two_parts_held_against_
     assert [(part.explanation.unchanged, part.explanation.unjudged) for part in joint.parts] == [(3, 0), (3, 0)]
 
 
-def test_the_size_that_parts_are_made_by_is_the_later_one_unless_it_passed_or_has_no_interval() -> None:
+def test_parts_are_split_by_the_later_size_of_lasting_changes() -> None:
     """Two changes of 0.3 and 0.5 at first; later both are 0.3, so they are one part."""
     daily = [History({"phase": f"p{index}"}, DAY * np.arange(60.0), np.full(60, 1e9)) for index in range(2)]
     for since, parts in ((0.1, 1), (0.95, 2)):

@@ -52,7 +52,7 @@ def side(add_run: AddRun, name: str, first_day: int, *rates: dict[tuple[str, str
     return Side(name, tuple(read_summary(add_run(first_day + day, rates)) for day, rates in enumerate(rates)))
 
 
-def test_every_number_of_both_sides_is_compared_and_those_of_one_are_named(add_run: AddRun) -> None:
+def test_common_numbers_are_compared_and_one_sided_ones_named(add_run: AddRun) -> None:
     old = side(add_run, "old", 0, *({READ: 1e9 + step, WRITE: 4e8 + step, ("stat", "stat"): 1e6} for step in range(6)))
     new = side(add_run, "new", 10, *({READ: 5e8 + step, WRITE: 4e8 + step} for step in range(5)))
     comparison = compare_sides(old, new)
@@ -100,7 +100,7 @@ def test_sides_without_a_number_in_common_are_refused(add_run: AddRun) -> None:
     )
 
 
-def test_a_place_is_the_storage_and_what_else_tells_two_numbers_of_one_test_apart() -> None:
+def test_location_is_the_storage_and_what_distinguishes_numbers() -> None:
     def names(*members: dict[str, str]) -> list[str]:
         return name_locations([(member.pop("plan", "probe"), replace(KEY, **member)) for member in members])
 
@@ -154,7 +154,7 @@ def test_an_interval_in_words_is_as_long_as_what_is_known() -> None:
     assert format_value(2000.0, "op/s") == "2,000 op/s"
 
 
-def test_plans_that_differ_are_told_by_their_members_and_by_their_hash_where_these_are_not_known(
+def test_different_plans_are_named_by_members_or_by_hash(
     add_run: AddRun,
 ) -> None:
     def with_plan(day: int, depth: int | None) -> Side:

@@ -125,7 +125,7 @@ def test_a_phase_that_is_called_like_its_operation_is_named_once() -> None:
     assert sorted(re.findall(r'scope="col">([^<]+)<', table)) == ["read", "write"]
 
 
-def test_what_was_not_the_same_on_both_sides_stands_in_a_table_with_what_it_was() -> None:
+def test_differences_between_sides_are_listed_in_a_table() -> None:
     unlike = replace(number(0.5), differs_in=(("cache", "cold", "warm"), ("node class", "", "fat"), ("epoch", "1", "")))
     (table,) = section(study(unlike, number(1.0)), "Not the same on both sides").parts
     where = "probe · p1 · read, fs1"
@@ -137,7 +137,7 @@ def test_what_was_not_the_same_on_both_sides_stands_in_a_table_with_what_it_was(
     assert 'class="n"' not in table, "all of it is words"
 
 
-def test_what_speaks_against_runs_is_said_of_their_side_and_counted_in_the_lead() -> None:
+def test_caveats_are_listed_per_side_and_counted_in_the_lead() -> None:
     caveats = (
         CaveatCount("before", "p1", "noisy_node", "others used it.", 2, 3),
         CaveatCount("after", "x", "y", "", 1, 1),
@@ -151,7 +151,7 @@ def test_what_speaks_against_runs_is_said_of_their_side_and_counted_in_the_lead(
     assert two.lead.endswith("2 of them are doubtful; see why.")
 
 
-def test_rates_by_unit_are_medians_by_the_units_of_their_own_file_system() -> None:
+def test_rate_by_unit_divides_by_units_of_its_file_system() -> None:
     units = {"fs1": 4.0, "fs2": 10.0}
     page = study(number(0.5), number(1.0, "fs2", file_system="lustre:fs2"), number(1.0, "c", file_system="c"),
                  units=units)  # fmt: skip
@@ -166,7 +166,7 @@ def test_rates_by_unit_are_medians_by_the_units_of_their_own_file_system() -> No
     ]
 
 
-def test_what_else_was_different_is_parted_into_what_was_steady_and_what_was_not() -> None:
+def test_differences_are_split_into_steady_and_varying() -> None:
     differences = [
         EnvironmentDifference("kernel", "5", "6"),
         EnvironmentDifference("tasks", "", "4"),
@@ -182,7 +182,7 @@ def test_what_else_was_different_is_parted_into_what_was_steady_and_what_was_not
     assert (nothing.words, nothing.parts) == (["Nothing that the records say about machines and programs."], [])
 
 
-def test_changes_are_grouped_by_their_plan_in_one_place_and_by_their_test_in_several() -> None:
+def test_changes_group_by_plan_or_by_test_on_several_locations() -> None:
     one_place = str(section(study(number(0.5), number(1.0, op="write")), "Percentage against the baseline").parts[0])
     assert "p1 · read" in one_place
     assert "p1 · write" in one_place
@@ -226,16 +226,14 @@ STALL = RateShape("stall", 0.5, 0.6, 0.9)
         ),
     ],
 )
-def test_a_curve_says_whether_its_shape_is_new_what_it_shows_and_who_was_late(
-    compared: ProfileComparison, phrase: str
-) -> None:
+def test_profile_text_names_new_shape_pattern_and_stragglers(compared: ProfileComparison, phrase: str) -> None:
     assert _profile_words(compared) == phrase
 
 
 FLAT = ProfileComparison((np.ones(9),), (np.full(9, 2.0),), BandDistance(0.05, 0.1), None, 20.0, None, ())
 
 
-def test_curves_are_drawn_of_the_eight_numbers_that_changed_most_those_that_changed_first(
+def test_eight_largest_changes_have_profile_charts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(comparison_page, "compare_profiles", lambda *_: FLAT)
@@ -293,7 +291,7 @@ def test_curves_and_nodes_are_of_the_runs_of_their_number(monkeypatch: pytest.Mo
     assert read == [[1, 3], [4, 5]]
 
 
-def test_nodes_are_drawn_side_by_side_for_the_number_that_changed_most(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_node_heat_maps_show_the_number_that_changed_most(monkeypatch: pytest.MonkeyPatch) -> None:
     requests = []
     rates = NodeRateHistory(("n1", "n2"), ("r1", "r2", "r3"), np.array([[1.0, 1.0, 1.0], [0.5, 0.6, 0.7]]), ((1, 3),))
 
@@ -320,7 +318,7 @@ def test_nodes_are_drawn_side_by_side_for_the_number_that_changed_most(monkeypat
     assert (before.rows, before.marked, after.marked) == (("n1", "n2"), [1], [])
 
 
-def test_bars_have_the_tone_of_their_verdict_and_an_interval_where_there_is_one(
+def test_bars_have_verdict_color_and_interval_if_known(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     bars: dict[str, ChangeRow] = {}
@@ -359,7 +357,7 @@ def test_scatter_has_a_bar_for_each_side_that_has_any() -> None:
     assert "after" in chart
 
 
-def test_bars_of_scatter_and_of_units_have_their_sides_values_and_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scatter_and_unit_bars_have_sides_values_and_labels(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[tuple[object, ...]] = []
 
     def draw(*arguments: object) -> str:

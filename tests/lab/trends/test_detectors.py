@@ -27,7 +27,7 @@ def test_a_collapse_is_noticed_with_the_third_run() -> None:
     assert all(0.12 < alarm.ratio < 0.17 for alarm in alarms)
 
 
-def test_a_small_lasting_change_is_noticed_by_the_trend_in_either_direction() -> None:
+def test_small_lasting_change_is_noticed_in_either_direction() -> None:
     for factor in (0.82, 1.22):
         alarms = watch_rows(np.array([history({60: factor}, noise=0.05, seed=seed) for seed in range(40)]))
         right = [alarm for alarm in alarms if 60 <= alarm.noticed < 75 and abs(alarm.first - 60) <= 2]
@@ -77,7 +77,7 @@ def test_a_flat_history_with_ties_raises_nothing() -> None:
     assert watch_rows(np.round(history({}, runs=300)[None, :], 1)) == []
 
 
-def test_series_of_different_length_and_settings_are_watched_each_by_its_own() -> None:
+def test_histories_are_watched_with_own_length_and_settings() -> None:
     def series(name: str, values: np.ndarray) -> History:
         return History({"name": name}, 86400.0 * np.arange(float(values.size)), np.exp(values))
 
@@ -117,9 +117,7 @@ def first(values: list[float], settings: DetectorSettings | None = None) -> tupl
         ([-5.0] * 5 + [0.0] * 6 + [-1.2, -1.1, -1.0], False),  # of eleven the sixth is the middle one, but not of all
     ],
 )
-def test_the_gate_tells_three_runs_below_four_deviations_and_fifteen_percent(
-    values: list[float], noticed: bool
-) -> None:
+def test_collapse_needs_three_runs_below_both_limits(values: list[float], noticed: bool) -> None:
     assert first(values) == (("collapse", 10, 12) if noticed else None)
 
 
@@ -131,7 +129,7 @@ def test_an_alarm_of_the_gate_has_levels_and_strength() -> None:
 
 
 @pytest.mark.parametrize(("drop", "noticed"), [(1.21, True), (1.19, False)])
-def test_a_collapse_by_seventy_percent_is_told_however_dull_the_gate_is(drop: float, noticed: bool) -> None:
+def test_collapse_of_70_percent_is_reported_at_any_sensitivity(drop: float, noticed: bool) -> None:
     dull = DetectorSettings(collapse_deviations=1000.0)
     assert first(LEVEL + [-drop] * 3, dull) == (("collapse", 10, 12) if noticed else None)
     scattered = [0.3, -0.3] * 5  # four times its noise is 1.78: more than a collapse
@@ -145,7 +143,7 @@ def test_the_trend_tells_ten_percent_and_no_less(rise: float, noticed: bool) -> 
     assert first([0.0] * 10 + [rise] * 10) == (("drift", 10, 19) if noticed else None)
 
 
-def test_the_gate_keeps_the_lower_level_until_twenty_new_runs_are_known() -> None:
+def test_lower_level_is_reference_until_20_new_runs() -> None:
     bank = DetectorBank(1)
     stands = []
     for value in [*LEVEL, *[-0.5] * 3, *[-1.5] * 3, *[-1.5] * 17]:

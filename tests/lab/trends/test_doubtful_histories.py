@@ -26,7 +26,7 @@ def surveyed(runs: list[str], phase: str = "read") -> Survey:
     return Survey((history_analysis,), (), Budget(), Calibration(DetectorSettings(), None, 0, own=False), 0)
 
 
-def test_the_last_ten_runs_are_looked_at_and_those_that_are_gone_not_counted(add_run: AddRun, archive: Path) -> None:
+def test_caveats_cover_the_last_ten_existing_runs(add_run: AddRun, archive: Path) -> None:
     runs = [add_run(day, {("read", "read"): 1e9}, findings=[BUSY] * (day in (0, 1, 5))).name for day in range(11)]
     (caveat,) = add_caveats(surveyed(runs), archive).analyses[0].caveats
     assert (caveat.side, caveat.phase, caveat.id, caveat.runs, caveat.of) == ("", "read", "noisy_node", 2, 10)

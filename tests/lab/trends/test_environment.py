@@ -61,7 +61,7 @@ def record(tmp_path: Path, *lines: object) -> Path:
     return tmp_path
 
 
-def test_of_the_run_what_is_about_the_program_and_of_nodes_all_but_what_never_stands_still(tmp_path: Path) -> None:
+def test_environment_omits_values_that_change_with_each_run(tmp_path: Path) -> None:
     restless = ("clock_offset_ns", "clock_error_ns", "load_1m", "node", "t", "inodes_free", "inodes_total",
                 "memory_available_bytes", "disk_free_bytes")  # fmt: skip
     facts = read_environment(
@@ -82,7 +82,7 @@ def test_of_the_run_what_is_about_the_program_and_of_nodes_all_but_what_never_st
     }  # fmt: skip
 
 
-def test_of_a_long_side_the_last_twenty_runs_say_whether_it_was_steady(add_run: AddRun) -> None:
+def test_last_20_runs_decide_whether_a_fact_was_steady(add_run: AddRun) -> None:
     """The first run of 21 had another library: it is not looked at. One of 20 is."""
     folders = [add_run(day, READ, engine={"library": "1" if day else "0"}) for day in range(21)]
     before = [read_summary(folder) for folder in folders]

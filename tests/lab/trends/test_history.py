@@ -58,7 +58,7 @@ def test_times_that_go_back_are_refused() -> None:
         History({}, np.zeros(2), np.ones(3))
 
 
-def test_now_is_the_median_of_the_last_three_runs_and_a_history_without_changes_is_one_stretch() -> None:
+def test_current_level_is_median_of_three_and_segment_is_one() -> None:
     values = np.array([8.0, 8.0, 8.0, 8.0, 4.0, 2.0, 1.0])
     examined = History({"op": "read"}, DAY * np.arange(7.0), values)
     few = History({"op": "write"}, DAY * np.arange(4.0), values[:4])

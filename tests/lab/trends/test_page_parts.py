@@ -45,7 +45,7 @@ def survey_histories(*analyses: HistoryAnalysis) -> Survey:
     return Survey(analyses, (), Budget(1.0, 365.0), Calibration(DetectorSettings(), 0.2, 120, True), 0)
 
 
-def test_a_page_of_histories_reaches_from_the_first_run_of_any_to_the_last() -> None:
+def test_survey_page_spans_first_to_last_run_of_all_histories() -> None:
     study = build_survey_page(survey_histories(analysis(0, first_day=3), analysis(1)), "rates")
     facts = dict(study.facts)
     assert facts["Time"] == "2026-01-01 to 2026-03-04"
@@ -57,7 +57,7 @@ def test_a_page_of_histories_reaches_from_the_first_run_of_any_to_the_last() -> 
 @pytest.mark.parametrize(
     ("count", "text_part"), [(60, []), (63, ["3 more series without a change are in the table below."])]
 )
-def test_of_more_than_sixty_series_those_without_a_change_have_no_picture(count: int, text_part: list[str]) -> None:
+def test_chart_limit_of_60_omits_histories_without_change(count: int, text_part: list[str]) -> None:
     study = build_survey_page(
         survey_histories(*(analysis(index, fell=index == count - 1) for index in range(count))), "rates"
     )
@@ -80,7 +80,7 @@ def test_a_page_without_changes_says_whether_anything_was_watched() -> None:
     assert messages == {0: ["No series is long enough to be watched."], 1: ["No change was noticed."]}
 
 
-def test_spreads_are_drawn_of_what_is_slower_first_then_of_what_changed_then_of_what_is_noisy() -> None:
+def test_spread_charts_are_ordered_by_slower_changed_noisy() -> None:
     quiet, noisy = replace(analysis(0), noise=0.01), replace(analysis(1), noise=0.3)
     fell = replace(analysis(2, fell=True), noise=0.02)
     study = build_survey_page(survey_histories(quiet, noisy, fell), "rates")
@@ -124,9 +124,7 @@ def comparison(*numbers: NumberComparison) -> Comparison:
         (["no change seen"], "No number changed by more than chance."),
     ],
 )
-def test_the_first_sentence_counts_what_changed_and_what_cannot_be_told(
-    verdicts: list[ChangeVerdict], sentence: str
-) -> None:
+def test_first_sentence_counts_changed_and_undecided_numbers(verdicts: list[ChangeVerdict], sentence: str) -> None:
     assert _lead(comparison(*map(number, verdicts))) == sentence
 
 
@@ -155,7 +153,7 @@ def test_a_change_is_drawn_with_its_interval() -> None:
     assert "−50 % [−55, −45]" in phrase
 
 
-def test_a_number_is_called_by_its_plan_and_by_a_phase_that_says_more_than_the_operation() -> None:
+def test_number_label_has_plan_and_informative_phase() -> None:
     assert _label(number("slower")) == "probe · p1 · read"
     for phase in ("read", ""):
         assert _label(number("slower", key=replace(KEY, phase=phase))) == "probe · read"
@@ -188,7 +186,7 @@ def test_a_page_of_histories_leads_with_its_verdict() -> None:
     assert build_survey_page(survey_histories(), "rates").sections[-1].title == "All series"
 
 
-def test_a_picture_has_the_runs_the_levels_with_eight_of_ten_runs_and_the_changes() -> None:
+def test_history_chart_has_runs_levels_bands_and_changes() -> None:
     section_shown = analysis(0, fell=True)
     values = np.concatenate([np.arange(100.0, 151.0), np.arange(1.0, 10.0)])
     series = History(section_shown.history.labels, section_shown.history.times, values, "op/s")
@@ -208,7 +206,7 @@ def test_a_picture_has_the_runs_the_levels_with_eight_of_ten_runs_and_the_change
     assert _history(analysis(1), survey_histories(analysis(1))).unit == "B/s"
 
 
-def test_a_joint_change_of_others_is_marked_where_the_series_did_not_take_part() -> None:
+def test_joint_change_of_other_histories_is_marked() -> None:
     moved = [analysis(index, fell=True) for index in range(3)]
     joint = JointChange((Part(tuple(member.changes[0] for member in moved), UNEXPLAINED),))
     survey = replace(survey_histories(*moved, analysis(3)), joint=(joint,))
@@ -216,7 +214,7 @@ def test_a_joint_change_of_others_is_marked_where_the_series_did_not_take_part()
     assert [mark.own for mark in _history(moved[0], survey).marks] == [True]
 
 
-def test_doubts_stand_with_the_picture_and_in_the_table_of_their_series() -> None:
+def test_caveats_are_at_the_chart_and_in_the_table() -> None:
     caveats = (CaveatCount("", "p", "x", "others used it.", 4, 10), CaveatCount("", "p", "y", "", 1, 9))
     text = _describe_analysis(replace(analysis(0), caveats=caveats))
     assert text == (
@@ -255,7 +253,7 @@ def test_of_more_than_twelve_series_the_spread_is_not_drawn(count: int, more: li
     assert len(spread.parts) == 12
 
 
-def test_series_that_changed_often_come_before_those_that_changed_once() -> None:
+def test_histories_with_more_changes_come_first() -> None:
     """None of them is slower now: the changes are old."""
     fell = analysis(1, fell=True).changes[0]
     old = replace(fell, noticed=START, since=replace(fell.since, value=1.0))

@@ -52,7 +52,7 @@ def test_a_curve_is_bytes_a_second_and_as_long_as_its_slices(add_run: AddRun) ->
     assert curve[1] == pytest.approx(0.3)
 
 
-def test_the_length_is_that_of_the_latest_run_and_the_shape_that_of_the_median(add_run: AddRun) -> None:
+def test_profile_has_latest_duration_and_median_shape(add_run: AddRun) -> None:
     before = read(add_run, 0, [FLAT, FLAT])
     after = read(add_run, 10, [CLIFF[::2], CLIFF[::4], CLIFF])
     comparison = compared(before, after)
@@ -65,7 +65,7 @@ def test_the_length_is_that_of_the_latest_run_and_the_shape_that_of_the_median(a
     assert comparison.likeness.differs is None, "two runs do not say which shapes are usual"
 
 
-def test_with_enough_runs_before_another_shape_differs_and_the_usual_one_does_not(add_run: AddRun) -> None:
+def test_new_shape_differs_and_usual_shape_does_not(add_run: AddRun) -> None:
     chance = np.random.default_rng(4)
     usual = [(1e9 * np.exp(chance.normal(0, 0.05, 240))).tolist() for _ in range(13)]
     before = read(add_run, 0, usual[:12])
@@ -88,7 +88,7 @@ def test_a_phase_that_nobody_has_is_not_compared(add_run: AddRun) -> None:
     assert compare_profiles(before, read(add_run, 20, [[0.0, 0.0]]), "write", "write") is not None, "operations instead"
 
 
-def test_the_median_of_curves_is_of_their_shapes_over_equal_shares_of_the_time() -> None:
+def test_median_profile_is_of_shapes_over_relative_time() -> None:
     """A curve of 240 slices is made of pairs; one of two slices is drawn as a line between their middles."""
     fine = np.concatenate([np.tile([1.0, 3.0], 60), np.tile([5.0, 7.0], 60)])
     assert _median([fine]) == pytest.approx([0.5] * 60 + [1.5] * 60)
@@ -111,7 +111,7 @@ def phase(stopped_by: str = "volume", seconds: Sequence[float] = (), **series: o
     return record
 
 
-def test_operations_make_the_curve_where_no_bytes_moved_and_nothing_makes_none() -> None:
+def test_profile_uses_operations_without_bytes_or_is_none() -> None:
     curve = curve_of(phase(slice_s=0.5, bytes=[0, 0], ops=[3, 4]))
     assert curve is not None
     assert (curve[0].tolist(), curve[1]) == ([6.0, 8.0], 1.0)

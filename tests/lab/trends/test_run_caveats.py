@@ -35,7 +35,7 @@ def runs(add_run: AddRun, archive: Path) -> Callable[..., None]:
     return add
 
 
-def test_compare_says_which_side_was_measured_on_a_busy_machine_on_every_surface(
+def test_compare_names_the_side_on_a_busy_machine_everywhere(
     sonde: Sonde, runs: Callable[..., None], tmp_path: Path
 ) -> None:
     runs(4, BUSY)
@@ -52,9 +52,7 @@ def test_compare_says_which_side_was_measured_on_a_busy_machine_on_every_surface
     assert caveats["read"] == [{"side": "after", "phase": "read", "id": "noisy_node", "text": WHY, "runs": 4, "of": 6}]
 
 
-def test_what_was_found_about_whole_runs_weighs_on_each_of_their_numbers(
-    sonde: Sonde, runs: Callable[..., None]
-) -> None:
+def test_finding_of_a_whole_run_applies_to_each_number(sonde: Sonde, runs: Callable[..., None]) -> None:
     runs(6, {**BUSY, "phase": ""})
     completed = sonde("compare", "tag:old", "tag:new")
     assert f"! Doubtful after, read, write: {WHY} (in 6 of 6 runs)." in completed.out
@@ -87,7 +85,7 @@ def test_a_gate_that_fails_on_a_busy_machine_says_so(sonde: Sonde, runs: Callabl
     assert "Too slow, but doubtful: 1 run" in completed.out
 
 
-def test_a_trend_says_first_that_the_machine_was_busy_and_of_which_histories(
+def test_trend_begins_with_the_caveat_of_a_busy_machine(
     sonde: Sonde, runs: Callable[..., None], tmp_path: Path
 ) -> None:
     runs(4, BUSY)
@@ -114,7 +112,7 @@ def test_a_trend_of_quiet_runs_has_no_word_of_doubt(sonde: Sonde, runs: Callable
     assert "oubtful" not in sonde("trend").out
 
 
-def test_what_became_slower_on_a_busy_machine_is_said_of_the_slower_ones(sonde: Sonde, add_run: AddRun) -> None:
+def test_caveat_of_busy_machine_names_the_slower_histories(sonde: Sonde, add_run: AddRun) -> None:
     for day in range(30):
         slow = day >= 24
         findings = [BUSY, {**BUSY, "phase": "write"}] if slow else []
@@ -137,7 +135,7 @@ def test_a_doubt_says_how_often_and_why() -> None:
     }  # fmt: skip
 
 
-def test_each_kind_of_doubt_on_a_side_is_one_sentence_with_its_worst_phase() -> None:
+def test_each_caveat_of_a_side_is_one_sentence_by_worst_phase() -> None:
     few, most = CaveatCount("after", "read", "x", "few", 4, 9), CaveatCount("after", "write", "x", "most", 3, 6)
     assert caveat_sentences([few, most, replace(few, side="before"), replace(few, id="y", text="other", of=1)]) == [
         "after, read, write: most (in 3 of 6 runs).",

@@ -47,7 +47,7 @@ def largest(site: list[History]) -> JointChange:
     )
 
 
-def test_of_joint_changes_planted_in_simulated_years_nine_in_ten_are_described_right() -> None:
+def test_nine_of_ten_planted_joint_changes_are_described_right() -> None:
     random = np.random.default_rng(11)
     right = total = causes = 0
     for planted, cause in PLANTED:
@@ -120,7 +120,7 @@ def test_everything_that_changed_is_everything() -> None:
     assert (dict(why.scopes[0].conditions), why.cause) == ({}, "everything")
 
 
-def test_with_one_file_system_clients_and_servers_cannot_be_told_apart() -> None:
+def test_single_file_system_cannot_separate_clients_and_servers() -> None:
     every = [cell for cell in cells(file_system="fs1")[0] if cell["system"] == "a"]
     changed = [cell for cell in every if cell["operation"] == "read"]
     assert explain(changed, [cell for cell in every if cell not in changed]).cause == "test"
@@ -151,7 +151,7 @@ def cell(**labels: str) -> dict[str, str]:
         ([cell(operation="o2"), cell(experiment="e2"), cell(experiment="e2", operation="o2")], 2.0, "clear"),
     ],
 )
-def test_a_description_is_likely_when_the_next_costs_one_series_more_and_clear_from_two_on(
+def test_certainty_follows_from_the_cost_of_the_next_description(
     stood: list[dict[str, str]], price: float, sure: str
 ) -> None:
     why = explain([cell()] * 3, stood)
@@ -178,13 +178,13 @@ def test_a_description_is_likely_when_the_next_costs_one_series_more_and_clear_f
         ([{"operation": "r"}] * 3, [], "everything"),
     ],
 )  # fmt: skip
-def test_where_to_look_first_follows_from_what_is_named_and_what_varies(
+def test_likely_cause_follows_from_conditions_and_spans(
     changed: list[dict[str, str]], stood: list[dict[str, str]], cause: str
 ) -> None:
     assert explain(changed, stood).cause == cause
 
 
-def test_a_description_has_four_conditions_at_most_and_a_part_three_descriptions() -> None:
+def test_scope_has_four_conditions_and_part_three_scopes_at_most() -> None:
     names = "abcde"
     every = [dict(zip(names, values, strict=True)) for values in itertools.product("xy", repeat=5)]
     changed = [cell for cell in every if set(cell.values()) == {"x"}] * 9
@@ -198,7 +198,7 @@ def test_a_description_has_four_conditions_at_most_and_a_part_three_descriptions
     assert (why.uncovered, why.unchanged, why.cause) == (5, 20, "unknown")
 
 
-def test_a_condition_costs_half_a_series_so_two_of_five_are_not_worth_a_description_of_their_own() -> None:
+def test_second_scope_must_cover_more_than_it_costs() -> None:
     """Of fs1 four changed, of fs2 one; a second description would cost 1.5 and cover one."""
     changed = [{"file_system": "a", "operation": str(index)} for index in range(4)] + [
         {"file_system": "b", "operation": "9"}
@@ -210,7 +210,7 @@ def test_a_condition_costs_half_a_series_so_two_of_five_are_not_worth_a_descript
     assert (why.uncovered, scope.spans) == (1, {"operation": (4, 4)})
 
 
-def test_spans_count_the_values_that_changed_of_those_that_exist_under_the_conditions() -> None:
+def test_spans_count_changed_values_under_the_conditions() -> None:
     rows = [{"operation": op, "file_system": name} for op in "rw" for name in "abc"]
     why = explain(rows[:2], rows[2:])
     assert [
@@ -219,7 +219,7 @@ def test_spans_count_the_values_that_changed_of_those_that_exist_under_the_condi
     ] == [({"operation": "r"}, 2, 1, {"file_system": (2, 3)})]
 
 
-def test_labels_that_part_the_series_alike_are_one_and_one_that_is_missing_is_a_value() -> None:
+def test_equivalent_labels_are_merged_and_missing_is_a_value() -> None:
     rows = [{"system": "x", "site": "north"}, {"system": "x", "site": "north", "cache": "cold"}, {"system": "y"}]
     why = explain(rows[:2], [rows[2]] * 3)
     assert dict(why.scopes[0].conditions) == {"system": "x"}
@@ -239,9 +239,7 @@ def test_labels_that_part_the_series_alike_are_one_and_one_that_is_missing_is_a_
         ((0.5, 9.0), False),
     ],
 )
-def test_what_is_half_as_large_or_within_the_error_of_both_belongs_together(
-    second: tuple[float, float], together: bool
-) -> None:
+def test_sizes_within_factor_two_or_error_are_one_group(second: tuple[float, float], together: bool) -> None:
     assert group_by_size([(-1.0, 0.0), second]) == ([[0, 1]] if together else [[0], [1]])
     if second[0] < 0:
         assert group_by_size([(1.0, 0.0), (-second[0], second[1])]) == ([[0, 1]] if together else [[0], [1]])

@@ -77,7 +77,7 @@ def test_numbers_of_the_same_key_are_a_pair_whatever_their_epoch() -> None:
     assert pair_numbers(before, after) == [(before[1], after[0]), (before[0], after[1])]
 
 
-def test_numbers_of_one_test_on_two_file_systems_are_a_pair_where_that_is_unambiguous() -> None:
+def test_unambiguous_numbers_on_two_file_systems_are_paired() -> None:
     before, after = [number()], [number(file_system="fs2")]
     assert pair_numbers(before, after) == [(before[0], after[0])]
     assert pair_numbers([*before, number(file_system="fs3")], after) == []
@@ -91,7 +91,7 @@ def test_numbers_of_one_test_on_two_file_systems_are_a_pair_where_that_is_unambi
     ]  # fmt: skip
 
 
-def test_members_of_the_key_that_differ_are_named_but_for_the_test_itself() -> None:
+def test_key_differences_omit_the_members_of_the_test() -> None:
     every = {name: f"other {name}" for name in KEY.__dict__}
     assert list_key_differences(KEY, HistoryKey(**every)) == [
         ("system", "a", "other system"),
@@ -105,7 +105,7 @@ def test_members_of_the_key_that_differ_are_named_but_for_the_test_itself() -> N
     assert list_key_differences(KEY, KEY) == []
 
 
-def test_a_number_has_the_values_of_all_runs_and_the_key_of_the_latest(add_run: AddRun) -> None:
+def test_number_has_values_of_all_runs_and_the_latest_key(add_run: AddRun) -> None:
     runs = [read_summary(add_run(day, {("read", "read"): 1e9 + day, ("write", "write"): 5.0})) for day in range(3)]
     document = {**runs[2].document, "history": {**runs[2].document["history"], "epoch": "later"}}
     runs[2] = replace(runs[2], document=document, plan="renamed")

@@ -82,7 +82,7 @@ def test_progress_goes_from_the_first_step_to_the_last() -> None:
     assert {3, 6} <= set(done), "settings and watches take time, and say so"
 
 
-def test_settings_take_nobody_knows_how_many_tries_and_each_goes_a_tenth_of_what_is_left(
+def test_calibration_step_advances_a_tenth_of_the_remainder(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     calibration = Calibration(DetectorSettings(), 0.2, 120, True)
@@ -103,7 +103,7 @@ def test_settings_take_nobody_knows_how_many_tries_and_each_goes_a_tenth_of_what
 
 
 @pytest.mark.parametrize(("begin", "learned"), [(0, 74), (14, 60), (15, 65), (70, 10)])
-def test_noise_and_pace_are_learned_from_the_weeks_before_where_these_are_enough(begin: int, learned: int) -> None:
+def test_noise_and_pace_are_learned_from_earlier_weeks(begin: int, learned: int) -> None:
     """Day 74 is a Monday at 0:00. With fewer than 60 runs before it the whole history teaches. From that day on five
     times as much is measured."""
     days = (
@@ -133,7 +133,7 @@ def test_what_is_fresh_was_noticed_within_the_last_ten_runs() -> None:
     assert slower == {0: True, 9: True, 10: False, 11: False}
 
 
-def test_a_level_begins_with_the_first_run_after_a_change_and_is_a_median() -> None:
+def test_segment_level_is_the_median_from_the_first_run_on() -> None:
     (analysis,) = survey_histories([series(3, 0.5)]).analyses
     values = analysis.history.values
     assert [part.level for part in analysis.segments] == [np.median(values[:80]), np.median(values[80:])]
@@ -162,7 +162,7 @@ def test_how_a_series_moved_has_the_error_of_its_interval() -> None:
     assert _find_nearby(examined, [], 30 * DAY) == pytest.approx((log(size.value), log(size.high / size.low) / 3.92))
 
 
-def test_where_there_are_too_few_runs_for_an_interval_the_error_is_that_of_medians_in_the_noise() -> None:
+def test_error_of_few_runs_is_that_of_medians_in_the_noise() -> None:
     examined = moved(20, 1, 0.8)
     error = compute_robust_sd(np.log(examined.values[:20])) * sqrt(pi / 2 * (1 / 20 + 1 / 1))
     assert _find_nearby(examined, [], 20 * DAY) == pytest.approx(
@@ -200,7 +200,7 @@ def test_a_size_without_an_interval_has_a_broad_error() -> None:
     assert _size_and_error(without) == pytest.approx((log(0.5), 0.15))
 
 
-def test_a_history_with_one_other_number_time_or_label_has_another_key() -> None:
+def test_cache_key_changes_with_value_time_label_or_unit() -> None:
     examined = series(1)
     values, times = examined.values.copy(), examined.times.copy()
     values[-1] *= 1.000001
@@ -223,7 +223,7 @@ def test_a_limit_on_runs_without_phases_says_that_there_are_none() -> None:
         check_limit(parse_limit("write=1GB/s"), [])
 
 
-def test_of_what_is_remembered_the_latest_stay_and_nothing_half_written(tmp_path: Path) -> None:
+def test_survey_cache_keeps_the_latest_and_no_partial_files(tmp_path: Path) -> None:
     memory = SurveyCache(tmp_path / "kept")
     for number in range(_MOST_KEPT + 3):
         memory.store_results(f"k{number:03}", ResultCache(), finished=True)
@@ -273,7 +273,7 @@ def test_changes_are_joint_within_three_runs_of_the_slower_series(distance: int,
 @pytest.mark.parametrize(
     ("histories", "runs", "learned"), [(1, 2100, 2000), (100, 2100, 2000), (200, 2100, 1000), (450, 600, 500)]
 )
-def test_noise_is_learned_from_2000_runs_of_a_history_and_from_500_where_there_are_many(
+def test_noise_is_learned_from_2000_or_500_runs_per_history(
     histories: int, runs: int, learned: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of all together from 200,000; of the runs before the Monday of the latest one."""
@@ -314,7 +314,7 @@ def test_five_runs_are_a_history_and_four_are_none() -> None:
 @pytest.mark.parametrize(
     ("days", "pace"), [([1.0], 365.25), ([700.0], 1.0), ([1.0, 0.5, 2.0], 365.25), ([700.0, 0.5, 2.0], 365.25 / 2)]
 )
-def test_the_budget_is_for_runs_at_the_pace_of_the_site_but_for_one_a_year_at_least(
+def test_budget_uses_the_pace_of_the_site_or_one_run_a_year(
     days: list[float], pace: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(

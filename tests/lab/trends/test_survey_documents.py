@@ -65,7 +65,7 @@ def test_a_survey_is_the_same_again_with_its_own_histories(memory: SurveyCache) 
     assert again.joint[0].parts[0].changes[1] is again.analyses[1].changes[0], "one change is one value"
 
 
-def test_without_its_histories_it_knows_their_labels_lengths_and_last_times(memory: SurveyCache) -> None:
+def test_cached_survey_has_outlines_of_its_histories(memory: SurveyCache) -> None:
     again = memory.load_survey("key")
     assert again is not None
     for analysis, before in zip(again.analyses, FOUND.analyses, strict=True):
@@ -86,7 +86,7 @@ def test_without_its_histories_it_knows_their_labels_lengths_and_last_times(memo
     )
 
 
-def test_nothing_is_recalled_under_another_key_or_with_other_histories(memory: SurveyCache) -> None:
+def test_other_key_or_histories_find_no_cached_survey(memory: SurveyCache) -> None:
     assert memory.load_survey("other") is None
     assert memory.load_survey("key", [FOUND.analyses[0].history]) is None
 

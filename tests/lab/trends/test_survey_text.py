@@ -221,7 +221,7 @@ def texts(survey: Survey) -> list[str]:
     return ["".join(map(str, section.parts)) for section in study.sections]
 
 
-def test_the_page_has_the_latest_joint_change_first_and_the_old_ones_apart() -> None:
+def test_latest_joint_change_is_first_and_old_ones_are_separate() -> None:
     def joint_on(day: int) -> JointChange:
         return JointChange((Part((change(0, 0.4, run_index=day, noticed=day + 2),), why()),))
 
@@ -250,7 +250,7 @@ def test_the_page_says_where_each_series_stands() -> None:
 
 
 @pytest.mark.parametrize(("moved", "marked"), [(2, False), (3, True)])
-def test_a_joint_change_of_three_series_is_marked_in_the_pictures_of_the_others(moved: int, marked: bool) -> None:
+def test_joint_change_of_three_is_marked_in_other_charts(moved: int, marked: bool) -> None:
     analyses = [analysis(history(phase=f"p{index}"), change(index, 0.5)) for index in range(moved)]
     other = analysis(history(phase="other"))
     together = JointChange((Part(tuple(analysis_made.changes[0] for analysis_made in analyses), why()),))
@@ -258,7 +258,7 @@ def test_a_joint_change_of_three_series_is_marked_in_the_pictures_of_the_others(
     assert ('class="elsewhere' in pictures) == marked
 
 
-def test_labels_are_said_in_the_order_of_people_and_others_by_their_name() -> None:
+def test_labels_have_a_fixed_order_and_unknown_ones_their_name() -> None:
     where = {"cache": "cold", "file_system": "fs1", "node_class": "fat", "system": "a", "operation": "read",
              "phase": "p", "experiment": "io", "made_with": ""}  # fmt: skip
     spans = {"cache": (1, 2), "node_class": (2, 2), "file_system": (1, 2), "system": (1, 3)}
@@ -289,7 +289,7 @@ def caveat(id: str, text: str, runs: int, of: int) -> CaveatCount:
     return CaveatCount("", "read", id, text, runs, of)
 
 
-def test_doubts_are_said_of_the_slower_series_where_there_are_and_else_of_all() -> None:
+def test_caveats_are_of_slower_histories_or_else_of_all() -> None:
     quiet = [analysis(history(phase=f"p{index}")) for index in range(3)]
     fell = analysis(history(phase="fell"), change(0, 0.4))
     busy, busier = caveat("x", "others used it.", 2, 10), caveat("x", "others used it much.", 3, 10)
@@ -316,7 +316,7 @@ def test_doubts_are_said_of_the_slower_series_where_there_are_and_else_of_all() 
     )
 
 
-def test_the_share_of_doubtful_runs_is_that_of_the_most_frequent_doubt() -> None:
+def test_caveat_share_is_that_of_the_most_frequent_caveat() -> None:
     assert caveat_share(analysis(READ)) == ""
     assert caveat_share(replace(analysis(READ), caveats=(caveat("x", "", 4, 10), caveat("y", "", 3, 6)))) == "3 of 6"
 

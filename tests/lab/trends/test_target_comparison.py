@@ -82,7 +82,7 @@ def slowed(add_run: AddRun) -> None:
         change_tags(folder, add=["new" if day >= 5 else "old"])
 
 
-def test_the_target_and_the_server_that_became_slower_are_named_on_every_surface(
+def test_slower_target_and_server_are_named_on_every_surface(
     slowed: None, sonde: Sonde, archive: Path, tmp_path: Path
 ) -> None:
     page = tmp_path / "page.html"
@@ -136,9 +136,7 @@ def test_targets_of_two_file_systems_are_not_held_against_each_other(
     assert number["targets"] == {"levels": [], "sentences": [sentence]}
 
 
-def test_a_side_without_figures_of_targets_is_said_and_none_on_both_sides_is_silent(
-    add_run: AddRun, sonde: Sonde, archive: Path
-) -> None:
+def test_one_side_without_target_figures_is_reported(add_run: AddRun, sonde: Sonde, archive: Path) -> None:
     random = np.random.default_rng(4)
     first, second, third = (add_run(day, {("write", "write"): 1e9}) for day in range(3))
     with_targets(third, random, 1.0)

@@ -79,7 +79,7 @@ def printed(*compared: TargetComparison) -> list[str]:
     return console.file.getvalue().split("\n")
 
 
-def test_on_the_screen_twelve_of_the_targets_that_differ_are_listed_the_strongest_first() -> None:
+def test_screen_lists_the_12_targets_that_changed_most() -> None:
     parts = [part(f"OST{index:02}", 0.8 - 0.01 * index) for index in range(14)]
     lines = printed(compare_targets(level(part("OST99", 1.0), *parts), unknown=("Of the run before nothing.",)))
     assert lines[:2] == ["", "Targets of probe · p1 (read)"]
@@ -127,7 +127,7 @@ def test_the_page_lists_twenty_four_parts_those_that_differ_first() -> None:
     assert build_target_sections([nameless])[0].title == "Targets: hash · p1"
 
 
-def test_the_target_that_changed_most_is_an_alarm_where_it_became_slower() -> None:
+def test_most_changed_target_is_an_alarm_if_slower() -> None:
     assert [
         sentence.split()[1] for sentence in list_target_alarms([compare_targets(level(part("a", 0.6), part("b", 0.5)))])
     ] == ["b"]
@@ -137,7 +137,7 @@ def test_the_target_that_changed_most_is_an_alarm_where_it_became_slower() -> No
     assert list_target_alarms([compare_targets()]) == []
 
 
-def test_what_is_said_of_targets_is_said_level_by_level_and_then_what_is_unknown() -> None:
+def test_target_sentences_are_by_level_then_unknown() -> None:
     comparison = compare_targets(level(part("a", 0.6)), level(part("s", 1.0), name="OSS"), unknown=("Nothing.",))
     first, second = (sentence for level in comparison.changes.levels for sentence in level.sentences)
     assert comparison.sentences == [first, second, "Nothing."]

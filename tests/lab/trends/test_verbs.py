@@ -156,9 +156,7 @@ def test_a_baseline_of_few_runs_cannot_judge(sonde: Sonde, add_run: AddRun, arch
     assert "holds 3 runs of read; a limit needs 5" in completed.err
 
 
-def test_a_year_with_one_change_on_all_file_systems_is_one_joint_change(
-    sonde: Sonde, add_run: AddRun, archive: Path
-) -> None:
+def test_change_on_all_file_systems_is_one_joint_change(sonde: Sonde, add_run: AddRun, archive: Path) -> None:
     edison(add_run, range(70), slow_from=66)
     completed = sonde("trend", "--json", "--check")
     assert completed.code == 1

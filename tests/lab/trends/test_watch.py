@@ -54,7 +54,7 @@ def test_progress_counts_the_runs_of_all_histories() -> None:
     assert [watch.state.runs for watch in watches] == [1100, 20, 0]
 
 
-def test_histories_with_settings_of_their_own_have_their_alarms_in_order_of_time() -> None:
+def test_alarms_with_individual_settings_are_in_time_order() -> None:
     early = History({"op": "a"}, 100.0 + np.arange(60.0), np.exp(FALLS))
     late = History({"op": "b"}, 900.0 + np.arange(60.0), np.exp(FALLS))
     deaf = DetectorSettings(collapse_change=0.99, smallest_change=0.99, large_drop=0.999)

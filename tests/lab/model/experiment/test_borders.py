@@ -312,7 +312,7 @@ def test_what_a_file_leaves_out() -> None:
     assert (number.to, number.limit, number.quote) == (None, "", "")
 
 
-def test_axes_are_variants_file_systems_mounts_and_sweeps_in_this_order() -> None:
+def test_axes_are_variant_file_system_mount_then_sweeps() -> None:
     experiment = build_experiment(
         sweep=[SIZES | {"labels": ["small", "large"]}], storage={"mounts": ["m"], "file_systems": ["f", "g"]},
         variants=[{"id": "v", "title": "The one"}, {"id": "u"}],
@@ -405,7 +405,7 @@ def test_clients_are_processes_and_threads(
     assert document["id"] == "x"
 
 
-def test_a_plan_keeps_its_own_id_target_and_stripe_and_its_other_tasks() -> None:
+def test_plan_keeps_its_own_id_target_stripe_and_tasks() -> None:
     plan = PLAN | {"id": "own", "target": {"path": "/own", "full_stripe": "1MiB"}, "tasks": {"pin": True}}
     experiment = build_experiment(plan=plan, clients={"nodes": 2}, storage={"data_width": 8, "segment": "1 MiB"})
     document = experiment.build_plan(experiment.cells[0], "/other").document

@@ -211,7 +211,7 @@ def test_a_place_is_named_by_its_text_or_by_the_same_number_of_bytes() -> None:
     ]
 
 
-def test_of_many_cells_every_place_is_tried_when_the_experiment_is_read() -> None:
+def test_every_value_of_a_large_sweep_is_validated() -> None:
     wrong = [*range(1, 20), -1]
     axes = [sweep("data.io.queue_depth", list(range(1, 21))), sweep("tasks.threads", wrong)]
     with pytest.raises(ExperimentError, match="threads=-1"):

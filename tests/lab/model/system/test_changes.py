@@ -97,7 +97,7 @@ def test_group_changes_apply_to_all_parts_and_none_removes() -> None:
     assert "rate" not in by_id(changed)["storage"]
 
 
-def test_groups_that_share_spares_keep_them_when_one_of_them_is_changed() -> None:
+def test_changed_raid_group_keeps_its_shared_spares() -> None:
     edison = read_system(SYSTEMS / "edison.toml")
     changed = apply_changes(edison, {"raid_groups.fs1-md009.state": "degraded"})
     for name in ("fs1-md008", "fs1-md009", "fs1-md010", "fs1-md000", "fs1-md095"):

@@ -206,7 +206,7 @@ def test_where_several_file_systems_have_targets_all_count(more: System) -> None
     assert find_target_parents(more, "f", simulated=True).levels["OSS"] == {"s1": ("o0",), "s2": ("o1",)}
 
 
-def test_a_run_that_says_no_path_is_described_by_what_stands_beside_it(more: System) -> None:
+def test_run_without_path_uses_its_notes_or_plan_target(more: System) -> None:
     run = to_recorded_run(RecordReader(), notes={"target": "/a/b", "x": 1})
     recorded_run = add_target_parents(run, more)
     assert recorded_run.parents.find_server("n2") == "s1"

@@ -51,7 +51,7 @@ def test_edison_has_the_published_table_of_file_systems() -> None:
     assert capacity == [2.1e15, 2.1e15, 3.2e15]
 
 
-def test_edison_promises_4_gb_per_s_for_each_unit_of_every_file_system() -> None:
+def test_edison_states_4_gb_per_s_per_unit_of_each_file_system() -> None:
     edison = system("edison")
     for name in ("fs1", "fs2", "fs3"):
         units = edison.find_units(name)

@@ -114,7 +114,7 @@ EXPECTED: dict[str, list[dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("kind", EXPECTED)
-def test_each_part_has_what_was_said_and_what_follows_and_nothing_else(full: dict[str, Any], kind: str) -> None:
+def test_resolved_parts_have_exactly_the_expected_members(full: dict[str, Any], kind: str) -> None:
     assert full[kind] == EXPECTED[kind]
 
 

@@ -204,7 +204,7 @@ SEVERAL = "it must be a text or a list of texts: some words."
          "model.x-own: True is not a number; write it without quotation marks and without a unit."),
     ],
 )  # fmt: skip
-def test_what_cannot_be_read_is_refused_in_one_sentence_with_its_place(members: dict[str, Any], sentence: str) -> None:
+def test_unreadable_member_is_refused_with_its_location(members: dict[str, Any], sentence: str) -> None:
     assert refused(**members) == f"file.toml: {sentence}"
 
 
@@ -221,7 +221,7 @@ def test_what_is_no_table_or_lacks_a_member_is_said_of_the_file() -> None:
     assert read_member(get_members(Outer)["count"], 5, context) == Quantity(5, "5")
 
 
-def test_a_declaration_says_what_is_required_and_what_stands_for_absent() -> None:
+def test_declaration_lists_required_members_and_defaults() -> None:
     assert list_required_members(Outer) == ("id", "home")
     assert list(get_members(Outer))[-1] == "model", "what is declared in another way is no member"
     assert get_default(Outer, "id") is None

@@ -48,10 +48,12 @@ def _make_error(experiment: Experiment, path: str, problem: str) -> ExperimentEr
 
 def _check_plans(experiment: Experiment) -> None:
     file = experiment.file
-    if file.plan is not None and file.plans:
-        raise _make_error(experiment, "plan", "stands beside plans; an experiment has one plan, or a list of them.")
     if file.plan is None and not file.plans:
         raise _make_error(experiment, "plan", 'is missing; write [plan] with its phases, or plan = "FILE.toml".')
+    for name, plan in experiment.plans.items():
+        if "phases" not in plan:
+            path = f"plans.{name}.plan" if name else "plan"
+            raise _make_error(experiment, path, "has no phases; write them there, or in [plan] for all plans.")
 
 
 def _check_unique_ids(experiment: Experiment) -> None:

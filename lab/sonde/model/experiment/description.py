@@ -248,7 +248,9 @@ class ExperimentFile:
     notes: tuple[str, ...] = texts("every assumption")
     tags: tuple[str, ...] = texts("words to select runs by")
     plan: Any = raw(
-        "the plan, or the file or ready-made name of one", values.PLAN_SCHEMA_FORM, values.find_plan_problem
+        "the plan, or the file or ready-made name of one; next to plans, the members that all of them share",
+        values.PLAN_SCHEMA_FORM,
+        values.find_plan_problem,
     )
     plans: tuple[NamedPlan, ...] = tables("several plans", NamedPlan)
     clients: Clients | None = table("who does the I/O", Clients)

@@ -80,7 +80,26 @@ def _insert_plans(document: dict[str, Any], origin: str, finder: PlanFinder | No
     for entry in document["plans"] if isinstance(document.get("plans"), list) else []:
         if isinstance(entry, dict) and _is_plan_name(entry.get("plan")):
             entry["plan"] = _read_named_plan(entry["plan"], origin, f"plans.{entry.get('id')}.plan", finder)
+    if isinstance(document.get("plan"), dict) and isinstance(document.get("plans"), list):
+        _insert_common_members(document)
     return document
+
+
+def _insert_common_members(document: dict[str, Any]) -> None:
+    """Replaces `plan` next to `plans` by its members in each of them."""
+    common = document.pop("plan")
+    for entry in document["plans"]:
+        if isinstance(entry, dict) and isinstance(entry.get("plan"), dict):
+            entry["plan"] = _merge_tables(common, entry["plan"])
+
+
+def _merge_tables(common: Mapping[str, Any], specific: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns all members of both; tables in both are merged, any other value of `specific` replaces the common one."""
+    merged = copy.deepcopy(dict(common))
+    for name, value in specific.items():
+        both = isinstance(value, Mapping) and isinstance(merged.get(name), Mapping)
+        merged[name] = _merge_tables(merged[name], value) if both else value
+    return merged
 
 
 def _is_plan_name(plan: object) -> bool:

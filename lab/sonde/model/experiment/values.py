@@ -29,7 +29,6 @@ PLAN_SCHEMA_FORM: Mapping[str, Any] = {
                     "additionalProperties": False,
                 },
             },
-            "required": ["phases"],
             "additionalProperties": False,
         },
     ]

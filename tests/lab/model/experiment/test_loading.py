@@ -47,9 +47,44 @@ def test_a_plan_is_read_from_the_file_beside_or_found_by_its_name(plan_beside: P
         assert several["plans"][0]["plan"] == plan, "the document that was given stays as it is"
 
 
+def test_plan_next_to_plans_gives_common_members() -> None:
+    common = {"tasks": {"threads": 2}, "data": {"io": {"fsync": "end"}, "backend": "posix"}, "phases": PHASES}
+    other_phases = [{"id": "w", "op": "write"}]
+    document = HEAD | {
+        "plan": common,
+        "plans": [
+            {"id": "a", "plan": {"title": "A"}},
+            {"id": "b", "plan": {"data": {"io": {"direct": True}, "backend": "mmap"}, "phases": other_phases}},
+        ],
+        "profiles": {"ci": {"plans.a.tasks.threads": 1, "data.io.fsync": "none"}},
+    }
+    experiment = experiment_from_document(document, "x.toml")
+    assert experiment.plans == {
+        "a": {"title": "A", **common},
+        "b": {
+            "tasks": {"threads": 2},
+            "data": {"io": {"fsync": "end", "direct": True}, "backend": "mmap"},
+            "phases": other_phases,
+        },
+    }
+    assert document["plan"] == common, "the document that was given stays as it is"
+    small = experiment_from_document(document, "x.toml", "ci").plans
+    assert [plan["tasks"]["threads"] for plan in small.values()] == [1, 2], "plans do not share tables"
+    assert [plan["data"]["io"]["fsync"] for plan in small.values()] == ["none", "none"]
+
+
+def test_named_plan_gives_common_members_too(plan_beside: Path) -> None:
+    document = HEAD | {"plan": "plan.json", "plans": [{"id": "a", "plan": {"title": "A"}}]}
+    assert experiment_from_document(document, str(plan_beside)).plans == {"a": {"title": "A", "phases": PHASES}}
+
+
 @pytest.mark.parametrize(
     ("members", "sentence"),
     [
+        ({"plan": {"title": "A"}},
+         "x.toml: plan has no phases; write them there, or in [plan] for all plans."),
+        ({"plan": {"title": "A"}, "plans": [{"id": "a", "plan": {}}]},
+         "x.toml: plans.a.plan has no phases; write them there, or in [plan] for all plans."),
         ({"plan": "none.toml"}, 'x.toml: plan names "none.toml": There is no plan file none.toml.'),
         ({"plans": [{"id": "a", "plan": "none.toml"}]},
          'x.toml: plans.a.plan names "none.toml": There is no plan file none.toml.'),

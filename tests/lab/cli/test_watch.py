@@ -10,7 +10,6 @@ import pytest
 from click.testing import CliRunner, Result
 from watch_builders import START, ModelRunner, make_watch, run_day
 
-from sonde.cli import watch as watch_verb
 from sonde.cli.watch import command
 from sonde.model.errors import EXIT_ENVIRONMENT, EXIT_FAILED, EXIT_OK, MachineError, UserError
 from sonde.watch.archive_runner import ArchiveRunner
@@ -75,7 +74,7 @@ def test_failed_probe_has_its_exit_code(tmp_path: Path, monkeypatch: pytest.Monk
     def fail(runner: ArchiveRunner, probe: object, group: str) -> None:
         raise MachineError("The disk is full.")
 
-    monkeypatch.setattr(watch_verb.ArchiveRunner, "run", fail)
+    monkeypatch.setattr(ArchiveRunner, "run", fail)
     arguments = ("once", write_watch_file(tmp_path), "--archive", str(tmp_path))
     assert invoke(*arguments).return_value == EXIT_ENVIRONMENT
     assert "it failed: The disk is full." in invoke("status", "--archive", str(tmp_path)).stdout

@@ -28,10 +28,11 @@ def run_rules(tmp_path: Path, rules: str, *lines: tuple[int, str]) -> list[LogEv
 
 def summarize(events: list[LogEvent]) -> list[tuple[str, int, int, int]]:
     """(title, first second, last second, lines) of each event."""
-    return [
-        (event.title, *(int((time - START).total_seconds()) for time in (event.first, event.last)), event.count)
-        for event in events
-    ]
+
+    def seconds(time: datetime) -> int:
+        return int((time - START).total_seconds())
+
+    return [(event.title, seconds(event.first), seconds(event.last), event.count) for event in events]
 
 
 def test_single_makes_one_event_per_line(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from pathlib import Path
 from watch_builders import START, ModelRunner, make_watch, read_notices, run_day
 
 from sonde.trends.detectors import DetectorSettings
-from sonde.watch.history_gate import HistoryState, push_value
-from sonde.watch.watch_state import StateStore
+from sonde.watch.history_gate import push_value
+from sonde.watch.watch_state import HistoryState, StateStore
 
 KILLS = 50
 

@@ -190,7 +190,7 @@ class SecEngine:
         operation.pattern2 = pattern
         if not values:
             return True
-        token = "$"
+        sigil = "$"
         if pattern.kind == "regexp":
             if pattern.expression is None:
                 quoted = {name: None if value is None else re.escape(value) for name, value in values.items()}
@@ -199,13 +199,13 @@ class SecEngine:
                 except SecRuleError:
                     return False
                 operation.pattern2 = replace(pattern, expression=expression)
-            token = "%"
+            sigil = "%"
             values = {name: None if value is None else value.replace("$", "$$") for name, value in values.items()}
         elif pattern.kind == "substr":
             operation.pattern2 = replace(pattern, text=substitute(pattern.text, values, "$"))
-        operation.desc2 = substitute(rule.desc2, values, token)
-        operation.actions2 = substitute_actions(rule.actions2, values, token)
-        operation.context2 = substitute_context(rule.context2, values, token)
+        operation.desc2 = substitute(rule.desc2, values, sigil)
+        operation.actions2 = substitute_actions(rule.actions2, values, sigil)
+        operation.context2 = substitute_context(rule.context2, values, sigil)
         return True
 
     def _end_operations(self, rule: SecRule, line: str) -> bool:

@@ -83,7 +83,10 @@ WRONG: dict[str, tuple[Change, tuple[str, ...]]] = {
     "another version": (("schema", "sonde-experiment/3"), ("schema", "sonde-experiment/2")),
     "a misspelled member": (("repaet", {}), ('"repaet"', 'Did you mean "repeat"?')),
     "no plan": (("plan", None), ("plan", "[plan]")),
-    "common members and a plan without phases": (("plans", [{"id": "x", "plan": {"phases": []}}]), ("plans.x.plan", "phases")),
+    "common members and a plan without phases": (
+        ("plans", [{"id": "x", "plan": {"phases": []}}]),
+        ("plans.x.plan", "phases"),
+    ),
     "a plan without phases": (("plan.phases", None), ("plan", "phases")),
     "a member that no plan has": (("plan.data.acces", {}), ("plan", '"acces"', 'Did you mean "access"?')),
     "a plan that is a number": (("plan", 7), ("plan", "7")),

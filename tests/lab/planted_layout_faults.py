@@ -325,4 +325,40 @@ FAULTS: list[tuple[str, str, Edit]] = [
     ("fewer objects than stripes", "objects are missing", change("getstripe", "count:  4", "count:  5")),
     ("one request in flight", "parameter too small", change("lctl", "in_flight=8", "in_flight=1")),
     ("an array that is checked", "rebuilding", set_queue("md6", "sync_action", "check")),
+    # drawn a second time
+    ("an array that is read-only", "not optimal", change("mdadm md5", "State : clean", "State : clean, read-only")),
+    ("a smaller member", "unequal members of a stripe", change(
+        "lsblk", '"name": "sdc", "kname": "sdc", "type": "disk", "size": 10995116277760',
+        '"name": "sdc", "kname": "sdc", "type": "disk", "size": 8796093022208')),
+    ("XFS sectors below those of the drives", "sectors too small", change("xfs_info", "sectsz=4096", "sectsz=512")),
+    ("ext4 without a journal", "no journal", combine(
+        change("dumpe2fs", "has_journal ", ""), change("dumpe2fs", "Total journal size:       1024M\n", ""))),
+    ("ext4 with blocks of 1 KiB", "blocks too small", combine(
+        change("dumpe2fs", "Block size:               4096", "Block size:               1024"),
+        change("dumpe2fs", "Block count:              10737418240", "Block count:              42949672960"),
+        change("dumpe2fs", "stride:              64", "stride:              256"),
+        change("dumpe2fs", "width:        256", "width:        1024"))),
+    ("XFS with blocks of 1 KiB", "blocks too small", combine(
+        change("xfs_info", "bsize=4096   blocks=21474836480", "bsize=1024   blocks=85899345920"),
+        change("xfs_info", "agsize=268435392", "agsize=1073741568"),
+        change("xfs_info", "sunit=64     swidth=512 blks", "sunit=256    swidth=2048 blks"))),
+    ("requests that fail without a path", "no queue without paths", change(
+        "multipath", "features='1 queue_if_no_path'", "features='0'")),
+    ("all paths on one adapter", "one adapter for all paths", combine(
+        change("multipath", "3:0:0:1", "2:0:2:1"), change("multipath", "3:0:1:1", "2:0:3:1"))),
+    ("no handler for ALUA", "no hardware handler", change("multipath", "hwhandler='1 alua'", "hwhandler='0'")),
+    ("a vdev of less redundancy", "unequal members of a stripe", change("zpool", "raidz2-1", "raidz1-1")),
+    ("lost data", "data lost", change(
+        "zpool", "errors: No known data errors", "errors: 3 data errors, use '-v' for a list")),
+    ("a drive that is offline", "degraded", combine(
+        change("zpool", "sdbh    ONLINE       0     0     0", "sdbh    OFFLINE      0     0     0"),
+        change("zpool", "raidz2-1  ONLINE", "raidz2-1  DEGRADED"), change("zpool", " state: ONLINE",
+                                                                          " state: DEGRADED"))),
+    ("stripes of 64 KiB", "stripe does not fit RPCs", change("getstripe", "4194304", "65536")),
+    ("short RPCs of clients", "parameter too small", change("lctl", "max_pages_per_rpc=1024", "max_pages_per_rpc=64")),
+    ("a second partition between stripes", "slice is not aligned", change(
+        "sgdisk", "   1            4096     19532873694   9.1 TiB     8300  data",
+        "   1            4096      9766436863   4.5 TiB     8300  data\n"
+        "   2      9766436899     19532873694   4.5 TiB     8300  more")),
+    ("a synchronous mount", "mount option", change("findmnt", "rw,noatime,largeio", "rw,sync,noatime")),
 ]  # fmt: skip

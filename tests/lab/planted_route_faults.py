@@ -230,6 +230,35 @@ HOST_FAULTS: list[tuple[str, str, Edit]] = [
     ("redirects accepted for all devices", "redirects accepted", set_sysctl("net.ipv4.conf.all.accept_redirects", 1)),
     ("strict for all devices", "strict reverse path", combine(
         set_sysctl("net.ipv4.conf.all.rp_filter", 1), set_sysctl(f"{DEVICE_CONF}.rp_filter", 0))),
+    # drawn a second time
+    ("the source address of another network", "wrong source address", change(
+        "routes", "10.2.0.0/16 proto 77 mtu 9000 nexthop", "10.2.0.0/16 proto 77 src 192.168.9.7 mtu 9000 nexthop")),
+    ("a mask that takes other marks", "mark of another router", change(
+        "rules", "fwmark 0x1 lookup 1\n", "fwmark 0x1/0x1 lookup 1\n")),
+    ("two rules for a mark", "mark of another router", add("rules", "900:\tfrom all fwmark 0x2 lookup 3")),
+    ("a link that is not operational", "interface down", change(
+        "addresses", "mtu 9000 qdisc mq state UP", "mtu 9000 qdisc mq state DOWN")),
+    ("a route with a smaller MTU", "MTU too small", change("routes", "mtu 9000 nexthop", "mtu 1500 nexthop")),
+    ("segments of Ethernet", "segments too small", change(
+        "routes", "mtu 9000 nexthop", "mtu 9000 advmss 1460 nexthop")),
+    ("dead routers are not left out", "dead routers are used", set_sysctl("net.ipv4.fib_multipath_use_neigh", 0)),
+    ("hash of tunnels", "hash by address only", set_sysctl("net.ipv4.fib_multipath_hash_policy", 2)),
+    ("two interfaces on one network", "second interface on the network", add(
+        "addresses", "4: eth1: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 9000 qdisc mq state UP",
+        "    inet 10.1.0.101/16 scope global eth1")),
+    ("an unresolved router", "router does not answer", change(
+        "neighbors", "10.1.0.3 dev eth0 lladdr 52:54:00:00:00:03 REACHABLE", "10.1.0.3 dev eth0 INCOMPLETE")),
+    ("a router that answers elsewhere", "wrong device", change(
+        "neighbors", "10.1.0.1 dev eth0", "10.1.0.1 dev mgmt")),
+    ("a prefix over both networks", "far network on link", combine(
+        change("addresses", "10.1.0.100/16", "10.1.0.100/8"),
+        change("routes", "10.1.0.0/16 dev eth0 proto kernel", "10.0.0.0/8 dev eth0 proto kernel"))),
+    ("a throw route", "no route", add("routes", "throw 10.2.0.0/24")),
+    ("an address of a server", "address of the other side", add(
+        "routes", "local 10.2.0.100 dev lo table local proto kernel scope host")),
+    ("a rule for the port of Lustre", "traffic diverted", add(
+        "rules", "900:\tfrom all ipproto tcp dport 988 lookup 1")),
+    ("a route for a type of service", "traffic diverted", add("routes", "10.2.0.0/16 tos 0x10 via 10.1.0.1 dev eth0")),
 ]  # fmt: skip
 ROUTER_FAULTS: list[tuple[str, str, Edit]] = [
     ("a router that does not forward", "forwarding off", set_sysctl("net.ipv4.ip_forward", 0)),
@@ -243,4 +272,12 @@ ROUTER_FAULTS: list[tuple[str, str, Edit]] = [
         "addresses", "eth1: <BROADCAST,MULTICAST,UP,LOWER_UP>", "eth1: <BROADCAST,MULTICAST>")),
     ("a router that discards", "traffic discarded", add("routes", "blackhole 10.2.0.0/24")),
     ("a router that answers no ARP", "ARP not answered", set_sysctl("net.ipv4.conf.all.arp_ignore", 8)),
+    # drawn a second time
+    ("one side that is not forwarded", "forwarding off", set_sysctl("net.ipv4.conf.eth1.forwarding", 0)),
+    ("a prefix of a part of the network", "hosts out of reach", combine(
+        change("addresses", "10.2.0.2/16", "10.2.0.2/24"), change("routes", "10.2.0.0/16 dev eth1", "10.2.0.0/24 dev"
+                                                                  " eth1"))),
+    ("the address of another router", "address of a router", change(
+        "addresses", "    inet 10.1.0.2/16 scope global eth0",
+        "    inet 10.1.0.2/16 scope global eth0\n    inet 10.1.0.3/16 scope global secondary eth0")),
 ]  # fmt: skip

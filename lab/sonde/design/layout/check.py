@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sonde.design.checked_items import CheckedItem, split_results
+from sonde.design.layout.check_blocks import find_block_faults
 from sonde.design.layout.check_disks import find_disk_faults, find_slice_faults
 from sonde.design.layout.check_objects import find_object_faults
 from sonde.design.layout.check_plan import find_plan_faults
@@ -87,6 +88,7 @@ def _file_system(
     if file_system.kind in _STRIPED:
         yield from _stripes(storage, file_system, plan)
         yield from _log(storage, file_system)
+        yield from find_block_faults(storage, file_system)
     if file_system.kind == "xfs":
         yield from _groups(file_system)
         yield from _blocks(storage, file_system, plan)

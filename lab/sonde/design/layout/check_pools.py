@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from sonde.design.checked_items import CheckedItem
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import ObservedFileSystem, ObservedVdev
+from sonde.model.units import counted
 
 _USED_SHARE = 80
 _GOOD_STATES = ("ONLINE", "AVAIL", "INUSE", "")
@@ -102,6 +103,11 @@ def _describe_margin(pool: ObservedFileSystem, sick: list[ObservedVdev]) -> str:
 
 
 def _check_errors(pool: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
+    if lost := pool.facts.get("data_errors", ""):
+        yield LayoutFault(
+            "data lost", pool.location, f"{counted(int(lost), 'data error')} could not be repaired",
+            "reads of them fail", "zpool status -v names them: restore them, then zpool clear and zpool scrub",
+        )  # fmt: skip
     for vdev in pool.vdevs:
         counts = {"READ": vdev.read_errors, "WRITE": vdev.write_errors, "CKSUM": vdev.checksum_errors}
         if any(counts.values()):

@@ -111,7 +111,23 @@ def find_path_faults(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
             "equal paths are idle until the first ones fail",
             'path_grouping_policy "group_by_prio" or "multibus" in multipath.conf',
         )  # fmt: skip
-    features = disk.settings.get("features", "")
+    yield from _check_adapters(disk)
+    handler = disk.settings.get("handler", "")
+    if handler == "0" and len(set(groups.values())) > 1:
+        yield LayoutFault(
+            "no hardware handler", disk.name,
+            "its path groups have different priorities, but hwhandler is 0",
+            "the array is not told to change controllers: after a failover requests fail or are slow",
+            'hardware_handler "1 alua" in multipath.conf',
+        )  # fmt: skip
+    features = disk.settings.get("features")
+    if features is not None and "queue_if_no_path" not in features and len(disk.paths) > 1:
+        yield LayoutFault(
+            "no queue without paths", disk.name, "requests fail at once when all paths are lost",
+            "the restart of a switch or controller of some seconds is an I/O error for the file system",
+            "no_path_retry 30 in multipath.conf, unless a cluster must fail over at once",
+        )  # fmt: skip
+    features = features or ""
     policy = disk.settings.get("policy", "")
     if policy.startswith("round-robin") and len(disk.paths) > 1:
         yield LayoutFault(
@@ -123,4 +139,16 @@ def find_path_faults(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
         yield LayoutFault(
             "multipath policy", disk.name, "requests wait without end when its only path is lost",
             "processes hang until the path returns", "no_path_retry with a number in multipath.conf",
+        )  # fmt: skip
+
+
+def _check_adapters(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
+    adapters = {path.adapter for path in disk.paths}
+    if "" in adapters:
+        return
+    yield CheckedItem("adapters", disk.name)
+    if len(disk.paths) > 1 and len(adapters) == 1:
+        yield LayoutFault(
+            "one adapter for all paths", disk.name, f"all {len(disk.paths)} paths lead through host{adapters.pop()}",
+            "all are lost with this adapter, and its link limits the disk", "connect a second adapter, and zone it",
         )  # fmt: skip

@@ -23,6 +23,7 @@ from sonde.design.layout.placement import (
     list_requirements,
     place_file_systems,
 )
+from sonde.design.layout.segments import add_segments
 from sonde.design.layout.slicing import SliceRequest, cut_slices
 from sonde.model.errors import UserError
 from sonde.model.shell import comment_text
@@ -61,6 +62,7 @@ def plan_layout(
 ) -> LayoutPlan:  # fmt: skip
     """The layout of a system: of the described file systems and of the required ones. Raises UserError."""
     check_names(system)
+    system, segment_notes = add_segments(system)
     requirements = list_requirements(system)
     for name in without:
         system.item(name)
@@ -71,7 +73,7 @@ def plan_layout(
             "requirement (schema/system)."
         )
     if not requirements:
-        return LayoutPlan(system, tuple(compute_all_layouts(system, tuple(without))), frozenset(), (), ())
+        return LayoutPlan(system, tuple(compute_all_layouts(system, tuple(without))), frozenset(), (), segment_notes)
     document = to_document(system)
     writer = _Writer(document, placement, software)
     for placed in placement.placed:
@@ -85,7 +87,7 @@ def plan_layout(
     grown = replace_id(system_from_document(document, f"plan of {system.id}"), system)
     return LayoutPlan(
         grown, tuple(compute_all_layouts(grown, tuple(without))), frozenset(writer.new_parts), tuple(placement.unmet),
-        tuple(dict.fromkeys(placement.notes)),
+        tuple(dict.fromkeys((*segment_notes, *placement.notes))),
     )  # fmt: skip
 
 

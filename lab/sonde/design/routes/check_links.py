@@ -41,8 +41,29 @@ def find_link_faults(view: HostView, tables: HostTables) -> Iterator[RouteFault 
             )  # fmt: skip
         else:
             yield from _check_addresses(view, tables)
+            yield from _check_other_interfaces(view, tables)
     yield from find_mtu_faults({device: side.mtu}, tables.mtus)
     yield from _find_neighbor_faults(view, tables.neighbors or ())
+
+
+def list_class_devices(view: HostView) -> tuple[str, ...]:
+    """The devices by which hosts of the class are on this side."""
+    return tuple(each.device for each in view.own_side.classes if each.name == view.host_class.name)
+
+
+def _check_other_interfaces(view: HostView, tables: HostTables) -> Iterator[RouteFault]:
+    """Further interfaces with an address of this side that the system file does not describe."""
+    planned = list_class_devices(view)
+    for address, device in tables.address_devices.items():
+        if device in planned or device == "lo" or device not in tables.links:
+            continue
+        if view.host_class.device in tables.links and is_covered(view.own_side.ranges, address):
+            yield RouteFault(
+                "second interface on the network", device,
+                f"{device} has {address} on {view.own_side.network} besides {view.host_class.device}: each answers ARP"
+                " for both, and replies may leave by the other one",
+                "remove the address, or describe the interface in the system file and set arp_ignore to 1",
+            )  # fmt: skip
 
 
 def _check_addresses(view: HostView, tables: HostTables) -> Iterator[RouteFault]:
@@ -93,11 +114,19 @@ def _find_neighbor_faults(
 ) -> Iterator[RouteFault | CheckedItem]:
     """Routers that do not answer, entries that never change, and two routers with one link address."""
     routers: dict[str, list[str]] = {}
+    devices = list_class_devices(view)
     for neighbor in neighbors:
         if neighbor.address not in view.gateways:
             continue
         router = view.gateways[neighbor.address].name
         yield CheckedItem("the link address of a router", neighbor.address)
+        if neighbor.device and neighbor.device not in devices and neighbor.state not in _UNANSWERED:
+            yield RouteFault(
+                "wrong device", neighbor.address,
+                f"{router} ({neighbor.address}) answered on {neighbor.device}; {view.own_side.network} is on"
+                f" {view.host_class.device}",
+                "look for a bridge or proxy ARP between both networks, then ip neigh flush",
+            )  # fmt: skip
         if neighbor.state in _UNANSWERED:
             yield RouteFault(
                 "router does not answer", neighbor.address,

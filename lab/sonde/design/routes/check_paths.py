@@ -56,6 +56,13 @@ def _check_range(view: HostView, tables: HostTables, far_range: str, source: IpA
                 f"nothing leads to {target} ({view.other_side.network}): this host cannot reach the other side",
                 "add the multipath route of the plan",
             )  # fmt: skip
+        elif lookup.route is not None and lookup.route.kind == "local":
+            yield RouteFault(
+                "address of the other side", lookup.origin,
+                f"{target} is an address of {view.other_side.network}, and this host has it too: packets to it do not"
+                " leave the host",
+                f"ip addr del {target}, or remove the local route",
+            )  # fmt: skip
         elif lookup.is_discarded:
             kind = lookup.rule.action if lookup.route is None else lookup.route.kind
             yield RouteFault(

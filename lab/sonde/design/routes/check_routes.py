@@ -14,6 +14,8 @@ from sonde.design.routes.host_view import HostView
 from sonde.design.routes.plan import find_smallest_mtu
 
 _MAIN = "main"
+# IP and TCP headers by IP version, without options.
+_HEADER_BYTES = {4: 40, 6: 60}
 
 
 def find_route_faults(
@@ -35,6 +37,7 @@ def find_route_faults(
                 yield from _check_hop(view, views, route, hop, concerns=concerns)
         if concerns:
             yield from _check_link_and_mtu(view, route, tables)
+            yield from _check_attributes(view, route)
         yield from _check_destination(view, views, route)
 
 
@@ -106,6 +109,41 @@ def _check_link_and_mtu(view: HostView, route: ObservedRoute, tables: HostTables
             "MTU too large", route.origin,
             f"the route to {route.destination} {limit}; the smaller network takes {smallest} B",
             f"set mtu {smallest}",
+        )  # fmt: skip
+
+
+def _check_attributes(view: HostView, route: ObservedRoute) -> Iterator[RouteFault]:
+    """Attributes that limit a route: its source address, its type of service, its packets and segments."""
+    if route.source and not is_covered(view.own_side.ranges, route.source):
+        yield RouteFault(
+            "wrong source address", route.origin,
+            f"packets to {route.destination} are sent from {route.source}, which is not on {view.own_side.network}:"
+            " replies take another network, or are dropped",
+            f"remove src, or name the address on {view.own_side.network}",
+        )  # fmt: skip
+    if route.service:
+        yield RouteFault(
+            "traffic diverted", route.origin,
+            f"packets to {route.destination} with the type of service {route.service} take this route, by"
+            f" {', '.join(hop.via for hop in route.hops) or route.device} alone",
+            "remove the route: the multipath route is for all packets",
+        )  # fmt: skip
+    smallest = find_smallest_mtu(view.fabric)
+    if smallest is None or not route.hops:
+        return
+    if route.mtu is not None and route.mtu < smallest:
+        yield RouteFault(
+            "MTU too small", route.origin,
+            f"the route to {route.destination} allows packets of {route.mtu} B; both networks take {smallest} B",
+            f"set mtu {smallest}",
+        )  # fmt: skip
+    headers = _HEADER_BYTES[view.fabric.version]
+    if route.largest_segment is not None and route.largest_segment < smallest - headers:
+        yield RouteFault(
+            "segments too small", route.origin,
+            f"the route to {route.destination} asks for segments of {route.largest_segment} B (advmss), packets of"
+            f" {route.largest_segment + headers} B; both networks take {smallest} B",
+            "remove advmss",
         )  # fmt: skip
 
 

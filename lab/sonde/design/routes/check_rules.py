@@ -11,11 +11,13 @@ from sonde.design.routes.fabric import FabricRouter, covers_range, is_covered
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables, ObservedRoute, ObservedRule
 from sonde.design.routes.host_view import HostView
+from sonde.design.routes.kernel_lookup import find_kernel_route
 
 # Preference of the rule for the main table; rules of larger preference only count when main has no route.
 _MAIN_PREFERENCE = 32766
 # Tables that belong to the site or to the kernel.
 _COMMON_TABLES = ("main", "local", "default")
+_FULL_MASK = 0xFFFFFFFF
 
 
 def _join_gateways(views: Sequence[HostView]) -> Mapping[str, FabricRouter]:
@@ -120,6 +122,7 @@ def _compare_marks(views: Sequence[HostView], tables: HostTables) -> Iterator[Ro
     """Rules that lead packets with the mark of one router to another router."""
     gateways = _join_gateways(views)
     by_mark = {router.mark: router for router in gateways.values()}
+    reported: set[str] = set()
     for rule in tables.rules or ():
         planned = by_mark.get(rule.mark) if rule.mark is not None else None
         if planned is None or rule.table in _COMMON_TABLES:
@@ -130,11 +133,38 @@ def _compare_marks(views: Sequence[HostView], tables: HostTables) -> Iterator[Ro
         }  # fmt: skip
         reached = [gateways[hop] for hop in sorted(hops) if hop in gateways]
         if reached and all(router.name != planned.name for router in reached):
+            reported.add(rule.origin)
             yield RouteFault(
                 "mark of another router", rule.origin,
                 f"mark {rule.mark} is that of {planned.name}, but its table {rule.table} leads to"
                 f" {', '.join(router.name for router in reached)}: a health check asks the wrong router",
                 "lead each mark into the table of its own router, or state table and mark in the system file",
+            )  # fmt: skip
+
+    if tables.routes is not None:
+        for view in views:
+            yield from _check_effective_marks(view, tables, reported)
+
+
+def _check_effective_marks(view: HostView, tables: HostTables, reported: set[str]) -> Iterator[RouteFault]:
+    """Marks that an earlier or wider rule leads to another router, as the kernel evaluates all rules."""
+    used_marks = {rule.mark for rule in tables.rules or () if rule.mark is not None}
+    target = ipaddress.ip_network(view.other_side.ranges[0], strict=False)[0]
+    for router in view.gateways.values():
+        if router.mark not in used_marks:
+            continue
+        lookup = find_kernel_route(tables, target, mark=router.mark)
+        if lookup is None or lookup.route is None or lookup.rule.mark is None or lookup.rule.origin in reported:
+            continue
+        reached = [view.gateways[hop.via].name for hop in lookup.route.hops if hop.via in view.gateways]
+        if reached and router.name not in reached:
+            reported.add(lookup.rule.origin)
+            mask = "" if lookup.rule.mask == _FULL_MASK else f" (mask {lookup.rule.mask:#x})"
+            yield RouteFault(
+                "mark of another router", lookup.rule.origin,
+                f"packets with mark {router.mark} of {router.name} match this rule{mask} first, which leads to"
+                f" {', '.join(reached)}: a health check asks the wrong router",
+                "match the whole mark, and give each mark one rule",
             )  # fmt: skip
 
 

@@ -21,6 +21,8 @@ from sonde.design.routes.kernel_settings import (
 )
 
 _STRICT = 1
+# fib_multipath_hash_policy: by addresses, and by addresses inside of tunnels.
+_ADDRESS_POLICIES = ("0", "2")
 
 
 def find_setting_faults(view: HostView, tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
@@ -39,15 +41,29 @@ def find_setting_faults(view: HostView, tables: HostTables) -> Iterator[RouteFau
     policy = tables.settings.get(policy_name)
     if policy is not None and len(fabric.routers) > 1:
         yield CheckedItem("a setting", policy_name)
-        if policy == "0":
+        if policy in _ADDRESS_POLICIES:
             yield RouteFault(
-                "hash by address only", f"{policy_name} = 0", "all connections between two hosts take one router",
-                "set it to 1: ports count too",
+                "hash by address only", f"{policy_name} = {policy}",
+                "all connections between two hosts take one router", "set it to 1: ports count too",
             )  # fmt: skip
+    yield from _check_dead_neighbors(tables.settings, fabric)
     if fabric.version == 4:
         yield from _check_reverse_path(tables.settings, device, len(fabric.routers) > 1)
         yield from _check_arp(view, tables)
     yield from _check_accepted_redirects(tables.settings, device, fabric.version)
+
+
+def _check_dead_neighbors(settings: Mapping[str, str], fabric: Fabric) -> Iterator[RouteFault | CheckedItem]:
+    name = "net.ipv4.fib_multipath_use_neigh"
+    value = settings.get(name)
+    if value is None or fabric.version != 4 or len(fabric.routers) < 2:
+        return
+    yield CheckedItem("a setting", name)
+    if value == "0":
+        yield RouteFault(
+            "dead routers are used", f"{name} = 0",
+            "flows are also given to a router that the kernel knows to be dead", "set it to 1",
+        )  # fmt: skip
 
 
 def _audit(settings: Mapping[str, str]) -> Iterator[RouteFault | CheckedItem]:
@@ -181,16 +197,45 @@ def _find_routers(fabrics: Sequence[Fabric], tables: HostTables) -> list[tuple[F
 
 def _check_addresses(fabric: Fabric, tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
     own_addresses = {address.split("/")[0] for address in tables.addresses or ()}
-    for router in _own_routers(fabric, tables):
+    own_routers = list(_own_routers(fabric, tables))
+    complete = [router for router in own_routers if {router.near_address, router.far_address} <= own_addresses]
+    yield from _check_prefixes(fabric, complete, tables)
+    for router in own_routers:
         planned = {router.near_address, router.far_address}
         yield CheckedItem("the addresses of a router", router.name)
-        if not planned <= own_addresses:
+        if complete and router not in complete:
+            doubled = ", ".join(sorted(own_addresses & planned))
+            yield RouteFault(
+                "address of a router", doubled,
+                f"{complete[0].name} has {doubled} of {router.name}: hosts send its packets to one of both",
+                "remove it here, or correct the system file",
+            )  # fmt: skip
+        elif not planned <= own_addresses:
             yield RouteFault(
                 "address missing", router.name,
                 f"{router.name} has {', '.join(sorted(own_addresses & planned))}"
                 f" but not {', '.join(sorted(planned - own_addresses))}",
                 "give it its address on both networks",
             )  # fmt: skip
+
+
+def _check_prefixes(
+    fabric: Fabric, routers: Sequence[FabricRouter], tables: HostTables
+) -> Iterator[RouteFault | CheckedItem]:
+    """Prefixes of a router's addresses that leave hosts of a network out of reach."""
+    interfaces = {address.split("/")[0]: ipaddress.ip_interface(address) for address in tables.addresses or ()}
+    for router in routers:
+        for address, side in ((router.near_address, fabric.near), (router.far_address, fabric.far)):
+            networks = [ipaddress.ip_network(text, strict=False) for text in side.ranges]
+            network = next((network for network in networks if ipaddress.ip_address(address) in network), None)
+            yield CheckedItem("the prefix of an address", address)
+            if network is not None and interfaces[address].network.prefixlen > network.prefixlen:
+                yield RouteFault(
+                    "hosts out of reach", str(interfaces[address]),
+                    f"{router.name} has {interfaces[address]}, but {side.network} is {network}: other hosts of it are"
+                    " not on its link",
+                    f"give it the prefix /{network.prefixlen}",
+                )  # fmt: skip
 
 
 def _check_interfaces(
@@ -235,6 +280,11 @@ def _check_forwarding(
         return
     devices = sorted({device for router in routers for device in (router.near_device, router.far_device) if device})
     for device in devices:
+        if _read_number(settings, f"net.ipv4.conf.{device}.forwarding") == 0 and settings.get(name) == "1":
+            yield RouteFault(
+                "forwarding off", f"net.ipv4.conf.{device}.forwarding = 0",
+                f"packets that arrive on {device} are not forwarded", "set it to 1",
+            )  # fmt: skip
         yield from _check_reverse_path(settings, device, has_choice=True)
         all_redirects, own_redirects = _read_conf(settings, device, "send_redirects")
         redirect_values = [value for value in (all_redirects, own_redirects) if value is not None]

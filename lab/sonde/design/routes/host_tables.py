@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 Item = TypeVar("Item")
 # Kinds of routes and actions of rules that drop packets.
 DISCARDING_KINDS = ("blackhole", "unreachable", "prohibit")
+# Operational states (RFC 2863) of a link that carries nothing.
+_IDLE_STATES = ("DOWN", "LOWERLAYERDOWN", "DORMANT", "NOTPRESENT")
 _TABLE_NAMES = {"254": "main", "255": "local", "253": "default"}
 
 
@@ -36,9 +38,12 @@ class ObservedRoute:
     on_link: bool
     mtu: int | None
     origin: str
-    kind: str = "unicast"  # or blackhole, unreachable, prohibit, throw
+    kind: str = "unicast"  # or local, blackhole, unreachable, prohibit, throw
     metric: int | None = None
     version: int | None = None
+    source: str = ""  # the preferred source address
+    service: str = ""  # tos or dsfield: only packets with it take this route
+    largest_segment: int | None = None  # advmss, bytes
 
 
 @dataclass(frozen=True)
@@ -92,6 +97,7 @@ class HostTables:
     options: Mapping[str, str] | None = None  # CONFIG_… -> y, m or n
     mtus: Mapping[str, int] = field(default_factory=dict)  # by device, bytes
     links: Mapping[str, str] = field(default_factory=dict)  # by device: "up" or "down"
+    address_devices: Mapping[str, str] = field(default_factory=dict)  # device by address, without prefix
     neighbors: tuple[ObservedNeighbor, ...] | None = None
     lnet_routes: tuple[LnetRoute, ...] | None = None
 
@@ -105,6 +111,7 @@ class HostTables:
             options=_merge_mappings(self.options, other.options),
             mtus={**self.mtus, **other.mtus},
             links={**self.links, **other.links},
+            address_devices={**self.address_devices, **other.address_devices},
             neighbors=_concatenate(self.neighbors, other.neighbors),
             lnet_routes=_concatenate(self.lnet_routes, other.lnet_routes),
         )
@@ -121,6 +128,11 @@ def _merge_mappings(first: Mapping[str, str] | None, second: Mapping[str, str] |
 def name_table(text: str) -> str:
     """The name of a table of the kernel, or the text itself."""
     return _TABLE_NAMES.get(text, text)
+
+
+def describe_link_state(flags: Collection[str], state: str) -> str:
+    """ "up" for a link with a carrier that may carry packets, else "down". `state` is its operational state."""
+    return "up" if "LOWER_UP" in flags and state.upper() not in _IDLE_STATES else "down"
 
 
 def find_version(text: str) -> int | None:

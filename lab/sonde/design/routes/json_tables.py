@@ -14,13 +14,14 @@ from sonde.design.routes.host_tables import (
     ObservedNeighbor,
     ObservedRoute,
     ObservedRule,
+    describe_link_state,
     find_version,
     name_table,
 )
 from sonde.model.documents import parse_json
 from sonde.model.errors import UserError
 
-_KERNEL_TABLES = {"local", "default", "255", "253"}
+_KERNEL_TABLES = {"default", "253"}
 
 
 def parse_json_tables(text: str, name: str) -> HostTables:
@@ -42,16 +43,18 @@ def _read_rows(rows: Sequence[Mapping[str, Any]], name: str) -> HostTables:
     rules, routes, addresses, neighbors = [], [], [], []
     mtus: dict[str, int] = {}
     links: dict[str, str] = {}
+    address_devices: dict[str, str] = {}
     for number, row in enumerate(rows, start=1):
         origin = f"{name}, entry {number}"
         if "addr_info" in row:
-            addresses += [
-                f"{address['local']}/{address['prefixlen']}" for address in row["addr_info"] if "local" in address
-            ]
+            device_addresses = [address for address in row["addr_info"] if "local" in address]
+            addresses += [f"{address['local']}/{address['prefixlen']}" for address in device_addresses]
+            address_devices |= {str(address["local"]): str(row.get("ifname", "")) for address in device_addresses}
             if isinstance(row.get("mtu"), int):
                 mtus[str(row.get("ifname", ""))] = row["mtu"]
             if "flags" in row:
-                links[str(row.get("ifname", ""))] = "up" if "LOWER_UP" in row["flags"] else "down"
+                state = str(row.get("operstate", ""))
+                links[str(row.get("ifname", ""))] = describe_link_state(row["flags"], state)
         elif "state" in row and "dst" in row:
             neighbors.append(_parse_neighbor(row))
         elif "priority" in row and "flags" not in row:
@@ -66,6 +69,7 @@ def _read_rows(rows: Sequence[Mapping[str, Any]], name: str) -> HostTables:
         addresses=tuple(addresses) if has_links else None,
         mtus=mtus,
         links=links,
+        address_devices=address_devices,
         neighbors=tuple(neighbors) or None,
     )
 
@@ -101,7 +105,9 @@ def _parse_neighbor(row: Mapping[str, Any]) -> ObservedNeighbor:
 def _parse_route(row: Mapping[str, Any], origin: str) -> ObservedRoute | None:
     """None for routes of the kernel's own tables and kinds."""
     kind = str(row.get("type", "unicast"))
-    if str(row.get("table", "main")) in _KERNEL_TABLES or kind not in ("unicast", "throw", *DISCARDING_KINDS):
+    if str(row.get("table", "main")) in _KERNEL_TABLES or kind not in (
+        "unicast", "local", "throw", *DISCARDING_KINDS,
+    ):  # fmt: skip
         return None
     hops = [_parse_hop(hop) for hop in row.get("nexthops", ())]
     if "gateway" in row or "via" in row:
@@ -116,7 +122,7 @@ def _parse_route(row: Mapping[str, Any], origin: str) -> ObservedRoute | None:
     default_version = find_version(hops[0].via) if hops else 6 if "pref" in row else None
     return ObservedRoute(
         destination=destination,
-        table=name_table(str(row.get("table", "main"))),
+        table=name_table(str(row.get("table", "local" if kind == "local" else "main"))),
         device=str(row.get("dev", "")),
         hops=tuple(hops),
         on_link=not hops and kind == "unicast",
@@ -125,6 +131,9 @@ def _parse_route(row: Mapping[str, Any], origin: str) -> ObservedRoute | None:
         kind=kind,
         metric=int(row["metric"]) if "metric" in row else None,
         version=default_version if destination == "default" else find_version(destination),
+        source=str(row.get("prefsrc", "")),
+        service=str(row.get("tos", "")),
+        largest_segment=int(metrics["advmss"]) if "advmss" in metrics else None,
     )
 
 

@@ -108,7 +108,7 @@ def find_table_route(
     best: tuple[int, int] | None = None
     chosen: ObservedRoute | None = None
     for route in routes:
-        if route.table != table:
+        if route.table != table or route.service:  # packets of storage have no type of service
             continue
         if route.destination == "default":
             if route.version not in (None, address.version):

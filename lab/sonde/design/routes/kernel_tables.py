@@ -16,6 +16,7 @@ from sonde.design.routes.host_tables import (
     ObservedNeighbor,
     ObservedRoute,
     ObservedRule,
+    describe_link_state,
 )
 from sonde.design.routes.table_reader import parse_host_tables
 from sonde.model.errors import MachineError
@@ -26,7 +27,7 @@ _LOWER_UP = 1 << 16  # IFF_LOWER_UP
 _INVERTED = 0x2  # FIB_RULE_INVERT
 _NEIGHBOR_STATES = {0x01: "incomplete", 0x02: "reachable", 0x04: "stale", 0x08: "delay", 0x10: "probe", 0x20: "failed",
                     0x40: "noarp", 0x80: "permanent"}  # fmt: skip
-_ROUTE_KINDS = {1: "unicast", 6: "blackhole", 7: "unreachable", 8: "prohibit", 9: "throw"}
+_ROUTE_KINDS = {1: "unicast", 2: "local", 6: "blackhole", 7: "unreachable", 8: "prohibit", 9: "throw"}
 _RULE_ACTIONS = {1: "lookup", 6: "blackhole", 7: "unreachable", 8: "prohibit"}
 _INET, _INET6 = 2, 10
 
@@ -43,10 +44,8 @@ def read_this_host(version: int, settings: Sequence[str] = ()) -> HostTables:
             links = {message["index"]: message for message in netlink.get_links()}
             names = {index: str(message.get_attr("IFLA_IFNAME")) for index, message in links.items()}
             mtus = {names[index]: int(message.get_attr("IFLA_MTU") or 0) for index, message in links.items()}
-            addresses = [
-                f"{message.get_attr('IFA_ADDRESS')}/{message['prefixlen']}"
-                for message in netlink.get_addr(family=family)
-            ]
+            address_messages = list(netlink.get_addr(family=family))
+            addresses = [f"{message.get_attr('IFA_ADDRESS')}/{message['prefixlen']}" for message in address_messages]
             routes = [_make_observed_route(message, names, version) for message in netlink.get_routes(family=family)]
             rules = [_make_observed_rule(message) for message in netlink.get_rules(family=family)]
             neighbors = [
@@ -62,19 +61,25 @@ def read_this_host(version: int, settings: Sequence[str] = ()) -> HostTables:
         raise MachineError(f"The kernel does not answer questions about routes: {reason}.") from None
     return HostTables(
         rules=tuple(rules),
-        routes=tuple(
-            message for message in routes if message is not None and message.table not in ("local", "default")
-        ),
+        routes=tuple(message for message in routes if message is not None and message.table != "default"),
         addresses=tuple(addresses),
         settings=_read_settings([*_SETTINGS, *settings]) | _read_device_settings(("all", *names.values())),
         options=_read_kernel_options(),
         mtus=mtus,
-        links={names[index]: "up" if message["flags"] & _LOWER_UP else "down" for index, message in links.items()},
+        links={
+            names[index]: describe_link_state(
+                ("LOWER_UP",) if message["flags"] & _LOWER_UP else (), str(message.get_attr("IFLA_OPERSTATE") or "")
+            )
+            for index, message in links.items()
+        },
+        address_devices={
+            str(message.get_attr("IFA_ADDRESS")): names.get(message["index"], "") for message in address_messages
+        },
         neighbors=tuple(neighbors),
     )
 
 
-_CONF_SETTINGS = ("rp_filter", "arp_ignore", "arp_filter", "send_redirects", "accept_redirects")
+_CONF_SETTINGS = ("rp_filter", "arp_ignore", "arp_filter", "send_redirects", "accept_redirects", "forwarding")
 _SETTINGS = (
     "net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding", "net.ipv4.fib_multipath_hash_policy",
     "net.ipv6.fib_multipath_hash_policy", "net.ipv4.fib_multipath_hash_seed", "net.ipv4.fib_multipath_use_neigh",
@@ -116,6 +121,9 @@ def _make_observed_route(message: Any, names: dict[int, str], version: int) -> O
         kind=_ROUTE_KINDS[message["type"]],
         metric=int(message.get_attr("RTA_PRIORITY") or 0),
         version=version,
+        source=str(message.get_attr("RTA_PREFSRC") or ""),
+        service=str(message["tos"] or ""),
+        largest_segment=int(metrics.get_attr("RTAX_ADVMSS") or 0) or None if metrics is not None else None,
     )
 
 

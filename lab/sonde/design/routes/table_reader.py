@@ -23,6 +23,7 @@ from sonde.design.routes.host_tables import (
     ObservedNeighbor,
     ObservedRoute,
     ObservedRule,
+    describe_link_state,
     find_version,
     name_table,
 )
@@ -234,16 +235,24 @@ def _parse_addresses(text: str) -> HostTables:
     """The text of `ip addr`: links with their MTU and state, and their addresses."""
     heads = re.findall(r"^\d+: ([^:@\s]+)(?:@\S+)?: <([A-Z,_\d-]*)>(.*)$", text, re.MULTILINE)
     mtus = {name: int(match[1]) for name, _, more in heads if (match := re.search(r"\bmtu (\d+)", more))}
-    links = {name: "up" if "LOWER_UP" in flags.split(",") else "down" for name, flags, _ in heads}
-    return HostTables(addresses=tuple(re.findall(r"^\s+inet6? (\S+)", text, re.MULTILINE)), mtus=mtus, links=links)
+    states = {name: match[1] if (match := re.search(r"\bstate (\w+)", more)) else "" for name, _, more in heads}
+    links = {name: describe_link_state(flags.split(","), states[name]) for name, flags, _ in heads}
+    addresses, address_devices, device = [], {}, ""
+    for line in text.splitlines():
+        if head := re.match(r"\d+: ([^:@\s]+)", line):
+            device = head[1]
+        elif address := re.match(r"\s+inet6? (\S+)", line):
+            addresses.append(address[1])
+            address_devices[address[1].partition("/")[0]] = device
+    return HostTables(addresses=tuple(addresses), mtus=mtus, links=links, address_devices=address_devices)
 
 
 def _parse_route(tokens: Sequence[str], origin: str, version: int | None) -> ObservedRoute | None:
-    """A route as `ip route` prints or accepts it; None for the kernel's own kinds (local, broadcast)."""
+    """A route as `ip route` prints or accepts it; None for kinds that no route of a fabric has (broadcast)."""
     kind = "unicast"
     if len(tokens) > 1 and tokens[0] in _ROUTE_KINDS:
         kind, tokens = tokens[0], tokens[1:]
-    if kind not in ("unicast", "throw", *DISCARDING_KINDS):
+    if kind not in ("unicast", "local", "throw", *DISCARDING_KINDS):
         return None
     before, hops = _split_hops(tokens)
     attributes = _parse_attributes(before[1:])
@@ -254,7 +263,7 @@ def _parse_route(tokens: Sequence[str], origin: str, version: int | None) -> Obs
     default_version = version or (find_version(hops[0].via) if hops else 6 if "pref" in tokens else None)
     return ObservedRoute(
         destination=destination,
-        table=name_table(attributes.get("table", "main")),
+        table=name_table(attributes.get("table", "local" if kind == "local" else "main")),
         device=device,
         hops=tuple(hops),
         on_link=not hops and kind == "unicast",
@@ -263,6 +272,9 @@ def _parse_route(tokens: Sequence[str], origin: str, version: int | None) -> Obs
         kind=kind,
         metric=int(attributes["metric"]) if attributes.get("metric", "").isdigit() else None,
         version=default_version if destination == "default" else find_version(destination),
+        source=attributes.get("src", ""),
+        service=attributes.get("tos", ""),
+        largest_segment=int(attributes["advmss"]) if attributes.get("advmss", "").isdigit() else None,
     )
 
 
@@ -286,7 +298,7 @@ def _split_hops(tokens: Sequence[str]) -> tuple[list[str], list[ObservedHop]]:
 
 def _parse_attributes(tokens: Sequence[str]) -> dict[str, str]:
     """The values that follow known attribute names."""
-    names = ("dev", "via", "table", "mtu", "weight", "metric", "scope", "proto")
+    names = ("dev", "via", "table", "mtu", "weight", "metric", "scope", "proto", "src", "tos", "advmss")
     attributes = {token: tokens[index + 1] for index, token in enumerate(tokens[:-1]) if token in names}
     if attributes.get("via") in ("inet", "inet6"):
         attributes["via"] = tokens[list(tokens).index("via") + 2]

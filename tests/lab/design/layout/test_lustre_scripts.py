@@ -12,9 +12,10 @@ from storage_builders import build_lun_system, make_requirement
 
 from sonde.design.layout.commands import queue_settings
 from sonde.design.layout.device_names import DeviceNames
-from sonde.design.layout.geometry import parse_geometry
+from sonde.design.layout.geometry import KIB, parse_geometry
 from sonde.design.layout.plan import plan_layout
 from sonde.design.layout.scripts import make_layout_scripts
+from sonde.design.layout.segments import choose_segment
 from sonde.model.bundled_files import find_system_file
 from sonde.model.system import read_system, system_from_document
 
@@ -88,8 +89,21 @@ def test_parameters_are_for_the_management_server() -> None:
     assert all("set_param" not in text for name, text in scripts.items() if name != "fs-parameters.sh")
     small = make_scripts(build_lustre("128 KiB"))
     assert not any("brw_size" in text for text in small.values()), "a stripe of 1 MiB: the default of 4 stays"
-    edison = make_layout_scripts(plan_layout(read_system(find_system_file("edison"))))
-    assert not any("brw_size" in text for text in edison.values()), "no stripe is known"
+
+
+def test_missing_segments_are_chosen_and_said() -> None:
+    plan = plan_layout(read_system(find_system_file("edison")))
+    scripts = make_layout_scripts(plan)
+    script = scripts["fs1-fs1-oss01.sh"]
+    arrays = [array for array in find_commands(script, "mdadm") if "--level=6" in array]
+    assert len(arrays) == 4
+    assert all("--chunk=128K" in array for array in arrays)
+    assert "stride=32,stripe_width=256" in script
+    assert not any("brw_size" in text for text in scripts.values()), "a stripe of 1 MiB: the default of 4 stays"
+    (note,) = plan.notes
+    assert "fs1-md[000-095]" in note
+    assert "128 KiB is chosen" in note
+    assert [choose_segment(data) for data in (2, 4, 8, 10, 16)] == [512 * KIB, 256 * KIB, 128 * KIB, 64 * KIB, 64 * KIB]
 
 
 def test_server_scripts_have_spares_and_queues() -> None:

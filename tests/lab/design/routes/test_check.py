@@ -212,6 +212,7 @@ def test_json_of_ip_equals_its_text() -> None:
     assert [(route.destination, route.table, len(route.hops), route.mtu) for route in routes] == [
         ("10.2.0.0/16", "main", 3, 9000),
         ("10.2.0.0/16", "2", 1, None),
+        ("10.1.0.7/32", "local", 0, None),
     ]
     assert routes[1].hops[0].dead
     rules = parse_host_tables(

@@ -51,7 +51,7 @@ def read_xfs_info(text: str, origin: str) -> ObservedStorage:
     file_system = ObservedFileSystem(
         name, "xfs", name if name.startswith("/dev") else "", block, _number(data, "blocks"), unit, width,
         _number(meta, "agcount"), _number(meta, "agsize"), _times(log_blocks, log_block), log.get("name") or None,
-        origin=origin,
+        origin=origin, facts={"sector": meta["sectsz"]} if meta.get("sectsz", "").isdigit() else {},
     )  # fmt: skip
     return ObservedStorage((file_system,), unread=tuple(unread))
 

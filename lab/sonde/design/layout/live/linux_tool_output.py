@@ -182,11 +182,13 @@ def read_dumpe2fs(text: str, origin: str) -> ObservedStorage:
     external = "Journal device" in members
     name = members.get("Last mounted on") or members.get("Filesystem volume name") or origin
     log = int(journal[1]) * {"k": _KIB, "M": _KIB * _KIB}[journal[2]] if journal else None
+    features = members.get("Filesystem features", "")
+    facts = {"journal": "yes" if "has_journal" in features else "no"} if features else {}
     return ObservedStorage((ObservedFileSystem(
         origin if name in ("<not available>", "<none>") else name, "ext4", "", block, blocks,
         int(members.get("RAID stride", 0)) * block, int(members.get("RAID stripe width", 0)) * block,
         -(-blocks // per_group) if per_group else None, per_group, log,
-        members.get("Journal device") if external else "internal", origin=origin,
+        members.get("Journal device") if external else "internal", facts=facts, origin=origin,
         uuid=members.get("Filesystem UUID", ""),
     ),))  # fmt: skip
 

@@ -20,6 +20,7 @@ class ObservedPath:
     state: str = ""
     group: int | None = None  # number of its path group
     priority: int | None = None  # of its path group
+    adapter: str = ""  # number of the SCSI host
 
 
 @dataclass(frozen=True)

@@ -137,15 +137,18 @@ def read_multipath_list(text: str, origin: str) -> ObservedStorage:
         paths: list[ObservedPath] = []
         for number, (group, priority) in enumerate(zip(groups, priorities, strict=True)):
             status = re.search(r"status=(\w+)", group)
-            for _, device, dm_state, checker, _ in _PATH_ROW.findall(group):
+            for address, device, dm_state, checker, _ in _PATH_ROW.findall(group):
                 is_active = status is not None and status[1] == "active" and dm_state == "active"
                 paths.append(ObservedPath(device, priority == best, is_active, state=f"{dm_state} {checker}",
-                                          group=number, priority=priority))  # fmt: skip
+                                          group=number, priority=priority,
+                                          adapter=address.partition(":")[0]))  # fmt: skip
         policy = re.search(r"policy='([^']+)'", part)
         features = re.search(r"features='([^']*)'", part)
         settings = {"name": head[1], "uuid": head[2] or head[1]}
         settings |= {"policy": policy[1]} if policy else {}
         settings |= {"features": features[1]} if features else {}
+        handler = re.search(r"hwhandler='([^']*)'", part)
+        settings |= {"handler": handler[1]} if handler else {}
         disks[head[3]] = ObservedDisk(head[3], "multipath", paths=tuple(paths), settings=settings, origin=origin)
     if not disks:
         raise UserError(f"{origin} names no map; it should be what multipath -ll prints.")

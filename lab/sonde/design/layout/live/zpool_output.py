@@ -34,6 +34,8 @@ def _read_pool(text: str, all_text: str, origin: str) -> ObservedFileSystem:
     pattern = rf"^{re.escape(name)}\S*\s+(ashift|recordsize|capacity|fragmentation)\s+(\S+)"
     facts: dict[str, str] = dict(re.findall(pattern, all_text, re.MULTILINE))
     data = [vdev for vdev in vdevs if not vdev.use and not vdev.parent]
+    if lost := re.search(r"^[ \t]*errors: (\d+) data errors", text, re.MULTILINE):
+        facts["data_errors"] = lost[1]
     if busy := re.search(r"^[ \t]*scan: (\w+) in progress", text, re.MULTILINE):
         facts["scan"] = busy[1]
     facts |= {

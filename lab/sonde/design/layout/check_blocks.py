@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks the blocks and sectors of a local file system, and whether it has a journal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sonde.design.checked_items import CheckedItem
+from sonde.design.layout.faults import LayoutFault
+from sonde.design.layout.geometry import GIB
+from sonde.design.layout.live.observations import ObservedFileSystem, ObservedStorage
+from sonde.model.units import format_bytes
+
+# On smaller file systems small blocks save space that matters.
+_LARGE = 64 * GIB
+_USUAL_BLOCK = 4096
+
+
+def find_block_faults(storage: ObservedStorage, file_system: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
+    """All faults of blocks, sectors and journal of one file system."""
+    if file_system.facts.get("journal"):
+        yield CheckedItem("journal", file_system.location)
+    if file_system.facts.get("journal") == "no":
+        yield LayoutFault(
+            "no journal", file_system.location, "it has no journal",
+            "after a crash all of it must be checked before it can be mounted, and files may be lost",
+            "tune2fs -O has_journal, while it is not mounted",
+        )  # fmt: skip
+    is_large = file_system.size is not None and file_system.size >= _LARGE
+    if file_system.block and is_large:
+        yield CheckedItem("block size", file_system.location)
+    if file_system.block and file_system.block < _USUAL_BLOCK and is_large:
+        yield LayoutFault(
+            "blocks too small", file_system.location, f"a block has {format_bytes(file_system.block)}",
+            "four times the metadata of blocks of 4 KiB, and writes smaller than a sector of the drives",
+            "make it with blocks of 4 KiB",
+        )  # fmt: skip
+    yield from _check_sectors(storage, file_system)
+
+
+def _check_sectors(storage: ObservedStorage, file_system: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
+    sector = int(file_system.facts.get("sector", "") or 0)
+    name = file_system.device.rsplit("/", 1)[-1]
+    physical = max((int(disk.queue.get("physical_block_size", 0) or 0) for disk in storage.walk_below(name)), default=0)
+    if not sector or not physical:
+        return
+    yield CheckedItem("sectors", file_system.location)
+    if sector < physical:
+        yield LayoutFault(
+            "sectors too small", file_system.location,
+            f"it writes sectors of {sector} bytes; those of the drives have {physical}",
+            "each write of its log and headers reads a sector first", f"make it with -s size={physical}",
+        )  # fmt: skip

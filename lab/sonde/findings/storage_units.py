@@ -18,11 +18,13 @@ from sonde.findings.target_operations import (
     LEVEL,
     OperationTimes,
     TargetOperations,
+    compute_busy_rate,
     find_slow_targets_by_latency,
     read_target_operations,
     relative_rates,
     select_kind_text,
     select_slow_targets,
+    select_target_series,
     target_series,
 )
 from sonde.findings.targets import SlowTarget
@@ -35,7 +37,7 @@ from sonde.stats.bins import pad_with_zeros
 
 @dataclass(frozen=True)
 class UnitOperations:
-    """Reads or writes of the targets of one part; `bytes_per_s` over the phase, latencies in ns or None."""
+    """Reads or writes of the targets of one part; `bytes_per_s` while they were busy, latencies in ns or None."""
 
     unit: str
     kind: str
@@ -72,16 +74,15 @@ def sum_unit_operations(run: RecordedRun, phase: PhaseRecord, level: str) -> lis
     """A row for each part and kind of operations, in the order of the described system."""
     part_of = run.parents.map_targets(level)
     order = list(run.parents.levels.get(level, ()))
-    seconds = phase.end.seconds.elapsed if phase.end else None
     result: dict[tuple[int, str], list[TargetOperations]] = {}
     for operation in read_target_operations(phase.targets) if phase.targets else ():
         part = part_of.get(strip_host_suffix(operation.target))
         if part is not None:
             result.setdefault((order.index(part), operation.kind), []).append(operation)
-    return [_sum(order[index], kind, rows, seconds) for (index, kind), rows in sorted(result.items())]
+    return [_sum(phase, order[index], kind, rows) for (index, kind), rows in sorted(result.items())]
 
 
-def _sum(unit: str, kind: str, rows: Sequence[TargetOperations], seconds: float | None) -> UnitOperations:
+def _sum(phase: PhaseRecord, unit: str, kind: str, rows: Sequence[TargetOperations]) -> UnitOperations:
     moved, single = sum(row.bytes for row in rows), sum(row.single_ops for row in rows)
     return UnitOperations(
         unit,
@@ -89,7 +90,7 @@ def _sum(unit: str, kind: str, rows: Sequence[TargetOperations], seconds: float 
         len(rows),
         moved,
         sum(row.ops for row in rows),
-        moved / seconds if seconds else None,
+        compute_busy_rate(select_target_series(phase, kind, {row.target for row in rows})),
         sum(row.single_ns for row in rows) / single if single else None,
         max((row.p99_ns for row in rows if row.p99_ns is not None), default=None),
         max((row.max_ns for row in rows if row.max_ns is not None), default=None),

@@ -9,7 +9,7 @@ that what hits all of them at once blames none. The median of these shares is wh
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,6 +81,24 @@ def target_series(phase: PhaseRecord) -> list[SeriesLine]:
     """One for each target, of the busiest kind of operations."""
     kind = busiest_kind(phase)
     return [line for line in phase.series if line.scope == "target" and line.kind == kind and line.slice_s > 0]
+
+
+def select_target_series(phase: PhaseRecord, kind: str, targets: Collection[str]) -> list[SeriesLine]:
+    """Those of one kind of operations of these targets."""
+    return [
+        line for line in phase.series if line.scope == "target" and line.kind == kind and str(line.target) in targets
+    ]
+
+
+def compute_busy_rate(series: Sequence[SeriesLine]) -> float | None:
+    """Bytes per second of these series together, from the first to the last slice in which one of them has bytes.
+
+    Over the whole phase, targets with equal amounts of data would have equal rates, whichever of them was slow.
+    """
+    busy = [index for line in series for index, moved in enumerate(line.bytes) if moved]
+    if not busy or series[0].slice_s <= 0:
+        return None
+    return sum(sum(line.bytes) for line in series) / ((max(busy) - min(busy) + 1) * series[0].slice_s)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,12 @@ from rich.console import Console
 from rich.text import Text
 
 from sonde.findings.storage_units import storage_levels, sum_unit_operations
-from sonde.findings.target_operations import describe_unknown_bytes, read_target_operations
+from sonde.findings.target_operations import (
+    compute_busy_rate,
+    describe_unknown_bytes,
+    read_target_operations,
+    select_target_series,
+)
 from sonde.model.escaping import escape_line
 from sonde.model.record import PhaseRecord
 from sonde.model.run import RecordedRun
@@ -48,17 +53,17 @@ def build_targets_document(run: RecordedRun, phase: PhaseRecord) -> dict[str, An
 
 def _print_phase(console: Console, run: RecordedRun, phase: PhaseRecord) -> None:
     assert phase.targets is not None
-    rows, seconds = read_target_operations(phase.targets), (phase.end.seconds.elapsed if phase.end else None) or 0.0
+    rows = read_target_operations(phase.targets)
     rows_listed = _select_slowest(rows, [row.p99_ns for row in rows])
     table = plain_table()
     table.add_column(f"{phase.id}: target")
     for name in _HEAD:
         table.add_column(name, justify="left" if name == "what" else "right")
     for item in rows_listed:
-        rate = format_rate(item.bytes / seconds) if seconds else "-"
+        rate = compute_busy_rate(select_target_series(phase, item.kind, [item.target]))
         times = (item.p50_ns, item.p99_ns, item.max_ns)
         name = escape_line(item.target, 40)
-        table.add_row(name, item.kind, format_bytes(item.bytes), rate, f"{item.ops:,}", *map(_latency, times))
+        table.add_row(name, item.kind, format_bytes(item.bytes), _rate(rate), f"{item.ops:,}", *map(_latency, times))
     console.print(table)
     text = [_describe_selection(len(rows))] if len(rows_listed) < len(rows) else []
     text += [unknown] if (unknown := describe_unknown_bytes(phase)) else []
@@ -76,9 +81,8 @@ def _print_level(console: Console, run: RecordedRun, phase: PhaseRecord, level: 
         table.add_column(name, justify="left" if name == "what" else "right")
     rows = sum_unit_operations(run, phase, level)
     for item in _select_slowest(rows, [row.worst_p99_ns for row in rows]):
-        rate = format_rate(item.bytes_per_s) if item.bytes_per_s is not None else "-"
         times = (item.mean_ns, item.worst_p99_ns, item.max_ns)
-        counts = (f"{item.targets}", format_bytes(item.bytes), rate, f"{item.ops:,}")
+        counts = (f"{item.targets}", format_bytes(item.bytes), _rate(item.bytes_per_s), f"{item.ops:,}")
         table.add_row(escape_line(item.unit, 40), item.kind, *counts, *map(_latency, times))
     console.print(table)
     if len(rows) > _MOST_LISTED:
@@ -95,6 +99,10 @@ def _select_slowest(rows: Sequence[_Row], p99_ns: Sequence[float | None]) -> lis
 
 def _describe_selection(count: int) -> str:
     return f"the {_MOST_LISTED} with the longest 99th percentile of {count:,}"
+
+
+def _rate(value: float | None) -> str:
+    return "-" if value is None else format_rate(value)
 
 
 def _latency(value: float | None) -> str:

@@ -20,6 +20,7 @@ from sonde.findings.storage_units import (
     storage_levels,
     sum_unit_operations,
 )
+from sonde.findings.target_operations import compute_busy_rate, select_target_series
 from sonde.model.lines import PhaseBeginLine
 from sonde.model.quantities import to_plain_spaces
 from sonde.model.record import PhaseRecord, RecordReader
@@ -40,7 +41,7 @@ def test_unit_sums_are_those_of_targets_with_joined_latencies() -> None:
     assert storage_levels(run, phase) == ["OSS", "SSU"]
     first, second = sum_unit_operations(run, phase, "SSU")
     assert (first.unit, first.kind, first.targets, first.ops) == ("ssu0", "write", 4, 60 * 20)
-    assert (second.bytes, second.bytes_per_s) == (140 * 20 << 20, (140 * 20 << 20) / 10)
+    assert (second.bytes, second.bytes_per_s) == (140 * 20 << 20, 140 << 20)
     assert first.mean_ns == pytest.approx(1e6)
     assert (first.worst_p99_ns, second.worst_p99_ns) == (4e7, 8e7)
     assert (
@@ -54,6 +55,15 @@ def test_unit_sums_are_those_of_targets_with_joined_latencies() -> None:
     assert [target["target"] for target in document["targets"]] == [f"OST000{index}" for index in range(8)]
     assert [unit["unit"] for unit in document["units"]["SSU"]] == ["ssu0", "ssu1"]
     assert document["units"]["SSU"][1]["bytes"] == second.bytes
+
+
+def test_rate_of_a_slow_target_is_below_the_others() -> None:
+    ops = np.zeros((8, 20), dtype=int)
+    ops[:, :2], ops[1] = 40, 4  # equal amounts; the second target needs all twenty slices
+    phase, run = phase_of(ops, ops * 1_000_000), run_with(8, 4)
+    rates = [compute_busy_rate(select_target_series(phase, "write", [f"OST{index:04x}"])) for index in range(8)]
+    assert rates == [40 << 20, 4 << 20, *([40 << 20] * 6)]
+    assert [unit.bytes_per_s for unit in sum_unit_operations(run, phase, "SSU")] == [(320 << 20) / 20, (320 << 20) / 2]
 
 
 def test_targets_that_the_system_does_not_have_belong_to_no_unit() -> None:
@@ -117,8 +127,8 @@ def test_slow_unit_sentence_is_complete_on_every_surface() -> None:
     assert SECTION.rank == 41
 
 
-def test_a_unit_has_what_its_targets_know_and_the_worst_of_it() -> None:
-    """Two targets, of which one tells no latencies; the phase has no end, so there is no rate."""
+def test_unit_joins_what_is_known_of_its_targets() -> None:
+    """Two targets, of which one has no latencies; without series there is no rate."""
     phase, run = phase_of(np.full((2, 20), 20), np.full((2, 20), 20_000_000)), run_with(2, 2)
     assert phase.targets is not None
     silent = ("OST0001", "write", 5, 3, 0, 0, None, None, None, None)
@@ -126,9 +136,9 @@ def test_a_unit_has_what_its_targets_know_and_the_worst_of_it() -> None:
     (unit,) = sum_unit_operations(run, phase, "SSU")
     assert (unit.targets, unit.bytes, unit.ops) == (2, (400 << 20) + 5, 403)
     assert (unit.mean_ns, unit.worst_p99_ns, unit.max_ns) == (1e6, 1e7, 9e9)
-    assert unit.bytes_per_s == ((400 << 20) + 5) / 10
+    assert unit.bytes_per_s == 40 << 20
     phase.targets = replace(phase.targets, rows=(silent,))
-    phase.end = None
+    phase.series.clear()
     (bare,) = sum_unit_operations(run, phase, "SSU")
     assert bare.as_json() == {"unit": "ssu0", "kind": "write", "targets": 1, "bytes": 5, "ops": 3}
 

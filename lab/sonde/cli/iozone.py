@@ -16,7 +16,7 @@ from sonde.conduct.run import RunResult, RunSetup, conduct_run, make_failure
 from sonde.dialects.iozone.arguments import IozoneSettings, grid, parse_arguments
 from sonde.dialects.iozone.grid_page import find_cautions, write_grid_page
 from sonde.dialects.iozone.plans import IozoneCell, plan_of
-from sonde.dialects.iozone.tables import heading, rates_of, table_heading, table_row, throughput
+from sonde.dialects.iozone.tables import heading, rates_of, table_heading, table_row, throughput, version_lines
 from sonde.launch.engine import find_engine
 from sonde.launch.launchers.list import LOCAL, make_launcher
 from sonde.model.errors import EXIT_OK, UserError
@@ -39,8 +39,8 @@ def command(
 ) -> int:
     """Run a command line of IOzone: prints its tables, stores each cell as a run, and writes a heat map.
 
-    Options of Sonde come first, arguments of IOzone after them. Supported are tests 0, 1, 2, 3, 5, 8, 9 and 10 of -i,
-    in one process with -a, -s, -r, or in throughput mode with -t or -l and -u.
+    Options of Sonde come first, arguments of IOzone after them. Supported are tests 0 to 5, 8, 9 and 10 of -i, in one
+    process with -a, -s, -r, or in throughput mode with -t or -l and -u.
 
     \b
     Examples:
@@ -49,6 +49,9 @@ def command(
       sonde iozone -I -e -r 4k -r 1m -s 1g -i 0 -i 2 -f /scratch/iozone.tmp
     """
     settings = parse_arguments(arguments)
+    if settings.version:
+        echo(version_lines(sonde.__version__))
+        return EXIT_OK
     cells = (
         [IozoneCell(size, record, count) for count in settings.children for size, record in grid(settings)]
         if settings.children

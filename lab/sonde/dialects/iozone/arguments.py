@@ -16,15 +16,9 @@ KIB = 1024
 SMALLEST_FILE, LARGEST_FILE = 64, 512 * KIB
 SMALLEST_RECORD, LARGEST_RECORD = 4, 16 * KIB
 CROSS_FILE, CROSS_RECORD = 32 * KIB, 64
-# Tests of -i, and those that are not here, with the reason.
-TESTS = (0, 1, 2, 3, 5, 8, 9, 10)
-REFUSED = {
-    4: "writes one record again and again, for which a plan has no order",
-    6: "is fwrite of the C library, which no backend of Sonde uses",
-    7: "is fread of the C library, which no backend of Sonde uses",
-    11: "is pwritev, which no backend of Sonde uses",
-    12: "is preadv, which no backend of Sonde uses",
-}
+# Tests of -i, and those that are left out, with what they need.
+TESTS = (0, 1, 2, 3, 4, 5, 8, 9, 10)
+LEFT_OUT = {6: "fwrite of the C library", 7: "fread of the C library", 11: "pwritev", 12: "preadv"}
 
 
 @dataclass(frozen=True)
@@ -40,6 +34,8 @@ class IozoneSettings:
     smallest_record: int = SMALLEST_RECORD
     largest_record: int = LARGEST_RECORD
     tests: tuple[int, ...] = ()
+    left_out: tuple[int, ...] = ()  # tests of -i that Sonde does not have
+    version: bool = False  # -v: prints the version only
     children: tuple[int, ...] = ()  # -t, or -l to -u; empty: one process, the table
     path: str = "iozone.tmp"
     paths: tuple[str, ...] = ()  # -F
@@ -80,8 +76,9 @@ def _number(text: str, option: str, least: int = 1) -> int:
 
 def _test(settings: IozoneSettings, text: str) -> IozoneSettings:
     number = _number(text, "-i", 0)
-    if number in REFUSED:
-        raise UserError(f"-i {number} {REFUSED[number]}; leave it out.")
+    if number in LEFT_OUT:
+        note = f"-i {number} is not run, its columns are empty: no backend of Sonde calls {LEFT_OUT[number]}."
+        return replace(settings, notes=(*settings.notes, note), left_out=(*settings.left_out, number))
     if number not in TESTS:
         raise UserError(f"-i {number} is no test of IOzone; there are 0 to 12.")
     return replace(settings, tests=(*settings.tests, number))
@@ -117,6 +114,7 @@ _FLAGS: dict[str, Callable[[IozoneSettings, str], IozoneSettings]] = {
     "D": _note("-D: mapped files are synchronized at the end."),
     "G": _note("-G: mapped files are synchronized at the end."),
     "E": _note("-E: pread and pwrite are what all tests use."),
+    "v": _set(version=True),
     "+u": _set(cpu=True),
     "+n": _set(once=True),
     "+k": _note("-+k: the size of each file stays the same."),
@@ -140,6 +138,7 @@ _VALUES: dict[str, Callable[[IozoneSettings, str], IozoneSettings]] = {
     "U": lambda settings, value: replace(settings, remount=value),
     "V": _set(verify=True),
     "b": _note("-b: no Excel file is written; the heat map is a page of its own, and the archive exports tables."),
+    "d": _note("-d: no child is delayed, all begin together."),
     "S": lambda settings, value: settings,
     "L": lambda settings, value: settings,
     "P": _note("-P: children are not bound to processors."),
@@ -149,14 +148,12 @@ _VALUES: dict[str, Callable[[IozoneSettings, str], IozoneSettings]] = {
     ),
 }
 _GONE = {
-    "d": "delays the start of each child; all children begin together here",
     "h": "is help: see `sonde iozone --help`",
     "K": "adds random accesses to the others, for which a plan has no order",
     "W": "locks files; Sonde takes no locks",
     "X": "replays a file of offsets, for which a plan has no order",
     "Y": "replays a file of offsets, for which a plan has no order",
     "Z": "mixes mapped and other I/O on one file",
-    "v": "is the version: see `sonde --version`",
 }
 
 
@@ -241,6 +238,8 @@ def _checked(settings: IozoneSettings, low: int, high: int) -> IozoneSettings:
         raise UserError(f"-F names {len(settings.paths)} files for {most} children.")
     if settings.mapped and (settings.direct or settings.depth > 1):
         raise UserError("-B does not go with -I, -H or -k: mapped files are read and written by the processor.")
+    if settings.left_out and not settings.tests:
+        raise UserError("none of the tests of -i can be run; there are 0 to 5, 8, 9 and 10.")
     if settings.tests and 0 not in settings.tests and 9 not in settings.tests:
         raise UserError("-i 0 (or 9) must be among the tests: it makes the file that the others use.")
     for record in settings.records:

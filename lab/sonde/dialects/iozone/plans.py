@@ -16,13 +16,14 @@ _PHASES: dict[int, tuple[tuple[str, str, str], ...]] = {
     1: (("read", "read", "sequential"), ("reread", "reread", "sequential")),
     2: (("random_read", "read", "random_permute"), ("random_write", "rewrite", "random_permute")),
     3: (("backward_read", "read", "reverse"),),
+    4: (("record_rewrite", "rewrite", "one_record"),),
     5: (("stride_read", "read", "stride"),),
     8: (("mixed", "mixed", "random_permute"),),
     9: (("pwrite", "write", "sequential"), ("repwrite", "rewrite", "sequential")),
     10: (("pread", "read", "sequential"), ("repread", "reread", "sequential")),
 }
 REPEAT_PHASES = {"rewrite", "reread", "repwrite", "repread"}  # what -+n leaves out
-ALL_TESTS = (0, 1, 2, 3, 5)
+ALL_TESTS = (0, 1, 2, 3, 4, 5)
 THROUGHPUT_TESTS = (0, 1, 2, 3, 5, 8)
 
 
@@ -106,7 +107,9 @@ def _io(settings: IozoneSettings) -> dict[str, Any]:
 def _phase(settings: IozoneSettings, cell: IozoneCell, name: str, op: str, order: str) -> dict[str, Any]:
     phase: dict[str, Any] = {"id": name, "op": op}
     access: dict[str, Any] = {}
-    if order != "sequential":
+    if order == "one_record":  # the first one, again and again
+        access |= {"order": "random_replace", "within": cell.record * KIB}
+    elif order != "sequential":
         access["order"] = order
     if order == "stride":
         # The records at this stride in the file; IOzone continues from the start until it has read all.

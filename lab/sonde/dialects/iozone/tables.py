@@ -24,8 +24,12 @@ COLUMNS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("random read", ("random_read",)),
     ("random write", ("random_write",)),
     ("bkwd read", ("backward_read",)),
-    ("record rewrite", ()),
+    ("record rewrite", ("record_rewrite",)),
     ("stride read", ("stride_read",)),
+    ("fwrite", ()),  # no backend has the streams of the C library
+    ("frewrite", ()),
+    ("fread", ()),
+    ("freread", ()),
 )
 _CHILD_NAMES = {
     "write": "initial writers",
@@ -36,6 +40,7 @@ _CHILD_NAMES = {
     "random_write": "random writers",
     "backward_read": "reverse readers",
     "stride_read": "stride readers",
+    "record_rewrite": "record rewriters",
     "mixed": "mixed workload",
     "pwrite": "pwrite writers",
     "repwrite": "pwrite rewriters",
@@ -44,7 +49,8 @@ _CHILD_NAMES = {
 }
 _HEADER = (
     "                                                              random    random     bkwd    record    stride\n"
-    "              kB  reclen    write  rewrite    read    reread    read     write     read   rewrite      read\n"
+    "              kB  reclen    write  rewrite    read    reread    read     write     read   rewrite      read"
+    "   fwrite frewrite    fread  freread\n"
 )
 
 
@@ -88,12 +94,18 @@ def rates_of(record: RecordReader, settings: IozoneSettings) -> dict[str, float]
     return rates
 
 
+def version_lines(version: str) -> str:
+    """What -v prints: the version of IOzone whose command line is understood, and that of Sonde."""
+    return (
+        "\tIozone: Performance Test of File I/O\n\t        Version $Revision: 3.489 $\n"
+        f"\t\tThe command line of IOzone, run by Sonde {version}"
+    )
+
+
 def heading(settings: IozoneSettings, arguments: Sequence[str], version: str, began: str) -> str:
     """What stands before the results."""
     lines = [
-        "\tIozone: Performance Test of File I/O",
-        "\t        Version $Revision: 3.489 $",
-        f"\t\tThe command line of IOzone, run by Sonde {version}",
+        version_lines(version),
         "",
         f"\tRun began: {began}",
         "",
@@ -132,7 +144,7 @@ def format_rate(rate: float, cell: IozoneCell, settings: IozoneSettings) -> str:
 
 def table_row(cell: IozoneCell, rates: Mapping[str, float], settings: IozoneSettings) -> str:
     """One row; a test that was not asked for leaves its column empty."""
-    widths = (9, 9, 9, 9, 9, 9, 9, 10, 10)
+    widths = (9, 9, 9, 9, 9, 9, 9, 10, 10, 9, 9, 9, 9)
     row = f"{cell.file:16d}{cell.record:8d}"
     for (_, phases), width in zip(COLUMNS, widths, strict=True):
         value = next((rates[phase] for phase in phases if phase in rates), None)

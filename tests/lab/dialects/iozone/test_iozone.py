@@ -62,8 +62,8 @@ def test_automatic_sizes_are_those_of_iozone() -> None:
 
 
 WRONG = {
-    "-i 4": "one record",
-    "-i 6": "fwrite",
+    "-i 6": "none of the tests",
+    "-i 4": "-i 0",
     "-i 99": "no test",
     "-i 1": "-i 0",
     "-r 0": "above zero",
@@ -114,6 +114,30 @@ def test_a_cell_is_a_plan_with_its_phases_in_order(tmp_path: Path) -> None:
         "write",
         "read",
     ]
+
+
+def test_record_rewrite_writes_one_record_as_often_as_the_file_has_some() -> None:
+    (_, _, rewrite) = plan_of(parse_text("-i 0 -i 4"), IozoneCell(1024, 64)).document["phases"]
+    assert (rewrite["id"], rewrite["op"]) == ("record_rewrite", "rewrite")
+    assert rewrite["access"] == {"order": "random_replace", "within": 65536}
+    assert "record_rewrite" in [phase["id"] for phase in plan_of(parse_text("-a"), IozoneCell(64, 4)).document["phases"]]
+
+
+def test_tests_without_a_backend_are_left_out_with_a_note() -> None:
+    settings = parse_text("-i 0 -i 6 -i 12 -d 5")
+    assert [phase["id"] for phase in plan_of(settings, IozoneCell(64, 4)).document["phases"]] == ["write", "rewrite"]
+    assert settings.notes == (
+        "-i 6 is not run, its columns are empty: no backend of Sonde calls fwrite of the C library.",
+        "-i 12 is not run, its columns are empty: no backend of Sonde calls preadv.",
+        "-d: no child is delayed, all begin together.",
+    )
+
+
+def test_table_has_the_thirteen_columns_of_iozone() -> None:
+    names = iozone_tables.table_heading().splitlines()[1].split()
+    assert names[-4:] == ["fwrite", "frewrite", "fread", "freread"]
+    assert len(iozone_tables.COLUMNS) == 13
+    assert parse_text("-v").version
 
 
 def test_the_first_child_stops_all_unless_told_otherwise() -> None:

@@ -291,7 +291,7 @@ void report_text(const File& file, int fd) noexcept {
     text << "sonde: " << file.path << "  (" << file.rule->pattern << ": " << std::uint64_t{file.held.limit}
          << " buffers of " << std::uint64_t{file.held.page_size} << " bytes)\n";
     directions_text(text, counted);
-    text << "  open ";
+    text << "  was open for ";
     text.decimal((system::now_ns() - file.opened_ns) / 1'000'000) << " s, waited ";
     text.decimal(counted.wait_ns / 1'000'000)
         << " s; read ahead " << counted.ahead_started << ", used " << counted.ahead_used << "; written behind "

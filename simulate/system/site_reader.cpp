@@ -155,8 +155,9 @@ void add_clients(SiteModel& site, const SystemParts& system, const json& mount) 
                         " is on no node of the system: name nodes in `on`");
     }
     if (uses_default_cost) {
-        site.assumptions.push_back("nodes say neither call_rate nor call_cost: a call costs " +
-                                   std::to_string(static_cast<int>(Defaults::call_cost_s * 1e6)) + " us");
+        site.assumptions.push_back("the system file gives no call cost; " +
+                                   std::to_string(static_cast<int>(Defaults::call_cost_s * 1e6)) +
+                                   " us assumed");
     }
 }
 

@@ -16,7 +16,7 @@ from sonde.cli.report_writing import write_report_or_warn
 from sonde.conduct.run import RunSetup, make_failure
 from sonde.experiments.check.check import CheckObserver, CheckResult, FileSystemCheck
 from sonde.experiments.check.figures import CheckFigure
-from sonde.findings.caveats import format_caveat
+from sonde.findings.caveats import format_caveat, label_finding
 from sonde.findings.classification import Classification
 from sonde.launch.engine import find_engine
 from sonde.model.confined_files import ConfinedDirectory
@@ -148,7 +148,7 @@ def _caveat_lines(figures: list[CheckFigure]) -> list[str]:
     lines = []
     for name, caveats in kinds.items():
         text = f"{to_sentence(format_caveat(caveats[0]))} {to_sentence(caveats[0].advice)}".strip()
-        lines.append(f"{name} ({counted(len(caveats), 'figure')}): {text}")
+        lines.append(f"{label_finding(name)} ({counted(len(caveats), 'figure')}): {text}")
     return lines
 
 
@@ -168,9 +168,8 @@ def _figure_table(figures: list[CheckFigure], is_wide: bool) -> Table:
             table.add_row(Text(section, style="bold"))
         latency, text = _format_latency(figure), Text(figure.classification_clause, style=STYLES[figure.classification])
         if figure.caveats:
-            text.append(
-                f"\ndoubtful: {', '.join(dict.fromkeys(finding.id for finding in figure.caveats))}", style="yellow"
-            )
+            labels = dict.fromkeys(label_finding(finding.id) for finding in figure.caveats)
+            text.append(f"\ndoubtful: {', '.join(labels)}", style="yellow")
         for sentence_of_variation in (
             (figure.variation, figure.stragglers) if figure.classification in _VARIATION_CLASSIFICATIONS else ()
         ):

@@ -19,6 +19,8 @@ from sonde.store.archive import Archive
 from sonde.terminal.screen import messages, plain_table, print_json, results
 
 _STATE_STYLE = {YES: ("✓", "green"), PARTLY: ("~", "yellow"), NO: ("✗", "red")}
+# A part that this machine does not have and need not have.
+_ABSENT_STYLE = ("–", "dim")
 
 
 @click.command("doctor")
@@ -62,9 +64,7 @@ def command(directory: str | None, archive: Archive, as_json: bool, build_mpi: b
         return EXIT_ENVIRONMENT if lacking else EXIT_OK
     table = plain_table(show_header=False)
     for fact in all_facts:
-        mark, style = _STATE_STYLE[fact.state]
-        # a missing optional part is not red
-        style = "yellow" if fact.state == NO and not fact.essential else style
+        mark, style = _ABSENT_STYLE if fact.state == NO and not fact.essential else _STATE_STYLE[fact.state]
         text = Text(fact.text)
         if fact.remedy:
             text.append(f"\n{fact.remedy}", style="dim")

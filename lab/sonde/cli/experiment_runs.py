@@ -292,8 +292,8 @@ def describe_effect(effect: Effect) -> str:
         return f"{head}; {ratio.why}."
     interval_text = f"95 % interval {100 * (ratio.low - 1):+.1f} … {100 * (ratio.high - 1):+.1f} %"
     sensitivity = (
-        f"; a drop of {100 * effect.smallest_visible_drop:.1f} % would have been detected"
-        if effect.smallest_visible_drop is not None
+        f"; smallest detectable drop: {100 * effect.smallest_visible_drop:.0f} %"
+        if effect.smallest_visible_drop is not None and not ratio.differs
         else ""
     )
     verdict = "" if ratio.differs else ", no significant difference"

@@ -57,7 +57,9 @@ def _print_cell(console: Console, forecast: Forecast) -> None:
             ),
             soft_wrap=True,
         )
-    console.print(Text(f"  {forecast.equivalent.command or forecast.equivalent.reason}", style="dim"), soft_wrap=True)
+    equivalent = forecast.equivalent
+    text = equivalent.command or f"No other tool has an equivalent command: {equivalent.reason}."
+    console.print(Text(f"  {text}", style="dim"), soft_wrap=True)
 
 
 def _memory_share(phase: PhaseForecast) -> str:

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from sonde.cli.options import existing_archive_option, json_option
 from sonde.cli.run_selection import open_catalog, progress_bar, selection_options
-from sonde.findings.caveats import GOOD
+from sonde.findings.caveats import GOOD, label_finding
 from sonde.findings.classification import Classification, label_classification
 from sonde.model.errors import RecordError
 from sonde.model.units import format_seconds
@@ -140,7 +140,7 @@ def _format_validity(row: Mapping[str, Any]) -> Text:
     if validity == GOOD and not _has_storage_number(row):
         validity = Classification.SIMULATED.label if _is_simulated(row) else "not of storage"
     style = {"doubtful": "yellow", "invalid": "red"}.get(validity, "")
-    return Text(f"{validity}: {', '.join(caveats)}" if caveats else validity, style=style)
+    return Text(f"{validity}: {', '.join(map(label_finding, caveats))}" if caveats else validity, style=style)
 
 
 def _is_simulated(row: Mapping[str, Any]) -> bool:

@@ -213,7 +213,7 @@ def _print_survey(survey: Survey, measure: str, events: Sequence[Event]) -> None
         console.print("No change was noticed.")
     console.print()
     table = plain_table()
-    titles = ["history", "runs", "level", "last three", "noise", "visible", "last change"]
+    titles = ["history", "runs", "level", "last three", "noise", "detectable", "last change"]
     doubted = any(standing.caveats for standing in survey.analyses)
     for title in [*titles, *["doubtful"] * doubted]:
         table.add_column(title, justify="left" if title in ("history", "last change") else "right")
@@ -222,8 +222,8 @@ def _print_survey(survey: Survey, measure: str, events: Sequence[Event]) -> None
         table.add_row(*cells, *[caveat_share(standing)] * doubted, style="bold red" if standing.slower else None)
     console.print(table)
     if doubted:
-        console.print("doubtful: so many of its last runs, for the reason above.", style="dim")
-    console.print("visible: a drop of this size shows in ten runs, four times of five.", style="dim")
+        console.print("doubtful: how many of its last runs have a caveat; the reasons are above.", style="dim")
+    console.print("detectable: the smallest drop that ten runs show with a probability of 80 %.", style="dim")
 
 
 def _print_joint(console: Console, survey: Survey, joint: JointChange, events: Sequence[Event]) -> None:

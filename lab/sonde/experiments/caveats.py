@@ -29,13 +29,14 @@ def describe_run_caveats(results: Results) -> list[str]:
         for phase, finding in _serious_findings(run):
             kind = str(finding.get("id"))
             reasons.setdefault((kind, phase), {})[run.id] = str(finding.get("text") or kind).rstrip(".")
-    joined: dict[tuple[str, str, int], list[str]] = {}  # phases with the same text in as many runs are one sentence
+    joined: dict[tuple[str, str, str], list[str]] = {}  # phases with the same text in as many runs are one sentence
     for (kind, phase), reason_by_run in reasons.items():
-        joined.setdefault((kind, list(reason_by_run.values())[-1], len(reason_by_run)), []).append(phase)
-    return [
-        f"Doubtful, {', '.join(phases)}: {reason} (in {count} of {counted(len(runs), 'run')})."
-        for (_, reason, count), phases in joined.items()
-    ]
+        texts = list(reason_by_run.values())
+        scope = f"in {len(texts)} of {counted(len(runs), 'run')}"
+        if len(set(texts)) > 1:
+            scope += "; the text is that of the last of them"
+        joined.setdefault((kind, texts[-1], scope), []).append(phase)
+    return [f"Doubtful, {', '.join(phases)}: {reason} ({scope})." for (_, reason, scope), phases in joined.items()]
 
 
 def _read_summary_if_present(folder: Path) -> Summary | None:

@@ -30,7 +30,7 @@ class EquivalentCommand:
 
 
 class _NoEquivalentError(Exception):
-    """No equivalent command exists. The message completes the sentence "none: …"."""
+    """No equivalent command exists. The message is the reason."""
 
 
 def find_equivalent_command(plan: Plan, volumes: list[PhaseVolume]) -> EquivalentCommand:
@@ -46,7 +46,7 @@ def find_equivalent_command(plan: Plan, volumes: list[PhaseVolume]) -> Equivalen
             return EquivalentCommand(quote_command(_fio_arguments(plan, volumes)))
         return EquivalentCommand(quote_command(_ior_arguments(plan, volumes)))
     except _NoEquivalentError as reason:
-        return EquivalentCommand(reason=f"none: {reason}")
+        return EquivalentCommand(reason=str(reason))
 
 
 def _task_count(plan: Plan) -> int:

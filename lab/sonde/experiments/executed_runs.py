@@ -64,8 +64,8 @@ def describe_shared_directories(results: Results) -> list[str]:
         for value, names in directories.items():
             values_by_directory.setdefault(frozenset(names), []).append(value)
         sentences += [
-            f"{axis} {' and '.join(values)} are the same directory, {', '.join(sorted(names))}: their numbers differ by"
-            " chance only."
+            f"{axis} {' and '.join(values)} are the same directory, {', '.join(sorted(names))}: their numbers do not"
+            " compare storage."
             for names, values in values_by_directory.items()
             if len(values) > 1
         ]

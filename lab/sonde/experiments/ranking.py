@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sonde.experiments.medians import BYTES, CellMedian
 from sonde.model.experiment.description import FigureDescription
@@ -27,16 +28,22 @@ def describe_ranking(medians: Sequence[CellMedian]) -> list[str]:
     sentences = []
     for (plan, phase, _), cells in cells_of_phase.items():
         if len(cells) > 1:
-            ranked = sorted(cells, key=lambda cell: -cell.interval.value)
+            ranked = sorted(_drop_constant_axes(cells), key=lambda cell: -cell.interval.value)
             name = f"{plan}, {phase}" if plan else phase
             sentences += [_describe_best(name, ranked), *_describe_others(ranked)]
     return sentences
 
 
+def _drop_constant_axes(cells: Sequence[CellMedian]) -> list[CellMedian]:
+    """The cells without the axes that have one value in all of them: these distinguish nothing."""
+    names = [name for name in cells[0].axis_values if len({cell.axis_values.get(name) for cell in cells}) > 1]
+    return [replace(cell, axis_values={name: cell.axis_values[name] for name in names}) for cell in cells]
+
+
 def _describe_best(phase: str, ranked: Sequence[CellMedian]) -> str:
     best = ranked[0]
     about = f", not of storage ({best.about})" if best.about else ""
-    return f"{phase}: {name_cell(best)} is the fastest of {len(ranked)} cells, {_format_median(best)}{about}."
+    return f"{phase}: {name_cell(best)} has the highest median of {len(ranked)} cells, {_format_median(best)}{about}."
 
 
 def _describe_others(ranked: Sequence[CellMedian]) -> list[str]:

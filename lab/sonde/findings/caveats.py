@@ -16,6 +16,16 @@ from sonde.model.run import RecordedRun
 GOOD, DOUBTFUL, INVALID = "good", "doubtful", "invalid"
 # Findings that the classification already states are not repeated as caveats.
 _IMPLIED_FINDINGS = {Classification.CACHE: "cache_suspect", Classification.SHORT: "too_short"}
+_LABELS = {
+    "noisy_node": "other load on the node",
+    "imbalance": "uneven tasks",
+    "clock": "uncertain clock",
+    "coverage": "incomplete coverage",
+    "droop": "falling rate",
+    "cache_suspect": "possibly cached",
+    "cache_unknown": "unknown cache state",
+    "setting_not_used": "settings not used",
+}
 
 
 def determine_validity(severities: Iterable[str]) -> str:
@@ -63,6 +73,11 @@ def select_phase_caveats(document: Mapping[str, Any], phase: str, classification
     return select_caveats(
         (finding for finding in findings if finding.get("phase") in (phase, "", None)), classification
     )
+
+
+def label_finding(finding_id: str) -> str:
+    """A few words for the id of a finding, for lists and tables."""
+    return _LABELS.get(finding_id, finding_id.replace("_", " "))
 
 
 def format_caveat(caveat: Finding) -> str:

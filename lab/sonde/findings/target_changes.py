@@ -39,7 +39,7 @@ TargetVerdict = Literal["slower", "faster", "no change seen", "not known"]
 TARGET = "target"
 _MOST_NAMED = 3
 # Why a target has no level: of operations, and of whole files.
-_SILENT = ("too few operations lie on it alone", f"fewer than {MIN_RUNS_PER_SIDE} files of tasks lie on it alone")
+_SILENT = ("too few operations on one alone", f"fewer than {MIN_RUNS_PER_SIDE} files of tasks on one alone")
 _FEW = f"fewer than {LEAST_OTHERS + 1} with enough operations on both sides"
 
 
@@ -101,7 +101,7 @@ class LevelChanges:
         silent = [part for part in self.parts if part.verdict == "not known"]
         for why in dict.fromkeys(item.reason for item in silent):
             count = sum(item.reason == why for item in silent)
-            sentences.append(f"Of {_counted(count, self.level)} it is not known: {why}.")
+            sentences.append(f"Not compared: {_counted(count, self.level)} ({why}).")
         for side, names in (("before", self.only_before), ("after", self.only_after)):
             if names:
                 displayed = ", ".join(escape_line(name, 40) for name in names[:_MOST_NAMED])

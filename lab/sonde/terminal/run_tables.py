@@ -183,6 +183,7 @@ def _print_costs(console: Console, phases: Sequence[PhaseRecord]) -> None:
         spread = end.imbalance.max_over_mean
         table.add_row(phase.id, *cells, f"{spread:.2f}" if spread is not None else "-")
     console.print(table)
+    console.print(Text("open, transfer, fsync, close: from the first start of any task to the last end", style="dim"))
     console.print()
 
 

@@ -78,13 +78,17 @@ def _describe_access_problems(file: TracedFile) -> list[str]:
     calls = file.read.calls + file.write.calls
     small = sum(file.read.sizes[:4]) + sum(file.write.sizes[:4])
     if calls >= 200 and small * 2 > calls:
-        common = ", ".join(f"{size:,} B ({count:,} times)" for size, count in file.sizes.most_common(2))
+        common = ", ".join(f"{size:,} B ({_format_times(count)})" for size, count in file.sizes.most_common(2))
         result.append(f"{small:,} of {calls:,} calls move less than 100 KiB; most frequent: {common}.")
     if calls >= 200 and file.file_unaligned * 2 > calls:
         result.append(f"{file.file_unaligned:,} calls start between blocks of {format_bytes(file.block_bytes)}.")
     if file.calls["sync"] * 10 > calls > 0:
         result.append(f"it is synchronized {file.calls['sync']:,} times.")
     return result
+
+
+def _format_times(count: int) -> str:
+    return "once" if count == 1 else f"{count:,} times"
 
 
 def build_trace_document(trace: Trace) -> dict[str, Any]:

@@ -56,7 +56,7 @@ def verdict_text(number: NumberComparison, doubtful: bool = False) -> Text:
     """What to think of it; with "no change" goes what could not have been seen."""
     text: str = number.verdict
     if number.verdict == "no change seen" and number.visible is not None:
-        text += f" (a drop below {100 * number.visible:.0f} % would not show)"
+        text += f" (smallest detectable drop: {100 * number.visible:.0f} %)"
     elif number.verdict == "too few runs":
         text = number.ratio.why
     text += f"; not a storage number ({number.about})" if number.about else ""

@@ -16,7 +16,10 @@ from sonde.store.summary import Summary
 
 @dataclass(frozen=True)
 class CaveatCount:
-    """One kind of caveat about one phase: in `runs` of the `of` runs of `side`, in the words of the latest of them."""
+    """One kind of caveat about one phase: in `runs` of the `of` runs of `side`, with the text of the latest of them.
+
+    `varies`: other runs have other texts, for example with another task or value.
+    """
 
     side: str
     phase: str
@@ -24,11 +27,13 @@ class CaveatCount:
     text: str
     runs: int
     of: int
+    varies: bool = False
 
     @property
     def words(self) -> str:
         """How often and why: ``other processes used 1.9 cores … (in 3 of 5 runs)``."""
-        often = "" if self.of == 1 else f" (in {self.runs} of {counted(self.of, 'run')})"
+        latest = "; the text is that of the last of them" * self.varies
+        often = "" if self.of == 1 else f" (in {self.runs} of {counted(self.of, 'run')}{latest})"
         return f"{self.text.rstrip('.') or self.id}{often}"
 
     def as_json(self) -> dict[str, Any]:
@@ -45,7 +50,10 @@ def count_caveats(side: str, runs: Sequence[Summary], phases: Iterable[str]) -> 
         for run in having:
             for finding in {str(item.get("id")): item for item in _of_phase(run, phase)}.values():
                 kinds.setdefault(str(finding.get("id")), []).append(str(finding.get("text") or ""))
-        result += [CaveatCount(side, phase, kind, texts[-1], len(texts), len(having)) for kind, texts in kinds.items()]
+        result += [
+            CaveatCount(side, phase, kind, texts[-1], len(texts), len(having), len(set(texts)) > 1)
+            for kind, texts in kinds.items()
+        ]
     return result
 
 

@@ -164,9 +164,7 @@ def _describe_analysis(analysis: HistoryAnalysis) -> str:
             f" noticed with run {last.runs_to_notice}."
         )
     elif analysis.visible is not None:
-        sentences.append(
-            f"No change; a drop of {100 * analysis.visible:.0f} % would show in ten runs, four times of five."
-        )
+        sentences.append(f"No change; smallest detectable drop: {100 * analysis.visible:.0f} %.")
     else:
         sentences.append("No change; too few runs to say what would show.")
     sentences += [
@@ -220,7 +218,7 @@ def _analysis_table(survey: Survey) -> Section:
         )
         for analysis in survey.analyses
     ]
-    columns = ["Series", "Runs", "Level", "Last three", "Noise", "Visible", "Changed", "By", *["Doubtful"] * doubted]
-    sentences = ["Visible: a drop of this size shows in ten runs, four times of five."]
-    sentences += ["Doubtful: so many of its last runs, for the reason that stands with its picture."] * doubted
-    return Section("All series", sentences, [table(columns, rows, "Where each series stands")])
+    columns = ["Series", "Runs", "Level", "Last three", "Noise", "Detectable", "Changed", "By", *["Doubtful"] * doubted]
+    sentences = ["Detectable: the smallest drop that ten runs show with a probability of 80 %."]
+    sentences += ["Doubtful: how many of its last runs have the caveat that is printed with its chart."] * doubted
+    return Section("All series", sentences, [table(columns, rows, "Level, noise and latest change of each history")])

@@ -37,7 +37,7 @@ def run_sweep(root: Path, target: Path, rates: dict[str, float], **members: Any)
 def test_best_cell_is_named_with_its_ratios(archive: Path, target: Path) -> None:
     results = run_sweep(archive, target, {"4KiB": 1e9, "8KiB": 2e9, "16KiB": 1.8e9})
     first, *others = describe_ranking(compute_medians(results))
-    assert first.startswith("write: transfer=8KiB is the fastest of 3 cells, 2.0")
+    assert first.startswith("write: transfer=8KiB has the highest median of 3 cells, 2.0")
     assert others == [
         "transfer=8KiB is 1.1 times as fast as transfer=16KiB, 1.1 to 1.1.",
         "transfer=8KiB is 2 times as fast as transfer=4KiB, 2.0 to 2.0.",
@@ -50,6 +50,14 @@ def test_cells_that_chance_may_explain_are_not_ranked(archive: Path, target: Pat
         "and transfer=8KiB do not differ by more than chance (1.00 to 1.00)."
         in describe_ranking(compute_medians(results))[1]
     )
+
+
+def test_axis_with_one_value_is_not_printed(archive: Path, target: Path) -> None:
+    sweep = [*SWEEP["sweep"], {"paths": "data.io.direct", "values": [False]}]
+    results = run_sweep(archive, target, {"4KiB": 1e9, "8KiB": 2e9, "16KiB": 1.8e9}, sweep=sweep)
+    sentences = describe_ranking(compute_medians(results))
+    assert sentences[0].startswith("write: transfer=8KiB has")
+    assert not any("direct" in sentence for sentence in sentences)
 
 
 def test_too_few_repeats_give_no_interval(archive: Path, target: Path) -> None:
@@ -65,6 +73,6 @@ def test_sweep_without_figures_gets_one_on_its_page(archive: Path, target: Path)
     assert (figure.kind, figure.x, figure.series, figure.metrics) == ("curve", "transfer", "", ("bandwidth",))
     runs, verdicts = evaluate_results(results)
     sections = {section.title: section for section in build_study(results, runs, verdicts).sections}
-    assert sections["Ranking"].words[0].startswith("write: transfer=16KiB is the fastest of 3 cells")
+    assert sections["Ranking"].words[0].startswith("write: transfer=16KiB has the highest median of 3 cells")
     assert "Rate over transfer" in " ".join(sections)
     assert any("<svg" in str(part) for section in sections.values() for part in section.parts)

@@ -14,11 +14,16 @@ from sonde.experiments.caveats import describe_run_caveats
 from sonde.experiments.results import Results
 
 
-def make_results(folder: Path, texts: dict[str, str]) -> Results:
-    """One run with a phase and a warning for each text."""
+def make_results(*runs: Path) -> Results:
+    return cast(Results, SimpleNamespace(runs=tuple(SimpleNamespace(warm_up=False, folder=run) for run in runs)))
+
+
+def write_run(folder: Path, texts: dict[str, str]) -> Path:
+    """A run with a phase and a warning for each text."""
+    folder.mkdir(exist_ok=True)
     document: dict[str, Any] = {
         "schema": "sonde-run/2",
-        "id": "r",
+        "id": folder.name,
         "status": "done",
         "phases": [{"phase": phase, "op": "write", "measured": True} for phase in texts],
         "findings": [
@@ -26,7 +31,7 @@ def make_results(folder: Path, texts: dict[str, str]) -> Results:
         ],
     }
     (folder / "run.json").write_text(json.dumps(document))
-    return cast(Results, SimpleNamespace(runs=(SimpleNamespace(warm_up=False, folder=folder),)))
+    return folder
 
 
 @pytest.mark.parametrize(
@@ -43,4 +48,11 @@ def make_results(folder: Path, texts: dict[str, str]) -> Results:
     ],
 )
 def test_each_phase_is_quoted_with_its_own_text(tmp_path: Path, texts: dict[str, str], sentences: list[str]) -> None:
-    assert describe_run_caveats(make_results(tmp_path, texts)) == sentences
+    assert describe_run_caveats(make_results(write_run(tmp_path, texts))) == sentences
+
+
+def test_text_of_one_run_is_not_asserted_for_all(tmp_path: Path) -> None:
+    runs = [write_run(tmp_path / str(index), {"write": f"task {index} was slow"}) for index in range(2)]
+    assert describe_run_caveats(make_results(*runs)) == [
+        "Doubtful, write: task 1 was slow (in 2 of 2 runs; the text is that of the last of them)."
+    ]

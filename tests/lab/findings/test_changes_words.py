@@ -98,8 +98,8 @@ def test_unknown_targets_have_reasons_and_missing_ones_names() -> None:
     silent = [part(f"s{index}", None, reason="nobody asked") for index in range(2)]
     changes = level(*silent, part("few", None, reason="too few"), only_before=("a",), only_after=tuple("bcdef"))
     assert print_sentences(changes) == [
-        "Of 2 targets it is not known: nobody asked.",
-        "Of 1 target it is not known: too few.",
+        "Not compared: 2 targets (nobody asked).",
+        "Not compared: 1 target (too few).",
         "Only before served any: target a.",
         "Only after served any: target b, c, d and 2 more.",
     ]

@@ -149,7 +149,7 @@ def test_a_noisy_node_is_told_on_every_surface(surfaces: Mapping[str, Any]) -> N
     for table in ("summary", "table", "index"):
         (row,) = (entry for entry in surfaces[table] if entry["phase"] == "noisy")
         assert row["validity"] == "doubtful", table
-    assert said_of(surfaces["list"], "invalid: clock, noisy_node")
+    assert said_of(surfaces["list"], "invalid: uncertain clock, other load on the node")
 
 
 def test_how_the_rate_moved_is_one_sentence_everywhere(surfaces: Mapping[str, Any]) -> None:

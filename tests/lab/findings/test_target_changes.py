@@ -126,7 +126,7 @@ def test_with_three_targets_nobody_can_say_which_one_changed() -> None:
     (level,) = changes([phase_of(ops, ns)], [phase_of(ops, later)]).levels
     assert {change.verdict for change in level.parts} == {"not known"}
     assert print_sentences(level) == [
-        "Of 3 targets it is not known: fewer than 4 with enough operations on both sides."
+        "Not compared: 3 targets (fewer than 4 with enough operations on both sides)."
     ]
     assert level.parts[1].rate == pytest.approx(0.1)
 
@@ -141,7 +141,7 @@ def test_one_sided_and_rarely_used_targets_are_distinguished() -> None:
     assert level.only_before == ()
     assert [change.name for change in level.parts if change.verdict == "not known"] == ["OST0002"]
     assert print_sentences(level)[1:] == [
-        "Of 1 target it is not known: too few operations lie on it alone.",
+        "Not compared: 1 target (too few operations on one alone).",
         "Only after served any: target OST0008.",
     ]
 
@@ -214,7 +214,7 @@ def test_whole_files_reveal_changes_without_operation_tables() -> None:
     assert differing(level) == [("2@oss", "slower", 0.5)]
     assert level.sentences[0].startswith("Target 2@oss served its files at 0.50 of its rate before")
     few = changes([files_on_targets(before, 4)], [files_on_targets(after, 4)]).levels[0]
-    assert print_sentences(few) == ["Of 6 targets it is not known: fewer than 5 files of tasks lie on it alone."]
+    assert print_sentences(few) == ["Not compared: 6 targets (fewer than 5 files of tasks on one alone)."]
     assert level.as_json()["parts"][0] == {
         "name": "0@oss", "verdict": "no change seen", "relative_rate": 1.0, "low": 1.0, "high": 1.0,
     }  # fmt: skip

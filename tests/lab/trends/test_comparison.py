@@ -135,7 +135,7 @@ def number(verdict: str, visible: float | None = None) -> NumberComparison:
         (number("faster"), True, "faster, doubtful", "green"),
         (number("small change"), False, "small change", ""),
         (number("no change seen"), False, "no change seen", ""),
-        (number("no change seen", 0.123), False, "no change seen (a drop below 12 % would not show)", ""),
+        (number("no change seen", 0.123), False, "no change seen (smallest detectable drop: 12 %)", ""),
         (number("too few runs"), True, "so few runs, doubtful", "yellow"),
         (number("slower", 0.1), False, "slower", "bold red"),
     ],

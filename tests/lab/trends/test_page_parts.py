@@ -218,19 +218,19 @@ def test_caveats_are_at_the_chart_and_in_the_table() -> None:
     caveats = (CaveatCount("", "p", "x", "others used it.", 4, 10), CaveatCount("", "p", "y", "", 1, 9))
     text = _describe_analysis(replace(analysis(0), caveats=caveats))
     assert text == (
-        "2.00 GB/s in the last three runs; noise 5.0 %. No change; a drop of 20 % would show in ten runs, four times of"
-        " five. Doubtful in 4 of the last 10 runs: others used it. Doubtful in 1 of the last 9 runs: y."
+        "2.00 GB/s in the last three runs; noise 5.0 %. No change; smallest detectable drop: 20 %."
+        " Doubtful in 4 of the last 10 runs: others used it. Doubtful in 1 of the last 9 runs: y."
     )
     table = build_survey_page(survey_histories(replace(analysis(0), caveats=caveats), analysis(1)), "rates").sections[
         -1
     ]
     assert table.words == [
-        "Visible: a drop of this size shows in ten runs, four times of five.",
-        "Doubtful: so many of its last runs, for the reason that stands with its picture.",
+        "Detectable: the smallest drop that ten runs show with a probability of 80 %.",
+        "Doubtful: how many of its last runs have the caveat that is printed with its chart.",
     ]
     assert ">4 of 10<" in str(table.parts[0])
     quiet = build_survey_page(survey_histories(analysis(0)), "rates").sections[-1]
-    assert quiet.words == ["Visible: a drop of this size shows in ten runs, four times of five."]
+    assert quiet.words == ["Detectable: the smallest drop that ten runs show with a probability of 80 %."]
     assert "Doubtful" not in str(quiet.parts[0])
 
 

@@ -49,7 +49,7 @@ def test_compare_names_the_side_on_a_busy_machine_everywhere(
     numbers = sonde("compare", "tag:old", "tag:new", "--json").json["numbers"]
     caveats = {number["key"]["op"]: number["caveats"] for number in numbers}
     assert caveats["write"] == []
-    assert caveats["read"] == [{"side": "after", "phase": "read", "id": "noisy_node", "text": WHY, "runs": 4, "of": 6}]
+    assert caveats["read"] == [{"side": "after", "phase": "read", "id": "noisy_node", "text": WHY, "runs": 4, "of": 6, "varies": False}]
 
 
 def test_finding_of_a_whole_run_applies_to_each_number(sonde: Sonde, runs: Callable[..., None]) -> None:
@@ -128,10 +128,12 @@ def test_caveat_of_busy_machine_names_the_slower_histories(sonde: Sonde, add_run
 def test_a_doubt_says_how_often_and_why() -> None:
     caveat = CaveatCount("after", "read", "noisy_node", "others used it.", 3, 5)
     assert caveat.words == "others used it (in 3 of 5 runs)"
+    assert replace(caveat, varies=True).words == "others used it (in 3 of 5 runs; the text is that of the last of them)"
     assert replace(caveat, runs=1, of=1).words == "others used it"
     assert replace(caveat, text="").words == "noisy_node (in 3 of 5 runs)"
     assert caveat.as_json() == {
-        "side": "after", "phase": "read", "id": "noisy_node", "text": "others used it.", "runs": 3, "of": 5
+        "side": "after", "phase": "read", "id": "noisy_node", "text": "others used it.", "runs": 3, "of": 5,
+        "varies": False,
     }  # fmt: skip
 
 
@@ -154,6 +156,6 @@ def test_doubts_are_counted_by_phase_with_the_words_of_the_latest_run(add_run: A
         read_summary(add_run(2, RATES, findings=[late])),
         read_summary(add_run(3, {("write", "write"): 1e9}, findings=[BUSY])),
     ]
-    assert count_caveats("after", runs, ["read", "read"]) == [CaveatCount("after", "read", "noisy_node", "late", 2, 3)]
+    assert count_caveats("after", runs, ["read", "read"]) == [CaveatCount("after", "read", "noisy_node", "late", 2, 3, True)]
     assert count_caveats("after", runs, ["write", "nothing"]) == []
     assert count_caveats("after", runs[:1], ["read"]) == [CaveatCount("after", "read", "noisy_node", "again", 1, 1)]

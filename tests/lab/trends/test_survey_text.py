@@ -246,7 +246,7 @@ def test_the_page_says_where_each_series_stands() -> None:
     )
     assert "No change; too few runs to say what would show." in pictures
     quiet = texts(survey_histories(analysis(WRITE)))[1]
-    assert "No change; a drop of 20 % would show in ten runs, four times of five." in quiet
+    assert "No change; smallest detectable drop: 20 %." in quiet
 
 
 @pytest.mark.parametrize(("moved", "marked"), [(2, False), (3, True)])

@@ -116,7 +116,7 @@ def test_a_cell_is_a_plan_with_its_phases_in_order(tmp_path: Path) -> None:
     ]
 
 
-def test_record_rewrite_writes_one_record_as_often_as_the_file_has_some() -> None:
+def test_record_rewrite_repeats_the_first_record() -> None:
     (_, _, rewrite) = plan_of(parse_text("-i 0 -i 4"), IozoneCell(1024, 64)).document["phases"]
     assert (rewrite["id"], rewrite["op"]) == ("record_rewrite", "rewrite")
     assert rewrite["access"] == {"order": "random_replace", "within": 65536}

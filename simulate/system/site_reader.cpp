@@ -156,8 +156,7 @@ void add_clients(SiteModel& site, const SystemParts& system, const json& mount) 
     }
     if (uses_default_cost) {
         site.assumptions.push_back("the system file gives no call cost; " +
-                                   std::to_string(static_cast<int>(Defaults::call_cost_s * 1e6)) +
-                                   " us assumed");
+                                   std::to_string(static_cast<int>(Defaults::call_cost_s * 1e6)) + " us assumed");
     }
 }
 

@@ -138,7 +138,8 @@ TEST_CASE("writes_have_their_own_report_line") {
           "sonde: x  (*: 4 buffers of 1048576 bytes)\n" + line +
               "         of these 7 calls went past the buffer, which stood aside because it did not pay: their places "
               "and times are not known\n"
-              "  was open for ? s, waited 0.000 s; read ahead 0, used 0; written behind 0; seeks 4, syncs 0, interrupted 0\n"
+              "  was open for ? s, waited 0.000 s; read ahead 0, used 0; written behind 0; seeks 4, syncs 0, "
+              "interrupted 0\n"
               "  90 calls saved; whether that was faster is not known, because no small call went to storage: time a "
               "run without\n  no longer buffered: why not\n");
 }
@@ -229,11 +230,11 @@ TEST_CASE("the report of a buffered file names its buffers, what was done before
     told.file->statistics.given_up = 3;
     told.file->payoff.small_call_ns = 5'000'000;
     told.file->why_released = "a child process shares it";
-    CHECK(told.text() ==
-          std::string("sonde: x  (*: 4 buffers of 1048576 bytes)\n") + line_of_reads +
-              "  was open for ? s, waited 0.020 s; read ahead 6, used 5; written behind 8; seeks 4, syncs 2, interrupted 3\n"
-              "  90 calls saved, of 5000.000 us each: about 0.450 s, less what copying costs\n"
-              "  no longer buffered: a child process shares it\n");
+    CHECK(told.text() == std::string("sonde: x  (*: 4 buffers of 1048576 bytes)\n") + line_of_reads +
+                             "  was open for ? s, waited 0.020 s; read ahead 6, used 5; written behind 8; seeks 4, "
+                             "syncs 2, interrupted 3\n"
+                             "  90 calls saved, of 5000.000 us each: about 0.450 s, less what copying costs\n"
+                             "  no longer buffered: a child process shares it\n");
 }
 
 TEST_CASE("a ring that was refused is named with its error, once") {

@@ -125,9 +125,7 @@ def test_with_three_targets_nobody_can_say_which_one_changed() -> None:
     later[1] *= 10
     (level,) = changes([phase_of(ops, ns)], [phase_of(ops, later)]).levels
     assert {change.verdict for change in level.parts} == {"not known"}
-    assert print_sentences(level) == [
-        "Not compared: 3 targets (fewer than 4 with enough operations on both sides)."
-    ]
+    assert print_sentences(level) == ["Not compared: 3 targets (fewer than 4 with enough operations on both sides)."]
     assert level.parts[1].rate == pytest.approx(0.1)
 
 

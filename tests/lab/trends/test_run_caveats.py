@@ -49,7 +49,9 @@ def test_compare_names_the_side_on_a_busy_machine_everywhere(
     numbers = sonde("compare", "tag:old", "tag:new", "--json").json["numbers"]
     caveats = {number["key"]["op"]: number["caveats"] for number in numbers}
     assert caveats["write"] == []
-    assert caveats["read"] == [{"side": "after", "phase": "read", "id": "noisy_node", "text": WHY, "runs": 4, "of": 6, "varies": False}]
+    assert caveats["read"] == [
+        {"side": "after", "phase": "read", "id": "noisy_node", "text": WHY, "runs": 4, "of": 6, "varies": False}
+    ]
 
 
 def test_finding_of_a_whole_run_applies_to_each_number(sonde: Sonde, runs: Callable[..., None]) -> None:
@@ -156,6 +158,8 @@ def test_doubts_are_counted_by_phase_with_the_words_of_the_latest_run(add_run: A
         read_summary(add_run(2, RATES, findings=[late])),
         read_summary(add_run(3, {("write", "write"): 1e9}, findings=[BUSY])),
     ]
-    assert count_caveats("after", runs, ["read", "read"]) == [CaveatCount("after", "read", "noisy_node", "late", 2, 3, True)]
+    assert count_caveats("after", runs, ["read", "read"]) == [
+        CaveatCount("after", "read", "noisy_node", "late", 2, 3, True)
+    ]
     assert count_caveats("after", runs, ["write", "nothing"]) == []
     assert count_caveats("after", runs[:1], ["read"]) == [CaveatCount("after", "read", "noisy_node", "again", 1, 1)]

@@ -120,7 +120,9 @@ def test_record_rewrite_repeats_the_first_record() -> None:
     (_, _, rewrite) = plan_of(parse_text("-i 0 -i 4"), IozoneCell(1024, 64)).document["phases"]
     assert (rewrite["id"], rewrite["op"]) == ("record_rewrite", "rewrite")
     assert rewrite["access"] == {"order": "random_replace", "within": 65536}
-    assert "record_rewrite" in [phase["id"] for phase in plan_of(parse_text("-a"), IozoneCell(64, 4)).document["phases"]]
+    assert "record_rewrite" in [
+        phase["id"] for phase in plan_of(parse_text("-a"), IozoneCell(64, 4)).document["phases"]
+    ]
 
 
 def test_tests_without_a_backend_are_left_out_with_a_note() -> None:

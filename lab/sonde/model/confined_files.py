@@ -28,6 +28,8 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _PART = ".part"  # ends the name of a file that is still being written
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+# Directories with the names of devices and of open files; other users cannot add entries there.
+_STREAM_FOLDERS = (Path("/dev"), Path("/dev/fd"), Path("/proc/self/fd"))
 
 
 def is_trusted(status: os.stat_result) -> bool:
@@ -95,6 +97,16 @@ class ConfinedDirectory:
         status = self.status()
         return is_trusted(status) and not status.st_mode & _OTHERS_WRITE
 
+    def others_may_rename(self) -> bool:
+        """Whether users other than its owner and root may rename and remove entries of the caller."""
+        mode = self.status().st_mode
+        return bool(mode & _OTHERS_WRITE) and not mode & stat.S_ISVTX
+
+    def protect_entries(self) -> None:
+        """Makes a directory of the caller sticky where others may write, so that each keeps its entries."""
+        if self.others_may_rename() and self.status().st_uid == os.geteuid():
+            os.fchmod(self.descriptor, stat.S_IMODE(self.status().st_mode) | stat.S_ISVTX)
+
     def names(self) -> list[str]:
         """Names in the directory, sorted."""
         return sorted(os.listdir(self.descriptor))
@@ -159,10 +171,7 @@ class ConfinedDirectory:
     def open_file(self, name: str, trusted_only: bool = False) -> BinaryIO:
         """Opens a regular file to read. `trusted_only`: refuses one that belongs neither to the caller nor to root."""
         file = _regular(_open(_plain(name), _READ, dir_fd=self.descriptor), self.path / name)
-        if trusted_only and not is_trusted(os.fstat(file.fileno())):
-            file.close()
-            raise PermissionError(errno.EPERM, "it belongs to another user", str(self.path / name))
-        return file
+        return _require_trust(file, self.path / name, trusted_only)
 
     def read_json(self, name: str, trusted_only: bool = False) -> dict[str, Any] | None:
         """The object in a JSON file; None when there is none that can be read, or it has more than MAX_JSON_BYTES."""
@@ -245,23 +254,40 @@ class ConfinedDirectory:
 @contextmanager
 def replace_file(path: Path, create: bool = False) -> Iterator[BinaryIO]:
     """A new file that takes the place of `path`, an output that the user named. `create`: makes its directory when that
-    is absent. A device or a pipe of the caller or of root is written to as it is. Raises OSError."""
-    try:
-        status = path.stat()
-        special = not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode))
-    except FileNotFoundError:
-        special = False
-    if special and not is_trusted(status):
-        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
-    if special or path.is_relative_to("/dev"):
-        with open(path, "wb") as file:
+    is absent. A pipe, a character device or a standard stream is written to as it is. Raises OSError."""
+    if _is_written_in_place(path):
+        with os.fdopen(_open_in_place(path), "wb") as file:
             yield file
     else:
-        with (
-            ConfinedDirectory.open(path.parent, create) as directory,
-            directory.replace_file(path.name) as file,
-        ):
+        with ConfinedDirectory.open(path.parent, create) as directory, directory.replace_file(path.name) as file:
             yield file
+
+
+def _is_written_in_place(path: Path) -> bool:
+    """Raises OSError for a pipe or device of another user, and for one behind a link of another user."""
+    if path.parent in _STREAM_FOLDERS:
+        return True
+    try:
+        entry, status = path.lstat(), path.stat()
+    except FileNotFoundError:
+        return False
+    if stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode):
+        return False
+    if not is_trusted(entry) or not is_trusted(status):
+        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+    return True
+
+
+def _open_in_place(path: Path) -> int:
+    """A descriptor. A regular file outside the standard streams was put there meanwhile, and stays as it is."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC)
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISBLK(mode) or (stat.S_ISREG(mode) and path.parent not in _STREAM_FOLDERS):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is not a pipe or a character device", str(path))
+    if stat.S_ISREG(mode):
+        os.ftruncate(descriptor, 0)
+    return descriptor
 
 
 def write_file(path: Path, text: str, create: bool = False) -> None:
@@ -282,10 +308,15 @@ def create_file(path: Path) -> BinaryIO:
         return directory.create_file(path.name)
 
 
-def append_file(path: Path) -> BinaryIO:
-    """A file to add to, made when it is absent; a link, a named pipe or a device is refused. Raises OSError."""
+def append_file(path: Path, trusted_only: bool = False) -> BinaryIO:
+    """A file to add to, made when it is absent; a link, a file with several names, a pipe or a device is refused, and
+    with `trusted_only` a file that belongs neither to the caller nor to root. Raises OSError."""
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    return _regular(_open(path, flags), path, "ab")
+    file = _require_trust(_regular(_open(path, flags), path, "ab"), path, trusted_only)
+    if os.fstat(file.fileno()).st_nlink > 1:
+        file.close()
+        raise OSError(errno.EMLINK, "it has another name elsewhere", str(path))
+    return file
 
 
 def remove_file(path: Path) -> None:
@@ -300,9 +331,10 @@ def remove_tree(path: Path) -> None:
         directory.remove_tree(path.name)
 
 
-def open_file(path: Path) -> BinaryIO:
-    """Opens a regular file to read; a link, a named pipe or a device of that name is refused. Raises OSError."""
-    return _regular(_open(path, _READ), path)
+def open_file(path: Path, trusted_only: bool = False) -> BinaryIO:
+    """Opens a regular file to read; a link, a named pipe or a device is refused, and with `trusted_only` a file that
+    belongs neither to the caller nor to root. Raises OSError."""
+    return _require_trust(_regular(_open(path, _READ), path), path, trusted_only)
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
@@ -345,6 +377,13 @@ def _regular(descriptor: int, path: Path, mode: str = "rb") -> BinaryIO:
         raise OSError(errno.EINVAL, "it is not a regular file", str(path))
     os.set_blocking(descriptor, True)
     return cast(BinaryIO, os.fdopen(descriptor, mode))
+
+
+def _require_trust(file: BinaryIO, path: Path, trusted_only: bool) -> BinaryIO:
+    if trusted_only and not is_trusted(os.fstat(file.fileno())):
+        file.close()
+        raise PermissionError(errno.EPERM, "it belongs to another user", str(path))
+    return file
 
 
 def _plain(name: str) -> str:

@@ -86,6 +86,10 @@ def _files_of(folder: Path, complaints: list[str], then: str = "it was left out"
                     complaints.append(f"{folder / name} cannot be read ({reason.strerror}); {then}.")
                     continue
                 with content:
+                    status = os.fstat(content.fileno())
+                    if status.st_nlink > 1 and status.st_uid != directory.status().st_uid:
+                        complaints.append(f"{folder / name} is a link to a file of another user; {then}.")
+                        continue
                     yield name, content
     except OSError as reason:
         complaints.append(f"{folder} cannot be read ({reason.strerror}); {then}.")

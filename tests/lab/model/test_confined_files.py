@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
+import tempfile
 import threading
 from pathlib import Path
 
@@ -143,6 +145,53 @@ def test_pipe_of_another_user_is_not_written_to(shared: Path) -> None:
     as_neighbor(lambda: os.mkfifo(shared / "out"))
     with pytest.raises(OSError, match="not a regular file"):
         write_file(shared / "out", "secret")
+
+
+@needs_two_users
+@pytest.mark.parametrize("folder", ["shared", "/dev/shm"])
+def test_link_of_another_user_to_a_pipe_or_file_is_not_followed(shared: Path, victim: Path, folder: str) -> None:
+    """A link to a pipe is refused; a link to a file is replaced, also below /dev."""
+    target = shared if folder == "shared" else Path(tempfile.mkdtemp(dir=folder))
+    target.chmod(0o777)
+    pipe = victim.parent / "pipe"
+    os.mkfifo(pipe, 0o600)
+    as_neighbor(lambda: ((target / "a").symlink_to(pipe), (target / "b").symlink_to(victim)))
+    before = victim.read_text()
+    try:
+        with pytest.raises(OSError, match="not a regular file"):
+            write_file(target / "a", "secret")
+        write_file(target / "b", "page")
+        assert (victim.read_text(), (target / "b").is_symlink()) == (before, False)
+    finally:
+        if target != shared:
+            shutil.rmtree(target)
+
+
+@needs_two_users
+def test_hard_link_is_not_appended_to(shared: Path, victim: Path) -> None:
+    """As where the kernel lets users link files of others."""
+    before = victim.read_text()
+    (shared / "events.ndjson").hardlink_to(victim)
+    with pytest.raises(OSError, match="another name elsewhere"):
+        append_file(shared / "events.ndjson")
+    assert victim.read_text() == before
+
+
+@needs_two_users
+def test_file_of_another_user_is_not_appended_to(shared: Path) -> None:
+    as_neighbor(lambda: (shared / "lock").write_text(""))
+    append_file(shared / "lock").close()
+    with pytest.raises(PermissionError, match="another user"):
+        append_file(shared / "lock", trusted_only=True)
+
+
+def test_block_device_is_not_written_to(shared: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can make a device")
+    os.mknod(shared / "disk", stat.S_IFBLK | 0o600, os.makedev(7, 250))
+    with pytest.raises(OSError):  # noqa: PT011 - a device without a driver cannot even be opened
+        write_file(shared / "disk", "x")
+    assert stat.S_ISBLK((shared / "disk").stat().st_mode)
 
 
 def test_device_is_written_to_and_not_replaced() -> None:

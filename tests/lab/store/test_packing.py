@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from make_record import Scene, write_run
+from other_user import NEIGHBOR, needs_two_users
 
 from sonde.store import packs
 
@@ -62,6 +63,21 @@ def test_export_leaves_out_what_is_no_regular_file(
     assert held[f"{RUN}/record.ndjson"] == (folder / "record.ndjson").read_bytes()
     assert result.err.count("it is a symbolic link") == 2
     assert "pipe.txt cannot be read (it is not a regular file)" in result.err
+
+
+@needs_two_users
+def test_export_leaves_out_hard_links_to_files_of_others(
+    sonde: Sonde, archive: Path, tmp_path: Path, secret: Path
+) -> None:
+    """As where the kernel lets users link files of others."""
+    folder = write_run(archive / "2026-01" / RUN, Scene())
+    (folder / "secret").hardlink_to(secret)
+    os.chown(folder, NEIGHBOR, NEIGHBOR)
+    result = sonde("export", tmp_path / "out.zip", RUN)
+    assert "a link to a file of another user" in result.err
+    names = names_and_bytes(tmp_path / "out.zip")
+    assert f"{RUN}/record.ndjson" in names
+    assert f"{RUN}/secret" not in names
 
 
 def test_import_skips_a_run_with_links(sonde: Sonde, archive: Path, tmp_path: Path, secret: Path) -> None:

@@ -85,3 +85,17 @@ def test_no_other_module_writes_a_script() -> None:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("#!/")
     ]
     assert violations == []
+
+
+def test_python_is_started_without_the_current_directory() -> None:
+    """`python -m` searches the current directory first, where another user may have put a module of that name."""
+    wrong, checked = [], 0
+    for file, tree in modules():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.List) and any(ast.unparse(item) == "sys.executable" for item in node.elts):
+                checked += 1
+                after = [ast.unparse(item) for item in node.elts]
+                if after[after.index("sys.executable") + 1 : after.index("sys.executable") + 2] != ["'-P'"]:
+                    wrong.append(f"{file}:{node.lineno}: {ast.unparse(node)}")
+    assert wrong == []
+    assert checked >= 3

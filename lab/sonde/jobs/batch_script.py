@@ -70,4 +70,4 @@ def _sonde_command(site: Site) -> list[Argument]:
     called = Path(sys.argv[0])
     if called.name == "sonde" and os.access(called, os.X_OK):
         return [str(called.resolve())]
-    return [sys.executable, "-m", "sonde"]
+    return [sys.executable, "-P", "-m", "sonde"]

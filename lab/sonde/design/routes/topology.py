@@ -174,7 +174,8 @@ class Topology:
 
     def start_python(self, name: str, *arguments: str) -> subprocess.Popen[bytes]:
         """Starts Python with these arguments in a namespace; `close` ends it."""
-        command = ["ip", "netns", "exec", self._prefix + name, sys.executable, *arguments]
+        # -P: a module in the current directory, which others may write, does not count.
+        command = ["ip", "netns", "exec", self._prefix + name, sys.executable, "-P", *arguments]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self._processes.append(process)
         return process

@@ -33,9 +33,9 @@ def resolve_plan_source(name: str) -> str:
 
     Raises PlanError.
     """
-    if name == "-" or is_file_reference(name):
-        return name
     files_by_name = find_bundled_files("experiments", include_subfolders=True)
+    if name == "-" or is_file_reference(name, files_by_name):
+        return name
     if name in files_by_name:
         return str(files_by_name[name])
     plan_names = ", ".join(shipped_plans()) or "none"

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -38,9 +38,12 @@ def _list_folders(folder: Traversable) -> Iterator[Traversable]:
             yield entry
 
 
-def is_file_reference(name: str) -> bool:
-    """Returns whether the user's argument is a file path, not the name of a bundled file."""
-    return Path(name).exists() or "/" in name or Path(name).suffix in (TOML_SUFFIX, ".json")
+def is_file_reference(name: str, bundled: Collection[str]) -> bool:
+    """Returns whether the user's argument is a file path, not the name of a bundled file.
+
+    A bundled name is never a file of that name in the current directory, where another user may have put a plan.
+    """
+    return "/" in name or Path(name).suffix in (TOML_SUFFIX, ".json") or (name not in bundled and Path(name).exists())
 
 
 def find_system_file(name: str) -> str:
@@ -48,9 +51,9 @@ def find_system_file(name: str) -> str:
 
     Raises UserError with the nearest name.
     """
-    if is_file_reference(name):
-        return name
     systems = find_bundled_files("systems")
+    if is_file_reference(name, systems):
+        return name
     if name in systems:
         return str(systems[name])
     raise UserError(

@@ -359,7 +359,7 @@ def test_files_that_come_with_sonde_are_known_by_their_names(tmp_path: Path, mon
         f'There is no system file "hpcs-dmeo" and no described system of that name; described are {", ".join(systems)}.'
         ' Did you mean "hpcs-demo"?'
     )
-    assert [is_file_reference(name) for name in ("a/b", "a.toml", "a.json", "a.txt", "a")] == [
+    assert [is_file_reference(name, ["a"]) for name in ("a/b", "a.toml", "a.json", "a.txt", "a")] == [
         True,
         True,
         True,
@@ -367,7 +367,9 @@ def test_files_that_come_with_sonde_are_known_by_their_names(tmp_path: Path, mon
         False,
     ]
     (tmp_path / "hpcs-demo").touch()
-    assert find_system_file("hpcs-demo") == "hpcs-demo"
+    assert find_system_file("hpcs-demo") == str(systems["hpcs-demo"]), "a planted file does not count"
+    (tmp_path / "own").touch()
+    assert find_system_file("own") == "own"
     assert find_bundled_files("no-such-folder") == {}
     inside = find_bundled_files("systems", include_subfolders=True)
     assert set(systems) < set(inside), "those in folders of the folder too"

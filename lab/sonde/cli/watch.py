@@ -146,7 +146,7 @@ def status_command(archive: Archive, as_json: bool) -> int:
       sonde watch status
       sonde watch status --json
     """
-    state = StateStore(archive.root / _FOLDER).load()
+    state = StateStore(archive.root / _FOLDER).load(trusted_only=False)
     if as_json:
         print_json(state.to_json())
         return EXIT_OK

@@ -91,14 +91,24 @@ def create_job(archive: Archive, site: Site, plan: str, nodes: int, time_s: floa
 
 
 def write_script(job: Job, script: str) -> None:
-    """Creates the folder of the job with its script. Raises MachineError."""
+    """Creates the folder of the job with its script. Raises MachineError, also where another user could exchange the
+    script before it runs."""
     try:
         with (
             ConfinedDirectory.open(job.folder.parents[1], create=True) as archive,
             archive.enter(job.folder.parent.name, create=True) as jobs,
-            jobs.create_directory(job.folder.name) as folder,
         ):
-            folder.write_text(SCRIPT, script)
+            jobs.protect_entries()
+            owners = {os.geteuid(), 0, archive.status().st_uid}
+            for directory in (archive, jobs):
+                if directory.others_may_rename() or directory.status().st_uid not in owners:
+                    raise MachineError(
+                        f"Other users can exchange entries of {directory.path}, and the job would run their script; use"
+                        " an archive of your own (--archive DIR), or let the owner of this one make its directories"
+                        " sticky: chmod +t."
+                    )
+            with jobs.create_directory(job.folder.name) as folder:
+                folder.write_text(SCRIPT, script)
     except OSError as reason:
         raise MachineError(
             f"The archive {job.folder.parent.parent} cannot be written: {reason.strerror}; name another with --archive"

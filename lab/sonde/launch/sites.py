@@ -20,6 +20,7 @@ from sonde.model.documents import parse_toml
 from sonde.model.errors import UnitError, UserError, suggest_name
 from sonde.model.escaping import escape_line
 from sonde.model.file_text import MAX_CONFIGURATION_BYTES, read_limited_text
+from sonde.model.file_trust import require_own_file
 from sonde.model.units import parse_duration
 
 SCHEDULERS = ("slurm", "pbs", "pbs_classic", "lsf")
@@ -92,6 +93,8 @@ def read_sites(files: Sequence[Path] | None = None) -> dict[str, Site]:
     sites: dict[str, Site] = {}
     for path in list_site_files() if files is None else files:
         try:
+            if str(path) != os.environ.get(VARIABLE):
+                require_own_file(path, "sites file")
             document = parse_toml(read_limited_text(path, MAX_CONFIGURATION_BYTES))
         except FileNotFoundError:
             if str(path) == os.environ.get(VARIABLE):

@@ -12,6 +12,7 @@ from sonde.conduct.run import RunSetup, conduct_run, make_failure
 from sonde.launch.session import LineObserver
 from sonde.model.bundled_files import find_bundled_files, is_file_reference
 from sonde.model.errors import EXIT_OK, UserError
+from sonde.model.file_trust import require_unshared_file
 from sonde.model.plan import Plan, read_document
 from sonde.store.archive import Archive
 from sonde.store.events import add_archive_events, select_new_events
@@ -31,7 +32,11 @@ def load_probe_plan(probe: ProbeEntry, name: str) -> Plan:
     if not Path(probe.on).is_dir():
         raise UserError(f"There is no directory {probe.on}, on which the probe {probe.id} runs.")
     bundled = find_bundled_files("experiments")
-    document = read_document(name if is_file_reference(name) or name not in bundled else str(bundled[name]))
+    if is_file_reference(name, bundled) or name not in bundled:
+        require_unshared_file(Path(name), "plan")
+        document = read_document(name)
+    else:
+        document = read_document(str(bundled[name]))
     target = document.setdefault("target", {})
     if isinstance(target, dict):
         target["path"] = str(Path(probe.on).absolute())

@@ -11,6 +11,7 @@ from sonde.model.documents import parse_toml
 from sonde.model.errors import UserError
 from sonde.model.event.times import EventTimeError, parse_zone
 from sonde.model.file_text import MAX_CONFIGURATION_BYTES, read_text_file
+from sonde.model.file_trust import require_unshared_file
 from sonde.model.tables.table_reader import ReadContext, read_table
 from sonde.watch.description import ChannelEntry, ProbeEntry, WatchFile
 
@@ -23,7 +24,8 @@ class WatchFileError(UserError):
 
 
 def read_watch_file(path: Path) -> WatchFile:
-    """Reads a watch file. Raises WatchFileError with file and member."""
+    """Reads a watch file. Raises WatchFileError with file and member, and UserError when others may have written it."""
+    require_unshared_file(path, "watch file")
     text = read_text_file(path, "watch file", MAX_CONFIGURATION_BYTES, WatchFileError)
     try:
         document = parse_toml(text)

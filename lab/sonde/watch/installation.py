@@ -6,6 +6,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from sonde.model.errors import UserError
+from sonde.model.escaping import escape_line
 from sonde.model.shell import quote_command
 
 # `once` runs nothing that is not due, so it may be started often.
@@ -13,9 +15,13 @@ _MINUTES = 5
 
 
 def make_command(watch_file: Path, archive: Path) -> list[str]:
-    """The command of one round, with absolute paths."""
-    round_arguments = ["-m", "sonde", "watch", "once", str(watch_file.absolute())]
-    return [sys.executable, *round_arguments, "--archive", str(archive.absolute())]
+    """The command of one round, with absolute paths. Raises UserError for a path that would begin a line of its own."""
+    paths = str(watch_file.absolute()), str(archive.absolute())
+    for path in (sys.executable, *paths):
+        if not path.isprintable():
+            raise UserError(f"The path {escape_line(path)} has characters that a unit cannot hold; rename it.")
+    # -P: modules in the current directory do not count.
+    return [sys.executable, "-P", "-m", "sonde", "watch", "once", paths[0], "--archive", paths[1]]
 
 
 def make_systemd_units(watch_file: Path, archive: Path) -> dict[str, str]:

@@ -3,14 +3,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, is_dataclass
 from fcntl import LOCK_EX, LOCK_NB, flock
+from math import isfinite
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, BinaryIO, get_args, get_origin, get_type_hints
 
-from sonde.model.confined_files import ConfinedDirectory, append_file
+from sonde.model.confined_files import ConfinedDirectory, append_file, is_trusted
 from sonde.model.errors import MachineError, UserError
 
 STATE_FILE = "state.json"
@@ -18,6 +21,7 @@ _LOCK_FILE = "lock"
 _FORMAT = "sonde-watch-state/1"
 _MOST_VALUES = 400  # of one history; detectors use 80
 _MOST_DURATIONS = 200
+_HISTORY_LABELS = ("probe", "phase", "directory")
 
 
 @dataclass
@@ -135,37 +139,60 @@ class WatchState:
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> WatchState:
         """The state from its document. Raises ValueError, TypeError or KeyError for another form."""
-        members = dict(document)
-        if members.pop("schema", None) != _FORMAT:
+        if document.get("schema") != _FORMAT:
             raise ValueError("it has another format")
-        members["histories"] = {name: HistoryState(**entry) for name, entry in members["histories"].items()}
-        members["incidents"] = [Incident(**entry) for entry in members["incidents"]]
-        members["notices"] = [Notice(**entry) for entry in members["notices"]]
-        members["durations"] = {
-            name: [(float(start), float(seconds)) for start, seconds in entries]
-            for name, entries in members["durations"].items()
-        }
-        pending = members["pending"]
-        members["pending"] = PendingRun(**pending) if pending else None
-        return cls(**members)
+        state: WatchState = _build(cls, {name: value for name, value in document.items() if name != "schema"})
+        for history in state.histories.values():
+            if not set(_HISTORY_LABELS) <= set(history.labels) or len(history.values) != len(history.times):
+                raise ValueError("a history is incomplete")
+        return state
+
+
+def _build(hint: Any, value: Any) -> Any:
+    """The value as the type that an annotation of this file names. Raises ValueError or TypeError for another type."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is UnionType:
+        return None if value is None else _build(arguments[0], value)
+    if isinstance(hint, type) and is_dataclass(hint) and isinstance(value, dict):
+        hints = get_type_hints(hint)
+        return hint(**{name: _build(hints[name], item) for name, item in value.items() if name in hints})
+    if origin is dict and isinstance(value, dict):
+        return {str(name): _build(arguments[1], item) for name, item in value.items()}
+    if origin is list and isinstance(value, list):
+        return [_build(arguments[0], item) for item in value]
+    if origin is tuple and isinstance(value, list) and len(value) == len(arguments):
+        return tuple(_build(argument, item) for argument, item in zip(arguments, value, strict=True))
+    if hint is float and isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value):
+        return float(value)
+    if hint in (str, int, bool) and type(value) is hint:
+        return value
+    raise ValueError("a value has another type")
 
 
 @dataclass(frozen=True)
 class StateStore:
-    """The folder of a watch: its state and the lock that keeps two of them apart."""
+    """The folder of a watch: its state and the lock that keeps two of them apart. Where others may write the archive,
+    only a folder and a state of the caller or root count for rounds: notices are sent in the caller's name."""
 
     folder: Path
 
-    def load(self) -> WatchState:
-        """The state; a new one without the file. Raises MachineError when the file is damaged."""
+    def load(self, trusted_only: bool = True) -> WatchState:
+        """The state; a new one without the file. Raises MachineError when the file is damaged or of another user."""
         path = self.folder / STATE_FILE
-        if not path.exists():
+        try:
+            with ConfinedDirectory.open(self.folder) as directory:
+                if trusted_only and not is_trusted(directory.status()):
+                    raise MachineError(f"{self.folder} belongs to another user; use an archive of your own: --archive.")
+                if not directory.has(STATE_FILE):
+                    return WatchState()
+                document = directory.read_json(STATE_FILE, trusted_only)
+        except FileNotFoundError:
             return WatchState()
-        with ConfinedDirectory.open(self.folder) as directory:
-            document = directory.read_json(STATE_FILE)
+        except OSError as error:
+            raise MachineError(f"{self.folder} cannot be read: {error.strerror}.") from None
         try:
             if document is None:
-                raise ValueError("it is not JSON")
+                raise ValueError("it is not JSON, or it belongs to another user")
             return WatchState.from_json(document)
         except (ValueError, TypeError, KeyError) as error:
             raise MachineError(
@@ -183,10 +210,21 @@ class StateStore:
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Holds the lock; a killed process holds none. Raises MachineError when another watch has it."""
-        try:
-            ConfinedDirectory.open(self.folder, create=True).close()
-            with append_file(self.folder / _LOCK_FILE) as file:
+        with self._open_lock_file() as file:
+            try:
                 flock(file, LOCK_EX | LOCK_NB)
-                yield
-        except BlockingIOError:
-            raise MachineError(f"Another `sonde watch` uses {self.folder}; wait until it ends.") from None
+            except BlockingIOError:
+                raise MachineError(f"Another `sonde watch` uses {self.folder}; wait until it ends.") from None
+            yield
+
+    def _open_lock_file(self) -> BinaryIO:
+        path = self.folder / _LOCK_FILE
+        try:
+            with ConfinedDirectory.open(self.folder, create=True) as directory:
+                directory.close_to_others()
+            file = append_file(path, trusted_only=True)
+        except OSError as error:
+            raise MachineError(f"{path} cannot be used: {error.strerror}.") from None
+        if os.fstat(file.fileno()).st_uid == os.geteuid():
+            os.fchmod(file.fileno(), 0o600)  # who can read a file can hold its lock
+        return file

@@ -5,6 +5,7 @@ nothing of it."""
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 from dataclasses import replace
@@ -16,9 +17,9 @@ from other_user import as_neighbor, needs_two_users
 
 from sonde.jobs import job_scheduler
 from sonde.jobs.batch_script import make_batch_script
-from sonde.jobs.job_records import JOB_FILE, Job, create_job, read_jobs
+from sonde.jobs.job_records import JOB_FILE, SCRIPT, Job, create_job, read_jobs, write_script
 from sonde.launch.sites import MEMBERS, Site, read_sites
-from sonde.model.errors import UserError
+from sonde.model.errors import MachineError, UserError
 from sonde.store.archive import Archive
 from sonde.store.shards import JOBS
 
@@ -166,3 +167,47 @@ def test_job_file_with_wrong_members_is_skipped(tmp_path: Path, change: dict[str
     assert len(read_jobs(Archive(tmp_path))) == 1
     (folder / JOB_FILE).write_text(json.dumps(members | change))
     assert read_jobs(Archive(tmp_path)) == []
+
+
+def make_shared_archive(tmp_path: Path, mode: int) -> Path:
+    for folder in (tmp_path, *tmp_path.parents[:3]):
+        folder.chmod(folder.stat().st_mode | 0o011)
+    root = tmp_path / "shared"
+    root.mkdir()
+    root.chmod(mode)
+    return root
+
+
+@needs_two_users
+@pytest.mark.parametrize("mode", [0o777, 0o1777])
+def test_script_that_others_could_exchange_is_not_written(tmp_path: Path, mode: int) -> None:
+    """The scheduler runs the script later, with the caller's rights."""
+    root = make_shared_archive(tmp_path, mode)
+    if mode == 0o1777:  # the archive is sticky, but its folder of jobs belongs to the neighbor
+        as_neighbor((root / JOBS).mkdir)
+    with pytest.raises(MachineError, match="can exchange entries"):
+        write_script(create_job(Archive(root), MADE, "quick", 1, 60.0), "true\n")
+    assert not list(root.rglob(SCRIPT))
+
+
+@needs_two_users
+def test_script_in_a_sticky_archive_is_written(tmp_path: Path) -> None:
+    root = make_shared_archive(tmp_path, 0o1777)
+    before = os.umask(0)
+    try:
+        write_script(create_job(Archive(root), MADE, "quick", 1, 60.0), "true\n")
+    finally:
+        os.umask(before)
+    assert (root / JOBS).stat().st_mode & 0o7777 == 0o1777
+    assert [path.read_text() for path in root.rglob(SCRIPT)] == ["true\n"]
+
+
+@needs_two_users
+def test_sites_file_of_another_user_is_refused_unless_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where sudo keeps HOME: a sites file is a program."""
+    path = make_shared_archive(tmp_path, 0o777) / "sites.toml"
+    as_neighbor(lambda: path.write_text('[evil]\nscheduler = "slurm"\nlauncher = "srun"\n'))
+    with pytest.raises(UserError, match="belongs to user"):
+        read_sites([path])
+    monkeypatch.setenv("SONDE_SITES", str(path))
+    assert list(read_sites([path])) == ["evil"]

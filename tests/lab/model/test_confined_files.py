@@ -155,7 +155,12 @@ def test_link_of_another_user_to_a_pipe_or_file_is_not_followed(shared: Path, vi
     target.chmod(0o777)
     pipe = victim.parent / "pipe"
     os.mkfifo(pipe, 0o600)
-    as_neighbor(lambda: ((target / "a").symlink_to(pipe), (target / "b").symlink_to(victim)))
+
+    def plant() -> None:
+        (target / "a").symlink_to(pipe)
+        (target / "b").symlink_to(victim)
+
+    as_neighbor(plant)
     before = victim.read_text()
     try:
         with pytest.raises(OSError, match="not a regular file"):

@@ -175,6 +175,17 @@ def program_page(folder: Path) -> None:
     solver.chmod(0o755)
 
 
+def advise_page(folder: Path) -> None:
+    """Logs of jobs: one with small writes, alone and among others."""
+    from darshan_builder import DarshanBuilder
+
+    values = {"OPENS": 1, "WRITES": 5000, "BYTES_WRITTEN": 5_000_000, "SIZE_WRITE_1K_10K": 5000, "F_WRITE_TIME": 9.0}
+    log = DarshanBuilder(processes=1).counters("POSIX", "/lus/out", values, rank=0)
+    (folder / "logs").mkdir()
+    for path in ("job.darshan", "logs/1.darshan", "logs/2.darshan"):
+        log.write(folder / path)
+
+
 def plan_page(folder: Path) -> None:
     """The plan that the page prints before its commands."""
     page = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -238,6 +249,7 @@ PROPS: Mapping[str, Callable[[Path], None]] = {
     "docs/tasks/import.md": import_page,
     "docs/tasks/layout.md": layout_page,
     "docs/tasks/route.md": route_page,
+    "docs/tasks/advise.md": advise_page,
     "docs/tasks/small-io.md": program_page,
     "docs/tasks/watch.md": watch_page,
 }

@@ -47,7 +47,7 @@ def _entries(trace: Trace) -> Iterator[str]:
         reads_ahead = 2 if file.read.calls and reads_on else 0
         # Streams that take turns (several variables of one file) each need a page of their own.
         count = 4 if file.switches * 8 < calls and moves.consecutive * 4 > moves.calls * 3 else 16
-        yield f"{_escaped(file.path)}:size={page}:count={count}:prefetch={reads_ahead}"
+        yield f"{escape_pattern(file.path)}:size={page}:count={count}:prefetch={reads_ahead}"
 
 
 def _mean(moves: TransferCounters) -> float:
@@ -75,7 +75,7 @@ def _page(moves: TransferCounters, file: TracedFile) -> int:
     return page
 
 
-def _escaped(path: str) -> str:
+def escape_pattern(path: str) -> str:
     """`path` as a pattern that matches nothing else; what the grammar cannot hold matches any sign."""
     return re.sub(r"[,:\n]", "?", re.sub(r"([*?\[\\])", r"\\\1", path))
 

@@ -49,7 +49,7 @@ _VERB_GROUPS: Mapping[str, tuple[str, ...]] = {
     "View runs": ("list", "show", "report", "telemetry", "query"),
     "Manage runs": ("tag", "rm", "export", "import"),
     "Compare": ("compare", "trend", "baseline", "gate", "event"),
-    "Speed up programs": ("trace", "iobuf"),
+    "Speed up programs": ("trace", "advise", "iobuf"),
     "Design storage and networks": ("layout", "route", "system"),
     "Simulated machines": ("simulate", "mount", "unmount", "fault"),
     "This machine": ("doctor", "clean"),

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Advice for a job: patterns that one change removes, what the change gains, and the setting for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from sonde.advise.gains import GainEstimate, estimate_gain
+from sonde.advise.job_io import DirectionIo, FileIo, JobIo
+from sonde.advise.settings import ReadySetting, make_settings
+from sonde.advise.slow_targets import TargetSurvey
+from sonde.advise.storage_rates import StorageRates, rates_from_job
+from sonde.advise.triggers import CostKind, IoPattern, find_patterns
+
+SCHEMA = "sonde-advice/1"
+_TITLES = {
+    CostKind.READS: "Make reads large and sequential",
+    CostKind.WRITES: "Make writes large and sequential",
+    CostKind.ALIGNMENT: "Align calls with blocks and stripes",
+    CostKind.REDUNDANT_READS: "Read each byte once",
+    CostKind.REDUNDANT_WRITES: "Write each byte once",
+    CostKind.METADATA: "Open fewer files, and less often",
+    CostKind.BALANCE: "Give all ranks the same amount of I/O",
+    CostKind.OVERLAP: "Let I/O overlap with computation",
+}
+_MOST_FILES = 10
+
+
+@dataclass(frozen=True)
+class Advice:
+    """One change. `patterns` are the reasons, `gain` is in seconds of the job."""
+
+    effect: CostKind
+    title: str
+    patterns: Sequence[IoPattern]
+    gain: GainEstimate
+    settings: Sequence[ReadySetting]
+
+    @property
+    def files(self) -> list[FileIo]:
+        """Affected files, the most expensive first."""
+        unique = {id(file): file for pattern in self.patterns for file in pattern.files}
+        return sorted(unique.values(), key=lambda file: -file.seconds)
+
+
+@dataclass(frozen=True)
+class JobAdvice:
+    """Advice ordered by gain, and facts that cost nothing."""
+
+    job: JobIo
+    rates: StorageRates
+    advice: Sequence[Advice]
+    facts: Sequence[IoPattern]
+
+    @property
+    def codes(self) -> list[str]:
+        """Drishti's codes of all patterns, sorted."""
+        patterns = [*self.facts, *(pattern for item in self.advice for pattern in item.patterns)]
+        return sorted(pattern.code for pattern in patterns)
+
+
+def advise(job: JobIo, rates: StorageRates | None = None) -> JobAdvice:
+    """Returns the advice for a job on a storage; without one, the job's own large calls say how fast it is."""
+    rates = rates or rates_from_job(job)
+    by_effect: dict[CostKind, list[IoPattern]] = {}
+    for pattern in find_patterns(job):
+        by_effect.setdefault(pattern.effect, []).append(pattern)
+    facts = by_effect.pop(CostKind.NONE, [])
+    advice = []
+    for effect, patterns in by_effect.items():
+        gain = estimate_gain(job, patterns, rates)
+        if gain is not None:
+            advice.append(Advice(effect, _TITLES[effect], patterns, gain, make_settings(job, patterns)))
+    return JobAdvice(job, rates, sorted(advice, key=lambda item: -item.gain.value), facts)
+
+
+def build_log_set_document(
+    advised: Sequence[JobAdvice], refused: Sequence[str], survey: TargetSurvey, pages: Sequence[Path]
+) -> dict[str, Any]:
+    """The advice for several logs as JSON."""
+    return {
+        "schema": SCHEMA,
+        "jobs": [build_document(result) for result in advised],
+        "refused": list(refused),
+        "targets_compared": survey.compared,
+        "slow_targets": [asdict(target) for target in survey.slow],
+        "pages": [str(page) for page in pages],
+    }
+
+
+def build_document(result: JobAdvice) -> dict[str, Any]:
+    """The advice as JSON."""
+    job = result.job
+    return {
+        "log": job.source,
+        "format": job.format,
+        "program": job.program,
+        "job": job.job_id,
+        "user": job.user,
+        "started_unix_s": job.started_unix_s,
+        "seconds": job.seconds,
+        "processes": job.processes,
+        "hosts": list(job.hosts),
+        "io_seconds": {"slowest_rank": job.io_seconds, "mean_rank": job.mean_io_seconds},
+        "files": len(job.files) + max(0, job.folded_files - 1),
+        "read": _direction_document(job.read),
+        "write": _direction_document(job.write),
+        "missing": list(job.missing),
+        "storage": asdict(result.rates),
+        "codes": result.codes,
+        "advice": [_advice_document(item) for item in result.advice],
+        "facts": [_pattern_document(pattern) for pattern in result.facts],
+    }
+
+
+def _direction_document(move: DirectionIo) -> dict[str, Any]:
+    return {"calls": move.calls, "bytes": move.bytes, "seconds": move.seconds, "small_calls": move.small_calls}
+
+
+def _advice_document(item: Advice) -> dict[str, Any]:
+    return {
+        "change": item.effect.value,
+        "title": item.title,
+        "gain_s": {"low": item.gain.low, "value": item.gain.value, "high": item.gain.high},
+        "is_bound": item.gain.is_bound,
+        "reasons": [_pattern_document(pattern) for pattern in item.patterns],
+        "settings": [asdict(setting) for setting in item.settings],
+        "files": [
+            {"path": file.path, "seconds": file.seconds, "bytes": file.transferred} for file in item.files[:_MOST_FILES]
+        ],
+    }
+
+
+def _pattern_document(pattern: IoPattern) -> dict[str, Any]:
+    return {"trigger": pattern.key, "code": pattern.code, "text": pattern.text, "files": len(pattern.files)}

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The advice for a job in a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from sonde.advise.advice import Advice, JobAdvice
+from sonde.advise.gains import GainEstimate
+from sonde.advise.job_io import DirectionIo, JobIo
+from sonde.advise.slow_targets import TargetSurvey
+from sonde.model.units import counted, format_bytes, format_rate, format_seconds
+
+_MOST_FILES = 3
+_SHORTEST_GAIN_S = 0.05
+_PROCESSES = {True: "process", False: "processes"}
+
+
+def print_log_set(
+    console: Console, advised: Sequence[JobAdvice], refused: Sequence[str], survey: TargetSurvey, pages: Sequence[Path]
+) -> None:
+    """Prints the advice for each job, then what concerns all logs."""
+    for result in advised:
+        print_advice(console, result)
+        console.print()
+    for sentence in describe_targets(survey):
+        console.print(sentence, soft_wrap=True)
+    for reason in refused:
+        console.print(f"! {reason}", style="yellow", soft_wrap=True)
+    for page in pages:
+        console.print(f"Page  {page}", soft_wrap=True)
+
+
+def print_advice(console: Console, result: JobAdvice) -> None:
+    """Prints the job, what is missing, the advice by gain and the facts."""
+    job = result.job
+    console.print(Text(job.program or job.source, style="bold"), soft_wrap=True)
+    for name, value in job_facts(result):
+        console.print(f"{name:<10} {value}", soft_wrap=True)
+    for sentence in job.missing:
+        console.print(f"Missing    {sentence}", style="yellow", soft_wrap=True)
+    console.print()
+    if not job.has_io:
+        console.print("The log holds no I/O: there is nothing to advise.", soft_wrap=True)
+        return
+    useful, small = split_by_gain(result.advice)
+    if not useful:
+        console.print("No change would gain time worth having.", soft_wrap=True)
+    for number, item in enumerate(useful, 1):
+        _print_item(console, number, item)
+    if small:
+        titles = "; ".join(item.title[0].lower() + item.title[1:] for item in small)
+        console.print(f"No gain worth having: {titles}.", style="dim", soft_wrap=True)
+    for pattern in result.facts:
+        console.print(f"· {pattern.text}", style="dim", soft_wrap=True)
+
+
+def job_facts(result: JobAdvice) -> list[tuple[str, str]]:
+    """Names and values that describe the job."""
+    job = result.job
+    begin = datetime.fromtimestamp(job.started_unix_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    nodes = f" on {counted(len(job.hosts), 'node')}" if job.hosts else ""
+    facts = [
+        ("Job", ", ".join(part for part in (job.job_id, begin) if part)),
+        ("Ran", f"{format_seconds(job.seconds)}, {job.processes:,} {_PROCESSES[job.processes == 1]}{nodes}"),
+        ("In I/O", _describe_io_time(job)),
+        ("Read", _describe_direction(job.read)),
+        ("Written", _describe_direction(job.write)),
+        ("Log", f"{job.format}, {job.source}"),
+        ("Storage", _describe_rates(result)),
+    ]
+    return facts
+
+
+def _describe_io_time(job: JobIo) -> str:
+    slowest, mean = job.io_seconds, job.mean_io_seconds
+    share = f" ({slowest / job.seconds:.0%} of the run time)" if 0 < slowest <= job.seconds else ""
+    if job.processes == 1:
+        overlap = "; calls of several threads overlap" if slowest > job.seconds >= 1 else ""
+        return f"{format_seconds(slowest)}{share}{overlap}"
+    return f"{format_seconds(slowest)} on the slowest rank{share}, {format_seconds(mean)} on average"
+
+
+def _describe_direction(move: DirectionIo) -> str:
+    if not move.calls:
+        return "nothing through POSIX"
+    mean = format_bytes(round(move.bytes / move.calls))
+    return f"{format_bytes(move.bytes)} in {counted(move.calls, 'call')} (mean {mean})"
+
+
+def _describe_rates(result: JobAdvice) -> str:
+    rates = result.rates
+    texts = [
+        f"{name} {format_rate(rate.value)} ({format_rate(rate.low)} to {format_rate(rate.high)})"
+        for name, rate in (("read", rates.read or rates.all_read), ("write", rates.write or rates.all_write))
+        if rate
+    ]
+    return f"{rates.source}: {', '.join(texts) or 'no rate is known; gains are upper bounds'}"
+
+
+def split_by_gain(advice: Sequence[Advice]) -> tuple[list[Advice], list[Advice]]:
+    """Advice that may gain at least 50 ms, and the rest."""
+    useful = [item for item in advice if item.gain.high >= _SHORTEST_GAIN_S]
+    return useful, [item for item in advice if item.gain.high < _SHORTEST_GAIN_S]
+
+
+def describe_gain(gain: GainEstimate) -> str:
+    """The gain with its interval."""
+    if gain.is_bound:
+        return f"at most {format_seconds(gain.high)}"
+    return f"about {format_seconds(gain.value)} ({format_seconds(gain.low)} to {format_seconds(gain.high)})"
+
+
+def _print_item(console: Console, number: int, item: Advice) -> None:
+    head = Text(f"{number}. {item.title}", style="bold")
+    head.append(f"  gains {describe_gain(item.gain)}")
+    console.print(head, soft_wrap=True)
+    for pattern in item.patterns:
+        console.print(f"   {pattern.text}", soft_wrap=True)
+    for line in list_files(item):
+        console.print(f"   {line}", style="dim", soft_wrap=True)
+    for setting in item.settings:
+        console.print(f"   → {setting.kind}: {setting.text}", soft_wrap=True)
+        console.print(f"     {setting.purpose}", style="dim", soft_wrap=True)
+    console.print()
+
+
+def list_files(item: Advice) -> Iterator[str]:
+    """The most expensive files of an item, one line each."""
+    files = item.files
+    for file in files[:_MOST_FILES]:
+        yield f"{file.path}: {format_seconds(file.seconds)} in calls, {format_bytes(file.transferred)}"
+    if len(files) > _MOST_FILES:
+        remaining_s = sum(file.seconds for file in files[_MOST_FILES:])
+        yield f"and {counted(len(files) - _MOST_FILES, 'more file')}: {format_seconds(remaining_s)}"
+
+
+def describe_targets(survey: TargetSurvey) -> list[str]:
+    """Sentences on slow storage targets; none where the logs name no targets."""
+    if survey.slow:
+        return [target.describe() for target in survey.slow]
+    if survey.compared:
+        return [f"None of {counted(survey.compared, 'storage target')} is slow ({counted(survey.files, 'file')})."]
+    return []

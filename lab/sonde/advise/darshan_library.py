@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Records of a Darshan log, one by one, through the C library in the `darshan` wheel.
+
+PyDarshan's own reports hold all records of a log in memory. Here a record is released before the next one is read.
+The library trusts the log: call it in a process that may die.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sonde.model.errors import MachineError, UserError
+
+COUNTER_MODULES = ("POSIX", "MPI-IO", "STDIO", "H5F", "PNETCDF_FILE", "DFS")
+_RECORD_TYPES = {
+    "POSIX": "struct darshan_posix_file *",
+    "MPI-IO": "struct darshan_mpiio_file *",
+    "STDIO": "struct darshan_stdio_file *",
+    "H5F": "struct darshan_hdf5_file *",
+    "PNETCDF_FILE": "struct darshan_pnetcdf_file *",
+    "DFS": "struct darshan_dfs_file *",
+}
+_SEGMENT = np.dtype([("offset", "<i8"), ("length", "<i8"), ("start", "<f8"), ("end", "<f8")])
+# More bins, components or targets than this in one record: the record is damaged.
+_MOST_BINS, _MOST_PARTS = 1 << 20, 1 << 16
+
+
+@dataclass(frozen=True)
+class CounterRecord:
+    """Counters of one file on one rank, or on all ranks (`rank` -1)."""
+
+    file: int
+    rank: int
+    values: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class CallRecord:
+    """Single calls of one rank on one file (DXT). The arrays have offset, length, start and end."""
+
+    file: int
+    rank: int
+    host: str
+    read: NDArray[Any]
+    write: NDArray[Any]
+
+
+@dataclass(frozen=True)
+class TimeBinRecord:
+    """Bytes of one rank in equal intervals of time (HEATMAP)."""
+
+    layer: int  # id of the name "heatmap:POSIX" or of another layer
+    rank: int
+    bin_s: float
+    read: NDArray[np.int64]
+    write: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class StripeRecord:
+    """Stripe size and storage targets of one file on Lustre."""
+
+    file: int
+    stripe_bytes: int
+    targets: tuple[int, ...]
+
+
+def load_backend() -> Any:
+    """Returns PyDarshan's low-level module. Raises MachineError when it is not installed."""
+    try:
+        from darshan.backend import cffi_backend
+    except Exception as reason:  # its import fails in several ways without its C library
+        raise MachineError(f"Darshan logs need the package darshan ({reason}): pip install 'sonde[darshan]'.") from None
+    return cffi_backend
+
+
+class DarshanLog:
+    """An open log. Use `open_log`."""
+
+    def __init__(self, backend: Any, handle: Any) -> None:
+        self._backend, self._log = backend, handle
+        self.job: dict[str, Any] = backend.log_get_job(handle)
+        self.modules: dict[str, dict[str, Any]] = backend.log_get_modules(handle)
+
+    @property
+    def program(self) -> str:
+        """Command line of the program."""
+        return str(self._backend.log_get_exe(self._log))
+
+    @property
+    def mounts(self) -> list[tuple[str, str]]:
+        """Path and type of the mounts, the longest path first."""
+        return sorted(self._backend.log_get_mounts(self._log), key=lambda mount: -len(mount[0]))
+
+    def names(self) -> dict[int, str]:
+        """Paths by id of a file."""
+        return dict(self._backend.log_get_name_records(self._log))
+
+    def counter_records(self, module: str) -> Iterator[CounterRecord]:
+        """Records of one of COUNTER_MODULES."""
+        counters, times = _counter_names(module)
+        for buffer in self._records(module):
+            record = self._backend.ffi.cast(_RECORD_TYPES[module], buffer)
+            integers = np.frombuffer(self._backend.ffi.buffer(record.counters), dtype=np.int64)
+            floats = np.frombuffer(self._backend.ffi.buffer(record.fcounters), dtype=np.float64)
+            values: dict[str, float] = dict(zip(counters, integers.tolist(), strict=False))
+            values.update(zip(times, np.nan_to_num(floats, posinf=0.0, neginf=0.0).tolist(), strict=False))
+            yield CounterRecord(int(record.base_rec.id), int(record.base_rec.rank), values)
+
+    def call_records(self, module: str) -> Iterator[CallRecord]:
+        """Records of DXT_POSIX or DXT_MPIIO."""
+        ffi = self._backend.ffi
+        size = ffi.sizeof("struct dxt_file_record")
+        for buffer in self._records(module):
+            record = ffi.cast("struct dxt_file_record *", buffer)
+            writes, reads = int(record.write_count), int(record.read_count)
+            view = ffi.buffer(ffi.cast("char *", buffer) + size, (writes + reads) * _SEGMENT.itemsize)
+            calls = np.frombuffer(view, dtype=_SEGMENT)
+            host = ffi.string(record.hostname, 64).decode("utf-8", "replace")
+            yield CallRecord(
+                int(record.base_rec.id), int(record.base_rec.rank), host, calls[writes:].copy(), calls[:writes].copy()
+            )
+
+    def time_bin_records(self) -> Iterator[TimeBinRecord]:
+        """Records of the HEATMAP module."""
+        ffi = self._backend.ffi
+        for buffer in self._records("HEATMAP"):
+            record = ffi.cast("struct darshan_heatmap_record *", buffer)
+            bins = int(record.nbins)
+            if not 0 < bins <= _MOST_BINS or not record.bin_width_seconds > 0:
+                continue
+            read, write = (
+                np.frombuffer(ffi.buffer(pointer, 8 * bins), dtype=np.int64).copy()
+                for pointer in (record.read_bins, record.write_bins)
+            )
+            yield TimeBinRecord(
+                int(record.base_rec.id), int(record.base_rec.rank), float(record.bin_width_seconds), read, write
+            )
+
+    def stripe_records(self) -> Iterator[StripeRecord]:
+        """Records of the LUSTRE module. The targets of all components of a layout are joined."""
+        names, _ = _counter_names("LUSTRE_COMP")
+        size_index = names.index("LUSTRE_COMP_STRIPE_SIZE")
+        for buffer in self._records("LUSTRE"):
+            record = self._backend.ffi.cast("struct darshan_lustre_record *", buffer)
+            components, stripes = int(record.num_comps), int(record.num_stripes)
+            if not 0 < components <= _MOST_PARTS or not 0 <= stripes <= _MOST_PARTS:
+                continue
+            targets = self._backend.ffi.unpack(record.ost_ids, stripes) if stripes else []
+            stripe_bytes = int(record.comps[0].counters[size_index])
+            yield StripeRecord(
+                int(record.base_rec.id), stripe_bytes, tuple(target for target in targets if target >= 0)
+            )
+
+    def _records(self, module: str) -> Iterator[Any]:
+        if module not in self.modules:
+            return
+        ffi, library = self._backend.ffi, self._backend.libdutil
+        index = self.modules[module]["idx"]
+        while True:
+            pointer = ffi.new("void **")
+            if library.darshan_log_get_record(self._log["handle"], index, pointer) < 1:
+                return
+            try:
+                yield pointer[0]
+            finally:
+                library.darshan_free(pointer[0])
+
+
+@contextmanager
+def open_log(path: Path) -> Iterator[DarshanLog]:
+    """Opens a log. Raises UserError when it is none, MachineError when the library is missing."""
+    backend = load_backend()
+    log = backend.log_open(str(path))
+    if log["handle"] == backend.ffi.NULL:
+        raise UserError(f"{path} is no Darshan log that this version of the library reads (3.0 and later).")
+    try:
+        yield DarshanLog(backend, log)
+    finally:
+        backend.log_close(log)
+
+
+@lru_cache
+def _counter_names(module: str) -> tuple[list[str], list[str]]:
+    backend = load_backend()
+    return backend.counter_names(module) or [], backend.fcounter_names(module) or []

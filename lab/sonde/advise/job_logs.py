@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds out what a log is and reads it as `JobIo`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from sonde.advise.darshan_log import read_darshan_job
+from sonde.advise.job_io import JobIo
+from sonde.advise.reader_process import TIMEOUT_S, ReaderProcess
+from sonde.advise.trace_job import read_trace_job
+from sonde.model.confined_files import open_file
+from sonde.model.errors import UserError
+from sonde.model.trace import is_trace
+
+DARSHAN_SUFFIX = ".darshan"
+_DARSHAN_MAGIC = 6567223  # after the version of the format, in the byte order of the writer
+
+
+def read_job(path: Path, process: ReaderProcess) -> JobIo:
+    """Reads a Darshan log or a trace. Raises UserError when it is neither, or damaged."""
+    if is_darshan_log(path):
+        return process.read(read_darshan_job, path)
+    if path.exists() and is_trace(path):
+        return read_trace_job(path)
+    if not path.exists():
+        raise UserError(f"There is no log {path}.")
+    raise UserError(
+        f"{path} is neither a Darshan log (*{DARSHAN_SUFFIX}, version 3.0 or later) nor a trace of `sonde trace`."
+    )
+
+
+def read_jobs(
+    paths: Sequence[Path], on_log: Callable[[Path], None], timeout_s: float = TIMEOUT_S
+) -> tuple[list[JobIo], list[str]]:
+    """Reads several logs. Returns the jobs, and the reason for each log that cannot be read.
+
+    Calls `on_log` before each log. Raises UserError when no log can be read.
+    """
+    jobs, refused = [], []
+    with ReaderProcess(timeout_s) as process:
+        for path in paths:
+            on_log(path)
+            try:
+                jobs.append(read_job(path, process))
+            except UserError as reason:
+                if len(paths) == 1:
+                    raise
+                refused.append(str(reason))
+    if not jobs:
+        raise UserError(f"None of the {len(paths)} logs can be read; the first reason: {refused[0]}")
+    return jobs, refused
+
+
+def is_darshan_log(path: Path) -> bool:
+    """Whether the file begins as a Darshan log does."""
+    if not path.is_file():
+        return False
+    try:
+        with open_file(path) as stream:
+            head = stream.read(16)
+    except OSError as reason:
+        raise UserError(f"{path} cannot be read: {reason.strerror}.") from None
+    return any(int.from_bytes(head[8:16], order) == _DARSHAN_MAGIC for order in ("little", "big"))
+
+
+def find_logs(folder: Path) -> list[Path]:
+    """All Darshan logs below a folder, in the order of their paths."""
+    return sorted(path for path in folder.rglob(f"*{DARSHAN_SUFFIX}") if path.is_file())

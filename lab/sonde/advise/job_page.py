@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page of one job: expected gains, bytes over time, ranks × time, sizes of the calls, files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from markupsafe import Markup
+
+from sonde.advise.advice import JobAdvice
+from sonde.advise.advice_text import describe_gain, describe_targets, job_facts, split_by_gain
+from sonde.advise.gains import GainEstimate
+from sonde.advise.job_io import FileIo, IoTimeline, JobIo
+from sonde.advise.settings import ReadySetting
+from sonde.advise.slow_targets import TargetSurvey
+from sonde.charts.amount_bars import Amount, render_amount_bars
+from sonde.charts.heat_map import HeatMap, build_time_labels, render_heat_map
+from sonde.charts.plot import table
+from sonde.charts.study import Section, Study, write_study
+from sonde.charts.time_chart import Line, build_time_chart
+from sonde.model.escaping import escape_line
+from sonde.model.trace import SIZE_CLASSES
+from sonde.model.units import counted, format_bytes, format_seconds
+
+_MOST_FILES = 20
+
+
+def write_job_page(result: JobAdvice, survey: TargetSurvey, output: Path) -> Path:
+    """Writes the page. Raises ReportError when it cannot be written."""
+    job = result.job
+    study = Study(
+        title=f"I/O of {job.program.split()[0] if job.program else job.source}",
+        lead="Gains are estimates: the same bytes in large sequential transfers of this storage against the time that"
+        " the log reports.",
+        facts=job_facts(result),
+        alarms=[*job.missing, *(target.describe() for target in survey.slow)],
+        sections=list(_make_sections(result, survey)),
+    )
+    return write_study(study, output)
+
+
+def write_job_pages(results: Sequence[JobAdvice], survey: TargetSurvey, output: Path) -> list[Path]:
+    """Writes the page of one job to the file `output`, or those of several into the folder `output`."""
+    if len(results) == 1:
+        return [write_job_page(results[0], survey, output)]
+    output.mkdir(parents=True, exist_ok=True)
+    return [write_job_page(result, survey, output / f"{Path(result.job.source).stem}.html") for result in results]
+
+
+def _make_sections(result: JobAdvice, survey: TargetSurvey) -> Iterator[Section]:
+    job = result.job
+    if not job.has_io:
+        yield Section("Advice", ["The log holds no I/O: there is nothing to advise."], [])
+        return
+    yield _make_gain_section(result)
+    for item in split_by_gain(result.advice)[0]:
+        parts = [_render_settings(item.settings)] if item.settings else []
+        files = [_file_row(file) for file in item.files[:_MOST_FILES]]
+        if files:
+            parts.append(table(_FILE_TITLES, files))
+        yield Section(item.title, [f"Gains {describe_gain(item.gain)}.", *(p.text for p in item.patterns)], parts)
+    if job.timeline is not None:
+        yield _make_time_section(job.timeline, job)
+    yield _make_size_section(job)
+    rows = [_file_row(file) for file in [*job.files, *job.streams][:_MOST_FILES]]
+    yield Section("Files", [f"The {len(rows)} files with the longest time in calls."], [table(_FILE_TITLES, rows)])
+    facts = [*(pattern.text for pattern in result.facts), *describe_targets(survey)]
+    if facts:
+        yield Section("Also noticed", facts, [])
+
+
+def _make_gain_section(result: JobAdvice) -> Section:
+    useful, _ = split_by_gain(result.advice)
+    if not useful:
+        return Section("Expected gain", ["No change would gain time worth having."], [])
+    bars = [
+        (item.title, [Amount(item.gain.value, item.gain.low, item.gain.high, "after", _label_gain(item.gain))])
+        for item in useful
+    ]
+    sentences = ["Seconds of the job, with an interval. Gains of different changes overlap: they do not add up."]
+    return Section(
+        "Expected gain", sentences, [render_amount_bars(bars, "Expected gain", [("after", "seconds gained")])]
+    )
+
+
+def _label_gain(gain: GainEstimate) -> str:
+    return f"≤ {format_seconds(gain.high)}" if gain.is_bound else format_seconds(gain.value)
+
+
+def _render_settings(settings: Sequence[ReadySetting]) -> Markup:
+    return Markup("").join(
+        Markup('<pre>{}</pre><p class="said">{}: {}.</p>').format(
+            escape_line(setting.text, 2000), escape_line(setting.kind), escape_line(setting.purpose)
+        )
+        for setting in settings
+    )
+
+
+def _make_time_section(timeline: IoTimeline, job: JobIo) -> Section:
+    lines = [
+        Line(name, [((values.sum(axis=0) / timeline.bin_s).tolist(), timeline.bin_s)])
+        for name, values in (("read", timeline.read), ("written", timeline.write))
+        if values.any()
+    ]
+    text = f"Bytes per second of all ranks, from {'the heat map' if timeline.source == 'heat map' else 'single calls'}."
+    chart = build_time_chart("Over time", text, lines, "B/s").render()
+    total = timeline.read + timeline.write
+    usual = float(np.median(total[total > 0]))
+    values = np.where(total > 0, total / usual, np.nan)
+    ranks = timeline.ranks_per_row
+    rows = [
+        f"rank {row}" if ranks == 1 else f"ranks {row * ranks} to {min(job.processes, (row + 1) * ranks) - 1}"
+        for row in range(len(total))
+    ]
+    heat = HeatMap(
+        "Ranks × time",
+        f"Bytes in {format_seconds(timeline.bin_s)} relative to the median of intervals with I/O"
+        f" ({format_bytes(usual)}); gray: no I/O.",
+        rows,
+        values,
+        build_time_labels(timeline.bin_s * total.shape[1]),
+    )
+    return Section("Time", [], [chart, render_heat_map(heat)])
+
+
+def _make_size_section(job: JobIo) -> Section:
+    rows = [
+        (name, f"{reads:,}", f"{writes:,}")
+        for name, reads, writes in zip(SIZE_CLASSES, job.read.sizes, job.write.sizes, strict=True)
+        if reads or writes
+    ]
+    calls = job.read.calls + job.write.calls
+    sentences = [f"{counted(calls, 'call')} through POSIX by size. A class ends at the size that names it."]
+    return Section("Sizes", sentences, [table(["Up to", "Reads", "Writes"], rows)] if rows else [])
+
+
+_FILE_TITLES = ["File", "Time in calls", "Read", "Written", "Opens", "Shared", "Targets"]
+
+
+def _file_row(file: FileIo) -> Sequence[str]:
+    targets = ", ".join(map(str, file.targets[:3])) + (" …" if len(file.targets) > 3 else "")
+    return (
+        file.path,
+        format_seconds(file.seconds),
+        format_bytes(file.read.bytes),
+        format_bytes(file.write.bytes),
+        f"{file.opens:,}",
+        "yes" if file.has_several_ranks else "no",
+        f"{len(file.targets)}: {targets}" if targets else "not known",
+    )

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads logs in a process of its own, because Darshan's library crashes on some damaged logs."""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TypeVar
+
+from sonde.model.errors import MachineError, SondeError, UserError
+
+Result = TypeVar("Result")
+# A log whose records need more address space than this is damaged or not meant for one machine.
+_ADDRESS_SPACE = 4 << 30
+TIMEOUT_S = 600.0
+
+
+class ReaderProcess:
+    """One process that reads one log after the other; it is started again after a crash. Close it with `close`."""
+
+    def __init__(self, timeout_s: float = TIMEOUT_S) -> None:
+        self._executor: ProcessPoolExecutor | None = None
+        self._timeout_s = timeout_s
+
+    def read(self, reader: Callable[[Path], Result], path: Path) -> Result:
+        """Returns `reader(path)`. Raises UserError when the log is damaged, and whatever SondeError `reader` raises."""
+        if self._executor is None:
+            self._executor = ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=_prepare)
+        try:
+            kind, message, result = self._executor.submit(_call_reader, reader, path).result(self._timeout_s)
+        except BrokenProcessPool:
+            self._executor = None
+            raise UserError(f"{path} is damaged: Darshan's library crashed while it read the log.") from None
+        except FutureTimeoutError:
+            self.close()
+            raise UserError(
+                f"{path} was not read within {self._timeout_s:.0f} s; it is damaged or too large."
+            ) from None
+        if result is None:
+            raise (MachineError if kind == "MachineError" else UserError)(message)
+        return result
+
+    def close(self) -> None:
+        """Ends the process."""
+        executor, self._executor = self._executor, None
+        if executor is not None:
+            for process in list((getattr(executor, "_processes", None) or {}).values()):
+                with suppress(OSError):
+                    process.kill()
+            executor.shutdown(wait=False, cancel_futures=True)
+
+    def __enter__(self) -> ReaderProcess:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _prepare() -> None:
+    """Limits memory, and silences what the library writes to standard error about damaged logs."""
+    silent = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silent, 2)
+    os.close(silent)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with suppress(ValueError, OSError):  # a lower limit is set already
+        resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_SPACE, resource.getrlimit(resource.RLIMIT_AS)[1]))
+
+
+def _call_reader(reader: Callable[[Path], Result], path: Path) -> tuple[str, str, Result | None]:
+    """Returns the result, or the class and text of an error."""
+    try:
+        return "", "", reader(path)
+    except SondeError as reason:
+        return type(reason).__name__, str(reason), None

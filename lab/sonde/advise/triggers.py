@@ -1,0 +1,346 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Patterns in the I/O of a job that are worth a sentence, each found by one small function.
+
+The codes and the thresholds are those of Drishti 0.8 (Bez et al., "Drishti: Guiding End-Users in the I/O Optimization
+Journey", PDSW 2022), so that results can be compared. Two triggers differ on purpose: `redundant_reads` and
+`redundant_writes` compare the bytes with the extent of each file, where Drishti compares the highest offset of any file
+with the bytes of all files, the wrong way around.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from sonde.advise.job_io import DirectionIo, FileIo, JobIo
+from sonde.model.units import counted, format_bytes
+
+# Shares of calls, bytes or time, and counts; names as in Drishti's configuration.
+IMBALANCE_OPERATIONS = 0.1
+SMALL_REQUESTS, SMALL_REQUESTS_ABSOLUTE = 0.1, 1000
+MISALIGNED_REQUESTS = 0.1
+RANDOM_OPERATIONS, RANDOM_OPERATIONS_ABSOLUTE = 0.2, 1000
+IMBALANCE_STRAGGLERS = 0.15
+IMBALANCE_SIZE = 0.3
+INTERFACE_STDIO = 0.1
+COLLECTIVE_OPERATIONS_ABSOLUTE = 1000
+# Ours: bytes beyond the extent of the files, as a share of all bytes.
+REDUNDANT_BYTES = 0.1
+
+
+class CostKind(Enum):
+    """What a pattern costs, and therefore how the cost is computed."""
+
+    READS = "reads"  # the affected reads could be large and sequential
+    WRITES = "writes"
+    ALIGNMENT = "alignment"  # an unknown part of the affected calls
+    REDUNDANT_READS = "redundant reads"
+    REDUNDANT_WRITES = "redundant writes"
+    METADATA = "metadata"
+    BALANCE = "balance"  # ranks wait for the slowest one
+    OVERLAP = "overlap"  # I/O could run while the program computes
+    NONE = "none"  # a fact
+
+
+@dataclass(frozen=True)
+class IoPattern:
+    """A trigger that fired. `files` are the affected ones, the most expensive first; `redundant` counts bytes."""
+
+    key: str
+    code: str
+    effect: CostKind
+    text: str
+    files: Sequence[FileIo] = field(default_factory=tuple)
+    redundant: int = 0
+
+
+@dataclass(frozen=True)
+class Trigger:
+    """A rule that looks for one pattern. `find` returns the pattern or None."""
+
+    key: str
+    code: str  # Drishti's
+    effect: CostKind
+    find: Callable[[JobIo], tuple[str, Sequence[FileIo]] | None]
+
+
+def find_patterns(job: JobIo) -> list[IoPattern]:
+    """Returns the patterns of a job in the order of TRIGGERS."""
+    patterns = []
+    for trigger in TRIGGERS:
+        result = trigger.find(job)
+        if result is not None:
+            text, files = result
+            redundant = 0
+            if trigger.effect in (CostKind.REDUNDANT_READS, CostKind.REDUNDANT_WRITES):
+                redundant = sum(_redundant(_direction(file, trigger.effect)) for file in files)
+            ordered = sorted(files, key=lambda file: -file.seconds)
+            patterns.append(IoPattern(trigger.key, trigger.code, trigger.effect, text, ordered, redundant))
+    return patterns
+
+
+def _direction(owner: JobIo | FileIo, effect: CostKind) -> DirectionIo:
+    return owner.read if effect in (CostKind.READS, CostKind.REDUNDANT_READS) else owner.write
+
+
+def _verb(effect: CostKind) -> str:
+    return "read" if effect in (CostKind.READS, CostKind.REDUNDANT_READS) else "write"
+
+
+def _percent(part: float, total: float) -> str:
+    return f"{100 * part / total:.0f} %" if total else "0 %"
+
+
+def _find_streams(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
+    streams = sum(file.transferred for file in job.streams)
+    mpi = job.mpi.read_bytes + job.mpi.written_bytes
+    posix = job.read.bytes + job.write.bytes
+    posix -= mpi if posix >= mpi else 0  # POSIX also sees what MPI-IO does
+    total = streams + posix + mpi
+    if not total or streams / total <= INTERFACE_STDIO:
+        return None
+    return (
+        f"{_percent(streams, total)} of the bytes ({format_bytes(streams)}) pass through streams of the C library.",
+        job.streams,
+    )
+
+
+def _find_no_mpi_io(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
+    if "MPI-IO" in job.modules or not job.format.startswith("Darshan"):
+        return None
+    return "The job does not use MPI-IO.", ()
+
+
+def _find_call_bias(is_write: bool) -> Callable[[JobIo], tuple[str, Sequence[FileIo]] | None]:
+    def find(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
+        more, less = (job.write, job.read) if is_write else (job.read, job.write)
+        total = job.read.calls + job.write.calls
+        if not total or (more.calls - less.calls) / total <= IMBALANCE_OPERATIONS:
+            return None
+        return f"{_percent(more.calls, total)} of the data calls are {'writes' if is_write else 'reads'}.", ()
+
+    return find
+
+
+def _find_size_bias(is_write: bool) -> Callable[[JobIo], tuple[str, Sequence[FileIo]] | None]:
+    def find(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
+        more, less = (job.write, job.read) if is_write else (job.read, job.write)
+        total = job.read.bytes + job.write.bytes
+        if not total or (more.bytes - less.bytes) / total <= IMBALANCE_OPERATIONS:
+            return None
+        return f"{_percent(more.bytes, total)} of the bytes are {'written' if is_write else 'read'}.", ()
+
+    return find
+
+
+def _find_small(effect: CostKind, shared_only: bool) -> Callable[[JobIo], tuple[str, Sequence[FileIo]] | None]:
+    def find(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
+        files = [file for file in job.files if file.is_shared or not shared_only]
+        moves = [_direction(file, effect) for file in files] if shared_only else [_direction(job, effect)]
+        calls, small = sum(move.calls for move in moves), sum(move.small_calls for move in moves)
+        if not calls or small / calls <= SMALL_REQUESTS or small <= SMALL_REQUESTS_ABSOLUTE:
+            return None
+        affected = [file for file in files if _direction(file, effect).small_calls > calls * SMALL_REQUESTS / 2]
+        scope = " of shared files" if shared_only else ""
+        return (
+            f"{small:,} {_verb(effect)} calls{scope} transfer less than 1 MiB: {_percent(small, calls)} of {calls:,}.",
+            affected or [file for file in files if _direction(file, effect).small_calls],
+        )
+
+    return find
+
+
+def _find_unaligned_memory(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
+    calls = job.read.calls + job.write.calls
+    if not calls or job.memory_unaligned / calls <= MISALIGNED_REQUESTS:
+        return None
+    return f"{_percent(job.memory_unaligned, calls)} of the calls use buffers that are not aligned in memory.", ()
+
+
+def _find_unaligned(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
+    calls = job.read.calls + job.write.calls
+    if not calls or job.unaligned / calls <= MISALIGNED_REQUESTS:
+        return None
+    text = f"{_percent(job.unaligned, calls)} of the calls do not begin at a block of the file system."
+    return text, [file for file in job.files if file.unaligned]
+
+
+def _redundant(move: DirectionIo) -> int:
+    return max(0, move.bytes - (move.end_offset + 1)) if move.end_offset else 0
+
+
+def _find_redundant(effect: CostKind) -> Callable[[JobIo], tuple[str, Sequence[FileIo]] | None]:
+    def find(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
+        # Of folded files the extent is not known.
+        files = job.files[:-1] if job.folded_files else job.files
+        redundant = sum(_redundant(_direction(file, effect)) for file in files)
+        if redundant <= REDUNDANT_BYTES * _direction(job, effect).bytes:
+            return None
+        past = "read" if effect is CostKind.REDUNDANT_READS else "written"
+        affected = [file for file in files if _redundant(_direction(file, effect))]
+        return f"{format_bytes(redundant)} are {past} more than once.", affected
+
+    return find
+
+
+def _is_random(move: DirectionIo) -> bool:
+    return (
+        move.calls > 0
+        and move.random_calls / move.calls > RANDOM_OPERATIONS
+        and move.random_calls > RANDOM_OPERATIONS_ABSOLUTE
+    )
+
+
+def _find_random(effect: CostKind) -> Callable[[JobIo], tuple[str, Sequence[FileIo]] | None]:
+    def find(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
+        move = _direction(job, effect)
+        if not _is_random(move):
+            return None
+        text = f"{move.random_calls:,} {_verb(effect)} calls are random: {_percent(move.random_calls, move.calls)}."
+        return text, [file for file in job.files if _direction(file, effect).random_calls > 1]
+
+    return find
+
+
+def _find_ordered(effect: CostKind) -> Callable[[JobIo], tuple[str, Sequence[FileIo]] | None]:
+    def find(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
+        move = _direction(job, effect)
+        if not move.calls or _is_random(move):
+            return None
+        consecutive = _percent(move.consecutive, move.calls)
+        onward = _percent(move.sequential - move.consecutive, move.calls)
+        return f"The {_verb(effect)} calls are mostly in order: {consecutive} consecutive, {onward} sequential.", ()
+
+    return find
+
+
+def _find_metadata(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
+    if not job.long_metadata_records:
+        return None
+    text = f"Metadata calls take more than 30 s in {counted(job.long_metadata_records, 'record')} of a rank and file."
+    return text, [file for file in job.files if file.meta_s]
+
+
+def _find_shared_imbalance(by_time: bool) -> Callable[[JobIo], tuple[str, Sequence[FileIo]] | None]:
+    def find(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
+        files = [file for file in job.files if file.is_shared and _stragglers(file, by_time) > IMBALANCE_STRAGGLERS]
+        if not files:
+            return None
+        difference = "take different time" if by_time else "transfer different amounts"
+        return f"Ranks {difference} in {counted(len(files), 'shared file')}.", files
+
+    return find
+
+
+def _stragglers(file: FileIo, by_time: bool) -> float:
+    """Difference between the extreme ranks as a share of the total of the file."""
+    total = file.seconds if by_time else file.transferred
+    difference = file.slowest_s - file.fastest_s if by_time else file.slowest_bytes - file.fastest_bytes
+    return abs(difference) / total if total > 0 else 0.0
+
+
+def _find_rank_imbalance(is_write: bool) -> Callable[[JobIo], tuple[str, Sequence[FileIo]] | None]:
+    def find(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
+        pairs = [(file, file.write_ranks if is_write else file.read_ranks) for file in job.files]
+        files = [file for file, span in pairs if span.most and (span.most - span.least) / span.most > IMBALANCE_SIZE]
+        if not files:
+            return None
+        return f"Ranks {'write' if is_write else 'read'} different amounts of {counted(len(files), 'file')}.", files
+
+    return find
+
+
+def _find_independent(effect: CostKind) -> Callable[[JobIo], tuple[str, Sequence[FileIo]] | None]:
+    def find(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
+        is_read = effect is CostKind.READS
+        independent = job.mpi.independent_reads if is_read else job.mpi.independent_writes
+        collective = job.mpi.collective_reads if is_read else job.mpi.collective_writes
+        if collective or independent <= COLLECTIVE_OPERATIONS_ABSOLUTE:
+            return None
+        files = [file for file in job.files if file.is_mpi_io and _direction(file, effect).calls]
+        return f"All {independent:,} {_verb(effect)} calls through MPI-IO are independent.", files
+
+    return find
+
+
+def _find_collective(effect: CostKind) -> Callable[[JobIo], tuple[str, Sequence[FileIo]] | None]:
+    def find(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
+        is_read = effect is CostKind.READS
+        independent = job.mpi.independent_reads if is_read else job.mpi.independent_writes
+        collective = job.mpi.collective_reads if is_read else job.mpi.collective_writes
+        if not collective:
+            return None
+        share = _percent(collective, collective + independent)
+        return f"{share} of the {_verb(effect)} calls through MPI-IO are collective.", ()
+
+    return find
+
+
+def _find_blocking(effect: CostKind) -> Callable[[JobIo], tuple[str, Sequence[FileIo]] | None]:
+    def find(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
+        calls = job.mpi.nonblocking_reads if effect is CostKind.READS else job.mpi.nonblocking_writes
+        if calls or not job.mpi_files:
+            return None
+        return f"No {_verb(effect)} call through MPI-IO is non-blocking.", ()
+
+    return find
+
+
+def _find_aggregators(
+    accepts: Callable[[int, int], bool], sentence: str
+) -> Callable[[JobIo], tuple[str, Sequence[FileIo]] | None]:
+    def find(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
+        aggregators = job.hints.get("cb_nodes", "")
+        if "MPI-IO" not in job.modules or not aggregators.isdecimal() or not job.hosts:
+            return None
+        if not accepts(int(aggregators), len(job.hosts)):
+            return None
+        return sentence.format(aggregators, counted(len(job.hosts), "node")), ()
+
+    return find
+
+
+TRIGGERS: tuple[Trigger, ...] = (
+    Trigger("streams", "S01", CostKind.NONE, _find_streams),
+    Trigger("no_mpi_io", "M01", CostKind.NONE, _find_no_mpi_io),
+    Trigger("mostly_write_calls", "P01", CostKind.NONE, _find_call_bias(is_write=True)),
+    Trigger("mostly_read_calls", "P02", CostKind.NONE, _find_call_bias(is_write=False)),
+    Trigger("mostly_written_bytes", "P03", CostKind.NONE, _find_size_bias(is_write=True)),
+    Trigger("mostly_read_bytes", "P04", CostKind.NONE, _find_size_bias(is_write=False)),
+    Trigger("small_reads", "P05", CostKind.READS, _find_small(CostKind.READS, shared_only=False)),
+    Trigger("small_writes", "P06", CostKind.WRITES, _find_small(CostKind.WRITES, shared_only=False)),
+    Trigger("unaligned_memory", "P07", CostKind.NONE, _find_unaligned_memory),
+    Trigger("unaligned_calls", "P08", CostKind.ALIGNMENT, _find_unaligned),
+    Trigger("redundant_reads", "P09", CostKind.REDUNDANT_READS, _find_redundant(CostKind.REDUNDANT_READS)),
+    Trigger("redundant_writes", "P10", CostKind.REDUNDANT_WRITES, _find_redundant(CostKind.REDUNDANT_WRITES)),
+    Trigger("random_reads", "P11", CostKind.READS, _find_random(CostKind.READS)),
+    Trigger("ordered_reads", "P12", CostKind.NONE, _find_ordered(CostKind.READS)),
+    Trigger("random_writes", "P13", CostKind.WRITES, _find_random(CostKind.WRITES)),
+    Trigger("ordered_writes", "P14", CostKind.NONE, _find_ordered(CostKind.WRITES)),
+    Trigger("small_shared_reads", "P15", CostKind.READS, _find_small(CostKind.READS, shared_only=True)),
+    Trigger("small_shared_writes", "P16", CostKind.WRITES, _find_small(CostKind.WRITES, shared_only=True)),
+    Trigger("long_metadata", "P17", CostKind.METADATA, _find_metadata),
+    Trigger("uneven_shared_bytes", "P18", CostKind.BALANCE, _find_shared_imbalance(by_time=False)),
+    Trigger("uneven_shared_time", "P19", CostKind.BALANCE, _find_shared_imbalance(by_time=True)),
+    Trigger("uneven_writes", "P21", CostKind.BALANCE, _find_rank_imbalance(is_write=True)),
+    Trigger("uneven_reads", "P22", CostKind.BALANCE, _find_rank_imbalance(is_write=False)),
+    Trigger("independent_reads", "M02", CostKind.READS, _find_independent(CostKind.READS)),
+    Trigger("independent_writes", "M03", CostKind.WRITES, _find_independent(CostKind.WRITES)),
+    Trigger("collective_reads", "M04", CostKind.NONE, _find_collective(CostKind.READS)),
+    Trigger("collective_writes", "M05", CostKind.NONE, _find_collective(CostKind.WRITES)),
+    Trigger("blocking_reads", "M06", CostKind.OVERLAP, _find_blocking(CostKind.READS)),
+    Trigger("blocking_writes", "M07", CostKind.OVERLAP, _find_blocking(CostKind.WRITES)),
+    Trigger(
+        *("fewer_aggregators", "M08", CostKind.NONE),
+        _find_aggregators(lambda aggregators, nodes: aggregators < nodes, "{} aggregators serve {}."),
+    ),
+    Trigger(
+        *("several_aggregators", "M09", CostKind.NONE),
+        _find_aggregators(lambda aggregators, nodes: aggregators > nodes, "{} aggregators are set for {}."),
+    ),
+    Trigger(
+        *("matching_aggregators", "M10", CostKind.NONE),
+        _find_aggregators(lambda aggregators, nodes: aggregators == nodes, "{} aggregators are set for {}: one each."),
+    ),
+)

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``sonde advise``: what a job's log says about its I/O, what changes would gain, and how to make them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from sonde.cli.options import json_option
+from sonde.model.bundled_files import find_system_file
+from sonde.model.errors import MachineError, ReportError, UserError
+from sonde.terminal.screen import messages, print_json, results
+
+
+@click.command("advise")
+@click.argument("logs", nargs=-1, type=click.Path(path_type=Path), metavar="LOG...")
+@click.option(
+    "--storage",
+    metavar="FILE",
+    help="How fast the storage is: JSON of `sonde check`, or a system file. Default: large calls of the job itself.",
+)
+@click.option(
+    *("-o", "--output"),
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write an HTML page; of several logs: a folder with a page for each.",
+)
+@json_option
+def command(logs: tuple[Path, ...], storage: str | None, output: Path | None, as_json: bool) -> int:
+    """Say what in the I/O of a job costs time, how much, and which setting changes it.
+
+    LOG is a Darshan log, or a trace of `sonde trace`. Advice is ordered by the seconds that it gains on the storage.
+    With several logs of one file system, slow storage targets are named as well.
+
+    \b
+    Examples:
+      sonde advise job.darshan
+      sonde advise job.darshan --storage check.json -o job.html
+      sonde advise traces/
+      sonde advise logs/*.darshan --json
+    """
+    # The imports for charts and tables take longer than most commands.
+    from sonde.advise.advice import advise, build_log_set_document
+    from sonde.advise.advice_text import print_log_set
+    from sonde.advise.job_logs import read_jobs
+    from sonde.advise.job_page import write_job_pages
+    from sonde.advise.slow_targets import survey_targets
+    from sonde.advise.storage_rates import read_storage_rates
+
+    if not logs:
+        raise UserError("Name a log: sonde advise job.darshan")
+    rates = read_storage_rates(_find_storage_file(storage)) if storage else None
+    with messages().status("reading logs", spinner="dots") as status:
+        jobs, refused = read_jobs(logs, lambda log: status.update(f"reading {log}"))
+    advised = [advise(job, rates) for job in jobs]
+    survey = survey_targets(jobs)
+    pages = []
+    if output is not None:
+        try:
+            pages = write_job_pages(advised, survey, output)
+        except ReportError as reason:
+            raise UserError(str(reason)) from None
+        except OSError as reason:
+            raise MachineError(f"The folder {output} cannot be made: {reason.strerror}.") from None
+    if as_json:
+        print_json(build_log_set_document(advised, refused, survey, pages))
+    else:
+        print_log_set(results(), advised, refused, survey, pages)
+    return 0
+
+
+def _find_storage_file(name: str) -> Path:
+    return Path(name if name.endswith(".json") else find_system_file(name))

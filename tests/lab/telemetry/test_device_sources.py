@@ -170,6 +170,33 @@ def test_processes_and_files_of_a_child_are_seen(tmp_path: Path) -> None:
         assert (size, 2 * MIB <= (resident or 0) <= 4 * MIB, (dirty or 0) <= 2 * MIB) == (4 * MIB, True, True)
 
 
+LEASE_HOLDER = """
+import fcntl, signal, sys
+signal.signal(signal.SIGIO, signal.SIG_IGN)
+file = open(sys.argv[1], "r+b", 0)
+fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+print("ready", flush=True)
+sys.stdin.read(1)
+print(fcntl.fcntl(file, fcntl.F_GETLEASE) == fcntl.F_WRLCK, flush=True)
+"""
+
+
+def test_reading_the_page_cache_keeps_leases(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.write_bytes(b"y" * MIB)
+    try:
+        reader = page_cache.SOURCE.open_reader(Path("/"))
+    except UnavailableSourceError as error:
+        pytest.skip(str(error))
+    with subprocess.Popen(
+        [sys.executable, "-c", LEASE_HOLDER, str(data)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"ready\n"
+        assert str(data) in reader.read()
+        assert child.communicate(b"\n")[0] == b"True\n"
+
+
 def test_cached_bytes_of_a_file_follow_what_was_read(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.write_bytes(b"y" * (4 * MIB))

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Page cache of the files that the processes of this run have open: cachestat(2), Linux 6.5 and later.
 
-Files of network file systems are left out: to open them again would cost requests, and locks on Lustre. cachestat
+Descriptors of the processes are duplicated, because another open would break the leases under which the preload library
+buffers. Files of network file systems are left out: to look at them could cost requests, and locks on Lustre. cachestat
 walks the pages of a file, so a large cache is looked at more rarely. The part "" is the sum over the open files.
 """
 
@@ -17,7 +18,7 @@ from pathlib import Path
 from sonde.telemetry.source import LocalSource, Readings, SourceReader, UnavailableSourceError, read_rarely
 from sonde.telemetry.sources.processes import find_descendants
 
-_CACHESTAT = 451  # the number of the call on every architecture
+_PIDFD_GETFD, _CACHESTAT = 438, 451  # numbers of the calls on every architecture
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _MAX_FILES = 64
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -41,6 +42,18 @@ def measure_cached_bytes(descriptor: int) -> tuple[float, float]:
     return float(statistics.cached * _PAGE), float((statistics.dirty + statistics.writeback) * _PAGE)
 
 
+def duplicate_descriptor(process: int, descriptor: int) -> int:
+    """A descriptor of ours for what another process has open. Raises OSError, also where ptrace(2) is not allowed."""
+    handle = os.pidfd_open(process)
+    try:
+        duplicate = int(_LIBC.syscall(_PIDFD_GETFD, handle, descriptor, 0))
+    finally:
+        os.close(handle)
+    if duplicate < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return duplicate
+
+
 def _list_open_files(root: Path, ancestor: int) -> Iterator[Path]:
     for number in find_descendants(root, ancestor):
         folder = root / "proc" / str(number) / "fd"
@@ -58,8 +71,11 @@ def _measure_file(path: Path) -> tuple[str, tuple[float, float, float]] | None:
     name = os.readlink(path)
     if name.startswith(("/proc/", "/sys/", "/dev/")):
         return None
-    with path.open("rb", buffering=0) as file:
-        return name, (*measure_cached_bytes(file.fileno()), float(properties.st_size))
+    duplicate = duplicate_descriptor(int(path.parent.parent.name), int(path.name))
+    try:
+        return name, (*measure_cached_bytes(duplicate), float(properties.st_size))
+    finally:
+        os.close(duplicate)
 
 
 def _open_reader(root: Path) -> SourceReader:

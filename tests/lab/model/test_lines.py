@@ -17,7 +17,7 @@ FILE_SYSTEM = {
     "type": "", "mount_point": "", "source": "", "options": "", "block_bytes": None, "total_bytes": None,
     "free_bytes": None, "available_bytes": None, "inodes_total": None, "inodes_free": None,
     "direct_memory_align_bytes": None, "direct_offset_align_bytes": None, "read_only": None, "network": None,
-    "memory_backed": None,
+    "memory_backed": None, "block_device": {},
 }  # fmt: skip
 INTERVALS = dict.fromkeys(("elapsed", "open", "transfer", "fsync", "close", "verify"))
 RATES = dict.fromkeys(("total", "transfer", "stonewall", "steady", "task_sum", "first_done"))

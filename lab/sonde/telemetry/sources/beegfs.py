@@ -19,9 +19,11 @@ _SERVER_COLUMNS = (
     "server_read_rate", "server_write_rate", "server_request_rate", "server_queue", "server_busy_threads",
 )  # fmt: skip
 _CLIENT_COLUMNS = ("client_read_rate", "client_write_rate", "client_request_rate")
-_TITLE = re.compile(r"^\s*(time_index|nodeID)\s+((?:\w+_KiB\s+)*reqs\s+qlen\s+bsy(?:\s+name)?)\s*$", re.MULTILINE)
+_TITLE = re.compile(
+    r"^[ \t]*(time_index|nodeID)[ \t]+((?:\w+_KiB[ \t]+)*reqs[ \t]+qlen[ \t]+bsy(?:[ \t]+name)?)[ \t]*$", re.MULTILINE
+)
 _TIME_INDEX = re.compile(r"^===== time index: (\d+)")
-_STATISTIC = re.compile(r"(\d+(?:\.\d+)?) \[([^\]]+)\]")
+_STATISTIC = re.compile(r"(?<!\d)(\d+(?:\.\d+)?) \[([^\[\]\n]+)\]")
 
 
 def is_server_output(text: str) -> bool:

@@ -25,7 +25,6 @@ SERIAL = (
     "lab/design/routes/test_health.py",  # flows of a pace
     "engine/faults/test_memory.py",  # with busy processors the kernel counts resident pages less exactly
     "lab/model/system/test_large_sites.py",
-    "preload/test_engines.py",  # whether work was done behind the program
     "together/test_one_kind_of_read.py",
 )
 # A file is the work of one process: those that take longest come first, so that no core waits for one at the end.

@@ -21,8 +21,8 @@ constexpr std::uint64_t retry_ns = 1'000'000'000;
 
 bool Job::begin_load(File& file, Page& page, std::uint32_t begin, std::uint32_t end) noexcept {
     const std::int64_t start = page.index * file.held.page_size;
-    const std::int64_t left = file.size - start;
-    end = left < end ? static_cast<std::uint32_t>(std::max<std::int64_t>(left, 0)) : end;
+    const std::int64_t bytes_to_end = file.size - start;
+    end = bytes_to_end < end ? static_cast<std::uint32_t>(std::max<std::int64_t>(bytes_to_end, 0)) : end;
     if (begin >= end) {
         return false;
     }
@@ -118,8 +118,8 @@ void Job::done(ssize_t got) noexcept {
 }
 
 ssize_t Job::ask(const Request& request) const noexcept {
-    const ssize_t got = writes_ ? state.below.pwrite(request.fd, request.data, request.bytes, request.at)
-                                : state.below.pread(request.fd, request.data, request.bytes, request.at);
+    const ssize_t got = writes_ ? state.storage.pwrite(request.fd, request.data, request.bytes, request.offset)
+                                : state.storage.pread(request.fd, request.data, request.bytes, request.offset);
     return got < 0 ? -errno : got;
 }
 
@@ -133,14 +133,14 @@ void Job::do_all() noexcept {
 int Job::finish(std::uint64_t spent_ns) noexcept {
     File& file = *file_;
     note_transfer(file, bytes_, spent_ns);
-    Direction& counted = writes_ ? file.statistics.write : file.statistics.read;
-    counted.below += parts_;
-    counted.below_bytes += bytes_;
-    counted.below_ns += spent_ns;
+    TransferCounts& counted = writes_ ? file.statistics.write : file.statistics.read;
+    counted.storage_calls += parts_;
+    counted.storage_bytes += bytes_;
+    counted.storage_ns += spent_ns;
     page_->busy = Busy::No;
     --file.turns.in_flight;
     const int error = writes_ ? finish_write() : finish_load();
-    file.changed.tell();
+    file.changed.notify_all();
     return error;
 }
 
@@ -164,8 +164,8 @@ int Job::finish_write() noexcept {
     }
     if (error_ != 0) {
         page_->dirty.add(place_, part_.end);
-        for (std::uint32_t at = parts_; at < ranges_.count(); ++at) {
-            page_->dirty.add(ranges_[at].begin, ranges_[at].end);
+        for (std::uint32_t range = parts_; range < ranges_.count(); ++range) {
+            page_->dirty.add(ranges_[range].begin, ranges_[range].end);
         }
         note_still_dirty(file, *page_);
         store_error(file, -error_);

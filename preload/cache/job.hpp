@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loading or the writing of one page, as a list of calls below. A thread makes them one after the other; a ring is
-// given one at a time too, but of several pages, so that they overlap (workers.cpp).
+// Loads or writes one page by a list of calls to storage, one after the other.
 #pragma once
 
 #include "model/file.hpp"
@@ -14,7 +13,7 @@ struct Request {
     int fd;
     char* data;
     std::uint32_t bytes;
-    std::int64_t at;
+    std::int64_t offset;
 };
 
 class Job {
@@ -37,7 +36,6 @@ class Job {
 
     bool writes() const noexcept { return writes_; }
     File& file() const noexcept { return *file_; }
-    std::uint64_t began_ns = 0;  ///< for who makes the calls by a ring
 
  private:
     bool next_part() noexcept;

@@ -74,11 +74,11 @@ void link_newest(File& file, Page& page) noexcept {
 }
 
 void leave_bucket(File& file, Page& page) noexcept {
-    Page** at = bucket(file, page.index);
-    while (*at != &page) {
-        at = &(*at)->in_bucket;
+    Page** link = bucket(file, page.index);
+    while (*link != &page) {
+        link = &(*link)->in_bucket;
     }
-    *at = page.in_bucket;
+    *link = page.in_bucket;
 }
 
 void enter(File& file, Page& page, std::int64_t index) noexcept {
@@ -265,8 +265,8 @@ void touch_memory(const File& file, Page& page, std::uint32_t bytes) noexcept {
         return;
     }
     page.touched = true;
-    const std::int64_t left = file.size - page.index * file.held.page_size;
-    const auto used = static_cast<long>(std::clamp<std::int64_t>(left, 0, file.held.page_size));
+    const std::int64_t bytes_to_end = file.size - page.index * file.held.page_size;
+    const auto used = static_cast<long>(std::clamp<std::int64_t>(bytes_to_end, 0, file.held.page_size));
     raw::call(SYS_madvise, raw::number(page.data), (used + 4095) / 4096 * 4096, populate_write);
 }
 
@@ -278,7 +278,7 @@ int load(File& file, Page& page, std::uint32_t begin, std::uint32_t end, bool pr
         return 0;
     }
     touch_memory(file, page, end - begin);
-    Outside outside(file, program_waits ? &file.statistics.wait_ns : nullptr);
+    UnlockedScope outside(file, program_waits ? &file.statistics.wait_ns : nullptr);
     job.do_all();
     outside.end();
     return job.finish(outside.spent_ns);

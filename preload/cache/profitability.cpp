@@ -110,7 +110,7 @@ void wasted_ahead(File& file) noexcept {
 
 bool count_call(File& file, bool hit) noexcept {
     file.payoff.window_hits += hit ? 1 : 0;
-    const std::uint32_t calls = file.payoff.dormant_calls == 0 ? window : window_after_sleep;
+    const std::uint32_t calls = file.payoff.suspension_calls == 0 ? window : window_after_sleep;
     if (++file.payoff.window_calls < calls) {
         return false;
     }
@@ -119,17 +119,17 @@ bool count_call(File& file, bool hit) noexcept {
     file.payoff.guesses = std::min(file.payoff.guesses + (file.payoff.window_hits * 2 > calls ? 4 : 0), 16);
     file.payoff.window_calls = file.payoff.window_hits = 0;
     if (pays) {
-        file.payoff.dormant_calls = 0;
+        file.payoff.suspension_calls = 0;
         return false;
     }
-    file.payoff.dormant_calls = next_suspension(file);
-    ++file.statistics.dormant;
+    file.payoff.suspension_calls = next_suspension(file);
+    ++file.statistics.suspensions;
     file.payoff.guesses = 1;
     return true;
 }
 
 std::uint32_t next_suspension(const File& file) noexcept {
-    return std::min(file.payoff.dormant_calls == 0 ? 4 * window : file.payoff.dormant_calls * 2, longest_sleep);
+    return std::min(file.payoff.suspension_calls == 0 ? 4 * window : file.payoff.suspension_calls * 2, longest_sleep);
 }
 
 }  // namespace sonde::buffer

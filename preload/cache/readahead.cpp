@@ -96,7 +96,7 @@ Move follow_stream(Stream& stream, std::int64_t begin, std::int64_t end, std::ui
 void plan_ahead(File& file, const Stream& stream, const Move& move, std::int64_t begin, std::int64_t end) noexcept {
     const std::uint32_t most = std::min(file.held.prefetch, file.held.limit > 1 ? file.held.limit - 1 : 0);
     if (most == 0 || file.held.queued >= most || is_fast(file) || is_unknown(file) ||
-        state.settings->limits.workers() == 0) {
+        state.settings->limits.threads == 0) {
         return;
     }
     if (file.payoff.ahead_off > 0) {
@@ -127,10 +127,10 @@ void plan_ahead(File& file, const Stream& stream, const Move& move, std::int64_t
         }
     } else if (stream.strides >= strides_of_a_stream && !move.local) {
         for (std::int64_t k = 1; k <= most && file.held.queued < most; ++k) {
-            const std::int64_t place = begin + stream.step * k;
-            const std::int64_t index = place / size;
-            const std::int64_t inside = place % size;
-            if (place < 0 || place >= file.size || inside + (end - begin) > size) {
+            const std::int64_t target = begin + stream.step * k;
+            const std::int64_t index = target / size;
+            const std::int64_t inside = target % size;
+            if (target < 0 || target >= file.size || inside + (end - begin) > size) {
                 break;
             }
             if (find_page(file, index) == nullptr) {

@@ -18,14 +18,14 @@ namespace {
 
 // --- storage without a page in between ---
 
-ssize_t read_straight(File& file, const Move& move, char* to, std::size_t bytes, std::int64_t at) noexcept {
+ssize_t read_straight(File& file, const Move& move, char* to, std::size_t bytes, std::int64_t offset) noexcept {
     std::size_t done = 0;
     int error = 0;
     ++file.turns.in_flight;
     const int fd = file.ends.reader;
-    Outside outside(file, &file.statistics.wait_ns);
+    UnlockedScope outside(file, &file.statistics.wait_ns);
     while (done < bytes) {
-        const ssize_t got = state.below.pread(fd, to + done, bytes - done, at + static_cast<std::int64_t>(done));
+        const ssize_t got = state.storage.pread(fd, to + done, bytes - done, offset + static_cast<std::int64_t>(done));
         if (got > 0) {
             done += static_cast<std::size_t>(got);
         } else if (got == 0 || errno != EINTR) {
@@ -38,17 +38,17 @@ ssize_t read_straight(File& file, const Move& move, char* to, std::size_t bytes,
     }
     outside.end();
     --file.turns.in_flight;
-    ++file.statistics.read.below;
-    file.statistics.read.below_bytes += done;
-    file.statistics.read.below_ns += outside.spent_ns;
+    ++file.statistics.read.storage_calls;
+    file.statistics.read.storage_bytes += done;
+    file.statistics.read.storage_ns += outside.spent_ns;
     note_call(file, std::min<std::uint64_t>(done, move.fresh), outside.spent_ns);
     return error == 0 ? static_cast<ssize_t>(bytes) : done > 0 ? static_cast<ssize_t>(done) : -error;
 }
 
 /// Drops pages of [at, at + bytes) that another thread loaded meanwhile: they may hold what was there before.
-void drop_range(File& file, std::int64_t at, std::size_t bytes) noexcept {
-    const std::int64_t last = (at + static_cast<std::int64_t>(bytes) - 1) / file.held.page_size;
-    for (std::int64_t index = at / file.held.page_size; index <= last;) {
+void drop_range(File& file, std::int64_t offset, std::size_t bytes) noexcept {
+    const std::int64_t last = (offset + static_cast<std::int64_t>(bytes) - 1) / file.held.page_size;
+    for (std::int64_t index = offset / file.held.page_size; index <= last;) {
         Page* page = file.held.count > 0 ? find_page(file, index) : nullptr;
         if (page != nullptr && (page->busy == Busy::Loading || page->busy == Busy::Writing)) {
             wait_for_change(file);
@@ -63,7 +63,7 @@ void drop_range(File& file, std::int64_t at, std::size_t bytes) noexcept {
     }
 }
 
-ssize_t write_straight(File& file, const char* from, std::size_t bytes, std::int64_t at) noexcept {
+ssize_t write_straight(File& file, const char* from, std::size_t bytes, std::int64_t offset) noexcept {
     const int before = flush_file(file);  // what was written earlier arrives earlier
     if (before != 0) {
         return before;
@@ -72,37 +72,39 @@ ssize_t write_straight(File& file, const char* from, std::size_t bytes, std::int
     const int fd = file.ends.writer;
     const bool appends = file.appended.all;
     ssize_t got = 0;
-    Outside outside(file, &file.statistics.wait_ns);
+    UnlockedScope outside(file, &file.statistics.wait_ns);
     do {
-        got = state.below.pwrite(fd, from, bytes, at);
+        got = state.storage.pwrite(fd, from, bytes, offset);
     } while (got < 0 && errno == EINTR);
     got = got < 0 ? -errno : got;
     const std::int64_t size = appends && got > 0 ? size_below(fd) : -1;
     outside.end();
     --file.turns.in_flight;
-    ++file.statistics.write.below;
+    ++file.statistics.write.storage_calls;
     if (appends && got > 0) {
         note_landed(file, static_cast<std::uint64_t>(got), size);
     }
-    file.statistics.write.below_ns += outside.spent_ns;
+    file.statistics.write.storage_ns += outside.spent_ns;
     if (got > 0) {
         note_call(file, static_cast<std::uint64_t>(got), outside.spent_ns);
-        file.statistics.write.below_bytes += static_cast<std::uint64_t>(got);
-        drop_range(file, at, static_cast<std::size_t>(got));
-        file.size = std::max(file.size, at + got);
+        file.statistics.write.storage_bytes += static_cast<std::uint64_t>(got);
+        drop_range(file, offset, static_cast<std::size_t>(got));
+        file.size = std::max(file.size, offset + got);
     }
     return got;
 }
 
-/// Bytes from `at` on that go straight: whole pages, or, when pages do not pay, all up to the next page that is held.
-std::size_t straight_run(File& file, std::int64_t at, std::size_t bytes, bool pages_pay) noexcept {
+/// Bytes from `offset` on that go straight: whole pages, or, when pages do not pay, all up to the next page that is
+/// held.
+std::size_t straight_run(File& file, std::int64_t offset, std::size_t bytes, bool pages_pay) noexcept {
     std::size_t run = 0;
     while (run < bytes) {
-        const std::int64_t place = at + static_cast<std::int64_t>(run);
-        const auto inside = static_cast<std::size_t>(place % file.held.page_size);
+        const std::int64_t position = offset + static_cast<std::int64_t>(run);
+        const auto inside = static_cast<std::size_t>(position % file.held.page_size);
         const std::size_t part = std::min<std::size_t>(file.held.page_size - inside, bytes - run);
-        const bool whole = part == file.held.page_size;
-        if ((pages_pay && !whole) || (file.held.count > 0 && find_page(file, place / file.held.page_size) != nullptr)) {
+        const bool is_whole_page = part == file.held.page_size;
+        if ((pages_pay && !is_whole_page) ||
+            (file.held.count > 0 && find_page(file, position / file.held.page_size) != nullptr)) {
             break;
         }
         run += part;
@@ -129,20 +131,20 @@ Range worth_loading(const File& file, const Move& move, std::uint32_t begin, std
 
 }  // namespace
 
-ssize_t read_run(File& file, const Move& move, char* to, std::size_t bytes, std::int64_t at, bool& hit) noexcept {
+ssize_t read_run(File& file, const Move& move, char* to, std::size_t bytes, std::int64_t offset, bool& hit) noexcept {
     std::size_t done = 0;
     bool pay = move.local;
     while (done < bytes) {
-        const std::int64_t place = at + static_cast<std::int64_t>(done);
-        const std::int64_t index = place / file.held.page_size;
-        const auto begin = static_cast<std::uint32_t>(place % file.held.page_size);
+        const std::int64_t position = offset + static_cast<std::int64_t>(done);
+        const std::int64_t index = position / file.held.page_size;
+        const auto begin = static_cast<std::uint32_t>(position % file.held.page_size);
         const auto part = static_cast<std::uint32_t>(std::min<std::size_t>(file.held.page_size - begin, bytes - done));
         Page* page = find_page(file, index);
         bool again = false;
         if (page == nullptr) {
             hit = false;
             pay = pay || (!move.straight && is_page_worthwhile(file, index));
-            const std::size_t run = straight_run(file, place, bytes - done, pay);
+            const std::size_t run = straight_run(file, position, bytes - done, pay);
             if (run == 0) {
                 page = move.passes ? reuse_page_behind(file, index, move.backward) : nullptr;
                 page = page != nullptr ? page : new_page(file, index, again);
@@ -151,7 +153,7 @@ ssize_t read_run(File& file, const Move& move, char* to, std::size_t bytes, std:
                 continue;
             }
             if (page == nullptr) {  // also when there is no memory for it
-                const ssize_t got = read_straight(file, move, to + done, run > 0 ? run : part, place);
+                const ssize_t got = read_straight(file, move, to + done, run > 0 ? run : part, position);
                 if (got <= 0) {
                     return done > 0 ? static_cast<ssize_t>(done) : got;
                 }
@@ -218,28 +220,28 @@ void accept(File& file, Page& page, const char* from, std::uint32_t begin, std::
     }
 }
 
-bool write_pays(File& file, const Move& move, std::int64_t at) noexcept {
-    const std::int64_t index = at / file.held.page_size;
-    return move.local || (!move.straight && at == file.size) ||
+bool write_pays(File& file, const Move& move, std::int64_t offset) noexcept {
+    const std::int64_t index = offset / file.held.page_size;
+    return move.local || (!move.straight && offset == file.size) ||
            (!move.straight && file.held.count > 0 && find_page(file, index - 1) != nullptr) ||
            (!move.straight && is_page_worthwhile(file, index));
 }
 
 }  // namespace
 
-ssize_t write_run(File& file, const Move& move, const char* from, std::size_t bytes, std::int64_t at,
+ssize_t write_run(File& file, const Move& move, const char* from, std::size_t bytes, std::int64_t offset,
                   bool& hit) noexcept {
     std::size_t done = 0;
     while (done < bytes) {
-        const std::int64_t place = at + static_cast<std::int64_t>(done);
-        const std::int64_t index = place / file.held.page_size;
-        const auto begin = static_cast<std::uint32_t>(place % file.held.page_size);
+        const std::int64_t position = offset + static_cast<std::int64_t>(done);
+        const std::int64_t index = position / file.held.page_size;
+        const auto begin = static_cast<std::uint32_t>(position % file.held.page_size);
         const auto part = static_cast<std::uint32_t>(std::min<std::size_t>(file.held.page_size - begin, bytes - done));
         Page* page = find_page(file, index);
         bool again = false;
         if (page == nullptr) {
-            const bool pays = !file.write_through && write_pays(file, move, place);
-            const std::size_t run = straight_run(file, place, bytes - done, pays);
+            const bool pays = !file.write_through && write_pays(file, move, position);
+            const std::size_t run = straight_run(file, position, bytes - done, pays);
             if (run == 0) {
                 page = new_page(file, index, again);
             }
@@ -248,7 +250,7 @@ ssize_t write_run(File& file, const Move& move, const char* from, std::size_t by
             }
             if (page == nullptr) {
                 hit = false;
-                const ssize_t got = write_straight(file, from + done, run > 0 ? run : part, place);
+                const ssize_t got = write_straight(file, from + done, run > 0 ? run : part, position);
                 if (got <= 0) {
                     return done > 0 ? static_cast<ssize_t>(done) : got;
                 }

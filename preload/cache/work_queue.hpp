@@ -15,12 +15,12 @@ void ensure_workers() noexcept;
 
 struct WorkerPool {
     system::Lock lock;
-    system::Event work;
-    system::Event gone;         ///< a thread has ended
-    std::uint32_t number = 1;   ///< a child of fork has another crew
-    std::uint32_t started = 0;  ///< threads that are there
-    std::uint32_t made = 0;     ///< as many as could be made; those that left come back with the next work
-    std::uint32_t calm = 0;     ///< walks in a row that found no active file
+    system::Condition work;
+    system::Condition thread_ended;  ///< a thread has ended
+    std::uint32_t number = 1;        ///< a child of fork has another crew
+    std::uint32_t started = 0;       ///< threads that are there
+    std::uint32_t possible = 0;      ///< as many as could be made; those that left come back with the next work
+    std::uint32_t calm = 0;          ///< walks in a row that found no active file
     /// How long a thread without work sleeps: a quarter of what data may age, and at most a second, because who else
     /// came to use a file is noticed then too.
     std::int64_t nap_ns = 1'000'000'000;
@@ -28,15 +28,14 @@ struct WorkerPool {
     bool failed = false;   ///< no thread could be made: all is done by the program's own
     /// Starts threads up to the number that is wanted: how many there are then.
     std::uint32_t (*start)() noexcept = nullptr;
-    void (*wake_ring)() noexcept = nullptr;
-    bool at_ring = false;  ///< our thread waits for the ring, not for `work`
-    long left[16] = {};    ///< the kernel's numbers of threads that went, lately; 0: it is known that they are gone
+    long ended_threads[16] =
+        {};  ///< the kernel's numbers of threads that went, lately; 0: it is known that they are gone
     std::uint32_t leavers = 0;
     File* queue[256] = {};
     std::uint32_t first = 0, count = 0;
     std::uint64_t walked_ns = 0;  ///< when somebody last looked at all files
 };
-extern constinit WorkerPool crew;
+extern constinit WorkerPool pool;
 
 /// A process with one thread is cheaper for the kernel, by a tenth of a small call: when files sleep or are closed, and
 /// nothing has come for so many walks, the threads leave.

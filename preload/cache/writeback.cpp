@@ -22,7 +22,7 @@ int write_oldest(File& file, bool program_waits) noexcept {
     }
     Job job;
     job.begin_write(file);
-    Outside outside(file, program_waits ? &file.statistics.wait_ns : nullptr);
+    UnlockedScope outside(file, program_waits ? &file.statistics.wait_ns : nullptr);
     job.do_all();
     outside.end();
     return job.finish(outside.spent_ns);
@@ -30,13 +30,13 @@ int write_oldest(File& file, bool program_waits) noexcept {
 
 int flush_file(File& file) noexcept {
     // As many as there are now: another thread may make new ones as fast as we write.
-    std::uint32_t left = file.dirty.pages + 1;
-    while (file.turns.writing || (file.dirty.first != nullptr && left > 0)) {
+    std::uint32_t attempts = file.dirty.pages + 1;
+    while (file.turns.writing || (file.dirty.first != nullptr && attempts > 0)) {
         if (file.turns.writing || file.dirty.first->busy == Busy::Loading) {
             wait_for_change(file);
             continue;
         }
-        --left;
+        --attempts;
         const int error = write_oldest(file, true);
         if (error != 0) {
             return error;
@@ -97,10 +97,10 @@ void check_space(File& file) noexcept {
     file.accepted_since_check = 0;
     const int fd = file.ends.writer;
     struct statfs about {};
-    const bool known = raw::call(SYS_fstatfs, fd, raw::number(&about)) == 0;
+    const bool has_status = raw::call(SYS_fstatfs, fd, raw::number(&about)) == 0;
     // Quota groups of btrfs show in no call that a user may make.
     const bool hidden = static_cast<std::uint32_t>(about.f_type) == BTRFS_SUPER_MAGIC && !file.rule->alone;
-    file.write_through = known && (hidden || space_is_low(about) || quota_is_low(fd));
+    file.write_through = has_status && (hidden || space_is_low(about) || quota_is_low(fd));
     if (file.write_through) {
         flush_file(file);
     }

@@ -37,8 +37,39 @@ struct Call {
     Answer answer{false, nullptr, 0};
 };
 
+/// A call on a suspended file. True when the kernel does it, as call.answer says; false when it must be admitted anew.
+bool pass_suspended(Call& call, File& file, Description* description) noexcept {
+    acquire_bypass_slot();  // for the calls that follow
+    file.passing.fetch_add(1, std::memory_order_seq_cst);
+    if (file.mode.load(std::memory_order_seq_cst) != Mode::Suspended) {
+        file.passing.fetch_sub(1, std::memory_order_seq_cst);
+        return false;
+    }
+    if (file.watching && file.calls_until_retry.load(std::memory_order_relaxed) <= 0) {
+        call.answer = {false, &file, 0, call.answer.counted, call.fd, call.offset};
+        return true;
+    }
+    const std::int32_t remaining = file.calls_until_retry.load(std::memory_order_relaxed) - 1;
+    file.calls_until_retry.store(remaining, std::memory_order_relaxed);
+    if (remaining > 0 || !file.retries_later) {
+        call.answer.passing = &file;
+        return true;
+    }
+    file.passing.fetch_sub(1, std::memory_order_seq_cst);
+    File* locked = file.watching ? nullptr : locked_file(call.fd, description);
+    if (locked != nullptr) {
+        resume_buffering(*locked);
+        if (locked->mode.load(std::memory_order_relaxed) == Mode::Suspended && !locked->retries_later) {
+            locked->retries_later = true;  // another call needs the file as it is: try again later
+            locked->calls_until_retry.store(64, std::memory_order_relaxed);
+        }
+        locked->lock.unlock();
+    }
+    return false;
+}
+
 /// True when the call goes on here, with the lock of the file held; false when call.answer says what to do.
-bool let_in(Call& call) noexcept {
+bool admit(Call& call) noexcept {
     while (true) {
         Description* description = table[call.fd].load(std::memory_order_acquire);
         File* file = description != nullptr ? description->file.load(std::memory_order_acquire) : nullptr;
@@ -50,31 +81,8 @@ bool let_in(Call& call) noexcept {
             return false;
         }
         if (mode == Mode::Suspended) {
-            acquire_bypass_slot();  // for the calls that follow
-            file->passing.fetch_add(1, std::memory_order_seq_cst);
-            if (file->mode.load(std::memory_order_seq_cst) == Mode::Suspended) {
-                if (file->watching && file->dormant_left.load(std::memory_order_relaxed) <= 0) {
-                    call.answer = {false, file, 0, call.answer.counted, call.fd, call.offset};
-                    return false;
-                }
-                const std::int32_t left = file->dormant_left.load(std::memory_order_relaxed) - 1;
-                file->dormant_left.store(left, std::memory_order_relaxed);
-                if (left > 0 || !file->dormant) {
-                    call.answer.passing = file;
-                    return false;
-                }
-                file->passing.fetch_sub(1, std::memory_order_seq_cst);
-                File* locked = file->watching ? nullptr : locked_file(call.fd, description);
-                if (locked != nullptr) {
-                    resume_buffering(*locked);
-                    if (locked->mode.load(std::memory_order_relaxed) == Mode::Suspended && !locked->dormant) {
-                        locked->dormant = true;  // somebody must see it as it is: try again later
-                        locked->dormant_left.store(64, std::memory_order_relaxed);
-                    }
-                    locked->lock.unlock();
-                }
-            } else {
-                file->passing.fetch_sub(1, std::memory_order_seq_cst);
+            if (pass_suspended(call, *file, description)) {
+                return false;
             }
             continue;
         }
@@ -118,13 +126,13 @@ void leave(Call& call) noexcept {
     if (call.writes) {
         file.turns.writer_turn = false;
     }
-    file.changed.tell();
+    file.changed.notify_all();
 }
 
 /// The kernel does this one call, and perhaps some more; it sees everything as the program does.
 Answer hand_over(Call& call, std::int32_t calls) noexcept {
     leave(call);
-    ++call.file->statistics.given_up;
+    ++call.file->statistics.interruptions;
     suspend_for(*call.file, calls);
     const Mode mode = call.file->mode.load(std::memory_order_relaxed);
     if (mode == Mode::Suspended) {
@@ -148,18 +156,18 @@ Answer finish(Call& call, std::int64_t start, ssize_t total, bool sleep) noexcep
         release_if_shared(file);
     }
     if (sleep) {
-        suspend_for(file, static_cast<std::int32_t>(file.payoff.dormant_calls));
+        suspend_for(file, static_cast<std::int32_t>(file.payoff.suspension_calls));
     }
     file.lock.unlock();
     return {true, nullptr, total};
 }
 
-void count(Direction& direction, const Stream& stream, std::int64_t at, std::size_t bytes) noexcept {
-    ++direction.asked;
-    direction.asked_bytes += bytes;
+void count(TransferCounts& direction, const Stream& stream, std::int64_t offset, std::size_t bytes) noexcept {
+    ++direction.calls;
+    direction.bytes += bytes;
     ++direction.sizes[system::size_class(bytes)];
-    direction.consecutive += stream.calls > 0 && at == stream.last_end ? 1 : 0;
-    direction.unaligned += at % 4096 != 0 ? 1 : 0;
+    direction.consecutive += stream.calls > 0 && offset == stream.last_end ? 1 : 0;
+    direction.unaligned += offset % 4096 != 0 ? 1 : 0;
 }
 
 std::size_t sum(const Vector* parts, std::size_t number) noexcept {
@@ -171,14 +179,14 @@ std::size_t sum(const Vector* parts, std::size_t number) noexcept {
 }
 
 /// Everything the kernel would refuse, or do in a way that is not ours: it shall do it, and see what the program sees.
-bool unusual(const Vector* parts, std::size_t number, std::size_t bytes, std::int64_t at) noexcept {
+bool unusual(const Vector* parts, std::size_t number, std::size_t bytes, std::int64_t offset) noexcept {
     for (std::size_t i = 0; i < number; ++i) {
         const auto address = reinterpret_cast<std::uintptr_t>(parts[i].data);
         if (parts[i].bytes > 0 && (address < 65536 || address > (~std::uintptr_t{0} >> 1U))) {
             return true;  // EFAULT
         }
     }
-    return bytes == 0 || bytes > (1ULL << 31U) - 4096 || at > farthest - static_cast<std::int64_t>(bytes);
+    return bytes == 0 || bytes > (1ULL << 31U) - 4096 || offset > farthest - static_cast<std::int64_t>(bytes);
 }
 
 }  // namespace
@@ -196,19 +204,19 @@ void note_watched_call(const Answer& answer, std::int64_t result, std::uint64_t 
     } else if (file == answer.passing && file->watching) {
         const bool writes = answer.counted == 1;
         const auto bytes = static_cast<std::size_t>(result);
-        if (answer.at == here && (file->watch.calls() == 0 || description->stream.calls == 0)) {
+        if (answer.offset == here && (file->watch.calls() == 0 || description->stream.calls == 0)) {
             description->offset = raw::call(SYS_lseek, answer.watched, 0, SEEK_CUR) - result;
         }
-        const std::int64_t start = answer.at == here ? description->offset : answer.at;
-        Direction& direction = writes ? file->statistics.write : file->statistics.read;
+        const std::int64_t start = answer.offset == here ? description->offset : answer.offset;
+        TransferCounts& direction = writes ? file->statistics.write : file->statistics.read;
         count(direction, description->stream, start, bytes);
-        ++direction.below;
-        direction.below_bytes += bytes;
-        direction.below_ns += ns;
+        ++direction.storage_calls;
+        direction.storage_bytes += bytes;
+        direction.storage_ns += ns;
         note_call(*file, bytes, ns);
         static_cast<void>(follow_stream(description->stream, start, start + result, file->held.page_size));
         file->watch.add(writes, start, result);
-        description->offset = answer.at == here ? start + result : description->offset;
+        description->offset = answer.offset == here ? start + result : description->offset;
         if (file->watch.calls() >= calls_of_a_watch) {
             end_watch(*file);
         }
@@ -216,16 +224,16 @@ void note_watched_call(const Answer& answer, std::int64_t result, std::uint64_t 
     file->lock.unlock();
 }
 
-Answer read(int fd, const Vector* parts, std::size_t number, std::int64_t at) noexcept {
+Answer read(int fd, const Vector* parts, std::size_t number, std::int64_t offset) noexcept {
     const system::Critical critical;
-    Call call{.fd = fd, .writes = false, .moves = at == here, .offset = at, .answer = {false, nullptr, 0, 0}};
-    if (!let_in(call)) {
+    Call call{.fd = fd, .writes = false, .moves = offset == here, .offset = offset, .answer = {false, nullptr, 0, 0}};
+    if (!admit(call)) {
         return call.answer;
     }
     File& file = *call.file;
     Description& description = *call.description;
     std::size_t bytes = sum(parts, number);
-    const std::int64_t start = at == here ? description.offset : at;
+    const std::int64_t start = offset == here ? description.offset : offset;
     if (!description.reads || unusual(parts, number, bytes, start)) {
         return hand_over(call, 1);
     }
@@ -261,19 +269,19 @@ Answer read(int fd, const Vector* parts, std::size_t number, std::int64_t at) no
     return finish(call, start, total, sleep);
 }
 
-Answer write(int fd, const Vector* parts, std::size_t number, std::int64_t at) noexcept {
+Answer write(int fd, const Vector* parts, std::size_t number, std::int64_t offset) noexcept {
     const system::Critical critical;
-    Call call{.fd = fd, .writes = true, .moves = at == here, .offset = at, .answer = {false, nullptr, 0, 1}};
-    if (!let_in(call)) {
+    Call call{.fd = fd, .writes = true, .moves = offset == here, .offset = offset, .answer = {false, nullptr, 0, 1}};
+    if (!admit(call)) {
         return call.answer;
     }
     File& file = *call.file;
     Description& description = *call.description;
     const std::size_t bytes = sum(parts, number);
-    const std::int64_t place = at == here ? description.offset : at;
-    const std::int64_t start = description.appends ? file.size : place;
+    const std::int64_t position = offset == here ? description.offset : offset;
+    const std::int64_t start = description.appends ? file.size : position;
     const std::int64_t end = start + static_cast<std::int64_t>(bytes);
-    if (!description.writes || unusual(parts, number, bytes, std::max(start, place)) ||
+    if (!description.writes || unusual(parts, number, bytes, std::max(start, position)) ||
         static_cast<std::uint64_t>(end) > state.size_limit.load(std::memory_order_relaxed)) {
         return hand_over(call, 1);
     }
@@ -314,7 +322,7 @@ Answer write(int fd, const Vector* parts, std::size_t number, std::int64_t at) n
 Answer seek(int fd, std::int64_t offset, int whence) noexcept {
     const system::Critical critical;
     Call call{.fd = fd, .writes = false, .moves = true};
-    if (!let_in(call)) {
+    if (!admit(call)) {
         return call.answer;
     }
     File& file = *call.file;

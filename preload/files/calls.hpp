@@ -23,13 +23,13 @@ struct Answer {
     ssize_t value;     ///< >= 0, or a negative errno
     int counted = -1;  ///< as a call that moves data: 0 reads, 1 writes
     int watched = -1;  ///< the descriptor, when the call is counted for the choice of `auto`
-    std::int64_t at = -1;
+    std::int64_t offset = -1;
 };
 inline constexpr std::int64_t here = -1;  ///< at the offset of the description, which moves
 /// Counts a call that was made on a watched file: its result, and how long it took.
 void note_watched_call(const Answer& answer, std::int64_t result, std::uint64_t ns) noexcept;
 /// The quick way for a file that sleeps, when this succeeds: make the real call, then arrived().
-inline Place* enter_bypass(int fd) noexcept {
+inline BypassSlot* enter_bypass(int fd) noexcept {
     const Description* description = table[fd].load(std::memory_order_acquire);
     return description != nullptr ? enter_bypass(description->file.load(std::memory_order_acquire)) : nullptr;
 }
@@ -39,8 +39,8 @@ inline bool is_released(int fd) noexcept {
     const File* file = description != nullptr ? description->file.load(std::memory_order_acquire) : nullptr;
     return file != nullptr && file->mode.load(std::memory_order_acquire) == Mode::Released;
 }
-Answer read(int fd, const Vector* parts, std::size_t count, std::int64_t at) noexcept;
-Answer write(int fd, const Vector* parts, std::size_t count, std::int64_t at) noexcept;
+Answer read(int fd, const Vector* parts, std::size_t count, std::int64_t offset) noexcept;
+Answer write(int fd, const Vector* parts, std::size_t count, std::int64_t offset) noexcept;
 Answer seek(int fd, std::int64_t offset, int whence) noexcept;
 /// Makes the real call of an answer that was not done. No cancellation in between: the file counts who is on the way.
 template <class Real>

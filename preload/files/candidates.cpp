@@ -13,8 +13,6 @@
 
 namespace sonde::buffer {
 
-constinit const char* single_threaded = nullptr;
-
 namespace {
 
 constexpr std::uint64_t slow_call_ns = 10'000;  ///< and a nanosecond a byte
@@ -23,10 +21,10 @@ constexpr std::uint64_t slow_call_ns = 10'000;  ///< and a nanosecond a byte
 /// nobody counts, and move the offset of the descriptor after the library has read it.
 bool is_only_thread_of_program() noexcept {
     struct stat threads {};
-    const std::uint64_t own = 1 + worker_threads() + (has_lease_thread() ? 1 : 0);
+    const std::uint64_t own_threads = 1 + worker_threads() + (has_lease_thread() ? 1 : 0);
     constexpr std::uint64_t links_of_an_empty_folder = 2;
     return raw::call(SYS_newfstatat, AT_FDCWD, raw::number("/proc/self/task"), raw::number(&threads), 0) == 0 &&
-           threads.st_nlink <= links_of_an_empty_folder + own;
+           threads.st_nlink <= links_of_an_empty_folder + own_threads;
 }
 
 void adopt_candidate(int fd, std::uint32_t calls_state) noexcept {
@@ -103,7 +101,7 @@ void consider(int fd, int flags, const char* path, const char* reason) noexcept 
     if ((flags & (O_PATH | O_DIRECTORY)) != 0) {
         return;
     }
-    State& process = state;
+    BufferState& process = state;
     const bool ended = process.retired.load(std::memory_order_relaxed) || process.ended.load(std::memory_order_relaxed);
     const int number =
         ended ? settings::no_rule : settings::rule_by_given_name(*process.settings, path != nullptr ? path : "");
@@ -125,13 +123,13 @@ void consider(int fd, int flags, const char* path, const char* reason) noexcept 
     }
 }
 
-void duplicate_candidate(int fd, int made) noexcept {
+void duplicate_candidate(int fd, int duplicate) noexcept {
     const std::uint32_t calls_state = candidate_state(fd);
-    if (candidates == nullptr || static_cast<unsigned>(made) >= most_descriptors) {
+    if (candidates == nullptr || static_cast<unsigned>(duplicate) >= most_descriptors) {
         return;
     }
     const system::Critical critical;
-    set_candidate_state(made, calls_state == unseen ? unseen : pass_through);
+    set_candidate_state(duplicate, calls_state == unseen ? unseen : pass_through);
     if (calls_state >= first_candidate_state) {
         candidates[fd].state.store(pass_through, std::memory_order_relaxed);  // two numbers for one offset
     }

@@ -19,13 +19,8 @@ void note_call_time(int fd, std::size_t bytes, std::uint64_t ns) noexcept;
 /// Adopts the descriptor when it is not known and may lead to a file that is buffered without a lease.
 void look_at_unseen(int fd) noexcept;
 
-/// A byte of libc that is not 0 while no second thread was ever made; nullptr where this libc has none.
-extern const char* single_threaded;
-inline bool is_single_threaded() noexcept {
-    return single_threaded != nullptr && *static_cast<const volatile char*>(single_threaded) != 0;
-}
 /// `fd` has just been opened with `flags` as `path`. With a `reason` its file is not buffered.
 void consider(int fd, int flags, const char* path, const char* reason = nullptr) noexcept;
 /// Before `made` becomes known as a duplicate of `fd`.
-void duplicate_candidate(int fd, int made) noexcept;
+void duplicate_candidate(int fd, int duplicate) noexcept;
 }  // namespace sonde::buffer

@@ -123,38 +123,38 @@ void forget_stale(int fd) noexcept {
 namespace {
 
 /// Joins a new description to its file, both locked.
-void join(File& file, Description& made, const Opening& opening) noexcept {
+void join(File& file, Description& description, const OpenedDescriptor& opening) noexcept {
     const int fd = opening.fd;
     const int flags = opening.flags;
-    made.fd = fd;
-    made.references = 1;
-    made.offset = (flags & O_APPEND) != 0 || !opening.just_opened || opening.mpi != nullptr
-                      ? raw::call(SYS_lseek, fd, 0, SEEK_CUR)
-                      : 0;  // fopen() goes to the end
-    made.reads = (flags & O_ACCMODE) != O_WRONLY;
-    made.writes = (flags & O_ACCMODE) != O_RDONLY;
-    made.appends = appends_with(flags);
-    made.offset_busy = false;
-    if (made.appends && !file.appended.all && file.mode.load(std::memory_order_relaxed) == Mode::Active) {
+    description.fd = fd;
+    description.references = 1;
+    description.offset = (flags & O_APPEND) != 0 || !opening.just_opened || opening.mpi != nullptr
+                             ? raw::call(SYS_lseek, fd, 0, SEEK_CUR)
+                             : 0;  // fopen() goes to the end
+    description.reads = (flags & O_ACCMODE) != O_WRONLY;
+    description.writes = (flags & O_ACCMODE) != O_RDONLY;
+    description.appends = appends_with(flags);
+    description.offset_busy = false;
+    if (description.appends && !file.appended.all && file.mode.load(std::memory_order_relaxed) == Mode::Active) {
         file.appended.landed = size_below(fd);
         file.size = std::max(file.size, file.appended.landed);
     }
-    if (file.guard == Guard::Lease && (made.writes || file.ends.writer >= 0)) {
+    if (file.guard == Guard::Lease && (description.writes || file.ends.writer >= 0)) {
         suspend_buffering(file);  // another open() of this process takes the lease away
     }
-    made.error_seen = file.errors.count;
-    made.stream = {};
-    made.next = file.ends.descriptions;
-    file.ends.descriptions = &made;
-    made.file.store(&file, std::memory_order_release);
+    description.error_seen = file.errors.count;
+    description.stream = {};
+    description.next = file.ends.descriptions;
+    file.ends.descriptions = &description;
+    description.file.store(&file, std::memory_order_release);
     choose_descriptors(file);
     if (file.mode.load(std::memory_order_relaxed) == Mode::Active) {
         if (file.rule->direct && !file.locked_in_parts) {  // opening takes a close, and that would take the locks
-            add_direct(file, fd, made.reads, made.writes && !made.appends);
+            add_direct(file, fd, description.reads, description.writes && !description.appends);
         }
     }
     note_descriptor(fd);
-    table[fd].store(&made, std::memory_order_release);
+    table[fd].store(&description, std::memory_order_release);
 }
 
 }  // namespace
@@ -178,7 +178,7 @@ settings::Rule* rule_of(settings::Settings& settings, int fd, const char* path, 
 namespace {
 
 /// The rule for a file that is opened, and its absolute path ("" when the kernel names none).
-settings::Rule* find_rule(const Opening& opening, char (&absolute)[1024]) noexcept {
+settings::Rule* find_rule(const OpenedDescriptor& opening, char (&absolute)[1024]) noexcept {
     if (opening.rule == nullptr) {
         settings::Rule* const rule = rule_of(*state.settings, opening.fd, opening.path, absolute);
         return opening.only_if_known ? nullptr : rule;
@@ -189,7 +189,8 @@ settings::Rule* find_rule(const Opening& opening, char (&absolute)[1024]) noexce
 }
 
 /// Why the file must not be buffered because of this descriptor, or nullptr.
-const char* objection(const Opening& opening, const File& file, const Description* made, const char* path) noexcept {
+const char* objection(const OpenedDescriptor& opening, const File& file, const Description* description,
+                      const char* path) noexcept {
     if (opening.reason != nullptr) {
         return opening.reason;
     }
@@ -198,7 +199,7 @@ const char* objection(const Opening& opening, const File& file, const Descriptio
             return reason;
         }
     }
-    if (made == nullptr) {
+    if (description == nullptr) {
         return "no memory";
     }
     if (opening.fd <= 2) {
@@ -222,7 +223,7 @@ bool is_unchanged(const struct stat& before, int fd) noexcept {
 
 /// With the file locked and its new description joined: buffered only when something keeps others away.
 void guard_or_release(File& file, const struct stat& status, int fd) noexcept {
-    if (file.mode.load(std::memory_order_relaxed) == Mode::Suspended && !file.dormant) {
+    if (file.mode.load(std::memory_order_relaxed) == Mode::Suspended && !file.retries_later) {
         resume_buffering(file);
     } else if (file.mode.load(std::memory_order_relaxed) == Mode::Active && file.guard == Guard::None) {
         if (const char* const reason = establish_guard(file)) {
@@ -236,7 +237,7 @@ void guard_or_release(File& file, const struct stat& status, int fd) noexcept {
 
 }  // namespace
 
-void adopt(const Opening& opening) noexcept {
+void adopt(const OpenedDescriptor& opening) noexcept {
     const system::Critical critical;
     const int fd = opening.fd;
     if (in_table(fd)) {
@@ -262,8 +263,8 @@ void adopt(const Opening& opening) noexcept {
     if (file == nullptr) {
         return;
     }
-    Description* made = state.description_slab.take();
-    const char* const reason = objection(opening, *file, made, path);
+    Description* description = state.description_slab.take();
+    const char* const reason = objection(opening, *file, description, path);
     // Ranks may also open one file each for itself (MPI_COMM_SELF).
     if (opening.mpi != nullptr && reason == nullptr && writes && file->rule->mpi_disjoint) {
         share(*file, *opening.mpi);
@@ -274,9 +275,9 @@ void adopt(const Opening& opening) noexcept {
         // Known all the same: while this descriptor is open no other one of the file may be buffered.
         release_file(*file, reason);
     }
-    if (made != nullptr) {
+    if (description != nullptr) {
         file->inherited = opening.path[0] == 0 && opening.rule == nullptr;
-        join(*file, *made, opening);
+        join(*file, *description, opening);
         guard_or_release(*file, status, fd);
     }
     file->lock.unlock();
@@ -350,7 +351,7 @@ int detach(int fd) noexcept {
     if (held_lease && last && file->ends.descriptions != nullptr) {
         resume_buffering(*file);  // with a lease on another descriptor
     }
-    file->changed.tell();
+    file->changed.notify_all();
     if (file->ends.descriptions == nullptr) {
         end_file(*file);
     } else {
@@ -359,12 +360,12 @@ int detach(int fd) noexcept {
     return error;
 }
 
-void duplicated(int fd, int made) noexcept {
+void duplicated(int fd, int duplicate) noexcept {
     const system::Critical critical;
-    forget_candidate(made);
-    if (static_cast<unsigned>(made) >= most_descriptors || made < 3) {
+    forget_candidate(duplicate);
+    if (static_cast<unsigned>(duplicate) >= most_descriptors || duplicate < 3) {
         release_descriptor(fd, "duplicated to a standard stream");
-        if (made < 0 || made >= most_descriptors) {
+        if (duplicate < 0 || duplicate >= most_descriptors) {
             return;
         }
     }
@@ -374,8 +375,8 @@ void duplicated(int fd, int made) noexcept {
         return;
     }
     ++description->references;
-    note_descriptor(made);
-    table[made].store(description, std::memory_order_release);
+    note_descriptor(duplicate);
+    table[duplicate].store(description, std::memory_order_release);
     file->lock.unlock();
 }
 

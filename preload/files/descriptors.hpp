@@ -12,7 +12,7 @@ namespace sonde::buffer {
 struct OpenedByMpi;
 
 /// A descriptor that may be buffered.
-struct Opening {
+struct OpenedDescriptor {
     int fd;
     int flags;
     const char* path = "";             ///< as the program gave it
@@ -23,7 +23,7 @@ struct Opening {
     bool only_if_known = false;        ///< no new file is made for it
 };
 /// Adopts the descriptor when a rule covers its file, or when its file is known already.
-void adopt(const Opening& opening) noexcept;
+void adopt(const OpenedDescriptor& opening) noexcept;
 /// The kernel gave out this number anew: its former owner was closed where the library does not see it.
 void forget_stale(int fd) noexcept;
 /// The rule for a descriptor, by the name it was opened with and the one that the kernel gives it (in `absolute`).
@@ -31,7 +31,7 @@ settings::Rule* rule_of(settings::Settings& settings, int fd, const char* path, 
 /// Before close(fd), dup2(x, fd) and the like. 0, or the error (positive errno) that close() must report.
 int detach(int fd) noexcept;
 /// After `made` became a duplicate of `fd`. Descriptors 0 to 2 belong to stdio: the file is let go for good.
-void duplicated(int fd, int made) noexcept;
+void duplicated(int fd, int duplicate) noexcept;
 /// fcntl(F_SETFL) is about to change the flags.
 void flags_change(int fd, int flags) noexcept;
 

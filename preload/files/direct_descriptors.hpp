@@ -12,9 +12,9 @@ namespace sonde::buffer {
 /// /proc/self/fd/N
 struct DescriptorName {
     explicit DescriptorName(int fd) noexcept {
-        system::Text made;
-        made << "/proc/self/fd/" << fd << '\0';
-        std::memcpy(text, made.data(), made.length());
+        system::Text name;
+        name << "/proc/self/fd/" << fd << '\0';
+        std::memcpy(text, name.data(), name.length());
     }
     char text[32];
 };

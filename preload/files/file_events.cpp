@@ -33,23 +33,23 @@ void release_inode(dev_t device, ino_t inode, const char* reason) noexcept {
 void note_lock(int fd) noexcept {
     const system::Critical critical;
     Description* description = in_table(fd) ? table[fd].load(std::memory_order_acquire) : nullptr;
-    const File* seen = description != nullptr ? description->file.load(std::memory_order_acquire) : nullptr;
-    if (seen == nullptr || seen->locked_in_parts.load(std::memory_order_relaxed)) {
+    const File* file = description != nullptr ? description->file.load(std::memory_order_acquire) : nullptr;
+    if (file == nullptr || file->locked_in_parts.load(std::memory_order_relaxed)) {
         return;  // databases lock at each step: the first time is enough
     }
-    if (File* file = locked_file(fd, description)) {
-        file->locked_in_parts = true;
-        file->lock.unlock();
+    if (File* locked = locked_file(fd, description)) {
+        locked->locked_in_parts = true;
+        locked->lock.unlock();
     }
 }
 
 void lock_taken(int fd) noexcept {
     const system::Critical critical;
-    const int kept = errno;
+    const int saved_errno = errno;
     Description* description = nullptr;
     if (File* file = is_active(fd) ? locked_file(fd, description) : nullptr) {
         if (file->mode.load(std::memory_order_relaxed) == Mode::Active) {
-            ++file->statistics.given_up;
+            ++file->statistics.interruptions;
             if (file->guard != Guard::Lease) {  // somebody else can have changed it
                 forget_what_was_read(*file);
                 release_if_grown(*file);
@@ -57,7 +57,7 @@ void lock_taken(int fd) noexcept {
         }
         file->lock.unlock();
     }
-    errno = kept;
+    errno = saved_errno;
 }
 
 }  // namespace sonde::buffer

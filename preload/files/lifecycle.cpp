@@ -58,8 +58,8 @@ File* make_file(const struct stat& got, settings::Rule& rule, const char* path, 
         begin_watch(*file);
     }
     file->opened_ns = system::now_ns();
-    file->dormant = file->watching;
-    file->dormant_left.store(0, std::memory_order_relaxed);
+    file->retries_later = file->watching;
+    file->calls_until_retry.store(0, std::memory_order_relaxed);
     file->mode.store(file->watching ? Mode::Suspended : Mode::Active, std::memory_order_relaxed);
     File** bucket = &state.files[bucket_of(file->device, file->inode)];
     file->in_bucket = *bucket;
@@ -93,8 +93,8 @@ bool is_local_file_system(const struct statfs& about) noexcept {
 namespace {
 
 /// Calls that needed none below, each at the price of one of those that were made.
-std::uint64_t gained_ns(const Direction& direction) noexcept {
-    return direction.below > 0 ? direction.hits * (direction.below_ns / direction.below) : 0;
+std::uint64_t gained_ns(const TransferCounts& direction) noexcept {
+    return direction.storage_calls > 0 ? direction.hits * (direction.storage_ns / direction.storage_calls) : 0;
 }
 
 }  // namespace
@@ -126,7 +126,7 @@ void unmake_file(File& file) noexcept {
     file.locked_in_parts = false;
     file.inherited = file.sign = file.claimed = file.write_through = file.watching = file.shared = false;
     file.handle = nullptr;
-    file.dormant = false;
+    file.retries_later = false;
     file.watch = {};
     file.choice = {};
     file.accepted_since_check = file.space_checked_ns = 0;

@@ -34,15 +34,15 @@ bool release_descriptors() noexcept {
 
 void move_private(int fd) noexcept {
     const system::Critical critical;
-    const long made = system::high_duplicate(static_cast<int>(fd));
-    if (made < 0) {
+    const long duplicate = system::high_duplicate(static_cast<int>(fd));
+    if (duplicate < 0) {
         return;
     }
     static int from;  // under the lock of all files
     static int to;
     system::Hold hold(state.files_lock);
     from = fd;
-    to = static_cast<int>(made);
+    to = static_cast<int>(duplicate);
     state.report = state.report == from ? to : state.report;
     state.lines = state.lines == from ? to : state.lines;
     node_locks_moved(from, to);

@@ -12,7 +12,7 @@
 
 namespace sonde::buffer {
 
-Around::Around(int fd) noexcept {
+PassThrough::PassThrough(int fd) noexcept {
     const system::Critical critical;
     look_at_unseen(fd);
     Description* description = nullptr;
@@ -20,20 +20,20 @@ Around::Around(int fd) noexcept {
     enter(file);
 }
 
-Around::Around(dev_t device, ino_t inode) noexcept {
+PassThrough::PassThrough(dev_t device, ino_t inode) noexcept {
     const system::Critical critical;
     enter(find_file(device, inode));
 }
 
-void Around::enter(File* file) noexcept {
+void PassThrough::enter(File* file) noexcept {
     if (file == nullptr) {
         return;
     }
     const Mode mode = file->mode.load(std::memory_order_relaxed);
     if (mode == Mode::Active || mode == Mode::Suspended) {
-        ++file->turns.around;
+        ++file->turns.exclusive_calls;
         if (mode == Mode::Active) {
-            ++file->statistics.given_up;
+            ++file->statistics.interruptions;
             suspend_buffering(*file);
         }
         pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_);
@@ -43,22 +43,23 @@ void Around::enter(File* file) noexcept {
     file->lock.unlock();
 }
 
-Around::~Around() {
+PassThrough::~PassThrough() {
     const system::Critical critical;
     if (file_ == nullptr) {
         return;
     }
-    const int kept = errno;
+    const int saved_errno = errno;
     file_->lock.lock();
     if (file_->generation == generation_) {
-        --file_->turns.around;
-        if (file_->turns.around == 0 && !file_->dormant && !state.ended.load(std::memory_order_relaxed)) {
+        --file_->turns.exclusive_calls;
+        if (file_->turns.exclusive_calls == 0 && !file_->retries_later &&
+            !state.ended.load(std::memory_order_relaxed)) {
             resume_buffering(*file_);
         }
     }
     file_->lock.unlock();
     pthread_setcancelstate(cancel_, nullptr);
-    errno = kept;
+    errno = saved_errno;
 }
 
 }  // namespace sonde::buffer

@@ -8,13 +8,13 @@ namespace sonde::buffer {
 
 /// While this lives, the kernel has the truth about the file: data, size, offsets. For all calls that we do not do
 /// ourselves. Other threads' calls go to the kernel too.
-class Around {
+class PassThrough {
  public:
-    explicit Around(int fd) noexcept;
-    Around(dev_t device, ino_t inode) noexcept;
-    ~Around();
-    Around(const Around&) = delete;
-    Around& operator=(const Around&) = delete;
+    explicit PassThrough(int fd) noexcept;
+    PassThrough(dev_t device, ino_t inode) noexcept;
+    ~PassThrough();
+    PassThrough(const PassThrough&) = delete;
+    PassThrough& operator=(const PassThrough&) = delete;
 
  private:
     void enter(File* file) noexcept;

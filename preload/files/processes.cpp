@@ -26,8 +26,8 @@ constexpr std::int32_t short_sleep = 64;
 
 bool stays_closed_in_child(const File& file) noexcept {
     for (int fd = 0; fd <= highest.load(std::memory_order_relaxed); ++fd) {
-        const Description* one = table[fd].load(std::memory_order_relaxed);
-        if (one != nullptr && one->file.load(std::memory_order_relaxed) == &file &&
+        const Description* description = table[fd].load(std::memory_order_relaxed);
+        if (description != nullptr && description->file.load(std::memory_order_relaxed) == &file &&
             (raw::call(SYS_fcntl, fd, F_GETFD) & FD_CLOEXEC) == 0) {
             return false;
         }
@@ -63,8 +63,8 @@ void before_child(Child kind) noexcept {
             for_each_file([](File& file) {
                 if (file.mode.load(std::memory_order_relaxed) == Mode::Active) {
                     suspend_buffering(file);
-                    file.dormant = true;
-                    file.dormant_left.store(short_sleep, std::memory_order_relaxed);
+                    file.retries_later = true;
+                    file.calls_until_retry.store(short_sleep, std::memory_order_relaxed);
                 }
             });
             break;

@@ -11,7 +11,7 @@ enum class Child {
 };
 /// Flushes all, gives offsets to the kernel, lets go of what the child will share.
 void before_child(Child kind) noexcept;
-/// Around fork(): between these two no other thread opens or closes. `child` is true in the new process.
+/// PassThrough fork(): between these two no other thread opens or closes. `child` is true in the new process.
 void fork_prepare() noexcept;
 void fork_done(bool child) noexcept;
 /// No file is taken on from now on (an I/O ring of the program may work behind our back), and all are let go.

@@ -23,14 +23,15 @@ namespace {
 
 using system::Text;
 
-void direction_line(Text& text, const char* name, const Direction& one) noexcept {
-    text << "  " << name << "  program " << one.asked << " calls, ";
-    text.decimal(one.asked_bytes / 1000) << " MB -> storage " << one.below << " calls, ";
-    text.decimal(one.below_bytes / 1000) << " MB in ";
-    text.decimal(one.below_ns / 1'000'000) << " s; " << one.hits << " calls answered from the buffer, "
-                                           << one.consecutive << " consecutive, " << one.unaligned << " unaligned\n";
-    if (one.past > 0) {
-        text << "         of these " << one.past
+void direction_line(Text& text, const char* name, const TransferCounts& counts) noexcept {
+    text << "  " << name << "  program " << counts.calls << " calls, ";
+    text.decimal(counts.bytes / 1000) << " MB -> storage " << counts.storage_calls << " calls, ";
+    text.decimal(counts.storage_bytes / 1000) << " MB in ";
+    text.decimal(counts.storage_ns / 1'000'000)
+        << " s; " << counts.hits << " calls answered from the buffer, " << counts.consecutive << " consecutive, "
+        << counts.unaligned << " unaligned\n";
+    if (counts.bypassed > 0) {
+        text << "         of these " << counts.bypassed
              << " calls went past the buffer, which stood aside because it did not pay: their places and times are not "
                 "known\n";
     }
@@ -42,7 +43,7 @@ constexpr std::uint64_t few_calls = 16;
 /// Files of few calls: all of them in one line at the end, and a line for each whose calls were no longer seen. True
 /// when that is all that will be told.
 bool told_in_brief(const settings::Rule& rule, const char* path, const Statistics& counted, const char* why) noexcept {
-    const std::uint64_t calls = counted.read.asked + counted.write.asked;
+    const std::uint64_t calls = counted.read.calls + counted.write.calls;
     if (!rule.brief || calls >= few_calls) {
         return false;
     }
@@ -55,21 +56,21 @@ bool told_in_brief(const settings::Rule& rule, const char* path, const Statistic
     }
     state.few.files.fetch_add(1, std::memory_order_relaxed);
     state.few.calls.fetch_add(calls, std::memory_order_relaxed);
-    state.few.bytes.fetch_add(counted.read.asked_bytes + counted.write.asked_bytes, std::memory_order_relaxed);
+    state.few.bytes.fetch_add(counted.read.bytes + counted.write.bytes, std::memory_order_relaxed);
     return true;
 }
 
 /// What was gained, as far as one run can tell. `call_ns`: a small call that was made as it is, 0 when there was none.
 void gain_text(Text& text, const Statistics& counted, std::uint64_t call_ns) noexcept {
-    const std::uint64_t calls = counted.read.asked + counted.write.asked;
-    const std::uint64_t below = counted.read.below + counted.write.below;
+    const std::uint64_t calls = counted.read.calls + counted.write.calls;
+    const std::uint64_t below = counted.read.storage_calls + counted.write.storage_calls;
     if (calls < few_calls) {
         return;
     }
-    const std::uint64_t asked_bytes = counted.read.asked_bytes + counted.write.asked_bytes;
-    const std::uint64_t below_bytes = counted.read.below_bytes + counted.write.below_bytes;
-    if (below_bytes / 4 > asked_bytes) {
-        text << "  storage moved " << below_bytes / (asked_bytes + 1)
+    const std::uint64_t asked_bytes = counted.read.bytes + counted.write.bytes;
+    const std::uint64_t storage_bytes = counted.read.storage_bytes + counted.write.storage_bytes;
+    if (storage_bytes / 4 > asked_bytes) {
+        text << "  storage moved " << storage_bytes / (asked_bytes + 1)
              << " times the bytes that the program asked for: most likely slower than without the buffer\n";
         return;
     }
@@ -92,20 +93,20 @@ void gain_text(Text& text, const Statistics& counted, std::uint64_t call_ns) noe
 /// One sentence, or nothing when there is nothing to do better.
 const char* advice(const File& file) noexcept {
     const Statistics& counted = file.statistics;
-    const std::uint64_t calls = counted.read.asked + counted.write.asked;
-    if (file.shared && counted.write.asked > 64 && counted.write.below * 2 > counted.write.asked) {
+    const std::uint64_t calls = counted.read.calls + counted.write.calls;
+    if (file.shared && counted.write.calls > 64 && counted.write.storage_calls * 2 > counted.write.calls) {
         return "The ranks' pieces interleave, so that what one rank writes never becomes large: use collective calls "
                "(MPI_File_write_all), which gather them.";
     }
-    if (counted.given_up > 16 && counted.given_up * 4 > calls) {
+    if (counted.interruptions > 16 && counted.interruptions * 4 > calls) {
         return "Calls that need the file as it is (locks, stat, truncate, appending) interrupt the buffer: leave this "
                "file out (off).";
     }
-    const std::uint64_t past = counted.read.past + counted.write.past;
+    const std::uint64_t past = counted.read.bypassed + counted.write.bypassed;
     if (past * 2 > calls && (counted.read.consecutive + counted.write.consecutive) * 2 > calls - past) {
         return "Storage answers these calls as quickly as the buffer would: leave this file out (off).";
     }
-    if (counted.dormant > 0 && (past > 0 || counted.dormant > 2) &&
+    if (counted.suspensions > 0 && (past > 0 || counted.suspensions > 2) &&
         (counted.read.hits + counted.write.hits) * 4 < calls) {
         return "The accesses are scattered: the buffer cannot help here. Leave this file out (off), or give it as many "
                "buffers as it has pages.";
@@ -113,22 +114,24 @@ const char* advice(const File& file) noexcept {
     if (counted.ahead_started >= 8 && counted.ahead_unused * 2 > counted.ahead_started) {
         return "Most of what was read ahead was not used: set prefetch=0.";
     }
-    if (counted.read.asked > 64 && counted.read.consecutive * 2 > counted.read.asked && file.held.prefetch == 0) {
+    if (counted.read.calls > 64 && counted.read.consecutive * 2 > counted.read.calls && file.held.prefetch == 0) {
         return "It is read in sequence: prefetch=1 or more would overlap reading with computing.";
     }
-    if (calls > 0 && (counted.read.asked_bytes + counted.write.asked_bytes) / calls >= file.held.page_size) {
+    if (calls > 0 && (counted.read.bytes + counted.write.bytes) / calls >= file.held.page_size) {
         return "The program's own calls are as large as the buffers: nothing is gained here.";
     }
     return nullptr;
 }
 
-void direction_json(Text& text, const char* name, const Direction& one) noexcept {
-    text << ",\"" << name << "\":{\"calls\":" << one.asked << ",\"bytes\":" << one.asked_bytes
-         << ",\"below_calls\":" << one.below << ",\"below_bytes\":" << one.below_bytes << ",\"below_s\":";
-    text.seconds(one.below_ns) << ",\"hits\":" << one.hits << ",\"consecutive\":" << one.consecutive
-                               << ",\"past\":" << one.past << ",\"unaligned\":" << one.unaligned << ",\"sizes\":[";
+void direction_json(Text& text, const char* name, const TransferCounts& counts) noexcept {
+    text << ",\"" << name << "\":{\"calls\":" << counts.calls << ",\"bytes\":" << counts.bytes
+         << ",\"storage_calls\":" << counts.storage_calls << ",\"storage_bytes\":" << counts.storage_bytes
+         << ",\"storage_s\":";
+    text.seconds(counts.storage_ns) << ",\"hits\":" << counts.hits << ",\"consecutive\":" << counts.consecutive
+                                    << ",\"bypassed\":" << counts.bypassed << ",\"unaligned\":" << counts.unaligned
+                                    << ",\"sizes\":[";
     for (int i = 0; i < 10; ++i) {
-        text << (i > 0 ? "," : "") << one.sizes[i];
+        text << (i > 0 ? "," : "") << counts.sizes[i];
     }
     text << "]}";
 }
@@ -174,34 +177,6 @@ void choice_text(Text& text, const File& file) noexcept {
     }
 }
 
-const char* engine_name() noexcept {
-    using settings::Engine;
-    const settings::Limits& limits = state.settings->limits;
-    return limits.workers() == 0                                      ? "sync"
-           : limits.engine == Engine::Ring && state.ring_refused == 0 ? "uring"
-                                                                      : "threads";
-}
-
-/// Why the ring that was asked for is not what works here.
-void ring_refusal(Text& text) noexcept {
-    constexpr struct {
-        int error;
-        const char* name;
-    } names[] = {{EPERM, "EPERM: it is not allowed here"},
-                 {EACCES, "EACCES: it is not allowed here"},
-                 {ENOSYS, "ENOSYS: this kernel has none"},
-                 {EOPNOTSUPP, "EOPNOTSUPP: this kernel's is too old"},
-                 {ENOMEM, "ENOMEM: there is no memory for it, or no more locked memory"},
-                 {EMFILE, "EMFILE: there are no descriptors left"}};
-    for (const auto& one : names) {
-        if (one.error == state.ring_refused) {
-            text << one.name;
-            return;
-        }
-    }
-    text << "error " << state.ring_refused;
-}
-
 const char* guard_name(Guard guard) noexcept {
     constexpr const char* names[] = {"none", "lease", "node table", "your word"};
     return names[static_cast<unsigned>(guard)];
@@ -234,12 +209,13 @@ void head_json(Text& text, const File& file) noexcept {
                                   << ",\"ahead_started\":" << counted.ahead_started
                                   << ",\"ahead_used\":" << counted.ahead_used
                                   << ",\"behind_started\":" << counted.behind_started
-                                  << ",\"interrupted\":" << counted.given_up << ",\"dormant\":" << counted.dormant;
+                                  << ",\"interrupted\":" << counted.interruptions
+                                  << ",\"suspensions\":" << counted.suspensions;
 }
 
 void tail_json(Text& text, const char* why, const char* sentence, const Statistics& counted) noexcept {
     if (why != nullptr) {
-        text << ",\"let_go\":";
+        text << ",\"release_reason\":";
         text.json(why);
     }
     if (sentence != nullptr) {
@@ -254,12 +230,6 @@ void tail_json(Text& text, const char* why, const char* sentence, const Statisti
 void report_json(const File& file, int fd) noexcept {
     Text text(fd);
     head_json(text, file);
-    text << ",\"engine\":\"" << engine_name() << "\"";
-    if (state.ring_refused != 0) {
-        text << ",\"engine_refused\":\"";
-        ring_refusal(text);
-        text << "\"";
-    }
     if (file.rule->automatic) {
         choice_json(text, file);
     }
@@ -268,10 +238,10 @@ void report_json(const File& file, int fd) noexcept {
 }
 
 void directions_text(Text& text, const Statistics& counted) noexcept {
-    if (counted.read.asked > 0) {
+    if (counted.read.calls > 0) {
         direction_line(text, "read ", counted.read);
     }
-    if (counted.write.asked > 0) {
+    if (counted.write.calls > 0) {
         direction_line(text, "write", counted.write);
     }
 }
@@ -296,16 +266,10 @@ void report_text(const File& file, int fd) noexcept {
     text.decimal(counted.wait_ns / 1'000'000)
         << " s; read ahead " << counted.ahead_started << ", used " << counted.ahead_used << "; written behind "
         << counted.behind_started << "; seeks " << counted.seeks << ", syncs " << counted.syncs << ", interrupted "
-        << counted.given_up << "\n";
+        << counted.interruptions << "\n";
     gain_text(text, counted, file.payoff.small_call_ns);
     if (file.rule->automatic) {
         choice_text(text, file);
-    }
-    if (state.ring_refused != 0 && !state.ring_told) {
-        state.ring_told = true;
-        text << "  io_uring (";
-        ring_refusal(text);
-        text << "): threads were used instead\n";
     }
     text << guard_sentence(file.last_guard);
     sentences_text(text, "  no longer buffered: ", file.why_released, advice(file));
@@ -317,7 +281,7 @@ void report_text(const File& file, int fd) noexcept {
 void report_file(File& file) noexcept {
     collect_bypass_counts(file);
     const Statistics& counted = file.statistics;
-    if (counted.read.asked + counted.write.asked == 0 && (file.why_released == nullptr || file.inherited)) {
+    if (counted.read.calls + counted.write.calls == 0 && (file.why_released == nullptr || file.inherited)) {
         return;
     }
     if (file.rule->verbose && state.report >= 0 && !told_in_brief(*file.rule, file.path, counted, file.why_released)) {

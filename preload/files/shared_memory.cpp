@@ -26,12 +26,12 @@ struct Mapped {
 };
 
 bool identify(int fd, Mapped& file) noexcept {
-    struct statx told {};
-    if (raw::call(SYS_statx, fd, raw::number(""), AT_EMPTY_PATH, STATX_INO | STATX_BTIME, raw::number(&told)) == 0) {
-        file = {(std::uint64_t{told.stx_dev_major} << 32U) | told.stx_dev_minor, told.stx_ino, 0, 0};
-        if ((told.stx_mask & STATX_BTIME) != 0) {
-            file.born_s = told.stx_btime.tv_sec;
-            file.born_ns = told.stx_btime.tv_nsec;
+    struct statx status {};
+    if (raw::call(SYS_statx, fd, raw::number(""), AT_EMPTY_PATH, STATX_INO | STATX_BTIME, raw::number(&status)) == 0) {
+        file = {(std::uint64_t{status.stx_dev_major} << 32U) | status.stx_dev_minor, status.stx_ino, 0, 0};
+        if ((status.stx_mask & STATX_BTIME) != 0) {
+            file.born_s = status.stx_btime.tv_sec;
+            file.born_ns = status.stx_btime.tv_nsec;
         }
         return true;
     }
@@ -83,8 +83,8 @@ void note_range_lock(int fd) noexcept {
     bool is_mapped = false;
     {
         system::Hold hold(mapped_lock);
-        for (const Mapped& one : mapped) {
-            is_mapped |= one == file;
+        for (const Mapped& entry : mapped) {
+            is_mapped |= entry == file;
         }
     }
     if (is_mapped) {

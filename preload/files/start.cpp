@@ -15,8 +15,8 @@
 
 namespace sonde::buffer {
 
-void start(const Below& below, settings::Settings& settings, int report, const char* lines) noexcept {
-    state.below = below;
+void start(const StorageCalls& below, settings::Settings& settings, int report, const char* lines) noexcept {
+    state.storage = below;
     state.settings = &settings;
     state.report = report;
     note_private(report, true);

@@ -14,7 +14,7 @@ namespace {
 
 struct LeaseThread {
     system::Lock lock;
-    system::Event changed;
+    system::Condition changed;
     std::atomic<int> number{0};  ///< of the kernel; 0: it is not there
     bool failed = false;
     std::atomic<bool> leaving{false};
@@ -29,7 +29,7 @@ constexpr std::int64_t patience_ns = 200'000'000;
 void* wait_for_lease_breaks(void*) noexcept {
     lease_thread.lock.lock();
     lease_thread.number = static_cast<int>(raw::call(SYS_gettid));
-    lease_thread.changed.tell();
+    lease_thread.changed.notify_all();
     lease_thread.lock.unlock();
     // When its queue is full the kernel sends SIGIO, without the number of the descriptor.
     const std::uint64_t awaited = std::uint64_t{1} << (lease_signal - 1U) | std::uint64_t{1} << (SIGIO - 1U);
@@ -42,7 +42,7 @@ void* wait_for_lease_breaks(void*) noexcept {
     }
     lease_thread.lock.lock();
     lease_thread.number = 0;
-    lease_thread.changed.tell();
+    lease_thread.changed.notify_all();
     lease_thread.lock.unlock();
     return nullptr;
 }
@@ -58,7 +58,7 @@ int start_lease_thread() noexcept {
     if (number != 0 || lease_thread.failed || lease_thread.leaving.load(std::memory_order_relaxed)) {
         return number;
     }
-    const int kept = errno;
+    const int saved_errno = errno;
     system::Hold hold(lease_thread.lock);
     if (lease_thread.number == 0 && !lease_thread.failed) {
         lease_thread.failed = start_thread(wait_for_lease_breaks) == 0;
@@ -66,7 +66,7 @@ int start_lease_thread() noexcept {
             lease_thread.changed.wait(lease_thread.lock, look_ns);
         }
     }
-    errno = kept;
+    errno = saved_errno;
     return lease_thread.number;
 }
 

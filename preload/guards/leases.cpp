@@ -105,7 +105,7 @@ const char* establish_guard(File& file) noexcept {
     const settings::Rule& rule = *file.rule;
     // A descriptor of our own with O_DIRECT would break the lease.
     const bool could_lease = file.is_local && !file.shared && !rule.direct && state.settings->limits.leases &&
-                             state.settings->limits.workers() > 0;
+                             state.settings->limits.threads > 0;
     const int error = could_lease ? take_lease(file) : EINVAL;
     if (error == 0) {
         return nullptr;

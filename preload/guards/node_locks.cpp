@@ -72,11 +72,11 @@ off64_t place_of(const File& file) noexcept {
     return static_cast<off64_t>((begin + static_cast<std::uint64_t>(file.inode)) % all_places);
 }
 
-bool ask(int command, short type, off64_t at, struct flock64& answer) noexcept {
+bool ask(int command, short type, off64_t offset, struct flock64& answer) noexcept {
     answer = {};
     answer.l_type = type;
     answer.l_whence = SEEK_SET;
-    answer.l_start = at;
+    answer.l_start = offset;
     answer.l_len = 1;
     return raw::call(SYS_fcntl, locks(), command, raw::number(&answer)) == 0;
 }
@@ -85,15 +85,15 @@ bool ask(int command, short type, off64_t at, struct flock64& answer) noexcept {
 
 bool claim(File& file, bool writes) noexcept {
     struct flock64 answer {};
-    const off64_t place = place_of(file);
+    const off64_t position = place_of(file);
     if (locks() < 0) {
         return true;
     }
-    if (!visited(file) && ask(F_OFD_SETLK, writes ? F_WRLCK : F_RDLCK, place, answer)) {
+    if (!visited(file) && ask(F_OFD_SETLK, writes ? F_WRLCK : F_RDLCK, position, answer)) {
         file.claimed = true;
         return true;
     }
-    file.sign = ask(F_OFD_SETLK, F_RDLCK, place + to_sign, answer);
+    file.sign = ask(F_OFD_SETLK, F_RDLCK, position + to_sign, answer);
     return false;
 }
 

@@ -27,12 +27,12 @@ struct Known {
     Enlarged streams[256];
     std::size_t memory = 0;  ///< bytes of all of them
 };
-constinit Known known;
+constinit Known registry;
 
 /// Only from front to back: one that both reads and writes, or is mapped, seeks.
 bool fits(const char* mode) noexcept {
-    for (const char* at = mode; *at != 0 && *at != ','; ++at) {
-        if (*at == '+' || *at == 'm') {
+    for (const char* letter = mode; *letter != 0 && *letter != ','; ++letter) {
+        if (*letter == '+' || *letter == 'm') {
             return false;
         }
     }
@@ -42,16 +42,16 @@ bool fits(const char* mode) noexcept {
 /// The rule for it, or nullptr.
 const settings::Rule* rule_of_stream(int fd, const char* path) noexcept {
     char absolute[1024];
-    const settings::Rule* rule = buffer::rule_of(*known.settings, fd, path, absolute);
+    const settings::Rule* rule = buffer::rule_of(*registry.settings, fd, path, absolute);
     struct stat got {};
     const bool regular = raw::call(SYS_fstat, fd, raw::number(&got)) == 0 && S_ISREG(got.st_mode);
     return rule != nullptr && rule->stdio_alone && regular ? rule : nullptr;
 }
 
 Enlarged* place_of(const FILE* stream) noexcept {
-    for (Enlarged& one : known.streams) {
-        if (one.stream == stream) {
-            return &one;
+    for (Enlarged& entry : registry.streams) {
+        if (entry.stream == stream) {
+            return &entry;
         }
     }
     return nullptr;
@@ -61,50 +61,50 @@ Enlarged* place_of(const FILE* stream) noexcept {
 
 void start_c_streams(settings::Settings& settings) noexcept {
     for (std::size_t i = 0; i < settings.count; ++i) {
-        known.settings = settings.rules[i].stdio_alone ? &settings : known.settings;
+        registry.settings = settings.rules[i].stdio_alone ? &settings : registry.settings;
     }
 }
 
 bool enlarge(FILE* stream, const char* path, const char* mode) noexcept {
-    if (known.settings == nullptr || !fits(mode)) {
+    if (registry.settings == nullptr || !fits(mode)) {
         return false;
     }
-    const int kept = errno;
+    const int saved_errno = errno;
     const system::Critical critical;
     bool done = false;
     if (const settings::Rule* rule = rule_of_stream(fileno(stream), path)) {
-        system::Hold hold(known.lock);
+        system::Hold hold(registry.lock);
         if (const Enlarged* again = place_of(stream)) {  // freopen()
             return setvbuf(stream, static_cast<char*>(again->buffer), _IOFBF, again->bytes) == 0;
         }
-        Enlarged* const place = place_of(nullptr);
+        Enlarged* const entry = place_of(nullptr);
         const std::size_t bytes = rule->size;
-        void* const buffer = place != nullptr && known.memory + bytes <= known.settings->limits.memory
+        void* const buffer = entry != nullptr && registry.memory + bytes <= registry.settings->limits.memory
                                  ? system::map_bytes(bytes)
                                  : nullptr;
         if (buffer != nullptr && setvbuf(stream, static_cast<char*>(buffer), _IOFBF, bytes) == 0) {
-            *place = {stream, buffer, bytes};
-            known.memory += bytes;
+            *entry = {stream, buffer, bytes};
+            registry.memory += bytes;
             done = true;
         } else if (buffer != nullptr) {
             system::unmap_bytes(buffer, bytes);
         }
     }
-    errno = kept;
+    errno = saved_errno;
     return done;
 }
 
 Closing::Closing(FILE* stream) noexcept {
-    if (known.settings == nullptr || stream == nullptr) {
+    if (registry.settings == nullptr || stream == nullptr) {
         return;
     }
     const system::Critical critical;
-    system::Hold hold(known.lock);
-    if (Enlarged* place = place_of(stream)) {
-        buffer_ = place->buffer;
-        bytes_ = place->bytes;
-        known.memory -= bytes_;
-        *place = {};
+    system::Hold hold(registry.lock);
+    if (Enlarged* entry = place_of(stream)) {
+        buffer_ = entry->buffer;
+        bytes_ = entry->bytes;
+        registry.memory -= bytes_;
+        *entry = {};
     }
 }
 
@@ -115,26 +115,26 @@ Closing::~Closing() {
 }
 
 void write_out_streams() noexcept {
-    if (known.settings == nullptr) {
+    if (registry.settings == nullptr) {
         return;
     }
-    const int kept = errno;
+    const int saved_errno = errno;
     const system::Critical critical;
-    system::Hold hold(known.lock);
-    for (Enlarged& one : known.streams) {
+    system::Hold hold(registry.lock);
+    for (Enlarged& entry : registry.streams) {
         // A thread that holds it may be on its way to our lock: not waited for.
-        if (one.stream != nullptr && ftrylockfile(one.stream) == 0) {
-            if (__fpending(one.stream) > 0) {
-                fflush_unlocked(one.stream);
+        if (entry.stream != nullptr && ftrylockfile(entry.stream) == 0) {
+            if (__fpending(entry.stream) > 0) {
+                fflush_unlocked(entry.stream);
             }
-            funlockfile(one.stream);
+            funlockfile(entry.stream);
         }
     }
-    errno = kept;
+    errno = saved_errno;
 }
 
 void c_streams_after_fork() noexcept {
-    known.lock.reset();
+    registry.lock.reset();
 }
 
 }  // namespace sonde::intercept

@@ -37,11 +37,11 @@ using Attributes = const posix_spawnattr_t*;
     X(int, __open64, (sonde::Path path, int flags, mode_t mode))                  \
     X(int, __open_2, (sonde::Path path, int flags))                               \
     X(int, __open64_2, (sonde::Path path, int flags))                             \
-    X(int, openat, (int at, sonde::Path path, int flags, mode_t mode))            \
-    X(int, openat64, (int at, sonde::Path path, int flags, mode_t mode))          \
-    X(int, __openat_2, (int at, sonde::Path path, int flags))                     \
-    X(int, __openat64_2, (int at, sonde::Path path, int flags))                   \
-    X(int, openat2, (int at, sonde::Path path, const void* how, size_t bytes))    \
+    X(int, openat, (int dirfd, sonde::Path path, int flags, mode_t mode))         \
+    X(int, openat64, (int dirfd, sonde::Path path, int flags, mode_t mode))       \
+    X(int, __openat_2, (int dirfd, sonde::Path path, int flags))                  \
+    X(int, __openat64_2, (int dirfd, sonde::Path path, int flags))                \
+    X(int, openat2, (int dirfd, sonde::Path path, const void* how, size_t bytes)) \
     X(int, creat, (sonde::Path path, mode_t mode))                                \
     X(int, creat64, (sonde::Path path, mode_t mode))                              \
     X(int, open_by_handle_at, (int mount, struct file_handle* handle, int flags)) \
@@ -70,33 +70,33 @@ using Attributes = const posix_spawnattr_t*;
     X(ssize_t, sendmsg, (int fd, const struct msghdr* message, int flags)) \
     X(int, sendmmsg, (int fd, struct mmsghdr* messages, unsigned count, int flags))
 
-#define SONDE_CALLS_TRANSFER(X)                                                               \
-    X(ssize_t, read, (int fd, void* data, size_t bytes))                                      \
-    X(ssize_t, __read, (int fd, void* data, size_t bytes))                                    \
-    X(ssize_t, __read_chk, (int fd, void* data, size_t bytes, size_t room))                   \
-    X(ssize_t, pread, (int fd, void* data, size_t bytes, off64_t at))                         \
-    X(ssize_t, pread64, (int fd, void* data, size_t bytes, off64_t at))                       \
-    X(ssize_t, __pread64, (int fd, void* data, size_t bytes, off64_t at))                     \
-    X(ssize_t, __pread_chk, (int fd, void* data, size_t bytes, off64_t at, size_t room))      \
-    X(ssize_t, __pread64_chk, (int fd, void* data, size_t bytes, off64_t at, size_t room))    \
-    X(ssize_t, readv, (int fd, sonde::Vectors parts, int count))                              \
-    X(ssize_t, preadv, (int fd, sonde::Vectors parts, int count, off64_t at))                 \
-    X(ssize_t, preadv64, (int fd, sonde::Vectors parts, int count, off64_t at))               \
-    X(ssize_t, preadv2, (int fd, sonde::Vectors parts, int count, off64_t at, int flags))     \
-    X(ssize_t, preadv64v2, (int fd, sonde::Vectors parts, int count, off64_t at, int flags))  \
-    X(ssize_t, write, (int fd, const void* data, size_t bytes))                               \
-    X(ssize_t, __write, (int fd, const void* data, size_t bytes))                             \
-    X(ssize_t, pwrite, (int fd, const void* data, size_t bytes, off64_t at))                  \
-    X(ssize_t, pwrite64, (int fd, const void* data, size_t bytes, off64_t at))                \
-    X(ssize_t, __pwrite64, (int fd, const void* data, size_t bytes, off64_t at))              \
-    X(ssize_t, writev, (int fd, sonde::Vectors parts, int count))                             \
-    X(ssize_t, pwritev, (int fd, sonde::Vectors parts, int count, off64_t at))                \
-    X(ssize_t, pwritev64, (int fd, sonde::Vectors parts, int count, off64_t at))              \
-    X(ssize_t, pwritev2, (int fd, sonde::Vectors parts, int count, off64_t at, int flags))    \
-    X(ssize_t, pwritev64v2, (int fd, sonde::Vectors parts, int count, off64_t at, int flags)) \
-    X(off64_t, lseek, (int fd, off64_t offset, int whence))                                   \
-    X(off64_t, lseek64, (int fd, off64_t offset, int whence))                                 \
-    X(off64_t, llseek, (int fd, off64_t offset, int whence))                                  \
+#define SONDE_CALLS_TRANSFER(X)                                                                   \
+    X(ssize_t, read, (int fd, void* data, size_t bytes))                                          \
+    X(ssize_t, __read, (int fd, void* data, size_t bytes))                                        \
+    X(ssize_t, __read_chk, (int fd, void* data, size_t bytes, size_t room))                       \
+    X(ssize_t, pread, (int fd, void* data, size_t bytes, off64_t offset))                         \
+    X(ssize_t, pread64, (int fd, void* data, size_t bytes, off64_t offset))                       \
+    X(ssize_t, __pread64, (int fd, void* data, size_t bytes, off64_t offset))                     \
+    X(ssize_t, __pread_chk, (int fd, void* data, size_t bytes, off64_t offset, size_t room))      \
+    X(ssize_t, __pread64_chk, (int fd, void* data, size_t bytes, off64_t offset, size_t room))    \
+    X(ssize_t, readv, (int fd, sonde::Vectors parts, int count))                                  \
+    X(ssize_t, preadv, (int fd, sonde::Vectors parts, int count, off64_t offset))                 \
+    X(ssize_t, preadv64, (int fd, sonde::Vectors parts, int count, off64_t offset))               \
+    X(ssize_t, preadv2, (int fd, sonde::Vectors parts, int count, off64_t offset, int flags))     \
+    X(ssize_t, preadv64v2, (int fd, sonde::Vectors parts, int count, off64_t offset, int flags))  \
+    X(ssize_t, write, (int fd, const void* data, size_t bytes))                                   \
+    X(ssize_t, __write, (int fd, const void* data, size_t bytes))                                 \
+    X(ssize_t, pwrite, (int fd, const void* data, size_t bytes, off64_t offset))                  \
+    X(ssize_t, pwrite64, (int fd, const void* data, size_t bytes, off64_t offset))                \
+    X(ssize_t, __pwrite64, (int fd, const void* data, size_t bytes, off64_t offset))              \
+    X(ssize_t, writev, (int fd, sonde::Vectors parts, int count))                                 \
+    X(ssize_t, pwritev, (int fd, sonde::Vectors parts, int count, off64_t offset))                \
+    X(ssize_t, pwritev64, (int fd, sonde::Vectors parts, int count, off64_t offset))              \
+    X(ssize_t, pwritev2, (int fd, sonde::Vectors parts, int count, off64_t offset, int flags))    \
+    X(ssize_t, pwritev64v2, (int fd, sonde::Vectors parts, int count, off64_t offset, int flags)) \
+    X(off64_t, lseek, (int fd, off64_t offset, int whence))                                       \
+    X(off64_t, lseek64, (int fd, off64_t offset, int whence))                                     \
+    X(off64_t, llseek, (int fd, off64_t offset, int whence))                                      \
     X(off64_t, __lseek, (int fd, off64_t offset, int whence))
 
 #define SONDE_CALLS_STATUS(X)                                                                          \
@@ -106,47 +106,47 @@ using Attributes = const posix_spawnattr_t*;
     X(int, lstat64, (sonde::Path path, struct stat * got))                                             \
     X(int, fstat, (int fd, struct stat* got))                                                          \
     X(int, fstat64, (int fd, struct stat* got))                                                        \
-    X(int, fstatat, (int at, sonde::Path path, struct stat* got, int flags))                           \
-    X(int, fstatat64, (int at, sonde::Path path, struct stat* got, int flags))                         \
+    X(int, fstatat, (int dirfd, sonde::Path path, struct stat* got, int flags))                        \
+    X(int, fstatat64, (int dirfd, sonde::Path path, struct stat* got, int flags))                      \
     X(int, __xstat, (int version, sonde::Path path, struct stat* got))                                 \
     X(int, __xstat64, (int version, sonde::Path path, struct stat* got))                               \
     X(int, __lxstat, (int version, sonde::Path path, struct stat* got))                                \
     X(int, __lxstat64, (int version, sonde::Path path, struct stat* got))                              \
     X(int, __fxstat, (int version, int fd, struct stat* got))                                          \
     X(int, __fxstat64, (int version, int fd, struct stat* got))                                        \
-    X(int, __fxstatat, (int version, int at, sonde::Path path, struct stat* got, int flags))           \
-    X(int, __fxstatat64, (int version, int at, sonde::Path path, struct stat* got, int flags))         \
-    X(int, statx, (int at, sonde::Path path, int flags, unsigned mask, struct statx* got))             \
+    X(int, __fxstatat, (int version, int dirfd, sonde::Path path, struct stat* got, int flags))        \
+    X(int, __fxstatat64, (int version, int dirfd, sonde::Path path, struct stat* got, int flags))      \
+    X(int, statx, (int dirfd, sonde::Path path, int flags, unsigned mask, struct statx* got))          \
     X(int, truncate, (sonde::Path path, off64_t bytes))                                                \
     X(int, truncate64, (sonde::Path path, off64_t bytes))                                              \
     X(int, ftruncate, (int fd, off64_t bytes))                                                         \
     X(int, ftruncate64, (int fd, off64_t bytes))                                                       \
-    X(int, fallocate, (int fd, int mode, off64_t at, off64_t bytes))                                   \
-    X(int, fallocate64, (int fd, int mode, off64_t at, off64_t bytes))                                 \
-    X(int, posix_fallocate, (int fd, off64_t at, off64_t bytes))                                       \
-    X(int, posix_fallocate64, (int fd, off64_t at, off64_t bytes))                                     \
+    X(int, fallocate, (int fd, int mode, off64_t offset, off64_t bytes))                               \
+    X(int, fallocate64, (int fd, int mode, off64_t offset, off64_t bytes))                             \
+    X(int, posix_fallocate, (int fd, off64_t offset, off64_t bytes))                                   \
+    X(int, posix_fallocate64, (int fd, off64_t offset, off64_t bytes))                                 \
     X(int, unlink, (sonde::Path path))                                                                 \
-    X(int, unlinkat, (int at, sonde::Path path, int flags))                                            \
+    X(int, unlinkat, (int dirfd, sonde::Path path, int flags))                                         \
     X(int, remove, (sonde::Path path))                                                                 \
     X(int, rename, (sonde::Path from, sonde::Path to))                                                 \
-    X(int, renameat, (int at, sonde::Path from, int to_at, sonde::Path to))                            \
-    X(int, renameat2, (int at, sonde::Path from, int to_at, sonde::Path to, unsigned flags))           \
+    X(int, renameat, (int dirfd, sonde::Path from, int to_at, sonde::Path to))                         \
+    X(int, renameat2, (int dirfd, sonde::Path from, int to_at, sonde::Path to, unsigned flags))        \
     X(int, link, (sonde::Path from, sonde::Path to))                                                   \
-    X(int, linkat, (int at, sonde::Path from, int to_at, sonde::Path to, int flags))                   \
+    X(int, linkat, (int dirfd, sonde::Path from, int to_at, sonde::Path to, int flags))                \
     X(int, futimens, (int fd, const struct timespec* times))                                           \
-    X(int, utimensat, (int at, sonde::Path path, const struct timespec* times, int flags))             \
+    X(int, utimensat, (int dirfd, sonde::Path path, const struct timespec* times, int flags))          \
     X(int, utimes, (sonde::Path path, const struct timeval* times))                                    \
     X(int, lutimes, (sonde::Path path, const struct timeval* times))                                   \
     X(int, futimes, (int fd, const struct timeval* times))                                             \
-    X(int, futimesat, (int at, sonde::Path path, const struct timeval* times))                         \
+    X(int, futimesat, (int dirfd, sonde::Path path, const struct timeval* times))                      \
     X(int, utime, (sonde::Path path, const struct utimbuf* times))                                     \
     X(int, fchmod, (int fd, mode_t mode))                                                              \
     X(int, chmod, (sonde::Path path, mode_t mode))                                                     \
-    X(int, fchmodat, (int at, sonde::Path path, mode_t mode, int flags))                               \
+    X(int, fchmodat, (int dirfd, sonde::Path path, mode_t mode, int flags))                            \
     X(int, fchown, (int fd, uid_t user, gid_t group))                                                  \
     X(int, chown, (sonde::Path path, uid_t user, gid_t group))                                         \
     X(int, lchown, (sonde::Path path, uid_t user, gid_t group))                                        \
-    X(int, fchownat, (int at, sonde::Path path, uid_t user, gid_t group, int flags))                   \
+    X(int, fchownat, (int dirfd, sonde::Path path, uid_t user, gid_t group, int flags))                \
     X(int, fsetxattr, (int fd, sonde::Path name, const void* value, size_t bytes, int flags))          \
     X(int, setxattr, (sonde::Path path, sonde::Path name, const void* value, size_t bytes, int flags)) \
     X(int, lsetxattr, (sonde::Path path, sonde::Path name, const void* value, size_t bytes, int flags))
@@ -156,15 +156,15 @@ using Attributes = const posix_spawnattr_t*;
     X(int, fdatasync, (int fd))                                                                                   \
     X(void, sync, (void))                                                                                         \
     X(int, syncfs, (int fd))                                                                                      \
-    X(int, sync_file_range, (int fd, off64_t at, off64_t bytes, unsigned flags))                                  \
-    X(int, posix_fadvise, (int fd, off64_t at, off64_t bytes, int advice))                                        \
-    X(int, posix_fadvise64, (int fd, off64_t at, off64_t bytes, int advice))                                      \
-    X(ssize_t, readahead, (int fd, off64_t at, size_t bytes))                                                     \
-    X(void*, mmap, (void* where, size_t bytes, int protection, int flags, int fd, off64_t at))                    \
-    X(void*, mmap64, (void* where, size_t bytes, int protection, int flags, int fd, off64_t at))                  \
+    X(int, sync_file_range, (int fd, off64_t offset, off64_t bytes, unsigned flags))                              \
+    X(int, posix_fadvise, (int fd, off64_t offset, off64_t bytes, int advice))                                    \
+    X(int, posix_fadvise64, (int fd, off64_t offset, off64_t bytes, int advice))                                  \
+    X(ssize_t, readahead, (int fd, off64_t offset, size_t bytes))                                                 \
+    X(void*, mmap, (void* where, size_t bytes, int protection, int flags, int fd, off64_t offset))                \
+    X(void*, mmap64, (void* where, size_t bytes, int protection, int flags, int fd, off64_t offset))              \
     X(ssize_t, copy_file_range, (int in, off64_t* in_at, int out, off64_t* out_at, size_t bytes, unsigned flags)) \
-    X(ssize_t, sendfile, (int out, int in, off64_t* at, size_t bytes))                                            \
-    X(ssize_t, sendfile64, (int out, int in, off64_t* at, size_t bytes))                                          \
+    X(ssize_t, sendfile, (int out, int in, off64_t* offset, size_t bytes))                                        \
+    X(ssize_t, sendfile64, (int out, int in, off64_t* offset, size_t bytes))                                      \
     X(ssize_t, splice, (int in, off64_t* in_at, int out, off64_t* out_at, size_t bytes, unsigned flags))          \
     X(int, flock, (int fd, int operation))                                                                        \
     X(int, lockf, (int fd, int command, off64_t bytes))                                                           \
@@ -192,39 +192,40 @@ using Attributes = const posix_spawnattr_t*;
     X(int, fclose, (FILE * stream))                                         \
     X(int, fcloseall, (void))
 
-#define SONDE_CALLS_PROCESSES(X)                                                                                      \
-    X(pid_t, fork, (void))                                                                                            \
-    X(pid_t, __fork, (void))                                                                                          \
-    X(pid_t, _Fork, (void))                                                                                           \
-    X(int, clone, (int (*run)(void*), void* stack, int flags, void* argument, void* a, void* b, void* c))             \
-    X(int, __clone, (int (*run)(void*), void* stack, int flags, void* argument, void* a, void* b, void* c))           \
-    X(int, posix_spawn,                                                                                               \
-      (pid_t * pid, sonde::Path path, sonde::Actions actions, sonde::Attributes attributes,                           \
-       sonde::Arguments arguments, sonde::Arguments environment))                                                     \
-    X(int, posix_spawnp,                                                                                              \
-      (pid_t * pid, sonde::Path path, sonde::Actions actions, sonde::Attributes attributes,                           \
-       sonde::Arguments arguments, sonde::Arguments environment))                                                     \
-    X(int, pidfd_spawn,                                                                                               \
-      (int* pid, sonde::Path path, sonde::Actions actions, sonde::Attributes attributes, sonde::Arguments arguments,  \
-       sonde::Arguments environment))                                                                                 \
-    X(int, pidfd_spawnp,                                                                                              \
-      (int* pid, sonde::Path path, sonde::Actions actions, sonde::Attributes attributes, sonde::Arguments arguments,  \
-       sonde::Arguments environment))                                                                                 \
-    X(int, system, (const char* command))                                                                             \
-    X(FILE*, popen, (const char* command, const char* mode))                                                          \
-    X(int, execve, (sonde::Path path, sonde::Arguments arguments, sonde::Arguments environment))                      \
-    X(int, execv, (sonde::Path path, sonde::Arguments arguments))                                                     \
-    X(int, execvp, (sonde::Path path, sonde::Arguments arguments))                                                    \
-    X(int, execvpe, (sonde::Path path, sonde::Arguments arguments, sonde::Arguments environment))                     \
-    X(int, execveat, (int at, sonde::Path path, sonde::Arguments arguments, sonde::Arguments environment, int flags)) \
-    X(int, fexecve, (int fd, sonde::Arguments arguments, sonde::Arguments environment))                               \
-    X(int, execl, (sonde::Path path, const char* first, ...))                                                         \
-    X(int, execlp, (sonde::Path path, const char* first, ...))                                                        \
-    X(int, execle, (sonde::Path path, const char* first, ...))                                                        \
-    X(void, _exit, (int status))                                                                                      \
-    X(void, _Exit, (int status))                                                                                      \
-    X(void, quick_exit, (int status))                                                                                 \
-    X(void, abort, (void))                                                                                            \
+#define SONDE_CALLS_PROCESSES(X)                                                                                     \
+    X(pid_t, fork, (void))                                                                                           \
+    X(pid_t, __fork, (void))                                                                                         \
+    X(pid_t, _Fork, (void))                                                                                          \
+    X(int, clone, (int (*run)(void*), void* stack, int flags, void* argument, void* a, void* b, void* c))            \
+    X(int, __clone, (int (*run)(void*), void* stack, int flags, void* argument, void* a, void* b, void* c))          \
+    X(int, posix_spawn,                                                                                              \
+      (pid_t * pid, sonde::Path path, sonde::Actions actions, sonde::Attributes attributes,                          \
+       sonde::Arguments arguments, sonde::Arguments environment))                                                    \
+    X(int, posix_spawnp,                                                                                             \
+      (pid_t * pid, sonde::Path path, sonde::Actions actions, sonde::Attributes attributes,                          \
+       sonde::Arguments arguments, sonde::Arguments environment))                                                    \
+    X(int, pidfd_spawn,                                                                                              \
+      (int* pid, sonde::Path path, sonde::Actions actions, sonde::Attributes attributes, sonde::Arguments arguments, \
+       sonde::Arguments environment))                                                                                \
+    X(int, pidfd_spawnp,                                                                                             \
+      (int* pid, sonde::Path path, sonde::Actions actions, sonde::Attributes attributes, sonde::Arguments arguments, \
+       sonde::Arguments environment))                                                                                \
+    X(int, system, (const char* command))                                                                            \
+    X(FILE*, popen, (const char* command, const char* mode))                                                         \
+    X(int, execve, (sonde::Path path, sonde::Arguments arguments, sonde::Arguments environment))                     \
+    X(int, execv, (sonde::Path path, sonde::Arguments arguments))                                                    \
+    X(int, execvp, (sonde::Path path, sonde::Arguments arguments))                                                   \
+    X(int, execvpe, (sonde::Path path, sonde::Arguments arguments, sonde::Arguments environment))                    \
+    X(int, execveat,                                                                                                 \
+      (int dirfd, sonde::Path path, sonde::Arguments arguments, sonde::Arguments environment, int flags))            \
+    X(int, fexecve, (int fd, sonde::Arguments arguments, sonde::Arguments environment))                              \
+    X(int, execl, (sonde::Path path, const char* first, ...))                                                        \
+    X(int, execlp, (sonde::Path path, const char* first, ...))                                                       \
+    X(int, execle, (sonde::Path path, const char* first, ...))                                                       \
+    X(void, _exit, (int status))                                                                                     \
+    X(void, _Exit, (int status))                                                                                     \
+    X(void, quick_exit, (int status))                                                                                \
+    X(void, abort, (void))                                                                                           \
     X(void, pthread_exit, (void* result))
 
 // Shared memory, separate tables and spaces, and filters of system calls.

@@ -12,7 +12,7 @@ namespace {
 
 struct Search {
     std::uintptr_t address;
-    bool found;
+    bool is_found;
 };
 
 bool holds(const dl_phdr_info& object, std::uintptr_t address) noexcept {
@@ -55,7 +55,7 @@ int look_at(dl_phdr_info* object, std::size_t, void* data) noexcept {
     const char* slash = std::strrchr(object->dlpi_name, '/');
     const char* name = slash != nullptr ? slash + 1 : object->dlpi_name;
     // There is a way to build libstdc++ so that it uses C's streams; then it has no need of these two.
-    search->found =
+    search->is_found =
         std::strncmp(name, "libstdc++.so", 12) == 0 && names(*object, "\0writev", 8) && names(*object, "\0lseek64", 9);
     return 1;
 }
@@ -65,7 +65,7 @@ int look_at(dl_phdr_info* object, std::size_t, void* data) noexcept {
 bool is_cxx_stream(const void* caller) noexcept {
     Search search{reinterpret_cast<std::uintptr_t>(caller), false};
     dl_iterate_phdr(look_at, &search);
-    return search.found;
+    return search.is_found;
 }
 
 }  // namespace sonde::intercept

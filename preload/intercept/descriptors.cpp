@@ -83,17 +83,17 @@ int duplicate_to(int fd, int to, Real real) {
             trace::closed(to, system::ticks());
         }
     }
-    const int made = real();
-    if (made >= 0 && made != fd) {
+    const int duplicate = real();
+    if (duplicate >= 0 && duplicate != fd) {
         if (buffer::watched(fd)) [[unlikely]] {
-            buffer::duplicated(fd, made);
+            buffer::duplicated(fd, duplicate);
         } else if (trace::watched(fd)) [[unlikely]] {
-            trace::duplicated(fd, made);
+            trace::duplicated(fd, duplicate);
         } else {
-            buffer::duplicate_candidate(fd, made);
+            buffer::duplicate_candidate(fd, duplicate);
         }
     }
-    return made;
+    return duplicate;
 }
 
 bool is_lock(int command) noexcept {
@@ -133,7 +133,7 @@ int lock_from_here(int fd, int command, Real real) {
         return real();
     }
     const int done = [&] {
-        const buffer::Around around(fd);
+        const buffer::PassThrough around(fd);
         return real();
     }();
     if (done == 0 && (command == F_LOCK || command == F_TLOCK)) {
@@ -164,7 +164,7 @@ int control(int fd, int command, long argument, Real real) {
             return lock_file(fd, lock != nullptr && lock->l_type == F_UNLCK, real);
         }
         if (asks_for_lock(command)) {
-            const buffer::Around around(fd);
+            const buffer::PassThrough around(fd);
             return real();
         }
         if (is_about_leases(command)) {
@@ -277,13 +277,13 @@ int wrap_lockf64(int fd, int command, off64_t bytes) {
 }
 int wrap_ioctl(int fd, unsigned long request, long argument) {
     if (buffer::watched(fd)) {
-        const buffer::Around around(fd);
+        const buffer::PassThrough around(fd);
         // FICLONE and FICLONERANGE name a second file.
         constexpr unsigned long clone = 0x40049409UL;
         constexpr unsigned long clone_range = 0x4020940DUL;
         if (request == clone || request == clone_range) {
             const long other = request == clone ? argument : *reinterpret_cast<const long*>(argument);
-            const buffer::Around source(static_cast<int>(other));
+            const buffer::PassThrough source(static_cast<int>(other));
             return NEXT(ioctl)(fd, request, argument);
         }
         return NEXT(ioctl)(fd, request, argument);

@@ -41,7 +41,8 @@ FILE* open_cxx_stream(Path path, const char* mode, Real real) {
         return stream;
     };
     if (intercept::opens_buffered_file(path, mode[0] == 'w' ? O_TRUNC : 0)) {
-        const intercept::AroundPath around(AT_FDCWD, path, true);  // what was written before must not arrive afterwards
+        const intercept::PassThroughPath around(AT_FDCWD, path,
+                                                true);  // what was written before must not arrive afterwards
         return open();
     }
     return open();

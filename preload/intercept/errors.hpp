@@ -31,31 +31,31 @@ inline int result_of_flush(int done, int error) noexcept {
 }
 
 /// While buffered files are known: the file behind a path, for calls that name it.
-bool behind_path(int at, const char* path, bool follow_stream, dev_t& device, ino_t& inode) noexcept;
+bool behind_path(int dirfd, const char* path, bool follow_stream, dev_t& device, ino_t& inode) noexcept;
 
 /// A call that makes a descriptor: the program may use all numbers that it has, also those that we took.
 template <class Real>
 int with_all_numbers(Real real) noexcept(noexcept(real())) {
-    int made = real();
-    while (made < 0 && errno == EMFILE && buffer::table != nullptr && !system::Critical::inside() &&
+    int fd = real();
+    while (fd < 0 && errno == EMFILE && buffer::table != nullptr && !system::Critical::inside() &&
            !in_borrowed_memory() && buffer::release_descriptors()) {
-        made = real();
+        fd = real();
     }
-    return made;
+    return fd;
 }
 
-/// As buffer::Around, for the file behind a path.
-class AroundPath {
+/// As buffer::PassThrough, for the file behind a path.
+class PassThroughPath {
  public:
-    AroundPath(int at, const char* path, bool follow_stream) noexcept;
-    ~AroundPath();
-    AroundPath(const AroundPath&) = delete;
-    AroundPath& operator=(const AroundPath&) = delete;
+    PassThroughPath(int dirfd, const char* path, bool follow_stream) noexcept;
+    ~PassThroughPath();
+    PassThroughPath(const PassThroughPath&) = delete;
+    PassThroughPath& operator=(const PassThroughPath&) = delete;
     /// The path leads to a file that is known.
     bool found() const noexcept { return made_; }
 
  private:
-    alignas(buffer::Around) unsigned char place_[sizeof(buffer::Around)];
+    alignas(buffer::PassThrough) unsigned char place_[sizeof(buffer::PassThrough)];
     bool made_ = false;
 };
 

@@ -27,27 +27,27 @@ settings::Settings chosen;
 int report_descriptor = -1;
 void* vfork_behind = nullptr;
 
-ssize_t pread_below(int fd, void* data, std::size_t bytes, off64_t at) {
-    return NEXT(pread64)(fd, data, bytes, at);
+ssize_t pread_below(int fd, void* data, std::size_t bytes, off64_t offset) {
+    return NEXT(pread64)(fd, data, bytes, offset);
 }
-ssize_t pwrite_below(int fd, const void* data, std::size_t bytes, off64_t at) {
-    return NEXT(pwrite64)(fd, data, bytes, at);
+ssize_t pwrite_below(int fd, const void* data, std::size_t bytes, off64_t offset) {
+    return NEXT(pwrite64)(fd, data, bytes, offset);
 }
 
 /// The environment as it was given: a program may have replaced getenv, or not have started yet.
 const char* variable(const char* name) noexcept {
     const std::size_t length = std::strlen(name);
-    for (char** one = environ; one != nullptr && *one != nullptr; ++one) {
-        if (std::strncmp(*one, name, length) == 0 && (*one)[length] == '=' && (*one)[length + 1] != 0) {
-            return *one + length + 1;
+    for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+        if (std::strncmp(*entry, name, length) == 0 && (*entry)[length] == '=' && (*entry)[length + 1] != 0) {
+            return *entry + length + 1;
         }
     }
     return nullptr;
 }
 
 void open_report() noexcept {
-    const long made = system::high_duplicate(static_cast<int>(2));
-    report_descriptor = made >= 0 ? static_cast<int>(made) : -1;
+    const long duplicate = system::high_duplicate(static_cast<int>(2));
+    report_descriptor = duplicate >= 0 ? static_cast<int>(duplicate) : -1;
 }
 
 void warn(const char* sentence) {
@@ -84,16 +84,16 @@ void buffer_standard_output() noexcept {
     if (chosen.standard_output_bytes == 0 || raw::call(SYS_fstat, 1, raw::number(&got)) != 0 || !S_ISREG(got.st_mode)) {
         return;
     }
-    auto* place = static_cast<char*>(system::map_bytes(chosen.standard_output_bytes));
-    if (place != nullptr) {
-        setvbuf(stdout, place, _IOFBF, chosen.standard_output_bytes);
+    auto* buffer = static_cast<char*>(system::map_bytes(chosen.standard_output_bytes));
+    if (buffer != nullptr) {
+        setvbuf(stdout, buffer, _IOFBF, chosen.standard_output_bytes);
     }
 }
 
 std::size_t events_wanted() noexcept {
     std::uint64_t events = 0;
-    const char* given = variable("SONDE_TRACE_EVENTS");
-    return given != nullptr && settings::read_size(given, std::strlen(given), events) ? events : 65536;
+    const char* text = variable("SONDE_TRACE_EVENTS");
+    return text != nullptr && settings::read_size(text, std::strlen(text), events) ? events : 65536;
 }
 
 void start_buffer() noexcept {
@@ -126,14 +126,14 @@ void start_buffer() noexcept {
 }
 
 __attribute__((constructor)) void begin() {
-    const int kept = errno;
+    const int saved_errno = errno;
     own_memory();
     look_up_ordinary();
     vfork_behind = dlsym(RTLD_NEXT, "vfork");
     // A program with more rights than its caller (setuid, file capabilities): the caller's variables name no files
     // here.
     if (getauxval(AT_SECURE) != 0) {
-        errno = kept;
+        errno = saved_errno;
         return;
     }
     if (const char* folder = variable("SONDE_TRACE")) {
@@ -146,7 +146,7 @@ __attribute__((constructor)) void begin() {
             prepare_fork, [] { after_fork(false); }, [] { after_fork(true); });
         static_cast<void>(at_quick_exit(at_end));  // without it quick_exit() loses what a plain _exit() does not
     }
-    errno = kept;
+    errno = saved_errno;
 }
 
 /// Other libraries end after us and still write (unclosed units of a Fortran program): all calls stay usable, and what
@@ -193,7 +193,7 @@ void at_end() noexcept {
     if (in_borrowed_memory()) {
         return;
     }
-    const int kept = errno;
+    const int saved_errno = errno;
     buffer::finish();
     if (buffer::table != nullptr) {
         buffer::report_at_end();
@@ -201,7 +201,7 @@ void at_end() noexcept {
     if (trace::on()) {
         trace::write_out();
     }
-    errno = kept;
+    errno = saved_errno;
 }
 
 void before_filter() noexcept {

@@ -13,7 +13,7 @@ namespace sonde::intercept {
 namespace {
 
 /// A call of MPI that opens files. What it opens is kept here until it returns.
-struct Opening {
+struct MpiOpen {
     struct Opened {
         int fd, flags;
         dev_t device;
@@ -22,11 +22,11 @@ struct Opening {
     };
     static constexpr int most = 8;
     const char* name;  ///< as given to MPI_File_open; nullptr for other calls
-    Opening* outer;
+    MpiOpen* outer;
     Opened files[most];
     int count = 0;
 };
-constinit thread_local Opening* opening __attribute__((tls_model("initial-exec"))) = nullptr;
+constinit thread_local MpiOpen* opening __attribute__((tls_model("initial-exec"))) = nullptr;
 
 const char* last_part(const char* path) noexcept {
     const char* slash = std::strrchr(path, '/');
@@ -46,21 +46,21 @@ bool identity(int fd, dev_t& device, ino_t& inode) noexcept {
 }
 
 /// What the descriptors are taken for that are still what they were when they were opened.
-void take_on(const Opening& done, const buffer::OpenedByMpi& mpi) noexcept {
+void take_on(const MpiOpen& done, const buffer::OpenedByMpi& mpi) noexcept {
     for (int i = 0; i < done.count; ++i) {
-        const Opening::Opened& one = done.files[i];
+        const MpiOpen::Opened& file = done.files[i];
         dev_t device = 0;
         ino_t inode = 0;
         bool again = false;
         for (int later = i + 1; later < done.count; ++later) {
-            again |= done.files[later].fd == one.fd;
+            again |= done.files[later].fd == file.fd;
         }
-        if (again || !identity(one.fd, device, inode) || device != one.device || inode != one.inode) {
+        if (again || !identity(file.fd, device, inode) || device != file.device || inode != file.inode) {
             continue;
         }
-        const char* const reason = one.is_the_file ? nullptr : "MPI-IO has it for itself";
+        const char* const reason = file.is_the_file ? nullptr : "MPI-IO has it for itself";
         const char* const path = done.name != nullptr ? done.name : "?";
-        buffer::adopt({.fd = one.fd, .flags = one.flags, .path = path, .reason = reason, .mpi = &mpi});
+        buffer::adopt({.fd = file.fd, .flags = file.flags, .path = path, .reason = reason, .mpi = &mpi});
     }
 }
 
@@ -108,9 +108,9 @@ class Inside {
     ~Inside() {
         opening = opening_.outer;
         if (opening_.count > 0) {
-            const int kept = errno;
+            const int saved_errno = errno;
             take_on(opening_, mpi_);
-            errno = kept;
+            errno = saved_errno;
         }
     }
     Inside(const Inside&) = delete;
@@ -124,7 +124,7 @@ class Inside {
     }
 
  private:
-    Opening opening_;
+    MpiOpen opening_;
     buffer::OpenedByMpi mpi_{.ranks = 0, .handle = nullptr};
 };
 
@@ -198,7 +198,7 @@ bool left_to_mpi_io(int fd, int flags, const char* path) noexcept {
     }
     const bool is_the_file =
         opening->name != nullptr && path != nullptr && std::strcmp(last_part(path), last_part(opening->name)) == 0;
-    if (opening->count < Opening::most) {
+    if (opening->count < MpiOpen::most) {
         opening->files[opening->count++] = {fd, flags, device, inode, is_the_file};
     }
     return true;

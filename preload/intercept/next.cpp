@@ -37,9 +37,9 @@ long answer(long result) noexcept {
 }
 
 // Programs reach these by syscall() before libc has a function of the name.
-int openat2_of_kernel(int at, const char* path, const void* how, std::size_t bytes) {
+int openat2_of_kernel(int dirfd, const char* path, const void* how, std::size_t bytes) {
     return static_cast<int>(
-        answer(raw::call(SYS_openat2, at, raw::number(path), raw::number(how), static_cast<long>(bytes))));
+        answer(raw::call(SYS_openat2, dirfd, raw::number(path), raw::number(how), static_cast<long>(bytes))));
 }
 
 int close_range_of_kernel(unsigned first, unsigned last, int flags) {
@@ -60,21 +60,21 @@ void* stand_in_for(Name name) noexcept {
 
 }  // namespace
 
-constinit void* found[static_cast<unsigned>(Name::count)] = {};
+constinit void* next_functions[static_cast<unsigned>(Name::count)] = {};
 
 void* look_up(Name name) noexcept {
-    const int kept = errno;
+    const int saved_errno = errno;
     void* got = dlsym(RTLD_NEXT, names[static_cast<unsigned>(name)]);
-    errno = kept;
+    errno = saved_errno;
     if (got == nullptr) {
         return stand_in_for(name);  // not kept: a library that is loaded later may bring it
     }
-    __atomic_store_n(&found[static_cast<unsigned>(name)], got, __ATOMIC_RELAXED);
+    __atomic_store_n(&next_functions[static_cast<unsigned>(name)], got, __ATOMIC_RELAXED);
     return got;
 }
 
 void* look_up_beside(const char* name, const void* caller) noexcept {
-    const int kept = errno;
+    const int saved_errno = errno;
     void* got = dlsym(RTLD_NEXT, name);
     Dl_info object{};
     if (got == nullptr && dladdr(caller, &object) != 0) {
@@ -83,7 +83,7 @@ void* look_up_beside(const char* name, const void* caller) noexcept {
             dlclose(handle);
         }
     }
-    errno = kept;
+    errno = saved_errno;
     return got;
 }
 
@@ -93,13 +93,13 @@ void* look_up_for(Name name, const void* caller) noexcept {
 }
 
 void look_up_ordinary() noexcept {
-    constexpr Name wanted[] = {Name::call_open,        Name::call_open64,  Name::call_openat,  Name::call_close,
-                               Name::call_read,        Name::call_pread64, Name::call_write,   Name::call_pwrite64,
-                               Name::call_lseek64,     Name::call_dup2,    Name::call_fcntl64, Name::call_execve,
-                               Name::call__exit,       Name::call_abort,   Name::call_syscall, Name::call_dup3,
-                               Name::call_close_range, Name::call_fsync,   Name::call_fstat64, Name::call_lseek};
-    for (const Name name : wanted) {
-        if (found[static_cast<unsigned>(name)] == nullptr) {
+    constexpr Name requested[] = {Name::call_open,        Name::call_open64,  Name::call_openat,  Name::call_close,
+                                  Name::call_read,        Name::call_pread64, Name::call_write,   Name::call_pwrite64,
+                                  Name::call_lseek64,     Name::call_dup2,    Name::call_fcntl64, Name::call_execve,
+                                  Name::call__exit,       Name::call_abort,   Name::call_syscall, Name::call_dup3,
+                                  Name::call_close_range, Name::call_fsync,   Name::call_fstat64, Name::call_lseek};
+    for (const Name name : requested) {
+        if (next_functions[static_cast<unsigned>(name)] == nullptr) {
             look_up(name);
         }
     }

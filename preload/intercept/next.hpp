@@ -13,7 +13,7 @@ enum class Name : unsigned {
         count
 };
 
-extern void* found[static_cast<unsigned>(Name::count)];
+extern void* next_functions[static_cast<unsigned>(Name::count)];
 /// Looks the name up. For a call that no library behind us has: one that asks the kernel, or fails with ENOSYS.
 void* look_up(Name name) noexcept;
 /// For functions of libraries that a program may load later, out of sight of everybody else (an MPI module, a package
@@ -26,8 +26,8 @@ void look_up_ordinary() noexcept;
 
 template <class Function>
 inline Function* next(Name name, Function*) noexcept {
-    void* known = found[static_cast<unsigned>(name)];
-    return reinterpret_cast<Function*>(known != nullptr ? known : look_up(name));
+    void* function = next_functions[static_cast<unsigned>(name)];
+    return reinterpret_cast<Function*>(function != nullptr ? function : look_up(name));
 }
 
 template <class Function>

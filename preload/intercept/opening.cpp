@@ -9,13 +9,13 @@
 
 namespace sonde::intercept {
 
-bool behind_path(int at, const char* path, bool follow_stream, dev_t& device, ino_t& inode) noexcept {
+bool behind_path(int dirfd, const char* path, bool follow_stream, dev_t& device, ino_t& inode) noexcept {
     if (path == nullptr || !buffer::any()) {
         return false;
     }
     struct stat got {};
     const long flags = AT_NO_AUTOMOUNT | AT_EMPTY_PATH | (follow_stream ? 0 : AT_SYMLINK_NOFOLLOW);
-    if (raw::call(SYS_newfstatat, at, raw::number(path), raw::number(&got), flags) != 0 || !S_ISREG(got.st_mode)) {
+    if (raw::call(SYS_newfstatat, dirfd, raw::number(path), raw::number(&got), flags) != 0 || !S_ISREG(got.st_mode)) {
         return false;
     }
     device = got.st_dev;
@@ -23,26 +23,26 @@ bool behind_path(int at, const char* path, bool follow_stream, dev_t& device, in
     return true;
 }
 
-AroundPath::AroundPath(int at, const char* path, bool follow_stream) noexcept {
+PassThroughPath::PassThroughPath(int dirfd, const char* path, bool follow_stream) noexcept {
     dev_t device = 0;
     ino_t inode = 0;
-    if (behind_path(at, path, follow_stream, device, inode)) {
-        new (place_) buffer::Around(device, inode);
+    if (behind_path(dirfd, path, follow_stream, device, inode)) {
+        new (place_) buffer::PassThrough(device, inode);
         made_ = true;
     }
 }
 
-AroundPath::~AroundPath() {
+PassThroughPath::~PassThroughPath() {
     if (made_) {
-        reinterpret_cast<buffer::Around*>(place_)->~Around();
+        reinterpret_cast<buffer::PassThrough*>(place_)->~PassThrough();
     }
 }
 
 int opened_again(int fd, int flags, const char* path) noexcept {
     if (fd >= 0 && !system::Critical::inside() && !in_borrowed_memory() && !left_to_mpi_io(fd, flags, path)) {
-        const int kept = errno;
+        const int saved_errno = errno;
         buffer::adopt({.fd = fd, .flags = flags, .path = path});
-        errno = kept;
+        errno = saved_errno;
     }
     return fd;
 }
@@ -55,11 +55,11 @@ int opened(int fd, int flags, const char* path, std::uint64_t began) noexcept {
         trace::opened(fd, flags, path, began);
         return fd;
     }
-    const int kept = errno;
+    const int saved_errno = errno;
     if (!left_to_mpi_io(fd, flags, path)) [[likely]] {
         buffer::consider(fd, flags, path);
     }
-    errno = kept;
+    errno = saved_errno;
     return fd;
 }
 
@@ -70,11 +70,11 @@ namespace {
 using namespace sonde;
 
 template <class Real>
-int open_at(int at, Path path, int flags, Real real) {
+int open_at(int dirfd, Path path, int flags, Real real) {
     const std::uint64_t began = trace::on() ? system::ticks() : 0;
     if (intercept::opens_buffered_file(path, flags)) [[unlikely]] {
         // What was written before must not arrive after the file was emptied, and a lease must be given up first.
-        const intercept::AroundPath around(at, path, true);
+        const intercept::PassThroughPath around(dirfd, path, true);
         const int fd = intercept::with_all_numbers(real);
         return fd >= 0 && around.found() ? intercept::opened_again(fd, flags, path)
                                          : intercept::opened(fd, flags, path, began);
@@ -82,7 +82,7 @@ int open_at(int at, Path path, int flags, Real real) {
     const int fd = intercept::with_all_numbers(real);
     if (fd < 0 && errno == EWOULDBLOCK && buffer::any()) [[unlikely]] {
         // O_NONBLOCK, and perhaps our own lease on a file of which this is another name. It may be given up already.
-        const intercept::AroundPath around(at, path, true);
+        const intercept::PassThroughPath around(dirfd, path, true);
         if (around.found()) {
             return intercept::opened_again(real(), flags, path);
         }
@@ -92,7 +92,7 @@ int open_at(int at, Path path, int flags, Real real) {
 }
 
 /// The beginning of the kernel's struct open_how, which older headers do not have.
-struct Wanted {
+struct OpenHow {
     std::uint64_t flags, mode, resolve;
 };
 
@@ -125,22 +125,22 @@ int wrap___open_2(Path path, int flags) {
 int wrap___open64_2(Path path, int flags) {
     return open_at(AT_FDCWD, path, flags, [=] { return NEXT(__open64_2)(path, flags); });
 }
-int wrap_openat(int at, Path path, int flags, mode_t mode) {
-    return open_at(at, path, flags, [=] { return NEXT(openat)(at, path, flags, mode); });
+int wrap_openat(int dirfd, Path path, int flags, mode_t mode) {
+    return open_at(dirfd, path, flags, [=] { return NEXT(openat)(dirfd, path, flags, mode); });
 }
-int wrap_openat64(int at, Path path, int flags, mode_t mode) {
-    return open_at(at, path, flags, [=] { return NEXT(openat64)(at, path, flags, mode); });
+int wrap_openat64(int dirfd, Path path, int flags, mode_t mode) {
+    return open_at(dirfd, path, flags, [=] { return NEXT(openat64)(dirfd, path, flags, mode); });
 }
-int wrap___openat_2(int at, Path path, int flags) {
-    return open_at(at, path, flags, [=] { return NEXT(__openat_2)(at, path, flags); });
+int wrap___openat_2(int dirfd, Path path, int flags) {
+    return open_at(dirfd, path, flags, [=] { return NEXT(__openat_2)(dirfd, path, flags); });
 }
-int wrap___openat64_2(int at, Path path, int flags) {
-    return open_at(at, path, flags, [=] { return NEXT(__openat64_2)(at, path, flags); });
+int wrap___openat64_2(int dirfd, Path path, int flags) {
+    return open_at(dirfd, path, flags, [=] { return NEXT(__openat64_2)(dirfd, path, flags); });
 }
-int wrap_openat2(int at, Path path, const void* how, size_t bytes) {
-    const auto* wanted = static_cast<const Wanted*>(how);
-    const int flags = wanted != nullptr && bytes >= sizeof(*wanted) ? static_cast<int>(wanted->flags) : O_PATH;
-    return open_at(at, path, flags, [=] { return NEXT(openat2)(at, path, how, bytes); });
+int wrap_openat2(int dirfd, Path path, const void* how, size_t bytes) {
+    const auto* requested = static_cast<const OpenHow*>(how);
+    const int flags = requested != nullptr && bytes >= sizeof(*requested) ? static_cast<int>(requested->flags) : O_PATH;
+    return open_at(dirfd, path, flags, [=] { return NEXT(openat2)(dirfd, path, how, bytes); });
 }
 int wrap_creat(Path path, mode_t mode) {
     return open_at(AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC, [=] { return NEXT(creat)(path, mode); });

@@ -58,7 +58,7 @@ void* map(int fd, int protection, int flags, Real real) {
 
 template <class Real>
 auto see_as_it_is(int fd, Real real) {
-    const buffer::Around around(fd);
+    const buffer::PassThrough around(fd);
     return real();
 }
 
@@ -80,8 +80,8 @@ ssize_t copy(int in, const off64_t* in_at, int out, const off64_t* out_at, std::
         }
         return got;
     }
-    const buffer::Around source(in);
-    const buffer::Around target(out);
+    const buffer::PassThrough source(in);
+    const buffer::PassThrough target(out);
     return real();
 }
 
@@ -131,8 +131,8 @@ int wrap_fsync(int fd) {
 int wrap_fdatasync(int fd) {
     return sync_one(fd, [=] { return NEXT(fdatasync)(fd); });
 }
-int wrap_sync_file_range(int fd, off64_t at, off64_t bytes, unsigned flags) {
-    return sync_one(fd, [=] { return NEXT(sync_file_range)(fd, at, bytes, flags); });
+int wrap_sync_file_range(int fd, off64_t offset, off64_t bytes, unsigned flags) {
+    return sync_one(fd, [=] { return NEXT(sync_file_range)(fd, offset, bytes, flags); });
 }
 void wrap_sync(void) {
     if (buffer::any()) {
@@ -146,30 +146,30 @@ int wrap_syncfs(int fd) {
     }
     return NEXT(syncfs)(fd);
 }
-int wrap_posix_fadvise(int fd, off64_t at, off64_t bytes, int advice) {
-    return see_as_it_is(fd, [=] { return NEXT(posix_fadvise)(fd, at, bytes, advice); });
+int wrap_posix_fadvise(int fd, off64_t offset, off64_t bytes, int advice) {
+    return see_as_it_is(fd, [=] { return NEXT(posix_fadvise)(fd, offset, bytes, advice); });
 }
-int wrap_posix_fadvise64(int fd, off64_t at, off64_t bytes, int advice) {
-    return see_as_it_is(fd, [=] { return NEXT(posix_fadvise64)(fd, at, bytes, advice); });
+int wrap_posix_fadvise64(int fd, off64_t offset, off64_t bytes, int advice) {
+    return see_as_it_is(fd, [=] { return NEXT(posix_fadvise64)(fd, offset, bytes, advice); });
 }
-ssize_t wrap_readahead(int fd, off64_t at, size_t bytes) {
-    return see_as_it_is(fd, [=] { return NEXT(readahead)(fd, at, bytes); });
+ssize_t wrap_readahead(int fd, off64_t offset, size_t bytes) {
+    return see_as_it_is(fd, [=] { return NEXT(readahead)(fd, offset, bytes); });
 }
-void* wrap_mmap(void* where, size_t bytes, int protection, int flags, int fd, off64_t at) {
-    return map(fd, protection, flags, [=] { return NEXT(mmap)(where, bytes, protection, flags, fd, at); });
+void* wrap_mmap(void* where, size_t bytes, int protection, int flags, int fd, off64_t offset) {
+    return map(fd, protection, flags, [=] { return NEXT(mmap)(where, bytes, protection, flags, fd, offset); });
 }
-void* wrap_mmap64(void* where, size_t bytes, int protection, int flags, int fd, off64_t at) {
-    return map(fd, protection, flags, [=] { return NEXT(mmap64)(where, bytes, protection, flags, fd, at); });
+void* wrap_mmap64(void* where, size_t bytes, int protection, int flags, int fd, off64_t offset) {
+    return map(fd, protection, flags, [=] { return NEXT(mmap64)(where, bytes, protection, flags, fd, offset); });
 }
 ssize_t wrap_copy_file_range(int in, off64_t* in_at, int out, off64_t* out_at, size_t bytes, unsigned flags) {
     return copy(in, in_at, out, out_at, bytes,
                 [=] { return NEXT(copy_file_range)(in, in_at, out, out_at, bytes, flags); });
 }
-ssize_t wrap_sendfile(int out, int in, off64_t* at, size_t bytes) {
-    return copy(in, at, out, nullptr, bytes, [=] { return NEXT(sendfile)(out, in, at, bytes); });
+ssize_t wrap_sendfile(int out, int in, off64_t* offset, size_t bytes) {
+    return copy(in, offset, out, nullptr, bytes, [=] { return NEXT(sendfile)(out, in, offset, bytes); });
 }
-ssize_t wrap_sendfile64(int out, int in, off64_t* at, size_t bytes) {
-    return copy(in, at, out, nullptr, bytes, [=] { return NEXT(sendfile64)(out, in, at, bytes); });
+ssize_t wrap_sendfile64(int out, int in, off64_t* offset, size_t bytes) {
+    return copy(in, offset, out, nullptr, bytes, [=] { return NEXT(sendfile64)(out, in, offset, bytes); });
 }
 ssize_t wrap_splice(int in, off64_t* in_at, int out, off64_t* out_at, size_t bytes, unsigned flags) {
     return copy(in, in_at, out, out_at, bytes, [=] { return NEXT(splice)(in, in_at, out, out_at, bytes, flags); });

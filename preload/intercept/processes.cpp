@@ -44,32 +44,33 @@ struct ArgumentList {
     std::size_t bytes = 0;
     char** environment = nullptr;
 
-    ArgumentList(const char* first, va_list given, bool with_environment) noexcept {
+    ArgumentList(const char* first, va_list variable, bool with_environment) noexcept {
         va_list counted;
-        va_copy(counted, given);
+        va_copy(counted, variable);
         std::size_t count = 1;
-        for (const char* one = first; one != nullptr && count < most_arguments; one = va_arg(counted, const char*)) {
+        for (const char* argument = first; argument != nullptr && count < most_arguments;
+             argument = va_arg(counted, const char*)) {
             ++count;
         }
         va_end(counted);
         bytes = count * sizeof(char*);
         list = static_cast<char**>(system_memory(bytes));
-        std::size_t at = 0;
-        const char* one = first;
-        for (; list != nullptr && at + 1 < count; ++at) {
-            list[at] = const_cast<char*>(one);
-            one = va_arg(given, const char*);
+        std::size_t index = 0;
+        const char* argument = first;
+        for (; list != nullptr && index + 1 < count; ++index) {
+            list[index] = const_cast<char*>(argument);
+            argument = va_arg(variable, const char*);
         }
-        environment = with_environment && list != nullptr ? va_arg(given, char**) : nullptr;
+        environment = with_environment && list != nullptr ? va_arg(variable, char**) : nullptr;
     }
-    static void* system_memory(std::size_t wanted) noexcept;
+    static void* system_memory(std::size_t bytes) noexcept;
     ~ArgumentList();
     ArgumentList(const ArgumentList&) = delete;
     ArgumentList& operator=(const ArgumentList&) = delete;
 };
 
-void* ArgumentList::system_memory(std::size_t wanted) noexcept {
-    return sonde::system::map_bytes(wanted);
+void* ArgumentList::system_memory(std::size_t bytes) noexcept {
+    return sonde::system::map_bytes(bytes);
 }
 
 ArgumentList::~ArgumentList() {
@@ -168,31 +169,31 @@ int wrap_execvp(Path path, Arguments arguments) {
 int wrap_execvpe(Path path, Arguments arguments, Arguments environment) {
     return replace([=] { return NEXT(execvpe)(path, arguments, environment); });
 }
-int wrap_execveat(int at, Path path, Arguments arguments, Arguments environment, int flags) {
-    return replace([=] { return NEXT(execveat)(at, path, arguments, environment, flags); });
+int wrap_execveat(int dirfd, Path path, Arguments arguments, Arguments environment, int flags) {
+    return replace([=] { return NEXT(execveat)(dirfd, path, arguments, environment, flags); });
 }
 int wrap_fexecve(int fd, Arguments arguments, Arguments environment) {
     return replace([=] { return NEXT(fexecve)(fd, arguments, environment); });
 }
 int wrap_execl(Path path, const char* first, ...) {
-    va_list given;
-    va_start(given, first);
-    const ArgumentList arguments(first, given, false);
-    va_end(given);
+    va_list variable;
+    va_start(variable, first);
+    const ArgumentList arguments(first, variable, false);
+    va_end(variable);
     return arguments.list == nullptr ? no_memory() : wrap_execv(path, arguments.list);
 }
 int wrap_execlp(Path path, const char* first, ...) {
-    va_list given;
-    va_start(given, first);
-    const ArgumentList arguments(first, given, false);
-    va_end(given);
+    va_list variable;
+    va_start(variable, first);
+    const ArgumentList arguments(first, variable, false);
+    va_end(variable);
     return arguments.list == nullptr ? no_memory() : wrap_execvp(path, arguments.list);
 }
 int wrap_execle(Path path, const char* first, ...) {
-    va_list given;
-    va_start(given, first);
-    const ArgumentList arguments(first, given, true);
-    va_end(given);
+    va_list variable;
+    va_start(variable, first);
+    const ArgumentList arguments(first, variable, true);
+    va_end(variable);
     return arguments.list == nullptr ? no_memory() : wrap_execve(path, arguments.list, arguments.environment);
 }
 

@@ -151,13 +151,13 @@ bool must_see(long call, long a, long b, long c, int& first, int& second) noexce
 }
 
 /// The file behind a path that the call names.
-bool named(long call, long a, long b, int& at, const char*& path) noexcept {
-    at = AT_FDCWD;
+bool named(long call, long a, long b, int& dirfd, const char*& path) noexcept {
+    dirfd = AT_FDCWD;
     path = pointer<char>(a);
     switch (call) {
         case SYS_statx:
         case SYS_newfstatat:
-            at = number(a);
+            dirfd = number(a);
             path = pointer<char>(b);
             return true;
 #if defined(__x86_64__)
@@ -254,14 +254,14 @@ long wrap_syscall(long call, long a, long b, long c, long d, long e, long f) {
     int first = -1;
     int second = -1;
     if (must_see(call, a, b, c, first, second)) {
-        const buffer::Around one(first);
-        const buffer::Around other(second);
+        const buffer::PassThrough one(first);
+        const buffer::PassThrough other(second);
         return NEXT(syscall)(call, a, b, c, d, e, f);
     }
-    int at = AT_FDCWD;
+    int dirfd = AT_FDCWD;
     const char* path = nullptr;
-    if (named(call, a, b, at, path)) {
-        const intercept::AroundPath around(at, path, true);
+    if (named(call, a, b, dirfd, path)) {
+        const intercept::PassThroughPath around(dirfd, path, true);
         return NEXT(syscall)(call, a, b, c, d, e, f);
     }
     ends_or_splits(call, a);

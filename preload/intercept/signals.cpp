@@ -17,12 +17,12 @@ constexpr int most_signals = 65;
 constexpr std::size_t kernel_mask_bytes = 8;
 
 /// What the program asked for.
-struct Wanted {
+struct ProgramAction {
     std::atomic<void*> handler{nullptr};
     std::atomic<bool> once{false};     ///< SA_RESETHAND
     std::atomic<bool> details{false};  ///< SA_SIGINFO
 };
-constinit Wanted wanted[most_signals];
+constinit ProgramAction program_actions[most_signals];
 thread_local unsigned long mask_before __attribute__((tls_model("initial-exec"))) = 0;
 thread_local bool mask_changed __attribute__((tls_model("initial-exec"))) = false;
 thread_local std::uint64_t noted __attribute__((tls_model("initial-exec"))) = 0;  ///< put off without a frame
@@ -61,13 +61,13 @@ void put_off(int number, bool details, siginfo_t* info, void* context) noexcept 
 }
 
 void stand_in(int number, siginfo_t* info, void* context) {
-    Wanted& one = wanted[number];
+    ProgramAction& registered = program_actions[number];
     if (system::Critical::inside() && !is_fault(number)) {
-        put_off(number, one.details.load(std::memory_order_relaxed), info, context);
+        put_off(number, registered.details.load(std::memory_order_relaxed), info, context);
         return;
     }
-    void* handler = one.handler.load(std::memory_order_acquire);
-    if (one.once.exchange(false)) {
+    void* handler = registered.handler.load(std::memory_order_acquire);
+    if (registered.once.exchange(false)) {
         struct sigaction usual {};
         usual.sa_handler = SIG_DFL;
         NEXT(sigaction)(number, &usual, nullptr);
@@ -84,7 +84,7 @@ void stand_in_plain(int number) {
         system::thread_state.put_off = true;
         return;
     }
-    if (void* handler = wanted[number].handler.load(std::memory_order_acquire)) {
+    if (void* handler = program_actions[number].handler.load(std::memory_order_acquire)) {
         reinterpret_cast<void (*)(int)>(handler)(number);
     }
 }
@@ -93,13 +93,13 @@ bool needed(int number) noexcept {
     return (buffer::table != nullptr || trace::on()) && number > 0 && number < most_signals;
 }
 
-bool is_handler(const void* one) noexcept {
-    return one != reinterpret_cast<void*>(SIG_DFL) && one != reinterpret_cast<void*>(SIG_IGN) &&
-           one != reinterpret_cast<void*>(SIG_ERR);
+bool is_handler(const void* address) noexcept {
+    return address != reinterpret_cast<void*>(SIG_DFL) && address != reinterpret_cast<void*>(SIG_IGN) &&
+           address != reinterpret_cast<void*>(SIG_ERR);
 }
 
-bool is_stand_in(const void* one) noexcept {
-    return one == reinterpret_cast<void*>(&stand_in) || one == reinterpret_cast<void*>(&stand_in_plain);
+bool is_stand_in(const void* address) noexcept {
+    return address == reinterpret_cast<void*>(&stand_in) || address == reinterpret_cast<void*>(&stand_in_plain);
 }
 
 /// The kernel then calls stand_in() with all that it needs, and does not forget it after one signal. x86-64 hands over
@@ -110,10 +110,10 @@ void set_stand_in(struct sigaction& action) noexcept {
 }
 
 /// What the program would have found without us.
-void show(struct sigaction& found, void* handler, bool once, bool details) noexcept {
-    found.sa_handler = reinterpret_cast<void (*)(int)>(handler);
-    found.sa_flags = (found.sa_flags & ~SA_SIGINFO) | (once ? static_cast<int>(SA_RESETHAND) : 0);
-    found.sa_flags |= details ? SA_SIGINFO : 0;
+void show(struct sigaction& shown_action, void* handler, bool once, bool details) noexcept {
+    shown_action.sa_handler = reinterpret_cast<void (*)(int)>(handler);
+    shown_action.sa_flags = (shown_action.sa_flags & ~SA_SIGINFO) | (once ? static_cast<int>(SA_RESETHAND) : 0);
+    shown_action.sa_flags |= details ? SA_SIGINFO : 0;
 }
 
 template <class Real>
@@ -122,18 +122,19 @@ int set_action(int number, const struct sigaction* action, struct sigaction* bef
         return real(action, before);
     }
     system::let_signals_in = let_in;
-    Wanted& one = wanted[number];
-    void* const old_handler = one.handler.load(std::memory_order_acquire);
-    const bool old_once = one.once.load(std::memory_order_relaxed);
-    const bool old_details = one.details.load(std::memory_order_relaxed);
+    ProgramAction& registered = program_actions[number];
+    void* const old_handler = registered.handler.load(std::memory_order_acquire);
+    const bool old_once = registered.once.load(std::memory_order_relaxed);
+    const bool old_details = registered.details.load(std::memory_order_relaxed);
     struct sigaction changed {};
     if (action != nullptr) {
         changed = *action;
         void* handler = reinterpret_cast<void*>(action->sa_handler);
         if (is_handler(handler)) {
-            one.details.store((action->sa_flags & SA_SIGINFO) != 0, std::memory_order_relaxed);
-            one.once.store((static_cast<unsigned>(action->sa_flags) & SA_RESETHAND) != 0, std::memory_order_relaxed);
-            one.handler.store(handler, std::memory_order_release);
+            registered.details.store((action->sa_flags & SA_SIGINFO) != 0, std::memory_order_relaxed);
+            registered.once.store((static_cast<unsigned>(action->sa_flags) & SA_RESETHAND) != 0,
+                                  std::memory_order_relaxed);
+            registered.handler.store(handler, std::memory_order_release);
             set_stand_in(changed);
         }
     }
@@ -142,9 +143,9 @@ int set_action(int number, const struct sigaction* action, struct sigaction* bef
         show(*before, old_handler, old_once, old_details);
     }
     if (done != 0 && action != nullptr) {
-        one.handler.store(old_handler, std::memory_order_release);
-        one.once.store(old_once, std::memory_order_relaxed);
-        one.details.store(old_details, std::memory_order_relaxed);
+        registered.handler.store(old_handler, std::memory_order_release);
+        registered.once.store(old_once, std::memory_order_relaxed);
+        registered.details.store(old_details, std::memory_order_relaxed);
     }
     return done;
 }
@@ -156,17 +157,17 @@ Handler set_handler(int number, Handler handler, bool once, Real real) {
         return real(handler);
     }
     system::let_signals_in = let_in;
-    Wanted& one = wanted[number];
-    void* const old_handler = one.handler.load(std::memory_order_acquire);
+    ProgramAction& registered = program_actions[number];
+    void* const old_handler = registered.handler.load(std::memory_order_acquire);
     const bool ours = is_handler(reinterpret_cast<void*>(handler));
     if (ours) {
-        one.details.store(false, std::memory_order_relaxed);
-        one.once.store(once, std::memory_order_relaxed);
-        one.handler.store(reinterpret_cast<void*>(handler), std::memory_order_release);
+        registered.details.store(false, std::memory_order_relaxed);
+        registered.once.store(once, std::memory_order_relaxed);
+        registered.handler.store(reinterpret_cast<void*>(handler), std::memory_order_release);
     }
     const Handler before = real(ours ? stand_in_plain : handler);
     if (before == SIG_ERR && ours) {
-        one.handler.store(old_handler, std::memory_order_release);
+        registered.handler.store(old_handler, std::memory_order_release);
     }
     struct sigaction now {};
     if (ours && before != SIG_ERR && NEXT(sigaction)(number, nullptr, &now) == 0) {
@@ -185,20 +186,21 @@ int wrap___sigaction(int number, const struct sigaction* action, struct sigactio
     return set_action(number, action, before, [=](auto* a, auto* b) { return NEXT(__sigaction)(number, a, b); });
 }
 Handler wrap_signal(int number, Handler handler) {
-    return set_handler(number, handler, false, [=](Handler one) { return NEXT(signal)(number, one); });
+    return set_handler(number, handler, false, [=](Handler installed) { return NEXT(signal)(number, installed); });
 }
 Handler wrap_bsd_signal(int number, Handler handler) {
-    return set_handler(number, handler, false, [=](Handler one) { return NEXT(bsd_signal)(number, one); });
+    return set_handler(number, handler, false, [=](Handler installed) { return NEXT(bsd_signal)(number, installed); });
 }
 Handler wrap_ssignal(int number, Handler handler) {
-    return set_handler(number, handler, false, [=](Handler one) { return NEXT(ssignal)(number, one); });
+    return set_handler(number, handler, false, [=](Handler installed) { return NEXT(ssignal)(number, installed); });
 }
 Handler wrap_sysv_signal(int number, Handler handler) {
-    return set_handler(number, handler, true, [=](Handler one) { return NEXT(sysv_signal)(number, one); });
+    return set_handler(number, handler, true, [=](Handler installed) { return NEXT(sysv_signal)(number, installed); });
 }
 Handler wrap___sysv_signal(int number, Handler handler) {
-    return set_handler(number, handler, true, [=](Handler one) { return NEXT(__sysv_signal)(number, one); });
+    return set_handler(number, handler, true,
+                       [=](Handler installed) { return NEXT(__sysv_signal)(number, installed); });
 }
 Handler wrap_sigset(int number, Handler handler) {
-    return set_handler(number, handler, false, [=](Handler one) { return NEXT(sigset)(number, one); });
+    return set_handler(number, handler, false, [=](Handler installed) { return NEXT(sigset)(number, installed); });
 }

@@ -33,10 +33,10 @@ int status_of(int fd, Real real) {
 }
 
 /// What is held of the file behind a path goes to the kernel. Beside: see the top of transfer.cpp.
-__attribute__((noinline)) void hand_over_behind(int at, Path path, bool follow_stream) noexcept {
+__attribute__((noinline)) void hand_over_behind(int dirfd, Path path, bool follow_stream) noexcept {
     dev_t device = 0;
     ino_t inode = 0;
-    if (intercept::behind_path(at, path, follow_stream, device, inode)) {
+    if (intercept::behind_path(dirfd, path, follow_stream, device, inode)) {
         buffer::flush_inode(device, inode);
     }
 }
@@ -93,22 +93,22 @@ int resize(int fd, Real real) {
         trace::called(fd, Kind::Truncate, began);
         return done;
     }
-    const buffer::Around around(fd);
+    const buffer::PassThrough around(fd);
     return real();
 }
 
 template <class Real>
 int resize_at(Path path, Real real) {
-    const intercept::AroundPath around(AT_FDCWD, path, true);
+    const intercept::PassThroughPath around(AT_FDCWD, path, true);
     return real();
 }
 
 /// A call on names only. `from` must have its data before its new name shows: programs write a file and then rename it
 /// over the old one so that there is always a whole one.
 template <class Real>
-int change_name(int at, Path from, Real real) {
+int change_name(int dirfd, Path from, Real real) {
     if (from != nullptr && buffer::holds_any_dirty()) [[unlikely]] {
-        hand_over_behind(at, from, false);
+        hand_over_behind(dirfd, from, false);
     }
     if (trace::on()) [[unlikely]] {
         const std::uint64_t began = system::ticks();
@@ -129,12 +129,12 @@ int mark(int fd, Real real) {
 }
 
 template <class Real>
-int mark_at(int at, Path path, bool follow_stream, Real real) {
+int mark_at(int dirfd, Path path, bool follow_stream, Real real) {
     if (path == nullptr) {
-        return mark(at, real);
+        return mark(dirfd, real);
     }
     if (buffer::holds_any_dirty()) [[unlikely]] {
-        hand_over_behind(at, path, follow_stream);
+        hand_over_behind(dirfd, path, follow_stream);
     }
     return real();
 }
@@ -159,11 +159,11 @@ int wrap_fstat(int fd, struct stat* got) {
 int wrap_fstat64(int fd, struct stat* got) {
     return status_of(fd, [=] { return NEXT(fstat64)(fd, got); });
 }
-int wrap_fstatat(int at, Path path, struct stat* got, int flags) {
-    return status_at(got, [=] { return NEXT(fstatat)(at, path, got, flags); });
+int wrap_fstatat(int dirfd, Path path, struct stat* got, int flags) {
+    return status_at(got, [=] { return NEXT(fstatat)(dirfd, path, got, flags); });
 }
-int wrap_fstatat64(int at, Path path, struct stat* got, int flags) {
-    return status_at(got, [=] { return NEXT(fstatat64)(at, path, got, flags); });
+int wrap_fstatat64(int dirfd, Path path, struct stat* got, int flags) {
+    return status_at(got, [=] { return NEXT(fstatat64)(dirfd, path, got, flags); });
 }
 int wrap___xstat(int version, Path path, struct stat* got) {
     return status_at(got, [=] { return NEXT(__xstat)(version, path, got); });
@@ -183,14 +183,14 @@ int wrap___fxstat(int version, int fd, struct stat* got) {
 int wrap___fxstat64(int version, int fd, struct stat* got) {
     return status_of(fd, [=] { return NEXT(__fxstat64)(version, fd, got); });
 }
-int wrap___fxstatat(int version, int at, Path path, struct stat* got, int flags) {
-    return status_at(got, [=] { return NEXT(__fxstatat)(version, at, path, got, flags); });
+int wrap___fxstatat(int version, int dirfd, Path path, struct stat* got, int flags) {
+    return status_at(got, [=] { return NEXT(__fxstatat)(version, dirfd, path, got, flags); });
 }
-int wrap___fxstatat64(int version, int at, Path path, struct stat* got, int flags) {
-    return status_at(got, [=] { return NEXT(__fxstatat64)(version, at, path, got, flags); });
+int wrap___fxstatat64(int version, int dirfd, Path path, struct stat* got, int flags) {
+    return status_at(got, [=] { return NEXT(__fxstatat64)(version, dirfd, path, got, flags); });
 }
-int wrap_statx(int at, Path path, int flags, unsigned mask, struct statx* got) {
-    return status_at(got, [=] { return NEXT(statx)(at, path, flags, mask, got); });
+int wrap_statx(int dirfd, Path path, int flags, unsigned mask, struct statx* got) {
+    return status_at(got, [=] { return NEXT(statx)(dirfd, path, flags, mask, got); });
 }
 int wrap_truncate(Path path, off64_t bytes) {
     return resize_at(path, [=] { return NEXT(truncate)(path, bytes); });
@@ -204,23 +204,23 @@ int wrap_ftruncate(int fd, off64_t bytes) {
 int wrap_ftruncate64(int fd, off64_t bytes) {
     return resize(fd, [=] { return NEXT(ftruncate64)(fd, bytes); });
 }
-int wrap_fallocate(int fd, int mode, off64_t at, off64_t bytes) {
-    return resize(fd, [=] { return NEXT(fallocate)(fd, mode, at, bytes); });
+int wrap_fallocate(int fd, int mode, off64_t offset, off64_t bytes) {
+    return resize(fd, [=] { return NEXT(fallocate)(fd, mode, offset, bytes); });
 }
-int wrap_fallocate64(int fd, int mode, off64_t at, off64_t bytes) {
-    return resize(fd, [=] { return NEXT(fallocate64)(fd, mode, at, bytes); });
+int wrap_fallocate64(int fd, int mode, off64_t offset, off64_t bytes) {
+    return resize(fd, [=] { return NEXT(fallocate64)(fd, mode, offset, bytes); });
 }
-int wrap_posix_fallocate(int fd, off64_t at, off64_t bytes) {
-    return resize(fd, [=] { return NEXT(posix_fallocate)(fd, at, bytes); });
+int wrap_posix_fallocate(int fd, off64_t offset, off64_t bytes) {
+    return resize(fd, [=] { return NEXT(posix_fallocate)(fd, offset, bytes); });
 }
-int wrap_posix_fallocate64(int fd, off64_t at, off64_t bytes) {
-    return resize(fd, [=] { return NEXT(posix_fallocate64)(fd, at, bytes); });
+int wrap_posix_fallocate64(int fd, off64_t offset, off64_t bytes) {
+    return resize(fd, [=] { return NEXT(posix_fallocate64)(fd, offset, bytes); });
 }
 int wrap_unlink(Path path) {
     return change_name(AT_FDCWD, nullptr, [=] { return NEXT(unlink)(path); });
 }
-int wrap_unlinkat(int at, Path path, int flags) {
-    return change_name(at, nullptr, [=] { return NEXT(unlinkat)(at, path, flags); });
+int wrap_unlinkat(int dirfd, Path path, int flags) {
+    return change_name(dirfd, nullptr, [=] { return NEXT(unlinkat)(dirfd, path, flags); });
 }
 int wrap_remove(Path path) {
     return change_name(AT_FDCWD, nullptr, [=] { return NEXT(remove)(path); });
@@ -228,23 +228,23 @@ int wrap_remove(Path path) {
 int wrap_rename(Path from, Path to) {
     return change_name(AT_FDCWD, from, [=] { return NEXT(rename)(from, to); });
 }
-int wrap_renameat(int at, Path from, int to_at, Path to) {
-    return change_name(at, from, [=] { return NEXT(renameat)(at, from, to_at, to); });
+int wrap_renameat(int dirfd, Path from, int to_at, Path to) {
+    return change_name(dirfd, from, [=] { return NEXT(renameat)(dirfd, from, to_at, to); });
 }
-int wrap_renameat2(int at, Path from, int to_at, Path to, unsigned flags) {
-    return change_name(at, from, [=] { return NEXT(renameat2)(at, from, to_at, to, flags); });
+int wrap_renameat2(int dirfd, Path from, int to_at, Path to, unsigned flags) {
+    return change_name(dirfd, from, [=] { return NEXT(renameat2)(dirfd, from, to_at, to, flags); });
 }
 int wrap_link(Path from, Path to) {
     return change_name(AT_FDCWD, from, [=] { return NEXT(link)(from, to); });
 }
-int wrap_linkat(int at, Path from, int to_at, Path to, int flags) {
-    return change_name(at, from, [=] { return NEXT(linkat)(at, from, to_at, to, flags); });
+int wrap_linkat(int dirfd, Path from, int to_at, Path to, int flags) {
+    return change_name(dirfd, from, [=] { return NEXT(linkat)(dirfd, from, to_at, to, flags); });
 }
 int wrap_futimens(int fd, const struct timespec* times) {
     return mark(fd, [=] { return NEXT(futimens)(fd, times); });
 }
-int wrap_utimensat(int at, Path path, const struct timespec* times, int flags) {
-    return mark_at(at, path, follows(flags), [=] { return NEXT(utimensat)(at, path, times, flags); });
+int wrap_utimensat(int dirfd, Path path, const struct timespec* times, int flags) {
+    return mark_at(dirfd, path, follows(flags), [=] { return NEXT(utimensat)(dirfd, path, times, flags); });
 }
 int wrap_utimes(Path path, const struct timeval* times) {
     return mark_at(AT_FDCWD, path, true, [=] { return NEXT(utimes)(path, times); });
@@ -255,8 +255,8 @@ int wrap_lutimes(Path path, const struct timeval* times) {
 int wrap_futimes(int fd, const struct timeval* times) {
     return mark(fd, [=] { return NEXT(futimes)(fd, times); });
 }
-int wrap_futimesat(int at, Path path, const struct timeval* times) {
-    return mark_at(at, path, true, [=] { return NEXT(futimesat)(at, path, times); });
+int wrap_futimesat(int dirfd, Path path, const struct timeval* times) {
+    return mark_at(dirfd, path, true, [=] { return NEXT(futimesat)(dirfd, path, times); });
 }
 int wrap_utime(Path path, const struct utimbuf* times) {
     return mark_at(AT_FDCWD, path, true, [=] { return NEXT(utime)(path, times); });
@@ -267,8 +267,8 @@ int wrap_fchmod(int fd, mode_t mode) {
 int wrap_chmod(Path path, mode_t mode) {
     return mark_at(AT_FDCWD, path, true, [=] { return NEXT(chmod)(path, mode); });
 }
-int wrap_fchmodat(int at, Path path, mode_t mode, int flags) {
-    return mark_at(at, path, follows(flags), [=] { return NEXT(fchmodat)(at, path, mode, flags); });
+int wrap_fchmodat(int dirfd, Path path, mode_t mode, int flags) {
+    return mark_at(dirfd, path, follows(flags), [=] { return NEXT(fchmodat)(dirfd, path, mode, flags); });
 }
 int wrap_fchown(int fd, uid_t user, gid_t group) {
     return mark(fd, [=] { return NEXT(fchown)(fd, user, group); });
@@ -279,8 +279,8 @@ int wrap_chown(Path path, uid_t user, gid_t group) {
 int wrap_lchown(Path path, uid_t user, gid_t group) {
     return mark_at(AT_FDCWD, path, false, [=] { return NEXT(lchown)(path, user, group); });
 }
-int wrap_fchownat(int at, Path path, uid_t user, gid_t group, int flags) {
-    return mark_at(at, path, follows(flags), [=] { return NEXT(fchownat)(at, path, user, group, flags); });
+int wrap_fchownat(int dirfd, Path path, uid_t user, gid_t group, int flags) {
+    return mark_at(dirfd, path, follows(flags), [=] { return NEXT(fchownat)(dirfd, path, user, group, flags); });
 }
 int wrap_fsetxattr(int fd, Path name, const void* value, size_t bytes, int flags) {
     return mark(fd, [=] { return NEXT(fsetxattr)(fd, name, value, bytes, flags); });

@@ -18,27 +18,27 @@ using namespace sonde;  // NOLINT: this file is nothing but glue
 
 /// One call that moves data, on a file that is traced.
 template <class Real>
-__attribute__((noinline)) ssize_t move_traced(int fd, trace::Kind kind, const void* data, std::size_t bytes, off64_t at,
-                                              Real real) {
+__attribute__((noinline)) ssize_t move_traced(int fd, trace::Kind kind, const void* data, std::size_t bytes,
+                                              off64_t offset, Real real) {
     const std::uint64_t began = system::ticks();
     const ssize_t got = real();
-    trace::transferred(fd, kind, bytes, got, at, data, began);
+    trace::transferred(fd, kind, bytes, got, offset, data, began);
     return got;
 }
 
 /// On a file that is buffered.
 template <class Real>
 __attribute__((noinline)) ssize_t move_watched(int fd, trace::Kind kind, const void* data, std::size_t bytes,
-                                               off64_t at, Real real) {
-    if (buffer::Place* place = buffer::enter_bypass(fd)) {
+                                               off64_t offset, Real real) {
+    if (buffer::BypassSlot* slot = buffer::enter_bypass(fd)) {
         const ssize_t got = real();
-        buffer::leave_bypass(*place, kind == trace::Kind::Write, got);
+        buffer::leave_bypass(*slot, kind == trace::Kind::Write, got);
         return got;
     }
     pthread_testcancel();
     const buffer::Vector part{static_cast<char*>(const_cast<void*>(data)), bytes};
     const buffer::Answer answer =
-        kind == trace::Kind::Read ? buffer::read(fd, &part, 1, at) : buffer::write(fd, &part, 1, at);
+        kind == trace::Kind::Read ? buffer::read(fd, &part, 1, offset) : buffer::write(fd, &part, 1, offset);
     if (answer.done) {
         return intercept::result(answer.value);
     }
@@ -53,32 +53,32 @@ __attribute__((noinline)) buffer::CallRoute count_call(int fd) noexcept {
 
 template <class Real>
 __attribute__((noinline)) ssize_t move_candidate(int fd, buffer::CallRoute route, trace::Kind kind, const void* data,
-                                                 std::size_t bytes, off64_t at, Real real) {
+                                                 std::size_t bytes, off64_t offset, Real real) {
     if (route == buffer::CallRoute::Buffer) {
-        return move_watched(fd, kind, data, bytes, at, real);
+        return move_watched(fd, kind, data, bytes, offset, real);
     }
     const std::uint64_t began = system::now_ns();
     const ssize_t got = real();
-    const int kept = errno;
+    const int saved_errno = errno;
     buffer::note_call_time(fd, bytes, system::now_ns() - began);
-    errno = kept;
+    errno = saved_errno;
     return got;
 }
 
 /// One call that moves data. `real` does it for real.
 template <class Real>
 __attribute__((always_inline)) inline ssize_t move_one(int fd, trace::Kind kind, const void* data, std::size_t bytes,
-                                                       off64_t at, Real real) {
+                                                       off64_t offset, Real real) {
     if (buffer::watched(fd)) [[unlikely]] {
-        return buffer::is_released(fd) ? real() : move_watched(fd, kind, data, bytes, at, real);
+        return buffer::is_released(fd) ? real() : move_watched(fd, kind, data, bytes, offset, real);
     }
     if (trace::watched(fd)) [[unlikely]] {
-        return move_traced(fd, kind, data, bytes, at, real);
+        return move_traced(fd, kind, data, bytes, offset, real);
     }
     if (buffer::counts_calls(fd) && !buffer::count_usual_call(fd)) [[unlikely]] {
         const buffer::CallRoute route = count_call(fd);
         if (route != buffer::CallRoute::Pass) {
-            return move_candidate(fd, route, kind, data, bytes, at, real);
+            return move_candidate(fd, route, kind, data, bytes, offset, real);
         }
     }
     return real();
@@ -94,20 +94,20 @@ std::size_t sum(Vectors parts, int count) noexcept {
 
 /// Several pieces on a file that is buffered or traced.
 template <class Real>
-__attribute__((noinline)) ssize_t move_many_watched(int fd, trace::Kind kind, Vectors parts, int count, off64_t at,
+__attribute__((noinline)) ssize_t move_many_watched(int fd, trace::Kind kind, Vectors parts, int count, off64_t offset,
                                                     int flags, Real real) {
     if (trace::watched(fd)) {
         const std::uint64_t began = system::ticks();
         const ssize_t got = real();
         if (count > 0) {
-            trace::transferred(fd, kind, got < 0 ? 0 : sum(parts, count), got, at,
+            trace::transferred(fd, kind, got < 0 ? 0 : sum(parts, count), got, offset,
                                got < 0 ? nullptr : parts[0].iov_base, began);
         }
         return got;
     }
-    if (buffer::Place* place = buffer::enter_bypass(fd)) {
+    if (buffer::BypassSlot* slot = buffer::enter_bypass(fd)) {
         const ssize_t got = real();
-        buffer::leave_bypass(*place, kind == trace::Kind::Write, got);
+        buffer::leave_bypass(*slot, kind == trace::Kind::Write, got);
         return got;
     }
     pthread_testcancel();
@@ -120,12 +120,12 @@ __attribute__((noinline)) ssize_t move_many_watched(int fd, trace::Kind kind, Ve
         plain = !__builtin_add_overflow(bytes, parts[i].iov_len, &bytes) && bytes <= SSIZE_MAX;
     }
     if (!plain) {
-        const buffer::Around around(fd);
+        const buffer::PassThrough around(fd);
         return real();
     }
     const auto number = static_cast<std::size_t>(count);
-    const buffer::Answer answer =
-        kind == trace::Kind::Read ? buffer::read(fd, copies, number, at) : buffer::write(fd, copies, number, at);
+    const buffer::Answer answer = kind == trace::Kind::Read ? buffer::read(fd, copies, number, offset)
+                                                            : buffer::write(fd, copies, number, offset);
     if (answer.done) {
         return intercept::result(answer.value);
     }
@@ -135,31 +135,31 @@ __attribute__((noinline)) ssize_t move_many_watched(int fd, trace::Kind kind, Ve
 /// The same for several pieces. `flags` other than zero ask for things that are the kernel's: it gets the call, and the
 /// file as it is.
 template <class Real>
-__attribute__((always_inline)) inline ssize_t move_many(int fd, trace::Kind kind, Vectors parts, int count, off64_t at,
-                                                        int flags, Real real) {
+__attribute__((always_inline)) inline ssize_t move_many(int fd, trace::Kind kind, Vectors parts, int count,
+                                                        off64_t offset, int flags, Real real) {
     if (buffer::watched(fd) || trace::watched(fd) ||
         (buffer::counts_calls(fd) && !buffer::count_usual_call(fd) && count_call(fd) == buffer::CallRoute::Buffer))
         [[unlikely]] {
-        return move_many_watched(fd, kind, parts, count, at, flags, real);
+        return move_many_watched(fd, kind, parts, count, offset, flags, real);
     }
     return real();
 }
 
 /// An offset that the program gave: a negative one is an error that the kernel must name.
 template <class Real>
-ssize_t move_one_at(int fd, trace::Kind kind, const void* data, std::size_t bytes, off64_t at, Real real) {
-    return at < 0 ? real() : move_one(fd, kind, data, bytes, at, real);
+ssize_t move_one_at(int fd, trace::Kind kind, const void* data, std::size_t bytes, off64_t offset, Real real) {
+    return offset < 0 ? real() : move_one(fd, kind, data, bytes, offset, real);
 }
 
 template <class Real>
-ssize_t move_many_at(int fd, trace::Kind kind, Vectors parts, int count, off64_t at, int flags, Real real) {
-    return at < 0 ? real() : move_many(fd, kind, parts, count, at, flags, real);
+ssize_t move_many_at(int fd, trace::Kind kind, Vectors parts, int count, off64_t offset, int flags, Real real) {
+    return offset < 0 ? real() : move_many(fd, kind, parts, count, offset, flags, real);
 }
 
 /// preadv2 and pwritev2: -1 stands for the offset of the descriptor.
 template <class Real>
-ssize_t move_flagged(int fd, trace::Kind kind, Vectors parts, int count, off64_t at, int flags, Real real) {
-    return at < -1 ? real() : move_many(fd, kind, parts, count, at, flags, real);
+ssize_t move_flagged(int fd, trace::Kind kind, Vectors parts, int count, off64_t offset, int flags, Real real) {
+    return offset < -1 ? real() : move_many(fd, kind, parts, count, offset, flags, real);
 }
 
 template <class Real>
@@ -170,9 +170,9 @@ __attribute__((noinline)) off64_t seek_watched(int fd, off64_t offset, int whenc
         trace::sought(fd, got, began);
         return got;
     }
-    if (buffer::Place* place = buffer::enter_bypass(fd)) {
+    if (buffer::BypassSlot* slot = buffer::enter_bypass(fd)) {
         const off64_t got = real();
-        buffer::leave_bypass(*place);
+        buffer::leave_bypass(*slot);
         return got;
     }
     const buffer::Answer answer = buffer::seek(fd, offset, whence);
@@ -213,40 +213,41 @@ ssize_t wrap___read_chk(int fd, void* data, size_t bytes, size_t room) {
                ? NEXT(__read_chk)(fd, data, bytes, room)
                : move_one(fd, Read, data, bytes, here, [=] { return NEXT(__read_chk)(fd, data, bytes, room); });
 }
-ssize_t wrap_pread(int fd, void* data, size_t bytes, off64_t at) {
-    return move_one_at(fd, Read, data, bytes, at, [=] { return NEXT(pread)(fd, data, bytes, at); });
+ssize_t wrap_pread(int fd, void* data, size_t bytes, off64_t offset) {
+    return move_one_at(fd, Read, data, bytes, offset, [=] { return NEXT(pread)(fd, data, bytes, offset); });
 }
-ssize_t wrap_pread64(int fd, void* data, size_t bytes, off64_t at) {
-    return move_one_at(fd, Read, data, bytes, at, [=] { return NEXT(pread64)(fd, data, bytes, at); });
+ssize_t wrap_pread64(int fd, void* data, size_t bytes, off64_t offset) {
+    return move_one_at(fd, Read, data, bytes, offset, [=] { return NEXT(pread64)(fd, data, bytes, offset); });
 }
-ssize_t wrap___pread64(int fd, void* data, size_t bytes, off64_t at) {
-    return move_one_at(fd, Read, data, bytes, at, [=] { return NEXT(__pread64)(fd, data, bytes, at); });
+ssize_t wrap___pread64(int fd, void* data, size_t bytes, off64_t offset) {
+    return move_one_at(fd, Read, data, bytes, offset, [=] { return NEXT(__pread64)(fd, data, bytes, offset); });
 }
-ssize_t wrap___pread_chk(int fd, void* data, size_t bytes, off64_t at, size_t room) {
-    return bytes > room
-               ? NEXT(__pread_chk)(fd, data, bytes, at, room)
-               : move_one_at(fd, Read, data, bytes, at, [=] { return NEXT(__pread_chk)(fd, data, bytes, at, room); });
+ssize_t wrap___pread_chk(int fd, void* data, size_t bytes, off64_t offset, size_t room) {
+    return bytes > room ? NEXT(__pread_chk)(fd, data, bytes, offset, room)
+                        : move_one_at(fd, Read, data, bytes, offset,
+                                      [=] { return NEXT(__pread_chk)(fd, data, bytes, offset, room); });
 }
-ssize_t wrap___pread64_chk(int fd, void* data, size_t bytes, off64_t at, size_t room) {
-    return bytes > room
-               ? NEXT(__pread64_chk)(fd, data, bytes, at, room)
-               : move_one_at(fd, Read, data, bytes, at, [=] { return NEXT(__pread64_chk)(fd, data, bytes, at, room); });
+ssize_t wrap___pread64_chk(int fd, void* data, size_t bytes, off64_t offset, size_t room) {
+    return bytes > room ? NEXT(__pread64_chk)(fd, data, bytes, offset, room)
+                        : move_one_at(fd, Read, data, bytes, offset,
+                                      [=] { return NEXT(__pread64_chk)(fd, data, bytes, offset, room); });
 }
 ssize_t wrap_readv(int fd, Vectors parts, int count) {
     return move_many(fd, Read, parts, count, here, 0, [=] { return NEXT(readv)(fd, parts, count); });
 }
-ssize_t wrap_preadv(int fd, Vectors parts, int count, off64_t at) {
-    return move_many_at(fd, Read, parts, count, at, 0, [=] { return NEXT(preadv)(fd, parts, count, at); });
+ssize_t wrap_preadv(int fd, Vectors parts, int count, off64_t offset) {
+    return move_many_at(fd, Read, parts, count, offset, 0, [=] { return NEXT(preadv)(fd, parts, count, offset); });
 }
-ssize_t wrap_preadv64(int fd, Vectors parts, int count, off64_t at) {
-    return move_many_at(fd, Read, parts, count, at, 0, [=] { return NEXT(preadv64)(fd, parts, count, at); });
+ssize_t wrap_preadv64(int fd, Vectors parts, int count, off64_t offset) {
+    return move_many_at(fd, Read, parts, count, offset, 0, [=] { return NEXT(preadv64)(fd, parts, count, offset); });
 }
-ssize_t wrap_preadv2(int fd, Vectors parts, int count, off64_t at, int flags) {
-    return move_flagged(fd, Read, parts, count, at, flags, [=] { return NEXT(preadv2)(fd, parts, count, at, flags); });
+ssize_t wrap_preadv2(int fd, Vectors parts, int count, off64_t offset, int flags) {
+    return move_flagged(fd, Read, parts, count, offset, flags,
+                        [=] { return NEXT(preadv2)(fd, parts, count, offset, flags); });
 }
-ssize_t wrap_preadv64v2(int fd, Vectors parts, int count, off64_t at, int flags) {
-    return move_flagged(fd, Read, parts, count, at, flags,
-                        [=] { return NEXT(preadv64v2)(fd, parts, count, at, flags); });
+ssize_t wrap_preadv64v2(int fd, Vectors parts, int count, off64_t offset, int flags) {
+    return move_flagged(fd, Read, parts, count, offset, flags,
+                        [=] { return NEXT(preadv64v2)(fd, parts, count, offset, flags); });
 }
 
 // --- write ---
@@ -256,31 +257,31 @@ ssize_t wrap_write(int fd, const void* data, size_t bytes) {
 ssize_t wrap___write(int fd, const void* data, size_t bytes) {
     return move_one(fd, Write, data, bytes, here, [=] { return NEXT(__write)(fd, data, bytes); });
 }
-ssize_t wrap_pwrite(int fd, const void* data, size_t bytes, off64_t at) {
-    return move_one_at(fd, Write, data, bytes, at, [=] { return NEXT(pwrite)(fd, data, bytes, at); });
+ssize_t wrap_pwrite(int fd, const void* data, size_t bytes, off64_t offset) {
+    return move_one_at(fd, Write, data, bytes, offset, [=] { return NEXT(pwrite)(fd, data, bytes, offset); });
 }
-ssize_t wrap_pwrite64(int fd, const void* data, size_t bytes, off64_t at) {
-    return move_one_at(fd, Write, data, bytes, at, [=] { return NEXT(pwrite64)(fd, data, bytes, at); });
+ssize_t wrap_pwrite64(int fd, const void* data, size_t bytes, off64_t offset) {
+    return move_one_at(fd, Write, data, bytes, offset, [=] { return NEXT(pwrite64)(fd, data, bytes, offset); });
 }
-ssize_t wrap___pwrite64(int fd, const void* data, size_t bytes, off64_t at) {
-    return move_one_at(fd, Write, data, bytes, at, [=] { return NEXT(__pwrite64)(fd, data, bytes, at); });
+ssize_t wrap___pwrite64(int fd, const void* data, size_t bytes, off64_t offset) {
+    return move_one_at(fd, Write, data, bytes, offset, [=] { return NEXT(__pwrite64)(fd, data, bytes, offset); });
 }
 ssize_t wrap_writev(int fd, Vectors parts, int count) {
     return move_many(fd, Write, parts, count, here, 0, [=] { return NEXT(writev)(fd, parts, count); });
 }
-ssize_t wrap_pwritev(int fd, Vectors parts, int count, off64_t at) {
-    return move_many_at(fd, Write, parts, count, at, 0, [=] { return NEXT(pwritev)(fd, parts, count, at); });
+ssize_t wrap_pwritev(int fd, Vectors parts, int count, off64_t offset) {
+    return move_many_at(fd, Write, parts, count, offset, 0, [=] { return NEXT(pwritev)(fd, parts, count, offset); });
 }
-ssize_t wrap_pwritev64(int fd, Vectors parts, int count, off64_t at) {
-    return move_many_at(fd, Write, parts, count, at, 0, [=] { return NEXT(pwritev64)(fd, parts, count, at); });
+ssize_t wrap_pwritev64(int fd, Vectors parts, int count, off64_t offset) {
+    return move_many_at(fd, Write, parts, count, offset, 0, [=] { return NEXT(pwritev64)(fd, parts, count, offset); });
 }
-ssize_t wrap_pwritev2(int fd, Vectors parts, int count, off64_t at, int flags) {
-    return move_flagged(fd, Write, parts, count, at, flags,
-                        [=] { return NEXT(pwritev2)(fd, parts, count, at, flags); });
+ssize_t wrap_pwritev2(int fd, Vectors parts, int count, off64_t offset, int flags) {
+    return move_flagged(fd, Write, parts, count, offset, flags,
+                        [=] { return NEXT(pwritev2)(fd, parts, count, offset, flags); });
 }
-ssize_t wrap_pwritev64v2(int fd, Vectors parts, int count, off64_t at, int flags) {
-    return move_flagged(fd, Write, parts, count, at, flags,
-                        [=] { return NEXT(pwritev64v2)(fd, parts, count, at, flags); });
+ssize_t wrap_pwritev64v2(int fd, Vectors parts, int count, off64_t offset, int flags) {
+    return move_flagged(fd, Write, parts, count, offset, flags,
+                        [=] { return NEXT(pwritev64v2)(fd, parts, count, offset, flags); });
 }
 
 // --- lseek ---

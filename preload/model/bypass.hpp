@@ -11,15 +11,15 @@
 
 namespace sonde::buffer {
 
-struct alignas(64) Place {
+struct alignas(64) BypassSlot {
     std::atomic<File*> file{nullptr};
-    std::atomic<bool> taken{false};
+    std::atomic<bool> is_used{false};
     std::uint32_t calls = 0;              ///< of the thread that has it
     std::atomic<File*> counted{nullptr};  ///< whose calls `passed` are
     Passed passed;
 };
 
-extern constinit thread_local Place* own_bypass_slot __attribute__((tls_model("initial-exec")));
+extern constinit thread_local BypassSlot* own_bypass_slot __attribute__((tls_model("initial-exec")));
 
 /// Before the first call. Without membarrier, or without a way to learn that a thread has ended, nobody gets a place.
 void start_bypass() noexcept;
@@ -32,50 +32,50 @@ void bypass_after_fork() noexcept;
 int bypass_in_flight(const File& file) noexcept;
 
 /// Notes that this thread goes past the buffer with a call on `file`; nullptr when it must go the ordinary way.
-inline Place* enter_bypass(File* file) noexcept {
-    Place* place = own_bypass_slot;
-    if (place == nullptr || file == nullptr || file->mode.load(std::memory_order_relaxed) != Mode::Suspended ||
-        place->file.load(std::memory_order_relaxed) != nullptr) {  // we are a handler that interrupted such a call
+inline BypassSlot* enter_bypass(File* file) noexcept {
+    BypassSlot* slot = own_bypass_slot;
+    if (slot == nullptr || file == nullptr || file->mode.load(std::memory_order_relaxed) != Mode::Suspended ||
+        slot->file.load(std::memory_order_relaxed) != nullptr) {  // we are a handler that interrupted such a call
         return nullptr;
     }
-    place->file.store(file, std::memory_order_relaxed);
+    slot->file.store(file, std::memory_order_relaxed);
     std::atomic_signal_fence(std::memory_order_seq_cst);  // the other half of it is the barrier of who wakes the file
     if (file->mode.load(std::memory_order_acquire) == Mode::Suspended) {
         // Counted by the score: a number that all threads of a file write at each call would travel between processors.
         constexpr std::uint32_t score = 16;
-        const std::int32_t left = file->dormant_left.load(std::memory_order_relaxed);
-        if (left > static_cast<std::int32_t>(score)) {
-            if (++place->calls % score == 0) {
-                file->dormant_left.store(left - static_cast<std::int32_t>(score), std::memory_order_relaxed);
+        const std::int32_t remaining = file->calls_until_retry.load(std::memory_order_relaxed);
+        if (remaining > static_cast<std::int32_t>(score)) {
+            if (++slot->calls % score == 0) {
+                file->calls_until_retry.store(remaining - static_cast<std::int32_t>(score), std::memory_order_relaxed);
             }
-            return place;
+            return slot;
         }
     }
-    place->file.store(nullptr, std::memory_order_relaxed);
+    slot->file.store(nullptr, std::memory_order_relaxed);
     return nullptr;
 }
 
 /// The thread counts for another file from now on: what it has counted so far goes to the one before.
-void count_for(Place& place, File* file) noexcept;
+void assign_slot(BypassSlot& slot, File* file) noexcept;
 /// What went past since the last time becomes part of the statistics. With the lock of the file held.
 void collect_bypass_counts(File& file) noexcept;
 
-inline void leave_bypass(Place& place) noexcept {
-    place.file.store(nullptr, std::memory_order_release);
+inline void leave_bypass(BypassSlot& slot) noexcept {
+    slot.file.store(nullptr, std::memory_order_release);
 }
 
 /// The same after a call that moved data: `got` is its result. Only this thread writes the numbers.
-inline void leave_bypass(Place& place, bool writes, ssize_t got) noexcept {
-    File* const file = place.file.load(std::memory_order_relaxed);
-    if (place.counted.load(std::memory_order_relaxed) != file) [[unlikely]] {
-        count_for(place, file);
+inline void leave_bypass(BypassSlot& slot, bool writes, ssize_t got) noexcept {
+    File* const file = slot.file.load(std::memory_order_relaxed);
+    if (slot.counted.load(std::memory_order_relaxed) != file) [[unlikely]] {
+        assign_slot(slot, file);
     }
-    std::atomic<std::uint64_t>& calls = place.passed.calls[writes ? 1 : 0];
-    std::atomic<std::uint64_t>& bytes = place.passed.bytes[writes ? 1 : 0];
+    std::atomic<std::uint64_t>& calls = slot.passed.calls[writes ? 1 : 0];
+    std::atomic<std::uint64_t>& bytes = slot.passed.bytes[writes ? 1 : 0];
     calls.store(calls.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     bytes.store(bytes.load(std::memory_order_relaxed) + static_cast<std::uint64_t>(got > 0 ? got : 0),
                 std::memory_order_relaxed);
-    leave_bypass(place);
+    leave_bypass(slot);
 }
 
 }  // namespace sonde::buffer

@@ -11,6 +11,7 @@
 namespace sonde::buffer {
 
 constinit CandidateSlot* candidates = nullptr;
+constinit const char* single_threaded = nullptr;
 constinit std::atomic<std::uint32_t> unguarded_files{0};
 
 namespace {

@@ -57,13 +57,25 @@ inline constexpr bool is_timed(std::uint32_t calls) noexcept {
 /// Looking a file up and closing it again costs about as much as 30 calls that are answered from memory.
 inline constexpr std::uint32_t least_calls_on_fast_storage = 256;
 
+/// A byte of libc that is not 0 while no second thread was ever made; nullptr where this libc has none.
+extern const char* single_threaded;
+inline bool is_single_threaded() noexcept {
+    return single_threaded != nullptr && *static_cast<const volatile char*>(single_threaded) != 0;
+}
+
 /// The usual call of a candidate is only counted. False: ask count_candidate_call() what to do.
 inline bool count_usual_call(int fd) noexcept {
     std::uint32_t candidate = candidate_state(fd);
     const std::uint32_t calls = ((candidate >> calls_shift) & calls_mask) + 1;
     const std::uint32_t most_calls = (candidate & slow_bit) != 0 ? calls_on_slow_storage : least_calls_on_fast_storage;
-    return candidate >= first_candidate_state && calls < most_calls && !is_timed(calls) &&
-           candidates[fd].state.compare_exchange_strong(candidate, candidate + one_call, std::memory_order_relaxed);
+    if (candidate < first_candidate_state || calls >= most_calls || is_timed(calls)) {
+        return false;
+    }
+    if (is_single_threaded()) [[likely]] {  // a locked instruction would cost more than the rest of this function
+        candidates[fd].state.store(candidate + one_call, std::memory_order_relaxed);
+        return true;
+    }
+    return candidates[fd].state.compare_exchange_strong(candidate, candidate + one_call, std::memory_order_relaxed);
 }
 
 /// A timed call was slow or quick. True when two in a row were slow: a single one may have been interrupted.

@@ -123,8 +123,8 @@ struct Dirty {
 /// Who is at work on a file, and who must wait.
 struct Turns {
     int running = 0;
-    int in_flight = 0;  ///< calls below that hold the lock not
-    int around = 0;     ///< calls that must see the file as it is
+    int in_flight = 0;        ///< calls below that hold the lock not
+    int exclusive_calls = 0;  ///< calls that must see the file as it is
     bool gate = false;
     bool writing = false;      ///< one write below at a time: what the program wrote first arrives first
     bool writer_turn = false;  ///< one write of the program at a time, as in the kernel
@@ -140,13 +140,13 @@ struct Errors {
 /// Does it pay? Counted over windows; see ahead.cpp.
 struct Payoff {
     std::uint32_t window_calls = 0, window_hits = 0;
-    std::uint32_t dormant_calls = 0;  ///< of the last sleep
-    std::uint64_t best_rate = 0;      ///< of large transfers lately, bytes per microsecond
-    std::uint32_t measured = 0;       ///< transfers that this follows from
-    std::uint64_t small_call_ns = 0;  ///< of small transfers lately
-    std::uint32_t probes = 0;         ///< large calls that went straight to see how fast storage is
-    std::uint32_t ahead_off = 0;      ///< page changes for which nothing is read ahead
-    std::int32_t guesses = 4;         ///< whole pages that may be loaded without a stream
+    std::uint32_t suspension_calls = 0;  ///< of the last suspension
+    std::uint64_t best_rate = 0;         ///< of large transfers lately, bytes per microsecond
+    std::uint32_t measured = 0;          ///< transfers that this follows from
+    std::uint64_t small_call_ns = 0;     ///< of small transfers lately
+    std::uint32_t probes = 0;            ///< large calls that went straight to see how fast storage is
+    std::uint32_t ahead_off = 0;         ///< page changes for which nothing is read ahead
+    std::int32_t guesses = 4;            ///< whole pages that may be loaded without a stream
     struct Ghost {
         std::int64_t index = -1;
         std::uint32_t touches = 0;
@@ -173,11 +173,11 @@ struct File {
     File* in_bucket = nullptr;
     std::uint32_t generation = 0;  ///< lives of this object that are over
     system::Lock lock;
-    system::Event changed;
+    system::Condition changed;
     std::atomic<Mode> mode{Mode::Gone};
-    std::atomic<std::int32_t> passing{0};       ///< calls on their way while asleep, see passing.hpp
-    std::atomic<std::int32_t> dormant_left{0};  ///< calls until buffering is tried again
-    std::atomic<bool> dormant{false};           ///< asleep because it did not pay
+    std::atomic<std::int32_t> passing{0};  ///< calls on their way while asleep, see passing.hpp
+    std::atomic<std::int32_t> calls_until_retry{0};
+    std::atomic<bool> retries_later{false};  ///< suspended for a number of calls
     /// By POSIX locks: closing any descriptor of the file would end them.
     std::atomic<bool> locked_in_parts{false};
     /// The crew that has it on its list, 0 for none. A child of fork has another crew, and an object that was on the

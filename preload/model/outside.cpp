@@ -9,13 +9,13 @@
 
 namespace sonde::buffer {
 
-Outside::Outside(File& file, std::uint64_t* waited) noexcept
+UnlockedScope::UnlockedScope(File& file, std::uint64_t* waited) noexcept
     : file_(file), waited_(waited), began_(system::now_ns()), errno_(errno) {
     file.lock.unlock();
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_);
 }
 
-void Outside::end() noexcept {
+void UnlockedScope::end() noexcept {
     pthread_setcancelstate(cancel_, nullptr);
     errno = errno_;
     file_.lock.lock();

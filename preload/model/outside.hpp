@@ -6,13 +6,13 @@
 
 namespace sonde::buffer {
 
-/// Around every call below, up to end(): the lock is given back, the thread cannot be canceled while it owns things,
-/// errno of the program is kept, and the time is counted.
-class Outside {
+/// PassThrough every call below, up to end(): the lock is given back, the thread cannot be canceled while it owns
+/// things, errno of the program is kept, and the time is counted.
+class UnlockedScope {
  public:
-    Outside(File& file, std::uint64_t* waited) noexcept;
-    Outside(const Outside&) = delete;
-    Outside& operator=(const Outside&) = delete;
+    UnlockedScope(File& file, std::uint64_t* waited) noexcept;
+    UnlockedScope(const UnlockedScope&) = delete;
+    UnlockedScope& operator=(const UnlockedScope&) = delete;
     std::uint64_t spent_ns = 0;  ///< after end()
     void end() noexcept;         ///< once, before the object goes
 

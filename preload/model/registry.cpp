@@ -9,7 +9,7 @@ namespace sonde::buffer {
 std::uint32_t bucket_of(dev_t device, ino_t inode) noexcept {
     const std::uint64_t mixed =
         (static_cast<std::uint64_t>(inode) ^ (static_cast<std::uint64_t>(device) << 20U)) * 0x9E3779B97F4A7C15ULL;
-    return static_cast<std::uint32_t>(mixed >> 40U) % State::file_buckets;
+    return static_cast<std::uint32_t>(mixed >> 40U) % BufferState::file_buckets;
 }
 
 bool read_status(int fd, struct stat& status) noexcept {
@@ -60,13 +60,13 @@ File* find_file(dev_t device, ino_t inode) noexcept {
 void choose_descriptors(File& file) noexcept {
     file.ends.reader = file.ends.writer = -1;
     file.appended.all = false;
-    for (Description* one = file.ends.descriptions; one != nullptr; one = one->next) {
-        if (one->reads) {
-            file.ends.reader = one->fd;
+    for (Description* description = file.ends.descriptions; description != nullptr; description = description->next) {
+        if (description->reads) {
+            file.ends.reader = description->fd;
         }
-        if (one->writes) {
-            file.ends.writer = one->fd;
-            file.appended.all |= one->appends;
+        if (description->writes) {
+            file.ends.writer = description->fd;
+            file.appended.all |= description->appends;
         }
     }
 }

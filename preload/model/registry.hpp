@@ -9,7 +9,7 @@
 
 namespace sonde::buffer {
 
-/// The bucket of a file in State::files.
+/// The bucket of a file in BufferState::files.
 std::uint32_t bucket_of(dev_t device, ino_t inode) noexcept;
 /// With the table of files locked: the file, locked, or nullptr.
 File* known_file(dev_t device, ino_t inode) noexcept;

@@ -3,6 +3,6 @@
 
 namespace sonde::buffer {
 
-constinit State state;
+constinit BufferState state;
 
 }  // namespace sonde::buffer

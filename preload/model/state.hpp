@@ -8,13 +8,13 @@
 namespace sonde::buffer {
 
 /// The calls that reach the storage. Like those of libc: -1 and errno.
-struct Below {
+struct StorageCalls {
     ssize_t (*pread)(int, void*, std::size_t, off64_t) = nullptr;
     ssize_t (*pwrite)(int, const void*, std::size_t, off64_t) = nullptr;
 };
 
-struct State {
-    Below below;
+struct BufferState {
+    StorageCalls storage;
     settings::Settings* settings = nullptr;
     int report = -1;
     const char* lines_folder = nullptr;
@@ -33,8 +33,6 @@ struct State {
     std::atomic<std::uint64_t> size_limit{~0ULL};  ///< RLIMIT_FSIZE
     std::atomic<bool> retired{false};
     std::atomic<bool> ended{false};
-    int ring_refused = 0;  ///< why engine=uring is not what works here: an errno
-    bool ring_told = false;
     /// Files of so few calls that all of them are told in one line.
     struct Few {
         std::atomic<std::uint64_t> files{0}, calls{0}, bytes{0};
@@ -42,6 +40,6 @@ struct State {
     bool others_unseen = false;          ///< there is no file in memory by which other processes would be noticed
     std::atomic<bool> strangers{false};  ///< files were opened that no rule covers
 };
-extern State state;
+extern BufferState state;
 
 }  // namespace sonde::buffer

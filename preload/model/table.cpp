@@ -19,18 +19,18 @@ int highest_descriptor() noexcept {
 }
 
 bool is_private(int fd) noexcept {
-    const auto at = static_cast<unsigned>(fd);
-    return at < private_count && (privates[at / 64].load(std::memory_order_relaxed) >> (at % 64) & 1U) != 0;
+    const auto number = static_cast<unsigned>(fd);
+    return number < private_count && (privates[number / 64].load(std::memory_order_relaxed) >> (number % 64) & 1U) != 0;
 }
 
 void note_private(int fd, bool open) noexcept {
-    const auto at = static_cast<unsigned>(fd);
-    if (at < private_count) {  // -1 is none of them
-        const std::uint64_t bit = 1ULL << (at % 64);
+    const auto number = static_cast<unsigned>(fd);
+    if (number < private_count) {  // -1 is none of them
+        const std::uint64_t bit = 1ULL << (number % 64);
         int lowest = lowest_private.load(std::memory_order_relaxed);
         while (open && fd < lowest && !lowest_private.compare_exchange_weak(lowest, fd, std::memory_order_relaxed)) {
         }
-        open ? privates[at / 64].fetch_or(bit) : privates[at / 64].fetch_and(~bit);
+        open ? privates[number / 64].fetch_or(bit) : privates[number / 64].fetch_and(~bit);
     }
 }
 

@@ -19,8 +19,8 @@ namespace sonde::buffer {
 namespace {
 
 void sync_offsets(File& file) noexcept {
-    for (Description* one = file.ends.descriptions; one != nullptr; one = one->next) {
-        raw::call(SYS_lseek, one->fd, one->offset, SEEK_SET);
+    for (Description* description = file.ends.descriptions; description != nullptr; description = description->next) {
+        raw::call(SYS_lseek, description->fd, description->offset, SEEK_SET);
     }
 }
 
@@ -38,7 +38,7 @@ void close_gate(File& file) noexcept {
 
 void open_gate(File& file) noexcept {
     file.turns.gate = false;
-    file.changed.tell();
+    file.changed.notify_all();
 }
 
 void suspend_buffering(File& file) noexcept {
@@ -56,8 +56,8 @@ void suspend_buffering(File& file) noexcept {
 void suspend_for(File& file, std::int32_t calls) noexcept {
     suspend_buffering(file);
     if (file.mode.load(std::memory_order_relaxed) == Mode::Suspended) {
-        file.dormant = true;
-        file.dormant_left.store(calls, std::memory_order_relaxed);
+        file.retries_later = true;
+        file.calls_until_retry.store(calls, std::memory_order_relaxed);
     }
 }
 
@@ -67,22 +67,22 @@ namespace {
 /// handler of the program has interrupted or left for good with longjmp.
 bool wait_for_bypass(File& file) noexcept {
     constexpr int most_tries = 200;
-    int left = bypass_in_flight(file);
-    for (int tries = 0; left > 0 && tries < most_tries; ++tries) {
+    int in_flight = bypass_in_flight(file);
+    for (int tries = 0; in_flight > 0 && tries < most_tries; ++tries) {
         if (own_bypass_slot != nullptr && own_bypass_slot->file.load(std::memory_order_relaxed) == &file) {
             return false;
         }
         file.changed.wait(file.lock, 50'000);
-        left = bypass_in_flight(file);
+        in_flight = bypass_in_flight(file);
     }
-    return left == 0;
+    return in_flight == 0;
 }
 
 /// Suspended for some calls, and for more each time.
 void doze(File& file) noexcept {
-    file.payoff.dormant_calls = next_suspension(file);
-    file.dormant = true;
-    file.dormant_left.store(static_cast<std::int32_t>(file.payoff.dormant_calls), std::memory_order_relaxed);
+    file.payoff.suspension_calls = next_suspension(file);
+    file.retries_later = true;
+    file.calls_until_retry.store(static_cast<std::int32_t>(file.payoff.suspension_calls), std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -91,8 +91,8 @@ void resume_buffering(File& file) noexcept {
     if (file.watching) {
         return;
     }
-    file.dormant = false;
-    if (file.mode.load(std::memory_order_relaxed) != Mode::Suspended || file.turns.around > 0) {
+    file.retries_later = false;
+    if (file.mode.load(std::memory_order_relaxed) != Mode::Suspended || file.turns.exclusive_calls > 0) {
         return;
     }
     while (file.turns.gate) {
@@ -118,9 +118,9 @@ void resume_buffering(File& file) noexcept {
         open_gate(file);
         return;
     }
-    for (Description* one = file.ends.descriptions; one != nullptr; one = one->next) {
-        const long offset = raw::call(SYS_lseek, one->fd, 0, SEEK_CUR);
-        one->offset = offset >= 0 ? offset : one->offset;
+    for (Description* description = file.ends.descriptions; description != nullptr; description = description->next) {
+        const long offset = raw::call(SYS_lseek, description->fd, 0, SEEK_CUR);
+        description->offset = offset >= 0 ? offset : description->offset;
     }
     struct stat got {};
     if (file.ends.descriptions != nullptr && raw::call(SYS_fstat, file.ends.descriptions->fd, raw::number(&got)) == 0) {

@@ -15,12 +15,12 @@ namespace sonde::buffer {
 
 namespace {
 
-struct Wanted {
+struct SharedRequest {
     const void* handle = nullptr;
     const char* reason = nullptr;  ///< for release_shared()
-    bool found = false;            ///< by is_shared()
+    bool is_found = false;         ///< by is_shared()
 };
-constinit Wanted wanted{};  // under the lock of all files
+constinit SharedRequest requested{};  // under the lock of all files
 
 }  // namespace
 
@@ -61,10 +61,10 @@ void release_shared(const void* handle, const char* reason) noexcept {
         return;
     }
     system::Hold hold(state.files_lock);
-    wanted = {.handle = handle, .reason = reason};
+    requested = {.handle = handle, .reason = reason};
     for_each_file([](File& file) {
-        if (file.shared && file.handle == wanted.handle) {
-            release_file(file, wanted.reason);
+        if (file.shared && file.handle == requested.handle) {
+            release_file(file, requested.reason);
         }
     });
 }
@@ -75,12 +75,12 @@ bool is_shared(const void* handle) noexcept {
         return false;
     }
     system::Hold hold(state.files_lock);
-    wanted = {.handle = handle};
+    requested = {.handle = handle};
     for_each_file([](File& file) {
-        wanted.found |=
-            file.shared && file.handle == wanted.handle && file.mode.load(std::memory_order_relaxed) != Mode::Released;
+        requested.is_found |= file.shared && file.handle == requested.handle &&
+                              file.mode.load(std::memory_order_relaxed) != Mode::Released;
     });
-    return wanted.found;
+    return requested.is_found;
 }
 
 void sync_shared(const void* handle) noexcept {
@@ -89,9 +89,9 @@ void sync_shared(const void* handle) noexcept {
         return;
     }
     system::Hold hold(state.files_lock);
-    wanted = {.handle = handle};
+    requested = {.handle = handle};
     for_each_file([](File& file) {
-        if (file.shared && file.handle == wanted.handle) {
+        if (file.shared && file.handle == requested.handle) {
             forget_what_was_read(file);
         }
     });

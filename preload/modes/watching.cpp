@@ -45,9 +45,9 @@ void begin_watch(File& file) noexcept {
     file.held.limit = many_pages;
     const std::uint64_t name = system::hash_of(file.path);
     system::Hold hold(remembering);
-    const Remembered& place = place_of(name);
-    if (place.name == name && place.choice.pays) {
-        take(file, place.choice);
+    const Remembered& entry = place_of(name);
+    if (entry.name == name && entry.choice.pays) {
+        take(file, entry.choice);
     }
 }
 
@@ -64,11 +64,11 @@ void end_watch(File& file) noexcept {
             system::Hold hold(remembering);
             place_of(name) = {name, choice};
         }
-        file.payoff.dormant_calls = 0;
+        file.payoff.suspension_calls = 0;
         resume_buffering(file);
     } else {
-        file.payoff.dormant_calls = next_suspension(file);
-        suspend_for(file, static_cast<std::int32_t>(file.payoff.dormant_calls));
+        file.payoff.suspension_calls = next_suspension(file);
+        suspend_for(file, static_cast<std::int32_t>(file.payoff.suspension_calls));
     }
 }
 

@@ -9,27 +9,27 @@ namespace {
 
 /// Reads the set that starts after '['. Returns the place after ']', or nullptr when there is none ('[' is a sign
 /// then).
-const char* read_set(const char* at, char sign, bool& inside) noexcept {
-    const bool negated = *at == '!' || *at == '^';
-    at += negated ? 1 : 0;
+const char* read_set(const char* next, char sign, bool& inside) noexcept {
+    const bool negated = *next == '!' || *next == '^';
+    next += negated ? 1 : 0;
     inside = false;
     bool first = true;
-    for (; *at != 0 && (first || *at != ']'); first = false) {
-        const char low = *at == '\\' && at[1] != 0 ? *++at : *at;
+    for (; *next != 0 && (first || *next != ']'); first = false) {
+        const char low = *next == '\\' && next[1] != 0 ? *++next : *next;
         char high = low;
-        if (at[1] == '-' && at[2] != 0 && at[2] != ']') {
-            high = at[2];
-            at += 2;
+        if (next[1] == '-' && next[2] != 0 && next[2] != ']') {
+            high = next[2];
+            next += 2;
         }
-        ++at;
+        ++next;
         const auto value = static_cast<unsigned char>(sign);
         inside |= static_cast<unsigned char>(low) <= value && value <= static_cast<unsigned char>(high);
     }
-    if (*at != ']') {
+    if (*next != ']') {
         return nullptr;
     }
     inside = inside != negated;
-    return at + 1;
+    return next + 1;
 }
 
 }  // namespace
@@ -74,11 +74,11 @@ bool glob_matches(const char* pattern, const char* name) noexcept {
     }
 }
 
-bool pattern_covers(const char* pattern, const char* given, const char* absolute) noexcept {
-    if (glob_matches(pattern, given) || (absolute != nullptr && glob_matches(pattern, absolute))) {
+bool pattern_covers(const char* pattern, const char* name, const char* absolute) noexcept {
+    if (glob_matches(pattern, name) || (absolute != nullptr && glob_matches(pattern, absolute))) {
         return true;
     }
-    const char* slash = std::strrchr(given, '/');
+    const char* slash = std::strrchr(name, '/');
     return slash != nullptr && std::strchr(pattern, '/') == nullptr && glob_matches(pattern, slash + 1);
 }
 

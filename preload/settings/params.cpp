@@ -13,10 +13,10 @@ namespace {
 using system::Text;
 
 struct Piece {
-    const char* at;
+    const char* begin;
     std::size_t length;
     bool is(const char* word) const noexcept {
-        return std::strlen(word) == length && std::strncmp(at, word, length) == 0;
+        return std::strlen(word) == length && std::strncmp(begin, word, length) == 0;
     }
 };
 
@@ -24,29 +24,29 @@ bool blank(char sign) noexcept {
     return sign == ' ' || sign == '\t' || sign == '\r';
 }
 
-Piece trimmed(const char* at, const char* end) noexcept {
-    while (at < end && blank(*at)) {
-        ++at;
+Piece trimmed(const char* begin, const char* end) noexcept {
+    while (begin < end && blank(*begin)) {
+        ++begin;
     }
-    while (end > at && blank(end[-1])) {
+    while (end > begin && blank(end[-1])) {
         --end;
     }
-    return {at, static_cast<std::size_t>(end - at)};
+    return {begin, static_cast<std::size_t>(end - begin)};
 }
 
-void say(Warn warn, const char* before, Piece what, const char* after) noexcept {
+void say(Warn warn, const char* before, Piece piece, const char* after) noexcept {
     Text text;
     text << before;
-    text.add(what.at, what.length < 300 ? what.length : 300);
+    text.add(piece.begin, piece.length < 300 ? piece.length : 300);
     text << after << '\0';
     warn(text.data());
 }
 
-const char* find_sign(const char* at, const char* end, char sign) noexcept {
-    while (at < end && *at != sign) {
-        ++at;
+const char* find_sign(const char* begin, const char* end, char sign) noexcept {
+    while (begin < end && *begin != sign) {
+        ++begin;
     }
-    return at;
+    return begin;
 }
 
 struct Number {
@@ -108,28 +108,29 @@ bool set_number(Piece name, Piece value, Rule& rule, Warn warn) noexcept {
         if (!name.is(number.name)) {
             continue;
         }
-        std::uint64_t given = 0;
-        if (!read_size(value.at, value.length, given)) {
-            say(warn,
-                "IOBUF_PARAMS: this value is not a number and is ignored: ", {name.at, name.length + 1 + value.length},
-                ".");
+        std::uint64_t number_read = 0;
+        if (!read_size(value.begin, value.length, number_read)) {
+            say(warn, "IOBUF_PARAMS: this value is not a number and is ignored: ",
+                {name.begin, name.length + 1 + value.length}, ".");
             return true;
         }
-        const std::uint64_t kept = given < number.least ? number.least : given > number.most ? number.most : given;
-        if (kept != given) {
+        const std::uint64_t clamped = number_read < number.least  ? number.least
+                                      : number_read > number.most ? number.most
+                                                                  : number_read;
+        if (clamped != number_read) {
             say(warn, "IOBUF_PARAMS: the value of ", name,
                 " is outside of what is possible; the nearest possible one is taken.");
         }
-        rule.*number.member = static_cast<std::uint32_t>(kept);
+        rule.*number.member = static_cast<std::uint32_t>(clamped);
         return true;
     }
     return false;
 }
 
 void read_option(Piece option, Rule& rule, Warn warn) noexcept {
-    const char* end = option.at + option.length;
-    const char* equals = find_sign(option.at, end, '=');
-    const Piece name = trimmed(option.at, equals);
+    const char* end = option.begin + option.length;
+    const char* equals = find_sign(option.begin, end, '=');
+    const Piece name = trimmed(option.begin, equals);
     const Piece value = equals < end ? trimmed(equals + 1, end) : Piece{end, 0};
     if (name.length == 0 || without_effect(name) || set_promise(name, value, rule, warn) ||
         (equals < end && set_number(name, value, rule, warn))) {
@@ -146,69 +147,54 @@ void read_option(Piece option, Rule& rule, Warn warn) noexcept {
         "auto and off.");
 }
 
-bool read_engine(Piece value, Engine& engine) noexcept {
-    constexpr struct {
-        const char* name;
-        Engine engine;
-    } engines[] = {{"threads", Engine::Threads}, {"uring", Engine::Ring}, {"sync", Engine::Sync}};
-    for (const auto& one : engines) {
-        if (value.is(one.name)) {
-            engine = one.engine;
-            return true;
-        }
-    }
-    return false;
-}
-
 void read_limit(Piece option, Limits& limits, Warn warn) noexcept {
-    const char* end = option.at + option.length;
-    const char* equals = find_sign(option.at, end, '=');
-    const Piece name = trimmed(option.at, equals);
+    const char* end = option.begin + option.length;
+    const char* equals = find_sign(option.begin, end, '=');
+    const Piece name = trimmed(option.begin, equals);
     const Piece value = equals < end ? trimmed(equals + 1, end) : Piece{end, 0};
     std::uint64_t number = 0;
-    const bool good = read_size(value.at, value.length, number);
+    const bool good = read_size(value.begin, value.length, number);
     if (good && name.is("maxmem")) {
         limits.memory = number;
     } else if (good && name.is("threads") && number <= 16) {
         limits.threads = static_cast<std::uint32_t>(number);
     } else if (good && name.is("age") && number >= 1 && number <= 3600) {
         limits.age_ms = static_cast<std::uint32_t>(number * 1000);
-    } else if (!name.is("engine") || !read_engine(value, limits.engine)) {
+    } else {
         say(warn, "IOBUF_PARAMS: %process does not know \"", option,
-            "\"; it takes maxmem=SIZE, threads=N (0 to 16), engine=threads, uring or sync, and age=SECONDS (1 to "
-            "3600).");
+            "\"; it takes maxmem=SIZE, threads=N (0 to 16) and age=SECONDS (1 to 3600).");
     }
 }
 
 /// "count=2:size=32m:direct", as some sites print it: options without a pattern, for all files.
 bool is_option(Piece piece) noexcept {
-    const char* equals = find_sign(piece.at, piece.at + piece.length, '=');
-    if (equals == piece.at + piece.length) {
+    const char* equals = find_sign(piece.begin, piece.begin + piece.length, '=');
+    if (equals == piece.begin + piece.length) {
         return false;
     }
-    const Piece name = trimmed(piece.at, equals);
-    bool known = name.is("mpiio") || name.is("stdio") || without_effect(name);
+    const Piece name = trimmed(piece.begin, equals);
+    bool is_known = name.is("mpiio") || name.is("stdio") || without_effect(name);
     for (const Number& number : numbers) {
-        known |= name.is(number.name);
+        is_known |= name.is(number.name);
     }
-    return known;
+    return is_known;
 }
 
 /// One entry between commas.
-void read_entry(const char* at, const char* end, Settings& into, Warn warn) noexcept {
-    const char* colon = find_sign(at, end, ':');
-    const bool for_all = is_option(trimmed(at, colon));
-    const Piece pattern = for_all ? Piece{"*", 1} : trimmed(at, colon);
-    colon = for_all ? at - 1 : colon;
+void read_entry(const char* begin, const char* end, Settings& into, Warn warn) noexcept {
+    const char* colon = find_sign(begin, end, ':');
+    const bool for_all = is_option(trimmed(begin, colon));
+    const Piece pattern = for_all ? Piece{"*", 1} : trimmed(begin, colon);
+    colon = for_all ? begin - 1 : colon;
     if (pattern.length == 0) {
-        if (trimmed(at, end).length > 0) {
-            say(warn, "IOBUF_PARAMS: an entry has no pattern and is left out: \"", trimmed(at, end), "\".");
+        if (trimmed(begin, end).length > 0) {
+            say(warn, "IOBUF_PARAMS: an entry has no pattern and is left out: \"", trimmed(begin, end), "\".");
         }
         return;
     }
     std::uint64_t bytes = 0;
     const bool process = pattern.is("%process");
-    if (!process && read_size(pattern.at, pattern.length, bytes)) {
+    if (!process && read_size(pattern.begin, pattern.length, bytes)) {
         say(warn, "IOBUF_PARAMS: the pattern \"", pattern,
             "\" looks like a size; it matches only files of that name. Write *:size=... to set the size for all "
             "files.");
@@ -237,7 +223,7 @@ void read_entry(const char* at, const char* end, Settings& into, Warn warn) noex
         return;
     }
     rule.stands_aside = rule.automatic;
-    std::memcpy(rule.pattern, pattern.at, pattern.length);
+    std::memcpy(rule.pattern, pattern.begin, pattern.length);
     rule.pattern[pattern.length] = 0;
     into.rules[into.count++] = rule;
 }
@@ -245,53 +231,53 @@ void read_entry(const char* at, const char* end, Settings& into, Warn warn) noex
 }  // namespace
 
 bool read_size(const char* text, std::size_t length, std::uint64_t& bytes) noexcept {
-    std::size_t at = 0;
+    std::size_t digits = 0;
     std::uint64_t value = 0;
-    for (; at < length && text[at] >= '0' && text[at] <= '9'; ++at) {
+    for (; digits < length && text[digits] >= '0' && text[digits] <= '9'; ++digits) {
         if (value > (1ULL << 58U)) {
             return false;
         }
-        value = value * 10 + static_cast<std::uint64_t>(text[at] - '0');
+        value = value * 10 + static_cast<std::uint64_t>(text[digits] - '0');
     }
-    if (at == 0) {
+    if (digits == 0) {
         return false;
     }
     unsigned shift = 0;
-    if (at < length) {
-        const char unit = static_cast<char>(text[at] | 0x20);
+    if (digits < length) {
+        const char unit = static_cast<char>(text[digits] | 0x20);
         shift = unit == 'k' ? 10 : unit == 'm' ? 20 : unit == 'g' ? 30 : unit == 't' ? 40 : 0;
-        ++at;
+        ++digits;
         if (shift == 0) {
             return false;
         }
     }
     bytes = value << shift;
-    return at == length && (bytes >> shift) == value;
+    return digits == length && (bytes >> shift) == value;
 }
 
 void read_params(const char* text, Settings& into, Warn warn) noexcept {
-    const char* at = text;
-    while (*at != 0) {
-        while (blank(*at)) {
-            ++at;
+    const char* begin = text;
+    while (*begin != 0) {
+        while (blank(*begin)) {
+            ++begin;
         }
-        const bool comment = *at == '#';  // only where an entry starts: names may hold this sign
-        const char* end = at;
+        const bool comment = *begin == '#';  // only where an entry starts: names may hold this sign
+        const char* end = begin;
         while (*end != 0 && *end != '\n' && (comment || *end != ',')) {
             ++end;
         }
         if (!comment) {
-            read_entry(at, end, into, warn);
+            read_entry(begin, end, into, warn);
         }
-        at = *end == 0 ? end : end + 1;
+        begin = *end == 0 ? end : end + 1;
     }
 }
 
-Rule* rule_for(Settings& settings, const char* given, const char* absolute) noexcept {
+Rule* rule_for(Settings& settings, const char* name, const char* absolute) noexcept {
     const bool system = absolute != nullptr && is_system_path(absolute);
     for (std::size_t i = 0; i < settings.count; ++i) {
         Rule& rule = settings.rules[i];
-        if ((!system || rule.pattern[0] == '/') && pattern_covers(rule.pattern, given, absolute)) {
+        if ((!system || rule.pattern[0] == '/') && pattern_covers(rule.pattern, name, absolute)) {
             __atomic_fetch_add(&rule.matched, 1, __ATOMIC_RELAXED);
             return rule.off ? nullptr : &rule;
         }
@@ -299,10 +285,10 @@ Rule* rule_for(Settings& settings, const char* given, const char* absolute) noex
     return nullptr;
 }
 
-int rule_by_given_name(const Settings& settings, const char* given) noexcept {
+int rule_by_given_name(const Settings& settings, const char* name) noexcept {
     for (std::size_t i = 0; i < settings.count; ++i) {
         const Rule& rule = settings.rules[i];
-        if (pattern_covers(rule.pattern, given, nullptr)) {
+        if (pattern_covers(rule.pattern, name, nullptr)) {
             return rule.off ? no_rule : static_cast<int>(i);
         }
         const char first = rule.pattern[0];

@@ -28,22 +28,12 @@ struct Rule {
     std::uint32_t matched = 0;
 };
 
-/// Who reads ahead and writes behind.
-enum class Engine : std::uint8_t {
-    Threads,
-    Ring,  ///< one thread with an io_uring of its own; threads where that is not possible
-    Sync,  ///< nobody: the program's own calls do it when they must
-};
-
-/// What holds for the whole process: the entry %process:maxmem=..:threads=..:engine=..:age=..
+/// What holds for the whole process: the entry %process:maxmem=..:threads=..:age=..
 struct Limits {
     std::uint64_t memory = 256ULL << 20U;  ///< bytes of buffers of this process
-    std::uint32_t threads = 2;
-    Engine engine = Engine::Threads;
+    std::uint32_t threads = 2;             ///< that read ahead and write behind; 0: the program's own calls do it
     bool leases = true;          ///< the kernel's leases are used where there are any; false only in unit tests
     std::uint32_t age_ms = 200;  ///< no data waits longer than about this before it is handed to the kernel
-
-    std::uint32_t workers() const noexcept { return engine == Engine::Sync ? 0 : threads; }
 };
 
 struct Settings {
@@ -65,12 +55,12 @@ void read_params(const char* text, Settings& into, Warn warn) noexcept;
 bool read_size(const char* text, std::size_t length, std::uint64_t& bytes) noexcept;
 
 /// The first rule that covers the name, or nullptr. System paths are covered only by a pattern that starts with "/".
-Rule* rule_for(Settings& settings, const char* given, const char* absolute) noexcept;
+Rule* rule_for(Settings& settings, const char* name, const char* absolute) noexcept;
 
-/// The number of the rule that covers a file opened as `given`, as far as this name tells: `no_rule` when none can,
+/// The number of the rule that covers a file opened as `name`, as far as this name tells: `no_rule` when none can,
 /// `rule_by_absolute_path` when only the absolute path decides.
 inline constexpr int no_rule = -1;
 inline constexpr int rule_by_absolute_path = -2;
-int rule_by_given_name(const Settings& settings, const char* given) noexcept;
+int rule_by_given_name(const Settings& settings, const char* name) noexcept;
 
 }  // namespace sonde::settings

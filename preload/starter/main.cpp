@@ -33,7 +33,7 @@ struct Options {
     std::string params;
     std::string settings;
     std::string lines;
-    bool given = false, alone = false, report = false, dry_run = false;
+    bool has_settings = false, alone = false, report = false, dry_run = false;
     char** command = nullptr;
 };
 
@@ -58,7 +58,7 @@ Options read_arguments(char** argument) {
         }
         if (name == "--params") {
             options.params = value();
-            options.given = true;
+            options.has_settings = true;
         } else if (name == "--settings") {
             options.settings = value();
         } else if (name == "--json") {
@@ -84,17 +84,17 @@ Options read_arguments(char** argument) {
 
 /// Beside this program (a build tree), or in ../lib (an installation); $SONDE_PRELOAD names another one.
 std::string find_library() {
-    if (const char* named = std::getenv("SONDE_PRELOAD")) {
-        return named;
+    if (const char* variable = std::getenv("SONDE_PRELOAD")) {
+        return variable;
     }
-    char own[PATH_MAX];
-    const ssize_t length = readlink("/proc/self/exe", own, sizeof(own) - 1);
-    const std::string path(own, length > 0 ? static_cast<std::size_t>(length) : 0);
+    char program_path[PATH_MAX];
+    const ssize_t length = readlink("/proc/self/exe", program_path, sizeof(program_path) - 1);
+    const std::string path(program_path, length > 0 ? static_cast<std::size_t>(length) : 0);
     const std::string folder = path.substr(0, path.rfind('/'));
-    for (const char* place : {"/", "/../lib/"}) {
-        const std::string found = folder + place + library_name;
-        if (access(found.c_str(), R_OK) == 0) {
-            return found;
+    for (const char* subfolder : {"/", "/../lib/"}) {
+        const std::string library = folder + subfolder + library_name;
+        if (access(library.c_str(), R_OK) == 0) {
+            return library;
         }
     }
     stop(bad_environment, std::string(library_name) + " is neither beside " + path + " nor in ../lib.");
@@ -107,10 +107,10 @@ std::string find_program(const std::string& name) {
     const char* path = std::getenv("PATH");
     std::string folders = path != nullptr ? path : "/usr/local/bin:/usr/bin:/bin";
     folders += ':';
-    for (std::size_t at = 0, end = 0; (end = folders.find(':', at)) != std::string::npos; at = end + 1) {
-        const std::string found = (end > at ? folders.substr(at, end - at) : ".") + "/" + name;
-        if (access(found.c_str(), X_OK) == 0) {
-            return found;
+    for (std::size_t begin = 0, end = 0; (end = folders.find(':', begin)) != std::string::npos; begin = end + 1) {
+        const std::string candidate = (end > begin ? folders.substr(begin, end - begin) : ".") + "/" + name;
+        if (access(candidate.c_str(), X_OK) == 0) {
+            return candidate;
         }
     }
     return "";
@@ -140,13 +140,13 @@ bool has_no_loader(const std::string& path) {
 /// Each entry with option alone; entries that name no files (%process) stay as they are.
 std::string add_alone(const std::string& params) {
     std::string all;
-    for (std::size_t at = 0; at <= params.size();) {
-        const std::size_t end = params.find(',', at);
-        const std::string entry = params.substr(at, end == std::string::npos ? end : end - at);
+    for (std::size_t begin = 0; begin <= params.size();) {
+        const std::size_t end = params.find(',', begin);
+        const std::string entry = params.substr(begin, end == std::string::npos ? end : end - begin);
         const std::size_t first = entry.find_first_not_of(" \t");
         all += (all.empty() ? "" : ",") + entry;
         all += first != std::string::npos && entry[first] == '%' ? "" : ":alone";
-        at = end == std::string::npos ? params.size() + 1 : end + 1;
+        begin = end == std::string::npos ? params.size() + 1 : end + 1;
     }
     return all;
 }
@@ -167,7 +167,7 @@ void set(const char* name, const std::string& value, bool dry_run) {
 int main(int, char** argv) {
     const Options options = read_arguments(argv + 1);
     const char* before = std::getenv("IOBUF_PARAMS");
-    std::string params = options.given ? options.params : before != nullptr ? before : "";
+    std::string params = options.has_settings ? options.params : before != nullptr ? before : "";
     constexpr const char* chosen_by_measurement = "*:auto";
     params = params.empty() && options.settings.empty() ? chosen_by_measurement : params;
     params = options.alone ? add_alone(params.empty() ? chosen_by_measurement : params) : params;

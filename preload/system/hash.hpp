@@ -11,16 +11,16 @@ namespace sonde::system {
 /// Eight bytes at a time: names are looked up at each opening. Good in the upper half, which is what tables should use.
 inline std::uint64_t hash_of(const char* name) noexcept {
     constexpr std::uint64_t factor = 0x9E3779B97F4A7C15ULL;
-    std::size_t left = std::strlen(name);
-    std::uint64_t hash = left * factor;
-    while (left > 0) {
-        const std::size_t part = left < sizeof(hash) ? left : sizeof(hash);
+    std::size_t remaining = std::strlen(name);
+    std::uint64_t hash = remaining * factor;
+    while (remaining > 0) {
+        const std::size_t part = remaining < sizeof(hash) ? remaining : sizeof(hash);
         std::uint64_t word = 0;
         std::memcpy(&word, name, part);
         hash = (hash ^ word) * factor;
         hash ^= hash >> 29U;
         name += part;
-        left -= part;
+        remaining -= part;
     }
     return hash;
 }

@@ -14,12 +14,13 @@ inline constexpr int first_private = 700;
 /// A duplicate of `fd` with a high number, closed by exec; where descriptors are limited to less, near the limit. -1
 /// when there is none.
 inline int high_duplicate(int fd) noexcept {
-    long made = raw::call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, first_private);
+    long duplicate = raw::call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, first_private);
     struct rlimit limit {};
-    if (made < 0 && raw::call(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, raw::number(&limit)) == 0 && limit.rlim_cur > 24) {
-        made = raw::call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, static_cast<long>(limit.rlim_cur) - 12);
+    if (duplicate < 0 && raw::call(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, raw::number(&limit)) == 0 &&
+        limit.rlim_cur > 24) {
+        duplicate = raw::call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, static_cast<long>(limit.rlim_cur) - 12);
     }
-    return static_cast<int>(made >= 0 ? made : -1);
+    return static_cast<int>(duplicate >= 0 ? duplicate : -1);
 }
 
 }  // namespace sonde::system

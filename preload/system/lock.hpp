@@ -27,16 +27,16 @@ inline void futex_wake(const std::atomic<std::uint32_t>& word, int waiters) {
 class Lock {
  public:
     void lock() noexcept {
-        std::uint32_t seen = 0;
-        if (!state_.compare_exchange_strong(seen, 1, std::memory_order_acquire, std::memory_order_relaxed)) {
+        std::uint32_t value = 0;
+        if (!state_.compare_exchange_strong(value, 1, std::memory_order_acquire, std::memory_order_relaxed)) {
             wait();
         }
     }
     /// False when the lock was not free within `limit_ns`.
     bool try_lock(std::int64_t limit_ns) noexcept {
         for (std::int64_t waited = 0;; waited += step_ns) {
-            std::uint32_t seen = 0;
-            if (state_.compare_exchange_strong(seen, 1, std::memory_order_acquire, std::memory_order_relaxed)) {
+            std::uint32_t value = 0;
+            if (state_.compare_exchange_strong(value, 1, std::memory_order_acquire, std::memory_order_relaxed)) {
                 return true;
             }
             if (waited >= limit_ns) {
@@ -57,8 +57,8 @@ class Lock {
     static constexpr std::int64_t step_ns = 1'000'000;
     void wait() noexcept {
         for (int spin = 0; spin < 100; ++spin) {
-            std::uint32_t seen = 0;
-            if (state_.compare_exchange_weak(seen, 1, std::memory_order_acquire, std::memory_order_relaxed)) {
+            std::uint32_t value = 0;
+            if (state_.compare_exchange_weak(value, 1, std::memory_order_acquire, std::memory_order_relaxed)) {
                 return;
             }
         }
@@ -71,18 +71,18 @@ class Lock {
 };
 
 /// Something changed that others may wait for. Waiting gives the lock back for the time of the wait.
-class Event {
+class Condition {
  public:
     void wait(Lock& held, std::int64_t limit_ns = -1) noexcept {
-        const std::uint32_t seen = count_.load(std::memory_order_relaxed);
+        const std::uint32_t value = count_.load(std::memory_order_relaxed);
         waiting_.fetch_add(1, std::memory_order_relaxed);
         held.unlock();
-        futex_wait(count_, seen, limit_ns);
+        futex_wait(count_, value, limit_ns);
         held.lock();
         waiting_.fetch_sub(1, std::memory_order_relaxed);
     }
     /// Call with the lock held. Costs a system call only when somebody waits.
-    void tell() noexcept {
+    void notify_all() noexcept {
         if (waiting_.load(std::memory_order_relaxed) != 0) {
             count_.fetch_add(1, std::memory_order_release);
             futex_wake(count_, 1 << 30);

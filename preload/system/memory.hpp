@@ -29,12 +29,12 @@ class Slab {
     /// Value-initialized except for what T keeps over lives; nullptr when the machine has no memory left.
     T* take() noexcept {
         Hold hold(lock_);
-        T* taken = free_;
-        if (taken == nullptr) {
+        T* object = free_;
+        if (object == nullptr) {
             return make();
         }
-        free_ = taken->next_free;
-        return taken;
+        free_ = object->next_free;
+        return object;
     }
     void give(T* back) noexcept {
         Hold hold(lock_);

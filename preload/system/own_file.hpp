@@ -19,8 +19,8 @@ inline long open_own_file(const char* path, int flags, int mode) noexcept {
         return fd;
     }
     struct stat got {};
-    const long known = raw::call(SYS_fstat, fd, raw::number(&got));
-    if (known != 0 || !S_ISREG(got.st_mode) || got.st_nlink != 1 ||
+    const long status = raw::call(SYS_fstat, fd, raw::number(&got));
+    if (status != 0 || !S_ISREG(got.st_mode) || got.st_nlink != 1 ||
         got.st_uid != static_cast<uid_t>(raw::call(SYS_geteuid)) || (got.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
         raw::call(SYS_close, fd);
         return -13;  // EACCES

@@ -19,12 +19,12 @@ class Text {
     Text& operator<<(char sign) noexcept { return add(&sign, 1); }
     Text& operator<<(std::uint64_t value) noexcept {
         char digits[24];
-        std::size_t at = sizeof(digits);
+        std::size_t begin = sizeof(digits);
         do {
-            digits[--at] = static_cast<char>('0' + value % 10);
+            digits[--begin] = static_cast<char>('0' + value % 10);
             value /= 10;
         } while (value != 0);
-        return add(digits + at, sizeof(digits) - at);
+        return add(digits + begin, sizeof(digits) - begin);
     }
     Text& operator<<(std::int64_t value) noexcept {
         if (value < 0) {
@@ -36,15 +36,15 @@ class Text {
     Text& operator<<(int value) noexcept { return *this << static_cast<std::int64_t>(value); }
     /// `thousandths` / 1000 with three decimals.
     Text& decimal(std::uint64_t thousandths) noexcept {
-        const auto rest = static_cast<unsigned>(thousandths % 1000);
-        *this << thousandths / 1000 << '.' << static_cast<char>('0' + rest / 100);
-        return *this << static_cast<char>('0' + rest / 10 % 10) << static_cast<char>('0' + rest % 10);
+        const auto fraction = static_cast<unsigned>(thousandths % 1000);
+        *this << thousandths / 1000 << '.' << static_cast<char>('0' + fraction / 100);
+        return *this << static_cast<char>('0' + fraction / 10 % 10) << static_cast<char>('0' + fraction % 10);
     }
     Text& seconds(std::uint64_t ns) noexcept {
-        std::uint64_t rest = ns % 1'000'000'000;
+        std::uint64_t fraction = ns % 1'000'000'000;
         char digits[10] = {'.'};
-        for (int at = 9; at > 0; --at, rest /= 10) {
-            digits[at] = static_cast<char>('0' + rest % 10);
+        for (int digit = 9; digit > 0; --digit, fraction /= 10) {
+            digits[digit] = static_cast<char>('0' + fraction % 10);
         }
         *this << ns / 1'000'000'000;
         return add(digits, sizeof(digits));

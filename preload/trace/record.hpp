@@ -8,7 +8,7 @@
 
 namespace sonde::trace {
 
-struct Direction {
+struct AccessCounts {
     std::uint64_t calls = 0;
     std::uint64_t bytes = 0;
     std::uint64_t ticks = 0;
@@ -27,7 +27,7 @@ struct Record {
     Record* in_bucket = nullptr;
     std::uint64_t hash = 0;
     std::uint32_t number = 0;
-    Direction read, write;
+    AccessCounts read, write;
     std::uint64_t calls[static_cast<unsigned>(Kind::count)] = {};
     std::uint64_t meta_ticks = 0;
     std::uint64_t switches = 0;  ///< from reading to writing or back
@@ -52,12 +52,12 @@ struct Handle {
     int references = 0;
 };
 
-struct Event {
+struct CallEvent {
     std::uint64_t began;
     std::uint32_t ticks;  ///< length; the largest value stands for longer
     std::uint32_t file : 24;
     std::uint32_t kind : 8;
-    std::int64_t at;
+    std::int64_t offset;
     std::int64_t bytes;
 };
 
@@ -66,7 +66,7 @@ struct Names {  // calls on paths, not on descriptors
     std::atomic<std::uint64_t> ticks{0};
 };
 
-struct State {
+struct TraceState {
     const char* folder = nullptr;
     static constexpr std::uint32_t buckets = 4096;
     static constexpr std::uint32_t most_records = 65536;
@@ -75,13 +75,13 @@ struct State {
     Record** all = nullptr;
     std::atomic<std::uint32_t> records{0};
     std::uint64_t overflow = 0;  ///< opens beyond the last record
-    Event* events = nullptr;
+    CallEvent* events = nullptr;
     std::size_t most_events = 0;
     std::atomic<std::uint64_t> events_seen{0};
     Names names[static_cast<unsigned>(Kind::count)];
     std::uint64_t began_ticks = 0, began_ns = 0, began_wall_ns = 0;
     std::uint64_t late = 0;
 };
-extern State state;
+extern TraceState state;
 
 }  // namespace sonde::trace

@@ -15,7 +15,7 @@
 namespace sonde::trace {
 
 constinit std::atomic<Handle*>* table = nullptr;
-constinit State state;
+constinit TraceState state;
 
 namespace {
 
@@ -23,11 +23,11 @@ constinit system::Slab<Handle> handles;
 constinit std::atomic<int> highest{0};
 
 Record*& bucket_of(std::uint64_t hash) noexcept {
-    return state.by_name[(hash >> 32U) % State::buckets];
+    return state.by_name[(hash >> 32U) % TraceState::buckets];
 }
 
 /// The absolute path of an open descriptor, or what the program called it.
-void name_of(int fd, const char* given, char* into, std::size_t room) noexcept {
+void name_of(int fd, const char* given_path, char* into, std::size_t room) noexcept {
     system::Text link;
     link << "/proc/self/fd/" << fd << '\0';
     const long length =
@@ -36,71 +36,71 @@ void name_of(int fd, const char* given, char* into, std::size_t room) noexcept {
         into[length] = 0;
         return;
     }
-    const std::size_t bytes = std::min(std::strlen(given), room - 1);
-    std::memcpy(into, given, bytes);
+    const std::size_t bytes = std::min(std::strlen(given_path), room - 1);
+    std::memcpy(into, given_path, bytes);
     into[bytes] = 0;
 }
 
 Record* make_record(const char* path, std::uint64_t hash) noexcept {
     const std::uint32_t number = state.records.load(std::memory_order_relaxed);
-    if (number == State::most_records) {
+    if (number == TraceState::most_records) {
         ++state.overflow;
         return nullptr;
     }
     static constexpr std::size_t at_once = 32;
     static Record* fresh = nullptr;
-    static std::size_t left = 0;
-    if (left == 0) {
+    static std::size_t remaining = 0;
+    if (remaining == 0) {
         fresh = static_cast<Record*>(system::map_bytes(sizeof(Record) * at_once));
-        left = fresh != nullptr ? at_once : 0;
+        remaining = fresh != nullptr ? at_once : 0;
     }
-    if (left == 0) {
+    if (remaining == 0) {
         ++state.overflow;
         return nullptr;
     }
     // cppcheck-suppress legacyUninitvar  ; it is made on this line
-    Record* made = new (fresh++) Record{};
-    --left;
-    made->hash = hash;
-    made->number = number;
-    std::memcpy(made->path, path, std::strlen(path) + 1);
+    Record* record = new (fresh++) Record{};
+    --remaining;
+    record->hash = hash;
+    record->number = number;
+    std::memcpy(record->path, path, std::strlen(path) + 1);
     Record*& bucket = bucket_of(hash);
-    made->in_bucket = bucket;
-    bucket = made;
-    state.all[number] = made;
+    record->in_bucket = bucket;
+    bucket = record;
+    state.all[number] = record;
     state.records.store(number + 1, std::memory_order_release);
-    return made;
+    return record;
 }
 
-Record* record_for(int fd, const char* given) noexcept {
+Record* record_for(int fd, const char* given_path) noexcept {
     char path[sizeof(Record::path)];
-    name_of(fd, given, path, sizeof(path));
+    name_of(fd, given_path, path, sizeof(path));
     if (settings::is_system_path(path)) {
         return nullptr;  // libraries, devices, the kernel's tables: not what a trace is for
     }
     const std::uint64_t hash = system::hash_of(path);
     system::Hold hold(state.lock);
-    for (Record* one = bucket_of(hash); one != nullptr; one = one->in_bucket) {
-        if (one->hash == hash && std::strcmp(one->path, path) == 0) {
-            return one;
+    for (Record* record = bucket_of(hash); record != nullptr; record = record->in_bucket) {
+        if (record->hash == hash && std::strcmp(record->path, path) == 0) {
+            return record;
         }
     }
     return make_record(path, hash);
 }
 
-void keep_event(const Record& record, Kind kind, std::uint64_t began, std::uint64_t ended, std::int64_t at,
+void keep_event(const Record& record, Kind kind, std::uint64_t began, std::uint64_t ended, std::int64_t offset,
                 std::int64_t bytes) noexcept {
     if (state.most_events == 0) {
         return;
     }
-    const std::uint64_t place = state.events_seen.fetch_add(1, std::memory_order_relaxed);
-    if (place < state.most_events) {
+    const std::uint64_t index = state.events_seen.fetch_add(1, std::memory_order_relaxed);
+    if (index < state.most_events) {
         const std::uint64_t length = ended - began;
-        Event& event = state.events[place];
+        CallEvent& event = state.events[index];
         event.ticks = length < ~std::uint32_t{0} ? static_cast<std::uint32_t>(length) : ~std::uint32_t{0};
         event.file = record.number & 0xFFFFFFU;
         event.kind = static_cast<std::uint8_t>(kind);
-        event.at = at;
+        event.offset = offset;
         event.bytes = bytes;
         event.began = began;
     }
@@ -123,26 +123,26 @@ int highest_descriptor() noexcept {
 
 void start(const char* folder, std::size_t events) noexcept {
     state.folder = folder;
-    state.by_name = static_cast<Record**>(system::map_bytes(State::buckets * sizeof(Record*)));
-    state.all = static_cast<Record**>(system::map_bytes(State::most_records * sizeof(Record*), true));
+    state.by_name = static_cast<Record**>(system::map_bytes(TraceState::buckets * sizeof(Record*)));
+    state.all = static_cast<Record**>(system::map_bytes(TraceState::most_records * sizeof(Record*), true));
     state.most_events = std::min<std::size_t>(events, 1U << 24U);
     state.events = state.most_events > 0
-                       ? static_cast<Event*>(system::map_bytes(state.most_events * sizeof(Event), true))
+                       ? static_cast<CallEvent*>(system::map_bytes(state.most_events * sizeof(CallEvent), true))
                        : nullptr;
     state.most_events = state.events != nullptr ? state.most_events : 0;
     state.began_wall_ns = system::clock_ns(CLOCK_REALTIME);
     state.began_ns = system::now_ns();
     state.began_ticks = system::ticks();
-    auto* made = static_cast<std::atomic<Handle*>*>(system::map_bytes(sizeof(*table) * most_descriptors, true));
+    auto* new_table = static_cast<std::atomic<Handle*>*>(system::map_bytes(sizeof(*table) * most_descriptors, true));
     if (state.by_name != nullptr && state.all != nullptr) {
-        table = made;
+        table = new_table;
     }
 }
 
 void opened(int fd, int flags, const char* path, std::uint64_t began) noexcept {
     const system::Critical critical;
     struct stat got {};
-    const int kept = errno;
+    const int saved_errno = errno;
     if (static_cast<unsigned>(fd) >= most_descriptors || (flags & O_PATH) != 0 ||
         raw::call(SYS_fstat, fd, raw::number(&got)) != 0 || !S_ISREG(got.st_mode)) {
         return;
@@ -170,7 +170,7 @@ void opened(int fd, int flags, const char* path, std::uint64_t began) noexcept {
     while (fd > most && !highest.compare_exchange_weak(most, fd, std::memory_order_relaxed)) {
     }
     table[fd].store(handle, std::memory_order_release);
-    errno = kept;
+    errno = saved_errno;
 }
 
 void closed(int fd, std::uint64_t began) noexcept {
@@ -192,20 +192,20 @@ void closed(int fd, std::uint64_t began) noexcept {
     }
 }
 
-void duplicated(int fd, int made) noexcept {
+void duplicated(int fd, int duplicate) noexcept {
     const system::Critical critical;
     Handle* handle = handle_of(fd);
-    if (handle != nullptr && static_cast<unsigned>(made) < most_descriptors) {
+    if (handle != nullptr && static_cast<unsigned>(duplicate) < most_descriptors) {
         system::Hold hold(handle->record->lock);
         ++handle->references;
-        table[made].store(handle, std::memory_order_release);
+        table[duplicate].store(handle, std::memory_order_release);
         int most = highest.load(std::memory_order_relaxed);
-        while (made > most && !highest.compare_exchange_weak(most, made, std::memory_order_relaxed)) {
+        while (duplicate > most && !highest.compare_exchange_weak(most, duplicate, std::memory_order_relaxed)) {
         }
     }
 }
 
-void transferred(int fd, Kind kind, std::size_t asked, ssize_t got, std::int64_t at, const void* memory,
+void transferred(int fd, Kind kind, std::size_t requested, ssize_t got, std::int64_t offset, const void* memory,
                  std::uint64_t began) noexcept {
     const system::Critical critical;
     const std::uint64_t ended = system::ticks();
@@ -216,26 +216,26 @@ void transferred(int fd, Kind kind, std::size_t asked, ssize_t got, std::int64_t
     Record& record = *handle->record;
     const std::uint64_t spent = ended - began;
     record.lock.lock();
-    Direction& one = kind == Kind::Read ? record.read : record.write;
-    const std::int64_t start = at == here ? handle->offset : at;
+    AccessCounts& counts = kind == Kind::Read ? record.read : record.write;
+    const std::int64_t start = offset == here ? handle->offset : offset;
     const std::int64_t bytes = got > 0 ? got : 0;
     const std::int64_t end = start + bytes;
-    if (at == here) {
+    if (offset == here) {
         handle->offset = end;
     }
-    ++one.calls;
-    one.ticks += spent;
-    one.slowest = std::max(one.slowest, spent);
-    one.first = one.first == 0 ? began : one.first;
-    one.last = ended;
-    one.bytes += static_cast<std::uint64_t>(bytes);
-    one.highest = std::max(one.highest, end - 1);
-    one.errors += got < 0 ? 1 : 0;
-    one.shorter += got >= 0 && static_cast<std::size_t>(got) < asked ? 1 : 0;
-    ++one.sizes[system::size_class(static_cast<std::uint64_t>(bytes))];
+    ++counts.calls;
+    counts.ticks += spent;
+    counts.slowest = std::max(counts.slowest, spent);
+    counts.first = counts.first == 0 ? began : counts.first;
+    counts.last = ended;
+    counts.bytes += static_cast<std::uint64_t>(bytes);
+    counts.highest = std::max(counts.highest, end - 1);
+    counts.errors += got < 0 ? 1 : 0;
+    counts.shorter += got >= 0 && static_cast<std::size_t>(got) < requested ? 1 : 0;
+    ++counts.sizes[system::size_class(static_cast<std::uint64_t>(bytes))];
     if (record.moved) {
-        one.consecutive += start == record.last_end ? 1 : 0;
-        one.sequential += start >= record.last_end ? 1 : 0;
+        counts.consecutive += start == record.last_end ? 1 : 0;
+        counts.sequential += start >= record.last_end ? 1 : 0;
         record.switches += record.last_kind != kind ? 1 : 0;
         record.strides.add(start - record.last_begin);
     }
@@ -295,9 +295,9 @@ void forked_child() noexcept {
         record.sizes = {};
         record.strides = {};
     }
-    for (Names& one : state.names) {
-        one.calls.store(0, std::memory_order_relaxed);
-        one.ticks.store(0, std::memory_order_relaxed);
+    for (Names& counts : state.names) {
+        counts.calls.store(0, std::memory_order_relaxed);
+        counts.ticks.store(0, std::memory_order_relaxed);
     }
     state.events_seen.store(0, std::memory_order_relaxed);
     state.began_wall_ns = system::clock_ns(CLOCK_REALTIME);

@@ -32,10 +32,10 @@ inline bool on() noexcept {
 void start(const char* folder, std::size_t events) noexcept;
 void opened(int fd, int flags, const char* path, std::uint64_t began) noexcept;
 void closed(int fd, std::uint64_t began) noexcept;  ///< after close() succeeded
-void duplicated(int fd, int made) noexcept;
+void duplicated(int fd, int duplicate) noexcept;
 inline constexpr std::int64_t here = -1;
 /// A read or write of `asked` bytes returned `got`. `at` is its offset, or `here`.
-void transferred(int fd, Kind kind, std::size_t asked, ssize_t got, std::int64_t at, const void* memory,
+void transferred(int fd, Kind kind, std::size_t requested, ssize_t got, std::int64_t offset, const void* memory,
                  std::uint64_t began) noexcept;
 void sought(int fd, std::int64_t result, std::uint64_t began) noexcept;
 /// Any other call on a descriptor.

@@ -60,13 +60,13 @@ bool kernel_counts(std::uint64_t& reads, std::uint64_t& writes) noexcept {
         return false;
     }
     const auto value = [&text](const char* name, std::uint64_t& into) {
-        const char* at = std::strstr(text, name);
-        if (at == nullptr) {
+        const char* digits = std::strstr(text, name);
+        if (digits == nullptr) {
             return false;
         }
         into = 0;
-        for (at += std::strlen(name); *at >= '0' && *at <= '9'; ++at) {
-            into = into * 10 + static_cast<std::uint64_t>(*at - '0');
+        for (digits += std::strlen(name); *digits >= '0' && *digits <= '9'; ++digits) {
+            into = into * 10 + static_cast<std::uint64_t>(*digits - '0');
         }
         return true;
     };
@@ -77,9 +77,9 @@ void command_line(Text& text) noexcept {
     char line[2048];
     const std::size_t length = read_small_file("/proc/self/cmdline", line, sizeof(line));
     text << "\"command\":[";
-    for (std::size_t at = 0; at < length; at += std::strlen(line + at) + 1) {
-        text << (at > 0 ? "," : "");
-        text.json(line + at);
+    for (std::size_t position = 0; position < length; position += std::strlen(line + position) + 1) {
+        text << (position > 0 ? "," : "");
+        text.json(line + position);
     }
     text << "]";
 }
@@ -97,9 +97,9 @@ void process_line(Text& text, const Scale& scale) noexcept {
         << ",\"tick_ps\":" << ((scale.multiplier * 1000) >> 32U)
         << ",\"files\":" << std::uint64_t{state.records.load(std::memory_order_acquire)}
         << ",\"files_left_out\":" << state.overflow;
-    const std::uint64_t seen = state.events_seen.load(std::memory_order_relaxed);
-    text << ",\"events\":" << std::min<std::uint64_t>(seen, state.most_events)
-         << ",\"events_left_out\":" << (seen > state.most_events ? seen - state.most_events : 0);
+    const std::uint64_t event_count = state.events_seen.load(std::memory_order_relaxed);
+    text << ",\"events\":" << std::min<std::uint64_t>(event_count, state.most_events)
+         << ",\"events_left_out\":" << (event_count > state.most_events ? event_count - state.most_events : 0);
     std::uint64_t reads = 0;
     std::uint64_t writes = 0;
     if (kernel_counts(reads, writes)) {
@@ -108,26 +108,26 @@ void process_line(Text& text, const Scale& scale) noexcept {
     text << ",\"paths\":{";
     const char* comma = "";
     for (const Kind kind : {Kind::Stat, Kind::Name}) {
-        const Names& one = state.names[static_cast<unsigned>(kind)];
+        const Names& counts = state.names[static_cast<unsigned>(kind)];
         text << comma << "\"" << kind_names[static_cast<unsigned>(kind)]
-             << "\":{\"calls\":" << one.calls.load(std::memory_order_relaxed) << ",\"s\":";
-        text.seconds(scale.ns(one.ticks.load(std::memory_order_relaxed))) << "}";
+             << "\":{\"calls\":" << counts.calls.load(std::memory_order_relaxed) << ",\"s\":";
+        text.seconds(scale.ns(counts.ticks.load(std::memory_order_relaxed))) << "}";
         comma = ",";
     }
     text << "}}\n";
 }
 
-void direction(Text& text, const char* name, const Direction& one, const Scale& scale) noexcept {
-    text << ",\"" << name << "\":{\"calls\":" << one.calls << ",\"bytes\":" << one.bytes << ",\"s\":";
-    text.seconds(scale.ns(one.ticks)) << ",\"slowest_s\":";
-    text.seconds(scale.ns(one.slowest)) << ",\"consecutive\":" << one.consecutive
-                                        << ",\"sequential\":" << one.sequential << ",\"errors\":" << one.errors
-                                        << ",\"short\":" << one.shorter << ",\"highest\":" << one.highest
-                                        << ",\"first_s\":";
-    text.seconds(scale.ns(one.first - std::min(one.first, state.began_ticks))) << ",\"last_s\":";
-    text.seconds(scale.ns(one.last - std::min(one.last, state.began_ticks))) << ",\"sizes\":[";
+void direction(Text& text, const char* name, const AccessCounts& counts, const Scale& scale) noexcept {
+    text << ",\"" << name << "\":{\"calls\":" << counts.calls << ",\"bytes\":" << counts.bytes << ",\"s\":";
+    text.seconds(scale.ns(counts.ticks)) << ",\"slowest_s\":";
+    text.seconds(scale.ns(counts.slowest))
+        << ",\"consecutive\":" << counts.consecutive << ",\"sequential\":" << counts.sequential
+        << ",\"errors\":" << counts.errors << ",\"short\":" << counts.shorter << ",\"highest\":" << counts.highest
+        << ",\"first_s\":";
+    text.seconds(scale.ns(counts.first - std::min(counts.first, state.began_ticks))) << ",\"last_s\":";
+    text.seconds(scale.ns(counts.last - std::min(counts.last, state.began_ticks))) << ",\"sizes\":[";
     for (unsigned i = 0; i < 10; ++i) {
-        text << (i > 0 ? "," : "") << one.sizes[i];
+        text << (i > 0 ? "," : "") << counts.sizes[i];
     }
     text << "]}";
 }
@@ -151,8 +151,8 @@ void frequent(Text& text, const char* name, const Frequent& values) noexcept {
 
 bool was_used(const Record& record) noexcept {
     std::uint64_t calls = record.read.calls + record.write.calls;
-    for (const std::uint64_t one : record.calls) {
-        calls += one;
+    for (const std::uint64_t count : record.calls) {
+        calls += count;
     }
     return calls > 0;
 }
@@ -193,16 +193,16 @@ void file_line(Text& text, Record& record, const Scale& scale) noexcept {
 
 /// Arrays, not objects: a million of these fit into a file that people still open.
 void event_lines(Text& text, const Scale& scale) noexcept {
-    const std::uint64_t kept =
+    const std::uint64_t event_count =
         std::min<std::uint64_t>(state.events_seen.load(std::memory_order_relaxed), state.most_events);
     constexpr std::uint64_t on_a_line = 512;
-    for (std::uint64_t at = 0; at < kept; at += on_a_line) {
+    for (std::uint64_t offset = 0; offset < event_count; offset += on_a_line) {
         text << "{\"type\":\"events\",\"columns\":[\"t_ns\",\"ns\",\"file\",\"op\",\"offset\",\"bytes\"],\"rows\":[";
-        for (std::uint64_t i = at; i < std::min(at + on_a_line, kept); ++i) {
-            const Event& event = state.events[i];
-            text << (i > at ? ",[" : "[") << scale.ns(event.began - std::min(event.began, state.began_ticks)) << ","
+        for (std::uint64_t i = offset; i < std::min(offset + on_a_line, event_count); ++i) {
+            const CallEvent& event = state.events[i];
+            text << (i > offset ? ",[" : "[") << scale.ns(event.began - std::min(event.began, state.began_ticks)) << ","
                  << scale.ns(event.ticks) << "," << std::uint64_t{event.file} << ",\"" << kind_names[event.kind]
-                 << "\"," << event.at << "," << event.bytes << "]";
+                 << "\"," << event.offset << "," << event.bytes << "]";
         }
         text << "]}\n";
     }
@@ -222,11 +222,11 @@ void write_out() noexcept {
     struct utsname machine {};
     raw::call(SYS_uname, raw::number(&machine));
     Text name;
-    Text whole;
+    Text final_name;
     name << state.folder << "/" << machine.nodename << "-" << std::int64_t{raw::call(SYS_getpid)};
     // A program that execs itself keeps its number: the start of each tells them apart.
     name << "-" << state.began_wall_ns / 1000;
-    whole.add(name.data(), name.length()) << ".ndjson" << '\0';
+    final_name.add(name.data(), name.length()) << ".ndjson" << '\0';
     name << ".part" << '\0';
     const long fd = system::open_own_file(name.data(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
     if (fd < 0) {
@@ -242,7 +242,7 @@ void write_out() noexcept {
     const bool good = text.flush();
     raw::call(SYS_close, fd);
     if (good) {  // a reader sees whole traces only
-        raw::call(SYS_renameat2, AT_FDCWD, raw::number(name.data()), AT_FDCWD, raw::number(whole.data()), 0);
+        raw::call(SYS_renameat2, AT_FDCWD, raw::number(name.data()), AT_FDCWD, raw::number(final_name.data()), 0);
     }
 }
 

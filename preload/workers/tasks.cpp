@@ -19,7 +19,7 @@ bool walk_over_files() noexcept {
         release_if_shared(file);
         release_if_grown(file);
         check_space(file);
-        if (file.mode.load(std::memory_order_relaxed) == Mode::Active && file.on_list_of != crew.number &&
+        if (file.mode.load(std::memory_order_relaxed) == Mode::Active && file.on_list_of != pool.number &&
             (file.dirty.first != nullptr || file.held.queued > 0)) {
             enqueue_file(file);
         }
@@ -32,15 +32,15 @@ namespace {
 
 /// What was planned first is wanted first. It is found from the other end, where all that is planned lies.
 Page* next_queued(const File& file) noexcept {
-    Page* found = nullptr;
-    std::uint32_t left = file.held.queued;
-    for (Page* page = file.held.newest; page != nullptr && left > 0; page = page->older) {
+    Page* oldest = nullptr;
+    std::uint32_t remaining = file.held.queued;
+    for (Page* page = file.held.newest; page != nullptr && remaining > 0; page = page->older) {
         if (page->busy == Busy::Queued) {
-            found = page;
-            --left;
+            oldest = page;
+            --remaining;
         }
     }
-    return found;
+    return oldest;
 }
 
 }  // namespace
@@ -73,7 +73,7 @@ bool work_once(File& file) noexcept {
     if (!begin_next(file, job)) {
         return false;
     }
-    Outside outside(file, nullptr);
+    UnlockedScope outside(file, nullptr);
     job.do_all();
     outside.end();
     job.finish(outside.spent_ns);

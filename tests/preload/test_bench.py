@@ -47,7 +47,7 @@ def test_each_way_of_a_program_has_a_time_and_a_ratio(preload: Preload, memory: 
     assert name in table
 
 
-def test_the_interval_of_a_median_leaves_out_what_a_coin_would_seldom_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_median_interval_excludes_improbable_values(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(ROOT / "bench")
     turns = importlib.import_module("buffering.turns")
     ratios = [1.5, 0.2, 1.3, 1.4, 1.6, 9.0, 1.7, 1.2, 1.1]

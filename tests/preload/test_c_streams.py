@@ -41,9 +41,7 @@ def test_with_stdio_alone_it_writes_once_for_each_buffer(
     assert 4 <= written(preload, program, memory, "*:size=64k:stdio=alone", ending) <= 6
 
 
-def test_with_stdio_alone_what_a_child_of_fork_inherits_is_written_once(
-    preload: Preload, program: Program, memory: Path
-) -> None:
+def test_stdio_alone_writes_inherited_data_once(preload: Preload, program: Program, memory: Path) -> None:
     assert written(preload, program, memory, ALONE, "fork") == 1
 
 

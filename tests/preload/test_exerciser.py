@@ -25,7 +25,6 @@ PARAMS = {
     "large": "*:size=1M:count=4:alone",
     "usual": "*",
     "alone": "*:alone",
-    "ring": "*:size=4k:count=8:prefetch=2:alone,%process:engine=uring",
     "auto": "*:auto:alone",
 }
 # Mapped files are let go until they are closed, so most lists are without maps.

@@ -106,7 +106,7 @@ def test_opener_sees_all_that_was_written(preload: Preload, tmp_path: Path) -> N
         assert (tmp_path / "data").stat().st_size == size  # passed through from then on
     report = report_of(tmp_path)
     assert report["guard"] == "lease"
-    assert report["let_go"] == "another process opened it"
+    assert report["release_reason"] == "another process opened it"
 
 
 def test_truncation_by_path_follows_earlier_writes(preload: Preload, tmp_path: Path) -> None:
@@ -154,8 +154,8 @@ def test_refused_lease_is_overridden_only_by_alone(preload: Preload, tmp_path: P
     assert buffered == (guard != "none")
     report = report_of(tmp_path)
     assert report["guard"] == guard
-    assert ("let_go" in report) == (guard == "none")
-    assert guard != "none" or "another process has it open" in report["let_go"]
+    assert ("release_reason" in report) == (guard == "none")
+    assert guard != "none" or "another process has it open" in report["release_reason"]
 
 
 @pytest.mark.root
@@ -174,7 +174,7 @@ def test_file_of_another_owner_gets_no_lease(preload: Preload, memory: Path) -> 
     environment["LD_PRELOAD"] = str(library)
     subprocess.run(["/bin/sh", "-c", shell], cwd=folder, env=environment, user=65534, group=65534, check=True)
     assert (folder / "data").read_bytes() == b"record\n" * 500
-    assert "its owner is another user" in report_of(folder)["let_go"]
+    assert "its owner is another user" in report_of(folder)["release_reason"]
 
 
 def test_files_only_read_are_leased_by_several_processes(preload: Preload, tmp_path: Path) -> None:
@@ -205,7 +205,7 @@ sys.stdin.readline()
         reader.communicate("\n", timeout=60)
     reports = [json.loads(file.read_text("utf-8")) for file in tmp_path.glob("buffer-*")]
     assert [report["guard"] for report in reports] == ["lease", "lease"]
-    assert all("let_go" not in report and report["read"]["below_calls"] < 100 for report in reports)
+    assert all("release_reason" not in report and report["read"]["storage_calls"] < 100 for report in reports)
 
 
 def test_own_second_open_finds_what_was_written(preload: Preload, tmp_path: Path) -> None:

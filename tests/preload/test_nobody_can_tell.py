@@ -60,7 +60,6 @@ KEPT = {
     "alone": "*:alone",
     "eager": "*:alone",
     "direct": "*:direct:alone",
-    "uring": "*:alone,%process:engine=uring",
 }
 # With `alone`, and what includes it, the outcome may differ only where the documentation says so (small-io.md).
 #: "Other processes see the data when the file is closed, synchronized, unlocked or renamed."
@@ -173,7 +172,7 @@ def test_other_options_change_no_result(
         *each({*OTHERS, *PROCESS} - ELSEWHERE),
     ],
 )
-def test_within_one_process_every_call_returns_what_it_would_return_without_the_library(
+def test_calls_within_one_process_equal_bare_run(
     preload: Preload, same: Program, plain: Plain, tmp_path: Path, name: str, scenario: str, params: str
 ) -> None:
     without, under = outcomes(preload, plain, same(name), scenario, tmp_path, params)
@@ -190,7 +189,7 @@ def test_other_processes_see_the_data_when_the_file_is_closed(
 
 
 @pytest.mark.parametrize(with_each_option, each(BARE))
-def test_system_calls_that_a_program_makes_without_the_c_library_are_not_seen(
+def test_system_calls_without_libc_are_not_seen(
     preload: Preload, same: Program, plain: Plain, tmp_path: Path, name: str, scenario: str, params: str
 ) -> None:
     """They may find less than was written. In the end it is all there."""
@@ -199,7 +198,7 @@ def test_system_calls_that_a_program_makes_without_the_c_library_are_not_seen(
 
 
 @pytest.mark.parametrize(with_each_option, each(KILLED))
-def test_when_a_process_is_killed_its_file_holds_a_beginning_of_what_was_written(
+def test_killed_process_leaves_a_prefix_of_its_file(
     preload: Preload, same: Program, plain: Plain, tmp_path: Path, name: str, scenario: str, params: str
 ) -> None:
     without, under = outcomes(preload, plain, same(name), scenario, tmp_path, params)
@@ -220,7 +219,7 @@ def test_each_file_may_have_descriptors_of_the_librarys_own(
 
 
 @pytest.mark.parametrize("params", KEPT.values(), ids=KEPT.keys())
-def test_processes_that_share_memory_after_a_fork_are_noticed_and_left_alone(
+def test_processes_with_shared_memory_are_noticed_and_not_buffered(
     preload: Preload, same: Program, plain: Plain, tmp_path: Path, params: str
 ) -> None:
     without, under = outcomes(preload, plain, same("others"), "told_by_shared_memory", tmp_path, params)
@@ -228,9 +227,7 @@ def test_processes_that_share_memory_after_a_fork_are_noticed_and_left_alone(
 
 
 @pytest.mark.parametrize("params", KEPT.values(), ids=KEPT.keys())
-def test_a_lock_on_a_part_of_a_file_that_is_mapped_to_be_written_ends_all_buffering(
-    preload: Preload, tmp_path: Path, params: str
-) -> None:
+def test_lock_on_mapped_file_ends_all_buffering(preload: Preload, tmp_path: Path, params: str) -> None:
     """As SQLite and LMDB do. A lock alone, and a map alone, do not."""
     program = """
 import fcntl, mmap, os, sys

@@ -63,8 +63,8 @@ def test_all_calls_are_counted_also_those_that_went_past_the_buffer(
     assert reports_by_name["first"]["read"]["bytes"] == READS * 4096
     assert reports_by_name["first"]["write"]["bytes"] == WRITES * 100
     if "auto" in params:
-        assert reports_by_name["first"]["read"]["past"] > READS / 2  # or nothing was shown
-        assert reports_by_name["first"]["read"]["below_calls"] > READS * 0.9
+        assert reports_by_name["first"]["read"]["bypassed"] > READS / 2  # or nothing was shown
+        assert reports_by_name["first"]["read"]["storage_calls"] > READS * 0.9
 
 
 SHORT_AND_LONG = """
@@ -142,9 +142,7 @@ os.close(fd)
 
 
 @pytest.mark.parametrize("mapped", ["removed", "still there"])
-def test_a_lock_on_a_file_with_the_number_of_one_that_was_mapped_ends_nothing(
-    preload: Preload, tmp_path: Path, mapped: str
-) -> None:
+def test_lock_on_reused_inode_number_ends_nothing(preload: Preload, tmp_path: Path, mapped: str) -> None:
     """As Open MPI does it: files of its own are mapped and removed, then a file of the program is locked."""
     (tmp_path / "lines").mkdir()
     done = preload.run(

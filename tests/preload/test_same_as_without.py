@@ -21,10 +21,8 @@ PARAMS = {
     "alone": "*:alone",
     "many": "*:size=16k:count=32:prefetch=4:alone",
     "direct": "*:size=16k:count=4:prefetch=2:direct:alone",
-    "no threads": "*:size=8k:count=8:alone,%process:engine=sync",
+    "no threads": "*:size=8k:count=8:alone,%process:threads=0",
     "auto": "*:auto:alone",
-    "ring": "*:size=4k:count=16:prefetch=4:alone,%process:engine=uring",
-    "ring, direct": "*:size=16k:count=6:prefetch=3:direct:alone,%process:engine=uring",
 }
 # The programs in programs/hazards, and what each of them does.
 SCENARIOS = {
@@ -57,7 +55,7 @@ def test_a_random_list_of_calls_on_a_disk(preload: Preload, plain: Plain, progra
 @pytest.mark.parametrize(
     ("name", "scenario"), [(name, scenario) for name, scenarios in SCENARIOS.items() for scenario in scenarios.split()]
 )
-@pytest.mark.parametrize("mode", ["small", "usual", "alone", "auto", "ring", "trace"])
+@pytest.mark.parametrize("mode", ["small", "usual", "alone", "auto", "trace"])
 def test_what_is_hard(
     preload: Preload, plain: Plain, program: Program, tmp_path: Path, name: str, scenario: str, mode: str
 ) -> None:

@@ -205,8 +205,8 @@ def test_fio_verifies_what_it_wrote(preload: Preload, tmp_path: Path, params: st
 
 @pytest.mark.parametrize(
     "params",
-    [PARAMS["usual"], PARAMS["small"], PARAMS["direct"], "*:alone,%process:engine=uring"],
-    ids=["usual", "small", "direct", "uring"],
+    [PARAMS["usual"], PARAMS["small"], PARAMS["direct"]],
+    ids=["usual", "small", "direct"],
 )
 @pytest.mark.parametrize("engine", ["libaio", pytest.param("io_uring", marks=pytest.mark.nightly)])
 def test_fio_verifies_what_it_wrote_without_waiting(preload: Preload, tmp_path: Path, params: str, engine: str) -> None:

@@ -89,7 +89,7 @@ def test_what_would_not_gain_is_left_alone_and_the_report_says_why(
     assert not line["auto"]["buffered"]
     assert why in line["auto"]["why"]
     assert f"not buffered: {line['auto']['why']}" in output
-    assert line["write"]["below_calls"] == line["write"]["calls"]
+    assert line["write"]["storage_calls"] == line["write"]["calls"]
     assert line["ahead_started"] == line["behind_started"] == 0
     with pytest.raises(UserError, match="Nothing in this trace would gain"):
         chosen_from_a_trace(sonde_with_library, tmp_path, program)
@@ -98,4 +98,4 @@ def test_what_would_not_gain_is_left_alone_and_the_report_says_why(
 def test_small_records_become_few_calls(tmp_path: Path, sonde_with_library: Sonde) -> None:
     line, _ = chosen_while_running(sonde_with_library, tmp_path, PROGRAMS["small records, one after the other"])
     assert line["write"]["calls"] == 2000
-    assert line["write"]["below_calls"] < 210
+    assert line["write"]["storage_calls"] < 210

@@ -51,11 +51,11 @@ def test_the_fortran_program_writes_through_the_layer(run_with_layer: Callable[.
         assert Path(report["path"]).name == "fort.21"
         written = report["write"]
         assert written["bytes"] == written["calls"] * (10_001 * 4 + 8)
-        assert written["below_bytes"] == written["bytes"]
+        assert written["storage_bytes"] == written["bytes"]
         # pages of 2 MiB; the direct variant may write the end of the file by itself
-        assert written["below_calls"] <= written["bytes"] // (2 << 20) + 2
-        assert "let_go" not in report
-        assert report["dormant"] == 0
+        assert written["storage_calls"] <= written["bytes"] // (2 << 20) + 2
+        assert "release_reason" not in report
+        assert report["suspensions"] == 0
 
 
 def test_the_tasks_of_a_posix_test_read_and_write_through_the_layer(run_with_layer: Callable[..., list[Any]]) -> None:
@@ -65,12 +65,12 @@ def test_the_tasks_of_a_posix_test_read_and_write_through_the_layer(run_with_lay
         sorted((report["write"]["calls"], report["read"]["calls"]) for report in reports)
         == [(0, 1600)] * 6 + [(1600, 0)] * 2
     )
-    assert all(report["write"]["below_calls"] + report["read"]["below_calls"] <= 2 for report in reports)
-    assert not any("let_go" in report for report in reports)
+    assert all(report["write"]["storage_calls"] + report["read"]["storage_calls"] <= 2 for report in reports)
+    assert not any("release_reason" in report for report in reports)
 
 
 def test_small_reads_of_named_files_are_gathered_in_any_order(run_with_layer: Callable[..., list[Any]]) -> None:
     reads = [report["read"] for report in run_with_layer("edison-qlua") if report["read"]["calls"]]
     small = [read for read in reads if read["calls"] == 2000]
     assert len(small) == 2, "the 2,000 reads of 1 kB one after the other, and in random order"
-    assert all(read["below_calls"] <= 200 and read["below_bytes"] == read["bytes"] for read in small)
+    assert all(read["storage_calls"] <= 200 and read["storage_bytes"] == read["bytes"] for read in small)

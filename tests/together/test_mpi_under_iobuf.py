@@ -34,7 +34,7 @@ class Told:
     calls: int
     below: int
     writes: int
-    let_go: str | None
+    release_reason: str | None
     advice: str | None
 
     @property
@@ -53,9 +53,9 @@ def reports(lines: Path) -> list[Told]:
         Told(
             line["path"],
             line["read"]["calls"] + line["write"]["calls"],
-            line["read"]["below_calls"] + line["write"]["below_calls"],
+            line["read"]["storage_calls"] + line["write"]["storage_calls"],
             line["write"]["calls"],
-            line.get("let_go"),
+            line.get("release_reason"),
             line.get("advice"),
         )
         for line in lines_read
@@ -139,7 +139,7 @@ def test_edisons_lines_with_transfers_of_10000_bytes(
     assert len(without) == ranks * 2_000_000
     moved = [report for report in file_reports if report.calls > 0]
     assert len(moved) >= 2 * ranks  # written, and read
-    assert all(report.let_go is None and report.is_a_twentieth for report in moved), moved
+    assert all(report.release_reason is None and report.is_a_twentieth for report in moved), moved
 
 
 @pytest.mark.parametrize("mpi", LAUNCHERS)
@@ -157,7 +157,7 @@ def test_interleaved_ranks_are_advised_to_use_collective_calls(
 
 
 #: What lets a file go, and why; the others stay buffered.
-LET_GO = {
+RELEASE_REASONS = {
     "collective": "collective calls",
     "atomic": "atomic mode",
     "shared_offset": "share an offset",
@@ -224,9 +224,9 @@ def test_ranks_see_what_mpi_promises(sharing: Sharing, options: str, library: Pa
     for report in file_reports:
         name = Path(report.path).name
         if name in files and "disjoint" in options:
-            assert LET_GO.get(name, "") in (report.let_go or ""), report
-            assert (report.let_go is None) == (name not in LET_GO), report
-        elif name == "read_only" and (not report.calls or "another process" in (report.let_go or "")):
+            assert RELEASE_REASONS.get(name, "") in (report.release_reason or ""), report
+            assert (report.release_reason is None) == (name not in RELEASE_REASONS), report
+        elif name == "read_only" and (not report.calls or "another process" in (report.release_reason or "")):
             continue  # both ranks open it to write, one writes: whether they notice each other is chance
         elif name in files and options == "alone":
-            assert (report.let_go is None) == (name in ONE_RANKS), report
+            assert (report.release_reason is None) == (name in ONE_RANKS), report

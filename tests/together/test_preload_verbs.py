@@ -43,7 +43,7 @@ def test_buffered_program_has_its_file_exit_code_and_report(tmp_path: Path, sond
     assert "program 1000 calls" in done.stderr
     reports = [json.loads(line) for file in (tmp_path / "lines").iterdir() for line in file.read_text().splitlines()]
     assert [report["write"]["calls"] for report in reports] == [1000]
-    assert reports[0]["write"]["below_calls"] < 40  # some before they are gathered, then one for all
+    assert reports[0]["write"]["storage_calls"] < 40  # some before they are gathered, then one for all
 
 
 def test_a_traced_program_is_counted_and_shown_again(tmp_path: Path, sonde_with_library: Sonde) -> None:

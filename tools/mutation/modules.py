@@ -54,11 +54,9 @@ MODULES = (
         ("tests/preload/core",),
         "sonde-preload-tests",
         40,
-        environments=({}, {"SONDE_TEST_ENGINE": "uring"}),
         library="sonde-preload",
         by_library=(
             "tests/preload/test_reports.py",
-            "tests/preload/test_engines.py",
             "tests/preload/test_endings.py",
             "tests/preload/test_many_files.py",
             "tests/preload/test_planted_files.py",

@@ -46,7 +46,7 @@ struct Unseen {
 }  // namespace
 
 TEST_CASE(
-    "a call that begins where the file does is the first of a stream, and each that follows reaches four times "
+    "stream_starts_at_file_begin_and_reach_grows_fourfold"
     "as far") {
     Stream stream;
     Move move = moved(stream, {{0, 8192}});
@@ -67,7 +67,7 @@ TEST_CASE(
     CHECK(moved(small, {{0, 100}}).reach == 16384);  // never less
 }
 
-TEST_CASE("a first call elsewhere is no stream, the next one behind it is") {
+TEST_CASE("first_call_elsewhere_is_no_stream_but_next_one_is") {
     Stream stream;
     Move move = moved(stream, {{5000, 6000}});
     CHECK_FALSE(move.local);
@@ -108,7 +108,7 @@ TEST_CASE("bytes are fresh that the call before did not touch") {
     CHECK(moved(stream, {{5020, 5030}}).fresh == 0);
 }
 
-TEST_CASE("three equal steps in a row of at most four times the call, within a page, are a dense stream") {
+TEST_CASE("three_short_equal_steps_are_a_dense_stream") {
     const auto dense = [](int length, int step, std::uint32_t page_size, int calls = 5) {
         Stream stream;
         Move last;
@@ -135,87 +135,87 @@ TEST_CASE("three equal steps in a row of at most four times the call, within a p
 }
 
 TEST_CASE("call_on_a_named_file_never_goes_straight") {
-    Unseen named;
-    named.rule.stands_aside = false;
-    const Move move = named.judged(7'000'000, 9'000'000);
+    Unseen unseen;
+    unseen.rule.stands_aside = false;
+    const Move move = unseen.judged(7'000'000, 9'000'000);
     CHECK(move.local);
     CHECK_FALSE(move.straight);
     CHECK(move.reach == page);
 }
 
-TEST_CASE("the first four large calls show what storage is like, and go straight") {
-    Unseen one;
-    CHECK_FALSE(one.judged(0, 8191).straight);
-    CHECK(one.judged(0, 8191).local);
+TEST_CASE("first_four_large_calls_go_straight") {
+    Unseen unseen;
+    CHECK_FALSE(unseen.judged(0, 8191).straight);
+    CHECK(unseen.judged(0, 8191).local);
     for (int i = 0; i < 4; ++i) {
-        const Move move = one.judged(0, 8192);
+        const Move move = unseen.judged(0, 8192);
         CHECK(move.straight);
         CHECK_FALSE(move.local);
     }
-    CHECK_FALSE(one.judged(0, 8192).straight);
-    CHECK(one.judged(0, 8192).local);
-    for (int* way : {&one.file->ends.direct, &one.file->ends.direct_out}) {
-        one.file->payoff.probes = 0;
-        *way = 5;
+    CHECK_FALSE(unseen.judged(0, 8192).straight);
+    CHECK(unseen.judged(0, 8192).local);
+    for (int* descriptor : {&unseen.file->ends.direct, &unseen.file->ends.direct_out}) {
+        unseen.file->payoff.probes = 0;
+        *descriptor = 5;
         CHECK_FALSE(
-            one.judged(0, 8192).straight);  // how fast the kernel's memory is says nothing where we go around it
-        *way = -1;
+            unseen.judged(0, 8192).straight);  // how fast the kernel's memory is says nothing where we go around it
+        *descriptor = -1;
     }
 }
 
-TEST_CASE("on storage as fast as memory large calls go straight, and small ones reach 128 KiB at most") {
-    Unseen one;
-    one.file->payoff.best_rate = 1501;
-    CHECK(one.judged(0, 8192).straight);
-    CHECK_FALSE(one.judged(0, 8192).local);
-    CHECK_FALSE(one.judged(0, 8191).straight);
+TEST_CASE("large_calls_go_straight_on_storage_fast_as_memory") {
+    Unseen unseen;
+    unseen.file->payoff.best_rate = 1501;
+    CHECK(unseen.judged(0, 8192).straight);
+    CHECK_FALSE(unseen.judged(0, 8192).local);
+    CHECK_FALSE(unseen.judged(0, 8191).straight);
     Stream stream;
-    CHECK(buffer::judge(*one.file, stream, 0, 8000).reach == 32'000);
+    CHECK(buffer::judge(*unseen.file, stream, 0, 8000).reach == 32'000);
     for (int i = 1; i < 8; ++i) {
-        CHECK(buffer::judge(*one.file, stream, i * 8000, i * 8000 + 8000).reach <= 131'072);
+        CHECK(buffer::judge(*unseen.file, stream, i * 8000, i * 8000 + 8000).reach <= 131'072);
     }
-    CHECK(buffer::judge(*one.file, stream, 64'000, 72'000).reach == 131'072);
-    one.file->payoff.probes = 9;
-    one.file->payoff.best_rate = 1500;
-    CHECK_FALSE(one.judged(0, 8192).straight);
-    one.file->payoff.best_rate = 1501;
-    one.file->ends.direct = 5;
-    CHECK_FALSE(one.judged(0, 8192).straight);
+    CHECK(buffer::judge(*unseen.file, stream, 64'000, 72'000).reach == 131'072);
+    unseen.file->payoff.probes = 9;
+    unseen.file->payoff.best_rate = 1500;
+    CHECK_FALSE(unseen.judged(0, 8192).straight);
+    unseen.file->payoff.best_rate = 1501;
+    unseen.file->ends.direct = 5;
+    CHECK_FALSE(unseen.judged(0, 8192).straight);
 }
 
-TEST_CASE("the time of small calls is that of late, the rate of storage the best of late") {
-    Unseen one;
-    buffer::Payoff& payoff = one.file->payoff;
-    buffer::note_call(*one.file, 100, 8000);
+TEST_CASE("call_time_is_recent_and_storage_rate_is_recent_maximum") {
+    Unseen unseen;
+    buffer::Payoff& payoff = unseen.file->payoff;
+    buffer::note_call(*unseen.file, 100, 8000);
     CHECK(payoff.small_call_ns == 8000);
     CHECK(payoff.best_rate == 0);  // so few bytes say nothing of a rate
-    buffer::note_call(*one.file, 4095, 16'000);
+    buffer::note_call(*unseen.file, 4095, 16'000);
     CHECK(payoff.small_call_ns == 9000);
     CHECK(payoff.best_rate == 0);
-    buffer::note_call(*one.file, 4096, 4095);
+    buffer::note_call(*unseen.file, 4096, 4095);
     CHECK(payoff.best_rate == 1000);
     CHECK(payoff.small_call_ns == 9000 - 1125 + 511);
-    buffer::note_call(*one.file, 65'536, 1);
+    buffer::note_call(*unseen.file, 65'536, 1);
     CHECK(payoff.small_call_ns == 9000 - 1125 + 511);
     CHECK(payoff.best_rate == 32'768'000);
     payoff.best_rate = 1600;
-    buffer::note_call(*one.file, 65'536, 65'535'999);
+    buffer::note_call(*unseen.file, 65'536, 65'535'999);
     CHECK(payoff.best_rate == 1500);  // a sixteenth less, because nothing was as quick again
     payoff.best_rate = 0;
-    buffer::note_transfer(*one.file, 65'535, 1);
+    buffer::note_transfer(*unseen.file, 65'535, 1);
     CHECK(payoff.best_rate == 0);
-    buffer::note_transfer(*one.file, 65'536, 65'535);
+    buffer::note_transfer(*unseen.file, 65'536, 65'535);
     CHECK(payoff.best_rate == 500);  // of that size a good disk is half as fast as memory
 }
 
-TEST_CASE("a third call in a page is worth a guess, as long as there are guesses and calls are not quick") {
-    Unseen one;
-    buffer::Payoff& payoff = one.file->payoff;
+TEST_CASE("third_call_in_a_page_loads_it_while_guesses_remain") {
+    Unseen unseen;
+    buffer::Payoff& payoff = unseen.file->payoff;
     payoff.guesses = 2;
     const auto touches = [&](int times, std::int64_t index) {
         std::string answers;
         for (int i = 0; i < times; ++i) {
-            answers += buffer::is_page_worthwhile(*one.file, index) ? 'y' : 'n';
+            answers += buffer::is_page_worthwhile(*unseen.file, index) ? 'y' : 'n';
         }
         return answers;
     };
@@ -232,24 +232,24 @@ TEST_CASE("a third call in a page is worth a guess, as long as there are guesses
     payoff.small_call_ns = 3000;
     CHECK(touches(1, 10) == "y");
     payoff.small_call_ns = 2999;
-    one.rule.stands_aside = false;
+    unseen.rule.stands_aside = false;
     CHECK(touches(3, 11) == "nny");
 }
 
-TEST_CASE("what was read ahead and used earns guesses, what was not used pauses reading ahead") {
-    Unseen one;
-    one.file->payoff.guesses = 15;
+TEST_CASE("used_read_ahead_earns_guesses_and_unused_pauses_it") {
+    Unseen unseen;
+    unseen.file->payoff.guesses = 15;
     buffer::Page unused;
-    buffer::used_ahead(*one.file, unused);
-    CHECK(one.file->statistics.ahead_used == 0);
+    buffer::used_ahead(*unseen.file, unused);
+    CHECK(unseen.file->statistics.ahead_used == 0);
     for (int i = 0; i < 3; ++i) {
         buffer::Page used;
         used.ahead = true;
-        buffer::used_ahead(*one.file, used);
+        buffer::used_ahead(*unseen.file, used);
         CHECK_FALSE(used.ahead);
     }
-    CHECK(one.file->statistics.ahead_used == 3);
-    CHECK(one.file->payoff.guesses == 16);
+    CHECK(unseen.file->statistics.ahead_used == 3);
+    CHECK(unseen.file->payoff.guesses == 16);
     const auto pause = [](std::uint64_t started, std::uint64_t unused_before) {
         Unseen other;
         other.file->statistics.ahead_started = started;
@@ -263,45 +263,44 @@ TEST_CASE("what was read ahead and used earns guesses, what was not used pauses 
     CHECK(pause(7, 6) == 0);
 }
 
-TEST_CASE("on storage as fast as memory a stream leaves its pages behind once it is longer than one of them") {
-    Unseen one;
-    one.file->held.page_size = 65'536;
+TEST_CASE("long_stream_drops_its_pages_on_fast_storage") {
+    Unseen unseen;
+    unseen.file->held.page_size = 65'536;
     const auto passes = [&](int calls, int bytes, bool again = false) {
         Stream stream;
         Move last;
         for (int i = 0; i < calls; ++i) {
-            last = buffer::judge(*one.file, stream, i * bytes, (i + 1) * bytes);
+            last = buffer::judge(*unseen.file, stream, i * bytes, (i + 1) * bytes);
         }
         if (again) {
-            last = buffer::judge(*one.file, stream, 500'000, 500'100);
+            last = buffer::judge(*unseen.file, stream, 500'000, 500'100);
         }
         CHECK(last.run == (again ? 0U : static_cast<unsigned>(calls * bytes)));
         return last.passes;
     };
     CHECK_FALSE(passes(17, 4096));  // nothing is known of it
-    one.file->payoff.best_rate = 1501;
+    unseen.file->payoff.best_rate = 1501;
     CHECK_FALSE(passes(16, 4096));
     CHECK(passes(17, 4096));
     CHECK_FALSE(passes(17, 4096, true));
     CHECK_FALSE(passes(20, 8192));  // which go straight
-    one.rule.stands_aside = false;
+    unseen.rule.stands_aside = false;
     CHECK_FALSE(passes(17, 4096));
 }
 
-TEST_CASE(
-    "a call that reaches nowhere yet reaches 128 KiB at most while storage is unknown, and a page when it is not") {
-    Unseen one;
-    one.file->payoff.probes = 9;
+TEST_CASE("unknown_storage_limits_reach_to_128_kib") {
+    Unseen unseen;
+    unseen.file->payoff.probes = 9;
     const auto reach = [&](int bytes) {
         Stream stream;
-        return buffer::judge(*one.file, stream, 0, bytes).reach;
+        return buffer::judge(*unseen.file, stream, 0, bytes).reach;
     };
-    one.file->payoff.measured = 2;
+    unseen.file->payoff.measured = 2;
     CHECK(reach(100'000) == 131'072);
     CHECK(reach(20'000) == 80'000);
-    one.file->payoff.measured = 3;
+    unseen.file->payoff.measured = 3;
     CHECK(reach(100'000) == 400'000);
-    one.file->payoff.measured = 2;
-    one.file->held.page_size = 65'535;
+    unseen.file->payoff.measured = 2;
+    unseen.file->held.page_size = 65'535;
     CHECK(reach(100'000) == 400'000);  // so small a page is not worth asking
 }

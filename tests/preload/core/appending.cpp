@@ -21,7 +21,7 @@ void append_from_outside(const std::string& path, const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("appending, reading and truncating leave what they leave on a plain file, wherever the writes say they go") {
+TEST_CASE("appends_reads_and_truncations_equal_plain_file") {
     const Folder folder;
     for (const char* params :
          {"*:size=512:count=3:alone", "*:size=8k:count=4:alone", "*:size=64k:count=2:alone,%process:threads=0"}) {
@@ -38,30 +38,30 @@ TEST_CASE("appending, reading and truncating leave what they leave on a plain fi
             std::vector<char> data(70000);
             for (int step = 0; step < 1500; ++step) {
                 const std::size_t bytes = 1 + random() % (random() % 16 == 0 ? 66000 : 700);
-                const std::size_t at = random() % (truth.size() + 100);
+                const std::size_t position = random() % (truth.size() + 100);
                 const auto kind = random() % 100;
                 if (kind < 55) {
                     std::generate_n(data.begin(), bytes, [&] { return static_cast<char>(random()); });
-                    const off64_t place = kind < 30 ? buffer::here : static_cast<off64_t>(at);
+                    const off64_t offset = kind < 30 ? buffer::here : static_cast<off64_t>(position);
                     const buffer::Vector part{data.data(), bytes};
-                    const int one = fd[random() % 2];
+                    const int descriptor = fd[random() % 2];
                     const ssize_t got = done(
-                        buffer::write(one, &part, 1, place),
+                        buffer::write(descriptor, &part, 1, offset),
                         [](int to, void* from, std::size_t count, off64_t where) {
                             return where == buffer::here ? ::write(to, from, count) : pwrite64(to, from, count, where);
                         },
-                        one, data.data(), bytes, place);
+                        descriptor, data.data(), bytes, offset);
                     REQUIRE(got == static_cast<ssize_t>(bytes));
                     truth.append(data.data(), bytes);
                 } else if (kind < 90) {
-                    const std::size_t there = at < truth.size() ? std::min(bytes, truth.size() - at) : 0;
-                    REQUIRE(read_at(fd[random() % 2 * 2], data.data(), bytes, static_cast<off64_t>(at)) ==
+                    const std::size_t there = position < truth.size() ? std::min(bytes, truth.size() - position) : 0;
+                    REQUIRE(read_at(fd[random() % 2 * 2], data.data(), bytes, static_cast<off64_t>(position)) ==
                             static_cast<ssize_t>(there));
-                    REQUIRE(std::memcmp(data.data(), truth.data() + std::min(at, truth.size()), there) == 0);
+                    REQUIRE(std::memcmp(data.data(), truth.data() + std::min(position, truth.size()), there) == 0);
                 } else if (kind < 92) {
-                    const buffer::Around around(fd[0]);
-                    REQUIRE(ftruncate(fd[0], static_cast<off_t>(at)) == 0);
-                    truth.resize(at);
+                    const buffer::PassThrough around(fd[0]);
+                    REQUIRE(ftruncate(fd[0], static_cast<off_t>(position)) == 0);
+                    truth.resize(position);
                 } else if (kind < 96) {
                     bool quiet = false;
                     REQUIRE(buffer::flush(fd[1], quiet) == 0);
@@ -72,8 +72,8 @@ TEST_CASE("appending, reading and truncating leave what they leave on a plain fi
                 }
                 REQUIRE_FALSE(file_of(fd[0]).appended.grew);
             }
-            for (const int one : fd) {
-                REQUIRE(close_buffered(one) == 0);
+            for (const int descriptor : fd) {
+                REQUIRE(close_buffered(descriptor) == 0);
             }
             REQUIRE((contents(path) == truth));
         }
@@ -89,23 +89,23 @@ TEST_CASE("small appended records become few calls") {
     for (int i = 0; i < 10000; ++i) {
         REQUIRE(write_at(fd, record.data(), record.size(), 0) == 100);
     }
-    CHECK(file_of(fd).statistics.write.asked == 10000);
-    CHECK(file_of(fd).statistics.write.below <= 1000000 / 65536 + 2);
+    CHECK(file_of(fd).statistics.write.calls == 10000);
+    CHECK(file_of(fd).statistics.write.storage_calls <= 1000000 / 65536 + 2);
     CHECK(close_buffered(fd) == 0);
     CHECK((contents(folder.path + "/log") == std::string(1000000, 'r')));
 }
 
-TEST_CASE("when somebody else appends too, all that both wrote is there, in its order, and the file is let go") {
+TEST_CASE("append_by_another_process_releases_file_and_keeps_order") {
     const Folder folder;
     for (const bool large : {false, true}) {
         use("*:size=4k:count=4:alone");
         const std::string path = folder.path + (large ? "/large" : "/small");
         const int fd = open_buffered(path, O_RDWR | O_CREAT | O_APPEND);
-        std::string mine;
+        std::string own_records;
         const auto write_mine = [&](std::size_t bytes, char sign) {
             std::string text(bytes, sign);
             REQUIRE(write_at(fd, text.data(), bytes, 0) == static_cast<ssize_t>(bytes));
-            mine += text;
+            own_records += text;
         };
         for (char sign = 'a'; sign <= 'z'; ++sign) {
             write_mine(300, sign);
@@ -119,18 +119,17 @@ TEST_CASE("when somebody else appends too, all that both wrote is there, in its 
         write_mine(300, 'B');
         append_from_outside(path, std::string(23, '#'));
         write_mine(300, 'C');
-        std::string seen(mine.size() + 100, '.');
+        std::string seen(own_records.size() + 100, '.');
         CHECK(read_at(fd, seen.data(), seen.size(), 0) == static_cast<ssize_t>(seen.size()));
         CHECK((seen == contents(path)));
         CHECK(std::count(seen.begin(), seen.end(), '#') == 100);
         seen.erase(std::remove(seen.begin(), seen.end(), '#'), seen.end());
-        CHECK((seen == mine));
+        CHECK((seen == own_records));
         CHECK(close_buffered(fd) == 0);
     }
 }
 
-TEST_CASE(
-    "writing without O_APPEND beside it, setting and taking it away end the buffering, and nothing is displaced") {
+TEST_CASE("mixing_append_and_plain_writes_ends_buffering") {
     const Folder folder;
     use("*:size=4k:count=4:alone");
     const std::string path = folder.path + "/mixed";
@@ -164,7 +163,7 @@ TEST_CASE(
     CHECK(close_buffered(fd) == 0);
 }
 
-TEST_CASE("an error of delayed appending is reported, and what could not land lands when there is space again") {
+TEST_CASE("delayed_append_error_is_reported_and_retried") {
     const Folder folder;
     use("*:size=4k:count=4:alone,%process:threads=0");
     const std::string path = folder.path + "/full";

@@ -31,47 +31,43 @@ using namespace sonde;
 
 inline std::atomic<int> failing_writes{0};  ///< that many writes below fail with ENOSPC
 
-inline ssize_t write_below(int fd, const void* data, std::size_t bytes, off64_t at) {
-    int left = failing_writes.load();
-    while (left > 0 && !failing_writes.compare_exchange_weak(left, left - 1)) {
+inline ssize_t write_below(int fd, const void* data, std::size_t bytes, off64_t offset) {
+    int remaining = failing_writes.load();
+    while (remaining > 0 && !failing_writes.compare_exchange_weak(remaining, remaining - 1)) {
     }
-    if (left > 0) {
+    if (remaining > 0) {
         errno = ENOSPC;
         return -1;
     }
-    return pwrite64(fd, data, bytes, at);
+    return pwrite64(fd, data, bytes, offset);
 }
 
 inline std::atomic<bool> slow_storage{false};
 
-inline ssize_t read_below(int fd, void* data, std::size_t bytes, off64_t at) {
+inline ssize_t read_below(int fd, void* data, std::size_t bytes, off64_t offset) {
     if (slow_storage) {
         usleep(2000);
     }
-    return pread64(fd, data, bytes, at);
+    return pread64(fd, data, bytes, offset);
 }
 
-/// $SONDE_TEST_ENGINE is who works: a crew is chosen once a process, so each kind has a run of all tests.
 /// Without leases: what a test does to a file besides would break them.
 inline settings::Settings& use(const char* params, bool leases = false) {
-    static std::vector<std::unique_ptr<settings::Settings>> kept;  // files may outlive a test
-    kept.push_back(std::make_unique<settings::Settings>());
-    const char* engine = std::getenv("SONDE_TEST_ENGINE");
-    const std::string all =
-        std::string(params) + (engine != nullptr ? ",%process:engine=" : "") + (engine != nullptr ? engine : "");
-    settings::read_params(all.c_str(), *kept.back(), [](const char*) {});
-    kept.back()->limits.leases = leases;
-    buffer::start({.pread = read_below, .pwrite = write_below}, *kept.back(), -1, nullptr);
-    return *kept.back();
+    static std::vector<std::unique_ptr<settings::Settings>> all_settings;  // files may outlive a test
+    all_settings.push_back(std::make_unique<settings::Settings>());
+    settings::read_params(params, *all_settings.back(), [](const char*) {});
+    all_settings.back()->limits.leases = leases;
+    buffer::start({.pread = read_below, .pwrite = write_below}, *all_settings.back(), -1, nullptr);
+    return *all_settings.back();
 }
 
 /// A crew that a test before this one called stays for a while, whatever this one says of threads, and would write
 /// behind its back.
-inline void dismiss_crew() {
+inline void stop_pool() {
     buffer::stop_workers();
     {
-        const system::Hold hold(buffer::crew.lock);
-        REQUIRE(buffer::crew.started == 0);
+        const system::Hold hold(buffer::pool.lock);
+        REQUIRE(buffer::pool.started == 0);
     }
     buffer::workers_after_fork();
 }
@@ -95,8 +91,8 @@ bool in_child(Answers answers) {
 
 struct Folder {
     std::string path = [] {
-        char made[] = "/tmp/sonde-buffer-XXXXXX";
-        return std::string(mkdtemp(made));
+        char name[] = "/tmp/sonde-buffer-XXXXXX";
+        return std::string(mkdtemp(name));
     }();
     ~Folder() {
         const int ignored = std::system(("rm -rf " + path).c_str());
@@ -125,42 +121,42 @@ inline int close_buffered(int fd) {
 /// As the intercepted calls do it: past the buffer while the file sleeps, else through it.
 template <class Real>
 bool went_past(int fd, ssize_t& got, Real real) {
-    buffer::Place* place = buffer::enter_bypass(fd);
-    if (place == nullptr) {
+    buffer::BypassSlot* slot = buffer::enter_bypass(fd);
+    if (slot == nullptr) {
         return false;
     }
     got = real();
-    buffer::leave_bypass(*place);
+    buffer::leave_bypass(*slot);
     return true;
 }
 
 inline ssize_t done(const buffer::Answer& answer, ssize_t (*real)(int, void*, std::size_t, off64_t), int fd, void* data,
-                    std::size_t bytes, off64_t at) {
+                    std::size_t bytes, off64_t offset) {
     if (answer.done) {
         return answer.value;
     }
-    return buffer::pass(answer, [&] { return real(fd, data, bytes, at); });
+    return buffer::pass(answer, [&] { return real(fd, data, bytes, offset); });
 }
 
-inline ssize_t read_at(int fd, char* data, std::size_t bytes, off64_t at) {
+inline ssize_t read_at(int fd, char* data, std::size_t bytes, off64_t offset) {
     ssize_t got = 0;
-    if (went_past(fd, got, [&] { return pread64(fd, data, bytes, at); })) {
+    if (went_past(fd, got, [&] { return pread64(fd, data, bytes, offset); })) {
         return got;
     }
     const buffer::Vector part{data, bytes};
-    return done(buffer::read(fd, &part, 1, at), pread64, fd, data, bytes, at);
+    return done(buffer::read(fd, &part, 1, offset), pread64, fd, data, bytes, offset);
 }
 
-inline ssize_t write_at(int fd, char* data, std::size_t bytes, off64_t at) {
+inline ssize_t write_at(int fd, char* data, std::size_t bytes, off64_t offset) {
     ssize_t got = 0;
-    if (went_past(fd, got, [&] { return pwrite64(fd, data, bytes, at); })) {
+    if (went_past(fd, got, [&] { return pwrite64(fd, data, bytes, offset); })) {
         return got;
     }
     const buffer::Vector part{data, bytes};
     return done(
-        buffer::write(fd, &part, 1, at),
+        buffer::write(fd, &part, 1, offset),
         [](int to, void* from, std::size_t count, off64_t where) { return pwrite64(to, from, count, where); }, fd, data,
-        bytes, at);
+        bytes, offset);
 }
 
 /// Profitability decides for each file, as with `auto`, but with the pages that `params` names and without watching.

@@ -33,7 +33,7 @@ bool done_here(const Answer& answer, int fd) {
         CHECK(file_of(fd).passing.load() == 1);
         CHECK(answer.passing == &file_of(fd));
         buffer::pass(answer, [] { return ssize_t{0}; });
-        CHECK(file_of(fd).dormant_left.load() == 1);
+        CHECK(file_of(fd).calls_until_retry.load() == 1);
         file_of(fd).lock.lock();
         buffer::resume_buffering(file_of(fd));
         file_of(fd).lock.unlock();
@@ -43,19 +43,19 @@ bool done_here(const Answer& answer, int fd) {
     return answer.done;
 }
 
-bool reads_here(int fd, char* data, std::size_t bytes, std::int64_t at) {
+bool reads_here(int fd, char* data, std::size_t bytes, std::int64_t offset) {
     const Vector part{data, bytes};
-    return done_here(buffer::read(fd, &part, 1, at), fd);
+    return done_here(buffer::read(fd, &part, 1, offset), fd);
 }
 
-bool writes_here(int fd, char* data, std::size_t bytes, std::int64_t at) {
+bool writes_here(int fd, char* data, std::size_t bytes, std::int64_t offset) {
     const Vector part{data, bytes};
-    return done_here(buffer::write(fd, &part, 1, at), fd);
+    return done_here(buffer::write(fd, &part, 1, offset), fd);
 }
 
 }  // namespace
 
-TEST_CASE("what the kernel would refuse, or do in its own way, is the kernel's, and the file is back after it") {
+TEST_CASE("unusual_calls_are_passed_to_kernel_and_file_resumes") {
     Held one(quiet);
     char data[100] = {};
     CHECK(reads_here(one.fd, data, 100, 500));
@@ -71,19 +71,19 @@ TEST_CASE("what the kernel would refuse, or do in its own way, is the kernel's, 
     CHECK_FALSE(reads_here(one.fd, data, (1U << 31U) - 4095, 500));
     CHECK(reads_here(one.fd, data, 10, farthest - 10));
     CHECK_FALSE(reads_here(one.fd, data, 10, farthest - 9));
-    CHECK(file_of(one.fd).statistics.given_up == 6);
+    CHECK(file_of(one.fd).statistics.interruptions == 6);
     const Vector two[] = {{data, 10}, {reinterpret_cast<char*>(8), 10}};
     CHECK_FALSE(done_here(buffer::read(one.fd, two, 2, 500), one.fd));
     const Vector empty_elsewhere[] = {{data, 10}, {reinterpret_cast<char*>(8), 0}};
     CHECK(done_here(buffer::read(one.fd, empty_elsewhere, 2, 500), one.fd));
-    CHECK(file_of(one.fd).statistics.read.asked == 6);
+    CHECK(file_of(one.fd).statistics.read.calls == 6);
     CHECK(buffer::read(999, two, 2, 0).passing == nullptr);
     CHECK_FALSE(buffer::read(999, two, 2, 0).done);
     CHECK_FALSE(buffer::write(999, two, 2, 0).done);
     CHECK_FALSE(buffer::seek(999, 0, SEEK_SET).done);
 }
 
-TEST_CASE("a descriptor that does not read, or does not write, has its wrong calls refused by the kernel") {
+TEST_CASE("calls_against_open_mode_are_refused_by_kernel") {
     Held one(quiet);
     char data[10] = {};
     const int reader = open_buffered(one.path, O_RDONLY);
@@ -96,7 +96,7 @@ TEST_CASE("a descriptor that does not read, or does not write, has its wrong cal
     CHECK(close_buffered(reader) == 0);
 }
 
-TEST_CASE("a write that reaches beyond the limit of the process is the kernel's to refuse") {
+TEST_CASE("write_beyond_size_limit_is_passed_to_kernel") {
     Held one(quiet);
     state.size_limit = 1000;
     CHECK(writes_here(one.fd, one.text.data(), 100, 900));
@@ -111,7 +111,7 @@ TEST_CASE("a write that reaches beyond the limit of the process is the kernel's 
     }));
 }
 
-TEST_CASE("places to seek are answered here up to 8 TiB, holes and data are the kernel's to know") {
+TEST_CASE("seeks_to_8_tib_are_answered_and_holes_left_to_kernel") {
     Held one(quiet);
     const auto sought = [&](std::int64_t offset, int whence) {
         const Answer answer = buffer::seek(one.fd, offset, whence);
@@ -129,10 +129,10 @@ TEST_CASE("places to seek are answered here up to 8 TiB, holes and data are the 
     CHECK(sought(1, SEEK_END) == 501);
     CHECK(sought(2, SEEK_CUR) == 503);
     CHECK(file_of(one.fd).statistics.seeks == 8);
-    CHECK(file_of(one.fd).statistics.given_up == 2);
+    CHECK(file_of(one.fd).statistics.interruptions == 2);
 }
 
-TEST_CASE("calls at the offset of the descriptor move it by what they moved, others leave it") {
+TEST_CASE("only_calls_at_current_offset_move_it") {
     Held one(quiet);
     char data[400];
     const Vector part{data, 400};
@@ -150,13 +150,15 @@ TEST_CASE("calls at the offset of the descriptor move it by what they moved, oth
     CHECK_FALSE(file_of(one.fd).turns.writer_turn);
 }
 
-TEST_CASE("each call is counted by its size, by whether it follows the one before, and by where it begins") {
+TEST_CASE("calls_are_counted_by_size_sequence_and_alignment") {
     use(quiet);
     const Folder folder;
     const int fd = open_buffered(folder.path + "/data", O_RDWR | O_CREAT);
     std::string data(20'000, 'x');
     const buffer::Statistics& counted = file_of(fd).statistics;
-    const auto write = [&](std::size_t bytes, off64_t at) { REQUIRE(write_at(fd, data.data(), bytes, at) >= 0); };
+    const auto write = [&](std::size_t bytes, off64_t offset) {
+        REQUIRE(write_at(fd, data.data(), bytes, offset) >= 0);
+    };
     write(100, 0);  // the first follows nothing
     CHECK(counted.write.consecutive == 0);
     CHECK(counted.write.unaligned == 0);
@@ -169,21 +171,21 @@ TEST_CASE("each call is counted by its size, by whether it follows the one befor
     write(1, 12'288);
     CHECK(counted.write.consecutive == 2);
     write(11'000, 12'289);
-    CHECK(counted.write.asked == 5);
-    CHECK(counted.write.asked_bytes == 100 + 3996 + 4096 + 1 + 11'000);
+    CHECK(counted.write.calls == 5);
+    CHECK(counted.write.bytes == 100 + 3996 + 4096 + 1 + 11'000);
     const std::uint64_t sizes[] = {2, 0, 2, 1, 0, 0, 0, 0, 0, 0};
     for (int i = 0; i < 10; ++i) {
         CAPTURE(i);
         CHECK(counted.write.sizes[i] == sizes[i]);
     }
     REQUIRE(read_at(fd, data.data(), 1024, 5) == 1024);
-    CHECK(counted.read.asked == 1);
+    CHECK(counted.read.calls == 1);
     CHECK(counted.read.sizes[1] == 1);
     CHECK(counted.read.unaligned == 1);
     CHECK(close_buffered(fd) == 0);
 }
 
-TEST_CASE("a call counts as one that needed nothing below when it was answered here, or is as large as a buffer") {
+TEST_CASE("call_is_a_hit_when_answered_here_or_page_sized") {
     Held one("*:size=4k:count=4:prefetch=0,%process:age=600:threads=0");
     File& file = file_of(one.fd);
     std::string data(8192, 'x');
@@ -196,8 +198,8 @@ TEST_CASE("a call counts as one that needed nothing below when it was answered h
     file.lock.unlock();
     file.payoff.window_hits = file.payoff.window_calls = 0;
     file.payoff.probes = 9;
-    const auto hits = [&](std::size_t bytes, off64_t at) {
-        REQUIRE(read_at(one.fd, data.data(), bytes, at) == static_cast<ssize_t>(bytes));
+    const auto hits = [&](std::size_t bytes, off64_t offset) {
+        REQUIRE(read_at(one.fd, data.data(), bytes, offset) == static_cast<ssize_t>(bytes));
         return file.payoff.window_hits;
     };
     const std::uint64_t before = file.statistics.read.hits;
@@ -224,7 +226,7 @@ TEST_CASE("free space is looked at after 16 MiB that were accepted") {
     CHECK(file.accepted_since_check == 0);
 }
 
-TEST_CASE("once the process has ended its calls, nothing is buffered any more") {
+TEST_CASE("nothing_is_buffered_after_process_end") {
     Held one(quiet);
     CHECK(in_child([&] {
         buffer::finish();
@@ -245,7 +247,7 @@ TEST_CASE("once the process has ended its calls, nothing is buffered any more") 
     }));
 }
 
-TEST_CASE("what is under way at the end of the process is flushed and left to itself, all else is let go") {
+TEST_CASE("process_end_flushes_running_files_and_releases_others") {
     Held one(quiet);
     CHECK(in_child([&] {
         File& file = file_of(one.fd);

@@ -22,24 +22,7 @@ using buffer::CallRoute;
 namespace {
 
 constexpr const char* chosen = "*:auto,%process:age=600:threads=0";
-constexpr const char* named = "*:size=4k:count=4,%process:age=600:threads=0";
-
-/// True while this process has workers of io_uring, which the kernel ends after some idle seconds.
-bool has_ring_workers() {
-    const std::filesystem::directory_iterator tasks("/proc/self/task");
-    return std::any_of(begin(tasks), end(tasks), [](const std::filesystem::directory_entry& task) {
-        std::string name;
-        std::getline(std::ifstream(task.path() / "comm"), name);
-        return name.starts_with("iou-");
-    });
-}
-
-/// They count as threads of the program, and a program with several threads looks files up when it opens them.
-void wait_for_ring_workers() {
-    for (int i = 0; i < 3000 && has_ring_workers(); ++i) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-}
+constexpr const char* named_rule = "*:size=4k:count=4,%process:age=600:threads=0";
 
 /// A descriptor that was opened under the library, and its file.
 struct Candidate {
@@ -48,7 +31,6 @@ struct Candidate {
     int fd;
     explicit Candidate(const char* params, int flags = O_RDWR | O_CREAT, bool learns_anew = true) {
         use(params);
-        wait_for_ring_workers();
         for (int i = 0; i < 8 && learns_anew; ++i) {
             buffer::note_benefit(1'000'000);  // whatever files of other tests gained
         }
@@ -97,7 +79,7 @@ TEST_CASE("file_with_two_slow_calls_is_adopted_after_24") {
     buffer::note_call_time(candidate.fd, 1000, 0);
 }
 
-TEST_CASE("calls_are_not_timed_after_32_quick_ones_but_in_one_file_of_64") {
+TEST_CASE("quick_calls_limit_timing_to_one_file_in_64") {
     CHECK(Candidate(chosen).calls_until_buffered(0) == 0);
     for (int i = 0; i < 32; ++i) {
         buffer::note_timed_call(false);
@@ -183,7 +165,7 @@ TEST_CASE("duplicated_candidate_is_never_buffered") {
 }
 
 TEST_CASE("unseen_descriptor_of_a_file_without_lease_ends_its_buffering") {
-    use(named);
+    use(named_rule);
     const Folder folder;
     const std::string path = folder.path + "/data";
     const int unseen = open(path.c_str(), O_RDWR | O_CREAT, 0644);
@@ -201,9 +183,9 @@ TEST_CASE("unseen_descriptor_of_a_file_without_lease_ends_its_buffering") {
     CHECK(buffer::unguarded_files.load() == 0);
 }
 
-TEST_CASE("seen_descriptor_is_looked_at_again_when_its_file_has_no_lease") {
+TEST_CASE("unleased_file_rechecks_known_descriptors") {
     const Candidate candidate(chosen, O_RDWR | O_CREAT);
-    use(named);
+    use(named_rule);
     const int fd = open_buffered(candidate.path, O_RDWR);
     CHECK(buffer::candidate_state(candidate.fd) == buffer::unseen);
     CHECK(buffer::count_candidate_call(candidate.fd) == CallRoute::Buffer);

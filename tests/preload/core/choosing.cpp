@@ -36,7 +36,7 @@ void check(const Choice& got, std::uint32_t page_size, std::uint32_t pages, std:
 
 }  // namespace
 
-TEST_CASE("streams get pages for 64 of their records, and reading ahead where they read") {
+TEST_CASE("streams_get_pages_of_64_records_and_read_ahead") {
     check(chosen_for([](int i, Watch& watch) { watch.add(true, i * 1000, 1000); }), MiB, 4, 0);
     check(chosen_for([](int i, Watch& watch) { watch.add(false, i * 1000, 1000); }), MiB, 4, 2);
     check(chosen_for([](int i, Watch& watch) { watch.add(true, i * 100000, 100000); }), 8 * MiB, 4, 0);
@@ -44,8 +44,7 @@ TEST_CASE("streams get pages for 64 of their records, and reading ahead where th
     check(chosen_for([](int i, Watch& watch) { watch.add(true, i * 1000, 1000); }, 4 << 20), 4 * MiB, 4, 0);
 }
 
-TEST_CASE(
-    "so do accesses from back to front and at a short constant distance; streams that take turns get more pages") {
+TEST_CASE("backward_and_strided_access_gets_more_pages") {
     check(chosen_for([](int i, Watch& watch) { watch.add(false, (1000 - i) * 8000LL, 8000); }), MiB, 16, 2);
     check(chosen_for([](int i, Watch& watch) { watch.add(false, i * 5000LL, 1000); }), MiB, 16, 2);
     check(chosen_for([](int i, Watch& watch) { watch.add(true, i * 65536LL, 1000); }), MiB, 16, 0);
@@ -56,7 +55,7 @@ TEST_CASE(
     check(chosen_for([](int i, Watch& watch) { watch.add(i % 2 == 0, i * 1000LL, 1000); }), MiB, 16, 2);
 }
 
-TEST_CASE("nothing is chosen for scattered calls, large ones, long distances and too few") {
+TEST_CASE("scattered_large_distant_or_few_calls_choose_nothing") {
     std::mt19937 random(4);
     CHECK_FALSE(chosen_for([&](int, Watch& watch) { watch.add(false, random() % 100000 * 1000LL, 1000); }).pays);
     CHECK_FALSE(chosen_for([](int i, Watch& watch) { watch.add(false, i * MiB, MiB); }).pays);
@@ -65,7 +64,7 @@ TEST_CASE("nothing is chosen for scattered calls, large ones, long distances and
     CHECK_FALSE(chosen_for([](int i, Watch& watch) { watch.add(false, i / 2 * 10 * MiB + i * 1000LL, 1000); }).pays);
 }
 
-TEST_CASE("a stream is switched on after 200 calls, keeps its data, and is known again when it is opened again") {
+TEST_CASE("stream_is_buffered_after_200_calls_and_remembered") {
     const Folder folder;
     use("*:auto", true);
     const std::string path = folder.path + "/stream";
@@ -78,7 +77,7 @@ TEST_CASE("a stream is switched on after 200 calls, keeps its data, and is known
         for (int i = 0; i < 1000; ++i) {
             if (opening == 0 && i == 199) {
                 CHECK(file.watching);
-                CHECK(file.statistics.write.below == 199);
+                CHECK(file.statistics.write.storage_calls == 199);
             }
             record.assign(record.size(), static_cast<char>('a' + i % 26));
             REQUIRE(write_at(fd, record.data(), record.size(), i * 1000LL) == 1000);
@@ -89,14 +88,14 @@ TEST_CASE("a stream is switched on after 200 calls, keeps its data, and is known
         CHECK(file.held.page_size == 1U << 20U);
         CHECK(file.held.limit == 4);
         CHECK(file.held.prefetch == 0);
-        CHECK(file.statistics.write.asked == 1000);
-        CHECK(file.statistics.write.below < (opening == 0 ? 205 : 5));
+        CHECK(file.statistics.write.calls == 1000);
+        CHECK(file.statistics.write.storage_calls < (opening == 0 ? 205 : 5));
         CHECK(close_buffered(fd) == 0);
         CHECK((contents(path) == truth));
     }
 }
 
-TEST_CASE("scattered calls stay with the kernel, and a stream that follows them is found") {
+TEST_CASE("scattered_file_passes_through_until_a_stream_follows") {
     const Folder folder;
     use("*:auto", true);
     const std::string path = folder.path + "/scattered";
@@ -111,7 +110,7 @@ TEST_CASE("scattered calls stay with the kernel, and a stream that follows them 
     CHECK(file.mode.load() == buffer::Mode::Suspended);
     CHECK_FALSE(file.choice.pays);
     CHECK(file.held.count == 0);
-    CHECK(file.statistics.read.below == 200);
+    CHECK(file.statistics.read.storage_calls == 200);
     for (int i = 0; i < 6000; ++i) {
         REQUIRE(read_at(fd, data.data(), 1000, i * 1000LL) == 1000);
     }
@@ -133,7 +132,7 @@ Watch stream_of_reads() {
 
 }  // namespace
 
-TEST_CASE("what was seen is counted call by call, the first of which follows nothing") {
+TEST_CASE("watch_counts_each_call_and_first_follows_nothing") {
     Watch watch;
     watch.add(true, 0, 100);
     CHECK(watch.write.consecutive == 0);
@@ -160,27 +159,27 @@ TEST_CASE("each rule of the choice turns at its number") {
         return buffer::choose(watch, block);
     };
     check(choice([](Watch&) {}), MiB, 4, 2);
-    CHECK_FALSE(choice([](Watch& one) { one.read.calls = 199; }).pays);
-    CHECK_FALSE(choice([](Watch& one) { one.read.bytes = 200ULL << 20U; }).pays);
-    CHECK(choice([](Watch& one) { one.read.bytes = (200ULL << 20U) - 1; }).pays);
-    CHECK_FALSE(choice([](Watch& one) { one.read.consecutive = 100; }).pays);
-    check(choice([](Watch& one) { one.read.consecutive = 101; }), MiB, 16, 2);
-    check(choice([](Watch& one) { one.read.consecutive = 150; }), MiB, 16, 2);
-    check(choice([](Watch& one) { one.read.consecutive = 151; }), MiB, 4, 2);
-    check(choice([](Watch& one) { one.switches = 24; }), MiB, 4, 2);
-    check(choice([](Watch& one) { one.switches = 25; }), MiB, 16, 2);
+    CHECK_FALSE(choice([](Watch& watch) { watch.read.calls = 199; }).pays);
+    CHECK_FALSE(choice([](Watch& watch) { watch.read.bytes = 200ULL << 20U; }).pays);
+    CHECK(choice([](Watch& watch) { watch.read.bytes = (200ULL << 20U) - 1; }).pays);
+    CHECK_FALSE(choice([](Watch& watch) { watch.read.consecutive = 100; }).pays);
+    check(choice([](Watch& watch) { watch.read.consecutive = 101; }), MiB, 16, 2);
+    check(choice([](Watch& watch) { watch.read.consecutive = 150; }), MiB, 16, 2);
+    check(choice([](Watch& watch) { watch.read.consecutive = 151; }), MiB, 4, 2);
+    check(choice([](Watch& watch) { watch.switches = 24; }), MiB, 4, 2);
+    check(choice([](Watch& watch) { watch.switches = 25; }), MiB, 16, 2);
     // A page holds 64 records, up to 16 MiB, and one best transfer of the file system.
-    check(choice([](Watch& one) { one.read.bytes = 200 * 16'384; }), MiB, 4, 2);
-    check(choice([](Watch& one) { one.read.bytes = 200 * 16'384 + 1; }), 2 * MiB, 4, 2);
-    check(choice([](Watch& one) { one.read.bytes = 200 * 300'000; }), 16 * MiB, 4, 2);
+    check(choice([](Watch& watch) { watch.read.bytes = 200 * 16'384; }), MiB, 4, 2);
+    check(choice([](Watch& watch) { watch.read.bytes = 200 * 16'384 + 1; }), 2 * MiB, 4, 2);
+    check(choice([](Watch& watch) { watch.read.bytes = 200 * 300'000; }), 16 * MiB, 4, 2);
     check(choice([](Watch&) {}, MiB), MiB, 4, 2);
     check(choice([](Watch&) {}, MiB + 1), 2 * MiB, 4, 2);
     check(choice([](Watch&) {}, 1ULL << 40U), 16 * MiB, 4, 2);
     // The side with more calls counts; reading ahead where reads follow each other.
-    check(choice([](Watch& one) { one.write = {.calls = 200, .consecutive = 199, .bytes = 200 * 100'000}; }), MiB, 4,
-          2);
-    check(choice([](Watch& one) { one.write = {.calls = 201, .consecutive = 199, .bytes = 201 * 100'000}; }), 8 * MiB,
+    check(choice([](Watch& watch) { watch.write = {.calls = 200, .consecutive = 199, .bytes = 200 * 100'000}; }), MiB,
           4, 2);
+    check(choice([](Watch& watch) { watch.write = {.calls = 201, .consecutive = 199, .bytes = 201 * 100'000}; }),
+          8 * MiB, 4, 2);
     const auto written = [](std::uint32_t reads, std::uint32_t follow_stream) {
         Watch watch;
         watch.write = {.calls = 300, .consecutive = 299, .bytes = 300'000};
@@ -192,7 +191,7 @@ TEST_CASE("each rule of the choice turns at its number") {
     CHECK(written(10, 6) == 2);
 }
 
-TEST_CASE("a short distance counts when a quarter of all calls have it, and half of the calls have such") {
+TEST_CASE("short_distance_needs_a_quarter_and_half_of_calls") {
     const auto choice = [](std::int64_t stride, int times) {
         Watch watch;
         watch.read = {.calls = 200, .bytes = 200'000};
@@ -223,7 +222,7 @@ TEST_CASE("a short distance counts when a quarter of all calls have it, and half
     CHECK_FALSE(two(51, 50));  // of which only one comes often
 }
 
-TEST_CASE("a file that is watched has room for what may be chosen, and what is said of it is about its name") {
+TEST_CASE("watched_file_has_room_for_every_choice") {
     const Folder folder;
     use("*:auto", true);
     const int fd = open_buffered(folder.path + "/new", O_RDWR | O_CREAT);
@@ -237,7 +236,7 @@ TEST_CASE("a file that is watched has room for what may be chosen, and what is s
     }
     CHECK_FALSE(file_of(fd).watching);
     CHECK(file_of(fd).watch.calls() == 0);
-    CHECK(file_of(fd).payoff.dormant_calls == 0);
+    CHECK(file_of(fd).payoff.suspension_calls == 0);
     CHECK(file_of(fd).turns.running == 0);
     CHECK_FALSE(file_of(fd).turns.gate);
     const int other = open_buffered(folder.path + "/neu", O_RDWR | O_CREAT);

@@ -13,22 +13,22 @@ using namespace under_test;
 namespace {
 
 std::uint32_t threads() {
-    const system::Hold hold(buffer::crew.lock);
-    return buffer::crew.started;
+    const system::Hold hold(buffer::pool.lock);
+    return buffer::pool.started;
 }
 
 /// Waits until `seen` is true, for a minute at most.
 template <class Seen>
-bool comes(Seen seen) {
-    for (int i = 0; i < 60'000 && !seen(); ++i) {
+bool comes(Seen condition) {
+    for (int i = 0; i < 60'000 && !condition(); ++i) {
         usleep(1000);
     }
-    return seen();
+    return condition();
 }
 
 }  // namespace
 
-TEST_CASE("threads leave when no file is active, and come back with the next work") {
+TEST_CASE("threads_leave_without_active_file_and_return_with_work") {
     const Folder folder;
     use("*:size=64k:count=4,%process:age=1");
     const std::string path = folder.path + "/data";

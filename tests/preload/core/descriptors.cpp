@@ -19,7 +19,7 @@ using buffer::File;
 using buffer::Mode;
 using buffer::state;
 
-TEST_CASE("a file that is opened with O_SYNC, O_DSYNC, O_DIRECT or O_APPEND is let go, also by who had it before") {
+TEST_CASE("open_flags_that_prevent_buffering_release_the_file") {
     for (const int flag : {O_SYNC, O_DSYNC, O_DIRECT, O_APPEND}) {
         CAPTURE(flag);
         Held one(quiet);
@@ -41,7 +41,7 @@ TEST_CASE("a file that is opened with O_SYNC, O_DSYNC, O_DIRECT or O_APPEND is l
     CHECK(close_buffered(reader) == 0);
 }
 
-TEST_CASE("names without a file, temporary files and pipes are none of ours") {
+TEST_CASE("pipes_and_unnamed_files_are_not_buffered") {
     const Folder folder;
     use(quiet);
     const std::string path = folder.path + "/data";
@@ -74,7 +74,7 @@ TEST_CASE("names without a file, temporary files and pipes are none of ours") {
     CHECK_FALSE(buffer::any());
 }
 
-TEST_CASE("what no rule covers is not taken, and that it was there is known") {
+TEST_CASE("file_without_rule_is_not_buffered_but_noted") {
     const Folder folder;
     use("*.dat:size=4k");
     state.strangers = false;
@@ -87,7 +87,7 @@ TEST_CASE("what no rule covers is not taken, and that it was there is known") {
     close(fd);
 }
 
-TEST_CASE("duplicates share the offset and the last one that is closed hands all over") {
+TEST_CASE("duplicates_share_offset_and_last_close_flushes") {
     Held one(quiet);
     const int copy = dup(one.fd);
     buffer::duplicated(one.fd, copy);
@@ -114,7 +114,7 @@ TEST_CASE("duplicates share the offset and the last one that is closed hands all
     one.fd = open_buffered(one.path, O_RDWR);
 }
 
-TEST_CASE("a descriptor that is duplicated to a standard stream ends the buffering") {
+TEST_CASE("duplicate_to_standard_stream_ends_buffering") {
     Held one(quiet);
     buffer::duplicated(one.fd, 1);
     CHECK(why(one.fd) == "duplicated to a standard stream");
@@ -122,7 +122,7 @@ TEST_CASE("a descriptor that is duplicated to a standard stream ends the bufferi
     CHECK(buffer::detach(1) == 0);
 }
 
-TEST_CASE("a number that the kernel gives anew was closed behind our back: its data is lost, and that is an error") {
+TEST_CASE("reused_descriptor_number_loses_data_and_reports_error") {
     Held one(quiet);
     const int other = open_buffered(one.path, O_RDWR);
     REQUIRE(write_at(other, one.text.data(), 10, 1000) == 10);
@@ -136,7 +136,7 @@ TEST_CASE("a number that the kernel gives anew was closed behind our back: its d
     one.fd = open_buffered(one.path, O_RDWR);
 }
 
-TEST_CASE("all memory comes back with the last close, and no file takes more pages than it may") {
+TEST_CASE("last_close_returns_all_memory_within_limits") {
     const std::uint64_t before = state.memory_used.load();
     {
         Held one(quiet);
@@ -146,17 +146,17 @@ TEST_CASE("all memory comes back with the last close, and no file takes more pag
         }
         CHECK(file_of(one.fd).held.count == 4);
         CHECK(state.memory_used.load() == before + 4 * 4096);
-        char seen[10];
-        REQUIRE(read_at(one.fd, seen, 10, 19 * 4096) == 10);
-        CHECK(seen[9] == 'x');
-        REQUIRE(read_at(one.fd, seen, 10, 4086) == 10);  // between what was written: a hole
-        CHECK(seen[9] == '\0');
+        char bytes_read[10];
+        REQUIRE(read_at(one.fd, bytes_read, 10, 19 * 4096) == 10);
+        CHECK(bytes_read[9] == 'x');
+        REQUIRE(read_at(one.fd, bytes_read, 10, 4086) == 10);  // between what was written: a hole
+        CHECK(bytes_read[9] == '\0');
     }
     CHECK(state.memory_used.load() == before);
     CHECK_FALSE(buffer::any());
 }
 
-TEST_CASE("memory is bounded for the whole process, and without any the calls go to storage") {
+TEST_CASE("process_memory_limit_sends_calls_to_storage") {
     use("*:size=64k:count=4,%process:maxmem=128k");
     state.memory_most = 128 << 10;
     const Folder folder;
@@ -171,7 +171,7 @@ TEST_CASE("memory is bounded for the whole process, and without any the calls go
     CHECK((contents(folder.path + "/data").substr(65536, 1000) == text));
 }
 
-TEST_CASE("numbers of ours are known, up to 4,096, and can be taken back") {
+TEST_CASE("own_descriptors_are_known_up_to_4096") {
     CHECK_FALSE(buffer::is_private(4000));
     buffer::note_private(4000, true);
     CHECK(buffer::is_private(4000));
@@ -188,7 +188,7 @@ TEST_CASE("numbers of ours are known, up to 4,096, and can be taken back") {
     buffer::note_private(4095, false);
 }
 
-TEST_CASE("a file that nobody has open any more is gone for whoever still has it in a list") {
+TEST_CASE("closed_file_is_gone_for_lists_that_hold_it") {
     const File* file = nullptr;
     {
         const Held one(quiet);
@@ -198,7 +198,7 @@ TEST_CASE("a file that nobody has open any more is gone for whoever still has it
     CHECK(file->mode.load() == Mode::Gone);
 }
 
-TEST_CASE("after a lock what another process wrote is found, at the size that it gave the file") {
+TEST_CASE("lock_shows_data_and_size_of_other_process") {
     Held one(quiet);
     std::string text(500, '.');
     REQUIRE(read_at(one.fd, text.data(), 500, 0) == 500);

@@ -30,7 +30,7 @@ bool can_be_direct(const Folder& folder) {
 
 }  // namespace
 
-TEST_CASE("a file has a descriptor past the kernel's cache for each way that it was opened, until it is closed") {
+TEST_CASE("direct_descriptor_per_direction_lives_until_close") {
     const Folder folder;
     if (!can_be_direct(folder)) {
         return;
@@ -48,9 +48,9 @@ TEST_CASE("a file has a descriptor past the kernel's cache for each way that it 
     }
     CHECK(ends.direct_align == 4096);
     CHECK(close_buffered(fd) == 0);
-    for (const int mine : {in, out}) {
-        CHECK_FALSE(buffer::is_private(mine));
-        CHECK(fcntl(mine, F_GETFD) == -1);
+    for (const int own_descriptor : {in, out}) {
+        CHECK_FALSE(buffer::is_private(own_descriptor));
+        CHECK(fcntl(own_descriptor, F_GETFD) == -1);
     }
     const int reader = open_buffered(path, O_RDONLY);
     CHECK(file_of(reader).ends.direct >= 0);
@@ -71,7 +71,7 @@ TEST_CASE("a file has a descriptor past the kernel's cache for each way that it 
     CHECK(close_buffered(plain) == 0);
 }
 
-TEST_CASE("no more than a sixteenth of all descriptors are taken, and none where the program has used half of them") {
+TEST_CASE("direct_descriptors_use_one_sixteenth_of_limit") {
     const Folder folder;
     if (!can_be_direct(folder)) {
         return;

@@ -34,7 +34,7 @@ struct Waiting {
         file->held.page_size = 8192;
         file->ends.reader = 3;
         file->ends.writer = 4;
-        file->on_list_of = buffer::crew.number;  // no worker shall see it
+        file->on_list_of = buffer::pool.number;  // no worker shall see it
         page.index = 1;
         page.data = data.data();
     }
@@ -57,47 +57,47 @@ struct Waiting {
             return "";
         }
         return std::to_string(request.fd) + ": " + std::to_string(request.bytes) + " at " +
-               std::to_string(request.data - page.data) + " > " + std::to_string(request.at);
+               std::to_string(request.data - page.data) + " > " + std::to_string(request.offset);
     }
 };
 
 }  // namespace
 
-TEST_CASE("a page is read in as many calls as storage needs, and zeros follow the end of what it has") {
-    Waiting one;
-    one.page.busy = Busy::Queued;
-    one.page.ahead = true;
-    one.file->held.queued = 1;
-    REQUIRE(one.job.begin_load(*one.file, one.page, 0, 8192));
-    CHECK(one.file->held.queued == 0);
-    CHECK(one.page.busy == Busy::Loading);
-    CHECK(one.file->turns.in_flight == 1);
-    CHECK_FALSE(one.job.writes());
-    CHECK(one.next() == "3: 8192 at 0 > 8192");
-    one.job.done(5000);
-    CHECK(one.next() == "3: 3192 at 5000 > 13192");
-    one.job.done(-EINTR);
-    CHECK(one.next() == "3: 3192 at 5000 > 13192");
-    one.job.done(0);
-    CHECK(one.data.substr(5000) == std::string(3192, '\0'));
-    CHECK(one.data.substr(0, 5000) == std::string(5000, '.'));
-    CHECK(one.next() == "");
-    CHECK(one.job.finish(700) == 0);
-    CHECK(one.page.valid.covers(0, 8192));
-    CHECK(one.page.ahead);
-    CHECK(one.page.busy == Busy::No);
-    CHECK(one.file->turns.in_flight == 0);
-    CHECK(one.file->statistics.read.below == 1);
-    CHECK(one.file->statistics.read.below_bytes == 5000);
-    CHECK(one.file->statistics.read.below_ns == 700);
-    CHECK(one.file->statistics.write.below == 0);
+TEST_CASE("page_load_repeats_short_reads_and_fills_zeros") {
+    Waiting fixture;
+    fixture.page.busy = Busy::Queued;
+    fixture.page.ahead = true;
+    fixture.file->held.queued = 1;
+    REQUIRE(fixture.job.begin_load(*fixture.file, fixture.page, 0, 8192));
+    CHECK(fixture.file->held.queued == 0);
+    CHECK(fixture.page.busy == Busy::Loading);
+    CHECK(fixture.file->turns.in_flight == 1);
+    CHECK_FALSE(fixture.job.writes());
+    CHECK(fixture.next() == "3: 8192 at 0 > 8192");
+    fixture.job.done(5000);
+    CHECK(fixture.next() == "3: 3192 at 5000 > 13192");
+    fixture.job.done(-EINTR);
+    CHECK(fixture.next() == "3: 3192 at 5000 > 13192");
+    fixture.job.done(0);
+    CHECK(fixture.data.substr(5000) == std::string(3192, '\0'));
+    CHECK(fixture.data.substr(0, 5000) == std::string(5000, '.'));
+    CHECK(fixture.next() == "");
+    CHECK(fixture.job.finish(700) == 0);
+    CHECK(fixture.page.valid.covers(0, 8192));
+    CHECK(fixture.page.ahead);
+    CHECK(fixture.page.busy == Busy::No);
+    CHECK(fixture.file->turns.in_flight == 0);
+    CHECK(fixture.file->statistics.read.storage_calls == 1);
+    CHECK(fixture.file->statistics.read.storage_bytes == 5000);
+    CHECK(fixture.file->statistics.read.storage_ns == 700);
+    CHECK(fixture.file->statistics.write.storage_calls == 0);
 }
 
-TEST_CASE("no more is read than the file has, and of a page behind its end nothing") {
-    Waiting one;
-    one.file->size = 8192 + 1808;
-    REQUIRE(one.job.begin_load(*one.file, one.page, 100, 8192));
-    CHECK(one.next() == "3: 1708 at 100 > 8292");
+TEST_CASE("page_load_stops_at_end_of_file") {
+    Waiting fixture;
+    fixture.file->size = 8192 + 1808;
+    REQUIRE(fixture.job.begin_load(*fixture.file, fixture.page, 100, 8192));
+    CHECK(fixture.next() == "3: 1708 at 100 > 8292");
     Waiting behind;
     behind.file->size = 8192 + 100;
     CHECK_FALSE(behind.job.begin_load(*behind.file, behind.page, 100, 8192));
@@ -108,32 +108,32 @@ TEST_CASE("no more is read than the file has, and of a page behind its end nothi
 }
 
 TEST_CASE("only the gaps of a page are read: what it holds may be newer") {
-    Waiting one;
-    one.by_direct();
-    one.page.valid.add(4096, 5000);
-    REQUIRE(one.job.begin_load(*one.file, one.page, 0, 8000));
-    CHECK(one.next() == "3: 4096 at 0 > 8192");  // not past the kernel's cache: not all of the page is replaced
-    one.job.done(4096);
-    CHECK(one.next() == "3: 3000 at 5000 > 13192");
-    one.job.done(3000);
-    CHECK(one.next() == "");
-    CHECK(one.job.finish(1) == 0);
-    CHECK(one.page.valid.count() == 1);
-    CHECK(one.page.valid.covers(0, 8000));
-    CHECK(one.file->statistics.read.below == 2);
+    Waiting fixture;
+    fixture.by_direct();
+    fixture.page.valid.add(4096, 5000);
+    REQUIRE(fixture.job.begin_load(*fixture.file, fixture.page, 0, 8000));
+    CHECK(fixture.next() == "3: 4096 at 0 > 8192");  // not past the kernel's cache: not all of the page is replaced
+    fixture.job.done(4096);
+    CHECK(fixture.next() == "3: 3000 at 5000 > 13192");
+    fixture.job.done(3000);
+    CHECK(fixture.next() == "");
+    CHECK(fixture.job.finish(1) == 0);
+    CHECK(fixture.page.valid.count() == 1);
+    CHECK(fixture.page.valid.covers(0, 8000));
+    CHECK(fixture.file->statistics.read.storage_calls == 2);
 }
 
-TEST_CASE("past the kernel's cache whole sectors are read, and what that refuses is read the ordinary way") {
-    Waiting one;
-    one.by_direct();
-    REQUIRE(one.job.begin_load(*one.file, one.page, 0, 5000));
-    CHECK(one.next() == "9: 8192 at 0 > 8192");
-    one.job.done(8192);
-    CHECK(one.next() == "");
-    CHECK(one.job.finish(1) == 0);
-    CHECK(one.file->statistics.read.below_bytes == 5000);
-    CHECK(one.page.valid.covers(0, 5000));
-    CHECK_FALSE(one.page.valid.covers(0, 5001));
+TEST_CASE("direct_load_reads_sectors_and_falls_back") {
+    Waiting fixture;
+    fixture.by_direct();
+    REQUIRE(fixture.job.begin_load(*fixture.file, fixture.page, 0, 5000));
+    CHECK(fixture.next() == "9: 8192 at 0 > 8192");
+    fixture.job.done(8192);
+    CHECK(fixture.next() == "");
+    CHECK(fixture.job.finish(1) == 0);
+    CHECK(fixture.file->statistics.read.storage_bytes == 5000);
+    CHECK(fixture.page.valid.covers(0, 5000));
+    CHECK_FALSE(fixture.page.valid.covers(0, 5001));
     Waiting refused;
     refused.by_direct();
     REQUIRE(refused.job.begin_load(*refused.file, refused.page, 0, 4096));
@@ -157,65 +157,65 @@ TEST_CASE("past the kernel's cache whole sectors are read, and what that refuses
 }
 
 TEST_CASE("an error ends a read, and the page holds what it held") {
-    Waiting one;
-    one.page.ahead = true;
-    REQUIRE(one.job.begin_load(*one.file, one.page, 0, 8192));
-    CHECK(one.next() != "");
-    one.job.done(100);
-    CHECK(one.next() != "");
-    one.job.done(-EIO);
-    CHECK(one.next() == "");
-    CHECK(one.job.finish(1) == -EIO);
-    CHECK(one.page.valid.empty());
-    CHECK_FALSE(one.page.ahead);  // the program's own read will meet the error
-    CHECK(one.page.busy == Busy::No);
-    CHECK(one.file->errors.count == 0);
+    Waiting fixture;
+    fixture.page.ahead = true;
+    REQUIRE(fixture.job.begin_load(*fixture.file, fixture.page, 0, 8192));
+    CHECK(fixture.next() != "");
+    fixture.job.done(100);
+    CHECK(fixture.next() != "");
+    fixture.job.done(-EIO);
+    CHECK(fixture.next() == "");
+    CHECK(fixture.job.finish(1) == -EIO);
+    CHECK(fixture.page.valid.empty());
+    CHECK_FALSE(fixture.page.ahead);  // the program's own read will meet the error
+    CHECK(fixture.page.busy == Busy::No);
+    CHECK(fixture.file->errors.count == 0);
 }
 
-TEST_CASE("a page in too many pieces keeps what is dirty and what was just read") {
-    Waiting one;
-    one.page.dirty.add(8000, 8010);
-    for (std::uint32_t at = 0; at < buffer::RangeSet::capacity - 1; ++at) {
-        one.page.valid.add(at * 20, at * 20 + 10);
+TEST_CASE("fragmented_page_keeps_dirty_and_fresh_ranges") {
+    Waiting fixture;
+    fixture.page.dirty.add(8000, 8010);
+    for (std::uint32_t range = 0; range < buffer::RangeSet::capacity - 1; ++range) {
+        fixture.page.valid.add(range * 20, range * 20 + 10);
     }
-    one.page.valid.add(8000, 8010);
-    REQUIRE_FALSE(one.page.valid.has_room());
-    REQUIRE(one.job.begin_load(*one.file, one.page, 7000, 7100));
-    CHECK(one.next() == "3: 100 at 7000 > 15192");
-    one.job.done(100);
-    CHECK(one.job.finish(1) == 0);
-    CHECK(one.page.valid.count() == 2);
-    CHECK(one.page.valid.covers(7000, 7100));
-    CHECK(one.page.valid.covers(8000, 8010));
+    fixture.page.valid.add(8000, 8010);
+    REQUIRE_FALSE(fixture.page.valid.has_room());
+    REQUIRE(fixture.job.begin_load(*fixture.file, fixture.page, 7000, 7100));
+    CHECK(fixture.next() == "3: 100 at 7000 > 15192");
+    fixture.job.done(100);
+    CHECK(fixture.job.finish(1) == 0);
+    CHECK(fixture.page.valid.count() == 2);
+    CHECK(fixture.page.valid.covers(7000, 7100));
+    CHECK(fixture.page.valid.covers(8000, 8010));
 }
 
-TEST_CASE("what is dirty is written range by range, whole sectors past the kernel's cache") {
-    Waiting one;
-    one.by_direct();
-    one.dirty(0, 4096);
-    one.dirty(5000, 5100);
-    one.page.full = true;
-    one.job.begin_write(*one.file);
-    CHECK(one.file->dirty.pages == 0);
-    CHECK(one.file->dirty.first == nullptr);
-    CHECK(one.page.busy == Busy::Writing);
-    CHECK_FALSE(one.page.full);
-    CHECK(one.file->turns.writing);
-    CHECK(one.file->turns.in_flight == 1);
-    CHECK(one.job.writes());
-    CHECK(one.next() == "8: 4096 at 0 > 8192");
-    one.job.done(4096);
-    CHECK(one.next() == "4: 100 at 5000 > 13192");
-    one.job.done(60);
-    CHECK(one.next() == "4: 40 at 5060 > 13252");
-    one.job.done(40);
-    CHECK(one.next() == "");
-    CHECK(one.job.finish(5) == 0);
-    CHECK_FALSE(one.file->turns.writing);
-    CHECK(one.file->statistics.write.below == 2);
-    CHECK(one.file->statistics.write.below_bytes == 4196);
-    CHECK(one.page.dirty.empty());
-    CHECK(one.page.valid.covers(0, 4096));
+TEST_CASE("dirty_ranges_are_written_one_by_one_direct_if_aligned") {
+    Waiting fixture;
+    fixture.by_direct();
+    fixture.dirty(0, 4096);
+    fixture.dirty(5000, 5100);
+    fixture.page.full = true;
+    fixture.job.begin_write(*fixture.file);
+    CHECK(fixture.file->dirty.pages == 0);
+    CHECK(fixture.file->dirty.first == nullptr);
+    CHECK(fixture.page.busy == Busy::Writing);
+    CHECK_FALSE(fixture.page.full);
+    CHECK(fixture.file->turns.writing);
+    CHECK(fixture.file->turns.in_flight == 1);
+    CHECK(fixture.job.writes());
+    CHECK(fixture.next() == "8: 4096 at 0 > 8192");
+    fixture.job.done(4096);
+    CHECK(fixture.next() == "4: 100 at 5000 > 13192");
+    fixture.job.done(60);
+    CHECK(fixture.next() == "4: 40 at 5060 > 13252");
+    fixture.job.done(40);
+    CHECK(fixture.next() == "");
+    CHECK(fixture.job.finish(5) == 0);
+    CHECK_FALSE(fixture.file->turns.writing);
+    CHECK(fixture.file->statistics.write.storage_calls == 2);
+    CHECK(fixture.file->statistics.write.storage_bytes == 4196);
+    CHECK(fixture.page.dirty.empty());
+    CHECK(fixture.page.valid.covers(0, 4096));
     for (const auto& [begin, end] : {std::pair{1U, 4096U}, std::pair{0U, 4095U}}) {
         Waiting odd;
         odd.by_direct();
@@ -225,103 +225,103 @@ TEST_CASE("what is dirty is written range by range, whole sectors past the kerne
     }
 }
 
-TEST_CASE("what storage refuses stays dirty, at the head of the line, and is tried again a second later") {
+TEST_CASE("refused_write_stays_first_and_retries_after_a_second") {
     for (const int answer : {-ENOSPC, 0}) {
-        Waiting one;
-        one.dirty(0, 100);
-        one.dirty(200, 300);
-        one.dirty(400, 500);
+        Waiting fixture;
+        fixture.dirty(0, 100);
+        fixture.dirty(200, 300);
+        fixture.dirty(400, 500);
         Page later;
-        buffer::note_dirty(*one.file, later);
-        one.job.begin_write(*one.file);
-        CHECK(one.next() == "4: 100 at 0 > 8192");
-        one.job.done(100);
-        CHECK(one.next() == "4: 100 at 200 > 8392");
-        one.job.done(30);
-        CHECK(one.next() == "4: 70 at 230 > 8422");
-        one.job.done(answer);  // a write of nothing is an error too
-        CHECK(one.next() == "");
-        CHECK(one.job.finish(1) == (answer == 0 ? -EIO : -ENOSPC));
-        REQUIRE(one.page.dirty.count() == 2);
-        CHECK(one.page.dirty[0].begin == 230);
-        CHECK(one.page.dirty[0].end == 300);
-        CHECK(one.page.dirty[1].begin == 400);
-        CHECK(one.file->dirty.first == &one.page);
-        CHECK(one.file->dirty.last == &later);
-        CHECK(one.file->dirty.pages == 2);
-        CHECK(one.page.is_dirty);
-        CHECK(one.file->errors.last == (answer == 0 ? EIO : ENOSPC));
-        CHECK(one.file->errors.count == 1);
+        buffer::note_dirty(*fixture.file, later);
+        fixture.job.begin_write(*fixture.file);
+        CHECK(fixture.next() == "4: 100 at 0 > 8192");
+        fixture.job.done(100);
+        CHECK(fixture.next() == "4: 100 at 200 > 8392");
+        fixture.job.done(30);
+        CHECK(fixture.next() == "4: 70 at 230 > 8422");
+        fixture.job.done(answer);  // a write of nothing is an error too
+        CHECK(fixture.next() == "");
+        CHECK(fixture.job.finish(1) == (answer == 0 ? -EIO : -ENOSPC));
+        REQUIRE(fixture.page.dirty.count() == 2);
+        CHECK(fixture.page.dirty[0].begin == 230);
+        CHECK(fixture.page.dirty[0].end == 300);
+        CHECK(fixture.page.dirty[1].begin == 400);
+        CHECK(fixture.file->dirty.first == &fixture.page);
+        CHECK(fixture.file->dirty.last == &later);
+        CHECK(fixture.file->dirty.pages == 2);
+        CHECK(fixture.page.is_dirty);
+        CHECK(fixture.file->errors.last == (answer == 0 ? EIO : ENOSPC));
+        CHECK(fixture.file->errors.count == 1);
         Job again;
-        CHECK_FALSE(buffer::begin_next(*one.file, again));
-        one.page.full = true;
-        one.file->errors.retry_after_ns = 0;
-        CHECK(buffer::begin_next(*one.file, again));
-        CHECK(one.file->statistics.behind_started == 1);
+        CHECK_FALSE(buffer::begin_next(*fixture.file, again));
+        fixture.page.full = true;
+        fixture.file->errors.retry_after_ns = 0;
+        CHECK(buffer::begin_next(*fixture.file, again));
+        CHECK(fixture.file->statistics.behind_started == 1);
     }
 }
 
-TEST_CASE("pages leave the line of the dirty ones from its head, its middle and its end") {
-    Waiting one;
+TEST_CASE("dirty_page_leaves_list_from_any_position") {
+    Waiting fixture;
     Page pages[4];
     for (Page& page : pages) {
-        buffer::note_dirty(*one.file, page);
+        buffer::note_dirty(*fixture.file, page);
     }
-    CHECK(one.file->dirty.pages == 4);
-    buffer::forget_dirty(*one.file, pages[1]);
+    CHECK(fixture.file->dirty.pages == 4);
+    buffer::forget_dirty(*fixture.file, pages[1]);
     CHECK(pages[0].dirty_next == &pages[2]);
     CHECK(pages[2].dirty_before == &pages[0]);
     CHECK_FALSE(pages[1].is_dirty);
-    buffer::forget_dirty(*one.file, pages[3]);
-    CHECK(one.file->dirty.last == &pages[2]);
-    buffer::forget_dirty(*one.file, pages[0]);
-    CHECK(one.file->dirty.first == &pages[2]);
-    buffer::note_still_dirty(*one.file, pages[3]);
-    CHECK(one.file->dirty.first == &pages[3]);
+    buffer::forget_dirty(*fixture.file, pages[3]);
+    CHECK(fixture.file->dirty.last == &pages[2]);
+    buffer::forget_dirty(*fixture.file, pages[0]);
+    CHECK(fixture.file->dirty.first == &pages[2]);
+    buffer::note_still_dirty(*fixture.file, pages[3]);
+    CHECK(fixture.file->dirty.first == &pages[3]);
     CHECK(pages[3].dirty_next == &pages[2]);
     CHECK(pages[2].dirty_before == &pages[3]);
-    CHECK(one.file->dirty.pages == 2);
-    buffer::forget_dirty(*one.file, pages[2]);
-    buffer::forget_dirty(*one.file, pages[3]);
-    CHECK(one.file->dirty.first == nullptr);
-    CHECK(one.file->dirty.last == nullptr);
-    buffer::note_still_dirty(*one.file, pages[0]);
-    CHECK(one.file->dirty.last == &pages[0]);
+    CHECK(fixture.file->dirty.pages == 2);
+    buffer::forget_dirty(*fixture.file, pages[2]);
+    buffer::forget_dirty(*fixture.file, pages[3]);
+    CHECK(fixture.file->dirty.first == nullptr);
+    CHECK(fixture.file->dirty.last == nullptr);
+    buffer::note_still_dirty(*fixture.file, pages[0]);
+    CHECK(fixture.file->dirty.last == &pages[0]);
 }
 
-TEST_CASE("a worker writes a page that is full or old, or when nearly all are dirty; else what is to be read ahead") {
+TEST_CASE("worker_writes_full_or_old_pages_before_reading_ahead") {
     const auto begins = [](auto change) {
-        Waiting one;
-        one.file->held.limit = 10;
-        one.dirty(0, 10);
-        change(one);
+        Waiting fixture;
+        fixture.file->held.limit = 10;
+        fixture.dirty(0, 10);
+        change(fixture);
         Job job;
-        const bool begun = buffer::begin_next(*one.file, job);
+        const bool begun = buffer::begin_next(*fixture.file, job);
         CHECK((!begun || job.writes()));
         return begun;
     };
     CHECK_FALSE(begins([](Waiting&) {}));
-    CHECK(begins([](Waiting& one) { one.page.full = true; }));
-    CHECK(begins([](Waiting& one) { one.page.dirty_since_ns = 1; }));
-    CHECK_FALSE(begins([](Waiting& one) {
-        one.page.full = true;
-        one.file->turns.writing = true;
+    CHECK(begins([](Waiting& fixture) { fixture.page.full = true; }));
+    CHECK(begins([](Waiting& fixture) { fixture.page.dirty_since_ns = 1; }));
+    CHECK_FALSE(begins([](Waiting& fixture) {
+        fixture.page.full = true;
+        fixture.file->turns.writing = true;
     }));
-    CHECK_FALSE(begins([](Waiting& one) {
-        one.page.full = true;
-        one.page.busy = Busy::Loading;
+    CHECK_FALSE(begins([](Waiting& fixture) {
+        fixture.page.full = true;
+        fixture.page.busy = Busy::Loading;
     }));
     static Page second;
     const auto of_two = [&](std::uint32_t limit) {
-        return begins([=](Waiting& one) {
+        return begins([=](Waiting& fixture) {
             second = Page{};
-            buffer::note_dirty(*one.file, second);
-            one.file->held.limit = limit;
+            buffer::note_dirty(*fixture.file, second);
+            fixture.file->held.limit = limit;
         });
     };
     CHECK(of_two(3));
     CHECK_FALSE(of_two(4));
-    CHECK_FALSE(begins([](Waiting& one) { one.file->held.limit = 1; }));  // of one page nobody is in the way
+    CHECK_FALSE(begins([](Waiting& fixture) { fixture.file->held.limit = 1; }));  // of one page nobody is in the way
     Waiting ahead;
     ahead.file->held.newest = &ahead.page;
     ahead.page.busy = Busy::Queued;

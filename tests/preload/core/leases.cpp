@@ -94,7 +94,7 @@ TEST_CASE("lease_is_given_up_during_a_call_on_the_file") {
     Leased leased;
     leased.write();
     {
-        const buffer::Around around(leased.fd);
+        const buffer::PassThrough around(leased.fd);
         CHECK(leased.kernel_lease() == F_UNLCK);
         CHECK(contents(leased.path) == leased.text);
     }
@@ -106,7 +106,7 @@ TEST_CASE("lease_that_is_refused_after_a_call_ends_buffering") {
     Leased leased;
     int other = -1;
     {
-        const buffer::Around around(leased.fd);
+        const buffer::PassThrough around(leased.fd);
         other = open(leased.path.c_str(), O_RDONLY);
     }
     CHECK(mode_of(leased.fd) == Mode::Released);
@@ -147,9 +147,9 @@ TEST_CASE("appending_is_buffered_under_a_lease_or_with_alone") {
         use(params, leases);
         const Folder folder;
         const int fd = open_buffered(folder.path + "/log", O_WRONLY | O_CREAT | O_APPEND);
-        const Mode seen = mode_of(fd);
+        const Mode result = mode_of(fd);
         CHECK(close_buffered(fd) == 0);
-        return seen;
+        return result;
     };
     CHECK(mode(with_leases, true) == Mode::Active);
     CHECK(mode(with_leases, false) == Mode::Released);

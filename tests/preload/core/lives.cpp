@@ -22,15 +22,15 @@ using buffer::File;
 using buffer::Mode;
 using buffer::state;
 
-TEST_CASE("an object that had a file before has nothing of it for the next one") {
+TEST_CASE("reused_object_keeps_nothing_of_previous_file") {
     use(quiet);
     const Folder folder;
     const int first = open_buffered(folder.path + "/first", O_RDWR | O_CREAT);
     File* const file = &file_of(first);
     const std::uint32_t generation = file->generation;
-    const std::uint32_t known = buffer::files_known.load();
+    const std::uint32_t file_count = buffer::files_known.load();
     file->lock.lock();
-    file->turns.around = 3;
+    file->turns.exclusive_calls = 3;
     file->errors = {.last = 5, .count = 7, .retry_after_ns = 1ULL << 62U};
     file->payoff.guesses = 9;
     file->payoff.best_rate = 77;
@@ -38,7 +38,7 @@ TEST_CASE("an object that had a file before has nothing of it for the next one")
     file->locked_in_parts = true;
     file->inherited = file->sign = file->write_through = file->shared = true;
     file->handle = file;
-    file->dormant = true;
+    file->retries_later = true;
     file->claimed = true;
     file->lease.lost = true;
     file->is_local = true;
@@ -56,15 +56,15 @@ TEST_CASE("an object that had a file before has nothing of it for the next one")
     CHECK(file->rule == nullptr);
     CHECK(file->held.buckets == nullptr);
     CHECK(file->generation == generation + 1);
-    CHECK(buffer::files_known.load() == known - 1);
+    CHECK(buffer::files_known.load() == file_count - 1);
     const int second = open_buffered(folder.path + "/second", O_RDWR | O_CREAT);
     REQUIRE(&file_of(second) == file);
-    CHECK(file->turns.around == 0);
+    CHECK(file->turns.exclusive_calls == 0);
     CHECK((file->errors.last == 0 && file->errors.count == 0 && file->errors.retry_after_ns == 0));
     CHECK((file->payoff.guesses == 4 && file->payoff.best_rate == 0));
     CHECK_FALSE((file->appended.all || file->appended.grew || file->appended.landed != 0));
     CHECK_FALSE((file->locked_in_parts || file->inherited || file->sign || file->write_through || file->shared ||
-                 file->dormant || file->watching));
+                 file->retries_later || file->watching));
     CHECK(file->handle == nullptr);
     CHECK((!file->lease.lost && file->lease.fd == -1 && file->space_checked_ns == 0));
     CHECK((file->is_local && file->last_guard == buffer::Guard::NodeTable));  // as of the second file
@@ -77,22 +77,22 @@ TEST_CASE("an object that had a file before has nothing of it for the next one")
     CHECK(close_buffered(second) == 0);
 }
 
-TEST_CASE("a call that never came back keeps its file's object from the next file, which could not be woken in it") {
+TEST_CASE("unreturned_call_keeps_its_file_object") {
     use(quiet);
     const Folder folder;
     const int first = open_buffered(folder.path + "/first", O_RDWR | O_CREAT);
-    const File* const left = &file_of(first);
+    const File* const old_file = &file_of(first);
     CHECK_FALSE(buffer::read(first, nullptr, 0, 0).done);  // on its way to the kernel, and left by a handler
     CHECK(close_buffered(first) == 0);
-    CHECK(left->mode.load() == Mode::Gone);
+    CHECK(old_file->mode.load() == Mode::Gone);
     const int second = open_buffered(folder.path + "/second", O_RDWR | O_CREAT);
-    CHECK(&file_of(second) != left);
-    { const buffer::Around around(second); }
+    CHECK(&file_of(second) != old_file);
+    { const buffer::PassThrough around(second); }
     CHECK(mode_of(second) == Mode::Active);
     CHECK(close_buffered(second) == 0);
 }
 
-TEST_CASE("all descriptors of ours that go past the kernel's cache move when the program wants their numbers") {
+TEST_CASE("all_direct_descriptors_move_for_program") {
     const Folder folder;
     const std::string path = folder.path + "/data";
     const int probe = open(path.c_str(), O_CREAT | O_RDWR | O_DIRECT, 0644);
@@ -141,7 +141,7 @@ TEST_CASE("all descriptors of ours that go past the kernel's cache move when the
     CHECK(close_buffered(plain) == 0);
 }
 
-TEST_CASE("a descriptor begins where the kernel has it when it was not just opened, at the front when it was") {
+TEST_CASE("adopted_descriptor_starts_at_kernel_offset") {
     use(quiet);
     const Folder folder;
     const std::string path = folder.path + "/data";
@@ -178,7 +178,7 @@ TEST_CASE("who opens a file after an error is not told of it") {
     CHECK(close_buffered(later) == 0);
 }
 
-TEST_CASE("flags that are set later end the buffering when they would have prevented it") {
+TEST_CASE("later_flags_end_buffering_as_at_open") {
     const auto after = [](int access, int flags) {
         Held one(quiet);
         const int fd = open_buffered(one.path, access);
@@ -198,7 +198,7 @@ TEST_CASE("flags that are set later end the buffering when they would have preve
     buffer::flags_change(999, O_APPEND);
 }
 
-TEST_CASE("numbers beyond the table are none of ours, and those that were are not searched beyond the highest") {
+TEST_CASE("descriptors_beyond_table_are_ignored") {
     CHECK_FALSE(buffer::in_table(-1));
     CHECK_FALSE(buffer::in_table(1 << 20));
     CHECK_FALSE(buffer::in_table((1 << 20) - 1));
@@ -218,8 +218,8 @@ TEST_CASE("numbers beyond the table are none of ours, and those that were are no
     CHECK(why(one.fd) == "duplicated to a standard stream");
 }
 
-TEST_CASE("a copy at the first number behind the standard streams is a copy like others") {
-    const int taken = open("/dev/null", O_RDONLY);  // so that the file is not at 3 itself
+TEST_CASE("first_number_after_standard_streams_is_ordinary") {
+    const int null_device = open("/dev/null", O_RDONLY);  // so that the file is not at 3 itself
     Held one(quiet);
     CHECK(in_child([&] {
         if (one.fd <= 3 || dup2(one.fd, 3) != 3) {
@@ -239,10 +239,10 @@ TEST_CASE("a copy at the first number behind the standard streams is a copy like
         return why(one.fd) == "a standard stream";
     }));
     REQUIRE(truncate(one.path.c_str(), 0) == 0);
-    close(taken);
+    close(null_device);
 }
 
-TEST_CASE("after a fork the child has nothing of its parent's calls, and both go on") {
+TEST_CASE("forked_child_forgets_parent_calls_and_both_continue") {
     Held one(quiet);
     File& file = file_of(one.fd);
     CHECK(in_child([&] {
@@ -268,7 +268,7 @@ TEST_CASE("after a fork the child has nothing of its parent's calls, and both go
     CHECK(contents(one.path) == one.text);
 }
 
-TEST_CASE("a number that the kernel gave to another file takes the data of the one before with it") {
+TEST_CASE("reused_number_takes_old_data_with_it") {
     Held one(quiet);
     const std::string other = one.folder.path + "/other";
     File* const before = &file_of(one.fd);
@@ -283,7 +283,7 @@ TEST_CASE("a number that the kernel gave to another file takes the data of the o
     CHECK(contents(one.path) == "");
 }
 
-TEST_CASE("of several numbers of a descriptor one that was closed behind our back leaves the others") {
+TEST_CASE("silently_closed_duplicate_leaves_the_others") {
     Held one(quiet);
     const int copy = dup(one.fd);
     buffer::duplicated(one.fd, copy);
@@ -320,9 +320,9 @@ TEST_CASE("very many files are known each by itself") {
     for (const int fd : open_ones) {
         struct stat got {};
         REQUIRE(fstat(fd, &got) == 0);
-        File* found = buffer::find_file(got.st_dev, got.st_ino);
-        REQUIRE(found == &file_of(fd));
-        found->lock.unlock();
+        File* file = buffer::find_file(got.st_dev, got.st_ino);
+        REQUIRE(file == &file_of(fd));
+        file->lock.unlock();
         CHECK(buffer::find_file(got.st_dev + 1, got.st_ino) == nullptr);
     }
     for (const int fd : open_ones) {
@@ -353,7 +353,7 @@ TEST_CASE("in a child no call and no thread of its parent is under way") {
     Held one(quiet);
     CHECK(in_child([&] {
         File& file = file_of(one.fd);
-        const std::uint32_t crew = buffer::crew.number;
+        const std::uint32_t pool = buffer::pool.number;
         buffer::fork_prepare();
         file.lock.lock();  // by a thread of the parent, which is not here
         file.turns.running = 2;
@@ -366,23 +366,23 @@ TEST_CASE("in a child no call and no thread of its parent is under way") {
         }
         state.few.calls = 3;
         state.few.bytes = 3;
-        buffer::crew.calm = 2;
-        buffer::crew.first = buffer::crew.count = 7;
-        buffer::crew.leaving = buffer::crew.failed = true;
+        buffer::pool.calm = 2;
+        buffer::pool.first = buffer::pool.count = 7;
+        buffer::pool.leaving = buffer::pool.failed = true;
         buffer::fork_done(true);
         bool clean = file.lock.try_lock(0) && file.turns.running == 0 && file.turns.in_flight == 0 && !file.turns.gate;
         clean &= file.passing == 0 && state.few.calls == 0 && state.few.bytes == 0;
         for (const int direction : {0, 1}) {
             clean &= file.passed.calls[direction] == 0 && file.passed.bytes[direction] == 0;
         }
-        clean &= buffer::crew.number == crew + 1 && buffer::crew.calm == 0 && buffer::crew.first == 0;
-        clean &= buffer::crew.count == 0 && !buffer::crew.leaving && !buffer::crew.failed && buffer::crew.started == 0;
+        clean &= buffer::pool.number == pool + 1 && buffer::pool.calm == 0 && buffer::pool.first == 0;
+        clean &= buffer::pool.count == 0 && !buffer::pool.leaving && !buffer::pool.failed && buffer::pool.started == 0;
         return clean;
     }));
     REQUIRE(truncate(one.path.c_str(), 0) == 0);
 }
 
-TEST_CASE("the reason why nothing is buffered any more is the first, and without files there is nothing to let go") {
+TEST_CASE("first_disable_reason_wins") {
     use(quiet);
     int handle = 0;
     CHECK_FALSE(buffer::is_shared(&handle));

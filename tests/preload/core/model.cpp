@@ -26,7 +26,7 @@ constexpr const char* kinds[] = {
 
 }  // namespace
 
-TEST_CASE("random reads, writes and truncations leave what they leave on a plain file") {
+TEST_CASE("random_operations_equal_plain_file") {
     const Folder folder;
     for (const char* params : kinds) {
         CAPTURE(params);
@@ -36,41 +36,43 @@ TEST_CASE("random reads, writes and truncations leave what they leave on a plain
             const std::string path = folder.path + "/" + std::to_string(seed) + params[7];
             std::string truth;
             int fd[3];
-            for (int& one : fd) {
-                one = open_buffered(path, O_RDWR | O_CREAT);
+            for (int& descriptor : fd) {
+                descriptor = open_buffered(path, O_RDWR | O_CREAT);
             }
             std::vector<char> data(1U << 17U);
             for (int step = 0; step < 1500; ++step) {
-                int& one = fd[random() % 3];
+                int& descriptor = fd[random() % 3];
                 const std::size_t bytes = 1 + random() % (random() % 8 == 0 ? 70000 : 900);
-                const std::size_t at = random() % 200000;
+                const std::size_t position = random() % 200000;
                 const auto kind = random() % 100;
                 if (kind < 45) {
                     for (std::size_t i = 0; i < bytes; ++i) {
                         data[i] = static_cast<char>(random());
                     }
-                    REQUIRE(write_at(one, data.data(), bytes, static_cast<off64_t>(at)) == static_cast<ssize_t>(bytes));
-                    truth.resize(std::max(truth.size(), at + bytes));
-                    truth.replace(at, bytes, data.data(), bytes);
+                    REQUIRE(write_at(descriptor, data.data(), bytes, static_cast<off64_t>(position)) ==
+                            static_cast<ssize_t>(bytes));
+                    truth.resize(std::max(truth.size(), position + bytes));
+                    truth.replace(position, bytes, data.data(), bytes);
                 } else if (kind < 90) {
-                    const std::size_t there = at < truth.size() ? std::min(bytes, truth.size() - at) : 0;
-                    REQUIRE(read_at(one, data.data(), bytes, static_cast<off64_t>(at)) == static_cast<ssize_t>(there));
-                    REQUIRE(std::memcmp(data.data(), truth.data() + std::min(at, truth.size()), there) == 0);
+                    const std::size_t there = position < truth.size() ? std::min(bytes, truth.size() - position) : 0;
+                    REQUIRE(read_at(descriptor, data.data(), bytes, static_cast<off64_t>(position)) ==
+                            static_cast<ssize_t>(there));
+                    REQUIRE(std::memcmp(data.data(), truth.data() + std::min(position, truth.size()), there) == 0);
                 } else if (kind < 94) {
-                    const buffer::Around around(one);
-                    REQUIRE(ftruncate(one, static_cast<off_t>(at)) == 0);
-                    truth.resize(at);
+                    const buffer::PassThrough around(descriptor);
+                    REQUIRE(ftruncate(descriptor, static_cast<off_t>(position)) == 0);
+                    truth.resize(position);
                 } else if (kind < 97) {
                     bool quiet = false;
-                    REQUIRE(buffer::flush(one, quiet) == 0);
+                    REQUIRE(buffer::flush(descriptor, quiet) == 0);
                     REQUIRE((contents(path) == truth));
                 } else {
-                    REQUIRE(close_buffered(one) == 0);
-                    one = open_buffered(path, O_RDWR);
+                    REQUIRE(close_buffered(descriptor) == 0);
+                    descriptor = open_buffered(path, O_RDWR);
                 }
             }
-            for (const int one : fd) {
-                REQUIRE(close_buffered(one) == 0);
+            for (const int descriptor : fd) {
+                REQUIRE(close_buffered(descriptor) == 0);
             }
             REQUIRE((contents(path) == truth));
         }
@@ -78,7 +80,7 @@ TEST_CASE("random reads, writes and truncations leave what they leave on a plain
     CHECK_FALSE(buffer::any());
 }
 
-TEST_CASE("threads that read and write their own parts of one file see their own data") {
+TEST_CASE("threads_on_own_ranges_read_their_own_data") {
     const Folder folder;
     for (const char* params : kinds) {
         use(params);
@@ -92,18 +94,18 @@ TEST_CASE("threads that read and write their own parts of one file see their own
                 std::vector<char> mine(300);
                 std::vector<char> seen(300);
                 for (int i = 0; i < 400; ++i) {
-                    const off64_t at = (random() % 200 * 4 + static_cast<unsigned>(number)) * 300LL;
+                    const off64_t offset = (random() % 200 * 4 + static_cast<unsigned>(number)) * 300LL;
                     std::memset(mine.data(), 'a' + i % 26, mine.size());
-                    wrong += write_at(fd, mine.data(), mine.size(), at) != 300 ? 1 : 0;
-                    wrong += read_at(fd, seen.data(), seen.size(), at) != 300 || seen != mine ? 1 : 0;
+                    wrong += write_at(fd, mine.data(), mine.size(), offset) != 300 ? 1 : 0;
+                    wrong += read_at(fd, seen.data(), seen.size(), offset) != 300 || seen != mine ? 1 : 0;
                     if (i % 97 == 0) {
-                        const buffer::Around around(fd);
-                        wrong += pread(fd, seen.data(), seen.size(), at) != 300 || seen != mine ? 1 : 0;
+                        const buffer::PassThrough around(fd);
+                        wrong += pread(fd, seen.data(), seen.size(), offset) != 300 || seen != mine ? 1 : 0;
                     }
                     if (i % 50 == 0) {
                         const int other = open(path.c_str(), O_RDONLY);
                         buffer::adopt({.fd = other, .flags = O_RDONLY, .path = path.c_str()});
-                        wrong += read_at(other, seen.data(), seen.size(), at) != 300 || seen != mine ? 1 : 0;
+                        wrong += read_at(other, seen.data(), seen.size(), offset) != 300 || seen != mine ? 1 : 0;
                         wrong += close_buffered(other);
                     }
                 }
@@ -117,7 +119,7 @@ TEST_CASE("threads that read and write their own parts of one file see their own
     }
 }
 
-TEST_CASE("an error of a delayed write is reported once to each who must know, and the data is kept for another try") {
+TEST_CASE("delayed_write_error_reaches_each_descriptor_once") {
     const Folder folder;
     use("*:size=4k:count=4,%process:threads=0");
     const std::string path = folder.path + "/full";
@@ -140,7 +142,7 @@ TEST_CASE("an error of a delayed write is reported once to each who must know, a
     CHECK((contents(path) == std::string(2000, 'x')));
 }
 
-TEST_CASE("small records become few calls, and reading ahead starts only for streams") {
+TEST_CASE("small_records_become_few_calls_and_streams_read_ahead") {
     const Folder folder;
     settings::Settings& settings = use_measured("*:size=64k:count=4:prefetch=2");
     const std::string path = folder.path + "/stream";
@@ -150,8 +152,8 @@ TEST_CASE("small records become few calls, and reading ahead starts only for str
         REQUIRE(write_at(fd, record.data(), record.size(), i * 1000LL) == 1000);
     }
     const buffer::File* file = &file_of(fd);
-    CHECK(file->statistics.write.asked == 2000);
-    CHECK(file->statistics.write.below <= 2000000 / 65536 + 2);
+    CHECK(file->statistics.write.calls == 2000);
+    CHECK(file->statistics.write.storage_calls <= 2000000 / 65536 + 2);
     CHECK(close_buffered(fd) == 0);
     fd = open_buffered(path, O_RDONLY);
     file = &file_of(fd);
@@ -159,10 +161,8 @@ TEST_CASE("small records become few calls, and reading ahead starts only for str
     for (int i = 1999; i >= 0; --i) {  // backward, as direct-access programs do
         REQUIRE(read_at(fd, record.data(), record.size(), i * 1000LL) == 1000);
     }
-    CHECK(file->statistics.read.below <= 2 * 2000000 / 65536);
-    if (settings.limits.engine != settings::Engine::Ring) {  // which goes past our slow storage, and finds it fast
-        CHECK(file->statistics.ahead_started > 10);
-    }
+    CHECK(file->statistics.read.storage_calls <= 2 * 2000000 / 65536);
+    CHECK(file->statistics.ahead_started > 10);
     slow_storage = false;
     CHECK(close_buffered(fd) == 0);
     fd = open_buffered(path, O_RDONLY);
@@ -172,12 +172,12 @@ TEST_CASE("small records become few calls, and reading ahead starts only for str
         REQUIRE(read_at(fd, record.data(), 100, static_cast<off64_t>(random() % 1990000)) == 100);
     }
     CHECK(file->statistics.ahead_started == 0);
-    CHECK(file->statistics.read.below_bytes < 100 * 100 + 5 * 65536);
+    CHECK(file->statistics.read.storage_bytes < 100 * 100 + 5 * 65536);
     CHECK(close_buffered(fd) == 0);
     CHECK(settings.rules[0].matched == 3);
 }
 
-TEST_CASE("large calls that step back by less than their length are answered from pages where storage is slow") {
+TEST_CASE("backward_overlapping_calls_hit_pages_on_slow_storage") {
     const Folder folder;
     use("*:size=1M:count=4:prefetch=1");
     const std::string path = folder.path + "/backward";
@@ -193,12 +193,12 @@ TEST_CASE("large calls that step back by less than their length are answered fro
         REQUIRE(read_at(fd, data.data(), data.size(), i * step) == bytes);
     }
     slow_storage = false;
-    CHECK(file->statistics.read.below < 30);
+    CHECK(file->statistics.read.storage_calls < 30);
     CHECK(file->statistics.ahead_used > 0);
     CHECK(close_buffered(fd) == 0);
 }
 
-TEST_CASE("scattered accesses end with the buffer out of the way, and a stream brings it back") {
+TEST_CASE("scattered_access_suspends_and_stream_resumes") {
     const Folder folder;
     use_measured("*:size=64k:count=4:prefetch=2");
     const std::string path = folder.path + "/scattered";
@@ -236,7 +236,7 @@ int open_asleep(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("a sleeping file does not wake while a call of another thread is on its way to the kernel") {
+TEST_CASE("suspended_file_stays_while_another_thread_passes") {
     const Folder folder;
     use_measured("*:size=64k:count=4");
     const std::string path = folder.path + "/slow";
@@ -246,14 +246,14 @@ TEST_CASE("a sleeping file does not wake while a call of another thread is on it
     std::thread slow([&] {
         char data[100];
         REQUIRE(read_at(fd, data, sizeof(data), 0) == 100);  // the first call takes a place
-        buffer::Place* place = buffer::enter_bypass(fd);
-        REQUIRE(place != nullptr);
+        buffer::BypassSlot* slot = buffer::enter_bypass(fd);
+        REQUIRE(slot != nullptr);
         stage = 1;
         while (stage != 2) {
             usleep(1000);
         }
         REQUIRE(pwrite(fd, "late", 4, 1 << 20) == 4);
-        buffer::leave_bypass(*place);
+        buffer::leave_bypass(*slot);
     });
     while (stage != 1) {
         usleep(1000);
@@ -274,13 +274,13 @@ TEST_CASE("a sleeping file does not wake while a call of another thread is on it
     CHECK(close_buffered(fd) == 0);
 }
 
-TEST_CASE("a call that a handler left by longjmp keeps its file asleep, and all others go on") {
+TEST_CASE("call_left_by_longjmp_keeps_only_its_file_suspended") {
     const Folder folder;
     use_measured("*:size=64k:count=4");
     const int fd = open_asleep(folder.path + "/left");
     const buffer::File* file = &file_of(fd);
-    buffer::Place* place = buffer::enter_bypass(fd);
-    REQUIRE(place != nullptr);
+    buffer::BypassSlot* slot = buffer::enter_bypass(fd);
+    REQUIRE(slot != nullptr);
     CHECK(buffer::enter_bypass(fd) == nullptr);  // as in a handler that interrupted the call
     std::vector<char> data(1000);
     for (int i = 0; i < 5000; ++i) {
@@ -288,7 +288,7 @@ TEST_CASE("a call that a handler left by longjmp keeps its file asleep, and all 
     }
     CHECK(file->mode.load() == buffer::Mode::Suspended);
     CHECK(close_buffered(fd) == 0);
-    buffer::leave_bypass(*place);
+    buffer::leave_bypass(*slot);
 }
 
 TEST_CASE("threads that end give their places back") {

@@ -73,8 +73,8 @@ class Stranger {
         return answer.l_type == F_UNLCK;
     }
     void take(short kind, off64_t byte) const {
-        struct flock64 wanted = of(kind, byte);
-        REQUIRE(fcntl(fd_, F_OFD_SETLK, &wanted) == 0);
+        struct flock64 requested = of(kind, byte);
+        REQUIRE(fcntl(fd_, F_OFD_SETLK, &requested) == 0);
     }
 
  private:
@@ -97,7 +97,7 @@ bool locks_are_there() {
 
 }  // namespace
 
-TEST_CASE("a file that is buffered holds one byte, and none beside it: alone to write, with others to read") {
+TEST_CASE("buffered_file_holds_one_node_lock_byte") {
     if (!locks_are_there()) {
         MESSAGE("no shared memory here");
         return;
@@ -130,7 +130,7 @@ TEST_CASE("a file that is buffered holds one byte, and none beside it: alone to 
     }
 }
 
-TEST_CASE("who comes second to a file that is written is not buffered, and leaves a sign until it goes") {
+TEST_CASE("second_user_of_written_file_signs_and_is_not_buffered") {
     if (!locks_are_there()) {
         return;
     }
@@ -160,16 +160,16 @@ TEST_CASE("who comes second to a file that is written is not buffered, and leave
     other.take(F_UNLCK, byte);
 }
 
-TEST_CASE("a file is let go when a sign says that somebody else came, at the next look") {
+TEST_CASE("sign_of_second_user_releases_file_at_next_look") {
     if (!locks_are_there()) {
         return;
     }
     Held one(quiet);
     const Stranger other;
     const off64_t byte = byte_of(one.path);
-    const std::string beside = one.folder.path + "/beside";
-    close(open(beside.c_str(), O_CREAT | O_RDWR, 0644));
-    other.take(F_RDLCK, byte_of(beside) + to_sign);
+    const std::string neighbor_path = one.folder.path + "/beside";
+    close(open(neighbor_path.c_str(), O_CREAT | O_RDWR, 0644));
+    other.take(F_RDLCK, byte_of(neighbor_path) + to_sign);
     buffer::walk_over_files();
     CHECK(mode_of(one.fd) == Mode::Active);
     other.take(F_RDLCK, byte + to_sign);
@@ -187,7 +187,7 @@ TEST_CASE("a file is let go when a sign says that somebody else came, at the nex
     CHECK(close_buffered(next) == 0);
 }
 
-TEST_CASE("the locks go with their descriptor when the program wants its number, and away when it wants all of them") {
+TEST_CASE("node_locks_move_or_close_with_their_descriptor") {
     if (!locks_are_there()) {
         return;
     }

@@ -38,18 +38,18 @@ struct Paged {
     }
     Page* page(std::int64_t index) {
         bool again = false;
-        Page* made = buffer::new_page(*file, index, again, false);
+        Page* page = buffer::new_page(*file, index, again, false);
         CHECK_FALSE(again);
-        return made;
+        return page;
     }
     /// Their numbers from the one that was used last on.
     std::string by_use() const {
         std::string all;
         const Page* before = nullptr;
-        for (const Page* one = file->held.newest; one != nullptr; one = one->older) {
-            CHECK(one->newer == before);
-            before = one;
-            all += (all.empty() ? "" : " ") + std::to_string(one->index);
+        for (const Page* page = file->held.newest; page != nullptr; page = page->older) {
+            CHECK(page->newer == before);
+            before = page;
+            all += (all.empty() ? "" : " ") + std::to_string(page->index);
         }
         CHECK(file->held.oldest == before);
         return all;
@@ -58,10 +58,10 @@ struct Paged {
 
 }  // namespace
 
-TEST_CASE("there are as many buckets as pages may be, sixteen at least, and they are a power of two") {
+TEST_CASE("bucket_count_is_a_power_of_two_from_sixteen") {
     const auto buckets = [](std::uint32_t limit) {
-        const Paged one(limit);
-        return one.file->held.bucket_mask + 1;
+        const Paged paged(limit);
+        return paged.file->held.bucket_mask + 1;
     };
     CHECK(buckets(1) == 16);
     CHECK(buckets(16) == 16);
@@ -75,115 +75,115 @@ TEST_CASE("there are as many buckets as pages may be, sixteen at least, and they
     CHECK(many.file->held.buckets != many.file->held.few_buckets);
 }
 
-TEST_CASE("pages are found by their number, also those that share a bucket, in the order of their last use") {
-    Paged one(5);
+TEST_CASE("pages_are_found_by_index_in_order_of_use") {
+    Paged paged(5);
     for (const std::int64_t index : {3, 19, 35, 4}) {  // the first three in one bucket
-        REQUIRE(one.page(index) != nullptr);
+        REQUIRE(paged.page(index) != nullptr);
     }
-    CHECK(one.by_use() == "4 35 19 3");
+    CHECK(paged.by_use() == "4 35 19 3");
     for (const std::int64_t index : {3, 19, 35, 4}) {
-        REQUIRE(buffer::find_page(*one.file, index) != nullptr);
-        CHECK(buffer::find_page(*one.file, index)->index == index);
+        REQUIRE(buffer::find_page(*paged.file, index) != nullptr);
+        CHECK(buffer::find_page(*paged.file, index)->index == index);
     }
-    CHECK(buffer::find_page(*one.file, 51) == nullptr);
-    CHECK(buffer::find_page(*one.file, 5) == nullptr);
-    buffer::touch(*one.file, *buffer::find_page(*one.file, 19));
-    CHECK(one.by_use() == "19 4 35 3");
-    buffer::touch(*one.file, *buffer::find_page(*one.file, 19));
-    buffer::touch(*one.file, *buffer::find_page(*one.file, 3));
-    CHECK(one.by_use() == "3 19 4 35");
-    buffer::drop_page(*one.file, *buffer::find_page(*one.file, 19));
-    CHECK(one.by_use() == "3 4 35");
-    CHECK(buffer::find_page(*one.file, 19) == nullptr);
-    CHECK(buffer::find_page(*one.file, 35) != nullptr);
-    CHECK(one.file->held.count == 3);
+    CHECK(buffer::find_page(*paged.file, 51) == nullptr);
+    CHECK(buffer::find_page(*paged.file, 5) == nullptr);
+    buffer::touch(*paged.file, *buffer::find_page(*paged.file, 19));
+    CHECK(paged.by_use() == "19 4 35 3");
+    buffer::touch(*paged.file, *buffer::find_page(*paged.file, 19));
+    buffer::touch(*paged.file, *buffer::find_page(*paged.file, 3));
+    CHECK(paged.by_use() == "3 19 4 35");
+    buffer::drop_page(*paged.file, *buffer::find_page(*paged.file, 19));
+    CHECK(paged.by_use() == "3 4 35");
+    CHECK(buffer::find_page(*paged.file, 19) == nullptr);
+    CHECK(buffer::find_page(*paged.file, 35) != nullptr);
+    CHECK(paged.file->held.count == 3);
     File nothing;
     CHECK(buffer::find_page(nothing, 0) == nullptr);
 }
 
-TEST_CASE("a page more than there may be takes the place of the one that was not used for longest") {
-    Paged one(2);
-    Page* first = one.page(1);
-    Page* second = one.page(2);
+TEST_CASE("page_beyond_limit_replaces_least_recently_used") {
+    Paged paged(2);
+    Page* first = paged.page(1);
+    Page* second = paged.page(2);
     REQUIRE(first != nullptr);
     first->valid.add(0, 10);
     first->full = true;
-    CHECK(one.page(3) == first);
+    CHECK(paged.page(3) == first);
     CHECK(first->valid.empty());
     CHECK_FALSE(first->full);
     CHECK(first->index == 3);
-    CHECK(one.by_use() == "3 2");
+    CHECK(paged.by_use() == "3 2");
     second->busy = Busy::Loading;
-    CHECK(one.page(4) == first);
+    CHECK(paged.page(4) == first);
     first->busy = Busy::Writing;
-    CHECK(one.page(5) == nullptr);  // nothing that could go
+    CHECK(paged.page(5) == nullptr);  // nothing that could go
     first->busy = second->busy = Busy::No;
-    CHECK(one.file->held.count == 2);
+    CHECK(paged.file->held.count == 2);
     Paged none(0);
     bool again = true;
     CHECK(buffer::new_page(*none.file, 1, again) == nullptr);
     CHECK_FALSE(again);  // there never will be one
 }
 
-TEST_CASE("memory that all files have taken together is counted, and none is taken beyond the limit") {
-    Paged one(8);
-    buffer::State& state = buffer::state;
+TEST_CASE("memory_of_all_files_is_counted_and_limited") {
+    Paged paged(8);
+    buffer::BufferState& state = buffer::state;
     const std::uint64_t before = state.memory_used.load();
     const std::uint64_t most = state.memory_most.load();
     state.memory_most = before + 2 * 4096;
-    REQUIRE(one.page(1) != nullptr);
-    REQUIRE(one.page(2) != nullptr);
+    REQUIRE(paged.page(1) != nullptr);
+    REQUIRE(paged.page(2) != nullptr);
     CHECK(state.memory_used.load() == before + 8192);
-    const Page* third = one.page(3);
+    const Page* third = paged.page(3);
     REQUIRE(third != nullptr);
-    CHECK(third == buffer::find_page(*one.file, 3));
-    CHECK(one.file->held.count == 2);
+    CHECK(third == buffer::find_page(*paged.file, 3));
+    CHECK(paged.file->held.count == 2);
     CHECK(state.memory_used.load() == before + 8192);
-    buffer::drop_all(*one.file);
+    buffer::drop_all(*paged.file);
     CHECK(state.memory_used.load() == before);
     state.memory_most = before + 4095;
-    CHECK(one.page(4) == nullptr);
+    CHECK(paged.page(4) == nullptr);
     CHECK(state.memory_used.load() == before);
     state.memory_most = most;
 }
 
-TEST_CASE("a stream takes the page again that it has left behind, when there are two and nobody needs it") {
-    Paged one(4);
-    Page* first = one.page(10);
+TEST_CASE("stream_reuses_the_page_behind_it") {
+    Paged paged(4);
+    Page* first = paged.page(10);
     REQUIRE(first != nullptr);
-    CHECK(buffer::reuse_page_behind(*one.file, 11, false) == nullptr);  // the only one
-    REQUIRE(one.page(20) != nullptr);
-    CHECK(buffer::reuse_page_behind(*one.file, 12, false) == nullptr);
-    CHECK(buffer::reuse_page_behind(*one.file, 11, true) == nullptr);
+    CHECK(buffer::reuse_page_behind(*paged.file, 11, false) == nullptr);  // the only one
+    REQUIRE(paged.page(20) != nullptr);
+    CHECK(buffer::reuse_page_behind(*paged.file, 12, false) == nullptr);
+    CHECK(buffer::reuse_page_behind(*paged.file, 11, true) == nullptr);
     first->valid.add(0, 10);
-    CHECK(buffer::reuse_page_behind(*one.file, 11, false) == first);
+    CHECK(buffer::reuse_page_behind(*paged.file, 11, false) == first);
     CHECK(first->index == 11);
     CHECK(first->valid.empty());
-    CHECK(one.by_use() == "11 20");
-    CHECK(buffer::find_page(*one.file, 10) == nullptr);
-    CHECK(buffer::find_page(*one.file, 11) == first);
-    CHECK(buffer::reuse_page_behind(*one.file, 10, true) == first);
+    CHECK(paged.by_use() == "11 20");
+    CHECK(buffer::find_page(*paged.file, 10) == nullptr);
+    CHECK(buffer::find_page(*paged.file, 11) == first);
+    CHECK(buffer::reuse_page_behind(*paged.file, 10, true) == first);
     first->is_dirty = true;
-    CHECK(buffer::reuse_page_behind(*one.file, 11, false) == nullptr);
+    CHECK(buffer::reuse_page_behind(*paged.file, 11, false) == nullptr);
     first->is_dirty = false;
     first->busy = Busy::Loading;
-    CHECK(buffer::reuse_page_behind(*one.file, 11, false) == nullptr);
+    CHECK(buffer::reuse_page_behind(*paged.file, 11, false) == nullptr);
     first->busy = Busy::No;
-    CHECK(one.file->held.count == 2);
+    CHECK(paged.file->held.count == 2);
 }
 
-TEST_CASE("memory is touched before 64 KiB and more are loaded into it, where a page is no larger than a mebibyte") {
+TEST_CASE("memory_is_touched_before_loads_from_64_kib") {
     const Folder folder;
     const auto touched = [&](std::uint32_t page_size, std::uint32_t bytes) {
-        Paged one(2, page_size);
+        Paged paged(2, page_size);
         const int fd = open((folder.path + "/data").c_str(), O_CREAT | O_RDWR, 0644);
-        one.file->ends.reader = fd;
-        Page* page = one.page(0);
+        paged.file->ends.reader = fd;
+        Page* page = paged.page(0);
         REQUIRE(page != nullptr);
         CHECK_FALSE(page->touched);
-        CHECK(buffer::load(*one.file, *page, 0, bytes, false) == 0);
+        CHECK(buffer::load(*paged.file, *page, 0, bytes, false) == 0);
         CHECK(page->valid.covers(0, bytes));
-        CHECK(one.file->statistics.wait_ns == 0);
+        CHECK(paged.file->statistics.wait_ns == 0);
         close(fd);
         return page->touched;
     };
@@ -192,18 +192,18 @@ TEST_CASE("memory is touched before 64 KiB and more are loaded into it, where a 
     CHECK_FALSE(touched((1U << 20U) + 4096, 65'536));
 }
 
-TEST_CASE("memory that was given back is there for the next page of its size") {
-    Paged one(3, 12'288);
-    Page* page = one.page(1);
+TEST_CASE("returned_memory_serves_next_page_of_its_size") {
+    Paged paged(3, 12'288);
+    Page* page = paged.page(1);
     REQUIRE(page != nullptr);
     char* const data = page->data;
     data[0] = 'a';
-    buffer::drop_page(*one.file, *page);
+    buffer::drop_page(*paged.file, *page);
     {
         Paged smaller(1, 8192);
         CHECK(smaller.page(1)->data != data);
     }
-    page = one.page(2);
+    page = paged.page(2);
     CHECK(page->data == data);
     CHECK(data[0] == 'a');  // nobody clears it: what is valid is known by its ranges
     CHECK_FALSE(page->touched);

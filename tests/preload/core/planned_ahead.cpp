@@ -37,11 +37,11 @@ struct Queued {
     std::string pages() const {
         std::string all;
         for (std::int64_t index = 0; index < 70; ++index) {
-            const buffer::Page* found = buffer::find_page(*file, index);
-            if (found != nullptr && found->busy == buffer::Busy::Queued) {
-                CHECK(found->ahead);
-                all += (all.empty() ? "" : " ") + std::to_string(index) + ":" + std::to_string(found->want_begin) +
-                       "-" + std::to_string(found->want_end);
+            const buffer::Page* page = buffer::find_page(*file, index);
+            if (page != nullptr && page->busy == buffer::Busy::Queued) {
+                CHECK(page->ahead);
+                all += (all.empty() ? "" : " ") + std::to_string(index) + ":" + std::to_string(page->want_begin) + "-" +
+                       std::to_string(page->want_end);
             }
         }
         return all;
@@ -52,8 +52,7 @@ constexpr Move whole_pages{.local = true, .reach = 4096};
 
 }  // namespace
 
-TEST_CASE(
-    "a stream that goes on has the next pages read, one that has just begun or reaches no quarter of a page none") {
+TEST_CASE("advancing_stream_plans_next_pages") {
     Queued one("*:size=4k:count=9:prefetch=3");
     buffer::plan_ahead(*one.file, {.forward = 1}, whole_pages, 4096, 8192);
     buffer::plan_ahead(*one.file, {.forward = 2}, {.local = true, .reach = 1023}, 4096, 8192);
@@ -66,7 +65,7 @@ TEST_CASE(
     CHECK(one.pages() == "2:0-4096 3:0-4096 4:0-4096");
 }
 
-TEST_CASE("a stream that goes back has the pages before it read, and none before the first") {
+TEST_CASE("backward_stream_plans_earlier_pages") {
     Queued one("*:size=4k:count=9:prefetch=3");
     Move back = whole_pages;
     back.backward = true;
@@ -82,7 +81,7 @@ TEST_CASE("no page is read ahead that begins behind the end of the file") {
     CHECK(one.pages() == "62:0-4096 63:0-4096");
 }
 
-TEST_CASE("calls at a constant distance have the parts read that they will want, and none over two pages") {
+TEST_CASE("strided_calls_plan_parts_within_one_page") {
     Queued one("*:size=4k:count=9:prefetch=4");
     const Move far{.local = false, .reach = 0};
     buffer::plan_ahead(*one.file, {.step = 9000, .strides = 2}, far, 100, 200);
@@ -91,7 +90,7 @@ TEST_CASE("calls at a constant distance have the parts read that they will want,
     CHECK(one.pages() == "2:908-1008 4:1716-1816 6:2524-2624 8:3332-3432");
 }
 
-TEST_CASE("parts that would lie over two pages, before the file or behind it are not read ahead") {
+TEST_CASE("planned_parts_never_cross_pages_or_file_ends") {
     {
         Queued one("*:size=4k:count=9:prefetch=4");
         const Move far{.local = false, .reach = 0};
@@ -135,15 +134,15 @@ namespace {
 /// A crew that takes what it is handed, and of which nobody works.
 struct Takes {
     Takes() {
-        dismiss_crew();
-        buffer::crew.started = buffer::crew.made = 1;
+        stop_pool();
+        buffer::pool.started = buffer::pool.possible = 1;
     }
     ~Takes() { buffer::workers_after_fork(); }
 };
 
 }  // namespace
 
-TEST_CASE("a file is handed to the workers when something was planned for it, and not for nothing") {
+TEST_CASE("planned_work_enqueues_the_file") {
     const Move far{.local = false, .reach = 0};
     for (const bool strides : {false, true}) {
         CAPTURE(strides);
@@ -158,10 +157,10 @@ TEST_CASE("a file is handed to the workers when something was planned for it, an
         };
         plan(64 * 4096);  // there is nothing behind it
         CHECK(one.pages() == "");
-        CHECK(buffer::crew.count == 0);
+        CHECK(buffer::pool.count == 0);
         plan(0);
         CHECK(one.pages() == (strides ? "1:0-100 2:0-100" : "1:0-4096 2:0-4096"));
-        CHECK(buffer::crew.count == 1);
+        CHECK(buffer::pool.count == 1);
         CHECK(buffer::next_file() == one.file);
         one.file->on_list_of = 0;
         for (buffer::Page* page = one.file->held.oldest; page != nullptr; page = page->newer) {
@@ -169,12 +168,12 @@ TEST_CASE("a file is handed to the workers when something was planned for it, an
         }
         one.file->held.queued = 0;
         plan(50);  // all that it wants is there
-        CHECK(buffer::crew.count == 0);
+        CHECK(buffer::pool.count == 0);
         CHECK(one.file->statistics.ahead_started == 2);
     }
 }
 
-TEST_CASE("nothing is handed over, and nothing counted, when there is no page for what is planned") {
+TEST_CASE("missing_page_plans_and_counts_nothing") {
     for (const bool strides : {false, true}) {
         CAPTURE(strides);
         Queued one("*:size=4k:count=3:prefetch=2,%process:age=600");
@@ -192,7 +191,7 @@ TEST_CASE("nothing is handed over, and nothing counted, when there is no page fo
             buffer::plan_ahead(*one.file, {.forward = 2}, whole_pages, 0, 100);
         }
         CHECK(one.pages() == "");
-        CHECK(buffer::crew.count == 0);
+        CHECK(buffer::pool.count == 0);
         CHECK(one.file->held.queued == 0);
         CHECK(one.file->statistics.ahead_started == 0);
         for (buffer::Page* page : pages) {
@@ -221,7 +220,7 @@ TEST_CASE("what is written need not be read ahead any more") {
     one.file->on_list_of = 0;
 }
 
-TEST_CASE("what was planned from a page is not planned from it again, and pages that are there are left out") {
+TEST_CASE("plan_is_made_once_and_skips_loaded_pages") {
     Queued one("*:size=4k:count=9:prefetch=3");
     const buffer::Stream stream{.forward = 2};
     buffer::plan_ahead(*one.file, stream, whole_pages, 4096, 5000);
@@ -237,8 +236,7 @@ TEST_CASE("what was planned from a page is not planned from it again, and pages 
     CHECK(one.pages() == "2:0-4096 3:0-4096 4:0-4096");
 }
 
-TEST_CASE(
-    "what is only planned gives way to what is needed, a clean page before it, the one not used for longest first") {
+TEST_CASE("planned_pages_yield_to_needed_pages_lru_first") {
     Queued one("*:size=4k:count=3:prefetch=2");
     buffer::plan_ahead(*one.file, {.forward = 2}, whole_pages, 0, 100);
     bool again = true;

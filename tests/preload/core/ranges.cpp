@@ -9,7 +9,7 @@
 using sonde::buffer::Range;
 using sonde::buffer::RangeSet;
 
-TEST_CASE("a set of ranges is the set of its bytes, whatever the order they come in") {
+TEST_CASE("range_set_equals_set_of_bytes_in_any_order") {
     constexpr std::uint32_t size = 500;
     std::mt19937 engine(7);
     const auto random = [&engine] { return static_cast<std::uint32_t>(engine()); };
@@ -21,8 +21,8 @@ TEST_CASE("a set of ranges is the set of its bytes, whatever the order they come
             const std::uint32_t end = begin + 1 + random() % std::min<std::uint32_t>(size - begin - 1, 12);
             const RangeSet before = set;
             if (set.add(begin, end)) {
-                for (std::uint32_t at = begin; at < end; ++at) {
-                    truth.set(at);
+                for (std::uint32_t byte = begin; byte < end; ++byte) {
+                    truth.set(byte);
                 }
             } else {
                 REQUIRE(before.count() == RangeSet::capacity);
@@ -36,9 +36,9 @@ TEST_CASE("a set of ranges is the set of its bytes, whatever the order they come
         const std::uint32_t to = from + random() % (size - from + 1);
         bool all = true;
         std::uint32_t first_missing = to;
-        for (std::uint32_t at = from; at < to; ++at) {
-            all &= truth.test(at);
-            first_missing = !truth.test(at) && first_missing == to ? at : first_missing;
+        for (std::uint32_t byte = from; byte < to; ++byte) {
+            all &= truth.test(byte);
+            first_missing = !truth.test(byte) && first_missing == to ? byte : first_missing;
         }
         const Range gap = set.gap(from, to);
         REQUIRE(gap.begin == first_missing);

@@ -16,8 +16,8 @@ constexpr std::uint32_t MiB = 1U << 20U;
 std::string file_with(const Folder& folder, std::size_t bytes) {
     std::string path = folder.path + "/data";
     std::string text(bytes, '\0');
-    for (std::size_t at = 0; at < bytes; ++at) {
-        text[at] = static_cast<char>(at * 2654435761U >> 13U);
+    for (std::size_t position = 0; position < bytes; ++position) {
+        text[position] = static_cast<char>(position * 2654435761U >> 13U);
     }
     const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
     REQUIRE(write(fd, text.data(), bytes) == static_cast<ssize_t>(bytes));
@@ -28,11 +28,11 @@ std::string file_with(const Folder& folder, std::size_t bytes) {
 /// Reads all of it in small records, each of which must be what the file holds.
 void read_through(int fd, const std::string& truth, std::size_t record) {
     std::vector<char> seen(record);
-    for (std::size_t at = 0; at < truth.size(); at += record) {
-        const std::size_t there = std::min(record, truth.size() - at);
-        REQUIRE(read_at(fd, seen.data(), record, static_cast<off64_t>(at)) == static_cast<ssize_t>(there));
+    for (std::size_t position = 0; position < truth.size(); position += record) {
+        const std::size_t there = std::min(record, truth.size() - position);
+        REQUIRE(read_at(fd, seen.data(), record, static_cast<off64_t>(position)) == static_cast<ssize_t>(there));
         REQUIRE(std::equal(seen.begin(), seen.begin() + static_cast<std::ptrdiff_t>(there),
-                           truth.begin() + static_cast<std::ptrdiff_t>(at)));
+                           truth.begin() + static_cast<std::ptrdiff_t>(position)));
     }
 }
 
@@ -55,19 +55,19 @@ TEST_CASE("pages_of_a_file_that_is_only_read_are_a_mebibyte_at_most") {
         {"*:size=32m:count=2:direct", O_RDONLY, 32 * MiB, 2, 1},
         {"*:size=128k:count=3", O_RDONLY, MiB / 8, 3, 1},
     };
-    for (const Case& one : cases) {
-        CAPTURE(one.params);
-        use(one.params);
-        const int fd = open_buffered(path, one.flags);
+    for (const Case& test_case : cases) {
+        CAPTURE(test_case.params);
+        use(test_case.params);
+        const int fd = open_buffered(path, test_case.flags);
         const buffer::Held& held = file_of(fd).held;
-        CHECK((held.page_size == one.page && held.limit == one.pages && held.prefetch == one.ahead));
+        CHECK((held.page_size == test_case.page && held.limit == test_case.pages && held.prefetch == test_case.ahead));
         read_through(fd, truth, 1000);
-        CHECK(file_of(fd).statistics.read.below < 50);
+        CHECK(file_of(fd).statistics.read.storage_calls < 50);
         CHECK(close_buffered(fd) == 0);
     }
 }
 
-TEST_CASE("small reads through large buffers see the file, and storage is asked in pieces of no more than a mebibyte") {
+TEST_CASE("large_buffers_read_at_most_a_mebibyte_at_once") {
     const Folder folder;
     const std::string path = file_with(folder, 20 * MiB + 777);
     const std::string truth = contents(path);
@@ -78,10 +78,10 @@ TEST_CASE("small reads through large buffers see the file, and storage is asked 
             slow_storage = slow;
             const int fd = open_buffered(path, O_RDONLY);
             read_through(fd, truth, 1000);
-            const buffer::Direction& reads = file_of(fd).statistics.read;
-            CHECK(reads.below >= 21);
-            CHECK(reads.below < 20 * 8 + 20);  // and of 128 KiB at least
-            CHECK(reads.hits * 100 > reads.asked * 97);
+            const buffer::TransferCounts& reads = file_of(fd).statistics.read;
+            CHECK(reads.storage_calls >= 21);
+            CHECK(reads.storage_calls < 20 * 8 + 20);  // and of 128 KiB at least
+            CHECK(reads.hits * 100 > reads.calls * 97);
             CHECK(close_buffered(fd) == 0);
             slow_storage = false;
         }
@@ -89,7 +89,7 @@ TEST_CASE("small reads through large buffers see the file, and storage is asked 
     CHECK_FALSE(buffer::any());
 }
 
-TEST_CASE("where storage is quick a stream leaves no trail of pages behind") {
+TEST_CASE("stream_on_quick_storage_leaves_no_pages") {
     const Folder folder;
     const std::string path = file_with(folder, 20 * MiB);
     const std::string truth = contents(path);
@@ -109,13 +109,13 @@ TEST_CASE("what is planned first is read first") {
     slow_storage = true;
     const int fd = open_buffered(path, O_RDONLY);
     std::vector<char> seen(1000);
-    for (off64_t at = 0; at < 500'000;
-         at += 1000) {  // long enough that storage is known to be slow, and all is planned
-        REQUIRE(read_at(fd, seen.data(), seen.size(), at) == 1000);
+    for (off64_t offset = 0; offset < 500'000;
+         offset += 1000) {  // long enough that storage is known to be slow, and all is planned
+        REQUIRE(read_at(fd, seen.data(), seen.size(), offset) == 1000);
     }
     buffer::File& file = file_of(fd);
-    std::uint32_t left = 8;
-    for (int tries = 0; tries < 20'000 && left > 0; ++tries) {
+    std::uint32_t remaining = 8;
+    for (int tries = 0; tries < 20'000 && remaining > 0; ++tries) {
         file.lock.lock();
         std::int64_t farthest_begun = 0, nearest_waiting = 100;
         for (const buffer::Page* page = file.held.oldest; page != nullptr; page = page->newer) {
@@ -125,12 +125,12 @@ TEST_CASE("what is planned first is read first") {
                 farthest_begun = std::max(farthest_begun, page->index);
             }
         }
-        left = file.held.queued;
+        remaining = file.held.queued;
         file.lock.unlock();
         REQUIRE(farthest_begun < nearest_waiting);
         usleep(100);
     }
-    CHECK(left == 0);
+    CHECK(remaining == 0);
     CHECK(file.held.count == 9);
     CHECK(close_buffered(fd) == 0);
     slow_storage = false;

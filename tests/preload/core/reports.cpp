@@ -37,21 +37,20 @@ struct Heard {
         state.report = state.lines = -1;
         state.lines_folder = nullptr;
         state.reported = false;
-        state.ring_refused = 0;
-        state.ring_told = false;
         state.others_unseen = false;
         state.strangers = false;
     }
     /// With `?` where the time since the opening stands.
-    static std::string timeless(std::string told) {
+    static std::string timeless(std::string text) {
         for (const std::string mark : {"open for ", "open_s\":"}) {
-            for (std::size_t at = told.find(mark); at != std::string::npos; at = told.find(mark, at + 1)) {
-                const std::size_t begin = at + mark.size();
-                const std::size_t end = told.find_first_not_of("0123456789.", begin);
-                told.replace(begin, end == std::string::npos ? end : end - begin, end != begin ? "?" : "");
+            for (std::size_t position = text.find(mark); position != std::string::npos;
+                 position = text.find(mark, position + 1)) {
+                const std::size_t begin = position + mark.size();
+                const std::size_t end = text.find_first_not_of("0123456789.", begin);
+                text.replace(begin, end == std::string::npos ? end : end - begin, end != begin ? "?" : "");
             }
         }
-        return told;
+        return text;
     }
     std::string text() const { return timeless(contents(text_file)); }
     std::string lines() const {
@@ -62,11 +61,11 @@ struct Heard {
 /// 100 reads of 50,000 bytes, of which ten reached storage in 1.5 s.
 Statistics hundred_reads() {
     Statistics counted;
-    counted.read.asked = 100;
-    counted.read.asked_bytes = 5'000'000;
-    counted.read.below = 10;
-    counted.read.below_bytes = 6'000'000;
-    counted.read.below_ns = 1'500'000'000;
+    counted.read.calls = 100;
+    counted.read.bytes = 5'000'000;
+    counted.read.storage_calls = 10;
+    counted.read.storage_bytes = 6'000'000;
+    counted.read.storage_ns = 1'500'000'000;
     counted.read.hits = 90;
     counted.read.consecutive = 99;
     counted.read.unaligned = 3;
@@ -109,15 +108,16 @@ struct Told {
 
 /// The sentence that follows the figures, empty when there is none.
 std::string advice(const Statistics& counted, std::uint32_t prefetch = 1, bool shared = false) {
-    Told told;
-    told.file->statistics = counted;
-    told.file->held.prefetch = prefetch;
-    told.file->shared = shared;
-    told.rule.verbose = false;
-    buffer::report_file(*told.file);
-    const std::string lines = told.heard.lines();
-    const std::size_t at = lines.find("\"advice\":\"");
-    return at == std::string::npos ? "" : lines.substr(at + 10, lines.find('"', at + 10) - at - 10);
+    Told report;
+    report.file->statistics = counted;
+    report.file->held.prefetch = prefetch;
+    report.file->shared = shared;
+    report.rule.verbose = false;
+    buffer::report_file(*report.file);
+    const std::string lines = report.heard.lines();
+    const std::size_t position = lines.find("\"advice\":\"");
+    return position == std::string::npos ? ""
+                                         : lines.substr(position + 10, lines.find('"', position + 10) - position - 10);
 }
 
 bool begins(const std::string& text, const char* with) {
@@ -127,14 +127,14 @@ bool begins(const std::string& text, const char* with) {
 }  // namespace
 
 TEST_CASE("writes_have_their_own_report_line") {
-    Told told;
-    told.file->statistics.write = told.file->statistics.read;
-    told.file->statistics.read = {};
-    told.file->statistics.write.past = 7;
-    told.file->why_released = "why not";
+    Told report;
+    report.file->statistics.write = report.file->statistics.read;
+    report.file->statistics.read = {};
+    report.file->statistics.write.bypassed = 7;
+    report.file->why_released = "why not";
     std::string line = line_of_reads;
     line.replace(2, 5, "write");
-    CHECK(told.text() ==
+    CHECK(report.text() ==
           "sonde: x  (*: 4 buffers of 1048576 bytes)\n" + line +
               "         of these 7 calls went past the buffer, which stood aside because it did not pay: their places "
               "and times are not known\n"
@@ -144,64 +144,66 @@ TEST_CASE("writes_have_their_own_report_line") {
               "run without\n  no longer buffered: why not\n");
 }
 
-TEST_CASE("what was lost is said too: too many bytes, no call saved, more waiting than was saved") {
-    const auto said = [](auto change, std::uint64_t call_ns = 5'000'000) {
-        Told told;
-        change(told.file->statistics);
-        told.file->payoff.small_call_ns = call_ns;
-        const std::string all = told.text();
+TEST_CASE("report_names_losses") {
+    const auto gain_of = [](auto change, std::uint64_t call_ns = 5'000'000) {
+        Told report;
+        change(report.file->statistics);
+        report.file->payoff.small_call_ns = call_ns;
+        const std::string all = report.text();
         return all.substr(all.find("interrupted 0\n") + 14);
     };
-    CHECK(said([](Statistics& one) { one.read.below_bytes = 20'000'003; }).find("calls saved") != std::string::npos);
-    CHECK(said([](Statistics& one) { one.read.below_bytes = 20'000'004; }) ==
+    CHECK(gain_of([](Statistics& statistics) { statistics.read.storage_bytes = 20'000'003; }).find("calls saved") !=
+          std::string::npos);
+    CHECK(gain_of([](Statistics& statistics) { statistics.read.storage_bytes = 20'000'004; }) ==
           "  storage moved 4 times the bytes that the program asked for: most likely slower than without the buffer\n");
-    CHECK(said([](Statistics& one) { one.read.below = 100; }) ==
+    CHECK(gain_of([](Statistics& statistics) { statistics.read.storage_calls = 100; }) ==
           "  no call was saved: as fast as without the buffer, at best\n");
-    CHECK(begins(said([](Statistics& one) { one.read.below = 99; }), "  1 calls saved"));
-    CHECK(said([](Statistics& one) { one.wait_ns = 450'000'001; }) ==
+    CHECK(begins(gain_of([](Statistics& statistics) { statistics.read.storage_calls = 99; }), "  1 calls saved"));
+    CHECK(gain_of([](Statistics& statistics) { statistics.wait_ns = 450'000'001; }) ==
           "  90 calls saved, of 5000.000 us each: about 0.450 s, less what copying costs; but more than that was spent "
           "waiting: slower than without\n");
-    CHECK(said([](Statistics& one) { one.wait_ns = 450'000'000; }).find("waiting") == std::string::npos);
-    CHECK(said([](Statistics& one) { one.read.asked = 15; }) == "");  // too few to say anything
-    CHECK(said([](Statistics& one) { one.read.asked = 16; }) != "");
+    CHECK(gain_of([](Statistics& statistics) { statistics.wait_ns = 450'000'000; }).find("waiting") ==
+          std::string::npos);
+    CHECK(gain_of([](Statistics& statistics) { statistics.read.calls = 15; }) == "");  // too few to say anything
+    CHECK(gain_of([](Statistics& statistics) { statistics.read.calls = 16; }) != "");
 }
 
 TEST_CASE("report_json_states_every_figure") {
-    Told told;
-    Statistics& counted = told.file->statistics;
+    Told report;
+    Statistics& counted = report.file->statistics;
     counted.wait_ns = 250'000'000;
     counted.syncs = 5;
     counted.ahead_started = 6;
     counted.ahead_used = 7;
     counted.behind_started = 8;
-    counted.given_up = 9;
-    counted.dormant = 10;
-    counted.write.past = 11;
-    told.file->why_released = "why \"not\"";
-    told.file->last_guard = buffer::Guard::Lease;
-    told.text();
-    CHECK(
-        told.heard.lines() ==
-        "{\"type\":\"buffer\",\"path\":\"x\",\"pattern\":\"*\",\"page_bytes\":1048576,\"pages\":4,\"guard\":"
-        "\"lease\",\"open_s\":?,"
-        "\"wait_s\":0.250000000,\"seeks\":4,\"syncs\":5,\"ahead_started\":6,\"ahead_used\":7,\"behind_started\":8,"
-        "\"interrupted\":9,\"dormant\":10,\"engine\":\"" +
-            std::string(state.settings->limits.engine == settings::Engine::Ring ? "uring" : "threads") +
-            "\",\"let_go\":\"why \\\"not\\\"\","
-            "\"read\":{\"calls\":100,\"bytes\":5000000,\"below_calls\":10,\"below_bytes\":6000000,\"below_s\":"
-            "1.500000000,"
-            "\"hits\":90,\"consecutive\":99,\"past\":0,\"unaligned\":3,\"sizes\":[0,0,0,100,0,0,0,0,0,0]},"
-            "\"write\":{\"calls\":0,\"bytes\":0,\"below_calls\":0,\"below_bytes\":0,\"below_s\":0.000000000,\"hits\":0,"
-            "\"consecutive\":0,\"past\":11,\"unaligned\":0,\"sizes\":[0,0,0,0,0,0,0,0,0,0]}}\n");
+    counted.interruptions = 9;
+    counted.suspensions = 10;
+    counted.write.bypassed = 11;
+    report.file->why_released = "why \"not\"";
+    report.file->last_guard = buffer::Guard::Lease;
+    report.text();
+    CHECK(report.heard.lines() ==
+          "{\"type\":\"buffer\",\"path\":\"x\",\"pattern\":\"*\",\"page_bytes\":1048576,\"pages\":4,\"guard\":"
+          "\"lease\",\"open_s\":?,"
+          "\"wait_s\":0.250000000,\"seeks\":4,\"syncs\":5,\"ahead_started\":6,\"ahead_used\":7,\"behind_started\":8,"
+          "\"interrupted\":9,\"suspensions\":10,\"release_reason\":\"why \\\"not\\\"\","
+          "\"read\":{\"calls\":100,\"bytes\":5000000,\"storage_calls\":10,\"storage_bytes\":6000000,\"storage_s\":"
+          "1.500000000,"
+          "\"hits\":90,\"consecutive\":99,\"bypassed\":0,\"unaligned\":3,\"sizes\":[0,0,0,100,0,0,0,0,0,0]},"
+          "\"write\":{\"calls\":0,\"bytes\":0,\"storage_calls\":0,\"storage_bytes\":0,\"storage_s\":0.000000000,"
+          "\"hits\":0,"
+          "\"consecutive\":0,\"bypassed\":11,\"unaligned\":0,\"sizes\":[0,0,0,0,0,0,0,0,0,0]}}\n");
 }
 
 TEST_CASE("report_names_what_guards_the_file") {
     const auto sentence = [](buffer::Guard guard) {
-        Told told;
-        told.file->last_guard = guard;
-        const std::string text = told.text();
-        const std::size_t at = text.find("  guarded by ");
-        return at == std::string::npos ? "" : text.substr(at + 13, text.find_first_of(":,", at) - at - 13);
+        Told report;
+        report.file->last_guard = guard;
+        const std::string text = report.text();
+        const std::size_t position = text.find("  guarded by ");
+        return position == std::string::npos
+                   ? ""
+                   : text.substr(position + 13, text.find_first_of(":,", position) - position - 13);
     };
     CHECK(sentence(buffer::Guard::None) == "");
     CHECK(sentence(buffer::Guard::Lease) == "a lease");
@@ -209,57 +211,43 @@ TEST_CASE("report_names_what_guards_the_file") {
     CHECK(sentence(buffer::Guard::UserWord) == "your word alone");
 }
 
-TEST_CASE("of a file without calls nothing is told, unless there is a reason to name") {
-    Told told;
-    told.file->statistics = {};
-    CHECK(told.text() == "");
-    told.file->why_released = "gone";
-    told.file->inherited = true;
-    CHECK(told.text() == "");
-    told.file->inherited = false;
-    CHECK(told.text().find("  no longer buffered: gone\n") != std::string::npos);
+TEST_CASE("file_without_calls_is_reported_only_with_reason") {
+    Told report;
+    report.file->statistics = {};
+    CHECK(report.text() == "");
+    report.file->why_released = "gone";
+    report.file->inherited = true;
+    CHECK(report.text() == "");
+    report.file->inherited = false;
+    CHECK(report.text().find("  no longer buffered: gone\n") != std::string::npos);
 }
 
-TEST_CASE("the report of a buffered file names its buffers, what was done beforehand, and why it ended") {
-    Told told;
-    told.file->statistics.wait_ns = 20'000'000;
-    told.file->statistics.ahead_started = 6;
-    told.file->statistics.ahead_used = 5;
-    told.file->statistics.behind_started = 8;
-    told.file->statistics.syncs = 2;
-    told.file->statistics.given_up = 3;
-    told.file->payoff.small_call_ns = 5'000'000;
-    told.file->why_released = "a child process shares it";
-    CHECK(told.text() == std::string("sonde: x  (*: 4 buffers of 1048576 bytes)\n") + line_of_reads +
-                             "  was open for ? s, waited 0.020 s; read ahead 6, used 5; written behind 8; seeks 4, "
-                             "syncs 2, interrupted 3\n"
-                             "  90 calls saved, of 5000.000 us each: about 0.450 s, less what copying costs\n"
-                             "  no longer buffered: a child process shares it\n");
-}
-
-TEST_CASE("a ring that was refused is named with its error, once") {
-    Told told;
-    state.ring_refused = EPERM;
-    CHECK(told.text().find("  io_uring (EPERM: it is not allowed here): threads were used instead\n") !=
-          std::string::npos);
-    const std::size_t once = told.heard.text().size();
-    const std::string again = told.text().substr(once);
-    CHECK(again.find("io_uring") == std::string::npos);
-    CHECK(told.heard.lines().find("\"engine_refused\":\"EPERM: it is not allowed here\"") != std::string::npos);
-    state.ring_told = false;
-    state.ring_refused = 77;
-    CHECK(told.text().find("  io_uring (error 77): threads were used instead\n") != std::string::npos);
+TEST_CASE("report_names_buffers_work_and_release_reason") {
+    Told report;
+    report.file->statistics.wait_ns = 20'000'000;
+    report.file->statistics.ahead_started = 6;
+    report.file->statistics.ahead_used = 5;
+    report.file->statistics.behind_started = 8;
+    report.file->statistics.syncs = 2;
+    report.file->statistics.interruptions = 3;
+    report.file->payoff.small_call_ns = 5'000'000;
+    report.file->why_released = "a child process shares it";
+    CHECK(report.text() == std::string("sonde: x  (*: 4 buffers of 1048576 bytes)\n") + line_of_reads +
+                               "  was open for ? s, waited 0.020 s; read ahead 6, used 5; written behind 8; seeks 4, "
+                               "syncs 2, interrupted 3\n"
+                               "  90 calls saved, of 5000.000 us each: about 0.450 s, less what copying costs\n"
+                               "  no longer buffered: a child process shares it\n");
 }
 
 TEST_CASE("what was chosen for a file is told with the reason") {
     {
-        Told told;
-        told.rule.automatic = true;
-        told.file->choice = {.pays = true, .page_size = 2048, .pages = 16, .ahead = 2, .why = "of this"};
-        CHECK(told.text().find(
+        Told report;
+        report.rule.automatic = true;
+        report.file->choice = {.pays = true, .page_size = 2048, .pages = 16, .ahead = 2, .why = "of this"};
+        CHECK(report.text().find(
                   "  chosen by its first 200 calls: 16 buffers of 2048 bytes, 2 read ahead, because of this\n") !=
               std::string::npos);
-        CHECK(told.heard.lines().find(",\"auto\":{\"buffered\":true,\"prefetch\":2,\"why\":\"of this\"}") !=
+        CHECK(report.heard.lines().find(",\"auto\":{\"buffered\":true,\"prefetch\":2,\"why\":\"of this\"}") !=
               std::string::npos);
     }
     Told watched;
@@ -278,11 +266,11 @@ TEST_CASE("each advice is given beyond its limit, and not at it") {
         change(counted);
         return advice(counted, prefetch, shared);
     };
-    const auto pieces = [&](std::uint64_t asked, std::uint64_t below, bool shared = true) {
+    const auto pieces = [&](std::uint64_t calls, std::uint64_t below, bool shared = true) {
         return changed(
-            [=](Statistics& one) {
-                one.write.asked = asked;
-                one.write.below = below;
+            [=](Statistics& statistics) {
+                statistics.write.calls = calls;
+                statistics.write.storage_calls = below;
             },
             1, shared);
     };
@@ -291,30 +279,30 @@ TEST_CASE("each advice is given beyond its limit, and not at it") {
     CHECK(pieces(64, 60) == "");
     CHECK(pieces(65, 33, false) == "");
     const auto interrupted = [&](std::uint64_t times) {
-        return changed([=](Statistics& one) { one.given_up = times; });
+        return changed([=](Statistics& statistics) { statistics.interruptions = times; });
     };
     CHECK(interrupted(25) == "");
     CHECK(begins(interrupted(26), "Calls that need the file as it is"));
-    CHECK(changed([](Statistics& one) {
-              one.read.asked = 40;
-              one.read.consecutive = 0;
-              one.given_up = 16;
+    CHECK(changed([](Statistics& statistics) {
+              statistics.read.calls = 40;
+              statistics.read.consecutive = 0;
+              statistics.interruptions = 16;
           }) == "");
     const auto past = [&](std::uint64_t times, std::uint64_t consecutive) {
-        return changed([=](Statistics& one) {
-            one.read.past = times;
-            one.read.consecutive = consecutive;
+        return changed([=](Statistics& statistics) {
+            statistics.read.bypassed = times;
+            statistics.read.consecutive = consecutive;
         });
     };
     CHECK(past(50, 50) == "");
     CHECK(begins(past(51, 25), "Storage answers these calls as quickly"));
     CHECK(past(51, 24) == "");
     const auto scattered = [&](std::uint64_t sleeps, std::uint64_t went_past, std::uint64_t hits) {
-        return changed([=](Statistics& one) {
-            one.dormant = sleeps;
-            one.read.past = went_past;
-            one.read.hits = hits;
-            one.read.consecutive = 0;
+        return changed([=](Statistics& statistics) {
+            statistics.suspensions = sleeps;
+            statistics.read.bypassed = went_past;
+            statistics.read.hits = hits;
+            statistics.read.consecutive = 0;
         });
     };
     CHECK(begins(scattered(3, 0, 24), "The accesses are scattered"));
@@ -323,19 +311,19 @@ TEST_CASE("each advice is given beyond its limit, and not at it") {
     CHECK(scattered(2, 0, 24) == "");
     CHECK(scattered(0, 1, 24) == "");
     const auto unused = [&](std::uint64_t started, std::uint64_t not_used) {
-        return changed([=](Statistics& one) {
-            one.ahead_started = started;
-            one.ahead_unused = not_used;
+        return changed([=](Statistics& statistics) {
+            statistics.ahead_started = started;
+            statistics.ahead_unused = not_used;
         });
     };
     CHECK(begins(unused(8, 5), "Most of what was read ahead was not used"));
     CHECK(unused(8, 4) == "");
     CHECK(unused(7, 7) == "");
-    const auto in_sequence = [&](std::uint64_t asked, std::uint64_t consecutive, std::uint32_t prefetch) {
+    const auto in_sequence = [&](std::uint64_t calls, std::uint64_t consecutive, std::uint32_t prefetch) {
         return changed(
-            [=](Statistics& one) {
-                one.read.asked = asked;
-                one.read.consecutive = consecutive;
+            [=](Statistics& statistics) {
+                statistics.read.calls = calls;
+                statistics.read.consecutive = consecutive;
             },
             prefetch);
     };
@@ -343,21 +331,21 @@ TEST_CASE("each advice is given beyond its limit, and not at it") {
     CHECK(in_sequence(66, 33, 0) == "");
     CHECK(in_sequence(64, 64, 0) == "");
     CHECK(in_sequence(65, 33, 1) == "");
-    CHECK(begins(changed([](Statistics& one) { one.read.asked_bytes = 100ULL << 20U; }),
+    CHECK(begins(changed([](Statistics& statistics) { statistics.read.bytes = 100ULL << 20U; }),
                  "The program's own calls are as large"));
-    CHECK(changed([](Statistics& one) { one.read.asked_bytes = (100ULL << 20U) - 1; }) == "");
+    CHECK(changed([](Statistics& statistics) { statistics.read.bytes = (100ULL << 20U) - 1; }) == "");
 }
 
-TEST_CASE("files of fewer than 16 calls are one line at the end, those that were let go one line each") {
+TEST_CASE("files_below_16_calls_share_one_line") {
     Told told_file;
     Heard& heard = told_file.heard;
     told_file.rule.brief = true;
     std::strcpy(told_file.file->path, "/data/x");
     Statistics few;
-    few.read.asked = 10;
-    few.write.asked = 5;
-    few.read.asked_bytes = 3000;
-    few.write.asked_bytes = 4000;
+    few.read.calls = 10;
+    few.write.calls = 5;
+    few.read.bytes = 3000;
+    few.write.bytes = 4000;
     const auto report = [&](const Statistics& counted, const char* stopped) {
         told_file.file->statistics = counted;
         told_file.file->why_released = stopped;
@@ -366,16 +354,16 @@ TEST_CASE("files of fewer than 16 calls are one line at the end, those that were
     report(few, nullptr);
     report(few, nullptr);
     CHECK(heard.text() == "");
-    few.read.asked = 1;
-    few.write.asked = 0;
+    few.read.calls = 1;
+    few.write.calls = 0;
     report(few, "it was mapped");
     CHECK(heard.text() == "sonde: /data/x  left as it was after 1 call: it was mapped\n");
-    few.write.asked = 1;
+    few.write.calls = 1;
     report(few, "it was mapped");
     CHECK(heard.text().find("after 2 calls: it was mapped\n") != std::string::npos);
     const std::size_t before = heard.text().size();
-    few.read.asked = 16;
-    few.write.asked = 0;
+    few.read.calls = 16;
+    few.write.calls = 0;
     report(few, nullptr);
     CHECK(heard.text().substr(before).find("program 16 calls") != std::string::npos);
     const std::size_t end = heard.text().size();
@@ -383,12 +371,12 @@ TEST_CASE("files of fewer than 16 calls are one line at the end, those that were
     CHECK(heard.text().substr(end) ==
           "sonde: 2 other files, each of fewer than 16 calls: together 30 calls, 0.014 MB (the option verbose in "
           "IOBUF_PARAMS tells of each)\n");
-    const std::size_t told = heard.text().size();
+    const std::size_t length_before = heard.text().size();
     buffer::report_at_end();  // once a process
-    CHECK(heard.text().size() == told);
+    CHECK(heard.text().size() == length_before);
 }
 
-TEST_CASE("a pattern that matched nothing is named where files were opened that no rule covers") {
+TEST_CASE("unmatched_pattern_is_named_if_other_files_opened") {
     for (const bool strangers : {false, true}) {
         for (const bool verbose : {false, true}) {
             Heard heard;
@@ -403,62 +391,29 @@ TEST_CASE("a pattern that matched nothing is named where files were opened that 
     }
 }
 
-TEST_CASE("each way in which a ring can be refused has its name") {
-    Told told;
-    for (const auto& [error, name] : {std::pair{EACCES, "EACCES: it is not allowed here"},
-                                      {ENOSYS, "ENOSYS: this kernel has none"},
-                                      {EOPNOTSUPP, "EOPNOTSUPP: this kernel's is too old"},
-                                      {ENOMEM, "ENOMEM: there is no memory for it, or no more locked memory"},
-                                      {EMFILE, "EMFILE: there are no descriptors left"}}) {
-        state.ring_refused = error;
-        state.ring_told = false;
-        CHECK(told.text().find(std::string("  io_uring (") + name + "): threads were used instead\n") !=
-              std::string::npos);
-    }
-}
-
-TEST_CASE("a line of JSON names who worked") {
-    const auto engine = [](settings::Engine asked, int refused) {
-        Told told;
-        state.settings->limits.engine = asked;
-        state.ring_refused = refused;
-        told.rule.verbose = false;
-        CHECK(told.text() == "");
-        const std::string lines = told.heard.lines();
-        const std::size_t at = lines.find("\"engine\":\"") + 10;
-        CHECK(lines.find("\"page_bytes\":1048576,\"pages\":4,") != std::string::npos);
-        CHECK((lines.find("engine_refused") != std::string::npos) == (refused != 0));
-        return lines.substr(at, lines.find('"', at) - at);
-    };
-    CHECK(engine(settings::Engine::Threads, 0) == "threads");
-    CHECK(engine(settings::Engine::Ring, 0) == "uring");
-    CHECK(engine(settings::Engine::Ring, EPERM) == "threads");
-    CHECK(engine(settings::Engine::Sync, 0) == "sync");
-}
-
-TEST_CASE("one file of few calls is told in the singular, and what is open at the end is told, once") {
+TEST_CASE("few_calls_use_singular_and_open_files_report_once") {
     Told told_file;
     Heard& heard = told_file.heard;
     told_file.rule.brief = true;
     told_file.file->statistics = {};
-    told_file.file->statistics.read.asked = 15;
-    told_file.file->statistics.read.asked_bytes = 1'000'000;
+    told_file.file->statistics.read.calls = 15;
+    told_file.file->statistics.read.bytes = 1'000'000;
     buffer::report_file(*told_file.file);
     const Folder folder;
     const int fd = open((folder.path + "/open").c_str(), O_RDWR | O_CREAT, 0644);
     state.settings->rules[0].verbose = true;
     buffer::adopt({.fd = fd, .flags = O_RDWR, .path = "open"});
-    std::string text(20'000, 'x');
+    std::string data(20'000, 'x');
     for (int i = 0; i < 20; ++i) {
-        REQUIRE(write_at(fd, text.data(), 1000, i * 1000) == 1000);
+        REQUIRE(write_at(fd, data.data(), 1000, i * 1000) == 1000);
     }
     buffer::report_at_end();
-    const std::string said = heard.text();
-    CHECK(said.find("/open  (*: 4 buffers of 1048576 bytes)\n  write  program 20 calls, 0.020 MB") !=
+    const std::string text = heard.text();
+    CHECK(text.find("/open  (*: 4 buffers of 1048576 bytes)\n  write  program 20 calls, 0.020 MB") !=
           std::string::npos);
-    CHECK(said.find("sonde: 1 other file of fewer than 16 calls: together 15 calls, 1.000 MB (the option verbose") !=
+    CHECK(text.find("sonde: 1 other file of fewer than 16 calls: together 15 calls, 1.000 MB (the option verbose") !=
           std::string::npos);
-    CHECK(file_of(fd).statistics.write.asked == 0);
+    CHECK(file_of(fd).statistics.write.calls == 0);
     CHECK(close_buffered(fd) == 0);
-    CHECK(heard.text() == said);
+    CHECK(heard.text() == text);
 }

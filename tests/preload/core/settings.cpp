@@ -18,9 +18,9 @@ std::vector<std::string> warnings;
 
 std::unique_ptr<Settings> parse(const std::string& text) {
     warnings.clear();
-    auto made = std::make_unique<Settings>();
-    read_params(text.c_str(), *made, [](const char* sentence) { warnings.emplace_back(sentence); });
-    return made;
+    auto settings = std::make_unique<Settings>();
+    read_params(text.c_str(), *settings, [](const char* sentence) { warnings.emplace_back(sentence); });
+    return settings;
 }
 
 }  // namespace
@@ -58,7 +58,7 @@ TEST_CASE("patterns match as the shell's do") {
     }
 }
 
-TEST_CASE("a pattern without a slash is also tried on the last part of the path") {
+TEST_CASE("pattern_without_slash_matches_last_path_part") {
     CHECK(pattern_covers("GRIBFILE.*", "./GRIBFILE.AAA", nullptr));
     CHECK(pattern_covers("*nemsio", "/scratch/run/sfc.nemsio", nullptr));
     CHECK(pattern_covers("/scratch/*", "x", "/scratch/x"));
@@ -123,12 +123,6 @@ TEST_CASE("what cannot be meant is said, and the rest is used") {
     CHECK(warnings.empty());
     CHECK(parse("%process:threads=1:maxmem=64M:age=9")->limits.threads == 1);
     CHECK(warnings.empty());
-    CHECK(parse("%process:engine=uring")->limits.engine == Engine::Ring);
-    CHECK(parse("%process:threads=4:engine=sync")->limits.workers() == 0);
-    CHECK(warnings.empty());
-    CHECK(parse("%process:engine=fast")->limits.engine == Engine::Threads);
-    REQUIRE(warnings.size() == 1);
-    CHECK(warnings[0].find("engine=fast") != std::string::npos);
     CHECK(parse("%process:thread=1")->count == 0);
     CHECK(warnings.size() == 1);
 }

@@ -12,8 +12,7 @@
 
 using namespace under_test;
 
-TEST_CASE(
-    "after a fork nothing is buffered where memory is shared: by the child in any case, by the parent if nameless") {
+TEST_CASE("shared_memory_after_fork_disables_buffering") {
     const Held one(quiet);
     constexpr int no_map = -2;
     const auto retired = [&](int map, bool child) {
@@ -32,7 +31,7 @@ TEST_CASE(
     CHECK(retired(-1, true));
 }
 
-TEST_CASE("the last 64 files that were mapped to write are known, and none that cannot be told") {
+TEST_CASE("last_64_mapped_files_are_remembered") {
     const Folder folder;
     use(quiet);
     CHECK(in_child([&] {

@@ -30,7 +30,7 @@ int open_shared(const std::string& path, int flags, const OpenedByMpi& mpi) {
 
 }  // namespace
 
-TEST_CASE("a child that inherits a file ends its buffering, one that cannot have it does not") {
+TEST_CASE("inherited_file_ends_buffering_and_private_one_does_not") {
     {
         Held one(quiet, O_RDWR | O_CREAT | O_CLOEXEC);
         buffer::before_child(buffer::Child::Program);
@@ -56,29 +56,29 @@ TEST_CASE("a child that inherits a file ends its buffering, one that cannot have
         CHECK(contents(one.path) == one.text);
         // If it does not succeed we are back after 64 calls; a thread that slept before counts them by the score, and
         // its first sixteen may have begun with calls on another file.
-        char seen[10];
+        char bytes_read[10];
         for (int i = 0; i < 64; ++i) {
-            REQUIRE(read_at(one.fd, seen, 10, 0) == 10);
+            REQUIRE(read_at(one.fd, bytes_read, 10, 0) == 10);
             REQUIRE((i >= 48 || mode_of(one.fd) == Mode::Suspended));
         }
         CHECK(mode_of(one.fd) == Mode::Active);
     }
 }
 
-TEST_CASE("what another process appends is seen by who reads behind the end, and by who seeks it") {
+TEST_CASE("append_by_another_process_is_seen_at_end") {
     Held one(quiet);
     buffer::hand_to_kernel(one.fd);
     const int other = open(one.path.c_str(), O_WRONLY | O_APPEND);
     REQUIRE(write(other, "more", 4) == 4);
     close(other);
-    std::string seen(10, '.');
-    CHECK(read_at(one.fd, seen.data(), 10, 500) == 4);
-    CHECK(seen.substr(0, 4) == "more");
+    std::string bytes_read(10, '.');
+    CHECK(read_at(one.fd, bytes_read.data(), 10, 500) == 4);
+    CHECK(bytes_read.substr(0, 4) == "more");
     CHECK(buffer::seek(one.fd, 0, SEEK_END).value == 504);
-    CHECK(read_at(one.fd, seen.data(), 10, 504) == 0);
+    CHECK(read_at(one.fd, bytes_read.data(), 10, 504) == 0);
 }
 
-TEST_CASE("MPI-IO is buffered where ranks are known and alone, read only, or have disjoint parts") {
+TEST_CASE("mpi_file_is_buffered_alone_read_only_or_disjoint") {
     settings::Rule plain;
     settings::Rule disjoint;
     disjoint.mpi_disjoint = true;
@@ -95,7 +95,7 @@ TEST_CASE("MPI-IO is buffered where ranks are known and alone, read only, or hav
     CHECK(fits(2, O_RDWR, disjoint));
 }
 
-TEST_CASE("files of ranks are theirs by their handle, until one is let go or opened by somebody else") {
+TEST_CASE("rank_files_belong_to_their_handle_until_released") {
     const Folder folder;
     use("*:size=4k:count=4:mpiio=disjoint,%process:age=600");
     int handle = 0;
@@ -129,12 +129,12 @@ TEST_CASE("files of ranks are theirs by their handle, until one is let go or ope
     CHECK(why(again) == "opened by MPI-IO, and once more");
     CHECK(close_buffered(plain) == 0);
     CHECK(close_buffered(again) == 0);
-    const int one = open_shared(path, O_RDWR, {4, &handle});
+    const int first = open_shared(path, O_RDWR, {4, &handle});
     const int two = open_shared(path, O_RDWR, {4, &handle});
-    CHECK(mode_of(one) == Mode::Active);  // the same handle: once more by the same library
+    CHECK(mode_of(first) == Mode::Active);  // the same handle: once more by the same library
     const int three = open_shared(path, O_RDWR, {4, &stranger});
-    CHECK(why(one) == "opened by MPI-IO, and once more");
-    for (const int open : {one, two, three}) {
+    CHECK(why(first) == "opened by MPI-IO, and once more");
+    for (const int open : {first, two, three}) {
         CHECK(close_buffered(open) == 0);
     }
     const int reader = open_shared(path, O_RDONLY, {4, &handle});

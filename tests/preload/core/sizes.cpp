@@ -31,7 +31,7 @@ TEST_CASE("sizes fall into Darshan's classes, at every edge") {
     }
 }
 
-TEST_CASE("frequent values are counted exactly while they are few, and never too high") {
+TEST_CASE("frequent_values_are_exact_while_few") {
     std::mt19937 engine(4);
     const auto random = [&engine] { return static_cast<unsigned>(engine()); };
     for (int round = 0; round < 200; ++round) {
@@ -43,15 +43,15 @@ TEST_CASE("frequent values are counted exactly while they are few, and never too
             frequent.add(value);
             ++truth[value];
         }
-        bool found = false;
+        bool is_found = false;
         for (unsigned i = 0; i < sonde::system::Frequent::places; ++i) {
             if (frequent.count(i) > 0) {
                 REQUIRE(frequent.count(i) <= truth[frequent.value(i)]);
                 REQUIRE(
                     (truth.size() > sonde::system::Frequent::places || frequent.count(i) == truth[frequent.value(i)]));
             }
-            found |= frequent.value(i) == 77 && frequent.count(i) > 0;
+            is_found |= frequent.value(i) == 77 && frequent.count(i) > 0;
         }
-        REQUIRE(found);
+        REQUIRE(is_found);
     }
 }

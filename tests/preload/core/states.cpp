@@ -40,8 +40,7 @@ struct Locked {
 
 }  // namespace
 
-TEST_CASE(
-    "a file that falls asleep leaves the kernel with the data and the offsets, and one that wakes takes them back") {
+TEST_CASE("suspend_hands_data_and_offsets_over_and_resume_takes_them") {
     const std::uint32_t before = state.undelivered.load();
     Held one(quiet);
     CHECK(state.undelivered.load() == before + 1);
@@ -55,7 +54,7 @@ TEST_CASE(
     CHECK(lseek(one.fd, 0, SEEK_CUR) == 7);
     CHECK(lseek(other, 0, SEEK_CUR) == 9);
     CHECK(held.file.held.count == 0);
-    CHECK_FALSE(held.file.dormant);  // until somebody wakes it
+    CHECK_FALSE(held.file.retries_later);  // until somebody wakes it
     CHECK(contents(one.path) == one.text);
     CHECK(state.undelivered.load() == before);
     REQUIRE(lseek(other, 11, SEEK_SET) == 11);
@@ -72,7 +71,7 @@ TEST_CASE(
     held.file.lock.lock();
 }
 
-TEST_CASE("a file does not wake while a call is on its way, and sleeps longer each time that it is tried") {
+TEST_CASE("pending_call_prevents_resume_and_suspensions_grow") {
     Held one(quiet);
     File& file = file_of(one.fd);
     {
@@ -82,24 +81,24 @@ TEST_CASE("a file does not wake while a call is on its way, and sleeps longer ea
     char data[10];
     const buffer::Vector part{data, 10};
     buffer::pass(buffer::read(one.fd, &part, 1, 0), [] { return 10; });
-    buffer::Place* place = buffer::enter_bypass(one.fd);
-    REQUIRE(place != nullptr);
+    buffer::BypassSlot* slot = buffer::enter_bypass(one.fd);
+    REQUIRE(slot != nullptr);
     for (const int calls : {1024, 2048, 4096}) {
         const Locked held(one.fd);
         buffer::resume_buffering(file);
         CHECK(file.mode.load() == Mode::Suspended);
-        CHECK(file.dormant);
-        CHECK(file.dormant_left.load() == calls);
+        CHECK(file.retries_later);
+        CHECK(file.calls_until_retry.load() == calls);
         CHECK_FALSE(file.turns.gate);
     }
-    buffer::leave_bypass(*place);
+    buffer::leave_bypass(*slot);
     const Locked held(one.fd);
     buffer::resume_buffering(file);
     CHECK(file.mode.load() == Mode::Active);
-    CHECK_FALSE(file.dormant);
+    CHECK_FALSE(file.retries_later);
 }
 
-TEST_CASE("a file to which somebody else has appended is let go when it would wake, and its reason stays the first") {
+TEST_CASE("foreign_append_releases_at_resume_and_keeps_reason") {
     Held one(quiet);
     const Locked held(one.fd);
     buffer::suspend_buffering(held.file);
@@ -112,10 +111,10 @@ TEST_CASE("a file to which somebody else has appended is let go when it would wa
     buffer::resume_buffering(held.file);
     buffer::suspend_for(held.file, 5);
     CHECK(held.file.mode.load() == Mode::Released);
-    CHECK_FALSE(held.file.dormant);
+    CHECK_FALSE(held.file.retries_later);
 }
 
-TEST_CASE("what landed at the end of a file is where it must be, or somebody else has written there") {
+TEST_CASE("appended_end_must_be_where_expected") {
     File file;
     file.appended.landed = 100;
     buffer::note_landed(file, 20, 120);
@@ -126,7 +125,7 @@ TEST_CASE("what landed at the end of a file is where it must be, or somebody els
     CHECK(file.appended.landed == 150);
 }
 
-TEST_CASE("a size that the kernel knows of is taken when it is larger, and for those who append it must be their own") {
+TEST_CASE("larger_kernel_size_is_adopted_unless_appending") {
     Held one(quiet);
     const Locked held(one.fd);
     File& file = held.file;
@@ -155,7 +154,7 @@ TEST_CASE("a size that the kernel knows of is taken when it is larger, and for t
     CHECK(nobody.size == 0);
 }
 
-TEST_CASE("a file is read by a descriptor that reads and written by one that writes") {
+TEST_CASE("file_uses_readable_and_writable_descriptors") {
     use(quiet);
     const Folder folder;
     const std::string path = folder.path + "/data";
@@ -177,7 +176,7 @@ TEST_CASE("a file is read by a descriptor that reads and written by one that wri
     CHECK(close_buffered(writer) == 0);
 }
 
-TEST_CASE("all files are visited, and one whose lock is not to be had in time is left out") {
+TEST_CASE("visit_skips_files_with_locked_state") {
     const Held one(quiet);
     const Held two(quiet);
     static std::vector<File*> visited;
@@ -193,14 +192,14 @@ TEST_CASE("all files are visited, and one whose lock is not to be had in time is
     CHECK(visited[0] == &file_of(two.fd));
 }
 
-TEST_CASE("while storage is waited for the lock is free, errno is the program's, and the time is counted") {
+TEST_CASE("unlocked_scope_frees_lock_keeps_errno_and_counts_time") {
     Held one(quiet);
     File& file = file_of(one.fd);
     file.lock.lock();
     std::uint64_t waited = 5;
     errno = 77;
     const std::uint64_t before = system::now_ns();
-    buffer::Outside outside(file, &waited);
+    buffer::UnlockedScope outside(file, &waited);
     REQUIRE(file.lock.try_lock(0));
     file.lock.unlock();
     int state_before = 0;
@@ -217,12 +216,12 @@ TEST_CASE("while storage is waited for the lock is free, errno is the program's,
     CHECK(waited == 5 + outside.spent_ns);
     pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state_before);
     CHECK(state_before == PTHREAD_CANCEL_ENABLE);
-    buffer::Outside unnoticed(file, nullptr);
+    buffer::UnlockedScope unnoticed(file, nullptr);
     unnoticed.end();
     file.lock.unlock();
 }
 
-TEST_CASE("what was just made is nothing yet: a page holds nothing, a file is nobody's, a stream has not begun") {
+TEST_CASE("fresh_objects_are_empty") {
     const buffer::Page page{};
     CHECK_FALSE((page.is_dirty || page.full || page.ahead || page.touched));
     CHECK(page.busy == Busy::No);
@@ -239,19 +238,19 @@ TEST_CASE("what was just made is nothing yet: a page holds nothing, a file is no
     CHECK(
         (file->ends.reader == -1 && file->ends.writer == -1 && file->ends.direct == -1 && file->ends.direct_out == -1));
     CHECK((file->held.count == 0 && file->held.queued == 0));
-    CHECK(
-        (file->dirty.pages == 0 && file->turns.running == 0 && file->turns.in_flight == 0 && file->turns.around == 0));
+    CHECK((file->dirty.pages == 0 && file->turns.running == 0 && file->turns.in_flight == 0 &&
+           file->turns.exclusive_calls == 0));
     CHECK_FALSE((file->turns.gate || file->turns.writing || file->turns.writer_turn));
     CHECK((file->errors.last == 0 && file->errors.count == 0 && file->errors.retry_after_ns == 0));
     CHECK((file->payoff.guesses == 4 && file->payoff.probes == 0 && file->payoff.measured == 0));
-    CHECK((file->payoff.best_rate == 0 && file->payoff.small_call_ns == 0 && file->payoff.dormant_calls == 0));
+    CHECK((file->payoff.best_rate == 0 && file->payoff.small_call_ns == 0 && file->payoff.suspension_calls == 0));
     CHECK((file->payoff.window_calls == 0 && file->payoff.window_hits == 0 && file->payoff.ahead_off == 0));
     CHECK((file->payoff.ghosts[127].index == -1 && file->payoff.ghosts[0].touches == 0));
     CHECK_FALSE((file->locked_in_parts.load() || file->appended.all || file->appended.grew));
     CHECK((file->size == 0 && file->generation == 0 && file->on_list_of == 0 && file->accepted_since_check == 0));
     CHECK_FALSE((file->write_through || file->sign || file->shared || file->inherited || file->watching));
-    CHECK_FALSE(file->dormant.load());
-    CHECK((file->passing.load() == 0 && file->dormant_left.load() == 0));
+    CHECK_FALSE(file->retries_later.load());
+    CHECK((file->passing.load() == 0 && file->calls_until_retry.load() == 0));
 }
 
 TEST_CASE("pages_take_a_quarter_of_free_memory_at_most") {

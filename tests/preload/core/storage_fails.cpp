@@ -34,12 +34,12 @@ struct Storage {
     int fd = -1;
     File* file = nullptr;
     explicit Storage(const char* params = "*:size=4k:count=8:prefetch=0,%process:threads=0:age=600") {
-        dismiss_crew();
+        stop_pool();
         use_measured(params);
-        const int made = open(path.c_str(), O_CREAT | O_RDWR, 0644);
+        const int new_file = open(path.c_str(), O_CREAT | O_RDWR, 0644);
         const std::string content(1 << 16, '-');
-        REQUIRE(::write(made, content.data(), content.size()) == 1 << 16);
-        close(made);
+        REQUIRE(::write(new_file, content.data(), content.size()) == 1 << 16);
+        close(new_file);
         fd = open_buffered(path, O_RDWR);
         file = &file_of(fd);
         file->payoff.probes = 9;  // not to see how fast storage is
@@ -47,21 +47,23 @@ struct Storage {
     ~Storage() {
         read_hook = nullptr;
         write_hook = nullptr;
-        state.below = {.pread = read_below, .pwrite = write_below};
+        state.storage = {.pread = read_below, .pwrite = write_below};
         CHECK(close_buffered(fd) == 0);
     }
     static void reads_by(std::function<ssize_t(void*, std::size_t, off64_t)> hook) {
         read_hook = std::move(hook);
-        state.below.pread = [](int, void* to, std::size_t bytes, off64_t at) { return read_hook(to, bytes, at); };
+        state.storage.pread = [](int, void* to, std::size_t bytes, off64_t offset) {
+            return read_hook(to, bytes, offset);
+        };
     }
     static void writes_by(std::function<ssize_t(const void*, std::size_t, off64_t)> hook) {
         write_hook = std::move(hook);
-        state.below.pwrite = [](int, const void* from, std::size_t bytes, off64_t at) {
-            return write_hook(from, bytes, at);
+        state.storage.pwrite = [](int, const void* from, std::size_t bytes, off64_t offset) {
+            return write_hook(from, bytes, offset);
         };
     }
-    ssize_t read(std::size_t bytes, off64_t at) { return read_at(fd, data.data(), bytes, at); }
-    ssize_t write(std::size_t bytes, off64_t at) { return write_at(fd, data.data(), bytes, at); }
+    ssize_t read(std::size_t bytes, off64_t offset) { return read_at(fd, data.data(), bytes, offset); }
+    ssize_t write(std::size_t bytes, off64_t offset) { return write_at(fd, data.data(), bytes, offset); }
 };
 
 ssize_t refused(int error) {
@@ -71,193 +73,201 @@ ssize_t refused(int error) {
 
 }  // namespace
 
-TEST_CASE("a read that goes straight is asked again when it is interrupted, and gives what came before an error") {
-    Storage one;
+TEST_CASE("straight_read_repeats_after_interrupt") {
+    Storage fixture;
     int calls = 0;
-    one.reads_by([&](void* to, std::size_t bytes, off64_t at) {
+    fixture.reads_by([&](void* to, std::size_t bytes, off64_t offset) {
         ++calls;
-        return calls == 1 ? refused(EINTR) : calls == 2 ? pread64(one.fd, to, 30, at) : pread64(one.fd, to, bytes, at);
+        return calls == 1   ? refused(EINTR)
+               : calls == 2 ? pread64(fixture.fd, to, 30, offset)
+                            : pread64(fixture.fd, to, bytes, offset);
     });
-    CHECK(one.read(100, 40'000) == 100);
+    CHECK(fixture.read(100, 40'000) == 100);
     CHECK(calls == 3);
-    CHECK(one.data.substr(0, 100) == std::string(100, '-'));
-    CHECK(one.file->statistics.read.below == 1);
-    CHECK(one.file->statistics.read.below_bytes == 100);
-    CHECK(one.file->statistics.read.hits == 0);
-    one.reads_by([](void*, std::size_t, off64_t) { return refused(EIO); });
-    CHECK(one.read(100, 20'000) == -EIO);
-    CHECK(one.file->statistics.read.below == 2);
+    CHECK(fixture.data.substr(0, 100) == std::string(100, '-'));
+    CHECK(fixture.file->statistics.read.storage_calls == 1);
+    CHECK(fixture.file->statistics.read.storage_bytes == 100);
+    CHECK(fixture.file->statistics.read.hits == 0);
+    fixture.reads_by([](void*, std::size_t, off64_t) { return refused(EIO); });
+    CHECK(fixture.read(100, 20'000) == -EIO);
+    CHECK(fixture.file->statistics.read.storage_calls == 2);
     calls = 0;
-    one.reads_by(
-        [&](void* to, std::size_t, off64_t at) { return calls++ == 0 ? pread64(one.fd, to, 60, at) : refused(EIO); });
-    CHECK(one.read(100, 30'000) == 60);
-    CHECK(one.file->statistics.read.below_bytes == 160);
-    CHECK(one.file->turns.in_flight == 0);
+    fixture.reads_by([&](void* to, std::size_t, off64_t offset) {
+        return calls++ == 0 ? pread64(fixture.fd, to, 60, offset) : refused(EIO);
+    });
+    CHECK(fixture.read(100, 30'000) == 60);
+    CHECK(fixture.file->statistics.read.storage_bytes == 160);
+    CHECK(fixture.file->turns.in_flight == 0);
     // What storage does not have although the file is so long: zeros.
-    one.reads_by([](void*, std::size_t, off64_t) { return 0; });
-    one.data.assign(one.data.size(), 'x');
-    CHECK(one.read(100, 10'000) == 100);
-    CHECK(one.data.substr(0, 101) == std::string(100, '\0') + "x");
+    fixture.reads_by([](void*, std::size_t, off64_t) { return 0; });
+    fixture.data.assign(fixture.data.size(), 'x');
+    CHECK(fixture.read(100, 10'000) == 100);
+    CHECK(fixture.data.substr(0, 101) == std::string(100, '\0') + "x");
 }
 
-TEST_CASE("an error in the middle of a read gives what was read before it, at its beginning the error") {
-    Storage one("*:size=4k:count=8:prefetch=0,%process:threads=0:age=600");
-    one.file->rule->stands_aside = false;
-    one.reads_by([&](void* to, std::size_t bytes, off64_t at) {
-        return at < 8192 ? pread64(one.fd, to, bytes, at) : refused(EIO);
+TEST_CASE("read_error_midway_returns_bytes_before_it") {
+    Storage fixture("*:size=4k:count=8:prefetch=0,%process:threads=0:age=600");
+    fixture.file->rule->stands_aside = false;
+    fixture.reads_by([&](void* to, std::size_t bytes, off64_t offset) {
+        return offset < 8192 ? pread64(fixture.fd, to, bytes, offset) : refused(EIO);
     });
-    CHECK(one.read(100, 8192) == -EIO);
-    CHECK(one.read(5000, 4096) == 4096);
-    CHECK(one.read(4200, 8100) == 92);
+    CHECK(fixture.read(100, 8192) == -EIO);
+    CHECK(fixture.read(5000, 4096) == 4096);
+    CHECK(fixture.read(4200, 8100) == 92);
     char head[50], tail[50], rest[50];
     const buffer::Vector parts[] = {{head, 50}, {tail, 50}, {rest, 50}};
-    CHECK(buffer::read(one.fd, parts, 3, 8192 - 60).value == 60);
-    CHECK(buffer::read(one.fd, parts, 3, 8192).value == -EIO);
+    CHECK(buffer::read(fixture.fd, parts, 3, 8192 - 60).value == 60);
+    CHECK(buffer::read(fixture.fd, parts, 3, 8192).value == -EIO);
 }
 
-TEST_CASE("a write that goes straight is asked again when it is interrupted, and one that moves less says how much") {
-    Storage one;
+TEST_CASE("straight_write_repeats_after_interrupt") {
+    Storage fixture;
     int calls = 0;
-    one.writes_by([&](const void* from, std::size_t bytes, off64_t at) {
-        return calls++ == 0 ? refused(EINTR) : pwrite64(one.fd, from, bytes, at);
+    fixture.writes_by([&](const void* from, std::size_t bytes, off64_t offset) {
+        return calls++ == 0 ? refused(EINTR) : pwrite64(fixture.fd, from, bytes, offset);
     });
-    CHECK(one.write(100, 40'000) == 100);
+    CHECK(fixture.write(100, 40'000) == 100);
     CHECK(calls == 2);
-    CHECK(one.file->statistics.write.below == 1);
-    CHECK(one.file->statistics.write.below_bytes == 100);
-    one.writes_by(
-        [&](const void* from, std::size_t bytes, off64_t at) { return pwrite64(one.fd, from, bytes / 2, at); });
-    CHECK(one.write(100, 20'000) == 50);
-    CHECK(one.file->statistics.write.below_bytes == 150);
-    one.writes_by([](const void*, std::size_t, off64_t) { return 0; });
-    CHECK(one.write(100, 10'000) == 0);
-    one.writes_by([](const void*, std::size_t, off64_t) { return refused(ENOSPC); });
-    CHECK(one.write(100, 50'000) == -ENOSPC);
-    CHECK(one.file->size == 1 << 16);
-    CHECK(one.file->turns.in_flight == 0);
-    CHECK_FALSE(one.file->turns.writer_turn);
-    CHECK(one.file->errors.count == 0);  // the call itself has told it
-    one.writes_by([&](const void* from, std::size_t bytes, off64_t at) { return pwrite64(one.fd, from, bytes, at); });
-    CHECK(one.write(100, 100'000) == 100);  // behind the end
-    CHECK(one.file->size == 100'100);
+    CHECK(fixture.file->statistics.write.storage_calls == 1);
+    CHECK(fixture.file->statistics.write.storage_bytes == 100);
+    fixture.writes_by([&](const void* from, std::size_t bytes, off64_t offset) {
+        return pwrite64(fixture.fd, from, bytes / 2, offset);
+    });
+    CHECK(fixture.write(100, 20'000) == 50);
+    CHECK(fixture.file->statistics.write.storage_bytes == 150);
+    fixture.writes_by([](const void*, std::size_t, off64_t) { return 0; });
+    CHECK(fixture.write(100, 10'000) == 0);
+    fixture.writes_by([](const void*, std::size_t, off64_t) { return refused(ENOSPC); });
+    CHECK(fixture.write(100, 50'000) == -ENOSPC);
+    CHECK(fixture.file->size == 1 << 16);
+    CHECK(fixture.file->turns.in_flight == 0);
+    CHECK_FALSE(fixture.file->turns.writer_turn);
+    CHECK(fixture.file->errors.count == 0);  // the call itself has told it
+    fixture.writes_by(
+        [&](const void* from, std::size_t bytes, off64_t offset) { return pwrite64(fixture.fd, from, bytes, offset); });
+    CHECK(fixture.write(100, 100'000) == 100);  // behind the end
+    CHECK(fixture.file->size == 100'100);
 }
 
-TEST_CASE("an error in the middle of a write gives what was written before it") {
-    Storage one;
-    one.writes_by([&](const void* from, std::size_t bytes, off64_t at) {
-        return at < 20'000 ? pwrite64(one.fd, from, bytes, at) : refused(ENOSPC);
+TEST_CASE("write_error_midway_returns_bytes_before_it") {
+    Storage fixture;
+    fixture.writes_by([&](const void* from, std::size_t bytes, off64_t offset) {
+        return offset < 20'000 ? pwrite64(fixture.fd, from, bytes, offset) : refused(ENOSPC);
     });
     std::string first(50, 'a'), second(50, 'b');
     buffer::Vector parts[] = {{first.data(), 50}, {second.data(), 50}};
-    CHECK(buffer::write(one.fd, parts, 2, 19'960).value == 50);
-    CHECK(contents(one.path).substr(19'960, 50) == first);
-    CHECK(buffer::write(one.fd, parts, 2, 30'000).value == -ENOSPC);
+    CHECK(buffer::write(fixture.fd, parts, 2, 19'960).value == 50);
+    CHECK(contents(fixture.path).substr(19'960, 50) == first);
+    CHECK(buffer::write(fixture.fd, parts, 2, 30'000).value == -ENOSPC);
     int calls = 0;
-    one.writes_by([&](const void* from, std::size_t bytes, off64_t at) {
+    fixture.writes_by([&](const void* from, std::size_t bytes, off64_t offset) {
         ++calls;
-        return pwrite64(one.fd, from, std::min<std::size_t>(bytes, 20), at);
+        return pwrite64(fixture.fd, from, std::min<std::size_t>(bytes, 20), offset);
     });
-    CHECK(buffer::write(one.fd, parts, 2, 40'000).value == 20);  // and does not go on with the next part
+    CHECK(buffer::write(fixture.fd, parts, 2, 40'000).value == 20);  // and does not go on with the next part
     CHECK(calls == 1);
 }
 
-TEST_CASE("what was written before and is refused keeps what goes straight from overtaking it") {
-    Storage one;
-    REQUIRE(one.write(100, 1 << 16) == 100);  // at the end: stays here
-    REQUIRE(buffer::holds_dirty(one.fd));
-    one.writes_by([](const void*, std::size_t, off64_t) { return refused(ENOSPC); });
-    CHECK(one.write(100, 40'000) == -ENOSPC);
-    CHECK(one.file->errors.count == 1);  // reported by this call
-    one.writes_by([&](const void* from, std::size_t bytes, off64_t at) { return pwrite64(one.fd, from, bytes, at); });
-    CHECK(one.write(100, 40'000) == 100);
-    CHECK(contents(one.path).size() == (1 << 16) + 100);
-    REQUIRE(one.write(100, (1 << 16) + 100) == 100);
-    one.writes_by([](const void*, std::size_t, off64_t) { return refused(EDQUOT); });
-    one.file->lock.lock();
-    CHECK(buffer::flush_file(*one.file) == -EDQUOT);
-    one.file->lock.unlock();
-    one.writes_by([&](const void* from, std::size_t bytes, off64_t at) { return pwrite64(one.fd, from, bytes, at); });
-    one.file->lock.lock();
-    CHECK(buffer::flush_file(*one.file) == 0);
-    one.file->lock.unlock();
+TEST_CASE("refused_earlier_write_blocks_straight_writes") {
+    Storage fixture;
+    REQUIRE(fixture.write(100, 1 << 16) == 100);  // at the end: stays here
+    REQUIRE(buffer::holds_dirty(fixture.fd));
+    fixture.writes_by([](const void*, std::size_t, off64_t) { return refused(ENOSPC); });
+    CHECK(fixture.write(100, 40'000) == -ENOSPC);
+    CHECK(fixture.file->errors.count == 1);  // reported by this call
+    fixture.writes_by(
+        [&](const void* from, std::size_t bytes, off64_t offset) { return pwrite64(fixture.fd, from, bytes, offset); });
+    CHECK(fixture.write(100, 40'000) == 100);
+    CHECK(contents(fixture.path).size() == (1 << 16) + 100);
+    REQUIRE(fixture.write(100, (1 << 16) + 100) == 100);
+    fixture.writes_by([](const void*, std::size_t, off64_t) { return refused(EDQUOT); });
+    fixture.file->lock.lock();
+    CHECK(buffer::flush_file(*fixture.file) == -EDQUOT);
+    fixture.file->lock.unlock();
+    fixture.writes_by(
+        [&](const void* from, std::size_t bytes, off64_t offset) { return pwrite64(fixture.fd, from, bytes, offset); });
+    fixture.file->lock.lock();
+    CHECK(buffer::flush_file(*fixture.file) == 0);
+    fixture.file->lock.unlock();
     int error = 0;
-    CHECK(buffer::take_error(*one.file, *buffer::table[one.fd].load(), error));
+    CHECK(buffer::take_error(*fixture.file, *buffer::table[fixture.fd].load(), error));
     CHECK(error == EDQUOT);
-    CHECK_FALSE(buffer::take_error(*one.file, *buffer::table[one.fd].load(), error));
+    CHECK_FALSE(buffer::take_error(*fixture.file, *buffer::table[fixture.fd].load(), error));
 }
 
-TEST_CASE("pages that somebody read while a write went past them are forgotten, but for what is newer than it") {
-    Storage one;
-    one.writes_by([&](const void* from, std::size_t bytes, off64_t at) {
+TEST_CASE("straight_write_invalidates_pages_but_keeps_newer_data") {
+    Storage fixture;
+    fixture.writes_by([&](const void* from, std::size_t bytes, off64_t offset) {
         // Another thread meanwhile: pages 4 to 7 of what was there before; 20 bytes of page 5 are written after us.
-        one.file->lock.lock();
+        fixture.file->lock.lock();
         for (std::int64_t index = 4; index < 8; ++index) {
             bool again = false;
-            Page* page = buffer::new_page(*one.file, index, again);
+            Page* page = buffer::new_page(*fixture.file, index, again);
             REQUIRE(page != nullptr);
-            CHECK(buffer::load(*one.file, *page, 0, 4096, false) == 0);
+            CHECK(buffer::load(*fixture.file, *page, 0, 4096, false) == 0);
         }
-        Page* dirty = buffer::find_page(*one.file, 5);
+        Page* dirty = buffer::find_page(*fixture.file, 5);
         dirty->dirty.add(100, 120);
-        buffer::note_dirty(*one.file, *dirty);
-        one.file->lock.unlock();
-        return pwrite64(one.fd, from, bytes, at);
+        buffer::note_dirty(*fixture.file, *dirty);
+        fixture.file->lock.unlock();
+        return pwrite64(fixture.fd, from, bytes, offset);
     });
-    one.file->payoff.best_rate = 1U << 30U;  // large calls go straight
-    REQUIRE(one.write(3 * 4096 - 10, 4 * 4096) == 3 * 4096 - 10);
-    CHECK(buffer::find_page(*one.file, 4) == nullptr);
-    CHECK(buffer::find_page(*one.file, 6) == nullptr);
-    CHECK(buffer::find_page(*one.file, 7) != nullptr);
-    const Page* newer = buffer::find_page(*one.file, 5);
+    fixture.file->payoff.best_rate = 1U << 30U;  // large calls go straight
+    REQUIRE(fixture.write(3 * 4096 - 10, 4 * 4096) == 3 * 4096 - 10);
+    CHECK(buffer::find_page(*fixture.file, 4) == nullptr);
+    CHECK(buffer::find_page(*fixture.file, 6) == nullptr);
+    CHECK(buffer::find_page(*fixture.file, 7) != nullptr);
+    const Page* newer = buffer::find_page(*fixture.file, 5);
     REQUIRE(newer != nullptr);
     CHECK(newer->valid.count() == 1);
     CHECK(newer->valid.covers(100, 120));
     CHECK(newer->valid.bytes() == 20);
 }
 
-TEST_CASE("a page that is dirty all over again after a refusal is full with the next byte") {
-    Storage one("*:size=4k:count=4,%process:threads=0:age=600");
-    one.file->rule->stands_aside = false;
-    REQUIRE(one.write(4000, 0) == 4000);
-    REQUIRE(one.write(96, 4000) == 96);
-    Page* page = buffer::find_page(*one.file, 0);
+TEST_CASE("refilled_page_after_refusal_is_full_again") {
+    Storage fixture("*:size=4k:count=4,%process:threads=0:age=600");
+    fixture.file->rule->stands_aside = false;
+    REQUIRE(fixture.write(4000, 0) == 4000);
+    REQUIRE(fixture.write(96, 4000) == 96);
+    Page* page = buffer::find_page(*fixture.file, 0);
     REQUIRE(page != nullptr);
     CHECK(page->full);
-    one.writes_by([](const void*, std::size_t, off64_t) { return refused(ENOSPC); });
+    fixture.writes_by([](const void*, std::size_t, off64_t) { return refused(ENOSPC); });
     const std::uint64_t before = system::now_ns();
     bool ignored = false;
-    CHECK(buffer::flush(one.fd, ignored) == ENOSPC);
+    CHECK(buffer::flush(fixture.fd, ignored) == ENOSPC);
     CHECK_FALSE(page->full);
-    CHECK(one.file->errors.retry_after_ns >= before + 1'000'000'000);
-    CHECK(one.file->errors.retry_after_ns <= system::now_ns() + 1'000'000'000);
-    one.writes_by([&](const void* from, std::size_t bytes, off64_t at) { return pwrite64(one.fd, from, bytes, at); });
-    REQUIRE(one.write(10, 100) == 10);
+    CHECK(fixture.file->errors.retry_after_ns >= before + 1'000'000'000);
+    CHECK(fixture.file->errors.retry_after_ns <= system::now_ns() + 1'000'000'000);
+    fixture.writes_by(
+        [&](const void* from, std::size_t bytes, off64_t offset) { return pwrite64(fixture.fd, from, bytes, offset); });
+    REQUIRE(fixture.write(10, 100) == 10);
     CHECK(page->full);
-    CHECK(buffer::flush(one.fd, ignored) == 0);
-    REQUIRE(one.write(10, 100) == 10);
+    CHECK(buffer::flush(fixture.fd, ignored) == 0);
+    REQUIRE(fixture.write(10, 100) == 10);
     CHECK_FALSE(page->full);
 }
 
-TEST_CASE("what storage refuses at a close is lost with the last writer, and stays while there is another") {
+TEST_CASE("refused_data_is_lost_with_last_writer_only") {
     for (const bool another : {true, false}) {
         CAPTURE(another);
-        Storage one;
-        const int other = open_buffered(one.path, another ? O_WRONLY : O_RDONLY);
-        const int closing = open_buffered(one.path, O_RDWR);
-        REQUIRE(close_buffered(one.fd) == 0);
-        one.fd = other;
-        REQUIRE(write_at(closing, one.data.data(), 100, 1 << 16) == 100);
-        one.writes_by([](const void*, std::size_t, off64_t) { return refused(ENOSPC); });
+        Storage fixture;
+        const int other = open_buffered(fixture.path, another ? O_WRONLY : O_RDONLY);
+        const int closing = open_buffered(fixture.path, O_RDWR);
+        REQUIRE(close_buffered(fixture.fd) == 0);
+        fixture.fd = other;
+        REQUIRE(write_at(closing, fixture.data.data(), 100, 1 << 16) == 100);
+        fixture.writes_by([](const void*, std::size_t, off64_t) { return refused(ENOSPC); });
         CHECK(close_buffered(closing) == ENOSPC);
         CHECK(buffer::holds_dirty(other) == another);
-        CHECK(one.file->size == (another ? (1 << 16) + 100 : 1 << 16));
-        CHECK(one.file->held.count == (another ? 1 : 0));
-        one.writes_by([&](const void* from, std::size_t bytes, off64_t at) {
-            return pwrite64(another ? other : -1, from, bytes, at);
+        CHECK(fixture.file->size == (another ? (1 << 16) + 100 : 1 << 16));
+        CHECK(fixture.file->held.count == (another ? 1 : 0));
+        fixture.writes_by([&](const void* from, std::size_t bytes, off64_t offset) {
+            return pwrite64(another ? other : -1, from, bytes, offset);
         });
         bool ignored = false;
         CHECK(buffer::flush(other, ignored) == ENOSPC);  // each is told once
-        CHECK(contents(one.path).size() == (another ? (1 << 16) + 100 : 1 << 16));
+        CHECK(contents(fixture.path).size() == (another ? (1 << 16) + 100 : 1 << 16));
         CHECK_FALSE(buffer::holds_dirty(other));
     }
 }
@@ -274,75 +284,77 @@ TEST_CASE("space_below_4_GiB_counts_as_low") {
     CHECK_FALSE(buffer::space_is_low(about));  // a file system that does not tell
 }
 
-TEST_CASE("where every page holds what storage refuses, what is written next goes straight, and is told of it") {
-    Storage one("*:size=4k:count=2:prefetch=0,%process:threads=0:age=600");
-    one.file->rule->stands_aside = false;
-    REQUIRE(one.write(10, 0) == 10);
-    REQUIRE(one.write(10, 4096) == 10);
+TEST_CASE("all_pages_refused_sends_writes_straight") {
+    Storage fixture("*:size=4k:count=2:prefetch=0,%process:threads=0:age=600");
+    fixture.file->rule->stands_aside = false;
+    REQUIRE(fixture.write(10, 0) == 10);
+    REQUIRE(fixture.write(10, 4096) == 10);
     int calls = 0;
-    one.writes_by([&](const void*, std::size_t, off64_t) {
+    fixture.writes_by([&](const void*, std::size_t, off64_t) {
         ++calls;
         return refused(ENOSPC);
     });
-    CHECK(one.write(10, 8192) == -ENOSPC);
+    CHECK(fixture.write(10, 8192) == -ENOSPC);
     CHECK(calls == 2);  // to make room, and then what came before
-    CHECK(one.file->dirty.pages == 2);
-    CHECK(one.read(100, 12'288) == 100);  // without a page
-    CHECK(one.file->held.count == 2);
-    one.writes_by([&](const void* from, std::size_t bytes, off64_t at) { return pwrite64(one.fd, from, bytes, at); });
+    CHECK(fixture.file->dirty.pages == 2);
+    CHECK(fixture.read(100, 12'288) == 100);  // without a page
+    CHECK(fixture.file->held.count == 2);
+    fixture.writes_by(
+        [&](const void* from, std::size_t bytes, off64_t offset) { return pwrite64(fixture.fd, from, bytes, offset); });
     bool ignored = false;
-    CHECK(buffer::flush(one.fd, ignored) == ENOSPC);
-    CHECK(buffer::flush(one.fd, ignored) == 0);
-    CHECK(contents(one.path).substr(4096, 10) == std::string(10, 'x'));
+    CHECK(buffer::flush(fixture.fd, ignored) == ENOSPC);
+    CHECK(buffer::flush(fixture.fd, ignored) == 0);
+    CHECK(contents(fixture.path).substr(4096, 10) == std::string(10, 'x'));
 }
 
-TEST_CASE("a page in too many pieces is flushed to make room, and an error of that ends the call") {
-    Storage one("*:size=4k:count=2:prefetch=0,%process:threads=0:age=600");
-    one.file->rule->stands_aside = false;
+TEST_CASE("fragmented_page_is_flushed_and_its_error_ends_call") {
+    Storage fixture("*:size=4k:count=2:prefetch=0,%process:threads=0:age=600");
+    fixture.file->rule->stands_aside = false;
     for (std::uint32_t i = 0; i < buffer::RangeSet::capacity; ++i) {
-        REQUIRE(one.write(1, i * 10) == 1);
+        REQUIRE(fixture.write(1, i * 10) == 1);
     }
-    CHECK(one.file->statistics.write.below == 0);
-    one.writes_by([](const void*, std::size_t, off64_t) { return refused(EDQUOT); });
-    CHECK(one.write(1, 3000) == -EDQUOT);
+    CHECK(fixture.file->statistics.write.storage_calls == 0);
+    fixture.writes_by([](const void*, std::size_t, off64_t) { return refused(EDQUOT); });
+    CHECK(fixture.write(1, 3000) == -EDQUOT);
     std::string first(10, 'a'), second(10, 'b');
     const buffer::Vector parts[] = {{first.data(), 10}, {second.data(), 10}};
-    CHECK(buffer::write(one.fd, parts, 2, 3000).value == -EDQUOT);
-    one.writes_by([&](const void* from, std::size_t bytes, off64_t at) { return pwrite64(one.fd, from, bytes, at); });
-    CHECK(one.write(1, 3000) == 1);
-    CHECK(one.file->statistics.write.below >= buffer::RangeSet::capacity);
-    CHECK(one.file->dirty.pages == 1);  // of the byte that came now
-    CHECK(one.file->dirty.first->dirty.bytes() == 1);
+    CHECK(buffer::write(fixture.fd, parts, 2, 3000).value == -EDQUOT);
+    fixture.writes_by(
+        [&](const void* from, std::size_t bytes, off64_t offset) { return pwrite64(fixture.fd, from, bytes, offset); });
+    CHECK(fixture.write(1, 3000) == 1);
+    CHECK(fixture.file->statistics.write.storage_calls >= buffer::RangeSet::capacity);
+    CHECK(fixture.file->dirty.pages == 1);  // of the byte that came now
+    CHECK(fixture.file->dirty.first->dirty.bytes() == 1);
 }
 
 TEST_CASE("behind the end of a file there is nothing to load") {
-    Storage one;
-    one.file->lock.lock();
+    Storage fixture;
+    fixture.file->lock.lock();
     bool again = false;
-    Page* page = buffer::new_page(*one.file, 16, again);
+    Page* page = buffer::new_page(*fixture.file, 16, again);
     REQUIRE(page != nullptr);
-    CHECK(buffer::load(*one.file, *page, 0, 4096, true) == 0);
+    CHECK(buffer::load(*fixture.file, *page, 0, 4096, true) == 0);
     CHECK(page->valid.empty());
-    CHECK(one.file->statistics.read.below == 0);
-    CHECK(one.file->statistics.wait_ns == 0);
-    buffer::drop_page(*one.file, *page);
-    one.file->lock.unlock();
+    CHECK(fixture.file->statistics.read.storage_calls == 0);
+    CHECK(fixture.file->statistics.wait_ns == 0);
+    buffer::drop_page(*fixture.file, *page);
+    fixture.file->lock.unlock();
 }
 
-TEST_CASE("a page whose clean parts are too many pieces forgets these when more is written to it") {
-    Storage one;
-    one.file->lock.lock();
+TEST_CASE("fragmented_clean_ranges_are_forgotten_on_write") {
+    Storage fixture;
+    fixture.file->lock.lock();
     bool again = false;
-    Page* page = buffer::new_page(*one.file, 3, again);
+    Page* page = buffer::new_page(*fixture.file, 3, again);
     REQUIRE(page != nullptr);
     for (std::uint32_t i = 0; i < buffer::RangeSet::capacity; ++i) {
         page->valid.add(i * 20, i * 20 + 5);
     }
-    one.file->lock.unlock();
-    CHECK(one.write(10, 3 * 4096 + 2000) == 10);
+    fixture.file->lock.unlock();
+    CHECK(fixture.write(10, 3 * 4096 + 2000) == 10);
     CHECK(page->valid.bytes() == 10);
     CHECK(page->dirty.bytes() == 10);
-    CHECK(one.file->statistics.write.below == 0);
+    CHECK(fixture.file->statistics.write.storage_calls == 0);
 }
 
 TEST_CASE("error_that_no_call_reported_is_printed_at_the_end") {
@@ -352,13 +364,13 @@ TEST_CASE("error_that_no_call_reported_is_printed_at_the_end") {
         const bool done = in_child([&] {
             const int to = open(output.c_str(), O_WRONLY | O_CREAT, 0644);
             dup2(to, 2);
-            Storage one;
-            one.file->rule->stands_aside = false;
+            Storage fixture;
+            fixture.file->rule->stands_aside = false;
             Storage::writes_by([&](const void*, std::size_t bytes, off64_t) -> ssize_t {
                 errno = EIO;
                 return fails ? -1 : static_cast<ssize_t>(bytes);
             });
-            const bool accepted = one.write(100, 20'000) == 100;
+            const bool accepted = fixture.write(100, 20'000) == 100;
             buffer::finish();
             buffer::finish();
             _exit(accepted ? 0 : 1);

@@ -31,7 +31,7 @@ bool can_be_canceled() {
 
 }  // namespace
 
-TEST_CASE("who lets go of a file by its descriptor, its inode or for all has the data in the file first") {
+TEST_CASE("release_by_any_key_hands_data_over_first") {
     struct stat got {};
     {
         Held one(quiet);
@@ -64,7 +64,7 @@ TEST_CASE("who lets go of a file by its descriptor, its inode or for all has the
     }
 }
 
-TEST_CASE("data is handed over by descriptor, by inode and for all, and the file stays buffered") {
+TEST_CASE("flush_by_any_key_keeps_file_buffered") {
     struct stat got {};
     const auto by = [&](auto hand_over) {
         Held one(quiet);
@@ -94,7 +94,7 @@ TEST_CASE("data is handed over by descriptor, by inode and for all, and the file
     CHECK_FALSE(ignored);
 }
 
-TEST_CASE("a sync need not reach storage where the user says so, as long as the file is buffered") {
+TEST_CASE("ignored_sync_stays_in_memory_while_buffered") {
     Held one("*:size=4k:count=4:ignoreflush,%process:age=600");
     bool ignored = false;
     CHECK(buffer::flush(one.fd, ignored) == 0);
@@ -104,14 +104,14 @@ TEST_CASE("a sync need not reach storage where the user says so, as long as the 
     CHECK_FALSE(ignored);
 }
 
-TEST_CASE("around a call that must see the file it is as the program sees it, and buffered again afterwards") {
+TEST_CASE("exclusive_scope_shows_program_state_and_resumes") {
     Held one(quiet);
     {
-        const buffer::Around around(one.fd);
+        const buffer::PassThrough around(one.fd);
         CHECK(mode_of(one.fd) == Mode::Suspended);
         CHECK_FALSE(can_be_canceled());
         CHECK(contents(one.path) == one.text);
-        { const buffer::Around inner(one.fd); }
+        { const buffer::PassThrough inner(one.fd); }
         CHECK(mode_of(one.fd) == Mode::Suspended);  // the outer call still needs it so
         REQUIRE(ftruncate(one.fd, 50) == 0);
         REQUIRE(lseek(one.fd, 7, SEEK_SET) == 7);
@@ -120,32 +120,32 @@ TEST_CASE("around a call that must see the file it is as the program sees it, an
     CHECK(mode_of(one.fd) == Mode::Active);
     CHECK(file_of(one.fd).size == 50);
     CHECK(buffer::seek(one.fd, 0, SEEK_CUR).value == 7);
-    CHECK(file_of(one.fd).statistics.given_up == 1);
+    CHECK(file_of(one.fd).statistics.interruptions == 1);
     struct stat got {};
     REQUIRE(fstat(one.fd, &got) == 0);
     {
-        const buffer::Around by_inode(got.st_dev, got.st_ino);
+        const buffer::PassThrough by_inode(got.st_dev, got.st_ino);
         CHECK(mode_of(one.fd) == Mode::Suspended);
     }
     CHECK(mode_of(one.fd) == Mode::Active);
-    const buffer::Around nobody(999);
+    const buffer::PassThrough nobody(999);
 }
 
-TEST_CASE("the data of a file that is closed is written while others may open and close files") {
+TEST_CASE("close_writes_while_others_open_and_close") {
     Held one(quiet);
     static std::atomic<bool> others_may;
     others_may = false;
-    const auto before = state.below.pwrite;
-    state.below.pwrite = [](int fd, const void* data, std::size_t bytes, off64_t at) {
+    const auto before = state.storage.pwrite;
+    state.storage.pwrite = [](int fd, const void* data, std::size_t bytes, off64_t offset) {
         if (state.files_lock.try_lock(1'000'000'000)) {
             others_may = true;
             state.files_lock.unlock();
         }
-        return pwrite64(fd, data, bytes, at);
+        return pwrite64(fd, data, bytes, offset);
     };
     const int first = one.fd;
     CHECK(close_buffered(first) == 0);
-    state.below.pwrite = before;
+    state.storage.pwrite = before;
     CHECK(others_may);
     CHECK(contents(one.path) == one.text);
     one.fd = open_buffered(one.path, O_RDWR);

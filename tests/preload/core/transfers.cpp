@@ -28,12 +28,12 @@ struct Opened {
     File* file = nullptr;
     std::string data = std::string(1 << 20, 'x');
     explicit Opened(const char* params, std::size_t size = 1 << 20) {
-        dismiss_crew();
+        stop_pool();
         use_measured(params);
-        const int made = open(path.c_str(), O_CREAT | O_RDWR, 0644);
+        const int new_file = open(path.c_str(), O_CREAT | O_RDWR, 0644);
         const std::string content(size, '-');
-        REQUIRE(write(made, content.data(), size) == static_cast<ssize_t>(size));
-        close(made);
+        REQUIRE(write(new_file, content.data(), size) == static_cast<ssize_t>(size));
+        close(new_file);
         fd = open_buffered(path, O_RDWR);
         file = &file_of(fd);
     }
@@ -43,18 +43,18 @@ struct Opened {
         }
     }
     /// Bytes that a read of [at, at + bytes) asks of storage.
-    std::uint64_t read(off64_t at, std::size_t bytes) {
-        const std::uint64_t before = file->statistics.read.below_bytes;
-        REQUIRE(read_at(fd, data.data(), bytes, at) == static_cast<ssize_t>(bytes));
-        return file->statistics.read.below_bytes - before;
+    std::uint64_t read(off64_t offset, std::size_t bytes) {
+        const std::uint64_t before = file->statistics.read.storage_bytes;
+        REQUIRE(read_at(fd, data.data(), bytes, offset) == static_cast<ssize_t>(bytes));
+        return file->statistics.read.storage_bytes - before;
     }
     /// Whether a write stays here for now.
-    bool write_stays(off64_t at, std::size_t bytes) {
-        const std::uint64_t before = file->statistics.write.below;
-        REQUIRE(write_at(fd, data.data(), bytes, at) == static_cast<ssize_t>(bytes));
-        return file->statistics.write.below == before;
+    bool write_stays(off64_t offset, std::size_t bytes) {
+        const std::uint64_t before = file->statistics.write.storage_calls;
+        REQUIRE(write_at(fd, data.data(), bytes, offset) == static_cast<ssize_t>(bytes));
+        return file->statistics.write.storage_calls == before;
     }
-    std::string there(std::size_t at) const { return contents(path).substr(at, 1); }
+    std::string there(std::size_t position) const { return contents(path).substr(position, 1); }
 };
 
 // Pages do not become old while a test runs.
@@ -63,7 +63,7 @@ constexpr const char* small_pages = "*:size=4k:count=2:prefetch=0,%process:threa
 
 }  // namespace
 
-TEST_CASE("a call that follows nothing asks for its own bytes, a stream for sixteen KiB and then for more") {
+TEST_CASE("isolated_call_reads_own_bytes_and_stream_reads_more") {
     Opened one(plain);
     CHECK(one.read(500'000, 100) == 100);
     CHECK(one.read(700'000, 100) == 100);
@@ -71,21 +71,21 @@ TEST_CASE("a call that follows nothing asks for its own bytes, a stream for sixt
     CHECK(one.read(100, 100) == 16'384);
     CHECK(one.read(200, 16'284) == 0);
     CHECK(one.file->statistics.read.hits == 1);
-    CHECK(one.file->statistics.read.asked == 5);
+    CHECK(one.file->statistics.read.calls == 5);
     CHECK(one.file->statistics.read.consecutive == 2);
     // The fourth call in a row reaches beyond the page: all of it that is not there yet.
     CHECK(one.read(16'484, 4000) == 65'536 - 16'384);
     CHECK(one.read(20'484, 4000) == 0);
 }
 
-TEST_CASE("the first call at the beginning of a file is taken for a stream") {
+TEST_CASE("first_call_at_file_begin_counts_as_stream") {
     Opened one(plain);
     CHECK(one.read(0, 100) == 16'384);
     Opened small(plain, 1000);
     CHECK(small.read(0, 100) == 1000);  // there is no more
 }
 
-TEST_CASE("a stream that goes back asks for what lies before it in the page") {
+TEST_CASE("backward_stream_loads_earlier_bytes") {
     Opened one(plain);
     CHECK(one.read(3 * 65'536 + 3392, 100) == 100);
     CHECK(one.read(3 * 65'536 + 3292, 100) == 3392);  // all up to the beginning of the page
@@ -95,8 +95,7 @@ TEST_CASE("a stream that goes back asks for what lies before it in the page") {
     CHECK(far.read(3 * 65'536 + 40'100 - 16'384, 100) == 0);
 }
 
-TEST_CASE(
-    "a write stays here at the end of the file, behind a page that is held, or in a stream; else it goes straight") {
+TEST_CASE("write_is_held_at_end_or_in_stream_else_straight") {
     Opened one(plain);
     CHECK_FALSE(one.write_stays(500'000, 100));
     CHECK(one.there(500'000) == "x");
@@ -106,8 +105,8 @@ TEST_CASE(
     CHECK_FALSE(one.write_stays(5 * 65'536, 100));
     CHECK(one.write_stays(5 * 65'536 + 100, 100));
     CHECK(one.there(5 * 65'536 + 100) == "-");
-    CHECK(one.file->statistics.write.asked == 5);
-    CHECK(one.file->statistics.write.asked_bytes == 500);
+    CHECK(one.file->statistics.write.calls == 5);
+    CHECK(one.file->statistics.write.bytes == 500);
 }
 
 TEST_CASE("what goes straight arrives behind what was written before it") {
@@ -116,7 +115,7 @@ TEST_CASE("what goes straight arrives behind what was written before it") {
     CHECK(contents(one.path).size() == 1 << 20);
     errno = EINTR;  // of an earlier call: this one is not made again for it
     REQUIRE(write_at(one.fd, one.data.data(), 100, 500'000) == 100);
-    CHECK(one.file->statistics.write.below == 2);
+    CHECK(one.file->statistics.write.storage_calls == 2);
     CHECK(contents(one.path).size() == (1 << 20) + 100);
     CHECK_FALSE(buffer::holds_dirty(one.fd));
 }
@@ -136,7 +135,7 @@ TEST_CASE("of clean pages the one goes that was not used for longest") {
     CHECK(one.file->held.count == 2);
 }
 
-TEST_CASE("where all pages are dirty the one is written that became dirty first, and no other") {
+TEST_CASE("oldest_dirty_page_is_written_first") {
     Opened one(small_pages);
     one.file->rule->stands_aside = false;
     CHECK(one.write_stays(0, 10));
@@ -146,11 +145,11 @@ TEST_CASE("where all pages are dirty the one is written that became dirty first,
     CHECK(one.there(0) == "x");
     CHECK(one.there(4096) == "-");
     CHECK(one.there(8192) == "-");
-    CHECK(one.file->statistics.write.below_bytes == 15);
+    CHECK(one.file->statistics.write.storage_bytes == 15);
     CHECK(one.file->dirty.pages == 2);
 }
 
-TEST_CASE("calls over several pages are done page by page, and whole pages that nobody holds go straight") {
+TEST_CASE("calls_over_pages_split_and_whole_pages_go_straight") {
     Opened one("*:size=4k:count=8:prefetch=0,%process:threads=0:age=600");
     one.file->payoff.probes = 9;  // not to see how fast storage is
     CHECK(one.read(0, 100) == 4096);
@@ -161,7 +160,7 @@ TEST_CASE("calls over several pages are done page by page, and whole pages that 
     CHECK(one.file->held.count == 2);
 }
 
-TEST_CASE("empty parts of a vector move nothing, and what follows them goes on where the part before ended") {
+TEST_CASE("empty_vector_parts_move_nothing") {
     Opened one(small_pages);
     one.file->rule->stands_aside = false;
     std::string first = "abc", second = "defgh";
@@ -175,16 +174,16 @@ TEST_CASE("empty parts of a vector move nothing, and what follows them goes on w
     CHECK(buffer::pass(buffer::read(one.fd, nothing, 2, 100), [] { return 0; }) == 0);
 }
 
-TEST_CASE("memory is what the user gives, or the share of the machine's that is free") {
+TEST_CASE("memory_limit_is_setting_or_share_of_free_memory") {
     use("*,%process:maxmem=64k");
     CHECK(state.memory_most.load() == 64 << 10);
     use("*,%process:maxmem=1000000g");
-    const std::uint64_t one = state.memory_most.load();
-    CHECK(one >= 16 << 20);
-    CHECK(one < 1000000ULL << 30U);
+    const std::uint64_t limit = state.memory_most.load();
+    CHECK(limit >= 16 << 20);
+    CHECK(limit < 1000000ULL << 30U);
 }
 
-TEST_CASE("a descriptor of ours whose number the program wants moves to another, with all that know it") {
+TEST_CASE("own_descriptor_moves_when_program_wants_number") {
     use(plain);
     const int null = open("/dev/null", O_WRONLY);
     const int fd = static_cast<int>(system::high_duplicate(null));
@@ -200,27 +199,27 @@ TEST_CASE("a descriptor of ours whose number the program wants moves to another,
     CHECK(buffer::is_private(state.report));
     CHECK_FALSE(buffer::is_private(fd));
     CHECK(fcntl(state.report, F_GETFD) >= 0);
-    for (const int mine : {fd, other, state.report}) {
-        buffer::note_private(mine, false);
-        close(mine);
+    for (const int own_descriptor : {fd, other, state.report}) {
+        buffer::note_private(own_descriptor, false);
+        close(own_descriptor);
     }
     state.report = state.lines = -1;
 }
 
-TEST_CASE("who locks a part of a file that is mapped to be written is a database: nothing is buffered from then on") {
-    Opened one(plain);
-    const std::string mapped = one.folder.path + "/mapped";
+TEST_CASE("lock_on_mapped_file_disables_buffering") {
+    Opened limit(plain);
+    const std::string mapped = limit.folder.path + "/mapped";
     const int fd = open(mapped.c_str(), O_CREAT | O_RDWR, 0644);
     buffer::note_range_lock(fd);
     CHECK_FALSE(state.retired.load());
     buffer::note_shared_map(fd);
-    buffer::note_range_lock(one.fd);
+    buffer::note_range_lock(limit.fd);
     CHECK_FALSE(state.retired.load());
-    CHECK(one.file->mode.load() == buffer::Mode::Active);
+    CHECK(limit.file->mode.load() == buffer::Mode::Active);
     buffer::note_range_lock(fd);
     CHECK(state.retired.load());
-    CHECK(one.file->mode.load() == buffer::Mode::Released);
-    CHECK(std::string(one.file->why_released).find("as processes of a database do") != std::string::npos);
+    CHECK(limit.file->mode.load() == buffer::Mode::Released);
+    CHECK(std::string(limit.file->why_released).find("as processes of a database do") != std::string::npos);
     state.retired = false;
     close(fd);
 }

@@ -68,26 +68,25 @@ bool can_be_seen() {
 
 }  // namespace
 
-TEST_CASE("whoever waited for a file finds that its descriptor was closed meanwhile, and holds nothing" *
-          doctest::skip(!can_be_seen())) {
+TEST_CASE("waiter_finds_closed_descriptor_and_holds_nothing" * doctest::skip(!can_be_seen())) {
     Held one(quiet);
     File& file = file_of(one.fd);
     Description* const description = buffer::table[one.fd].load();
     char data[10];
     const Vector part{data, 10};
-    for (int what = 0; what < 3; ++what) {
-        CAPTURE(what);
-        std::atomic<bool> left{false};
+    for (int scenario = 0; scenario < 3; ++scenario) {
+        CAPTURE(scenario);
+        std::atomic<bool> has_returned{false};
         file.lock.lock();
         {
             const Beside other([&] {
-                if (what == 0) {
-                    left = !buffer::read(one.fd, &part, 1, 0).done;
-                } else if (what == 1) {
-                    Description* found = nullptr;
-                    left = buffer::locked_file(one.fd, found) == nullptr && found == nullptr;
+                if (scenario == 0) {
+                    has_returned = !buffer::read(one.fd, &part, 1, 0).done;
+                } else if (scenario == 1) {
+                    Description* current = nullptr;
+                    has_returned = buffer::locked_file(one.fd, current) == nullptr && current == nullptr;
                 } else {
-                    left = !buffer::holds_dirty(one.fd);
+                    has_returned = !buffer::holds_dirty(one.fd);
                 }
             });
             CHECK(other.waits());
@@ -95,7 +94,7 @@ TEST_CASE("whoever waited for a file finds that its descriptor was closed meanwh
             buffer::table[one.fd] = nullptr;
             file.lock.unlock();
         }
-        CHECK(left);
+        CHECK(has_returned);
         buffer::table[one.fd] = description;
         REQUIRE(file.lock.try_lock(1'000'000'000));
         CHECK(file.turns.running == 0);
@@ -103,8 +102,7 @@ TEST_CASE("whoever waited for a file finds that its descriptor was closed meanwh
     }
 }
 
-TEST_CASE("a call waits while the gate is closed, while another moves the offset, and a write for a write" *
-          doctest::skip(!can_be_seen())) {
+TEST_CASE("call_waits_for_gate_offset_and_other_write" * doctest::skip(!can_be_seen())) {
     Held one(quiet);
     File& file = file_of(one.fd);
     Description& description = *buffer::table[one.fd].load();
@@ -124,7 +122,7 @@ TEST_CASE("a call waits while the gate is closed, while another moves the offset
             CHECK(waited == !other.ended());
             file.lock.lock();
             why = false;
-            file.changed.tell();
+            file.changed.notify_all();
             file.lock.unlock();
         }
         CHECK(file.turns.running == 0);
@@ -140,8 +138,7 @@ TEST_CASE("a call waits while the gate is closed, while another moves the offset
     CHECK(file.statistics.wait_ns > 0);
 }
 
-TEST_CASE("a file falls asleep when no call is under way on it, and lets none in before it does" *
-          doctest::skip(!can_be_seen())) {
+TEST_CASE("suspend_waits_for_running_calls_and_admits_none" * doctest::skip(!can_be_seen())) {
     Held one(quiet);
     File& file = file_of(one.fd);
     for (int* const under_way : {&file.turns.running, &file.turns.in_flight}) {
@@ -159,7 +156,7 @@ TEST_CASE("a file falls asleep when no call is under way on it, and lets none in
             CHECK(file.turns.gate);
             CHECK(file.mode.load() == Mode::Active);
             *under_way = 0;
-            file.changed.tell();
+            file.changed.notify_all();
             file.lock.unlock();
         }
         CHECK(file.mode.load() == Mode::Suspended);
@@ -187,13 +184,12 @@ TEST_CASE("a file falls asleep when no call is under way on it, and lets none in
     CHECK_FALSE(file.turns.gate);
 }
 
-TEST_CASE("a page that is being read is waited for, and so is one that is being written by who would change it" *
-          doctest::skip(!can_be_seen())) {
+TEST_CASE("busy_page_is_waited_for" * doctest::skip(!can_be_seen())) {
     Held one(quiet);
     File& file = file_of(one.fd);
     char data[10] = {};
     const Vector part{data, 10};
-    const auto waits = [&](buffer::Busy busy, bool writes, off64_t at) {
+    const auto waits = [&](buffer::Busy busy, bool writes, off64_t offset) {
         buffer::Page* page = buffer::find_page(file, 0);
         REQUIRE(page != nullptr);
         file.lock.lock();
@@ -203,13 +199,13 @@ TEST_CASE("a page that is being read is waited for, and so is one that is being 
         {
             const Beside other([&] {
                 const buffer::Answer answer =
-                    writes ? buffer::write(one.fd, &part, 1, at) : buffer::read(one.fd, &part, 1, at);
+                    writes ? buffer::write(one.fd, &part, 1, offset) : buffer::read(one.fd, &part, 1, offset);
                 CHECK(answer.value == 10);
             });
             waited = other.waits();
             file.lock.lock();
             page->busy = buffer::Busy::No;
-            file.changed.tell();
+            file.changed.notify_all();
             file.lock.unlock();
         }
         return waited;
@@ -222,8 +218,7 @@ TEST_CASE("a page that is being read is waited for, and so is one that is being 
     CHECK(file.statistics.read.hits == 1);  // who waited was not answered at once
 }
 
-TEST_CASE("whoever flushes waits for a write that is under way, and for a page whose gaps are being filled" *
-          doctest::skip(!can_be_seen())) {
+TEST_CASE("flush_waits_for_running_write_and_load" * doctest::skip(!can_be_seen())) {
     Held one(quiet);
     File& file = file_of(one.fd);
     const auto flushes = [&] {
@@ -242,19 +237,18 @@ TEST_CASE("whoever flushes waits for a write that is under way, and for a page w
         file.lock.lock();
         file.turns.writing = false;
         file.dirty.first->busy = buffer::Busy::Loading;
-        file.changed.tell();
+        file.changed.notify_all();
         file.lock.unlock();
         CHECK(other.waits());
         file.lock.lock();
         file.dirty.first->busy = buffer::Busy::No;
-        file.changed.tell();
+        file.changed.notify_all();
         file.lock.unlock();
     }
     CHECK(contents(one.path) == one.text);
 }
 
-TEST_CASE("a call that waited for a file finds it asleep and goes past, or awake again and is done" *
-          doctest::skip(!can_be_seen())) {
+TEST_CASE("waiting_call_bypasses_suspended_file_or_runs_if_active" * doctest::skip(!can_be_seen())) {
     Held one(quiet);
     File& file = file_of(one.fd);
     char data[10];
@@ -286,8 +280,7 @@ TEST_CASE("a call that waited for a file finds it asleep and goes past, or awake
     }
 }
 
-TEST_CASE("whoever wakes a file waits until it is not held for another call, and does nothing when that one woke it" *
-          doctest::skip(!can_be_seen())) {
+TEST_CASE("resume_waits_for_exclusive_calls" * doctest::skip(!can_be_seen())) {
     Held one(quiet);
     File& file = file_of(one.fd);
     for (const bool woken : {false, true}) {
@@ -318,8 +311,7 @@ TEST_CASE("whoever wakes a file waits until it is not held for another call, and
     }
 }
 
-TEST_CASE("a page that is dirty and whose gaps are being filled is not written before they are" *
-          doctest::skip(!can_be_seen())) {
+TEST_CASE("dirty_page_with_pending_load_is_written_later" * doctest::skip(!can_be_seen())) {
     Held one(quiet);
     File& file = file_of(one.fd);
     file.lock.lock();
@@ -334,7 +326,7 @@ TEST_CASE("a page that is dirty and whose gaps are being filled is not written b
         CHECK(other.waits());
         file.lock.lock();
         file.dirty.first->busy = buffer::Busy::No;
-        file.changed.tell();
+        file.changed.notify_all();
         file.lock.unlock();
     }
     CHECK(buffer::holds_dirty(one.fd));  // who waited looks again what there is to do

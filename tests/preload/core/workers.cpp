@@ -17,18 +17,18 @@
 #include <vector>
 
 using namespace under_test;
-using buffer::crew;
 using buffer::File;
 using buffer::Mode;
+using buffer::pool;
 
 namespace {
 
 /// A crew that takes every file it is given, and of which nobody works. To be made after the settings.
 struct Nobody {
     Nobody() {
-        dismiss_crew();
-        crew.started = crew.made = 1;
-        crew.calm = 2;
+        stop_pool();
+        pool.started = pool.possible = 1;
+        pool.calm = 2;
     }
     ~Nobody() { buffer::workers_after_fork(); }
     /// Takes what was handed over, as a thread does; nullptr when there was nothing.
@@ -43,7 +43,7 @@ struct Nobody {
 
 }  // namespace
 
-TEST_CASE("threads go round from the first dirty byte on, and a file is handed over with each full page, if wanted") {
+TEST_CASE("workers_start_with_first_dirty_byte_and_get_full_pages") {
     {
         const Folder folder;
         use("*:size=4k:count=8,%process:age=600");
@@ -53,7 +53,7 @@ TEST_CASE("threads go round from the first dirty byte on, and a file is handed o
         std::string text(4096, 'x');
         REQUIRE(write_at(fd, text.data(), 100, 0) == 100);
         CHECK(Nobody::taken() == nullptr);  // nobody is in a hurry,
-        CHECK(crew.calm == 0);              // but somebody goes round
+        CHECK(pool.calm == 0);              // but somebody goes round
         REQUIRE(write_at(fd, text.data(), 100, 100) == 100);
         CHECK(Nobody::taken() == nullptr);
         REQUIRE(write_at(fd, text.data(), 3896, 200) == 3896);
@@ -67,23 +67,23 @@ TEST_CASE("threads go round from the first dirty byte on, and a file is handed o
     }
 }
 
-TEST_CASE("a child has a crew of its own, which is handed what its parent's crew had on its list") {
+TEST_CASE("child_has_own_pool_and_receives_parent_queue") {
     use(quiet);
     const Nobody nobody;
     const Held one(quiet);
     buffer::enqueue_file(file_of(one.fd));
-    const std::uint32_t before = crew.number;
+    const std::uint32_t before = pool.number;
     REQUIRE(file_of(one.fd).on_list_of == before);
     buffer::workers_after_fork();
-    CHECK(crew.number == before + 1);  // and so never that of an ancestor's crew, nor zero: on no list
-    CHECK(crew.started == 0);
-    crew.started = crew.made = 1;
+    CHECK(pool.number == before + 1);  // and so never that of an ancestor's crew, nor zero: on no list
+    CHECK(pool.started == 0);
+    pool.started = pool.possible = 1;
     CHECK(Nobody::taken() == nullptr);
     buffer::enqueue_file(file_of(one.fd));
     CHECK(Nobody::taken() == &file_of(one.fd));
 }
 
-TEST_CASE("the walk over all files finds dirty data, and says whether a file is active") {
+TEST_CASE("walk_finds_dirty_data_and_reports_activity") {
     use(quiet);
     const Nobody nobody;
     {
@@ -100,7 +100,7 @@ TEST_CASE("the walk over all files finds dirty data, and says whether a file is 
     CHECK_FALSE(buffer::walk_over_files());
 }
 
-TEST_CASE("a file to which somebody else appended is let go by the walk, also when the program makes no call") {
+TEST_CASE("walk_releases_file_appended_elsewhere") {
     use(quiet);
     const Nobody nobody;
     const Held one(quiet);
@@ -113,111 +113,77 @@ TEST_CASE("a file to which somebody else appended is let go by the walk, also wh
     CHECK(contents(one.path) == one.text);
 }
 
-TEST_CASE("files are taken in the order in which they were handed over, 256 at most, each once") {
+TEST_CASE("queue_keeps_order_holds_256_and_each_file_once") {
     use(quiet);
     const Nobody nobody;
     std::vector<std::unique_ptr<File>> files;
     for (int i = 0; i < 257; ++i) {
         files.push_back(std::make_unique<File>());
     }
-    crew.first = 200;  // the list goes round
-    crew.calm = 2;
+    pool.first = 200;  // the list goes round
+    pool.calm = 2;
     for (const auto& file : files) {
         buffer::enqueue_file(*file);
         buffer::enqueue_file(*file);
     }
-    CHECK(crew.count == 256);
-    CHECK(crew.calm == 0);  // there is something to do
-    CHECK(files[255]->on_list_of == crew.number);
+    CHECK(pool.count == 256);
+    CHECK(pool.calm == 0);  // there is something to do
+    CHECK(files[255]->on_list_of == pool.number);
     CHECK(files[256]->on_list_of == 0);  // the walk over all files will find it
     for (int i = 0; i < 256; ++i) {
         REQUIRE(Nobody::taken() == files[static_cast<std::size_t>(i)].get());
     }
     CHECK(Nobody::taken() == nullptr);
-    CHECK(crew.first == 200);
+    CHECK(pool.first == 200);
 }
 
-TEST_CASE("the walk is due when a nap has passed, and calm ones are counted until something happens") {
+TEST_CASE("walk_is_due_after_nap_and_calm_walks_count") {
     use(quiet);
     const Nobody nobody;
-    crew.nap_ns = 3'600'000'000'000;
-    crew.walked_ns = 0;
+    pool.nap_ns = 3'600'000'000'000;
+    pool.walked_ns = 0;
     CHECK(buffer::walk_is_due() == (system::now_ns() >= 3'600'000'000'000));
-    crew.nap_ns = 0;
+    pool.nap_ns = 0;
     const std::uint64_t before = system::now_ns();
     CHECK(buffer::walk_is_due());
-    CHECK(crew.walked_ns >= before);
-    crew.nap_ns = 3'600'000'000'000;
+    CHECK(pool.walked_ns >= before);
+    pool.nap_ns = 3'600'000'000'000;
     CHECK_FALSE(buffer::walk_is_due());
-    crew.calm = 0;
+    pool.calm = 0;
     buffer::note_walk(false);
     buffer::note_walk(false);
-    CHECK(crew.calm == 2);
+    CHECK(pool.calm == 2);
     buffer::note_walk(true);
-    CHECK(crew.calm == 0);
+    CHECK(pool.calm == 0);
     buffer::note_walk(false);
     errno = 77;
     buffer::ensure_workers();
-    CHECK(crew.calm == 0);
+    CHECK(pool.calm == 0);
     CHECK(errno == 77);
 }
 
-TEST_CASE("threads are as many as was said, and nap a quarter of the age of data, a second at most") {
-    const auto nap = [](const char* params, std::uint32_t& made) {
-        dismiss_crew();
+TEST_CASE("thread_count_follows_setting_and_nap_is_bounded") {
+    const auto nap = [](const char* params, std::uint32_t& possible) {
+        stop_pool();
         const Folder folder;
-        const settings::Settings& settings = use(params);
+        use(params);
         const int fd = open_buffered(folder.path + "/data", O_RDWR | O_CREAT);
         char byte = 'x';
         REQUIRE(write_at(fd, &byte, 1, 0) == 1);
         std::int64_t nap_ns = 0;
         {
-            const system::Hold hold(crew.lock);
-            made = settings.limits.engine == settings::Engine::Ring && buffer::state.ring_refused == 0 ? crew.made + 2
-                                                                                                       : crew.made;
-            nap_ns = crew.nap_ns;
+            const system::Hold hold(pool.lock);
+            possible = pool.possible;
+            nap_ns = pool.nap_ns;
         }
         CHECK(close_buffered(fd) == 0);
-        dismiss_crew();
+        stop_pool();
         return nap_ns;
     };
-    std::uint32_t made = 0;
-    CHECK(nap("*:size=4k:count=4,%process:age=600:threads=3", made) == 1'000'000'000);
-    CHECK(made == 3);
-    CHECK(nap("*:size=4k:count=4,%process:age=2:threads=3", made) == 500'000'000);
-    CHECK(made == 3);
-    dismiss_crew();
-}
-
-TEST_CASE("descriptors of a ring and of its alarm are ours while it works, and closed when it does not") {
-    const auto ours = [](const std::string& kind) {
-        int found = 0;
-        for (int fd = 0; fd < 4096; ++fd) {
-            char name[100];
-            const ssize_t length = readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), name, sizeof(name));
-            const bool named =
-                length > 0 && std::string(name, static_cast<std::size_t>(length)) == "anon_inode:" + kind;
-            found += named && buffer::is_private(fd) ? 1 : 0;
-        }
-        return found;
-    };
-    const auto works = [&] {
-        use("*:size=4k:count=4,%process:age=600");
-        const Folder folder;
-        const int fd = open_buffered(folder.path + "/data", O_RDWR | O_CREAT);
-        char byte = 'x';
-        REQUIRE(write_at(fd, &byte, 1, 0) == 1);
-        const bool ring =
-            buffer::state.settings->limits.engine == settings::Engine::Ring && buffer::state.ring_refused == 0;
-        CHECK(ours("[io_uring]") == (ring ? 1 : 0));
-        CHECK(ours("[eventfd]") == (ring ? 1 : 0));
-        CHECK(close_buffered(fd) == 0);
-    };
-    dismiss_crew();
-    works();
-    dismiss_crew();
-    CHECK(ours("[io_uring]") == 0);
-    CHECK(ours("[eventfd]") == 0);
-    works();
-    dismiss_crew();
+    std::uint32_t possible = 0;
+    CHECK(nap("*:size=4k:count=4,%process:age=600:threads=3", possible) == 1'000'000'000);
+    CHECK(possible == 3);
+    CHECK(nap("*:size=4k:count=4,%process:age=2:threads=3", possible) == 500'000'000);
+    CHECK(possible == 3);
+    stop_pool();
 }

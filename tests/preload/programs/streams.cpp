@@ -59,19 +59,19 @@ void both_ways() {
     std::fstream file("out", std::ios::in | std::ios::out | std::ios::trunc | std::ios::binary);
     std::mt19937 random(7);
     for (int i = 0; i < 3000; ++i) {
-        const long at = static_cast<long>(random() % 100000);
+        const long position = static_cast<long>(random() % 100000);
         char data[300] = {};
         file.clear();
         if (random() % 2 == 0) {
-            file.seekp(at);
+            file.seekp(position);
             std::memset(data, 'a' + i % 26, sizeof(data));
             file.write(data, 1 + static_cast<long>(random() % 299));
         } else {
-            file.seekg(at);
+            file.seekg(position);
             file.read(data, 1 + static_cast<long>(random() % 299));
             unsigned check = 0;
-            for (const char one : data) {
-                check = check * 31 + static_cast<unsigned char>(one);
+            for (const char byte : data) {
+                check = check * 31 + static_cast<unsigned char>(byte);
             }
             std::printf("%ld %u\n", static_cast<long>(file.gcount()), check);
         }
@@ -252,11 +252,11 @@ const struct {
 }  // namespace
 
 int main(int argc, char** argv) {
-    for (const auto& one : scenarios) {
+    for (const auto& scenario : scenarios) {
         if (argc == 2 && std::strcmp(argv[1], "--list") == 0) {
-            std::printf("%s\n", one.name);
-        } else if (argc == 2 && std::strcmp(argv[1], one.name) == 0) {
-            one.run();
+            std::printf("%s\n", scenario.name);
+        } else if (argc == 2 && std::strcmp(argv[1], scenario.name) == 0) {
+            scenario.run();
             return 0;
         }
     }

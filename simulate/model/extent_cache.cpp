@@ -10,41 +10,71 @@ std::uint64_t ExtentCache::cached_until(std::uint64_t file, std::uint64_t from) 
     if (cached_file == files_.end()) {
         return from;
     }
-    auto after = cached_file->second.extents.upper_bound(from);
-    if (after == cached_file->second.extents.begin()) {
+    const auto& extents = cached_file->second.extents;
+    auto after = extents.upper_bound(from);
+    if (after == extents.begin() || std::prev(after)->second.until <= from) {
         return from;
     }
-    CachedExtent& extent = std::prev(after)->second;
-    if (extent.until <= from) {
-        return from;
+    std::uint64_t until = from;
+    for (auto extent = std::prev(after); extent != extents.end() && extent->first <= std::max(until, from); ++extent) {
+        until = extent->second.until;
+        use_order_.splice(use_order_.end(), use_order_, extent->second.use);
     }
-    use_order_.splice(use_order_.end(), use_order_, extent.use);
-    return extent.until;
+    return until;
 }
 
-std::uint64_t ExtentCache::insert(std::uint64_t file, std::uint64_t from, std::uint64_t until) {
+void ExtentCache::add_extent(CachedFile& cached_file, std::uint64_t file, std::uint64_t from, std::uint64_t until,
+                             bool is_written, std::list<ExtentKey>::iterator before) {
+    const auto use = use_order_.insert(before, {file, from});
+    cached_file.extents.emplace(from, CachedExtent{until, use, is_written});
+    cached_file.bytes += until - from;
+    cached_file.written_bytes += is_written ? until - from : 0;
+    bytes_ += until - from;
+}
+
+/// Removes a range; the rest of an extent on either side keeps its turn in the order of use.
+void ExtentCache::remove_range(CachedFile& cached_file, std::uint64_t file, std::uint64_t from, std::uint64_t until) {
+    auto next = cached_file.extents.lower_bound(from);
+    if (next != cached_file.extents.begin() && std::prev(next)->second.until > from) {
+        --next;
+    }
+    while (next != cached_file.extents.end() && next->first < until) {
+        const std::uint64_t begin = next->first;
+        const CachedExtent extent = next->second;
+        const std::uint64_t length = extent.until - begin;
+        cached_file.bytes -= length;
+        cached_file.written_bytes -= extent.is_written ? length : 0;
+        bytes_ -= length;
+        cached_file.extents.erase(next);
+        if (begin < from) {
+            add_extent(cached_file, file, begin, from, extent.is_written, extent.use);
+        }
+        if (extent.until > until) {
+            add_extent(cached_file, file, until, extent.until, extent.is_written, extent.use);
+        }
+        use_order_.erase(extent.use);
+        next = cached_file.extents.lower_bound(from);
+    }
+}
+
+std::uint64_t ExtentCache::insert(std::uint64_t file, std::uint64_t from, std::uint64_t until, bool is_written) {
     if (capacity_ == 0 || from >= until) {
         return 0;
     }
     CachedFile& cached_file = files_[file];
-    auto next = cached_file.extents.lower_bound(from);
-    if (next != cached_file.extents.begin() && std::prev(next)->second.until >= from) {
-        --next;
+    // Merges extents of the same kind that overlap or touch the new one.
+    const auto after = cached_file.extents.lower_bound(from);
+    if (after != cached_file.extents.begin() && std::prev(after)->second.is_written == is_written &&
+        std::prev(after)->second.until >= from) {
+        until = std::max(until, std::prev(after)->second.until);
+        from = std::prev(after)->first;
     }
-    // Merges all extents that overlap or touch the new one.
-    while (next != cached_file.extents.end() && next->first <= until) {
-        from = std::min(from, next->first);
-        until = std::max(until, next->second.until);
-        const std::uint64_t length = next->second.until - next->first;
-        cached_file.bytes -= length;
-        bytes_ -= length;
-        use_order_.erase(next->second.use);
-        next = cached_file.extents.erase(next);
+    const auto last = cached_file.extents.upper_bound(until);
+    if (last != cached_file.extents.begin() && std::prev(last)->second.is_written == is_written) {
+        until = std::max(until, std::prev(last)->second.until);
     }
-    use_order_.push_back({file, from});
-    cached_file.extents.emplace(from, CachedExtent{until, std::prev(use_order_.end())});
-    cached_file.bytes += until - from;
-    bytes_ += until - from;
+    remove_range(cached_file, file, from, until);
+    add_extent(cached_file, file, from, until, is_written, use_order_.end());
     return evict_excess();
 }
 
@@ -54,17 +84,19 @@ std::uint64_t ExtentCache::evict_excess() {
         const ExtentKey oldest = use_order_.front();
         const auto cached_file = files_.find(oldest.file);
         const auto extent = cached_file->second.extents.find(oldest.from);
-        const std::uint64_t until = extent->second.until;
+        const CachedExtent evicted_extent = extent->second;
+        const std::uint64_t until = evicted_extent.until;
         const std::uint64_t length = until - oldest.from;
         const std::uint64_t part = std::min(length, bytes_ - capacity_);
         evicted += part;
         bytes_ -= part;
         cached_file->second.bytes -= part;
-        const auto use = extent->second.use;
+        cached_file->second.written_bytes -= evicted_extent.is_written ? part : 0;
+        const auto use = evicted_extent.use;
         cached_file->second.extents.erase(extent);
         if (part < length) {
             use->from = oldest.from + part;
-            cached_file->second.extents.emplace(use->from, CachedExtent{until, use});
+            cached_file->second.extents.emplace(use->from, CachedExtent{until, use, evicted_extent.is_written});
             continue;
         }
         use_order_.erase(use);
@@ -101,6 +133,11 @@ std::uint64_t ExtentCache::set_capacity(std::uint64_t capacity) {
 std::uint64_t ExtentCache::cached_bytes_of(std::uint64_t file) const {
     const auto cached_file = files_.find(file);
     return cached_file == files_.end() ? 0 : cached_file->second.bytes;
+}
+
+std::uint64_t ExtentCache::written_bytes_of(std::uint64_t file) const {
+    const auto cached_file = files_.find(file);
+    return cached_file == files_.end() ? 0 : cached_file->second.written_bytes;
 }
 
 }  // namespace sonde::simulate

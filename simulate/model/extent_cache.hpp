@@ -16,14 +16,16 @@ class ExtentCache {
 
     /// End of the cached bytes without a gap from `from` on; `from` when that byte is not cached. Counts as use.
     std::uint64_t cached_until(std::uint64_t file, std::uint64_t from);
-    /// Inserts bytes `from` … `until`-1 and returns the number of evicted bytes.
-    std::uint64_t insert(std::uint64_t file, std::uint64_t from, std::uint64_t until);
+    /// Inserts bytes `from` … `until`-1, from a write or a read, and returns the number of evicted bytes.
+    std::uint64_t insert(std::uint64_t file, std::uint64_t from, std::uint64_t until, bool is_written = false);
     void remove_file(std::uint64_t file);
     void clear();
     /// Evicts bytes beyond the capacity and returns their number.
     std::uint64_t set_capacity(std::uint64_t capacity);
 
     std::uint64_t cached_bytes_of(std::uint64_t file) const;
+    /// Cached bytes that writes inserted.
+    std::uint64_t written_bytes_of(std::uint64_t file) const;
     std::uint64_t bytes() const noexcept { return bytes_; }
     std::uint64_t capacity() const noexcept { return capacity_; }
 
@@ -34,12 +36,16 @@ class ExtentCache {
     struct CachedExtent {
         std::uint64_t until = 0;
         std::list<ExtentKey>::iterator use;  ///< in use_order_
+        bool is_written = false;
     };
     struct CachedFile {
-        std::map<std::uint64_t, CachedExtent> extents;  ///< by first byte, with gaps between them
-        std::uint64_t bytes = 0;
+        std::map<std::uint64_t, CachedExtent> extents;  ///< by first byte; those of one kind have gaps between them
+        std::uint64_t bytes = 0, written_bytes = 0;
     };
     std::uint64_t evict_excess();
+    void remove_range(CachedFile& cached_file, std::uint64_t file, std::uint64_t from, std::uint64_t until);
+    void add_extent(CachedFile& cached_file, std::uint64_t file, std::uint64_t from, std::uint64_t until,
+                    bool is_written, std::list<ExtentKey>::iterator before);
 
     std::unordered_map<std::uint64_t, CachedFile> files_;
     std::list<ExtentKey> use_order_;  ///< least recently used first

@@ -201,6 +201,13 @@ int find_server(const SiteModel& site, const std::string& name) {
     return find_by_id(site.servers, name);
 }
 
+int find_write_cache(const SiteModel& site, const std::string& controller) {
+    const auto& caches = site.write_caches;
+    const auto cache = std::find_if(caches.begin(), caches.end(),
+                                    [&](const WriteCacheSite& other) { return other.controller == controller; });
+    return cache == caches.end() ? -1 : static_cast<int>(cache - caches.begin());
+}
+
 namespace {
 
 template <class Items, class Test>
@@ -280,8 +287,8 @@ void check_drive(const Fault& fault, const SiteModel& site) {
 }
 
 /// The amount of a fault that changes nothing; < 0: there is none.
-double neutral_amount(FaultKind kind, const SiteModel& site) {
-    switch (kind) {
+double neutral_amount(const Fault& fault, const SiteModel& site) {
+    switch (fault.kind) {
         case FaultKind::slow_target:
         case FaultKind::slow_node:
         case FaultKind::slow_drive:
@@ -294,7 +301,7 @@ double neutral_amount(FaultKind kind, const SiteModel& site) {
         case FaultKind::lossy_link:
             return 0;
         case FaultKind::full_file_system:
-            return site.fs.used;
+            return fault.amount <= site.fs.used ? fault.amount : -1;
         default:
             return -1;
     }
@@ -330,12 +337,17 @@ void check_fault(const Fault& fault, const SiteModel& site) {
     if (fault.kind == FaultKind::slow_drive) {
         check_drive(fault, site);
     }
+    if (part_kind == "controller" && find_write_cache(site, fault.part) < 0) {
+        throw SiteError("fault \"" + fault.text() + "\" would change nothing: mount " + site.mount + " of system " +
+                        site.system + " has no controller \"" + fault.part +
+                        "\" with a write cache; give controllers write_cache = true and the size of their cache");
+    }
     if (fault.kind == FaultKind::router_lost && site.routers.size() < 2) {
         throw SiteError("fault \"" + fault.text() + "\": it is the only router, and nothing would arrive");
     }
-    if (fault.amount == neutral_amount(fault.kind, site)) {
+    if (fault.amount == neutral_amount(fault, site)) {
         throw SiteError("fault \"" + fault.text() + "\" would change nothing: its " + rule.amount +
-                        " is that of a machine " + "without the fault");
+                        " is that of a machine without the fault");
     }
     if (const std::string why = explain_no_effect(fault.kind, site); !why.empty()) {
         throw SiteError("fault \"" + fault.text() + "\" would change nothing: " + why);

@@ -29,14 +29,16 @@ enum class FaultKind {
     slow_drive,
     slow_link,
     lossy_link,
-    server_lost
+    server_lost,
+    write_through
 };
 
 /// The name of a fault and the meaning of its argument and number.
 struct FaultRule {
     FaultKind kind;
     const char* name;
-    const char* part;    ///< "target", "node", "router", "link", "server", "name" (of a tunable); empty: no argument
+    const char* part;  ///< "target", "node", "router", "link", "server", "controller", "name" (of a tunable); empty: no
+                       ///< argument
     const char* amount;  ///< meaning of the number; empty: no number
     double default_amount;
     double minimum, maximum;  ///< of the number
@@ -66,7 +68,7 @@ inline constexpr std::array fault_rules{
               "clients have another value of rpc_size, rpcs_in_flight, dirty_per_target, dirty_limit, read_ahead or "
               "page_cache"},
     FaultRule{FaultKind::client_software, "client-software", "", "seconds a page", 5e-12, 0, 1,
-              "reading a page takes this long for each page of the file that the client caches"},
+              "reading a page takes this long for each page of the file that a write left in the client's cache"},
     FaultRule{FaultKind::full_file_system, "full-file-system", "", "share", 0.9, 0, 1,
               "new files are anywhere on the drives and fragmented"},
     FaultRule{FaultKind::misaligned_slices, "misaligned-slices", "", "bytes", 262144, 1, 1e18,
@@ -79,6 +81,8 @@ inline constexpr std::array fault_rules{
               "this share of the messages on the link is lost, and sent again after 0.2 s"},
     FaultRule{FaultKind::server_lost, "server-lost", "server", "seconds", 30, 0, 1e6,
               "the server is down: after this time of recovery its partner has its targets"},
+    FaultRule{FaultKind::write_through, "write-through", "controller", "", 0, 0, 0,
+              "the controller answers writes only when the drives have them"},
 };
 
 struct Fault {
@@ -110,5 +114,6 @@ int find_client(const SiteModel& site, const std::string& name);
 int find_router(const SiteModel& site, const std::string& name);  ///< index in SiteModel::routers
 int find_link(const SiteModel& site, const std::string& name);
 int find_server(const SiteModel& site, const std::string& name);
+int find_write_cache(const SiteModel& site, const std::string& controller);  ///< index in SiteModel::write_caches
 
 }  // namespace sonde::simulate

@@ -9,8 +9,6 @@
 namespace sonde::simulate {
 namespace {
 
-/// From this factor on, a slow target is logged by its server.
-constexpr double logged_slowdown = 3;
 /// From this share of the threads' time on, a metadata server logs that it is overloaded.
 constexpr double logged_metadata_load = 0.8;
 
@@ -25,11 +23,6 @@ StorageTarget& named_target(MachineParts& parts, const Fault& fault) {
 void slow_target(MachineParts& parts, const Fault& fault, bool begins) {
     StorageTarget& target = named_target(parts, fault);
     target.slowdown = target.site.slowdown * (begins ? fault.amount : 1);
-    if (begins && fault.amount >= logged_slowdown) {
-        const std::uint32_t index = target_index(parts, fault);
-        parts.traces.log(parts.timeline.now(), parts.storage.logging_host(index),
-                         parts.traces.targets[index].name + ": slow start_page_write 30s");
-    }
 }
 
 void slow_node(MachineParts& parts, const Fault& fault, bool begins) {
@@ -162,6 +155,10 @@ void lose_server(MachineParts& parts, const Fault& fault, bool begins) {
     }
 }
 
+void write_through(MachineParts& parts, const Fault& fault, bool begins) {
+    parts.storage.set_write_back(static_cast<std::size_t>(find_write_cache(parts.site, fault.part)), !begins);
+}
+
 /// Switches a fault on (`begins`) or off.
 using FaultEffect = void (*)(MachineParts& parts, const Fault& fault, bool begins);
 
@@ -189,6 +186,7 @@ constexpr std::array fault_effects{
     FaultEffectOfKind{FaultKind::slow_link, slow_link},
     FaultEffectOfKind{FaultKind::lossy_link, lose_messages},
     FaultEffectOfKind{FaultKind::server_lost, lose_server},
+    FaultEffectOfKind{FaultKind::write_through, write_through},
 };
 
 /// Whether both tables have a row for each FaultKind, at its index.

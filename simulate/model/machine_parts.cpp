@@ -36,7 +36,7 @@ MachineParts::MachineParts(SiteModel described_site, const MachineOptions& optio
       timeline(options.seed),
       seeds{options.seed},
       servers(make_servers(site, seeds)),
-      network(site, seeds),
+      network(site, seeds, traces),
       clients(site),
       files(site, timeline),
       storage(site, seeds, servers, files, timeline, traces),
@@ -50,6 +50,7 @@ MachineParts::MachineParts(SiteModel described_site, const MachineOptions& optio
 void MachineParts::update_counters() {
     metadata.count_calls_of_others();
     storage.update_counters();
+    network.update_counters(traces);
 }
 
 void MachineParts::compute_free_space() {

@@ -82,6 +82,15 @@ Time MetadataServers::content_delay(const ModelOperation& operation) const {
     return site_.data_cost + seconds_to_time(site_.size_cost_s * static_cast<double>(operation.length) / 1024);
 }
 
+/// A service with the wait for operations of other users that are as long. They occupy a share r of the time, so as in
+/// M/M/1 no one is ahead with 1 - r, and otherwise the wait is exponential: on average 1 / (1 - r) times as long.
+Time MetadataServers::add_wait_for_others(Time service) {
+    if (load_of_others_ <= 0 || timeline_.random.uniform() >= load_of_others_) {
+        return service;
+    }
+    return add_time(service, scale_time(service, timeline_.random.exponential() / (1 - load_of_others_)));
+}
+
 void MetadataServers::serve_call(std::uint32_t call) {
     const Time now = timeline_.now();
     const ModelOperation& operation = calls_[call].operation;
@@ -89,13 +98,11 @@ void MetadataServers::serve_call(std::uint32_t call) {
     // Files are distributed over the metadata servers.
     const std::size_t server_number = operation.file % site_.metadata_servers.size();
     Server& server = servers_[static_cast<std::size_t>(site_.metadata_servers[server_number])];
-    double factor = server.slowdown * server.noise.factor(now);
-    if (load_of_others_ > 0) {
-        factor /= 1 - load_of_others_;  // other users occupy the threads for this share of the time
-    }
-    Time end = server.threads.reserve(now, scale_time(service_time(server, operation, file), factor)).end;
+    const double factor = server.slowdown * server.noise.factor(now);
+    const Time service = scale_time(service_time(server, operation, file), factor);
+    Time end = server.threads.reserve(now, add_wait_for_others(service)).end;
     if (changes_names(operation.kind) && server.site.journal > 0) {
-        end = server.journal.reserve(end, scale_time(server.site.journal, factor)).end;
+        end = server.journal.reserve(end, add_wait_for_others(scale_time(server.site.journal, factor))).end;
     }
     file.is_cached_by_server = true;
     traces_.metadata[server_number].calls[static_cast<std::size_t>(operation.kind)].add(

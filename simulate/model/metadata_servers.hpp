@@ -33,6 +33,7 @@ class MetadataServers {
 
  private:
     Time service_time(const Server& server, const ModelOperation& operation, const FileState& file) const;
+    Time add_wait_for_others(Time service);
     Time content_delay(const ModelOperation& operation) const;
     Time message_time(const Client& client) const;
 

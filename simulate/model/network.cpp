@@ -12,9 +12,11 @@ constexpr Time retransmission_time = 200'000'000;  ///< ns: Linux' least TCP tim
 
 }  // namespace
 
-Network::Network(const SiteModel& site, NoiseSeeds& seeds) : site_(site), losses_(seeds.seed, 0x6c6f737365736cULL) {
+Network::Network(const SiteModel& site, NoiseSeeds& seeds, Traces& traces)
+    : site_(site), losses_(seeds.seed, 0x6c6f737365736cULL) {
     for (const LinkSite& link : site.links) {
         links_.emplace_back(link, seeds.seed, ++seeds.last_part);
+        traces.links.push_back({link.id, {}, {}, {}, {}, {}});
     }
     for (const int router : site.routers) {
         working_routers_.push_back(router);
@@ -124,6 +126,14 @@ Time Network::reserve_forwarder(std::uint32_t forwarder, Time arrival) {
 void Network::set_slowdown(int link, double factor) {
     Link& slowed = links_[static_cast<std::size_t>(link)];
     slowed.slowdown = slowed.site.slowdown * factor;
+}
+
+void Network::update_counters(Traces& traces) const {
+    for (std::size_t i = 0; i < links_.size(); ++i) {
+        const Link& link = links_[i];
+        traces.links[i] = {link.site.id,  link.bytes[0],    link.messages[0],
+                           link.bytes[1], link.messages[1], link.lost_messages};
+    }
 }
 
 /// Uses the working routers of the lowest priority number.

@@ -7,6 +7,7 @@
 #include "model/client_table.hpp"
 #include "model/storage.hpp"
 #include "model/storage_request.hpp"
+#include "model/traces.hpp"
 #include "system/site.hpp"
 
 #include <cstdint>
@@ -16,7 +17,7 @@ namespace sonde::simulate {
 
 class Network {
  public:
-    Network(const SiteModel& site, NoiseSeeds& seeds);
+    Network(const SiteModel& site, NoiseSeeds& seeds, Traces& traces);
 
     /// Chooses the links of a request, from the client on. `server` may be null.
     void choose_route(StorageRequest& request, Client& client, StorageTarget& target, const Server* server);
@@ -39,6 +40,7 @@ class Network {
     void set_lost_share(int link, double share) { links_[static_cast<std::size_t>(link)].lost_share = share; }
     /// The first of alternative paths gets this many times the share of another.
     void set_first_path_weight(double weight) { first_path_weight_ = weight; }
+    void update_counters(Traces& traces) const;
     void remove_router(int link);
     void restore_router(int link);
 

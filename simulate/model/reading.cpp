@@ -30,12 +30,12 @@ std::uint64_t read_ahead_unit(const Client& client) {
 }  // namespace
 
 /// Time of a read under the client's cache lock (Lustre LU-744): each page takes longer for each page of the file that
-/// the client caches. 0 on clients without the defect.
+/// a write left in the client's cache. 0 on clients without the defect.
 Time ClientCache::cache_lock_time(const Client& client, const ModelOperation& operation) const {
     if (cached_page_cost_s_ <= 0) {
         return 0;
     }
-    const std::uint64_t cached_pages = client.pages.cached_bytes_of(operation.file) / page_bytes;
+    const std::uint64_t cached_pages = client.pages.written_bytes_of(operation.file) / page_bytes;
     const std::uint64_t read_pages = (operation.length + page_bytes - 1) / page_bytes;
     return seconds_to_time(cached_page_cost_s_ * static_cast<double>(cached_pages) * static_cast<double>(read_pages));
 }

@@ -79,8 +79,9 @@ void RequestPath::send(std::uint32_t index) {
     StorageRequest& request = requests_[index];
     Client& client = clients_[request.client];
     StorageTarget& target = storage_.target(request.target);
-    if (client.target_queues[request.target].in_flight++ == 0) {
-        ++target.active_clients;
+    ++client.target_queues[request.target].in_flight;
+    if (target.site.contention > 0) {
+        ++target.active_files[request.file];
     }
     network_.choose_route(request, client, target, storage_.server_of(request.target));
     const Time now = timeline_.now();
@@ -133,8 +134,11 @@ void RequestPath::complete(std::uint32_t index) {
     free_requests_.push_back(index);
     timeline_.end_activity();
     TargetQueue& target_queue = clients_[request.client].target_queues[request.target];
-    if (--target_queue.in_flight == 0) {
-        --storage_.target(request.target).active_clients;
+    --target_queue.in_flight;
+    if (StorageTarget& target = storage_.target(request.target); target.site.contention > 0) {
+        if (const auto active = target.active_files.find(request.file); --active->second == 0) {
+            target.active_files.erase(active);
+        }
     }
     if (!target_queue.queued_requests.empty()) {
         const std::uint32_t next = target_queue.queued_requests.front();

@@ -7,7 +7,7 @@ namespace sonde::simulate {
 namespace {
 
 /// Share of the rate of a target that remains: by position on the drives, a missing drive and its rebuild, and the
-/// number of clients.
+/// number of files.
 double remaining_rate_share(const StorageTarget& target, const Medium* medium, double position) noexcept {
     double share = 1;
     if (medium != nullptr) {
@@ -16,8 +16,11 @@ double remaining_rate_share(const StorageTarget& target, const Medium* medium, d
     if (target.rebuild_share > 0) {
         share *= (1 - target.rebuild_share) * (medium != nullptr ? medium->site.degraded_share : 0.8);
     }
-    // 1 / (1 + c (n - 1)): each further client costs a share c of the rate of one.
-    return share / (1 + target.site.contention * (std::max(target.active_clients, 1U) - 1));
+    if (target.active_files.size() < 2) {
+        return share;
+    }
+    // 1 / (1 + c (n - 1)): each further file costs a share c of the rate of one.
+    return share / (1 + target.site.contention * static_cast<double>(target.active_files.size() - 1));
 }
 
 /// Seek time of a request that is not sequential. Each touched drive moves its own arm. Without geometry there is one
@@ -49,16 +52,34 @@ Time least_access_time(const MediumSite& site, const MediaRequest& request, bool
     return site.segment > 0 ? site.access : site.access / std::max(site.drives, 1U);
 }
 
+/// Counts what a request transfers on each drive alike: full stripes, and half of the changed parity in each direction.
+void count_all_drives(Medium& medium, const Medium::DriveLoad& load, bool is_write) noexcept {
+    if (load.has_full_stripes) {
+        medium.each_drive.add(is_write, load.each_drive - load.parity_each_drive);
+    }
+    medium.each_drive.read_bytes += static_cast<std::uint64_t>(load.parity_each_drive / 2);
+    medium.each_drive.written_bytes += static_cast<std::uint64_t>(load.parity_each_drive / 2);
+}
+
+/// Counts the part of a partial stripe on one drive. With parity, a write reads half of its bytes first.
+void count_drive(Medium& medium, std::size_t drive, double transferred, bool is_write) noexcept {
+    const bool rereads = is_write && medium.site.parity > 0;
+    if (rereads) {
+        medium.drives[drive].add(false, transferred / 2);
+    }
+    medium.drives[drive].add(is_write, rereads ? transferred / 2 : transferred);
+}
+
 /// When the drives complete a request that may begin at `ready`. `rate` is that of all drives together.
 ServiceTimes serve_from_drives(Medium& medium, const MediaRequest& request, std::uint64_t shift, DirectedRate rate,
                                double slowdown, Time ready) noexcept {
     const MediumSite& site = medium.site;
     const std::uint64_t from = request.offset + shift;
     const Medium::DriveLoad load = medium.compute_load(from, from + request.length, request.is_write);
-    medium.reads += load.partial_stripes + (request.is_write ? 0 : 1);
-    medium.read_bytes += load.reread_bytes + (request.is_write ? 0 : request.length);
-    medium.writes += request.is_write ? 1 : 0;
-    medium.written_bytes += request.is_write ? request.length : 0;
+    medium.counters.reads += load.partial_stripes;
+    medium.counters.read_bytes += load.reread_bytes;
+    medium.counters.add(request.is_write, static_cast<double>(request.length));
+    count_all_drives(medium, load, request.is_write);
     const bool is_sequential = medium.last_object == request.object && medium.last_end == request.offset;
     const auto is_touched = [&load](std::size_t i) { return load.has_full_stripes || load.additional[i] > 0; };
     const Time least_time = least_access_time(site, request, is_sequential);
@@ -82,6 +103,9 @@ ServiceTimes serve_from_drives(Medium& medium, const MediaRequest& request, std:
         const double bytes = load.each_drive + load.additional[i];
         if (bytes <= 0) {
             continue;
+        }
+        if (load.additional[i] > 0) {
+            count_drive(medium, i, load.additional[i], request.is_write);
         }
         const Time transfer = transfer_time(bytes, share);
         const Time time = scale_time(is_touched(i) ? std::max(transfer + additional_time, least_time) : transfer,
@@ -107,6 +131,7 @@ ServiceTimes serve_from_drives(Medium& medium, const MediaRequest& request, std:
 
 Link::Passage Link::pass_message(Time head, Time tail, std::uint64_t length, bool is_write) noexcept {
     bytes[is_write ? 1 : 0] += length;
+    messages[is_write ? 1 : 0] += 1;
     const double rate = site.rate.of(is_write);
     const Time time =
         scale_time(site.request_cost + transfer_time(static_cast<double>(length), rate), slowdown * noise.factor(head));
@@ -158,7 +183,8 @@ Medium::DriveLoad Medium::compute_load(std::uint64_t from, std::uint64_t until, 
         load.each_drive = static_cast<double>((last_full - first_full) * site.segment);
     }
     // Parity rotates over all drives, so each has its share of the accesses.
-    load.each_drive += parity / static_cast<double>(drives);
+    load.parity_each_drive = parity / static_cast<double>(drives);
+    load.each_drive += load.parity_each_drive;
     return load;
 }
 

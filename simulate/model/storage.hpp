@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 namespace sonde::simulate {
@@ -28,8 +29,9 @@ struct Link {
     SingleServerStation directions[2];  ///< reads, writes; a half-duplex link uses the second only
     SlowdownNoise noise;
     double slowdown;
-    double lost_share = 0;            ///< fault: of the messages
-    std::uint64_t bytes[2] = {0, 0};  ///< reads, writes
+    double lost_share = 0;               ///< fault: of the messages
+    std::uint64_t bytes[2] = {0, 0};     ///< reads, writes
+    std::uint64_t messages[2] = {0, 0};  ///< reads, writes
     std::uint64_t lost_messages = 0;
 
     /// When the first and the last byte of a message are at an end of the link.
@@ -41,6 +43,15 @@ struct Link {
     Passage pass_message(Time head, Time tail, std::uint64_t length, bool is_write) noexcept;
 };
 
+/// What one drive, or several together, did.
+struct DriveCounters {
+    std::uint64_t reads = 0, read_bytes = 0, writes = 0, written_bytes = 0;
+    void add(bool is_write, double length) noexcept {
+        (is_write ? writes : reads) += 1;
+        (is_write ? written_bytes : read_bytes) += static_cast<std::uint64_t>(length);
+    }
+};
+
 /// The drives below a target, under one RAID group.
 struct Medium {
     /// Largest number of simulated drives; further drives share those from the first on.
@@ -49,6 +60,7 @@ struct Medium {
     Medium(const MediumSite& described, std::uint64_t seed, std::uint64_t part)
         : site(described),
           arms(described.segment > 0 ? std::clamp<std::size_t>(described.data + described.parity, 1, most_arms) : 1),
+          drives(arms.size()),
           noise(seed, part, described.noise),
           slowdown(described.slowdown) {}
 
@@ -56,17 +68,19 @@ struct Medium {
     /// Drives, each with its queue. Parity rotates, so each has its share of data and parity. One for all drives where
     /// the geometry is unknown.
     std::vector<SingleServerStation> arms;
+    DriveCounters each_drive;           ///< what all drives did alike
+    std::vector<DriveCounters> drives;  ///< by arm: what it did besides
     SlowdownNoise noise;
     double slowdown;
     double first_drive_slowdown = 1;  ///< fault
     std::uint64_t last_object = ~0ULL, last_end = 0;
     bool last_is_write = false;
-    // Counters, with the old data and parity that writes of partial stripes read.
-    std::uint64_t reads = 0, read_bytes = 0, writes = 0, written_bytes = 0;
+    DriveCounters counters;  ///< with the old data and parity that writes of partial stripes read
 
     /// Bytes that a request transfers on the drives.
     struct DriveLoad {
-        double each_drive = 0;                       ///< full stripes, and a share of additional parity
+        double each_drive = 0;         ///< full stripes, and a share of additional parity
+        double parity_each_drive = 0;  ///< part of each_drive: parity of partial stripes, read and written
         std::array<double, most_arms> additional{};  ///< by drive: partial stripes with their old data
         bool has_full_stripes = false;               ///< so every drive is touched
         std::uint32_t partial_stripes = 0;           ///< written
@@ -94,8 +108,8 @@ struct StorageTarget {
     double rebuild_share = 0;  ///< fault: of the rate; > 0: a drive is missing
     Time recovered_at = 0;     ///< fault: no request is served before
     std::uint64_t shift = 0;   ///< fault: bytes from the begin of a stripe to that of the target's space
-    std::uint32_t active_clients = 0;
-    std::uint32_t path_turn = 0;  ///< of alternative local paths
+    std::unordered_map<std::uint32_t, std::uint32_t> active_files;  ///< requests in flight; only with contention
+    std::uint32_t path_turn = 0;                                    ///< of alternative local paths
 };
 
 struct Server {

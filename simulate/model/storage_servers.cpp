@@ -8,6 +8,9 @@
 namespace sonde::simulate {
 namespace {
 
+/// A server logs writes that take longer, as Lustre does (there from 30 s on).
+constexpr std::uint64_t logged_write_us = 1'000'000;
+
 /// The name of a target in Lustre: fs1-OST0011. Other file systems have the id.
 std::string lustre_target_name(const SiteModel& site, const TargetSite& target) {
     if (site.fs.kind != "lustre") {
@@ -26,6 +29,14 @@ StorageServers::StorageServers(const SiteModel& site, NoiseSeeds& seeds, std::ve
     for (const MediumSite& medium : site.media) {
         media_.emplace_back(medium, seeds.seed, ++seeds.last_part);
         traces.media.push_back({medium.id, {}, {}, {}, {}, {}});
+        if (medium.segment > 0 && medium.drive_ids.size() == media_.back().arms.size()) {
+            for (const std::string& drive : medium.drive_ids) {
+                traces.drives.push_back({drive, {}, {}, {}, {}, {}});
+            }
+        }
+    }
+    for (const WriteCacheSite& cache : site.write_caches) {
+        write_caches_.emplace_back(cache);
     }
     for (const TargetSite& target : site.targets) {
         targets_.emplace_back(target, seeds.seed, ++seeds.last_part);
@@ -121,19 +132,62 @@ void StorageServers::receive(StorageRequest& request, std::uint32_t index) {
     }
 }
 
+/// A command fails on the first drive of the target, which tries for half a second to read the sector again; commands
+/// behind it wait. Returns when the command is sent again.
+Time StorageServers::retry_on_drive(const StorageRequest& request) {
+    constexpr Time error_recovery = 500'000'000;
+    const Time now = timeline_.now();
+    StorageTarget& target = targets_[request.target];
+    Medium* medium = medium_of(target);
+    const std::string& drive = medium == nullptr                ? target.site.id
+                               : medium->site.drive_ids.empty() ? medium->site.id
+                                                                : medium->site.drive_ids.front();
+    if (++traces_.targets[request.target].retries % 16 == 1) {
+        traces_.log(
+            now, logging_host(request.target),
+            "blk_update_request: I/O error, dev " + drive + ", sector " + std::to_string(request.object_offset / 512));
+    }
+    SingleServerStation& station = medium == nullptr ? target.rate_station : medium->arms.front();
+    return station.reserve(now, error_recovery).end;
+}
+
+/// The cache that answers writes to these drives; null where none does.
+WriteCache* StorageServers::write_cache_of(const Medium* medium) {
+    if (medium == nullptr || medium->site.write_cache < 0) {
+        return nullptr;
+    }
+    WriteCache& cache = write_caches_[static_cast<std::size_t>(medium->site.write_cache)];
+    return cache.is_write_back() ? &cache : nullptr;
+}
+
+void StorageServers::write_to_drives(WriteCache& cache, const std::vector<WriteCache::DriveWrite>& writes) {
+    for (const WriteCache::DriveWrite& write : writes) {
+        StorageTarget& target = targets_[write.target];
+        const ServiceTimes times = serve_request(target, medium_of(target), write.request, timeline_.now());
+        cache.add_pending(times.done, write.request.length);
+    }
+}
+
+/// A write is done when the cache has room for it.
+ServiceTimes StorageServers::write_to_cache(WriteCache& cache, std::uint32_t target, const MediaRequest& request) {
+    const MediumSite& medium = medium_of(targets_[target])->site;
+    const std::uint64_t stripe = medium.parity > 0 ? medium.segment * medium.data : 0;
+    write_to_drives(cache, cache.take({target, request}, stripe, targets_[target].shift));
+    const Time done = cache.find_room(timeline_.now());
+    return {done, done};
+}
+
+void StorageServers::set_write_back(std::size_t cache, bool enabled) {
+    write_to_drives(write_caches_[cache], write_caches_[cache].flush_all());
+    write_caches_[cache].set_write_back(enabled);
+}
+
 void StorageServers::submit_to_media(StorageRequest& request, std::uint32_t index) {
     const Time now = timeline_.now();
     StorageTarget& target = targets_[request.target];
     if (target.retry_share > 0 && !request.was_retried && timeline_.random.uniform() < target.retry_share) {
-        // A disk's error recovery takes half a second or longer before a command is retried.
         request.was_retried = true;
-        ++traces_.targets[request.target].retries;
-        if (traces_.targets[request.target].retries % 16 == 1) {
-            traces_.log(now, logging_host(request.target),
-                        "blk_update_request: I/O error, dev " + target.site.id + ", sector " +
-                            std::to_string(request.object_offset / 512));
-        }
-        return timeline_.push(add_time(now, 500'000'000), EventKind::at_media, index);
+        return timeline_.push(retry_on_drive(request), EventKind::at_media, index);
     }
     const FileState& file = files_[request.file];
     MediaRequest media_request;
@@ -145,7 +199,14 @@ void StorageServers::submit_to_media(StorageRequest& request, std::uint32_t inde
     media_request.fragments =
         file.fragments <= 1 ? 1 : 1 + static_cast<std::uint32_t>((file.fragments - 1) * request.length / (1ULL << 20U));
     media_request.writer_count = std::max(file.writer_count, 1U);
-    const ServiceTimes times = serve_request(target, medium_of(target), media_request, now);
+    Medium* medium = medium_of(target);
+    WriteCache* cache = write_cache_of(medium);
+    if (cache != nullptr && !request.is_write) {
+        write_to_drives(*cache, cache->flush_object(request.target, media_request.object));
+    }
+    const ServiceTimes times = cache != nullptr && request.is_write
+                                   ? write_to_cache(*cache, request.target, media_request)
+                                   : serve_request(target, medium, media_request, now);
     request.tail = times.done;
     timeline_.push(request.is_write || request.hop_count == 0 ? times.done : times.first_byte, EventKind::media_done,
                    index);
@@ -157,6 +218,10 @@ void StorageServers::count_request(const StorageRequest& request) {
     const auto us = static_cast<std::uint64_t>((request.tail - request.server_arrival) / 1000);
     (request.is_write ? trace.write_bytes : trace.read_bytes).add(request.length);
     (request.is_write ? trace.write_us : trace.read_us).add(us);
+    if (request.is_write && us >= logged_write_us && trace.slow_writes++ % 16 == 0) {
+        traces_.log(timeline_.now(), logging_host(request.target),
+                    trace.name + ": slow start_page_write " + std::to_string(us / 1'000'000) + "s");
+    }
     auto& histogram = request.is_write ? trace.write_pages : trace.read_pages;
     ++histogram[std::min(pages, histogram.size() - 1)];
 }
@@ -184,10 +249,24 @@ void StorageServers::set_first_drive_slowdown(std::uint32_t target, double facto
 }
 
 void StorageServers::update_counters() {
+    std::size_t next_drive = 0;
     for (std::size_t i = 0; i < media_.size(); ++i) {
         const Medium& medium = media_[i];
-        traces_.media[i] = {medium.site.id, medium.reads,         medium.read_bytes,
-                            medium.writes,  medium.written_bytes, medium.busy_time()};
+        const DriveCounters& group = medium.counters;
+        traces_.media[i] = {medium.site.id, group.reads,         group.read_bytes,
+                            group.writes,   group.written_bytes, medium.busy_time()};
+        if (medium.site.segment == 0 || medium.site.drive_ids.size() != medium.arms.size()) {
+            continue;
+        }
+        for (std::size_t arm = 0; arm < medium.arms.size(); ++arm) {
+            const DriveCounters &drive = medium.drives[arm], &all = medium.each_drive;
+            traces_.drives[next_drive++] = {medium.site.drive_ids[arm],
+                                            drive.reads + all.reads,
+                                            drive.read_bytes + all.read_bytes,
+                                            drive.writes + all.writes,
+                                            drive.written_bytes + all.written_bytes,
+                                            medium.arms[arm].busy_time()};
+        }
     }
 }
 

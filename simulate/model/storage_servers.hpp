@@ -8,6 +8,7 @@
 #include "model/storage_request.hpp"
 #include "model/timeline.hpp"
 #include "model/traces.hpp"
+#include "model/write_cache.hpp"
 #include "system/site.hpp"
 
 #include <cstdint>
@@ -38,6 +39,8 @@ class StorageServers {
     /// The partner of a server takes over its targets, or it takes them back. Requests wait until `recovered_at`.
     void move_targets(int server, bool to_partner, Time recovered_at);
     void set_first_drive_slowdown(std::uint32_t target, double factor);
+    /// Switches the write cache of a controller, which is written to the drives, to write-back or write-through.
+    void set_write_back(std::size_t cache, bool enabled);
     /// The server of a target; null for local storage.
     const Server* server_of(std::uint32_t target) const;
     /// The host that logs errors of a target: its server, or the first client for local storage.
@@ -48,6 +51,10 @@ class StorageServers {
 
  private:
     Medium* medium_of(const StorageTarget& target);
+    Time retry_on_drive(const StorageRequest& request);
+    WriteCache* write_cache_of(const Medium* medium);
+    ServiceTimes write_to_cache(WriteCache& cache, std::uint32_t target, const MediaRequest& request);
+    void write_to_drives(WriteCache& cache, const std::vector<WriteCache::DriveWrite>& writes);
     Time acquire_locks(const StorageRequest& request, Time arrival);
 
     const SiteModel& site_;
@@ -57,6 +64,7 @@ class StorageServers {
     Traces& traces_;
     std::vector<Medium> media_;
     std::vector<StorageTarget> targets_;
+    std::vector<WriteCache> write_caches_;  ///< as in SiteModel::write_caches
 };
 
 }  // namespace sonde::simulate

@@ -112,12 +112,29 @@ std::string format_kbytes(std::uint64_t bytes) {
 
 std::string format_diskstats(const Traces& traces) {
     std::string text;
-    for (std::size_t i = 0; i < traces.media.size(); ++i) {
-        const MediumTrace& medium = traces.media[i];
-        const Long busy_ms = static_cast<Long>(medium.busy / 1'000'000);
-        text += format_text("%4d %7d %s %llu 0 %llu 0 %llu 0 %llu 0 0 %llu %llu\n", 9, static_cast<int>(i),
-                            medium.id.c_str(), Long{medium.reads}, Long{medium.read_bytes / 512}, Long{medium.writes},
-                            Long{medium.written_bytes / 512}, busy_ms, busy_ms);
+    const auto add_rows = [&text](int major, const std::vector<MediumTrace>& rows) {
+        for (std::size_t i = 0; i < rows.size(); ++i) {
+            const MediumTrace& row = rows[i];
+            const Long busy_ms = static_cast<Long>(row.busy / 1'000'000);
+            text += format_text("%4d %7d %s %llu 0 %llu 0 %llu 0 %llu 0 0 %llu %llu\n", major, static_cast<int>(i),
+                                row.id.c_str(), Long{row.reads}, Long{row.read_bytes / 512}, Long{row.writes},
+                                Long{row.written_bytes / 512}, busy_ms, busy_ms);
+        }
+    };
+    add_rows(9, traces.media);   // md
+    add_rows(8, traces.drives);  // sd
+    return text;
+}
+
+std::string format_net_dev(const Traces& traces) {
+    std::string text =
+        "Inter-|   Receive                                                |  Transmit\n"
+        " face |bytes    packets errs drop fifo frame compressed multicast|"
+        "bytes    packets errs drop fifo colls carrier compressed\n";
+    for (const LinkTrace& link : traces.links) {
+        text += format_text("%6s: %llu %llu 0 0 0 0 0 0 %llu %llu 0 %llu 0 0 0 0\n", link.id.c_str(),
+                            Long{link.received_bytes}, Long{link.received_messages}, Long{link.sent_bytes},
+                            Long{link.sent_messages}, Long{link.lost_messages});
     }
     return text;
 }
@@ -200,6 +217,10 @@ std::vector<TraceFile> trace_files(const Traces& traces, std::size_t nodes) {
     if (!traces.media.empty()) {
         files.push_back(
             {"proc/diskstats", [](const Traces& current, double, double) { return format_diskstats(current); }});
+    }
+    if (!traces.links.empty()) {
+        files.push_back(
+            {"proc/net/dev", [](const Traces& current, double, double) { return format_net_dev(current); }});
     }
     files.push_back(
         {"lmt.csv", [](const Traces& current, double epoch, double) { return format_lmt_rows(current, epoch); }});

@@ -44,8 +44,8 @@ struct TargetTrace {
     std::uint64_t neighbor_bytes = 0;      ///< part of write_bytes
     std::array<std::uint64_t, 24> read_pages{}, write_pages{};  ///< requests by log2 of their 4 KiB pages
     std::uint64_t cache_hits = 0, cache_misses = 0;             ///< pages, of the server's read cache
-    std::uint64_t retries = 0;
-    std::uint64_t capacity = 0, free_bytes = 0;  ///< bytes; capacity 0: unknown
+    std::uint64_t retries = 0, slow_writes = 0;                 ///< requests
+    std::uint64_t capacity = 0, free_bytes = 0;                 ///< bytes; capacity 0: unknown
 };
 
 /// Counters of one node: `llite.*.stats`.
@@ -57,11 +57,18 @@ struct NodeTrace {
     void add(const ModelOperation& operation, std::uint64_t bytes, Time duration) noexcept;
 };
 
-/// Counters of the drives below a target together: a row of /proc/diskstats.
+/// Counters of a drive, or of the drives below a target together: a row of /proc/diskstats.
 struct MediumTrace {
     std::string id;
     std::uint64_t reads = 0, read_bytes = 0, writes = 0, written_bytes = 0;
     Time busy = 0;
+};
+
+/// Counters of a link: a row of /proc/net/dev. Writes are sent, reads received.
+struct LinkTrace {
+    std::string id;
+    std::uint64_t received_bytes = 0, received_messages = 0, sent_bytes = 0, sent_messages = 0;
+    std::uint64_t lost_messages = 0;
 };
 
 struct ServerTrace {
@@ -87,7 +94,9 @@ struct Traces {
     std::vector<TargetTrace> targets;
     std::vector<ServerTrace> metadata;
     std::vector<NodeTrace> nodes;
-    std::vector<MediumTrace> media;
+    std::vector<MediumTrace> media;   ///< RAID groups, and drives that are none of a group
+    std::vector<MediumTrace> drives;  ///< single drives of the groups, where the segment is known
+    std::vector<LinkTrace> links;
     std::vector<LogMessage> messages;
     std::vector<CounterSample> samples;
     void log(Time time, const std::string& host, const std::string& text) { messages.push_back({time, host, text}); }
@@ -101,8 +110,10 @@ std::string format_brw_stats(const TargetTrace& target, double read_time);
 std::string format_llite_stats(const NodeTrace& node, double read_time);
 /// `obdfilter.<name>.kbytestotal` and `kbytesavail`.
 std::string format_kbytes(std::uint64_t bytes);
-/// /proc/diskstats with a row for the drives of each target.
+/// /proc/diskstats with a row for each RAID group and each of its drives.
 std::string format_diskstats(const Traces& traces);
+/// /proc/net/dev with a row for each link: adapters, routers, channels and controllers.
+std::string format_net_dev(const Traces& traces);
 /// `mdt.<name>.md_stats`.
 std::string format_md_stats(const ServerTrace& server, double read_time);
 /// Rows of LMT's table OST_DATA as CSV: time, target, read_bytes, write_bytes (counters).

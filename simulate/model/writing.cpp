@@ -165,7 +165,7 @@ void ClientCache::send_piece(StreamId id) {
     if (length == 0) {
         return;
     }
-    client.pages.insert(piece.file, piece.file_from, piece.written_until);
+    client.pages.insert(piece.file, piece.file_from, piece.written_until, true);
     const std::uint32_t request = requests_.create(id, {piece.target, piece.object_offset, 0}, piece.file,
                                                    piece.file_from, length, true, RequestPurpose::write_behind);
     requests_[request].extends_file = files_[piece.file].extend_allocation(piece.written_until);

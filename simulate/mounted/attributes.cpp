@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mounted/service.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <string_view>
@@ -127,11 +128,27 @@ void FuseService::setattr(fuse_req_t request, fuse_ino_t node, struct stat* requ
     fuse_reply_attr(request, &attributes, make_entry(file, attributes).attr_timeout);
 }
 
+/// Size and free space are those of the machine where its targets have a capacity. What is available is also limited
+/// by the disk that stores the bytes.
 void FuseService::statfs(fuse_req_t request, fuse_ino_t /*node*/) {
     struct statvfs attributes {};
     if (::fstatvfs(store_.root().fd, &attributes) != 0) {
         fuse_reply_err(request, errno);
         return;
+    }
+    std::uint64_t capacity = 0, free_bytes = 0;
+    bool has_capacity = true;
+    machine_.with_machine([&](Machine& machine) {
+        for (const TargetTrace& target : machine.traces().targets) {
+            has_capacity = has_capacity && target.capacity > 0;
+            capacity += target.capacity;
+            free_bytes += target.free_bytes;
+        }
+    });
+    if (has_capacity && attributes.f_frsize > 0) {
+        attributes.f_blocks = capacity / attributes.f_frsize;
+        attributes.f_bfree = free_bytes / attributes.f_frsize;
+        attributes.f_bavail = std::min(attributes.f_bavail, attributes.f_bfree);
     }
     fuse_reply_statfs(request, &attributes);
 }

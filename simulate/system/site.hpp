@@ -87,9 +87,17 @@ struct ServerSite {
     Time cached = -1;  ///< of a stat answered from memory; < 0: like any other
 };
 
+/// Memory of a controller that answers writes before the drives have them.
+struct WriteCacheSite {
+    std::string controller;
+    std::uint64_t bytes = 0;
+};
+
 /// The drives below one or several targets: a RAID group or a single drive.
 struct MediumSite {
     std::string id;
+    std::vector<std::string> drive_ids;  ///< empty: not described
+    int write_cache = -1;                ///< index in SiteModel::write_caches; -1: none
     DirectedRate rate;
     std::uint32_t data = 1;        ///< number of drives that a stripe's data fills
     std::uint32_t drives = 1;      ///< number of drives
@@ -115,7 +123,7 @@ struct TargetSite {
     DirectedRate rate;              ///< as seen by its server; 0: that of its medium
     std::uint32_t queue_depth = 0;  ///< requests in parallel; 0: no limit
     Time request_cost = 0, writer_cost = 0;
-    double contention = 0;  ///< share of the rate that each further simultaneous client costs
+    double contention = 0;  ///< share of the rate that each further simultaneously accessed file costs
     std::uint64_t capacity = 0;
     double noise = 0, slowdown = 1;
     std::vector<int> boxes;               ///< links next to its drives: controller, enclosure
@@ -131,7 +139,7 @@ struct FileSystemSite {
     double used = 0;                            ///< fill level, 0..1
     Time lock_cost = 0, revoke_cost = 0;
     std::uint64_t lock_unit = 0;    ///< bytes; 0: no lock conflicts
-    double cached_page_cost_s = 0;  ///< of reading a page, for each page of the file that the client caches
+    double cached_page_cost_s = 0;  ///< of reading a page, for each cached page of the file that a write left
     double log_rate = 0;            ///< bytes/s of writes that extend a file, where the log is no separate part
     Time layout_cost = 0;           ///< of an open, for each target of the file
 };
@@ -152,10 +160,11 @@ struct SiteModel {
     double size_cost_s = 0;  ///< additional time in seconds for each KiB of that content
     std::vector<ServerSite> servers;
     std::vector<MediumSite> media;
-    std::vector<TargetSite> targets;       ///< that store data, by index
-    std::vector<int> metadata_servers;     ///< indices in servers
-    std::vector<std::string> assumptions;  ///< sentences on omitted values that matter
-    std::vector<std::string> unused;       ///< sentences on stated values that the model does not use
+    std::vector<WriteCacheSite> write_caches;  ///< of controllers
+    std::vector<TargetSite> targets;           ///< that store data, by index
+    std::vector<int> metadata_servers;         ///< indices in servers
+    std::vector<std::string> assumptions;      ///< sentences on omitted values that matter
+    std::vector<std::string> unused;           ///< sentences on stated values that the model does not use
 };
 
 }  // namespace sonde::simulate

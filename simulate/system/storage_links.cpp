@@ -40,6 +40,7 @@ class StorageLinks {
 
     /// Adds the controller of a target, unless its paths have it, and the enclosure of its drives.
     void add_boxes(TargetSite& target) {
+        add_write_cache(target);
         if (const std::string controller = find_controller(target); !controller.empty() && target.paths.empty()) {
             target.boxes.push_back(get_controller_link(controller, target));
         }
@@ -78,6 +79,27 @@ class StorageLinks {
     }
 
  private:
+    /// Gives the drives of a target the write cache of their controller.
+    void add_write_cache(const TargetSite& target) {
+        const std::string controller = find_controller(target);
+        if (controller.empty() || target.medium < 0) {
+            return;
+        }
+        const json& part = system_.get(controller);
+        const std::uint64_t size = bytes(part, "cache", 0);
+        if (!part.value("write_cache", false) || size == 0) {
+            return;
+        }
+        auto& caches = site_.write_caches;
+        auto cache = std::find_if(caches.begin(), caches.end(), [&controller](const WriteCacheSite& other) {
+            return other.controller == controller;
+        });
+        if (cache == caches.end()) {
+            caches.push_back({controller, size});
+            cache = std::prev(caches.end());
+        }
+        site_.media[static_cast<std::size_t>(target.medium)].write_cache = static_cast<int>(cache - caches.begin());
+    }
     /// The controller of the LUN or RAID group below a target; empty: none is described.
     std::string find_controller(const TargetSite& target) const {
         for (const json* part = system_.find(target.id); part != nullptr;) {

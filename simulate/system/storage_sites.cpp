@@ -38,6 +38,7 @@ MediumSite read_medium(const SystemParts& system, const json& group) {
     medium.parity = is_mirror ? 0 : static_cast<std::uint32_t>(parity);
     medium.segment = bytes(group, "segment", 0);
     std::size_t drive_count = 0;
+    medium.drive_ids = texts(group, "drives");
     if (const json* drive = find_drive(system, group, drive_count)) {
         const DirectedRate drive_rate = rate_of(*drive);
         const double data_and_parity = static_cast<double>(medium.data) + parity;

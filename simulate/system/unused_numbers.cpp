@@ -51,8 +51,8 @@ struct PartMember {
 
 /// Other members with a number that could change a rate.
 constexpr std::array unused_members{
-    PartMember{"networks", "bisection"},       PartMember{"links", "latency"},
-    PartMember{"controllers", "cache"},        PartMember{"controllers", "write_cache"},
+    PartMember{"networks", "bisection"},
+    PartMember{"links", "latency"},
     PartMember{"controllers", "max_transfer"},
 };
 
@@ -75,6 +75,15 @@ void add_unused_numbers(SiteModel& site, const SystemParts& system) {
             if (part.contains(member.name)) {
                 parts_by_member[std::string(member.name) + " of " + member.kind].push_back(text(part, "id"));
             }
+        }
+    }
+    // The cache of a controller is used for writes, where both its size and its mode are described.
+    for (const json& part : system.list("controllers")) {
+        const bool is_write_back = part.value("write_cache", false);
+        if (part.contains("cache") && !is_write_back) {
+            parts_by_member["cache of controllers"].push_back(text(part, "id"));
+        } else if (is_write_back && !part.contains("cache")) {
+            parts_by_member["write_cache (without a size in cache) of controllers"].push_back(text(part, "id"));
         }
     }
     for (const auto& [member, ids] : parts_by_member) {

@@ -126,14 +126,16 @@ TEST_CASE("tunable: read_ahead 0 and page_cache 0 disable both") {
     CHECK(bench.target(0).read_bytes.sum == 200 * 65536);
 }
 
-TEST_CASE("client-software: page cost grows with cached pages of file") {
+TEST_CASE("client-software: page cost grows with written pages of file") {
     SiteModel site = small_site(1, 2, 0);
     site.targets[0].request_cost = site.targets[1].request_cost = 1'000;
     site.clients[0].page_cache = 4096 * mib;
     constexpr double cost = 1e-9;
     Bench bench(site);
-    bench.add(ModelCallKind::read, 0, 64, mib, false);
+    bench.add(ModelCallKind::write, 0, 64, mib, false);
     bench.run();  // now it has 64 MiB of the file, all of it
+    bench.next[0].kind = ModelCallKind::read;
+    bench.run_again(64);
     Time before = bench.last_end();
     bench.begin("client-software 1ns");
     bench.run_again(64);
@@ -144,12 +146,15 @@ TEST_CASE("client-software: page cost grows with cached pages of file") {
     before = bench.machine.now();
     bench.run_again(64);
     CHECK(to_seconds(bench.last_end() - before) == doctest::Approx(2 * 64 * cost * held * wanted).epsilon(0.01));
-    // What is not cached costs nothing, and a sound client neither.
-    bench.machine.drop_client_caches(0);
-    bench.end("client-software");
-    before = bench.machine.now();
-    bench.run_again(64);
-    CHECK(to_seconds(bench.last_end() - before) < 64 * cost * held * wanted / 10);
+    // What reads brought costs nothing, and a sound client neither.
+    for (int round = 0; round < 2; ++round) {
+        bench.machine.drop_client_caches(0);
+        before = bench.machine.now();
+        bench.run_again(64);
+        bench.run_again(64);
+        CHECK(to_seconds(bench.last_end() - before) < 2 * 64 * cost * held * wanted / 10);
+        bench.end("client-software");
+    }
     CHECK(rejection(small_site(1, 1, 1e9), "client-software").find("page cache") != std::string::npos);
 }
 

@@ -280,6 +280,25 @@ TEST_CASE("numbers that the model does not use are named") {
                                    "the model does not use model.congestion of networks b"});
 }
 
+TEST_CASE("contention: each further file takes its share of the rate") {
+    SiteModel site = small_site(1, 1, 100e6);
+    site.targets[0].contention = 0.1;
+    const auto seconds = [&site](int files, int streams_of_each) {
+        Bench bench(site);
+        for (int file = 0; file < files; ++file) {
+            for (int i = 0; i < streams_of_each; ++i) {
+                bench.add(ModelCallKind::write, 0, 1000, mib, true, "f" + std::to_string(file));
+            }
+        }
+        bench.run();
+        return to_seconds(bench.last_end()) / (files * streams_of_each);
+    };
+    const double alone = 1000 * mib / 100e6;
+    CHECK(seconds(1, 1) == doctest::Approx(alone).epsilon(1e-6));
+    CHECK(seconds(1, 4) == doctest::Approx(alone).epsilon(1e-6));
+    CHECK(seconds(4, 1) == doctest::Approx(alone * 1.3).epsilon(0.002));
+}
+
 TEST_CASE("bottleneck is the part that is busy all the time") {
     json system = enclosed_system();
     system["controllers"][0]["rate"] = 2e9;

@@ -21,7 +21,9 @@ from typing import Any
 
 import pytest
 
+from sonde.model.bundled_files import find_system_file
 from sonde.model.record import read_record
+from sonde.model.system import read_system
 
 MIB = 1 << 20
 LOV = struct.Struct("<IIQQIHH")  # struct lov_user_md_v1 of lustre_user.h, without its objects
@@ -74,6 +76,25 @@ def test_bytes_names_and_attributes_are_those_of_a_file_system(free: Path, tmp_p
         assert open_file.read() == content[:10]  # as long as it is open
     shutil.rmtree(free / "folder")
     assert os.listdir(free) == ["soft"]
+
+
+def test_size_is_that_of_the_described_targets(mounter: Path, tmp_path: Path) -> None:
+    system = tmp_path / "system.json"
+    system.write_text(read_system(find_system_file("laptop-md")).to_json(), encoding="utf-8")
+    directory = tmp_path / "machine"
+    directory.mkdir()
+    answer = subprocess.run(
+        [str(mounter), "mount", str(directory), "--system", str(system), "--no-cost"],
+        stderr=subprocess.PIPE, text=True, check=False,
+    )  # fmt: skip
+    if answer.returncode == 3:
+        pytest.skip(answer.stderr)
+    try:
+        size = os.statvfs(directory)
+        assert size.f_blocks * size.f_frsize == pytest.approx(3e12, rel=1e-6)  # three data drives of 1 TB
+        assert 0 < size.f_bavail <= size.f_bfree
+    finally:
+        subprocess.run(["fusermount3", "-u", "-z", str(directory)], capture_output=True, check=False)
 
 
 def test_many_names_are_listed_once_each(free: Path) -> None:
@@ -201,11 +222,14 @@ def test_the_verbs_mount_switch_faults_and_unmount(sonde: Any, tmp_path: Path) -
         assert started.returncode == 0, started.stderr
         (directory / "file").write_bytes(bytes(MIB))
         assert sonde("fault", "machine", "slow-target", "3", "10x").returncode == 0
-        assert sonde("fault", "machine", "mds-saturated", "50%").returncode == 0
+        assert sonde("fault", "machine", "mds-saturated", "90%").returncode == 0
+        twice = sonde("mount", "--system", "edison", "--mount", "fs2", "--no-cost", "machine")
+        assert twice.returncode == 2
+        assert "machine already; `sonde unmount" in twice.stderr
         assert sonde("fault", "machine", "slow-target", "3", "4x").returncode == 0  # in place of the other
-        assert sonde("fault", "machine", "--list").stdout == "mds-saturated 0.5\nslow-target 3 4\n"
+        assert sonde("fault", "machine", "--list").stdout == "mds-saturated 0.9\nslow-target 3 4\n"
         assert sonde("fault", "machine", "--end", "slow-target", "3").returncode == 0
-        assert sonde("fault", "machine", "--list").stdout == "mds-saturated 0.5\n"
+        assert sonde("fault", "machine", "--list").stdout == "mds-saturated 0.9\n"
         assert sonde("fault", "machine", "--clear").returncode == 0
         assert sonde("fault", "machine", "--list").stdout == ""
         for arguments, message in (
@@ -218,7 +242,7 @@ def test_the_verbs_mount_switch_faults_and_unmount(sonde: Any, tmp_path: Path) -
             assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
             assert message in wrong.stderr
         log = (directory / ".sonde" / "messages").read_text(encoding="utf-8")
-        assert "slow start_page_write" in log
+        assert "not able to keep up" in log
     finally:
         ended = sonde("unmount", "machine")
     assert ended.returncode == 0, ended.stderr

@@ -32,6 +32,9 @@ def find_mounter() -> Path:
 
 def mount_machine(arguments: Sequence[str], foreground: bool) -> int:
     """Starts the program and returns its exit code; in the background it returns once the directory is mounted."""
+    directory = Path(arguments[0])
+    if (directory / _CONTROL / "faults").is_file():
+        raise UserError(f"A machine is mounted on {directory} already; `sonde unmount {directory}` ends it.")
     command = [str(find_mounter()), "mount", *arguments]
     if foreground:
         return subprocess.run([*command, "--foreground"], check=False).returncode

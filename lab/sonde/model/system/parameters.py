@@ -67,13 +67,13 @@ TARGET: Parameters = ANY | {
     "queue_depth": ("count", "requests that it works on at once"),
     "request_cost": ("duration", "time of one request, beside moving its bytes"),
     "writer_cost": ("duration", "extra time of a request for each further writer of the same object"),
-    "contention": ("share", "share of the rate that each further client at the same time takes away"),
+    "contention": ("share", "share of the rate that each further file with requests at the same time takes away"),
 }
 FILE_SYSTEM: Parameters = ANY | {
     "lock_cost": ("duration", "time to be granted a lock that nobody holds"),
     "revoke_cost": ("duration", "time to take a lock from another client"),
     "lock_unit": ("size", "smallest extent that a lock covers"),
-    "cached_page_cost": ("duration", "extra time of a read for each page that the client already caches"),
+    "cached_page_cost": ("duration", "extra time of a read for each cached page of the file that a write left"),
     "log_rate": ("rate", "rate that the internal journal allows"),
     "layout_cost": ("duration", "extra time of an open for each target of a file's layout"),
 }

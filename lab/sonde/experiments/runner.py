@@ -116,7 +116,9 @@ class Runner:
             lambda cell: cell in self._outcome.refusals or cell in self._outcome.failures,
         )
         folder = folder_of_group(self._archive.root, self._request.group)
-        environment = EnvironmentSetup(experiment.file.treatments, folder, self._observer.on_message)
+        # Treatments and commands of variants change this machine, which a simulated run does not use.
+        treatments = () if self._executor.simulated else experiment.file.treatments
+        environment = EnvironmentSetup(treatments, folder, self._observer.on_message)
         try:
             with environment:
                 self._run_turns(schedule, ready, environment)
@@ -168,7 +170,8 @@ class Runner:
         self._observer.on_begin(turn, number, count, remaining_s)
         began = time.monotonic()
         try:
-            environment.prepare_run(turn.cell.id, variant, prepared.directory)
+            if not self._executor.simulated:
+                environment.prepare_run(turn.cell.id, variant, prepared.directory)
             result = self._executor.execute(
                 Attempt(
                     prepared.plan,

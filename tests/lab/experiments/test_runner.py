@@ -159,6 +159,22 @@ def test_a_group_cannot_hold_two_experiments(archive: Path, target: Path) -> Non
         resume_request(store, build_request({**SIZES, "repeat": {"min": 9}}, target, "other"), is_required=True)
 
 
+@pytest.mark.parametrize("is_simulated", [False, True])
+def test_simulated_runs_execute_no_commands(archive: Path, target: Path, tmp_path: Path, is_simulated: bool) -> None:
+    log = tmp_path / "log"
+    document = {
+        "id": "changed",
+        "plan": {"data": {"access": {"transfer": "4KiB", "volume": "1MiB"}}, **WRITE},
+        "variants": [{"id": "v", "before": f"echo variant >> {log}"}],
+        "treatments": [{"kind": "command", "when": "cell", "command": f"echo cell >> {log}", "undo": ":"}],
+        "repeat": {"min": 1, "seed": 1},
+    }
+    request = build_request(document, target)
+    ended, _ = run_fake_experiment(request, Archive(archive), lambda _: {"write": 1e9}, simulated=is_simulated)
+    assert ended.exit_code == EXIT_OK
+    assert sorted(log.read_text().split() if log.exists() else []) == ([] if is_simulated else ["cell", "variant"])
+
+
 def test_variant_20_percent_faster_is_detected(archive: Path, target: Path) -> None:
     store = Archive(archive)
     document = {

@@ -19,6 +19,8 @@ PAGE = ROOT / "docs" / "concepts" / "reproduction.md"
 FOLDER = ROOT / "docs" / "concepts" / "reproduction"
 
 HOLDS, FAILS, NOT_SEEN, ABSENT = "holds", "**fails**", "not looked at", "not in the model"
+# Why a shape that holds says little: `by` in the list of shapes.
+REASONS = {"construction": "holds by construction", "equality": "holds by equality"}
 # Letter of the shapes, folder of the experiments, system, and title of each document.
 DOCUMENTS: tuple[tuple[str, str, str, str], ...] = (
     ("A", "cray-x1", "cray-x1", "Cray X1 System Performance (CUG 2004)"),
@@ -39,7 +41,9 @@ says nothing.
 One command does all of it again: `.venv/bin/python tools/reproduction.py`. Shapes and controls are listed in
 `docs/published/shapes.toml`; numbers of every experiment lie in `docs/published/simulated`.
 """
-READING = """**holds**: in every place that the claim looks at. **fails**: said here with the reason, where one is
+READING = """**holds**: in every place that the claim looks at. **holds by construction**: what comes out was put in, as
+a parameter that is published or fitted. **holds by equality**: both sides are equal, which the claim allows, and the
+effect is not in the model. **fails**: said here with the reason, where one is
 known, and not fitted away. **arithmetic**: printed numbers are held against each other by tests, with wrong ones as the
 control. **not in the model**: what the shape is about is nothing that a model of storage has, and why.
 **not looked at**: not simulated, and why.
@@ -75,7 +79,8 @@ def outcome(shape: Mapping[str, Any]) -> str:
     outcomes = {claim["verdict"] for claim in numbers["claims"] if claim["id"] in shape["claims"]}
     if "fails" in outcomes:
         return FAILS
-    return HOLDS if outcomes == {"holds"} else " and ".join(sorted(outcomes))
+    held = REASONS[shape["by"]] if "by" in shape else HOLDS
+    return held if outcomes == {"holds"} else " and ".join(sorted(outcomes))
 
 
 def found_words(shape: Mapping[str, Any]) -> str:
@@ -156,8 +161,9 @@ def fitted_table(system: str) -> list[str]:
 
 def index() -> str:
     counted = Counter(outcome(shape).strip("*") for shape in shapes())
-    several = {"holds": "hold", "fails": "fail"}
-    total = ", ".join(f"{count} {several.get(word, word)}" for word, count in counted.most_common())
+    total = ", ".join(
+        f"{count} {word.replace('holds', 'hold').replace('fails', 'fail')}" for word, count in counted.most_common()
+    )
     lines = [INTRODUCTION, f"Of {len(shapes())} shapes: {total}.", "", READING]
     for letter, folder, system, title in DOCUMENTS:
         if not any(shape["id"].startswith(f"{letter}-") for shape in shapes()):

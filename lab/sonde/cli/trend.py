@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,6 @@ from sonde.cli.options import existing_archive_option, json_option
 from sonde.cli.run_selection import open_catalog, progress_bar, selection_options
 from sonde.model.errors import EXIT_FAILED, EXIT_NOTHING_COMPARED, UserError
 from sonde.model.event import Event
-from sonde.model.simulation import is_simulated_key
 from sonde.model.units import counted
 from sonde.store.archive import Archive
 from sonde.store.events import read_archive_events
@@ -24,10 +23,9 @@ from sonde.terminal.screen import messages, plain_table, print_json, results
 from sonde.trends.changes import Change, JointChange, Part
 from sonde.trends.comparison_text import format_change_interval
 from sonde.trends.detectors import DetectorSettings
-from sonde.trends.history import History, moment
+from sonde.trends.history import moment
 from sonde.trends.nearby_events import find_nearby_events
-from sonde.trends.survey import HistoryAnalysis, Survey, survey_histories
-from sonde.trends.survey_cache import SurveyCache, histories_key, index_key, selection_key
+from sonde.trends.survey import HistoryAnalysis, Survey
 from sonde.trends.survey_text import (
     caveat_share,
     describe_alarm_budget,
@@ -101,9 +99,7 @@ def command(
       sonde trend --check --budget 0.2
     """
     archive.recover()
-    survey_result = _read_or_compute_survey(
-        archive, wanted, measure, budget, smallest_change, needs_values=output is not None
-    )
+    survey_result = _read_survey(archive, wanted, measure, budget, smallest_change, needs_values=output is not None)
     # Written before anything is printed, so that a closed pipe does not prevent it.
     events = read_archive_events(archive.root)
     page = _write_report(survey_result, measure, events, output, as_json) if output is not None else None
@@ -124,66 +120,24 @@ def command(
     )
 
 
-def _read_or_compute_survey(
+def _read_survey(
     archive: Archive, wanted: Selection, measure: str, budget: float, smallest_change: float, needs_values: bool
 ) -> Survey:
-    """The survey, from what is remembered while nothing is new; with all values of its histories when it is drawn."""
-    from sonde.store.history import series_in
-    from sonde.trends.archive_histories import join_repeats
-    from sonde.trends.doubtful_histories import add_caveats
+    """The survey; UserError where the archive has no measured series like that."""
+    # The import of pyarrow takes longer than most commands.
+    from sonde.trends.archive_survey import SurveyRequest, read_survey
 
-    catalog = open_catalog(archive.root)
-    cache, settings = SurveyCache(catalog.beside("trend")), (wanted, measure, budget, smallest_change)
-    stamps = catalog.stamps()
-    if (
-        stamps is not None
-        and not needs_values
-        and (remembered := cache.load_survey(index_key(stamps, *settings))) is not None
-    ):
-        return remembered
-    selected = series_in(catalog, wanted)
-    stored = [series for series in selected if not is_simulated_key(series.key.system, series.key.file_system)]
-    if selected and not stored:
+    value = "capability" if measure == "capability" else "delivered"
+    request = SurveyRequest(wanted, value, budget, smallest_change)
+    survey = read_survey(open_catalog(archive.root), request, lambda: progress_bar("watching histories"), needs_values)
+    if survey.analyses or survey.short:
+        return survey
+    if survey.simulated:
         raise UserError(
-            f"All {counted(len(selected), 'series')} are simulated; a trend watches what was measured. `sonde compare`"
-            " compares simulated runs."
+            f"All {counted(survey.simulated, 'series')} are simulated; a trend watches what was measured."
+            " `sonde compare` compares simulated runs."
         )
-    if not stored:
-        raise UserError(f"The archive {archive.root} holds no series like that; `sonde list` shows its runs.")
-    histories = join_repeats(stored, "capability" if measure == "capability" else "delivered")
-    key = histories_key(histories, measure, budget, smallest_change)
-    computed = cache.load_survey(key, histories)
-    if computed is None:
-        computed = _compute_survey(cache, histories, wanted, measure, budget, smallest_change)
-        cache.store(key, computed)
-    # what speaks against runs does not follow from their values
-    computed = replace(add_caveats(computed, archive.root), simulated=len(selected) - len(stored))
-    # the files of the index may have been replaced while they were read
-    if stamps is not None and catalog.stamps() == stamps:
-        cache.store(index_key(stamps, *settings), computed)
-    return computed
-
-
-def _compute_survey(
-    cache: SurveyCache,
-    histories: Sequence[History],
-    wanted: Selection,
-    measure: str,
-    budget: float,
-    smallest_change: float,
-) -> Survey:
-    """A new survey, which takes over what an earlier one of that question found out; so does who is interrupted."""
-    # since when does not matter: what is known is known of numbers
-    question = selection_key(replace(wanted, since_s=None, until_s=None), measure, budget, smallest_change)
-    known_results = cache.load_results(question)
-    finished = False
-    try:
-        with progress_bar("watching histories") as step:
-            computed = survey_histories(histories, budget, smallest_change, step, known_results)
-        finished = True
-    finally:
-        cache.store_results(question, known_results, finished)
-    return computed
+    raise UserError(f"The archive {archive.root} holds no series like that; `sonde list` shows its runs.")
 
 
 def _write_report(survey: Survey, measure: str, events: Sequence[Event], output: Path, quiet: bool) -> Path:

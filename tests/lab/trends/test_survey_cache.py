@@ -104,8 +104,8 @@ def test_nothing_is_read_or_computed_while_nothing_is_new(
     def never(*_: object, **__: object) -> None:
         raise AssertionError("this was known already")
 
-    monkeypatch.setattr("sonde.cli.trend.survey_histories", never)
-    monkeypatch.setattr("sonde.store.history.series_in", never)
+    monkeypatch.setattr("sonde.trends.archive_survey.survey_histories", never)
+    monkeypatch.setattr("sonde.trends.archive_survey.series_in", never)
     assert sonde("trend").out == before
     assert "AssertionError" in sonde("trend", "--smallest-change", "0.2").err, (
         "another question is not answered with this"
@@ -118,7 +118,7 @@ def test_a_run_that_is_in_no_history_costs_no_survey(
     before = sonde("trend").out
     failed = Scene(works=[Work("write", ends=False)], status="failed", started="2026-10-28T12:00:00Z")
     store_run(surveyed_archive, "20261028T120000Z-other-00000001", failed)
-    monkeypatch.setattr("sonde.cli.trend.survey_histories", lambda *_: pytest.fail("this was known already"))
+    monkeypatch.setattr("sonde.trends.archive_survey.survey_histories", lambda *_: pytest.fail("this was known already"))
     assert sonde("trend").out == before
 
 

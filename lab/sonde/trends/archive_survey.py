@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The survey of an archive: from the cache while the archive is unchanged, else computed and stored there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+
+from sonde.model.simulation import is_simulated_key
+from sonde.store.catalog import Catalog
+from sonde.store.history import Series, series_in
+from sonde.store.selection import Selection
+from sonde.trends.archive_histories import ProbeValue, join_repeats
+from sonde.trends.detectors import DetectorSettings
+from sonde.trends.doubtful_histories import add_caveats
+from sonde.trends.history import History
+from sonde.trends.survey import Survey, survey_histories
+from sonde.trends.survey_cache import SurveyCache, histories_key, index_key, selection_key
+
+# Makes a block in which `step(done, total)` shows the progress.
+Progress = Callable[[], AbstractContextManager[Callable[[int, int], None]]]
+
+
+@dataclass(frozen=True)
+class SurveyRequest:
+    """Which runs are surveyed, and how. `budget`: false alarms per history and year."""
+
+    wanted: Selection = field(default_factory=Selection)
+    measure: ProbeValue = "delivered"
+    budget: float = 1.0
+    smallest_change: float = DetectorSettings.smallest_change
+
+    @property
+    def settings(self) -> tuple[object, ...]:
+        """What a result depends on besides the runs."""
+        return self.wanted, self.measure, self.budget, self.smallest_change
+
+
+def read_survey(catalog: Catalog, request: SurveyRequest, progress: Progress, needs_values: bool = False) -> Survey:
+    """The survey of the archive. It is empty when no history was measured; simulated histories are only counted.
+
+    `needs_values`: the histories have all their values; otherwise a cached survey may have outlines of them.
+    """
+    cache = SurveyCache(catalog.beside("trend"))
+    stamps = catalog.stamps()
+    if stamps is not None and not needs_values:
+        remembered = cache.load_survey(index_key(stamps, *request.settings))
+        if remembered is not None:
+            return remembered
+    measured, simulated = _select_measured(catalog, request)
+    histories = join_repeats(measured, request.measure)
+    key = histories_key(histories, *request.settings[1:])
+    computed = cache.load_survey(key, histories)
+    if computed is None:
+        computed = _compute_survey(cache, histories, request, progress)
+        cache.store(key, computed)
+    # The caveats of runs do not follow from their values.
+    computed = replace(add_caveats(computed, catalog.root), simulated=simulated)
+    # The files of the index may have been replaced while they were read.
+    if stamps is not None and catalog.stamps() == stamps:
+        cache.store(index_key(stamps, *request.settings), computed)
+    return computed
+
+
+def read_histories(catalog: Catalog, request: SurveyRequest) -> list[History]:
+    """All measured histories, also those that are too short for a survey."""
+    return join_repeats(_select_measured(catalog, request)[0], request.measure)
+
+
+def _select_measured(catalog: Catalog, request: SurveyRequest) -> tuple[Sequence[Series], int]:
+    selected = series_in(catalog, request.wanted)
+    measured = [series for series in selected if not is_simulated_key(series.key.system, series.key.file_system)]
+    return measured, len(selected) - len(measured)
+
+
+def _compute_survey(
+    cache: SurveyCache, histories: Sequence[History], request: SurveyRequest, progress: Progress
+) -> Survey:
+    """A new survey, which uses the results of an earlier one; an interrupted survey leaves its results too."""
+    # Results belong to values, so they hold for any time span.
+    question = selection_key(replace(request.wanted, since_s=None, until_s=None), *request.settings[1:])
+    known_results = cache.load_results(question)
+    is_finished = False
+    try:
+        with progress() as step:
+            computed = survey_histories(histories, request.budget, request.smallest_change, step, known_results)
+        is_finished = True
+    finally:
+        cache.store_results(question, known_results, is_finished)
+    return computed

@@ -95,7 +95,7 @@ DRIVES = {"virtual", "main"}  # folders that may include headers of the engine
 # all for, and know all of these but not each other. Only cli knows capabilities, and nobody knows cli.
 GROUND = {"model", "stats"}
 SERVICES = {"findings", "charts", "terminal", "launch", "store", "sources", "telemetry", "logs", "conduct"}
-CAPABILITIES = {"experiments", "dialects", "trends", "diagnose", "watch", "advise", "design", "report", "jobs"}
+CAPABILITIES = {"experiments", "dialects", "trends", "diagnose", "watch", "advise", "design", "report", "jobs", "site"}
 LAB: dict[str, set[str]] = {
     "model": set(),
     "stats": set(),
@@ -113,6 +113,9 @@ for _from, _to in (
     ("diagnose", "trends"),  # what became slower, and when, is where a diagnosis begins
     ("watch", "trends"),  # probes are gated, and their alarms joined, as histories are
     ("diagnose", "watch"),  # what the probes saw meanwhile
+    ("site", "trends"),  # its pages show histories and changes
+    ("site", "watch"),  # and incidents
+    ("site", "report"),  # and whole runs
     ("store", "findings"),  # tables and summaries keep what each number was about
     ("findings", "telemetry"),  # whether a read came from storage follows from the counters of the device during it
     ("terminal", "findings"),  # the sentences beside a number are the judge's, never the terminal's own

@@ -12,13 +12,14 @@ from markupsafe import Markup
 
 from sonde.charts.axes import Axis, build_amount_axis, format_rate_in
 from sonde.charts.dates import build_date_axis, day
-from sonde.charts.plot import Chart, Panel, Tip, fixed, table
+from sonde.charts.plot import Chart, Panel, Tip, fixed, share, table
 from sonde.model import quantities
 
 # Dots that fall on the same half pixel of a wide screen are drawn once.
 _GRID = 2.0
 _MOST_TIPS = 60
 _HEIGHT = 150
+_LABEL_WIDTH = 0.022
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,15 @@ class ChangeMark:
 
 
 @dataclass(frozen=True)
+class EventLine:
+    """Something that happened outside of the runs: its time, the label of its line, and the text of its tip."""
+
+    time: float
+    label: str
+    text: str
+
+
+@dataclass(frozen=True)
 class HistoryCurve:
     """`unit` is B/s or op/s; `times` ascend."""
 
@@ -53,6 +63,7 @@ class HistoryCurve:
     values: Sequence[float]
     segments: Sequence[LevelSegment]
     marks: Sequence[ChangeMark]
+    events: Sequence[EventLine] = ()
 
 
 def build_history_chart(history: HistoryCurve, begin: float, end: float) -> Chart:
@@ -72,6 +83,7 @@ def build_history_chart(history: HistoryCurve, begin: float, end: float) -> Char
     panel.path("dots", _dots(panel, np.asarray(history.times, dtype=float), values), "Runs")
     for segment in history.segments:
         panel.horizontal("level", segment.level, segment.start, segment.end)
+    _draw_events(panel, history.events)
     _draw_marks(panel, history.marks)
     panel.tips = _tips(history, axis)
     return Chart(
@@ -114,16 +126,34 @@ def _draw_marks(panel: Panel, marks: Sequence[ChangeMark]) -> None:
                 panel.note("left" if position > 0.6 else "", position, mark.words, row)
 
 
+def _draw_events(panel: Panel, events: Sequence[EventLine]) -> None:
+    last = -1.0
+    for event in sorted(events, key=lambda line: line.time):
+        position = panel.x.at(event.time)
+        if not 0 <= position <= 1:
+            continue
+        panel.vertical("event", event.time)
+        if position - last > _LABEL_WIDTH:  # a label that would cover the one before is left out
+            panel.labels.append(
+                Markup('<span class="lb event" style="left:{}">{}</span>').format(share(position), event.label)
+            )
+            last = position
+
+
 def _tips(history: HistoryCurve, axis: Axis) -> list[Tip]:
-    """One tip for each interval of the time axis that holds runs."""
+    """One tip for each interval of the time axis that holds runs or events."""
     times, values = np.asarray(history.times, dtype=float), np.asarray(history.values, dtype=float)
     edges = np.linspace(axis.low, axis.high, min(_MOST_TIPS, max(2, len(times))) + 1)
     tips = []
     for left_edge, right_edge in itertools.pairwise(edges.tolist()):
         inside = (times >= left_edge) & (times <= right_edge)
+        events = [event.text for event in history.events if left_edge <= event.time < right_edge]
+        text = ""
         if inside.any():
             text = f"{day(float(times[inside][0]))}\n{format_rate_in(float(np.median(values[inside])), history.unit)}"
             text += f"\n{quantities.count_noun(int(inside.sum()), 'run')}" if inside.sum() > 1 else ""
+        if text or events:
+            text = "\n".join(filter(None, (text, *events)))
             tips.append(Tip(axis.at(float(left_edge)), axis.at(float(right_edge)), text))
     return tips
 

@@ -13,11 +13,12 @@ from sonde.model.escaping import escape_line
 
 @dataclass(frozen=True)
 class Field:
-    """`change` is a share; `sure` says that it is more than chance; `words` go into the field."""
+    """`change` is a share; `sure` says that it is more than chance; `words` go into the field, as a link if given."""
 
     change: float
     sure: bool
     words: str
+    link: str = ""
 
 
 def _tone(field: Field) -> str:
@@ -62,4 +63,7 @@ def _field(field: Field | None) -> Markup:
     if field is None:
         return Markup('<td class="none">·</td>')
     arrow = ("▼ " if field.change < 0 else "▲ ") if field.sure else ""
-    return Markup('<td class="{}">{}{}</td>').format(_tone(field), arrow, escape_line(field.words))
+    text: str | Markup = escape_line(field.words)
+    if field.link:
+        text = Markup('<a href="{}">{}</a>').format(field.link, text)
+    return Markup('<td class="{}">{}{}</td>').format(_tone(field), arrow, text)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from importlib import resources
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
@@ -18,7 +19,14 @@ def render_page(view: object, name: str, owner: str = HOME) -> str:
 
     The shared templates and the style sheet are in this package.
     """
-    environment = Environment(
+    style = Markup(_template("style.css", HOME))  # nosec B704 # a file of this package
+    return _make_environment(owner).get_template(name).render(view=view, style=style)
+
+
+@functools.cache
+def _make_environment(owner: str) -> Environment:
+    """The templates of a package. A site has hundreds of pages: each template is compiled once."""
+    return Environment(
         # Read as package resources: works from a wheel, an editable installation and a zip alike.
         loader=FunctionLoader(lambda wanted: _template(wanted, owner) or _template(wanted, HOME)),
         autoescape=True,
@@ -27,10 +35,9 @@ def render_page(view: object, name: str, owner: str = HOME) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    style = Markup(_template("style.css", HOME))  # nosec B704 # a file of this package
-    return environment.get_template(name).render(view=view, style=style)
 
 
+@functools.cache
 def _template(name: str, owner: str) -> str | None:
     """The text of a template of that package; None when it has none of that name."""
     file = resources.files(owner).joinpath("templates", name)

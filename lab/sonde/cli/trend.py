@@ -127,8 +127,7 @@ def _read_survey(
     # The import of pyarrow takes longer than most commands.
     from sonde.trends.archive_survey import SurveyRequest, read_survey
 
-    value = "capability" if measure == "capability" else "delivered"
-    request = SurveyRequest(wanted, value, budget, smallest_change)
+    request = SurveyRequest(wanted, "capability" if measure == "capability" else "delivered", budget, smallest_change)
     survey = read_survey(open_catalog(archive.root), request, lambda: progress_bar("watching histories"), needs_values)
     if survey.analyses or survey.short:
         return survey

@@ -22,7 +22,23 @@ from sonde.model.system import System
 from sonde.model.system.parents import add_target_parents
 from sonde.report.page import page
 
-__all__ = ["write_report"]
+__all__ = ["render_report", "write_report"]
+
+
+def render_report(
+    runs: Sequence[Path],
+    title: str | None = None,
+    before: Sequence[Section] = (),
+    system: System | None = None,
+) -> str:
+    """The report as HTML; see `write_report`. Raises ReportError when a folder holds no readable record."""
+    if not runs:
+        raise ReportError("There is no run to report on: name at least one run folder.")
+    read = [read_run(Path(run)) for run in runs]
+    view = replace(
+        page([add_target_parents(run, system) for run in read] if system else read, title), before=tuple(before)
+    )
+    return render_page(view, "report.html.j2", owner=__name__)
 
 
 def write_report(
@@ -39,13 +55,7 @@ def write_report(
     to servers and units, instead of the mapping recorded with the run. Raises ReportError (one sentence) when a folder
     holds no readable record, or when `out` cannot be written. Replaces an older file in one step.
     """
-    if not runs:
-        raise ReportError("There is no run to report on: name at least one run folder.")
-    read = [read_run(Path(run)) for run in runs]
-    view = replace(
-        page([add_target_parents(run, system) for run in read] if system else read, title), before=tuple(before)
-    )
-    html = render_page(view, "report.html.j2", owner=__name__)
+    html = render_report(runs, title, before, system)
     try:
         write_file(out, html)
     except OSError as problem:

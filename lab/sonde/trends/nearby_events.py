@@ -11,7 +11,7 @@ from sonde.model.event import Event, Interval
 from sonde.trends.changes import JointChange
 
 # Events further away are not named: what changed storage shows in the next runs.
-_LONGEST_BEFORE = timedelta(days=14)
+LONGEST_BEFORE = timedelta(days=14)
 _LONGEST_AFTER = timedelta(days=1)
 _MOST_EVENTS = 3
 
@@ -39,13 +39,17 @@ class NearbyEvent:
 
 def find_nearby_events(joint: JointChange, events: Iterable[Event]) -> list[NearbyEvent]:
     """The nearest events of a joint change, at most three, the nearest first."""
-    first = datetime.fromtimestamp(min(change.last_before for change in joint.changes), UTC)
-    last = datetime.fromtimestamp(joint.time, UTC)
+    return find_events_between(min(change.last_before for change in joint.changes), joint.end, events)
+
+
+def find_events_between(last_before: float, first_after: float, events: Iterable[Event]) -> list[NearbyEvent]:
+    """The events nearest to the time between two runs (seconds since 1970), at most three, the nearest first."""
+    first, last = (datetime.fromtimestamp(time, UTC) for time in (last_before, first_after))
     during = Interval(min(first, last), last)
     nearby = [
         NearbyEvent(event, distance)
         for event in events
-        if -_LONGEST_BEFORE <= (distance := _compute_distance(event.when, during)) <= _LONGEST_AFTER
+        if -LONGEST_BEFORE <= (distance := _compute_distance(event.when, during)) <= _LONGEST_AFTER
     ]
     return sorted(nearby, key=lambda entry: (abs(entry.distance), entry.event.when.first))[:_MOST_EVENTS]
 

@@ -17,6 +17,7 @@ from sonde.model.event import Event
 from sonde.model.units import counted
 from sonde.trends.changes import JointChange
 from sonde.trends.comparison_text import format_change_percent
+from sonde.trends.event_marks import EVENT_KEY, EventMarks, select_event_marks
 from sonde.trends.history import moment
 from sonde.trends.nearby_events import find_nearby_events
 from sonde.trends.survey import HistoryAnalysis, Survey
@@ -37,7 +38,7 @@ _MOST_PICTURES = 60
 # Series whose spread by date is drawn.
 _MOST_SPREADS = 12
 # Series that a joint change must have moved to be marked in the pictures of the others.
-_MANY = 3
+MANY = 3
 # Joint changes in the first table.
 _LATEST = 12
 
@@ -46,6 +47,8 @@ def build_survey_page(survey: Survey, measure: str, events: Sequence[Event] = ()
     """The page of a survey; `events` are named next to the changes that they are near."""
     begin = min((float(analysis.history.times[0]) for analysis in survey.analyses), default=0.0)
     end = max((float(analysis.history.times[-1]) for analysis in survey.analyses), default=1.0)
+    changes = [change.first_after for joint in survey.joint for change in joint.changes]
+    marks = select_event_marks(events, begin, end, changes)
     probes = counted(sum(len(analysis.history) for analysis in survey.analyses), "probe")
     facts = [
         (
@@ -62,7 +65,8 @@ def build_survey_page(survey: Survey, measure: str, events: Sequence[Event] = ()
         alarms=[summarize_survey(survey)] if any(analysis.slower for analysis in survey.analyses) else [],
         sections=[
             _joint_changes(survey, events),
-            _pictures(survey, begin, end),
+            _pictures(survey, begin, end, marks),
+            *marks.describe(),
             *_by_date(survey),
             _analysis_table(survey),
         ],
@@ -109,22 +113,31 @@ def _members(survey: Survey, joint: JointChange) -> str:
     return "; ".join(names) + (f"; and {len(joint.changes) - 8} more" if len(joint.changes) > 8 else "")
 
 
-def _pictures(survey: Survey, begin: float, end: float) -> Section:
+def _pictures(survey: Survey, begin: float, end: float, marks: EventMarks) -> Section:
     ordered = sorted(survey.analyses, key=lambda analysis: (not analysis.slower, -len(analysis.changes)))
-    charts = [build_history_chart(_history(item, survey), begin, end).render() for item in ordered[:_MOST_PICTURES]]
+    charts = [
+        build_history_chart(build_history_curve(item, survey, marks), begin, end).render()
+        for item in ordered[:_MOST_PICTURES]
+    ]
+    remaining = len(ordered) - len(charts)
+    text = [f"{remaining} more series without a change are in the table below."] if remaining else []
+    return Section("Series", text, [make_legend(marks), *charts])
+
+
+def make_legend(marks: EventMarks) -> Markup:
+    """What the signs in the charts of histories mean."""
     legend = Markup(
         '<p class="note keys"><span class="ki"><span class="key dots"></span>run</span>'
         '<span class="ki"><span class="key median"></span>level</span>'
         '<span class="ki"><span class="key all"></span>eight of ten runs on that level</span>'
         '<span class="ki"><span class="key change"></span>change of this series</span>'
-        '<span class="ki"><span class="key elsewhere"></span>joint change of other series</span></p>'
+        '<span class="ki"><span class="key elsewhere"></span>joint change of other series</span>{}</p>'
     )
-    remaining = len(ordered) - len(charts)
-    text = [f"{remaining} more series without a change are in the table below."] if remaining else []
-    return Section("Series", text, [legend, *charts])
+    return legend.format(EVENT_KEY if marks.events else "")
 
 
-def _history(analysis: HistoryAnalysis, survey: Survey) -> HistoryCurve:
+def build_history_curve(analysis: HistoryAnalysis, survey: Survey, events: EventMarks) -> HistoryCurve:
+    """What the chart of a history shows."""
     values, times = analysis.history.values, analysis.history.times
     segments = [
         LevelSegment(
@@ -141,20 +154,22 @@ def _history(analysis: HistoryAnalysis, survey: Survey) -> HistoryCurve:
     others = [
         ChangeMark(joint.time, "", own=False)
         for joint in survey.joint
-        if len(joint.changes) >= _MANY and not members & {change.first_after for change in joint.changes}
+        if len(joint.changes) >= MANY and not members & {change.first_after for change in joint.changes}
     ]
     return HistoryCurve(
         _name(analysis, survey),
-        _describe_analysis(analysis),
+        describe_analysis(analysis),
         _unit(analysis),
         times.tolist(),
         values.tolist(),
         segments,
         [*marks, *others],
+        events.lines(),
     )
 
 
-def _describe_analysis(analysis: HistoryAnalysis) -> str:
+def describe_analysis(analysis: HistoryAnalysis) -> str:
+    """Sentences on a history: its rate now, its noise, its latest change, its caveats."""
     latest = format_history_value(analysis.now, analysis.history)
     sentences = [f"{latest} in the last three runs; noise {100 * analysis.noise:.1f} %."]
     if analysis.changes:

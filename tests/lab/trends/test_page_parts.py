@@ -18,13 +18,16 @@ from sonde.trends.changes import Change, JointChange, Part
 from sonde.trends.comparison import ChangeVerdict, Comparison, NumberComparison
 from sonde.trends.comparison_page import _changes, _label, _lead, _remark, _scatter
 from sonde.trends.detectors import DetectorSettings
+from sonde.trends.event_marks import EventMarks
 from sonde.trends.history import History
 from sonde.trends.run_caveats import CaveatCount
 from sonde.trends.scope import UNEXPLAINED, Certainty, Explanation
 from sonde.trends.sides import Side
 from sonde.trends.survey import HistoryAnalysis, Survey
-from sonde.trends.survey_page import _describe_analysis, _history, _members, build_survey_page
+from sonde.trends.survey_page import _members, build_history_curve, build_survey_page, describe_analysis
 from sonde.trends.survey_text import _sure_words, summarize_survey
+
+NO_EVENTS = EventMarks((), 0)
 
 DAY = 86400.0
 START = 1767225600.0  # 2026-01-01
@@ -193,7 +196,7 @@ def test_history_chart_has_runs_levels_bands_and_changes() -> None:
     rose = replace(section_shown.changes[0], first_after=9.0, size=replace(section_shown.changes[0].size, value=2.0))
     parts = (Segment(0, 51, 125.0), Segment(51, 60, 5.0))
     section_shown = replace(section_shown, history=series, segments=parts, changes=(rose, section_shown.changes[0]))
-    index = _history(section_shown, survey_histories(section_shown))
+    index = build_history_curve(section_shown, survey_histories(section_shown), NO_EVENTS)
     assert (index.title, index.unit) == ("p00", "op/s")
     assert (index.times, index.values) == (series.times.tolist(), values.tolist())
     times = series.times
@@ -203,20 +206,20 @@ def test_history_chart_has_runs_levels_bands_and_changes() -> None:
     assert index.marks == [
         ChangeMark(9.0, "+100 %", True, False), ChangeMark(times[50], "−50 %", True, True)
     ]  # fmt: skip
-    assert _history(analysis(1), survey_histories(analysis(1))).unit == "B/s"
+    assert build_history_curve(analysis(1), survey_histories(analysis(1)), NO_EVENTS).unit == "B/s"
 
 
 def test_joint_change_of_other_histories_is_marked() -> None:
     moved = [analysis(index, fell=True) for index in range(3)]
     joint = JointChange((Part(tuple(member.changes[0] for member in moved), UNEXPLAINED),))
     survey = replace(survey_histories(*moved, analysis(3)), joint=(joint,))
-    assert _history(analysis(3), survey).marks == [ChangeMark(joint.time, "", own=False)]
-    assert [mark.own for mark in _history(moved[0], survey).marks] == [True]
+    assert build_history_curve(analysis(3), survey, NO_EVENTS).marks == [ChangeMark(joint.time, "", own=False)]
+    assert [mark.own for mark in build_history_curve(moved[0], survey, NO_EVENTS).marks] == [True]
 
 
 def test_caveats_are_at_the_chart_and_in_the_table() -> None:
     caveats = (CaveatCount("", "p", "x", "others used it.", 4, 10), CaveatCount("", "p", "y", "", 1, 9))
-    text = _describe_analysis(replace(analysis(0), caveats=caveats))
+    text = describe_analysis(replace(analysis(0), caveats=caveats))
     assert text == (
         "2.00 GB/s in the last three runs; noise 5.0 %. No change; smallest detectable drop: 20 %."
         " Doubtful in 4 of the last 10 runs: others used it. Doubtful in 1 of the last 9 runs: y."

@@ -118,7 +118,9 @@ def test_a_run_that_is_in_no_history_costs_no_survey(
     before = sonde("trend").out
     failed = Scene(works=[Work("write", ends=False)], status="failed", started="2026-10-28T12:00:00Z")
     store_run(surveyed_archive, "20261028T120000Z-other-00000001", failed)
-    monkeypatch.setattr("sonde.trends.archive_survey.survey_histories", lambda *_: pytest.fail("this was known already"))
+    monkeypatch.setattr(
+        "sonde.trends.archive_survey.survey_histories", lambda *_: pytest.fail("this was known already")
+    )
     assert sonde("trend").out == before
 
 

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each history is compared with on the overview: runs tagged as a baseline, else its first level."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+
+from sonde.trends.baseline_gate import LEAST, compute_limit
+from sonde.trends.history import History
+from sonde.trends.survey import HistoryAnalysis
+
+
+@dataclass(frozen=True)
+class BaselineRatio:
+    """The level of a history now over its baseline. `is_sure`: the difference is more than noise."""
+
+    baseline: float
+    level: float
+    is_sure: bool
+    is_tagged: bool  # from runs tagged baseline:NAME; otherwise from the runs before the first change
+
+    @property
+    def ratio(self) -> float:
+        return self.level / self.baseline
+
+
+def compute_ratio(history: History, analysis: HistoryAnalysis | None, tagged: Collection[str]) -> BaselineRatio | None:
+    """The ratio of a history; None while it has too few runs. `tagged`: runs of a baseline."""
+    if analysis is None:
+        return None
+    level = analysis.level
+    chosen = [index for index, run in enumerate(history.runs) if run in tagged] if tagged else []
+    if len(chosen) >= LEAST:
+        values = history.values[chosen]
+        baseline, limit = compute_limit(values.tolist())
+        return BaselineRatio(baseline, level, level < limit or level > baseline * baseline / limit, True)
+    baseline = analysis.segments[0].level
+    is_sure = len(analysis.segments) > 1 and abs(np.log(level / baseline)) > _NO_DIFFERENCE
+    return BaselineRatio(baseline, level, bool(is_sure), False)
+
+
+# Levels that differ by less have no color, even if changes lie between them.
+_NO_DIFFERENCE = 0.02

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds the site of an archive. Pages whose input did not change are neither rendered nor written again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+
+from sonde.charts.study import Section
+from sonde.model.errors import RecordError, ReportError
+from sonde.model.event import Event, Interval
+from sonde.report import render_report
+from sonde.site.baselines import compute_ratio
+from sonde.site.event_pages import build_event_pages
+from sonde.site.history_pages import build_history_page
+from sonde.site.overview_pages import HistoryEntry, build_history_list, build_overview
+from sonde.site.run_pages import COLUMNS, RunListPage, build_list_page, build_run_index, split_runs
+from sonde.site.site_folder import SiteFolder, make_key
+from sonde.site.site_page import SitePage, make_link, make_page, name_run_page
+from sonde.store.catalog import Catalog
+from sonde.store.events import read_archive_events
+from sonde.trends.archive_survey import Progress, SurveyRequest, read_histories, read_survey
+from sonde.trends.nearby_events import LONGEST_BEFORE
+from sonde.trends.sides import BASELINE
+from sonde.trends.survey import Survey
+from sonde.trends.survey_page import MANY
+from sonde.watch.watch_state import StateStore
+
+_WATCH_FOLDER = "watch"
+
+
+@dataclass(frozen=True)
+class SiteReport:
+    """What a build did: numbers of pages."""
+
+    written: int
+    unchanged: int
+    removed: int
+
+
+def build_site(
+    catalog: Catalog, out: Path, reports: int, survey_progress: Progress, page_progress: Progress
+) -> SiteReport:
+    """Builds or rebuilds the site in `out`: the latest `reports` runs, and those around changes, have a whole page.
+
+    Raises UserError where `out` holds other files. An interrupted build is continued by the next.
+    """
+    folder = SiteFolder.open(out)
+    try:
+        with page_progress() as step:
+            _write_pages(_Content(catalog, reports, survey_progress), folder, step)
+    except BaseException:
+        folder.save_progress()
+        raise
+    folder.finish()
+    return SiteReport(len(folder.written), folder.unchanged, len(folder.removed))
+
+
+class _Content:
+    """What the pages are made from."""
+
+    def __init__(self, catalog: Catalog, reports: int, progress: Progress) -> None:
+        request = SurveyRequest()
+        self.root = catalog.root
+        self.survey: Survey = read_survey(catalog, request, progress, needs_values=True)
+        self.histories = read_histories(catalog, request)
+        self.events: list[Event] = read_archive_events(catalog.root)
+        self.incidents = StateStore(catalog.root / _WATCH_FOLDER).load(trusted_only=False).incidents
+        self.complaints = catalog.complaints()
+        self.runs = catalog.runs(COLUMNS)
+        self.lists: list[RunListPage] = list(split_runs(self.runs))
+        self.run_links = {run: f"{page.name}#{run}" for page in self.lists for run in page.runs}
+        self.tagged = _find_tagged(self.runs)
+        self.reports = self._choose_reports(reports)
+        analyses = {analysis.history.labels["history"]: analysis for analysis in self.survey.analyses}
+        self.entries = [
+            HistoryEntry(
+                history,
+                analysis := analyses.get(history.labels["history"]),
+                compute_ratio(history, analysis, self.tagged),
+            )
+            for history in self.histories
+        ]
+
+    def _choose_reports(self, count: int) -> dict[str, str]:
+        """Run -> folder below the archive: of the latest runs, and of the last before and first after each change."""
+        runs = self.runs["run"].to_pylist()
+        chosen = set(runs[len(runs) - count :]) if count else set()
+        if count:
+            for analysis in self.survey.analyses:
+                for change in analysis.changes[-1:]:
+                    first = int(np.searchsorted(analysis.history.times, change.first_after))
+                    chosen |= set(analysis.history.runs[max(0, first - 1) : first + 1])
+        folders = self.runs["folder"].to_pylist()
+        return {run: folder for run, folder in zip(runs, folders, strict=True) if run in chosen}
+
+
+def _find_tagged(runs: Any) -> set[str]:
+    """Runs with a tag baseline:NAME."""
+    return {
+        run
+        for run, tags in zip(runs["run"].to_pylist(), runs["tags"].to_pylist(), strict=True)
+        if tags and any(tag.startswith(BASELINE) for tag in tags)
+    }
+
+
+def _write_pages(content: _Content, folder: SiteFolder, step: Callable[[int, int], None]) -> None:
+    total = len(content.entries) + len(content.lists) + len(content.reports) + 4
+    for done, (name, key, render) in enumerate(_list_pages(content), 1):
+        folder.write_page(name, key, render)
+        step(min(done, total), total)
+
+
+def _list_pages(content: _Content) -> Iterator[tuple[str, str, Callable[[], str]]]:
+    """Name, key and text of each page."""
+    written_reports = set(content.reports)
+    for run, run_folder in content.reports.items():
+        path = content.root / run_folder
+        try:
+            version = [(file.name, file.stat().st_mtime_ns, file.stat().st_size) for file in sorted(path.iterdir())]
+        except OSError:
+            continue  # removed meanwhile
+        yield name_run_page(run), make_key(run, version), partial(_render_run, path, content.run_links.get(run, ""))
+    large_joints = [joint.time for joint in content.survey.joint if len(joint.changes) >= MANY]
+    for entry in content.entries:
+        recent = [run for run in entry.history.runs if run in written_reports] if len(entry.history.runs) else []
+        key = _make_history_key(content, entry, [large_joints, recent, content.survey.distinguishing_labels])
+        yield entry.page, key, partial(_render_history, content, entry, written_reports)
+    for page in content.lists:
+        linked_runs = sorted(written_reports.intersection(page.runs))
+        yield page.name, make_key(page.name, page.digest, linked_runs), partial(_render_list, page, written_reports)
+    for site_page in _build_small_pages(content):
+        text = site_page.render()
+        yield site_page.name, make_key(text), partial(str, text)
+
+
+def _make_history_key(content: _Content, entry: HistoryEntry, shared: Sequence[object]) -> str:
+    """The key of a history page: only what the page shows, so that other histories and events do not change it."""
+    history, analysis = entry.history, entry.analysis
+    span = Interval(*(datetime.fromtimestamp(float(time), UTC) for time in (history.times[0], history.times[-1])))
+    event_span = Interval(span.first - LONGEST_BEFORE, span.last + LONGEST_BEFORE)
+    events = [event for event in content.events if event.when.overlaps(event_span)]
+    changes = [*analysis.changes] if analysis else []
+    joints = [joint for joint in content.survey.joint if any(change in joint.changes for change in changes)]
+    analysis_parts = analysis and (
+        analysis.segments,
+        analysis.caveats,
+        analysis.slower,
+        analysis.noise,
+        analysis.visible,
+    )
+    values = history.times.tobytes() + history.values.tobytes()
+    return make_key(dict(history.labels), history.unit, values, analysis_parts, changes, joints, events, *shared)
+
+
+def _render_history(content: _Content, entry: HistoryEntry, reports: set[str]) -> str:
+    return build_history_page(
+        entry.page, entry.history, entry.analysis, content.survey, content.events, content.run_links, reports
+    ).render()
+
+
+def _render_list(page: RunListPage, reports: set[str]) -> str:
+    return build_list_page(page, reports).render()
+
+
+def _render_run(folder: Path, line: str) -> str:
+    """The report of a run, with links back to the site; a page that says why where there is none."""
+    name = name_run_page(folder.name)
+    links = Markup('<p class="note">{} · {}</p>').format(
+        make_link("index.html", "Overview", "../"), make_link(line or "runs.html", "All runs of that time", "../")
+    )
+    try:
+        return render_report([folder], before=[Section("In the archive", [], [links])])
+    except (ReportError, RecordError) as error:
+        return make_page(name, folder.name, alarms=[str(error)]).render()
+
+
+def _build_small_pages(content: _Content) -> Iterator[SitePage]:
+    yield build_overview(content.entries, content.survey, content.events, content.incidents, len(content.runs))
+    yield build_history_list(content.entries, content.survey)
+    yield build_run_index(content.lists, content.complaints)
+    yield from build_event_pages(content.events, content.survey)

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All events, the latest first, each with the joint changes that it is near."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from markupsafe import Markup
+
+from sonde.charts.plot import table
+from sonde.charts.study import Section
+from sonde.model.escaping import escape_line
+from sonde.model.event import Event
+from sonde.model.units import counted
+from sonde.site.site_page import SitePage, make_link, make_page, name_history_page
+from sonde.trends.changes import Change
+from sonde.trends.nearby_events import find_nearby_events
+from sonde.trends.survey import Survey
+from sonde.trends.survey_text import format_dated_change, name_history
+
+_EVENTS_A_PAGE = 500
+_MOST_CHANGES = 4
+
+
+def build_event_pages(events: Sequence[Event], survey: Survey) -> Iterator[SitePage]:
+    """``events.html`` with the latest events, and ``events/2.html`` and so on with older ones."""
+    near: dict[str, list[Change]] = {}
+    for joint in survey.joint:
+        for nearby in find_nearby_events(joint, events):
+            near.setdefault(nearby.event.id, []).extend(joint.changes)
+    ordered = sorted(events, key=lambda event: event.when.first, reverse=True)
+    pages = [ordered[first : first + _EVENTS_A_PAGE] for first in range(0, len(ordered), _EVENTS_A_PAGE)] or [[]]
+    for number, part in enumerate(pages, 1):
+        name = "events.html" if number == 1 else f"events/{number}.html"
+        root = "../" * name.count("/")
+        rows = [_make_row(event, near.get(event.id, []), survey, root) for event in part]
+        others = [
+            make_link("events.html" if other == 1 else f"events/{other}.html", f"Page {other}", root)
+            for other in range(1, len(pages) + 1)
+            if other != number
+        ]
+        parts = [table(["When (UTC)", "Kind", "Event", "Parts", "Near changes"], rows, text_columns=5)]
+        if others:
+            parts.append(Markup('<p class="note">{}</p>').format(Markup(" ").join(others)))
+        lead = (
+            f"{counted(len(events), 'event')}: entered by people, from logs, and from differences between runs."
+            if events
+            else "The archive has no events; `sonde event add` and `sonde event scan` enter some."
+        )
+        yield make_page(name, "Events", lead, sections=[Section("The latest first", [], parts)] if part else [])
+
+
+def _make_row(event: Event, changes: Sequence[Change], survey: Survey, root: str) -> tuple[object, ...]:
+    links = [
+        Markup("{}: {}").format(
+            make_link(
+                name_history_page(survey.histories[change.history].labels.get("history", "")),
+                name_history(survey.histories[change.history], survey.distinguishing_labels),
+                root,
+            ),
+            format_dated_change(change),
+        )
+        for change in changes[:_MOST_CHANGES]
+    ]
+    if len(changes) > _MOST_CHANGES:
+        links.append(Markup("and {} more").format(len(changes) - _MOST_CHANGES))
+    text = Markup('<a id="{}"></a>{}').format(event.id, escape_line(event.title, 300))
+    if event.details or event.source:
+        details = "; ".join(filter(None, (event.details, event.source)))
+        text += Markup('<br><span class="detail">{}</span>').format(escape_line(details, 300))
+    when = f"{event.when.first:%Y-%m-%d %H:%M}"
+    return when, event.kind, text, ", ".join(event.parts), Markup("<br>").join(links)

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The overview (file systems by tests, colored by the ratio to the baseline) and the list of all histories."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from sonde.charts.dates import day, span
+from sonde.charts.matrix import Field, matrix
+from sonde.charts.plot import table
+from sonde.charts.study import Section
+from sonde.model.event import Event
+from sonde.model.units import counted
+from sonde.site.baselines import BaselineRatio
+from sonde.site.site_page import SitePage, make_link, make_page, name_history_page
+from sonde.trends.comparison_text import format_change_percent
+from sonde.trends.history import History, moment
+from sonde.trends.nearby_events import find_nearby_events
+from sonde.trends.survey import HistoryAnalysis, Survey
+from sonde.trends.survey_text import (
+    describe_joint_change,
+    format_change,
+    format_history_value,
+    format_joint_dates,
+    name_history,
+    summarize_survey,
+)
+from sonde.watch.watch_state import Incident
+
+_MOST_JOINTS = 10
+_MOST_INCIDENTS = 20
+_MOST_EVENTS = 12
+# Columns of one matrix; more tests go into the next one, so that it fits on paper.
+_MOST_COLUMNS = 9
+
+
+@dataclass(frozen=True)
+class HistoryEntry:
+    """A history with what the overview says about it. `analysis` and `ratio` are None while it is too short."""
+
+    history: History
+    analysis: HistoryAnalysis | None
+    ratio: BaselineRatio | None
+
+    @property
+    def page(self) -> str:
+        """Its page in the site."""
+        return name_history_page(self.history.labels.get("history", ""))
+
+
+def build_overview(
+    entries: Sequence[HistoryEntry],
+    survey: Survey,
+    events: Sequence[Event],
+    incidents: Sequence[Incident],
+    runs: int,
+) -> SitePage:
+    """``index.html``."""
+    times = [time for entry in entries for time in (entry.history.times[0], entry.history.times[-1])]
+    facts = [("Runs", f"{runs:,}"), ("Histories", f"{len(entries):,}"), ("Events", f"{len(events):,}")]
+    if times:
+        facts.append(("Time", span(day(float(min(times))), day(float(max(times))))))
+    open_incidents = [incident for incident in incidents if incident.status == "open"]
+    alarms = [f"{incident.summary} Open since {day(incident.opened)}." for incident in open_incidents]
+    if any(analysis.slower for analysis in survey.analyses):
+        alarms.append(summarize_survey(survey))
+    sections = [*_matrices(entries), *_incidents(incidents), *_joint_changes(survey, events), *_latest_events(events)]
+    lead = "" if alarms and not open_incidents else summarize_survey(survey)
+    return make_page("index.html", "Overview", lead, facts, sections, alarms)
+
+
+def _matrices(entries: Sequence[HistoryEntry]) -> Iterator[Section]:
+    """For each system, file systems by tests."""
+    latest: dict[str, dict[tuple[str, tuple[str, str]], HistoryEntry]] = {}
+    for entry in sorted(entries, key=lambda entry: float(entry.history.times[-1])):
+        labels = entry.history.labels
+        column = labels.get("experiment", ""), _name_number(labels)
+        latest.setdefault(labels.get("system", ""), {})[labels.get("file_system", ""), column] = entry
+    for system, chosen in sorted(latest.items()):
+        rows = sorted({row for row, _ in chosen})
+        fields = {key: _make_field(entry) for key, entry in chosen.items()}
+        parts = [
+            matrix(rows, columns, fields, f"Rate now as a fraction of the baseline on {system}")
+            for columns in _split_columns(sorted({column for _, column in chosen}))
+        ]
+        yield Section(f"{system}: rate now by rate of the baseline", [_describe_baselines(chosen.values())], parts)
+
+
+def _name_number(labels: Mapping[str, str]) -> str:
+    phase, operation = labels.get("phase", ""), labels.get("operation", "")
+    return phase if operation in phase else f"{phase} {operation}"
+
+
+def _split_columns(columns: Sequence[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
+    """The columns of each matrix; the columns of one test stay together where they fit."""
+    part: list[tuple[str, str]] = []
+    for test in dict.fromkeys(test for test, _ in columns):
+        test_columns = [column for column in columns if column[0] == test]
+        if part and len(part) + len(test_columns) > _MOST_COLUMNS:
+            yield part
+            part = []
+        part += test_columns
+    if part:
+        yield part
+
+
+def _describe_baselines(entries: Iterable[HistoryEntry]) -> str:
+    ratios = [entry.ratio for entry in entries if entry.ratio is not None]
+    tagged = sum(ratio.is_tagged for ratio in ratios)
+    first = "The baseline of a history is its first level, before any change."
+    if not tagged:
+        return first
+    if tagged == len(ratios):
+        return "The baseline of a history are its runs with a tag baseline:NAME."
+    return f"{tagged} of {len(ratios)} histories are compared with their runs tagged baseline:NAME. Otherwise: {first}"
+
+
+def _make_field(entry: HistoryEntry) -> Field:
+    if entry.ratio is None:
+        return Field(0.0, False, counted(len(entry.history), "run"), entry.page)
+    ratio = entry.ratio.ratio
+    return Field(ratio - 1, entry.ratio.is_sure, f"{ratio:.0%}".replace("%", " %"), entry.page)
+
+
+def _incidents(incidents: Sequence[Incident]) -> Iterator[Section]:
+    if not incidents:
+        return
+    rows = []
+    for incident in sorted(incidents, key=lambda entry: entry.opened, reverse=True)[:_MOST_INCIDENTS]:
+        status = incident.status + (f", acknowledged by {incident.acknowledged}" if incident.acknowledged else "")
+        closed = day(incident.closed) if incident.closed else ""
+        text = " ".join(filter(None, (incident.summary, incident.localization)))
+        rows.append((day(incident.opened), closed, status, text))
+    parts = [table(["Opened", "Closed", "Status", "What became slower"], rows, "Incidents", text_columns=4)]
+    yield Section("Incidents", ["Slowdowns that repeated probes of sonde watch confirmed."], parts)
+
+
+def _joint_changes(survey: Survey, events: Sequence[Event]) -> Iterator[Section]:
+    if not survey.joint:
+        return
+    rows = []
+    for joint in sorted(survey.joint, key=lambda joint: joint.time, reverse=True)[:_MOST_JOINTS]:
+        nearby = [entry.describe() for entry in find_nearby_events(joint, events)]
+        links = Markup(", ").join(
+            make_link(
+                name_history_page(survey.histories[change.history].labels.get("history", "")),
+                name_history(survey.histories[change.history], survey.distinguishing_labels),
+            )
+            for change in joint.changes[:3]
+        )
+        more = f" and {len(joint.changes) - 3} more" if len(joint.changes) > 3 else ""
+        text = " ".join((*describe_joint_change(survey, joint), *nearby))
+        rows.append((format_joint_dates(joint), text, Markup("{}{}").format(links, more)))
+    columns = ["First run after", "What changed", "Histories"]
+    omitted = len(survey.joint) - len(rows)
+    sentences = [f"The latest of {len(survey.joint)}; the pages of the histories have all."] if omitted else []
+    yield Section("Changes", sentences, [table(columns, rows, "Joint changes, the latest first", text_columns=3)])
+
+
+def _latest_events(events: Sequence[Event]) -> Iterator[Section]:
+    if not events:
+        return
+    latest = sorted(events, key=lambda event: event.when.first, reverse=True)[:_MOST_EVENTS]
+    rows = [
+        (
+            f"{event.when.first:%Y-%m-%d}",
+            event.kind,
+            make_link(f"events.html#{event.id}", event.title),
+            ", ".join(event.parts),
+        )
+        for event in latest
+    ]
+    yield Section("Latest events", [], [table(["When", "Kind", "Event", "Parts"], rows, "Events", text_columns=4)])
+
+
+def build_history_list(entries: Sequence[HistoryEntry], survey: Survey) -> SitePage:
+    """``histories.html``: every history with its level, ratio and latest change."""
+    rows = []
+    for entry in entries:
+        history, analysis = entry.history, entry.analysis
+        last = analysis.changes[-1] if analysis and analysis.changes else None
+        rows.append(
+            (
+                make_link(entry.page, name_history(history, survey.distinguishing_labels)),
+                f"{len(history):,}",
+                f"{moment(float(history.times[-1])):%Y-%m-%d}",
+                format_history_value(analysis.level, history) if analysis else "",
+                format_change_percent(entry.ratio.ratio - 1) if entry.ratio else "too few runs",
+                f"{100 * analysis.noise:.1f} %" if analysis else "",
+                f"{moment(last.first_after):%Y-%m-%d} {format_change(last)}" if last else "",
+            )
+        )
+    columns = ["History", "Runs", "Latest run", "Level", "To the baseline", "Noise", "Latest change"]
+    section = Section("All histories", [], [table(columns, rows)])
+    return make_page("histories.html", "Histories", f"{len(entries):,} histories.", sections=[section])

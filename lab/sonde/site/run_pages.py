@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lists of all runs, 500 on a page, and the index of these lists by month."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+from markupsafe import Markup
+
+from sonde.charts.plot import table
+from sonde.charts.study import Section
+from sonde.model.escaping import escape_line
+from sonde.model.units import counted
+from sonde.site.site_page import SitePage, make_link, make_page, name_run_page
+from sonde.trends.comparison_text import format_value
+
+COLUMNS = (
+    "run", "folder", "started_s", "plan", "title", "target", "host", "nodes", "tasks", "status", "seconds", "source",
+    "validity", "caveats", "tags", "write_bytes_per_s", "read_bytes_per_s", "write_ops_per_s", "read_ops_per_s",
+)  # fmt: skip
+_RUNS_A_PAGE = 500
+_TITLES = (
+    "Started (UTC)", "Run", "Target", "Status", "Validity", "Tags", "Tasks", "Seconds", "Write", "Read",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class RunListPage:
+    """A page of up to 500 runs of one month, in order of their start. `digest` identifies their rows."""
+
+    name: str
+    month: str
+    rows: Any  # a table with COLUMNS
+    digest: str
+
+    @property
+    def runs(self) -> list[str]:
+        """The ids of its runs."""
+        ids: list[str] = self.rows["run"].to_pylist()
+        return ids
+
+
+def split_runs(runs: Any) -> Iterator[RunListPage]:
+    """The pages of a table of all runs, sorted by start. Only the last page of a month changes when a run is added."""
+    starts = runs["started_s"].to_pylist()
+    months = [_month(start) for start in starts]
+    begin = 0
+    while begin < len(months):
+        month = months[begin]
+        end = begin
+        while end < len(months) and months[end] == month:
+            end += 1
+        for number, first in enumerate(range(begin, end, _RUNS_A_PAGE), 1):
+            rows = runs.slice(first, min(_RUNS_A_PAGE, end - first)).combine_chunks()
+            yield RunListPage(f"runs/{month}-{number}.html", month, rows, _digest(rows))
+        begin = end
+
+
+def _month(start: float | None) -> str:
+    return f"{datetime.fromtimestamp(start or 0.0, UTC):%Y-%m}"
+
+
+def _digest(rows: Any) -> str:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_table(rows)
+    return hashlib.sha256(sink.getvalue()).hexdigest()
+
+
+def build_list_page(page: RunListPage, reports: Collection[str]) -> SitePage:
+    """The page of up to 500 runs."""
+    rows = [_make_row(row, reports) for row in reversed(page.rows.to_pylist())]
+    caption = f"{counted(len(rows), 'run')}, the latest first; rates are those of the fastest phase"
+    section = Section("List", [f"{caption}."], [table(_TITLES, rows, text_columns=6)])
+    first, last = rows[-1][0], rows[0][0]
+    return make_page(page.name, f"Runs of {page.month}", facts=[("From", first), ("To", last)], sections=[section])
+
+
+def _make_row(row: Mapping[str, Any], reports: Collection[str]) -> tuple[Any, ...]:
+    run = str(row["run"])
+    title = escape_line(run, 200)
+    link = make_link(name_run_page(run), title, "../") if run in reports else Markup("{}").format(title)
+    started = datetime.fromtimestamp(row["started_s"] or 0.0, UTC)
+    validity = ", ".join(filter(None, [row["validity"] or "", *(row["caveats"] or [])]))
+    return (
+        f"{started:%Y-%m-%d %H:%M}",
+        Markup('<a id="{}"></a>{}').format(title, link),
+        row["target"] or row["host"] or "",
+        row["status"] or "",
+        validity,
+        ", ".join(row["tags"] or []),
+        f"{row['tasks']:,}" if row["tasks"] else "",
+        f"{row['seconds']:,.0f}" if row["seconds"] is not None else "",
+        _format_rate(row, "write"),
+        _format_rate(row, "read"),
+    )
+
+
+def _format_rate(row: Mapping[str, Any], direction: str) -> str:
+    for unit, column in (("bytes/s", "bytes_per_s"), ("op/s", "ops_per_s")):
+        value = row[f"{direction}_{column}"]
+        if value:
+            return format_value(value, unit)
+    return ""
+
+
+def build_run_index(pages: Sequence[RunListPage], complaints: Sequence[str]) -> SitePage:
+    """The page with all months and the links to their lists."""
+    months: dict[str, list[RunListPage]] = {}
+    for page in pages:
+        months.setdefault(page.month, []).append(page)
+    rows = [
+        (
+            month,
+            f"{sum(len(page.rows) for page in lists):,}",
+            Markup(" ").join(make_link(page.name, str(number)) for number, page in enumerate(lists, 1)),
+        )
+        for month, lists in sorted(months.items(), reverse=True)
+    ]
+    total = sum(len(page.rows) for page in pages)
+    sentences = [*complaints[:5], *([f"{len(complaints) - 5} more folders like that."] * (len(complaints) > 5))]
+    section = Section("Lists", sentences, [table(["Month", "Runs", "Lists"], rows, "Runs by month", text_columns=3)])
+    return make_page("runs.html", "Runs", f"{counted(total, 'run')} in the archive.", sections=[section])

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The folder of a site: writes pages whose content changed, removes pages that no longer exist.
+
+A manifest lists the pages with a key of their content. Only files of the manifest are ever replaced or removed.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sonde.model.confined_files import ConfinedDirectory
+from sonde.model.errors import MachineError, UserError
+from sonde.model.version import __version__
+
+MANIFEST = "sonde-site.json"
+_FORMAT = "sonde-site/1"
+_PACKAGE = Path(__file__).resolve().parent.parent
+# Folders of the package whose code determines a page.
+_CODE = ("site", "charts", "trends", "report", "findings", "telemetry")
+
+
+@functools.cache
+def digest_code() -> str:
+    """A digest of the code that makes pages."""
+    digest = hashlib.sha256(__version__.encode())
+    for folder in _CODE:
+        for file in sorted((_PACKAGE / folder).rglob("*")):
+            if file.suffix in (".py", ".j2", ".css"):
+                with suppress(OSError):  # the version identifies sources that cannot be read
+                    digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def make_key(*parts: object) -> str:
+    """The key of a page: a digest of the code and of the `repr` or bytes of everything that the page depends on."""
+    digest = hashlib.sha256(digest_code().encode())
+    for part in parts:
+        content = part if isinstance(part, bytes) else repr(part).encode("utf-8", "backslashreplace")
+        digest.update(b"%d:" % len(content) + content)
+    return digest.hexdigest()[:32]
+
+
+@dataclass
+class SiteFolder:
+    """A site that is being rebuilt. Pages are named with at most one folder: ``runs/2026-11.html``."""
+
+    root: Path
+    written: list[str] = field(default_factory=list)
+    unchanged: int = 0
+    removed: list[str] = field(default_factory=list)
+    _old: dict[str, str] = field(default_factory=dict)
+    _new: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def open(cls, root: Path) -> SiteFolder:
+        """Opens an absent or empty folder, or a site. Raises UserError for a folder with other files."""
+        try:
+            with ConfinedDirectory.open(root, create=True) as directory:
+                manifest = directory.read_json(MANIFEST, trusted_only=True)
+                if manifest is None and directory.names():
+                    raise UserError(f"{root} holds files that are no site of Sonde; name an empty or a new folder.")
+        except OSError as error:
+            raise MachineError(f"The folder {root} cannot be written: {error.strerror}.") from None
+        pages = manifest.get("pages") if manifest and manifest.get("schema") == _FORMAT else {}
+        old = {name: key for name, key in pages.items() if isinstance(key, str)} if isinstance(pages, dict) else {}
+        return cls(root, _old=old)
+
+    def write_page(self, name: str, key: str, render: Callable[[], str]) -> None:
+        """Writes a page unless the page with this key is there."""
+        self._new[name] = key
+        if self._old.get(name) == key and self._has(name):
+            self.unchanged += 1
+            return
+        self._write(name, render().encode())
+        self.written.append(name)
+
+    def finish(self) -> None:
+        """Removes pages that were not named since `open`, and writes the manifest."""
+        for name in sorted(set(self._old) - set(self._new)):
+            folder, _, file = name.rpartition("/")
+            with suppress(OSError, ValueError), ConfinedDirectory.beneath(self.root, self.root / folder) as directory:
+                directory.remove_file(file, missing_ok=True)
+            self.removed.append(name)
+        self._write_manifest(self._new)
+
+    def save_progress(self) -> None:
+        """Writes the manifest of an unfinished site, so that the next build goes on there."""
+        self._write_manifest({**self._old, **self._new})
+
+    def _write_manifest(self, pages: dict[str, str]) -> None:
+        try:
+            with ConfinedDirectory.open(self.root) as directory:
+                directory.write_json(MANIFEST, {"schema": _FORMAT, "pages": pages})
+        except OSError as error:
+            raise self._failure(error) from None
+
+    def _has(self, name: str) -> bool:
+        folder, _, file = name.rpartition("/")
+        try:
+            with ConfinedDirectory.beneath(self.root, self.root / folder) as directory:
+                return directory.has_file(file)
+        except (OSError, ValueError):
+            return False
+
+    def _write(self, name: str, content: bytes) -> None:
+        folder, _, file = name.rpartition("/")
+        try:
+            with ConfinedDirectory.open(self.root) as root:
+                if not folder:
+                    with root.replace_file(file) as stream:
+                        stream.write(content)
+                    return
+                with root.enter(folder, create=True) as directory, directory.replace_file(file) as stream:
+                    stream.write(content)
+        except OSError as error:
+            raise self._failure(error) from None
+
+    def _failure(self, error: OSError) -> MachineError:
+        return MachineError(f"The site in {self.root} cannot be written: {error.strerror}.")

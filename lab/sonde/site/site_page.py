@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The frame of every page of a site: title, navigation, facts, sections."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from markupsafe import Markup
+
+from sonde.charts.page_renderer import render_page
+from sonde.charts.study import Section, Study
+from sonde.model.escaping import escape_line
+
+_PAGES = (("index.html", "Overview"), ("histories.html", "Histories"), ("events.html", "Events"), ("runs.html", "Runs"))
+
+
+@dataclass(frozen=True)
+class SitePage(Study):
+    """A page of the site. `name` is its path in the site, like ``history/ab12.html``."""
+
+    name: str
+
+    @property
+    def root(self) -> str:
+        """The path from this page to the root of the site."""
+        return "../" * self.name.count("/")
+
+    @property
+    def navigation(self) -> list[tuple[str, str, bool]]:
+        """Link, text, and whether it is this page."""
+        return [(f"{self.root}{name}", text, name == self.name) for name, text in _PAGES]
+
+    def render(self) -> str:
+        """The page as HTML."""
+        return render_page(self, "site.html.j2", owner="sonde.site")
+
+
+def make_page(
+    name: str,
+    title: str,
+    lead: str = "",
+    facts: Sequence[tuple[str, str]] = (),
+    sections: Sequence[Section] = (),
+    alarms: Sequence[str] = (),
+) -> SitePage:
+    """A page of the site."""
+    return SitePage(title, lead, facts, alarms, sections, name)
+
+
+def make_link(target: str, text: str, root: str = "") -> Markup:
+    """A link to a page of the site; `root` is the path from the linking page to the root of the site."""
+    return Markup('<a href="{}">{}</a>').format(f"{root}{quote(target, safe='/#.-_~')}", escape_line(text, 200))
+
+
+def name_history_page(history: str) -> str:
+    """The page of a history by its id."""
+    return f"history/{history}.html"
+
+
+def name_run_page(run: str) -> str:
+    """The page with the whole report of a run."""
+    return f"run/{run}.html"

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which events are drawn in the charts of histories, and the numbers that join their lines with a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from markupsafe import Markup
+
+from sonde.charts.history_chart import EventLine
+from sonde.charts.plot import table
+from sonde.charts.study import Section
+from sonde.model.event import Event, Interval
+from sonde.model.units import counted
+
+# More lines in one chart cannot be told apart.
+_MOST_LINES = 30
+
+
+@dataclass(frozen=True)
+class EventMarks:
+    """The events that are drawn, in order of time; the first has number 1. `omitted` more are in the time span."""
+
+    events: tuple[Event, ...]
+    omitted: int
+
+    def lines(self) -> list[EventLine]:
+        """Their lines in a chart."""
+        return [
+            EventLine(_middle(event.when).timestamp(), str(number), f"{number}: {event.title}")
+            for number, event in enumerate(self.events, 1)
+        ]
+
+    def describe(self) -> list[Section]:
+        """The table that says what the numbers in the charts mean; none without events."""
+        if not self.events:
+            return []
+        rows = [
+            (str(number), f"{event.when.first:%Y-%m-%d %H:%M}", event.kind, event.title, ", ".join(event.parts))
+            for number, event in enumerate(self.events, 1)
+        ]
+        text = [f"{counted(self.omitted, 'more event')} in this time without a line."] if self.omitted else []
+        columns = ["Line", "When (UTC)", "Kind", "Event", "Parts"]
+        return [Section("Events", text, [table(columns, rows, "Events drawn in the charts", text_columns=5)])]
+
+
+def select_event_marks(events: Iterable[Event], begin: float, end: float, changes: Sequence[float] = ()) -> EventMarks:
+    """The events between `begin` and `end` (seconds since 1970) that are drawn: all, or the 30 that matter most.
+
+    Events that people entered come before those from logs, errors before warnings; among equals the nearest to one of
+    the times in `changes`.
+    """
+    span = Interval(datetime.fromtimestamp(begin, UTC), datetime.fromtimestamp(max(begin, end), UTC))
+    inside = [event for event in events if event.when.overlaps(span)]
+
+    def rank(event: Event) -> tuple[bool, bool, float, str]:
+        time = _middle(event.when).timestamp()
+        distance = min((abs(time - change) for change in changes), default=0.0)
+        return "log" in event.tags, "error" not in event.tags, distance, event.id
+
+    chosen = sorted(inside, key=rank)[:_MOST_LINES]
+    chosen.sort(key=lambda event: (event.when.first, event.id))
+    return EventMarks(tuple(chosen), len(inside) - len(chosen))
+
+
+def _middle(when: Interval) -> datetime:
+    """The middle of the times that the text allows; an event is one line."""
+    return when.first + (when.last - when.first) / 2
+
+
+EVENT_KEY = Markup('<span class="ki"><span class="key event"></span>event, by its number</span>')

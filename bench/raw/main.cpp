@@ -48,9 +48,9 @@ void set(Task& task, std::string_view name, const std::string& value) {
     }
 }
 
-Task parse(std::span<char*> words) {
+Task parse(std::span<char*> arguments) {
     Task task;
-    for (const std::string_view word : words) {
+    for (const std::string_view word : arguments) {
         const std::size_t equal = word.find('=');
         if (equal == std::string_view::npos) {
             throw RawError("'" + std::string(word) + "' is not NAME=VALUE; " + usage);
@@ -68,9 +68,9 @@ Task parse(std::span<char*> words) {
 
 }  // namespace
 
-int main(int count, char** words) {
+int main(int count, char** arguments) {
     try {
-        const std::span<char*> all(words, static_cast<std::size_t>(count));
+        const std::span<char*> all(arguments, static_cast<std::size_t>(count));
         const std::string_view verb = count > 1 ? all[1] : "";
         if (verb == "loop") {
             const Task task = parse(all.subspan(2));

@@ -17,11 +17,11 @@ namespace {
 
 /// Seconds that `call` needs for all names; `call` returns 0 when it has done what it should.
 template <class Call>
-double time_of(const std::vector<std::string>& names, const char* what, Call call) {
+double time_of(const std::vector<std::string>& names, const char* operation, Call call) {
     const double begin = now();
     for (const std::string& name : names) {
         if (call(name.c_str()) != 0) {
-            throw RawError(std::string(what) + " of " + name + ": " + std::strerror(errno));
+            throw RawError(std::string(operation) + " of " + name + ": " + std::strerror(errno));
         }
     }
     return now() - begin;
@@ -34,26 +34,26 @@ NamesCount names_loop(const std::string& folder, std::size_t items, bool full) {
     if (opened < 0) {
         throw RawError("cannot open " + folder + ": " + std::strerror(errno));
     }
-    const int at = full ? AT_FDCWD : opened;
+    const int directory = full ? AT_FDCWD : opened;
     std::vector<std::string> names;
     names.reserve(items);
     for (std::size_t i = 0; i < items; ++i) {
         names.push_back((full ? folder + "/" : std::string()) + "file.0." + std::to_string(i));
     }
     NamesCount count;
-    count.create = time_of(names, "create", [at](const char* name) {
-        const int file = ::openat(at, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+    count.create = time_of(names, "create", [directory](const char* name) {
+        const int file = ::openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
         return file < 0 ? -1 : ::close(file);
     });
-    count.stat = time_of(names, "stat", [at](const char* name) {
+    count.stat = time_of(names, "stat", [directory](const char* name) {
         struct stat facts {};
-        return ::fstatat(at, name, &facts, 0);
+        return ::fstatat(directory, name, &facts, 0);
     });
-    count.open_close = time_of(names, "open", [at](const char* name) {
-        const int file = ::openat(at, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    count.open_close = time_of(names, "open", [directory](const char* name) {
+        const int file = ::openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
         return file < 0 ? -1 : ::close(file);
     });
-    count.remove = time_of(names, "remove", [at](const char* name) { return ::unlinkat(at, name, 0); });
+    count.remove = time_of(names, "remove", [directory](const char* name) { return ::unlinkat(directory, name, 0); });
     ::close(opened);
     return count;
 }

@@ -77,9 +77,9 @@ std::shared_ptr<std::byte> buffer_of(std::size_t bytes) {
         throw RawError("no memory for " + std::to_string(bytes) + " bytes");
     }
     std::mt19937_64 random(1);
-    for (std::size_t at = 0; at + sizeof(std::uint64_t) <= bytes; at += sizeof(std::uint64_t)) {
+    for (std::size_t position = 0; position + sizeof(std::uint64_t) <= bytes; position += sizeof(std::uint64_t)) {
         const std::uint64_t word = random();
-        std::memcpy(memory + at, &word, sizeof word);
+        std::memcpy(memory + position, &word, sizeof word);
     }
     return {memory, std::free};
 }

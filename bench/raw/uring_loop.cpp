@@ -60,15 +60,15 @@ class Queue {
  private:
     void put(unsigned slot) {
         io_uring_sqe* entry = io_uring_get_sqe(&ring_);
-        std::byte* place = buffer_.get() + slot * task_.transfer;
+        std::byte* buffer = buffer_.get() + slot * task_.transfer;
         const std::uint64_t offset = order_[next_] * std::uint64_t{task_.transfer};
         next_ = next_ + 1 == order_.size() ? 0 : next_ + 1;
         passed_ = passed_ || next_ == 0;
         const auto length = static_cast<unsigned>(task_.transfer);
         if (task_.write) {
-            io_uring_prep_write_fixed(entry, 0, place, length, offset, static_cast<int>(slot));
+            io_uring_prep_write_fixed(entry, 0, buffer, length, offset, static_cast<int>(slot));
         } else {
-            io_uring_prep_read_fixed(entry, 0, place, length, offset, static_cast<int>(slot));
+            io_uring_prep_read_fixed(entry, 0, buffer, length, offset, static_cast<int>(slot));
         }
         entry->flags |= IOSQE_FIXED_FILE;
         entry->user_data = slot;

@@ -82,14 +82,14 @@ std::string read(const std::filesystem::path& path) {
 
 /// The root's part, alone: its own results, the messages from the folder, and the lines that it writes.
 int as_root(const std::filesystem::path& folder, int nodes, int tasks) {
-    const std::string own = leaf(0, tasks);
+    const std::string local_part = leaf(0, tasks);
     const auto start = Clock::now();
     const auto take = [&](int node, std::string& text) {
         text = read(folder / std::to_string(node));
         return true;
     };
     const Totals all = Totals::unpack(sonde::ranks::reduce_in_tree(
-        0, nodes, own, [](int, const std::string&) {}, take, join));
+        0, nodes, local_part, [](int, const std::string&) {}, take, join));
     const double joined_s = since(start);
     const sonde::results::PhaseFacts facts{.stopped_by = "volume",
                                            .stonewall_ns = 0,
@@ -144,23 +144,23 @@ std::vector<Load> play(int nodes, int tasks, std::map<int, std::string>& to_root
 
 }  // namespace
 
-int main(int count, char** words) {
-    const int nodes = count > 1 ? std::atoi(words[1]) : 1000;
-    const int tasks = count > 2 ? std::atoi(words[2]) : 100;
+int main(int count, char** arguments) {
+    const int nodes = count > 1 ? std::atoi(arguments[1]) : 1000;
+    const int tasks = count > 2 ? std::atoi(arguments[2]) : 100;
     if (nodes < 1 || tasks < 1) {
         std::fprintf(stderr, "usage: sonde-bench-gather NODES TASKS\n");
         return 2;
     }
     if (count > 3) {
-        return as_root(words[3], nodes, tasks);
+        return as_root(arguments[3], nodes, tasks);
     }
     std::map<int, std::string> to_root;
     const std::vector<Load> load = play(nodes, tasks, to_root);
     int most = 0;
     std::uint64_t all = 0;
-    for (const Load& one : load) {
-        most = std::max(most, one.received);
-        all += one.bytes;
+    for (const Load& part : load) {
+        most = std::max(most, part.received);
+        all += part.bytes;
     }
     std::string folder = (std::filesystem::temp_directory_path() / "sonde-gather-XXXXXX").string();
     if (mkdtemp(folder.data()) == nullptr) {

@@ -26,11 +26,11 @@ struct Flow {
 
 struct Ends : Listener {
     std::vector<Flow> flows;
-    std::size_t left = 0;
+    std::size_t remaining = 0;
     void on_completion(const CompletedOperation& completed) override {
         Flow& flow = flows[completed.tag];
         flow.end = std::max(flow.end, completed.end);
-        left -= --flow.left == 0 ? 1 : 0;
+        remaining -= --flow.left == 0 ? 1 : 0;
     }
     void on_alarm(Time, std::uint64_t) override {}
 };
@@ -96,7 +96,7 @@ int main() {
     MachineOptions options{1, 0};
     read(site, ends, options);
     Machine machine(site, options, ends);
-    ends.left = ends.flows.size();
+    ends.remaining = ends.flows.size();
     // All is asked for at once, a message of each flow in turn: a client has so many of a flow under way, and the rest
     // waits there.
     std::vector<ModelOperation> next;
@@ -116,18 +116,18 @@ int main() {
         next.push_back(operation);
         longest = std::max(longest, flow.bytes);
     }
-    for (std::uint64_t at = 0; at < longest; at += message) {
+    for (std::uint64_t position = 0; position < longest; position += message) {
         for (ModelOperation& operation : next) {
             Flow& flow = ends.flows[operation.tag];
-            if (at < flow.bytes) {
-                operation.offset = at;
-                operation.length = std::min(message, flow.bytes - at);
+            if (position < flow.bytes) {
+                operation.offset = position;
+                operation.length = std::min(message, flow.bytes - position);
                 ++flow.left;
                 machine.submit(0, operation);
             }
         }
     }
-    while (ends.left > 0 && machine.step()) {
+    while (ends.remaining > 0 && machine.step()) {
     }
     for (const Flow& flow : ends.flows) {
         std::printf("%lld\n", static_cast<long long>(flow.end));

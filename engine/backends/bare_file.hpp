@@ -19,8 +19,8 @@ class BareFile {
     /// One system call: bytes moved; negative when settle() is to say what became of it.
     template <bool write>
     std::int64_t call(std::byte* buffer, std::uint32_t length, std::uint64_t offset) const noexcept {
-        const auto at = static_cast<off_t>(offset);
-        return write ? ::pwrite(descriptor_, buffer, length, at) : ::pread(descriptor_, buffer, length, at);
+        const auto position = static_cast<off_t>(offset);
+        return write ? ::pwrite(descriptor_, buffer, length, position) : ::pread(descriptor_, buffer, length, position);
     }
     /// `moved` of the call just made, which is repeated as long as a signal interrupts it: bytes moved or -errno.
     template <bool write>

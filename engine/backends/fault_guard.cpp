@@ -25,11 +25,11 @@ thread_local FaultWatch* watch = nullptr;
 struct sigaction previous {};
 
 void on_bus_error(int signal, siginfo_t* info, void* context) {
-    FaultWatch* const mine = watch;
+    FaultWatch* const active = watch;
     const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
-    if (mine != nullptr && address >= mine->low && address < mine->high) {
-        mine->fault = static_cast<const std::byte*>(info->si_addr);
-        siglongjmp(mine->back, 1);
+    if (active != nullptr && address >= active->low && address < active->high) {
+        active->fault = static_cast<const std::byte*>(info->si_addr);
+        siglongjmp(active->back, 1);
     }
     if ((previous.sa_flags & SA_SIGINFO) != 0) {
         previous.sa_sigaction(signal, info, context);
@@ -58,15 +58,15 @@ void install_fault_guard() {
 
 const std::byte* guarded_copy(void* to, const void* from, std::size_t bytes, MappedRange mapped) noexcept {
     static const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-    FaultWatch mine;
+    FaultWatch guard;
     // Some faults are reported with the address of their page.
-    mine.low = reinterpret_cast<std::uintptr_t>(mapped.base) & ~(page - 1);
-    mine.high = reinterpret_cast<std::uintptr_t>(mapped.base) + mapped.bytes;
-    if (sigsetjmp(mine.back, 0) != 0) {
+    guard.low = reinterpret_cast<std::uintptr_t>(mapped.base) & ~(page - 1);
+    guard.high = reinterpret_cast<std::uintptr_t>(mapped.base) + mapped.bytes;
+    if (sigsetjmp(guard.back, 0) != 0) {
         watch = nullptr;
-        return mine.fault;
+        return guard.fault;
     }
-    watch = &mine;
+    watch = &guard;
     std::atomic_signal_fence(std::memory_order_seq_cst);
     std::memcpy(to, from, bytes);
     std::atomic_signal_fence(std::memory_order_seq_cst);

@@ -33,8 +33,8 @@ std::span<const Backend* const> list() {
 
 const Backend* find(std::string_view name) {
     const auto all = list();
-    const auto found = std::find_if(all.begin(), all.end(), [name](const Backend* b) { return b->name == name; });
-    return found == all.end() ? nullptr : *found;
+    const auto match = std::find_if(all.begin(), all.end(), [name](const Backend* b) { return b->name == name; });
+    return match == all.end() ? nullptr : *match;
 }
 
 }  // namespace sonde::backends

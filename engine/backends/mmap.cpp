@@ -211,10 +211,10 @@ class MmapChannel final : public Channel {
     }
 
     static std::int64_t move(MappedFile& file, const IoRequest& operation, std::size_t bytes) noexcept {
-        std::byte* place = file.base + operation.offset;
-        const MappedRange mapped{place, bytes};
-        const std::byte* fault = operation.write ? guarded_copy(place, operation.buffer, bytes, mapped)
-                                                 : guarded_copy(operation.buffer, place, bytes, mapped);
+        std::byte* address = file.base + operation.offset;
+        const MappedRange mapped{address, bytes};
+        const std::byte* fault = operation.write ? guarded_copy(address, operation.buffer, bytes, mapped)
+                                                 : guarded_copy(operation.buffer, address, bytes, mapped);
         return fault == nullptr ? static_cast<std::int64_t>(bytes) : fault_reason(file, operation, fault);
     }
 

@@ -46,7 +46,7 @@ class MpiioChannel final : public Channel {
         Blocks blocks;
     };
 
-    bool together(bool mine) const { return io_.collective ? mpi_.any(mine ? 1 : 0) > 0 : mine; }
+    bool together(bool here) const { return io_.collective ? mpi_.any(here ? 1 : 0) > 0 : here; }
     std::int64_t place(const OpenMpiFile& file, const IoRequest& operation) const noexcept;
 
     const SondeMpiModule& mpi_;
@@ -134,11 +134,11 @@ std::int64_t MpiioChannel::place(const OpenMpiFile& file, const IoRequest& opera
 
 std::int64_t MpiioChannel::transfer(const IoRequest& operation) noexcept {
     const OpenMpiFile& file = files_[operation.file];
-    const std::int64_t at = place(file, operation);
-    if (at < 0) {
-        return at;
+    const std::int64_t position = place(file, operation);
+    if (position < 0) {
+        return position;
     }
-    const auto offset = static_cast<std::uint64_t>(at);
+    const auto offset = static_cast<std::uint64_t>(position);
     if (!operation.write) {
         return mpi_.file_read(file.handle, operation.buffer, operation.length, offset);
     }

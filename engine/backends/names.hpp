@@ -54,25 +54,26 @@ class NameOperations {
     virtual ~NameOperations() = default;
 
     /// Opens a directory for the calls below: its number, or -errno.
-    virtual Directory enter(Directory at, const char* name) noexcept = 0;
+    virtual Directory enter(Directory parent, const char* name) noexcept = 0;
     virtual void leave(Directory directory) noexcept = 0;
 
-    virtual int make_file(Directory at, const char* name, const NewFile& how) noexcept = 0;
-    virtual int make_directory(Directory at, const char* name) noexcept = 0;
-    virtual int look(Directory at, const char* name, const Look& how) noexcept = 0;
+    virtual int make_file(Directory parent, const char* name, const NewFile& how) noexcept = 0;
+    virtual int make_directory(Directory parent, const char* name) noexcept = 0;
+    virtual int look(Directory parent, const char* name, const Look& how) noexcept = 0;
     /// As look() with how.extended, and says what it saw; the kind is always asked for.
-    virtual int examine(Directory at, const char* name, const Look& how, Facts& facts) noexcept = 0;
-    virtual int open_close(Directory at, const char* name) noexcept = 0;
+    virtual int examine(Directory parent, const char* name, const Look& how, Facts& facts) noexcept = 0;
+    virtual int open_close(Directory parent, const char* name) noexcept = 0;
     /// Opens, reads from the start until `into` is full or the file ends, closes: bytes read or -errno.
-    virtual std::int64_t read(Directory at, const char* name, std::span<std::byte> into) noexcept = 0;
-    virtual int rename(Directory at, const char* name, const char* to) noexcept = 0;
-    virtual int remove_file(Directory at, const char* name) noexcept = 0;
-    virtual int remove_directory(Directory at, const char* name) noexcept = 0;
+    virtual std::int64_t read(Directory parent, const char* name, std::span<std::byte> into) noexcept = 0;
+    virtual int rename(Directory parent, const char* name, const char* to) noexcept = 0;
+    virtual int remove_file(Directory parent, const char* name) noexcept = 0;
+    virtual int remove_directory(Directory parent, const char* name) noexcept = 0;
 
     /// Fills `buffer` with the next entries of an entered directory: bytes used, 0 at its end, or -errno.
     virtual std::int64_t list(Directory directory, std::span<std::byte> buffer) noexcept = 0;
     /// Takes the entry at `*place` of what list() put there and moves on; false when there is none left.
-    virtual bool next(std::span<const std::byte> listed, std::size_t& place, DirectoryEntry& entry) const noexcept = 0;
+    virtual bool next(std::span<const std::byte> entries, std::size_t& position,
+                      DirectoryEntry& entry) const noexcept = 0;
 
     /// Makes everything durable on the file system of an entered directory.
     virtual int sync(Directory directory) noexcept = 0;

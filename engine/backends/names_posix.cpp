@@ -22,9 +22,9 @@ int outcome(int result) noexcept {
     return result == 0 ? 0 : -errno;
 }
 
-int open_at(Directory at, const char* name, int flags) noexcept {
+int open_at(Directory parent, const char* name, int flags) noexcept {
     for (;;) {
-        const int descriptor = ::openat(at, name, flags | O_CLOEXEC | O_NOFOLLOW, file_mode);
+        const int descriptor = ::openat(parent, name, flags | O_CLOEXEC | O_NOFOLLOW, file_mode);
         if (descriptor >= 0) {
             return descriptor;
         }
@@ -90,16 +90,16 @@ class PosixNames final : public NameOperations {
  public:
     explicit PosixNames(bool direct) : direct_(direct ? O_DIRECT : 0) {}
 
-    Directory enter(Directory at, const char* name) noexcept override {
-        return open_at(at, name, O_RDONLY | O_DIRECTORY);
+    Directory enter(Directory parent, const char* name) noexcept override {
+        return open_at(parent, name, O_RDONLY | O_DIRECTORY);
     }
     void leave(Directory directory) noexcept override { ::close(directory); }
 
-    int make_file(Directory at, const char* name, const NewFile& how) noexcept override {
+    int make_file(Directory parent, const char* name, const NewFile& how) noexcept override {
         if (how.node) {
-            return outcome(::mknodat(at, name, S_IFREG | file_mode, 0));
+            return outcome(::mknodat(parent, name, S_IFREG | file_mode, 0));
         }
-        const int descriptor = open_at(at, name, O_WRONLY | O_CREAT | direct_ | (how.exclusive ? O_EXCL : 0));
+        const int descriptor = open_at(parent, name, O_WRONLY | O_CREAT | direct_ | (how.exclusive ? O_EXCL : 0));
         if (descriptor < 0) {
             return descriptor;
         }
@@ -110,35 +110,35 @@ class PosixNames final : public NameOperations {
         const int closed = close_at_last(descriptor);
         return result != 0 ? result : closed;
     }
-    int make_directory(Directory at, const char* name) noexcept override {
-        return outcome(::mkdirat(at, name, directory_mode));
+    int make_directory(Directory parent, const char* name) noexcept override {
+        return outcome(::mkdirat(parent, name, directory_mode));
     }
-    int look(Directory at, const char* name, const Look& how) noexcept override {
+    int look(Directory parent, const char* name, const Look& how) noexcept override {
         const int follow = how.follow ? 0 : AT_SYMLINK_NOFOLLOW;
         if (how.extended) {
             struct statx facts {};
-            return outcome(::statx(at, name, follow | static_cast<int>(how.flags), how.fields, &facts));
+            return outcome(::statx(parent, name, follow | static_cast<int>(how.flags), how.fields, &facts));
         }
         struct stat facts {};
-        return outcome(::fstatat(at, name, &facts, follow));
+        return outcome(::fstatat(parent, name, &facts, follow));
     }
-    int examine(Directory at, const char* name, const Look& how, Facts& facts) noexcept override {
+    int examine(Directory parent, const char* name, const Look& how, Facts& facts) noexcept override {
         const int follow = how.follow ? 0 : AT_SYMLINK_NOFOLLOW;
-        struct statx seen {};
-        if (::statx(at, name, follow | static_cast<int>(how.flags), how.fields | STATX_TYPE, &seen) != 0) {
+        struct statx status {};
+        if (::statx(parent, name, follow | static_cast<int>(how.flags), how.fields | STATX_TYPE, &status) != 0) {
             return -errno;
         }
-        facts.kind = kind_of_mode(seen.stx_mode);
-        facts.bytes = seen.stx_size;
-        facts.modified_ns = seen.stx_mtime.tv_sec * std::int64_t{1'000'000'000} + seen.stx_mtime.tv_nsec;
+        facts.kind = kind_of_mode(status.stx_mode);
+        facts.bytes = status.stx_size;
+        facts.modified_ns = status.stx_mtime.tv_sec * std::int64_t{1'000'000'000} + status.stx_mtime.tv_nsec;
         return 0;
     }
-    int open_close(Directory at, const char* name) noexcept override {
-        const int descriptor = open_at(at, name, O_RDONLY);
+    int open_close(Directory parent, const char* name) noexcept override {
+        const int descriptor = open_at(parent, name, O_RDONLY);
         return descriptor < 0 ? descriptor : close_at_last(descriptor);
     }
-    std::int64_t read(Directory at, const char* name, std::span<std::byte> into) noexcept override {
-        const int descriptor = open_at(at, name, O_RDONLY | direct_);
+    std::int64_t read(Directory parent, const char* name, std::span<std::byte> into) noexcept override {
+        const int descriptor = open_at(parent, name, O_RDONLY | direct_);
         if (descriptor < 0) {
             return descriptor;
         }
@@ -160,26 +160,29 @@ class PosixNames final : public NameOperations {
         const int closed = close_at_last(descriptor);
         return result < 0 || closed == 0 ? result : closed;
     }
-    int rename(Directory at, const char* name, const char* to) noexcept override {
-        return outcome(::renameat(at, name, at, to));
+    int rename(Directory parent, const char* name, const char* to) noexcept override {
+        return outcome(::renameat(parent, name, parent, to));
     }
-    int remove_file(Directory at, const char* name) noexcept override { return outcome(::unlinkat(at, name, 0)); }
-    int remove_directory(Directory at, const char* name) noexcept override {
-        return outcome(::unlinkat(at, name, AT_REMOVEDIR));
+    int remove_file(Directory parent, const char* name) noexcept override {
+        return outcome(::unlinkat(parent, name, 0));
+    }
+    int remove_directory(Directory parent, const char* name) noexcept override {
+        return outcome(::unlinkat(parent, name, AT_REMOVEDIR));
     }
 
     std::int64_t list(Directory directory, std::span<std::byte> buffer) noexcept override {
         const long got = ::syscall(SYS_getdents64, directory, buffer.data(), buffer.size());
         return got < 0 ? -errno : got;
     }
-    bool next(std::span<const std::byte> listed, std::size_t& place, DirectoryEntry& entry) const noexcept override {
-        while (place + offset_of_name < listed.size()) {
+    bool next(std::span<const std::byte> entries, std::size_t& position,
+              DirectoryEntry& entry) const noexcept override {
+        while (position + offset_of_name < entries.size()) {
             std::uint16_t length = 0;
             std::uint8_t type = DT_UNKNOWN;
-            std::memcpy(&length, &listed[place + 16], sizeof length);
-            std::memcpy(&type, &listed[place + 18], sizeof type);
-            const char* name = reinterpret_cast<const char*>(&listed[place + offset_of_name]);
-            place += length;
+            std::memcpy(&length, &entries[position + 16], sizeof length);
+            std::memcpy(&type, &entries[position + 18], sizeof type);
+            const char* name = reinterpret_cast<const char*>(&entries[position + offset_of_name]);
+            position += length;
             const bool dots = name[0] == '.' && (name[1] == '\0' || (name[1] == '.' && name[2] == '\0'));
             if (!dots) {
                 entry = {name, kind_of_listed(type)};

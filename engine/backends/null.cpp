@@ -8,22 +8,22 @@ namespace {
 
 class NullNames final : public NameOperations {
  public:
-    Directory enter(Directory /*at*/, const char* /*name*/) noexcept override { return 0; }
+    Directory enter(Directory /*parent*/, const char* /*name*/) noexcept override { return 0; }
     void leave(Directory /*directory*/) noexcept override {}
-    int make_file(Directory /*at*/, const char* /*name*/, const NewFile& /*how*/) noexcept override { return 0; }
-    int make_directory(Directory /*at*/, const char* /*name*/) noexcept override { return 0; }
-    int look(Directory /*at*/, const char* /*name*/, const Look& /*how*/) noexcept override { return 0; }
-    int examine(Directory /*at*/, const char* /*name*/, const Look& /*how*/, Facts& facts) noexcept override {
+    int make_file(Directory /*parent*/, const char* /*name*/, const NewFile& /*how*/) noexcept override { return 0; }
+    int make_directory(Directory /*parent*/, const char* /*name*/) noexcept override { return 0; }
+    int look(Directory /*parent*/, const char* /*name*/, const Look& /*how*/) noexcept override { return 0; }
+    int examine(Directory /*parent*/, const char* /*name*/, const Look& /*how*/, Facts& facts) noexcept override {
         facts.kind = EntryKind::file;
         return 0;
     }
-    int open_close(Directory /*at*/, const char* /*name*/) noexcept override { return 0; }
-    std::int64_t read(Directory /*at*/, const char* /*name*/, std::span<std::byte> into) noexcept override {
+    int open_close(Directory /*parent*/, const char* /*name*/) noexcept override { return 0; }
+    std::int64_t read(Directory /*parent*/, const char* /*name*/, std::span<std::byte> into) noexcept override {
         return static_cast<std::int64_t>(into.size());
     }
-    int rename(Directory /*at*/, const char* /*name*/, const char* /*to*/) noexcept override { return 0; }
-    int remove_file(Directory /*at*/, const char* /*name*/) noexcept override { return 0; }
-    int remove_directory(Directory /*at*/, const char* /*name*/) noexcept override { return 0; }
+    int rename(Directory /*parent*/, const char* /*name*/, const char* /*to*/) noexcept override { return 0; }
+    int remove_file(Directory /*parent*/, const char* /*name*/) noexcept override { return 0; }
+    int remove_directory(Directory /*parent*/, const char* /*name*/) noexcept override { return 0; }
     std::int64_t list(Directory /*directory*/, std::span<std::byte> /*buffer*/) noexcept override { return 0; }
     bool next(std::span<const std::byte> /*listed*/, std::size_t& /*place*/,
               DirectoryEntry& /*entry*/) const noexcept override {

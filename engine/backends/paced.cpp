@@ -29,7 +29,7 @@ class Profile {
         double now = start;
         for (std::size_t i = 0; i < steps_.size(); ++i) {
             const bool last = i + 1 == steps_.size();
-            const double until = last ? HUGE_VAL : static_cast<double>(steps_[i + 1].at);
+            const double until = last ? HUGE_VAL : static_cast<double>(steps_[i + 1].begin);
             if (now >= until) {
                 continue;
             }
@@ -51,11 +51,11 @@ class Profile {
 
  private:
     double slope_of(std::size_t i) const {
-        return (steps_[i + 1].rate - steps_[i].rate) / static_cast<double>(steps_[i + 1].at - steps_[i].at);
+        return (steps_[i + 1].rate - steps_[i].rate) / static_cast<double>(steps_[i + 1].begin - steps_[i].begin);
     }
     double rate_at(std::size_t i, double now) const {
         const bool flat = !ramp_ || i + 1 == steps_.size();
-        return flat ? steps_[i].rate : steps_[i].rate + slope_of(i) * (now - static_cast<double>(steps_[i].at));
+        return flat ? steps_[i].rate : steps_[i].rate + slope_of(i) * (now - static_cast<double>(steps_[i].begin));
     }
 
     std::vector<plan::Paced::RateStep> steps_;
@@ -95,7 +95,7 @@ class PacedChannel final : public Channel, private NameOperations {
 
     std::int64_t transfer(const IoRequest& operation) noexcept override {
         const Pending done = schedule(operation);
-        wait_for(done.at);
+        wait_for(done.due);
         return done.result;
     }
     bool submit(const IoRequest& operation) noexcept override {
@@ -112,41 +112,41 @@ class PacedChannel final : public Channel, private NameOperations {
         const Pending first = pending_[head_];
         head_ = (head_ + 1) % pending_.size();
         --count_;
-        wait_for(first.at);
+        wait_for(first.due);
         done[0] = {first.slot, first.result};
         return 1;
     }
 
  private:
     // Names: each operation takes the latency, and its bytes the time of the schedule. Entering and leaving take none.
-    Directory enter(Directory /*at*/, const char* /*name*/) noexcept override { return 0; }
+    Directory enter(Directory /*parent*/, const char* /*name*/) noexcept override { return 0; }
     void leave(Directory /*directory*/) noexcept override {}
-    int make_file(Directory /*at*/, const char* /*name*/, const NewFile& how) noexcept override {
-        const int made = static_cast<int>(std::min<std::int64_t>(0, on_bytes(how.content.size())));
+    int make_file(Directory /*parent*/, const char* /*name*/, const NewFile& how) noexcept override {
+        const int result = static_cast<int>(std::min<std::int64_t>(0, on_bytes(how.content.size())));
         take(paced_.delays.create);
         take(how.fsync ? paced_.delays.sync : 0);
         take(how.node ? 0 : paced_.delays.close);
-        return made;
+        return result;
     }
-    int make_directory(Directory /*at*/, const char* /*name*/) noexcept override { return on_file(); }
-    int look(Directory /*at*/, const char* /*name*/, const Look& /*how*/) noexcept override { return on_file(); }
-    int examine(Directory /*at*/, const char* /*name*/, const Look& /*how*/, Facts& facts) noexcept override {
+    int make_directory(Directory /*parent*/, const char* /*name*/) noexcept override { return on_file(); }
+    int look(Directory /*parent*/, const char* /*name*/, const Look& /*how*/) noexcept override { return on_file(); }
+    int examine(Directory /*parent*/, const char* /*name*/, const Look& /*how*/, Facts& facts) noexcept override {
         facts.kind = EntryKind::file;
         return on_file();
     }
-    int open_close(Directory /*at*/, const char* /*name*/) noexcept override {
+    int open_close(Directory /*parent*/, const char* /*name*/) noexcept override {
         const int opened = on_file();
         take(paced_.delays.close);
         return opened;
     }
-    std::int64_t read(Directory /*at*/, const char* /*name*/, std::span<std::byte> into) noexcept override {
+    std::int64_t read(Directory /*parent*/, const char* /*name*/, std::span<std::byte> into) noexcept override {
         const std::int64_t got = on_bytes(into.size());
         take(paced_.delays.close);
         return got;
     }
-    int rename(Directory /*at*/, const char* /*name*/, const char* /*to*/) noexcept override { return on_file(); }
-    int remove_file(Directory /*at*/, const char* /*name*/) noexcept override { return on_file(); }
-    int remove_directory(Directory /*at*/, const char* /*name*/) noexcept override { return on_file(); }
+    int rename(Directory /*parent*/, const char* /*name*/, const char* /*to*/) noexcept override { return on_file(); }
+    int remove_file(Directory /*parent*/, const char* /*name*/) noexcept override { return on_file(); }
+    int remove_directory(Directory /*parent*/, const char* /*name*/) noexcept override { return on_file(); }
     std::int64_t list(Directory /*directory*/, std::span<std::byte> /*buffer*/) noexcept override { return on_file(); }
     bool next(std::span<const std::byte> /*listed*/, std::size_t& /*place*/,
               DirectoryEntry& /*entry*/) const noexcept override {
@@ -155,7 +155,7 @@ class PacedChannel final : public Channel, private NameOperations {
     int sync(Directory /*directory*/) noexcept override { return on_file(); }
 
     struct Pending {
-        double at = 0;
+        double due = 0;
         std::uint32_t slot = 0;
         std::int64_t result = 0;
     };
@@ -174,7 +174,7 @@ class PacedChannel final : public Channel, private NameOperations {
         IoRequest operation;
         operation.length = static_cast<std::uint32_t>(bytes);
         const Pending done = schedule(operation);
-        wait_for(done.at);
+        wait_for(done.due);
         return done.result;
     }
     /// Time that passes beside the schedule. With the real clock it begins now, not when the last operation ended.
@@ -187,12 +187,12 @@ class PacedChannel final : public Channel, private NameOperations {
         }
         return 0;
     }
-    void wait_for(double at) noexcept {
-        now_ = std::max(now_, at);
+    void wait_for(double due) noexcept {
+        now_ = std::max(now_, due);
         if (paced_.virtual_clock) {
             return;
         }
-        const std::int64_t target = begin_ns_ + std::llround(std::min(at, end_of_time));
+        const std::int64_t target = begin_ns_ + std::llround(std::min(due, end_of_time));
         const timespec until{target / 1'000'000'000, target % 1'000'000'000};
         while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) == EINTR) {
         }

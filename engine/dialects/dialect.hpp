@@ -62,7 +62,7 @@ struct Dialect {
     std::string_view name;     ///< argv[1]
     std::string_view summary;  ///< one line for people
     /// Reads the words after the name. Throws plan::PlanError with one sentence, or Help.
-    std::unique_ptr<Session> (*read)(const std::vector<std::string>& words);
+    std::unique_ptr<Session> (*read)(const std::vector<std::string>& arguments);
 };
 
 /// All dialects, in the order they are listed to people. A new dialect is one folder and one line in list.cpp.

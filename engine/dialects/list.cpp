@@ -17,8 +17,9 @@ std::span<const Dialect* const> list() {
 
 const Dialect* find(std::string_view name) {
     const auto all = list();
-    const auto found = std::find_if(all.begin(), all.end(), [name](const Dialect* one) { return one->name == name; });
-    return found == all.end() ? nullptr : *found;
+    const auto match =
+        std::find_if(all.begin(), all.end(), [name](const Dialect* dialect) { return dialect->name == name; });
+    return match == all.end() ? nullptr : *match;
 }
 
 }  // namespace sonde::dialects

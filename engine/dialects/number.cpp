@@ -23,8 +23,8 @@ std::optional<unsigned> shift_of(std::string unit) {
         return 0;
     }
     const std::size_t power = letters.find(unit[0]);
-    const std::string_view rest = std::string_view(unit).substr(1);
-    if (power == std::string_view::npos || (!rest.empty() && rest != "b" && rest != "ib")) {
+    const std::string_view suffix = std::string_view(unit).substr(1);
+    if (power == std::string_view::npos || (!suffix.empty() && suffix != "b" && suffix != "ib")) {
         return std::nullopt;
     }
     return 10 * (static_cast<unsigned>(power) + 1);
@@ -33,7 +33,7 @@ std::optional<unsigned> shift_of(std::string unit) {
 }  // namespace
 
 std::int64_t read_number(const std::string& text, const std::string& name) {
-    const std::string what = name.empty() ? "is" : name + " is";
+    const std::string subject = name.empty() ? "is" : name + " is";
     const std::size_t first = std::min(text.find_first_not_of(' '), text.size());
     std::int64_t number = 0;
     const auto [end, error] = std::from_chars(text.data() + first, text.data() + text.size(), number);
@@ -44,15 +44,15 @@ std::int64_t read_number(const std::string& text, const std::string& name) {
     }
     const std::optional<unsigned> shift = shift_of(unit);
     if (error == std::errc::result_out_of_range) {
-        throw PlanError(what + " " + text + ", which is more than 8 EiB");
+        throw PlanError(subject + " " + text + ", which is more than 8 EiB");
     }
     if (error != std::errc() || !shift || (decimals && *shift > 0)) {
-        throw PlanError(what + " \"" + text +
+        throw PlanError(subject + " \"" + text +
                         "\", but must be a whole number, with k, m, g, t or p for powers of 1024");
     }
     const std::int64_t factor = std::int64_t{1} << *shift;
     if (number > INT64_MAX / factor || number < INT64_MIN / factor) {
-        throw PlanError(what + " " + text + ", which is more than 8 EiB");
+        throw PlanError(subject + " " + text + ", which is more than 8 EiB");
     }
     return number * factor;
 }

@@ -32,13 +32,13 @@ constexpr std::size_t longest_answer = 64U << 20U;
 json in_json(std::string_view text, char open, char close) {
     const std::size_t begin = text.find(open);
     const std::size_t end = text.rfind(close);
-    const json found = begin == std::string_view::npos || end == std::string_view::npos || end < begin
-                           ? json()
-                           : json::parse(text.substr(begin, end - begin + 1), nullptr, false);
-    if (found.is_discarded() || found.is_null()) {
+    const json document = begin == std::string_view::npos || end == std::string_view::npos || end < begin
+                              ? json()
+                              : json::parse(text.substr(begin, end - begin + 1), nullptr, false);
+    if (document.is_discarded() || document.is_null()) {
         throw std::invalid_argument("what `ceph` says of its placement groups is not JSON");
     }
-    return found;
+    return document;
 }
 
 void mix_of_jenkins(std::uint32_t& a, std::uint32_t& b, std::uint32_t& c) {
@@ -93,47 +93,47 @@ std::uint32_t ceph_name_hash(std::string_view name) {
     std::uint32_t a = 0x9e3779b9;
     std::uint32_t b = a;
     std::uint32_t c = 0;
-    const auto word = [&](std::size_t at, std::size_t bytes) {
+    const auto word = [&](std::size_t begin, std::size_t bytes) {
         std::uint32_t value = 0;
-        for (std::size_t i = 0; i < bytes && at + i < name.size(); ++i) {
-            value |= static_cast<std::uint32_t>(static_cast<unsigned char>(name[at + i])) << (8 * i);
+        for (std::size_t i = 0; i < bytes && begin + i < name.size(); ++i) {
+            value |= static_cast<std::uint32_t>(static_cast<unsigned char>(name[begin + i])) << (8 * i);
         }
         return value;
     };
-    std::size_t at = 0;
-    for (; name.size() - at >= 12; at += 12) {
-        a += word(at, 4);
-        b += word(at + 4, 4);
-        c += word(at + 8, 4);
+    std::size_t position = 0;
+    for (; name.size() - position >= 12; position += 12) {
+        a += word(position, 4);
+        b += word(position + 4, 4);
+        c += word(position + 8, 4);
         mix_of_jenkins(a, b, c);
     }
     // The lowest byte of the last word is the length's.
-    c += static_cast<std::uint32_t>(name.size()) + (word(at + 8, 3) << 8U);
-    a += word(at, 4);
-    b += word(at + 4, 4);
+    c += static_cast<std::uint32_t>(name.size()) + (word(position + 8, 3) << 8U);
+    a += word(position, 4);
+    b += word(position + 4, 4);
     mix_of_jenkins(a, b, c);
     return c;
 }
 
 CephPlacement CephPlacement::from_answers(std::string_view pools, std::string_view groups) {
-    CephPlacement found;
+    CephPlacement placement;
     try {
         std::map<std::string, std::string> by_number;
-        for (const json& one : in_json(pools, '[', ']')) {
-            if (whole_number<int>(one.at("object_hash")) == jenkins) {
-                const auto name = one.at("pool_name").get<std::string>();
-                by_number[std::to_string(whole_number<std::int64_t>(one.at("pool_id")))] = name;
-                found.pools_[name].groups = whole_number<std::uint32_t>(one.at("pg_num"), most_groups);
+        for (const json& pool : in_json(pools, '[', ']')) {
+            if (whole_number<int>(pool.at("object_hash")) == jenkins) {
+                const auto name = pool.at("pool_name").get<std::string>();
+                by_number[std::to_string(whole_number<std::int64_t>(pool.at("pool_id")))] = name;
+                placement.pools_[name].groups = whole_number<std::uint32_t>(pool.at("pg_num"), most_groups);
             }
         }
-        const json told = in_json(groups, '{', '}');
-        for (const json& one : told.at("pg_stats")) {
-            const auto id = one.at("pgid").get<std::string>();  // "3.1f"
+        const json document = in_json(groups, '{', '}');
+        for (const json& group : document.at("pg_stats")) {
+            const auto id = group.at("pgid").get<std::string>();  // "3.1f"
             const std::size_t dot = id.find('.');
             const auto pool = by_number.find(id.substr(0, dot));
             if (pool != by_number.end() && dot != std::string::npos) {
                 const auto number = hexadecimal_number(std::string_view(id).substr(dot + 1));
-                found.pools_[pool->second].first[number] = whole_number<std::int32_t>(one.at("acting_primary"));
+                placement.pools_[pool->second].first[number] = whole_number<std::int32_t>(group.at("acting_primary"));
             }
         }
     } catch (const json::exception&) {
@@ -141,104 +141,104 @@ CephPlacement CephPlacement::from_answers(std::string_view pools, std::string_vi
     } catch (const std::out_of_range&) {
         throw std::invalid_argument("what `ceph` says of its placement groups has a number that cannot be");
     }
-    return found;
+    return placement;
 }
 
 std::string CephPlacement::to_text() const {
     json all = json::object();
     for (const auto& [name, pool] : pools_) {
-        json& one = all[name];
-        one["groups"] = pool.groups;
-        one["first"] = json::array();
+        json& entry = all[name];
+        entry["groups"] = pool.groups;
+        entry["first"] = json::array();
         for (const auto& [number, osd] : pool.first) {
-            one["first"].push_back({number, osd});
+            entry["first"].push_back({number, osd});
         }
     }
     return all.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 CephPlacement CephPlacement::from_text(std::string_view text) {
-    CephPlacement found;
+    CephPlacement placement;
     const json all = json::parse(text, nullptr, false);  // nothing comes of a team that is broken
     if (!all.is_object()) {
-        return found;
+        return placement;
     }
-    for (const auto& [name, one] : all.items()) {
-        Pool& pool = found.pools_[name];
-        pool.groups = one.at("groups").get<std::uint32_t>();
-        for (const json& pair : one.at("first")) {
+    for (const auto& [name, entry] : all.items()) {
+        Pool& pool = placement.pools_[name];
+        pool.groups = entry.at("groups").get<std::uint32_t>();
+        for (const json& pair : entry.at("first")) {
             pool.first[pair.at(0).get<std::uint32_t>()] = pair.at(1).get<std::int32_t>();
         }
     }
-    return found;
+    return placement;
 }
 
 bool CephPlacement::known(const std::string& pool) const {
-    const auto found = pools_.find(pool);
-    return found != pools_.end() && found->second.groups > 0 && !found->second.first.empty();
+    const auto match = pools_.find(pool);
+    return match != pools_.end() && match->second.groups > 0 && !match->second.first.empty();
 }
 
 std::string CephPlacement::osd_of(const std::string& pool, const std::string& space, std::string_view object) const {
     if (!known(pool)) {
         return {};
     }
-    const Pool& one = pools_.at(pool);
+    const Pool& entry = pools_.at(pool);
     const std::string key = space.empty() ? std::string(object) : space + '\037' + std::string(object);
-    const auto first = one.first.find(group_of_hash(ceph_name_hash(key), one.groups));
-    return first == one.first.end() || first->second < 0 ? std::string() : "osd." + std::to_string(first->second);
+    const auto first = entry.first.find(group_of_hash(ceph_name_hash(key), entry.groups));
+    return first == entry.first.end() || first->second < 0 ? std::string() : "osd." + std::to_string(first->second);
 }
 
 StripeLayout placed_ceph_layout(std::string_view value, std::uint64_t inode, const CephPlacement& placement) {
     StripeLayout layout = parse_ceph_layout(value);
-    const CephStripes told = ceph_stripes(value);
-    if (!placement.known(told.pool)) {
+    const CephStripes stripes = ceph_stripes(value);
+    if (!placement.known(stripes.pool)) {
         return layout;
     }
-    const std::uint64_t blocks_of_object = std::max<std::uint64_t>(told.object / told.unit, 1);
+    const std::uint64_t blocks_of_object = std::max<std::uint64_t>(stripes.object / stripes.unit, 1);
     std::vector<std::string> by_object;
-    LayoutComponent& one = layout.components.front();
-    one.targets.clear();
+    LayoutComponent& known_part = layout.components.front();
+    known_part.targets.clear();
     for (std::uint64_t block = 0; block < most_blocks; ++block) {
-        const std::uint64_t row = block / told.count;
-        const std::uint64_t object = row / blocks_of_object * told.count + block % told.count;
+        const std::uint64_t row = block / stripes.count;
+        const std::uint64_t object = row / blocks_of_object * stripes.count + block % stripes.count;
         while (by_object.size() <= object) {
-            const std::string osd = placement.osd_of(told.pool, told.space, object_name(inode, by_object.size()));
+            const std::string osd = placement.osd_of(stripes.pool, stripes.space, object_name(inode, by_object.size()));
             by_object.push_back(osd.empty() ? "?" : osd);
         }
-        one.targets.push_back(by_object[object]);
+        known_part.targets.push_back(by_object[object]);
     }
-    one.end = most_blocks * told.unit;
-    LayoutComponent& rest = layout.components.emplace_back();
-    rest.start = layout.components.front().end;
-    rest.pattern = LayoutComponent::Pattern::foreign;
-    rest.pool = told.pool;
+    known_part.end = most_blocks * stripes.unit;
+    LayoutComponent& unknown_part = layout.components.emplace_back();
+    unknown_part.start = layout.components.front().end;
+    unknown_part.pattern = LayoutComponent::Pattern::foreign;
+    unknown_part.pool = stripes.pool;
     return layout;
 }
 
 CephPlacement ask_ceph_placement(std::chrono::milliseconds limit) {
-    using Words = std::vector<std::string>;
-    const Words pools_words{"osd", "pool", "ls", "detail"}, groups_words{"pg", "dump", "pgs_brief"};
+    using Arguments = std::vector<std::string>;
+    const Arguments pools_arguments{"osd", "pool", "ls", "detail"}, groups_arguments{"pg", "dump", "pgs_brief"};
     // A client that may not ask, or reaches no monitor, must not keep the run waiting.
-    const auto ask = [limit](const Words& words) {
+    const auto ask = [limit](const Arguments& arguments) {
         const auto seconds = std::chrono::ceil<std::chrono::seconds>(limit).count();
-        Words all{"ceph", "--connect-timeout", std::to_string(seconds), "--format", "json"};
-        all.insert(all.end(), words.begin(), words.end());
+        Arguments all{"ceph", "--connect-timeout", std::to_string(seconds), "--format", "json"};
+        all.insert(all.end(), arguments.begin(), arguments.end());
         return records::run_and_read(all, longest_answer, limit);
     };
-    const auto unknown = [](const Words& words, const std::string& why) {
+    const auto unknown = [](const Arguments& arguments, const std::string& why) {
         std::string command = "ceph";
-        for (const std::string& word : words) {
+        for (const std::string& word : arguments) {
             command += " " + word;
         }
         return CephPlacement(records::describe_failure(command, why));
     };
-    const records::ProgramOutput pools = ask(pools_words);
+    const records::ProgramOutput pools = ask(pools_arguments);
     if (!pools.ok()) {
-        return unknown(pools_words, pools.last_line());
+        return unknown(pools_arguments, pools.last_line());
     }
-    const records::ProgramOutput groups = ask(groups_words);
+    const records::ProgramOutput groups = ask(groups_arguments);
     if (!groups.ok()) {
-        return unknown(groups_words, groups.last_line());
+        return unknown(groups_arguments, groups.last_line());
     }
     try {
         return CephPlacement::from_answers(pools.text, groups.text);

@@ -31,11 +31,11 @@ bool is_component(std::string_view name) {
            name.find('\0') == std::string_view::npos;
 }
 
-/// Removes the first component from `rest` and returns it.
-std::string take_component(std::string_view& rest) {
-    const std::size_t slash = rest.find('/');
-    const std::string component(rest.substr(0, slash));
-    rest.remove_prefix(slash == std::string_view::npos ? rest.size() : slash + 1);
+/// Removes the first component from `remainder` and returns it.
+std::string take_component(std::string_view& remainder) {
+    const std::size_t slash = remainder.find('/');
+    const std::string component(remainder.substr(0, slash));
+    remainder.remove_prefix(slash == std::string_view::npos ? remainder.size() : slash + 1);
     return component;
 }
 
@@ -58,10 +58,10 @@ std::string last_component(const std::string& path) {
 }
 
 /// A descriptor or -errno. A directory that may be entered but not read is opened for its entries only.
-int open_directory(int at, const char* path, int more_flags) {
-    int opened = ::openat(at, path, directory_flags | more_flags);
+int open_directory(int parent, const char* path, int more_flags) {
+    int opened = ::openat(parent, path, directory_flags | more_flags);
     if (opened < 0 && errno == EACCES) {
-        opened = ::openat(at, path, O_PATH | O_DIRECTORY | O_CLOEXEC | more_flags);
+        opened = ::openat(parent, path, O_PATH | O_DIRECTORY | O_CLOEXEC | more_flags);
     }
     return opened < 0 ? -errno : opened;
 }
@@ -170,12 +170,12 @@ ConfinedDirectory ConfinedDirectory::open_step_by_step(const std::string& relati
         return {failed, path};
     }
     Descriptor current(-1);
-    std::string_view rest = relative;
-    while (!rest.empty()) {
-        const std::string component = take_component(rest);
+    std::string_view remainder = relative;
+    while (!remainder.empty()) {
+        const std::string component = take_component(remainder);
         // Directories on the way need not be readable.
         const int parent = *current < 0 ? *descriptor_ : *current;
-        Descriptor next(rest.empty()
+        Descriptor next(remainder.empty()
                             ? open_directory(parent, component.c_str(), O_NOFOLLOW)
                             : ::openat(parent, component.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
         if (*next < 0 || ::fstat(*next, &here) != 0) {
@@ -252,16 +252,16 @@ int ConfinedDirectory::remove_directory(const std::string& name) const {
 }
 
 int ConfinedDirectory::remove_directory(const ConfinedDirectory& child) const {
-    struct stat named {};
+    struct stat named_status {};
     struct stat held {};
     const std::string name = child.name();
     if (const int failed = child.status(held); failed != 0) {
         return failed;
     }
-    if (const int failed = status(name, named); failed != 0) {
+    if (const int failed = status(name, named_status); failed != 0) {
         return failed;
     }
-    if (named.st_dev != held.st_dev || named.st_ino != held.st_ino) {
+    if (named_status.st_dev != held.st_dev || named_status.st_ino != held.st_ino) {
         return replaced;
     }
     // Whoever exchanges the name in this instant loses nothing: the call removes empty directories only.
@@ -310,11 +310,11 @@ uid_t ConfinedDirectory::owner_of_new_files() const {
     std::array<char, 32> name{};
     std::snprintf(name.data(), name.size(), ".sonde-owner-%016llx", static_cast<unsigned long long>(number));
     const Descriptor file = create_file(name.data(), 0600);
-    const bool known = *file >= 0 && ::fstat(*file, &info) == 0;
+    const bool is_known = *file >= 0 && ::fstat(*file, &info) == 0;
     if (*file >= 0) {
         unlink(name.data());
     }
-    return known ? info.st_uid : ::geteuid();
+    return is_known ? info.st_uid : ::geteuid();
 }
 
 std::string ConfinedDirectory::reason_others_can_replace() const {
@@ -336,10 +336,10 @@ std::string ConfinedDirectory::reason_others_can_replace() const {
 
 std::string user_text(uid_t user) {
     passwd entry{};
-    passwd* found = nullptr;
+    passwd* result = nullptr;
     std::array<char, 4096> text{};
-    const bool known = ::getpwuid_r(user, &entry, text.data(), text.size(), &found) == 0 && found != nullptr;
-    return "user " + std::to_string(user) + (known ? " (" + std::string(found->pw_name) + ")" : std::string());
+    const bool is_known = ::getpwuid_r(user, &entry, text.data(), text.size(), &result) == 0 && result != nullptr;
+    return "user " + std::to_string(user) + (is_known ? " (" + std::string(result->pw_name) + ")" : std::string());
 }
 
 }  // namespace sonde::files

@@ -50,16 +50,16 @@ bool same_geometry(const plan::Access& a, std::uint64_t segments_a, const plan::
 }
 
 std::uint64_t operations_in_file(const DataState& state, int task, int k, std::uint64_t per_file) {
-    std::uint64_t place = static_cast<std::uint64_t>(k);
+    std::uint64_t position = static_cast<std::uint64_t>(k);
     if (!state.files.empty()) {
-        const auto found = std::find(state.files.begin(), state.files.end(), k);
-        if (found == state.files.end()) {
+        const auto match = std::find(state.files.begin(), state.files.end(), k);
+        if (match == state.files.end()) {
             return 0;
         }
-        place = static_cast<std::uint64_t>(found - state.files.begin());
+        position = static_cast<std::uint64_t>(match - state.files.begin());
     }
     const std::uint64_t done = state.operations.at(static_cast<std::size_t>(task));
-    const std::uint64_t before = place * per_file;
+    const std::uint64_t before = position * per_file;
     return done <= before ? 0 : std::min(per_file, done - before);
 }
 
@@ -74,12 +74,12 @@ bool Dataset::verifiable(const DataState& source, const plan::Access& access, st
             return false;
         }
         // Other operations than the writer's find one generation only in a file that is completely new.
-        bool whole = true;
+        bool is_complete = true;
         for (std::size_t task = 0; task < s.operations.size(); ++task) {
             const std::uint64_t count = s.operations_per_file();
-            whole = whole && operations_in_file(s, static_cast<int>(task), k, count) == count;
+            is_complete = is_complete && operations_in_file(s, static_cast<int>(task), k, count) == count;
         }
-        return same || whole || &s == &source;
+        return same || is_complete || &s == &source;
     });
 }
 
@@ -195,9 +195,9 @@ namespace {
 /// written can no longer be told: it is as after writes to random places.
 void forget_order(DataState& state) {
     const std::uint64_t each = state.operations_per_file();
-    const bool whole = std::all_of(state.operations.begin(), state.operations.end(),
-                                   [each](std::uint64_t count) { return each > 0 && count % each == 0; });
-    if (state.access.order == plan::Order::random_permute && !whole) {
+    const bool is_complete = std::all_of(state.operations.begin(), state.operations.end(),
+                                         [each](std::uint64_t count) { return each > 0 && count % each == 0; });
+    if (state.access.order == plan::Order::random_permute && !is_complete) {
         state.access.order = plan::Order::random_replace;
         state.exact = false;
     }

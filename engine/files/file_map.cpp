@@ -122,15 +122,15 @@ std::string FileMap::file_name(int task, int k) const {
 
 /// As IOR names them: directory/task/name.00000000.suffix; the file of a group has its number.
 std::string FileMap::path_in_place(int task) const {
-    const bool own = files_.mapping != Mapping::shared;
+    const bool is_numbered = files_.mapping != Mapping::shared;
     const std::uint64_t number = file_number(task, 0);
-    std::string path = files_.paths[own ? number % files_.paths.size() : 0];
+    std::string path = files_.paths[is_numbered ? number % files_.paths.size() : 0];
     if (files_.directories == DirectoryMapping::per_task) {
         const std::size_t slash = path.rfind('/');
-        const std::size_t at = slash == std::string::npos ? 0 : slash + 1;
-        path.insert(at, std::to_string(task) + "/");
+        const std::size_t name_begin = slash == std::string::npos ? 0 : slash + 1;
+        path.insert(name_begin, std::to_string(task) + "/");
     }
-    return path + (own ? numbered(".%08llu", number) : std::string()) + files_.suffix;
+    return path + (is_numbered ? numbered(".%08llu", number) : std::string()) + files_.suffix;
 }
 
 const std::string& FileMap::root_of(int task) const {
@@ -151,7 +151,7 @@ bool FileMap::makes_file(const std::string& folder, const std::string& name) con
         return false;
     }
     // The numbers in the name say which task and file it would be; then the name must be exactly theirs.
-    std::string_view rest = std::string_view(name).substr(files_.name.size());
+    std::string_view remainder = std::string_view(name).substr(files_.name.size());
     const auto all = static_cast<std::uint64_t>(tasks_->tasks());
     std::uint64_t task = 0;
     std::uint64_t k = 0;
@@ -159,21 +159,21 @@ bool FileMap::makes_file(const std::string& folder, const std::string& name) con
         case Mapping::shared:
             break;
         case Mapping::per_task:
-            task = take_number(rest, ".t").value_or(all);
+            task = take_number(remainder, ".t").value_or(all);
             break;
         case Mapping::per_node: {
-            const std::uint64_t node = take_number(rest, ".n").value_or(all);
+            const std::uint64_t node = take_number(remainder, ".n").value_or(all);
             task = node < all ? static_cast<std::uint64_t>(first_task_on(static_cast<int>(node))) : all;
             break;
         }
         case Mapping::per_group: {
-            const std::uint64_t group = take_number(rest, ".g").value_or(all);
+            const std::uint64_t group = take_number(remainder, ".g").value_or(all);
             task = group < all ? group * static_cast<std::uint64_t>(files_.group_size) : all;
             break;
         }
         case Mapping::many:
-            task = take_number(rest, ".t").value_or(all);
-            k = take_number(rest, ".").value_or(static_cast<std::uint64_t>(files_.count));
+            task = take_number(remainder, ".t").value_or(all);
+            k = take_number(remainder, ".").value_or(static_cast<std::uint64_t>(files_.count));
             break;
     }
     return task < all && k < static_cast<std::uint64_t>(files_per_task()) &&
@@ -185,10 +185,10 @@ bool FileMap::makes_folder(const std::string& name) const {
     if (files_.directories == DirectoryMapping::one) {
         return false;
     }
-    std::string_view rest = name;
+    std::string_view remainder = name;
     const auto all = static_cast<std::uint64_t>(tasks_->tasks());
     const bool by_task = files_.directories == DirectoryMapping::per_task;
-    const std::uint64_t number = take_number(rest, by_task ? "t" : "n").value_or(all);
+    const std::uint64_t number = take_number(remainder, by_task ? "t" : "n").value_or(all);
     if (number >= all) {
         return false;
     }

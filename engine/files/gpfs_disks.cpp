@@ -16,16 +16,16 @@ using Fields = std::map<std::string, std::string, std::less<>>;
 /// "%3A" is a colon in a field.
 std::string plain_field(std::string_view field) {
     std::string plain;
-    for (std::size_t at = 0; at < field.size(); ++at) {
+    for (std::size_t position = 0; position < field.size(); ++position) {
         std::uint8_t code = 0;
         constexpr std::size_t digits = 2;
-        const std::string_view hex = field.substr(std::min(at + 1, field.size()), digits);
+        const std::string_view hex = field.substr(std::min(position + 1, field.size()), digits);
         const auto [end, error] = std::from_chars(hex.data(), hex.data() + hex.size(), code, 16);
-        if (field[at] == '%' && hex.size() == digits && error == std::errc() && end == hex.data() + digits) {
+        if (field[position] == '%' && hex.size() == digits && error == std::errc() && end == hex.data() + digits) {
             plain += static_cast<char>(code);
-            at += digits;
+            position += digits;
         } else {
-            plain += field[at];
+            plain += field[position];
         }
     }
     return plain;
@@ -33,10 +33,10 @@ std::string plain_field(std::string_view field) {
 
 std::vector<std::string> fields_of(std::string_view line) {
     std::vector<std::string> fields;
-    for (std::size_t at = 0; at <= line.size();) {
-        const std::size_t end = std::min(line.find(':', at), line.size());
-        fields.push_back(plain_field(line.substr(at, end - at)));
-        at = end + 1;
+    for (std::size_t position = 0; position <= line.size();) {
+        const std::size_t end = std::min(line.find(':', position), line.size());
+        fields.push_back(plain_field(line.substr(position, end - position)));
+        position = end + 1;
     }
     return fields;
 }
@@ -46,10 +46,10 @@ std::vector<Fields> rows_of(std::string_view text, std::string_view program) {
     constexpr std::size_t mark = 2;  // "mmlsdisk::HEADER:…", "mmlsdisk::0:…"
     std::vector<Fields> rows;
     std::vector<std::string> names;
-    for (std::size_t at = 0; at < text.size();) {
-        const std::size_t end = std::min(text.find('\n', at), text.size());
-        const std::vector<std::string> fields = fields_of(text.substr(at, end - at));
-        at = end + 1;
+    for (std::size_t position = 0; position < text.size();) {
+        const std::size_t end = std::min(text.find('\n', position), text.size());
+        const std::vector<std::string> fields = fields_of(text.substr(position, end - position));
+        position = end + 1;
         if (fields.size() <= mark || fields[0] != program) {
             continue;
         }
@@ -74,8 +74,8 @@ std::string said_by(const std::string& program, std::string_view text) {
 
 const std::string& field(const Fields& row, std::string_view name) {
     static const std::string none;
-    const auto found = row.find(name);
-    return found == row.end() ? none : found->second;
+    const auto match = row.find(name);
+    return match == row.end() ? none : match->second;
 }
 
 }  // namespace
@@ -85,7 +85,7 @@ GpfsDisks parse_gpfs_disks(std::string_view mmlsdisk, std::string_view mmlsnsd) 
     for (const Fields& row : rows_of(mmlsnsd, "mmlsnsd")) {
         servers[field(row, "diskName")] = field(row, "serverList");
     }
-    GpfsDisks found;
+    GpfsDisks disks;
     for (const Fields& row : rows_of(mmlsdisk, "mmlsdisk")) {
         const std::string& name = field(row, "nsdName");
         const std::string& data = field(row, "data");
@@ -94,22 +94,22 @@ GpfsDisks parse_gpfs_disks(std::string_view mmlsdisk, std::string_view mmlsnsd) 
             continue;
         }
         const auto served = servers.find(name);
-        const bool known = served != servers.end() && !served->second.empty();
-        found.of_pool[field(row, "storagePool")].push_back(known ? name + "@" + served->second : name);
+        const bool has_server = served != servers.end() && !served->second.empty();
+        disks.of_pool[field(row, "storagePool")].push_back(has_server ? name + "@" + served->second : name);
     }
-    if (found.of_pool.empty()) {
-        found.why_unknown = "what `mmlsdisk` says names no disk that holds data";
+    if (disks.of_pool.empty()) {
+        disks.why_unknown = "what `mmlsdisk` says names no disk that holds data";
     }
-    return found;
+    return disks;
 }
 
 std::string why_pool(const std::string& pool, const GpfsDisks& disks) {
-    const auto found = disks.of_pool.find(pool);
-    if (found == disks.of_pool.end()) {
+    const auto match = disks.of_pool.find(pool);
+    if (match == disks.of_pool.end()) {
         return "which disks (NSDs) pool " + pool + " has is not known" +
                (disks.why_unknown.empty() ? "" : ": " + disks.why_unknown);
     }
-    const std::size_t count = found->second.size();
+    const std::size_t count = match->second.size();
     return "GPFS tells no user which of the " + std::to_string(count) + (count == 1 ? " disk" : " disks") +
            " (NSDs) of pool " + pool + " holds which block" +
            (disks.why_no_servers.empty() ? "" : "; nor is it known who serves them: " + disks.why_no_servers);
@@ -117,16 +117,16 @@ std::string why_pool(const std::string& pool, const GpfsDisks& disks) {
 
 GpfsAnswer ask_gpfs(const std::vector<std::string>& command) {
     GpfsAnswer answer;
-    for (const char* place : {"", "/usr/lpp/mmfs/bin/"}) {
-        std::vector<std::string> words = command;
-        words[0] = place + words[0];
-        const records::ProgramOutput said = records::run_and_read(words);
-        if (said.ok() || said.late) {
-            return {said.ok(), said.late, said.text};
+    for (const char* folder : {"", "/usr/lpp/mmfs/bin/"}) {
+        std::vector<std::string> arguments = command;
+        arguments[0] = folder + arguments[0];
+        const records::ProgramOutput output = records::run_and_read(arguments);
+        if (output.ok() || output.late) {
+            return {output.ok(), output.late, output.text};
         }
         // Of one that is there it tells why; of one that is not, nothing is gained by a second "no such file".
-        if (answer.text.empty() || said.code > 0) {
-            answer.text = said.first_line();
+        if (answer.text.empty() || output.code > 0) {
+            answer.text = output.first_line();
         }
     }
     return answer;
@@ -140,11 +140,11 @@ GpfsDisks ask_gpfs_disks(const std::string& device) {
         return unknown;
     }
     const GpfsAnswer nsds = ask_gpfs({"mmlsnsd", "-f", device, "-Y"});
-    GpfsDisks found = parse_gpfs_disks(disks.text, nsds.ok ? nsds.text : "");
+    GpfsDisks parsed = parse_gpfs_disks(disks.text, nsds.ok ? nsds.text : "");
     if (!nsds.ok) {
-        found.why_no_servers = said_by("mmlsnsd", nsds.text);
+        parsed.why_no_servers = said_by("mmlsnsd", nsds.text);
     }
-    return found;
+    return parsed;
 }
 
 }  // namespace sonde::files

@@ -69,18 +69,18 @@ std::uint64_t shard_bytes_of(const std::string& point) {
 /// The same for the file system of a file, which is looked at once.
 std::uint64_t shard_bytes(const std::string& path) {
     static std::mutex lock;
-    static std::map<dev_t, std::uint64_t> known;
+    static std::map<dev_t, std::uint64_t> cache;
     struct stat status {};
     if (::stat(path.c_str(), &status) != 0) {
         return 0;
     }
     const std::lock_guard<std::mutex> held(lock);
-    const auto found = known.find(status.st_dev);
-    if (found != known.end()) {
-        return found->second;
+    const auto match = cache.find(status.st_dev);
+    if (match != cache.end()) {
+        return match->second;
     }
     const std::optional<records::Mount> mount = records::find_mount(path);
-    return known[status.st_dev] = mount ? shard_bytes_of(mount->point) : 0;
+    return cache[status.st_dev] = mount ? shard_bytes_of(mount->point) : 0;
 }
 
 bool by_program(Family family) {
@@ -91,12 +91,12 @@ bool by_program(Family family) {
 /// answer.
 std::string answer_of(std::initializer_list<std::vector<std::string>> commands) {
     for (const std::vector<std::string>& command : commands) {
-        const records::ProgramOutput said = records::run_and_read(command);
-        if (said.late) {
-            throw std::runtime_error("`" + command[0] + " " + command[1] + "`: " + said.text);
+        const records::ProgramOutput output = records::run_and_read(command);
+        if (output.late) {
+            throw std::runtime_error("`" + command[0] + " " + command[1] + "`: " + output.text);
         }
-        if (said.ok()) {
-            return said.text;
+        if (output.ok()) {
+            return output.text;
         }
     }
     return {};
@@ -105,24 +105,24 @@ std::string answer_of(std::initializer_list<std::vector<std::string>> commands) 
 /// The disks of the file system of a file, which is asked once for them.
 const GpfsDisks& gpfs_disks_of(const std::string& path) {
     static std::mutex lock;
-    static std::map<std::string, GpfsDisks> known;
+    static std::map<std::string, GpfsDisks> cache;
     const std::optional<records::Mount> mount = records::find_mount(path);
     const std::string device = mount ? mount->source : std::string();
     const std::lock_guard<std::mutex> held(lock);
-    const auto found = known.find(device);
-    return found != known.end() ? found->second : known[device] = ask_gpfs_disks(device);
+    const auto match = cache.find(device);
+    return match != cache.end() ? match->second : cache[device] = ask_gpfs_disks(device);
 }
 
 std::optional<StripeLayout> gpfs_layout(const std::string& path) {
-    const GpfsAnswer said = ask_gpfs({"mmlsattr", "-L", path});
-    if (said.late) {
-        throw std::runtime_error("`mmlsattr -L`: " + said.text);
+    const GpfsAnswer answer = ask_gpfs({"mmlsattr", "-L", path});
+    if (answer.late) {
+        throw std::runtime_error("`mmlsattr -L`: " + answer.text);
     }
-    if (!said.ok || said.text.empty()) {
+    if (!answer.ok || answer.text.empty()) {
         return std::nullopt;
     }
     const GpfsDisks& disks = gpfs_disks_of(path);
-    StripeLayout layout = parse_gpfs_layout(said.text, disks);
+    StripeLayout layout = parse_gpfs_layout(answer.text, disks);
     layout.unknown = why_pool(layout.components[0].pool, disks);
     return layout;
 }
@@ -130,11 +130,11 @@ std::optional<StripeLayout> gpfs_layout(const std::string& path) {
 /// By the number that statfs gives for the file system.
 std::optional<StripeLayout> layout_by_kind(const std::string& path) {
     constexpr std::uint32_t beegfs = 0x19830326, gpfs = 0x47504653, fuse = 0x65735546, ext = 0xEF53, xfs = 0x58465342;
-    struct statfs told {};
-    if (::statfs(path.c_str(), &told) != 0) {
+    struct statfs status {};
+    if (::statfs(path.c_str(), &status) != 0) {
         return std::nullopt;
     }
-    const auto number = static_cast<std::uint32_t>(told.f_type);
+    const auto number = static_cast<std::uint32_t>(status.f_type);
     if (number == beegfs) {
         const std::string text = answer_of({{"beegfs-ctl", "--getentryinfo", path}});
         return text.empty() ? std::nullopt : std::optional(parse_beegfs_layout(text));
@@ -217,21 +217,21 @@ Untold untold_by_attribute(const std::string& path, const char* name) {
 }
 
 Untold untold_by_program(const std::vector<std::string>& command) {
-    const records::ProgramOutput said = records::run_and_read(command);
-    if (said.ok()) {
+    const records::ProgramOutput output = records::run_and_read(command);
+    if (output.ok()) {
         return {};
     }
-    return {"`" + command[0] + "`: " + said.last_line(),
+    return {"`" + command[0] + "`: " + output.last_line(),
             "have `" + command[0] + "` in PATH on the first node of the run, and the right to ask"};
 }
 
 Untold untold_of_gluster(const std::string& path) {
-    Untold found = untold_by_attribute(path, "trusted.glusterfs.pathinfo");
-    if (!found.why.empty()) {
-        found.advice = ::geteuid() == 0 ? "a volume that disperses does not tell; nor does one whose servers are gone"
-                                        : "Gluster tells root only: run the first node's process as root";
+    Untold reason = untold_by_attribute(path, "trusted.glusterfs.pathinfo");
+    if (!reason.why.empty()) {
+        reason.advice = ::geteuid() == 0 ? "a volume that disperses does not tell; nor does one whose servers are gone"
+                                         : "Gluster tells root only: run the first node's process as root";
     }
-    return found;
+    return reason;
 }
 
 }  // namespace

@@ -27,8 +27,8 @@ constexpr std::size_t most_components = 4096;
 
 /// On the real-time device of XFS places are of another device than that of the file system.
 bool elsewhere(int descriptor) {
-    struct fsxattr told {};
-    return ::ioctl(descriptor, FS_IOC_FSGETXATTR, &told) == 0 && (told.fsx_xflags & FS_XFLAG_REALTIME) != 0;
+    struct fsxattr attributes {};
+    return ::ioctl(descriptor, FS_IOC_FSGETXATTR, &attributes) == 0 && (attributes.fsx_xflags & FS_XFLAG_REALTIME) != 0;
 }
 
 LayoutComponent of_piece(const records::Volume& volume, const records::VolumePiece& piece) {
@@ -50,24 +50,24 @@ LayoutComponent of_piece(const records::Volume& volume, const records::VolumePie
     return component;
 }
 
-FileExtents summary_of(const ExtentsOfFile& found) {
+FileExtents summary_of(const ExtentsOfFile& extents) {
     FileExtents sum;
-    sum.extents = found.extents.size();
-    sum.all = found.all;
+    sum.extents = extents.extents.size();
+    sum.all = extents.all;
     std::uint64_t length = 0;
     const PlacedExtent* before = nullptr;
-    for (const PlacedExtent& one : found.extents) {
-        if (!one.placed) {
-            sum.unplaced_bytes += one.length;
+    for (const PlacedExtent& extent : extents.extents) {
+        if (!extent.placed) {
+            sum.unplaced_bytes += extent.length;
             before = nullptr;
             continue;
         }
-        const bool follows = before != nullptr && before->offset + before->length == one.offset &&
-                             before->place + before->length == one.place;
+        const bool follows = before != nullptr && before->offset + before->length == extent.offset &&
+                             before->place + before->length == extent.place;
         sum.fragments += follows ? 0 : 1;
-        length = (follows ? length : 0) + one.length;
+        length = (follows ? length : 0) + extent.length;
         sum.longest_bytes = std::max(sum.longest_bytes, length);
-        before = &one;
+        before = &extent;
     }
     return sum;
 }
@@ -104,52 +104,52 @@ std::optional<ExtentsOfFile> extents_of(const std::string& path, std::uint64_t s
         return std::nullopt;
     }
     alignas(struct fiemap) std::array<char, sizeof(struct fiemap) + extents_at_once * sizeof(fiemap_extent)> memory{};
-    ExtentsOfFile found;
-    for (std::uint64_t at = 0; at < size;) {
-        struct fiemap asked {};
-        asked.fm_start = at;
-        asked.fm_length = size - at;
-        asked.fm_extent_count = extents_at_once;
-        std::memcpy(memory.data(), &asked, sizeof asked);
+    ExtentsOfFile result;
+    for (std::uint64_t position = 0; position < size;) {
+        struct fiemap request {};
+        request.fm_start = position;
+        request.fm_length = size - position;
+        request.fm_extent_count = extents_at_once;
+        std::memcpy(memory.data(), &request, sizeof request);
         if (::ioctl(*file, FS_IOC_FIEMAP, memory.data()) != 0) {
             return std::nullopt;
         }
-        std::memcpy(&asked, memory.data(), sizeof asked);
-        bool last = asked.fm_mapped_extents == 0;
-        for (std::uint32_t i = 0; i < std::min(asked.fm_mapped_extents, extents_at_once); ++i) {
-            fiemap_extent one{};
-            std::memcpy(&one, memory.data() + sizeof asked + i * sizeof one, sizeof one);
-            last = last || (one.fe_flags & FIEMAP_EXTENT_LAST) != 0;
-            const std::uint64_t offset = one.fe_logical, length = one.fe_length;
-            at = std::max(at, offset + length);
+        std::memcpy(&request, memory.data(), sizeof request);
+        bool last = request.fm_mapped_extents == 0;
+        for (std::uint32_t i = 0; i < std::min(request.fm_mapped_extents, extents_at_once); ++i) {
+            fiemap_extent extent{};
+            std::memcpy(&extent, memory.data() + sizeof request + i * sizeof extent, sizeof extent);
+            last = last || (extent.fe_flags & FIEMAP_EXTENT_LAST) != 0;
+            const std::uint64_t offset = extent.fe_logical, length = extent.fe_length;
+            position = std::max(position, offset + length);
             if (offset >= size) {  // room that the file system keeps behind the end
                 last = true;
                 break;
             }
-            if (found.extents.size() == most) {
-                found.all = false;
-                return found;
+            if (result.extents.size() == most) {
+                result.all = false;
+                return result;
             }
             constexpr std::uint32_t no_place =
                 FIEMAP_EXTENT_UNKNOWN | FIEMAP_EXTENT_DELALLOC | FIEMAP_EXTENT_DATA_INLINE | FIEMAP_EXTENT_ENCODED;
-            const bool placed = (one.fe_flags & no_place) == 0;
-            found.extents.push_back({offset, one.fe_physical, std::min(length, size - offset), placed});
+            const bool placed = (extent.fe_flags & no_place) == 0;
+            result.extents.push_back({offset, extent.fe_physical, std::min(length, size - offset), placed});
         }
         if (last) {
             break;
         }
     }
-    return found;
+    return result;
 }
 
 bool divided(const records::Volume& volume) {
     return volume.pieces.size() > 1 || (volume.pieces.size() == 1 && volume.pieces.front().stripe > 0);
 }
 
-StripeLayout local_layout(const records::Volume& volume, const ExtentsOfFile& found) {
+StripeLayout local_layout(const records::Volume& volume, const ExtentsOfFile& extents) {
     StripeLayout layout;
     layout.kind = "local";
-    layout.extents = summary_of(found);
+    layout.extents = summary_of(extents);
     std::vector<LayoutComponent> pieces;
     for (const records::VolumePiece& piece : volume.pieces) {
         pieces.push_back(of_piece(volume, piece));
@@ -162,8 +162,8 @@ StripeLayout local_layout(const records::Volume& volume, const ExtentsOfFile& fo
         return layout;
     }
     std::uint64_t known_to = 0;
-    bool cut = !found.all;
-    for (const PlacedExtent& extent : found.extents) {
+    bool cut = !extents.all;
+    for (const PlacedExtent& extent : extents.extents) {
         if (layout.components.size() >= most_components) {
             cut = true;
             break;
@@ -187,13 +187,13 @@ StripeLayout local_layout(const records::Volume& volume, const ExtentsOfFile& fo
 
 std::shared_ptr<const records::Volume> volume_below(dev_t device) {
     static std::mutex one_at_a_time;
-    static std::map<dev_t, std::shared_ptr<const records::Volume>> known;
+    static std::map<dev_t, std::shared_ptr<const records::Volume>> cache;
     const std::lock_guard lock(one_at_a_time);
-    const auto [place, fresh] = known.try_emplace(device);
+    const auto [place, fresh] = cache.try_emplace(device);
     if (fresh) {
         const std::string number = std::to_string(major(device)) + ":" + std::to_string(minor(device));
-        if (auto found = records::read_volume(number, records::read_mapper_table)) {
-            place->second = std::make_shared<const records::Volume>(std::move(*found));
+        if (auto volume = records::read_volume(number, records::read_mapper_table)) {
+            place->second = std::make_shared<const records::Volume>(std::move(*volume));
         }
     }
     return place->second;
@@ -208,8 +208,8 @@ std::optional<StripeLayout> layout_on_drives(const std::string& path, std::size_
     if (!volume) {
         return std::nullopt;
     }
-    const auto found = extents_of(path, static_cast<std::uint64_t>(status.st_size), most);
-    return found ? std::optional(local_layout(*volume, *found)) : std::nullopt;
+    const auto extents = extents_of(path, static_cast<std::uint64_t>(status.st_size), most);
+    return extents ? std::optional(local_layout(*volume, *extents)) : std::nullopt;
 }
 
 }  // namespace sonde::files

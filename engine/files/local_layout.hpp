@@ -35,7 +35,7 @@ std::optional<ExtentsOfFile> extents_of(const std::string& path, std::uint64_t s
 bool divided(const records::Volume& volume);
 
 /// The layout of a file of `size` bytes with these extents. Of a volume that is not divided it is one component.
-StripeLayout local_layout(const records::Volume& volume, const ExtentsOfFile& found);
+StripeLayout local_layout(const records::Volume& volume, const ExtentsOfFile& extents);
 
 /// What lies beneath the device of a file system; asked for once in a process, since it stays while that is mounted.
 /// Null when nobody knows. May start a program (dmsetup) the first time.

@@ -68,8 +68,8 @@ void require_trust(const ConfinedDirectory& directory, const std::string& path, 
     const std::string ignored = "the manifest " + path + " of " + user_text(info.st_uid) + " is ignored, ";
     const std::string advice = ": look at " + directory.path() + " and remove by hand what a run left there";
     if (!belongs_to_caller_or_root(info.st_uid, directory, trust)) {
-        const std::string mine = ::geteuid() == 0 ? "" : user_text(::geteuid()) + " and of ";
-        throw UntrustedManifest(ignored + "because only manifests of " + mine +
+        const std::string caller = ::geteuid() == 0 ? "" : user_text(::geteuid()) + " and of ";
+        throw UntrustedManifest(ignored + "because only manifests of " + caller +
                                 "root count: let its owner run `sonde clean`");
     }
     if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
@@ -169,7 +169,7 @@ void Manifest::save(const ConfinedDirectory& directory) const {
              {"period", period},
              {"epoch_ns", epoch_ns},
              {"half_rates", {{"write", half_write}, {"read", half_read}}},
-             {"found", found},
+             {"found", existed_before},
              {"files",
               {{"mapping", static_cast<int>(files.mapping)},
                {"group_size", files.group_size},
@@ -218,8 +218,8 @@ bool possible(const Manifest& m) {
                                  [&](int node) { return node >= 0 && static_cast<std::size_t>(node) < nodes.size(); });
     const bool names = !f.name.empty() && f.name.size() <= 128 && f.name[0] != '.' &&
                        f.name.find('/') == std::string::npos && f.name.find('\0') == std::string::npos;
-    const bool places = std::all_of(f.across.begin(), f.across.end(), [](const std::string& one) {
-        return !one.empty() && one[0] == '/' && one.find('\0') == std::string::npos;
+    const bool places = std::all_of(f.across.begin(), f.across.end(), [](const std::string& path) {
+        return !path.empty() && path[0] == '/' && path.find('\0') == std::string::npos;
     });
     const bool counts = f.count > 0 && f.count <= 100'000'000 && f.group_size >= 0 &&
                         (f.mapping != plan::Mapping::per_group || f.group_size > 0);
@@ -267,7 +267,7 @@ Manifest Manifest::parse(const std::string& text) {
         m.half_write = in.at("half_rates").at("write");
         m.half_read = in.at("half_rates").at("read");
     }
-    m.found = in.value("found", false);
+    m.existed_before = in.value("found", false);
     const json& f = in.at("files");
     m.files.mapping = enumerator(f.at("mapping"), plan::Mapping::many);
     m.files.group_size = f.at("group_size");

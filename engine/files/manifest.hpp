@@ -58,7 +58,7 @@ struct Manifest {
     /// Rates of the last phases that only wrote and that only read, bytes/s; 0 = none. A duplex phase in a later
     /// process is held against them.
     double half_write = 0, half_read = 0;
-    bool found = false;  ///< the directory was there before (target.use_existing): nothing in it is ours
+    bool existed_before = false;  ///< the directory was there before (target.use_existing): nothing in it is ours
     Dataset data;
     bool has_data = true;  ///< false: the plan has no data files
     Forest trees;

@@ -25,7 +25,7 @@ Removal remove_files(const std::string& directory, const Manifest& manifest, int
         if (!parent) {
             // remove_run() names links and files that have taken a directory's place.
             if (parent.error() != ENOENT && parent.error() != ENOTDIR && parent.error() != ELOOP) {
-                removal.left.push_back(unopened_text(parent));
+                removal.remaining.push_back(unopened_text(parent));
             }
             continue;
         }
@@ -48,7 +48,7 @@ class Sweep {
     bool directory(const ConfinedDirectory& open, const std::string& folder) {
         Listing entries = open.list();
         if (entries.error() != 0) {
-            removal_.left.push_back(open.path() + " cannot be listed: " + std::strerror(entries.error()));
+            removal_.remaining.push_back(open.path() + " cannot be listed: " + std::strerror(entries.error()));
             return false;
         }
         bool empty = true;
@@ -69,7 +69,7 @@ class Sweep {
             }
         }
         if (foreign) {
-            removal_.left.push_back(open.path() + " holds files that this run did not make: left alone");
+            removal_.remaining.push_back(open.path() + " holds files that this run did not make: left alone");
         }
         return empty && !foreign;
     }
@@ -78,7 +78,7 @@ class Sweep {
     bool subfolder(const ConfinedDirectory& parent, const std::string& name) {
         const ConfinedDirectory inside = parent.open_subdirectory(name);
         if (!inside) {
-            removal_.left.push_back(unopened_text(inside));
+            removal_.remaining.push_back(unopened_text(inside));
             return false;
         }
         return directory(inside, name) && remove_emptied(parent, inside, dry_, removal_);
@@ -95,14 +95,14 @@ bool remove_beside(const FileMap& map, const Manifest& manifest, const ConfinedD
                    Removal& removal) {
     if (!directory) {
         if (directory.error() != ENOENT) {
-            removal.left.push_back(unopened_text(directory));
+            removal.remaining.push_back(unopened_text(directory));
         }
         return directory.error() == ENOENT;  // the run was ended before it made it
     }
     if (!directory.is_made_by_caller()) {
         struct stat info {};
         directory.status(info);
-        removal.left.push_back(directory.path() + " belongs to " + user_text(info.st_uid) + ": left alone");
+        removal.remaining.push_back(directory.path() + " belongs to " + user_text(info.st_uid) + ": left alone");
         return false;
     }
     return Sweep(map, manifest, dry, removal).directory(directory, "") &&
@@ -113,19 +113,19 @@ bool remove_beside(const FileMap& map, const Manifest& manifest, const ConfinedD
 
 Removal remove_run(const RunDirectories& directories, const Manifest& manifest, bool dry) {
     Removal removal;
-    const ConfinedDirectory& own = directories.own;
-    if (!own) {
-        removal.left.push_back(own.error() == ENOENT
-                                   ? own.path() + " is not there any more: what was in it could not be removed"
-                                   : unopened_text(own));
+    const ConfinedDirectory& root = directories.root;
+    if (!root) {
+        removal.remaining.push_back(root.error() == ENOENT
+                                        ? root.path() + " is not there any more: what was in it could not be removed"
+                                        : unopened_text(root));
         return removal;
     }
-    const FileMap map(own.path(), manifest.files, manifest.tasks);
-    bool gone = true;
+    const FileMap map(root.path(), manifest.files, manifest.tasks);
+    bool is_removed = true;
     for (const ConfinedDirectory& directory : directories.across) {
-        gone = remove_beside(map, manifest, directory, dry, removal) && gone;
+        is_removed = remove_beside(map, manifest, directory, dry, removal) && is_removed;
     }
-    if (!Sweep(map, manifest, dry, removal).directory(own, "") || !gone) {
+    if (!Sweep(map, manifest, dry, removal).directory(root, "") || !is_removed) {
         return removal;
     }
     if (dry) {
@@ -134,19 +134,19 @@ Removal remove_run(const RunDirectories& directories, const Manifest& manifest, 
     }
     // It holds the manifest, so this fails: as it should, or because a server is away, which may hide files, or because
     // the directory was replaced.
-    const ConfinedDirectory parent = own.open_parent();
-    const int refused = parent ? parent.remove_directory(own) : -parent.error();
+    const ConfinedDirectory parent = root.open_parent();
+    const int refused = parent ? parent.remove_directory(root) : -parent.error();
     if (refused != 0 && refused != -ENOTEMPTY && refused != -EEXIST) {
-        remove_emptied(parent, own, false, removal);
+        remove_emptied(parent, root, false, removal);
         return removal;
     }
     // The manifest goes last: until then a second attempt still knows what to remove.
-    own.unlink(manifest_draft_name);
-    own.unlink(manifest_name);
+    root.unlink(manifest_draft_name);
+    root.unlink(manifest_name);
     if (refused == 0) {
         ++removal.directories;
     } else {
-        remove_emptied(parent, own, false, removal);
+        remove_emptied(parent, root, false, removal);
     }
     return removal;
 }

@@ -8,7 +8,9 @@
 namespace sonde::files {
 
 bool remove_regular_file(const ConfinedDirectory& parent, const std::string& name, bool dry, Removal& removal) {
-    const auto leave = [&](const std::string& reason) { removal.left.push_back(parent.path() + "/" + name + reason); };
+    const auto leave = [&](const std::string& reason) {
+        removal.remaining.push_back(parent.path() + "/" + name + reason);
+    };
     struct stat info {};
     if (const int failed = parent.status(name, info); failed != 0) {
         // A server that is gone hides its files: a directory may look empty then, and is not.
@@ -41,13 +43,14 @@ bool remove_emptied(const ConfinedDirectory& parent, const ConfinedDirectory& ch
     // ENOENT: removed by another process, or moved away with what is in it.
     const bool moved = failed == -ENOENT && !child.is_removed();
     if (failed == ConfinedDirectory::replaced || moved) {
-        removal.left.push_back(child.path() +
-                               " could not be removed: it was moved or replaced while its files were being removed; "
-                               "what has its name now is left alone");
+        removal.remaining.push_back(
+            child.path() +
+            " could not be removed: it was moved or replaced while its files were being removed; "
+            "what has its name now is left alone");
         return false;
     }
     if (failed != 0 && failed != -ENOENT) {
-        removal.left.push_back(child.path() + " could not be removed: " + std::strerror(-failed));
+        removal.remaining.push_back(child.path() + " could not be removed: " + std::strerror(-failed));
         return false;
     }
     ++removal.directories;

@@ -13,7 +13,7 @@ namespace sonde::files {
 struct Removal {
     std::uint64_t files = 0, directories = 0;
     std::uint64_t bytes = 0;
-    std::vector<std::string> left;  ///< what could not be removed or is not ours, one sentence each
+    std::vector<std::string> remaining;  ///< what could not be removed or is not ours, one sentence each
 };
 
 /// Why a directory was not opened, in one sentence.

@@ -5,17 +5,17 @@
 
 namespace sonde::files {
 
-RunDirectories open_run_directories(ConfinedDirectory own, const plan::Files& files) {
+RunDirectories open_run_directories(ConfinedDirectory root, const plan::Files& files) {
     RunDirectories all;
     // Not of the path by which the user named it, which may end in "." or be a link.
-    const std::string name = own.name();
+    const std::string name = root.name();
     if (!name.empty()) {
         const std::vector<std::string> roots = roots_of("/" + name, files);
         for (std::size_t i = 1; i < roots.size(); ++i) {
             all.across.push_back(ConfinedDirectory::open_made(roots[i]));
         }
     }
-    all.own = std::move(own);
+    all.root = std::move(root);
     return all;
 }
 

@@ -13,14 +13,14 @@ namespace sonde::files {
 
 /// The run directory, and the run's directory in each of `plan::Files::across`.
 struct RunDirectories {
-    ConfinedDirectory own;
+    ConfinedDirectory root;
     /// In the order of `across`. Not open with error() ENOENT: never made, or removed already.
     std::vector<ConfinedDirectory> across;
 };
 
 /// Opens what a manifest names besides its own directory, which is open. Follows symbolic links in the paths of
 /// `across`, which the plan gave, but not in the last component, which the run made.
-RunDirectories open_run_directories(ConfinedDirectory own, const plan::Files& files);
+RunDirectories open_run_directories(ConfinedDirectory root, const plan::Files& files);
 
 /// Opens the directory of each data file of a run, each directory once as long as tasks come in order. Not for files in
 /// place (plan::Files::in_place), whose directories the run does not make.

@@ -30,27 +30,27 @@ class Bytes {
  public:
     explicit Bytes(std::string_view all) : all_(all) {}
     template <class T>
-    T at(std::size_t place) const {
-        if (place > all_.size() || all_.size() - place < sizeof(T)) {
+    T at(std::size_t position) const {
+        if (position > all_.size() || all_.size() - position < sizeof(T)) {
             refuse("ends after " + std::to_string(all_.size()) + " bytes, before its number at " +
-                   std::to_string(place));
+                   std::to_string(position));
         }
         T value = 0;
         for (std::size_t i = 0; i < sizeof(T); ++i) {
             value = static_cast<T>(
-                value | static_cast<T>(static_cast<T>(static_cast<unsigned char>(all_[place + i])) << (8 * i)));
+                value | static_cast<T>(static_cast<T>(static_cast<unsigned char>(all_[position + i])) << (8 * i)));
         }
         return value;
     }
-    Bytes part(std::size_t place, std::size_t length) const {
-        if (place > all_.size() || all_.size() - place < length) {
+    Bytes part(std::size_t position, std::size_t length) const {
+        if (position > all_.size() || all_.size() - position < length) {
             refuse("names a part outside its " + std::to_string(all_.size()) + " bytes");
         }
-        return Bytes(all_.substr(place, length));
+        return Bytes(all_.substr(position, length));
     }
-    std::string word(std::size_t place, std::size_t length) const {
-        const std::string_view found = part(place, length).all_;
-        return std::string(found.substr(0, std::min(found.find('\0'), found.size())));
+    std::string word(std::size_t position, std::size_t length) const {
+        const std::string_view text = part(position, length).all_;
+        return std::string(text.substr(0, std::min(text.find('\0'), text.size())));
     }
     std::size_t size() const { return all_.size(); }
 
@@ -62,9 +62,9 @@ class Bytes {
 LayoutComponent plain_component(const Bytes& bytes) {
     const auto magic = bytes.at<std::uint32_t>(0);
     if (magic != lov_magic_v1 && magic != lov_magic_v3) {
-        std::array<char, 16> shown{};
-        std::snprintf(shown.data(), shown.size(), "0x%08x", magic);
-        refuse(std::string("begins with the unknown number ") + shown.data());
+        std::array<char, 16> text{};
+        std::snprintf(text.data(), text.size(), "0x%08x", magic);
+        refuse(std::string("begins with the unknown number ") + text.data());
     }
     const auto pattern = bytes.at<std::uint32_t>(4);
     LayoutComponent component;
@@ -95,10 +95,10 @@ StripeLayout composite(const Bytes& bytes) {
     const auto entries = bytes.at<std::uint16_t>(14);
     layout.mirrors = bytes.at<std::uint16_t>(16) + 1U;
     for (std::size_t i = 0; i < entries; ++i) {
-        const std::size_t place = head_composite + i * entry_bytes;
-        const auto start = bytes.at<std::uint64_t>(place + 8);
-        const auto end = bytes.at<std::uint64_t>(place + 16);
-        const Bytes part = bytes.part(bytes.at<std::uint32_t>(place + 24), bytes.at<std::uint32_t>(place + 28));
+        const std::size_t entry = head_composite + i * entry_bytes;
+        const auto start = bytes.at<std::uint64_t>(entry + 8);
+        const auto end = bytes.at<std::uint64_t>(entry + 16);
+        const Bytes part = bytes.part(bytes.at<std::uint32_t>(entry + 24), bytes.at<std::uint32_t>(entry + 28));
         LayoutComponent component;
         if (part.at<std::uint32_t>(0) == magic_foreign) {
             component.pattern = Pattern::foreign;
@@ -107,7 +107,7 @@ StripeLayout composite(const Bytes& bytes) {
         }
         component.start = start;
         component.end = end;
-        component.stale = (bytes.at<std::uint32_t>(place + 4) & entry_stale) != 0;
+        component.stale = (bytes.at<std::uint32_t>(entry + 4) & entry_stale) != 0;
         if (end <= start) {
             refuse("has a component that ends before it begins");
         }
@@ -119,9 +119,9 @@ StripeLayout composite(const Bytes& bytes) {
 /// Bytes of stripe `k` of `count` in [0, end).
 std::uint64_t stripe_bytes_below(std::uint64_t end, std::uint64_t stripe, std::uint64_t count, std::uint64_t k) {
     const std::uint64_t width = stripe * count;  // 32 bits by 16: fits
-    const std::uint64_t rest = end % width;
+    const std::uint64_t remainder = end % width;
     const std::uint64_t before = k * stripe;
-    return end / width * stripe + (rest > before ? std::min(rest - before, stripe) : 0);
+    return end / width * stripe + (remainder > before ? std::min(remainder - before, stripe) : 0);
 }
 
 }  // namespace
@@ -148,50 +148,51 @@ StripeLayout parse_lustre_layout(std::string_view value) {
     return layout;
 }
 
-std::uint64_t bytes_in_gluster_words(std::string_view words) {
+std::uint64_t bytes_in_gluster_words(std::string_view text) {
     std::uint64_t value = 0;
-    const auto [end, error] = std::from_chars(words.data(), words.data() + words.size(), value);
-    const std::string_view unit = words.substr(static_cast<std::size_t>(end - words.data()));
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const std::string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));
     constexpr std::array<std::string_view, 5> units{"", "KB", "MB", "GB", "TB"};
-    const auto* const found = std::find(units.begin(), units.end(), unit);
-    return error != std::errc() || found == units.end() ? 0 : value << (10 * (found - units.begin()));
+    const auto* const match = std::find(units.begin(), units.end(), unit);
+    return error != std::errc() || match == units.end() ? 0 : value << (10 * (match - units.begin()));
 }
 
 StripeLayout parse_gluster_layout(std::string_view value, std::uint64_t shard) {
     StripeLayout layout;
     layout.kind = "gluster";
-    LayoutComponent& whole = layout.components.emplace_back();
-    whole.pattern = Pattern::whole;
+    LayoutComponent& first = layout.components.emplace_back();
+    first.pattern = Pattern::whole;
     // (<DISTRIBUTE:v-dht> (<REPLICATE:v-replicate-0> <POSIX(/bricks/1):server1:/bricks/1/f> <POSIX(/bricks/2):…>))
     constexpr std::string_view mark = "<POSIX(";
-    for (std::size_t at = value.find(mark); at != std::string_view::npos; at = value.find(mark, at + 1)) {
-        const std::size_t brick = at + mark.size();
+    for (std::size_t position = value.find(mark); position != std::string_view::npos;
+         position = value.find(mark, position + 1)) {
+        const std::size_t brick = position + mark.size();
         const std::size_t closed = value.find("):", brick);
         const std::size_t colon = closed == std::string_view::npos ? closed : value.find(':', closed + 2);
         if (colon == std::string_view::npos) {
             refuse("names a brick without its server");
         }
-        whole.targets.push_back(std::string(value.substr(closed + 2, colon - closed - 2)) + ":" +
+        first.targets.push_back(std::string(value.substr(closed + 2, colon - closed - 2)) + ":" +
                                 std::string(value.substr(brick, closed - brick)));
     }
-    if (whole.targets.empty()) {
+    if (first.targets.empty()) {
         refuse("names no brick");
     }
-    whole.count = static_cast<std::uint32_t>(whole.targets.size());
+    first.count = static_cast<std::uint32_t>(first.targets.size());
     if (shard > 0) {
-        whole.end = shard;
-        LayoutComponent& rest = layout.components.emplace_back();
-        rest.start = shard;
-        rest.pattern = Pattern::foreign;
+        first.end = shard;
+        LayoutComponent& others = layout.components.emplace_back();
+        others.start = shard;
+        others.pattern = Pattern::foreign;
     }
     return layout;
 }
 
 std::map<std::string, std::uint64_t> bytes_on_targets(const StripeLayout& layout, std::uint64_t size) {
-    std::map<std::string, std::uint64_t> found;
-    const auto put = [&found](const std::string& target, std::uint64_t bytes) {
+    std::map<std::string, std::uint64_t> bytes_on;
+    const auto put = [&bytes_on](const std::string& target, std::uint64_t bytes) {
         if (bytes > 0) {
-            found[target] += bytes;
+            bytes_on[target] += bytes;
         }
     };
     for (const LayoutComponent& component : layout.components) {
@@ -211,30 +212,30 @@ std::map<std::string, std::uint64_t> bytes_on_targets(const StripeLayout& layout
                           stripe_bytes_below(component.start + component.shift, component.stripe, count, k));
         }
     }
-    return found;
+    return bytes_on;
 }
 
 std::vector<std::string> targets_of_byte(const StripeLayout& layout, std::uint64_t offset) {
-    std::vector<std::string> found;
+    std::vector<std::string> names;
     for (const LayoutComponent& component : layout.components) {
         if (component.stale || offset < component.start || offset >= component.end) {
             continue;
         }
         const std::size_t count = component.targets.size();
         if (count == 0) {
-            found.emplace_back(component.pattern == Pattern::metadata_server ? "MDT" : "?");
+            names.emplace_back(component.pattern == Pattern::metadata_server ? "MDT" : "?");
         } else if (component.stripe == 0) {
-            found.insert(found.end(), component.targets.begin(), component.targets.end());
+            names.insert(names.end(), component.targets.begin(), component.targets.end());
         } else {
-            found.push_back(component.targets[(offset + component.shift) / component.stripe % count]);
+            names.push_back(component.targets[(offset + component.shift) / component.stripe % count]);
         }
     }
-    return found;
+    return names;
 }
 
 const char* pattern_word(Pattern pattern) {
-    constexpr std::array words{"raid0", "mdt", "released", "foreign", "whole"};
-    return words[static_cast<std::size_t>(pattern)];
+    constexpr std::array names{"raid0", "mdt", "released", "foreign", "whole"};
+    return names[static_cast<std::size_t>(pattern)];
 }
 
 }  // namespace sonde::files

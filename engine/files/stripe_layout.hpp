@@ -62,7 +62,7 @@ StripeLayout parse_lustre_layout(std::string_view value);
 /// shards of `shard` bytes (0: it does not) these are the bricks of the first one, and of the others nobody knows.
 StripeLayout parse_gluster_layout(std::string_view value, std::uint64_t shard = 0);
 /// "64MB" (2^26), "4194304"; 0 when it is no size.
-std::uint64_t bytes_in_gluster_words(std::string_view words);
+std::uint64_t bytes_in_gluster_words(std::string_view text);
 
 /// "OST000a": how a target of Lustre is called here, by its index.
 std::string target_name(std::uint32_t index);

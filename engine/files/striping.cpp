@@ -75,8 +75,8 @@ void check_ceph(const plan::Striping& wanted) {
 }
 
 std::string shown(const plan::Striping& wanted) {
-    std::string words;
-    const auto add = [&words](const std::string& word) { words += (words.empty() ? "" : ", ") + word; };
+    std::string text;
+    const auto add = [&text](const std::string& word) { text += (text.empty() ? "" : ", ") + word; };
     if (wanted.count) {
         add("count " + std::to_string(*wanted.count));
     }
@@ -89,7 +89,7 @@ std::string shown(const plan::Striping& wanted) {
     if (wanted.start) {
         add("start " + std::to_string(*wanted.start));
     }
-    return words;
+    return text;
 }
 
 /// What an errno of a wish means.
@@ -175,18 +175,18 @@ std::string ceph_form(const plan::Striping& wanted) {
 }
 
 std::vector<std::string> beegfs_command(const plan::Striping& wanted, const std::string& directory) {
-    std::vector<std::string> words{"beegfs-ctl", "--setpattern"};
+    std::vector<std::string> arguments{"beegfs-ctl", "--setpattern"};
     if (wanted.count) {
-        words.push_back("--numtargets=" + std::to_string(*wanted.count));
+        arguments.push_back("--numtargets=" + std::to_string(*wanted.count));
     }
     if (wanted.size) {
-        words.push_back("--chunksize=" + std::to_string(*wanted.size));
+        arguments.push_back("--chunksize=" + std::to_string(*wanted.size));
     }
     if (!wanted.pool.empty()) {
-        words.push_back("--storagepoolid=" + wanted.pool);
+        arguments.push_back("--storagepoolid=" + wanted.pool);
     }
-    words.push_back(directory);
-    return words;
+    arguments.push_back(directory);
+    return arguments;
 }
 
 void check_striping(const plan::Striping& wanted, const std::string& file_system, const std::string& path,
@@ -210,10 +210,10 @@ void stripe_directory(const plan::Striping& wanted, const std::string& file_syst
                       const ConfinedDirectory& directory) {
     const std::string& path = directory.path();
     if (family_of(file_system) == Family::beegfs) {
-        const records::ProgramOutput said = records::run_and_read(beegfs_command(wanted, path));
-        if (!said.ok()) {
+        const records::ProgramOutput output = records::run_and_read(beegfs_command(wanted, path));
+        if (!output.ok()) {
             refuse_stripes("target.striping (" + shown(wanted) + ") was not granted at " + path +
-                           ": beegfs-ctl --setpattern says: " + said.first_line());
+                           ": beegfs-ctl --setpattern says: " + output.first_line());
         }
         return;
     }
@@ -249,26 +249,26 @@ void make_striped_file(const plan::Striping& wanted, const std::string& file_sys
 }
 
 std::string difference(const plan::Striping& wanted, const StripeLayout& granted) {
-    std::string words;
-    const auto add = [&words](const std::string& word) { words += (words.empty() ? "" : ", ") + word; };
+    std::string text;
+    const auto add = [&text](const std::string& word) { text += (text.empty() ? "" : ", ") + word; };
     if (granted.components.size() != 1) {
         return "a layout of " + std::to_string(granted.components.size()) + " components instead of one";
     }
-    const LayoutComponent& one = granted.components.front();
-    if (wanted.count && *wanted.count > 0 && one.count != static_cast<std::uint64_t>(*wanted.count)) {
-        add(std::to_string(one.count) + (one.count == 1 ? " target" : " targets") + " instead of " +
+    const LayoutComponent& component = granted.components.front();
+    if (wanted.count && *wanted.count > 0 && component.count != static_cast<std::uint64_t>(*wanted.count)) {
+        add(std::to_string(component.count) + (component.count == 1 ? " target" : " targets") + " instead of " +
             std::to_string(*wanted.count));
     }
-    if (wanted.size && one.stripe != *wanted.size) {
-        add("stripes of " + plan::format_bytes(one.stripe) + " instead of " + plan::format_bytes(*wanted.size));
+    if (wanted.size && component.stripe != *wanted.size) {
+        add("stripes of " + plan::format_bytes(component.stripe) + " instead of " + plan::format_bytes(*wanted.size));
     }
-    if (!wanted.pool.empty() && one.pool != wanted.pool) {
-        add((one.pool.empty() ? "no pool" : "pool " + one.pool) + " instead of pool " + wanted.pool);
+    if (!wanted.pool.empty() && component.pool != wanted.pool) {
+        add((component.pool.empty() ? "no pool" : "pool " + component.pool) + " instead of pool " + wanted.pool);
     }
-    if (wanted.start && !one.targets.empty() && one.targets.front() != target_name(*wanted.start)) {
-        add("the first byte on " + one.targets.front() + " instead of " + target_name(*wanted.start));
+    if (wanted.start && !component.targets.empty() && component.targets.front() != target_name(*wanted.start)) {
+        add("the first byte on " + component.targets.front() + " instead of " + target_name(*wanted.start));
     }
-    return words;
+    return text;
 }
 
 }  // namespace sonde::files

@@ -16,11 +16,11 @@ int TaskMap::nodes() const {
 
 int TaskMap::tasks_on(int node) const {
     // Asked for every task of a run: by whole processes, which are compared many at a time.
-    const int whole = tasks() / threads;
-    const auto end = node_of_process.begin() + whole;
-    const int rest = tasks() % threads;
+    const int full_processes = tasks() / threads;
+    const auto end = node_of_process.begin() + full_processes;
+    const int last_threads = tasks() % threads;
     return threads * static_cast<int>(std::count(node_of_process.begin(), end, node)) +
-           (rest > 0 && *end == node ? rest : 0);
+           (last_threads > 0 && *end == node ? last_threads : 0);
 }
 
 int TaskMap::index_on_node(int task) const {
@@ -40,20 +40,20 @@ int shifted_by_nodes(int n, int task, const TaskMap& tasks) {
         on[static_cast<std::size_t>(node)] += tasks.threads;
     }
     const auto all = static_cast<std::int64_t>(tasks.tasks());
-    const auto mine = on.begin() + tasks.node_of(task);
-    std::int64_t place = std::accumulate(on.begin(), mine, std::int64_t{0}) + tasks.index_on_node(task);
-    place += static_cast<std::int64_t>(n) * *std::max_element(on.begin(), on.end());
-    place = ((place % all) + all) % all;
+    const auto node_tasks = on.begin() + tasks.node_of(task);
+    std::int64_t index = std::accumulate(on.begin(), node_tasks, std::int64_t{0}) + tasks.index_on_node(task);
+    index += static_cast<std::int64_t>(n) * *std::max_element(on.begin(), on.end());
+    index = ((index % all) + all) % all;
     int node = 0;
-    for (; place >= on[static_cast<std::size_t>(node)]; ++node) {
-        place -= on[static_cast<std::size_t>(node)];
+    for (; index >= on[static_cast<std::size_t>(node)]; ++node) {
+        index -= on[static_cast<std::size_t>(node)];
     }
     auto process = tasks.node_of_process.begin();
-    for (std::int64_t left = place / tasks.threads; *process != node || left-- > 0;) {
+    for (std::int64_t skipped = index / tasks.threads; *process != node || skipped-- > 0;) {
         ++process;
     }
     return tasks.threads * static_cast<int>(process - tasks.node_of_process.begin()) +
-           static_cast<int>(place % tasks.threads);
+           static_cast<int>(index % tasks.threads);
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ constexpr const char* foreign_files = " holds files that this run did not make: 
 
 TreeSweep::TreeSweep(const Manifest& manifest, bool dry, Removal& removal) : dry_(dry), removal_(removal) {
     for (const TreeRule& rule : manifest.trees.rules) {
-        if (rule.made) {
+        if (rule.created_by_run) {
             namings_.emplace_back(rule, manifest.tasks);
         }
     }
@@ -127,7 +127,7 @@ bool TreeSweep::entry(const ConfinedDirectory& open, const std::string& name, co
 Removal remove_trees(const ConfinedDirectory& directory, const Manifest& manifest, bool dry) {
     Removal removal;
     if (!directory) {
-        removal.left.push_back(unopened_text(directory));
+        removal.remaining.push_back(unopened_text(directory));
         return removal;
     }
     TreeSweep sweep(manifest, dry, removal);
@@ -150,8 +150,9 @@ std::uint64_t remove_items(const std::string& directory, const Manifest& manifes
     LastSubdirectory parents(root);
     for (const TreeState& state : manifest.trees.states) {
         const auto& rules = manifest.trees.rules;
-        const auto rule = std::find_if(rules.begin(), rules.end(),
-                                       [&state](const TreeRule& one) { return one.tree.top == state.top && one.made; });
+        const auto rule = std::find_if(rules.begin(), rules.end(), [&state](const TreeRule& candidate) {
+            return candidate.tree.top == state.top && candidate.created_by_run;
+        });
         if (rule == rules.end()) {
             continue;
         }
@@ -167,14 +168,14 @@ std::uint64_t remove_items(const std::string& directory, const Manifest& manifes
             const std::string stem = patterns::item_stem(meta, task);
             const std::uint64_t items = std::min(shape.items(), state.items[static_cast<std::size_t>(task)]);
             for (std::uint64_t k = 0; k < items; ++k) {
-                const patterns::TreeShape::ItemPosition place = shape.place(k);
+                const patterns::TreeShape::ItemPosition position = shape.place(k);
                 std::string relative;
-                shape.append_path(relative, branch, place.copy, place.directory);
+                shape.append_path(relative, branch, position.copy, position.directory);
                 const ConfinedDirectory& parent = parents.open_subdirectory(relative);
                 if (!parent) {
                     continue;
                 }
-                const std::string name = stem + std::to_string(place.number);
+                const std::string name = stem + std::to_string(position.number);
                 const int failed = files ? parent.unlink(name) : parent.remove_directory(name);
                 removed += failed == 0 && files ? 1U : 0U;
             }

@@ -30,7 +30,7 @@ class TreeSweep {
                const std::string& branch, std::uint64_t directory, bool& foreign);
     template <class Inside>
     bool remove_directory(const ConfinedDirectory& parent, const std::string& name, Inside inside);
-    void leave(const std::string& sentence) { removal_.left.push_back(sentence); }
+    void leave(const std::string& sentence) { removal_.remaining.push_back(sentence); }
 
     std::vector<TreeNaming> namings_;
     bool dry_;

@@ -20,10 +20,10 @@ bool TreeRule::operator==(const TreeRule& other) const {
 }
 
 const TreeState* Forest::find(const plan::Meta& meta) const {
-    const auto found = std::find_if(states.begin(), states.end(), [&meta](const TreeState& state) {
+    const auto match = std::find_if(states.begin(), states.end(), [&meta](const TreeState& state) {
         return state.top == meta.tree.top && state.objects == meta.objects;
     });
-    return found == states.end() ? nullptr : &*found;
+    return match == states.end() ? nullptr : &*match;
 }
 
 TreeState* Forest::find(const plan::Meta& meta) {
@@ -52,7 +52,7 @@ json Forest::to_json() const {
                                 {"file", rule.names.file},
                                 {"directory", rule.names.directory},
                                 {"shared_single", rule.shared_single},
-                                {"made", rule.made}});
+                                {"made", rule.created_by_run}});
     }
     return out;
 }
@@ -66,7 +66,7 @@ json Forest::states_to_json() const {
                        {"generation", s.generation},
                        {"write", s.write},
                        {"rotation", s.rotation},
-                       {"whole", s.whole},
+                       {"whole", s.is_complete},
                        {"items", s.items}});
     }
     return out;
@@ -103,7 +103,7 @@ Forest Forest::from_json(const json& in, int tasks) {
         rule.tree.home_shift = r.at("home_shift");
         rule.names = {r.at("branch"), r.at("file"), r.at("directory")};
         rule.shared_single = r.at("shared_single");
-        rule.made = r.at("made");
+        rule.created_by_run = r.at("made");
         if (!possible(rule)) {
             throw std::runtime_error("impossible values");
         }
@@ -123,7 +123,7 @@ void Forest::take_states(const json& in, int tasks) {
         state.generation = s.at("generation");
         state.write = s.at("write");
         state.rotation = s.at("rotation");
-        state.whole = s.at("whole");
+        state.is_complete = s.at("whole");
         state.items = s.at("items").get<std::vector<std::uint64_t>>();
         if (state.items.size() != static_cast<std::size_t>(tasks)) {
             throw std::runtime_error("impossible values");
@@ -161,14 +161,14 @@ std::string branch_of(const plan::Meta& meta, int task, const TaskMap& tasks) {
 }
 
 std::vector<std::string> branches_of(const plan::Meta& meta, const TaskMap& tasks) {
-    plan::Meta own = meta;
-    own.tree.home_shift = 0;
+    plan::Meta unshifted = meta;
+    unshifted.tree.home_shift = 0;
     std::vector<std::string> list;
     for (int task = 0; task < tasks.tasks(); ++task) {
         const bool first = meta.tree.scope == TreeScope::per_task || task == 0 ||
                            (meta.tree.scope == TreeScope::per_node && tasks.index_on_node(task) == 0);
         if (first) {
-            list.push_back(branch_of(own, task, tasks));
+            list.push_back(branch_of(unshifted, task, tasks));
         }
     }
     return list;
@@ -183,21 +183,21 @@ bool TreeNaming::is_top(const std::string& name) const {
 }
 
 std::string TreeNaming::branch_of_root(const std::string& name) const {
-    std::string_view rest = name;
-    if (!rest.ends_with(".0") || !rest.starts_with(rule_.names.branch)) {
+    std::string_view remainder = name;
+    if (!remainder.ends_with(".0") || !remainder.starts_with(rule_.names.branch)) {
         return {};
     }
-    rest.remove_suffix(2);
-    const std::string branch(rest);
-    rest.remove_prefix(rule_.names.branch.size());
+    remainder.remove_suffix(2);
+    const std::string branch(remainder);
+    remainder.remove_prefix(rule_.names.branch.size());
     if (rule_.tree.scope == TreeScope::shared) {
-        return rest.empty() ? branch : std::string();
+        return remainder.empty() ? branch : std::string();
     }
     const std::string_view mark = rule_.tree.scope == TreeScope::per_task ? "." : ".n";
-    if (!rest.starts_with(mark)) {
+    if (!remainder.starts_with(mark)) {
         return {};
     }
-    const auto number = patterns::decimal(rest.substr(mark.size()));
+    const auto number = patterns::decimal(remainder.substr(mark.size()));
     const int most = rule_.tree.scope == TreeScope::per_task ? tasks_ : nodes_;
     return number && *number < static_cast<std::uint64_t>(most) ? branch : std::string();
 }
@@ -225,9 +225,9 @@ bool TreeNaming::is_item(const std::string& prefix, bool shared, std::uint64_t p
     }
     const std::string_view whose = name.substr(0, dot);
     const auto task = patterns::decimal(whose);
-    const bool known = shared ? whose == "shared" : task && *task < static_cast<std::uint64_t>(tasks_);
+    const bool is_valid_owner = shared ? whose == "shared" : task && *task < static_cast<std::uint64_t>(tasks_);
     const auto number = patterns::decimal(name.substr(dot + 1));
-    return known && number && *number / shape_.items_per_dir() == parent && shape_.holds_items(parent);
+    return is_valid_owner && number && *number / shape_.items_per_dir() == parent && shape_.holds_items(parent);
 }
 
 TreeNaming::NameKind TreeNaming::item(std::uint64_t parent, const std::string& name) const {

@@ -21,7 +21,7 @@ struct TreeRule {
     plan::Tree tree;
     plan::TreeNames names;
     bool shared_single = false;  ///< files without the number of a task
-    bool made = true;            ///< false: a directory of this name was there before any run, so nothing in it is ours
+    bool created_by_run = true;  ///< false: a directory of this name was there before any run, so nothing in it is ours
     bool fresh = true;           ///< not kept in the manifest: this run was the one that made it
     bool operator==(const TreeRule& other) const;
 };
@@ -34,7 +34,7 @@ struct TreeState {
     std::uint64_t generation = 0;      ///< of their content
     std::uint64_t write = 0;           ///< bytes in each
     std::uint64_t rotation = 0;        ///< whole renamings since
-    bool whole = true;                 ///< false: a phase was stopped among them, so which are there is not known
+    bool is_complete = true;           ///< false: a phase was stopped among them, so which are there is not known
     std::vector<std::uint64_t> items;  ///< by task, in the order of creation
 };
 

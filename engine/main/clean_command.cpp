@@ -24,18 +24,18 @@ using nlohmann::ordered_json;
 /// Whether the run created trees in a directory that existed before.
 bool makes_trees(const files::Manifest& manifest) {
     return std::any_of(manifest.trees.rules.begin(), manifest.trees.rules.end(),
-                       [](const files::TreeRule& rule) { return rule.made; });
+                       [](const files::TreeRule& rule) { return rule.created_by_run; });
 }
 
 /// Removes the files of a run; in a directory that existed before, only its trees.
 files::Removal remove_what_is_left(const files::RunDirectories& directories, const files::Manifest& manifest,
                                    bool dry) {
-    if (!manifest.found) {
+    if (!manifest.existed_before) {
         return files::remove_run(directories, manifest, dry);
     }
-    files::Removal removal = files::remove_trees(directories.own, manifest, dry);
-    if (!dry && removal.left.empty()) {
-        files::Manifest::remove(directories.own);
+    files::Removal removal = files::remove_trees(directories.root, manifest, dry);
+    if (!dry && removal.remaining.empty()) {
+        files::Manifest::remove(directories.root);
     }
     return removal;
 }
@@ -60,7 +60,7 @@ std::string reason_to_keep(const files::Manifest& manifest, bool elsewhere) {
                std::to_string(manifest.pid) +
                ", which cannot be asked from here: clean there, or add --elsewhere once you know that it has ended";
     }
-    if (manifest.found && !makes_trees(manifest)) {
+    if (manifest.existed_before && !makes_trees(manifest)) {
         return who +
                " was told to use a directory that was already there (target.use_existing), so nothing in it is "
                "known to be its own";
@@ -164,7 +164,7 @@ class Cleaning {
             return;
         }
         plan::Files files = manifest.files;
-        if (manifest.found) {
+        if (manifest.existed_before) {
             files.across.clear();  // only trees in the directory itself are removed
         }
         const files::RunDirectories directories = files::open_run_directories(std::move(directory), files);
@@ -172,17 +172,17 @@ class Cleaning {
         if (!refusal.empty()) {
             refused_ = true;
             entry["kept"] = records::json_text(refusal);
-            records::print_error(directories.own.path() + " is kept: " + refusal);
+            records::print_error(directories.root.path() + " is kept: " + refusal);
             return;
         }
         const files::Removal removal = remove_what_is_left(directories, manifest, arguments_.dry_run);
         entry["files"] = removal.files;
         entry["bytes"] = removal.bytes;
         entry["left"] = ordered_json::array();
-        for (const std::string& left : removal.left) {
-            entry["left"].push_back(records::json_text(left));
+        for (const std::string& remaining : removal.remaining) {
+            entry["left"].push_back(records::json_text(remaining));
         }
-        code_ = removal.left.empty() ? code_ : static_cast<int>(phases::exit_failed);
+        code_ = removal.remaining.empty() ? code_ : static_cast<int>(phases::exit_failed);
     }
 
     /// Lists in `entry` every directory in which files would be removed, and those of them outside the target. Returns
@@ -190,7 +190,7 @@ class Cleaning {
     std::string list_directories(const files::RunDirectories& directories, ordered_json& entry) const {
         std::string outside;
         std::string of_others;
-        entry["directories"] = {records::json_text(directories.own.path())};
+        entry["directories"] = {records::json_text(directories.root.path())};
         entry["outside"] = ordered_json::array();
         for (const files::ConfinedDirectory& other : directories.across) {
             if (other.error() == ENOENT) {
@@ -245,8 +245,8 @@ void print_clean(const ordered_json& report, const CleanArguments& arguments) {
         if (arguments.dry_run && !arguments.outside && !entry.at("outside").empty()) {
             std::printf("  needs --yes: files lie outside %s\n", records::json_text(arguments.directory).c_str());
         }
-        for (const auto& left : entry.at("left")) {
-            std::printf("  %s\n", left.get<std::string>().c_str());
+        for (const auto& remaining : entry.at("left")) {
+            std::printf("  %s\n", remaining.get<std::string>().c_str());
         }
     }
     if (report.empty()) {

@@ -23,9 +23,9 @@ void handle_signal(int number) {
     const int error = errno;
     timespec now{};
     clock_gettime(CLOCK_MONOTONIC, &now);
-    const std::int64_t at = static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
+    const std::int64_t now_ns = static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
     std::int64_t first = 0;
-    if (number != SIGALRM && !first_request.compare_exchange_strong(first, at) && at - first > echo_ns) {
+    if (number != SIGALRM && !first_request.compare_exchange_strong(first, now_ns) && now_ns - first > echo_ns) {
         constexpr std::string_view sentence =
             "sonde-engine: ended at once by a second signal; `sonde clean` removes what is left on the target\n";
         if (speaker && ::write(STDERR_FILENO, sentence.data(), sentence.size()) < 0) {

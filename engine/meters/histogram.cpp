@@ -48,10 +48,10 @@ std::uint64_t Histogram::quantile(double q) const noexcept {
     if (rank >= total) {
         return max_ns;  // known exactly
     }
-    std::uint64_t seen = 0;
+    std::uint64_t passed = 0;
     for (std::size_t i = 0; i < buckets; ++i) {
-        seen += counts[i];
-        if (seen >= rank) {
+        passed += counts[i];
+        if (passed >= rank) {
             return std::clamp((low(i) + low(i + 1) - 1) / 2, min_ns, max_ns);
         }
     }

@@ -53,16 +53,16 @@ void Slices::add(std::uint64_t from, std::uint64_t to, std::uint64_t length) noe
     const std::uint64_t last = current_;
     const std::uint64_t first = (from - start_) / width_;
     ++operations_[last];
-    std::uint64_t left = length;
+    std::uint64_t remaining = length;
     const std::uint64_t duration = to - from;
     for (std::uint64_t i = first; i < last && duration > 0; ++i) {
         const std::uint64_t slice_end = start_ + (i + 1) * width_;
         const std::uint64_t part = std::min(slice_end, to) - std::max(from, slice_end - width_);
         const auto share = static_cast<std::uint64_t>(static_cast<uint128>(length) * part / duration);
-        bytes_[i] += std::min(share, left);
-        left -= std::min(share, left);
+        bytes_[i] += std::min(share, remaining);
+        remaining -= std::min(share, remaining);
     }
-    bytes_[last] += left;
+    bytes_[last] += remaining;
 }
 
 }  // namespace sonde::meters

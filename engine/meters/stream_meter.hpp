@@ -69,12 +69,12 @@ struct StreamMeter {
     }
     /// To add to. Emptied when it is the first time in this phase.
     Histogram& histogram(unsigned kind) noexcept {
-        Histogram& found = reinterpret_cast<Histogram*>(start() + after_head)[kind];
+        Histogram& selected = reinterpret_cast<Histogram*>(start() + after_head)[kind];
         if ((kinds_used >> kind & 1U) == 0) [[unlikely]] {
-            found.clear();
+            selected.clear();
             kinds_used |= 1U << kind;
         }
-        return found;
+        return selected;
     }
     /// To read; null when this phase has none of that kind.
     const Histogram* seen(unsigned kind) const noexcept {

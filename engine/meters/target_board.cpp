@@ -19,8 +19,8 @@ void add_to(std::atomic<std::uint64_t>& sum, std::uint64_t value) noexcept {
 }
 
 void raise_to(std::atomic<std::uint64_t>& most, std::uint64_t value) noexcept {
-    std::uint64_t seen = most.load(relaxed);
-    while (seen < value && !most.compare_exchange_weak(seen, value, relaxed)) {
+    std::uint64_t current = most.load(relaxed);
+    while (current < value && !most.compare_exchange_weak(current, value, relaxed)) {
     }
 }
 
@@ -28,14 +28,14 @@ void raise_to(std::atomic<std::uint64_t>& most, std::uint64_t value) noexcept {
 
 /// From the place that the name gives on, the first that is free or has that name.
 TargetBoard::TargetSlot* TargetBoard::place_of(std::string_view name) noexcept {
-    const std::string_view kept = name.substr(0, longest_name);
-    const std::size_t first = std::hash<std::string_view>()(kept) % targets.size();
+    const std::string_view short_name = name.substr(0, longest_name);
+    const std::size_t first = std::hash<std::string_view>()(short_name) % targets.size();
     for (std::size_t i = 0; i < targets.size(); ++i) {
         TargetSlot& target = targets[(first + i) % targets.size()];
         std::uint32_t state = 0;
         if (target.state.compare_exchange_strong(state, 1, std::memory_order_acquire)) {
-            std::memcpy(target.name.data(), kept.data(), kept.size());
-            target.name[kept.size()] = '\0';
+            std::memcpy(target.name.data(), short_name.data(), short_name.size());
+            target.name[short_name.size()] = '\0';
             target.state.store(2, std::memory_order_release);
             return &target;
         }
@@ -44,7 +44,7 @@ TargetBoard::TargetSlot* TargetBoard::place_of(std::string_view name) noexcept {
             sched_yield();
             state = target.state.load(std::memory_order_acquire);
         }
-        if (state == 2 && kept == target.name.data()) {
+        if (state == 2 && short_name == target.name.data()) {
             return &target;
         }
     }
@@ -53,7 +53,7 @@ TargetBoard::TargetSlot* TargetBoard::place_of(std::string_view name) noexcept {
 
 void TargetBoard::add(const TargetsServed& stream, std::uint32_t doublings) noexcept {
     files.fetch_add(stream.files, relaxed);
-    known.fetch_add(stream.known, relaxed);
+    with_layout.fetch_add(stream.with_layout, relaxed);
     if (stream.meter != nullptr) {
         add(*stream.meter, doublings);
     }
@@ -83,7 +83,7 @@ void TargetBoard::add(const TargetMeter& meter, std::uint32_t doublings) noexcep
 
 void TargetBoard::clear() noexcept {
     files.store(0, relaxed);
-    known.store(0, relaxed);
+    with_layout.store(0, relaxed);
     for (TargetSlot& target : targets) {
         if (target.state.load(relaxed) != 0) {
             std::memset(static_cast<void*>(&target), 0, sizeof target);

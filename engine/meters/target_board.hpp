@@ -31,8 +31,8 @@ struct TargetBoard {
         std::array<DirectionCounts, 2> kind;  ///< read, write
     };
 
-    std::atomic<std::uint64_t> files;  ///< whose layout was asked for, once for each stream that opened them
-    std::atomic<std::uint64_t> known;  ///< of these: that have one
+    std::atomic<std::uint64_t> files;        ///< whose layout was asked for, once for each stream that opened them
+    std::atomic<std::uint64_t> with_layout;  ///< of these: that have one
     std::array<TargetSlot, TargetMeter::most_targets> targets;
 
     /// Adds a stream, whose slices become as wide as 2^`doublings` first widths. Processes may do so at the same time.

@@ -24,15 +24,15 @@ TargetMeter::TargetMeter(std::uint64_t start, std::uint64_t width) noexcept
 }
 
 std::uint32_t TargetMeter::number_of(std::string_view name) {
-    const auto found = std::find(names_.begin(), names_.end(), name);
-    if (found == names_.end()) {
+    const auto match = std::find(names_.begin(), names_.end(), name);
+    if (match == names_.end()) {
         if (names_.size() == most_targets) {
             return none;
         }
         names_.emplace_back(name);
         return static_cast<std::uint32_t>(names_.size() - 1);
     }
-    return static_cast<std::uint32_t>(found - names_.begin());
+    return static_cast<std::uint32_t>(match - names_.begin());
 }
 
 template <class T>
@@ -116,15 +116,16 @@ void TargetMeter::spread(unsigned kind, std::uint32_t target, std::uint64_t from
     // First, so that the width does not change while the bytes are spread. What ends with a slice belongs to it.
     move_to(to > from ? to - 1 : to);
     const std::uint64_t duration = to - from;
-    std::uint64_t left = bytes;
+    std::uint64_t remaining = bytes;
     for (std::uint64_t row = (from - start_) / width_; row < row_ && duration > 0; ++row) {
         const std::uint64_t begin = start_ + row * width_;
         const std::uint64_t inside = begin + width_ - std::max(from, begin);
-        const auto share = std::min(left, static_cast<std::uint64_t>(static_cast<uint128>(bytes) * inside / duration));
+        const auto share =
+            std::min(remaining, static_cast<std::uint64_t>(static_cast<uint128>(bytes) * inside / duration));
         counts_[kind].cells[row * stride_ + target].bytes += share;
-        left -= share;
+        remaining -= share;
     }
-    counts_[kind].cells[row_ * stride_ + target].bytes += left;
+    counts_[kind].cells[row_ * stride_ + target].bytes += remaining;
 }
 
 }  // namespace sonde::meters

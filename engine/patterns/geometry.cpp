@@ -77,18 +77,18 @@ std::uint64_t Geometry::offset_of(std::uint64_t i, std::uint64_t pass) const noe
 
 /// Counted, not divided: this runs beside the timed loop.
 void Geometry::fill_sequential(std::uint64_t first, std::span<std::uint64_t> out) const noexcept {
-    std::uint64_t left = slots_per_block_ - first % slots_per_block_;
+    std::uint64_t remaining = slots_per_block_ - first % slots_per_block_;
     std::uint64_t offset = slot_offset(first, share_.index);
     const std::uint64_t jump = share_.sharers * pitch_ - slots_per_block_ * transfer_;
     const std::uint64_t step = transfer_;
     for (std::size_t k = 0; k < out.size();) {
-        const std::size_t end = k + std::min<std::uint64_t>(left, out.size() - k);
+        const std::size_t end = k + std::min<std::uint64_t>(remaining, out.size() - k);
 #pragma GCC unroll 4
         for (; k < end; ++k) {
             out[k] = offset;
             offset += step;
         }
-        left = slots_per_block_;
+        remaining = slots_per_block_;
         offset += jump;
     }
 }
@@ -128,8 +128,8 @@ void Geometry::fill_permuted(std::uint64_t first, std::uint64_t pass, std::span<
             const std::size_t part = std::min<std::uint64_t>(out.size() - k, slots_per_block_ - in_block);
             const std::uint64_t base = slot_offset(first + k - in_block, share_.index);
             permute.fill(in_block, out.subspan(k, part));
-            for (std::uint64_t& place : out.subspan(k, part)) {
-                place = base + place * transfer_;
+            for (std::uint64_t& slot : out.subspan(k, part)) {
+                slot = base + slot * transfer_;
             }
             k += part;
         }
@@ -140,13 +140,13 @@ void Geometry::fill_permuted(std::uint64_t first, std::uint64_t pass, std::span<
     if (segments_ == 1 && !shared) {
         const std::uint64_t base = slot_offset(0, share_.index), step = transfer_;
 #pragma GCC unroll 4
-        for (std::uint64_t& place : out) {
-            place = base + place * step;
+        for (std::uint64_t& slot : out) {
+            slot = base + slot * step;
         }
         return;
     }
-    for (std::uint64_t& place : out) {
-        place = shared ? slot_offset(place / share_.sharers, place % share_.sharers) : slot_offset(place, share_.index);
+    for (std::uint64_t& slot : out) {
+        slot = shared ? slot_offset(slot / share_.sharers, slot % share_.sharers) : slot_offset(slot, share_.index);
     }
 }
 

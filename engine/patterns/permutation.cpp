@@ -20,9 +20,9 @@ Permutation::Permutation(std::uint64_t n, std::uint64_t key) : n_(std::max<std::
     std::uint64_t state = mix64(key);
     if (n_ <= table_.size()) {
         for (std::size_t i = 0; i < n_; ++i) {
-            const std::uint64_t place = scale(mix64(++state), i + 1);
-            table_[i] = table_[place];
-            table_[place] = static_cast<std::uint8_t>(i);
+            const std::uint64_t index = scale(mix64(++state), i + 1);
+            table_[i] = table_[index];
+            table_[index] = static_cast<std::uint8_t>(i);
         }
         return;
     }
@@ -36,7 +36,7 @@ Permutation::Permutation(std::uint64_t n, std::uint64_t key) : n_(std::max<std::
 }
 
 void Permutation::mix(std::span<std::uint64_t> values) const noexcept {
-    const Permutation one = *this;  // its keys in registers: `values` might be where they lie
+    const Permutation copy = *this;  // its keys in registers: `values` might be where they lie
     std::size_t k = 0;
     if (mask_ <= ~std::uint32_t{0}) {
         const auto narrow = [](std::uint64_t value) { return static_cast<std::uint32_t>(value); };
@@ -49,20 +49,20 @@ void Permutation::mix(std::span<std::uint64_t> values) const noexcept {
         const Four mask = four_times(mask_);
         const auto shift = static_cast<int>(shift_);
         for (; k + 4 <= values.size(); k += 4) {
-            std::uint64_t* const at = values.data() + k;
-            Four four{narrow(at[0]), narrow(at[1]), narrow(at[2]), narrow(at[3])};
+            std::uint64_t* const group = values.data() + k;
+            Four four{narrow(group[0]), narrow(group[1]), narrow(group[2]), narrow(group[3])};
 #pragma GCC unroll 8
             for (std::size_t i = 0; i < factors.size(); ++i) {
                 four = (four * factors[i] + addends[i]) & mask;
                 four ^= four >> shift;
             }
             for (std::size_t i = 0; i < 4; ++i) {
-                at[i] = four[i];
+                group[i] = four[i];
             }
         }
     }
     for (; k < values.size(); ++k) {
-        values[k] = one.mixed(values[k]);
+        values[k] = copy.mixed(values[k]);
     }
 }
 
@@ -95,15 +95,15 @@ void Permutation::fill(std::uint64_t first, std::span<std::uint64_t> out) const 
         }
         while (count > 0) {
             mix({values.data(), count});
-            std::size_t left = 0;
+            std::size_t remaining = 0;
             for (std::size_t k = 0; k < count; ++k) {
                 const std::uint64_t value = values[k];
                 out[from + places[k]] = value;
-                values[left] = value;
-                places[left] = places[k];
-                left += value >= n_ ? 1 : 0;
+                values[remaining] = value;
+                places[remaining] = places[k];
+                remaining += value >= n_ ? 1 : 0;
             }
-            count = left;
+            count = remaining;
         }
     }
 }

@@ -65,13 +65,14 @@ class StripeMap {
         for (const StripePart& part : stripes) {
             const auto first = static_cast<std::uint32_t>(targets_.size());
             // Several whole copies: nobody can tell which one served.
-            const bool told = !part.targets.empty() && (part.stripe > 0 || part.targets.size() == 1);
-            for (std::size_t i = 0; told && i < part.targets.size(); ++i) {
+            const bool is_known = !part.targets.empty() && (part.stripe > 0 || part.targets.size() == 1);
+            for (std::size_t i = 0; is_known && i < part.targets.size(); ++i) {
                 targets_.push_back(number_of(part.targets[i]));
             }
             const auto count = static_cast<std::uint32_t>(targets_.size()) - first;
-            const bool whole = told && std::all_of(targets_.begin() + first, targets_.end(),
-                                                   [&](std::uint32_t target) { return target == targets_[first]; });
+            const bool single_target =
+                is_known && std::all_of(targets_.begin() + first, targets_.end(),
+                                        [&](std::uint32_t target) { return target == targets_[first]; });
             parts_.push_back({.start = part.start,
                               .end = part.end,
                               .shift = part.shift,
@@ -79,7 +80,7 @@ class StripeMap {
                               .by_count = Reciprocal(std::max<std::uint32_t>(count, 1)),
                               .first = first,
                               .stripes = count,
-                              .whole = whole,
+                              .single_target = single_target,
                               .pending = part.pending});
         }
         // A file on a striped volume has a part for each of its extents.
@@ -105,20 +106,20 @@ class StripeMap {
         std::uint64_t start, end, shift;
         Reciprocal by_stripe, by_count;
         std::uint32_t first, stripes;  ///< in targets_
-        bool whole, pending;
+        bool single_target, pending;
     };
     StripeExtent inside(const Flat& part, std::uint64_t offset) const noexcept {
         if (part.stripes == 0) {
             return {part.start, part.end, no_target, part.pending};
         }
-        if (part.whole) {
+        if (part.single_target) {
             return {part.start, part.end, targets_[part.first], false};
         }
-        const std::uint64_t place = offset + part.shift;
-        const std::uint64_t number = part.by_stripe.quotient(place);
+        const std::uint64_t position = offset + part.shift;
+        const std::uint64_t number = part.by_stripe.quotient(position);
         const std::uint64_t turn = number - part.by_count.quotient(number) * part.stripes;
         // Counted from the offset, so that nothing is below zero or beyond 64 bits.
-        const std::uint64_t before = place - number * part.by_stripe.divisor();
+        const std::uint64_t before = position - number * part.by_stripe.divisor();
         const std::uint64_t behind = part.by_stripe.divisor() - before;
         return {offset - part.start < before ? part.start : offset - before,
                 part.end - offset < behind ? part.end : offset + behind, targets_[part.first + turn], false};

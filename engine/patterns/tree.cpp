@@ -24,11 +24,11 @@ void TreeShape::append_path(std::string& path, const std::string& branch, std::u
                             std::uint64_t directory) const {
     path += top(copy);
     path += "/" + name(branch, 0);
-    std::vector<std::uint64_t> way;
+    std::vector<std::uint64_t> steps;
     for (; directory > 0; directory = parent(directory)) {
-        way.push_back(directory);
+        steps.push_back(directory);
     }
-    for (auto step = way.rbegin(); step != way.rend(); ++step) {
+    for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
         path += "/" + name(branch, *step);
     }
 }

@@ -38,20 +38,20 @@ bool all_zero(const std::byte* data, std::uint64_t bytes) {
 /// A part of what was read, inside one granule.
 struct View {
     const std::byte* data = nullptr;
-    std::uint64_t at = 0;  ///< place of `data` in the file
+    std::uint64_t offset = 0;  ///< place of `data` in the file
     std::uint64_t bytes = 0;
 };
 
-/// The granule with byte `place` of the file, as far as an operation of `present` bytes from `offset` shows it.
-View view_of(const std::byte* found, std::uint64_t offset, std::uint64_t present, std::uint64_t place) {
-    const std::uint64_t at = std::max(place & ~(granule - 1), offset);
-    return {found + (at - offset), at, std::min(granule - (at & (granule - 1)), offset + present - at)};
+/// The granule with byte `position` of the file, as far as an operation of `present` bytes from `offset` shows it.
+View view_of(const std::byte* data, std::uint64_t offset, std::uint64_t present, std::uint64_t position) {
+    const std::uint64_t begin = std::max(position & ~(granule - 1), offset);
+    return {data + (begin - offset), begin, std::min(granule - (begin & (granule - 1)), offset + present - begin)};
 }
 
 /// A stamp that was found, and where the byte that it was found at belongs.
 struct Stamp {
     Origin origin;
-    std::uint64_t place = 0;       ///< in the file that was read
+    std::uint64_t position = 0;    ///< in the file that was read
     std::uint64_t belongs_at = 0;  ///< in the file that the stamp names
 };
 
@@ -61,15 +61,15 @@ std::optional<Stamp> strange_stamp(const View& view, const Image& expected, bool
     const Base& base = expected.base();
     const std::uint64_t mark = magic ^ base.settings().seed;
     for (std::uint64_t i = 0; i + stamp_bytes <= view.bytes; ++i) {
-        std::array<std::uint64_t, 4> words{};
-        std::memcpy(words.data(), view.data + i, stamp_bytes);
-        if (words[0] != mark || words[2] % granule != 0) {
+        std::array<std::uint64_t, 4> fields{};
+        std::memcpy(fields.data(), view.data + i, stamp_bytes);
+        if (fields[0] != mark || fields[2] % granule != 0) {
             continue;
         }
-        Stamp stamp{{words[1], words[3]}, view.at + i, 0};
-        stamp.belongs_at = words[2] + base.stamp_place(words[2], stamp.origin);
+        Stamp stamp{{fields[1], fields[3]}, view.offset + i, 0};
+        stamp.belongs_at = fields[2] + base.stamp_place(fields[2], stamp.origin);
         if (stamp.origin.file == expected.origin().file && stamp.origin.generation == expected.origin().generation &&
-            stamp.belongs_at == stamp.place) {
+            stamp.belongs_at == stamp.position) {
             right = true;
             continue;
         }
@@ -81,11 +81,11 @@ std::optional<Stamp> strange_stamp(const View& view, const Image& expected, bool
 /// Kind and words for a stamp that does not belong there. `first` is the first byte they are about.
 void blame(Mismatch& mismatch, const Stamp& stamp, const Image& expected, std::uint64_t first) {
     const std::string by = ", generation " + std::to_string(stamp.origin.generation);
-    const std::string holds = "holds offset " + std::to_string(first + stamp.belongs_at - stamp.place);
+    const std::string holds = "holds offset " + std::to_string(first + stamp.belongs_at - stamp.position);
     if (stamp.origin.file != expected.origin().file) {
         mismatch.kind = Mismatch::MismatchKind::foreign;
         mismatch.text = holds + " of file number " + std::to_string(stamp.origin.file) + by;
-    } else if (stamp.belongs_at != stamp.place) {
+    } else if (stamp.belongs_at != stamp.position) {
         mismatch.kind = Mismatch::MismatchKind::displaced;
         mismatch.text = holds + " of the same file" + by;
     } else {
@@ -96,7 +96,7 @@ void blame(Mismatch& mismatch, const Stamp& stamp, const Image& expected, std::u
 }
 
 /// The newest earlier generation of the file that has these bytes (stamped content only).
-std::optional<std::uint64_t> older_generation(const Image& expected, const std::byte* found, std::uint64_t offset,
+std::optional<std::uint64_t> older_generation(const Image& expected, const std::byte* data, std::uint64_t offset,
                                               std::uint64_t length) {
     constexpr std::uint64_t enough = 16;  // fewer bytes are equal by chance
     const Base& base = expected.base();
@@ -104,17 +104,17 @@ std::optional<std::uint64_t> older_generation(const Image& expected, const std::
         return std::nullopt;
     }
     for (Origin older = expected.origin(); older.generation-- > 1;) {
-        if (std::memcmp(found, base.stamped(offset, length, older).data(), length) == 0) {
+        if (std::memcmp(data, base.stamped(offset, length, older).data(), length) == 0) {
             return older.generation;
         }
     }
     return std::nullopt;
 }
 
-/// Says what is there instead. `found` holds `present` bytes from `offset`; the first wrong one is mismatch.offset.
-void explain(Mismatch& mismatch, const Image& expected, const std::byte* found, std::uint64_t offset,
+/// Says what is there instead. `data` holds `present` bytes from `offset`; the first wrong one is mismatch.offset.
+void explain(Mismatch& mismatch, const Image& expected, const std::byte* data, std::uint64_t offset,
              std::uint64_t present) {
-    const View view = view_of(found, offset, present, mismatch.offset);
+    const View view = view_of(data, offset, present, mismatch.offset);
     if (all_zero(view.data, view.bytes)) {
         mismatch.kind = Mismatch::MismatchKind::zeros;
         mismatch.text = "holds zeros: never written, or lost";
@@ -124,25 +124,25 @@ void explain(Mismatch& mismatch, const Image& expected, const std::byte* found, 
         mismatch.text = "holds other bytes than task " + std::to_string(expected.origin().writer) + " writes";
         return;
     }
-    if (const auto older = older_generation(expected, view.data, view.at, view.bytes)) {
+    if (const auto older = older_generation(expected, view.data, view.offset, view.bytes)) {
         mismatch.kind = Mismatch::MismatchKind::stale;
         mismatch.text =
             "holds generation " + std::to_string(*older) + ", expected " + std::to_string(expected.origin().generation);
         return;
     }
     // Not all of the block: it was cut while being written.
-    const std::uint64_t rest = view.at + view.bytes - mismatch.offset;
-    if (const auto older = older_generation(expected, found + (mismatch.offset - offset), mismatch.offset,
-                                            std::min<std::uint64_t>(rest, 64))) {
+    const std::uint64_t remaining = view.offset + view.bytes - mismatch.offset;
+    if (const auto older = older_generation(expected, data + (mismatch.offset - offset), mismatch.offset,
+                                            std::min<std::uint64_t>(remaining, 64))) {
         mismatch.kind = Mismatch::MismatchKind::torn;
         const std::string there = "generation " + std::to_string(*older);
-        mismatch.text = mismatch.offset > view.at ? "begins with the expected generation and goes on with " + there
-                                                  : "begins with " + there + " and goes on with something else";
+        mismatch.text = mismatch.offset > view.offset ? "begins with the expected generation and goes on with " + there
+                                                      : "begins with " + there + " and goes on with something else";
         return;
     }
     bool right = false;
     if (const auto stamp = strange_stamp(view, expected, right)) {
-        blame(mismatch, *stamp, expected, view.at);
+        blame(mismatch, *stamp, expected, view.offset);
         return;
     }
     if (right) {
@@ -151,32 +151,34 @@ void explain(Mismatch& mismatch, const Image& expected, const std::byte* found, 
         return;
     }
     // No stamp in what is seen of this granule: the next one may tell, if the operation goes on.
-    const std::uint64_t next = view.at + view.bytes;
+    const std::uint64_t next = view.offset + view.bytes;
     if (next < offset + present) {
-        if (const auto stamp = strange_stamp(view_of(found, offset, present, next), expected, right)) {
+        if (const auto stamp = strange_stamp(view_of(data, offset, present, next), expected, right)) {
             blame(mismatch, *stamp, expected, next);
             mismatch.text = "at offset " + std::to_string(next) + " " + mismatch.text;
             return;
         }
     }
-    const std::uint64_t place = (view.at & ~(granule - 1)) + expected.base().stamp_place(view.at, expected.origin());
-    const bool expected_stamp_is_seen = view.at <= place && place + stamp_bytes <= view.at + view.bytes;
+    const std::uint64_t stamp_begin =
+        (view.offset & ~(granule - 1)) + expected.base().stamp_place(view.offset, expected.origin());
+    const bool expected_stamp_is_seen =
+        view.offset <= stamp_begin && stamp_begin + stamp_bytes <= view.offset + view.bytes;
     mismatch.text =
         expected_stamp_is_seen ? "holds bytes that this run did not write" : "holds other bytes than were written";
 }
 
 }  // namespace
 
-std::optional<Mismatch> compare(Image& image, const std::byte* found, std::uint64_t offset, std::uint64_t length,
+std::optional<Mismatch> compare(Image& image, const std::byte* data, std::uint64_t offset, std::uint64_t length,
                                 std::uint64_t got) {
     const std::byte* expected = image.at(offset, length);
     const std::uint64_t present = std::min(got, length);
-    if (present == length && std::memcmp(found, expected, length) == 0) {
+    if (present == length && std::memcmp(data, expected, length) == 0) {
         return std::nullopt;
     }
     Mismatch mismatch;
-    const auto differs = std::mismatch(found, found + present, expected);
-    const auto first = static_cast<std::uint64_t>(differs.first - found);
+    const auto differs = std::mismatch(data, data + present, expected);
+    const auto first = static_cast<std::uint64_t>(differs.first - data);
     if (first == present) {
         mismatch.kind = Mismatch::MismatchKind::truncated;
         mismatch.offset = offset + present;
@@ -186,9 +188,9 @@ std::optional<Mismatch> compare(Image& image, const std::byte* found, std::uint6
     }
     mismatch.offset = offset + first;
     for (std::uint64_t i = first; i < present; ++i) {
-        mismatch.bytes += found[i] != expected[i] ? 1U : 0U;
+        mismatch.bytes += data[i] != expected[i] ? 1U : 0U;
     }
-    explain(mismatch, image, found, offset, present);
+    explain(mismatch, image, data, offset, present);
     return mismatch;
 }
 

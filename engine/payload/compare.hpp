@@ -30,7 +30,7 @@ struct Mismatch {
 
 /// Compares what a read returned with what was written at `offset` of the file, both in bytes: `expected` makes that.
 /// `got` bytes of `length` arrived (fewer = truncated file). Nothing when all is right.
-std::optional<Mismatch> compare(Image& expected, const std::byte* found, std::uint64_t offset, std::uint64_t length,
+std::optional<Mismatch> compare(Image& expected, const std::byte* data, std::uint64_t offset, std::uint64_t length,
                                 std::uint64_t got);
 
 /// "changed", "displaced", … for sentences.

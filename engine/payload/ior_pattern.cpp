@@ -26,29 +26,29 @@ std::uint64_t draw(unsigned& seed) noexcept {
 }  // namespace
 
 void prepare(const IorPacket& packet, std::byte* transfer, std::uint64_t length) noexcept {
-    const std::uint64_t words = length / word;
+    const std::uint64_t count = length / word;
     // IOR adds its signature as a signed 32-bit number.
     const auto signature =
         static_cast<std::uint64_t>(static_cast<std::int64_t>(static_cast<std::int32_t>(packet.signature)));
     unsigned seed = packet.signature + packet.writer;
     const std::uint64_t high = draw(seed) << 32U;
     const std::uint64_t constant = high | draw(seed);
-    for (std::uint64_t i = 0; i < words; ++i) {
+    for (std::uint64_t i = 0; i < count; ++i) {
         put(transfer, i,
             packet.kind == plan::PayloadKind::ior_incompressible ? constant : (of_writer(packet) | (signature + i)));
     }
-    for (std::uint64_t i = words * word; i < length; ++i) {
+    for (std::uint64_t i = count * word; i < length; ++i) {
         transfer[i] = static_cast<std::byte>(i);
     }
 }
 
 void mark(const IorPacket& packet, std::byte* transfer, std::uint64_t length, std::uint64_t offset) noexcept {
-    const std::uint64_t words = length / word;
+    const std::uint64_t count = length / word;
     switch (packet.kind) {
         case plan::PayloadKind::ior_offset:
         case plan::PayloadKind::ior_incompressible: {
             std::uint32_t multiple = 0;
-            for (std::uint64_t i = 0; i < words; i += words_per_mark) {
+            for (std::uint64_t i = 0; i < count; i += words_per_mark) {
                 multiple += static_cast<std::uint32_t>(offset);
                 put(transfer, i, of_writer(packet) | multiple);
             }
@@ -58,7 +58,7 @@ void mark(const IorPacket& packet, std::byte* transfer, std::uint64_t length, st
             constexpr std::uint64_t factor = 0x9e37fffffffc0001ULL;
             unsigned seed = packet.signature + packet.writer + static_cast<std::uint32_t>(offset);
             std::uint64_t state = draw(seed);
-            for (std::uint64_t i = 0; i < words; ++i) {
+            for (std::uint64_t i = 0; i < count; ++i) {
                 state = (state * factor) >> 3U;
                 put(transfer, i, state);
             }

@@ -74,11 +74,11 @@ std::vector<std::byte> Base::stamped(std::uint64_t offset, std::uint64_t length,
     const std::uint64_t last = (offset + length + granule - 1) & ~(granule - 1);
     std::vector<std::byte> bytes(last - first);
     const std::byte* const base = data();
-    for (std::uint64_t at = first; at < last; at += granule) {
-        std::byte* where = bytes.data() + (at - first);
-        std::memcpy(where, base + ((at + rotation(origin)) & (period_ - 1)), granule);
-        const std::uint64_t stamp[4] = {magic ^ settings_.seed, origin.file, at, origin.generation};
-        std::memcpy(where + stamp_place(at, origin), stamp, sizeof stamp);
+    for (std::uint64_t granule_begin = first; granule_begin < last; granule_begin += granule) {
+        std::byte* where = bytes.data() + (granule_begin - first);
+        std::memcpy(where, base + ((granule_begin + rotation(origin)) & (period_ - 1)), granule);
+        const std::uint64_t stamp[4] = {magic ^ settings_.seed, origin.file, granule_begin, origin.generation};
+        std::memcpy(where + stamp_place(granule_begin, origin), stamp, sizeof stamp);
     }
     return {bytes.begin() + static_cast<std::ptrdiff_t>(offset - first),
             bytes.begin() + static_cast<std::ptrdiff_t>(offset - first + length)};
@@ -111,8 +111,8 @@ Image::Image(const Base& base, std::byte* memory, std::uint64_t max_length, Hold
         return;
     }
     base.put(memory);
-    for (std::uint64_t at = base.period(); at < size_; at += base.period()) {
-        std::memcpy(memory + at, memory, std::min(base.period(), size_ - at));
+    for (std::uint64_t granule_begin = base.period(); granule_begin < size_; granule_begin += base.period()) {
+        std::memcpy(memory + granule_begin, memory, std::min(base.period(), size_ - granule_begin));
     }
 }
 
@@ -121,18 +121,18 @@ bool Image::mark_all(std::uint64_t bytes) noexcept {
         return false;
     }
     const Pen<false> pen = this->pen<false>();
-    for (std::uint64_t place = 0; place < size_ && !marked_; place += granule) {
-        pen.stamp(place, 0);
+    for (std::uint64_t position = 0; position < size_ && !marked_; position += granule) {
+        pen.stamp(position, 0);
     }
     marked_ = true;
     return true;
 }
 
-/// The base from `place` on, where a transfer is made.
-std::byte* Image::copy(std::uint64_t place, std::uint64_t bytes) noexcept {
+/// The base from `position` on, where a transfer is made.
+std::byte* Image::copy(std::uint64_t position, std::uint64_t bytes) noexcept {
     const std::uint64_t period = mask_ + 1;
     for (std::uint64_t done = 0; done < bytes;) {
-        const std::uint64_t from = (place + done) & mask_;
+        const std::uint64_t from = (position + done) & mask_;
         const std::uint64_t part = std::min(bytes - done, period - from);
         std::memcpy(memory_ + done, shared_ + from, part);
         done += part;
@@ -156,30 +156,30 @@ std::byte* Image::make(std::uint64_t offset, std::uint64_t length) noexcept {
         return make_packet(offset, length);
     }
     const std::uint64_t inside = offset & (granule - 1);
-    const std::uint64_t place = (offset - inside + rotation_) & mask_;
+    const std::uint64_t position = (offset - inside + rotation_) & mask_;
     const bool random = settings.kind == plan::PayloadKind::random;
     const bool zero = settings.kind == plan::PayloadKind::zero;
     const bool copied = holds_ == Holds::transfer && !random && !zero;
-    std::byte* const here = copied                      ? copy(place, (inside + length + granule - 1) & ~(granule - 1))
+    std::byte* const here = copied ? copy(position, (inside + length + granule - 1) & ~(granule - 1))
                             : holds_ == Holds::transfer ? memory_
-                                                        : memory_ + place;
+                                                        : memory_ + position;
     if (zero) {
         return here + inside;
     }
     const auto threshold = static_cast<std::uint64_t>(settings.duplicates * 0x1p53);
     for (std::uint64_t done = 0; done < inside + length; done += granule) {
-        const std::uint64_t at = offset - inside + done;
+        const std::uint64_t granule_begin = offset - inside + done;
         std::byte* where = here + done;
-        const std::uint64_t identity = mix64(mix64(origin_.file ^ seed_) + at);
+        const std::uint64_t identity = mix64(mix64(origin_.file ^ seed_) + granule_begin);
         const bool duplicate = (identity >> 11U) < threshold;
         if (random) {
             const std::uint64_t key = duplicate ? mix64(seed_ + identity % 64) : mix64(identity ^ origin_.generation);
             fill(where, granule, key, settings.compressible);
         }
         // Duplicates are equal to others at the same place of the base: nothing in them tells them apart.
-        const std::uint64_t stamp[4] = {magic ^ seed_, duplicate ? 0 : origin_.file, duplicate ? 0 : at,
+        const std::uint64_t stamp[4] = {magic ^ seed_, duplicate ? 0 : origin_.file, duplicate ? 0 : granule_begin,
                                         duplicate ? 0 : origin_.generation};
-        std::memcpy(where + (random ? 0 : stamp_place_at(place + done, stamp_places(base_->period()))), stamp,
+        std::memcpy(where + (random ? 0 : stamp_place_at(position + done, stamp_places(base_->period()))), stamp,
                     sizeof stamp);
     }
     return here + inside;

@@ -35,8 +35,8 @@ constexpr std::uint64_t stamp_places(std::uint64_t period) noexcept {
     return ((period < 64 * granule ? period / granule : 64) - 1) * 64;
 }
 /// Where the stamp begins in the granule at this place of the base: 0 to 4032.
-constexpr std::uint64_t stamp_place_at(std::uint64_t place, std::uint64_t places) noexcept {
-    return place / granule * 64 & places;
+constexpr std::uint64_t stamp_place_at(std::uint64_t position, std::uint64_t places) noexcept {
+    return position / granule * 64 & places;
 }
 
 /// Whose bytes: the identity of a file in a run and which write of it.
@@ -114,12 +114,12 @@ class Image {
      public:
         std::byte* at(std::uint64_t offset, std::uint64_t length) const noexcept {
             const std::uint64_t inside = offset & (granule - 1);
-            const std::uint64_t place = (offset + rotation_) & mask_;  // the rotation is whole granules
-            stamp(place - inside, offset - inside);
+            const std::uint64_t position = (offset + rotation_) & mask_;  // the rotation is whole granules
+            stamp(position - inside, offset - inside);
             for (std::uint64_t more = granule; more < inside + length; more += granule) {
-                stamp(place - inside + more, offset - inside + more);
+                stamp(position - inside + more, offset - inside + more);
             }
-            return memory_ + place;
+            return memory_ + position;
         }
 
      private:
@@ -131,15 +131,15 @@ class Image {
               rotation_(rotation),
               tag_{tag, origin.file},
               generation_(origin.generation) {}
-        /// `place` of the granule in memory, which is its place in the base, some periods on.
-        void stamp(std::uint64_t place, std::uint64_t granule_at) const noexcept {
-            std::byte* where = memory_ + place + stamp_place_at(place, places_);
+        /// `position` of the granule in memory, which is its place in the base, some periods on.
+        void stamp(std::uint64_t position, std::uint64_t granule_at) const noexcept {
+            std::byte* where = memory_ + position + stamp_place_at(position, places_);
             if constexpr (marked) {
                 std::memcpy(where + sizeof tag_, &granule_at, sizeof granule_at);
             } else {
-                const std::uint64_t rest[2] = {granule_at, generation_};
+                const std::uint64_t tail[2] = {granule_at, generation_};
                 std::memcpy(where, tag_, sizeof tag_);
-                std::memcpy(where + sizeof tag_, rest, sizeof rest);
+                std::memcpy(where + sizeof tag_, tail, sizeof tail);
             }
         }
         std::byte* memory_;
@@ -161,7 +161,7 @@ class Image {
  private:
     std::byte* make(std::uint64_t offset, std::uint64_t length) noexcept;
     std::byte* make_packet(std::uint64_t offset, std::uint64_t length) noexcept;
-    std::byte* copy(std::uint64_t place, std::uint64_t bytes) noexcept;
+    std::byte* copy(std::uint64_t position, std::uint64_t bytes) noexcept;
 
     const Base* base_;
     const std::byte* shared_ = nullptr;  ///< the base, where transfers are copied from it

@@ -70,7 +70,7 @@ json gather_errors(const RunContext& context, const plan::Phase& phase) {
                                       {"host", records::json_text(location.host)},
                                       {"path", records::json_text(slot.path)},
                                       {"offset", slot.offset},
-                                      {"what", slot.what},
+                                      {"what", slot.operation},
                                       {"errno", slot.code},
                                       {"detail", records::json_text(slot.text)},
                                       {"phase_s", static_cast<double>(slot.at_ns) / 1e9}});

@@ -237,11 +237,12 @@ void write_layouts(const RunContext& context, std::size_t index, const files::Fi
     layouts.most_files = files::most_layouts(context.storage.file_system);
     layouts.files = map.distinct_files();
     const auto mapping = map.files().mapping;
-    const bool own = mapping == plan::Mapping::per_task || mapping == plan::Mapping::many || context.tasks.tasks() == 1;
+    const bool by_task =
+        mapping == plan::Mapping::per_task || mapping == plan::Mapping::many || context.tasks.tasks() == 1;
     try {
         for (int task = 0; task < context.tasks.tasks() && !layouts.full(); ++task) {
             for (int k = 0; k < map.files_per_task() && map.first_of_file(task) && !layouts.full(); ++k) {
-                layouts.add(map.path(task, k), map.file_number(task, k), own ? task : -1);
+                layouts.add(map.path(task, k), map.file_number(task, k), by_task ? task : -1);
             }
         }
     } catch (const std::invalid_argument& reason) {

@@ -40,10 +40,10 @@ Planned sum_planned(ranks::Team& team, const Planned& own_amount) {
 }
 
 const char* name_cache_state(const plan::Phase& phase, const treatments::Residency& residency) {
-    return phase.data.io.direct                         ? "direct"
-           : !plan::reads(phase.op) || !residency.known ? "unknown"
-           : residency.share() <= 0.01                  ? "cold"
-                                                        : "warm";
+    return phase.data.io.direct                            ? "direct"
+           : !plan::reads(phase.op) || !residency.is_known ? "unknown"
+           : residency.share() <= 0.01                     ? "cold"
+                                                           : "warm";
 }
 
 void describe_data(ordered_json& line, const RunContext& context, const plan::Phase& phase, const files::FileMap& map) {

@@ -83,7 +83,7 @@ results::PhaseFacts collect_phase_facts(const RunContext& context, const plan::P
     return {.stopped_by = describe_stop(phase, result),
             .stonewall_ns = phase.stop.stonewall.value_or(0),
             .hosts = context.root_state.hosts,
-            .residency = residency.known ? residency.share() : -1,
+            .residency = residency.is_known ? residency.share() : -1,
             .clocks = result.clocks};
 }
 
@@ -102,7 +102,7 @@ results::Circumstances collect_circumstances(const RunContext& context, std::siz
         .node_memory = context.node_memory,
         .nodes = context.team.location().nodes,
         .residency = effect.residency.share(),
-        .residency_known = effect.residency.known,
+        .residency_known = effect.residency.is_known,
         .clock_drift_ns = result.drift_ns,
         .other_cpu_s = result.other_cpu_s,
         .verify_asked = plan::reads(phase.op) && !plan::writes(phase.op) &&

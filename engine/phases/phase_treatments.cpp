@@ -72,10 +72,10 @@ json make_line(const plan::Phase& phase, const plan::Treatment& treatment, const
         line["locks_before"] = *result.locks_before;
         line["locks_after"] = *result.locks_after;
     }
-    if (result.before.known) {
+    if (result.before.is_known) {
         line["residency_before"] = result.before.share();
     }
-    if (result.after.known) {
+    if (result.after.is_known) {
         line["residency_after"] = result.after.share();
     }
     return line;

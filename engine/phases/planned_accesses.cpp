@@ -184,13 +184,13 @@ class PhaseWalk {
         workloads::CycleTurn turn;
         for (std::uint64_t turns = 0; in_order_ && turns < all; ++turns) {
             workloads::set_turn(*job.tree, meta, job.task, job.tasks, turns / copies, turns % copies, turn);
-            sequence_.add(turn.taken);
+            sequence_.add(turn.old_path);
             sequence_.add(meta.read);
-            report({index_, job.task, 0, turn.taken, 0, meta.read});
+            report({index_, job.task, 0, turn.old_path, 0, meta.read});
             if (!meta.cycle.keep) {
-                sequence_.add(turn.made);
+                sequence_.add(turn.new_path);
                 sequence_.add(meta.write);
-                report({index_, job.task, 0, turn.made, 0, meta.write});
+                report({index_, job.task, 0, turn.new_path, 0, meta.write});
             }
         }
     }

@@ -37,7 +37,7 @@ TreePart find_task_part(const RunContext& context, const plan::Phase& phase, std
     } else if (phase.op == Op::create) {
         part.generation = index + 1;
     } else if (const files::TreeState* state = context.manifest.trees.find(meta)) {
-        if (!state->whole) {
+        if (!state->is_complete) {
             throw plan::PlanError("plan: phase \"" + phase.id + "\" needs the items of phase \"" + state->phase +
                                   "\", but a phase between them was stopped among them: give that one no stop rule, or "
                                   "let this one be walk or readdir");
@@ -283,7 +283,7 @@ void update_forest(const plan::Phase& phase, std::size_t index, const files::Tas
         forest.forget(meta);
         return;
     }
-    const bool whole = totals.planned_operations == totals.file_operations;
+    const bool is_complete = totals.planned_operations == totals.file_operations;
     if (phase.op == Op::create) {
         files::TreeState state;
         state.top = meta.tree.top;
@@ -291,11 +291,11 @@ void update_forest(const plan::Phase& phase, std::size_t index, const files::Tas
         state.phase = phase.id;
         state.generation = index + 1;
         state.write = meta.write;
-        state.whole = whole || meta.order == plan::SelectOrder::creation;
+        state.is_complete = is_complete || meta.order == plan::SelectOrder::creation;
         state.items.assign(static_cast<std::size_t>(tasks.all()), 0);
         if (meta.by_first) {
             const patterns::TreeShape shape(meta.tree);
-            state.whole = whole;
+            state.is_complete = is_complete;
             std::fill_n(state.items.begin(), tasks.tasks(),
                         std::min(shape.items(), phase.stop.items.value_or(shape.items())));
         } else {
@@ -311,12 +311,12 @@ void update_forest(const plan::Phase& phase, std::size_t index, const files::Tas
     if (state == nullptr) {
         return;
     }
-    if (phase.op == Op::remove_items && whole && !phase.stop.items) {
+    if (phase.op == Op::remove_items && is_complete && !phase.stop.items) {
         forest.forget(meta);
     } else if (phase.op == Op::remove_items) {
-        state->whole = false;
+        state->is_complete = false;
     } else if (phase.op == Op::rename) {
-        state->whole = state->whole && whole && !phase.stop.items;
+        state->is_complete = state->is_complete && is_complete && !phase.stop.items;
         ++state->rotation;
     }
 }

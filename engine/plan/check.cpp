@@ -116,15 +116,15 @@ void check_across(const std::string& where, const Plan& plan) {
                "does not go with data.files.across: each of its directories has a layout of its own");
     }
     std::vector<std::string> targets{plan.target.path};
-    for (const std::string& one : files.across) {
-        if (std::find(targets.begin(), targets.end(), one) != targets.end()) {
-            refuse(where + ".across", "names " + one + " twice, or the target itself: each is another target");
+    for (const std::string& path : files.across) {
+        if (std::find(targets.begin(), targets.end(), path) != targets.end()) {
+            refuse(where + ".across", "names " + path + " twice, or the target itself: each is another target");
         }
-        targets.push_back(one);
+        targets.push_back(path);
     }
     for (const Phase& phase : plan.phases) {
         if (std::any_of(phase.before.begin(), phase.before.end(),
-                        [](const Treatment& one) { return one.kind == "remount"; })) {
+                        [](const Treatment& treatment) { return treatment.kind == "remount"; })) {
             refuse(where + ".across", "does not go with the treatment remount of phase \"" + phase.id +
                                           "\", which mounts one file system anew: use drop_page_cache");
         }

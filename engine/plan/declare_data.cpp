@@ -18,7 +18,7 @@ bool is_plain_file_name(const std::string& name) {
 }
 
 void describe_step(Visitor& visitor, Paced::RateStep& step) {
-    visitor.member("at", step.at, DurationKind{}, "since the start of the phase", required_by_schema);
+    visitor.member("at", step.begin, DurationKind{}, "since the start of the phase", required_by_schema);
     visitor.member("rate", step.rate, RateKind{}, "bytes per second and task from then on", required);
 }
 
@@ -171,7 +171,7 @@ void describe(Visitor& visitor, Paced& paced) {
             paced.schedule.push_back({0, *rate});
         }
         for (std::size_t i = 0; i < paced.schedule.size(); ++i) {
-            if (i == 0 ? paced.schedule[0].at != 0 : paced.schedule[i].at <= paced.schedule[i - 1].at) {
+            if (i == 0 ? paced.schedule[0].begin != 0 : paced.schedule[i].begin <= paced.schedule[i - 1].begin) {
                 in.fail("schedule", "must begin at 0 and have ascending times");
             }
         }

@@ -52,30 +52,30 @@ void read_tree_phase(const Reader& in, const json& meta, Phase& phase) {
             in.fail(key, "is for data, but this phase works on a tree: it belongs to meta");
         }
     }
-    json own = in.has("meta") ? in.value("meta") : json::object();
-    if (!own.is_object()) {
+    json table = in.has("meta") ? in.value("meta") : json::object();
+    if (!table.is_object()) {
         in.fail("meta", "must be an object");
     }
     for (const char* key : {"backend", "verify"}) {
         if (in.has(key)) {
-            own[key] = in.value(key);
+            table[key] = in.value(key);
         }
     }
-    const json merged = overlay_meta(meta, own);
-    const Reader reader(merged, own.empty() ? "meta" : in.path() + ".meta over meta");
+    const json merged = overlay_meta(meta, table);
+    const Reader reader(merged, table.empty() ? "meta" : in.path() + ".meta over meta");
     Meta& tree_meta = phase.meta.emplace();
     read_members(reader, [&](Visitor& visitor) { describe_meta(visitor, tree_meta, phase.data); });
 }
 
 /// Rejects a phase volume smaller than one block of the plan.
 void check_volume(const Reader& in, const Access& merged) {
-    const Reader own = in.object_or_empty("access");
-    const bool has_own_volume = own.has("volume") && !own.has("block");
+    const Reader access = in.object_or_empty("access");
+    const bool has_own_volume = access.has("volume") && !access.has("block");
     if (has_own_volume && merged.volume && merged.volume->of == Amount::Of::bytes &&
         merged.volume->per == Amount::Per::task && merged.volume->bytes > 0 && merged.volume->bytes < merged.block) {
-        own.fail("volume", "is " + std::to_string(merged.volume->bytes) + " B, but blocks are moved whole, and " +
-                               "data.access.block is " + std::to_string(merged.block) +
-                               " B: give the phase a block of its own");
+        access.fail("volume", "is " + std::to_string(merged.volume->bytes) + " B, but blocks are moved whole, and " +
+                                  "data.access.block is " + std::to_string(merged.block) +
+                                  " B: give the phase a block of its own");
     }
 }
 
@@ -85,16 +85,16 @@ void read_data_phase(const Reader& in, const json& data, Phase& phase) {
         in.fail("meta", "is for operations on a tree, but op = \"" + std::string(text(phase.op)) +
                             "\" works on data: say on = \"meta\"");
     }
-    const bool own = in.has("backend") || in.has("access") || in.has("io") || in.has("verify") || in.has("suffix");
-    if (own) {
+    const bool has_data = in.has("backend") || in.has("access") || in.has("io") || in.has("verify") || in.has("suffix");
+    if (has_data) {
         // Before the merge, so that errors name the phase.
         Data of_phase;
         read_table(in.object_or_empty("access"), of_phase.access);
         read_table(in.object_or_empty("io"), of_phase.io);
     }
     const json merged = overlay_data(data, in);
-    read_table(Reader(merged, own ? in.path() + " over data" : "data"), phase.data);
-    phase.data_at = own ? in.path() : phase.data_at;
+    read_table(Reader(merged, has_data ? in.path() + " over data" : "data"), phase.data);
+    phase.data_at = has_data ? in.path() : phase.data_at;
     check_volume(in, phase.data.access);
 }
 

@@ -121,12 +121,12 @@ struct Payload {
 /// The `paced` backend: operations end on an exactly known schedule.
 struct Paced {
     struct RateStep {
-        Nanoseconds at = 0;  ///< since the start of the phase
-        double rate = 0;     ///< bytes per second and task from here on
+        Nanoseconds begin = 0;  ///< since the start of the phase
+        double rate = 0;        ///< bytes per second and task from here on
     };
     bool virtual_clock = true;         ///< false: sleep until the scheduled end
     Nanoseconds latency = 0;           ///< added to every operation
-    std::vector<RateStep> schedule;    ///< ascending `at`; rates between steps are constant
+    std::vector<RateStep> schedule;    ///< ascending `begin`; rates between steps are constant
     bool ramp = false;                 ///< interpolate the rate linearly between steps instead
     std::map<int, double> slow_tasks;  ///< task -> factor by which its rate is divided
     struct Delays {                    ///< time of each call in addition to the schedule; zero = none

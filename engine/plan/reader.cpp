@@ -290,8 +290,8 @@ void Reader::reject_unknown_members(std::initializer_list<const char*> also) con
             fail(name, "is not known; did you mean " + *nearest + "?");
         }
         std::string values;
-        for (const std::string& known : known_members_) {
-            values += (values.empty() ? "" : ", ") + known;
+        for (const std::string& member : known_members_) {
+            values += (values.empty() ? "" : ", ") + member;
         }
         fail(name, "is not known; there are " + values);
     }

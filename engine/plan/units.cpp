@@ -39,7 +39,7 @@ struct NumberParts {
     std::string_view unit;
 };
 
-NumberParts split_number(std::string_view text, const char* what) {
+NumberParts split_number(std::string_view text, const char* subject) {
     NumberParts parts;
     std::size_t end = 0;
     while (end < text.size() && (std::isdigit(static_cast<unsigned char>(text[end])) != 0 || text[end] == '.')) {
@@ -50,7 +50,7 @@ NumberParts split_number(std::string_view text, const char* what) {
     const char* const last = first + end;
     const auto parsed = std::from_chars(first, last, parts.number);
     if (parts.digits.empty() || parsed.ec != std::errc{} || parsed.ptr != last) {
-        throw std::invalid_argument("'" + std::string(text) + "' is not " + what);
+        throw std::invalid_argument("'" + std::string(text) + "' is not " + subject);
     }
     while (end < text.size() && text[end] == ' ') {
         ++end;
@@ -71,21 +71,22 @@ std::uint64_t to_exact_bytes(std::string_view text, std::string_view digits, std
             throw std::invalid_argument("'" + std::string(text) + "' is more than a file can hold");
         }
     }
-    uint128 rest = 0;   // bytes of the fraction, times scale
-    uint128 scale = 1;  // ten to the power of the number of decimals
+    uint128 fraction = 0;  // bytes of the fraction, times scale
+    uint128 scale = 1;     // ten to the power of the number of decimals
     for (std::size_t i = point + 1; i < digits.size(); ++i) {
         if (scale > largest) {
-            rest += digits[i] != '0' ? 1U : 0U;
+            fraction += digits[i] != '0' ? 1U : 0U;
             continue;
         }
         scale *= 10;
-        rest = rest * 10 + static_cast<unsigned>(digits[i] - '0') * static_cast<uint128>(factor);
+        fraction = fraction * 10 + static_cast<unsigned>(digits[i] - '0') * static_cast<uint128>(factor);
     }
-    if (rest % scale != 0 || bytes + rest / scale > largest) {
-        throw std::invalid_argument("'" + std::string(text) + "' is " +
-                                    (rest % scale != 0 ? "not a whole number of bytes" : "more than a file can hold"));
+    if (fraction % scale != 0 || bytes + fraction / scale > largest) {
+        throw std::invalid_argument(
+            "'" + std::string(text) + "' is " +
+            (fraction % scale != 0 ? "not a whole number of bytes" : "more than a file can hold"));
     }
-    return static_cast<std::uint64_t>(bytes + rest / scale);
+    return static_cast<std::uint64_t>(bytes + fraction / scale);
 }
 
 }  // namespace

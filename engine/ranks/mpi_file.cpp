@@ -171,9 +171,9 @@ std::int64_t file_write(SondeMpiFile* file, const void* data, std::size_t bytes,
     int count = 0;
     int code = make_transfer_type(bytes, count, type);
     if (code == MPI_SUCCESS) {
-        const auto at = static_cast<MPI_Offset>(offset);
-        code = file->collective ? MPI_File_write_at_all(file->handle, at, data, count, type, &status)
-                                : MPI_File_write_at(file->handle, at, data, count, type, &status);
+        const auto position = static_cast<MPI_Offset>(offset);
+        code = file->collective ? MPI_File_write_at_all(file->handle, position, data, count, type, &status)
+                                : MPI_File_write_at(file->handle, position, data, count, type, &status);
     }
     return finish_transfer(code, status, type, *file, "writing ");
 }
@@ -184,9 +184,9 @@ std::int64_t file_read(SondeMpiFile* file, void* data, std::size_t bytes, std::u
     int count = 0;
     int code = make_transfer_type(bytes, count, type);
     if (code == MPI_SUCCESS) {
-        const auto at = static_cast<MPI_Offset>(offset);
-        code = file->collective ? MPI_File_read_at_all(file->handle, at, data, count, type, &status)
-                                : MPI_File_read_at(file->handle, at, data, count, type, &status);
+        const auto position = static_cast<MPI_Offset>(offset);
+        code = file->collective ? MPI_File_read_at_all(file->handle, position, data, count, type, &status)
+                                : MPI_File_read_at(file->handle, position, data, count, type, &status);
     }
     return finish_transfer(code, status, type, *file, "reading ");
 }

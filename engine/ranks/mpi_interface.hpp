@@ -40,12 +40,12 @@ struct SondeMpiModule {
     // Sets a callback for every wait from now on; its result 0 ends the wait with -ECANCELED.
     void (*set_watch)(int (*keep_waiting)(void* context), void* context);
     // Over all ranks.
-    int (*allgather)(const void* mine, size_t bytes, void* all);
+    int (*allgather)(const void* own_part, size_t bytes, void* all);
     int (*broadcast)(void* data, size_t bytes, int is_root);
     // The members open shared files and vote: the first `count` ranks, or all ranks before the first call. All ranks
     // call it.
     int (*set_members)(int count);
-    int (*any)(int mine);  // logical or over the members: 0, 1 or a negative errno
+    int (*any)(int value);  // logical or over the members: 0, 1 or a negative errno
     // Over node leaders only. Only leaders call set_leaders(), with ascending ranks; a leader's number is its index in
     // that list.
     int (*set_leaders)(const int* ranks, int count);

@@ -84,10 +84,10 @@ int allgather(const void* own_data, std::size_t bytes, void* all_data) {
 }
 
 int broadcast_in(MPI_Comm group, void* data, std::size_t bytes, int is_root) {
-    for (std::size_t at = 0; at < bytes; at += longest_message) {
+    for (std::size_t begin = 0; begin < bytes; begin += longest_message) {
         MPI_Request request = MPI_REQUEST_NULL;
-        const int count = static_cast<int>(std::min(bytes - at, longest_message));
-        const int code = MPI_Ibcast(static_cast<char*>(data) + at, count, MPI_BYTE, is_root, group, &request);
+        const int count = static_cast<int>(std::min(bytes - begin, longest_message));
+        const int code = MPI_Ibcast(static_cast<char*>(data) + begin, count, MPI_BYTE, is_root, group, &request);
         if (const int error = wait_for_request(code, request, "broadcasting"); error != 0) {
             return error;
         }
@@ -170,11 +170,11 @@ int leaders_broadcast(void* data, std::size_t bytes) {
 }
 
 int send(int leader, const void* data, std::size_t bytes) {
-    for (std::size_t at = 0; at < bytes; at += longest_message) {
+    for (std::size_t begin = 0; begin < bytes; begin += longest_message) {
         MPI_Request request = MPI_REQUEST_NULL;
-        const int count = static_cast<int>(std::min(bytes - at, longest_message));
+        const int count = static_cast<int>(std::min(bytes - begin, longest_message));
         const int code =
-            MPI_Isend(static_cast<const char*>(data) + at, count, MPI_BYTE, leader, tag, leaders, &request);
+            MPI_Isend(static_cast<const char*>(data) + begin, count, MPI_BYTE, leader, tag, leaders, &request);
         if (const int error = wait_for_request(code, request, "sending to another node"); error != 0) {
             return error;
         }
@@ -183,10 +183,10 @@ int send(int leader, const void* data, std::size_t bytes) {
 }
 
 int receive(int leader, void* data, std::size_t bytes) {
-    for (std::size_t at = 0; at < bytes; at += longest_message) {
+    for (std::size_t begin = 0; begin < bytes; begin += longest_message) {
         MPI_Request request = MPI_REQUEST_NULL;
-        const int count = static_cast<int>(std::min(bytes - at, longest_message));
-        const int code = MPI_Irecv(static_cast<char*>(data) + at, count, MPI_BYTE, leader, tag, leaders, &request);
+        const int count = static_cast<int>(std::min(bytes - begin, longest_message));
+        const int code = MPI_Irecv(static_cast<char*>(data) + begin, count, MPI_BYTE, leader, tag, leaders, &request);
         if (const int error = wait_for_request(code, request, "receiving from another node"); error != 0) {
             return error;
         }

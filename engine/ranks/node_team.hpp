@@ -20,7 +20,7 @@ namespace sonde::ranks {
 
 /// One process in the shared state of a node.
 struct Peer {
-    enum State : int { absent, present, left };
+    enum PeerState : int { absent, present, left };
     pthread_mutex_t alive_lock;  ///< robust; locked from the constructor of NodeTeam to its destructor
     std::atomic<int> state{absent};
     std::atomic<int> process{-1};          ///< global number

@@ -33,8 +33,8 @@ struct ErrorSlot {
     int task = -1;
     int code = 0;  ///< errno
     std::uint64_t offset = 0;
-    std::int64_t at_ns = 0;  ///< since the start of the phase
-    char what[32] = {};      ///< "write", "open", …
+    std::int64_t at_ns = 0;   ///< since the start of the phase
+    char operation[32] = {};  ///< "write", "open", …
     char path[1024] = {};
     char text[320] = {};  ///< verification: description of the mismatch
 };

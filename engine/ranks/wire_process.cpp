@@ -54,11 +54,11 @@ class WireProcess {
         // The hub receives all reports, so in large runs every node sends fewer.
         tick_ms_ = std::clamp(assignment_.nodes / 2, 200, 2000);
         hub_report_ = ReportTable(1);
-        for (int left = death_notice_ticks; left > 0;) {
+        for (int ticks = death_notice_ticks; ticks > 0;) {
             if (!run_tick()) {
                 return;
             }
-            left -= is_leader_gone_ ? 1 : 0;
+            ticks -= is_leader_gone_ ? 1 : 0;
         }
     }
 
@@ -69,9 +69,9 @@ class WireProcess {
     bool run_tick() {
         const std::int64_t end = now_ns() + tick_ms_ * 1'000'000LL;
         send_report();
-        for (std::int64_t left = tick_ms_; left > 0; left = (end - now_ns()) / 1'000'000) {
+        for (std::int64_t wait_ms = tick_ms_; wait_ms > 0; wait_ms = (end - now_ns()) / 1'000'000) {
             pollfd waits[2] = {{socket_.descriptor(), POLLIN, 0}, {is_leader_gone_ ? -1 : *line_, POLLIN, 0}};
-            if (poll(waits, 2, static_cast<int>(left)) <= 0) {
+            if (poll(waits, 2, static_cast<int>(wait_ms)) <= 0) {
                 break;
             }
             if (waits[0].revents != 0) {

@@ -77,7 +77,7 @@ ordered_json target_line(const Totals& totals) {
     }
     ordered_json line{
         {"files", targets.files},
-        {"known_files", targets.known},
+        {"known_files", targets.with_layout},
         {"bytes", totals.bytes[0] + totals.bytes[1]},
         {"known_bytes", targets.bytes(0) + targets.bytes(1)},
         {"columns",

@@ -74,7 +74,7 @@ TargetTotals TargetTotals::from_board(const TargetBoard& board, std::int64_t sli
     TargetTotals targets;
     targets.slice_ns = slice_ns;
     targets.files = board.files.load();
-    targets.known = board.known.load();
+    targets.with_layout = board.with_layout.load();
     for (const TargetBoard::TargetSlot& target : board.targets) {
         if (target.state.load(std::memory_order_acquire) == 2) {
             auto& into = targets.served[target.name.data()];
@@ -89,7 +89,7 @@ TargetTotals TargetTotals::from_board(const TargetBoard& board, std::int64_t sli
 void TargetTotals::join(const TargetTotals& other) {
     slice_ns = std::max(slice_ns, other.slice_ns);
     files += other.files;
-    known += other.known;
+    with_layout += other.with_layout;
     for (const auto& [name, counts] : other.served) {
         auto& into = served[name];
         for (unsigned kind = 0; kind < 2; ++kind) {
@@ -107,7 +107,7 @@ std::uint64_t TargetTotals::bytes(unsigned kind) const {
 }
 
 json TargetTotals::pack() const {
-    json out{{"w", slice_ns}, {"f", {files, known}}, {"t", json::array()}};
+    json out{{"w", slice_ns}, {"f", {files, with_layout}}, {"t", json::array()}};
     for (const auto& [name, both] : served) {
         json target = json::array({name});
         for (const TargetCounts& counts : both) {
@@ -130,7 +130,7 @@ TargetTotals TargetTotals::unpack(const json& packed) {
     TargetTotals targets;
     targets.slice_ns = packed.at("w");
     targets.files = packed.at("f").at(0);
-    targets.known = packed.at("f").at(1);
+    targets.with_layout = packed.at("f").at(1);
     for (const json& target : packed.at("t")) {
         auto& into = targets.served[target.at(0).get<std::string>()];
         for (unsigned kind = 0; kind < 2; ++kind) {

@@ -29,7 +29,7 @@ struct TargetCounts {
 /// All targets of a phase by name. Joining is associative.
 struct TargetTotals {
     std::int64_t slice_ns = 0;
-    std::uint64_t files = 0, known = 0;  ///< files that streams opened, and number of known layouts
+    std::uint64_t files = 0, with_layout = 0;  ///< files that streams opened, and number of known layouts
     std::map<std::string, std::array<TargetCounts, 2>> served;  ///< read, write
 
     /// `slice_ns` is the width of the board's slices.

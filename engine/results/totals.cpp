@@ -100,8 +100,8 @@ void Totals::add(meters::StreamMeter& meter, int node, int max_slices, std::int6
         widen_interval(part[i], meter.part[i], offset_ns);
     }
     for (unsigned i = 0; i < meters::kinds; ++i) {
-        if (const Histogram* seen = meter.seen(i)) {
-            histogram[i].merge(*seen);
+        if (const Histogram* values = meter.seen(i)) {
+            histogram[i].merge(*values);
         }
     }
     slice_ns = slice_width;

@@ -26,7 +26,7 @@ using nlohmann::json;
 
 /// Whether striping is set on each file, because a directory of the user keeps its layout.
 bool stripes_files(const phases::RunContext& context) {
-    return context.plan.target.striping && (context.in_place() || context.manifest.found);
+    return context.plan.target.striping && (context.in_place() || context.manifest.existed_before);
 }
 
 /// Throws when the file system does not support the requested striping.
@@ -51,7 +51,7 @@ void stripe_run_directory(const phases::RunContext& context, const std::string& 
     const plan::Plan& plan = context.plan;
     const bool trees = std::any_of(plan.phases.begin(), plan.phases.end(),
                                    [](const plan::Phase& phase) { return phase.meta.has_value(); });
-    if (plan.target.striping && context.manifest.found && trees) {
+    if (plan.target.striping && context.manifest.existed_before && trees) {
         throw plan::PlanError("target.striping: " + directory.path() +
                               " is there already and keeps the layout that it has: let a plan for names make a "
                               "directory of its own (target.directory)");
@@ -105,7 +105,7 @@ std::vector<files::TreeRule> rules_at(const files::ConfinedDirectory& directory,
         const auto previous = std::find_if(earlier.begin(), earlier.end(), [&rule](const files::TreeRule& phase) {
             return phase.tree.top == rule.tree.top;
         });
-        rule.made = rule.fresh || (previous != earlier.end() && previous->made);
+        rule.created_by_run = rule.fresh || (previous != earlier.end() && previous->created_by_run);
     }
     for (const files::TreeRule& rule : earlier) {
         if (std::find(rules.begin(), rules.end(), rule) == rules.end()) {
@@ -134,7 +134,7 @@ files::ConfinedDirectory continue_stage(phases::RunContext& context) {
     }
     context.manifest.data = manifest->data;
     context.manifest.trees = manifest->trees;
-    context.manifest.found = manifest->found;
+    context.manifest.existed_before = manifest->existed_before;
     context.manifest.half_write = manifest->half_write;
     context.manifest.half_read = manifest->half_read;
     files::Manifest own_manifest;
@@ -176,7 +176,7 @@ void fill_run_directory(phases::RunContext& context, files::ConfinedDirectory di
         make_directories_of_files(directory, files::FileMap(directory.path(), context.plan.data.files, context.tasks),
                                   context.options.stage > 0);
     } catch (...) {
-        if (!manifest.found) {
+        if (!manifest.existed_before) {
             files::remove_run(files::open_run_directories(std::move(directory), manifest.files), manifest, false);
         }
         throw;
@@ -242,7 +242,7 @@ json inspect_target(phases::RunContext& context, int first_stage) {
             return facts;
         }
         RunDirectory run_directory = make_run_directory(plan, context.options.run_id);
-        context.manifest.found = run_directory.found;
+        context.manifest.existed_before = run_directory.existed_before;
         context.manifest.trees.rules = rules_at(run_directory.directory, plan);
         directory = std::move(run_directory.directory);
     }

@@ -38,7 +38,7 @@ bool was_made_by_run(const files::ConfinedDirectory& directory) {
             throw EnvironmentError(directory.path() + " is in use by the run " + before->run + " (process " +
                                    std::to_string(before->pid) + "): wait for it or choose another target.directory");
         }
-        return before && !before->found;
+        return before && !before->existed_before;
     } catch (const files::UntrustedManifest& ignored) {
         records::print_error(ignored.what());
         return false;
@@ -93,11 +93,11 @@ RunDirectory make_run_directory(const plan::Plan& plan, const std::string& run_i
                                ": choose another target.directory");
     }
     // `clean` can still remove files that an earlier run kept.
-    const bool found = !was_made_by_run(directory);
-    return {std::move(directory), found};
+    const bool existed_before = !was_made_by_run(directory);
+    return {std::move(directory), existed_before};
 }
 
-void make_directories_of_files(const files::ConfinedDirectory& own, const files::FileMap& map, bool may_exist) {
+void make_directories_of_files(const files::ConfinedDirectory& run_root, const files::FileMap& map, bool may_exist) {
     std::map<std::string, files::ConfinedDirectory> others;
     for (std::size_t i = 1; i < map.roots().size(); ++i) {
         others[map.roots()[i]] = make_root(map.roots()[i], may_exist);
@@ -108,7 +108,7 @@ void make_directories_of_files(const files::ConfinedDirectory& own, const files:
         }
         const std::size_t slash = path.rfind('/');
         const auto other = others.find(path.substr(0, slash));
-        const files::ConfinedDirectory& root = other == others.end() ? own : other->second;
+        const files::ConfinedDirectory& root = other == others.end() ? run_root : other->second;
         const int failed = root.make_directory(path.substr(slash + 1), run_directory_mode);
         if (failed != 0 && failed != -EEXIST) {
             throw EnvironmentError("cannot make " + path + ": " + std::strerror(-failed));

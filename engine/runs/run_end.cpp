@@ -35,13 +35,13 @@ std::uint64_t remove_unfinished_files(const phases::RunContext& context) {
 /// A sentence when the run directory holds the manifest of another run: its name stands for another directory by now.
 /// Empty when it holds this run's, or none that can be read: on a full file system none could be written.
 std::string complaint_about_manifest(const phases::RunContext& context, const files::ConfinedDirectory& directory) {
-    std::optional<files::Manifest> found;
+    std::optional<files::Manifest> manifest;
     try {
-        found = files::Manifest::load(directory, files::Trust::anybody);
+        manifest = files::Manifest::load(directory, files::Trust::anybody);
     } catch (const std::exception&) {
         return {};
     }
-    return !found || found->run == context.options.run_id
+    return !manifest || manifest->run == context.options.run_id
                ? std::string()
                : directory.path() + " is the directory of another run by now: left alone";
 }
@@ -56,7 +56,7 @@ files::Removal remove_without_team(const phases::RunContext& context) {
     // Held from here on, so that nothing that happens to its path leads elsewhere.
     files::ConfinedDirectory directory = context.open_directory();
     if (std::string complaint = complaint_about_manifest(context, directory); !complaint.empty()) {
-        return {.left = {std::move(complaint)}};
+        return {.remaining = {std::move(complaint)}};
     }
     if (!target.use_existing) {
         return files::remove_run(files::open_run_directories(std::move(directory), context.manifest.files),
@@ -68,10 +68,10 @@ files::Removal remove_without_team(const phases::RunContext& context) {
     if (!own_manifest.trees.rules.empty()) {
         removal = files::remove_trees(directory, own_manifest, false);
     }
-    if (!removal.left.empty()) {
+    if (!removal.remaining.empty()) {
         return removal;
     }
-    if (context.manifest.found) {
+    if (context.manifest.existed_before) {
         files::Manifest::remove(directory);  // the data stays, and `clean` must not remove it
     }
     return removal;
@@ -93,7 +93,7 @@ files::Removal remove_run_files(phases::RunContext& context, int code) {
     context.shared.board->files_removed.fetch_add(
         own_manifest.files +
         files::remove_items(context.storage.directory, context.manifest, first, first + context.tasks.threads));
-    const std::uint64_t files_left = context.team.reduce_maximum(own_manifest.left.size());
+    const std::uint64_t files_left = context.team.reduce_maximum(own_manifest.remaining.size());
     const std::string sum = context.team.reduce_text(
         std::to_string(context.shared.board->files_removed.load()),
         [](const std::string& a, const std::string& b) { return std::to_string(std::stoull(a) + std::stoull(b)); });
@@ -102,8 +102,8 @@ files::Removal remove_run_files(phases::RunContext& context, int code) {
         removal = files_left == 0 ? remove_without_team(context) : own_manifest;
         removal.files = files_left == 0 ? removal.files + std::stoull(sum) : std::stoull(sum);
         if (files_left > 0) {
-            removal.left.push_back("files are left in " + context.storage.directory + ": `sonde clean " +
-                                   context.plan.target.path + "` removes them when the storage answers");
+            removal.remaining.push_back("files are left in " + context.storage.directory + ": `sonde clean " +
+                                        context.plan.target.path + "` removes them when the storage answers");
         }
     }
     return removal;
@@ -146,8 +146,8 @@ ordered_json end_line(const phases::Outcome& outcome, const std::optional<files:
     if (removal) {
         end["files_removed"] = removal->files;
         end["files_left"] = ordered_json::array();
-        for (const std::string& left : removal->left) {
-            end["files_left"].push_back(records::json_text(left));
+        for (const std::string& path : removal->remaining) {
+            end["files_left"].push_back(records::json_text(path));
         }
     }
     return end;
@@ -163,11 +163,11 @@ ordered_json failed_end_line(int code, const std::string& text, std::int64_t ela
 void print_outcome(const phases::Outcome& outcome, const files::Removal& removal, const std::string& trouble) {
     std::string line = outcome.code == phases::exit_done ? std::string() : outcome.text;
     const auto add = [&line](const std::string& more) { line += (line.empty() ? "" : "; ") + more; };
-    for (std::size_t i = 0; i < std::min<std::size_t>(2, removal.left.size()); ++i) {
-        add(removal.left[i]);
+    for (std::size_t i = 0; i < std::min<std::size_t>(2, removal.remaining.size()); ++i) {
+        add(removal.remaining[i]);
     }
-    if (removal.left.size() > 2) {
-        add("and " + std::to_string(removal.left.size() - 2) + " more such, see the record");
+    if (removal.remaining.size() > 2) {
+        add("and " + std::to_string(removal.remaining.size() - 2) + " more such, see the record");
     }
     if (!trouble.empty()) {
         add(trouble);

@@ -13,7 +13,7 @@
 namespace sonde::treatments {
 namespace {
 
-using Outcome = TreatmentResult::Outcome;
+using Status = TreatmentResult::Status;
 using records::LockCount;
 using records::LockSpace;
 
@@ -47,7 +47,7 @@ TreatmentResult apply_cancel_locks(const TreatmentContext& context) {
             ? records::list_lock_spaces(lustre ? records::parse_lustre_name(system.source) : std::string())
             : std::vector<LockSpace>{};
     if (spaces.empty()) {
-        return make_result(Outcome::skipped,
+        return make_result(Status::skipped,
                            lustre ? "This client tells nothing of its locks (ldlm/namespaces): no lock was given back."
                                   : "The target is on " +
                                         (system.type.empty() ? "no file system that is known" : system.type) +
@@ -56,23 +56,23 @@ TreatmentResult apply_cancel_locks(const TreatmentContext& context) {
     const LockCount before = records::count_locks(spaces);
     for (const LockSpace& space : spaces) {
         if (const int error = clear_locks(space); error != 0) {
-            return make_result(Outcome::failed, "The locks of " + space.name + " could not be given back (" +
-                                                    std::strerror(error) +
-                                                    "): run as root, or let an administrator do `lctl set_param "
-                                                    "ldlm.namespaces.*.lru_size=clear`.");
+            return make_result(Status::failed, "The locks of " + space.name + " could not be given back (" +
+                                                   std::strerror(error) +
+                                                   "): run as root, or let an administrator do `lctl set_param "
+                                                   "ldlm.namespaces.*.lru_size=clear`.");
         }
     }
     LockCount after = records::count_locks(spaces);
     double waited = 0;
     while (after.unused > 0 && waited < patience_s) {
         if (!sleep_until_stopped(between_s, context.stop)) {
-            return make_result(Outcome::failed, "Stopped while locks were given back.");
+            return make_result(Status::failed, "Stopped while locks were given back.");
         }
         after = records::count_locks(spaces);
         waited += between_s;
     }
     TreatmentResult result =
-        make_result(after.unused == 0 ? Outcome::done : Outcome::failed,
+        make_result(after.unused == 0 ? Status::done : Status::failed,
                     (after.unused == 0 ? "" : "Not all locks were given back; somebody may take new ones. ") +
                         describe_locks(before, after));
     result.locks_before = before.unused;

@@ -6,7 +6,7 @@
 namespace sonde::treatments {
 namespace {
 
-using Outcome = TreatmentResult::Outcome;
+using Status = TreatmentResult::Status;
 
 std::string missing_command(const plan::Treatment& treatment) {
     return treatment.command.empty() ? "command is missing: which command to run" : "";
@@ -16,9 +16,9 @@ TreatmentResult apply_command(const TreatmentContext& context) {
     const CommandResult result =
         run_shell(context.treatment.command, context.stop, "SONDE_DIRECTORY=" + context.directory);
     TreatmentResult treatment_result = result.ok()
-                                           ? make_result(Outcome::done, "The command succeeded.")
-                                           : make_result(Outcome::failed, "The command `" + context.treatment.command +
-                                                                              "` failed: " + result.reason() + ".");
+                                           ? make_result(Status::done, "The command succeeded.")
+                                           : make_result(Status::failed, "The command `" + context.treatment.command +
+                                                                             "` failed: " + result.reason() + ".");
     if (result.start_error == 0) {
         treatment_result.user_s = result.user_s;
         treatment_result.system_s = result.system_s;

@@ -36,9 +36,9 @@ std::uint64_t read_available_bytes() {
 /// Every page gets different content, because equal pages could be merged or compressed.
 void touch_pages(std::byte* base, std::uint64_t bytes) {
     static const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-    for (std::uint64_t at = 0; at < bytes; at += page) {
-        const auto mark = reinterpret_cast<std::uintptr_t>(base + at) * 0x9E3779B97F4A7C15ULL;
-        std::memcpy(base + at, &mark, sizeof mark);
+    for (std::uint64_t position = 0; position < bytes; position += page) {
+        const auto mark = reinterpret_cast<std::uintptr_t>(base + position) * 0x9E3779B97F4A7C15ULL;
+        std::memcpy(base + position, &mark, sizeof mark);
     }
 }
 
@@ -89,7 +89,7 @@ HeldMemory hold_memory(double fraction, const StopPredicate& stop) {
 
 namespace {
 
-using Outcome = TreatmentResult::Outcome;
+using Status = TreatmentResult::Status;
 
 std::string missing_fraction(const plan::Treatment& treatment) {
     return treatment.fraction <= 0 ? "fraction is missing: which share of the memory to hold (0 to 0.95)" : "";
@@ -98,7 +98,7 @@ std::string missing_fraction(const plan::Treatment& treatment) {
 TreatmentResult apply_hog(const TreatmentContext& context) {
     HeldMemory memory = hold_memory(context.treatment.fraction, context.stop);
     if (memory.wanted == 0) {
-        return make_result(Outcome::skipped, "No memory was to be held: set `fraction` above 0.");
+        return make_result(Status::skipped, "No memory was to be held: set `fraction` above 0.");
     }
     TreatmentResult result;
     result.held = std::move(memory.held);
@@ -107,10 +107,10 @@ TreatmentResult apply_hog(const TreatmentContext& context) {
         result.text += " It is not locked and could be swapped out (raise `ulimit -l`).";
     }
     if (memory.stopped) {
-        result.outcome = Outcome::failed;
+        result.outcome = Status::failed;
         result.text += " Stopped before it was all.";
     } else if (!memory.trouble.empty()) {
-        result.outcome = Outcome::failed;
+        result.outcome = Status::failed;
         result.text += " " + format_gibibytes(memory.wanted) + " were wanted, but " + memory.trouble + ".";
     }
     return result;

@@ -13,7 +13,7 @@
 namespace sonde::treatments {
 namespace {
 
-using Outcome = TreatmentResult::Outcome;
+using Status = TreatmentResult::Status;
 
 /// Drops all clean pages, inodes and directory entries. Returns 0 or errno, -1 = stopped.
 int drop_all_caches(const StopPredicate& stop) {
@@ -86,7 +86,7 @@ void advise_all(AdvisedFiles& all, bool durable) {
 TreatmentResult apply_fadvise(const TreatmentContext& context) {
     const std::vector<std::string>& files = context.files;
     if (files.empty()) {
-        return make_result(Outcome::skipped, "There are no data files yet whose pages could be given up.");
+        return make_result(Status::skipped, "There are no data files yet whose pages could be given up.");
     }
     const auto all = std::make_shared<AdvisedFiles>();
     all->files = files;
@@ -98,30 +98,30 @@ TreatmentResult apply_fadvise(const TreatmentContext& context) {
     };
     if (!run_until_stopped(drop_pages, context.stop)) {
         all->leave = true;
-        return make_result(Outcome::failed,
+        return make_result(Status::failed,
                            "Stopped after the pages of " + std::to_string(all->done.load()) + " files.");
     }
     if (all->failed > 0) {
-        return make_result(Outcome::failed, "The pages of " + std::to_string(all->failed) + " of " +
-                                                std::to_string(files.size()) + " files could not be given up; first " +
-                                                all->path + ": " + std::strerror(all->error) + ".");
+        return make_result(Status::failed, "The pages of " + std::to_string(all->failed) + " of " +
+                                               std::to_string(files.size()) + " files could not be given up; first " +
+                                               all->path + ": " + std::strerror(all->error) + ".");
     }
-    return make_result(Outcome::done,
+    return make_result(Status::done,
                        "Gave up the cached pages of " + std::to_string(files.size()) + " files (fadvise).");
 }
 
 TreatmentResult apply_drop(const TreatmentContext& context) {
     // drop_caches does not drop dirty pages.
     TreatmentResult synced = write_back(context.directory, context.stop);
-    if (synced.outcome != Outcome::done) {
+    if (synced.outcome != Status::done) {
         return synced;
     }
     const int error = drop_all_caches(context.stop);
     if (error < 0) {
-        return make_result(Outcome::failed, "Stopped while the page cache was being dropped.");
+        return make_result(Status::failed, "Stopped while the page cache was being dropped.");
     }
     if (error == 0) {
-        TreatmentResult dropped = make_result(Outcome::done, "Dropped the page cache of this node.");
+        TreatmentResult dropped = make_result(Status::done, "Dropped the page cache of this node.");
         dropped.dropped_metadata_cache = true;
         return dropped;
     }

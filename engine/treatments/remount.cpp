@@ -41,10 +41,10 @@ std::string explain_refusal(const records::Mount& mount) {
 /// Options for mount(8), without `seclabel`, which the kernel shows but does not accept.
 std::string filter_options(const std::string& options) {
     std::string accepted;
-    for (std::size_t at = 0; at <= options.size();) {
-        const std::size_t end = std::min(options.find(',', at), options.size());
-        const std::string option = options.substr(at, end - at);
-        at = end + 1;
+    for (std::size_t begin = 0; begin <= options.size();) {
+        const std::size_t end = std::min(options.find(',', begin), options.size());
+        const std::string option = options.substr(begin, end - begin);
+        begin = end + 1;
         if (!option.empty() && option != "seclabel") {
             accepted += (accepted.empty() ? "" : ",") + option;
         }
@@ -107,24 +107,24 @@ RemountResult remount(const std::string& directory) {
 
 namespace {
 
-using Outcome = TreatmentResult::Outcome;
+using Status = TreatmentResult::Status;
 
 TreatmentResult apply_remount(const TreatmentContext& context) {
     if (!context.treatment.command.empty()) {
         const CommandResult result = run_shell(context.treatment.command, context.stop);
         TreatmentResult ran =
-            result.ok() ? make_result(Outcome::done, "Remounted by the given command.")
-                        : make_result(Outcome::failed, "The command for remounting failed: " + result.reason() + ".");
+            result.ok() ? make_result(Status::done, "Remounted by the given command.")
+                        : make_result(Status::failed, "The command for remounting failed: " + result.reason() + ".");
         ran.dropped_metadata_cache = result.ok();
         return ran;
     }
     const TreatmentResult synced =
         write_back(context.directory, context.stop);  // otherwise umount would write back without polling `stop`
-    if (synced.outcome != Outcome::done) {
+    if (synced.outcome != Status::done) {
         return synced;
     }
     const RemountResult result = remount(context.directory);
-    TreatmentResult done = make_result(result.done ? Outcome::done : Outcome::failed, result.text);
+    TreatmentResult done = make_result(result.done ? Status::done : Status::failed, result.text);
     done.dropped_metadata_cache = result.done;
     return done;
 }

@@ -45,9 +45,9 @@ std::optional<std::uint64_t> query_mincore(int descriptor, std::uint64_t bytes) 
     constexpr std::uint64_t window = 1ULL << 30U;
     std::vector<unsigned char> flags(std::min(bytes, window) / read_page_size() + 1);
     std::uint64_t resident = 0;
-    for (std::uint64_t at = 0; at < bytes; at += window) {
-        const std::uint64_t length = std::min(window, bytes - at);
-        void* base = ::mmap(nullptr, length, PROT_NONE, MAP_SHARED, descriptor, static_cast<off_t>(at));
+    for (std::uint64_t position = 0; position < bytes; position += window) {
+        const std::uint64_t length = std::min(window, bytes - position);
+        void* base = ::mmap(nullptr, length, PROT_NONE, MAP_SHARED, descriptor, static_cast<off_t>(position));
         if (base == MAP_FAILED) {
             return std::nullopt;
         }
@@ -80,19 +80,19 @@ Residency measure_file(const std::string& path) {
         const auto bytes = static_cast<std::uint64_t>(status.st_size);
         residency.pages = (bytes + read_page_size() - 1) / read_page_size();
         if (const auto counts = query_cachestat(descriptor)) {
-            residency.known = true;
+            residency.is_known = true;
             residency.resident = counts->cached;
             residency.dirty = counts->dirty + counts->writeback;
         } else if (may_query_residency(descriptor, status)) {
             const auto resident = query_mincore(descriptor, bytes);
-            residency.known = resident.has_value();
+            residency.is_known = resident.has_value();
             residency.resident = resident.value_or(0);
         }
         // Preallocated pages beyond the end of the file may be cached but are not data.
         residency.resident = std::min(residency.resident, residency.pages);
     }
     ::close(descriptor);
-    return residency.known ? residency : Residency{};
+    return residency.is_known ? residency : Residency{};
 }
 
 }  // namespace
@@ -101,7 +101,7 @@ void Residency::add(const Residency& other) {
     pages += other.pages;
     resident += other.resident;
     dirty += other.dirty;
-    known = known || other.known;
+    is_known = is_known || other.is_known;
 }
 
 Residency measure_residency(const std::vector<std::string>& files, std::size_t max_files) {

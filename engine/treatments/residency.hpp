@@ -12,7 +12,7 @@ struct Residency {
     std::uint64_t pages = 0;  ///< examined
     std::uint64_t resident = 0;
     std::uint64_t dirty = 0;  ///< not yet written back, so that they cannot be dropped (cachestat only)
-    bool known = false;       ///< false = no file could be examined
+    bool is_known = false;    ///< false = no file could be examined
     double share() const { return pages == 0 ? 0.0 : static_cast<double>(resident) / static_cast<double>(pages); }
     void add(const Residency& other);
 };

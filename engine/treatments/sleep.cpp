@@ -6,7 +6,7 @@
 namespace sonde::treatments {
 namespace {
 
-using Outcome = TreatmentResult::Outcome;
+using Status = TreatmentResult::Status;
 
 // Required members of the plan; the parser has read all members that treatments can have.
 std::string missing_time(const plan::Treatment& treatment) {
@@ -17,7 +17,7 @@ std::string missing_time(const plan::Treatment& treatment) {
 // remedy.
 TreatmentResult apply_sleep(const TreatmentContext& context) {
     const bool is_complete = sleep_until_stopped(static_cast<double>(context.treatment.time) / 1e9, context.stop);
-    return is_complete ? make_result(Outcome::done, "Waited.") : make_result(Outcome::failed, "Stopped while waiting.");
+    return is_complete ? make_result(Status::done, "Waited.") : make_result(Status::failed, "Stopped while waiting.");
 }
 
 }  // namespace

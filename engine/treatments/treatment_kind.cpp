@@ -5,7 +5,7 @@
 
 namespace sonde::treatments {
 
-TreatmentResult make_result(TreatmentResult::Outcome outcome, std::string text) {
+TreatmentResult make_result(TreatmentResult::Status outcome, std::string text) {
     TreatmentResult result;
     result.outcome = outcome;
     result.text = std::move(text);

@@ -16,8 +16,8 @@
 namespace sonde::treatments {
 
 struct TreatmentResult {
-    enum class Outcome { done, failed, skipped };
-    Outcome outcome = Outcome::done;
+    enum class Status { done, failed, skipped };
+    Status outcome = Status::done;
     double seconds = 0;
     std::string text;  ///< one sentence: the action, or the reason of a failure and a remedy
     std::optional<double> user_s,
@@ -30,7 +30,7 @@ struct TreatmentResult {
 };
 
 /// A result with an outcome and one sentence.
-TreatmentResult make_result(TreatmentResult::Outcome outcome, std::string text);
+TreatmentResult make_result(TreatmentResult::Status outcome, std::string text);
 
 /// Input of a treatment.
 struct TreatmentContext {

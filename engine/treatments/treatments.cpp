@@ -30,7 +30,7 @@ std::span<const TreatmentKind* const> list_treatments() {
 
 namespace {
 
-using Outcome = TreatmentResult::Outcome;
+using Status = TreatmentResult::Status;
 
 std::string format_percent(double share) {
     char text[32];
@@ -57,13 +57,13 @@ TreatmentResult apply_and_check_residency(const TreatmentKind& kind, const Treat
     TreatmentResult result = kind.apply(context);
     result.before = before;
     result.after = measure_residency(context.files);
-    if (!result.after.known) {
+    if (!result.after.is_known) {
         return result;
     }
     const double share = result.after.share();
     const double allowed = context.treatment.max_residency;
     if (share > allowed) {
-        result.outcome = Outcome::failed;
+        result.outcome = Status::failed;
         result.text += " " + format_percent(share) +
                        " of the data is still in the page cache (allowed: " + format_percent(allowed) +
                        "): " + explain_residency(result.after, context.directory);
@@ -80,7 +80,7 @@ TreatmentResult apply_kind(const TreatmentContext& context) {
         return candidate->rule.name == context.treatment.kind;
     });
     if (kind == all.end()) {
-        return make_result(Outcome::skipped, "This engine does not know the treatment.");
+        return make_result(Status::skipped, "This engine does not know the treatment.");
     }
     return (*kind)->empties_caches ? apply_and_check_residency(**kind, context) : (*kind)->apply(context);
 }
@@ -94,8 +94,8 @@ TreatmentResult apply_treatment(const plan::Treatment& treatment, const std::str
     try {
         result = apply_kind({treatment, directory, files, stop});
     } catch (const std::exception& failure) {  // for example no thread or memory: the treatment fails, not the run
-        result = make_result(Outcome::failed,
-                             std::string("The treatment could not be carried out: ") + failure.what() + ".");
+        result =
+            make_result(Status::failed, std::string("The treatment could not be carried out: ") + failure.what() + ".");
     }
     result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     return result;

@@ -10,7 +10,7 @@
 namespace sonde::treatments {
 namespace {
 
-using Outcome = TreatmentResult::Outcome;
+using Status = TreatmentResult::Status;
 
 /// Writes back the file system of `directory`. Returns 0 or errno, -1 = stopped.
 int sync_file_system(const std::string& directory, const StopPredicate& stop) {
@@ -34,14 +34,14 @@ int sync_file_system(const std::string& directory, const StopPredicate& stop) {
 TreatmentResult write_back(const std::string& directory, const StopPredicate& stop) {
     const int error = sync_file_system(directory, stop);
     if (error < 0) {
-        return make_result(Outcome::failed, "Stopped while the file system was being synced.");
+        return make_result(Status::failed, "Stopped while the file system was being synced.");
     }
     if (error > 0) {
-        return make_result(Outcome::failed, "The file system at " + directory +
-                                                " could not be synced: " + std::strerror(error) +
-                                                "; data may be lost, look into the kernel's log.");
+        return make_result(Status::failed, "The file system at " + directory +
+                                               " could not be synced: " + std::strerror(error) +
+                                               "; data may be lost, look into the kernel's log.");
     }
-    return make_result(Outcome::done, "Wrote all dirty data of the file system back.");
+    return make_result(Status::done, "Wrote all dirty data of the file system back.");
 }
 
 extern const TreatmentKind sync_treatment;

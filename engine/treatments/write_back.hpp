@@ -8,7 +8,7 @@
 
 namespace sonde::treatments {
 
-/// Writes back all dirty data of the file system of `directory`. Outcome done or failed.
+/// Writes back all dirty data of the file system of `directory`. Status done or failed.
 TreatmentResult write_back(const std::string& directory, const StopPredicate& stop);
 
 }  // namespace sonde::treatments

@@ -27,14 +27,14 @@ CycleStream<Time>::CycleStream(const StreamJob& job, ranks::Team& team, const me
 
 /// IOR's content for an item: made for its task once, and marked with its number.
 template <class Time>
-std::span<const std::byte> CycleStream<Time>::packet(int owner, std::uint64_t number, bool made) {
+std::span<const std::byte> CycleStream<Time>::packet(int owner, std::uint64_t number, bool for_create) {
     const plan::Payload& settings = this->job_.phase->data.payload;
     const payload::IorPacket packet{settings.kind, static_cast<std::uint32_t>(settings.seed),
                                     static_cast<std::uint32_t>(owner)};
-    const std::span<std::byte> bytes = packets_[made ? 1 : 0];
-    if (owners_[made ? 1 : 0] != owner) {
+    const std::span<std::byte> bytes = packets_[for_create ? 1 : 0];
+    if (owners_[for_create ? 1 : 0] != owner) {
         payload::prepare(packet, bytes.data(), length_);
-        owners_[made ? 1 : 0] = owner;
+        owners_[for_create ? 1 : 0] = owner;
     }
     payload::mark(packet, bytes.data(), length_, number);
     return bytes;
@@ -68,14 +68,14 @@ void CycleStream<Time>::wait_for(std::uint64_t ticks) {
 
 template <class Time>
 template <class Call>
-bool CycleStream<Time>::timed(unsigned kind, const char* what, const std::string& path, std::uint32_t length,
+bool CycleStream<Time>::timed(unsigned kind, const char* operation, const std::string& path, std::uint32_t length,
                               Call call) {
     const std::uint64_t from = this->now();
     const std::int64_t result = call();
     const std::uint64_t to = this->now();
     if (result < 0) [[unlikely]] {
         this->settle();
-        this->fail(path, what, static_cast<int>(-result), 0);
+        this->fail(path, operation, static_cast<int>(-result), 0);
         return false;
     }
     this->meter_.histogram(kind).add(this->time_.duration_ns(to - from));
@@ -93,12 +93,12 @@ void CycleStream<Time>::check(const CycleTurn& turn, std::int64_t got) {
     const std::uint64_t from = this->time_.raw();
     this->meter_.checked_bytes += length_;
     const std::span<const std::byte> right = packet(turn.taken_of, turn.taken_number, false);
-    const std::byte* found = buffers_->read_buffer(0);
-    const auto first = std::mismatch(right.begin(), right.begin() + got, found).first;
+    const std::byte* data = buffers_->read_buffer(0);
+    const auto first = std::mismatch(right.begin(), right.begin() + got, data).first;
     const auto offset = static_cast<std::uint64_t>(first - right.begin());
     if (offset < length_) {
         ++this->meter_.mismatches;
-        this->report(turn.taken, "verify", 0, offset,
+        this->report(turn.old_path, "verify", 0, offset,
                      std::string(got < length_ && offset == static_cast<std::uint64_t>(got)
                                      ? "nothing: the file ends there"
                                      : "other bytes than IOR's content for this file") +
@@ -113,14 +113,14 @@ template <class Time>
 bool CycleStream<Time>::take_and_make(const CycleTurn& turn) {
     const backends::Look how{meta_.lookup != plan::StatCall::lstat, meta_.lookup == plan::StatCall::statx, meta_.fields,
                              meta_.freshness};
-    const char* taken = tree_.relative(turn.taken);
-    if (!timed(meters::kind_stat, "stat", turn.taken, 0,
-               [&]() -> std::int64_t { return names_.look(tree_.directory, taken, how); })) {
+    const char* path = tree_.relative(turn.old_path);
+    if (!timed(meters::kind_stat, "stat", turn.old_path, 0,
+               [&]() -> std::int64_t { return names_.look(tree_.directory, path, how); })) {
         return false;
     }
     std::int64_t got = 0;
-    if (!timed(meters::kind_read, "read", turn.taken, length_, [&] {
-            got = names_.read(tree_.directory, taken, {buffers_->read_buffer(0), static_cast<std::size_t>(length_)});
+    if (!timed(meters::kind_read, "read", turn.old_path, length_, [&] {
+            got = names_.read(tree_.directory, path, {buffers_->read_buffer(0), static_cast<std::size_t>(length_)});
             // With verification a short file is a wrong one, and said so there.
             return got >= 0 && got < length_ && !this->job_.verify ? -std::int64_t{ENODATA} : got;
         })) {
@@ -133,19 +133,19 @@ bool CycleStream<Time>::take_and_make(const CycleTurn& turn) {
     if (meta_.cycle.keep) {
         return true;
     }
-    if (!timed(meters::kind_remove, "remove", turn.taken, 0,
-               [&]() -> std::int64_t { return names_.remove_file(tree_.directory, taken); })) {
+    if (!timed(meters::kind_remove, "remove", turn.old_path, 0,
+               [&]() -> std::int64_t { return names_.remove_file(tree_.directory, path); })) {
         return false;
     }
     backends::NewFile file;
     file.exclusive = meta_.exclusive;
     file.fsync = meta_.fsync;
     file.content = packet(turn.made_for, turn.made_number, true);
-    const bool made = timed(meters::kind_create, "create", turn.made, length_, [&]() -> std::int64_t {
-        return names_.make_file(tree_.directory, tree_.relative(turn.made), file);
+    const bool is_created = timed(meters::kind_create, "create", turn.new_path, length_, [&]() -> std::int64_t {
+        return names_.make_file(tree_.directory, tree_.relative(turn.new_path), file);
     });
-    this->meter_.bytes[1] += made ? length_ : 0;
-    return made;
+    this->meter_.bytes[1] += is_created ? length_ : 0;
+    return is_created;
 }
 
 template <class Time>

@@ -29,10 +29,10 @@ class CycleStream final : public TimedStream<Time> {
     void prepare(std::uint64_t round);  ///< its turns, one in each copy
     /// One call of `kind`, timed, with `length` bytes. False when it failed.
     template <class Call>
-    bool timed(unsigned kind, const char* what, const std::string& path, std::uint32_t length, Call call);
+    bool timed(unsigned kind, const char* operation, const std::string& path, std::uint32_t length, Call call);
     void wait_for(std::uint64_t ticks);
     void check(const CycleTurn& turn, std::int64_t got);
-    std::span<const std::byte> packet(int owner, std::uint64_t number, bool made);
+    std::span<const std::byte> packet(int owner, std::uint64_t number, bool for_create);
     std::uint64_t calls_of_round() const { return turns_.size() * calls_of_turn(meta_.cycle); }
 
     const TreeJob& tree_;

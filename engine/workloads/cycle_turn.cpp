@@ -24,8 +24,8 @@ void set_turn(const TreeJob& tree, const plan::Meta& meta, int task, int tasks, 
     turn.made_for = task_beside(task, tasks, by);
     turn.taken_number = tree.content_number(copy, number);
     turn.made_number = tree.content_number(copy, number + meta.cycle.working);
-    name_item(tree, turn.taken_of, copy, number, turn.taken);
-    name_item(tree, turn.made_for, copy, number + meta.cycle.working, turn.made);
+    name_item(tree, turn.taken_of, copy, number, turn.old_path);
+    name_item(tree, turn.made_for, copy, number + meta.cycle.working, turn.new_path);
 }
 
 }  // namespace sonde::workloads

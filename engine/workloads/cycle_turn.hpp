@@ -13,7 +13,7 @@ namespace sonde::workloads {
 
 /// One item that is taken, and the one that is made for it.
 struct CycleTurn {
-    std::string taken, made;                          ///< whole paths
+    std::string old_path, new_path;                   ///< whole paths
     int taken_of = 0, made_for = 0;                   ///< tasks whose items they are
     std::uint64_t taken_number = 0, made_number = 0;  ///< what tells their content apart
 };

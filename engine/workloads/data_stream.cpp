@@ -31,16 +31,16 @@ bool DataStream<Time>::run_file(const FileJob& file, std::uint64_t pass) {
     if (!this->meet_between()) {
         return false;
     }
-    const bool whole = move(file, pass);
-    const bool more = whole && !reopen && this->another_pass();
+    const bool is_complete = move(file, pass);
+    const bool more = is_complete && !reopen && this->another_pass();
     if (!more && !this->meet_between()) {
         return false;
     }
     const bool closed = sync_and_close(file, more);
-    if (whole && closed && pass == 0) {
+    if (is_complete && closed && pass == 0) {
         ++meter_.files_done;
     }
-    return whole && closed;
+    return is_complete && closed;
 }
 
 template <class Time>

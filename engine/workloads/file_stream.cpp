@@ -50,8 +50,8 @@ bool FileStream<Time>::run_pass(std::uint64_t pass) {
     std::uint64_t next = 0;
     bool good = true;
     while (good && next < this->job_.files && this->done_ < this->target_) {
-        const std::uint64_t left = this->target_ - this->done_;
-        good = run_some(next, next + std::min(this->job_.files - next, left));
+        const std::uint64_t remaining = this->target_ - this->done_;
+        good = run_some(next, next + std::min(this->job_.files - next, remaining));
         if (!good && !this->failed_ && !this->told_to_stop() && this->wears_out()) {
             this->after_stonewall();
             good = true;

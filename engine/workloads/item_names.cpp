@@ -35,9 +35,9 @@ std::size_t longest_stem(const TreeJob& job) {
 
 ItemNames::ItemNames(const TreeJob& job, const plan::Meta& meta, backends::NameOperations& names, bool single_directory)
     : job_(job), meta_(meta), names_(names), by_directory_(false), slots_(most) {
-    const bool one = job.shape.copies() * job.shape.holders() == 1;
+    const bool single_holder = job.shape.copies() * job.shape.holders() == 1;
     const bool in_order = meta.order == plan::SelectOrder::creation && job.shape.items_per_dir() >= worth_entering;
-    by_directory_ = meta.paths == plan::PathKind::relative && (one || (in_order && !single_directory));
+    by_directory_ = meta.paths == plan::PathKind::relative && (single_holder || (in_order && !single_directory));
     const std::size_t before = by_directory_ ? 0 : longest_path(job) + job.root.size() + 2;
     const std::size_t width = before + longest_stem(job) + digits;
     memory_.resize(width * most);
@@ -85,9 +85,9 @@ std::uint64_t ItemNames::select(std::uint64_t index, std::uint64_t pass) const n
 std::uint64_t ItemNames::item_of_window(std::uint64_t index) const noexcept {
     const plan::ItemWindow& window = *meta_.window;
     const std::uint64_t places = job_.shape.copies() * job_.shape.holders();
-    const std::uint64_t place = window.across ? index % places : index / window.count;
+    const std::uint64_t holder = window.across ? index % places : index / window.count;
     const std::uint64_t number = window.across ? index / places : index % window.count;
-    return place * job_.shape.items_per_dir() + window.first + number;
+    return holder * job_.shape.items_per_dir() + window.first + number;
 }
 
 std::int64_t ItemNames::enter(std::uint64_t copy, std::uint64_t directory) {
@@ -104,12 +104,12 @@ std::int64_t ItemNames::enter(std::uint64_t copy, std::uint64_t directory) {
         scratch_ += '/';
         job_.shape.append_path(scratch_, part_->branch, copy, directory);
     }
-    const backends::Directory at = names_.enter(job_.directory, job_.relative(scratch_));
-    if (at < 0) {
+    const backends::Directory opened = names_.enter(job_.directory, job_.relative(scratch_));
+    if (opened < 0) {
         trouble_ = scratch_;
-        return at;
+        return opened;
     }
-    at_ = at;
+    at_ = opened;
     entered_ = true;
     entered_directory_ = wanted;
     entered_part_ = part_;
@@ -117,13 +117,13 @@ std::int64_t ItemNames::enter(std::uint64_t copy, std::uint64_t directory) {
 }
 
 void ItemNames::write(NameSlot& slot, std::uint64_t item) {
-    const patterns::TreeShape::ItemPosition place = job_.shape.place(item);
-    const std::uint64_t directory = by_directory_ ? 0 : place.copy * job_.shape.directories() + place.directory;
+    const patterns::TreeShape::ItemPosition position = job_.shape.place(item);
+    const std::uint64_t directory = by_directory_ ? 0 : position.copy * job_.shape.directories() + position.directory;
     if (slot.part != part_ || slot.directory != directory) {
         scratch_.clear();
         if (!by_directory_) {
             scratch_ = meta_.paths == plan::PathKind::full ? job_.root + "/" : std::string();
-            job_.shape.append_path(scratch_, part_->branch, place.copy, place.directory);
+            job_.shape.append_path(scratch_, part_->branch, position.copy, position.directory);
             scratch_ += '/';
         }
         scratch_ += part_->stem;
@@ -133,7 +133,7 @@ void ItemNames::write(NameSlot& slot, std::uint64_t item) {
         slot.directory = directory;
     }
     slot.item = item;
-    *std::to_chars(slot.text + slot.prefix, slot.text + slot.prefix + digits, place.number).ptr = '\0';
+    *std::to_chars(slot.text + slot.prefix, slot.text + slot.prefix + digits, position.number).ptr = '\0';
 }
 
 std::int64_t ItemNames::prepare(std::uint64_t next, std::uint64_t to, std::uint64_t pass) {
@@ -155,8 +155,8 @@ std::int64_t ItemNames::prepare(std::uint64_t next, std::uint64_t to, std::uint6
         if (meta_.order == plan::SelectOrder::creation) {
             count = std::min(count, per_dir - index % per_dir);
         }
-        const patterns::TreeShape::ItemPosition place = job_.shape.place(select(index, pass));
-        if (const std::int64_t failed = enter(place.copy, place.directory); failed < 0) {
+        const patterns::TreeShape::ItemPosition position = job_.shape.place(select(index, pass));
+        if (const std::int64_t failed = enter(position.copy, position.directory); failed < 0) {
             return failed;
         }
     } else if (meta_.paths == plan::PathKind::relative && !entered_) {
@@ -174,8 +174,8 @@ std::int64_t ItemNames::prepare(std::uint64_t next, std::uint64_t to, std::uint6
 std::string ItemNames::path(std::size_t k) const {
     std::string path = meta_.paths == plan::PathKind::full ? std::string() : job_.root + "/";
     if (by_directory_) {
-        const patterns::TreeShape::ItemPosition place = job_.shape.place(slots_[k].item);
-        job_.shape.append_path(path, part_->branch, place.copy, place.directory);
+        const patterns::TreeShape::ItemPosition position = job_.shape.place(slots_[k].item);
+        job_.shape.append_path(path, part_->branch, position.copy, position.directory);
         path += '/';
     }
     return path + slots_[k].text;

@@ -71,8 +71,8 @@ std::uint64_t DataStream<Time>::idle(plan::Nanoseconds length) noexcept {
     if (channel_->idle(length)) {
         return now();
     }
-    timespec left{length / 1'000'000'000, length % 1'000'000'000};
-    while (nanosleep(&left, &left) != 0 && errno == EINTR && !told_to_stop()) {
+    timespec remaining{length / 1'000'000'000, length % 1'000'000'000};
+    while (nanosleep(&remaining, &remaining) != 0 && errno == EINTR && !told_to_stop()) {
     }
     return now();
 }

@@ -91,44 +91,44 @@ class LoggedChannel final : public backends::Channel, private backends::NameOper
         add(from, clock_.ticks(), static_cast<std::int64_t>(std::max<std::size_t>(1, bytes)));
         return result;
     }
-    backends::Directory enter(backends::Directory at, const char* name) noexcept override {
-        return names_->enter(at, name);
+    backends::Directory enter(backends::Directory parent, const char* name) noexcept override {
+        return names_->enter(parent, name);
     }
     void leave(backends::Directory directory) noexcept override { names_->leave(directory); }
-    int make_file(backends::Directory at, const char* name, const backends::NewFile& how) noexcept override {
-        return timed(how.content.size(), [&] { return names_->make_file(at, name, how); });
+    int make_file(backends::Directory parent, const char* name, const backends::NewFile& how) noexcept override {
+        return timed(how.content.size(), [&] { return names_->make_file(parent, name, how); });
     }
-    int make_directory(backends::Directory at, const char* name) noexcept override {
-        return timed(0, [&] { return names_->make_directory(at, name); });
+    int make_directory(backends::Directory parent, const char* name) noexcept override {
+        return timed(0, [&] { return names_->make_directory(parent, name); });
     }
-    int look(backends::Directory at, const char* name, const backends::Look& how) noexcept override {
-        return timed(0, [&] { return names_->look(at, name, how); });
+    int look(backends::Directory parent, const char* name, const backends::Look& how) noexcept override {
+        return timed(0, [&] { return names_->look(parent, name, how); });
     }
-    int examine(backends::Directory at, const char* name, const backends::Look& how,
+    int examine(backends::Directory parent, const char* name, const backends::Look& how,
                 backends::Facts& facts) noexcept override {
-        return timed(0, [&] { return names_->examine(at, name, how, facts); });
+        return timed(0, [&] { return names_->examine(parent, name, how, facts); });
     }
-    int open_close(backends::Directory at, const char* name) noexcept override {
-        return timed(0, [&] { return names_->open_close(at, name); });
+    int open_close(backends::Directory parent, const char* name) noexcept override {
+        return timed(0, [&] { return names_->open_close(parent, name); });
     }
-    std::int64_t read(backends::Directory at, const char* name, std::span<std::byte> into) noexcept override {
-        return timed(into.size(), [&] { return names_->read(at, name, into); });
+    std::int64_t read(backends::Directory parent, const char* name, std::span<std::byte> into) noexcept override {
+        return timed(into.size(), [&] { return names_->read(parent, name, into); });
     }
-    int rename(backends::Directory at, const char* name, const char* to) noexcept override {
-        return timed(0, [&] { return names_->rename(at, name, to); });
+    int rename(backends::Directory parent, const char* name, const char* to) noexcept override {
+        return timed(0, [&] { return names_->rename(parent, name, to); });
     }
-    int remove_file(backends::Directory at, const char* name) noexcept override {
-        return timed(0, [&] { return names_->remove_file(at, name); });
+    int remove_file(backends::Directory parent, const char* name) noexcept override {
+        return timed(0, [&] { return names_->remove_file(parent, name); });
     }
-    int remove_directory(backends::Directory at, const char* name) noexcept override {
-        return timed(0, [&] { return names_->remove_directory(at, name); });
+    int remove_directory(backends::Directory parent, const char* name) noexcept override {
+        return timed(0, [&] { return names_->remove_directory(parent, name); });
     }
     std::int64_t list(backends::Directory directory, std::span<std::byte> buffer) noexcept override {
         return timed(0, [&] { return names_->list(directory, buffer); });
     }
-    bool next(std::span<const std::byte> listed, std::size_t& place,
+    bool next(std::span<const std::byte> entries, std::size_t& position,
               backends::DirectoryEntry& entry) const noexcept override {
-        return names_->next(listed, place, entry);
+        return names_->next(entries, position, entry);
     }
     int sync(backends::Directory directory) noexcept override { return names_->sync(directory); }
 

@@ -94,7 +94,7 @@ typename DataStream<Time>::End DataStream<Time>::plain_loop(const Road& road, co
     // Where each operation goes, until it is done; then when it ended. One array, so that one register is enough. The
     // first place is for when the first one began.
     std::array<std::uint64_t, TargetCounting::most_at_once + 1> steps;
-    const Road way = road;  // in registers, or near
+    const Road local_road = road;  // in registers, or near
     const Content data = content;
     const std::uint64_t glance = time_.ticks_of(glance_ns);
     const std::uint32_t length = length_;
@@ -107,7 +107,7 @@ typename DataStream<Time>::End DataStream<Time>::plain_loop(const Road& road, co
         std::uint64_t* const last = steps.data() + 1 + count;
         for (std::uint64_t* step = steps.data() + 1; step != last;) {
             std::uint64_t* const begin = step - 1;
-            *begin = way.now();
+            *begin = local_road.now();
             // What began before the slice is spread by event(), one operation at a time.
             const std::uint64_t event_at = *begin < this->slice_start_ ? 0 : this->event_;
             const std::uint64_t until = std::min(event_at, *begin + glance);
@@ -116,15 +116,15 @@ typename DataStream<Time>::End DataStream<Time>::plain_loop(const Road& road, co
             do {
                 const std::uint64_t offset = *step;
                 std::byte* const buffer = data.at(offset, length);
-                moved = way.template transfer<write>(buffer, length, offset);
+                moved = local_road.template transfer<write>(buffer, length, offset);
                 if (moved != length) [[unlikely]] {
-                    moved = way.template settle<write>(moved, buffer, length, offset);
+                    moved = local_road.template settle<write>(moved, buffer, length, offset);
                     moved = finish_short(operation_of(write, buffer, length, offset), moved);
                     if (moved < length) {
                         break;
                     }
                 }
-                end = way.now();
+                end = local_road.now();
                 *step++ = end;
             } while (step != last && end < until);
             const std::uint64_t stopped_at = step == last ? 0 : *step;

@@ -26,10 +26,10 @@ void TargetCounting::lay(const patterns::FileStripes& stripes) {
 /// A part of a composite layout gets its targets when the first byte is written there: asked for once more then.
 StripeMap::StripeExtent TargetCounting::find(std::uint64_t offset) noexcept {
     StripeMap::StripeExtent extent = map_.find(offset);
-    const auto asked = [&] {
+    const auto is_asked_again = [&] {
         return std::find(asked_again_.begin(), asked_again_.end(), extent.from) != asked_again_.end();
     };
-    if (extent.pending && !asked()) [[unlikely]] {
+    if (extent.pending && !is_asked_again()) [[unlikely]] {
         try {
             asked_again_.push_back(extent.from);
             lay(ask_(path_));
@@ -58,10 +58,10 @@ void TargetCounting::split(unsigned kind, std::uint64_t offset, std::uint64_t fr
     const std::uint64_t end = offset + length_;
     const std::uint32_t first = find(offset).target;
     bool alone = true;
-    for (std::uint64_t at = offset; at < end && alone;) {
-        const StripeMap::StripeExtent extent = find(at);
+    for (std::uint64_t position = offset; position < end && alone;) {
+        const StripeMap::StripeExtent extent = find(position);
         alone = extent.target == first;
-        at = extent.to;
+        position = extent.to;
     }
     if (alone) {  // stripes of one target, or of none that is known
         if (first != TargetMeter::none) {
@@ -70,14 +70,14 @@ void TargetCounting::split(unsigned kind, std::uint64_t offset, std::uint64_t fr
         return;
     }
     ++splits_;
-    for (std::uint64_t at = offset; at < end;) {
-        const StripeMap::StripeExtent extent = find(at);
+    for (std::uint64_t position = offset; position < end;) {
+        const StripeMap::StripeExtent extent = find(position);
         const std::uint64_t next = std::min(end, extent.to);
         if (extent.target != TargetMeter::none) {
-            meter_.add_part(kind, extent.target, from, to, next - at, seen_[extent.target] != splits_);
+            meter_.add_part(kind, extent.target, from, to, next - position, seen_[extent.target] != splits_);
             seen_[extent.target] = splits_;
         }
-        at = next;
+        position = next;
     }
 }
 

@@ -56,16 +56,15 @@ class TargetCounting {
     template <class Duration>
     void add_all(unsigned kind, const std::uint64_t* offsets, std::uint64_t begin, std::span<const std::uint64_t> ends,
                  const Duration& ns_of) noexcept {
-        for (std::size_t at = 0; at < ends.size();) {
-            const std::uint64_t from = at == 0 ? begin : ends[at - 1];
-            if (offsets[at] - begin_ > room_ && !enter(offsets[at])) {
-                split(kind, offsets[at], from, ends[at], ns_of(ends[at] - from));
-                ++at;
+        for (std::size_t k = 0; k < ends.size();) {
+            const std::uint64_t from = k == 0 ? begin : ends[k - 1];
+            if (offsets[k] - begin_ > room_ && !enter(offsets[k])) {
+                split(kind, offsets[k], from, ends[k], ns_of(ends[k] - from));
+                ++k;
             } else if (target_ == meters::TargetMeter::none) {
-                ++at;
+                ++k;
             } else {
-                at +=
-                    meter_.add_run(kind, target_, offsets + at, begin_, room_, from, ends.subspan(at), length_, ns_of);
+                k += meter_.add_run(kind, target_, offsets + k, begin_, room_, from, ends.subspan(k), length_, ns_of);
             }
         }
     }

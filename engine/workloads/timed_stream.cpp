@@ -12,11 +12,11 @@ void TimedStream<Time>::begin() {
     origin_ = time_.origin();
     const plan::Stop& stop = job_.phase->stop;
     if (job_.timed) {
-        const auto at = [this](plan::Nanoseconds ns) {
+        const auto ticks_at = [this](plan::Nanoseconds ns) {
             return origin_ + time_.ticks_of(static_cast<std::uint64_t>(ns));
         };
-        limit_ = stop.time ? at(*stop.time) : stop.stonewall ? at(*stop.stonewall) : never;
-        min_time_ = stop.min_time ? at(*stop.min_time) : 0;
+        limit_ = stop.time ? ticks_at(*stop.time) : stop.stonewall ? ticks_at(*stop.stonewall) : never;
+        min_time_ = stop.min_time ? ticks_at(*stop.min_time) : 0;
         first_done_ = stop.first_done;
     }
     slices_.begin(meter_.slice_bytes(), meter_.slice_operations(job_.max_slices),
@@ -73,8 +73,8 @@ void TimedStream<Time>::after_stonewall() {
             return;
         }
     }
-    std::uint64_t seen = control_.wearout_target.load();
-    while (seen < done_ && !control_.wearout_target.compare_exchange_weak(seen, done_)) {
+    std::uint64_t target = control_.wearout_target.load();
+    while (target < done_ && !control_.wearout_target.compare_exchange_weak(target, done_)) {
     }
     if (!team_.wait_for_all(job_.stream)) {
         return;
@@ -116,10 +116,10 @@ bool TimedStream<Time>::event(std::uint64_t from, std::uint64_t to, std::uint32_
 }
 
 template <class Time>
-void TimedStream<Time>::fail(const std::string& path, const char* what, int code, std::uint64_t offset) noexcept {
+void TimedStream<Time>::fail(const std::string& path, const char* operation, int code, std::uint64_t offset) noexcept {
     failed_ = true;
     ++meter_.failed;
-    report(path, what, code, offset, {});
+    report(path, operation, code, offset, {});
     std::uint32_t running = 0;
     control_.stop.compare_exchange_strong(running, ranks::NodeControl::quit_error);
 }
@@ -134,19 +134,19 @@ void TimedStream<Time>::fail_in_words(const char* sentence) noexcept {
 }
 
 template <class Time>
-void TimedStream<Time>::report(const std::string& path, const char* what, int code, std::uint64_t offset,
+void TimedStream<Time>::report(const std::string& path, const char* operation, int code, std::uint64_t offset,
                                const std::string& text) noexcept {
-    const std::uint32_t place = control_.error_count.fetch_add(1);
-    if (place >= ranks::NodeControl::max_errors) {
+    const std::uint32_t index = control_.error_count.fetch_add(1);
+    if (index >= ranks::NodeControl::max_errors) {
         return;
     }
-    ranks::ErrorSlot& slot = control_.errors[place];
+    ranks::ErrorSlot& slot = control_.errors[index];
     slot.state.store(1);
     slot.task = job_.task;
     slot.code = code;
     slot.offset = offset;
     slot.at_ns = phase_ns(now());
-    std::snprintf(slot.what, sizeof slot.what, "%s", what);
+    std::snprintf(slot.operation, sizeof slot.operation, "%s", operation);
     std::snprintf(slot.path, sizeof slot.path, "%s", path.c_str());
     std::snprintf(slot.text, sizeof slot.text, "%s", text.c_str());
     slot.state.store(2);

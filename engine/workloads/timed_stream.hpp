@@ -130,9 +130,9 @@ class TimedStream : public TaskStream {
     }
     /// An operation ended at or after the expected event. True when the deadline has passed with it.
     bool event(std::uint64_t from, std::uint64_t to, std::uint32_t length) noexcept;
-    void fail(const std::string& path, const char* what, int code, std::uint64_t offset) noexcept;
+    void fail(const std::string& path, const char* operation, int code, std::uint64_t offset) noexcept;
     void fail_in_words(const char* sentence) noexcept;
-    void report(const std::string& path, const char* what, int code, std::uint64_t offset,
+    void report(const std::string& path, const char* operation, int code, std::uint64_t offset,
                 const std::string& text) noexcept;
 
     const StreamJob& job_;

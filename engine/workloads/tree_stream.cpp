@@ -31,7 +31,7 @@ TreeStream<Time>::TreeStream(const StreamJob& job, ranks::Team& team, const mete
 
 template <class Time>
 template <class Call, class Name>
-bool TreeStream<Time>::each(std::uint64_t& next, std::size_t count, unsigned kind, const char* what, Call call,
+bool TreeStream<Time>::each(std::uint64_t& next, std::size_t count, unsigned kind, const char* operation, Call call,
                             Name name_of) {
     meters::Histogram& histogram = this->meter_.histogram(kind);
     std::uint64_t last = this->now();
@@ -41,13 +41,13 @@ bool TreeStream<Time>::each(std::uint64_t& next, std::size_t count, unsigned kin
         if (result < 0) [[unlikely]] {
             if (result == -ENOENT && meta_.go_on) {
                 ++this->meter_.failed;
-                this->report(name_of(k), what, ENOENT, 0, {});
+                this->report(name_of(k), operation, ENOENT, 0, {});
                 ++next;
                 last = this->now();
                 continue;
             }
             this->settle();
-            this->fail(name_of(k), what, static_cast<int>(-result), 0);
+            this->fail(name_of(k), operation, static_cast<int>(-result), 0);
             return false;
         }
         histogram.add(this->time_.duration_ns(end - last));
@@ -85,9 +85,9 @@ std::span<const std::byte> TreeStream<Time>::packet(std::size_t k) {
         payload::prepare(packet, packet_.data(), length_);
         packet_of_ = part.owner;
     }
-    const patterns::TreeShape::ItemPosition place = tree_.shape.place(TreeJob::written_as(part, items_.item(k)));
+    const patterns::TreeShape::ItemPosition item = tree_.shape.place(TreeJob::written_as(part, items_.item(k)));
     payload::mark(packet, packet_.data(), length_,
-                  meta_.window ? tree_.content_number(place.copy, place.number) : place.number);
+                  meta_.window ? tree_.content_number(item.copy, item.number) : item.number);
     return packet_;
 }
 
@@ -230,17 +230,17 @@ std::int64_t TreeStream<Time>::list(const char* path) {
     if (directory < 0) {
         return directory;
     }
-    std::int64_t found = 0;
+    std::int64_t entries = 0;
     std::int64_t got = 0;
     while ((got = names_.list(directory, listing_)) > 0) {
-        std::size_t place = 0;
+        std::size_t position = 0;
         for (backends::DirectoryEntry entry;
-             names_.next({listing_.data(), static_cast<std::size_t>(got)}, place, entry);) {
-            ++found;
+             names_.next({listing_.data(), static_cast<std::size_t>(got)}, position, entry);) {
+            ++entries;
         }
     }
     names_.leave(directory);
-    return got < 0 ? got : found;
+    return got < 0 ? got : entries;
 }
 
 template <class Time>
@@ -271,9 +271,9 @@ bool TreeStream<Time>::run_directories(std::uint64_t& next, std::uint64_t to) {
             good = each(
                 next, count, meters::kind_readdir, "list",
                 [this](std::size_t k) -> std::int64_t {
-                    const std::int64_t found = list(tree_.relative(directories_[k]));
-                    this->meter_.entries += found > 0 ? static_cast<std::uint64_t>(found) : 0;
-                    return found;
+                    const std::int64_t entries = list(tree_.relative(directories_[k]));
+                    this->meter_.entries += entries > 0 ? static_cast<std::uint64_t>(entries) : 0;
+                    return entries;
                 },
                 path);
         }
@@ -287,11 +287,11 @@ bool TreeStream<Time>::run_directories(std::uint64_t& next, std::uint64_t to) {
 /// What is wrong with the k-th file, and where; empty when nothing is.
 template <class Time>
 std::string TreeStream<Time>::compare(std::size_t k, std::int64_t got, std::uint64_t& offset) {
-    const std::byte* found = buffers_->read_buffer(0);
+    const std::byte* data = buffers_->read_buffer(0);
     const TreePart& part = items_.part();
     if (payload::tells_itself(this->job_.phase->data.payload.kind)) {
         const std::span<const std::byte> right = packet(k);
-        const auto first = std::mismatch(right.begin(), right.begin() + got, found).first;
+        const auto first = std::mismatch(right.begin(), right.begin() + got, data).first;
         offset = static_cast<std::uint64_t>(first - right.begin());
         return offset == length_ ? std::string()
                : got < length_ && offset == static_cast<std::uint64_t>(got)
@@ -300,7 +300,7 @@ std::string TreeStream<Time>::compare(std::size_t k, std::int64_t got, std::uint
     }
     payload::Image& expected = buffers_->expected();
     expected.set_origin({tree_.file_number(part, items_.item(k)), part.generation});
-    const auto wrong = payload::compare(expected, found, 0, length_, static_cast<std::uint64_t>(got));
+    const auto wrong = payload::compare(expected, data, 0, length_, static_cast<std::uint64_t>(got));
     offset = wrong ? wrong->offset : 0;
     return wrong ? std::string(payload::text(wrong->kind)) + " data: " + wrong->text : std::string();
 }

@@ -27,7 +27,7 @@ class TreeStream final : public TimedStream<Time> {
     bool run_batch(std::uint64_t& next, std::size_t count);
     /// Calls `call(k)` for each name of a batch; `name_of(k)` is its path for messages.
     template <class Call, class Name>
-    bool each(std::uint64_t& next, std::size_t count, unsigned kind, const char* what, Call call, Name name_of);
+    bool each(std::uint64_t& next, std::size_t count, unsigned kind, const char* operation, Call call, Name name_of);
     bool create(std::uint64_t& next, std::size_t count);
     bool read(std::uint64_t& next, std::size_t count);
     bool rename(std::uint64_t& next, std::size_t count);

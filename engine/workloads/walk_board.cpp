@@ -29,9 +29,9 @@ bool WalkStack::put(std::string_view path) noexcept {
     const std::uint32_t count = count_.load(std::memory_order_relaxed);
     const bool room = count < places;
     if (room) {
-        PathSlot& place = place_[(oldest_ + count) % places];
-        place.length = static_cast<std::uint16_t>(path.size());
-        std::memcpy(place.text, path.data(), path.size());
+        PathSlot& slot = place_[(oldest_ + count) % places];
+        slot.length = static_cast<std::uint16_t>(path.size());
+        std::memcpy(slot.text, path.data(), path.size());
         count_.store(count + 1, std::memory_order_relaxed);
     }
     unlock();
@@ -44,8 +44,8 @@ bool WalkStack::take_newest(std::string& path) noexcept {
     }
     const std::uint32_t count = count_.load(std::memory_order_relaxed);
     if (count > 0) {
-        const PathSlot& place = place_[(oldest_ + count - 1) % places];
-        path.assign(place.text, place.length);
+        const PathSlot& slot = place_[(oldest_ + count - 1) % places];
+        path.assign(slot.text, slot.length);
         count_.store(count - 1, std::memory_order_relaxed);
     }
     unlock();
@@ -58,8 +58,8 @@ bool WalkStack::take_oldest(std::string& path) noexcept {
     }
     const std::uint32_t count = count_.load(std::memory_order_relaxed);
     if (count > 0) {
-        const PathSlot& place = place_[oldest_];
-        path.assign(place.text, place.length);
+        const PathSlot& slot = place_[oldest_];
+        path.assign(slot.text, slot.length);
         oldest_ = (oldest_ + 1) % places;
         count_.store(count - 1, std::memory_order_relaxed);
     }

@@ -47,9 +47,9 @@ std::vector<std::string> WalkStream<Time>::roots() const {
 }
 
 template <class Time>
-bool WalkStream<Time>::leave_for(const char* what, std::int64_t result) {
+bool WalkStream<Time>::leave_for(const char* operation, std::int64_t result) {
     this->settle();
-    this->fail(tree_.root + "/" + path_, what, static_cast<int>(-result), 0);
+    this->fail(tree_.root + "/" + path_, operation, static_cast<int>(-result), 0);
     return false;
 }
 
@@ -156,17 +156,17 @@ bool WalkStream<Time>::hand_over() {
 
 template <class Time>
 bool WalkStream<Time>::open_gift(const std::string& gift) {
-    std::size_t place = gift.find('\0', 1);
-    path_.assign(gift, 1, place - 1);
+    std::size_t position = gift.find('\0', 1);
+    path_.assign(gift, 1, position - 1);
     const backends::Directory directory = names_.enter(tree_.directory, tree_.relative(tree_.root + "/" + path_));
     bool good = directory >= 0 || leave_for("open", directory);
     unpacking_ = true;
-    while (good && place < gift.size()) {
-        const auto kind = static_cast<backends::EntryKind>(gift[place + 1] - '0');
-        const char* name = gift.c_str() + place + 2;
-        backends::EntryKind known = kind;
-        good = meet(directory, {name, kind}, known);
-        place = std::min(gift.find('\0', place + 1), gift.size());
+    while (good && position < gift.size()) {
+        const auto kind = static_cast<backends::EntryKind>(gift[position + 1] - '0');
+        const char* name = gift.c_str() + position + 2;
+        backends::EntryKind actual_kind = kind;
+        good = meet(directory, {name, kind}, actual_kind);
+        position = std::min(gift.find('\0', position + 1), gift.size());
     }
     unpacking_ = false;
     this->settle();
@@ -215,9 +215,9 @@ bool WalkStream<Time>::visit(backends::Directory directory, const backends::Dire
     if (at_top_ && depth == 0 && is_own(entry.name)) {
         return true;
     }
-    const bool mine = !dealing_ || node_of(entry.name, tree_.nodes) == tree_.node;
+    const bool on_this_node = !dealing_ || node_of(entry.name, tree_.nodes) == tree_.node;
     backends::EntryKind kind = entry.kind;
-    if (mine && !meet(directory, entry, kind)) {
+    if (on_this_node && !meet(directory, entry, kind)) {
         return false;
     }
     if (kind == backends::EntryKind::unknown && opens_as_directory(directory, entry.name)) {
@@ -226,7 +226,7 @@ bool WalkStream<Time>::visit(backends::Directory directory, const backends::Dire
     if (kind != backends::EntryKind::directory) {
         return true;
     }
-    this->meter_.directories += mine ? 1U : 0U;
+    this->meter_.directories += on_this_node ? 1U : 0U;
     return descend(directory, entry, depth);
 }
 
@@ -242,10 +242,10 @@ bool WalkStream<Time>::walk_inside(backends::Directory directory, std::size_t de
         if (got < 0) {
             good = leave_for("list", got);
         }
-        std::size_t place = 0;
+        std::size_t position = 0;
         const std::span<const std::byte> listed(listing.data(),
                                                 static_cast<std::size_t>(std::max<std::int64_t>(0, got)));
-        for (backends::DirectoryEntry entry; good && names_.next(listed, place, entry);) {
+        for (backends::DirectoryEntry entry; good && names_.next(listed, position, entry);) {
             good = visit(directory, entry, depth);
         }
     }
@@ -281,12 +281,12 @@ bool WalkStream<Time>::begin_walk() {
             share.swap(children_);
         }
         dealing_ = false;
-        std::vector<std::string> mine;
+        std::vector<std::string> own_share;
         for (std::size_t i = static_cast<std::size_t>(tree_.node); i < share.size();
              i += static_cast<std::size_t>(tree_.nodes)) {
-            mine.push_back(share[i]);
+            own_share.push_back(share[i]);
         }
-        share.swap(mine);
+        share.swap(own_share);
     }
     for (std::size_t i = 0; good && i < share.size(); ++i) {
         tree_.walk->outstanding.fetch_add(1);

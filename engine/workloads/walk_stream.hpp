@@ -35,7 +35,7 @@ class WalkStream final : public TimedStream<Time> {
     bool give(const backends::DirectoryEntry& entry);
     bool hand_over();
     bool open_gift(const std::string& gift);
-    bool leave_for(const char* what, std::int64_t result);
+    bool leave_for(const char* operation, std::int64_t result);
     bool take(std::string& path);
     std::vector<std::byte>& buffer(std::size_t depth);
     bool count_entry(std::uint64_t from, std::uint64_t to);

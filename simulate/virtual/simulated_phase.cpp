@@ -184,7 +184,7 @@ void SimulatedPhase::add_target_totals(results::Totals& totals) const {
         const meters::TargetsServed served = stream->targets();
         sum.meter = served.meter != nullptr ? served.meter : sum.meter;
         sum.files += served.files;
-        sum.known += served.known;
+        sum.with_layout += served.with_layout;
     }
     if (sum.meter != nullptr) {
         const std::uint32_t doublings = sum.meter->doublings();
@@ -231,7 +231,7 @@ results::Circumstances SimulatedPhase::collect_circumstances(const phases::Timed
             .node_memory = context().node_memory,
             .nodes = context().tasks.nodes(),
             .residency = effect.residency.share(),
-            .residency_known = effect.residency.known,
+            .residency_known = effect.residency.is_known,
             .file_system = platform_.machine.site().fs.kind,
             .removed_before = {}};
 }

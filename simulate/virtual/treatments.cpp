@@ -30,7 +30,7 @@ treatments::Residency SimulatedPhase::compute_residency() const {
                 continue;
             }
             const FileId file = platform_.machine.get_file(path);
-            sum.known = true;
+            sum.is_known = true;
             sum.pages += platform_.machine.file_size(file) / 4096;
             sum.resident += platform_.machine.cached_bytes(client_of(task), file) / 4096;
         }

@@ -15,31 +15,31 @@ namespace {
 using plan::PlanError;
 using Takes = IorOption::Takes;
 
-[[noreturn]] void unknown(const std::string& shown, const std::string& name) {
+[[noreturn]] void unknown(const std::string& spelling, const std::string& name) {
     const std::string why = why_refused(name);
-    throw PlanError(why.empty() ? "there is no option " + shown + "; `sonde-engine ior -h` lists all"
-                                : shown + " " + why);
+    throw PlanError(why.empty() ? "there is no option " + spelling + "; `sonde-engine ior -h` lists all"
+                                : spelling + " " + why);
 }
 
 /// The words one after the other.
 class ArgumentReader {
  public:
-    explicit ArgumentReader(const std::vector<std::string>& words) : words_(words) {}
-    bool any() const { return at_ < words_.size(); }
-    const std::string& take() { return words_[at_++]; }
+    explicit ArgumentReader(const std::vector<std::string>& arguments) : arguments_(arguments) {}
+    bool any() const { return at_ < arguments_.size(); }
+    const std::string& take() { return arguments_[at_++]; }
 
  private:
-    const std::vector<std::string>& words_;
+    const std::vector<std::string>& arguments_;
     std::size_t at_ = 0;
 };
 
 class Parser {
  public:
-    explicit Parser(const std::vector<std::string>& words) : words_(words) {}
+    explicit Parser(const std::vector<std::string>& arguments) : arguments_(arguments) {}
 
     void run() {
-        while (words_.any()) {
-            const std::string word = words_.take();
+        while (arguments_.any()) {
+            const std::string word = arguments_.take();
             if (word == "-h" || word == "--help") {
                 throw Help(help_text());
             }
@@ -58,31 +58,32 @@ class Parser {
     std::string script;
 
  private:
-    std::string value_for(const std::string& shown, const std::optional<std::string>& given) {
-        if (given && !given->empty()) {
-            return *given;
+    std::string value_for(const std::string& spelling, const std::optional<std::string>& value) {
+        if (value && !value->empty()) {
+            return *value;
         }
-        if (given || !words_.any()) {
-            throw PlanError(shown + " needs a value after it");
+        if (value || !arguments_.any()) {
+            throw PlanError(spelling + " needs a value after it");
         }
-        return words_.take();
+        return arguments_.take();
     }
 
-    void apply(const IorOption& option, const std::string& shown, const std::optional<std::string>& given) {
+    void apply(const IorOption& option, const std::string& spelling, const std::optional<std::string>& value) {
         try {
             if (option.takes == Takes::value) {
-                option.apply(settings, value_for(shown, given));
+                option.apply(settings, value_for(spelling, value));
             } else {
-                raise(option, given);
+                raise(option, value);
             }
         } catch (const PlanError& error) {
-            const std::string what = error.what();
-            throw PlanError(what.starts_with("a ") || what.starts_with("the number") ? shown + ": " + what : what);
+            const std::string message = error.what();
+            throw PlanError(message.starts_with("a ") || message.starts_with("the number") ? spelling + ": " + message
+                                                                                           : message);
         }
     }
 
     /// A flag without a number counts up: -z -z is 2.
-    void raise(const IorOption& option, const std::optional<std::string>& given) {
+    void raise(const IorOption& option, const std::optional<std::string>& value) {
         int level = 1;
         if (option.letter == 'z') {
             level += settings.random_offset;
@@ -93,7 +94,7 @@ class Parser {
         } else if (option.letter == 'v') {
             level += settings.verbose;
         }
-        option.apply(settings, given ? *given : std::to_string(level));
+        option.apply(settings, value ? *value : std::to_string(level));
     }
 
     void read_long(const std::string& word) {
@@ -109,36 +110,36 @@ class Parser {
     /// -t 4k, -t=4k, -t4k, and flags in a row: -wrk.
     void read_short(const std::string& word) {
         for (std::size_t i = 1; i < word.size(); ++i) {
-            const std::string shown = std::string("-") + word[i];
-            const std::string rest = word.substr(i + 1);
-            const std::optional<std::string> given = rest.empty()            ? std::nullopt
-                                                     : rest.starts_with('=') ? std::optional(rest.substr(1))
-                                                                             : std::optional(rest);
+            const std::string spelling = std::string("-") + word[i];
+            const std::string remainder = word.substr(i + 1);
+            const std::optional<std::string> value = remainder.empty()            ? std::nullopt
+                                                     : remainder.starts_with('=') ? std::optional(remainder.substr(1))
+                                                                                  : std::optional(remainder);
             if (word[i] == 'O') {
-                apply_directives(settings, value_for(shown, given), "-O");
+                apply_directives(settings, value_for(spelling, value), "-O");
                 return;
             }
             if (word[i] == 'f') {
-                script = value_for(shown, given);
+                script = value_for(spelling, value);
                 return;
             }
             const IorOption* option = by_letter(word[i]);
             if (option == nullptr) {
-                unknown(shown, std::string(1, word[i]));
+                unknown(spelling, std::string(1, word[i]));
             }
             if (option->takes == Takes::value) {
-                apply(*option, shown, given);
+                apply(*option, spelling, value);
                 return;
             }
-            const bool with_number = rest.starts_with('=');
-            apply(*option, shown, with_number ? given : std::nullopt);
+            const bool with_number = remainder.starts_with('=');
+            apply(*option, spelling, with_number ? value : std::nullopt);
             if (with_number) {
                 return;
             }
         }
     }
 
-    ArgumentReader words_;
+    ArgumentReader arguments_;
 };
 
 }  // namespace
@@ -152,17 +153,17 @@ void apply_directives(IorSettings& settings, const std::string& line, const std:
     const std::string_view text = std::string_view(line).substr(0, line.find('#'));
     for (std::size_t from = 0; from <= text.size();) {
         const std::size_t comma = std::min(text.find(',', from), text.size());
-        const std::string one = trimmed(text.substr(from, comma - from));
+        const std::string directive = trimmed(text.substr(from, comma - from));
         from = comma + 1;
-        if (one.empty()) {
+        if (directive.empty()) {
             continue;
         }
-        const std::size_t equal = one.find('=');
-        const std::string key = trimmed(std::string_view(one).substr(0, equal));
+        const std::size_t equal = directive.find('=');
+        const std::string key = trimmed(std::string_view(directive).substr(0, equal));
         const std::string value =
-            equal == std::string::npos ? std::string() : trimmed(std::string_view(one).substr(equal + 1));
+            equal == std::string::npos ? std::string() : trimmed(std::string_view(directive).substr(equal + 1));
         if (key.empty() || value.empty()) {
-            throw PlanError(where + ": \"" + one + "\" is not of the form key=value");
+            throw PlanError(where + ": \"" + directive + "\" is not of the form key=value");
         }
         const IorOption* option = by_directive(key);
         if (option == nullptr) {
@@ -176,8 +177,8 @@ void apply_directives(IorSettings& settings, const std::string& line, const std:
     }
 }
 
-std::vector<IorSettings> read_words(const std::vector<std::string>& words) {
-    Parser parser(words);
+std::vector<IorSettings> parse_arguments(const std::vector<std::string>& arguments) {
+    Parser parser(arguments);
     parser.settings.hints = hints_of_environment();
     parser.run();
     std::vector<IorSettings> tests =

@@ -11,7 +11,7 @@ namespace sonde::dialects::ior {
 
 /// The tests in the order they run: one, or as many as the script has. Throws plan::PlanError with one sentence, or
 /// Help.
-std::vector<IorSettings> read_words(const std::vector<std::string>& words);
+std::vector<IorSettings> parse_arguments(const std::vector<std::string>& arguments);
 
 /// Applies "key=value,key=value", as after -O and in scripts; what follows # is a comment. `where` for messages.
 void apply_directives(IorSettings& settings, const std::string& line, const std::string& where);

@@ -27,16 +27,16 @@ void add_hint(Hints& hints, const std::string& line) {
     }
 }
 
-Hints hints_of_file(const std::string& path, Hints known) {
+Hints hints_of_file(const std::string& path, Hints hints) {
     std::ifstream file(path);
     if (!file) {
         throw plan::PlanError("the file of hints " + path + " cannot be read (" + std::strerror(errno) +
                               "): name an existing one after --mpiio.hintsFileName");
     }
     for (std::string line; std::getline(file, line);) {
-        add_hint(known, line);
+        add_hint(hints, line);
     }
-    return known;
+    return hints;
 }
 
 Hints hints_of_environment() {

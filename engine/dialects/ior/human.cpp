@@ -33,7 +33,7 @@ class Human final : public OutputLayout {
         value("TestID", std::to_string(test.number));
         value("StartTime", test.began);
         const std::string file = file_of_task(s);
-        if (const FileSystemUse use = file_system_use(file); use.known) {
+        if (const FileSystemUse use = file_system_use(file); use.is_known) {
             value("Path", file);
             out_ << text("%-20s: %s   Used FS: %2.1f%%   Inodes: %s   Used Inodes: %2.1f%%\n", "FS",
                          use.capacity.c_str(), use.used_percent, use.inodes.c_str(), use.inodes_percent);
@@ -126,8 +126,8 @@ class Human final : public OutputLayout {
     }
 
  private:
-    void value(const char* key, const std::string& what) {
-        out_ << std::left << std::setw(20) << key << ": " << what << "\n";
+    void value(const char* key, const std::string& text) {
+        out_ << std::left << std::setw(20) << key << ": " << text << "\n";
     }
 
     void show_stamp(const IorTest& test) {

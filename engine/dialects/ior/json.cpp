@@ -115,17 +115,17 @@ ordered_json options_of(const IorTest& test) {
 
 /// Sonde's figures of a point.
 ordered_json own_of(const Point& point) {
-    ordered_json own{{"iter", point.step.repetition}, {"bytes", point.bytes}, {"ops", point.operations}};
-    own.update(point.own);
+    ordered_json figures{{"iter", point.step.repetition}, {"bytes", point.bytes}, {"ops", point.operations}};
+    figures.update(point.figures);
     if (point.checked_bytes > 0) {
-        own["checked_bytes"] = point.checked_bytes;
-        own["mismatches"] = point.mismatches;
+        figures["checked_bytes"] = point.checked_bytes;
+        figures["mismatches"] = point.mismatches;
     }
-    own["findings"] = point.findings;
-    return own;
+    figures["findings"] = point.findings;
+    return figures;
 }
 
-ordered_json result_of(const IorTest& test, const Point& point, bool own) {
+ordered_json result_of(const IorTest& test, const Point& point, bool with_figures) {
     const IorSettings& s = *test.settings;
     if (point.step.kind == IorStep::StepKind::remove) {
         return {{"access", "remove"}, {"totalTime", point.total}};
@@ -140,13 +140,13 @@ ordered_json result_of(const IorTest& test, const Point& point, bool own) {
                         {"wrRdTime", point.transfer},
                         {"closeTime", point.close},
                         {"totalTime", point.total}};
-    if (own) {
+    if (with_figures) {
         result["sonde"] = own_of(point);
     }
     return result;
 }
 
-ordered_json summary_of(const IorTest& test, bool writes, bool own) {
+ordered_json summary_of(const IorTest& test, bool writes, bool with_figures) {
     const IorSettings& s = *test.settings;
     const std::vector<Point> points = test.of(writes);
     std::vector<double> rates, calls;
@@ -188,7 +188,7 @@ ordered_json summary_of(const IorTest& test, bool writes, bool own) {
     if (s.wear_out && wall_seconds > 0) {
         summary["StoneWallTime"] = wall_seconds / count;
         summary["StoneWallbwMeanMIB"] = wall_bytes / wall_seconds / mebi;
-        if (own) {
+        if (with_figures) {
             const double all = wall_bytes * test.crowd.used(s) / wall_seconds / mebi;
             summary["sonde"] = {{"StoneWallbwMeanMIB of all tasks", all}};
         }
@@ -199,7 +199,7 @@ ordered_json summary_of(const IorTest& test, bool writes, bool own) {
 
 class Json final : public OutputLayout {
  public:
-    Json(std::ostream& out, int verbose, bool own) : out_(out), verbose_(verbose), own_(own) {}
+    Json(std::ostream& out, int verbose, bool with_figures) : out_(out), verbose_(verbose), own_(with_figures) {}
 
     void begin(const std::string& command) override {
         document_ = {{"Version", version_text},        {"Began", date_now()},
@@ -211,7 +211,7 @@ class Json final : public OutputLayout {
         const IorSettings& s = *test.settings;
         ordered_json entry{{"TestID", test.number}, {"StartTime", test.began}};
         const std::string file = file_of_task(s);
-        if (const FileSystemUse use = file_system_use(file); use.known) {
+        if (const FileSystemUse use = file_system_use(file); use.is_known) {
             entry["Path"] = file;
             entry["Capacity"] = use.capacity;
             entry["Used Capacity"] = percent(use.used_percent);
@@ -225,9 +225,10 @@ class Json final : public OutputLayout {
     }
 
     void point(const IorTest& test, const Point& point) override {
-        const bool shown = point.step.kind == IorStep::StepKind::write || point.step.kind == IorStep::StepKind::read ||
-                           (point.step.kind == IorStep::StepKind::remove && verbose_ > 0);
-        if (shown) {
+        const bool is_listed = point.step.kind == IorStep::StepKind::write ||
+                               point.step.kind == IorStep::StepKind::read ||
+                               (point.step.kind == IorStep::StepKind::remove && verbose_ > 0);
+        if (is_listed) {
             document_["tests"].back()["Results"].push_back(result_of(test, point, own_));
         }
     }
@@ -273,8 +274,8 @@ class Json final : public OutputLayout {
 
 }  // namespace
 
-std::unique_ptr<OutputLayout> make_json(std::ostream& out, int verbose, bool own) {
-    return std::make_unique<Json>(out, verbose, own);
+std::unique_ptr<OutputLayout> make_json(std::ostream& out, int verbose, bool with_figures) {
+    return std::make_unique<Json>(out, verbose, with_figures);
 }
 
 }  // namespace sonde::dialects::ior

@@ -73,8 +73,8 @@ std::string human_size(double bytes) {
     for (const SizeUnit& unit : units) {
         if (bytes >= unit.size) {
             const double count = bytes / unit.size;
-            const bool whole = count == static_cast<double>(static_cast<std::int64_t>(count));
-            return text(whole ? "%.0f " : "%.2f ", count) + unit.name;
+            const bool is_integer = count == static_cast<double>(static_cast<std::int64_t>(count));
+            return text(is_integer ? "%.0f " : "%.2f ", count) + unit.name;
         }
     }
     return text("%.0f bytes", bytes);
@@ -91,7 +91,7 @@ FileSystemUse file_system_use(const std::string& path) {
     const auto share = [](double free, double all) { return all > 0 ? (1 - free / all) * 100 : 0; };
     const double all = static_cast<double>(info.f_blocks) * static_cast<double>(info.f_frsize);
     const double free = static_cast<double>(info.f_bfree) * static_cast<double>(info.f_frsize);
-    use.known = true;
+    use.is_known = true;
     use.capacity = all / 0x1p30 > 1024 ? text("%.1f TiB", all / 0x1p40) : text("%.1f GiB", all / 0x1p30);
     use.used_percent = share(free, all);
     use.inodes = text("%.1f Mi", static_cast<double>(info.f_files) / 0x1p20);

@@ -44,7 +44,8 @@ class OutputLayout {
 };
 
 std::unique_ptr<OutputLayout> make_human(std::ostream& out, int verbose);
-std::unique_ptr<OutputLayout> make_json(std::ostream& out, int verbose, bool own);  ///< own: with members named "sonde"
+std::unique_ptr<OutputLayout> make_json(std::ostream& out, int verbose,
+                                        bool with_figures);  ///< own: with members named "sonde"
 std::unique_ptr<OutputLayout> make_csv(std::ostream& out);
 
 /// What both readable layouts say alike.
@@ -57,7 +58,7 @@ std::string human_size(double bytes);  ///< "256 KiB" is "262144 bytes", "1 MiB"
 struct FileSystemUse {
     std::string capacity, inodes;  ///< "252.0 GiB", "16.0 Mi"
     double used_percent = 0, inodes_percent = 0;
-    bool known = false;
+    bool is_known = false;
 };
 FileSystemUse file_system_use(const std::string& path);
 constexpr const char* version_text = "4.1.0+sonde";

@@ -17,8 +17,8 @@ namespace {
 using plan::PlanError;
 using Takes = IorOption::Takes;
 
-std::int64_t whole(const std::string& text, const std::string& what) {
-    return read_number(text, what, INT_MIN, INT_MAX);
+std::int64_t whole(const std::string& text, const std::string& option) {
+    return read_number(text, option, INT_MIN, INT_MAX);
 }
 
 template <auto Member>
@@ -317,15 +317,15 @@ std::span<const IorOption> options() {
 }
 
 const IorOption* by_letter(char letter) {
-    const auto found =
+    const auto match =
         std::find_if(std::begin(table), std::end(table), [&](const IorOption& o) { return o.letter == letter; });
-    return found == std::end(table) || letter == 0 ? nullptr : found;
+    return match == std::end(table) || letter == 0 ? nullptr : match;
 }
 
 const IorOption* by_word(std::string_view word) {
-    const auto found =
+    const auto match =
         std::find_if(std::begin(table), std::end(table), [&](const IorOption& o) { return o.word == word; });
-    return found == std::end(table) || word.empty() ? nullptr : found;
+    return match == std::end(table) || word.empty() ? nullptr : match;
 }
 
 const IorOption* by_directive(std::string_view directive) {
@@ -339,7 +339,7 @@ const IorOption* by_directive(std::string_view directive) {
 }
 
 std::string why_refused(const std::string& option) {
-    static const std::map<std::string, std::string> gone{
+    static const std::map<std::string, std::string> former_options{
         {"H", "is --mpiio.showHints today"},
         {"I", "was for HDF5, which is not built into Sonde"},
         {"J", "was for HDF5, which is not built into Sonde"},
@@ -355,8 +355,8 @@ std::string why_refused(const std::string& option) {
         {"useSharedFilePointer", "is not in IOR 4 any more"},
         {"showHints", "is --mpiio.showHints today"},
         {"showHelp", "is -h today"}};
-    const auto found = gone.find(option);
-    return found == gone.end() ? std::string() : found->second;
+    const auto match = former_options.find(option);
+    return match == former_options.end() ? std::string() : match->second;
 }
 
 std::string help_text() {

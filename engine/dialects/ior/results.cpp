@@ -49,8 +49,8 @@ RateSpread spread_of(const std::vector<double>& values) {
 }
 
 const IorStep* IorResults::step_of(const ordered_json& content) const {
-    const auto found = places_.find(content.value("phase", std::string()));
-    return found == places_.end() ? nullptr : &steps_[found->second];
+    const auto match = places_.find(content.value("phase", std::string()));
+    return match == places_.end() ? nullptr : &steps_[match->second];
 }
 
 void IorResults::take_end(const ordered_json& content) {
@@ -72,7 +72,7 @@ void IorResults::take_end(const ordered_json& content) {
     }
     for (const char* member : {"stopped_by", "seconds", "rates", "wearout_ratio", "latency", "cpu", "imbalance"}) {
         if (content.contains(member)) {
-            point_.own[member] = content.at(member);
+            point_.figures[member] = content.at(member);
         }
     }
     if (content.contains("rates") && content.at("rates").contains("stonewall")) {

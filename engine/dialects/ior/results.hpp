@@ -38,7 +38,7 @@ struct Point {
     double stonewall_bytes = 0, stonewall_seconds = 0;
     std::int64_t most_operations = 0;  ///< of one task
     std::vector<TaskTimes> tasks;
-    nlohmann::ordered_json own;         ///< Sonde's figures: rates, latency, imbalance
+    nlohmann::ordered_json figures;     ///< Sonde's figures: rates, latency, imbalance
     std::vector<std::string> findings;  ///< what Sonde says about it
 
     double bandwidth() const { return total > 0 ? bytes / total : 0; }

@@ -44,18 +44,18 @@ std::vector<IorSettings> read_script(const std::string& path, const IorSettings&
     int number = 0;
     for (std::string line; std::getline(file, line);) {
         ++number;
-        const std::string words = plain(line);
+        const std::string text = plain(line);
         if (!begun) {
-            begun = words == "ior start";
+            begun = text == "ior start";
             continue;
         }
-        if (words.empty() || words[0] == '#') {
+        if (text.empty() || text[0] == '#') {
             continue;
         }
-        if (words == "ior stop") {
+        if (text == "ior stop") {
             break;
         }
-        if (words == "run") {
+        if (text == "run") {
             tests.push_back(current);
             pending = false;
             continue;

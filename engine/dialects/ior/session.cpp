@@ -29,13 +29,13 @@ void warn(const std::string& sentence) {
 }
 
 /// A number that the environment says instead of what was found, as IOR's own tests do; said as IOR says it.
-int faked(const char* variable, const char* what, int found) {
+int faked(const char* variable, const char* label, int actual) {
     const char* value = std::getenv(variable);
     const int number = value == nullptr ? 0 : static_cast<int>(std::strtol(value, nullptr, 10));
     if (number < 1) {
-        return found;
+        return actual;
     }
-    std::cout << "Fake " << what << ": using " << number << "\n";
+    std::cout << "Fake " << label << ": using " << number << "\n";
     return number;
 }
 
@@ -277,11 +277,11 @@ class IorSession final : public Session {
             throw plan::PlanError(s.notes.front() + " (--warningAsErrors)");
         }
         if (s.mpi_show_hints && s.api == "MPIIO") {
-            std::string shown = "hints given to MPI_File_open:";
+            std::string text = "hints given to MPI_File_open:";
             for (const auto& [key, value] : s.hints) {
-                shown += " " + key + "=" + value;
+                text += " " + key + "=" + value;
             }
-            warn(s.hints.empty() ? shown + " none" : shown);
+            warn(s.hints.empty() ? text + " none" : text);
         }
     }
 
@@ -330,7 +330,7 @@ class IorSession final : public Session {
     }
 
     static void say_outliers(const IorSettings& s, const Point& point) {
-        const auto look = [&](const char* what, double TaskTimes::*member) {
+        const auto look = [&](const char* label, double TaskTimes::*member) {
             double mean = 0;
             for (const TaskTimes& task : point.tasks) {
                 mean += task.*member / static_cast<double>(point.tasks.size());
@@ -339,7 +339,7 @@ class IorSession final : public Session {
                 if (std::abs(task.*member - mean) > static_cast<double>(s.outlier_seconds)) {
                     char text[200];
                     std::snprintf(text, sizeof text, "task %d, %s %s is %f s (mean %f s)", task.task,
-                                  point.writes() ? "write" : "read", what, task.*member, mean);
+                                  point.writes() ? "write" : "read", label, task.*member, mean);
                     warn(text);
                 }
             }
@@ -411,8 +411,8 @@ extern const Dialect ior_dialect;
 const Dialect ior_dialect{
     .name = "ior",
     .summary = "the command line, the files and the output of IOR 4.1",
-    .read = [](const std::vector<std::string>& words) -> std::unique_ptr<Session> {
-        return std::make_unique<ior::IorSession>(ior::read_words(words));
+    .read = [](const std::vector<std::string>& arguments) -> std::unique_ptr<Session> {
+        return std::make_unique<ior::IorSession>(ior::parse_arguments(arguments));
     },
 };
 

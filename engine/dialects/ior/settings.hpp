@@ -67,8 +67,8 @@ struct IorSettings {
     std::vector<std::string> notes;  ///< what is done otherwise than the words might suggest
 
     bool tell_note(const std::string& note) {
-        for (const std::string& known : notes) {
-            if (known == note) {
+        for (const std::string& earlier : notes) {
+            if (earlier == note) {
                 return false;
             }
         }

@@ -16,21 +16,21 @@ std::string duration(double seconds) {
 /// Transfers, single calls, the slowest task and what else is known of a point, parted by semicolons.
 std::string figures_of(const IorTest& test, const Point& point) {
     const char* kind = point.writes() ? "write" : "read";
-    std::string said;
-    const auto say = [&said](const std::string& more) { said += (said.empty() ? "" : "; ") + more; };
-    if (point.own.contains("rates") && point.own.at("rates").contains("transfer")) {
-        const auto& rate = point.own.at("rates").at("transfer");
+    std::string figures;
+    const auto say = [&figures](const std::string& more) { figures += (figures.empty() ? "" : "; ") + more; };
+    if (point.figures.contains("rates") && point.figures.at("rates").contains("transfer")) {
+        const auto& rate = point.figures.at("rates").at("transfer");
         say(text("transfers %.2f MiB/s, %.0f calls/s", rate.value("bytes_per_s", 0.0) / mebi,
                  rate.value("ops_per_s", 0.0)));
     }
-    if (point.own.contains("latency") && point.own.at("latency").contains(kind)) {
-        const auto& latency = point.own.at("latency").at(kind);
+    if (point.figures.contains("latency") && point.figures.at("latency").contains(kind)) {
+        const auto& latency = point.figures.at("latency").at(kind);
         const auto ns = [&latency](const char* name) { return duration(latency.value(name, 0.0) / 1e9); };
         say("one call p50 " + ns("p50_ns") + ", p99 " + ns("p99_ns") + ", max " + ns("max_ns"));
     }
-    if (point.own.contains("imbalance") && point.tasks.size() > 1 &&
-        !point.own.at("imbalance").value("slowest", nlohmann::ordered_json::array()).empty()) {
-        const auto& slowest = point.own.at("imbalance").at("slowest")[0];
+    if (point.figures.contains("imbalance") && point.tasks.size() > 1 &&
+        !point.figures.at("imbalance").value("slowest", nlohmann::ordered_json::array()).empty()) {
+        const auto& slowest = point.figures.at("imbalance").at("slowest")[0];
         say(text("slowest task %d on %s, %.2f MiB/s", slowest.value("task", 0),
                  slowest.value("host", std::string()).c_str(), slowest.value("bytes_per_s", 0.0) / mebi));
     }
@@ -41,7 +41,7 @@ std::string figures_of(const IorTest& test, const Point& point) {
         say(text("until the deadline all tasks together %.2f MiB/s (Stonewall(MiB) is that of one)",
                  point.stonewall_bytes / point.stonewall_seconds / mebi));
     }
-    return said;
+    return figures;
 }
 
 /// Findings that differ in their numbers only are said once, with how many more there are.
@@ -51,16 +51,18 @@ class UniqueFindings {
         std::string key = kind;
         std::copy_if(finding.begin(), finding.end(), std::back_inserter(key),
                      [](char c) { return c < '0' || c > '9'; });
-        const auto known = std::find_if(said_.begin(), said_.end(), [&key](const Said& one) { return one.key == key; });
-        if (known == said_.end()) {
+        const auto match =
+            std::find_if(said_.begin(), said_.end(), [&key](const Said& finding) { return finding.key == key; });
+        if (match == said_.end()) {
             said_.push_back({key, line, 0});
         } else {
-            ++known->more;
+            ++match->more;
         }
     }
     void tell(std::ostream& out) const {
-        for (const Said& one : said_) {
-            out << one.line << (one.more > 0 ? text(" (and %d times more)", one.more) : std::string()) << "\n";
+        for (const Said& finding : said_) {
+            out << finding.line << (finding.more > 0 ? text(" (and %d times more)", finding.more) : std::string())
+                << "\n";
         }
     }
 

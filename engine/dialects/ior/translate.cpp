@@ -31,12 +31,12 @@ std::vector<std::string> paths_of(const IorSettings& s) {
     const std::string& file = s.file;
     std::vector<std::string> paths;
     for (std::size_t from = 0; from <= file.size();) {
-        const std::size_t at = std::min(file.find('@', from), file.size());
-        if (at > from) {
-            const std::string path = file.substr(from, at - from);
+        const std::size_t end = std::min(file.find('@', from), file.size());
+        if (end > from) {
+            const std::string path = file.substr(from, end - from);
             paths.push_back(s.api == "MPIIO" ? path.substr(driver_of(path).size()) : path);
         }
-        from = at + 1;
+        from = end + 1;
     }
     if (paths.empty()) {
         throw plan::PlanError("-o names no file");
@@ -332,25 +332,25 @@ std::string driver_of(const std::string& path) {
     // Those of MPICH's ROMIO and of MPIs that were made from it.
     constexpr std::array drivers{"ufs:",  "nfs:",    "xfs:",     "panfs:", "pvfs2:", "lustre:", "gpfs:",
                                  "daos:", "testfs:", "quobyte:", "ime:",   "dfs:",   "pvfs:",   "piofs:"};
-    const auto found =
+    const auto match =
         std::find_if(drivers.begin(), drivers.end(), [&path](const char* driver) { return path.starts_with(driver); });
-    return found == drivers.end() ? std::string() : *found;
+    return match == drivers.end() ? std::string() : *match;
 }
 
 std::string romio_driver(const IorSettings& s) {
-    std::string one;
+    std::string common_driver;
     bool first = true;
     for (std::size_t from = 0; s.api == "MPIIO" && from <= s.file.size(); first = false) {
-        const std::size_t at = std::min(s.file.find('@', from), s.file.size());
-        const std::string driver = driver_of(s.file.substr(from, at - from));
-        if (!first && driver != one) {
+        const std::size_t end = std::min(s.file.find('@', from), s.file.size());
+        const std::string driver = driver_of(s.file.substr(from, end - from));
+        if (!first && driver != common_driver) {
             refuse("-o " + s.file +
                    " names several drivers of ROMIO, which takes one for all files here: name the same before each");
         }
-        one = driver;
-        from = at + 1;
+        common_driver = driver;
+        from = end + 1;
     }
-    return one;
+    return common_driver;
 }
 
 std::string file_of_task(const IorSettings& s, int task) {

@@ -15,14 +15,14 @@ using plan::PlanError;
 using S = WorkbenchSettings;
 using V = const std::string&;
 
-constexpr int many = 1 << 28;
+constexpr int most_items = 1 << 28;
 
 int small(V text, int least, int most) {
     return static_cast<int>(read_number(text, "", least, most));
 }
 
 std::uint64_t count(V text, std::int64_t least) {
-    return static_cast<std::uint64_t>(read_number(text, "", least, many));
+    return static_cast<std::uint64_t>(read_number(text, "", least, most_items));
 }
 
 double factor(V text) {
@@ -83,7 +83,7 @@ const std::vector<ToolOption<S>>& options() {
         {'t', "waiting-time", true, "wait after each call, in proportion to how long it took",
          [](S& s, V v) { s.wait = factor(v); }},
         {'w', "stonewall-timer", true, "seconds after which an iteration of the benchmark stops",
-         [](S& s, V v) { s.stonewall_s = small(v, 0, many); }},
+         [](S& s, V v) { s.stonewall_s = small(v, 0, most_items); }},
         {0, "dataPacketType", true, "content: timestamp, offset, incompressible, random",
          [](S& s, V v) { s.packets = packet_type(v); }},
         {0, "start-item", true, "number of the first object", [](S& s, V v) { s.start_item = count(v, 0); }},
@@ -113,9 +113,9 @@ std::string why_refused(const std::string& name) {
 
 }  // namespace
 
-WorkbenchSettings read_words(const std::vector<std::string>& words) {
+WorkbenchSettings parse_arguments(const std::vector<std::string>& arguments) {
     const Language<WorkbenchSettings> language{"md-workbench", options(), why_refused};
-    WorkbenchSettings s = WordReader<WorkbenchSettings>(language, words).read();
+    WorkbenchSettings s = ArgumentParser<WorkbenchSettings>(language, arguments).read();
     if (s.api != "POSIX" && s.api != "DUMMY") {
         throw PlanError("-a is \"" + s.api +
                         "\", but must be POSIX or DUMMY: there are no operations on names through "

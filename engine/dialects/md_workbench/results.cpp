@@ -28,15 +28,15 @@ Latencies latencies_of(const ordered_json& line) {
     all.least = line.value("min_ns", 0.0) / 1e9;
     all.most = line.value("max_ns", 0.0) / 1e9;
     const auto quantile = [&](double share) {
-        double left = share * static_cast<double>(all.count);
+        double remaining = share * static_cast<double>(all.count);
         for (const auto& bucket : line.at("buckets")) {
             const auto count = bucket.at(2).get<double>();
-            if (left <= count && count > 0) {
+            if (remaining <= count && count > 0) {
                 const auto low = bucket.at(0).get<double>();
                 const auto high = bucket.at(1).get<double>();
-                return std::clamp((low + (high - low) * left / count) / 1e9, all.least, all.most);
+                return std::clamp((low + (high - low) * remaining / count) / 1e9, all.least, all.most);
             }
-            left -= count;
+            remaining -= count;
         }
         return all.most;
     };
@@ -109,14 +109,14 @@ std::string row_of(const WorkbenchSettings& s, const WorkbenchStep& step, const 
 std::string figures_of(const WorkbenchSettings& s, const WorkbenchStep& step, const WorkbenchPhase& m,
                        const CallCounts& c) {
     const double throughput = quotient((c.made + c.read) * static_cast<double>(s.size), c.time) / mebi;
-    if (step.phase == Phase::benchmark) {
+    if (step.phase == PhaseKind::benchmark) {
         const double calls = c.read * (s.read_only ? 2 : 4);
         std::string text =
             worded("rate:%.1f iops/s objects:%.0f rate:%.1f obj/s tp:%.1f MiB/s op-max:%.4es", quotient(calls, c.time),
                    c.read, quotient(c.read, c.time), throughput, m.most_latency());
         return step.wait > 1e-9 ? text + worded(" waiting_factor:%.2f", step.wait) : text;
     }
-    if (step.phase == Phase::precreate) {
+    if (step.phase == PhaseKind::precreate) {
         return worded(
             "rate:%.1f iops/s dsets: %.0f objects:%.0f rate:%.3f dset/s rate:%.1f obj/s tp:%.1f MiB/s op-max:%.4es",
             quotient(c.sets_made + c.made, c.time), c.sets_made, c.made, quotient(c.sets_made, c.time),
@@ -131,9 +131,9 @@ std::string latencies_text(const WorkbenchPhase& m) {
     std::string text;
     for (const auto& [kind, name] : {std::pair{"read", "read"}, std::pair{"stat", "stat"},
                                      std::pair{"create", "create"}, std::pair{"remove", "delete"}}) {
-        const auto found = m.latency.find(kind);
-        if (found != m.latency.end() && found->second.most > 1e-9) {
-            const Latencies& l = found->second;
+        const auto latencies = m.latency.find(kind);
+        if (latencies != m.latency.end() && latencies->second.most > 1e-9) {
+            const Latencies& l = latencies->second;
             text += worded(" %s(%.4es, %.4es, %.4es, %.4es, %.4es, %.4es, %.4es)", name, l.least, l.q1, l.median, l.q3,
                            l.q90, l.q99, l.most);
         }
@@ -183,8 +183,8 @@ void WorkbenchPhase::line(std::string_view type, const ordered_json& content) {
 double WorkbenchPhase::most_latency() const {
     double most = 0;
     for (const char* kind : {"read", "stat", "create", "remove"}) {
-        const auto found = latency.find(kind);
-        most = found == latency.end() ? most : std::max(most, found->second.most);
+        const auto latencies = latency.find(kind);
+        most = latencies == latency.end() ? most : std::max(most, latencies->second.most);
     }
     return most;
 }
@@ -205,7 +205,7 @@ std::string line_of(const WorkbenchSettings& s, const WorkbenchStep& step, const
     if (!s.quiet || m.errors > 0) {
         text += worded(" (%.0f errs%s)", static_cast<double>(m.errors), m.errors > 0 ? "!!!" : "");
     }
-    if (!s.quiet && step.phase == Phase::benchmark && s.stonewall_s > 0) {
+    if (!s.quiet && step.phase == PhaseKind::benchmark && s.stonewall_s > 0) {
         const double of_round = static_cast<double>(s.sets) * (s.read_only ? 2 : 4);
         text += worded(" stonewall-iter:%.0f", static_cast<double>(m.most_calls) / of_round);
     }

@@ -54,16 +54,16 @@ class WorkbenchSession final : public Session {
         measured_ = WorkbenchPhase{};
         std::error_code failure;
         const bool exists = std::filesystem::exists(s_.directory, failure);
-        if (step_.phase != Phase::precreate && !exists && s_.api != "DUMMY" && !setting_.command.empty()) {
+        if (step_.phase != PhaseKind::precreate && !exists && s_.api != "DUMMY" && !setting_.command.empty()) {
             throw PlanError("-o " + s_.directory + " is not there: run the precreate phase (-1) first");
         }
-        return plan_of(s_, step_, seed_, exists || step_.phase != Phase::precreate).dump();
+        return plan_of(s_, step_, seed_, exists || step_.phase != PhaseKind::precreate).dump();
     }
 
     void line(std::string_view type, const ordered_json& content) override { measured_.line(type, content); }
 
     void ended(int code) override {
-        if (step_.phase == Phase::benchmark && !s_.read_only) {
+        if (step_.phase == PhaseKind::benchmark && !s_.read_only) {
             first_ += rounds();
         }
         if (code == 2 || code == 3 || setting_.command.empty()) {
@@ -79,7 +79,7 @@ class WorkbenchSession final : public Session {
         if (code == 2 || code == 3) {
             return code;
         }
-        if (s_.clean && finished_ && finished_->phase == Phase::cleanup) {
+        if (s_.clean && finished_ && finished_->phase == PhaseKind::cleanup) {
             if (s_.api != "DUMMY" && ::rmdir(s_.directory.c_str()) != 0) {
                 std::cout << "Unable to remove directory " << s_.directory << "\n";
             }
@@ -98,20 +98,20 @@ class WorkbenchSession final : public Session {
     std::optional<WorkbenchStep> next_step() {
         const int turns = s_.adaptive ? 8 : 1;
         while (at_ < 2 + s_.iterations * turns) {
-            const int at = at_++;
-            if (at == 0) {
+            const int step = at_++;
+            if (step == 0) {
                 if (s_.create) {
-                    return WorkbenchStep{Phase::precreate, 0, 0, first_};
+                    return WorkbenchStep{PhaseKind::precreate, 0, 0, first_};
                 }
-            } else if (at <= s_.iterations * turns) {
-                const int turn = (at - 1) % turns;
+            } else if (step <= s_.iterations * turns) {
+                const int turn = (step - 1) % turns;
                 // With -T: without waiting first, then from 1/16 on twice as long each time.
                 const double wait = !s_.adaptive ? s_.wait : turn == 0 ? 0 : 0.0625 * (1 << (turn - 1));
                 if (s_.bench && s_.objects > 0) {
-                    return WorkbenchStep{Phase::benchmark, (at - 1) / turns, wait, first_};
+                    return WorkbenchStep{PhaseKind::benchmark, (step - 1) / turns, wait, first_};
                 }
             } else if (s_.clean) {
-                return WorkbenchStep{Phase::cleanup, 0, 0, first_};
+                return WorkbenchStep{PhaseKind::cleanup, 0, 0, first_};
             }
         }
         return std::nullopt;
@@ -222,8 +222,8 @@ extern const Dialect md_workbench_dialect;
 const Dialect md_workbench_dialect{
     .name = "md-workbench",
     .summary = "md-workbench's options and lines: a working set of small files that moves on",
-    .read = [](const std::vector<std::string>& words) -> std::unique_ptr<Session> {
-        return std::make_unique<md_workbench::WorkbenchSession>(md_workbench::read_words(words));
+    .read = [](const std::vector<std::string>& arguments) -> std::unique_ptr<Session> {
+        return std::make_unique<md_workbench::WorkbenchSession>(md_workbench::parse_arguments(arguments));
     },
 };
 

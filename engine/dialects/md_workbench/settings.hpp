@@ -2,7 +2,7 @@
 // What a command line of md-workbench says.
 #pragma once
 
-#include "dialects/option_words.hpp"
+#include "dialects/option_parser.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -37,6 +37,6 @@ struct WorkbenchSettings {
 };
 
 /// Throws plan::PlanError with one sentence, or Help.
-WorkbenchSettings read_words(const std::vector<std::string>& words);
+WorkbenchSettings parse_arguments(const std::vector<std::string>& arguments);
 
 }  // namespace sonde::dialects::md_workbench

@@ -43,14 +43,14 @@ ordered_json window(std::uint64_t first, std::uint64_t count, bool across) {
 
 ordered_json phases_of(const WorkbenchSettings& s, const WorkbenchStep& step) {
     ordered_json phases = ordered_json::array();
-    if (step.phase == Phase::precreate) {
+    if (step.phase == PhaseKind::precreate) {
         phases.push_back({{"id", id_sets}, {"op", "mktree"}});
         // As md-workbench has it: from the first number on to the size of the working set.
         const std::uint64_t count = s.precreate > step.first ? s.precreate - step.first : 0;
         if (count > 0) {
             phases.push_back({{"id", id_objects}, {"op", "create"}, {"meta", window(step.first, count, true)}});
         }
-    } else if (step.phase == Phase::benchmark) {
+    } else if (step.phase == PhaseKind::benchmark) {
         ordered_json phase{{"id", id_cycle}, {"op", "cycle"}, {"meta", window(step.first, s.objects, true)}};
         phase["meta"]["cycle"] = {
             {"working", s.precreate}, {"spread", s.spread}, {"keep", s.read_only}, {"wait", step.wait}};
@@ -71,24 +71,24 @@ ordered_json phases_of(const WorkbenchSettings& s, const WorkbenchStep& step) {
 
 }  // namespace
 
-const char* name_of(Phase phase) {
-    return phase == Phase::precreate ? "precreate" : phase == Phase::benchmark ? "benchmark" : "cleanup";
+const char* name_of(PhaseKind phase) {
+    return phase == PhaseKind::precreate ? "precreate" : phase == PhaseKind::benchmark ? "benchmark" : "cleanup";
 }
 
 ordered_json plan_of(const WorkbenchSettings& s, const WorkbenchStep& step, std::int64_t seed, bool exists) {
     namespace fs = std::filesystem;
     std::error_code failure;
-    fs::path place = fs::weakly_canonical(fs::absolute(s.directory, failure), failure);
-    if (!place.has_filename()) {
-        place = place.parent_path();
+    fs::path directory = fs::weakly_canonical(fs::absolute(s.directory, failure), failure);
+    if (!directory.has_filename()) {
+        directory = directory.parent_path();
     }
-    if (failure || place == place.root_path()) {
+    if (failure || directory == directory.root_path()) {
         throw plan::PlanError("-o " + s.directory + " must name a directory below the root");
     }
     ordered_json plan{{"schema", "sonde-plan/2"}, {"id", "md-workbench"}};
     plan["title"] = std::string("md-workbench ") + name_of(step.phase) + " in " + s.directory;
-    plan["target"] = {{"path", place.parent_path().string()},
-                      {"directory", place.filename().string()},
+    plan["target"] = {{"path", directory.parent_path().string()},
+                      {"directory", directory.filename().string()},
                       {"keep", true},
                       {"keep_manifest", false},
                       {"use_existing", exists},

@@ -9,12 +9,12 @@
 
 namespace sonde::dialects::md_workbench {
 
-enum class Phase { precreate, benchmark, cleanup };
-const char* name_of(Phase phase);
+enum class PhaseKind { precreate, benchmark, cleanup };
+const char* name_of(PhaseKind phase);
 
 /// One phase as it comes up.
 struct WorkbenchStep {
-    Phase phase = Phase::precreate;
+    PhaseKind phase = PhaseKind::precreate;
     int iteration = 0;        ///< of the benchmark
     double wait = 0;          ///< in force
     std::uint64_t first = 0;  ///< number of the oldest object of each set

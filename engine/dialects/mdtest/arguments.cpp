@@ -19,10 +19,11 @@ void check_api(const MdtestSettings& s) {
         }
         return;
     }
-    constexpr const char* known[] = {"MPIIO",    "MMAP",    "AIO",   "HDF5",    "NCMPI", "S3-4c",
-                                     "S3-libs3", "S3-curl", "RADOS", "CEPHFS",  "DFS",   "HDFS",
-                                     "Gfarm",    "LIBNFS",  "IME",   "FINCHFS", "CHFS",  "PMDK"};
-    const bool real = std::any_of(std::begin(known), std::end(known), [&s](const char* one) { return s.api == one; });
+    constexpr const char* interfaces[] = {"MPIIO",    "MMAP",    "AIO",   "HDF5",    "NCMPI", "S3-4c",
+                                          "S3-libs3", "S3-curl", "RADOS", "CEPHFS",  "DFS",   "HDFS",
+                                          "Gfarm",    "LIBNFS",  "IME",   "FINCHFS", "CHFS",  "PMDK"};
+    const bool real = std::any_of(std::begin(interfaces), std::end(interfaces),
+                                  [&s](const char* interface) { return s.api == interface; });
     throw PlanError(real ? "-a " + s.api +
                                " is refused: this engine has no operations on names through it; use -a POSIX on a "
                                "mounted file system"
@@ -81,9 +82,9 @@ void check_together(const MdtestSettings& s) {
 
 }  // namespace
 
-MdtestSettings read_words(const std::vector<std::string>& words) {
+MdtestSettings parse_arguments(const std::vector<std::string>& arguments) {
     const Language<MdtestSettings> language{"mdtest", options(), why_refused};
-    MdtestSettings s = WordReader<MdtestSettings>(language, words).read();
+    MdtestSettings s = ArgumentParser<MdtestSettings>(language, arguments).read();
     check_api(s);
     check_together(s);
     if (s.all_phases()) {

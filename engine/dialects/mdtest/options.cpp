@@ -29,20 +29,20 @@ std::uint64_t size(const std::string& text) {
 }
 
 std::string packet_type(const std::string& text) {
-    static const std::map<std::string, std::string> known{{"t", "t"},      {"timestamp", "t"}, {"o", "o"},
-                                                          {"offset", "o"}, {"i", "i"},         {"incompressible", "i"},
-                                                          {"r", "r"},      {"random", "r"}};
-    const auto found = known.find(text);
-    if (found == known.end()) {
+    static const std::map<std::string, std::string> letters{
+        {"t", "t"}, {"timestamp", "t"},      {"o", "o"}, {"offset", "o"},
+        {"i", "i"}, {"incompressible", "i"}, {"r", "r"}, {"random", "r"}};
+    const auto match = letters.find(text);
+    if (match == letters.end()) {
         throw PlanError("is \"" + text +
                         "\", but must be one of timestamp, offset, incompressible, random, t, o, i, r");
     }
-    return found->second;
+    return match->second;
 }
 
 using S = MdtestSettings;
 using V = const std::string&;
-constexpr int many = 1 << 28;
+constexpr int most_items = 1 << 28;
 
 std::vector<ToolOption<MdtestSettings>> list_flags() {
     return {
@@ -88,12 +88,12 @@ std::vector<ToolOption<MdtestSettings>> list_value_options() {
     return {
         {'a', "", true, "interface: POSIX (default) or DUMMY", [](S& s, V v) { s.api = v; }},
         {'b', "", true, "branching factor of the tree (1)",
-         [](S& s, V v) { s.branching = std::max(small(v, 0, many), 1); }},
+         [](S& s, V v) { s.branching = std::max(small(v, 0, most_items), 1); }},
         {'d', "", true, "directory in which the test runs (./out)", [](S& s, V v) { s.directory = v; }},
         {'B', "", true, "no barriers between phases: refused unless 0",
          [](S& s, V v) { s.no_barriers = small(v, 0, 1); }},
         {'e', "", true, "bytes to read from each file (0: open and close)", [](S& s, V v) { s.read_bytes = size(v); }},
-        {'f', "", true, "first number of tasks", [](S& s, V v) { s.first = small(v, 1, many); }},
+        {'f', "", true, "first number of tasks", [](S& s, V v) { s.first = small(v, 1, most_items); }},
         {'G', "", true, "signature of the content",
          [](S& s, V v) {
              const std::int64_t value = number(v, INT32_MIN, UINT32_MAX);
@@ -101,18 +101,18 @@ std::vector<ToolOption<MdtestSettings>> list_value_options() {
          }},
         {'i', "", true, "iterations (1)", [](S& s, V v) { s.iterations = small(v, 0, 100'000); }},
         {'I', "", true, "items of each task in each directory", [](S& s, V v) { s.items_per_dir = size(v); }},
-        {'l', "", true, "last number of tasks", [](S& s, V v) { s.last = small(v, 0, many); }},
+        {'l', "", true, "last number of tasks", [](S& s, V v) { s.last = small(v, 0, most_items); }},
         {'n', "", true, "items of each task", [](S& s, V v) { s.items = size(v); }},
         {'N', "", true, "stat the items of the N-th next task, read those of the 2 N-th, remove those of the 3 N-th",
-         [](S& s, V v) { s.shift = small(v, 0, many / 8); }},
+         [](S& s, V v) { s.shift = small(v, 0, most_items / 8); }},
         {'p', "", true, "seconds to wait before the directory and the file tests",
-         [](S& s, V v) { s.delay_s = small(v, 0, many); }},
+         [](S& s, V v) { s.delay_s = small(v, 0, most_items); }},
         {0, "random-seed", true, "seed for -R", [](S& s, V v) { s.random_seed = number(v, INT32_MIN, INT32_MAX); }},
-        {'s', "", true, "step of the number of tasks (1)", [](S& s, V v) { s.step = small(v, 1, many); }},
-        {'V', "", true, "say more: how much", [](S& s, V v) { s.verbose = small(v, 0, many); }},
+        {'s', "", true, "step of the number of tasks (1)", [](S& s, V v) { s.step = small(v, 1, most_items); }},
+        {'V', "", true, "say more: how much", [](S& s, V v) { s.verbose = small(v, 0, most_items); }},
         {'w', "", true, "bytes to write to each file", [](S& s, V v) { s.write_bytes = size(v); }},
         {'W', "", true, "stonewall of file creation in seconds; then all go on to the count of the fastest",
-         [](S& s, V v) { s.stonewall_s = small(v, 0, many); }},
+         [](S& s, V v) { s.stonewall_s = small(v, 0, most_items); }},
         {'x', "", true, "file that holds how many items were created before the stonewall",
          [](S& s, V v) { s.status_file = v; }},
         {'z', "", true, "depth of the tree (0)", [](S& s, V v) { s.depth = small(v, 0, 100'000); }},
@@ -159,9 +159,9 @@ std::string why_refused(const std::string& name) {
         {"GPUid", "is refused: buffers in GPU memory are not built into this engine"},
         {"gpuDirect", "is refused: buffers in GPU memory are not built into this engine"},
     };
-    const auto found = refused.find(name);
-    if (found != refused.end()) {
-        return found->second;
+    const auto match = refused.find(name);
+    if (match != refused.end()) {
+        return match->second;
     }
     for (const char* module : {"posix.lustre.", "posix.gpfs.", "posix.beegfs."}) {
         if (name.starts_with(module)) {

@@ -234,8 +234,8 @@ extern const Dialect mdtest_dialect;
 const Dialect mdtest_dialect{
     .name = "mdtest",
     .summary = "mdtest's options and table: create, stat, read, rename and remove files and directories",
-    .read = [](const std::vector<std::string>& words) -> std::unique_ptr<Session> {
-        return std::make_unique<mdtest::MdtestSession>(mdtest::read_words(words));
+    .read = [](const std::vector<std::string>& arguments) -> std::unique_ptr<Session> {
+        return std::make_unique<mdtest::MdtestSession>(mdtest::parse_arguments(arguments));
     },
 };
 

@@ -2,7 +2,7 @@
 // What an mdtest command line says, before it is known who takes part.
 #pragma once
 
-#include "dialects/option_words.hpp"
+#include "dialects/option_parser.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -55,6 +55,6 @@ const std::vector<ToolOption<MdtestSettings>>& options();
 std::string why_refused(const std::string& name);
 
 /// From the words to settings that go together. Throws plan::PlanError with one sentence, or Help.
-MdtestSettings read_words(const std::vector<std::string>& words);
+MdtestSettings parse_arguments(const std::vector<std::string>& arguments);
 
 }  // namespace sonde::dialects::mdtest

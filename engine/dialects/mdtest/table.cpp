@@ -84,11 +84,11 @@ void print_processes(std::ostream& out, const MdtestResults& results, const Mdte
             const TestResult& m = results.iteration[j][static_cast<std::size_t>(test)];
             out << "Test " << test_name(test);
             for (std::size_t k = 0; k < static_cast<std::size_t>(tasks); ++k) {
-                const bool known = k < m.items.size() && test < tree_create;
+                const bool has_value = k < m.items.size() && test < tree_create;
                 out << (k == 0 ? ' ' : ',')
-                    << worded("%e", !known  ? 0.0
-                                    : times ? m.time_of(k)
-                                            : quotient(m.items[k], m.time_of(k)));
+                    << worded("%e", !has_value ? 0.0
+                                    : times    ? m.time_of(k)
+                                               : quotient(m.items[k], m.time_of(k)));
             }
             out << "\n";
         }
@@ -112,7 +112,7 @@ void print_deadlines(std::ostream& out, const MdtestResults& results) {
 }
 
 void print_settings(std::ostream& out, const MdtestSettings& s) {
-    const auto yes = [](bool what) { return std::string(what ? "True" : "False"); };
+    const auto yes = [](bool value) { return std::string(value ? "True" : "False"); };
     const auto number = [](auto value) { return std::to_string(value); };
     const std::pair<int, std::string> lines[] = {
         {2442, "api                     : " + s.api},

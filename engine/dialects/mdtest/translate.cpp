@@ -258,15 +258,15 @@ std::string phase_id(int iteration, MdtestTest test, bool by_first) {
 
 std::optional<PhaseName> phase_named(const std::string& id) {
     const std::size_t dash = id.find('-');
-    std::string rest = dash == std::string::npos ? std::string() : id.substr(dash + 1);
-    if (rest.ends_with("-by-first")) {
-        rest.resize(rest.size() - std::strlen("-by-first"));
+    std::string name = dash == std::string::npos ? std::string() : id.substr(dash + 1);
+    if (name.ends_with("-by-first")) {
+        name.resize(name.size() - std::strlen("-by-first"));
     }
-    const auto found = std::find(ids.begin(), ids.end(), rest);
-    if (found == ids.end()) {
+    const auto match = std::find(ids.begin(), ids.end(), name);
+    if (match == ids.end()) {
         return std::nullopt;
     }
-    return PhaseName{std::stoi(id), static_cast<MdtestTest>(found - ids.begin())};
+    return PhaseName{std::stoi(id), static_cast<MdtestTest>(match - ids.begin())};
 }
 
 Shape shape_of(const MdtestSettings& s, std::optional<std::uint64_t> expected) {

@@ -41,14 +41,14 @@ class TaskChannel {
 
     backends::IoRequest operation(bool write, std::uint64_t offset, std::uint32_t length, std::uint32_t slot = 0,
                                   std::uint16_t file = 0) const {
-        backends::IoRequest made;
-        made.offset = offset;
-        made.buffer = areas_[slot].data();
-        made.length = length;
-        made.file = file;
-        made.write = write;
-        made.slot = slot;
-        return made;
+        backends::IoRequest request;
+        request.offset = offset;
+        request.buffer = areas_[slot].data();
+        request.length = length;
+        request.file = file;
+        request.write = write;
+        request.slot = slot;
+        return request;
     }
     std::int64_t write(std::uint64_t offset, std::uint32_t length) const {
         return channel_->transfer(operation(true, offset, length));

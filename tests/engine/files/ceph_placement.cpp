@@ -44,8 +44,9 @@ TEST_CASE("names have the hash that Ceph gives them") {
 }
 
 TEST_CASE("objects lie where the cluster says, as far as it tells") {
-    const CephPlacement told = CephPlacement::from_answers(pools, groups);
-    for (const CephPlacement& placement : {told, CephPlacement::from_text(told.to_text())}) {
+    const CephPlacement placement_of_answers = CephPlacement::from_answers(pools, groups);
+    for (const CephPlacement& placement :
+         {placement_of_answers, CephPlacement::from_text(placement_of_answers.to_text())}) {
         CHECK(placement.known("bytes"));
         CHECK(placement.osd_of("bytes", "", "10000000000.00000000") == "osd.3");
         CHECK(placement.osd_of("bytes", "", "10000000000.00000001") == "osd.1");
@@ -124,9 +125,9 @@ TEST_CASE("unknown placement names the command and its failure") {
     const std::string answers = "case \"$*\" in *pool*) cat <<'.'\n" + std::string(pools) + ".\n;; *) ";
     {
         const CalledCeph said(answers + "cat <<'.'\n" + std::string(groups) + "\n.\n;; esac\n");
-        const CephPlacement known = sonde::files::ask_ceph_placement();
-        CHECK(known.why_unknown().empty());
-        CHECK(known.osd_of("bytes", "", "abc") == "osd.3");
+        const CephPlacement placement = sonde::files::ask_ceph_placement();
+        CHECK(placement.why_unknown().empty());
+        CHECK(placement.osd_of("bytes", "", "abc") == "osd.3");
     }
     {
         const CalledCeph slow(answers + "sleep 60;; esac\n");

@@ -41,8 +41,9 @@ std::string resolve_without_openat2(const std::string& path, int error) {
             return "no filter";
         }
         const ConfinedDirectory root = ConfinedDirectory::open(path);
-        const std::string found = root.open_subdirectory("a/b") ? "found" : "lost";
-        return found + (is_link_error(root.open_subdirectory("link/b").error()) ? ", link refused" : ", link followed");
+        const std::string result = root.open_subdirectory("a/b") ? "found" : "lost";
+        return result +
+               (is_link_error(root.open_subdirectory("link/b").error()) ? ", link refused" : ", link followed");
     });
 }
 
@@ -96,9 +97,9 @@ TEST_CASE("only the path that the user named may be a link") {
     const TemporaryFolder folder;
     std::filesystem::create_directory(folder / "real");
     std::filesystem::create_directory_symlink("real", folder / "link");
-    const ConfinedDirectory named = ConfinedDirectory::open(folder / "link");
-    CHECK(named);
-    CHECK(named.name() == "real");
+    const ConfinedDirectory target = ConfinedDirectory::open(folder / "link");
+    CHECK(target);
+    CHECK(target.name() == "real");
     CHECK(is_link_error(ConfinedDirectory::open_made(folder / "link").error()));
     CHECK(is_link_error(ConfinedDirectory::open(folder.path()).open_entry("link").error()));
     CHECK(ConfinedDirectory::open_made(folder / "real"));

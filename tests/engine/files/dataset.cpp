@@ -148,9 +148,9 @@ TEST_CASE("what older phases left counts until the files were made anew") {
     DataState again = state_of("again", 3, {2, 8});
     again.fresh = true;
     data.add(again);
-    const auto left = data.certain(data.states().back(), own, 0, 0, 2);
-    REQUIRE(left.size() == 1);
-    CHECK(left[0].to == 200);
+    const auto remaining = data.certain(data.states().back(), own, 0, 0, 2);
+    REQUIRE(remaining.size() == 1);
+    CHECK(remaining[0].to == 200);
 }
 
 TEST_CASE("the writer of a byte is the task whose block it lies in") {
@@ -252,7 +252,7 @@ TEST_CASE("the source of a read is the phase it names, or the newest") {
 
 TEST_CASE("recreated files leave no earlier versions") {
     Dataset data;
-    const auto made = [](std::uint64_t generation, const char* suffix, std::vector<int> files) {
+    const auto state_with = [](std::uint64_t generation, const char* suffix, std::vector<int> files) {
         DataState state = state_of("write", generation, {8, 8});
         state.fresh = true;
         state.suffix = suffix;
@@ -260,15 +260,15 @@ TEST_CASE("recreated files leave no earlier versions") {
         return state;
     };
     for (std::uint64_t i = 1; i <= 1000; ++i) {
-        data.add(made(i, "", {}));
+        data.add(state_with(i, "", {}));
         data.add(state_of("rewrite", i, {8, 8}));
     }
     CHECK(data.states().size() == 2);
-    data.add(made(2000, ".1", {}));
+    data.add(state_with(2000, ".1", {}));
     CHECK(data.states().size() == 3);  // other files
-    data.add(made(2001, "", {1, 3}));
+    data.add(state_with(2001, "", {1, 3}));
     CHECK(data.states().size() == 4);  // all others of the first state are still there
-    data.add(made(2002, "", {3, 1, 4}));
+    data.add(state_with(2002, "", {3, 1, 4}));
     CHECK(data.states().size() == 4);
     data.forget("");
     REQUIRE(data.states().size() == 1);
@@ -305,18 +305,18 @@ TEST_CASE("a dataset survives the manifest") {
 TEST_CASE("random write with another order rule is not verified") {
     DataState half = state_of("half", 1, {8, 5});
     half.access.order = Order::random_permute;
-    DataState whole = state_of("whole", 1, {8, 8});
-    whole.access.order = Order::random_permute;
-    for (const DataState& state : {half, whole}) {
+    DataState complete = state_of("whole", 1, {8, 8});
+    complete.access.order = Order::random_permute;
+    for (const DataState& state : {half, complete}) {
         CAPTURE(state.phase);
         Dataset data;
         data.add(state);
-        nlohmann::json kept = data.to_json();
-        const Dataset ours = Dataset::from_json(kept);
+        nlohmann::json document = data.to_json();
+        const Dataset ours = Dataset::from_json(document);
         CHECK(ours.verifiable(ours.states().front(), state.access, 2, 0));
-        kept.at(0)["order_rule"] = sonde::patterns::Permutation::rule + 1;
-        const Dataset theirs = Dataset::from_json(kept);
-        CHECK(theirs.verifiable(theirs.states().front(), state.access, 2, 0) == (state.phase == "whole"));
-        CHECK(same_geometry(state.access, 2, theirs.states().front().access, 2) == (state.phase == "whole"));
+        document.at(0)["order_rule"] = sonde::patterns::Permutation::rule + 1;
+        const Dataset other_rule = Dataset::from_json(document);
+        CHECK(other_rule.verifiable(other_rule.states().front(), state.access, 2, 0) == (state.phase == "whole"));
+        CHECK(same_geometry(state.access, 2, other_rule.states().front().access, 2) == (state.phase == "whole"));
     }
 }

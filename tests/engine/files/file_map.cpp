@@ -110,9 +110,9 @@ TEST_CASE("directories exist for every path") {
             Files files = files_like(mapping);
             files.directories = directories;
             const FileMap map("/t", files, uneven);
-            const std::vector<std::string> made = map.directories();
-            const std::set<std::string> all(made.begin(), made.end());
-            CHECK(all.size() == made.size());
+            const std::vector<std::string> directories = map.directories();
+            const std::set<std::string> all(directories.begin(), directories.end());
+            CHECK(all.size() == directories.size());
             for (int task = 0; task < uneven.tasks(); ++task) {
                 const std::string path = map.path(task, 0);
                 CHECK(all.contains(path.substr(0, path.rfind('/'))));
@@ -178,24 +178,24 @@ TEST_CASE("nodes of different size are shifted past each other") {
 }
 
 TEST_CASE("permuted shift is an exchange, random is any task") {
-    const TaskMap many{1, std::vector<int>(97, 0)};
+    const TaskMap tasks{1, std::vector<int>(97, 0)};
     Shift shift{ShiftBy::permute, 1, 5};
     std::set<int> read;
-    for (int task = 0; task < many.tasks(); ++task) {
-        read.insert(shifted(shift, task, many));
+    for (int task = 0; task < tasks.tasks(); ++task) {
+        read.insert(shifted(shift, task, tasks));
     }
     CHECK(read.size() == 97);
     shift.by = ShiftBy::random;
-    std::set<int> drawn;
+    std::set<int> owners;
     int different = 0;
-    for (int task = 0; task < many.tasks(); ++task) {
-        const int owner = shifted(shift, task, many);
+    for (int task = 0; task < tasks.tasks(); ++task) {
+        const int owner = shifted(shift, task, tasks);
         CHECK(owner >= 0);
         CHECK(owner < 97);
-        drawn.insert(owner);
-        different += owner != shifted(Shift{ShiftBy::random, 1, 6}, task, many) ? 1 : 0;
+        owners.insert(owner);
+        different += owner != shifted(Shift{ShiftBy::random, 1, 6}, task, tasks) ? 1 : 0;
     }
-    CHECK(drawn.size() < 97);
-    CHECK(drawn.size() > 40);
+    CHECK(owners.size() < 97);
+    CHECK(owners.size() > 40);
     CHECK(different > 80);
 }

@@ -50,20 +50,20 @@ const char* const in_nlsas =
 }  // namespace
 
 TEST_CASE("GPFS lists data disks of each pool with their servers") {
-    const GpfsDisks found = parse_gpfs_disks(five_disks, their_servers);
-    CHECK(found.why_unknown.empty());
+    const GpfsDisks disks = parse_gpfs_disks(five_disks, their_servers);
+    CHECK(disks.why_unknown.empty());
     const std::map<std::string, Nsds> truth{
         {"system", {"both1@server-3.domain.com,server-4.domain.com"}},
         {"nlsas", {"data1@server-4.domain.com,server-3.domain.com", "data2", "data:3"}}};
-    CHECK(found.of_pool == truth);
+    CHECK(disks.of_pool == truth);
 }
 
 TEST_CASE("columns are found by name in every version") {
-    const GpfsDisks found = parse_gpfs_disks(
+    const GpfsDisks disks = parse_gpfs_disks(
         "mmlsdisk::HEADER:version:storagePool:nsdName:data:\nmmlsdisk::0:1:p:d1:yes:\nmmlsdisk::0:1:p:d2:no:\n",
         "mmlsnsd:nsd:HEADER:version:reserved:reserved:fileSystem:diskName:volumeId:serverList:deviceType:localDiskName:"
         "remarks:sizeMB:\nmmlsnsd:nsd:0:1:::fs1:d1:0A0A26E76826FFD5:ec01:generic:/dev/sdf:server node::\n");
-    CHECK(found.of_pool == std::map<std::string, Nsds>{{"p", {"d1@ec01"}}});
+    CHECK(disks.of_pool == std::map<std::string, Nsds>{{"p", {"d1@ec01"}}});
 }
 
 TEST_CASE("disks without servers are valid, other text names none") {
@@ -105,9 +105,9 @@ TEST_CASE("refused GPFS command is reported with its answer") {
     const std::string print = "[ \"$*\" = '/dev/fs1 -Y' ] || exit 9\ncat <<'END'\n" + std::string(five_disks) + "END";
     is("mmlsdisk", print);
     is("mmlsnsd", "echo 'mmlsnsd: You must have root authority to run this command.'; exit 1");
-    const GpfsDisks found = ask_gpfs_disks("/dev/fs1");
-    CHECK(found.of_pool.at("nlsas") == Nsds{"data1", "data2", "data:3"});
-    CHECK(why_pool("nlsas", found) ==
+    const GpfsDisks disks = ask_gpfs_disks("/dev/fs1");
+    CHECK(disks.of_pool.at("nlsas") == Nsds{"data1", "data2", "data:3"});
+    CHECK(why_pool("nlsas", disks) ==
           "GPFS tells no user which of the 3 disks (NSDs) of pool nlsas holds which block; nor is it known who serves "
           "them: `mmlsnsd`: You must have root authority to run this command.");
     is("mmlsnsd", "[ \"$*\" = '-f /dev/fs1 -Y' ] || exit 9\ncat <<'END'\n" + std::string(their_servers) + "END");

@@ -118,8 +118,8 @@ TEST_CASE("layouts that need a command per file are read for few") {
     CHECK(sonde::files::most_layouts("lustre") == 1024);
     CHECK(sonde::files::most_layouts("beegfs") == 32);
     CHECK(sonde::files::most_layouts("gpfs") == 32);
-    for (const char* known : {"lustre", "beegfs", "gpfs", "ceph", "fuse.ceph-fuse", "fuse.glusterfs"}) {
-        CHECK(sonde::files::has_layouts(known));
+    for (const char* type : {"lustre", "beegfs", "gpfs", "ceph", "fuse.ceph-fuse", "fuse.glusterfs"}) {
+        CHECK(sonde::files::has_layouts(type));
     }
     CHECK(sonde::files::most_layouts("fhgfs") == 32);  // as BeeGFS was called
     CHECK(sonde::files::most_layouts("ext4") == 256);

@@ -30,15 +30,15 @@ namespace {
 using DriveNames = std::vector<std::string>;
 
 /// "" = nobody knows.
-std::string drive_at(const Volume& volume, const ExtentsOfFile& found, std::uint64_t byte) {
-    for (const PlacedExtent& one : found.extents) {
-        if (byte < one.offset || byte >= one.offset + one.length || !one.placed) {
+std::string drive_at(const Volume& volume, const ExtentsOfFile& extents, std::uint64_t byte) {
+    for (const PlacedExtent& extent : extents.extents) {
+        if (byte < extent.offset || byte >= extent.offset + extent.length || !extent.placed) {
             continue;
         }
-        const std::uint64_t at = one.place + (byte - one.offset);
+        const std::uint64_t position = extent.place + (byte - extent.offset);
         for (const auto& piece : volume.pieces) {
-            if (at >= piece.start && at < piece.end) {
-                return piece.stripe > 0 ? piece.drives[(at + piece.shift) / piece.stripe % piece.drives.size()]
+            if (position >= piece.start && position < piece.end) {
+                return piece.stripe > 0 ? piece.drives[(position + piece.shift) / piece.stripe % piece.drives.size()]
                                         : piece.drives[0];
             }
         }
@@ -63,13 +63,13 @@ TEST_CASE("random extents map to the drives of a bytewise count") {
             }
             piece.shift = piece.stripe == 0 ? 0 : below(piece.stripe * piece.drives.size());
         }
-        ExtentsOfFile found;
+        ExtentsOfFile extents;
         for (std::uint64_t offset = below(30); offset < 600;) {
-            PlacedExtent one{offset, below(1000), 1 + below(200), below(5) > 0};
-            found.extents.push_back(one);
-            offset += one.length + (below(3) == 0 ? below(20) : 0);
+            PlacedExtent extent{offset, below(1000), 1 + below(200), below(5) > 0};
+            extents.extents.push_back(extent);
+            offset += extent.length + (below(3) == 0 ? below(20) : 0);
         }
-        const StripeLayout layout = local_layout(volume, found);
+        const StripeLayout layout = local_layout(volume, extents);
         const auto stripes = sonde::files::stripes_of(layout);
         DriveNames names;
         const StripeMap map(stripes, [&names](const std::string& name) {
@@ -80,12 +80,12 @@ TEST_CASE("random extents map to the drives of a bytewise count") {
             CHECK(targets_of_byte(layout, 5) == volume.pieces[0].drives);
             continue;
         }
-        const std::uint64_t size = found.extents.back().offset + found.extents.back().length;
+        const std::uint64_t size = extents.extents.back().offset + extents.extents.back().length;
         std::map<std::string, std::uint64_t> held;
         for (std::uint64_t byte = 0; byte < size; ++byte) {
-            const std::string drive = drive_at(volume, found, byte);
-            const DriveNames told = targets_of_byte(layout, byte);
-            REQUIRE((told.empty() || told[0] == "?" ? "" : told[0]) == drive);
+            const std::string drive = drive_at(volume, extents, byte);
+            const DriveNames targets = targets_of_byte(layout, byte);
+            REQUIRE((targets.empty() || targets[0] == "?" ? "" : targets[0]) == drive);
             const StripeMap::StripeExtent stretch = map.find(byte);
             REQUIRE((stretch.target == StripeMap::no_target ? "" : names[stretch.target]) == drive);
             REQUIRE((stretch.from <= byte && byte < stretch.to));
@@ -125,9 +125,9 @@ TEST_CASE("drives in unknown order are one target with members") {
 
 TEST_CASE("pieces beyond the limit belong to no known drive") {
     const Volume striped{"md0", {{0, ~0ULL, 10, 0, {"sda", "sdb"}}}};
-    ExtentsOfFile found{{{0, 0, 10}, {10, 10, 10}}};
-    found.all = false;
-    const StripeLayout layout = local_layout(striped, found);
+    ExtentsOfFile extents{{{0, 0, 10}, {10, 10, 10}}};
+    extents.all = false;
+    const StripeLayout layout = local_layout(striped, extents);
     CHECK_FALSE(layout.extents->all);
     CHECK(bytes_on_targets(layout, 100) == std::map<std::string, std::uint64_t>{{"sda", 10}, {"sdb", 10}, {"?", 80}});
     CHECK(layout.volume.size() == 1);
@@ -142,16 +142,16 @@ TEST_CASE("a real file has its bytes in its extents, and a hole in none") {
     REQUIRE(::pwrite(file, end.data(), mib, 8 * mib) == static_cast<ssize_t>(mib));
     REQUIRE(::fsync(file) == 0);
     ::close(file);
-    const auto found = sonde::files::extents_of(path, 9 * mib, 1000);
-    if (!found) {
+    const auto extents = sonde::files::extents_of(path, 9 * mib, 1000);
+    if (!extents) {
         MESSAGE("the file system of the build folder tells no extents");
         return;
     }
-    CHECK(found->all);
+    CHECK(extents->all);
     std::uint64_t bytes = 0;
-    for (const PlacedExtent& one : found->extents) {
-        CHECK((one.offset + one.length <= mib || one.offset >= 8 * mib));
-        bytes += one.length;
+    for (const PlacedExtent& extent : extents->extents) {
+        CHECK((extent.offset + extent.length <= mib || extent.offset >= 8 * mib));
+        bytes += extent.length;
     }
     CHECK(bytes == 2 * mib);
     CHECK_FALSE(sonde::files::extents_of(path, 9 * mib, 1)->all);

@@ -64,7 +64,7 @@ void remove_rest(const std::string& target) {
 
 /// Whether a removal met a name that stood for something else than before.
 bool met_exchange(const Removal& removal) {
-    return std::any_of(removal.left.begin(), removal.left.end(), [](const std::string& sentence) {
+    return std::any_of(removal.remaining.begin(), removal.remaining.end(), [](const std::string& sentence) {
         return sentence.find("is not a directory") != std::string::npos ||
                sentence.find("moved or replaced") != std::string::npos;
     });
@@ -116,13 +116,13 @@ TEST_CASE("directory that cannot be removed keeps its manifest") {
     std::filesystem::rename(directory, folder / "moved");
     std::filesystem::create_directory(directory);
     const Removal refused = remove_held(held, manifest);
-    REQUIRE(refused.left.size() == 1);
-    CHECK(refused.left[0].find("could not be removed") != std::string::npos);
+    REQUIRE(refused.remaining.size() == 1);
+    CHECK(refused.remaining[0].find("could not be removed") != std::string::npos);
     CHECK(std::filesystem::exists(folder / "moved/" + sonde::files::manifest_name));
     CHECK(std::filesystem::exists(directory));
     std::filesystem::remove(directory);
     std::filesystem::rename(folder / "moved", directory);
-    CHECK(remove_held(held, manifest).left.empty());
+    CHECK(remove_held(held, manifest).remaining.empty());
     CHECK_FALSE(std::filesystem::exists(directory));
 }
 
@@ -134,10 +134,11 @@ TEST_CASE("directory moved away during removal is reported") {
     std::filesystem::create_directory(folder / "other");
     std::filesystem::rename(folder / "run", folder / "other/elsewhere");
     const Removal removal = remove_held(held, manifest_of_tasks(1));
-    REQUIRE(removal.left.size() == 1);
-    CHECK(removal.left[0] == (folder / "run") +
-                                 " could not be removed: it was moved or replaced while its files were being removed; "
-                                 "what has its name now is left alone");
+    REQUIRE(removal.remaining.size() == 1);
+    CHECK(removal.remaining[0] ==
+          (folder / "run") +
+              " could not be removed: it was moved or replaced while its files were being removed; "
+              "what has its name now is left alone");
     CHECK(std::filesystem::exists(folder / "other/elsewhere"));
 }
 
@@ -156,8 +157,8 @@ TEST_CASE("files of other users in across directories stay") {
     const ConfinedDirectory held = ConfinedDirectory::open_made(folder / "run");
     manifest.save(held);
     const Removal removal = remove_held(held, manifest);
-    REQUIRE(removal.left.size() == 1);
-    CHECK(removal.left[0].starts_with((folder / "other/run") + " belongs to user 65534"));
+    REQUIRE(removal.remaining.size() == 1);
+    CHECK(removal.remaining[0].starts_with((folder / "other/run") + " belongs to user 65534"));
     CHECK(std::filesystem::exists(folder / "other/run/data"));
 }
 

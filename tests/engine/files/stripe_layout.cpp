@@ -61,8 +61,8 @@ struct Part {
 /// lov_comp_md_v1.
 std::string composite_form(const std::vector<Part>& parts, std::uint16_t more_mirrors = 0) {
     std::string out;
-    std::size_t place = 32 + 48 * parts.size();
-    std::size_t size = place;
+    std::size_t position = 32 + 48 * parts.size();
+    std::size_t size = position;
     for (const Part& part : parts) {
         size += part.form.size();
     }
@@ -79,11 +79,11 @@ std::string composite_form(const std::vector<Part>& parts, std::uint16_t more_mi
         put(out, part.flags, 4);
         put(out, part.start, 8);
         put(out, part.end, 8);
-        put(out, place, 4);
+        put(out, position, 4);
         put(out, part.form.size(), 4);
         put(out, 0, 4);
         out.append(12, '\0');
-        place += part.form.size();
+        position += part.form.size();
     }
     for (const Part& part : parts) {
         out += part.form;
@@ -93,13 +93,13 @@ std::string composite_form(const std::vector<Part>& parts, std::uint16_t more_mi
 
 /// The truth by asking for every 4 KiB.
 std::map<std::string, std::uint64_t> counted(const StripeLayout& layout, std::uint64_t size) {
-    std::map<std::string, std::uint64_t> found;
-    for (std::uint64_t at = 0; at < size; at += 4096) {
-        for (const std::string& target : targets_of_byte(layout, at)) {
-            found[target] += std::min<std::uint64_t>(4096, size - at);
+    std::map<std::string, std::uint64_t> bytes_on;
+    for (std::uint64_t position = 0; position < size; position += 4096) {
+        for (const std::string& target : targets_of_byte(layout, position)) {
+            bytes_on[target] += std::min<std::uint64_t>(4096, size - position);
         }
     }
-    return found;
+    return bytes_on;
 }
 
 }  // namespace
@@ -163,11 +163,11 @@ TEST_CASE("a component that nobody has written into has no targets yet") {
 }
 
 TEST_CASE("stale mirror does not count, valid ones all do") {
-    const std::string left = plain_form(kib64, {1});
+    const std::string first = plain_form(kib64, {1});
     const std::string right = plain_form(kib64, {2});
-    CHECK(bytes_on_targets(parse_lustre_layout(composite_form({{0, ~0ULL, left}, {0, ~0ULL, right}}, 1)), kib64) ==
+    CHECK(bytes_on_targets(parse_lustre_layout(composite_form({{0, ~0ULL, first}, {0, ~0ULL, right}}, 1)), kib64) ==
           std::map<std::string, std::uint64_t>{{"OST0001", kib64}, {"OST0002", kib64}});
-    const StripeLayout stale = parse_lustre_layout(composite_form({{0, ~0ULL, left}, {0, ~0ULL, right, 0x11}}, 1));
+    const StripeLayout stale = parse_lustre_layout(composite_form({{0, ~0ULL, first}, {0, ~0ULL, right, 0x11}}, 1));
     CHECK(stale.mirrors == 2);
     CHECK(bytes_on_targets(stale, kib64) == std::map<std::string, std::uint64_t>{{"OST0001", kib64}});
 }
@@ -197,17 +197,17 @@ TEST_CASE("bytes per target equal a bytewise count for any layout") {
 
 TEST_CASE("damaged layout is refused without reading past its end") {
     std::mt19937 random(6);
-    const std::string whole = composite_form(
+    const std::string complete = composite_form(
         {{0, kib64, plain_form(kib64, {}, "", 0x100)}, {kib64, ~0ULL, plain_form(kib64, {4, 5, 6, 7}, "disk")}});
-    for (std::size_t length = 0; length < whole.size(); ++length) {
-        const std::string cut = whole.substr(0, length);
+    for (std::size_t length = 0; length < complete.size(); ++length) {
+        const std::string cut = complete.substr(0, length);
         CHECK_THROWS_AS(parse_lustre_layout(cut), std::invalid_argument);
     }
     int refused = 0;
     for (int round = 0; round < 20'000; ++round) {
-        std::string changed = whole;
+        std::string changed = complete;
         for (int i = 0; i < 3; ++i) {
-            changed[std::uniform_int_distribution<std::size_t>(0, whole.size() - 1)(random)] =
+            changed[std::uniform_int_distribution<std::size_t>(0, complete.size() - 1)(random)] =
                 static_cast<char>(std::uniform_int_distribution<int>(0, 255)(random));
         }
         try {

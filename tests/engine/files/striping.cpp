@@ -65,9 +65,9 @@ TEST_CASE("CephFS object size is a multiple of the stripe unit") {
 
 TEST_CASE("BeeGFS command failure is part of the sentence") {
     const Striping wanted{.count = 8, .size = 4U << 20U, .pool = "2", .start = {}};
-    const std::vector<std::string> words{"beegfs-ctl",          "--setpattern",      "--numtargets=8",
-                                         "--chunksize=4194304", "--storagepoolid=2", "/b/d"};
-    CHECK(beegfs_command(wanted, "/b/d") == words);
+    const std::vector<std::string> arguments{"beegfs-ctl",          "--setpattern",      "--numtargets=8",
+                                             "--chunksize=4194304", "--storagepoolid=2", "/b/d"};
+    CHECK(beegfs_command(wanted, "/b/d") == arguments);
     const TemporaryFolder folder;
     const std::string path = std::getenv("PATH");
     setenv("PATH", (folder.path() + ":" + path).c_str(), 1);
@@ -76,9 +76,9 @@ TEST_CASE("BeeGFS command failure is part of the sentence") {
     };
     is("echo \"$@\" > " + folder.path() + "/told; echo 'New chunksize: 4194304'");
     sonde::files::stripe_directory(wanted, "beegfs", sonde::files::ConfinedDirectory::open("/b/d"));
-    std::ostringstream told;
-    told << std::ifstream(folder.path() + "/told").rdbuf();
-    CHECK(told.str() == "--setpattern --numtargets=8 --chunksize=4194304 --storagepoolid=2 /b/d\n");
+    std::ostringstream call;
+    call << std::ifstream(folder.path() + "/told").rdbuf();
+    CHECK(call.str() == "--setpattern --numtargets=8 --chunksize=4194304 --storagepoolid=2 /b/d\n");
     is("echo 'Error: Only root may do this'; exit 1");
     CHECK_THROWS_WITH(sonde::files::stripe_directory(wanted, "beegfs", sonde::files::ConfinedDirectory::open("/b/d")),
                       "target.striping (count 8, size 4 MiB, pool 2) was not granted at /b/d: beegfs-ctl --setpattern "
@@ -119,18 +119,18 @@ TEST_CASE("unsupported striping is refused before files are created") {
 
 TEST_CASE("a grant that differs is said member by member") {
     sonde::files::StripeLayout granted;
-    sonde::files::LayoutComponent& one = granted.components.emplace_back();
-    one.count = 2;
-    one.stripe = 1 << 20;
-    one.targets = {"OST0003", "OST0004"};
+    sonde::files::LayoutComponent& component = granted.components.emplace_back();
+    component.count = 2;
+    component.stripe = 1 << 20;
+    component.targets = {"OST0003", "OST0004"};
     CHECK(difference({.count = 2, .size = 1 << 20, .pool = "", .start = 3}, granted) == "");
     CHECK(difference({.count = -1, .size = {}, .pool = "", .start = {}}, granted) == "");
     CHECK(difference({}, granted) == "");
     CHECK(difference({.count = 4, .size = 4 << 20, .pool = "flash", .start = 2}, granted) ==
           "2 targets instead of 4, stripes of 1 MiB instead of 4 MiB, no pool instead of pool flash, the first byte on "
           "OST0003 instead of OST0002");
-    one.count = 1;
-    one.pool = "disk";
+    component.count = 1;
+    component.pool = "disk";
     CHECK(difference({.count = 2, .size = {}, .pool = "flash", .start = {}}, granted) ==
           "1 target instead of 2, pool disk instead of pool flash");
     granted.components.emplace_back();

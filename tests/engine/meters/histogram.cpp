@@ -45,11 +45,11 @@ TEST_CASE("any latency from 100 ns to 1 h is given back within 1 %") {
     double worst = 0;
     for (double value = 100; value <= hour_ns; value *= 1.003) {
         const auto ns = static_cast<std::uint64_t>(value);
-        Histogram one;
-        one.add(ns / 2);
-        one.add(ns);
-        one.add(ns * 2);
-        worst = std::max(worst, relative_error(one.quantile(0.5), ns));
+        Histogram histogram;
+        histogram.add(ns / 2);
+        histogram.add(ns);
+        histogram.add(ns * 2);
+        worst = std::max(worst, relative_error(histogram.quantile(0.5), ns));
     }
     CHECK(worst <= 0.008);
     CHECK(worst > 0.003);  // the bound is of the right size, not an accident of the values
@@ -112,30 +112,30 @@ TEST_CASE("count, sum, smallest and largest are exact") {
     CHECK(histogram->sum_ns == std::accumulate(values.begin(), values.end(), std::uint64_t{0}));
     CHECK(histogram->min_ns == *std::min_element(values.begin(), values.end()));
     CHECK(histogram->max_ns == *std::max_element(values.begin(), values.end()));
-    std::uint64_t listed = 0;
+    std::uint64_t total = 0;
     for (const Histogram::Bucket& bucket : histogram->filled()) {
         CHECK(bucket.low_ns < bucket.high_ns);
         CHECK(bucket.count > 0);
-        listed += bucket.count;
+        total += bucket.count;
     }
-    CHECK(listed == values.size());
+    CHECK(total == values.size());
 }
 
 TEST_CASE("merging is the same as adding everything to one") {
     const std::vector<std::uint64_t> all = log_uniform(9000, 5);
-    const auto whole = histogram_of(all);
+    const auto expected = histogram_of(all);
     const auto part = [&all](std::ptrdiff_t from, std::ptrdiff_t to) {
         return histogram_of({all.begin() + from, all.begin() + to});
     };
-    auto left = part(0, 1000);
+    auto joined = part(0, 1000);
     auto right = part(4000, 9000);
     right->merge(*part(1000, 4000));
-    left->merge(*right);
-    left->merge(Histogram{});  // an idle task changes nothing, not even the minimum
-    CHECK(left->sum_ns == whole->sum_ns);
-    CHECK(left->min_ns == whole->min_ns);
-    CHECK(left->max_ns == whole->max_ns);
-    CHECK(std::equal(std::begin(left->counts), std::end(left->counts), std::begin(whole->counts)));
+    joined->merge(*right);
+    joined->merge(Histogram{});  // an idle task changes nothing, not even the minimum
+    CHECK(joined->sum_ns == expected->sum_ns);
+    CHECK(joined->min_ns == expected->min_ns);
+    CHECK(joined->max_ns == expected->max_ns);
+    CHECK(std::equal(std::begin(joined->counts), std::end(joined->counts), std::begin(expected->counts)));
 }
 
 TEST_CASE("what is longer than the last bucket is counted and not lost") {

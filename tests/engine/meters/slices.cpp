@@ -159,8 +159,8 @@ TEST_CASE("a constant rate is flat, whatever the length of an operation") {
         for (std::uint64_t now = 0; now + duration <= 6000; now += duration) {
             meter.slices.add(now, now + duration, duration * 1000);
         }
-        const std::uint64_t whole = 6000 / duration * duration / 100;
-        for (std::size_t i = 0; i < whole; ++i) {
+        const std::uint64_t full_slices = 6000 / duration * duration / 100;
+        for (std::size_t i = 0; i < full_slices; ++i) {
             CAPTURE(duration);
             CAPTURE(i);
             CHECK(static_cast<double>(meter.bytes[i]) == doctest::Approx(100'000).epsilon(0.0001).scale(1));

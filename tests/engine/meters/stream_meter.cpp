@@ -43,8 +43,8 @@ std::uint64_t nanoseconds(clockid_t clock) {
 }  // namespace
 
 TEST_CASE("a meter begins with nothing counted") {
-    const Made made;
-    const StreamMeter& meter = made.meter;
+    const Made fixture;
+    const StreamMeter& meter = fixture.meter;
     CHECK(meter.task == -1);
     CHECK(meter.finished_ns == -1);
     CHECK_FALSE(meter.wall_passed);
@@ -104,16 +104,16 @@ TEST_CASE("interval spans first start to last end with exact sum") {
 }
 
 TEST_CASE("histograms and slices do not overlap in memory") {
-    const Made made;
-    StreamMeter& meter = made.meter;
+    const Made fixture;
+    StreamMeter& meter = fixture.meter;
     auto* base = reinterpret_cast<std::byte*>(&meter);
     for (unsigned kind = 0; kind < sonde::meters::kinds; ++kind) {
         CHECK(meter.seen(kind) == nullptr);
-        Histogram& own = meter.histogram(kind);
-        own.add(100 + kind);
-        CHECK(&meter.histogram(kind) == &own);
-        CHECK(reinterpret_cast<std::byte*>(&own) == base + 4096 + kind * sizeof(Histogram));
-        REQUIRE(meter.seen(kind) == &own);
+        Histogram& histogram = meter.histogram(kind);
+        histogram.add(100 + kind);
+        CHECK(&meter.histogram(kind) == &histogram);
+        CHECK(reinterpret_cast<std::byte*>(&histogram) == base + 4096 + kind * sizeof(Histogram));
+        REQUIRE(meter.seen(kind) == &histogram);
         CHECK(meter.seen(kind)->count() == 1);
     }
     auto* slices = reinterpret_cast<std::byte*>(meter.slice_bytes());
@@ -132,11 +132,11 @@ TEST_CASE("meter memory is head, slice pages and used histograms") {
 }
 
 TEST_CASE("histogram of an earlier phase is cleared on first use") {
-    const Made made;
-    made.meter.histogram(0).add(5);
-    made.meter.kinds_used = 0;
-    CHECK(made.meter.seen(0) == nullptr);
-    CHECK(made.meter.histogram(0).count() == 0);
+    const Made fixture;
+    fixture.meter.histogram(0).add(5);
+    fixture.meter.kinds_used = 0;
+    CHECK(fixture.meter.seen(0) == nullptr);
+    CHECK(fixture.meter.histogram(0).count() == 0);
 }
 
 TEST_CASE("thread CPU time equals the kernel's count") {
@@ -168,16 +168,16 @@ TEST_CASE("clock reading lies between two system clock readings") {
 }
 
 TEST_CASE("overflows of two histograms add up") {
-    Histogram one;
+    Histogram first;
     Histogram other;
-    one.clear();
+    first.clear();
     other.clear();
-    one.add(1ULL << 62U);
+    first.add(1ULL << 62U);
     other.add(1ULL << 62U);
     other.add(7);
     other.add(5);
-    one.merge(other);
-    CHECK(one.overflow == 2);
-    CHECK(one.count() == 4);
-    CHECK(one.min_ns == 5);
+    first.merge(other);
+    CHECK(first.overflow == 2);
+    CHECK(first.count() == 4);
+    CHECK(first.min_ns == 5);
 }

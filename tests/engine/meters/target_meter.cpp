@@ -18,8 +18,8 @@ using sonde::tests::board_of;
 
 namespace {
 
-TargetCell row(const TargetMeter& meter, std::uint32_t at, std::uint32_t target = 0) {
-    return meter.cell(1, at, target);
+TargetCell row(const TargetMeter& meter, std::uint32_t index, std::uint32_t target = 0) {
+    return meter.cell(1, index, target);
 }
 
 /// The place of a name on a board; null when it has none.
@@ -67,8 +67,8 @@ TEST_CASE("widened slices keep their sums") {
     CHECK((std::uint64_t{10} << meter.doublings()) * meter.rows() >= 299 * 37);
     for (std::uint32_t target = 0; target < bytes.size(); ++target) {
         std::uint64_t sum = 0;
-        for (std::uint32_t at = 0; at < meter.rows(); ++at) {
-            sum += row(meter, at, target).bytes;
+        for (std::uint32_t index = 0; index < meter.rows(); ++index) {
+            sum += row(meter, index, target).bytes;
         }
         CHECK(sum == bytes[target]);
     }
@@ -207,7 +207,7 @@ TEST_CASE("board adds streams by target in the widest slices") {
     REQUIRE(wide.doublings() == 1);
     const auto board = board_of({{&narrow, 2, 1}, {&wide, 3, 2}, {nullptr, 4, 0}}, 1);
     CHECK(board->files == 9);
-    CHECK(board->known == 3);
+    CHECK(board->with_layout == 3);
     const TargetBoard::TargetSlot* const on_a = place_of(*board, "A");
     REQUIRE(on_a != nullptr);
     CHECK(on_a->kind[0].cells[0].bytes == 7);
@@ -227,7 +227,7 @@ TEST_CASE("board adds streams by target in the widest slices") {
 
     board->clear();
     CHECK(board->files == 0);
-    CHECK(board->known == 0);
+    CHECK(board->with_layout == 0);
     CHECK(place_of(*board, "A") == nullptr);
     board->add({&narrow, 0, 0}, 0);
     REQUIRE(place_of(*board, "A") != nullptr);

@@ -145,12 +145,12 @@ TEST_CASE("file scope distributes all slots without overlap") {
     std::vector<std::uint64_t> all;
     bool foreign = false;
     for (std::uint64_t index = 0; index < sharers; ++index) {
-        const std::vector<std::uint64_t> own = offsets(Geometry(access, 4, {sharers, index}, 33));
-        CHECK(own.size() == 20);
-        for (const std::uint64_t offset : own) {
+        const std::vector<std::uint64_t> own_offsets = offsets(Geometry(access, 4, {sharers, index}, 33));
+        CHECK(own_offsets.size() == 20);
+        for (const std::uint64_t offset : own_offsets) {
             foreign = foreign || (offset / 40) % sharers != index;
         }
-        all.insert(all.end(), own.begin(), own.end());
+        all.insert(all.end(), own_offsets.begin(), own_offsets.end());
     }
     CHECK(foreign);  // a task really gets slots outside its own blocks
     std::vector<std::uint64_t> expected;
@@ -163,8 +163,8 @@ TEST_CASE("file scope distributes all slots without overlap") {
 TEST_CASE("replacement stays inside its scope and repeats slots") {
     for (const Scope scope : {Scope::block, Scope::task, Scope::file}) {
         Access access = access_of(8, 8);
-        const std::vector<std::uint64_t> own = offsets(Geometry(access, 50, {2, 1}, 0));
-        std::set<std::uint64_t> allowed(own.begin(), own.end());
+        const std::vector<std::uint64_t> own_offsets = offsets(Geometry(access, 50, {2, 1}, 0));
+        std::set<std::uint64_t> allowed(own_offsets.begin(), own_offsets.end());
         if (scope == Scope::file) {
             const std::vector<std::uint64_t> other = offsets(Geometry(access, 50, {2, 0}, 0));
             allowed.insert(other.begin(), other.end());
@@ -172,12 +172,12 @@ TEST_CASE("replacement stays inside its scope and repeats slots") {
         access.order = Order::random_replace;
         access.scope = scope;
         const Geometry geometry(access, 50, {2, 1}, 0);
-        const std::vector<std::uint64_t> drawn = offsets(geometry);
-        const std::set<std::uint64_t> distinct(drawn.begin(), drawn.end());
+        const std::vector<std::uint64_t> sequence = offsets(geometry);
+        const std::set<std::uint64_t> distinct(sequence.begin(), sequence.end());
         CHECK(std::includes(allowed.begin(), allowed.end(), distinct.begin(), distinct.end()));
-        CHECK(distinct.size() < drawn.size());
-        CHECK(distinct.size() > drawn.size() / 2);
-        CHECK(offsets(geometry, 1) != drawn);
+        CHECK(distinct.size() < sequence.size());
+        CHECK(distinct.size() > sequence.size() / 2);
+        CHECK(offsets(geometry, 1) != sequence);
     }
 }
 
@@ -255,12 +255,12 @@ TEST_CASE("draws within a limit reach all multiples of the transfer") {
     access.within = 80;
     const Geometry geometry(access, 100, {3, 1}, 0);
     CHECK(geometry.end_of_file() == 1080);
-    const std::vector<std::uint64_t> drawn = offsets(geometry);
-    const std::set<std::uint64_t> distinct(drawn.begin(), drawn.end());
+    const std::vector<std::uint64_t> sequence = offsets(geometry);
+    const std::set<std::uint64_t> distinct(sequence.begin(), sequence.end());
     CHECK(distinct.size() == 10);
     CHECK(*distinct.begin() == 1000);
     CHECK(*distinct.rbegin() == 1072);
-    CHECK(offsets(Geometry(access, 100, {3, 2}, 0)) != drawn);
+    CHECK(offsets(Geometry(access, 100, {3, 2}, 0)) != sequence);
 }
 
 TEST_CASE("seeded offsets equal those of stored data") {
@@ -310,20 +310,20 @@ TEST_CASE("seeded offsets equal those of stored data") {
         {Order::random_replace, Scope::file, 3, {1, 0}, {1024, 1044, 1044, 1024, 1008, 1048}},
         {Order::random_replace, Scope::file, 3, {3, 2}, {1020, 1104, 1160, 1024, 1068, 1104}},
     };
-    for (const Known& known : table) {
-        CAPTURE(static_cast<int>(known.order));
-        CAPTURE(static_cast<int>(known.scope));
-        CAPTURE(known.segments);
-        CAPTURE(known.share.index);
-        Access access = access_of(4, known.segments == 1 ? 6 : 3, known.order, known.scope);
+    for (const Known& example : table) {
+        CAPTURE(static_cast<int>(example.order));
+        CAPTURE(static_cast<int>(example.scope));
+        CAPTURE(example.segments);
+        CAPTURE(example.share.index);
+        Access access = access_of(4, example.segments == 1 ? 6 : 3, example.order, example.scope);
         access.gap = 8;
         access.offset = 1000;
         access.seed = 7;
-        const Geometry geometry(access, known.segments, known.share, 9);
-        std::vector<std::uint64_t> drawn(known.offsets.size());
+        const Geometry geometry(access, example.segments, example.share, 9);
+        std::vector<std::uint64_t> drawn(example.offsets.size());
         geometry.fill(0, 1, drawn);
-        CHECK(drawn == known.offsets);
-        CHECK(geometry.offset_of(4, 1) == known.offsets[4]);
+        CHECK(drawn == example.offsets);
+        CHECK(geometry.offset_of(4, 1) == example.offsets[4]);
     }
     Access within = access_of(4, 3, Order::random_replace);
     within.offset = 1000;
@@ -341,22 +341,22 @@ TEST_CASE("reverse and sequential offsets for up to three segments") {
         std::vector<std::uint64_t> offsets;  ///< from the second operation on
     };
     // Two sharers, this is the second: blocks of 2 * 4 B and a gap of 2 B begin at 10, 30, 50.
-    for (const Known& known : {Known{Order::sequential, 1, {14}},
-                               {Order::sequential, 2, {14, 30, 34}},
-                               {Order::sequential, 3, {14, 30, 34, 50, 54}},
-                               {Order::reverse, 1, {10}},
-                               {Order::reverse, 2, {30, 14, 10}},
-                               {Order::reverse, 3, {50, 34, 30, 14, 10}}}) {
-        CAPTURE(known.segments);
-        Access access = access_of(4, 2, known.order);
+    for (const Known& example : {Known{Order::sequential, 1, {14}},
+                                 {Order::sequential, 2, {14, 30, 34}},
+                                 {Order::sequential, 3, {14, 30, 34, 50, 54}},
+                                 {Order::reverse, 1, {10}},
+                                 {Order::reverse, 2, {30, 14, 10}},
+                                 {Order::reverse, 3, {50, 34, 30, 14, 10}}}) {
+        CAPTURE(example.segments);
+        Access access = access_of(4, 2, example.order);
         access.gap = 2;
-        const Geometry geometry(access, known.segments, {2, 1}, 0);
-        std::vector<std::uint64_t> places(known.offsets.size());
+        const Geometry geometry(access, example.segments, {2, 1}, 0);
+        std::vector<std::uint64_t> places(example.offsets.size());
         geometry.fill(1, 0, places);
-        CHECK(places == known.offsets);
+        CHECK(places == example.offsets);
         CHECK(geometry.operations() == places.size() + 1);
         CHECK(geometry.transfer() == 4);
-        CHECK(geometry.end_of_file() == known.segments * 20 - 2);
+        CHECK(geometry.end_of_file() == example.segments * 20 - 2);
     }
     const Geometry alone(access_of(4, 2), 1, {}, 0);  // who shares with nobody
     CHECK(offsets(alone) == std::vector<std::uint64_t>{0, 4});
@@ -376,8 +376,8 @@ TEST_CASE("drawing within one transfer is always there") {
 TEST_CASE("one byte at a time may be drawn from all of a file") {
     const Geometry geometry(access_of(1, 4, Order::random_replace), 100, {1, 0}, 0);
     CHECK(geometry.end_of_file() == 400);
-    const std::vector<std::uint64_t> drawn = offsets(geometry);
-    CHECK(*std::max_element(drawn.begin(), drawn.end()) > 300);
+    const std::vector<std::uint64_t> sequence = offsets(geometry);
+    CHECK(*std::max_element(sequence.begin(), sequence.end()) > 300);
 }
 
 TEST_CASE("an amount is one task's share of it, rounded up") {

@@ -128,13 +128,13 @@ TEST_CASE("distances between successive places look random") {
 TEST_CASE("distances of permuted pairs are uniformly distributed") {
     // Halves and quarters of a power of two are where a mixer that does not reach the high bits shows first.
     constexpr std::uint64_t n = 512;
-    for (const std::uint64_t apart : {1ULL, 2ULL, 64ULL, 128ULL, 256ULL}) {
+    for (const std::uint64_t distance : {1ULL, 2ULL, 64ULL, 128ULL, 256ULL}) {
         std::vector<std::uint64_t> counts(n - 1, 0);
         for (std::uint64_t key = 0; key < 100'000; ++key) {
             const Permutation permute(n, key);
-            ++counts[(permute(100 + apart) + n - permute(100)) % n - 1];
+            ++counts[(permute(100 + distance) + n - permute(100)) % n - 1];
         }
-        CAPTURE(apart);
+        CAPTURE(distance);
         CHECK(chi_square(counts) < critical(n - 2));
     }
 }

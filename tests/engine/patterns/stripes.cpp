@@ -101,9 +101,9 @@ TEST_CASE("reciprocal division equals division up to 64 bits") {
     for (int i = 0; i < 100'000; ++i) {
         const std::uint64_t divisor = std::max<std::uint64_t>(1, random() >> (random() % 64));
         const std::uint64_t value = random() >> (random() % 64);
-        for (const std::uint64_t one :
+        for (const std::uint64_t number :
              {value, value / divisor * divisor, value / divisor * divisor - 1, ~std::uint64_t{0}}) {
-            REQUIRE(Reciprocal(divisor).quotient(one) == one / divisor);
+            REQUIRE(Reciprocal(divisor).quotient(number) == number / divisor);
         }
     }
 }
@@ -117,12 +117,12 @@ const auto number_of_target = [](const std::string& name) {
 
 /// "[from, to) on target" of the stretch around a byte; "-" for nobody, "?" when a target is chosen later.
 std::string stretch(const StripeMap& map, std::uint64_t offset) {
-    const StripeMap::StripeExtent found = map.find(offset);
-    return "[" + std::to_string(found.from) + ", " +
-           (found.to == ~std::uint64_t{0} ? "end" : std::to_string(found.to)) + ") on " +
-           (found.pending                          ? "?"
-            : found.target == StripeMap::no_target ? "-"
-                                                   : std::to_string(found.target));
+    const StripeMap::StripeExtent extent = map.find(offset);
+    return "[" + std::to_string(extent.from) + ", " +
+           (extent.to == ~std::uint64_t{0} ? "end" : std::to_string(extent.to)) + ") on " +
+           (extent.pending                          ? "?"
+            : extent.target == StripeMap::no_target ? "-"
+                                                    : std::to_string(extent.target));
 }
 
 }  // namespace
@@ -249,10 +249,10 @@ TEST_CASE("batched counting equals counting one by one") {
 TEST_CASE("late component targets are requested once") {
     StripePart first{.start = 0, .end = 100, .stripe = 10, .shift = 0, .targets = {"OST0"}, .pending = false};
     StripePart second{.start = 100, .end = ~0ULL, .stripe = 10, .shift = 0, .targets = {}, .pending = true};
-    int asked = 0;
+    int questions = 0;
     const AskStripes ask = [&](const std::string& path) {
         CHECK(path == "file");
-        ++asked;
+        ++questions;
         second.targets = {"OST1", "OST2"};
         second.pending = false;
         return FileStripes{first, second};
@@ -263,7 +263,7 @@ TEST_CASE("late component targets are requested once") {
     for (std::uint64_t offset = 0; offset < 140; offset += 10) {
         counting.add(0, offset, 0, 1, 1);
     }
-    CHECK(asked == 1);
+    CHECK(questions == 1);
     CHECK(sums_of(*meter) ==
           std::map<std::string, Sum>{{"OST0", {100, 10, 0}}, {"OST1", {20, 2, 0}}, {"OST2", {20, 2, 0}}});
 

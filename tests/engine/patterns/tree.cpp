@@ -41,14 +41,14 @@ TEST_CASE("directories and leaves are counted as a geometric series") {
 TEST_CASE("each item has its own path and its directory number") {
     for (const bool leaf_only : {false, true}) {
         const patterns::TreeShape shape(tree_of(2, 3, leaf_only, 5, 2));
-        std::set<std::pair<std::uint64_t, std::uint64_t>> seen;
+        std::set<std::pair<std::uint64_t, std::uint64_t>> positions;
         for (std::uint64_t item = 0; item < shape.items(); ++item) {
-            const auto place = shape.place(item);
-            CHECK(place.number / 5 == place.directory);
-            CHECK(shape.holds_items(place.directory));
-            seen.insert({place.copy, place.number});
+            const auto position = shape.place(item);
+            CHECK(position.number / 5 == position.directory);
+            CHECK(shape.holds_items(position.directory));
+            positions.insert({position.copy, position.number});
         }
-        CHECK(seen.size() == shape.items());
+        CHECK(positions.size() == shape.items());
         CHECK(shape.items() == 2 * 5 * (leaf_only ? 9 : 13));
     }
 }
@@ -120,12 +120,12 @@ TEST_CASE("Zipf: ranks come as often as 1 / rank^s") {
         constexpr std::uint64_t n = 50;
         constexpr int draws = 200'000;
         const patterns::Zipf zipf(n, exponent, 7);
-        std::map<std::uint64_t, int> seen;
+        std::map<std::uint64_t, int> counts;
         for (std::uint64_t i = 0; i < draws; ++i) {
-            ++seen[zipf(i)];
+            ++counts[zipf(i)];
         }
-        CHECK(seen.begin()->first >= 1);
-        CHECK(seen.rbegin()->first <= n);
+        CHECK(counts.begin()->first >= 1);
+        CHECK(counts.rbegin()->first <= n);
         double sum = 0;
         for (std::uint64_t rank = 1; rank <= n; ++rank) {
             sum += std::pow(static_cast<double>(rank), -exponent);
@@ -133,7 +133,7 @@ TEST_CASE("Zipf: ranks come as often as 1 / rank^s") {
         for (std::uint64_t rank = 1; rank <= n; ++rank) {
             const double expected = draws * std::pow(static_cast<double>(rank), -exponent) / sum;
             // Five standard deviations of a count.
-            CHECK(std::abs(seen[rank] - expected) < 5 * std::sqrt(expected) + 1);
+            CHECK(std::abs(counts[rank] - expected) < 5 * std::sqrt(expected) + 1);
         }
     }
 }
@@ -209,19 +209,19 @@ TEST_CASE("only creates after mass deletes on ext4 are reported") {
     about.phase = &phase;
     about.file_system = "ext4";
     about.removed_before = "remove";
-    const auto told = [&](double system_us) {
+    const auto is_reported = [&](double system_us) {
         const auto findings = results::find_tree_findings(creations(system_us), about);
         return !findings.empty() && findings.front().at("id") == "recent_deletes";
     };
-    CHECK(told(280));
-    CHECK(!told(12));  // as on a fresh file system
-    CHECK(told(85));   // on a machine where others use the cores
-    CHECK(!told(55));  // four fifths of the time were spent waiting, so something else is slow
+    CHECK(is_reported(280));
+    CHECK(!is_reported(12));  // as on a fresh file system
+    CHECK(is_reported(85));   // on a machine where others use the cores
+    CHECK(!is_reported(55));  // four fifths of the time were spent waiting, so something else is slow
     about.file_system = "xfs";
-    CHECK(!told(280));
+    CHECK(!is_reported(280));
     about.file_system = "ext4";
     phase.op = plan::Op::remove_items;
-    CHECK(!told(280));
+    CHECK(!is_reported(280));
 }
 
 TEST_CASE("names are cold by what was done, not planned") {

@@ -37,14 +37,14 @@ TEST_CASE("Zipf: exponents near one agree, other seeds differ") {
 
 TEST_CASE("Zipf: all ranks of few occur, and no other") {
     for (const double exponent : {0.01, 1.0, 10.0}) {
-        std::uint64_t seen[3] = {};
+        std::uint64_t counts[3] = {};
         for (const std::uint64_t rank : first_ranks(2, exponent, 1, 20'000)) {
             REQUIRE(rank >= 1);
             REQUIRE(rank <= 2);
-            ++seen[rank];
+            ++counts[rank];
         }
-        CHECK(seen[1] > 0);
-        CHECK(seen[2] > 0);
-        CHECK((exponent < 1.0 || seen[1] > seen[2]));
+        CHECK(counts[1] > 0);
+        CHECK(counts[2] > 0);
+        CHECK((exponent < 1.0 || counts[1] > counts[2]));
     }
 }

@@ -19,11 +19,11 @@ namespace {
 constexpr std::uint64_t file = 3;
 constexpr std::uint64_t generation = 4;
 
-/// One read of [offset, offset + length) that returns `found`.
-std::optional<Mismatch> judge(Content& content, const std::vector<std::byte>& found, std::uint64_t offset,
+/// One read of [offset, offset + length) that returns `bytes`.
+std::optional<Mismatch> judge(Content& content, const std::vector<std::byte>& bytes, std::uint64_t offset,
                               std::uint64_t got = ~0ULL) {
     content.image().set_origin({file, generation});
-    return compare(content.image(), found.data(), offset, found.size(), std::min<std::uint64_t>(got, found.size()));
+    return compare(content.image(), bytes.data(), offset, bytes.size(), std::min<std::uint64_t>(got, bytes.size()));
 }
 
 struct Read {
@@ -51,13 +51,13 @@ TEST_CASE("any single flipped bit is found at its byte") {
     Content content(plain);
     for (const Read& read : reads) {
         auto bytes = content.bytes(file, generation, read.offset, read.length);
-        for (std::uint64_t at = 0; at < read.length; at += 97) {
-            bytes[at] ^= std::byte{0x10};
+        for (std::uint64_t index = 0; index < read.length; index += 97) {
+            bytes[index] ^= std::byte{0x10};
             const auto wrong = judge(content, bytes, read.offset);
             REQUIRE(wrong);
-            REQUIRE(wrong->offset == read.offset + at);
+            REQUIRE(wrong->offset == read.offset + index);
             REQUIRE(wrong->bytes == 1);
-            bytes[at] ^= std::byte{0x10};
+            bytes[index] ^= std::byte{0x10};
         }
     }
 }

@@ -25,10 +25,10 @@ class Content {
         image_.set_origin({file, generation});
         std::vector<std::byte> out;
         step = step == 0 ? length : step;
-        for (std::uint64_t at = offset; at < offset + length; at += step) {
-            const std::uint64_t part = std::min(step, offset + length - at);
-            const std::byte* made = image_.at(at, part);
-            out.insert(out.end(), made, made + part);
+        for (std::uint64_t position = offset; position < offset + length; position += step) {
+            const std::uint64_t part = std::min(step, offset + length - position);
+            const std::byte* bytes = image_.at(position, part);
+            out.insert(out.end(), bytes, bytes + part);
         }
         return out;
     }

@@ -17,13 +17,13 @@ using plan::PayloadKind;
 namespace {
 
 constexpr std::uint64_t length = 8200;
-constexpr std::uint64_t place = 41000;
+constexpr std::uint64_t offset = 41000;
 
 std::vector<std::byte> transfer_of(PayloadKind kind) {
     std::vector<std::byte> bytes(length);
     const IorPacket packet{kind, 7, 1};
     payload::prepare(packet, bytes.data(), length);
-    payload::mark(packet, bytes.data(), length, place);
+    payload::mark(packet, bytes.data(), length, offset);
     return bytes;
 }
 
@@ -41,20 +41,20 @@ struct Known {
 }  // namespace
 
 TEST_CASE("the words of a transfer are those that IOR writes") {
-    const Known known[] = {
+    const Known examples[] = {
         {PayloadKind::ior_timestamp, 0x100000007ULL, 0x100000008ULL, 0x100000207ULL, 0x100000407ULL},
         {PayloadKind::ior_offset, 0x10000a028ULL, 0x100000008ULL, 0x100014050ULL, 0x10001e078ULL},
         {PayloadKind::ior_incompressible, 0x10000a028ULL, 0x6323c2f2699ad101ULL, 0x100014050ULL, 0x10001e078ULL},
         {PayloadKind::ior_random, 0x19b7ce6258236d11ULL, 0x73ccdba947beda2ULL, 0x10dc24993e43f22fULL,
          0xb4c3201ee6718f0ULL},
     };
-    for (const Known& one : known) {
-        CAPTURE(static_cast<int>(one.kind));
-        const std::vector<std::byte> bytes = transfer_of(one.kind);
-        CHECK(word(bytes, 0) == one.first);
-        CHECK(word(bytes, 1) == one.second);
-        CHECK(word(bytes, 512) == one.at_512);
-        CHECK(word(bytes, 1024) == one.last);
+    for (const Known& example : examples) {
+        CAPTURE(static_cast<int>(example.kind));
+        const std::vector<std::byte> bytes = transfer_of(example.kind);
+        CHECK(word(bytes, 0) == example.first);
+        CHECK(word(bytes, 1) == example.second);
+        CHECK(word(bytes, 512) == example.at_512);
+        CHECK(word(bytes, 1024) == example.last);
     }
 }
 
@@ -75,21 +75,21 @@ TEST_CASE("IOR content verifies without version and names other tasks") {
     const payload::Base base(settings, payload::period_for(settings, length));
     std::vector<std::byte> memory(payload::Image::memory_for(base.period(), length));
     payload::Image image(base, memory.data(), length);
-    std::vector<std::byte> found = transfer_of(PayloadKind::ior_offset);
+    std::vector<std::byte> bytes = transfer_of(PayloadKind::ior_offset);
 
     image.set_origin({0, 9, 1});
-    CHECK(!payload::compare(image, found.data(), place, length, length));
+    CHECK(!payload::compare(image, bytes.data(), offset, length, length));
     image.set_origin({5, 0, 2});
-    const auto foreign = payload::compare(image, found.data(), place, length, length);
+    const auto foreign = payload::compare(image, bytes.data(), offset, length, length);
     REQUIRE(foreign);
-    CHECK(foreign->offset == place + 4);
+    CHECK(foreign->offset == offset + 4);
     image.set_origin({0, 1, 1});
-    CHECK(payload::compare(image, found.data(), place + length, length, length));
-    found[8199] ^= std::byte{1};
-    const auto changed = payload::compare(image, found.data(), place, length, length);
+    CHECK(payload::compare(image, bytes.data(), offset + length, length, length));
+    bytes[8199] ^= std::byte{1};
+    const auto changed = payload::compare(image, bytes.data(), offset, length, length);
     REQUIRE(changed);
     CHECK(changed->bytes == 1);
-    const auto cut = payload::compare(image, found.data(), place, length, 4096);
+    const auto cut = payload::compare(image, bytes.data(), offset, length, 4096);
     REQUIRE(cut);
     CHECK(cut->kind == payload::Mismatch::MismatchKind::truncated);
 }

@@ -19,8 +19,8 @@ using Bytes = std::vector<std::byte>;
 
 std::vector<std::string> granules(const Bytes& bytes) {
     std::vector<std::string> list;
-    for (std::size_t at = 0; at + granule <= bytes.size(); at += granule) {
-        list.emplace_back(reinterpret_cast<const char*>(bytes.data() + at), granule);
+    for (std::size_t position = 0; position + granule <= bytes.size(); position += granule) {
+        list.emplace_back(reinterpret_cast<const char*>(bytes.data() + position), granule);
     }
     return list;
 }
@@ -56,20 +56,20 @@ double entropy(const Bytes& bytes) {
 
 /// What a compressor that only removes runs of zeros leaves: one token for each run, every other byte as it is.
 double without_zero_runs(const Bytes& bytes) {
-    std::size_t left = 0;
+    std::size_t remaining = 0;
     for (std::size_t i = 0; i < bytes.size();) {
         std::size_t run = 0;
         while (i + run < bytes.size() && bytes[i + run] == std::byte{0}) {
             ++run;
         }
-        left += run >= 4 ? 3 : run;
+        remaining += run >= 4 ? 3 : run;
         i += run;
         if (run == 0) {
-            ++left;
+            ++remaining;
             ++i;
         }
     }
-    return static_cast<double>(left) / static_cast<double>(bytes.size());
+    return static_cast<double>(remaining) / static_cast<double>(bytes.size());
 }
 
 constexpr std::uint64_t mib = 1U << 20U;
@@ -109,8 +109,8 @@ TEST_CASE("successive generations differ in every byte range") {
             const Bytes older = content.bytes(5, generation, 0, mib);
             const Bytes newer = content.bytes(5, generation + 1, 0, mib);
             CHECK(alike(older, newer) < 0.015);  // by chance 1 of 256 bytes, and most of 32 bytes of stamp
-            for (std::size_t at = 0; at < mib; at += 512) {
-                REQUIRE(std::memcmp(older.data() + at, newer.data() + at, 512) != 0);
+            for (std::size_t position = 0; position < mib; position += 512) {
+                REQUIRE(std::memcmp(older.data() + position, newer.data() + position, 512) != 0);
             }
         }
     }
@@ -121,15 +121,15 @@ TEST_CASE("content depends on seed, file, generation and offset only") {
         for (const double duplicates : {0.0, 0.5}) {
             Content one({kind, 9, 0.25, duplicates});
             Content other({kind, 9, 0.25, duplicates});
-            const Bytes whole = one.bytes(2, 1, 0, mib);
+            const Bytes expected = one.bytes(2, 1, 0, mib);
             for (const std::uint64_t step : {512ULL, 4096ULL, 10'000ULL, 65'537ULL}) {
                 CAPTURE(step);
-                CHECK(other.bytes(2, 1, 0, mib, step) == whole);
+                CHECK(other.bytes(2, 1, 0, mib, step) == expected);
             }
             const Bytes middle = other.bytes(2, 1, 12'345, 54'321);
-            CHECK(std::equal(middle.begin(), middle.end(), whole.begin() + 12'345));
+            CHECK(std::equal(middle.begin(), middle.end(), expected.begin() + 12'345));
             Content reseeded({kind, 10, 0.25, duplicates});
-            CHECK(reseeded.bytes(2, 1, 0, mib) != whole);
+            CHECK(reseeded.bytes(2, 1, 0, mib) != expected);
         }
     }
 }
@@ -138,17 +138,17 @@ TEST_CASE("stamp holds magic, file, offset, generation and moves") {
     Content content({PayloadKind::stamped, 77, 0.0, 0.0});
     sonde::payload::Base base({PayloadKind::stamped, 77, 0.0, 0.0}, 256U << 10U);
     std::set<std::uint64_t> places;
-    for (std::uint64_t at = 0; at < 64 * granule; at += granule) {
-        const Bytes bytes = content.bytes(6, 3, at, granule);
-        const std::uint64_t place = base.stamp_place(at, {6, 3});
-        places.insert(place);
+    for (std::uint64_t position = 0; position < 64 * granule; position += granule) {
+        const Bytes bytes = content.bytes(6, 3, position, granule);
+        const std::uint64_t stamp_begin = base.stamp_place(position, {6, 3});
+        places.insert(stamp_begin);
         std::uint64_t stamp[4] = {};
-        std::memcpy(stamp, bytes.data() + place, sizeof stamp);
+        std::memcpy(stamp, bytes.data() + stamp_begin, sizeof stamp);
         CHECK(stamp[0] == (sonde::payload::magic ^ 77U));
         CHECK(stamp[1] == 6);
-        CHECK(stamp[2] == at);
+        CHECK(stamp[2] == position);
         CHECK(stamp[3] == 3);
-        CHECK(base.stamped(at, granule, {6, 3}) == bytes);
+        CHECK(base.stamped(position, granule, {6, 3}) == bytes);
     }
     CHECK(places.size() == 64);
     CHECK(base.stamped(5000, 9000, {6, 3}) == content.bytes(6, 3, 5000, 9000));
@@ -175,9 +175,9 @@ TEST_CASE("compressible is the fraction that compression removes") {
 TEST_CASE("every piece of a compressible file is compressible") {
     Content content({PayloadKind::stamped, 5, 0.5, 0.0});
     const Bytes bytes = content.bytes(1, 1, 0, mib);
-    for (std::size_t at = 0; at < mib; at += 8192) {
-        const Bytes piece(bytes.begin() + static_cast<std::ptrdiff_t>(at),
-                          bytes.begin() + static_cast<std::ptrdiff_t>(at + 8192));
+    for (std::size_t position = 0; position < mib; position += 8192) {
+        const Bytes piece(bytes.begin() + static_cast<std::ptrdiff_t>(position),
+                          bytes.begin() + static_cast<std::ptrdiff_t>(position + 8192));
         CHECK(without_zero_runs(piece) == doctest::Approx(0.5 + 3.0 / 64).epsilon(0.05));
     }
 }
@@ -234,12 +234,12 @@ TEST_CASE("content does not depend on the sizes of calls") {
         const sonde::payload::Base base({PayloadKind::stamped, 9, 0.0, 0.0, period}, period);
         CAPTURE(period);
         for (std::uint64_t generation = 1; generation < 4; ++generation) {
-            const Bytes whole = one.bytes(2, generation, 0, mib);
-            CHECK(whole == base.stamped(0, mib, {2, generation}));
+            const Bytes expected = one.bytes(2, generation, 0, mib);
+            CHECK(expected == base.stamped(0, mib, {2, generation}));
             for (const std::uint64_t step : {4096ULL, 10'000ULL, 65'536ULL, 1'000'000ULL}) {
-                CHECK(other.bytes(2, generation, 0, mib, step) == whole);
+                CHECK(other.bytes(2, generation, 0, mib, step) == expected);
             }
-            CHECK(distinct(granules(whole)) == mib / granule);
+            CHECK(distinct(granules(expected)) == mib / granule);
         }
     }
 }
@@ -264,11 +264,11 @@ TEST_CASE("content from the shared base equals that of an own base") {
                         own.set_origin({7, generation});
                         copying.set_origin({7, generation});
                         const std::byte* expected = own.at(offset, length);
-                        const std::byte* made = copying.at(offset, length);
+                        const std::byte* bytes = copying.at(offset, length);
                         CAPTURE(static_cast<int>(kind));
                         CAPTURE(offset);
                         CAPTURE(length);
-                        REQUIRE(Bytes(made, made + length) == Bytes(expected, expected + length));
+                        REQUIRE(Bytes(bytes, bytes + length) == Bytes(expected, expected + length));
                     }
                 }
             }
@@ -307,10 +307,10 @@ TEST_CASE("premarked granules equal stamps made one by one") {
                     CAPTURE(period);
                     CAPTURE(offset);
                     CAPTURE(length);
-                    const std::byte* made = pen.at(offset + 100, length);
-                    REQUIRE(Bytes(made, made + length) == base.stamped(offset + 100, length, origin));
-                    made = image.at(offset, length);  // others may use the image in between
-                    REQUIRE(Bytes(made, made + length) == base.stamped(offset, length, origin));
+                    const std::byte* bytes = pen.at(offset + 100, length);
+                    REQUIRE(Bytes(bytes, bytes + length) == base.stamped(offset + 100, length, origin));
+                    bytes = image.at(offset, length);  // others may use the image in between
+                    REQUIRE(Bytes(bytes, bytes + length) == base.stamped(offset, length, origin));
                 }
             }
         }

@@ -19,24 +19,24 @@ struct Border {
     const char* says;
 };
 
-void hold_borders(const json& plan, const std::vector<Border>& borders, const Changes& beside = {}) {
-    const auto said = [&](const char* pointer, const json& value) {
-        Changes changes = beside;
+void hold_borders(const json& plan, const std::vector<Border>& borders, const Changes& other_changes = {}) {
+    const auto sentence_for = [&](const char* pointer, const json& value) {
+        Changes changes = other_changes;
         changes.emplace_back(pointer, value);
         return said_of(plan, changes);
     };
-    for (const Border& one : borders) {
-        CAPTURE(one.pointer);
-        for (const json& value : one.good) {
+    for (const Border& border : borders) {
+        CAPTURE(border.pointer);
+        for (const json& value : border.good) {
             CAPTURE(value.dump(-1, ' ', true));
-            CHECK(said(one.pointer, value) == "");
+            CHECK(sentence_for(border.pointer, value) == "");
         }
-        for (const json& value : one.bad) {
+        for (const json& value : border.bad) {
             CAPTURE(value.dump(-1, ' ', true));
-            const std::string sentence = said(one.pointer, value);
+            const std::string sentence = sentence_for(border.pointer, value);
             CAPTURE(sentence);
             CHECK(sentence.rfind("plan: ", 0) == 0);
-            CHECK(sentence.find(one.says) != std::string::npos);
+            CHECK(sentence.find(border.says) != std::string::npos);
         }
     }
 }
@@ -140,10 +140,10 @@ TEST_CASE("limits_of_volume_and_sizes") {
         {"/data/access/block", {largest - 4096}, {largest}, "data.access reaches beyond the largest file (4 EiB)"},
         {"/data/access/gap", {largest - 1}, {largest}, "data.access reaches beyond the largest file (4 EiB)"},
         {"/data/access/offset", {largest - 1}, {largest}, "data.access reaches beyond the largest file (4 EiB)"}};
-    for (const Border& one : beyond) {
-        hold_borders(plan, {one});
-        const std::string said = said_of(plan, {{one.pointer, one.bad[0]}});
-        CHECK(said.ends_with("(4 EiB)"));  // not for the number of segments, of which the plan says nothing
+    for (const Border& border : beyond) {
+        hold_borders(plan, {border});
+        const std::string sentence = said_of(plan, {{border.pointer, border.bad[0]}});
+        CHECK(sentence.ends_with("(4 EiB)"));  // not for the number of segments, of which the plan says nothing
     }
     hold_borders(plan, {{"/data/access/stride", {4096, largest - 1}, {largest, 4095}, "data.access"}},
                  {{"/data/access/order", "stride"}});
@@ -163,10 +163,11 @@ TEST_CASE("segment_limit_with_gap_offset_stride") {
         plan["data"] = {{"files", {{"mapping", "per_task"}}}, {"access", access}};
         const auto fits = [&](std::uint64_t number) {
             plan["data"]["access"]["segments"] = number;
-            const std::string said = said_of(plan, {});
-            CHECK((said.empty() || said == "plan: data.access reaches beyond the largest file (4 EiB): check segments, "
+            const std::string sentence = said_of(plan, {});
+            CHECK((sentence.empty() || sentence ==
+                                           "plan: data.access reaches beyond the largest file (4 EiB): check segments, "
                                            "stride, gap and offset"));
-            return said.empty();
+            return sentence.empty();
         };
         return fits(segments) && !fits(segments + 1);
     };

@@ -111,13 +111,13 @@ TEST_CASE("wrong_member_is_named_with_path") {
         {"/limits", {{"time", 0}}, "limits.time must be more than zero"},
     };
     for (const Wrong& wrong : table) {
-        const std::string said = refusal(wrong.pointer, wrong.value);
+        const std::string sentence = refusal(wrong.pointer, wrong.value);
         CAPTURE(wrong.pointer);
         CAPTURE(wrong.value.dump());
-        CAPTURE(said);
-        CHECK(said.rfind("plan: ", 0) == 0);
-        CHECK(said.find(wrong.says) != std::string::npos);
-        CHECK(said.find('\n') == std::string::npos);
+        CAPTURE(sentence);
+        CHECK(sentence.rfind("plan: ", 0) == 0);
+        CHECK(sentence.find(wrong.says) != std::string::npos);
+        CHECK(sentence.find('\n') == std::string::npos);
     }
 }
 
@@ -185,9 +185,9 @@ TEST_CASE("invalid_json_is_reported_with_position") {
 }
 
 TEST_CASE("quoted_plan_text_has_no_control_characters") {
-    const std::string said = refusal("/data/verify", "on\nread\x1b[2J");
-    CHECK(said != "");
-    CHECK(std::none_of(said.begin(), said.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }));
+    const std::string sentence = refusal("/data/verify", "on\nread\x1b[2J");
+    CHECK(sentence != "");
+    CHECK(std::none_of(sentence.begin(), sentence.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }));
 }
 
 TEST_CASE("phase_access_is_merged_and_errors_name_the_phase") {

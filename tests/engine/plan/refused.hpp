@@ -75,9 +75,9 @@ struct Rule {
 inline void hold(const std::vector<Rule>& rules) {
     for (const Rule& rule : rules) {
         CAPTURE(rule.says);
-        const std::string said = said_of(rule.plan, rule.wrong);
-        CAPTURE(said);
-        CHECK(said.find(rule.says) != std::string::npos);
+        const std::string sentence = said_of(rule.plan, rule.wrong);
+        CAPTURE(sentence);
+        CHECK(sentence.find(rule.says) != std::string::npos);
         CHECK(said_of(rule.plan, rule.right) == "");
     }
 }

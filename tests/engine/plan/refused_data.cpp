@@ -168,28 +168,28 @@ TEST_CASE("rules_of_files_in_place") {
         plan["data"]["files"] = files;
         return plan;
     };
-    const json one = {{"mapping", "shared"}, {"paths", {"/tmp/a"}}};
+    const json single_path = {{"mapping", "shared"}, {"paths", {"/tmp/a"}}};
     const json two = {{"mapping", "per_task"}, {"paths", {"/tmp/a", "/tmp/b"}}};
     hold({
-        {in_place(one), {{"/data/files/mapping", "per_node"}}, "paths goes with mapping", {}},
-        {in_place(one), {{"/data/files/mapping", "many"}}, "paths goes with mapping", {}},
+        {in_place(single_path), {{"/data/files/mapping", "per_node"}}, "paths goes with mapping", {}},
+        {in_place(single_path), {{"/data/files/mapping", "many"}}, "paths goes with mapping", {}},
         {in_place(two), {{"/data/files/mapping", "shared"}}, "with more than one path needs", {}},
         {in_place(two), {{"/data/files/directories", "per_task"}}, "with more than one path needs", {}},
-        {in_place(one), {{"/data/files/directories", "per_node"}}, "does not go with paths", {}},
-        {in_place(one), {{"/target/use_existing", false}}, "must have use_existing and no directory", {}},
-        {in_place(one), {{"/target/directory", "d"}}, "must have use_existing and no directory", {}},
-        {in_place(one), {{"/phases/1/process", "separate"}}, "no run directory for a manifest", {}},
-        {in_place(one), {}, "", {{"/phases/1/suffix", ".x"}, {"/phases/0/suffix", ".x"}}},
+        {in_place(single_path), {{"/data/files/directories", "per_node"}}, "does not go with paths", {}},
+        {in_place(single_path), {{"/target/use_existing", false}}, "must have use_existing and no directory", {}},
+        {in_place(single_path), {{"/target/directory", "d"}}, "must have use_existing and no directory", {}},
+        {in_place(single_path), {{"/phases/1/process", "separate"}}, "no run directory for a manifest", {}},
+        {in_place(single_path), {}, "", {{"/phases/1/suffix", ".x"}, {"/phases/0/suffix", ".x"}}},
     });
 }
 
 TEST_CASE("rules_of_files_across_directories") {
     json across = data_plan();
     across["data"]["files"] = {{"mapping", "per_task"}, {"across", {"/a", "/b"}}};
-    const json many = {{"mapping", "many"}, {"count", 2}, {"across", {"/a"}}};
+    const json several_files = {{"mapping", "many"}, {"count", 2}, {"across", {"/a"}}};
     const json group = {{"mapping", "per_group"}, {"group_size", 2}, {"across", {"/a"}}};
     hold({
-        {across, {{"/data/files/mapping", "shared"}}, "deals out the files of tasks", {{"/data/files", many}}},
+        {across, {{"/data/files/mapping", "shared"}}, "deals out the files of tasks", {{"/data/files", several_files}}},
         {across, {{"/data/files/mapping", "per_node"}}, "deals out the files of tasks", {{"/data/files", group}}},
         {across,
          {{"/data/files/directories", "per_node"}},

@@ -66,12 +66,12 @@ TEST_CASE("read_source_is_nearest_named_or_same_suffix_write") {
     hold({{two, {{"/phases/2/data_of", "a"}}, not_exact, {{"/phases/2/data_of", "b"}}},
           {two, {{"/phases/1/op", "read"}}, not_exact, {{"/phases/1/op", "rewrite"}}},
           {two, {{"/phases/2/data_of", "r"}}, "but no earlier phase of that name writes", {}}});
-    json named = two;
-    named["target"]["use_existing"] = true;
-    named["data"]["files"] = {{"mapping", "shared"}, {"paths", {"/tmp/a"}}};
-    named["phases"][0]["suffix"] = ".x";
-    named["phases"].erase(1);
-    hold({{named, {{"/phases/1/suffix", ".x"}}, not_exact, {{"/phases/1/suffix", ".y"}}}});
+    json with_paths = two;
+    with_paths["target"]["use_existing"] = true;
+    with_paths["data"]["files"] = {{"mapping", "shared"}, {"paths", {"/tmp/a"}}};
+    with_paths["phases"][0]["suffix"] = ".x";
+    with_paths["phases"].erase(1);
+    hold({{with_paths, {{"/phases/1/suffix", ".x"}}, not_exact, {{"/phases/1/suffix", ".y"}}}});
     const json both =
         with_phases(R"([{"id": "a", "op": "write", "verify": "none", "access": {"order": "random_replace"}},
                                       {"id": "r", "op": "read", "verify": "both"}])");
@@ -109,10 +109,10 @@ TEST_CASE("phases_that_need_written_data") {
 TEST_CASE("streams_are_one_write_and_one_read") {
     json three = duplex_plan();
     three["phases"][1]["streams"].push_back(json::parse(R"({"id": "more", "op": "read", "file": 2})"));
-    json one = duplex_plan();
-    one["phases"][1]["streams"].erase(0);
+    json single_stream = duplex_plan();
+    single_stream["phases"][1]["streams"].erase(0);
     const json none = with_phases(R"([{"id": "w", "op": "write"}, {"id": "d", "op": "duplex"}])");
-    for (const json& plan : {three, one, none}) {
+    for (const json& plan : {three, single_stream, none}) {
         CHECK(said_of(plan, {}) == "plan: phases[1].streams must be two: one that writes and one that reads");
     }
     hold({{duplex_plan(),

@@ -35,14 +35,14 @@ TEST_CASE("plan_schema_file_is_generated_from_declaration") {
 }
 
 TEST_CASE("operation_table_matches_schemas") {
-    Names own;
+    Names names;
     for (const sonde::plan::OperationInfo& row : sonde::plan::operations) {
-        own.insert(row.name);
+        names.insert(row.name);
         CHECK(sonde::plan::operation_info(row.op).op == row.op);
         CHECK(sonde::plan::find_operation(row.name, sonde::plan::on_tree(row.op)) == row.op);
     }
-    CHECK(own == names_at(schema("plan/plan.schema.json"), "/properties/phases/items/properties/op"));
-    CHECK(own == names_at(schema("record/record.schema.json"), "/$defs/line_phase_begin/properties/op"));
+    CHECK(names == names_at(schema("plan/plan.schema.json"), "/properties/phases/items/properties/op"));
+    CHECK(names == names_at(schema("record/record.schema.json"), "/$defs/line_phase_begin/properties/op"));
 }
 
 TEST_CASE("operations_are_found_for_data_and_for_trees") {
@@ -61,13 +61,13 @@ TEST_CASE("latency_kinds_match_record_schema") {
 }
 
 TEST_CASE("treatments_match_schemas") {
-    Names own;
+    Names names;
     for (const sonde::plan::TreatmentCapability& rule : sonde::runs::capabilities().treatments) {
-        own.insert(std::string(rule.name));
+        names.insert(std::string(rule.name));
     }
-    CHECK(own == names_at(schema("plan/plan.schema.json"),
-                          "/properties/phases/items/properties/before/items/properties/kind"));
-    CHECK(own == names_at(schema("record/record.schema.json"), "/$defs/line_treatment/properties/kind"));
+    CHECK(names == names_at(schema("plan/plan.schema.json"),
+                            "/properties/phases/items/properties/before/items/properties/kind"));
+    CHECK(names == names_at(schema("record/record.schema.json"), "/$defs/line_treatment/properties/kind"));
 }
 
 TEST_CASE("plan_rules_use_traits_of_each_backend") {

@@ -74,32 +74,32 @@ TEST_CASE("optional_members_are_absent_valid_or_rejected") {
     CHECK(in.object_or_empty("none").members().empty());
     CHECK(in.object("o").members() == std::vector<std::pair<std::string, nlohmann::json>>{{"p", 1}});
     CHECK(Reader(value, "").array("list").at(0).path() == "list[0]");
-    const auto said = [&](auto call) { return sentence_of([&] { call(in); }); };
-    CHECK(said([](const Reader& r) { r.integer("n", 8, 9); }) ==
+    const auto sentence = [&](auto call) { return sentence_of([&] { call(in); }); };
+    CHECK(sentence([](const Reader& r) { r.integer("n", 8, 9); }) ==
           "plan: x.n is 7, but must be a whole number from 8 to 9");
-    CHECK(said([](const Reader& r) { r.integer("n", 8, INT64_MAX); }) ==
+    CHECK(sentence([](const Reader& r) { r.integer("n", 8, INT64_MAX); }) ==
           "plan: x.n is 7, but must be a whole number from 8 up");
-    CHECK(said([](const Reader& r) { r.integer("d", 0, 9); }) ==
+    CHECK(sentence([](const Reader& r) { r.integer("d", 0, 9); }) ==
           "plan: x.d is 1.5, but must be a whole number from 0 to 9");
-    CHECK(said([](const Reader& r) { r.integer("big", 0, INT64_MAX); }).find("x.big is 18446744073709551615") !=
+    CHECK(sentence([](const Reader& r) { r.integer("big", 0, INT64_MAX); }).find("x.big is 18446744073709551615") !=
           std::string::npos);
-    CHECK(said([](const Reader& r) { r.number("d", 1.6, 2); }) ==
+    CHECK(sentence([](const Reader& r) { r.number("d", 1.6, 2); }) ==
           "plan: x.d is 1.5, but must be a number from 1.6 to 2.0");
-    CHECK(said([](const Reader& r) { r.number("d", 0, 1.4); }) ==
+    CHECK(sentence([](const Reader& r) { r.number("d", 0, 1.4); }) ==
           "plan: x.d is 1.5, but must be a number from 0.0 to 1.4");
-    CHECK(said([](const Reader& r) { r.number("t", 0, 1); }).find("x.t is \"4KiB\"") != std::string::npos);
-    CHECK(said([](const Reader& r) { r.bytes("b"); }) ==
+    CHECK(sentence([](const Reader& r) { r.number("t", 0, 1); }).find("x.t is \"4KiB\"") != std::string::npos);
+    CHECK(sentence([](const Reader& r) { r.bytes("b"); }) ==
           "plan: x.b is true, but must be bytes such as 4096 or \"4KiB\"");
-    CHECK(said([](const Reader& r) { r.duration("b"); }) ==
+    CHECK(sentence([](const Reader& r) { r.duration("b"); }) ==
           "plan: x.b is true, but must be a duration such as \"10s\"");
-    CHECK(said([](const Reader& r) { r.boolean("n", true); }) == "plan: x.n is 7, but must be true or false");
-    CHECK(said([](const Reader& r) { r.text("n"); }) == "plan: x.n is 7, but must be text");
-    CHECK(said([](const Reader& r) { r.text("none"); }) == "plan: x.none is missing: it must be text");
-    CHECK(said([](const Reader& r) { r.value("none"); }) == "plan: x.none is missing");
-    CHECK(said([](const Reader& r) { r.object("n"); }) == "plan: x.n is 7, but must be an object");
-    CHECK(said([](const Reader& r) { r.array("empty"); }) ==
+    CHECK(sentence([](const Reader& r) { r.boolean("n", true); }) == "plan: x.n is 7, but must be true or false");
+    CHECK(sentence([](const Reader& r) { r.text("n"); }) == "plan: x.n is 7, but must be text");
+    CHECK(sentence([](const Reader& r) { r.text("none"); }) == "plan: x.none is missing: it must be text");
+    CHECK(sentence([](const Reader& r) { r.value("none"); }) == "plan: x.none is missing");
+    CHECK(sentence([](const Reader& r) { r.object("n"); }) == "plan: x.n is 7, but must be an object");
+    CHECK(sentence([](const Reader& r) { r.array("empty"); }) ==
           "plan: x.empty is [], but must be a list with at least one entry");
-    CHECK(said([](const Reader& r) { r.array("o"); }) ==
+    CHECK(sentence([](const Reader& r) { r.array("o"); }) ==
           "plan: x.o is {\"p\":1}, but must be a list with at least one entry");
     const nlohmann::json seven = 7;
     CHECK(sentence_of([&] { Reader(seven, "y").has("z"); }) == "plan: y is 7, but must be an object");
@@ -107,13 +107,13 @@ TEST_CASE("optional_members_are_absent_valid_or_rejected") {
 }
 
 TEST_CASE("quotes_and_sentences_have_maximum_lengths") {
-    const auto said = [](const std::string& text) {
+    const auto sentence = [](const std::string& text) {
         const nlohmann::json value = {{"k", text}};
         return sentence_of([&] { Reader(value, "").integer("k", 0, 1); });
     };
-    CHECK(said(std::string(58, 'a')) ==
+    CHECK(sentence(std::string(58, 'a')) ==
           "plan: k is \"" + std::string(58, 'a') + "\", but must be a whole number from 0 to 1");
-    CHECK(said(std::string(59, 'a')) ==
+    CHECK(sentence(std::string(59, 'a')) ==
           "plan: k is \"" + std::string(56, 'a') + "..., but must be a whole number from 0 to 1");
     const auto failed = [](const std::string& complaint) {
         const nlohmann::json value = nlohmann::json::object();
@@ -127,28 +127,28 @@ TEST_CASE("quotes_and_sentences_have_maximum_lengths") {
 }
 
 TEST_CASE("unknown_name_gets_nearest_or_all_names") {
-    const auto said = [](const std::string& name) {
+    const auto sentence = [](const std::string& name) {
         const nlohmann::json value = {{name, 1}};
         const Reader in(value, "");
         in.has("transfer");
         in.has("block");
         return sentence_of([&] { in.reject_unknown_members({"stride"}); });
     };
-    CHECK(said("tranfer") == "plan: tranfer is not known; did you mean transfer?");
-    CHECK(said("trans") == "plan: trans is not known; did you mean transfer?");
-    CHECK(said("tran") == "plan: tran is not known; there are block, stride, transfer");
-    CHECK(said("xyzfer") == "plan: xyzfer is not known; there are block, stride, transfer");
-    CHECK(said("lock") == "plan: lock is not known; did you mean block?");
-    CHECK(said("blcok") == "plan: blcok is not known; did you mean block?");
-    CHECK(said("stide") == "plan: stide is not known; did you mean stride?");
-    CHECK(said("a b") == "plan: \"a b\" is not known; there are block, stride, transfer");
-    CHECK(said("") == "plan: \"\" is not known; there are block, stride, transfer");
-    CHECK(said("_-9") == "plan: _-9 is not known; there are block, stride, transfer");
-    CHECK(said(std::string(40, 'k')) ==
+    CHECK(sentence("tranfer") == "plan: tranfer is not known; did you mean transfer?");
+    CHECK(sentence("trans") == "plan: trans is not known; did you mean transfer?");
+    CHECK(sentence("tran") == "plan: tran is not known; there are block, stride, transfer");
+    CHECK(sentence("xyzfer") == "plan: xyzfer is not known; there are block, stride, transfer");
+    CHECK(sentence("lock") == "plan: lock is not known; did you mean block?");
+    CHECK(sentence("blcok") == "plan: blcok is not known; did you mean block?");
+    CHECK(sentence("stide") == "plan: stide is not known; did you mean stride?");
+    CHECK(sentence("a b") == "plan: \"a b\" is not known; there are block, stride, transfer");
+    CHECK(sentence("") == "plan: \"\" is not known; there are block, stride, transfer");
+    CHECK(sentence("_-9") == "plan: _-9 is not known; there are block, stride, transfer");
+    CHECK(sentence(std::string(40, 'k')) ==
           "plan: " + std::string(40, 'k') + " is not known; there are block, stride, transfer");
-    CHECK(said(std::string(41, 'k')) ==
+    CHECK(sentence(std::string(41, 'k')) ==
           "plan: \"" + std::string(41, 'k') + "\" is not known; there are block, stride, transfer");
-    CHECK(said("block") == "");
+    CHECK(sentence("block") == "");
 }
 
 TEST_CASE("duplicate_member_in_one_object_is_rejected") {
@@ -227,10 +227,10 @@ TEST_CASE("quantities_at_and_beyond_their_limits") {
 
 TEST_CASE("directories_are_counted_up_to_one_billion") {
     const auto tree = [](int depth, int branching) {
-        sonde::plan::Tree made;
-        made.depth = depth;
-        made.branching = branching;
-        return made;
+        sonde::plan::Tree tree;
+        tree.depth = depth;
+        tree.branching = branching;
+        return tree;
     };
     CHECK(sonde::plan::count_directories(tree(1, 999'999'999)) == 1'000'000'000);
     CHECK(sonde::plan::count_directories(tree(1, 1'000'000'000)) == 0);

@@ -19,22 +19,22 @@ json understood(const json& plan) {
         sonde::plan::resolve_plan(sonde::plan::parse_plan(plan.dump(), sonde::runs::capabilities())).dump());
 }
 
-/// Every leaf of `given` stands in `found`, at the same place with the same value.
-void holds(const json& given, const json& found, const std::string& place) {
-    CAPTURE(place);
-    CAPTURE(found.dump());
-    if (given.is_object()) {
-        for (const auto& [name, value] : given.items()) {
-            REQUIRE(found.contains(name));
-            holds(value, found.at(name), place + "/" + name);
+/// Every leaf of `expected` stands in `resolved`, at the same place with the same value.
+void holds(const json& expected, const json& resolved, const std::string& path) {
+    CAPTURE(path);
+    CAPTURE(resolved.dump());
+    if (expected.is_object()) {
+        for (const auto& [name, value] : expected.items()) {
+            REQUIRE(resolved.contains(name));
+            holds(value, resolved.at(name), path + "/" + name);
         }
-    } else if (given.is_array() && !given.empty() && given[0].is_object()) {
-        REQUIRE(found.size() == given.size());
-        for (std::size_t i = 0; i < given.size(); ++i) {
-            holds(given[i], found[i], place + "/" + std::to_string(i));
+    } else if (expected.is_array() && !expected.empty() && expected[0].is_object()) {
+        REQUIRE(resolved.size() == expected.size());
+        for (std::size_t i = 0; i < expected.size(); ++i) {
+            holds(expected[i], resolved[i], path + "/" + std::to_string(i));
         }
     } else {
-        CHECK(given == found);
+        CHECK(expected == resolved);
     }
 }
 
@@ -43,12 +43,12 @@ json schema() {
 }
 
 /// The defaults that the schema says for a table, in base units where they are sizes or times.
-void defaults_hold(const json& table, const json& found, const std::string& place) {
+void defaults_hold(const json& table, const json& resolved, const std::string& path) {
     for (const auto& [name, member] : table.at("properties").items()) {
-        CAPTURE(place + "/" + name);
-        if (member.contains("default") && found.contains(name)) {
+        CAPTURE(path + "/" + name);
+        if (member.contains("default") && resolved.contains(name)) {
             const json& right = member.at("default");
-            const json& ours = found.at(name);
+            const json& ours = resolved.at(name);
             if (ours.is_string() && ours.get<std::string>().ends_with("ns")) {
                 continue;  // times are held by tests of the whole chain
             }
@@ -56,8 +56,8 @@ void defaults_hold(const json& table, const json& found, const std::string& plac
                 continue;  // so are sizes
             }
             CHECK(ours == right);
-        } else if (member.contains("properties") && found.contains(name) && found.at(name).is_object()) {
-            defaults_hold(member, found.at(name), place + "/" + name);
+        } else if (member.contains("properties") && resolved.contains(name) && resolved.at(name).is_object()) {
+            defaults_hold(member, resolved.at(name), path + "/" + name);
         }
     }
 }
@@ -129,22 +129,22 @@ json whole_tree_plan() {
 }
 
 /// Each table of a plan with a member that nobody knows: what is said of it must name that member where it stands.
-void refuse_strangers(json& whole, json& here, const std::string& place) {
-    if (here.is_object() && !place.ends_with("/hints") && !place.ends_with("/slow_tasks")) {
+void refuse_strangers(json& plan, json& here, const std::string& path) {
+    if (here.is_object() && !path.ends_with("/hints") && !path.ends_with("/slow_tasks")) {
         here["sing"] = 1;
-        CAPTURE(place);
-        std::string said;
+        CAPTURE(path);
+        std::string sentence;
         try {
-            understood(whole);
+            understood(plan);
         } catch (const sonde::plan::PlanError& error) {
-            said = error.what();
+            sentence = error.what();
         }
-        CHECK(said.find("sing is not known") != std::string::npos);
+        CHECK(sentence.find("sing is not known") != std::string::npos);
         here.erase("sing");
     }
     if (here.is_structured()) {
         for (auto& [name, value] : here.items()) {
-            refuse_strangers(whole, value, place + "/" + name);
+            refuse_strangers(plan, value, path + "/" + name);
         }
     }
 }
@@ -153,19 +153,19 @@ void refuse_strangers(json& whole, json& here, const std::string& place) {
 
 TEST_CASE("complete_data_plan_is_parsed_member_by_member") {
     const json plan = whole_data_plan();
-    json given = plan;
-    given["phases"][1].erase("access");  // what it lays over the plan's is below
-    json asked = plan;
-    asked["phases"][1]["access"]["order"] = "random_replace";
-    const json found = understood(asked);
-    holds(given, found, "");
-    CHECK(found["phases"][1]["access"]["transfer"] == 1024);
-    CHECK(found["phases"][1]["access"]["block"] == 2048);
-    CHECK(found["phases"][1]["access"]["gap"] == 512);
-    CHECK_FALSE(found["phases"][0]["access"].contains("read_ratio"));
-    CHECK_FALSE(found["phases"][0].contains("on"));
-    CHECK(found["phases"][1]["on"] == "data");
-    CHECK_FALSE(found["phases"][2].contains("streams"));
+    json expected = plan;
+    expected["phases"][1].erase("access");  // what it lays over the plan's is below
+    json request = plan;
+    request["phases"][1]["access"]["order"] = "random_replace";
+    const json resolved = understood(request);
+    holds(expected, resolved, "");
+    CHECK(resolved["phases"][1]["access"]["transfer"] == 1024);
+    CHECK(resolved["phases"][1]["access"]["block"] == 2048);
+    CHECK(resolved["phases"][1]["access"]["gap"] == 512);
+    CHECK_FALSE(resolved["phases"][0]["access"].contains("read_ratio"));
+    CHECK_FALSE(resolved["phases"][0].contains("on"));
+    CHECK(resolved["phases"][1]["on"] == "data");
+    CHECK_FALSE(resolved["phases"][2].contains("streams"));
 }
 
 TEST_CASE("volume_groups_direct_io_and_hints_survive_resolve") {
@@ -178,11 +178,11 @@ TEST_CASE("volume_groups_direct_io_and_hints_survive_resolve") {
         "phases": [{"id": "w", "op": "write", "barrier": "intra", "access": {"volume": {"of": "bytes", "bytes": 4096,
                                                                                "per": "total"}}},
                    {"id": "v", "op": "rewrite", "verify": "readback", "access": {"volume": 2048}}]})");
-    const json found = understood(plan);
-    json given = plan;
-    given["phases"][1]["access"]["volume"] = 2048;
-    holds(given, found, "");
-    CHECK_FALSE(found["data"]["access"].contains("segments"));
+    const json resolved = understood(plan);
+    json expected = plan;
+    expected["phases"][1]["access"]["volume"] = 2048;
+    holds(expected, resolved, "");
+    CHECK_FALSE(resolved["data"]["access"].contains("segments"));
     const json collective = json::parse(R"({
         "schema": "sonde-plan/2", "id": "mpi", "target": {"path": "/tmp"},
         "data": {"backend": "mpiio", "files": {"mapping": "shared"},
@@ -193,19 +193,19 @@ TEST_CASE("volume_groups_direct_io_and_hints_survive_resolve") {
 
 TEST_CASE("complete_tree_plan_is_parsed_member_by_member") {
     const json plan = whole_tree_plan();
-    const json found = understood(plan);
-    for (const json& phase : found["phases"]) {
-        json given = plan["meta"];
+    const json resolved = understood(plan);
+    for (const json& phase : resolved["phases"]) {
+        json expected = plan["meta"];
         if (phase["id"] == "s") {
-            given["select"]["order"] = "zipf";
-            given["by_first"] = true;
+            expected["select"]["order"] = "zipf";
+            expected["by_first"] = true;
         }
-        holds(given, phase["meta"], phase["id"]);
+        holds(expected, phase["meta"], phase["id"]);
     }
-    holds(plan["phases"], found["phases"], "/phases");
-    CHECK_FALSE(found["phases"][0]["meta"].contains("find"));
-    CHECK_FALSE(found["phases"][0]["meta"].contains("window"));
-    CHECK(found["phases"][1]["meta"]["verify"] == "none");
+    holds(plan["phases"], resolved["phases"], "/phases");
+    CHECK_FALSE(resolved["phases"][0]["meta"].contains("find"));
+    CHECK_FALSE(resolved["phases"][0]["meta"].contains("window"));
+    CHECK(resolved["phases"][1]["meta"]["verify"] == "none");
     const json sizes = understood(json::parse(R"({"schema": "sonde-plan/2", "id": "t", "target": {"path": "/tmp"},
         "meta": {"tree": {"items_per_task": 24, "depth": 1, "branching": 3, "copies": 2}},
         "phases": [{"id": "c", "op": "create"}, {"id": "w", "op": "walk", "meta": {"find": {"size": 7}}}]})"));
@@ -247,7 +247,7 @@ TEST_CASE("minimal_plan_has_schema_defaults") {
 }
 
 TEST_CASE("suggestion_is_name_with_smallest_edit_distance") {
-    const auto said = [](const char* name) {
+    const auto sentence = [](const char* name) {
         json plan = json::parse(R"({"schema": "sonde-plan/2", "id": "p", "target": {"path": "/tmp"},
                                     "phases": [{"id": "w", "op": "write"}]})");
         plan["target"][name] = true;
@@ -258,14 +258,14 @@ TEST_CASE("suggestion_is_name_with_smallest_edit_distance") {
         }
         return std::string();
     };
-    CHECK(said("keeep").ends_with("did you mean keep?"));
-    CHECK(said("kep").ends_with("did you mean keep?"));
-    CHECK(said("eep").ends_with("did you mean keep?"));
-    CHECK(said("keep_manifes").ends_with("did you mean keep_manifest?"));
-    CHECK(said("kemp").ends_with("did you mean keep?"));
-    CHECK(said("use_existin").ends_with("did you mean use_existing?"));
-    CHECK(said("ful_strip").ends_with("did you mean full_stripe?"));
-    CHECK(said("something").find("is not known; there are directory, full_stripe, keep") != std::string::npos);
+    CHECK(sentence("keeep").ends_with("did you mean keep?"));
+    CHECK(sentence("kep").ends_with("did you mean keep?"));
+    CHECK(sentence("eep").ends_with("did you mean keep?"));
+    CHECK(sentence("keep_manifes").ends_with("did you mean keep_manifest?"));
+    CHECK(sentence("kemp").ends_with("did you mean keep?"));
+    CHECK(sentence("use_existin").ends_with("did you mean use_existing?"));
+    CHECK(sentence("ful_strip").ends_with("did you mean full_stripe?"));
+    CHECK(sentence("something").find("is not known; there are directory, full_stripe, keep") != std::string::npos);
 }
 
 TEST_CASE("unknown_member_is_rejected_in_every_table") {
@@ -279,13 +279,13 @@ TEST_CASE("unknown_member_is_rejected_in_every_table") {
 TEST_CASE("non_object_is_rejected_and_largest_number_accepted") {
     json plan = whole_data_plan();
     plan["phases"].push_back(3);
-    std::string said;
+    std::string sentence;
     try {
         understood(plan);
     } catch (const sonde::plan::PlanError& error) {
-        said = error.what();
+        sentence = error.what();
     }
-    CHECK(said == "plan: phases[5] is 3, but must be an object");
+    CHECK(sentence == "plan: phases[5] is 3, but must be an object");
     json largest = json::parse(R"({"schema": "sonde-plan/2", "id": "p", "target": {"path": "/tmp"},
                                    "phases": [{"id": "w", "op": "write", "shift": {"seed": 9223372036854775807}}]})");
     CHECK(understood(largest)["phases"][0]["shift"]["seed"] == INT64_MAX);

@@ -94,10 +94,10 @@ TEST_CASE("defaults_of_tree_plan") {
     json expected = phase_of_nothing("m", "mktree", "overwrite");
     expected["meta"] = meta;
     const char* const plan = R"("meta": {}, "phases": [{"id": "m", "op": "mktree"}])";
-    const json found = resolved_of(plan);
-    CHECK(found["phases"] == json::array({expected}));
-    CHECK(found["meta"] == json::object());
-    CHECK_FALSE(found.contains("data"));
+    const json resolved = resolved_of(plan);
+    CHECK(resolved["phases"] == json::array({expected}));
+    CHECK(resolved["meta"] == json::object());
+    CHECK_FALSE(resolved.contains("data"));
     const plan::Phase phase = parsed(plan).phases.at(0);
     CHECK(phase.data_at == "data");
     CHECK(phase.data.access.transfer == 1);  // of what is written and read
@@ -179,11 +179,11 @@ TEST_CASE("shared_operation_name_means_tree_without_data") {
 }
 
 TEST_CASE("phase_meta_is_merged_by_table_and_replaces_schedule") {
-    const plan::Plan found = parsed(R"("meta": {"backend": "paced", "paced": {"latency": "1us"},
+    const plan::Plan resolved = parsed(R"("meta": {"backend": "paced", "paced": {"latency": "1us"},
             "file": {"write": 10, "read": 20, "direct": true}, "tree": {"items_per_dir": 3}, "verify": "none"},
         "phases": [{"id": "c", "op": "create", "backend": "posix", "verify": "on_read", "meta": {"file": {"write": 30}}},
                    {"id": "s", "op": "stat", "meta": {"paced": {"ramp": true}}}])");
-    const plan::Phase& first = found.phases[0];
+    const plan::Phase& first = resolved.phases[0];
     CHECK(first.meta->write == 30);
     CHECK(first.meta->read == 20);
     CHECK(first.data.backend == "posix");
@@ -191,7 +191,7 @@ TEST_CASE("phase_meta_is_merged_by_table_and_replaces_schedule") {
     CHECK(first.data.access.transfer == 30);
     CHECK(first.data.io.direct);
     CHECK(first.data.verify == plan::Verify::on_read);
-    const plan::Phase& second = found.phases[1];
+    const plan::Phase& second = resolved.phases[1];
     CHECK(second.data.backend == "paced");
     CHECK(second.data.verify == plan::Verify::none);
     CHECK(second.data.paced.latency == 0);
@@ -202,7 +202,7 @@ TEST_CASE("phase_meta_is_merged_by_table_and_replaces_schedule") {
 TEST_CASE("merged_member_removes_only_excluded_members") {
     const json base = {{"segments", 1}, {"volume", 2},   {"items_per_dir", 3}, {"items_per_task", 4},  {"size", 5},
                        {"size_min", 6}, {"size_max", 7}, {"newer_than", 8},    {"newer_than_file", 9}, {"other", 10}};
-    const auto gone = [&](const char* member) {
+    const auto replaced_by = [&](const char* member) {
         const json merged = plan::overlay_members(base, {{member, 0}});
         CHECK(merged.at(member) == 0);
         std::string names;
@@ -211,15 +211,15 @@ TEST_CASE("merged_member_removes_only_excluded_members") {
         }
         return names;
     };
-    CHECK(gone("segments") == "volume");
-    CHECK(gone("volume") == "segments");
-    CHECK(gone("items_per_dir") == "items_per_task");
-    CHECK(gone("items_per_task") == "items_per_dir");
-    CHECK(gone("size") == "size_max size_min");
-    CHECK(gone("size_min") == "size");
-    CHECK(gone("size_max") == "size");
-    CHECK(gone("newer_than") == "newer_than_file");
-    CHECK(gone("newer_than_file") == "newer_than");
-    CHECK(gone("other") == "");
+    CHECK(replaced_by("segments") == "volume");
+    CHECK(replaced_by("volume") == "segments");
+    CHECK(replaced_by("items_per_dir") == "items_per_task");
+    CHECK(replaced_by("items_per_task") == "items_per_dir");
+    CHECK(replaced_by("size") == "size_max size_min");
+    CHECK(replaced_by("size_min") == "size");
+    CHECK(replaced_by("size_max") == "size");
+    CHECK(replaced_by("newer_than") == "newer_than_file");
+    CHECK(replaced_by("newer_than_file") == "newer_than");
+    CHECK(replaced_by("other") == "");
     CHECK(plan::overlay_members(nullptr, {{"a", 1}}) == json({{"a", 1}}));
 }

@@ -20,10 +20,10 @@ ClockExchange journey(std::int64_t sent, std::int64_t offset, std::int64_t out, 
 }  // namespace
 
 TEST_CASE("equal_delays_give_offset_with_half_round_trip_error") {
-    const std::vector<ClockExchange> one{journey(1000, 5'000'000, 200, 50, 200)};
-    const ClockOffset found = estimate_offset(one);
-    CHECK(found.offset_ns == 5'000'000);
-    CHECK(found.error_ns == 200);
+    const std::vector<ClockExchange> exchanges{journey(1000, 5'000'000, 200, 50, 200)};
+    const ClockOffset offset = estimate_offset(exchanges);
+    CHECK(offset.offset_ns == 5'000'000);
+    CHECK(offset.error_ns == 200);
 }
 
 TEST_CASE("answer_time_of_peer_does_not_count") {
@@ -31,23 +31,23 @@ TEST_CASE("answer_time_of_peer_does_not_count") {
 }
 
 TEST_CASE("asymmetric_delay_stays_within_stated_error") {
-    const ClockOffset found = estimate_offset(std::vector{journey(0, 0, 1000, 0, 10)});
-    CHECK(found.offset_ns == 495);
-    CHECK(found.error_ns == 505);
+    const ClockOffset offset = estimate_offset(std::vector{journey(0, 0, 1000, 0, 10)});
+    CHECK(offset.offset_ns == 495);
+    CHECK(offset.error_ns == 505);
 }
 
 TEST_CASE("fastest_directions_of_different_exchanges_combine") {
     // Neither journey alone is better than 505; together they pin the offset to 10 both ways.
     const std::vector<ClockExchange> both{journey(0, 123, 1000, 0, 10), journey(5000, 123, 10, 0, 1000)};
-    const ClockOffset found = estimate_offset(both);
-    CHECK(found.offset_ns == 123);
-    CHECK(found.error_ns == 10);
+    const ClockOffset offset = estimate_offset(both);
+    CHECK(offset.offset_ns == 123);
+    CHECK(offset.error_ns == 10);
 }
 
 TEST_CASE("odd_width_is_rounded_to_cover_both_ends") {
-    const ClockOffset found = estimate_offset(std::vector{journey(0, 0, 0, 0, 3)});
-    CHECK(found.offset_ns - found.error_ns <= -3);
-    CHECK(found.offset_ns + found.error_ns >= 0);
+    const ClockOffset offset = estimate_offset(std::vector{journey(0, 0, 0, 0, 3)});
+    CHECK(offset.offset_ns - offset.error_ns <= -3);
+    CHECK(offset.offset_ns + offset.error_ns >= 0);
 }
 
 TEST_CASE("true_offset_is_within_stated_error") {
@@ -56,22 +56,22 @@ TEST_CASE("true_offset_is_within_stated_error") {
         const auto up_to = [&](std::int64_t most) { return static_cast<std::int64_t>(random() % (most + 1)); };
         const std::int64_t truth = up_to(2'000'000'000'000) - 1'000'000'000'000;
         std::vector<ClockExchange> exchanges;
-        std::int64_t at = up_to(1'000'000'000);
+        std::int64_t time = up_to(1'000'000'000);
         for (std::int64_t count = 1 + up_to(31); count > 0; --count) {
-            exchanges.push_back(journey(at, truth, up_to(100'000), up_to(1000), up_to(3000)));
-            at += 200'000;
+            exchanges.push_back(journey(time, truth, up_to(100'000), up_to(1000), up_to(3000)));
+            time += 200'000;
         }
-        const ClockOffset found = estimate_offset(exchanges);
-        REQUIRE(std::abs(found.offset_ns - truth) <= found.error_ns);
-        REQUIRE(found.error_ns <= 51'500);
+        const ClockOffset offset = estimate_offset(exchanges);
+        REQUIRE(std::abs(offset.offset_ns - truth) <= offset.error_ns);
+        REQUIRE(offset.error_ns <= 51'500);
     }
 }
 
 TEST_CASE("shortest_round_trip_decides_for_drifting_clocks") {
     const std::vector<ClockExchange> drifting{journey(0, 0, 50, 0, 50), journey(1'000'000, 5000, 20, 0, 30)};
-    const ClockOffset found = estimate_offset(drifting);
-    CHECK(std::abs(found.offset_ns - 5000) <= 25);
-    CHECK(found.error_ns == 25);
+    const ClockOffset offset = estimate_offset(drifting);
+    CHECK(std::abs(offset.offset_ns - 5000) <= 25);
+    CHECK(offset.error_ns == 25);
 }
 
 TEST_CASE("offsets_and_errors_add_through_third_clock") {

@@ -66,11 +66,11 @@ TEST_CASE("stream_count_may_change_between_barriers") {
 
 TEST_CASE("forked_locations_are_on_one_node") {
     CHECK(in_team(3, [](Team& team) {
-              const ranks::ProcessLocation& place = team.location();
-              const bool right = place.processes == 3 && place.local_count == 3 && place.nodes == 1 &&
-                                 place.node == 0 && place.process == place.local_index &&
-                                 place.node_of == std::vector<int>{0, 0, 0} &&
-                                 place.is_root() == (place.process == 0) && !place.host.empty() &&
+              const ranks::ProcessLocation& location = team.location();
+              const bool right = location.processes == 3 && location.local_count == 3 && location.nodes == 1 &&
+                                 location.node == 0 && location.process == location.local_index &&
+                                 location.node_of == std::vector<int>{0, 0, 0} &&
+                                 location.is_root() == (location.process == 0) && !location.host.empty() &&
                                  team.description() == "forked" && team.mpi_module() == nullptr;
               return right ? 0 : 1;
           }) == 0);
@@ -120,8 +120,8 @@ TEST_CASE("votes_and_maxima_count_all_processes") {
     CHECK(in_team(5, [](Team& team) {
               const auto me = static_cast<std::uint64_t>(team.location().process);
               for (std::uint64_t round = 0; round < 500; ++round) {
-                  const bool mine = round % 5 != me;
-                  if (team.reduce_maximum(round * 100 + me) != round * 100 + 4 || team.all_ok(mine) ||
+                  const bool succeeded = round % 5 != me;
+                  if (team.reduce_maximum(round * 100 + me) != round * 100 + 4 || team.all_ok(succeeded) ||
                       !team.all_ok(true)) {
                       return 1;
                   }
@@ -158,10 +158,10 @@ TEST_CASE("killed_process_ends_barrier_and_is_named") {
             return write(report[1], &word, 1) == 1 ? 0 : 1;
         });
         close(report[1]);
-        std::array<char, 8> words{};
-        CHECK(read(report[0], words.data(), words.size()) == 3);
+        std::array<char, 8> text{};
+        CHECK(read(report[0], text.data(), text.size()) == 3);
         close(report[0]);
-        CHECK(std::count(words.begin(), words.end(), 'y') == 3);
+        CHECK(std::count(text.begin(), text.end(), 'y') == 3);
         CHECK(code == 1);
     }
 }
@@ -263,13 +263,13 @@ TEST_CASE("killed_parent_ends_workers") {
     std::array<int, 2> report{};
     REQUIRE(pipe(report.data()) == 0);
     const pid_t parent = tests::start_team(2, [&](Team& team) {
-        static std::atomic<bool> asked{false};
-        std::signal(SIGTERM, [](int) { asked = true; });
+        static std::atomic<bool> is_requested{false};
+        std::signal(SIGTERM, [](int) { is_requested = true; });
         team.wait_for_all(0);
         if (write(report[1], "r", 1) != 1) {
             return 1;
         }
-        while (!asked) {
+        while (!is_requested) {
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
         }
         return write(report[1], "t", 1) == 1 ? 5 : 1;

@@ -18,8 +18,8 @@ namespace {
 
 LaunchEnvironment in(const std::map<std::string, std::string>& environment) {
     return detect_launch([&](const std::string& name) -> std::optional<std::string> {
-        const auto found = environment.find(name);
-        return found != environment.end() ? std::optional(found->second) : std::nullopt;
+        const auto variable = environment.find(name);
+        return variable != environment.end() ? std::optional(variable->second) : std::nullopt;
     });
 }
 
@@ -44,47 +44,47 @@ const std::map<std::string, std::string> slurm{
 }  // namespace
 
 TEST_CASE("no_launcher_means_one_process") {
-    const LaunchEnvironment found = in({{"HOME", "/"}});
-    CHECK(found.launcher == "none");
-    CHECK(found.processes == 1);
-    CHECK(found.is_one_node());
+    const LaunchEnvironment launcher = in({{"HOME", "/"}});
+    CHECK(launcher.launcher == "none");
+    CHECK(launcher.processes == 1);
+    CHECK(launcher.is_one_node());
 }
 
 TEST_CASE("openmpi_sets_all_counts") {
-    const LaunchEnvironment found = in(openmpi);
-    CHECK(found.launcher == "openmpi");
-    CHECK(found.process == 2);
-    CHECK(found.processes == 3);
-    CHECK(found.local_index == 2);
-    CHECK(found.job == "openmpi-1128857601");
-    CHECK(found.pmix);
-    CHECK(found.is_one_node());
+    const LaunchEnvironment launcher = in(openmpi);
+    CHECK(launcher.launcher == "openmpi");
+    CHECK(launcher.process == 2);
+    CHECK(launcher.processes == 3);
+    CHECK(launcher.local_index == 2);
+    CHECK(launcher.job == "openmpi-1128857601");
+    CHECK(launcher.pmix);
+    CHECK(launcher.is_one_node());
     CHECK_FALSE(in(with(openmpi, "OMPI_COMM_WORLD_LOCAL_SIZE", "2")).is_one_node());
 }
 
 TEST_CASE("hydra_on_two_nodes") {
-    const LaunchEnvironment found = in(hydra);
-    CHECK(found.launcher == "hydra");
-    CHECK(found.process == 1);
-    CHECK(found.processes == 4);
-    CHECK(found.local_count == 2);
-    CHECK_FALSE(found.pmix);
-    CHECK_FALSE(found.is_one_node());
+    const LaunchEnvironment launcher = in(hydra);
+    CHECK(launcher.launcher == "hydra");
+    CHECK(launcher.process == 1);
+    CHECK(launcher.processes == 4);
+    CHECK(launcher.local_count == 2);
+    CHECK_FALSE(launcher.pmix);
+    CHECK_FALSE(launcher.is_one_node());
 }
 
 TEST_CASE("hydra_without_proxy_ancestor_has_no_job_name") {
-    const LaunchEnvironment found = in(with(hydra, "MPI_LOCALNRANKS", "4"));
-    CHECK(found.local_count == found.processes);
-    CHECK(found.job.empty());
-    CHECK_FALSE(found.is_one_node());
+    const LaunchEnvironment launcher = in(with(hydra, "MPI_LOCALNRANKS", "4"));
+    CHECK(launcher.local_count == launcher.processes);
+    CHECK(launcher.job.empty());
+    CHECK_FALSE(launcher.is_one_node());
 }
 
 TEST_CASE("slurm_step_on_one_and_two_nodes") {
-    const LaunchEnvironment found = in(slurm);
-    CHECK(found.launcher == "slurm");
-    CHECK(found.process == 5);
-    CHECK(found.job == "slurm-77.3");
-    CHECK(found.is_one_node());
+    const LaunchEnvironment launcher = in(slurm);
+    CHECK(launcher.launcher == "slurm");
+    CHECK(launcher.process == 5);
+    CHECK(launcher.job == "slurm-77.3");
+    CHECK(launcher.is_one_node());
     CHECK_FALSE(in(with(slurm, "SLURM_STEP_NUM_NODES", "2")).is_one_node());
 }
 
@@ -107,34 +107,34 @@ TEST_CASE("flux_task_on_one_and_two_nodes") {
                                                   {"FLUX_JOB_NNODES", "1"},
                                                   {"FLUX_TASK_LOCAL_ID", "1"},
                                                   {"FLUX_JOB_ID", "f2Kx9"}};
-    const LaunchEnvironment found = in(flux);
-    CHECK(found.launcher == "flux");
-    CHECK(found.process == 1);
-    CHECK(found.processes == 4);
-    CHECK(found.job == "flux-f2Kx9");
-    CHECK(found.is_one_node());
+    const LaunchEnvironment launcher = in(flux);
+    CHECK(launcher.launcher == "flux");
+    CHECK(launcher.process == 1);
+    CHECK(launcher.processes == 4);
+    CHECK(launcher.job == "flux-f2Kx9");
+    CHECK(launcher.is_one_node());
     CHECK_FALSE(in(with(flux, "FLUX_JOB_NNODES", "2")).is_one_node());
 }
 
 TEST_CASE("jsrun_task") {
-    const LaunchEnvironment found = in({{"JSM_NAMESPACE_RANK", "5"},
-                                        {"JSM_NAMESPACE_SIZE", "8"},
-                                        {"JSM_NAMESPACE_LOCAL_RANK", "1"},
-                                        {"JSM_NAMESPACE_LOCAL_SIZE", "4"},
-                                        {"LSB_JOBID", "311"}});
-    CHECK(found.launcher == "jsrun");
-    CHECK(found.process == 5);
-    CHECK(found.local_count == 4);
-    CHECK(found.job == "jsrun-311.0");
-    CHECK_FALSE(found.is_one_node());
+    const LaunchEnvironment launcher = in({{"JSM_NAMESPACE_RANK", "5"},
+                                           {"JSM_NAMESPACE_SIZE", "8"},
+                                           {"JSM_NAMESPACE_LOCAL_RANK", "1"},
+                                           {"JSM_NAMESPACE_LOCAL_SIZE", "4"},
+                                           {"LSB_JOBID", "311"}});
+    CHECK(launcher.launcher == "jsrun");
+    CHECK(launcher.process == 5);
+    CHECK(launcher.local_count == 4);
+    CHECK(launcher.job == "jsrun-311.0");
+    CHECK_FALSE(launcher.is_one_node());
 }
 
 TEST_CASE("bare_pmix_server_leaves_counts_to_mpi") {
-    const LaunchEnvironment found = in({{"PMIX_RANK", "3"}, {"PMIX_NAMESPACE", "prte.1"}});
-    CHECK(found.launcher == "pmix");
-    CHECK(found.process == 3);
-    CHECK(found.processes == -1);
-    CHECK_FALSE(found.is_one_node());
+    const LaunchEnvironment launcher = in({{"PMIX_RANK", "3"}, {"PMIX_NAMESPACE", "prte.1"}});
+    CHECK(launcher.launcher == "pmix");
+    CHECK(launcher.process == 3);
+    CHECK(launcher.processes == -1);
+    CHECK_FALSE(launcher.is_one_node());
 }
 
 TEST_CASE("invalid_numbers_mean_no_launcher") {
@@ -173,12 +173,12 @@ TEST_CASE("processes_are_grouped_into_nodes_by_identity") {
 }
 
 TEST_CASE("own_identity_is_stable") {
-    const ProcessIdentity one = ProcessIdentity::of_this_process();
+    const ProcessIdentity identity = ProcessIdentity::of_this_process();
     const ProcessIdentity two = ProcessIdentity::of_this_process();
-    CHECK(one.machine == two.machine);
-    CHECK(one.token != two.token);
-    CHECK(one.host[0] != '\0');
-    CHECK(std::string(one.listed_name.data()) == host_name());
+    CHECK(identity.machine == two.machine);
+    CHECK(identity.token != two.token);
+    CHECK(identity.host[0] != '\0');
+    CHECK(std::string(identity.listed_name.data()) == host_name());
     CHECK(std::string(ProcessIdentity::of_this_process("n7").listed_name.data()) == "n7");
     CHECK(std::string(ProcessIdentity::of_this_process(std::string(64, 'n')).listed_name.data()).empty());
 }

@@ -22,8 +22,8 @@ using namespace sonde::ranks;
 
 namespace {
 
-std::string unique_name(const char* what) {
-    return std::string("test-") + what + "-" + std::to_string(getpid());
+std::string unique_name(const char* purpose) {
+    return std::string("test-") + purpose + "-" + std::to_string(getpid());
 }
 
 /// Runs `body(number)` in `count` processes; the sum of their exit codes, plus 1000 for each that was killed.
@@ -51,12 +51,12 @@ int processes(int count, const Body& body) {
 }
 
 ProcessLocation file_offset(int number, int count) {
-    ProcessLocation place;
-    place.process = place.local_index = number;
-    place.processes = place.local_count = count;
-    place.node_of.assign(static_cast<std::size_t>(count), 0);
-    place.host = "here";
-    return place;
+    ProcessLocation location;
+    location.process = location.local_index = number;
+    location.processes = location.local_count = count;
+    location.node_of.assign(static_cast<std::size_t>(count), 0);
+    location.host = "here";
+    return location;
 }
 
 }  // namespace
@@ -121,8 +121,9 @@ TEST_CASE("missing_process_is_named_after_timeout") {
                   rendezvous({name, number, 3, std::chrono::milliseconds(300)});
               } catch (const TeamError& error) {
                   const std::string text = error.what();
-                  const bool said = number == 0 ? text.find("local process 2 is missing") != std::string::npos : true;
-                  return said && text.find("--mpi") != std::string::npos ? 0 : 1;
+                  const bool is_reported =
+                      number == 0 ? text.find("local process 2 is missing") != std::string::npos : true;
+                  return is_reported && text.find("--mpi") != std::string::npos ? 0 : 1;
               }
               return number == 0 ? 2 : 0;
           }) == 0);
@@ -134,11 +135,11 @@ TEST_CASE("rendezvous_without_leader_times_out") {
 
 TEST_CASE("arena_pieces_do_not_overlap_and_have_offsets") {
     Arena arena = Arena::create();
-    std::byte* one = arena.allocate(10);
+    std::byte* block = arena.allocate(10);
     std::byte* two = arena.allocate(5000);
-    one[9] = std::byte{1};
+    block[9] = std::byte{1};
     CHECK(two[0] == std::byte{0});
-    CHECK(arena.file_offset(one + 9) == 9);
+    CHECK(arena.file_offset(block + 9) == 9);
     CHECK(arena.file_offset(two + 5) == 4096 + 5);
     CHECK(arena.allocated_bytes() == 4096 + 8192);
     CHECK(arena.file_offset(&arena) == arena.allocated_bytes());
@@ -174,10 +175,10 @@ TEST_CASE("stop_counts_within_one_epoch") {
 
 TEST_CASE("dead_leader_counts_in_every_epoch") {
     ReportTable tally(3);
-    NodeReport one{.node = 1};
-    one.signals.epoch = 4;
-    one.signals.first_done = 1;
-    tally.add_report(one, 0);
+    NodeReport report{.node = 1};
+    report.signals.epoch = 4;
+    report.signals.first_done = 1;
+    tally.add_report(report, 0);
     CHECK(tally.combine_signals(4).first_done == 1);
     CHECK(tally.combine_signals(5).first_done == 0);
     NodeReport dead{.node = 2};
@@ -207,8 +208,8 @@ TEST_CASE("progress_sums_other_nodes_and_drops_silent_ones") {
 
 TEST_CASE("silent_node_is_lost_with_its_leader_process") {
     ReportTable tally(4);
-    NodeReport one{.node = 1, .process = 8};
-    tally.add_report(one, 0);
+    NodeReport report{.node = 1, .process = 8};
+    tally.add_report(report, 0);
     tally.mark_silent_nodes(1'000, 10'000, 1'000);
     for (std::int64_t now = 2'000; now <= 10'000; now += 1'000) {
         tally.mark_silent_nodes(now, 10'000, 1'000);
@@ -218,7 +219,7 @@ TEST_CASE("silent_node_is_lost_with_its_leader_process") {
     tally.mark_silent_nodes(10'900, 10'000, 1'000);
     CHECK(tally.combine_signals(5).leader_gone == NodeSignals::leader_silent);
     CHECK(tally.combine_signals(5).lost_process == 8);
-    tally.add_report(one, 11'000);  // too late: the others have gone on without it
+    tally.add_report(report, 11'000);  // too late: the others have gone on without it
     CHECK(tally.combine_signals(5).leader_gone == NodeSignals::leader_silent);
 }
 

@@ -33,9 +33,9 @@ struct Wrong : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-void expect(bool truth, const std::string& what) {
+void expect(bool truth, const std::string& expectation) {
     if (!truth) {
-        throw Wrong(what);
+        throw Wrong(expectation);
     }
 }
 
@@ -72,23 +72,23 @@ class Task {
         return channel_->open(0, request);
     }
 
-    std::int64_t move(bool write, std::uint64_t at, std::uint32_t length = transfer) {
+    std::int64_t move(bool write, std::uint64_t position, std::uint32_t length = transfer) {
         buffer_.assign(length, std::byte{0});
         if (write) {
             for (std::uint32_t i = 0; i < length; ++i) {
-                buffer_[i] = content(at + i);
+                buffer_[i] = content(position + i);
             }
         }
         IoRequest operation;
-        operation.offset = at;
+        operation.offset = position;
         operation.buffer = buffer_.data();
         operation.length = length;
         operation.write = write;
         return channel_->transfer(operation);
     }
-    bool right(std::uint64_t at) const {
+    bool right(std::uint64_t position) const {
         for (std::size_t i = 0; i < buffer_.size(); ++i) {
-            if (buffer_[i] != content(at + i)) {
+            if (buffer_[i] != content(position + i)) {
                 return false;
             }
         }
@@ -98,9 +98,10 @@ class Task {
     void everything(bool write) {
         for (std::uint64_t segment = 0; segment < segments; ++segment) {
             for (std::uint64_t slot = 0; slot < block / transfer; ++slot) {
-                const std::uint64_t at = offset(segment, slot);
-                expect(move(write, at) == transfer, (write ? "write at " : "read at ") + std::to_string(at));
-                expect(right(at), "content at " + std::to_string(at));
+                const std::uint64_t position = offset(segment, slot);
+                expect(move(write, position) == transfer,
+                       (write ? "write at " : "read at ") + std::to_string(position));
+                expect(right(position), "content at " + std::to_string(position));
                 expect(!channel_->agree(false), "agree without a reason");
             }
         }
@@ -122,10 +123,10 @@ void inspect(const std::string& path, std::uint64_t tasks, bool gaps) {
     content_of_file << file.rdbuf();
     const std::string text = content_of_file.str();
     expect(text.size() == segments * tasks * (block + gap) - gap, path + ": size " + std::to_string(text.size()));
-    for (std::uint64_t at = 0; at < text.size(); ++at) {
-        const bool data = at % (block + gap) < block;
-        expect((!data && !gaps) || static_cast<std::byte>(text[at]) == (data ? content(at) : std::byte{0}),
-               path + ": byte " + std::to_string(at));
+    for (std::uint64_t position = 0; position < text.size(); ++position) {
+        const bool data = position % (block + gap) < block;
+        expect((!data && !gaps) || static_cast<std::byte>(text[position]) == (data ? content(position) : std::byte{0}),
+               path + ": byte " + std::to_string(position));
     }
 }
 
@@ -196,10 +197,10 @@ void views_show_only_their_blocks(ranks::Team& team, const std::string& names) {
     Task task(team, io, true);
     if (team.location().is_root()) {
         expect(task.open(names + "viewed", true, true) == 0, "open viewed");
-        const std::uint64_t own = task.offset(1, 0);
-        expect(task.move(true, own + block - 10) == -EINVAL, "a transfer that leaves the block is refused");
-        expect(task.move(true, own + block) == -EINVAL, "a transfer in the gap is refused");
-        expect(task.move(true, own + block - transfer) == transfer, "the last transfer of a block is not");
+        const std::uint64_t block_begin = task.offset(1, 0);
+        expect(task.move(true, block_begin + block - 10) == -EINVAL, "a transfer that leaves the block is refused");
+        expect(task.move(true, block_begin + block) == -EINVAL, "a transfer in the gap is refused");
+        expect(task.move(true, block_begin + block - transfer) == transfer, "the last transfer of a block is not");
         expect(task->close(0) == 0, "close viewed");
     }
     team.all_ok(true);
@@ -250,7 +251,7 @@ void refusals(ranks::Team& team) {
 
 }  // namespace
 
-int main(int count, char** words) {
+int main(int count, char** arguments) {
     if (count != 2) {
         std::fprintf(stderr, "usage: mpiio-probe FOLDER\n");
         return 2;
@@ -261,7 +262,7 @@ int main(int count, char** words) {
         const auto team = ranks::form_team(request);
         // Open MPI 4 names a semaphore after the last part of the path, and waits forever for one that a killed run
         // held.
-        const std::string names = std::string(words[1]) + "/" + team->broadcast(std::to_string(getpid())) + "-";
+        const std::string names = std::string(arguments[1]) + "/" + team->broadcast(std::to_string(getpid())) + "-";
         all_kinds(*team, names);
         ends_of_files(*team, names);
         views_show_only_their_blocks(*team, names);

@@ -28,8 +28,8 @@ using sonde::ranks::TeamRequest;
 using Options = std::map<std::string, std::string>;
 
 int number(const Options& options, const std::string& name, int otherwise) {
-    const auto found = options.find(name);
-    return found != options.end() ? std::atoi(found->second.c_str()) : otherwise;
+    const auto option = options.find(name);
+    return option != options.end() ? std::atoi(option->second.c_str()) : otherwise;
 }
 
 TeamRequest request_from(const Options& options) {
@@ -92,9 +92,9 @@ struct Rounds {
 
 std::string wrong;
 
-void expect(bool truth, const std::string& what) {
+void expect(bool truth, const std::string& expectation) {
     if (!truth) {
-        wrong += (wrong.empty() ? "" : ", ") + what;
+        wrong += (wrong.empty() ? "" : ", ") + expectation;
     }
 }
 
@@ -136,9 +136,9 @@ int check(Team& team, const Options& options) {
                   number(options, "threads", 1), number(options, "rounds", 20)};
     expect(team.all_ok(rounds.run()), "barrier");
     team.align_clocks();
-    const std::string mine = std::to_string(team.location().node) + "@" + team.location().host + " " +
-                             std::to_string(team.clock_offset_ns()) + " " + std::to_string(team.clock_error_ns());
-    const std::string nodes = team.reduce_text(mine, [](std::string a, std::string b) { return a + "|" + b; });
+    const std::string own_clock = std::to_string(team.location().node) + "@" + team.location().host + " " +
+                                  std::to_string(team.clock_offset_ns()) + " " + std::to_string(team.clock_error_ns());
+    const std::string nodes = team.reduce_text(own_clock, [](std::string a, std::string b) { return a + "|" + b; });
     const std::uint64_t peak = team.reduce_maximum(static_cast<std::uint64_t>(peak_kib()));
     const bool fine = team.all_ok(wrong.empty());
     if (!wrong.empty()) {
@@ -219,19 +219,19 @@ int stop(Team& team) {
     return 0;
 }
 
-Options parse(int count, char** words) {
+Options parse(int count, char** arguments) {
     Options options;
     for (int i = 1; i + 1 < count; i += 2) {
-        options[words[i] + std::strspn(words[i], "-")] = words[i + 1];
+        options[arguments[i] + std::strspn(arguments[i], "-")] = arguments[i + 1];
     }
     return options;
 }
 
 }  // namespace
 
-int main(int count, char** words) {
+int main(int count, char** arguments) {
     try {
-        const Options options = parse(count, words);
+        const Options options = parse(count, arguments);
         const auto team = form_team(request_from(options));
         const auto action = options.find("do");
         if (action != options.end() && action->second == "lose") {

@@ -112,11 +112,11 @@ TEST_CASE("raid_device_lists_members_and_chunk") {
     root.write(device + "md/level", "raid6\n");
     root.write(device + "md/chunk_size", "524288\n");
     root.write(device + "slaves/sdb/size", "1\n");
-    const json found = describe_block_device("9:0", root.path());
-    CHECK(found["kind"] == "md");
-    CHECK(found["raid_level"] == "raid6");
-    CHECK(found["raid_chunk_bytes"] == 524288);
-    CHECK(found["members"] == json::array({"sdb"}));
+    const json device_facts = describe_block_device("9:0", root.path());
+    CHECK(device_facts["kind"] == "md");
+    CHECK(device_facts["raid_level"] == "raid6");
+    CHECK(device_facts["raid_chunk_bytes"] == 524288);
+    CHECK(device_facts["members"] == json::array({"sdb"}));
 }
 
 TEST_CASE("missing_device_is_null") {
@@ -158,15 +158,15 @@ TEST_CASE("node_line_matches_system") {
 TEST_CASE("node_line_counts_bound_processors") {
     cpu_set_t before;
     REQUIRE(::sched_getaffinity(0, sizeof before, &before) == 0);
-    cpu_set_t one;
-    CPU_ZERO(&one);
+    cpu_set_t single_cpu;
+    CPU_ZERO(&single_cpu);
     for (std::size_t i = 0; i < CPU_SETSIZE; ++i) {
         if (CPU_ISSET(i, &before)) {
-            CPU_SET(i, &one);
+            CPU_SET(i, &single_cpu);
             break;
         }
     }
-    REQUIRE(::sched_setaffinity(0, sizeof one, &one) == 0);
+    REQUIRE(::sched_setaffinity(0, sizeof single_cpu, &single_cpu) == 0);
     CHECK(sonde::records::describe_node(".")["cpus"] == 1);
     REQUIRE(::sched_setaffinity(0, sizeof before, &before) == 0);
 }

@@ -19,10 +19,10 @@ namespace {
 /// True when the process is gone, or waits for its parent to notice.
 bool is_over(const std::string& pid) {
     std::ifstream file("/proc/" + pid + "/stat");
-    std::string words;
-    std::getline(file, words);
-    const std::size_t name_end = words.rfind(')');
-    return name_end == std::string::npos || words.at(name_end + 2) == 'Z';
+    std::string status;
+    std::getline(file, status);
+    const std::size_t name_end = status.rfind(')');
+    return name_end == std::string::npos || status.at(name_end + 2) == 'Z';
 }
 
 }  // namespace

@@ -68,12 +68,12 @@ class Sysfs {
     }
     Volume at(const std::string& number) const {
         const auto table = [this](const std::string& name) {
-            const auto found = tables_.find(name);
-            return found == tables_.end() ? std::string() : found->second;
+            const auto match = tables_.find(name);
+            return match == tables_.end() ? std::string() : match->second;
         };
-        const auto found = read_volume(number, table, root_->path());
-        REQUIRE(found);
-        return *found;
+        const auto volume = read_volume(number, table, root_->path());
+        REQUIRE(volume);
+        return *volume;
     }
     const std::string& root() const { return root_->path(); }
 
@@ -108,10 +108,10 @@ Sysfs two_drives() {
 }
 
 /// By the meaning of a piece, as slowly as it can be said.
-std::string drive_of(const Volume& volume, std::uint64_t at) {
+std::string drive_of(const Volume& volume, std::uint64_t position) {
     for (const VolumePiece& piece : volume.pieces) {
-        if (at >= piece.start && at < piece.end) {
-            return piece.stripe > 0          ? piece.drives[(at + piece.shift) / piece.stripe % piece.drives.size()]
+        if (position >= piece.start && position < piece.end) {
+            return piece.stripe > 0 ? piece.drives[(position + piece.shift) / piece.stripe % piece.drives.size()]
                    : piece.drives.size() > 1 ? "one of several"
                                              : piece.drives[0];
         }
@@ -204,9 +204,9 @@ TEST_CASE("volume_on_raid0_has_stripe_shift") {
     sys.mapper("dm-0", "253:0", "vg0-a", "LVM-x", {"md0", "sda2"},
                "0 2048 linear 8:2 0\n2048 1048576 linear 9:0 3072\n");
     const Volume volume = sys.at("253:0");
-    for (std::uint64_t at = mib; at < 9 * mib; at += mib / 4) {
-        const std::uint64_t place = at - mib + mib + mib / 2;
-        CHECK(drive_of(volume, at) == (place / mib % 2 == 0 ? "sda2" : "sdb2"));
+    for (std::uint64_t position = mib; position < 9 * mib; position += mib / 4) {
+        const std::uint64_t array_position = position - mib + mib + mib / 2;
+        CHECK(drive_of(volume, position) == (array_position / mib % 2 == 0 ? "sda2" : "sdb2"));
     }
     // A partition of the array, too.
     sys.partition("md0", "md0p1", "259:0", 3 * mib / 2, gib);

@@ -11,8 +11,9 @@ namespace sonde::tests {
 /// "severity:id" of each, with a space between them; empty when nothing was found.
 inline std::string names_of(const std::vector<nlohmann::ordered_json>& findings) {
     std::string all;
-    for (const auto& one : findings) {
-        all += (all.empty() ? "" : " ") + one.at("severity").get<std::string>() + ":" + one.at("id").get<std::string>();
+    for (const auto& finding : findings) {
+        all += (all.empty() ? "" : " ") + finding.at("severity").get<std::string>() + ":" +
+               finding.at("id").get<std::string>();
     }
     return all;
 }

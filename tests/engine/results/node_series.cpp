@@ -26,15 +26,15 @@ namespace {
 /// A node whose one stream moves `bytes[i]` in slice i of 0.1 s, all through.
 NodeSeriesSet is_one_node(int node, const std::vector<std::uint64_t>& bytes) {
     const std::vector<std::uint64_t> calls(bytes.size(), 1);
-    NodeSeriesSet made;
-    made.add({node, 0, static_cast<std::int64_t>(bytes.size()) * 100 * ms, 100 * ms, 512, bytes.data(), calls.data(),
-              bytes.size()});
-    return made;
+    NodeSeriesSet set;
+    set.add({node, 0, static_cast<std::int64_t>(bytes.size()) * 100 * ms, 100 * ms, 512, bytes.data(), calls.data(),
+             bytes.size()});
+    return set;
 }
 
-NodeSeriesSet joined(NodeSeriesSet left, const NodeSeriesSet& right) {
-    left.join(right);
-    return left;
+NodeSeriesSet joined(NodeSeriesSet first_half, const NodeSeriesSet& right) {
+    first_half.join(right);
+    return first_half;
 }
 
 /// Nodes `first` to `last` (not included), node n at a rate of (n * 7919 mod 10007) + 1 MB a slice: no two alike.
@@ -55,8 +55,8 @@ NodeSeriesSet in_a_tree(int first, int last, std::size_t slices = 3) {
         return is_one_node(first, std::vector<std::uint64_t>(slices, rate_of(first)));
     }
     const int middle = first + (last - first) / 2;
-    const NodeSeriesSet left = NodeSeriesSet::unpack(in_a_tree(first, middle, slices).pack());
-    return joined(left, in_a_tree(middle, last, slices));
+    const NodeSeriesSet first_half = NodeSeriesSet::unpack(in_a_tree(first, middle, slices).pack());
+    return joined(first_half, in_a_tree(middle, last, slices));
 }
 
 std::vector<std::uint64_t> numbers(const nlohmann::ordered_json& values) {
@@ -85,10 +85,10 @@ TEST_CASE("node_series_add_up_to_total_series") {
           std::vector<std::uint64_t>{0, 0, 20 * mb, 20 * mb, 20 * mb, 20 * mb, 20 * mb, 20 * mb, 20 * mb, 20 * mb});
     CHECK(numbers(lines[1].at("active")) == std::vector<std::uint64_t>{0, 0, 1, 1, 1, 1, 1, 1, 1, 1});
     CHECK(numbers(lines[1].at("ops")) == std::vector<std::uint64_t>{0, 0, 10, 10, 10, 10, 10, 10, 10, 10});
-    const auto whole = sonde::results::series_line(all);
+    const auto total = sonde::results::series_line(all);
     for (std::size_t i = 0; i < 10; ++i) {
         for (const char* name : {"bytes", "ops", "active"}) {
-            CHECK(whole.at(name).at(i) == lines[0].at(name).at(i).get<int>() + lines[1].at(name).at(i).get<int>());
+            CHECK(total.at(name).at(i) == lines[0].at(name).at(i).get<int>() + lines[1].at(name).at(i).get<int>());
         }
     }
 }
@@ -202,14 +202,14 @@ TEST_CASE("node_series_of_257_nodes_keep_extremes") {
     const NodeSeriesSet few = nodes_between(0, 256);
     CHECK_FALSE(few.is_reduced());
     CHECK(few.series().size() == 256);
-    const NodeSeriesSet many = nodes_between(0, 257);
-    CHECK(many.is_reduced());
-    CHECK(many.nodes() == 257);
-    CHECK(many.series().size() == 16);
+    const NodeSeriesSet large_set = nodes_between(0, 257);
+    CHECK(large_set.is_reduced());
+    CHECK(large_set.nodes() == 257);
+    CHECK(large_set.series().size() == 16);
 }
 
 TEST_CASE("extremes_and_distribution_of_1000_nodes_are_exact") {
-    const NodeSeriesSet many = in_a_tree(0, 1000);
+    const NodeSeriesSet large_set = in_a_tree(0, 1000);
     std::vector<std::pair<std::uint64_t, int>> order;
     std::uint64_t sum = 0;
     for (int node = 0; node < 1000; ++node) {
@@ -217,8 +217,8 @@ TEST_CASE("extremes_and_distribution_of_1000_nodes_are_exact") {
         sum += rate_of(node);
     }
     std::sort(order.begin(), order.end());
-    const std::vector<int> slowest = many.slowest();
-    const std::vector<int> fastest = many.fastest();
+    const std::vector<int> slowest = large_set.slowest();
+    const std::vector<int> fastest = large_set.fastest();
     REQUIRE(slowest.size() == 8);
     REQUIRE(fastest.size() == 8);
     for (std::size_t i = 0; i < 8; ++i) {
@@ -226,7 +226,7 @@ TEST_CASE("extremes_and_distribution_of_1000_nodes_are_exact") {
         CHECK(fastest[i] == order[order.size() - 1 - i].second);
     }
     Totals totals;
-    totals.nodes = many;
+    totals.nodes = large_set;
     const auto lines = node_series_lines(totals);
     REQUIRE(lines.size() == 17);
     CHECK(lines[0].at("scope") == "nodes");
@@ -240,15 +240,15 @@ TEST_CASE("extremes_and_distribution_of_1000_nodes_are_exact") {
               doctest::Approx(static_cast<double>(order[place].first) * 10).epsilon(0.008));
     }
     CHECK(lines[0].at("node_ops_rate").at("p50").at(1).get<double>() == doctest::Approx(15).epsilon(0.4));
-    std::multiset<std::string> words;
+    std::multiset<std::string> labels;
     for (std::size_t i = 1; i < lines.size(); ++i) {
         const int node = lines[i].at("node");
         const bool slow = std::find(slowest.begin(), slowest.end(), node) != slowest.end();
         CHECK(lines[i].at("extreme") == (slow ? "slowest" : "fastest"));
         CHECK(numbers(lines[i].at("bytes")) == std::vector<std::uint64_t>(3, rate_of(node)));
-        words.insert(lines[i].at("extreme"));
+        labels.insert(lines[i].at("extreme"));
     }
-    CHECK(words.count("slowest") == 8);
+    CHECK(labels.count("slowest") == 8);
 }
 
 TEST_CASE("node_series_join_is_associative") {

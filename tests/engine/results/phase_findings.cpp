@@ -59,10 +59,10 @@ struct Known {
 using Change = std::function<void(Known&)>;
 
 std::vector<nlohmann::ordered_json> found(const Change& change) {
-    Known known;
-    change(known);
-    known.circumstances.phase = &known.phase;
-    return find_phase_findings(known.totals, known.facts, known.circumstances);
+    Known sample;
+    change(sample);
+    sample.circumstances.phase = &sample.phase;
+    return find_phase_findings(sample.totals, sample.facts, sample.circumstances);
 }
 
 std::string said(const Change& change) {
@@ -405,8 +405,8 @@ TEST_CASE("worst_aligned_and_most_drifting_clock_are_named") {
     timeless.circumstances.phase = &timeless.phase;
     timeless.totals.part = {};
     timeless.facts.clocks = {{0, 0, second, second, 0}};
-    for (const auto& one : find_phase_findings(timeless.totals, timeless.facts, timeless.circumstances)) {
-        CHECK(one.at("id").get<std::string>().find("clock") == std::string::npos);
+    for (const auto& finding : find_phase_findings(timeless.totals, timeless.facts, timeless.circumstances)) {
+        CHECK(finding.at("id").get<std::string>().find("clock") == std::string::npos);
     }
 }
 
@@ -426,7 +426,7 @@ TEST_CASE("slow_node_needs_several_tasks_and_time") {
         });
     };
     const auto is_slow = [](const std::vector<nlohmann::ordered_json>& all) {
-        return std::any_of(all.begin(), all.end(), [](const auto& one) { return one.at("id") == "slow_node"; });
+        return std::any_of(all.begin(), all.end(), [](const auto& finding) { return finding.at("id") == "slow_node"; });
     };
     CHECK(is_slow(nodes(2, 499, 10 * second)));
     CHECK_FALSE(is_slow(nodes(2, 500, 10 * second)));

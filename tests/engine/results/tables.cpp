@@ -16,17 +16,17 @@ namespace {
 
 /// A task that moved 600 bytes, with a number of its own in each column.
 TaskRow row(int task, int node, std::int64_t start_ns, std::int64_t end_ns) {
-    TaskRow made = sonde::tests::row_of(task, node, start_ns, end_ns, 600);
-    made.operations = 6;
-    made.open_ns = second / 4;
-    made.transfer_ns = second / 2;
-    made.fsync_ns = second / 8;
-    made.close_ns = second / 16;
-    made.user_ns = second;
-    made.system_ns = 2 * second;
-    made.stonewall_bytes = 500;
-    made.stonewall_operations = 5;
-    return made;
+    TaskRow row_with_times = sonde::tests::row_of(task, node, start_ns, end_ns, 600);
+    row_with_times.operations = 6;
+    row_with_times.open_ns = second / 4;
+    row_with_times.transfer_ns = second / 2;
+    row_with_times.fsync_ns = second / 8;
+    row_with_times.close_ns = second / 16;
+    row_with_times.user_ns = second;
+    row_with_times.system_ns = 2 * second;
+    row_with_times.stonewall_bytes = 500;
+    row_with_times.stonewall_operations = 5;
+    return row_with_times;
 }
 
 }  // namespace
@@ -128,22 +128,22 @@ TEST_CASE("quantile_of_none_is_null_and_of_one_its_bucket") {
 }
 
 TEST_CASE("name_counters_add_and_longest_verify_is_kept") {
-    Totals one;
-    one.file_operations = 1;
-    one.entries = 2;
-    one.directories = 3;
-    one.looked_at = 4;
-    one.matched = 5;
-    one.verify_ns = 7;
-    one.short_operations = 8;
-    Totals other = one;
+    Totals first;
+    first.file_operations = 1;
+    first.entries = 2;
+    first.directories = 3;
+    first.looked_at = 4;
+    first.matched = 5;
+    first.verify_ns = 7;
+    first.short_operations = 8;
+    Totals other = first;
     other.verify_ns = 6;
-    one.join(other);
-    CHECK(one.file_operations == 2);
-    CHECK(one.entries == 4);
-    CHECK(one.directories == 6);
-    CHECK(one.looked_at == 8);
-    CHECK(one.matched == 10);
-    CHECK(one.verify_ns == 7);
-    CHECK(one.short_operations == 16);
+    first.join(other);
+    CHECK(first.file_operations == 2);
+    CHECK(first.entries == 4);
+    CHECK(first.directories == 6);
+    CHECK(first.looked_at == 8);
+    CHECK(first.matched == 10);
+    CHECK(first.verify_ns == 7);
+    CHECK(first.short_operations == 16);
 }

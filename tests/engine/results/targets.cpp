@@ -60,19 +60,19 @@ TEST_CASE("target_sums_do_not_depend_on_slice_width") {
     REQUIRE(wide.doublings() > 0);
     const std::int64_t width = std::int64_t{100} << wide.doublings();
     const auto together = board_of({{&narrow, 2, 1}, {&wide, 2, 1}}, wide.doublings());
-    const TargetTotals one = TargetTotals::from_board(*together, width);
+    const TargetTotals at_once = TargetTotals::from_board(*together, width);
     TargetTotals joined = TargetTotals::from_board(*board_of({{&narrow, 2, 1}}, wide.doublings()), width);
     joined.join(
         TargetTotals::unpack(TargetTotals::from_board(*board_of({{&wide, 2, 1}}, wide.doublings()), width).pack()));
-    CHECK(one.pack() == joined.pack());
-    CHECK(one.files == 4);
-    CHECK(one.known == 2);
-    CHECK(one.bytes(0) == 1007);
-    CHECK(one.bytes(1) == 3);
-    CHECK(one.served.at("A")[0].sum().single_ops == 2);
-    CHECK(one.served.at("A")[0].longest_ns == 40);
-    CHECK(one.served.at("B")[1].sum().split_ops == 1);
-    CHECK_FALSE(one.served.at("B")[0].used());
+    CHECK(at_once.pack() == joined.pack());
+    CHECK(at_once.files == 4);
+    CHECK(at_once.with_layout == 2);
+    CHECK(at_once.bytes(0) == 1007);
+    CHECK(at_once.bytes(1) == 3);
+    CHECK(at_once.served.at("A")[0].sum().single_ops == 2);
+    CHECK(at_once.served.at("A")[0].longest_ns == 40);
+    CHECK(at_once.served.at("B")[1].sum().split_ops == 1);
+    CHECK_FALSE(at_once.served.at("B")[0].used());
 
     together->clear();
     CHECK(TargetTotals::from_board(*together, width).served.empty());
@@ -102,7 +102,7 @@ TEST_CASE(
     Totals totals;
     totals.bytes = {1000, 500};
     totals.targets.files = 4;
-    totals.targets.known = 3;
+    totals.targets.with_layout = 3;
     TargetCounts& read = totals.targets.served["A"][0];
     read.latency = {{5, 9}, {9, 1}};
     read.longest_ns = 9;
@@ -160,29 +160,29 @@ TEST_CASE("target_series_have_at_most_65536_slices") {
 }
 
 TEST_CASE("target_totals_survive_packing_and_joining") {
-    TargetTotals one;
-    one.slice_ns = 50;
-    one.files = 3;
-    one.known = 2;
-    one.served["A"][0].slices = {{1, 2, 3, 4}};
-    one.served["A"][1].slices = {{5, 6, 7, 8}, {9, 10, 11, 12}};
-    one.served["A"][1].latency = {{4, 40}, {7, 70}};
-    one.served["A"][1].longest_ns = 7;
-    const TargetTotals back = TargetTotals::unpack(one.pack());
-    CHECK(back.pack() == one.pack());
+    TargetTotals first;
+    first.slice_ns = 50;
+    first.files = 3;
+    first.with_layout = 2;
+    first.served["A"][0].slices = {{1, 2, 3, 4}};
+    first.served["A"][1].slices = {{5, 6, 7, 8}, {9, 10, 11, 12}};
+    first.served["A"][1].latency = {{4, 40}, {7, 70}};
+    first.served["A"][1].longest_ns = 7;
+    const TargetTotals back = TargetTotals::unpack(first.pack());
+    CHECK(back.pack() == first.pack());
     CHECK(back.slice_ns == 50);
     CHECK(back.files == 3);
-    CHECK(back.known == 2);
+    CHECK(back.with_layout == 2);
     CHECK(back.served.at("A")[1].latency.at(7) == 70);
     CHECK(back.served.at("A")[1].slices.at(1).single_ns == 11);
-    TargetTotals other = one;
+    TargetTotals other = first;
     other.slice_ns = 40;
     other.served["A"][0].slices.resize(3, {100, 0, 0, 0});
     other.served["A"][1].longest_ns = 6;
     other.join(back);
     CHECK(other.slice_ns == 50);
     CHECK(other.files == 6);
-    CHECK(other.known == 4);
+    CHECK(other.with_layout == 4);
     CHECK(other.bytes(0) == 202);
     CHECK(other.bytes(1) == 28);
     CHECK(other.served.at("A")[0].slices.size() == 3);

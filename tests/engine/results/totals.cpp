@@ -51,9 +51,9 @@ Totals random_node(std::mt19937_64& random, int node) {
     return totals_of({&a, &b}, node);
 }
 
-Totals joined(Totals left, const Totals& right) {
-    left.join(right);
-    return left;
+Totals joined(Totals sum, const Totals& right) {
+    sum.join(right);
+    return sum;
 }
 
 }  // namespace

@@ -124,7 +124,7 @@ TEST_CASE("rate_decline_below_0_7_of_10000_items_is_found") {
 
 TEST_CASE("slow_creates_on_ext4_are_recent_deletes") {
     const auto costs = [](std::uint64_t operations, double system_us, double task_seconds) {
-        return said([&](Creates& one) { one.costs(operations, system_us, task_seconds); });
+        return said([&](Creates& creates) { creates.costs(operations, system_us, task_seconds); });
     };
     CHECK(costs(2000, 50, 0.5) == "warning:recent_deletes");  // 0.1 s in the kernel of 0.5 s
     CHECK(costs(2000, 49, 0.4) == "");
@@ -132,16 +132,16 @@ TEST_CASE("slow_creates_on_ext4_are_recent_deletes") {
     CHECK(costs(1000, 200, 0.9) == "warning:recent_deletes");
     CHECK(costs(998, 200, 0.9) == "");
     const auto not_if = [](const std::function<void(Creates&)>& change) {
-        return said([&](Creates& one) {
-            one.costs(2000, 200, 0.9);
-            change(one);
+        return said([&](Creates& creates) {
+            creates.costs(2000, 200, 0.9);
+            change(creates);
         });
     };
     CHECK(not_if([](Creates&) {}) == "warning:recent_deletes");
-    CHECK(not_if([](Creates& one) { one.phase.op = Op::remove_items; }) == "");
-    CHECK(not_if([](Creates& one) { one.circumstances.stores_data = false; }) == "");
-    CHECK(not_if([](Creates& one) { one.circumstances.file_system = "xfs"; }) == "");
-    CHECK(not_if([](Creates& one) { one.phase.meta->fsync = true; }) == "");
+    CHECK(not_if([](Creates& creates) { creates.phase.op = Op::remove_items; }) == "");
+    CHECK(not_if([](Creates& creates) { creates.circumstances.stores_data = false; }) == "");
+    CHECK(not_if([](Creates& creates) { creates.circumstances.file_system = "xfs"; }) == "");
+    CHECK(not_if([](Creates& creates) { creates.phase.meta->fsync = true; }) == "");
 }
 
 TEST_CASE("recent_deletes_name_phase_and_cost") {
@@ -164,19 +164,19 @@ TEST_CASE("recent_deletes_name_phase_and_cost") {
 
 TEST_CASE("own_names_come_from_name_cache") {
     const auto looks = [](const std::function<void(Creates&)>& change) {
-        return said([&](Creates& one) {
-            one.phase.op = Op::stat_items;
-            change(one);
+        return said([&](Creates& creates) {
+            creates.phase.op = Op::stat_items;
+            change(creates);
         });
     };
     CHECK(looks([](Creates&) {}) == "info:names_cached");
-    CHECK(looks([](Creates& one) { one.totals.file_operations = 1; }) == "info:names_cached");
-    CHECK(looks([](Creates& one) { one.totals.file_operations = 0; }) == "");
-    CHECK(looks([](Creates& one) { one.circumstances.stores_data = false; }) == "");
-    CHECK(looks([](Creates& one) { one.circumstances.memory_backed = true; }) == "");
-    CHECK(looks([](Creates& one) { one.circumstances.dropped_metadata_cache = true; }) == "");
-    CHECK(looks([](Creates& one) { one.circumstances.names_of_others = true; }) == "");
-    CHECK(looks([](Creates& one) { one.phase.op = Op::remove_items; }) == "");
+    CHECK(looks([](Creates& creates) { creates.totals.file_operations = 1; }) == "info:names_cached");
+    CHECK(looks([](Creates& creates) { creates.totals.file_operations = 0; }) == "");
+    CHECK(looks([](Creates& creates) { creates.circumstances.stores_data = false; }) == "");
+    CHECK(looks([](Creates& creates) { creates.circumstances.memory_backed = true; }) == "");
+    CHECK(looks([](Creates& creates) { creates.circumstances.dropped_metadata_cache = true; }) == "");
+    CHECK(looks([](Creates& creates) { creates.circumstances.names_of_others = true; }) == "");
+    CHECK(looks([](Creates& creates) { creates.phase.op = Op::remove_items; }) == "");
 }
 
 TEST_CASE("treatment_without_name_cache_effect_is_reported") {

@@ -48,12 +48,12 @@ int remount_once(const std::string& image, const std::string& point) {
     const auto busy_descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     const auto busy = sonde::treatments::apply_treatment(treatment, point, {path}, not_asked);
     ::close(busy_descriptor);
-    if (busy.outcome != sonde::treatments::TreatmentResult::Outcome::failed ||
+    if (busy.outcome != sonde::treatments::TreatmentResult::Status::failed ||
         busy.text.find("has a file open there") == std::string::npos) {
         return 2;
     }
     const auto result = sonde::treatments::apply_treatment(treatment, point, {path}, not_asked);
-    if (result.outcome != sonde::treatments::TreatmentResult::Outcome::done) {
+    if (result.outcome != sonde::treatments::TreatmentResult::Status::done) {
         return 3;
     }
     if (result.before.share() < 1.0 || result.after.share() != 0.0 || result.after.pages != 256) {

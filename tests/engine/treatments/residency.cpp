@@ -61,7 +61,7 @@ TEST_CASE("written_file_is_resident_until_dropped") {
     }
     const std::string path = folder.write("data", std::string(4 * mebibyte, 'x'));
     const Residency written = measure_residency({path});
-    CHECK(written.known);
+    CHECK(written.is_known);
     CHECK(written.pages == 4 * mebibyte / page());
     CHECK(written.share() == 1.0);
     drop(path);
@@ -78,37 +78,37 @@ TEST_CASE("read_pages_are_resident") {
     const std::string path = folder.write("data", std::string(4 * mebibyte, 'x'));
     drop(path);
     read_part(path, mebibyte, mebibyte);
-    const Residency found = measure_residency({path});
-    CHECK(found.resident == mebibyte / page());
-    CHECK(found.share() == doctest::Approx(0.25));
+    const Residency residency = measure_residency({path});
+    CHECK(residency.resident == mebibyte / page());
+    CHECK(residency.share() == doctest::Approx(0.25));
 }
 
 TEST_CASE("holes_are_not_resident") {
     const TemporaryFolder folder;
     const std::string path = folder.write("sparse", "");
     REQUIRE(::truncate(path.c_str(), static_cast<off_t>(8 * mebibyte + 1)) == 0);
-    const Residency found = measure_residency({path});
-    CHECK(found.known);
-    CHECK(found.pages == 8 * mebibyte / page() + 1);
-    CHECK(found.resident == 0);
+    const Residency residency = measure_residency({path});
+    CHECK(residency.is_known);
+    CHECK(residency.pages == 8 * mebibyte / page() + 1);
+    CHECK(residency.resident == 0);
 }
 
 TEST_CASE("empty_file_has_no_pages") {
     const TemporaryFolder folder;
-    const Residency found = measure_residency({folder.write("empty", "")});
-    CHECK(found.known);
-    CHECK(found.pages == 0);
-    CHECK(found.share() == 0.0);
+    const Residency residency = measure_residency({folder.write("empty", "")});
+    CHECK(residency.is_known);
+    CHECK(residency.pages == 0);
+    CHECK(residency.share() == 0.0);
 }
 
 TEST_CASE("unreadable_file_has_unknown_residency") {
     const TemporaryFolder folder;
-    CHECK_FALSE(measure_residency({}).known);
-    CHECK_FALSE(measure_residency({folder / "absent"}).known);
-    CHECK_FALSE(measure_residency({folder.path()}).known);
+    CHECK_FALSE(measure_residency({}).is_known);
+    CHECK_FALSE(measure_residency({folder / "absent"}).is_known);
+    CHECK_FALSE(measure_residency({folder.path()}).is_known);
     const std::string pipe = folder / "pipe";
     REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
-    CHECK_FALSE(measure_residency({pipe}).known);
+    CHECK_FALSE(measure_residency({pipe}).is_known);
 }
 
 TEST_CASE("many_files_are_sampled_evenly") {
@@ -126,10 +126,10 @@ TEST_CASE("many_files_are_sampled_evenly") {
 
 TEST_CASE("residency_adds_by_pages") {
     Residency all;
-    all.add({.pages = 100, .resident = 0, .known = true});
-    all.add({.pages = 300, .resident = 300, .dirty = 7, .known = true});
+    all.add({.pages = 100, .resident = 0, .is_known = true});
+    all.add({.pages = 300, .resident = 300, .dirty = 7, .is_known = true});
     all.add({});
-    CHECK(all.known);
+    CHECK(all.is_known);
     CHECK(all.dirty == 7);
     CHECK(all.share() == doctest::Approx(0.75));
 }
@@ -147,9 +147,9 @@ TEST_CASE("mincore_matches_cachestat") {
         if (!sonde::tests::forbid(cachestat, ENOSYS)) {
             return "no filter";
         }
-        const Residency found = measure_residency({path});
-        return std::to_string(found.known) + " " + std::to_string(found.resident) + " of " +
-               std::to_string(found.pages);
+        const Residency residency = measure_residency({path});
+        return std::to_string(residency.is_known) + " " + std::to_string(residency.resident) + " of " +
+               std::to_string(residency.pages);
     });
     CHECK(counted == "1 " + std::to_string(mebibyte / page()) + " of " + std::to_string(4 * mebibyte / page() + 1));
     CHECK(measure_residency({path}).resident == mebibyte / page());
@@ -161,11 +161,11 @@ TEST_CASE("foreign_file_is_unknown_without_cachestat") {
         return;
     }
     constexpr unsigned cachestat = 451;
-    const std::string known = sonde::tests::in_child([&]() -> std::string {
+    const std::string result = sonde::tests::in_child([&]() -> std::string {
         if (::setuid(65534) != 0 || !sonde::tests::forbid(cachestat, ENOSYS)) {
             return "not tried";
         }
-        return measure_residency({"/etc/passwd"}).known ? "known" : "unknown";
+        return measure_residency({"/etc/passwd"}).is_known ? "known" : "unknown";
     });
-    CHECK(known == "unknown");
+    CHECK(result == "unknown");
 }

@@ -23,7 +23,7 @@ using sonde::plan::Treatment;
 using sonde::tests::TemporaryFolder;
 using sonde::treatments::apply_treatment;
 using sonde::treatments::TreatmentResult;
-using Outcome = TreatmentResult::Outcome;
+using Status = TreatmentResult::Status;
 
 namespace {
 
@@ -73,7 +73,7 @@ TEST_CASE("sync_leaves_no_dirty_pages") {
     const TemporaryFolder folder;
     const std::string path = folder.write("data", std::string(1 << 20, 'x'));
     const TreatmentResult result = apply_treatment(kind("sync"), folder.path(), {path}, never);
-    CHECK(result.outcome == Outcome::done);
+    CHECK(result.outcome == Status::done);
     CHECK(sonde::treatments::measure_residency({path}).dirty == 0);
 }
 
@@ -86,7 +86,7 @@ TEST_CASE("fadvise_drops_pages_of_files_and_reports_residency") {
     const std::vector<std::string> files{folder.write("a", std::string(1 << 20, 'a')),
                                          folder.write("b", std::string(1 << 20, 'b'))};
     const TreatmentResult result = apply_treatment(kind("fadvise"), folder.path(), files, nullptr);
-    CHECK(result.outcome == Outcome::done);
+    CHECK(result.outcome == Status::done);
     CHECK(result.before.share() == 1.0);
     CHECK(result.after.share() == 0.0);
     CHECK(contains(result.text, "100.0 % before, 0.0 % after"));
@@ -101,7 +101,7 @@ TEST_CASE("fadvise_on_tmpfs_fails_with_reason") {
     const TemporaryFolder folder("/dev/shm");
     const std::string path = folder.write("data", std::string(1 << 20, 'x'));
     const TreatmentResult result = apply_treatment(kind("fadvise"), folder.path(), {path}, never);
-    CHECK(result.outcome == Outcome::failed);
+    CHECK(result.outcome == Status::failed);
     CHECK(result.after.share() == 1.0);
     CHECK(contains(result.text, "tmpfs keeps its files in memory"));
 }
@@ -123,10 +123,10 @@ TEST_CASE("locked_pages_fail_treatment_above_max_residency") {
     } else {
         Treatment treatment = kind("fadvise");
         const TreatmentResult strict = apply_treatment(treatment, folder.path(), {path}, never);
-        CHECK(strict.outcome == Outcome::failed);
+        CHECK(strict.outcome == Status::failed);
         CHECK(contains(strict.text, "mapped or locked"));
         treatment.max_residency = 1;
-        CHECK(apply_treatment(treatment, folder.path(), {path}, never).outcome == Outcome::done);
+        CHECK(apply_treatment(treatment, folder.path(), {path}, never).outcome == Status::done);
     }
     ::munmap(base, bytes);
     ::close(descriptor);
@@ -136,14 +136,14 @@ TEST_CASE("fadvise_names_first_unreadable_file") {
     const TemporaryFolder folder;
     const std::vector<std::string> files{folder.write("here", "x"), folder / "gone", folder / "also gone"};
     const TreatmentResult result = apply_treatment(kind("fadvise"), folder.path(), files, never);
-    CHECK(result.outcome == Outcome::failed);
+    CHECK(result.outcome == Status::failed);
     CHECK(contains(result.text, "2 of 3 files"));
     CHECK(contains(result.text, "/gone: No such file"));
 }
 
 TEST_CASE("fadvise_without_files_is_skipped") {
     const TemporaryFolder folder;
-    CHECK(apply_treatment(kind("fadvise"), folder.path(), {}, never).outcome == Outcome::skipped);
+    CHECK(apply_treatment(kind("fadvise"), folder.path(), {}, never).outcome == Status::skipped);
 }
 
 TEST_CASE("drop_page_cache_without_root_uses_fadvise") {
@@ -154,7 +154,7 @@ TEST_CASE("drop_page_cache_without_root_uses_fadvise") {
     }
     const std::string path = folder.write("data", std::string(1 << 20, 'x'));
     const TreatmentResult result = apply_treatment(kind("drop_page_cache"), folder.path(), {path}, never);
-    CHECK(result.outcome == Outcome::done);
+    CHECK(result.outcome == Status::done);
     CHECK(contains(result.text, "needs root"));
     CHECK(contains(result.text, "fadvise"));
     CHECK(result.after.share() == 0.0);
@@ -168,7 +168,7 @@ TEST_CASE("drop_page_cache_empties_cache_of_node") {
     }
     const std::string path = folder.write("data", std::string(1 << 20, 'x'));
     const TreatmentResult result = apply_treatment(kind("drop_page_cache"), folder.path(), {path}, never);
-    CHECK(result.outcome == Outcome::done);
+    CHECK(result.outcome == Status::done);
     CHECK(result.before.share() == 1.0);
     CHECK(result.after.share() == 0.0);
     CHECK(contains(result.text, "of this node"));
@@ -176,11 +176,11 @@ TEST_CASE("drop_page_cache_empties_cache_of_node") {
 
 TEST_CASE("remount_refuses_tmpfs_bind_mounts_and_root") {
     const TreatmentResult root = apply_treatment(kind("remount"), "/", {}, never);
-    CHECK(root.outcome == Outcome::failed);
+    CHECK(root.outcome == Status::failed);
     CHECK(contains(root.text, sonde::tests::is_root() ? "root file system" : "only root may unmount"));
     if (in_memory("/dev/shm") && sonde::tests::is_root()) {
         const TreatmentResult memory = apply_treatment(kind("remount"), "/dev/shm", {}, never);
-        CHECK(memory.outcome == Outcome::failed);
+        CHECK(memory.outcome == Status::failed);
         CHECK(contains(memory.text, "would destroy it"));
     }
 }
@@ -189,10 +189,10 @@ TEST_CASE("remount_by_command_has_result_of_command") {
     const TemporaryFolder folder;
     Treatment treatment = kind("remount");
     treatment.command = "true";
-    CHECK(apply_treatment(treatment, folder.path(), {}, never).outcome == Outcome::done);
+    CHECK(apply_treatment(treatment, folder.path(), {}, never).outcome == Status::done);
     treatment.command = "echo no such server >&2; exit 32";
     const TreatmentResult failed = apply_treatment(treatment, folder.path(), {}, never);
-    CHECK(failed.outcome == Outcome::failed);
+    CHECK(failed.outcome == Status::failed);
     CHECK(contains(failed.text, "exit code 32: no such server"));
 }
 
@@ -205,7 +205,7 @@ TEST_CASE("memory_hog_holds_memory_until_last_copy") {
     };
     const auto before = resident();
     TreatmentResult result = apply_treatment(treatment, ".", {}, never);
-    CHECK(result.outcome == Outcome::done);
+    CHECK(result.outcome == Status::done);
     CHECK(resident() >= before + (62ULL << 20U));
     CHECK(resident() <= before + (80ULL << 20U));
     TreatmentResult copy = result;
@@ -228,27 +228,27 @@ TEST_CASE("memory_hog_leaves_reserve") {
 }
 
 TEST_CASE("memory_hog_of_zero_is_skipped") {
-    CHECK(apply_treatment(kind("memory_hog"), ".", {}, never).outcome == Outcome::skipped);
+    CHECK(apply_treatment(kind("memory_hog"), ".", {}, never).outcome == Status::skipped);
 }
 
 TEST_CASE("sleep_waits_and_ends_early_on_stop") {
     Treatment treatment = kind("sleep");
     treatment.time = 120'000'000;
-    const TreatmentResult whole = apply_treatment(treatment, ".", {}, never);
-    CHECK(whole.outcome == Outcome::done);
-    CHECK(whole.seconds >= 0.12);
+    const TreatmentResult complete = apply_treatment(treatment, ".", {}, never);
+    CHECK(complete.outcome == Status::done);
+    CHECK(complete.seconds >= 0.12);
     treatment.time = 60'000'000'000;
     polls = 0;
     const TreatmentResult cut = apply_treatment(treatment, ".", {}, at_third_poll);
-    CHECK(cut.outcome == Outcome::failed);
+    CHECK(cut.outcome == Status::failed);
     CHECK(cut.seconds < 5);
 }
 
 TEST_CASE("failed_command_reports_code_and_first_line") {
-    CHECK(apply_treatment(command("true"), ".", {}, never).outcome == Outcome::done);
+    CHECK(apply_treatment(command("true"), ".", {}, never).outcome == Status::done);
     const TreatmentResult failed =
         apply_treatment(command("echo; echo first >&2; echo second >&2; exit 3"), ".", {}, never);
-    CHECK(failed.outcome == Outcome::failed);
+    CHECK(failed.outcome == Status::failed);
     CHECK(contains(failed.text, "exit code 3: first."));
     CHECK(contains(apply_treatment(command("kill -9 $$"), ".", {}, never).text, "signal 9"));
     CHECK(contains(apply_treatment(command("no-such-program-at-all"), ".", {}, never).text, "exit code 127"));
@@ -266,7 +266,7 @@ TEST_CASE("stop_ends_command_and_its_children") {
     const std::string pid_file = folder / "pid";
     const TreatmentResult result =
         apply_treatment(command("sleep 1000 & echo $! > '" + pid_file + "'; wait"), ".", {}, at_third_poll);
-    CHECK(result.outcome == Outcome::failed);
+    CHECK(result.outcome == Status::failed);
     CHECK(result.seconds < 5);
     const auto pid = sonde::records::read_system_number(pid_file);
     REQUIRE(pid.has_value());
@@ -299,5 +299,5 @@ TEST_CASE("stop_before_treatment_changes_nothing") {
     const std::string path = folder.write("data", std::string(1 << 16, 'x'));
     const TreatmentResult result = apply_treatment(kind("sync"), folder.path(), {path}, at_once);
     // The sync may be quicker than the first poll; what must not happen is a claim that contradicts it.
-    CHECK((result.outcome == Outcome::done || contains(result.text, "Stopped")));
+    CHECK((result.outcome == Status::done || contains(result.text, "Stopped")));
 }

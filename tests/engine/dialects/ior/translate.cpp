@@ -22,11 +22,11 @@ namespace {
 
 IorSettings settings_of(const std::string& line) {
     std::istringstream in(line);
-    std::vector<std::string> words;
+    std::vector<std::string> arguments;
     for (std::string word; in >> word;) {
-        words.push_back(word);
+        arguments.push_back(word);
     }
-    std::vector<IorSettings> tests = read_words(words);
+    std::vector<IorSettings> tests = parse_arguments(arguments);
     REQUIRE(tests.size() == 1);
     check(tests.front(), false);
     return tests.front();
@@ -265,22 +265,22 @@ TEST_CASE("any arguments give a valid plan or one sentence") {
     };
     int plans = 0;
     for (int round = 0; round < 4000; ++round) {
-        std::vector<std::string> words{"-o", "d/f"};
+        std::vector<std::string> arguments{"-o", "d/f"};
         for (std::size_t count = draw(9); count > 0; --count) {
-            words.push_back(pieces[draw(pieces.size())]);
+            arguments.push_back(pieces[draw(pieces.size())]);
         }
         std::string line;
-        for (const std::string& word : words) {
+        for (const std::string& word : arguments) {
             line += word + " ";
         }
         CAPTURE(line);
         try {
-            for (IorSettings& settings : read_words(words)) {
+            for (IorSettings& settings : parse_arguments(arguments)) {
                 check(settings, false);
                 const Crowd crowd{static_cast<int>(1 + draw(8)), 1, 4, true};
-                const Translation found = translate(settings, crowd, 0, 1000, std::nullopt);
-                const plan::Plan plan = plan::parse_plan(found.plan.dump(), sonde::runs::capabilities());
-                CHECK(plan.phases.size() == found.steps.size());
+                const Translation translation = translate(settings, crowd, 0, 1000, std::nullopt);
+                const plan::Plan plan = plan::parse_plan(translation.plan.dump(), sonde::runs::capabilities());
+                CHECK(plan.phases.size() == translation.steps.size());
                 ++plans;
             }
         } catch (const plan::PlanError& error) {

@@ -25,7 +25,7 @@ struct ToolOption {
 /// A tool's own options, and those of interfaces that are never in use here: the tools read them whatever -a says, and
 /// then they have no effect either.
 template <class S>
-std::vector<ToolOption<S>> with_idle_options(std::vector<ToolOption<S>> own) {
+std::vector<ToolOption<S>> with_idle_options(std::vector<ToolOption<S>> options) {
     for (const auto& [word, takes_value] :
          std::initializer_list<std::pair<const char*, bool>>{{"mpiio.showHints", false},
                                                              {"mpiio.preallocate", false},
@@ -36,10 +36,10 @@ std::vector<ToolOption<S>> with_idle_options(std::vector<ToolOption<S>> own) {
                                                              {"mmap.madv_pattern", false},
                                                              {"aio.max-pending", true},
                                                              {"aio.granularity", true}}) {
-        own.push_back(
+        options.push_back(
             {0, word, takes_value, "of another interface: without effect here", [](S&, const std::string&) {}});
     }
-    return own;
+    return options;
 }
 
 /// What a tool is called and takes.
@@ -74,15 +74,15 @@ std::string help_of(const Language<S>& language) {
 }
 
 template <class S>
-class WordReader {
+class ArgumentParser {
  public:
-    WordReader(const Language<S>& language, const std::vector<std::string>& words)
-        : language_(language), words_(words) {}
+    ArgumentParser(const Language<S>& language, const std::vector<std::string>& arguments)
+        : language_(language), arguments_(arguments) {}
 
     /// Throws plan::PlanError with one sentence, or Help.
     S read() {
-        for (; at_ < words_.size(); ++at_) {
-            const std::string& word = words_[at_];
+        for (; at_ < arguments_.size(); ++at_) {
+            const std::string& word = arguments_[at_];
             if (word == "-h" || word == "--help") {
                 throw Help(help_of(language_));
             }
@@ -101,66 +101,68 @@ class WordReader {
     std::string where_to_look() const { return std::string("`sonde-engine ") + language_.tool + " -h` lists all"; }
 
     template <class Fits>
-    const ToolOption<S>& find(const std::string& shown, const std::string& name, Fits fits) const {
+    const ToolOption<S>& find(const std::string& spelling, const std::string& name, Fits fits) const {
         const auto& options = language_.options;
-        const auto found = std::find_if(options.begin(), options.end(), fits);
-        if (found == options.end()) {
+        const auto match = std::find_if(options.begin(), options.end(), fits);
+        if (match == options.end()) {
             const std::string why = language_.why_refused(name);
             throw plan::PlanError(
-                shown +
+                spelling +
                 (why.empty() ? std::string(" is no option of ") + language_.tool + "; " + where_to_look() : " " + why));
         }
-        return *found;
+        return *match;
     }
 
-    void apply(const ToolOption<S>& option, const std::string& shown, const std::string& value) {
+    void apply(const ToolOption<S>& option, const std::string& spelling, const std::string& value) {
         try {
             option.apply(settings_, value);
         } catch (const plan::PlanError& error) {
-            throw plan::PlanError(shown + " " + error.what());
+            throw plan::PlanError(spelling + " " + error.what());
         }
     }
 
-    std::string next_value(const std::string& shown) {
-        if (at_ + 1 >= words_.size()) {
-            throw plan::PlanError(shown + " needs a value after it");
+    std::string next_value(const std::string& spelling) {
+        if (at_ + 1 >= arguments_.size()) {
+            throw plan::PlanError(spelling + " needs a value after it");
         }
-        return words_[++at_];
+        return arguments_[++at_];
     }
 
     /// A flag may be said to be off (-F=0) or on (-F=1).
-    void raise(const ToolOption<S>& option, const std::string& shown, const std::string& number) {
+    void raise(const ToolOption<S>& option, const std::string& spelling, const std::string& number) {
         if (number.empty() || number.find_first_not_of("0123456789") != std::string::npos) {
-            throw plan::PlanError(shown + " is a flag: leave the value out, or give 0 or 1");
+            throw plan::PlanError(spelling + " is a flag: leave the value out, or give 0 or 1");
         }
         if (number.find_first_not_of('0') != std::string::npos) {
-            apply(option, shown, "");
+            apply(option, spelling, "");
         }
     }
 
     void read_word(const std::string& word) {
         const std::size_t equal = word.find('=');
         const std::string name = word.substr(0, equal);
-        const std::string shown = "--" + name;
-        const ToolOption<S>& option =
-            find(shown, name, [&name](const ToolOption<S>& one) { return !name.empty() && one.word == name; });
+        const std::string spelling = "--" + name;
+        const ToolOption<S>& option = find(spelling, name, [&name](const ToolOption<S>& candidate) {
+            return !name.empty() && candidate.word == name;
+        });
         if (!option.takes_value) {
-            raise(option, shown, equal == std::string::npos ? "1" : word.substr(equal + 1));
+            raise(option, spelling, equal == std::string::npos ? "1" : word.substr(equal + 1));
         } else {
-            apply(option, shown, equal == std::string::npos ? next_value(shown) : word.substr(equal + 1));
+            apply(option, spelling, equal == std::string::npos ? next_value(spelling) : word.substr(equal + 1));
         }
     }
 
     void read_letters(const std::string& word) {
         for (std::size_t i = 1; i < word.size(); ++i) {
             const char letter = word[i];
-            const std::string shown = std::string("-") + letter;
-            const ToolOption<S>& option = find(shown, std::string(1, letter),
-                                               [letter](const ToolOption<S>& one) { return one.letter == letter; });
+            const std::string spelling = std::string("-") + letter;
+            const ToolOption<S>& option =
+                find(spelling, std::string(1, letter),
+                     [letter](const ToolOption<S>& candidate) { return candidate.letter == letter; });
             std::string value = word.substr(i + 1);
             const bool equals = value.starts_with('=');
             if (!option.takes_value) {
-                raise(option, shown, equals ? value.substr(1) : "1");
+                raise(option, spelling, equals ? value.substr(1) : "1");
                 if (equals) {
                     return;
                 }
@@ -169,15 +171,15 @@ class WordReader {
             if (equals) {
                 value.erase(0, 1);
             } else if (value.empty()) {
-                value = next_value(shown);
+                value = next_value(spelling);
             }
-            apply(option, shown, value);
+            apply(option, spelling, value);
             return;
         }
     }
 
     const Language<S>& language_;
-    const std::vector<std::string>& words_;
+    const std::vector<std::string>& arguments_;
     std::size_t at_ = 0;
     S settings_;
 };

@@ -42,7 +42,7 @@ struct StreamMeter {
     std::uint64_t bytes[2] = {};                                ///< by kind_read, kind_write
     std::uint64_t file_operations = 0;                          ///< on names
     std::uint64_t entries = 0;                                  ///< readdir, walk: names found
-    std::uint64_t directories = 0, looked_at = 0, matched = 0;  ///< walk: of these
+    std::uint64_t directories = 0, examined = 0, matched = 0;  ///< walk: of these
     std::uint64_t operations[2] = {};
     std::uint64_t planned_bytes = 0, planned_operations = 0;  ///< 0 when a time decides
     std::uint64_t short_operations = 0, failed = 0;

@@ -43,7 +43,7 @@ std::string describe_error(const json& error, const plan::Phase& phase) {
         "task " + std::to_string(error.at("task").get<int>()) + " on " + error.at("host").get<std::string>();
     const auto text = [&error](const char* key) { return error.at(key).get<std::string>(); };
     const std::string offset = " at offset " + std::to_string(error.at("offset").get<std::uint64_t>());
-    if (error.at("what") == "verify") {
+    if (error.at("operation") == "verify") {
         return where + ": " + text("path") + offset + " holds " + text("detail");
     }
     if (code == 0) {
@@ -51,8 +51,8 @@ std::string describe_error(const json& error, const plan::Phase& phase) {
     }
     const std::string reason =
         code == ENODATA ? "the file ends before the data that was expected" : std::strerror(code);
-    return where + ": " + text("what") + " of " + text("path") +
-           (phase.meta || text("what") == "open" ? std::string() : offset) + " failed: " + reason + " (" +
+    return where + ": " + text("operation") + " of " + text("path") +
+           (phase.meta || text("operation") == "open" ? std::string() : offset) + " failed: " + reason + " (" +
            records::errno_name(code) + ")" + advise_on_error(code, phase.data.io);
 }
 
@@ -70,7 +70,7 @@ json gather_errors(const RunContext& context, const plan::Phase& phase) {
                                       {"host", records::json_text(location.host)},
                                       {"path", records::json_text(slot.path)},
                                       {"offset", slot.offset},
-                                      {"what", slot.operation},
+                                      {"operation", slot.operation},
                                       {"errno", slot.code},
                                       {"detail", records::json_text(slot.text)},
                                       {"phase_s", static_cast<double>(slot.at_ns) / 1e9}});
@@ -84,7 +84,7 @@ void write_errors(RunContext& context, const plan::Phase& phase, const json& err
     for (const json& error : errors) {
         ordered_json line(error);
         const std::string sentence = describe_error(error, phase);
-        if (error.at("what") != "verify") {
+        if (error.at("operation") != "verify") {
             if (const int code = error.at("errno"); code != 0) {
                 line["name"] = records::errno_name(code);
             }

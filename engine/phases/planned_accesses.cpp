@@ -90,17 +90,17 @@ class PhaseWalk {
     }
 
     void list_data(const StreamJob& job) {
-        const std::uint64_t looked_at = in_order_ ? job.files : std::min(job.files, max_files_examined);
+        const std::uint64_t examined = in_order_ ? job.files : std::min(job.files, max_files_examined);
         std::uint64_t operations = 0;
-        for (std::uint64_t k = 0; k < looked_at; ++k) {
+        for (std::uint64_t k = 0; k < examined; ++k) {
             const workloads::FileJob file = job.file(k);
             operations += file.operations;
             if (in_order_) {
                 list_file(job, file);
             }
         }
-        if (looked_at < job.files) {
-            operations = operations / looked_at * job.files;
+        if (examined < job.files) {
+            operations = operations / examined * job.files;
         }
         sum_.operations += operations;
         sum_.bytes += operations * phase_.data.access.transfer;

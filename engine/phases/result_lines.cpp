@@ -25,7 +25,7 @@ ordered_json make_phase_end(const RunContext& context, const plan::Phase& phase,
         end["droop"] = {{"first_ops_per_s", droop->first}, {"last_ops_per_s", droop->last}, {"ratio", droop->ratio()}};
     }
     if (phase.op == plan::Op::walk) {
-        end["walk"] = {{"directories", totals.directories}, {"looked_at", totals.looked_at}};
+        end["walk"] = {{"directories", totals.directories}, {"examined", totals.examined}};
         if (phase.meta->find) {
             end["walk"]["matched"] = totals.matched;
         }

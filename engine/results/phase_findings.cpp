@@ -157,7 +157,7 @@ void find_node_clock_errors(FindingList& findings, const PhaseFacts& facts, doub
     }
     if (in_s(drift_beyond_error(*farthest)) > 0.01 * seconds) {
         findings.add(
-            "clock_moved", "invalid",
+            "clock_drift", "invalid",
             "the clock of " + facts.find_node_name(farthest->node) +
                 format_number(" moved by %.3g s against the root's during the phase", in_s(farthest->drift_ns)),
             "look at the time service of that node",

@@ -106,7 +106,7 @@ ordered_json node_line(const Totals& totals, const PhaseFacts& facts) {
         {"columns", {"node", "host", "tasks", "bytes", "ops", "seconds", "bytes_per_s", "user_s", "system_s"}},
         {"rows", ordered_json::array()}};
     if (!facts.clocks.empty()) {
-        for (const char* name : {"clock_offset_ns", "clock_error_ns", "clock_moved_ns", "clock_moved_error_ns"}) {
+        for (const char* name : {"clock_offset_ns", "clock_error_ns", "clock_drift_ns", "clock_drift_error_ns"}) {
             line["columns"].push_back(name);
         }
     }

@@ -75,7 +75,7 @@ void add_counts(Totals& into, const Counted& from) {
     into.file_operations += from.file_operations;
     into.entries += from.entries;
     into.directories += from.directories;
-    into.looked_at += from.looked_at;
+    into.examined += from.examined;
     into.matched += from.matched;
     into.verify_ns = std::max(into.verify_ns, from.verify_ns);
     into.stonewall_bytes += from.stonewall_bytes;
@@ -187,7 +187,7 @@ std::string Totals::pack() const {
                 file_operations,
                 entries,
                 directories,
-                looked_at,
+                examined,
                 matched};
     out["v"] = verify_ns;
     out["s"] = slice_ns;
@@ -246,7 +246,7 @@ Totals Totals::unpack(const std::string& text) {
     totals.file_operations = n.at(13);
     totals.entries = n.at(14);
     totals.directories = n.at(15);
-    totals.looked_at = n.at(16);
+    totals.examined = n.at(16);
     totals.matched = n.at(17);
     totals.verify_ns = in.at("v");
     totals.slice_ns = in.at("s");

@@ -45,7 +45,7 @@ struct Totals {
     std::uint64_t short_operations = 0, failed = 0, checked_bytes = 0, mismatches = 0;
     std::uint64_t file_operations = 0;                          ///< on names
     std::uint64_t entries = 0;                                  ///< readdir, walk: names found
-    std::uint64_t directories = 0, looked_at = 0, matched = 0;  ///< walk: of these
+    std::uint64_t directories = 0, examined = 0, matched = 0;  ///< walk: of these
     std::uint64_t stonewalled_streams = 0;                      ///< streams that the deadline stopped
     std::int64_t verify_ns = 0;                                 ///< longest of one stream
     std::uint64_t stonewall_bytes = 0, stonewall_operations = 0;

@@ -106,11 +106,11 @@ void Residency::add(const Residency& other) {
 
 Residency measure_residency(const std::vector<std::string>& files, std::size_t max_files) {
     Residency total;
-    const std::size_t looked_at = std::min(files.size(), max_files);
-    for (std::size_t i = 0; i < looked_at; ++i) {
+    const std::size_t examined = std::min(files.size(), max_files);
+    for (std::size_t i = 0; i < examined; ++i) {
         // Equal steps from the first to the last file.
         const std::size_t index =
-            looked_at == files.size() ? i : i * (files.size() - 1) / std::max<std::size_t>(looked_at - 1, 1);
+            examined == files.size() ? i : i * (files.size() - 1) / std::max<std::size_t>(examined - 1, 1);
         total.add(measure_file(files[index]));
     }
     return total;

@@ -97,7 +97,7 @@ bool WalkStream<Time>::meet(backends::Directory directory, const backends::Direc
     }
     if (looks) {
         this->meter_.histogram(meters::kind_stat).add(this->time_.duration_ns(to - from));
-        ++this->meter_.looked_at;
+        ++this->meter_.examined;
     }
     this->meter_.matched += fits ? 1U : 0U;
     return count_entry(from, to);

@@ -52,7 +52,7 @@ _EIO = {
     "host": "node17",
     "path": HOSTILE,
     "offset": 4096,
-    "what": "read",
+    "operation": "read",
     "errno": 5,
     "name": "EIO",
     "text": f"read of {HOSTILE} failed on node17: Input/output error (EIO)",

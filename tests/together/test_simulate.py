@@ -216,7 +216,7 @@ def test_a_walk_meets_every_name_once_however_many_nodes_walk(tmp_path: Path, ed
     for phase in ("walk", "within"):
         end = ended(tmp_path, phase)
         # 1 + 3 + 9 directories, each with four files of each task.
-        assert end["walk"] == {"directories": 13, "looked_at": 13 + 13 * 4 * tasks}
+        assert end["walk"] == {"directories": 13, "examined": 13 + 13 * 4 * tasks}
         # A look takes 100 us of one of eight server threads, and the way there and back.
         assert 4e3 < end["rates"]["total"]["ops_per_s"] < 10e3 * tasks
 

@@ -146,7 +146,7 @@ class IorSession final : public Session {
     void line(std::string_view type, const nlohmann::ordered_json& content) override {
         show_test();
         if (type == "error" && content.value("errno", 0) != 0) {
-            layout_->error(content.value("what", std::string()) + "(\"" + content.value("path", std::string()) +
+            layout_->error(content.value("operation", std::string()) + "(\"" + content.value("path", std::string()) +
                            "\") failed: " + std::strerror(content.value("errno", 0)));
         }
         if (results_->line(type, content)) {

@@ -82,7 +82,7 @@ class MdtestSession final : public Session {
         if (type == "node" && content.value("node", 0) == 0) {
             place_of_test(content);
         }
-        if (type == "error" && content.value("what", std::string()) == "stat" &&
+        if (type == "error" && content.value("operation", std::string()) == "stat" &&
             content.value("name", std::string()) == "ENOENT") {
             const auto phase = phase_named(content.value("phase", std::string()));
             say("WARNING: unable to stat %s %s\n", phase && phase->test == dir_stat ? "directory" : "file",

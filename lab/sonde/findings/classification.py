@@ -263,7 +263,7 @@ def format_error(line: ErrorLine) -> str:
     path = f" of {escape_line(line.path, 300)}" if line.path else ""
     host = f" on {escape_line(line.host, 80)}" if line.host else ""
     reason = escape_line(line.name, 40) or (f"errno {line.errno}" if line.errno is not None else "no reason recorded")
-    return f"{escape_line(line.what, 40) or 'operation'}{path} failed{host}: {reason}"
+    return f"{escape_line(line.operation, 40) or 'operation'}{path} failed{host}: {reason}"
 
 
 def get_tested_file_system(run: RecordedRun) -> FileSystemFacts:

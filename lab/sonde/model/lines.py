@@ -260,7 +260,7 @@ class WalkCounts:
     """Entries that a walk of a tree visited."""
 
     directories: int = 0
-    looked_at: int = 0
+    examined: int = 0
     matched: int | None = None  # None: the walk had no search condition
 
 
@@ -407,7 +407,7 @@ class ErrorLine(RecordLine):
     host: str = ""
     path: str = ""
     offset: int | None = None
-    what: str = ""
+    operation: str = ""
     errno: int | None = None
     name: str = ""
     text: str = ""

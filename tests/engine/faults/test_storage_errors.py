@@ -37,7 +37,7 @@ def assert_error_is_named(result: Result, phase: str, call: str, error: int) -> 
     assert result.code == FAILED
     name = errno.errorcode[error]
     first = result.of("error")[0]
-    assert (first["phase"], first["host"], first["what"], first["errno"], first["name"]) == (
+    assert (first["phase"], first["host"], first["operation"], first["errno"], first["name"]) == (
         phase,
         HOST,
         call,
@@ -78,7 +78,7 @@ def test_no_space_left(engine: Engine, tmp_path: Path, kind: str, members: Plan,
         if result.code == ENVIRONMENT and "cannot run here" in result.err:
             pytest.skip(result.sentence)
         if members.get("backend") == "mmap":
-            call = result.of("error")[0]["what"]  # where a mapping notices it is the kernel's choice
+            call = result.of("error")[0]["operation"]  # where a mapping notices it is the kernel's choice
         assert_error_is_named(result, "full", call, errno.ENOSPC)
         assert result.finished("small")["stopped_by"] == "volume"
         # What the test itself put there stays.

@@ -55,7 +55,7 @@ TEST_CASE("a meter begins with nothing counted") {
                                      meter.file_operations,
                                      meter.entries,
                                      meter.directories,
-                                     meter.looked_at,
+                                     meter.examined,
                                      meter.matched,
                                      meter.planned_bytes,
                                      meter.planned_operations,

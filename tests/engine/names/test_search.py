@@ -132,24 +132,24 @@ def untyped_listing(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.mark.parametrize("tasks", [1, 4])
-def test_where_listings_tell_no_types_every_entry_is_looked_at(
+def test_where_listings_tell_no_types_every_entry_is_examined(
     engine: Engine, target: Path, folder: Path, untyped_listing: str, tasks: int
 ) -> None:
     expected = there(folder)
     for find in ({"type": "file", "name": "*01*"}, {"type": "directory"}, {"size": 3901}):
         end = search(engine, target, find, tasks, untyped_listing)
-        assert end["entries"] == end["walk"]["looked_at"] == len(expected)
+        assert end["entries"] == end["walk"]["examined"] == len(expected)
         assert end["walk"]["directories"] == sum(kind_of(status) == "directory" for _, status in expected)
         assert end["walk"]["matched"] == sum(fits(name, status, find) for name, status in expected)
 
 
-def test_entries_are_looked_at_only_where_a_condition_needs_it(engine: Engine, target: Path, folder: Path) -> None:
+def test_entries_are_examined_only_where_a_condition_needs_it(engine: Engine, target: Path, folder: Path) -> None:
     expected = there(folder)
     matching_names = sum("01" in name for name, _ in expected)
-    assert search(engine, target, {"name": "*01*", "type": "file"})["walk"]["looked_at"] == 0
-    assert search(engine, target, {"name": "*01*", "size": 1})["walk"]["looked_at"] == matching_names
+    assert search(engine, target, {"name": "*01*", "type": "file"})["walk"]["examined"] == 0
+    assert search(engine, target, {"name": "*01*", "size": 1})["walk"]["examined"] == matching_names
     everything = search(engine, target, {"name": "*01*"}, each_entry=True)
-    assert everything["walk"]["looked_at"] == len(expected) == everything["latency"]["stat"]["count"]
+    assert everything["walk"]["examined"] == len(expected) == everything["latency"]["stat"]["count"]
 
 
 def test_a_file_can_say_how_new(engine: Engine, target: Path, folder: Path) -> None:
@@ -173,7 +173,7 @@ def test_a_walk_without_conditions_tells_directories_too(engine: Engine, target:
     result = engine.run(plan_of(target, Tree(), phase, target={"use_existing": True}))
     expected = there(folder)
     folders = sum(kind_of(status) == "directory" for _, status in expected)
-    assert result.finished("walk")["walk"] == {"directories": folders, "looked_at": len(expected)}
+    assert result.finished("walk")["walk"] == {"directories": folders, "examined": len(expected)}
 
 
 @pytest.mark.parametrize(

@@ -63,11 +63,11 @@ def test_each_name_is_met_once_over_all_nodes(scope: str, trees: int, engine_pat
     )
     assert ends["read"]["verify"] == {"checked_bytes": 64 * items, "mismatches": 0}
     assert ends["walk"]["entries"] == items + folders
-    assert ends["walk"]["walk"] == {"directories": folders, "looked_at": items + folders}
+    assert ends["walk"]["walk"] == {"directories": folders, "examined": items + folders}
     match_count = sum("1" in f"{task}.{item}" for task in range(NODES * RANKS) for item in range(65))
     tops = 1  # the walk begins one level higher
     assert ends["find"]["entries"] == items + folders + tops
-    assert ends["find"]["walk"] == {"directories": folders + tops, "looked_at": match_count, "matched": match_count}
+    assert ends["find"]["walk"] == {"directories": folders + tops, "examined": match_count, "matched": match_count}
     assert ends["readdir"]["entries"] == items + folders - trees
     assert ends["mktree"]["ops"]["done"] == ends["rmtree"]["ops"]["done"] == folders
     assert list(target.iterdir()) == []

@@ -222,9 +222,9 @@ TEST_CASE("node_clock_misalignment_and_drift_are_found") {
     CHECK(said(clock({.error_ns = second / 10})) == "");
     CHECK(said(clock({.error_ns = second / 10 + 1})) == "warning:clock_alignment");
     CHECK(said(clock({.drift_ns = second / 10})) == "");
-    CHECK(said(clock({.drift_ns = -second / 10 - 1})) == "invalid:clock_moved");
+    CHECK(said(clock({.drift_ns = -second / 10 - 1})) == "invalid:clock_drift");
     CHECK(said(clock({.drift_ns = second / 5, .drift_error_ns = second / 10})) == "");
-    CHECK(said(clock({.drift_ns = second / 5, .drift_error_ns = second / 10 - 1})) == "invalid:clock_moved");
+    CHECK(said(clock({.drift_ns = second / 5, .drift_error_ns = second / 10 - 1})) == "invalid:clock_drift");
 }
 
 TEST_CASE("slow_node_is_named_instead_of_its_tasks") {

@@ -132,7 +132,7 @@ TEST_CASE("name_counters_add_and_longest_verify_is_kept") {
     first.file_operations = 1;
     first.entries = 2;
     first.directories = 3;
-    first.looked_at = 4;
+    first.examined = 4;
     first.matched = 5;
     first.verify_ns = 7;
     first.short_operations = 8;
@@ -142,7 +142,7 @@ TEST_CASE("name_counters_add_and_longest_verify_is_kept") {
     CHECK(first.file_operations == 2);
     CHECK(first.entries == 4);
     CHECK(first.directories == 6);
-    CHECK(first.looked_at == 8);
+    CHECK(first.examined == 8);
     CHECK(first.matched == 10);
     CHECK(first.verify_ns == 7);
     CHECK(first.short_operations == 16);

@@ -35,7 +35,7 @@ Totals random_node(std::mt19937_64& random, int node) {
         meter.planned_bytes = static_cast<std::uint64_t>(pick(0, 1 << 30));
         meter.planned_operations = static_cast<std::uint64_t>(pick(0, 1 << 20));
         for (std::uint64_t* count :
-             {&meter.file_operations, &meter.entries, &meter.directories, &meter.looked_at, &meter.matched}) {
+             {&meter.file_operations, &meter.entries, &meter.directories, &meter.examined, &meter.matched}) {
             *count = static_cast<std::uint64_t>(pick(0, 1 << 20));
         }
         meter.failed = static_cast<std::uint64_t>(pick(0, 3));
@@ -79,7 +79,7 @@ TEST_CASE("every_counter_survives_packing") {
     CHECK(back.file_operations == totals.file_operations);
     CHECK(back.entries == totals.entries);
     CHECK(back.directories == totals.directories);
-    CHECK(back.looked_at == totals.looked_at);
+    CHECK(back.examined == totals.examined);
     CHECK(back.matched == totals.matched);
     CHECK(back.failed == totals.failed);
     CHECK(back.checked_bytes == totals.checked_bytes);

@@ -181,7 +181,7 @@ def setup(request: pytest.FixtureRequest, engine: Engine, target: Path) -> Setup
 
 
 def check_error(error: Line, block: Place, length: int, writer: int, phrase: str) -> None:
-    assert error["what"] == "verify"
+    assert error["operation"] == "verify"
     assert error["path"] == block[0]
     assert block[1] <= error["offset"] < block[1] + length
     assert f"written by task {writer}, generation 2" in error["text"]

@@ -56,7 +56,7 @@ EMPTY: dict[str, dict[str, Any]] = {
     "layout": {"phase": "", "kind": "", "files": 0, "reported": 0, "requested": {}, "shapes": (),
                "columns": (), "rows": (), "target_columns": (), "targets": ()},
     "finding": {"id": "", "phase": None, "severity": "info", "text": "", "advice": "", "evidence": {}},
-    "error": {"phase": None, "task": None, "node": None, "host": "", "path": "", "offset": None, "what": "",
+    "error": {"phase": None, "task": None, "node": None, "host": "", "path": "", "offset": None, "operation": "",
               "errno": None, "name": "", "text": ""},
     "end": {"status": "", "exit_code": 0, "seconds": None, "text": "", "files_removed": None, "files_left": None},
 }  # fmt: skip
@@ -80,7 +80,7 @@ INSIDE: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
                                                  "p90_ns": None, "p95_ns": None, "p99_ns": None, "p999_ns": None,
                                                  "max_ns": None}),
     ("verify", {"verify": {}}, {"checked_bytes": 0, "mismatches": 0}),
-    ("walk", {"walk": {}}, {"directories": 0, "looked_at": 0, "matched": None}),
+    ("walk", {"walk": {}}, {"directories": 0, "examined": 0, "matched": None}),
     ("droop", {"droop": {}}, {"first_ops_per_s": 0.0, "last_ops_per_s": 0.0, "ratio": 0.0}),
 ]  # fmt: skip
 

@@ -112,7 +112,7 @@ def find_figures(record: RecordReader) -> PhaseFigures:
     assert walk is not None
     visited = (end.entries or 0) - walk.directories
     seconds = end.seconds.elapsed or 0.0
-    ours = (f"visited {end.entries or 0} entries, {walk.directories} of them directories; looked at {walk.looked_at}",)
+    ours = (f"visited {end.entries or 0} entries, {walk.directories} of them directories; examined {walk.examined}",)
     return PhaseFigures(
         value=visited / seconds / 1000 if seconds > 0 else 0.0,
         seconds=seconds,

@@ -12,9 +12,9 @@ namespace sonde::files {
 struct TaskMap {
     int threads = 1;
     std::vector<int> node_of_process;
-    int used = 0;  ///< only the first so many work; 0 = all
+    int active = 0;  ///< only the first so many work; 0 = all
     int all() const { return threads * static_cast<int>(node_of_process.size()); }
-    int tasks() const { return used > 0 ? used : all(); }
+    int tasks() const { return active > 0 ? active : all(); }
     int node_of(int task) const { return node_of_process[static_cast<std::size_t>(task / threads)]; }
     int nodes() const;
     int tasks_on(int node) const;

@@ -36,7 +36,7 @@ using nlohmann::ordered_json;
 
 /// Assigns processes to nodes in blocks, the default of launchers.
 TaskMap make_task_map(const plan::Plan& plan, int processes, int nodes) {
-    TaskMap tasks{plan.tasks.threads, {}, plan.tasks.used};
+    TaskMap tasks{plan.tasks.threads, {}, plan.tasks.active};
     for (int process = 0; process < processes; ++process) {
         tasks.node_of_process.push_back(static_cast<int>(static_cast<std::int64_t>(process) * nodes / processes));
     }

@@ -11,7 +11,7 @@
 
 namespace sonde::phases {
 
-/// Task number of a stream without a task (beyond tasks.used of the plan): it only takes part in barriers.
+/// Task number of a stream without a task (beyond tasks.active of the plan): it only takes part in barriers.
 constexpr int no_task = -1;
 
 /// The task of one stream (or no_task) and the position of the stream in it (0, or 0 and 1 in duplex phases).

@@ -60,11 +60,11 @@ void add_items(const RunContext& context, const plan::Phase& phase, std::size_t 
     const int all = context.tasks.tasks();
     const bool makes_or_removes = phase.op == Op::create || phase.op == Op::remove_items || phase.op == Op::rename;
     // Shared items are removed once, but any task may create, stat and read them.
-    const bool first_only = meta.by_first || (meta.shared_single && phase.op == Op::remove_items);
+    const bool first_only = meta.single_task || (meta.shared_single && phase.op == Op::remove_items);
     if (task >= all || (first_only && task > 0)) {
         return;
     }
-    if (meta.by_first && makes_or_removes) {
+    if (meta.single_task && makes_or_removes) {
         for (int owner = 0; owner < all; ++owner) {
             job.parts.push_back(find_task_part(context, phase, index, owner, job));
         }
@@ -97,13 +97,13 @@ void add_directories(const RunContext& context, const plan::Phase& phase, int ta
     if (task >= all) {
         return;
     }
-    if (phase.op == Op::readdir || meta.by_first) {
-        if (meta.by_first && task > 0) {
+    if (phase.op == Op::readdir || meta.single_task) {
+        if (meta.single_task && task > 0) {
             return;
         }
         job.branches = files::branches_of(meta, context.tasks);
-        job.first = meta.by_first ? 0 : static_cast<std::uint64_t>(task);
-        job.every = meta.by_first ? 1 : static_cast<std::uint64_t>(all);
+        job.first = meta.single_task ? 0 : static_cast<std::uint64_t>(task);
+        job.every = meta.single_task ? 1 : static_cast<std::uint64_t>(all);
         return;
     }
     const bool is_own_tree = meta.tree.scope == plan::TreeScope::per_task ||
@@ -293,7 +293,7 @@ void update_forest(const plan::Phase& phase, std::size_t index, const files::Tas
         state.write = meta.write;
         state.is_complete = is_complete || meta.order == plan::SelectOrder::creation;
         state.items.assign(static_cast<std::size_t>(tasks.all()), 0);
-        if (meta.by_first) {
+        if (meta.single_task) {
             const patterns::TreeShape shape(meta.tree);
             state.is_complete = is_complete;
             std::fill_n(state.items.begin(), tasks.tasks(),

@@ -177,7 +177,7 @@ void check_not_replaced(const Plan& plan, std::size_t index, const Phase& source
 }
 
 void check_shift(const std::string& where, const Plan& plan, const Phase& phase) {
-    const int task_count = plan.tasks.used > 0 ? plan.tasks.used : static_cast<int>(phase.shift.owners.size());
+    const int task_count = plan.tasks.active > 0 ? plan.tasks.active : static_cast<int>(phase.shift.owners.size());
     if ((phase.shift.by == ShiftBy::list) != !phase.shift.owners.empty()) {
         refuse(where + ".shift.owners", "goes with by = \"list\" and with nothing else");
     }

@@ -59,11 +59,11 @@ void check_window(const std::string& where, const Phase& phase) {
                               phase.data.payload.kind == PayloadKind::ior_offset ||
                               phase.data.payload.kind == PayloadKind::ior_incompressible ||
                               phase.data.payload.kind == PayloadKind::ior_random;
-    if (meta.window && (meta.order != SelectOrder::creation || meta.shared_single || meta.by_first ||
+    if (meta.window && (meta.order != SelectOrder::creation || meta.shared_single || meta.single_task ||
                         meta.paths != PathKind::full || phase.op == Op::rename)) {
         refuse(where + ".meta.window",
                "goes with select.order = \"creation\" and lookup.paths = \"full\", and not with file.shared_single, "
-               "by_first or op = \"rename\"");
+               "single_task or op = \"rename\"");
     }
     if (meta.window && (meta.write > 0 || meta.read > 0) && !tells_itself) {
         refuse(where + ".meta.window", "needs a payload.kind that tells itself: one of ior_…");

@@ -87,7 +87,7 @@ void describe_select(Visitor& visitor, Meta& meta) {
     visitor.member("seed", meta.seed, IntegerKind(0, INT64_MAX), "other seeds, other choices");
 }
 
-void describe_lookup(Visitor& visitor, Meta& meta, bool& states_each_entry) {
+void describe_lookup(Visitor& visitor, Meta& meta, bool& states_examine_all) {
     visitor.member("stat", meta.lookup, choice(stat_calls), "which system call");
     visitor.member("fields", meta.fields, StatxFieldsKind{}, "statx: requested fields; default: basic", computed);
     visitor.member("freshness", meta.freshness, choice(freshness),
@@ -97,11 +97,11 @@ void describe_lookup(Visitor& visitor, Meta& meta, bool& states_each_entry) {
                    "component in every call");
     visitor.member("walk_from", meta.from_directory, choice(walk_roots),
                    "walk: the trees of the plan, or the whole run directory, whoever created it");
-    visitor.member("each_entry", meta.look_at_all, FlagKind{},
+    visitor.member("examine_all", meta.examine_all, FlagKind{},
                    "walk: examine each entry; false: only list names. Default: true; with find false, so that entries "
                    "are examined only where a condition needs it",
                    computed);
-    visitor.when_reading([&](const Reader& in) { states_each_entry = in.has("each_entry"); });
+    visitor.when_reading([&](const Reader& in) { states_examine_all = in.has("examine_all"); });
 }
 
 void describe_window(Visitor& visitor, ItemWindow& window, const Tree& tree) {
@@ -165,7 +165,7 @@ void describe_tree(Visitor& visitor, Tree& tree) {
 }  // namespace
 
 void describe_meta(Visitor& visitor, Meta& meta, Data& data) {
-    bool states_each_entry = false;
+    bool states_examine_all = false;
     describe_backend(visitor, data);
     visitor.table("tree", "directories, and how many items each holds",
                   [&meta](Visitor& members) { describe_tree(members, meta.tree); });
@@ -178,14 +178,14 @@ void describe_meta(Visitor& visitor, Meta& meta, Data& data) {
                   [&meta](Visitor& members) { describe_file(members, meta); });
     visitor.table("select", "which item comes next", [&meta](Visitor& members) { describe_select(members, meta); });
     visitor.table("lookup", "how names are looked up",
-                  [&](Visitor& members) { describe_lookup(members, meta, states_each_entry); });
+                  [&](Visitor& members) { describe_lookup(members, meta, states_examine_all); });
     visitor.table("find", meta.find,
                   "walk: counts the entries that match all of these conditions; entries are then examined only where a "
-                  "condition needs it, unless lookup.each_entry is true",
+                  "condition needs it, unless lookup.examine_all is true",
                   true);
     visitor.when_reading([&](const Reader& /*in*/) {
-        if (!states_each_entry) {
-            meta.look_at_all = !meta.find;
+        if (!states_examine_all) {
+            meta.examine_all = !meta.find;
         }
     });
     visitor.member("sync", meta.sync, FlagKind{}, "syncs the file system at the end of the phase, timed (syncfs)");
@@ -203,7 +203,7 @@ void describe_meta(Visitor& visitor, Meta& meta, Data& data) {
         "cycle",
         "op cycle: for each item of the window: stat, read, remove, and create the item `working` numbers later",
         [&meta](Visitor& members) { describe_cycle(members, meta.cycle); });
-    visitor.member("by_first", meta.by_first, FlagKind{}, "the first task does all the work");
+    visitor.member("single_task", meta.single_task, FlagKind{}, "the first task does all the work");
     visitor.table("payload", data.payload, "what is written");
     describe_verify(visitor, data);
     visitor.table("paced", data.paced, "the known schedule of the backend `paced`");

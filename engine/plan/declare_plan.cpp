@@ -45,7 +45,7 @@ void describe_tasks(Visitor& visitor, Tasks& tasks) {
                    "without a launcher the engine forks them; under a launcher leave it out");
     visitor.member("threads", tasks.threads, IntegerKind(1, 4096), "task threads per process");
     visitor.member("pin", tasks.pin, FlagKind{}, "bind task threads to cores");
-    visitor.member("used", tasks.used, IntegerKind(1, 1 << 28),
+    visitor.member("active", tasks.active, IntegerKind(1, 1 << 28),
                    "number of tasks that work, the first ones; the others only take part in barriers", unset);
 }
 

@@ -74,11 +74,11 @@ struct Meta {
     std::uint32_t fields = 0x7ff;         ///< statx mask (STATX_BASIC_STATS)
     std::uint32_t freshness = 0;          ///< statx: AT_STATX_SYNC_AS_STAT, FORCE_SYNC or DONT_SYNC
     PathKind paths = PathKind::relative;  ///< form of the path in system calls
-    bool look_at_all = true;              ///< walk: stat each entry, not only when a condition needs it
+    bool examine_all = true;              ///< walk: stat each entry, not only when a condition needs it
     bool from_directory = false;          ///< walk: the whole run directory, not only the trees
     std::optional<EntryFilter> find;      ///< walk: counts the entries that match these conditions
     bool sync = false;                    ///< syncs the file system at the end of the phase, timed
-    bool by_first = false;                ///< the first task does all the work
+    bool single_task = false;             ///< the first task does all the work
     bool go_on = false;                   ///< missing items count as failed, and the phase continues
     std::optional<ItemWindow> window;
     Cycle cycle;

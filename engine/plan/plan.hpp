@@ -61,7 +61,7 @@ struct Tasks {
     int processes = 1;  ///< forked by the engine when no launcher started it; under a launcher: ranks
     int threads = 1;    ///< per process
     bool pin = false;   ///< bind each task thread to one core, round robin
-    int used = 0;       ///< number of tasks that work, the others only take part in barriers; 0 = all
+    int active = 0;     ///< number of tasks that work, the others only take part in barriers; 0 = all
 };
 
 struct Files {

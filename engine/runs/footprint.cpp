@@ -141,8 +141,8 @@ void check_extent(const plan::Plan& plan, const files::TaskMap& tasks, std::uint
 }
 
 void check_tasks(const plan::Plan& plan, const files::TaskMap& tasks) {
-    if (plan.tasks.used > tasks.all()) {
-        throw plan::PlanError("plan: tasks.used is " + std::to_string(plan.tasks.used) + ", but there are only " +
+    if (plan.tasks.active > tasks.all()) {
+        throw plan::PlanError("plan: tasks.active is " + std::to_string(plan.tasks.active) + ", but there are only " +
                               std::to_string(tasks.all()) + " tasks");
     }
     for (const plan::Phase& phase : plan.phases) {

@@ -122,7 +122,7 @@ ProcessVenue::ProcessVenue(const plan::Plan& plan, const phases::RunOptions& opt
       context_{.plan = plan,
                .options = options,
                .team = team,
-               .tasks = {plan.tasks.threads, team.location().node_of, plan.tasks.used},
+               .tasks = {plan.tasks.threads, team.location().node_of, plan.tasks.active},
                .node_memory = team.reduce_maximum(records::read_node_memory())} {
 }
 

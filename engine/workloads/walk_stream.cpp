@@ -18,7 +18,7 @@ WalkStream<Time>::WalkStream(const StreamJob& job, ranks::Team& team, const mete
       names_(*this->channel_->names()),
       how_{false, meta_.lookup == plan::StatCall::statx, meta_.fields, meta_.freshness},
       search_(tree_.search ? &*tree_.search : nullptr) {
-    if (search_ != nullptr && !meta_.look_at_all) {
+    if (search_ != nullptr && !meta_.examine_all) {
         how_.fields = search_->fields();
     } else if (search_ != nullptr) {
         how_.fields |= search_->fields();
@@ -72,7 +72,7 @@ bool WalkStream<Time>::meet(backends::Directory directory, const backends::Direc
                             backends::EntryKind& kind) {
     const bool unknown = entry.kind == backends::EntryKind::unknown;
     bool fits = search_ != nullptr && search_->fits_name(entry.name) && (unknown || search_->fits_kind(entry.kind));
-    const bool looks = meta_.look_at_all || (search_ != nullptr && (unknown || (fits && search_->needs_facts())));
+    const bool looks = meta_.examine_all || (search_ != nullptr && (unknown || (fits && search_->needs_facts())));
     if (looks && !unpacking_ && !unknown && entry.kind != backends::EntryKind::directory &&
         tree_.walk->waiting.load(std::memory_order_relaxed) > 0 && give(entry)) {
         return true;

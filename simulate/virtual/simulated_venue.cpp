@@ -62,7 +62,7 @@ int choose_node_count(const plan::Plan& plan, const SiteModel& site, int request
 files::TaskMap place_tasks(const plan::Plan& plan, const SiteModel& site, int requested_nodes) {
     files::TaskMap tasks;
     tasks.threads = plan.tasks.threads;
-    tasks.used = plan.tasks.used;
+    tasks.active = plan.tasks.active;
     const auto nodes = static_cast<std::int64_t>(choose_node_count(plan, site, requested_nodes));
     for (int process = 0; process < plan.tasks.processes; ++process) {
         tasks.node_of_process.push_back(static_cast<int>(process * nodes / plan.tasks.processes));

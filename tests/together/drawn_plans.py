@@ -31,7 +31,7 @@ class Draw:
         )
         self.tasks = plan["tasks"].get("processes", 1) * plan["tasks"].get("threads", 1)
         if self.of.random() < 0.2:
-            plan["tasks"]["used"] = self.tasks = self.of.randint(1, self.tasks)
+            plan["tasks"]["active"] = self.tasks = self.of.randint(1, self.tasks)
         phases: list[Plan] = []
         if kind == "sets":
             plan["meta"] = self.sets()
@@ -212,7 +212,7 @@ class Draw:
             file=self.some(write=self.size(self.of.choice((0, 100, 4096))), fsync=self.of.random() < 0.5),
             select={"order": "creation", **self.some(seed=self.of.randint(0, 2))},
             backend=self.of.choice(("posix", "null")),
-            by_first=self.of.random() < 0.2,
+            single_task=self.of.random() < 0.2,
         )
 
     # Windows of a tree: each phase says which items it works on, as md-workbench does ---------------------------------
@@ -324,7 +324,7 @@ def changed(plan: Plan, number: int) -> Plan:
     """The plan with one member changed. It may be wrong now, or mean the same."""
     of = random.Random(number)
     other = copy.deepcopy(plan)
-    places: list[tuple[Plan, str, list[Any]]] = [(other["tasks"], name, [1, 2, 3]) for name in ("used",)]
+    places: list[tuple[Plan, str, list[Any]]] = [(other["tasks"], name, [1, 2, 3]) for name in ("active",)]
     if "data" in other:
         places += [(other["data"]["access"], name, values) for name, values in DATA_VALUES.items()]
         places += [(other["data"]["files"], "mapping", ["shared", "per_task", "per_node"])]

@@ -26,7 +26,7 @@ class Csv final : public OutputLayout {
               static_cast<double>(s.transfer) / 1024, point.open, point.transfer, point.close, point.total}) {
             out_ << "," << value;
         }
-        out_ << "," << test.crowd.used(s) << "," << point.step.repetition << "\n";
+        out_ << "," << test.crowd.active(s) << "," << point.step.repetition << "\n";
         out_.flush();
     }
     void end_test(const IorTest&) override {}

@@ -197,7 +197,7 @@ class Human final : public OutputLayout {
             value("ordering inter file", "no tasks offsets");
         }
         value("nodes", std::to_string(s.nodes > 0 ? s.nodes : test.crowd.nodes));
-        value("tasks", std::to_string(test.crowd.used(s)));
+        value("tasks", std::to_string(test.crowd.active(s)));
         value("clients per node", std::to_string(test.crowd.per_node(s)));
         value("memoryBuffer", "CPU");
         value("dataAccess", "CPU");
@@ -240,7 +240,7 @@ class Human final : public OutputLayout {
             calls.push_back(point.bandwidth() / static_cast<double>(s.transfer));
             seconds += point.total;
             wall_seconds += point.stonewall_seconds;
-            wall_bytes += point.stonewall_bytes / test.crowd.used(s);  // of a task: that is what IOR shows
+            wall_bytes += point.stonewall_bytes / test.crowd.active(s);  // of a task: that is what IOR shows
         }
         const auto count = static_cast<double>(points.size());
         const RateSpread rate = spread_of(rates);
@@ -254,7 +254,7 @@ class Human final : public OutputLayout {
             out_ << text("%10s %13s ", "NA", "NA");
         }
         out_ << text("%5d %6d %3d %4d %3d %5d %8lld %9d %4lld %6lld %8lld %8lld %9.1f %3s %6lld\n", test.number,
-                     test.crowd.used(s), test.crowd.per_node(s), s.repetitions, s.file_per_process ? 1 : 0, s.reorder,
+                     test.crowd.active(s), test.crowd.per_node(s), s.repetitions, s.file_per_process ? 1 : 0, s.reorder,
                      static_cast<long long>(s.task_offset), s.reorder_random, static_cast<long long>(s.reorder_seed),
                      static_cast<long long>(s.segments), static_cast<long long>(s.block),
                      static_cast<long long>(s.transfer), points.front().bytes / mebi, s.api.c_str(),
@@ -279,7 +279,7 @@ class Human final : public OutputLayout {
         out_ << text(
             "stonewalling pairs accessed min: %lld max: %lld -- min data: %.1f GiB mean data: %.1f GiB time: %.1fs\n",
             static_cast<long long>(least->operations_at_deadline), static_cast<long long>(point.most_operations),
-            least_bytes / gibi, point.stonewall_bytes / test.crowd.used(*test.settings) / gibi,
+            least_bytes / gibi, point.stonewall_bytes / test.crowd.active(*test.settings) / gibi,
             point.stonewall_seconds);
     }
 

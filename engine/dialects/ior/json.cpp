@@ -94,7 +94,7 @@ ordered_json options_of(const IorTest& test) {
         options["reorder random seed"] = s.reorder_seed;
     }
     options["nodes"] = s.nodes > 0 ? s.nodes : test.crowd.nodes;
-    options["tasks"] = test.crowd.used(s);
+    options["tasks"] = test.crowd.active(s);
     options["clients per node"] = test.crowd.per_node(s);
     options["memoryBuffer"] = "CPU";
     options["dataAccess"] = "CPU";
@@ -156,7 +156,7 @@ ordered_json summary_of(const IorTest& test, bool writes, bool with_figures) {
         calls.push_back(point.bandwidth() / static_cast<double>(s.transfer));
         seconds += point.total;
         wall_seconds += point.stonewall_seconds;
-        wall_bytes += point.stonewall_bytes / test.crowd.used(s);
+        wall_bytes += point.stonewall_bytes / test.crowd.active(s);
     }
     const RateSpread rate = spread_of(rates);
     const RateSpread call = spread_of(calls);
@@ -168,7 +168,7 @@ ordered_json summary_of(const IorTest& test, bool writes, bool with_figures) {
                          {"segmentCount", s.segments},
                          {"blockSize", s.block},
                          {"transferSize", s.transfer},
-                         {"numTasks", test.crowd.used(s)},
+                         {"numTasks", test.crowd.active(s)},
                          {"tasksPerNode", test.crowd.per_node(s)},
                          {"repetitions", s.repetitions},
                          {"filePerProc", s.file_per_process ? 1 : 0},
@@ -189,7 +189,7 @@ ordered_json summary_of(const IorTest& test, bool writes, bool with_figures) {
         summary["StoneWallTime"] = wall_seconds / count;
         summary["StoneWallbwMeanMIB"] = wall_bytes / wall_seconds / mebi;
         if (with_figures) {
-            const double all = wall_bytes * test.crowd.used(s) / wall_seconds / mebi;
+            const double all = wall_bytes * test.crowd.active(s) / wall_seconds / mebi;
             summary["sonde"] = {{"StoneWallbwMeanMIB of all tasks", all}};
         }
     }

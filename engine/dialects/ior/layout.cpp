@@ -30,7 +30,7 @@ std::vector<Point> IorTest::of(bool writes) const {
 }
 
 double IorTest::expected_bytes() const {
-    return static_cast<double>(settings->block) * static_cast<double>(settings->segments) * crowd.used(*settings);
+    return static_cast<double>(settings->block) * static_cast<double>(settings->segments) * crowd.active(*settings);
 }
 
 std::string date_now() {

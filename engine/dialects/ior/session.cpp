@@ -296,7 +296,7 @@ class IorSession final : public Session {
     static double bytes_on_disk(const IorTest& test, const Point& point) {
         const IorSettings& s = *test.settings;
         double bytes = 0;
-        for (int task = 0; task < (s.file_per_process ? test.crowd.used(s) : 1); ++task) {
+        for (int task = 0; task < (s.file_per_process ? test.crowd.active(s) : 1); ++task) {
             struct stat info {};
             const std::string suffix = s.multiple_files ? "." + std::to_string(point.step.repetition) : "";
             bytes +=

@@ -18,7 +18,7 @@ using nlohmann::ordered_json;
 /// Bytes of the smallest of the files that a test reads, in whole transfers; 0 when one is missing or too small.
 std::int64_t smallest_file(const IorSettings& s, const Crowd& crowd) {
     std::int64_t least = INT64_MAX;
-    for (int task = 0; task < (s.file_per_process ? crowd.used(s) : 1); ++task) {
+    for (int task = 0; task < (s.file_per_process ? crowd.active(s) : 1); ++task) {
         struct stat info {};
         const std::string path = file_of_task(s, task) + (s.multiple_files ? ".0" : "");
         least = ::stat(path.c_str(), &info) == 0 ? std::min<std::int64_t>(least, info.st_size) : 0;
@@ -312,8 +312,8 @@ class Steps {
 
     /// As many tasks on as `nodes` nodes have.
     void shift_by(ordered_json& step, std::int64_t nodes) const {
-        const int used = crowd_.used(s_);
-        const std::int64_t tasks = nodes * (crowd_.blocks ? crowd_.per_node(s_) : 1) % used;
+        const int active = crowd_.active(s_);
+        const std::int64_t tasks = nodes * (crowd_.blocks ? crowd_.per_node(s_) : 1) % active;
         if (tasks != 0) {
             step["shift"] = {{"by", "tasks"}, {"n", tasks}};
         }
@@ -369,7 +369,7 @@ std::string file_of_task(const IorSettings& s, int task) {
 }
 
 std::vector<int> shuffled_owners(const IorSettings& s, const Crowd& crowd, int repetition) {
-    const int tasks = crowd.used(s);
+    const int tasks = crowd.active(s);
     const std::int64_t seed = s.reorder_seed < 0 ? -s.reorder_seed + repetition : s.reorder_seed;
     std::vector<int> owners(static_cast<std::size_t>(tasks));
     if (s.reorder_random == 1) {
@@ -399,15 +399,15 @@ std::vector<int> shuffled_owners(const IorSettings& s, const Crowd& crowd, int r
 Translation translate(const IorSettings& s, const Crowd& crowd, int number, std::int64_t now,
                       std::optional<std::int64_t> status) {
     const std::vector<std::string> paths = paths_of(s);
-    const int used = crowd.used(s);
+    const int active = crowd.active(s);
     Translation translation = Steps(s, crowd, status).make();
     ordered_json plan{{"schema", "sonde-plan/2"}, {"id", "ior-" + std::to_string(number)}};
     plan["target"] = {{"path", directory_of(paths.front())}, {"use_existing", true}, {"keep", s.keep}, {"min_free", 0}};
     if (const ordered_json striping = striping_of(s); !striping.empty()) {
         plan["target"]["striping"] = striping;
     }
-    if (used < crowd.tasks) {
-        plan["tasks"] = {{"used", used}};
+    if (active < crowd.tasks) {
+        plan["tasks"] = {{"active", active}};
     }
     ordered_json files{{"mapping", s.file_per_process ? "per_task" : "shared"}};
     files["paths"] = s.file_per_process ? paths : std::vector<std::string>{paths.front()};

@@ -18,7 +18,9 @@ struct Crowd {
     int nodes = 1;
     int on_node0 = 1;
     bool blocks = true;  ///< task 1 is on the node of task 0: tasks fill one node after the other
-    int used(const IorSettings& settings) const { return settings.tasks < 0 ? tasks : std::min(settings.tasks, tasks); }
+    int active(const IorSettings& settings) const {
+        return settings.tasks < 0 ? tasks : std::min(settings.tasks, tasks);
+    }
     int per_node(const IorSettings& settings) const {
         return settings.tasks_on_node0 > 0 ? static_cast<int>(settings.tasks_on_node0) : on_node0;
     }

@@ -40,7 +40,7 @@ void check_together(const MdtestSettings& s) {
     if (s.stonewall_s > 0 && s.branching > 1) {
         refuse("-W (stonewall) needs a branching factor of 1 (-b): the items before it must be the first of the tree");
     }
-    if (s.shared_file && s.by_first) {
+    if (s.shared_file && s.single_task) {
         refuse("-c does not go with -S: files of all are made by all");
     }
     if (s.unique && s.shared_file) {

@@ -59,7 +59,7 @@ std::vector<ToolOption<MdtestSettings>> list_flags() {
         {0, "print-all-procs", false, "print the results of each task", [](S& s, V) { s.print_all = true; }},
         {'R', "", false, "stat and read in random order", [](S& s, V) { s.random = true; }},
         {'S', "", false, "all tasks use the same files", [](S& s, V) { s.shared_file = true; }},
-        {'c', "", false, "task 0 makes and removes everything", [](S& s, V) { s.by_first = true; }},
+        {'c', "", false, "task 0 makes and removes everything", [](S& s, V) { s.single_task = true; }},
         {'t', "", false, "time the overhead of unique directories (there is none here)",
          [](S& s, V) { s.time_unique_overhead = true; }},
         {'u', "", false, "a tree of its own for each task", [](S& s, V) { s.unique = true; }},

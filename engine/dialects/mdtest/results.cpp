@@ -109,13 +109,13 @@ void MdtestResults::share_out(int tasks, const MdtestSettings& settings) {
     for (auto& all : iteration) {
         for (int i = 0; i < tests; ++i) {
             TestResult& test = all[static_cast<std::size_t>(i)];
-            const bool by_one = settings.by_first || (settings.shared_file && i == file_remove);
+            const bool by_one = settings.single_task || (settings.shared_file && i == file_remove);
             if (!test.done || !by_one || i == tree_create || i == tree_remove) {
                 continue;
             }
             const double sum = std::accumulate(test.items.begin(), test.items.end(), 0.0);
             // With -c files are made by the first and opened by all: mdtest counts them once.
-            const double times = settings.by_first && i == file_create ? 2.0 : 1.0;
+            const double times = settings.single_task && i == file_create ? 2.0 : 1.0;
             const double each = settings.shared_file ? sum : sum / tasks / times;
             std::fill(test.items.begin(), test.items.end(), each);
             std::fill(test.ends.begin(), test.ends.end(), test.begin + test.time);

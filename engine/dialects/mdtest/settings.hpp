@@ -16,20 +16,20 @@ struct MdtestSettings {
     std::string directory = "./out";
     int branching = 1, depth = 0;
     std::uint64_t items = 0, items_per_dir = 0;
-    bool create = false, stat = false, read = false, remove = false, rename = false;  ///< -C -T -E -r -U
-    bool files = false, directories = false;                                          ///< -F -D
-    bool leaf_only = false, unique = false, shared_file = false, by_first = false;    ///< -L -u -S -c
-    bool make_node = false;                                                           ///< -k
-    int no_barriers = 0;                                                              ///< -B
-    int first = 1, last = 0, step = 1;                                                ///< -f -l -s: numbers of tasks
-    int iterations = 1, shift = 0, delay_s = 0, stonewall_s = 0;                      ///< -i -N -p -W
-    std::string status_file;                                                          ///< -x
-    std::uint64_t write_bytes = 0, read_bytes = 0;                                    ///< -w -e
-    bool fsync = false, sync = false;                                                 ///< -y -Y
-    bool verify_read = false, verify_write = false;                                   ///< -X, --verify-write
-    std::optional<std::int64_t> signature;                                            ///< -G
-    std::string packets = "t";                                                        ///< --dataPacketType
-    bool random = false;                                                              ///< -R
+    bool create = false, stat = false, read = false, remove = false, rename = false;   ///< -C -T -E -r -U
+    bool files = false, directories = false;                                           ///< -F -D
+    bool leaf_only = false, unique = false, shared_file = false, single_task = false;  ///< -L -u -S -c
+    bool make_node = false;                                                            ///< -k
+    int no_barriers = 0;                                                               ///< -B
+    int first = 1, last = 0, step = 1;                                                 ///< -f -l -s: numbers of tasks
+    int iterations = 1, shift = 0, delay_s = 0, stonewall_s = 0;                       ///< -i -N -p -W
+    std::string status_file;                                                           ///< -x
+    std::uint64_t write_bytes = 0, read_bytes = 0;                                     ///< -w -e
+    bool fsync = false, sync = false;                                                  ///< -y -Y
+    bool verify_read = false, verify_write = false;                                    ///< -X, --verify-write
+    std::optional<std::int64_t> signature;                                             ///< -G
+    std::string packets = "t";                                                         ///< --dataPacketType
+    bool random = false;                                                               ///< -R
     std::int64_t random_seed = 0;
     bool print_time = false, print_both = false, print_all = false, rank_statistics = false;  ///< -Z -P …
     bool time_unique_overhead = false;                                                        ///< -t

@@ -117,7 +117,7 @@ void print_settings(std::ostream& out, const MdtestSettings& s) {
     const std::pair<int, std::string> lines[] = {
         {2442, "api                     : " + s.api},
         {2443, "barriers                : " + yes(s.no_barriers == 0)},
-        {2444, "collective_creates      : " + yes(s.by_first)},
+        {2444, "collective_creates      : " + yes(s.single_task)},
         {2445, "create_only             : " + yes(s.create)},
         {2446, "dirpath(s):"},
         {2448, "\t" + s.directory},

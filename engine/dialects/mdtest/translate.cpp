@@ -106,11 +106,11 @@ class Iteration {
 
     void files() {
         if (s_.create) {
-            if (s_.by_first) {
+            if (s_.single_task) {
                 add(file_create, "create", "files", true);
             }
             ordered_json& create = add(file_create, "create", "files");
-            create["meta"]["by_first"] = false;  // with -c all open what the first has made, and write
+            create["meta"]["single_task"] = false;  // with -c all open what the first has made, and write
             if (s_.stonewall_s > 0) {
                 create["stop"] = {{"stonewall", std::to_string(s_.stonewall_s) + "s"}, {"wearout", true}};
             }
@@ -236,7 +236,7 @@ ordered_json make_meta(const MdtestSettings& s, const Shape& shape, int shift, s
     meta["select"] = {{"seed", s.random_seed != 0 ? static_cast<std::uint32_t>(s.random_seed) : now}};
     meta["sync"] = s.sync;
     meta["missing"] = "count";
-    meta["by_first"] = s.by_first;
+    meta["single_task"] = s.single_task;
     meta["payload"] = {{"kind", packet_kind(s.packets)},
                        {"seed", static_cast<std::uint32_t>(s.signature.value_or(now & INT32_MAX))}};
     return meta;
@@ -252,8 +252,8 @@ const char* test_id(MdtestTest test) {
     return ids.at(static_cast<std::size_t>(test));
 }
 
-std::string phase_id(int iteration, MdtestTest test, bool by_first) {
-    return std::to_string(iteration) + "-" + ids[static_cast<std::size_t>(test)] + (by_first ? "-by-first" : "");
+std::string phase_id(int iteration, MdtestTest test, bool single_task) {
+    return std::to_string(iteration) + "-" + ids[static_cast<std::size_t>(test)] + (single_task ? "-by-first" : "");
 }
 
 std::optional<PhaseName> phase_named(const std::string& id) {
@@ -305,7 +305,7 @@ ordered_json plan_of(const MdtestSettings& s, const Setting& setting, int tasks,
     ordered_json plan{{"schema", "sonde-plan/2"}, {"id", "mdtest"}, {"title", "mdtest in " + s.directory}};
     plan["target"] = make_target(s, exists);
     if (tasks < setting.tasks) {
-        plan["tasks"] = {{"used", tasks}};
+        plan["tasks"] = {{"active", tasks}};
     }
     plan["meta"] = make_meta(s, shape, shift, now);
     plan["phases"] = ordered_json::array();

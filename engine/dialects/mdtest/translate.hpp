@@ -44,7 +44,7 @@ Shape shape_of(const MdtestSettings& settings, std::optional<std::uint64_t> expe
 int shift_of(const MdtestSettings& settings, const Setting& setting);
 
 /// The id of a phase, and back.
-std::string phase_id(int iteration, MdtestTest test, bool by_first = false);
+std::string phase_id(int iteration, MdtestTest test, bool single_task = false);
 struct PhaseName {
     int iteration = 0;
     MdtestTest test = tests;

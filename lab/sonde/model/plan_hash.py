@@ -21,10 +21,10 @@ from sonde.model.schemas import load_plan_schema
 
 # Which rules made a hash. It is part of what is hashed, so hashes of two versions are never equal. It must change when
 # a default, a name or what counts changes.
-HASH_VERSION = 3
+HASH_VERSION = 4
 # Members that say where, how closely or under which name, not what.
 _TARGET_MEMBERS = ("use_existing", "striping")
-_TASK_MEMBERS = ("pin", "used")
+_TASK_MEMBERS = ("pin", "active")
 _IGNORED_PHASE_MEMBERS = ("id", "valid", "data_of", "operations_file", "open")
 
 

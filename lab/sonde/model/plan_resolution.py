@@ -143,7 +143,7 @@ def _resolve_lookup(lookup: dict[str, Any], has_find: bool) -> dict[str, Any]:
     groups = {"basic": {*all_fields} - {"btime"}, "all": {*all_fields}}
     requested = {field for name in lookup.get("fields", ["basic"]) for field in groups.get(name, {name})}
     lookup["fields"] = [name for name in all_fields if name in requested]
-    lookup.setdefault("each_entry", not has_find)
+    lookup.setdefault("examine_all", not has_find)
     return lookup
 
 

@@ -60,7 +60,7 @@ def count_task_items(tree: Mapping[str, Any]) -> int:
 def _compute_tree_phase(plan: Plan, phase: Mapping[str, Any], tasks: int, nodes: int) -> PhaseVolume:
     meta = plan.resolve_meta(phase)
     tree, file, stop = meta["tree"], meta["file"], phase.get("stop", {})
-    active_tasks = min(tasks, int(plan.document.get("tasks", {}).get("used", tasks)))
+    active_tasks = min(tasks, int(plan.document.get("tasks", {}).get("active", tasks)))
     items_per_task = count_task_items(tree)
     if "window" in meta:
         items_per_task = int(meta["window"]["count"]) * (items_per_task // max(1, int(tree.get("items_per_dir", 0))))
@@ -97,7 +97,7 @@ def _compute_phase(plan: Plan, phase: Mapping[str, Any], tasks: int, nodes: int,
     if plan.is_tree_phase(phase):
         return _compute_tree_phase(plan, phase, tasks, nodes)
     data = plan.resolve_data(phase)
-    tasks = min(tasks, int(plan.document.get("tasks", {}).get("used", tasks)))
+    tasks = min(tasks, int(plan.document.get("tasks", {}).get("active", tasks)))
     access, files = data["access"], data["files"]
     transfer, block = parse_bytes(access["transfer"]), parse_bytes(access["block"])
     files_per_task = len(phase.get("files", ())) or (files["count"] if files["mapping"] == "many" else 1)

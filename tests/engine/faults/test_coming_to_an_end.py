@@ -51,7 +51,7 @@ def plan_of(seed: int, target: Path) -> Plan:
     if chance.random() < 0.3:
         paced |= {"fail_after": chance.randrange(1, 60), "fail_errno": 5}
     if chance.random() < 0.2:
-        tasks["used"] = chance.randrange(1, count + 1)
+        tasks["active"] = chance.randrange(1, count + 1)
     return {
         "schema": "sonde-plan/2",
         "id": "end",

@@ -148,7 +148,7 @@ def test_entries_are_examined_only_where_a_condition_needs_it(engine: Engine, ta
     matching_names = sum("01" in name for name, _ in expected)
     assert search(engine, target, {"name": "*01*", "type": "file"})["walk"]["examined"] == 0
     assert search(engine, target, {"name": "*01*", "size": 1})["walk"]["examined"] == matching_names
-    everything = search(engine, target, {"name": "*01*"}, each_entry=True)
+    everything = search(engine, target, {"name": "*01*"}, examine_all=True)
     assert everything["walk"]["examined"] == len(expected) == everything["latency"]["stat"]["count"]
 
 

@@ -138,7 +138,7 @@ def test_a_shared_file_is_made_by_all_and_removed_once(engine: Engine, target: P
 
 
 def test_the_first_can_make_and_remove_for_all(engine: Engine, target: Path) -> None:
-    result = engine.run(plan_of(target, Tree(depth=1, branching=2), *FULL[:3], *FULL[-2:], meta={"by_first": True}))
+    result = engine.run(plan_of(target, Tree(depth=1, branching=2), *FULL[:3], *FULL[-2:], meta={"single_task": True}))
     assert result.code == DONE, result.err
     rows = [row for line in result.of("tasks") if line["phase"] == "create" for row in line["rows"]]
     assert sorted(row[4] for row in rows) == [0, 0, 36]
@@ -146,7 +146,7 @@ def test_the_first_can_make_and_remove_for_all(engine: Engine, target: Path) -> 
 
 def test_tasks_beyond_those_used_only_wait(engine: Engine, target: Path) -> None:
     plan = plan_of(target, Tree(scope="per_task"), *FULL[:6], target={"keep": True})
-    plan["tasks"] = {"processes": 4, "used": 2}
+    plan["tasks"] = {"processes": 4, "active": 2}
     result = engine.run(plan)
     assert result.code == DONE, result.err
     assert left_in(target / "run") == Tree(scope="per_task").holds(2)

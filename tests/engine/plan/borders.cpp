@@ -78,7 +78,7 @@ TEST_CASE("limits_of_identifiers_target_tasks_observation") {
          {"/target/striping", {}, {json::object(), {{"pool", ""}}}, "target.striping says nothing"},
          {"/tasks/processes", {1, 65536}, {0, 65537}, "tasks.processes is"},
          {"/tasks/threads", {1, 4096}, {0, 4097}, "tasks.threads is"},
-         {"/tasks/used", {1, 1 << 28}, {0, (1 << 28) + 1}, "tasks.used is"},
+         {"/tasks/active", {1, 1 << 28}, {0, (1 << 28) + 1}, "tasks.active is"},
          {"/observe/max_slices", {16, 65536}, {15, 65537}, "observe.max_slices is"},
          {"/observe/slice", {"1us", "1min"}, {"999ns", "60000000001ns"}, "observe.slice must be from 1 us to 1 min"},
          {"/observe/progress", {0, "0s", 3.2e9}, {-1, 3.3e9, true, "soon"}, "observe.progress is"},

@@ -101,11 +101,11 @@ TEST_CASE("stream_verification_and_source_rules") {
 }
 
 TEST_CASE("shift_rules") {
-    const auto shifted = [](const json& shift, int used) {
+    const auto shifted = [](const json& shift, int active) {
         json plan = data_plan();
         plan["phases"][1]["shift"] = shift;
-        if (used > 0) {
-            plan["tasks"] = {{"threads", 4}, {"used", used}};
+        if (active > 0) {
+            plan["tasks"] = {{"threads", 4}, {"active", active}};
         }
         return said_of(plan, {});
     };

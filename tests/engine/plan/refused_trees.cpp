@@ -140,7 +140,7 @@ TEST_CASE("window_and_cycle_rules") {
         {cycle_plan(), {}, "", {{"/meta/payload/kind", "ior_random"}}},
         {cycle_plan(), {{"/meta/lookup/paths", "relative"}}, "goes with select.order", {}},
         {cycle_plan(), {{"/meta/select/order", "permute"}}, "goes with select.order", {}},
-        {cycle_plan(), {{"/meta/by_first", true}}, "goes with select.order", {}},
+        {cycle_plan(), {{"/meta/single_task", true}}, "goes with select.order", {}},
         {cycle_plan(), {{"/meta/file/shared_single", true}}, "goes with select.order", {}},
         {cycle_plan(), {{"/meta/tree/scope", "shared"}}, "\"cycle\" needs meta.window", {}},
         {cycle_plan(), {{"/meta/tree/depth", 1}}, "\"cycle\" needs meta.window", {}},

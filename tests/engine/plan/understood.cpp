@@ -68,7 +68,7 @@ json whole_data_plan() {
         "target": {"path": "/tmp", "directory": "d", "keep": true, "use_existing": true, "keep_manifest": false,
                    "min_free": 12345, "full_stripe": 65536,
                    "striping": {"count": 4, "size": 1048576, "pool": "flash", "start": 2}},
-        "tasks": {"processes": 3, "threads": 5, "pin": true, "used": 7},
+        "tasks": {"processes": 3, "threads": 5, "pin": true, "active": 7},
         "data": {
             "backend": "paced",
             "files": {"mapping": "many", "count": 3, "directories": "per_node", "name": "f"},
@@ -115,13 +115,13 @@ json whole_tree_plan() {
                      "exclusive": false},
             "select": {"order": "permute", "exponent": 1.5, "seed": 8},
             "lookup": {"stat": "statx", "fields": ["mode", "size"], "freshness": "force", "paths": "full",
-                       "walk_from": "directory", "each_entry": true},
-            "sync": true, "by_first": false, "missing": "count", "payload": {"kind": "stamped", "seed": 6},
+                       "walk_from": "directory", "examine_all": true},
+            "sync": true, "single_task": false, "missing": "count", "payload": {"kind": "stamped", "seed": 6},
             "cycle": {"working": 3, "spread": -2, "keep": true, "wait": 2.5}
         },
         "phases": [
             {"id": "m", "op": "mktree"}, {"id": "c", "op": "create", "stop": {"items": 4}},
-            {"id": "s", "op": "stat", "on": "meta", "meta": {"select": {"order": "zipf"}, "by_first": true}},
+            {"id": "s", "op": "stat", "on": "meta", "meta": {"select": {"order": "zipf"}, "single_task": true}},
             {"id": "f", "op": "walk", "meta": {"find": {"name": "*1", "type": "file", "size_min": 3, "size_max": 9,
                                                         "newer_than": 1.5}}},
             {"id": "g", "op": "walk", "meta": {"find": {"newer_than_file": "x"}}}
@@ -198,7 +198,7 @@ TEST_CASE("complete_tree_plan_is_parsed_member_by_member") {
         json expected = plan["meta"];
         if (phase["id"] == "s") {
             expected["select"]["order"] = "zipf";
-            expected["by_first"] = true;
+            expected["single_task"] = true;
         }
         holds(expected, phase["meta"], phase["id"]);
     }
@@ -212,8 +212,8 @@ TEST_CASE("complete_tree_plan_is_parsed_member_by_member") {
     CHECK(sizes["phases"][0]["meta"]["tree"]["items_per_dir"] == 3);  // 24 items in 2 copies of 4 directories
     CHECK(sizes["phases"][1]["meta"]["find"]["size_min"] == 7);
     CHECK(sizes["phases"][1]["meta"]["find"]["size_max"] == 7);
-    CHECK(sizes["phases"][1]["meta"]["lookup"]["each_entry"] == false);
-    CHECK(sizes["phases"][0]["meta"]["lookup"]["each_entry"] == true);
+    CHECK(sizes["phases"][1]["meta"]["lookup"]["examine_all"] == false);
+    CHECK(sizes["phases"][0]["meta"]["lookup"]["examine_all"] == true);
     const auto parsed = sonde::plan::parse_plan(plan.dump(), sonde::runs::capabilities());
     CHECK(parsed.phases[1].data.io.direct);
     CHECK(parsed.phases[1].data.access.transfer == 100);

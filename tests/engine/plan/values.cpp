@@ -86,8 +86,8 @@ TEST_CASE("defaults_of_tree_plan") {
         "select": {"order": "creation", "exponent": 1.0, "seed": 1},
         "lookup": {"stat": "stat", "fields": ["type", "mode", "nlink", "uid", "gid", "atime", "mtime", "ctime", "ino",
                                               "size", "blocks"],
-                   "freshness": "as_stat", "paths": "relative", "walk_from": "tree", "each_entry": true},
-        "sync": false, "by_first": false, "missing": "stop",
+                   "freshness": "as_stat", "paths": "relative", "walk_from": "tree", "examine_all": true},
+        "sync": false, "single_task": false, "missing": "stop",
         "cycle": {"working": 1, "spread": 1, "keep": false, "wait": 0.0}, "verify": "none"})");
     meta["payload"] = json::parse(payload_of_nothing);
     meta["paced"] = json::parse(paced_of_nothing);

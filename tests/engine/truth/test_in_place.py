@@ -109,7 +109,7 @@ def test_several_paths_are_taken_in_turn(engine: Engine, target: Path) -> None:
 
 
 def test_only_the_tasks_that_are_used_do_anything(engine: Engine, target: Path) -> None:
-    result = engine.run(plan_of(target, write(), read(), tasks={"processes": 4, "used": 3}))
+    result = engine.run(plan_of(target, write(), read(), tasks={"processes": 4, "active": 3}))
     assert result.code == DONE, result.err
     assert names(target) == ["f.00000000", "f.00000001", "f.00000002"]
     assert result.finished("write")["bytes"]["written"] == 3 * BLOCK
@@ -117,10 +117,10 @@ def test_only_the_tasks_that_are_used_do_anything(engine: Engine, target: Path) 
     assert sorted(row[0] for row in rows) == [0, 1, 2]
 
 
-def test_more_tasks_used_than_there_are_is_a_mistake(engine: Engine, target: Path) -> None:
-    result = engine.run(plan_of(target, write(), tasks={"threads": 2, "used": 3}))
+def test_more_active_tasks_than_there_are_is_a_mistake(engine: Engine, target: Path) -> None:
+    result = engine.run(plan_of(target, write(), tasks={"threads": 2, "active": 3}))
     assert result.code == BAD_PLAN
-    assert "tasks.used is 3, but there are only 2 tasks" in result.sentence
+    assert "tasks.active is 3, but there are only 2 tasks" in result.sentence
 
 
 def test_a_cap_on_operations_holds_for_each_file(engine: Engine, target: Path) -> None:

@@ -110,9 +110,9 @@ def test_field_groups_are_expanded_and_entries_looked_up() -> None:
     assert "btime" in every
     assert lookup()["fields"] == [name for name in every if name != "btime"]
     assert lookup(lookup={"fields": [every[2], every[0], every[2]]})["fields"] == [every[0], every[2]]
-    assert lookup()["each_entry"] is True
-    assert lookup(find={"name": "*.a"})["each_entry"] is False
-    assert lookup(find={"name": "*.a"}, lookup={"each_entry": True})["each_entry"] is True
+    assert lookup()["examine_all"] is True
+    assert lookup(find={"name": "*.a"})["examine_all"] is False
+    assert lookup(find={"name": "*.a"}, lookup={"examine_all": True})["examine_all"] is True
 
 
 def test_one_size_that_is_looked_for_is_the_smallest_and_the_largest() -> None:

@@ -108,10 +108,10 @@ def test_nine_tasks_on_three_nodes_share_files_as_the_mapping_says(files: dict[s
 
 
 @pytest.mark.parametrize("phase", [{"op": "write"}, {"op": "create"}])
-@pytest.mark.parametrize(("used", "taking_part"), [(3, 3), (9, 4)])
-def test_of_more_tasks_only_those_that_are_used_count(phase: dict[str, Any], used: int, taking_part: int) -> None:
+@pytest.mark.parametrize(("active", "taking_part"), [(3, 3), (9, 4)])
+def test_of_more_tasks_only_active_ones_count(phase: dict[str, Any], active: int, taking_part: int) -> None:
     document = {
-        "id": "p", "target": {"path": "/x"}, "tasks": {"used": used}, "meta": {"tree": TREE},
+        "id": "p", "target": {"path": "/x"}, "tasks": {"active": active}, "meta": {"tree": TREE},
         "phases": [{"id": "w", **phase}],
     }  # fmt: skip
     (phase_volume,) = compute_phase_volumes(Plan.from_document(document, "test"), 4)

@@ -165,8 +165,8 @@ TEST_CASE("-Z -Z permutes, -Z avoids the own node, seeds repeat both") {
 }
 
 TEST_CASE("-N leaves other tasks waiting and is capped") {
-    CHECK(plan_of("-o f -N 3", {4, 1, 4, true}).tasks.used == 3);
-    CHECK(plan_of("-o f -N 9", {4, 1, 4, true}).tasks.used == 0);
+    CHECK(plan_of("-o f -N 3", {4, 1, 4, true}).tasks.active == 3);
+    CHECK(plan_of("-o f -N 9", {4, 1, 4, true}).tasks.active == 0);
 }
 
 TEST_CASE("IOR's deviation is that of the population") {

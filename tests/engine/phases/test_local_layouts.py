@@ -29,7 +29,7 @@ def point(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("point", ["ext4", "xfs"], indirect=True)
-def test_files_lie_on_the_drive_and_their_pieces_are_those_that_filefrag_counts(engine: Engine, point: Path) -> None:
+def test_file_extents_equal_those_of_filefrag(engine: Engine, point: Path) -> None:
     plan = write_plan(
         point,
         {"id": "write", "op": "write"},

@@ -22,7 +22,7 @@ def plan_of(target: Path, *commands: str, need: str = "required") -> dict[str, A
     }
 
 
-def test_a_command_finds_the_run_directory_and_its_processor_time_is_recorded(engine: Engine, target: Path) -> None:
+def test_command_runs_in_run_directory_with_recorded_cpu_time(engine: Engine, target: Path) -> None:
     output_file = target / "seen"
     result = engine.run(plan_of(target, f'cd "$SONDE_DIRECTORY" && pwd > {output_file}', BUSY))
     assert result.code == DONE

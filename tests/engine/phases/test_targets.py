@@ -74,7 +74,7 @@ def test_stripes_that_lie_on_one_target_are_one_place(engine: Engine, target: Pa
     assert served(tables(result)["write"]) == {"OST0005": (1 << 20, 4, 4)}
 
 
-def test_composite_layouts_change_at_their_boundaries_and_gaps_are_nobodys(
+def test_composite_layout_changes_at_boundaries_gaps_have_no_target(
     engine: Engine, target: Path, pretended: Path
 ) -> None:
     """128 KiB on the metadata server, then one target to 512 KiB, then two; behind 1 MiB nothing is told."""
@@ -130,9 +130,7 @@ def test_files_whose_layout_nobody_tells_are_counted(engine: Engine, target: Pat
     assert (line["bytes"], line["known_bytes"]) == (64 * KIB64, 48 * KIB64)
 
 
-def test_a_component_that_is_chosen_while_it_is_written_is_asked_for_again(
-    engine: Engine, target: Path, pretended: Path
-) -> None:
+def test_component_chosen_during_write_is_read_again(engine: Engine, target: Path, pretended: Path) -> None:
     """The second component has no targets yet, and stays so: its bytes are nobody's, and the engine asks once."""
     parts = [(0, 4 * KIB64, lov(KIB64, 0)), (4 * KIB64, NO_END, lov(KIB64, count=2))]
     (pretended / "data").write_bytes(composite(parts))

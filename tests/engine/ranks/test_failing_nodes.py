@@ -156,7 +156,7 @@ def test_a_node_with_another_engine_is_named_and_nothing_is_begun(
 
 
 @pytest.mark.parametrize("location", ["run directory", "in place"])
-def test_a_node_that_sees_another_target_is_named_and_nothing_is_begun(
+def test_node_with_another_target_is_named_and_no_phase_begins(
     location: str, engine_path: Path, mpi: Launcher, target: Path, tmp_path: Path
 ) -> None:
     plan = write_plan(target, tasks={"threads": 4})

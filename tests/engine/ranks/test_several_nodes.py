@@ -59,7 +59,7 @@ def library(folder: Path) -> Path:
     return library_file
 
 
-def test_clocks_that_are_off_and_drift_change_no_rate_and_are_recorded(
+def test_clock_offset_and_drift_are_recorded_and_change_no_rate(
     engine_path: Path, mpi_launcher: Launcher, target: Path, tmp_path: Path
 ) -> None:
     """Half a second ahead and fast, half a second behind and slow; the storage keeps its schedule in real time, so that

@@ -72,9 +72,7 @@ def test_settings_of_a_new_client_are_read_from_sys_proc_and_debugfs(
     }
 
 
-def test_an_old_client_keeps_all_in_proc_and_says_its_name_with_its_version(
-    engine: Engine, target: Path, tmp_path: Path
-) -> None:
+def test_old_lustre_client_is_read_from_proc(engine: Engine, target: Path, tmp_path: Path) -> None:
     locks = "proc/fs/lustre/ldlm/namespaces/scratch-OST0000-osc-ffff88"
     files = {
         "proc/fs/lustre/version": "lustre: 1.8.9\nkernel: patchless_client\nbuild:  jenkins-wc1\n",

@@ -98,7 +98,7 @@ TEST_CASE("quantile_rank_rounds_up_and_is_at_most_longest") {
 }
 
 TEST_CASE(
-    "the table of targets has a row for each that was read and each that was written, and says how much is known") {
+    "target table has a row per kind and counts known bytes") {
     Totals totals;
     totals.bytes = {1000, 500};
     totals.targets.files = 4;

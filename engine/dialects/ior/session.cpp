@@ -4,6 +4,7 @@
 #include "dialects/ior/arguments.hpp"
 #include "dialects/ior/layout.hpp"
 #include "dialects/ior/sonde_figures.hpp"
+#include "dialects/plan_text.hpp"
 #include "plan/plan_error.hpp"
 
 #include <sys/stat.h>
@@ -138,7 +139,7 @@ class IorSession final : public Session {
                 continue;
             }
             results_ = std::make_unique<IorResults>(translation.steps);
-            return translation.plan.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+            return to_plan_text(translation.plan);
         }
         return std::nullopt;
     }

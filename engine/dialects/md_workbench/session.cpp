@@ -3,6 +3,7 @@
 // begins is known only when the one before it has ended.
 #include "dialects/dialect.hpp"
 #include "dialects/md_workbench/results.hpp"
+#include "dialects/plan_text.hpp"
 #include "plan/plan_error.hpp"
 
 #include <unistd.h>
@@ -57,7 +58,7 @@ class WorkbenchSession final : public Session {
         if (step_.phase != PhaseKind::precreate && !exists && s_.api != "DUMMY" && !setting_.command.empty()) {
             throw PlanError("-o " + s_.directory + " is not there: run the precreate phase (-1) first");
         }
-        return plan_of(s_, step_, seed_, exists || step_.phase != PhaseKind::precreate).dump();
+        return to_plan_text(plan_of(s_, step_, seed_, exists || step_.phase != PhaseKind::precreate));
     }
 
     void line(std::string_view type, const ordered_json& content) override { measured_.line(type, content); }

@@ -2,6 +2,7 @@
 // One command line of mdtest from its words to its summary.
 #include "dialects/dialect.hpp"
 #include "dialects/mdtest/table.hpp"
+#include "dialects/plan_text.hpp"
 #include "plan/plan_error.hpp"
 
 #include <array>
@@ -75,7 +76,7 @@ class MdtestSession final : public Session {
             ended(0);
             return next();
         }
-        return plan.dump();
+        return to_plan_text(plan);
     }
 
     void line(std::string_view type, const ordered_json& content) override {

@@ -5,6 +5,7 @@ and md-workbench 4.1 (their tables of options, all interfaces) is tried, and hel
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -102,3 +103,16 @@ def test_every_option_of_the_peer_is_accepted_or_refused_on_its_page(
             wrong.append(f"{name}: refused in more than one sentence")
     assert not wrong, "\n".join(wrong)
     assert [path.name for path in tmp_path.iterdir()] == ["hints"]
+
+
+@pytest.mark.parametrize(
+    "arguments", ["ior -b 4k -t 4k -w -k -o", "mdtest -n 2 -F -C -d", "md-workbench -1 -D 1 -P 1 -I 1 -o"]
+)
+def test_name_that_is_not_utf8_is_refused(arguments: str, engine_path: Path, tmp_path: Path) -> None:
+    """A plan could only hold another name, and the data would be written there."""
+    command = [os.fsencode(engine_path), *map(os.fsencode, arguments.split()), b"x\xcd\xff"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False, timeout=60)
+    assert done.returncode == 2
+    (sentence,) = done.stderr.decode().splitlines()
+    assert "not UTF-8" in sentence
+    assert list(tmp_path.iterdir()) == []
